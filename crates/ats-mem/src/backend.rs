@@ -1,0 +1,120 @@
+//! The one interface behind which record stores are exchanged.
+//!
+//! A table needs little of a store: find a record, change one key atomically, change several keys
+//! as one, and walk. What the bytes mean is the table's business. Two stores implement it here,
+//! [`BTree`](crate::btree::BTree) (ordered by key bytes) and [`HashTable`](crate::hash::HashTable);
+//! others can.
+
+use crate::record::{Record, RecordBox, Release};
+use ats_sync::Guard;
+use std::ops::ControlFlow;
+
+/// What an update makes of a key.
+pub enum Change<R: Release> {
+    /// Leave it as it is.
+    Keep,
+    /// Put this record in the place of the old one. Its key must equal the key of the update,
+    /// byte for byte.
+    Put(RecordBox<R>),
+    /// Remove the record.
+    Remove,
+    /// Only in [`Backend::update_many`]: undo the whole batch.
+    Abort,
+}
+
+/// The key is held by a batch that did not finish within the patience of the store; nothing was
+/// changed. Try again later, best after giving the processor away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
+
+/// The key given to a walk of an unordered store is not in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoSuchKey;
+
+/// A store of records.
+///
+/// All operations are linearizable unless said otherwise. Readers (`get` and the walks) take no
+/// lock, write no shared memory and never wait. References handed out live as long as the guard.
+pub trait Backend<R: Release>: Send + Sync {
+    /// The record of `key`, as of the last committed write.
+    fn get<'g>(&self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>>;
+
+    /// Changes one key atomically.
+    ///
+    /// `decide` sees the current record and says what to do; it runs under a lock, at most once,
+    /// and must neither panic nor call the store. After `Put` or `Remove` the old record may still
+    /// be read by `decide`'s caller until the guard goes.
+    fn update<'g>(
+        &self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+    ) -> Result<(), Busy>;
+
+    /// Changes several keys as one: every reader sees all of the changes or none.
+    ///
+    /// `keys` are distinct and ascending bytewise. `decide` is called once for each, with its index,
+    /// in order; it may not answer `Remove`. Returns `Ok(false)` if it answered `Abort`, after which
+    /// nothing has changed. `Err(Busy)` also leaves nothing changed, and `decide` may then be called
+    /// again for all keys by a later attempt.
+    fn update_many<'g>(
+        &self,
+        keys: &[&[u8]],
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(usize, Option<&'g Record<R>>) -> Change<R>,
+    ) -> Result<bool, Busy>;
+
+    /// The first record in the order of the store.
+    fn first<'g>(&self, guard: &'g Guard) -> Option<&'g Record<R>>;
+
+    /// The last record in the order of the store. Unordered stores return `first`.
+    fn last<'g>(&self, guard: &'g Guard) -> Option<&'g Record<R>>;
+
+    /// The record after `key`. Ordered stores accept any key; unordered ones need a key that is
+    /// there, or was deleted since the table was fixed.
+    fn next<'g>(&self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Record<R>>, NoSuchKey>;
+
+    /// The record before `key`. Unordered stores answer as `next`.
+    fn prev<'g>(&self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Record<R>>, NoSuchKey>;
+
+    /// Visits the records after `after` (all, if `None`) in the order of the store until `visit`
+    /// breaks. Not a snapshot: each record is as of the moment it is visited, and a key that is
+    /// present throughout is met exactly once. `visit` must not call the store.
+    fn scan<'g>(
+        &self,
+        after: Option<&[u8]>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+    ) -> Result<(), NoSuchKey> {
+        let mut record = match after {
+            None => self.first(guard),
+            Some(key) => self.next(key, guard)?,
+        };
+        while let Some(found) = record {
+            if visit(found).is_break() {
+                break;
+            }
+            record = self.next(found.key(), guard)?;
+        }
+        Ok(())
+    }
+
+    /// Number of records: exact when no update is running, else within the number of updates
+    /// running. O(number of counter shards).
+    fn len(&self) -> usize;
+
+    /// Whether there is no record.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory held: structure and live records. O(number of counter shards).
+    fn bytes(&self) -> usize;
+
+    /// Starts a period in which a walk returns every record that stays, exactly once, and may
+    /// continue from a key that was deleted meanwhile. Nests.
+    fn fix(&self);
+
+    /// Ends a period started by [`fix`](Backend::fix).
+    fn unfix(&self, guard: &Guard);
+}

@@ -1,0 +1,249 @@
+//! Batches: several keys written as one, also for readers that take no lock.
+//!
+//! A batch installs its records one after the other, each stamped with an entry of the batch. While
+//! the batch is open, readers look through a stamped record to the one before it. The commit is one
+//! store into the state all entries share, so the records become visible together. Afterwards
+//! the stamps are cleared, and what was replaced is retired.
+//!
+//! A stamped record of an open batch is the lock of its key: other writers wait, with bounded
+//! patience, and report [`Busy`] when it is exhausted. Keys are installed in ascending order, so
+//! batches wait for each other in one direction only and cannot deadlock. An aborted batch takes
+//! its records out again; until it has, they still lock their keys.
+//!
+//! The idea of a version stamp that can be pending is that of multi-version stores (for instance
+//! the versioned pointers of Blelloch and Wei's Verlib, PPoPP 2024); here it costs a reader one
+//! comparison on a cache line it needs anyway.
+//!
+//! # Invariants
+//! - B1. The state goes from `Open` to `Committed` or to `Aborted`, once.
+//! - B2. `before` of an entry is set before its record is published, and never changed.
+//! - B3. The record before stays unretired as long as the state is `Open` or the entry can be found
+//!   in a stamp of an aborted batch.
+//! - B4. Entries live until no stamp names them, plus a grace period.
+
+use crate::backend::{Busy, Change};
+use crate::record::{self, Record, RecordBox, Release};
+use ats_sync::Guard;
+use std::ptr;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    Open = 0,
+    Committed = 1,
+    Aborted = 2,
+}
+
+/// The part of a batch that readers look at.
+struct Shared {
+    state: AtomicU8,
+}
+
+/// What the stamp of a pending record points to.
+pub struct Entry<R: Release> {
+    shared: *const Shared,
+    before: *const Record<R>,
+    record: *mut Record<R>,
+}
+
+impl<R: Release> Entry<R> {
+    pub(crate) fn state(&self) -> State {
+        // SAFETY: the shared part is freed together with the entries (B4).
+        match unsafe { &*self.shared }.state.load(Ordering::Acquire) {
+            0 => State::Open,
+            1 => State::Committed,
+            _ => State::Aborted,
+        }
+    }
+
+    pub(crate) fn before(&self) -> *const Record<R> {
+        self.before
+    }
+}
+
+/// What a store is asked to do with one key on the way to a [`Change`].
+pub(crate) enum Step<R: Release> {
+    Keep,
+    /// Put a record; the store counts it and retires the old one.
+    Put(RecordBox<R>),
+    /// Put a stamped record; counting and retiring are the batch's business.
+    Install(RecordBox<R>),
+    Remove,
+}
+
+/// What a batch needs of a store.
+pub(crate) trait Stepwise<R: Release> {
+    /// Like [`Backend::update`](crate::Backend::update), one step of a batch included.
+    fn step<'g>(
+        &self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Step<R>,
+    ) -> Result<(), Busy>;
+
+    /// Puts `before` (or nothing, if null) in the place of `installed`, which is in the store.
+    fn revert(&self, installed: &Record<R>, before: *const Record<R>, guard: &Guard);
+
+    /// Adds to the numbers of records and of bytes.
+    fn account(&self, records: i64, bytes: i64);
+}
+
+/// [`Backend::update`](crate::Backend::update) by way of [`Stepwise::step`].
+pub(crate) fn update<'g, R: Release, S: Stepwise<R>>(
+    store: &S,
+    key: &[u8],
+    guard: &'g Guard,
+    decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+) -> Result<(), Busy> {
+    store.step(key, guard, &mut |current| match decide(current) {
+        Change::Keep | Change::Abort => Step::Keep,
+        Change::Put(record) => Step::Put(record),
+        Change::Remove => Step::Remove,
+    })
+}
+
+/// [`Backend::update_many`](crate::Backend::update_many) for any store that can step.
+pub(crate) fn update_many<'g, R: Release, S: Stepwise<R>>(
+    store: &S,
+    keys: &[&[u8]],
+    guard: &'g Guard,
+    decide: &mut dyn FnMut(usize, Option<&'g Record<R>>) -> Change<R>,
+) -> Result<bool, Busy> {
+    debug_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "keys ascend");
+    let mut batch = Batch::new(keys.len());
+    for (index, key) in keys.iter().enumerate() {
+        let mut aborted = false;
+        let step = store.step(key, guard, &mut |current| match decide(index, current) {
+            Change::Keep => Step::Keep,
+            Change::Put(record) => Step::Install(batch.stamp(record, current)),
+            Change::Remove | Change::Abort => {
+                aborted = true;
+                Step::Keep
+            }
+        });
+        match step {
+            Ok(()) if aborted => {
+                batch.abort(store, guard);
+                return Ok(false);
+            }
+            Ok(()) => {}
+            Err(Busy) => {
+                batch.abort(store, guard);
+                return Err(Busy);
+            }
+        }
+    }
+    batch.commit(store, guard);
+    Ok(true)
+}
+
+/// A batch being made. Its entries do not move: the vector never grows beyond what it was made with.
+struct Batch<R: Release> {
+    shared: Box<Shared>,
+    entries: Vec<Entry<R>>,
+}
+
+impl<R: Release> Batch<R> {
+    fn new(keys: usize) -> Self {
+        let state = AtomicU8::new(State::Open as u8);
+        Batch {
+            shared: Box::new(Shared { state }),
+            entries: Vec::with_capacity(keys),
+        }
+    }
+
+    fn stamp(&mut self, record: RecordBox<R>, before: Option<&Record<R>>) -> RecordBox<R> {
+        assert!(
+            self.entries.len() < self.entries.capacity(),
+            "entries never move"
+        );
+        let record = record.into_raw();
+        self.entries.push(Entry {
+            shared: ptr::from_ref(&*self.shared),
+            before: before.map_or(ptr::null(), ptr::from_ref),
+            record,
+        });
+        let entry = self.entries.last_mut().expect("just pushed");
+        // SAFETY: `record` was just given away by its box and is not published yet.
+        unsafe {
+            (*record).set_stamp(entry);
+            RecordBox::from_raw(record)
+        }
+    }
+
+    fn commit<S: Stepwise<R>>(self, store: &S, guard: &Guard) {
+        self.shared
+            .state
+            .store(State::Committed as u8, Ordering::Release);
+        let (mut records, mut bytes) = (0, 0);
+        for entry in &self.entries {
+            // SAFETY: the record was installed, and whoever replaces it since the commit retires it
+            // under a guard younger than ours, so it lives.
+            let record = unsafe { &*entry.record };
+            bytes += record.bytes() as i64;
+            record.set_stamp(ptr::null_mut());
+            if entry.before.is_null() {
+                records += 1;
+            } else {
+                // SAFETY: the batch took the record before out of the store, and since the commit
+                // no reader looks through to it (B3).
+                unsafe {
+                    bytes -= (*entry.before).bytes() as i64;
+                    record::retire(entry.before.cast_mut(), guard);
+                }
+            }
+        }
+        store.account(records, bytes);
+        self.retire(guard);
+    }
+
+    fn abort<S: Stepwise<R>>(self, store: &S, guard: &Guard) {
+        self.shared
+            .state
+            .store(State::Aborted as u8, Ordering::Release);
+        for entry in &self.entries {
+            // SAFETY: until it is reverted, the stamped record holds its key, so it is in the store.
+            store.revert(unsafe { &*entry.record }, entry.before, guard);
+            // SAFETY: `revert` has just taken it out of the store.
+            unsafe { record::retire(entry.record, guard) };
+        }
+        self.retire(guard);
+    }
+
+    /// Frees the batch after a grace period, since readers may still hold its entries (B4).
+    fn retire(self, guard: &Guard) {
+        unsafe fn free<R: Release>(raw: *mut u8) {
+            // SAFETY: `raw` is the box leaked below.
+            drop(unsafe { Box::from_raw(raw.cast::<Batch<R>>()) });
+        }
+        let bytes = self.entries.capacity() * size_of::<Entry<R>>();
+        let raw = Box::into_raw(Box::new(self));
+        // SAFETY: no stamp of a record that is in the store names an entry of this batch any more,
+        // and stamps of reverted records are read only by readers pinned before.
+        unsafe { guard.retire(raw.cast(), bytes, free::<R>) };
+    }
+}
+
+/// How long a writer waits for a batch before it reports [`Busy`].
+const PATIENCE: Duration = Duration::from_micros(200);
+
+/// The waiting of one writer for batches in its way.
+pub(crate) struct Patience(Option<Instant>);
+
+impl Patience {
+    pub(crate) fn new() -> Self {
+        Patience(None)
+    }
+
+    /// Waits a moment; [`Busy`] if that has been going on for too long.
+    pub(crate) fn wait(&mut self) -> Result<(), Busy> {
+        let start = *self.0.get_or_insert_with(Instant::now);
+        if start.elapsed() > PATIENCE {
+            return Err(Busy);
+        }
+        std::thread::yield_now();
+        Ok(())
+    }
+}

@@ -1,0 +1,319 @@
+//! The two kinds of nodes, and how they are made.
+//!
+//! ```text
+//! Leaf   header | heads[32]  keys ascending        | slots[32]  records, or tombstones
+//! Inner  header | heads[63]  separators ascending  | children[64] | separators as bytes
+//! ```
+//!
+//! The keys of a node never change: a node that gets or loses one is replaced by a copy. What
+//! changes in place are the slots of a leaf and the children of an inner node, one atomic word each.
+//! So a reader needs no validation: whatever mixture of words it sees, each was true at some moment
+//! since the reader began.
+
+use super::search::{Head, Heads, common_prefix};
+use crate::record::{Record, Release};
+use ats_sync::{Guard, Lock};
+use std::cmp::Ordering;
+use std::ptr;
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Release as Rel,
+};
+
+/// Most keys of a leaf.
+pub(super) const LEAF: usize = 32;
+/// Most separators of an inner node.
+pub(super) const FANOUT: usize = 63;
+
+/// What the nodes have in common; first in both, so that a pointer to it is a pointer to the node.
+#[repr(C)]
+pub(super) struct Header {
+    /// Held by whoever changes slots or children of this node, or replaces it.
+    pub lock: Lock,
+    /// Set, under the lock, when the node has been replaced. Nothing in it changes any more.
+    dead: AtomicBool,
+    /// Height above the leaves; 0 is a leaf.
+    pub level: u8,
+}
+
+impl Header {
+    fn new(level: u8) -> Self {
+        Header {
+            lock: Lock::new(),
+            dead: AtomicBool::new(false),
+            level,
+        }
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.dead.load(Acquire)
+    }
+
+    pub(super) fn set_dead(&self) {
+        self.dead.store(true, Rel);
+    }
+}
+
+/// A node, by its header.
+pub(super) type NodePtr = *mut Header;
+
+#[repr(C, align(64))]
+pub(super) struct Leaf<R: Release> {
+    pub header: Header,
+    pub keys: Heads<LEAF>,
+    slots: [Slot<R>; LEAF],
+}
+
+#[repr(C, align(64))]
+pub(super) struct Inner {
+    pub header: Header,
+    pub keys: Heads<FANOUT>,
+    children: [AtomicPtr<Header>; FANOUT + 1],
+    /// End of each separator in `bytes`.
+    ends: [u32; FANOUT],
+    bytes: Box<[u8]>,
+}
+
+/// A word of a leaf: the record of a key, or a *tombstone* that keeps the place of a removed key so
+/// that it can come back without a copy of the leaf. A tombstone only knows the length of its key,
+/// so a key gets one only if its head completes it.
+struct Slot<R: Release>(AtomicU64, std::marker::PhantomData<R>);
+
+/// The content of a slot at one moment.
+pub(super) enum Content<R: Release> {
+    Record(*mut Record<R>),
+    Tombstone { key_len: usize },
+}
+
+// Records are aligned to 8 bytes, so an odd word is no pointer.
+fn tombstone(key_len: usize) -> u64 {
+    (key_len as u64) << 1 | 1
+}
+
+impl<R: Release> Leaf<R> {
+    pub(super) fn empty() -> Box<Self> {
+        Self::build(0, &[])
+    }
+
+    /// A leaf of these records, ascending, whose fences share `skip` bytes.
+    pub(super) fn build(skip: usize, records: &[*mut Record<R>]) -> Box<Self> {
+        // SAFETY: the caller holds the lock of the leaf these records come from, or has not
+        // published them yet, so they live.
+        let key = |place: usize| unsafe { &*records[place] }.key();
+        let words = std::array::from_fn(|place| {
+            Slot::new(
+                records
+                    .get(place)
+                    .map_or(0, |record| record.expose_provenance() as u64),
+            )
+        });
+        Box::new(Leaf {
+            header: Header::new(0),
+            keys: Heads::new(skip, records.len(), key),
+            slots: words,
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.keys.len as usize
+    }
+
+    pub(super) fn content(&self, place: usize) -> Content<R> {
+        let word = self.slots[place].0.load(Acquire);
+        if word & 1 == 1 {
+            let key_len = (word >> 1) as usize;
+            Content::Tombstone { key_len }
+        } else {
+            Content::Record(ptr::with_exposed_provenance_mut(word as usize))
+        }
+    }
+
+    /// The record at a place, if there is one (it may be pending).
+    #[inline(always)]
+    pub(super) fn record<'g>(&self, place: usize, _guard: &'g Guard) -> Option<&'g Record<R>> {
+        match self.content(place) {
+            // SAFETY: a record in a slot is retired only after it was taken out (record I2), so one
+            // that is seen there under a guard lives as long as the guard.
+            Content::Record(record) => Some(unsafe { &*record }),
+            Content::Tombstone { .. } => None,
+        }
+    }
+
+    /// The place of `key`, or the place where it would be inserted.
+    #[inline(always)]
+    pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        self.keys.search(key, |place| match self.content(place) {
+            // SAFETY: as in `record`; whoever searches holds a guard.
+            Content::Record(record) => unsafe { &*record }.key().cmp(key),
+            // The head is equal and completes the key, so only trailing zeros can make a difference.
+            Content::Tombstone { key_len } => key_len.cmp(&key.len()),
+        })
+    }
+
+    /// The place before which all keys are below `key`.
+    pub(super) fn search_bound(&self, key: &[u8]) -> usize {
+        self.search(key).unwrap_or_else(|place| place)
+    }
+
+    /// Puts a record into a slot. The caller holds the lock.
+    pub(super) fn put(&self, place: usize, record: *mut Record<R>) {
+        self.slots[place]
+            .0
+            .store(record.expose_provenance() as u64, Rel);
+    }
+
+    /// Puts a tombstone into a slot if the key allows it. The caller holds the lock.
+    pub(super) fn bury(&self, place: usize, key: &[u8]) -> bool {
+        let complete = key.len() <= self.keys.head_start() + 8;
+        if complete {
+            self.slots[place].0.store(tombstone(key.len()), Rel);
+        }
+        complete
+    }
+
+    /// The records, ascending, without tombstones.
+    pub(super) fn records(&self) -> Vec<*mut Record<R>> {
+        (0..self.len())
+            .filter_map(|place| match self.content(place) {
+                Content::Record(record) => Some(record),
+                Content::Tombstone { .. } => None,
+            })
+            .collect()
+    }
+
+    /// Number of records (pending ones included).
+    pub(super) fn live(&self) -> usize {
+        (0..self.len())
+            .filter(|place| matches!(self.content(*place), Content::Record(_)))
+            .count()
+    }
+
+    /// A copy with `record` inserted at `place`, if there is room and its key has the prefix of the
+    /// others. This is the common case of an insert; it reads no record.
+    pub(super) fn with_inserted(&self, place: usize, record: *mut Record<R>) -> Option<Box<Self>> {
+        let len = self.len();
+        // SAFETY: the record is not published yet; the caller owns it.
+        let key = unsafe { &*record }.key();
+        if len == 0 || len == LEAF || !self.shares_prefix(key) {
+            return None;
+        }
+        let word = |from: usize| Slot::new(self.slots[from].0.load(Acquire));
+        let shifted = |to: usize| if to > place { to - 1 } else { to };
+        let slots = std::array::from_fn(|to| match to.cmp(&place) {
+            Ordering::Equal => Slot::new(record.expose_provenance() as u64),
+            _ => word(shifted(to)),
+        });
+        let mut keys = self.keys;
+        keys.heads.copy_within(place..len, place + 1);
+        keys.heads[place] = super::search::head_at(key, keys.head_start());
+        keys.len += 1;
+        Some(Box::new(Leaf {
+            header: Header::new(0),
+            keys,
+            slots,
+        }))
+    }
+
+    fn shares_prefix(&self, key: &[u8]) -> bool {
+        let prefix = &self.keys.prefix[..self.keys.prefix_len as usize];
+        key[self.keys.skip as usize..].starts_with(prefix)
+    }
+}
+
+impl<R: Release> Slot<R> {
+    fn new(word: u64) -> Self {
+        Slot(AtomicU64::new(word), std::marker::PhantomData)
+    }
+}
+
+impl Inner {
+    /// An inner node; `separators[i]` is the least key that may be under `children[i + 1]`.
+    pub(super) fn build(
+        level: u8,
+        skip: usize,
+        separators: &[&[u8]],
+        children: &[NodePtr],
+    ) -> Box<Self> {
+        assert_eq!(separators.len() + 1, children.len());
+        let mut ends = [0; FANOUT];
+        let mut end = 0;
+        for (place, separator) in separators.iter().enumerate() {
+            end += separator.len();
+            ends[place] = u32::try_from(end).expect("separators of a node are below 4 GiB");
+        }
+        Box::new(Inner {
+            header: Header::new(level),
+            keys: Heads::new(skip, separators.len(), |place| separators[place]),
+            children: std::array::from_fn(|place| {
+                AtomicPtr::new(children.get(place).copied().unwrap_or(ptr::null_mut()))
+            }),
+            ends,
+            bytes: separators.concat().into_boxed_slice(),
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.keys.len as usize
+    }
+
+    pub(super) fn separator(&self, place: usize) -> &[u8] {
+        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start as usize..self.ends[place] as usize]
+    }
+
+    pub(super) fn separators(&self) -> Vec<&[u8]> {
+        (0..self.len()).map(|place| self.separator(place)).collect()
+    }
+
+    pub(super) fn children(&self) -> Vec<NodePtr> {
+        (0..=self.len()).map(|place| self.child(place)).collect()
+    }
+
+    #[inline(always)]
+    pub(super) fn child(&self, place: usize) -> NodePtr {
+        self.children[place].load(Acquire)
+    }
+
+    /// Exchanges a child. The caller holds the lock of this node.
+    pub(super) fn set_child(&self, place: usize, child: NodePtr) {
+        self.children[place].store(child, Rel);
+    }
+
+    /// The child under which `key` is.
+    #[inline(always)]
+    pub(super) fn child_for(&self, key: &[u8]) -> usize {
+        match self.search(key) {
+            Ok(equal) => equal + 1,
+            Err(place) => place,
+        }
+    }
+
+    /// The child under which the keys just below `key` are.
+    pub(super) fn child_below(&self, key: &[u8]) -> usize {
+        self.search(key).unwrap_or_else(|place| place)
+    }
+
+    #[inline(always)]
+    fn search(&self, key: &[u8]) -> Result<usize, usize> {
+        self.keys
+            .search(key, |place| self.separator(place).cmp(key))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.bytes.len()
+    }
+}
+
+/// Number of bytes that every key between two fences begins with.
+pub(super) fn skip_between(low: Option<&[u8]>, high: Option<&[u8]>) -> usize {
+    match (low, high) {
+        (Some(low), Some(high)) => common_prefix(low, high),
+        _ => 0,
+    }
+}
+
+/// The shortest key above `left` and not above `right`.
+pub(super) fn separator_between<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
+    &right[..common_prefix(left, right) + 1]
+}
+
+const _: () = assert!(size_of::<Head>() == 8);

@@ -1,0 +1,215 @@
+//! Finding a key in a node by its heads.
+//!
+//! A *head* is eight bytes of a key as one number, so that a whole node is searched by comparing
+//! numbers that lie side by side: the lines of a node are fetched together instead of one after the
+//! other, and no key outside the node is touched. Heads start behind what all keys of a node have
+//! in common:
+//!
+//! - `skip` bytes are common to the fences of the node, hence to every key that is led to it; they
+//!   need no comparison.
+//! - `prefix` bytes are common to all keys in the node, and kept in it, as a key that is led to the
+//!   node may differ there.
+//!
+//! The idea of heads is that of the "poor man's normalized keys" of Graefe and Larson (2001);
+//! prefix truncation is Bayer and Unterauer's prefix B-tree (1977).
+
+use std::cmp::Ordering;
+
+/// Eight bytes of a key, as a number whose signed order is the order of the bytes.
+pub(super) type Head = i64;
+
+/// The head that fills unused places: greater than or equal to every other.
+pub(super) const HEAD_MAX: Head = i64::MAX;
+
+/// Most bytes a node keeps of the common prefix of its keys.
+pub(super) const PREFIX_MAX: usize = 24;
+
+/// Eight bytes of `key` from `at` on, the missing ones taken as zero.
+#[inline(always)]
+pub(super) fn head_at(key: &[u8], at: usize) -> Head {
+    let rest = key.get(at..).unwrap_or(&[]);
+    let bits = match rest.first_chunk::<8>() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => short_head(rest),
+    };
+    (bits ^ 1 << 63) as i64
+}
+
+/// Up to seven bytes, left-aligned; without a call to `memcpy`, which costs more than the work.
+#[inline(always)]
+fn short_head(rest: &[u8]) -> u64 {
+    let len = rest.len();
+    let bits = if len >= 4 {
+        let low = u32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]);
+        let high = u32::from_be_bytes([rest[len - 4], rest[len - 3], rest[len - 2], rest[len - 1]]);
+        u64::from(low) << 32 | u64::from(high) << (64 - 8 * len)
+    } else if len > 0 {
+        u64::from(rest[0]) << 56
+            | u64::from(rest[len / 2]) << (56 - 8 * (len / 2))
+            | u64::from(rest[len - 1]) << (56 - 8 * (len - 1))
+    } else {
+        0
+    };
+    bits
+}
+
+/// Number of leading bytes two keys share.
+pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// What the heads of a node say of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    /// Keys before this place are smaller.
+    pub start: usize,
+    /// Keys from this place on are greater; between `start` and `end` heads are equal and only the
+    /// whole keys can tell.
+    pub end: usize,
+}
+
+/// The common prefix and the heads of a node.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Heads<const N: usize> {
+    /// Bytes every key led here shares; not compared.
+    pub skip: u32,
+    /// Bytes after `skip` that all keys here share; kept in `prefix`.
+    pub prefix_len: u8,
+    /// Number of keys.
+    pub len: u8,
+    pub prefix: [u8; PREFIX_MAX],
+    pub heads: [Head; N],
+}
+
+impl<const N: usize> Heads<N> {
+    /// The heads of `len` ascending keys that all begin with the same `skip` bytes.
+    pub(super) fn new<'k>(skip: usize, len: usize, key: impl Fn(usize) -> &'k [u8]) -> Self {
+        assert!(len <= N, "a node holds at most {N} keys");
+        let common = match len {
+            0 => 0,
+            _ => common_prefix(&key(0)[skip..], &key(len - 1)[skip..]).min(PREFIX_MAX),
+        };
+        let mut prefix = [0; PREFIX_MAX];
+        let mut heads = [HEAD_MAX; N];
+        if len > 0 {
+            prefix[..common].copy_from_slice(&key(0)[skip..skip + common]);
+        }
+        for (place, head) in heads.iter_mut().enumerate().take(len) {
+            *head = head_at(key(place), skip + common);
+        }
+        Heads {
+            skip: u32::try_from(skip).expect("keys are shorter than 4 GiB"),
+            prefix_len: common as u8,
+            len: len as u8,
+            prefix,
+            heads,
+        }
+    }
+
+    /// Where heads begin in a key.
+    #[inline(always)]
+    pub(super) fn head_start(&self) -> usize {
+        self.skip as usize + self.prefix_len as usize
+    }
+
+    /// Narrows the places where `key` can be.
+    #[inline(always)]
+    pub(super) fn locate(&self, key: &[u8]) -> Range {
+        let len = self.len as usize;
+        if self.prefix_len > 0 {
+            let prefix = &self.prefix[..self.prefix_len as usize];
+            let rest = &key[self.skip as usize..];
+            let order = match rest.get(..prefix.len()) {
+                Some(part) => part.cmp(prefix),
+                // A key that ends within the prefix is smaller unless it differs before.
+                None => rest.cmp(&prefix[..rest.len()]).then(Ordering::Less),
+            };
+            match order {
+                Ordering::Less => return Range { start: 0, end: 0 },
+                Ordering::Greater => {
+                    return Range {
+                        start: len,
+                        end: len,
+                    };
+                }
+                Ordering::Equal => {}
+            }
+        }
+        let head = head_at(key, self.head_start());
+        // The counts run over all N places, without a branch, so that they compile to a few vector
+        // comparisons; the unused places hold the greatest head.
+        let start = self.heads.iter().filter(|other| **other < head).count();
+        let mut end = start;
+        while end < len && self.heads[end] == head {
+            end += 1;
+        }
+        Range {
+            start: start.min(len),
+            end,
+        }
+    }
+
+    /// The place of `key` or, if it is not here, the place where it would be inserted.
+    #[inline(always)]
+    pub(super) fn search(
+        &self,
+        key: &[u8],
+        compare: impl Fn(usize) -> Ordering,
+    ) -> Result<usize, usize> {
+        let Range { mut start, mut end } = self.locate(key);
+        while start < end {
+            let middle = start + (end - start) / 2;
+            match compare(middle) {
+                Ordering::Less => start = middle + 1,
+                Ordering::Greater => end = middle,
+                Ordering::Equal => return Ok(middle),
+            }
+        }
+        Err(start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn heads_order_as_their_bytes() {
+        let keys: Vec<Vec<u8>> = (0..12)
+            .flat_map(|len| [0u8, 1, 0x7f, 0x80, 0xff].map(|byte| vec![byte; len]))
+            .collect();
+        for a in &keys {
+            for b in &keys {
+                let pad = |key: &[u8]| {
+                    let mut padded = key.to_vec();
+                    padded.resize(8.max(key.len()), 0);
+                    padded[..8].to_vec()
+                };
+                assert_eq!(head_at(a, 0).cmp(&head_at(b, 0)), pad(a).cmp(&pad(b)));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn search_agrees_with_binary_search(
+            common in proptest::collection::vec(any::<u8>(), 0..30),
+            tails in proptest::collection::btree_set(
+                proptest::collection::vec(0u8..3, 0..12), 0..=32),
+            probe in proptest::collection::vec(0u8..3, 0..12),
+            cut in 0usize..30,
+            skip in 0usize..30,
+        ) {
+            let keys: Vec<Vec<u8>> = tails.iter().map(|t| [&common[..], t].concat()).collect();
+            let skip = skip.min(common.len());
+            let heads = Heads::<32>::new(skip, keys.len(), |i| &keys[i]);
+            let keep = cut.clamp(skip, common.len().max(skip)).min(common.len());
+            for probe in [[&common[..], &probe].concat(), [&common[..keep], &probe].concat()] {
+                let found = heads.search(&probe, |i| keys[i].as_slice().cmp(&probe));
+                prop_assert_eq!(found, keys.binary_search(&probe));
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! How terms are looked at and how they are built, without saying where they live.
+//!
+//! Three kinds of terms meet in this crate: a term on the heap of an Erlang process (seen through
+//! the NIF interface), an owned [`Term`](crate::Term) of a Rust program, and a term inside an
+//! [`image`](crate::image). Encoders are written once against [`TermRef`], decoders once against
+//! [`TermSink`]; the three kinds implement them.
+
+/// What a term is, with the cheap part of its content.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind<T> {
+    /// An integer that fits 64 bits (whatever its representation elsewhere).
+    Int(i64),
+    /// An integer outside 64 bits; see [`TermRef::with_big`].
+    Big,
+    /// A finite float.
+    Float(f64),
+    /// An atom; see [`TermRef::with_atom`].
+    Atom,
+    /// The empty list.
+    Nil,
+    /// A list cell: head and tail.
+    Cons(T, T),
+    /// A tuple of that many elements; see [`TermRef::element`].
+    Tuple(usize),
+    /// A map of that many pairs; see [`TermRef::map_pairs`].
+    Map(usize),
+    /// A binary or bitstring of that many bits; see [`TermRef::with_bits`].
+    Bits(usize),
+    /// A process identifier; see [`TermRef::with_ident`].
+    Pid,
+    /// A port identifier; see [`TermRef::with_ident`].
+    Port,
+    /// A reference; see [`TermRef::with_ident`].
+    Ref,
+    /// A local fun (a closure); see [`TermRef::with_fun`].
+    LocalFun,
+    /// An external fun, `fun M:F/A`; see [`TermRef::with_fun`].
+    ExternalFun,
+}
+
+/// The identity of a pid, port or reference: the node that made it and its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ident<'a> {
+    /// True if this is an identifier of the running node, whatever that node is called at present.
+    /// `node` and `creation` are then the name and creation the node had when the library was
+    /// loaded, so that renaming the node changes no key.
+    pub local: bool,
+    /// Name of the node, UTF-8.
+    pub node: &'a str,
+    /// Creation (incarnation) of the node.
+    pub creation: u32,
+    /// Numbers, most significant in Erlang's order first:
+    /// pid = `[serial, number]`; port = `[high 32 bits, low 32 bits]`;
+    /// reference = its 32-bit words in the order Erlang compares them.
+    pub numbers: &'a [u32],
+}
+
+impl<'a> Ident<'a> {
+    /// The numbers without leading zeros. Erlang takes a missing word of a reference for zero, so
+    /// only these count in comparisons.
+    pub(crate) fn significant(&self) -> &'a [u32] {
+        let zeros = self.numbers.iter().take_while(|&&number| number == 0).count();
+        &self.numbers[zeros..]
+    }
+}
+
+/// The identity of a fun. Captured values are given as owned terms since the VM only shows them
+/// through the external term format.
+#[derive(Clone, Debug)]
+pub enum FunIdent<'a> {
+    /// `fun M:F/A`.
+    External {
+        /// Module name.
+        module: &'a str,
+        /// Function name.
+        function: &'a str,
+        /// Number of arguments.
+        arity: u32,
+    },
+    /// A closure.
+    Local {
+        /// Module that defines it.
+        module: &'a str,
+        /// Number of arguments.
+        arity: u32,
+        /// Index of the fun in its module.
+        index: u32,
+        /// Hash of the fun's code, as the older unique value.
+        old_uniq: u32,
+        /// MD5 of the module's significant code.
+        uniq: [u8; 16],
+        /// Captured values.
+        free: &'a [crate::Term],
+    },
+}
+
+/// A term that can be looked at. `Copy`, because it is a word or a pointer wherever it lives.
+///
+/// The `with_*` functions lend bytes that may exist only during the call. Calling one on a term of
+/// another [`Kind`] is a bug of the caller; implementations may panic.
+pub trait TermRef: Copy {
+    /// What this term is.
+    fn kind(self) -> Kind<Self>;
+
+    /// The image word of this term if it is an immediate (small integer, atom, nil, local pid,
+    /// local port), see [`image`](crate::image). Cheap; the fast path of every encoder.
+    fn immediate(self) -> Option<u64>;
+
+    /// Lends sign (`true` = negative) and magnitude, little endian without leading zero bytes.
+    fn with_big<R>(self, f: impl FnOnce(bool, &[u8]) -> R) -> R;
+
+    /// Lends the text of an atom.
+    fn with_atom<R>(self, f: impl FnOnce(&str) -> R) -> R;
+
+    /// Element `i` (from 0) of a tuple.
+    fn element(self, i: usize) -> Self;
+
+    /// Appends all pairs of a map, in any order.
+    fn map_pairs(self, out: &mut Vec<(Self, Self)>);
+
+    /// Lends the bytes of a bitstring; the unused low bits of the last byte are zero. The number of
+    /// bits is the payload of [`Kind::Bits`].
+    fn with_bits<R>(self, f: impl FnOnce(&[u8]) -> R) -> R;
+
+    /// Lends the identity of a pid, port or reference.
+    fn with_ident<R>(self, f: impl FnOnce(Ident<'_>) -> R) -> R;
+
+    /// Lends the identity of a fun.
+    fn with_fun<R>(self, f: impl FnOnce(FunIdent<'_>) -> R) -> R;
+
+    /// Captured value `i` of a closure, if captured values can be walked in place. Owned terms can,
+    /// which keeps closures that capture closures that capture closures from nesting calls.
+    fn captured(self, i: usize) -> Option<Self> {
+        let _ = i;
+        None
+    }
+}
+
+/// A place where terms are built.
+pub trait TermSink {
+    /// A built term.
+    type Term: Copy;
+
+    /// A term from its immediate word, see [`image`](crate::image).
+    fn immediate(&mut self, word: u64) -> Self::Term;
+    /// An integer of any size from sign and little-endian magnitude; never one that is immediate.
+    fn big(&mut self, negative: bool, magnitude: &[u8]) -> Self::Term;
+    /// A finite float.
+    fn float(&mut self, value: f64) -> Self::Term;
+    /// A binary or bitstring: `bits` bits of `bytes`.
+    fn bits(&mut self, bytes: &[u8], bits: usize) -> Self::Term;
+    /// A tuple.
+    fn tuple(&mut self, elements: &[Self::Term]) -> Self::Term;
+    /// A list cell.
+    fn cons(&mut self, head: Self::Term, tail: Self::Term) -> Self::Term;
+    /// A map; keys are distinct and in no particular order.
+    fn map(&mut self, keys: &[Self::Term], values: &[Self::Term]) -> Self::Term;
+    /// A term that only its host understands: a host box of an [`image`](crate::image), with the
+    /// box's tag and its words.
+    fn host(&mut self, tag: u8, words: &[u64]) -> Self::Term;
+}
