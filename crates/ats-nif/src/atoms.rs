@@ -1,0 +1,225 @@
+//! Atoms: the words of those this library needs, and the text of any.
+//!
+//! The VM never forgets an atom, so the word of an atom is good for the life of the VM and the text
+//! of a word never changes. Both are therefore kept without ever being given back.
+
+use crate::env::{Env, Etf, VmWord};
+use crate::sys::{self, Word};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+macro_rules! known_atoms {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
+        /// An atom that this library uses by itself.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Known { $($(#[$doc])* $variant,)* }
+
+        const KNOWN_TEXTS: &[&str] = &[$($text,)*];
+
+        /// Words of the known atoms, set by [`load`] before any other function can run. Relaxed
+        /// access is enough: making the functions callable orders it.
+        static KNOWN_WORDS: [AtomicU64; KNOWN_TEXTS.len()] =
+            [const { AtomicU64::new(0) }; KNOWN_TEXTS.len()];
+    };
+}
+
+known_atoms! {
+    /// `true`
+    True = "true",
+    /// `false`
+    False = "false",
+    /// `ok`
+    Ok = "ok",
+    /// `undefined`
+    Undefined = "undefined",
+    /// `none`: a cause without further explanation.
+    None = "none",
+    /// `'$end_of_table'`
+    EndOfTable = "$end_of_table",
+    /// `ats_error`: the first element of every exception raised here.
+    AtsError = "ats_error",
+    /// `panic`: cause of an exception that is a defect of this library.
+    Panic = "panic",
+    /// `type`: no table identifier.
+    Type = "type",
+    /// `id`: no such table.
+    Id = "id",
+    /// `access`: not allowed for this process.
+    Access = "access",
+    /// `table_type`: not possible with a table of this type.
+    TableType = "table_type",
+    /// `badkey`: no such key.
+    BadKey = "badkey",
+    /// `keypos`: the position is that of the key.
+    KeyPos = "keypos",
+    /// `position`: the position is outside of the object.
+    Position = "position",
+    /// `owner`: the process is the owner already.
+    Owner = "owner",
+    /// `not_owner`: the process is not the owner.
+    NotOwner = "not_owner",
+    /// `already_exists`: the name is taken.
+    AlreadyExists = "already_exists",
+    /// `busy`: another process is in the middle of a change of the same objects.
+    Busy = "busy",
+    /// `system_limit`: too large for this system.
+    SystemLimit = "system_limit",
+    /// `set`
+    Set = "set",
+    /// `ordered_set`
+    OrderedSet = "ordered_set",
+    /// `bag`
+    Bag = "bag",
+    /// `duplicate_bag`
+    DuplicateBag = "duplicate_bag",
+    /// `private`
+    Private = "private",
+    /// `protected`
+    Protected = "protected",
+    /// `public`
+    Public = "public",
+    /// `auto`
+    Auto = "auto",
+    /// `debug_hash_fixed_number_of_locks`
+    DebugHashFixedNumberOfLocks = "debug_hash_fixed_number_of_locks",
+    /// `'ETS-TRANSFER'`: tag of the message to an heir.
+    EtsTransfer = "ETS-TRANSFER",
+    /// `dirty`: not a cause; the call shall be made again on a scheduler for long work.
+    Dirty = "dirty",
+    /// `start`
+    Start = "start",
+    /// `done`
+    Done = "done",
+    /// `after_key`
+    AfterKey = "after_key",
+}
+
+impl Known {
+    /// The atom. One load.
+    #[inline]
+    pub fn word(self) -> VmWord<'static> {
+        let word = KNOWN_WORDS[self as usize].load(Ordering::Relaxed);
+        // SAFETY: set to the word of an atom before any function can run; atoms are for ever.
+        unsafe { VmWord::new(word) }
+    }
+
+    /// Whether `word` is this atom.
+    #[inline]
+    pub fn is(self, word: VmWord<'_>) -> bool {
+        self.word().raw() == word.raw()
+    }
+}
+
+/// Makes the known atoms. Runs when the library is loaded.
+pub fn load(env: Env<'_>) {
+    for (text, slot) in KNOWN_TEXTS.iter().zip(&KNOWN_WORDS) {
+        // SAFETY: the text is ASCII and readable, the environment valid.
+        let word = unsafe { sys::enif_make_atom_len(env.raw(), text.as_ptr().cast(), text.len()) };
+        slot.store(word, Ordering::Relaxed);
+    }
+}
+
+/// Low six bits of the word of an atom; the rest is its index in the atom table of the VM.
+pub const ATOM_TAG: Word = 0x0B;
+const ATOM_TAG_BITS: u32 = 6;
+
+const SEGMENT_LEN: usize = 1 << 12;
+const SEGMENTS: usize = 1 << 19;
+
+/// The texts of 4096 atoms with consecutive indices; null = not asked for yet.
+type Segment = [AtomicPtr<Text>; SEGMENT_LEN];
+
+/// Text of one atom, never freed.
+struct Text(Box<str>);
+
+/// Texts by atom index: 2^31 atoms, which is as many as a VM can be told to allow. The directory takes
+/// address space only, until pages of it are used.
+static TEXTS: [AtomicPtr<Segment>; SEGMENTS] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; SEGMENTS];
+
+/// The text of an atom. Two loads and no lock, except when the atom is met for the first time, which
+/// asks the VM and allocates.
+///
+/// Readers and fillers race without harm: a text is complete before its pointer is published with
+/// release, and whoever loses a race drops its own copy, which nobody has seen.
+pub fn text(atom: VmWord<'_>) -> &'static str {
+    let word = atom.raw();
+    debug_assert_eq!(word & 0x3F, ATOM_TAG);
+    let index = (word >> ATOM_TAG_BITS) as usize;
+    let slot = &segment(index / SEGMENT_LEN)[index % SEGMENT_LEN];
+    let mut found = slot.load(Ordering::Acquire);
+    if found.is_null() {
+        found = publish(slot, || Text(text_from_vm(atom)));
+    }
+    // SAFETY: published pointers are valid and never freed.
+    unsafe { &(*found).0 }
+}
+
+/// The segment with that number, made if it is not there yet.
+#[inline]
+fn segment(number: usize) -> &'static Segment {
+    let slot = &TEXTS[number];
+    let mut found = slot.load(Ordering::Acquire);
+    if found.is_null() {
+        found = publish(slot, || {
+            [const { AtomicPtr::new(std::ptr::null_mut()) }; SEGMENT_LEN]
+        });
+    }
+    // SAFETY: published pointers are valid and never freed.
+    unsafe { &*found }
+}
+
+/// Publishes a new value in an empty slot; returns what is there afterwards, which is somebody
+/// else's if they were first.
+#[cold]
+fn publish<T>(slot: &AtomicPtr<T>, make: impl FnOnce() -> T) -> *mut T {
+    let fresh = Box::into_raw(Box::new(make()));
+    match slot.compare_exchange(
+        std::ptr::null_mut(),
+        fresh,
+        Ordering::AcqRel,
+        Ordering::Acquire,
+    ) {
+        Ok(_) => fresh,
+        Err(theirs) => {
+            // SAFETY: `fresh` came from a box just now and was not published.
+            drop(unsafe { Box::from_raw(fresh) });
+            theirs
+        }
+    }
+}
+
+/// The text of an atom, asked from the VM through the external term format: the NIF function for it
+/// knows only Latin-1 before OTP 26.
+fn text_from_vm(atom: VmWord<'_>) -> Box<str> {
+    let etf = Etf::of(atom);
+    let (text, _) = etf_atom(&etf.bytes()[1..]).expect("the VM encodes an atom as an atom");
+    text.into_boxed_str()
+}
+
+/// Reads an atom of the external term format; returns its text and what follows.
+pub fn etf_atom(bytes: &[u8]) -> Option<(String, &[u8])> {
+    const ATOM_EXT: u8 = 100;
+    const SMALL_ATOM_EXT: u8 = 115;
+    const ATOM_UTF8_EXT: u8 = 118;
+    const SMALL_ATOM_UTF8_EXT: u8 = 119;
+
+    let (&tag, rest) = bytes.split_first()?;
+    let (len, rest) = match tag {
+        SMALL_ATOM_EXT | SMALL_ATOM_UTF8_EXT => {
+            let (&len, rest) = rest.split_first()?;
+            (len as usize, rest)
+        }
+        ATOM_EXT | ATOM_UTF8_EXT => {
+            let (len, rest) = rest.split_first_chunk::<2>()?;
+            (u16::from_be_bytes(*len) as usize, rest)
+        }
+        _ => return None,
+    };
+    let (text, rest) = rest.split_at_checked(len)?;
+    let text = match tag {
+        ATOM_EXT | SMALL_ATOM_EXT => text.iter().map(|&byte| byte as char).collect(),
+        _ => String::from_utf8(text.to_vec()).ok()?,
+    };
+    Some((text, rest))
+}

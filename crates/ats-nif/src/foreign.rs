@@ -1,0 +1,214 @@
+//! The VM as the host of images: how an [`image`](ats_term::image) keeps the terms that only the VM
+//! understands.
+//!
+//! | kind | words of the box | owns |
+//! |---|---|---|
+//! | ordinary reference of this node | its two data words | |
+//! | pid, port or reference of another node; `fun M:F/A` | external term format, padded | |
+//! | binary above 1 KiB | pointer to a [`SharedBinary`] | yes |
+//! | magic reference, alias, closure | pointer to a [`HeldEnv`], the term in it | yes |
+//!
+//! What a box owns is counted by the `Arc` it points to, so a copy of a box and the end of one need
+//! neither an environment nor a certain thread: records are freed wherever their epoch ends.
+//!
+//! # Why not everything in the external term format
+//! An identifier of this node, encoded before the node gets a name, decodes to one of another node
+//! afterwards. A magic reference (an `atomics` or `counters` array, a resource of a NIF, an `ets`
+//! table) does not keep its target alive once encoded. Both must come back `=:=` and working.
+//!
+//! # Invariant
+//! - F1. The first word of an owning box came from `Arc::into_raw` of the type that its tag says, and
+//!   stands for one of the counts of that `Arc`.
+
+use crate::atoms;
+use crate::captured;
+use crate::env::{Env, Etf, VmWord};
+use crate::held::{self, HeldEnv};
+use crate::ident;
+use crate::reference::{self, RefKind};
+use crate::shared::SharedBinary;
+use ats_term::etf;
+use ats_term::image::{Host, HostBox, HostKind, HostTag};
+use ats_term::walk::{FunIdent, Ident, TermRef};
+use std::sync::Arc;
+
+const LOCAL_REF: HostTag = HostTag::plain(0);
+const EXTERNAL_PID: HostTag = HostTag::plain(1);
+const EXTERNAL_PORT: HostTag = HostTag::plain(2);
+const EXTERNAL_REF: HostTag = HostTag::plain(3);
+const EXTERNAL_FUN: HostTag = HostTag::plain(4);
+const SHARED_BINARY: HostTag = HostTag::owning(0);
+const HELD_REF: HostTag = HostTag::owning(1);
+const HELD_FUN: HostTag = HostTag::owning(2);
+
+/// The VM, as far as it can be asked about the words of an image.
+#[derive(Clone, Copy, Debug)]
+pub struct Vm;
+
+/// Appends the words of an identifier or fun that is not immediate; returns the tag of its box.
+pub fn write_identity(term: VmWord<'_>, kind: HostKind, out: &mut Vec<u64>) -> HostTag {
+    match kind {
+        HostKind::Pid => write_etf(term, EXTERNAL_PID, out),
+        HostKind::Port => write_etf(term, EXTERNAL_PORT, out),
+        HostKind::ExternalFun => write_etf(term, EXTERNAL_FUN, out),
+        HostKind::LocalFun => write_held(held::hold_alone(term), HELD_FUN, out),
+        HostKind::Ref => match reference::classify(term) {
+            RefKind::Local(data) => {
+                out.extend(data);
+                LOCAL_REF
+            }
+            RefKind::Alias => write_held(held::hold_in_chunk(term), HELD_REF, out),
+            RefKind::Magic => write_held(held::hold_alone(term), HELD_REF, out),
+            RefKind::External => write_etf(term, EXTERNAL_REF, out),
+        },
+        HostKind::Bits(_) => unreachable!("bitstrings are no identities"),
+    }
+}
+
+/// Appends the words of a large binary, or nothing if it cannot be shared.
+pub fn write_shared(env: Env<'_>, binary: VmWord<'_>, out: &mut Vec<u64>) -> Option<HostTag> {
+    let shared = Arc::new(SharedBinary::hold(env, binary)?);
+    out.push(Arc::into_raw(shared) as u64);
+    Some(SHARED_BINARY)
+}
+
+fn write_etf(term: VmWord<'_>, tag: HostTag, out: &mut Vec<u64>) -> HostTag {
+    let etf = Etf::of(term);
+    for chunk in etf.bytes().chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        out.push(u64::from_ne_bytes(word));
+    }
+    tag
+}
+
+fn write_held((env, word): (Arc<HeldEnv>, u64), tag: HostTag, out: &mut Vec<u64>) -> HostTag {
+    out.push(Arc::into_raw(env) as u64);
+    out.push(word);
+    tag
+}
+
+/// The external term format in a box, with the zeros after it.
+fn etf_bytes(words: &[u64]) -> &[u8] {
+    // SAFETY: the bytes of initialized words, borrowed from them.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+
+/// The binary of a box, for as long as the box.
+fn shared<'a>(host_box: HostBox<'a, Vm>) -> &'a SharedBinary {
+    debug_assert_eq!(host_box.tag(), SHARED_BINARY);
+    // SAFETY: F1, and the resource is alive as long as the borrow of the box.
+    unsafe { &*(host_box.words()[0] as *const SharedBinary) }
+}
+
+/// The term of a box in an environment of its own, for as long as the box.
+fn held<'a>(host_box: HostBox<'a, Vm>) -> VmWord<'a> {
+    debug_assert!(matches!(host_box.tag(), HELD_REF | HELD_FUN));
+    // SAFETY: the environment is alive as long as the borrow of the box, and its terms stay where
+    // they are.
+    unsafe { VmWord::new(host_box.words()[1]) }
+}
+
+/// The term of a host box. O(1) except for terms in the external term format and closures, which are
+/// copied.
+pub fn make<'e>(env: Env<'e>, host_box: HostBox<'_, Vm>) -> VmWord<'e> {
+    match (host_box.tag(), host_box.words()) {
+        (LOCAL_REF, &[first, second]) => reference::make(env, [first, second]),
+        (SHARED_BINARY, _) => shared(host_box).make(env),
+        (HELD_REF | HELD_FUN, _) => env.copy(held(host_box)),
+        (_, words) => {
+            let term = env.from_etf(etf_bytes(words));
+            term.expect("the VM reads what it wrote")
+        }
+    }
+}
+
+/// Lends the identity of the fun that `etf` encodes, written by this VM; bytes may follow it.
+///
+/// Its atoms are those of the VM, so taking them over exhausts nothing that the VM did not.
+pub fn with_etf_fun<R>(etf: &[u8], f: impl FnOnce(FunIdent<'_>) -> R) -> R {
+    let options = etf::Options {
+        atoms: etf::Atoms::New { limit: usize::MAX },
+    };
+    let (fun, _) = etf::decode_first(etf, options).expect("a fun as this VM writes it");
+    (&captured::with_local_idents(&fun)).with_fun(f)
+}
+
+impl Host for Vm {
+    fn kind(host_box: HostBox<'_, Self>) -> HostKind {
+        match host_box.tag() {
+            LOCAL_REF | EXTERNAL_REF | HELD_REF => HostKind::Ref,
+            EXTERNAL_PID => HostKind::Pid,
+            EXTERNAL_PORT => HostKind::Port,
+            EXTERNAL_FUN => HostKind::ExternalFun,
+            HELD_FUN => HostKind::LocalFun,
+            SHARED_BINARY => HostKind::Bits(shared(host_box).bytes().len() * 8),
+            other => unreachable!("a host box with {other:?}"),
+        }
+    }
+
+    fn with_bits<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(&[u8]) -> R) -> R {
+        f(shared(host_box).bytes())
+    }
+
+    fn with_ident<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(Ident<'_>) -> R) -> R {
+        match (host_box.tag(), host_box.words()) {
+            (LOCAL_REF, &[first, second]) => {
+                ident::with_local(&reference::numbers([first, second]), f)
+            }
+            (HELD_REF, _) => reference::with_ident(held(host_box), f),
+            (_, words) => ident::with_etf_ident(etf_bytes(words), false, f),
+        }
+    }
+
+    fn with_fun<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(FunIdent<'_>) -> R) -> R {
+        match host_box.tag() {
+            HELD_FUN => with_etf_fun(Etf::of(held(host_box)).bytes(), f),
+            _ => with_etf_fun(etf_bytes(host_box.words()), f),
+        }
+    }
+
+    fn with_atom<R>(slot: u64, f: impl FnOnce(&str) -> R) -> R {
+        // SAFETY: the slot of an atom is its word, and atoms are for ever.
+        f(atoms::text(unsafe { VmWord::new(slot) }))
+    }
+
+    fn with_local<R>(slot: u64, f: impl FnOnce(Ident<'_>) -> R) -> R {
+        // SAFETY: the slot of a local pid or port is its word, an immediate.
+        ident::with_local_immediate(unsafe { VmWord::new(slot) }, f)
+    }
+
+    fn same(a: HostBox<'_, Self>, b: HostBox<'_, Self>) -> bool {
+        if a.tag() != b.tag() {
+            return false;
+        }
+        match a.tag() {
+            SHARED_BINARY => shared(a).bytes() == shared(b).bytes(),
+            HELD_REF | HELD_FUN => held(a).is_identical(held(b)),
+            // One VM writes equal terms equally.
+            _ => a.words() == b.words(),
+        }
+    }
+
+    fn retain(host_box: HostBox<'_, Self>) {
+        let place = host_box.words()[0];
+        // SAFETY: F1; the count that the box stands for keeps the object alive meanwhile.
+        unsafe {
+            match host_box.tag() {
+                SHARED_BINARY => Arc::increment_strong_count(place as *const SharedBinary),
+                _ => Arc::increment_strong_count(place as *const HeldEnv),
+            }
+        }
+    }
+
+    unsafe fn release(host_box: HostBox<'_, Self>) {
+        let place = host_box.words()[0];
+        // SAFETY: F1; the caller gives up the count that the box stands for.
+        unsafe {
+            match host_box.tag() {
+                SHARED_BINARY => drop(Arc::from_raw(place as *const SharedBinary)),
+                _ => drop(Arc::from_raw(place as *const HeldEnv)),
+            }
+        }
+    }
+}

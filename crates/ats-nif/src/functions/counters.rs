@@ -1,0 +1,147 @@
+//! Changing elements of objects: `update_counter` and `update_element`.
+
+use super::{ListTerms, boolean, cause, proper_length, writable};
+use crate::atoms::Known;
+use crate::call::NifResult;
+use crate::env::{Env, VmWord};
+use crate::handle::Shared;
+use crate::vm_sink::VmSink;
+use crate::vm_term::VmTerm;
+use crate::{nif, scratch, sys};
+use ats::{CounterOp, Integer};
+use ats_term::walk::TermSink;
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("update_counter", update_counter, 3),
+        nif!("update_counter", update_counter_or, 4),
+        nif!("update_element", update_element, 3),
+        nif!("update_element", update_element_or, 4),
+    ]
+}
+
+fn update_counter<'e>(env: Env<'e>, [table, key, ops]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    count(env, table, key, ops, None)
+}
+
+fn update_counter_or<'e>(
+    env: Env<'e>,
+    [table, key, ops, default]: [VmTerm<'e>; 4],
+) -> NifResult<'e> {
+    count(env, table, key, ops, Some(default))
+}
+
+fn count<'e>(
+    env: Env<'e>,
+    table: VmTerm<'e>,
+    key: VmTerm<'e>,
+    ops: VmTerm<'e>,
+    default: Option<VmTerm<'e>>,
+) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = not_a_bag(writable(env, table, &guard)?)?;
+    let many = ops.is_nil() || ops.as_cons().is_some();
+    let ops = match many {
+        true => {
+            proper_length(ops, usize::MAX).ok_or(Known::None)?;
+            ListTerms(ops)
+                .map(counter_op)
+                .collect::<Result<Vec<_>, _>>()?
+        }
+        false => vec![match Integer::from_term(ops) {
+            Some(increment) => CounterOp {
+                position: shared.table.key_position() + 1,
+                increment,
+                wrap: None,
+            },
+            None => counter_op(ops)?,
+        }],
+    };
+    let values = scratch::with_work(|work| shared.table.update_counter(key, &ops, default, work));
+    let values: Vec<VmWord<'e>> = values
+        .map_err(cause)?
+        .iter()
+        .map(|value| integer(env, value))
+        .collect();
+    Ok(if many { env.list(&values) } else { values[0] })
+}
+
+fn not_a_bag(shared: &Shared) -> Result<&Shared, Known> {
+    match shared.table.table_type().is_bag() {
+        true => Err(Known::TableType),
+        false => Ok(shared),
+    }
+}
+
+/// `{Position, Increment}` or `{Position, Increment, Threshold, SetValue}`.
+fn counter_op(term: VmTerm<'_>) -> Result<CounterOp, Known> {
+    let parts = term.tuple_words().ok_or(Known::None)?;
+    let integer =
+        |at: usize| Integer::from_term(VmTerm::of(term.env(), parts[at])).ok_or(Known::None);
+    let wrap = match parts.len() {
+        2 => None,
+        4 => Some((integer(2)?, integer(3)?)),
+        _ => return Err(Known::None),
+    };
+    Ok(CounterOp {
+        position: position(VmTerm::of(term.env(), parts[0]))?,
+        increment: integer(1)?,
+        wrap,
+    })
+}
+
+/// A position; those that no object can have are all the same to us.
+fn position(term: VmTerm<'_>) -> Result<usize, Known> {
+    let position = term.as_small().ok_or(Known::None)?;
+    usize::try_from(position).map_err(|_| Known::Position)
+}
+
+fn integer<'e>(env: Env<'e>, value: &Integer) -> VmWord<'e> {
+    value.with_parts(|parts| match parts {
+        Ok(value) => env.int(value),
+        Err((negative, magnitude)) => VmSink::new(env).big(negative, magnitude),
+    })
+}
+
+fn update_element<'e>(env: Env<'e>, [table, key, specs]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    replace(env, table, key, specs, None)
+}
+
+fn update_element_or<'e>(
+    env: Env<'e>,
+    [table, key, specs, default]: [VmTerm<'e>; 4],
+) -> NifResult<'e> {
+    replace(env, table, key, specs, Some(default))
+}
+
+fn replace<'e>(
+    env: Env<'e>,
+    table: VmTerm<'e>,
+    key: VmTerm<'e>,
+    specs: VmTerm<'e>,
+    default: Option<VmTerm<'e>>,
+) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = not_a_bag(writable(env, table, &guard)?)?;
+    let values = if specs.is_nil() || specs.as_cons().is_some() {
+        proper_length(specs, usize::MAX).ok_or(Known::None)?;
+        ListTerms(specs)
+            .map(element_spec)
+            .collect::<Result<Vec<_>, _>>()?
+    } else {
+        vec![element_spec(specs)?]
+    };
+    let done = scratch::with_work(|work| shared.table.update_element(key, &values, default, work));
+    done.map(boolean).map_err(cause)
+}
+
+/// `{Position, Value}`.
+fn element_spec(term: VmTerm<'_>) -> Result<(usize, VmTerm<'_>), Known> {
+    match term.tuple_words() {
+        Some([at, value]) => {
+            let at = position(VmTerm::of(term.env(), *at))?;
+            Ok((at, VmTerm::of(term.env(), *value)))
+        }
+        _ => Err(Known::None),
+    }
+}

@@ -1,0 +1,125 @@
+//! The functions that Erlang calls, by what they are about.
+//!
+//! All begin alike: pin, find the table, check that the caller may do this, and only then look at the
+//! other arguments. `ets` checks in this order, and it decides which cause an error names.
+
+mod counters;
+mod objects;
+mod tables;
+mod walks;
+
+use crate::atoms::Known;
+use crate::env::{Env, VmWord};
+use crate::foreign::Vm;
+use crate::handle::{Handle, Shared};
+use crate::scratch;
+use crate::vm_sink::{make_object, make_term};
+use crate::vm_term::VmTerm;
+use crate::{registry, resource, sys};
+use ats::{Error, Found};
+use ats_sync::Guard;
+
+/// The functions of this module, for the VM.
+pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
+    let mut functions = Vec::new();
+    functions.extend(tables::functions());
+    functions.extend(objects::functions());
+    functions.extend(counters::functions());
+    functions.extend(walks::functions());
+    functions
+}
+
+/// The table that a term names or identifies.
+#[inline]
+fn find<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, Known> {
+    if term.is_atom() {
+        return registry::named(term.word().raw(), guard).ok_or(Known::Id);
+    }
+    let handle = resource::get::<Handle>(term).ok_or(Known::Type)?;
+    handle.shared(guard).ok_or(Known::Id)
+}
+
+/// A table that the caller may read.
+#[inline]
+fn readable<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, Known> {
+    let shared = find(term, guard)?;
+    if shared.may_read(env) {
+        Ok(shared)
+    } else {
+        Err(Known::Access)
+    }
+}
+
+/// A table that the caller may write.
+#[inline]
+fn writable<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, Known> {
+    let shared = find(term, guard)?;
+    if shared.may_write(env) {
+        Ok(shared)
+    } else {
+        Err(Known::Access)
+    }
+}
+
+/// What Erlang is told of an error.
+fn cause(error: Error) -> Known {
+    match error {
+        Error::NotATuple | Error::NoKey | Error::NotAnInteger => Known::None,
+        Error::BadKey => Known::BadKey,
+        Error::KeyPosition => Known::KeyPos,
+        Error::Position => Known::Position,
+        Error::TableType => Known::TableType,
+        Error::SystemLimit => Known::SystemLimit,
+        Error::Busy => Known::Busy,
+    }
+}
+
+fn boolean(value: bool) -> VmWord<'static> {
+    if value {
+        Known::True.word()
+    } else {
+        Known::False.word()
+    }
+}
+
+/// The objects of a key as a list, oldest first.
+#[inline]
+fn object_list<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> VmWord<'e> {
+    scratch::with_scratch(|scratch| {
+        let mut objects = found.objects();
+        let first = objects.next().expect("a key that was found has an object");
+        let first = make_object(env, first, scratch);
+        let Some(second) = objects.next() else {
+            return env.cons(first, VmWord::NIL);
+        };
+        let mut all = vec![first, make_object(env, second, scratch)];
+        all.extend(objects.map(|object| make_object(env, object, scratch)));
+        env.list(&all)
+    })
+}
+
+/// The key of a table's record, as its first object spells it.
+fn key_term<'e>(env: Env<'e>, shared: &Shared, found: &Found<'_, Vm>) -> VmWord<'e> {
+    let key = found.first().element(shared.table.key_position() - 1);
+    scratch::with_scratch(|scratch| make_term(env, key, scratch))
+}
+
+/// The terms of a proper list.
+struct ListTerms<'e>(VmTerm<'e>);
+
+impl<'e> Iterator for ListTerms<'e> {
+    type Item = VmTerm<'e>;
+
+    fn next(&mut self) -> Option<VmTerm<'e>> {
+        let (head, tail) = self.0.as_cons()?;
+        self.0 = tail;
+        Some(head)
+    }
+}
+
+/// Number of elements of a list, if it is a proper one; stops counting at `most`.
+fn proper_length(list: VmTerm<'_>, most: usize) -> Option<usize> {
+    let mut terms = ListTerms(list);
+    let len = terms.by_ref().take(most).count();
+    (len == most || terms.0.is_nil()).then_some(len)
+}

@@ -1,0 +1,159 @@
+//! Reading and writing objects.
+
+use super::{ListTerms, boolean, cause, object_list, proper_length, readable, writable};
+use crate::atoms::Known;
+use crate::call::NifResult;
+use crate::env::{Env, VmWord};
+use crate::handle::Shared;
+use crate::vm_sink::make_term;
+use crate::vm_term::VmTerm;
+use crate::{nif, process, scratch, sys};
+use ats::Error;
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("insert", insert, 2),
+        nif!("insert_new", insert_new, 2),
+        nif!("lookup", lookup, 2),
+        nif!("lookup_element", lookup_element, 3),
+        nif!("lookup_element", lookup_element_or, 4),
+        nif!("member", member, 2),
+        nif!("take", take, 2),
+        nif!("delete", delete, 2),
+        nif!("delete_object", delete_object, 2),
+    ]
+}
+
+/// Lists of more objects are inserted on a dirty scheduler: this many take well under a millisecond.
+const LONG_LIST: usize = 500;
+
+fn insert<'e>(env: Env<'e>, [table, objects]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    insert_if(env, table, objects, false)?;
+    Ok(Known::True.word())
+}
+
+fn insert_new<'e>(env: Env<'e>, [table, objects]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    insert_if(env, table, objects, true).map(boolean)
+}
+
+fn insert_if<'e>(
+    env: Env<'e>,
+    table: VmTerm<'e>,
+    objects: VmTerm<'e>,
+    new_only: bool,
+) -> Result<bool, Known> {
+    let guard = ats_sync::pin();
+    let shared = writable(env, table, &guard)?;
+    if objects.is_nil() {
+        return Ok(true);
+    }
+    let Some((first, rest)) = objects.as_cons() else {
+        return insert_one(shared, objects, new_only).map_err(cause);
+    };
+    if rest.is_nil() {
+        return insert_one(shared, first, new_only).map_err(cause);
+    }
+    if !process::on_dirty_scheduler() && proper_length(objects, LONG_LIST + 1) > Some(LONG_LIST) {
+        return Err(Known::Dirty);
+    }
+    insert_list(shared, objects, new_only).map_err(cause)
+}
+
+fn insert_one(shared: &Shared, object: VmTerm<'_>, new_only: bool) -> Result<bool, Error> {
+    scratch::with_work(|work| match new_only {
+        true => shared.table.insert_new(object, work),
+        false => shared.table.insert(object, work).map(|()| true),
+    })
+}
+
+fn insert_list(shared: &Shared, objects: VmTerm<'_>, new_only: bool) -> Result<bool, Error> {
+    // The whole list is checked first, so that a bad one costs nothing.
+    if proper_length(objects, usize::MAX).is_none() {
+        return Err(Error::NotATuple);
+    }
+    for object in ListTerms(objects) {
+        shared.table.check_object(object)?;
+    }
+    scratch::with_work(|work| match new_only {
+        true => shared.table.insert_many_new(ListTerms(objects), work),
+        false => shared
+            .table
+            .insert_many(ListTerms(objects), work)
+            .map(|()| true),
+    })
+}
+
+fn lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let found = scratch::with_work(|work| shared.table.lookup(key, work, &guard));
+    Ok(found.map_or(VmWord::NIL, |found| object_list(env, &found)))
+}
+
+fn member<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let found = scratch::with_work(|work| shared.table.lookup(key, work, &guard));
+    Ok(boolean(found.is_some()))
+}
+
+fn lookup_element<'e>(env: Env<'e>, [table, key, position]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    element(env, table, key, position, None)
+}
+
+fn lookup_element_or<'e>(
+    env: Env<'e>,
+    [table, key, position, default]: [VmTerm<'e>; 4],
+) -> NifResult<'e> {
+    element(env, table, key, position, Some(default))
+}
+
+fn element<'e>(
+    env: Env<'e>,
+    table: VmTerm<'e>,
+    key: VmTerm<'e>,
+    position: VmTerm<'e>,
+    default: Option<VmTerm<'e>>,
+) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let position = position.as_small().filter(|position| *position > 0);
+    let index = position.ok_or(Known::None)? as usize - 1;
+    let found = scratch::with_work(|work| shared.table.lookup(key, work, &guard));
+    let Some(found) = found else {
+        return default.map(VmTerm::word).ok_or(Known::BadKey);
+    };
+    scratch::with_scratch(|scratch| {
+        let mut elements = Vec::new();
+        for object in found.objects() {
+            let term = object.get(index).ok_or(Known::Position)?;
+            let term = make_term(env, term, scratch);
+            if !shared.table.table_type().is_bag() {
+                return Ok(term);
+            }
+            elements.push(term);
+        }
+        Ok(env.list(&elements))
+    })
+}
+
+fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = writable(env, table, &guard)?;
+    let taken = scratch::with_work(|work| shared.table.take(key, work, &guard)).map_err(cause)?;
+    Ok(taken.map_or(VmWord::NIL, |found| object_list(env, &found)))
+}
+
+fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = writable(env, table, &guard)?;
+    scratch::with_work(|work| shared.table.delete(key, work)).map_err(cause)?;
+    Ok(Known::True.word())
+}
+
+fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = writable(env, table, &guard)?;
+    scratch::with_work(|work| shared.table.delete_object(object, work)).map_err(cause)?;
+    Ok(Known::True.word())
+}

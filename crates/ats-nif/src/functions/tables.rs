@@ -1,0 +1,281 @@
+//! Tables as a whole: making, deleting, naming, describing.
+
+use super::{boolean, find, readable, writable};
+use crate::atoms::Known;
+use crate::call::NifResult;
+use crate::env::{Env, VmWord};
+use crate::handle::{Handle, Heir, Protection, Recipe, Reported, Shared, WriteConcurrency};
+use crate::vm_term::VmTerm;
+use crate::{load, nif, process, registry, sys};
+use ats::{Table, TableType};
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("new", new, 2),
+        nif!("delete", delete, 1),
+        nif!("delete_all_objects", delete_all_objects, 1),
+        nif!("info", info, 1),
+        nif!("whereis", whereis, 1),
+        nif!("rename", rename, 2),
+        nif!("all", all, 0),
+        nif!("safe_fixtable", safe_fixtable, 2),
+        nif!("collect", collect, 0),
+    ]
+}
+
+/// `new(Name, {Type, Protection, KeyPos, Named, Heir, HeirData, WriteConcurrency, ReadConcurrency,
+/// DecentralizedCounters, Compressed})`, checked by the Erlang side.
+fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let words = options.tuple_words().ok_or(Known::None)?;
+    let words: &[VmWord<'e>; 10] = words.try_into().map_err(|_| Known::None)?;
+    let [
+        kind,
+        protection,
+        position,
+        named,
+        heir,
+        data,
+        wc,
+        rc,
+        dc,
+        compressed,
+    ] = words.map(Term);
+    let position = VmTerm::of(env, position.0).as_small();
+    let position = position.and_then(|position| usize::try_from(position).ok());
+    let position = position
+        .filter(|position| *position > 0)
+        .ok_or(Known::None)?;
+    if !name.is_atom() {
+        return Err(Known::None);
+    }
+    let guard = ats_sync::pin();
+    let shared = Handle::create(
+        env,
+        Recipe {
+            table: Table::with_zeros(table_type(kind)?, position, load::zeros()),
+            name: name.word().raw(),
+            named: named.boolean(),
+            protection: protection_of(protection)?,
+            reported: Reported {
+                write_concurrency: write_concurrency(env, wc)?,
+                read_concurrency: rc.boolean(),
+                decentralized_counters: dc.boolean(),
+                compressed: compressed.boolean(),
+            },
+            heir: heir_of(env, heir, data),
+        },
+        &guard,
+    )?;
+    Ok(shared.known_as(env))
+}
+
+/// A word of the options.
+#[derive(Clone, Copy)]
+struct Term<'e>(VmWord<'e>);
+
+impl Term<'_> {
+    fn boolean(self) -> bool {
+        Known::True.is(self.0)
+    }
+}
+
+fn table_type(term: Term<'_>) -> Result<TableType, Known> {
+    let types = [
+        (Known::Set, TableType::Set),
+        (Known::OrderedSet, TableType::OrderedSet),
+        (Known::Bag, TableType::Bag),
+        (Known::DuplicateBag, TableType::DuplicateBag),
+    ];
+    one_of(term, &types)
+}
+
+fn protection_of(term: Term<'_>) -> Result<Protection, Known> {
+    let protections = [
+        (Known::Public, Protection::Public),
+        (Known::Protected, Protection::Protected),
+        (Known::Private, Protection::Private),
+    ];
+    one_of(term, &protections)
+}
+
+fn one_of<T: Copy>(term: Term<'_>, choices: &[(Known, T)]) -> Result<T, Known> {
+    let found = choices.iter().find(|(atom, _)| atom.is(term.0));
+    found.map(|(_, value)| *value).ok_or(Known::None)
+}
+
+fn write_concurrency(env: Env<'_>, term: Term<'_>) -> Result<WriteConcurrency, Known> {
+    if let Some([_, locks]) = VmTerm::of(env, term.0).tuple_words() {
+        let locks = VmTerm::of(env, *locks).as_small().ok_or(Known::None)?;
+        return Ok(WriteConcurrency::Locks(locks));
+    }
+    let choices = [
+        (Known::False, WriteConcurrency::False),
+        (Known::True, WriteConcurrency::True),
+        (Known::Auto, WriteConcurrency::Auto),
+    ];
+    one_of(term, &choices)
+}
+
+/// The heir, unless there is none or it is dead already.
+fn heir_of(env: Env<'_>, heir: Term<'_>, data: Term<'_>) -> Option<Heir> {
+    let is_pid = VmTerm::of(env, heir.0).is_local_pid();
+    (is_pid && process::is_alive(env, heir.0)).then(|| Heir::new(heir.0.raw(), data.0))
+}
+
+fn delete<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = writable(env, table, &guard)?;
+    if shared.id.delete(&guard) {
+        Ok(Known::True.word())
+    } else {
+        Err(Known::Id)
+    }
+}
+
+fn delete_all_objects<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    writable(env, table, &guard)?.table.clear();
+    Ok(Known::True.word())
+}
+
+fn whereis<'e>(env: Env<'e>, [name]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    if !name.is_atom() {
+        return Err(Known::None);
+    }
+    let guard = ats_sync::pin();
+    Ok(match existing(env, name, &guard)? {
+        Some(shared) => shared.id.term(env),
+        None => Known::Undefined.word(),
+    })
+}
+
+/// A table whose owner is alive, or will be when the VM has told its heir.
+fn existing<'g>(
+    env: Env<'_>,
+    term: VmTerm<'g>,
+    guard: &'g ats_sync::Guard,
+) -> Result<Option<&'g Shared>, Known> {
+    match find(term, guard) {
+        Ok(shared) if registry::is_abandoned(env, shared) => Ok(None),
+        Ok(shared) => Ok(Some(shared)),
+        Err(Known::Id) => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+fn rename<'e>(env: Env<'e>, [table, name]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = writable(env, table, &guard)?;
+    if !name.is_atom() {
+        return Err(Known::None);
+    }
+    let word = name.word().raw();
+    if !shared.named {
+        shared
+            .name
+            .store(word, std::sync::atomic::Ordering::Release);
+    } else if !registry::rename(shared, word, &guard) {
+        return Err(Known::AlreadyExists);
+    }
+    Ok(shared.known_as(env))
+}
+
+fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let mut list = VmWord::NIL;
+    registry::for_each(&guard, |shared| list = env.cons(shared.known_as(env), list));
+    Ok(list)
+}
+
+fn safe_fixtable<'e>(env: Env<'e>, [table, on]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    if Known::True.is(on.word()) {
+        shared.fix(env)?;
+    } else if Known::False.is(on.word()) {
+        shared.unfix(env)?;
+    } else {
+        return Err(Known::None);
+    }
+    Ok(Known::True.word())
+}
+
+/// `collect() -> Freed`: frees what nobody can be looking at any more.
+fn collect<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
+    let freed = ats_sync::collect();
+    ats::reaper::wake();
+    Ok(env.int(freed as i64))
+}
+
+/// `info(Table)`: `undefined`, or what the table is as one tuple, which the Erlang side shapes.
+fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let Some(shared) = existing(env, table, &guard)? else {
+        return Ok(Known::Undefined.word());
+    };
+    let reported = &shared.reported;
+    let admin = shared.admin();
+    let heir = admin.heir_pid().unwrap_or(Known::None.word());
+    let fixed = fixed(env, &admin);
+    drop(admin);
+    let words = shared.table.bytes().div_ceil(size_of::<usize>());
+    let kind = match shared.table.table_type() {
+        TableType::Set => Known::Set,
+        TableType::OrderedSet => Known::OrderedSet,
+        TableType::Bag => Known::Bag,
+        TableType::DuplicateBag => Known::DuplicateBag,
+    };
+    let protection = match shared.protection {
+        Protection::Public => Known::Public,
+        Protection::Protected => Known::Protected,
+        Protection::Private => Known::Private,
+    };
+    let wc = match reported.write_concurrency {
+        WriteConcurrency::False => Known::False.word(),
+        WriteConcurrency::True => Known::True.word(),
+        WriteConcurrency::Auto => Known::Auto.word(),
+        WriteConcurrency::Locks(locks) => {
+            let tag = Known::DebugHashFixedNumberOfLocks.word();
+            env.tuple(&[tag, env.int(locks)])
+        }
+    };
+    Ok(env.tuple(&[
+        shared.id.term(env),
+        boolean(reported.decentralized_counters),
+        boolean(reported.read_concurrency),
+        wc,
+        boolean(reported.compressed),
+        env.int(words as i64),
+        shared.owner(),
+        heir,
+        shared.name(),
+        env.int(shared.table.len() as i64),
+        boolean(shared.named),
+        kind.word(),
+        env.int(shared.table.key_position() as i64),
+        protection.word(),
+        fixed,
+        Known::False.word(),
+    ]))
+}
+
+/// `false`, or `{Timestamp, MonotonicTime, [{Pid, Count}]}`.
+fn fixed<'e>(env: Env<'e>, admin: &crate::handle::Admin) -> VmWord<'e> {
+    let Some(since) = admin.fixed_since else {
+        return Known::False.word();
+    };
+    let pair = |(pid, count): &(sys::Word, usize)| {
+        // SAFETY: the word of a local pid, which is an immediate.
+        let pid = unsafe { VmWord::new(*pid) };
+        env.tuple(&[pid, env.int(*count as i64)])
+    };
+    let fixers: Vec<VmWord<'e>> = admin.fixes.iter().map(pair).collect();
+    let micros = since.system_micros;
+    let timestamp = [
+        micros / 1_000_000_000_000,
+        micros / 1_000_000 % 1_000_000,
+        micros % 1_000_000,
+    ];
+    let timestamp = env.tuple(&timestamp.map(|part| env.int(part)));
+    env.tuple(&[timestamp, env.int(since.monotonic_nanos), env.list(&fixers)])
+}

@@ -1,0 +1,44 @@
+//! Terms that only an environment can keep: what has identity or holds a resource.
+//!
+//! # Invariant
+//! - H1. The heap of a [`HeldEnv`] only grows, and what is in it never moves or changes: a term in it
+//!   can be read by any thread that holds a count of it, without a lock.
+
+use crate::env::{Env, OwnEnv, VmWord};
+use crate::sys::Word;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// An environment that keeps terms alive for tables.
+pub struct HeldEnv(OwnEnv);
+
+// SAFETY: only one thread writes to it at a time (the one that has it alone, or holds `OPEN_CHUNK`),
+// and readers only read terms that are complete (H1).
+unsafe impl Sync for HeldEnv {}
+
+/// How many aliases share an environment.
+const CHUNK: usize = 32;
+
+/// The environment that takes the next alias, and how many it has. An alias holds no resource, so it
+/// does not matter that it goes only when all of its chunk go; an environment for each would matter.
+static OPEN_CHUNK: Mutex<Option<(Arc<HeldEnv>, usize)>> = Mutex::new(None);
+
+/// Keeps a term in an environment of its own, so that it goes as soon as nobody needs it.
+pub fn hold_alone(term: VmWord<'_>) -> (Arc<HeldEnv>, Word) {
+    let mut env = OwnEnv::new();
+    let word = env.env().copy(term).raw();
+    (Arc::new(HeldEnv(env)), word)
+}
+
+/// Keeps a term in an environment shared with others.
+pub fn hold_in_chunk(term: VmWord<'_>) -> (Arc<HeldEnv>, Word) {
+    let mut open = OPEN_CHUNK.lock().unwrap_or_else(PoisonError::into_inner);
+    let (env, count) = open.get_or_insert_with(|| (Arc::new(HeldEnv(OwnEnv::new())), 0));
+    // SAFETY: writers take the lock; readers do not touch what is added now (H1).
+    let word = unsafe { Env::from_raw(env.0.raw()) }.copy(term).raw();
+    let env = Arc::clone(env);
+    *count += 1;
+    if *count == CHUNK {
+        *open = None;
+    }
+    (env, word)
+}

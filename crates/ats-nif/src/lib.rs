@@ -1,0 +1,100 @@
+//! The tables of `ats` inside the Erlang VM: a NIF library.
+//!
+//! This crate knows the VM and no algorithms. It turns terms of the VM into keys and images, which is
+//! all that the layers below see, and images into terms.
+//!
+//! | module | what it gives |
+//! |---|---|
+//! | [`sys`] | the functions of the VM, as C declares them |
+//! | [`env`](mod@env) | environments, and words that are terms in them |
+//! | [`call`] | how functions are entered and how they fail |
+//! | [`load`] | loading, loading again, and what must be true of the VM |
+//! | [`atoms`], [`ident`], [`reference`] | texts of atoms; identities of pids, ports, references |
+//! | [`vm_term`], [`vm_sink`] | terms of the VM seen and built by the layers below |
+//! | [`foreign`], [`shared`], [`held`], [`captured`] | what an image cannot spell out: large binaries, closures, ... |
+//! | [`resource`] | objects that Erlang holds by a reference |
+//! | [`handle`], [`registry`], [`process`] | tables as processes know them; all tables and their names |
+//! | `functions` | the functions that Erlang calls |
+//! | [`scratch`] | buffers kept from call to call |
+
+pub mod atoms;
+pub mod call;
+pub mod captured;
+pub mod env;
+pub mod foreign;
+#[cfg(not(feature = "test-nifs"))]
+mod functions;
+pub mod handle;
+pub mod held;
+pub mod ident;
+pub mod load;
+pub mod process;
+pub mod reference;
+pub mod registry;
+pub mod resource;
+pub mod scratch;
+pub mod shared;
+pub mod sys;
+#[cfg(feature = "test-nifs")]
+mod test_nifs;
+pub mod vm_sink;
+pub mod vm_term;
+
+use atoms::Known;
+use call::NifResult;
+use env::Env;
+use std::ffi::CStr;
+use vm_term::VmTerm;
+
+/// Opens the resource types; part of loading.
+fn open_resources(env: Env<'_>) -> Result<(), String> {
+    #[cfg(feature = "test-nifs")]
+    test_nifs::open_resources(env)?;
+    resource::open::<handle::Handle>(env)
+}
+
+/// `nop(_, _) -> true`: what a call costs by itself, for benchmarks.
+fn nop<'e>(_env: Env<'e>, _args: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    Ok(Known::True.word())
+}
+
+/// The Erlang module that the functions belong to. The build for the tests of this crate is one of its
+/// own, so that it can be loaded beside the other.
+const MODULE: &CStr = if cfg!(feature = "test-nifs") {
+    c"ats_term_nif"
+} else {
+    c"ats_nif"
+};
+
+/// All functions of the module.
+#[cfg(not(feature = "test-nifs"))]
+fn functions() -> Vec<sys::ErlNifFunc> {
+    let mut functions = functions::all();
+    functions.push(nif!("nop", nop, 2));
+    functions
+}
+
+#[cfg(feature = "test-nifs")]
+use test_nifs::functions;
+
+/// Where the VM starts: describes the library. The VM reads the description as long as the library is
+/// loaded, and asks once per load, so it is never freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn nif_init() -> *const sys::ErlNifEntry {
+    let functions = functions().leak();
+    Box::leak(Box::new(sys::ErlNifEntry {
+        major: sys::NIF_VERSION.0,
+        minor: sys::NIF_VERSION.1,
+        name: MODULE.as_ptr(),
+        num_of_funcs: functions.len() as i32,
+        funcs: functions.as_mut_ptr(),
+        load: Some(load::load),
+        reload: None,
+        upgrade: Some(load::upgrade),
+        unload: Some(load::unload),
+        vm_variant: c"beam.vanilla".as_ptr(),
+        options: 1,
+        sizeof_resource_type_init: size_of::<sys::ErlNifResourceTypeInit>(),
+        min_erts: c"erts-12.0".as_ptr(),
+    }))
+}

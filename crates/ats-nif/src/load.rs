@@ -1,0 +1,188 @@
+//! Loading: what must be true of this VM, and what is learned about it once.
+//!
+//! Images hold the words of immediate terms as the VM has them, which is the fastest way to store
+//! them and relies on more than the NIF interface promises. So the tags of immediates are checked
+//! here, and a VM that has others is refused before any table exists.
+//!
+//! # Loading again
+//! When the module is purged and loaded again, the VM maps the same library (it is never unmapped),
+//! and all tables go on. Another build, or a copy of the file, is another library with statics of its
+//! own, which cannot go on with the tables of this one. It is refused as long as code of the module
+//! has this library. After that it can be loaded, and the tables of this one are no tables to it.
+
+use crate::env::{Env, VmWord};
+use crate::sys::{self, Word};
+use crate::vm_term::{IMMEDIATE_TAG, NIL, PID_TAG, PORT_TAG, SMALL_TAG};
+use crate::{atoms, call, env, ident, reference};
+use ats_term::Zeros;
+use std::ffi::{c_int, c_void};
+use std::panic::catch_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What the VM keeps for a loaded library, so that another one can tell whose it is.
+#[repr(C)]
+struct PrivData {
+    magic: u64,
+    abi_version: u32,
+    /// Address of a static of the library: two libraries mapped at the same time differ, even if
+    /// their files are equal.
+    library: *const (),
+}
+
+// SAFETY: never written; the pointer is only compared.
+unsafe impl Sync for PrivData {}
+
+const MAGIC: u64 = u64::from_le_bytes(*b"ats priv");
+const ABI_VERSION: u32 = 1;
+
+static LIBRARY: u8 = 0;
+static PRIV_DATA: PrivData = PrivData {
+    magic: MAGIC,
+    abi_version: ABI_VERSION,
+    library: (&raw const LIBRARY).cast(),
+};
+
+static ZEROS_DISTINCT: AtomicBool = AtomicBool::new(false);
+
+/// Whether this VM takes 0.0 and -0.0 for the same term (OTP 26 and older) or not.
+#[inline]
+pub fn zeros() -> Zeros {
+    if ZEROS_DISTINCT.load(Ordering::Relaxed) {
+        Zeros::Distinct
+    } else {
+        Zeros::Same
+    }
+}
+
+/// Called when the library is loaded and no code of the module has it.
+///
+/// # Safety
+/// Called by the VM only.
+pub unsafe extern "C" fn load(
+    env: *mut sys::ErlNifEnv,
+    priv_data: *mut *mut c_void,
+    _info: Word,
+) -> c_int {
+    // SAFETY: the VM gives a valid environment and a place for our data.
+    unsafe { finish(prepare(Env::from_raw(env)), priv_data) }
+}
+
+/// Called when the library is loaded while old code of the module has it, or another build of it.
+///
+/// # Safety
+/// Called by the VM only.
+pub unsafe extern "C" fn upgrade(
+    env: *mut sys::ErlNifEnv,
+    priv_data: *mut *mut c_void,
+    old_priv_data: *mut *mut c_void,
+    _info: Word,
+) -> c_int {
+    // SAFETY: the VM gives a valid environment and the places of both data. What is in the old one
+    // was put there by `finish` of this library, or of another build, which has the same start.
+    unsafe {
+        let old = (*old_priv_data).cast::<PrivData>();
+        let same = !old.is_null()
+            && (*old).magic == MAGIC
+            && (*old).abi_version == ABI_VERSION
+            && (*old).library == PRIV_DATA.library;
+        let result = if same {
+            prepare(Env::from_raw(env))
+        } else {
+            Err("another build of this library is in use; restart the node to change it".into())
+        };
+        finish(result, priv_data)
+    }
+}
+
+/// Called when code that has the library is purged. Nothing to do: the library stays mapped, and
+/// tables belong to the references that their users hold.
+///
+/// # Safety
+/// Called by the VM only.
+pub unsafe extern "C" fn unload(_env: *mut sys::ErlNifEnv, _priv_data: *mut c_void) {}
+
+/// Reports the outcome of loading to the VM, and a failure to the operator, since the VM passes on
+/// nothing but a number.
+///
+/// # Safety
+/// `priv_data` can be written.
+unsafe fn finish(result: Result<(), String>, priv_data: *mut *mut c_void) -> c_int {
+    match result {
+        Ok(()) => {
+            // SAFETY: promised by the caller.
+            unsafe { *priv_data = (&raw const PRIV_DATA).cast_mut().cast() };
+            0
+        }
+        Err(reason) => {
+            eprintln!("ats_nif: not loaded: {reason}");
+            1
+        }
+    }
+}
+
+fn prepare(env: Env<'_>) -> Result<(), String> {
+    call::install_panic_hook();
+    let prepared = catch_unwind(std::panic::AssertUnwindSafe(|| {
+        env::load();
+        atoms::load(env);
+        check_immediates(env)?;
+        ident::load(env)?;
+        reference::load(env);
+        let zero_is_zero = env.float(0.0).is_identical(env.float(-0.0));
+        ZEROS_DISTINCT.store(!zero_is_zero, Ordering::Relaxed);
+        crate::open_resources(env)
+    }));
+    prepared.unwrap_or_else(|_| Err(format!("panic: {}", call::last_panic())))
+}
+
+/// Checks that the words of this VM's immediates are those of images, and that nothing else looks
+/// like one.
+fn check_immediates(env: Env<'_>) -> Result<(), String> {
+    const SMALLS: [i64; 7] = [0, 1, -1, 42, -(1 << 32), (1 << 59) - 1, -(1 << 59)];
+    const BIGS: [i64; 4] = [1 << 59, -(1 << 59) - 1, i64::MAX, i64::MIN];
+
+    let check = |what: &str, word: VmWord<'_>, good: bool| {
+        let word = word.raw();
+        good.then_some(())
+            .ok_or_else(|| format!("this VM has an unknown format of terms: {what} is {word:#x}"))
+    };
+    for value in SMALLS {
+        let word = env.int(value);
+        check(
+            "a small integer",
+            word,
+            word.raw() == (value as u64) << 4 | SMALL_TAG,
+        )?;
+    }
+    for atom in [
+        atoms::Known::True,
+        atoms::Known::AtsError,
+        atoms::Known::EndOfTable,
+    ] {
+        check(
+            "an atom",
+            atom.word(),
+            atom.word().raw() & 0x3F == atoms::ATOM_TAG,
+        )?;
+    }
+    let nil = env.from_etf(&[131, 106]).ok_or("no empty list")?;
+    check("the empty list", nil, nil.raw() == NIL)?;
+    let pid = env.own_pid().ok_or("not loaded by a process")?;
+    check("a pid", pid, pid.raw() & 0xF == PID_TAG)?;
+    let port = ident::some_port(env).ok_or("no port")?;
+    check("a port", port, port.raw() & 0xF == PORT_TAG)?;
+
+    let boxed = BIGS.map(|value| env.int(value)).into_iter().chain([
+        env.float(1.5),
+        env.tuple(&[]),
+        env.tuple(&[nil]),
+        env.binary(b"x"),
+        env.map(&[], &[]).ok_or("no empty map")?,
+        env.make_ref(),
+    ]);
+    for word in boxed {
+        check("a boxed term", word, word.raw() & IMMEDIATE_TAG == 0b10)?;
+    }
+    let cell = env.cons(pid, nil);
+    check("a list cell", cell, cell.raw() & IMMEDIATE_TAG == 0b01)
+}

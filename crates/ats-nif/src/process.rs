@@ -1,0 +1,47 @@
+//! What this library asks of processes and of the clock.
+
+use crate::env::{Env, OwnEnv, VmWord};
+use crate::sys::{self, Word};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Whether a local process is alive.
+pub fn is_alive(env: Env<'_>, pid: VmWord<'_>) -> bool {
+    let pid = sys::ErlNifPid { pid: pid.raw() };
+    // SAFETY: the environment is valid (E1) and the pid is a local one.
+    unsafe { sys::enif_is_process_alive(env.raw(), &pid) != 0 }
+}
+
+/// Sends a message that was built in an environment of its own, which is empty afterwards.
+pub fn send(env: Env<'_>, to: VmWord<'_>, message_env: &mut OwnEnv, message: Word) {
+    let to = sys::ErlNifPid { pid: to.raw() };
+    // SAFETY: both environments are valid, the message was built in the second; a receiver that is
+    // gone is no error of ours.
+    unsafe { sys::enif_send(env.raw(), &to, message_env.raw(), message) };
+}
+
+/// Whether the caller runs on a scheduler for long work.
+pub fn on_dirty_scheduler() -> bool {
+    // SAFETY: always allowed.
+    unsafe { sys::enif_thread_type() >= sys::THREAD_DIRTY_CPU }
+}
+
+/// A moment, on both clocks.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    /// Since 1970.
+    pub system_micros: i64,
+    /// Erlang monotonic time.
+    pub monotonic_nanos: i64,
+}
+
+impl Moment {
+    /// This moment.
+    pub fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        Moment {
+            system_micros: since.map_or(0, |since| since.as_micros() as i64),
+            // SAFETY: allowed on every thread.
+            monotonic_nanos: unsafe { sys::enif_monotonic_time(sys::TIME_UNIT_NSEC) },
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! References: which kind one is, and the numbers of ordinary ones.
+//!
+//! An ordinary reference is nothing but its numbers, so a table can keep those and have the VM
+//! rebuild the reference: the words of a process monitor are the words of a reference, and
+//! `enif_make_monitor_term` turns them into a term. The layout is no promise of the VM, so [`load`]
+//! checks it on fresh references; if it is another one, references are kept in environments instead.
+
+use crate::env::{Env, Etf, OwnEnv, VmWord};
+use crate::ident;
+use crate::sys::{self, Word};
+use ats_term::walk::Ident;
+use std::sync::OnceLock;
+
+/// Header word of ordinary references, if [`load`] found their layout to be the known one:
+///
+/// ```text
+/// word 0  header                     word 1  number 0 | 0xFFFFFFFF      word 2  number 2 | number 1
+/// ```
+///
+/// Magic references have the same header but an aligned pointer in word 1, so the ones in its lower
+/// half tell them apart. Aliases have a longer header. Both share the low six bits, which external
+/// references do not.
+static REF_HEADER: OnceLock<Option<Word>> = OnceLock::new();
+
+const REF_MARKER: u32 = u32::MAX;
+const HEADER_TAG: Word = 0x3F;
+const POINTER_TAG: Word = 0x07;
+
+/// What a reference is to this VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefKind {
+    /// An ordinary one of this node, with its two data words.
+    Local([u64; 2]),
+    /// One of this node with more to it than its number, but nothing to release.
+    Alias,
+    /// One of this node that keeps something alive.
+    Magic,
+    /// One of another node.
+    External,
+}
+
+/// Header and the two words after it. Every reference has at least three words, since it has 96
+/// bits and a header.
+fn ref_words(reference: VmWord<'_>) -> [u64; 3] {
+    let place = (reference.raw() & !POINTER_TAG) as *const [u64; 3];
+    // SAFETY: a reference is boxed: its word is a pointer to its words, with a tag in the low bits.
+    unsafe { place.read() }
+}
+
+/// Rebuilds an ordinary reference from the data words of [`RefKind::Local`].
+pub fn make<'e>(env: Env<'e>, data: [u64; 2]) -> VmWord<'e> {
+    let header = REF_HEADER.get().copied().flatten();
+    with_header(env, header.expect("the layout is known"), data)
+}
+
+fn with_header<'e>(env: Env<'e>, header: Word, data: [u64; 2]) -> VmWord<'e> {
+    let monitor = sys::ErlNifMonitor {
+        words: [header, data[0], data[1], 0],
+    };
+    // SAFETY: the VM copies the words of a monitor to the heap as a reference; these are the words
+    // of one, and `load` made sure that nothing else is needed.
+    unsafe { VmWord::new(sys::enif_make_monitor_term(env.raw(), &monitor)) }
+}
+
+/// Numbers of an ordinary reference, most significant first.
+pub fn numbers(data: [u64; 2]) -> [u32; 3] {
+    [
+        (data[1] >> 32) as u32,
+        data[1] as u32,
+        (data[0] >> 32) as u32,
+    ]
+}
+
+/// What kind of reference this is.
+pub fn classify(reference: VmWord<'_>) -> RefKind {
+    let Some(ref_header) = REF_HEADER.get().copied().flatten() else {
+        return classify_unknown(reference);
+    };
+    let [header, data @ ..] = ref_words(reference);
+    let marked = data[0] as u32 == REF_MARKER;
+    if header & HEADER_TAG != ref_header & HEADER_TAG {
+        RefKind::External
+    } else if header == ref_header && marked {
+        RefKind::Local(data)
+    } else if marked {
+        RefKind::Alias
+    } else {
+        RefKind::Magic
+    }
+}
+
+/// With an unknown layout, all that can be seen is whether a reference names the node it is made on
+/// now. Taking one of this node for magic is safe, only dear.
+#[cold]
+fn classify_unknown(reference: VmWord<'_>) -> RefKind {
+    let node_of = |term| {
+        let etf = Etf::of(term);
+        ident::with_etf_ident(etf.bytes(), false, |ident| {
+            (ident.node.to_owned(), ident.creation)
+        })
+    };
+    let mut env = OwnEnv::new();
+    if node_of(reference) == node_of(env.env().make_ref()) {
+        RefKind::Magic
+    } else {
+        RefKind::External
+    }
+}
+
+/// Checks whether the layout of references is the known one, once per VM.
+pub fn load(env: Env<'_>) {
+    REF_HEADER.get_or_init(|| {
+        let first = env.make_ref();
+        let header = ref_words(first)[0];
+        let known = (0..16).all(|_| {
+            let fresh = env.make_ref();
+            let [its_header, data @ ..] = ref_words(fresh);
+            let etf = Etf::of(fresh);
+            its_header == header
+                && data[0] as u32 == REF_MARKER
+                && with_header(env, header, data).is_identical(fresh)
+                && !with_header(env, header, data).is_identical(first)
+                && ident::with_etf_ident(etf.bytes(), true, |ident| ident.numbers == numbers(data))
+        });
+        known.then_some(header)
+    });
+}
+
+/// Whether ordinary references are kept as their numbers.
+pub fn layout_is_known() -> bool {
+    REF_HEADER.get().copied().flatten().is_some()
+}
+
+/// Lends the identity of a reference.
+pub fn with_ident<R>(reference: VmWord<'_>, f: impl FnOnce(Ident<'_>) -> R) -> R {
+    match classify(reference) {
+        RefKind::Local(data) => ident::with_local(&numbers(data), f),
+        RefKind::Alias | RefKind::Magic => ident::with_vm_ident(reference, true, f),
+        RefKind::External => ident::with_vm_ident(reference, false, f),
+    }
+}

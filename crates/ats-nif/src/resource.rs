@@ -1,0 +1,292 @@
+//! Objects that Erlang code holds by a reference: resources of the VM.
+//!
+//! The VM counts the terms that refer to a resource and drops it after the last. Reading one in a
+//! call costs no count: the argument keeps it alive.
+//!
+//! # Invariant
+//! - R1. A resource of type `T` is made by [`ResourceRef::new`] only, so its memory holds
+//!   a `T` from the moment any term refers to it until the VM calls its destructor.
+//! - R2. A handle in a [`Slot`] was opened for its type, and the VM does not reuse the handle's memory
+//!   for that of another type as long as this library is mapped.
+
+use crate::env::{Env, VmWord};
+use crate::sys;
+use crate::vm_term::VmTerm;
+use std::ffi::{CStr, c_void};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The VM's handles of a resource type. One static per type.
+///
+/// The handle changes when the module is deleted, purged and loaded again, while resources made
+/// before keep the one they were made with. So older handles are remembered, and a resource that is
+/// never freed keeps the VM from reusing the memory of each (R2).
+pub struct Slot {
+    current: AtomicPtr<sys::ErlNifResourceType>,
+    /// Whether there is a resource with the current handle that is never freed.
+    pinned: AtomicBool,
+    has_older: AtomicBool,
+    older: Mutex<Vec<Handle>>,
+}
+
+#[derive(Clone, Copy)]
+struct Handle(*mut sys::ErlNifResourceType);
+
+// SAFETY: the VM's handles can be used on every thread.
+unsafe impl Send for Handle {}
+
+impl Slot {
+    /// A slot for a type that is not opened yet.
+    pub const fn new() -> Self {
+        Slot {
+            current: AtomicPtr::new(std::ptr::null_mut()),
+            pinned: AtomicBool::new(false),
+            has_older: AtomicBool::new(false),
+            older: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// The handle to make resources with. Relaxed access is enough here and below: making the
+    /// functions of the library callable orders what happens while loading.
+    #[inline]
+    fn get(&self) -> *mut sys::ErlNifResourceType {
+        self.current.load(Ordering::Relaxed)
+    }
+
+    /// Sets the handle while loading.
+    fn set(&self, opened: *mut sys::ErlNifResourceType) {
+        let known = self.get();
+        if known == opened {
+            return;
+        }
+        // Without a pin no resource was ever made, so the old handle leads nowhere.
+        if self.pinned.swap(false, Ordering::Relaxed) {
+            self.older().push(Handle(known));
+            self.has_older.store(true, Ordering::Relaxed);
+        }
+        self.current.store(opened, Ordering::Relaxed);
+    }
+
+    /// Makes the current handle one that is never reused, before it makes its first resource.
+    #[inline]
+    fn pin<T: Resource>(&self) {
+        if !self.pinned.swap(true, Ordering::Relaxed) {
+            // SAFETY: the type is opened. Nobody refers to the new resource and it is never
+            // released, so it does not matter that no `T` is in it.
+            unsafe { sys::enif_alloc_resource(self.get(), size_of::<T>()) };
+        }
+    }
+
+    fn older(&self) -> MutexGuard<'_, Vec<Handle>> {
+        self.older.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A monitor of a process on behalf of a resource.
+#[derive(Clone, Copy)]
+pub struct Monitor(sys::ErlNifMonitor);
+
+/// What can be a resource. Its alignment is at most that of a pointer, which is what the VM gives.
+pub trait Resource: Send + Sync + Sized + 'static {
+    /// Name of the type. Objects of the same name are taken over when the module is loaded again.
+    const NAME: &'static CStr;
+
+    /// The slot of this type.
+    fn slot() -> &'static Slot;
+
+    /// A process that this resource monitors is gone. Runs while that process exits and cannot be
+    /// interrupted, so it must be quick.
+    fn down(&self, env: Env<'_>, pid: VmWord<'_>) {
+        let _ = (env, pid);
+    }
+}
+
+/// Makes the type known to the VM; part of loading. Fails if another build of this library, still
+/// mapped, has objects of the type: their memory means something else here.
+pub fn open<T: Resource>(env: Env<'_>) -> Result<(), String> {
+    const { assert!(align_of::<T>() <= align_of::<*const ()>()) };
+    let init = sys::ErlNifResourceTypeInit {
+        dtor: Some(drop_resource::<T>),
+        stop: None,
+        down: Some(process_down::<T>),
+        members: 3,
+        dyncall: None,
+    };
+    let mut tried = 0;
+    // SAFETY: called while loading, with a complete description.
+    let opened = unsafe {
+        sys::enif_init_resource_type(
+            env.raw(),
+            T::NAME.as_ptr(),
+            &init,
+            sys::RT_CREATE | sys::RT_TAKEOVER,
+            &mut tried,
+        )
+    };
+    if opened.is_null() {
+        return Err(format!("cannot open the resource type {:?}", T::NAME));
+    }
+    if tried == sys::RT_TAKEOVER && T::slot().get() != opened {
+        return Err("another build of this library has resources of the same name".to_owned());
+    }
+    T::slot().set(opened);
+    Ok(())
+}
+
+unsafe extern "C" fn drop_resource<T: Resource>(_env: *mut sys::ErlNifEnv, object: *mut c_void) {
+    // A panic must not unwind into the VM; what the object then holds is lost, which is all that can
+    // be done.
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: R1, and the VM calls this once, after the last reference.
+        unsafe { std::ptr::drop_in_place(object.cast::<T>()) }
+    }));
+}
+
+unsafe extern "C" fn process_down<T: Resource>(
+    env: *mut sys::ErlNifEnv,
+    object: *mut c_void,
+    pid: *mut sys::ErlNifPid,
+    _monitor: *mut sys::ErlNifMonitor,
+) {
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the VM keeps the object and the environment during the call (R1), and gives a
+        // valid pid.
+        let (object, env, pid) = unsafe {
+            (
+                &*object.cast::<T>(),
+                Env::from_raw(env),
+                VmWord::new((*pid).pid),
+            )
+        };
+        object.down(env, pid);
+    }));
+}
+
+/// The resource that a term refers to, if it is one of type `T`. No lock, no count.
+#[inline]
+pub fn get<'e, T: Resource>(term: VmTerm<'e>) -> Option<&'e T> {
+    let slot = T::slot();
+    get_with(term, slot.get()).or_else(|| {
+        if slot.has_older.load(Ordering::Relaxed) {
+            get_older(term)
+        } else {
+            None
+        }
+    })
+}
+
+#[cold]
+fn get_older<'e, T: Resource>(term: VmTerm<'e>) -> Option<&'e T> {
+    let older = T::slot().older();
+    older.iter().find_map(|handle| get_with(term, handle.0))
+}
+
+#[inline]
+fn get_with<'e, T: Resource>(
+    term: VmTerm<'e>,
+    handle: *mut sys::ErlNifResourceType,
+) -> Option<&'e T> {
+    let mut object = std::ptr::null_mut();
+    // SAFETY: the term is valid; the handle was opened for `T` and belongs to no other type (R2).
+    let found =
+        unsafe { sys::enif_get_resource(term.env().raw(), term.word().raw(), handle, &mut object) };
+    // SAFETY: R1; the term keeps the resource as long as it is there.
+    (found != 0).then(|| unsafe { &*object.cast::<T>() })
+}
+
+/// A new resource, and a reference to it that is not a term.
+pub struct ResourceRef<T: Resource> {
+    object: *mut T,
+    owns: PhantomData<T>,
+}
+
+// SAFETY: as a shared pointer to something that may be shared and sent; counting is atomic.
+unsafe impl<T: Resource> Send for ResourceRef<T> {}
+// SAFETY: as above.
+unsafe impl<T: Resource> Sync for ResourceRef<T> {}
+
+impl<T: Resource> ResourceRef<T> {
+    /// Moves `value` to a new resource.
+    pub fn new(value: T) -> Self {
+        T::slot().pin::<T>();
+        // SAFETY: the type is opened; the new memory is written before anybody can see it (R1).
+        unsafe {
+            let object = sys::enif_alloc_resource(T::slot().get(), size_of::<T>()).cast::<T>();
+            assert!(!object.is_null(), "out of memory");
+            object.write(value);
+            ResourceRef {
+                object,
+                owns: PhantomData,
+            }
+        }
+    }
+
+    /// A reference to the resource that a term refers to, if it is one of type `T`.
+    pub fn of_term(term: VmTerm<'_>) -> Option<Self> {
+        let object = std::ptr::from_ref(get::<T>(term)?).cast_mut();
+        // SAFETY: `get` lends the memory of a resource, which is alive.
+        unsafe { sys::enif_keep_resource(object.cast()) };
+        Some(ResourceRef {
+            object,
+            owns: PhantomData,
+        })
+    }
+
+    /// A term that refers to the resource. All such terms are `=:=`.
+    pub fn term<'e>(&self, env: Env<'e>) -> VmWord<'e> {
+        // SAFETY: the resource is alive.
+        unsafe { VmWord::new(sys::enif_make_resource(env.raw(), self.object.cast())) }
+    }
+
+    /// Has [`Resource::down`] called when the process is gone; `None` if it is gone already.
+    pub fn monitor(&self, env: Env<'_>, pid: VmWord<'_>) -> Option<Monitor> {
+        let pid = sys::ErlNifPid { pid: pid.raw() };
+        let mut monitor = sys::ErlNifMonitor { words: [0; 4] };
+        // SAFETY: the resource is alive and its type has a `down` callback.
+        let failed =
+            unsafe { sys::enif_monitor_process(env.raw(), self.object.cast(), &pid, &mut monitor) };
+        (failed == 0).then_some(Monitor(monitor))
+    }
+
+    /// Ends a monitor. False if it fired already.
+    pub fn demonitor(&self, env: Env<'_>, monitor: &Monitor) -> bool {
+        // SAFETY: the resource is alive.
+        unsafe { sys::enif_demonitor_process(env.raw(), self.object.cast(), &monitor.0) == 0 }
+    }
+}
+
+impl<T: Resource> Deref for ResourceRef<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the resource is alive as long as `self` (R1).
+        unsafe { &*self.object }
+    }
+}
+
+impl<T: Resource> Clone for ResourceRef<T> {
+    fn clone(&self) -> Self {
+        // SAFETY: the resource is alive.
+        unsafe { sys::enif_keep_resource(self.object.cast()) };
+        ResourceRef {
+            object: self.object,
+            owns: PhantomData,
+        }
+    }
+}
+
+impl<T: Resource> Drop for ResourceRef<T> {
+    fn drop(&mut self) {
+        // SAFETY: one count is ours to give back.
+        unsafe { sys::enif_release_resource(self.object.cast()) }
+    }
+}

@@ -1,0 +1,65 @@
+//! Buffers kept from call to call, one set per thread, so that a warm call allocates nothing.
+//!
+//! Each buffer is lent to a closure and cannot be borrowed twice at a time: asking for one while
+//! working with it panics.
+
+use crate::env::VmWord;
+use crate::load;
+use crate::vm_term::VmTerm;
+use ats::Workspace;
+use ats_term::image::{ImageBuilder, Scratch};
+use std::cell::RefCell;
+
+/// A key buffer that grew beyond this many bytes is given back after the call.
+const KEEP_BYTES: usize = 1 << 16;
+
+thread_local! {
+    static WORK: RefCell<Workspace<VmTerm<'static>>> =
+        RefCell::new(Workspace::with_zeros(load::zeros()));
+    static BUILDER: RefCell<ImageBuilder<VmTerm<'static>>> =
+        RefCell::new(ImageBuilder::new(load::zeros()));
+    static SCRATCH: RefCell<Scratch<VmWord<'static>>> = const { RefCell::new(Scratch::new()) };
+    static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Lends the workspace of this thread.
+#[inline]
+pub fn with_work<'e, R>(f: impl FnOnce(&mut Workspace<VmTerm<'e>>) -> R) -> R {
+    WORK.with_borrow_mut(|work| {
+        // SAFETY: as in `with_builder`.
+        let work: &mut Workspace<VmTerm<'e>> = unsafe { &mut *std::ptr::from_mut(work).cast() };
+        f(work)
+    })
+}
+
+/// Lends the image builder of this thread.
+pub fn with_builder<'e, R>(f: impl FnOnce(&mut ImageBuilder<VmTerm<'e>>) -> R) -> R {
+    BUILDER.with_borrow_mut(|builder| {
+        // SAFETY: types that differ in lifetimes only have the same layout. Terms of an earlier call
+        // that are left in the buffers are dropped unread when the builder starts anew.
+        let builder: &mut ImageBuilder<VmTerm<'e>> =
+            unsafe { &mut *std::ptr::from_mut(builder).cast() };
+        f(builder)
+    })
+}
+
+/// Lends the stacks of this thread for building terms.
+pub fn with_scratch<'e, R>(f: impl FnOnce(&mut Scratch<VmWord<'e>>) -> R) -> R {
+    SCRATCH.with_borrow_mut(|scratch| {
+        // SAFETY: as in `with_builder`; words have no destructor either.
+        let scratch: &mut Scratch<VmWord<'e>> = unsafe { &mut *std::ptr::from_mut(scratch).cast() };
+        f(scratch)
+    })
+}
+
+/// Lends the key buffer of this thread, empty.
+pub fn with_key<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    KEY.with_borrow_mut(|key| {
+        key.clear();
+        let result = f(key);
+        if key.capacity() > KEEP_BYTES {
+            *key = Vec::new();
+        }
+        result
+    })
+}

@@ -1,0 +1,158 @@
+//! Functions that show conversions of terms to the tests. Only in builds with the feature
+//! `test-nifs`.
+
+use crate::atoms::Known;
+use crate::call::NifResult;
+use crate::env::{Env, VmWord};
+use crate::foreign::Vm;
+use crate::resource::{self, Resource, ResourceRef, Slot};
+use crate::vm_term::VmTerm;
+use crate::{ident, load, nif, reference, scratch, sys, vm_sink};
+use ats_term::exact::{self, Atoms};
+use ats_term::image::{self, Object};
+use ats_term::{TermRef, order};
+use std::ffi::CStr;
+
+/// The functions.
+pub(crate) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("nop", crate::nop, 2),
+        nif!("known_layouts", known_layouts, 0),
+        nif!("roundtrip", roundtrip, 1),
+        nif!("order_key", order_key, 1),
+        nif!("exact_key", exact_key, 1),
+        nif!("image_store", image_store, 1),
+        nif!("image_fetch", image_fetch, 1),
+        nif!("image_same", image_same, 2),
+        nif!("image_keys", image_keys, 1),
+        nif!("panic", panic, 0),
+    ]
+}
+
+/// Opens the resource types of the tests.
+pub(crate) fn open_resources(env: Env<'_>) -> Result<(), String> {
+    resource::open::<Stored>(env)
+}
+
+/// `known_layouts() -> {Pids, References}`: whether the fast ways to read them are in use.
+fn known_layouts<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
+    let known = [ident::layout_is_known(), reference::layout_is_known()];
+    Ok(env.tuple(&known.map(truth)))
+}
+
+fn truth(value: bool) -> VmWord<'static> {
+    if value { Known::True } else { Known::False }.word()
+}
+
+/// `roundtrip(T) -> T`, through an image.
+fn roundtrip<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let object = VmTerm::of(env, env.tuple(&[term.word()]));
+    scratch::with_builder(|builder| {
+        builder.encode_object(object).map_err(|_| Known::Position)?;
+        let image = builder.object();
+        let tuple = scratch::with_scratch(|stacks| vm_sink::make_object(env, image, stacks));
+        let element = VmTerm::of(env, tuple).element(0).word();
+        let direct =
+            scratch::with_scratch(|stacks| vm_sink::make_term(env, image.element(0), stacks));
+        assert!(element.is_identical(direct), "element and object differ");
+        Ok(element)
+    })
+}
+
+fn order_key<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    Ok(order_key_of(env, term))
+}
+
+fn exact_key<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    Ok(exact_key_of(env, term))
+}
+
+fn order_key_of<'e>(env: Env<'e>, term: impl TermRef) -> VmWord<'e> {
+    scratch::with_key(|key| {
+        order::order_key(term, key, load::zeros());
+        env.binary(key)
+    })
+}
+
+fn exact_key_of<'e>(env: Env<'e>, term: impl TermRef) -> VmWord<'e> {
+    let options = exact::Options {
+        zeros: load::zeros(),
+        atoms: Atoms::Word,
+    };
+    scratch::with_key(|key| {
+        exact::exact_key(term, key, options);
+        env.binary(key)
+    })
+}
+
+/// An image that lives as long as a reference to it.
+struct Stored(Box<[u64]>);
+
+impl Stored {
+    fn object(&self) -> Object<'_, Vm> {
+        // SAFETY: the words were taken from a builder of this host, and are released when `self` is
+        // dropped.
+        unsafe { Object::from_words(&self.0) }
+    }
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        // SAFETY: the words are those of an image whose units this object took.
+        unsafe { image::release_all::<Vm>(&self.0) }
+    }
+}
+
+static STORED: Slot = Slot::new();
+
+impl Resource for Stored {
+    const NAME: &'static CStr = c"ats_test_stored";
+
+    fn slot() -> &'static Slot {
+        &STORED
+    }
+}
+
+/// `image_store(Tuple) -> Reference`.
+fn image_store<'e>(env: Env<'e>, [tuple]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let stored = scratch::with_builder(|builder| {
+        builder.encode_object(tuple).map_err(|_| Known::Position)?;
+        Ok(Stored(builder.take().words().into()))
+    })?;
+    // A copy that is released at once, to see that the counts balance.
+    let copy: Box<[u64]> = stored.0.clone();
+    // SAFETY: the words are those of an image that is alive; the copy owns what `retain_all` added.
+    unsafe {
+        image::retain_all::<Vm>(&copy);
+        image::release_all::<Vm>(&copy);
+    }
+    Ok(ResourceRef::new(stored).term(env))
+}
+
+/// `image_fetch(Reference) -> Tuple`.
+fn image_fetch<'e>(env: Env<'e>, [stored]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let stored = resource::get::<Stored>(stored).ok_or(Known::Type)?;
+    Ok(scratch::with_scratch(|stacks| {
+        vm_sink::make_object(env, stored.object(), stacks)
+    }))
+}
+
+/// `image_same(Reference, Reference) -> boolean()`.
+fn image_same<'e>(_env: Env<'e>, [a, b]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let a = resource::get::<Stored>(a).ok_or(Known::Type)?;
+    let b = resource::get::<Stored>(b).ok_or(Known::Type)?;
+    let same = image::image_eq(a.object(), b.object(), load::zeros());
+    Ok(truth(same))
+}
+
+/// `image_keys(Reference) -> {OrderKey, ExactKey}` of the stored tuple.
+fn image_keys<'e>(env: Env<'e>, [stored]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let stored = resource::get::<Stored>(stored).ok_or(Known::Type)?;
+    let term = stored.object().term();
+    Ok(env.tuple(&[order_key_of(env, term), exact_key_of(env, term)]))
+}
+
+/// `panic()` panics.
+fn panic<'e>(_env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
+    panic!("as asked")
+}

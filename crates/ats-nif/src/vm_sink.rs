@@ -1,0 +1,132 @@
+//! Building terms for the VM.
+
+use crate::env::{Env, VmWord};
+use crate::foreign::{self, Vm};
+use ats_term::image::{self, HostBox, HostSink, ImageRef, Object, Scratch};
+use ats_term::walk::TermSink;
+
+/// Builds terms in an environment.
+pub struct VmSink<'e> {
+    env: Env<'e>,
+}
+
+impl<'e> VmSink<'e> {
+    /// A sink that builds in `env`.
+    pub const fn new(env: Env<'e>) -> Self {
+        VmSink { env }
+    }
+
+    /// A bitstring that does not end at a byte, which the VM builds only from the external term
+    /// format.
+    fn bitstring(&self, bytes: &[u8], bits: usize) -> VmWord<'e> {
+        const BIT_BINARY_EXT: u8 = 77;
+        let mut etf = Vec::with_capacity(7 + bytes.len());
+        etf.extend([131, BIT_BINARY_EXT]);
+        etf.extend((bytes.len() as u32).to_be_bytes());
+        etf.push((bits % 8) as u8);
+        etf.extend(bytes);
+        self.env.from_etf(&etf).expect("a bitstring")
+    }
+
+    /// An integer of more than 64 bits, which the VM builds only from the external term format.
+    fn large_integer(&self, negative: bool, magnitude: &[u8]) -> VmWord<'e> {
+        const SMALL_BIG_EXT: u8 = 110;
+        const LARGE_BIG_EXT: u8 = 111;
+        let mut etf = Vec::with_capacity(7 + magnitude.len());
+        match u8::try_from(magnitude.len()) {
+            Ok(len) => etf.extend([131, SMALL_BIG_EXT, len]),
+            Err(_) => {
+                etf.extend([131, LARGE_BIG_EXT]);
+                etf.extend((magnitude.len() as u32).to_be_bytes());
+            }
+        }
+        etf.push(u8::from(negative));
+        etf.extend(magnitude);
+        self.env.from_etf(&etf).expect("an integer")
+    }
+}
+
+impl<'e> TermSink for VmSink<'e> {
+    type Term = VmWord<'e>;
+
+    #[inline]
+    fn immediate(&mut self, word: u64) -> VmWord<'e> {
+        assert_eq!(word & 0b11, 0b11, "not the word of an immediate");
+        // SAFETY: immediates are terms in every environment; the words of images of this host came
+        // from the VM.
+        unsafe { VmWord::new(word) }
+    }
+
+    fn big(&mut self, negative: bool, magnitude: &[u8]) -> VmWord<'e> {
+        if magnitude.len() > 8 {
+            return self.large_integer(negative, magnitude);
+        }
+        let mut bytes = [0; 8];
+        bytes[..magnitude.len()].copy_from_slice(magnitude);
+        let magnitude_value = u64::from_le_bytes(bytes);
+        if !negative {
+            return self.env.uint(magnitude_value);
+        }
+        match i64::try_from(-i128::from(magnitude_value)) {
+            Ok(value) => self.env.int(value),
+            Err(_) => self.large_integer(negative, magnitude),
+        }
+    }
+
+    fn float(&mut self, value: f64) -> VmWord<'e> {
+        self.env.float(value)
+    }
+
+    fn bits(&mut self, bytes: &[u8], bits: usize) -> VmWord<'e> {
+        if bits.is_multiple_of(8) {
+            self.env.binary(bytes)
+        } else {
+            self.bitstring(bytes, bits)
+        }
+    }
+
+    fn tuple(&mut self, elements: &[VmWord<'e>]) -> VmWord<'e> {
+        self.env.tuple(elements)
+    }
+
+    fn cons(&mut self, head: VmWord<'e>, tail: VmWord<'e>) -> VmWord<'e> {
+        self.env.cons(head, tail)
+    }
+
+    fn map(&mut self, keys: &[VmWord<'e>], values: &[VmWord<'e>]) -> VmWord<'e> {
+        self.env.map(keys, values).expect("distinct keys")
+    }
+
+    fn host(&mut self, tag: u8, _words: &[u64]) -> VmWord<'e> {
+        unreachable!("box {tag:#x} comes as `HostSink::host_box`")
+    }
+}
+
+impl HostSink<Vm> for VmSink<'_> {
+    fn host_box(&mut self, host_box: HostBox<'_, Vm>) -> Self::Term {
+        foreign::make(self.env, host_box)
+    }
+}
+
+/// The object as a tuple in `env`. O(size); a tuple of immediates is handed over in one go.
+#[inline]
+pub fn make_object<'e>(
+    env: Env<'e>,
+    object: Object<'_, Vm>,
+    scratch: &mut Scratch<VmWord<'e>>,
+) -> VmWord<'e> {
+    match image::all_immediate(object) {
+        Some(words) => env.tuple_of_immediates(words),
+        None => image::decode_object(object, &mut VmSink::new(env), scratch),
+    }
+}
+
+/// A term of an image, in `env`. O(size of the term).
+#[inline]
+pub fn make_term<'e>(
+    env: Env<'e>,
+    term: ImageRef<'_, Vm>,
+    scratch: &mut Scratch<VmWord<'e>>,
+) -> VmWord<'e> {
+    image::decode(term, &mut VmSink::new(env), scratch)
+}

@@ -1,0 +1,431 @@
+//! Terms of the VM as [`TermRef`]: how everything above this crate sees them.
+//!
+//! The common kinds are told apart by the tag bits of their word, which [`load`](crate::load) checked
+//! to be the known ones; the rest asks the VM. What the NIF interface does not show (integers beyond
+//! 64 bits, bitstrings that do not end at a byte, identifiers of other nodes, funs) is read from the
+//! external term format, which costs an allocation and one pass over the term.
+
+use crate::atoms;
+use crate::env::{Env, Etf, VmWord};
+use crate::sys::{self, Word, term_type};
+use crate::{foreign, ident, reference};
+use ats_term::image::{HostKind, HostTag, HostTerm};
+use ats_term::walk::{FunIdent, Ident, Kind, TermRef};
+
+/// A term, and the environment to read it with.
+#[derive(Clone, Copy)]
+pub struct VmTerm<'e> {
+    env: Env<'e>,
+    word: VmWord<'e>,
+}
+
+/// Low two bits of every immediate.
+pub const IMMEDIATE_TAG: Word = 0b11;
+/// Low two bits of a list cell.
+const CONS_TAG: Word = 0b01;
+/// Low four bits of a small integer.
+pub const SMALL_TAG: Word = 0xF;
+/// Low four bits of a local pid.
+pub const PID_TAG: Word = 0x3;
+/// Low four bits of a local port.
+pub const PORT_TAG: Word = 0x7;
+/// Low four bits of all other immediates: atoms and the empty list.
+const OTHER_TAG: Word = 0xB;
+/// The empty list.
+pub const NIL: Word = 0x3B;
+
+impl<'e> From<VmTerm<'e>> for VmWord<'e> {
+    #[inline]
+    fn from(term: VmTerm<'e>) -> Self {
+        term.word
+    }
+}
+
+impl<'e> VmTerm<'e> {
+    /// Wraps a word that came from the VM.
+    ///
+    /// # Safety
+    /// `word` is a valid term during `'e`.
+    #[inline]
+    pub const unsafe fn new(env: Env<'e>, word: Word) -> Self {
+        VmTerm {
+            env,
+            // SAFETY: promised by the caller.
+            word: unsafe { VmWord::new(word) },
+        }
+    }
+
+    /// A term that was built or given in this environment.
+    #[inline]
+    pub const fn of(env: Env<'e>, word: VmWord<'e>) -> Self {
+        VmTerm { env, word }
+    }
+
+    /// The word of the term.
+    #[inline]
+    pub const fn word(self) -> VmWord<'e> {
+        self.word
+    }
+
+    /// The environment of the term.
+    #[inline]
+    pub const fn env(self) -> Env<'e> {
+        self.env
+    }
+
+    /// Another term of the same environment.
+    #[inline]
+    const fn with(self, word: Word) -> Self {
+        // SAFETY: only called with words that the VM gave as parts of `self`.
+        unsafe { VmTerm::new(self.env, word) }
+    }
+
+    /// The value of a small integer.
+    #[inline]
+    pub const fn as_small(self) -> Option<i64> {
+        let word = self.word.raw();
+        if word & 0xF == SMALL_TAG {
+            Some(word as i64 >> 4)
+        } else {
+            None
+        }
+    }
+
+    /// The value of an integer that fits 64 bits.
+    #[inline]
+    pub fn as_int(self) -> Option<i64> {
+        match self.as_small() {
+            Some(value) => Some(value),
+            None if self.is_immediate() => None,
+            None => self.long(),
+        }
+    }
+
+    /// Whether this is an atom.
+    #[inline]
+    pub const fn is_atom(self) -> bool {
+        self.word.raw() & 0x3F == atoms::ATOM_TAG
+    }
+
+    /// Whether this is the empty list.
+    #[inline]
+    pub const fn is_nil(self) -> bool {
+        self.word.raw() == NIL
+    }
+
+    /// Whether this is a pid of this node.
+    #[inline]
+    pub const fn is_local_pid(self) -> bool {
+        self.word.raw() & 0xF == PID_TAG
+    }
+
+    /// Whether the word is the whole term.
+    #[inline]
+    pub const fn is_immediate(self) -> bool {
+        self.word.raw() & IMMEDIATE_TAG == IMMEDIATE_TAG
+    }
+
+    /// The words of a tuple's elements, or `None` if this is no tuple. O(1).
+    #[inline]
+    pub fn tuple_words(self) -> Option<&'e [VmWord<'e>]> {
+        let mut arity = 0;
+        let mut elements = std::ptr::null();
+        // SAFETY: the term is valid; the VM fills both on success.
+        let found = unsafe {
+            sys::enif_get_tuple(self.env.raw(), self.word.raw(), &mut arity, &mut elements)
+        };
+        if found == 0 {
+            return None;
+        }
+        if arity == 0 {
+            // There need not be a place where no elements are.
+            return Some(&[]);
+        }
+        // SAFETY: a tuple has that many elements, each a valid term that lives as long as the tuple;
+        // `VmWord` is transparent.
+        Some(unsafe { std::slice::from_raw_parts(elements.cast(), arity as usize) })
+    }
+
+    /// Head and tail of a list cell, or `None` if this is none.
+    #[inline]
+    pub fn as_cons(self) -> Option<(Self, Self)> {
+        let (mut head, mut tail) = (0, 0);
+        // SAFETY: the term is valid; the VM fills both on success.
+        let found = unsafe {
+            sys::enif_get_list_cell(self.env.raw(), self.word.raw(), &mut head, &mut tail)
+        };
+        (found != 0).then(|| (self.with(head), self.with(tail)))
+    }
+
+    /// The bytes of a binary, or `None` if this is none (or does not end at a byte). They are copied
+    /// if the binary does not start at a byte of memory.
+    #[inline]
+    pub fn as_bytes(self) -> Option<&'e [u8]> {
+        let mut bin = sys::ErlNifBinary::empty();
+        // SAFETY: the term is valid; the VM fills `bin` on success.
+        let found = unsafe { sys::enif_inspect_binary(self.env.raw(), self.word.raw(), &mut bin) };
+        if found == 0 {
+            return None;
+        }
+        if bin.size == 0 {
+            return Some(&[]);
+        }
+        // SAFETY: the bytes of a binary never change, and live as long as the binary or, if they
+        // were copied, as long as the environment's call.
+        Some(unsafe { std::slice::from_raw_parts(bin.data, bin.size) })
+    }
+
+    /// The external term format of this term.
+    pub fn etf(self) -> Etf {
+        Etf::of(self.word)
+    }
+
+    fn long(self) -> Option<i64> {
+        let mut value = 0;
+        // SAFETY: the term is valid; the VM fills `value` on success.
+        let found = unsafe { sys::enif_get_long(self.env.raw(), self.word.raw(), &mut value) };
+        (found != 0).then_some(value)
+    }
+
+    fn ulong(self) -> Option<u64> {
+        let mut value = 0;
+        // SAFETY: the term is valid; the VM fills `value` on success.
+        let found = unsafe { sys::enif_get_ulong(self.env.raw(), self.word.raw(), &mut value) };
+        (found != 0).then_some(value)
+    }
+
+    fn double(self) -> f64 {
+        let mut value = 0.0;
+        // SAFETY: the term is valid; the VM fills `value` on success.
+        let found = unsafe { sys::enif_get_double(self.env.raw(), self.word.raw(), &mut value) };
+        debug_assert!(found != 0, "a float has a value");
+        value
+    }
+
+    fn map_len(self) -> usize {
+        let mut len = 0;
+        // SAFETY: the term is valid; the VM fills `len` on success.
+        let found = unsafe { sys::enif_get_map_size(self.env.raw(), self.word.raw(), &mut len) };
+        debug_assert!(found != 0, "a map has a size");
+        len
+    }
+
+    /// The kind of an immediate, told by its tag.
+    #[inline]
+    fn immediate_kind(self) -> Kind<Self> {
+        let word = self.word.raw();
+        match word & 0xF {
+            SMALL_TAG => Kind::Int(word as i64 >> 4),
+            PID_TAG => Kind::Pid,
+            PORT_TAG => Kind::Port,
+            _ if word == NIL => Kind::Nil,
+            tag => {
+                debug_assert_eq!(tag, OTHER_TAG);
+                Kind::Atom
+            }
+        }
+    }
+
+    /// The kind of a term on the heap that is no list cell.
+    fn boxed_kind(self) -> Kind<Self> {
+        if let Some(elements) = self.tuple_words() {
+            return Kind::Tuple(elements.len());
+        }
+        // SAFETY: the term is valid.
+        match unsafe { sys::enif_term_type(self.env.raw(), self.word.raw()) } {
+            term_type::INTEGER => self.long().map_or(Kind::Big, Kind::Int),
+            term_type::FLOAT => Kind::Float(self.double()),
+            term_type::MAP => Kind::Map(self.map_len()),
+            term_type::BITSTRING => Kind::Bits(self.bit_len()),
+            term_type::REFERENCE => Kind::Ref,
+            term_type::FUN => fun_kind(self.etf().bytes()),
+            term_type::PID => Kind::Pid,
+            term_type::PORT => Kind::Port,
+            other => unreachable!("boxed term of type {other}"),
+        }
+    }
+
+    fn bit_len(self) -> usize {
+        match self.as_bytes() {
+            Some(bytes) => bytes.len() * 8,
+            None => {
+                let etf = self.etf();
+                let (bytes, last_bits) = etf_bitstring(etf.bytes());
+                bytes.len() * 8 - 8 + last_bits
+            }
+        }
+    }
+}
+
+/// Whether the external term format of a fun is that of a closure.
+fn fun_kind<T>(etf: &[u8]) -> Kind<T> {
+    const EXPORT_EXT: u8 = 113;
+    match etf.get(1) {
+        Some(&EXPORT_EXT) => Kind::ExternalFun,
+        _ => Kind::LocalFun,
+    }
+}
+
+/// Bytes of a bitstring in the external term format, and how many bits of the last one count.
+fn etf_bitstring(etf: &[u8]) -> (&[u8], usize) {
+    const BIT_BINARY_EXT: u8 = 77;
+    match etf {
+        [_, BIT_BINARY_EXT, _, _, _, _, last_bits, bytes @ ..] => (bytes, *last_bits as usize),
+        _ => unreachable!("a bitstring with a part of a byte at its end"),
+    }
+}
+
+/// Sign and magnitude of an integer in the external term format.
+fn etf_big(etf: &[u8]) -> (bool, &[u8]) {
+    const SMALL_BIG_EXT: u8 = 110;
+    const LARGE_BIG_EXT: u8 = 111;
+    let (negative, magnitude) = match etf {
+        [_, SMALL_BIG_EXT, _, sign, magnitude @ ..] => (*sign != 0, magnitude),
+        [_, LARGE_BIG_EXT, _, _, _, _, sign, magnitude @ ..] => (*sign != 0, magnitude),
+        _ => unreachable!("an integer beyond 64 bits"),
+    };
+    (negative, trim(magnitude))
+}
+
+/// Without the zero bytes at the most significant end.
+fn trim(magnitude: &[u8]) -> &[u8] {
+    let len = magnitude
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .map_or(0, |last| last + 1);
+    &magnitude[..len]
+}
+
+impl TermRef for VmTerm<'_> {
+    #[inline]
+    fn kind(self) -> Kind<Self> {
+        match self.word.raw() & 0b11 {
+            IMMEDIATE_TAG => self.immediate_kind(),
+            CONS_TAG => {
+                let (head, tail) = self.as_cons().expect("tagged as a list cell");
+                Kind::Cons(head, tail)
+            }
+            _ => self.boxed_kind(),
+        }
+    }
+
+    #[inline]
+    fn immediate(self) -> Option<u64> {
+        self.is_immediate().then_some(self.word.raw())
+    }
+
+    fn with_big<R>(self, f: impl FnOnce(bool, &[u8]) -> R) -> R {
+        match self.ulong() {
+            Some(value) => f(false, trim(&value.to_le_bytes())),
+            None => {
+                let etf = self.etf();
+                let (negative, magnitude) = etf_big(etf.bytes());
+                f(negative, magnitude)
+            }
+        }
+    }
+
+    fn with_atom<R>(self, f: impl FnOnce(&str) -> R) -> R {
+        f(atoms::text(self.word))
+    }
+
+    #[inline]
+    fn element(self, i: usize) -> Self {
+        let elements = self.tuple_words().expect("a tuple");
+        VmTerm::of(self.env, elements[i])
+    }
+
+    fn map_pairs(self, out: &mut Vec<(Self, Self)>) {
+        let mut pairs = MapIter::new(self);
+        while let Some(pair) = pairs.next() {
+            out.push(pair);
+        }
+    }
+
+    fn with_bits<R>(self, f: impl FnOnce(&[u8]) -> R) -> R {
+        match self.as_bytes() {
+            Some(bytes) => f(bytes),
+            None => f(etf_bitstring(self.etf().bytes()).0),
+        }
+    }
+
+    fn with_ident<R>(self, f: impl FnOnce(Ident<'_>) -> R) -> R {
+        match self.word.raw() & 0xF {
+            PID_TAG | PORT_TAG => ident::with_local_immediate(self.word, f),
+            // SAFETY: the term is valid.
+            _ => match unsafe { sys::enif_term_type(self.env.raw(), self.word.raw()) } {
+                term_type::REFERENCE => reference::with_ident(self.word, f),
+                _ => ident::with_vm_ident(self.word, false, f),
+            },
+        }
+    }
+
+    fn with_fun<R>(self, f: impl FnOnce(FunIdent<'_>) -> R) -> R {
+        foreign::with_etf_fun(self.etf().bytes(), f)
+    }
+}
+
+// SAFETY: `foreign` writes what its `Host` reads, an owning tag with one count; immediates are the
+// words of the VM, which `Vm` knows.
+unsafe impl HostTerm for VmTerm<'_> {
+    type Host = foreign::Vm;
+
+    fn write_identity(self, kind: HostKind, out: &mut Vec<u64>) -> HostTag {
+        foreign::write_identity(self.word, kind, out)
+    }
+
+    fn write_large_bits(self, bits: usize, out: &mut Vec<u64>) -> Option<HostTag> {
+        if bits.is_multiple_of(8) {
+            foreign::write_shared(self.env, self.word, out)
+        } else {
+            None
+        }
+    }
+}
+
+/// The pairs of a map. The VM allocates for large maps, so the iterator must be given back.
+struct MapIter<'e> {
+    map: VmTerm<'e>,
+    raw: sys::ErlNifMapIterator,
+}
+
+impl<'e> MapIter<'e> {
+    fn new(map: VmTerm<'e>) -> Self {
+        let mut raw = std::mem::MaybeUninit::uninit();
+        // SAFETY: the term is valid; the VM fills the iterator if it is a map.
+        let made = unsafe {
+            sys::enif_map_iterator_create(
+                map.env.raw(),
+                map.word.raw(),
+                raw.as_mut_ptr(),
+                sys::MAP_ITERATOR_FIRST,
+            )
+        };
+        assert!(made != 0, "pairs of something that is no map");
+        MapIter {
+            map,
+            // SAFETY: filled by the VM, which keeps no pointer into it.
+            raw: unsafe { raw.assume_init() },
+        }
+    }
+
+    fn next(&mut self) -> Option<(VmTerm<'e>, VmTerm<'e>)> {
+        let (mut key, mut value) = (0, 0);
+        let env = self.map.env.raw();
+        // SAFETY: the iterator is valid; the VM fills key and value unless it is at the end.
+        unsafe {
+            if sys::enif_map_iterator_get_pair(env, &mut self.raw, &mut key, &mut value) == 0 {
+                return None;
+            }
+            sys::enif_map_iterator_next(env, &mut self.raw);
+        }
+        Some((self.map.with(key), self.map.with(value)))
+    }
+}
+
+impl Drop for MapIter<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the iterator is valid and used no more.
+        unsafe { sys::enif_map_iterator_destroy(self.map.env.raw(), &mut self.raw) }
+    }
+}

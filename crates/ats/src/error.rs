@@ -1,0 +1,57 @@
+//! Why an operation was refused.
+
+use std::fmt;
+
+/// Why an operation was refused. Nothing has changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// An object is not a tuple.
+    NotATuple,
+    /// An object has no element at the key position.
+    NoKey,
+    /// There is no object with the key.
+    BadKey,
+    /// The operation would change the key of an object.
+    KeyPosition,
+    /// An object has no element at the position.
+    Position,
+    /// The element at the position is not an integer.
+    NotAnInteger,
+    /// The operation does not exist for tables of this type.
+    TableType,
+    /// The result has more bits than an integer may have.
+    SystemLimit,
+    /// Another operation that changes several keys at once holds a key. Try again later, best after
+    /// giving the processor away.
+    Busy,
+}
+
+impl From<ats_mem::Busy> for Error {
+    fn from(_: ats_mem::Busy) -> Self {
+        Error::Busy
+    }
+}
+
+impl From<ats_term::image::NotATuple> for Error {
+    fn from(_: ats_term::image::NotATuple) -> Self {
+        Error::NotATuple
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Error::NotATuple => "the object is not a tuple",
+            Error::NoKey => "the object has no element at the key position",
+            Error::BadKey => "there is no object with this key",
+            Error::KeyPosition => "the key of an object cannot be changed",
+            Error::Position => "the object has no element at this position",
+            Error::NotAnInteger => "the element is not an integer",
+            Error::TableType => "tables of this type do not have this operation",
+            Error::SystemLimit => "the result is larger than an integer may be",
+            Error::Busy => "another operation holds a key; try again",
+        })
+    }
+}
+
+impl std::error::Error for Error {}

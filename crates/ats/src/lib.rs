@@ -1,0 +1,41 @@
+//! Tables of Erlang terms: types, keys, fixation, counters.
+//!
+//! A [`Table`] holds *objects*, tuples that have their key at a fixed position. What it does with
+//! them is what Erlang's `ets` does: the four [types](TableType) differ in what counts as the same
+//! key and in how many objects a key can have. Terms come from and go to a *host*
+//! ([`ats_term::image::Host`]): the Erlang VM, or [`Term`](ats_term::Term)s of a Rust program.
+//!
+//! ```
+//! use ats::{Access, Table, TableType, TermHost, Workspace};
+//! use ats_term::Term;
+//!
+//! let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
+//! let mut work = Workspace::new();
+//! let object = Term::tuple([Term::from(1), Term::from(2.5)]);
+//! table.insert(&object, &mut work)?;
+//! let guard = ats::pin();
+//! let found = table.lookup(&Term::from(1.0), &mut work, &guard);
+//! assert_eq!(found.map(|objects| objects.count()), Some(1));
+//! # Ok::<(), ats::Error>(())
+//! ```
+
+pub mod counter;
+mod error;
+mod integer;
+mod many;
+pub mod names;
+pub mod reaper;
+mod store;
+mod table;
+mod value;
+mod workspace;
+mod write;
+
+pub use ats_sync::{Guard, collect, pin};
+pub use ats_term::image::TermHost;
+pub use counter::CounterOp;
+pub use error::Error;
+pub use integer::Integer;
+pub use table::{Table, TableType};
+pub use value::{Found, ObjectsOf};
+pub use workspace::Workspace;

@@ -1,0 +1,131 @@
+//! The record store of a table: one of the backends.
+
+use crate::value::{Rec, Values};
+use ats_mem::{BTree, Backend, Busy, Change, HashTable, NoSuchKey};
+use ats_sync::{Guard, ShardedCounter};
+use ats_term::image::Host;
+use std::ops::ControlFlow;
+
+/// What a table holds at a time.
+pub(crate) struct Store<H: Host> {
+    records: Records<H>,
+    /// Number of objects beyond one per record.
+    pub(crate) extra_objects: ShardedCounter,
+}
+
+/// A backend, chosen when the table is made. An enum and not a `dyn Backend`, so that the way of a
+/// lookup is known to the compiler.
+enum Records<H: Host> {
+    Ordered(BTree<Values<H>>),
+    Hash(HashTable<Values<H>>),
+}
+
+macro_rules! each {
+    ($store:expr, $backend:ident => $call:expr) => {
+        match $store {
+            Records::Ordered($backend) => $call,
+            Records::Hash($backend) => $call,
+        }
+    };
+}
+
+pub(crate) type Decide<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Change<Values<H>> + 'a;
+pub(crate) type DecideMany<'a, 'g, H> =
+    dyn FnMut(usize, Option<&'g Rec<H>>) -> Change<Values<H>> + 'a;
+pub(crate) type Visit<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
+
+impl<H: Host> Store<H> {
+    /// An empty store, in the order of keys or without order.
+    pub(crate) fn new(ordered: bool) -> Self {
+        Store {
+            records: match ordered {
+                true => Records::Ordered(BTree::new()),
+                false => Records::Hash(HashTable::new()),
+            },
+            extra_objects: ShardedCounter::new(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get<'g>(&self, key: &[u8], guard: &'g Guard) -> Option<&'g Rec<H>> {
+        each!(&self.records, backend => backend.get(key, guard))
+    }
+
+    pub(crate) fn update<'g>(
+        &self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut Decide<'_, 'g, H>,
+    ) -> Result<(), Busy> {
+        each!(&self.records, backend => backend.update(key, guard, decide))
+    }
+
+    pub(crate) fn update_many<'g>(
+        &self,
+        keys: &[&[u8]],
+        guard: &'g Guard,
+        decide: &mut DecideMany<'_, 'g, H>,
+    ) -> Result<bool, Busy> {
+        each!(&self.records, backend => backend.update_many(keys, guard, decide))
+    }
+
+    pub(crate) fn first<'g>(&self, guard: &'g Guard) -> Option<&'g Rec<H>> {
+        each!(&self.records, backend => backend.first(guard))
+    }
+
+    pub(crate) fn last<'g>(&self, guard: &'g Guard) -> Option<&'g Rec<H>> {
+        each!(&self.records, backend => backend.last(guard))
+    }
+
+    pub(crate) fn next<'g>(
+        &self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Rec<H>>, NoSuchKey> {
+        each!(&self.records, backend => backend.next(key, guard))
+    }
+
+    pub(crate) fn prev<'g>(
+        &self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Rec<H>>, NoSuchKey> {
+        each!(&self.records, backend => backend.prev(key, guard))
+    }
+
+    pub(crate) fn scan<'g>(
+        &self,
+        after: Option<&[u8]>,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+    ) -> Result<(), NoSuchKey> {
+        each!(&self.records, backend => backend.scan(after, guard, visit))
+    }
+
+    /// Number of records.
+    pub(crate) fn len(&self) -> usize {
+        each!(&self.records, backend => backend.len())
+    }
+
+    /// Number of objects.
+    pub(crate) fn objects(&self) -> usize {
+        self.len() + usize::try_from(self.extra_objects.sum()).unwrap_or(0)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        each!(&self.records, backend => backend.bytes())
+    }
+
+    pub(crate) fn fix(&self) {
+        each!(&self.records, backend => backend.fix());
+    }
+
+    pub(crate) fn unfix(&self, guard: &Guard) {
+        each!(&self.records, backend => backend.unfix(guard));
+    }
+
+    /// Frees up to about `budget` records; true when nothing is left.
+    pub(crate) fn free_some(&mut self, budget: usize) -> bool {
+        each!(&mut self.records, backend => backend.free_some(budget))
+    }
+}

@@ -1,0 +1,287 @@
+//! A table: its type, its keys, reading and walking, clearing.
+
+use crate::reaper::{self, Reap};
+use crate::store::Store;
+use crate::value::{Found, Rec};
+use crate::workspace::Workspace;
+use ats_mem::NoSuchKey;
+use ats_sync::Guard;
+use ats_term::image::{Host, HostTerm};
+use ats_term::{TermRef, Zeros, exact, order};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What counts as the same key, and how many objects a key can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableType {
+    /// One object per key; keys are the same if `=:=`. No order.
+    Set,
+    /// One object per key; keys are the same if `==`, and in Erlang's standard order.
+    OrderedSet,
+    /// Any number of different objects per key; keys as in a set.
+    Bag,
+    /// Any number of objects per key; keys as in a set.
+    DuplicateBag,
+}
+
+impl TableType {
+    /// Whether a key can have several objects.
+    pub fn is_bag(self) -> bool {
+        matches!(self, TableType::Bag | TableType::DuplicateBag)
+    }
+}
+
+/// A table of objects of host `H`. See the [crate](crate).
+///
+/// All operations may be called from any thread at any time. Reads take no lock and wait for nobody.
+pub struct Table<H: Host> {
+    pub(crate) table_type: TableType,
+    /// From 0.
+    pub(crate) key_index: usize,
+    pub(crate) zeros: Zeros,
+    /// Exchanged as a whole to clear the table: an operation works on the store it finds, and one
+    /// that still works on the old store counts as done before the exchange.
+    store: AtomicPtr<Store<H>>,
+    admin: Mutex<Admin>,
+}
+
+/// What changes only under a lock.
+struct Admin {
+    /// Number of fixations.
+    fixed: usize,
+    /// Whether the table was cleared since it was fixed: then keys that a walk remembers may be gone.
+    cleared: bool,
+}
+
+/// A store with at most this many records is freed at once, a larger one in the background.
+const FREED_AT_ONCE: usize = 1_000;
+/// Records freed in one slice.
+const SLICE: usize = 2_000;
+
+impl<H: Host> Table<H> {
+    /// An empty table whose objects have their key at `key_position` (from 1), with the rules of
+    /// newer Erlang versions for zeros.
+    ///
+    /// # Panics
+    /// If `key_position` is 0.
+    pub fn new(table_type: TableType, key_position: usize) -> Self {
+        Self::with_zeros(table_type, key_position, Zeros::Distinct)
+    }
+
+    /// As [`new`](Table::new), with a rule for zeros.
+    ///
+    /// # Panics
+    /// If `key_position` is 0.
+    pub fn with_zeros(table_type: TableType, key_position: usize, zeros: Zeros) -> Self {
+        let key_index = key_position.checked_sub(1).expect("positions begin at 1");
+        Table {
+            table_type,
+            key_index,
+            zeros,
+            store: AtomicPtr::new(Box::into_raw(new_store(table_type))),
+            admin: Mutex::new(Admin { fixed: 0, cleared: false }),
+        }
+    }
+
+    /// The type of the table.
+    pub fn table_type(&self) -> TableType {
+        self.table_type
+    }
+
+    /// The position of the key in objects, from 1.
+    pub fn key_position(&self) -> usize {
+        self.key_index + 1
+    }
+
+    /// The bytes by which this table knows a key; appended to `out`.
+    #[inline]
+    pub fn key_bytes<T: TermRef>(&self, key: T, out: &mut Vec<u8>) {
+        let zeros = self.zeros;
+        match self.table_type {
+            TableType::OrderedSet => order::order_key(key, out, zeros),
+            _ => {
+                let atoms = exact::Atoms::Word;
+                exact::exact_key(key, out, exact::Options { zeros, atoms });
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn store<'g>(&self, _guard: &'g Guard) -> &'g Store<H> {
+        // SAFETY: a store is retired after it was exchanged, so one found under a guard lives as
+        // long as the guard; the table itself frees its last store only when it is dropped.
+        unsafe { &*self.store.load(Ordering::Acquire) }
+    }
+
+    pub(crate) fn found<'g>(&self, record: &'g Rec<H>) -> Found<'g, H> {
+        Found::new(record, self.table_type.is_bag())
+    }
+
+    /// The objects of a key, if there are any. O(log n) in an `ordered_set`, else O(1).
+    #[inline]
+    pub fn lookup<'g, T: HostTerm<Host = H>>(
+        &self,
+        key: T,
+        work: &mut Workspace<T>,
+        guard: &'g Guard,
+    ) -> Option<Found<'g, H>> {
+        work.start_key();
+        self.key_bytes(key, &mut work.key);
+        self.lookup_bytes(&work.key, guard)
+    }
+
+    /// As [`lookup`](Table::lookup), by the bytes of the key.
+    #[inline]
+    pub fn lookup_bytes<'g>(&self, key: &[u8], guard: &'g Guard) -> Option<Found<'g, H>> {
+        self.store(guard).get(key, guard).map(|record| self.found(record))
+    }
+
+    /// The first key in the order of the table.
+    pub fn first<'g>(&self, guard: &'g Guard) -> Option<Found<'g, H>> {
+        self.store(guard).first(guard).map(|record| self.found(record))
+    }
+
+    /// The last key in the order of the table; in tables without order, the same as the first.
+    pub fn last<'g>(&self, guard: &'g Guard) -> Option<Found<'g, H>> {
+        self.store(guard).last(guard).map(|record| self.found(record))
+    }
+
+    /// The key after the one with these bytes. Tables without order refuse keys they do not hold,
+    /// unless they were there when the table was fixed.
+    pub fn next<'g>(
+        &self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<Found<'g, H>>, crate::Error> {
+        self.walked(self.store(guard).next(key, guard))
+    }
+
+    /// The key before the one with these bytes; in tables without order, as [`next`](Table::next).
+    pub fn prev<'g>(
+        &self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<Found<'g, H>>, crate::Error> {
+        self.walked(self.store(guard).prev(key, guard))
+    }
+
+    fn walked<'g>(
+        &self,
+        step: Result<Option<&'g Rec<H>>, NoSuchKey>,
+    ) -> Result<Option<Found<'g, H>>, crate::Error> {
+        match step {
+            Ok(record) => Ok(record.map(|record| self.found(record))),
+            Err(NoSuchKey) => self.walk_of_lost_key().map(|()| None),
+        }
+    }
+
+    /// A walk whose key is gone ends if the table was cleared since it was fixed, else it fails.
+    fn walk_of_lost_key(&self) -> Result<(), crate::Error> {
+        match self.admin().cleared {
+            true => Ok(()),
+            false => Err(crate::Error::BadKey),
+        }
+    }
+
+    /// Visits keys in the order of the table, after the one with these bytes (all, if `None`), until
+    /// `visit` breaks. Not a snapshot. On tables without order, fix the table for the whole of a walk
+    /// that consists of several calls.
+    pub fn scan<'g>(
+        &self,
+        after: Option<&[u8]>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(Found<'g, H>) -> ControlFlow<()>,
+    ) -> Result<(), crate::Error> {
+        let store = self.store(guard);
+        match store.scan(after, guard, &mut |record| visit(self.found(record))) {
+            Ok(()) => Ok(()),
+            Err(NoSuchKey) => self.walk_of_lost_key(),
+        }
+    }
+
+    /// Number of objects; exact when no operation is running.
+    pub fn len(&self) -> usize {
+        self.store(&ats_sync::pin()).objects()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory the table takes, without what its objects share with others.
+    pub fn bytes(&self) -> usize {
+        self.store(&ats_sync::pin()).bytes() + size_of::<Self>()
+    }
+
+    /// Starts a period in which a walk meets every object that stays exactly once, and may go on from
+    /// a key that was removed meanwhile. Nests.
+    pub fn fix(&self) {
+        let guard = ats_sync::pin();
+        let mut admin = self.admin();
+        admin.fixed += 1;
+        if admin.fixed == 1 {
+            admin.cleared = false;
+            self.store(&guard).fix();
+        }
+    }
+
+    /// Ends a period begun by [`fix`](Table::fix).
+    pub fn unfix(&self) {
+        let guard = ats_sync::pin();
+        let mut admin = self.admin();
+        admin.fixed = admin.fixed.saturating_sub(1);
+        if admin.fixed == 0 {
+            admin.cleared = false;
+            self.store(&guard).unfix(&guard);
+        }
+    }
+
+    /// Removes all objects, at one moment for every reader and writer. O(1); the memory is freed by
+    /// and by.
+    pub fn clear(&self) {
+        let guard = ats_sync::pin();
+        let mut admin = self.admin();
+        let fresh = new_store(self.table_type);
+        if admin.fixed > 0 {
+            fresh.fix();
+            admin.cleared = true;
+        }
+        let old = self.store.swap(Box::into_raw(fresh), Ordering::AcqRel);
+        // SAFETY: the old store was made by `Box::into_raw` and has just been unlinked.
+        unsafe { guard.retire(old.cast(), size_of::<Store<H>>(), free_store::<H>) };
+        reaper::wake();
+    }
+
+    fn admin(&self) -> MutexGuard<'_, Admin> {
+        // Plain numbers, valid at every moment, so a panic elsewhere does not spoil them.
+        self.admin.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<H: Host> Drop for Table<H> {
+    fn drop(&mut self) {
+        // SAFETY: nobody else uses the table any more, so nobody is in its store.
+        unsafe { free_store::<H>((*self.store.get_mut()).cast()) };
+    }
+}
+
+fn new_store<H: Host>(table_type: TableType) -> Box<Store<H>> {
+    Box::new(Store::new(table_type == TableType::OrderedSet))
+}
+
+impl<H: Host> Reap for Store<H> {
+    fn free_slice(&mut self) -> bool {
+        self.free_some(SLICE)
+    }
+}
+
+/// Frees a store that nobody can reach: at once if it is small, else in the background.
+unsafe fn free_store<H: Host>(raw: *mut u8) {
+    // SAFETY: the caller hands over a store made by `Box::into_raw`.
+    let store = unsafe { Box::from_raw(raw.cast::<Store<H>>()) };
+    if store.len() > FREED_AT_ONCE {
+        reaper::reap(store);
+    }
+}

@@ -1,0 +1,44 @@
+//! Buffers that operations reuse, so that a warm caller does not allocate.
+
+use ats_term::Zeros;
+use ats_term::image::{HostTerm, ImageBuilder, ObjectListBuilder};
+
+/// Buffers for the terms `T`. Keep one per thread and lend it to each operation.
+pub struct Workspace<T: HostTerm> {
+    pub(crate) key: Vec<u8>,
+    pub(crate) image: ImageBuilder<T>,
+    /// For operations that make an object out of another one that was just made.
+    pub(crate) second: ImageBuilder<T>,
+    pub(crate) list: ObjectListBuilder<T::Host>,
+}
+
+/// A key buffer with more room than this is given back.
+const KEEP_BYTES: usize = 1 << 16;
+
+impl<T: HostTerm> Workspace<T> {
+    /// A workspace for the rules of newer Erlang versions, where `0.0` and `-0.0` differ.
+    pub const fn new() -> Self {
+        Self::with_zeros(Zeros::Distinct)
+    }
+
+    /// A workspace that must serve only tables with the same rule for zeros.
+    pub const fn with_zeros(zeros: Zeros) -> Self {
+        Workspace {
+            key: Vec::new(),
+            image: ImageBuilder::new(zeros),
+            second: ImageBuilder::new(zeros),
+            list: ObjectListBuilder::new(),
+        }
+    }
+
+    pub(crate) fn start_key(&mut self) {
+        self.key.clear();
+        self.key.shrink_to(KEEP_BYTES);
+    }
+}
+
+impl<T: HostTerm> Default for Workspace<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
