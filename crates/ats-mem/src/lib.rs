@@ -8,10 +8,10 @@
 pub mod backend;
 pub mod batch;
 pub mod btree;
-//HASH pub mod hash;
+pub mod hash;
 pub mod record;
 
 pub use backend::{Backend, Busy, Change, NoSuchKey};
 pub use btree::BTree;
-//HASH pub use hash::HashTable;
+pub use hash::HashTable;
 pub use record::{Plain, Record, RecordBox, Release};

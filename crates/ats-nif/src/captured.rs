@@ -2,7 +2,7 @@
 //!
 //! The VM shows captured values through the external term format only, where an identifier of this
 //! node carries the name that the node has at that moment. For the identity of a closure to outlast a
-//! change of that name, such identifiers get the name and mark that [`ident`](crate::ident) gives to
+//! change of that name, such identifiers get the name and mark that [`ident`] gives to
 //! all identifiers of this node.
 
 use crate::ident;
@@ -28,7 +28,11 @@ pub fn with_local_idents(term: &Term) -> Term {
             marker.leaf(next)
         } else {
             let done = Vec::with_capacity(parts.len());
-            frames.push(Frame { term: next, parts, done });
+            frames.push(Frame {
+                term: next,
+                parts,
+                done,
+            });
             next = frames[frames.len() - 1].parts[0];
             continue;
         };

@@ -6,7 +6,7 @@
 //! | ordinary reference of this node | its two data words | |
 //! | pid, port or reference of another node; `fun M:F/A` | external term format, padded | |
 //! | binary above 1 KiB | pointer to a [`SharedBinary`] | yes |
-//! | magic reference, alias, closure | pointer to a [`HeldEnv`], the term in it | yes |
+//! | magic reference, alias, closure; identifier without creation | pointer to a [`HeldEnv`], the term in it | yes |
 //!
 //! What a box owns is counted by the `Arc` it points to, so a copy of a box and the end of one need
 //! neither an environment nor a certain thread: records are freed wherever their epoch ends.
@@ -40,6 +40,8 @@ const EXTERNAL_FUN: HostTag = HostTag::plain(4);
 const SHARED_BINARY: HostTag = HostTag::owning(0);
 const HELD_REF: HostTag = HostTag::owning(1);
 const HELD_FUN: HostTag = HostTag::owning(2);
+const HELD_PID: HostTag = HostTag::owning(3);
+const HELD_PORT: HostTag = HostTag::owning(4);
 
 /// The VM, as far as it can be asked about the words of an image.
 #[derive(Clone, Copy, Debug)]
@@ -48,9 +50,9 @@ pub struct Vm;
 /// Appends the words of an identifier or fun that is not immediate; returns the tag of its box.
 pub fn write_identity(term: VmWord<'_>, kind: HostKind, out: &mut Vec<u64>) -> HostTag {
     match kind {
-        HostKind::Pid => write_etf(term, EXTERNAL_PID, out),
-        HostKind::Port => write_etf(term, EXTERNAL_PORT, out),
-        HostKind::ExternalFun => write_etf(term, EXTERNAL_FUN, out),
+        HostKind::Pid => write_external(term, EXTERNAL_PID, HELD_PID, out),
+        HostKind::Port => write_external(term, EXTERNAL_PORT, HELD_PORT, out),
+        HostKind::ExternalFun => write_etf(&Etf::of(term), EXTERNAL_FUN, out),
         HostKind::LocalFun => write_held(held::hold_alone(term), HELD_FUN, out),
         HostKind::Ref => match reference::classify(term) {
             RefKind::Local(data) => {
@@ -59,7 +61,7 @@ pub fn write_identity(term: VmWord<'_>, kind: HostKind, out: &mut Vec<u64>) -> H
             }
             RefKind::Alias => write_held(held::hold_in_chunk(term), HELD_REF, out),
             RefKind::Magic => write_held(held::hold_alone(term), HELD_REF, out),
-            RefKind::External => write_etf(term, EXTERNAL_REF, out),
+            RefKind::External => write_external(term, EXTERNAL_REF, HELD_REF, out),
         },
         HostKind::Bits(_) => unreachable!("bitstrings are no identities"),
     }
@@ -72,8 +74,23 @@ pub fn write_shared(env: Env<'_>, binary: VmWord<'_>, out: &mut Vec<u64>) -> Opt
     Some(SHARED_BINARY)
 }
 
-fn write_etf(term: VmWord<'_>, tag: HostTag, out: &mut Vec<u64>) -> HostTag {
+/// Writes an identifier of another node. One that names no incarnation of its node would decode to one
+/// of this node whenever this node has that name, so it is held.
+fn write_external(
+    term: VmWord<'_>,
+    plain: HostTag,
+    holding: HostTag,
+    out: &mut Vec<u64>,
+) -> HostTag {
     let etf = Etf::of(term);
+    if ident::with_etf_ident(etf.bytes(), false, |ident| ident.creation == 0) {
+        write_held(held::hold_in_chunk(term), holding, out)
+    } else {
+        write_etf(&etf, plain, out)
+    }
+}
+
+fn write_etf(etf: &Etf, tag: HostTag, out: &mut Vec<u64>) -> HostTag {
     for chunk in etf.bytes().chunks(8) {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
@@ -103,7 +120,7 @@ fn shared<'a>(host_box: HostBox<'a, Vm>) -> &'a SharedBinary {
 
 /// The term of a box in an environment of its own, for as long as the box.
 fn held<'a>(host_box: HostBox<'a, Vm>) -> VmWord<'a> {
-    debug_assert!(matches!(host_box.tag(), HELD_REF | HELD_FUN));
+    debug_assert!(host_box.tag().owns() && host_box.tag() != SHARED_BINARY);
     // SAFETY: the environment is alive as long as the borrow of the box, and its terms stay where
     // they are.
     unsafe { VmWord::new(host_box.words()[1]) }
@@ -115,7 +132,7 @@ pub fn make<'e>(env: Env<'e>, host_box: HostBox<'_, Vm>) -> VmWord<'e> {
     match (host_box.tag(), host_box.words()) {
         (LOCAL_REF, &[first, second]) => reference::make(env, [first, second]),
         (SHARED_BINARY, _) => shared(host_box).make(env),
-        (HELD_REF | HELD_FUN, _) => env.copy(held(host_box)),
+        (HELD_REF | HELD_FUN | HELD_PID | HELD_PORT, _) => env.copy(held(host_box)),
         (_, words) => {
             let term = env.from_etf(etf_bytes(words));
             term.expect("the VM reads what it wrote")
@@ -138,8 +155,8 @@ impl Host for Vm {
     fn kind(host_box: HostBox<'_, Self>) -> HostKind {
         match host_box.tag() {
             LOCAL_REF | EXTERNAL_REF | HELD_REF => HostKind::Ref,
-            EXTERNAL_PID => HostKind::Pid,
-            EXTERNAL_PORT => HostKind::Port,
+            EXTERNAL_PID | HELD_PID => HostKind::Pid,
+            EXTERNAL_PORT | HELD_PORT => HostKind::Port,
             EXTERNAL_FUN => HostKind::ExternalFun,
             HELD_FUN => HostKind::LocalFun,
             SHARED_BINARY => HostKind::Bits(shared(host_box).bytes().len() * 8),
@@ -157,6 +174,7 @@ impl Host for Vm {
                 ident::with_local(&reference::numbers([first, second]), f)
             }
             (HELD_REF, _) => reference::with_ident(held(host_box), f),
+            (HELD_PID | HELD_PORT, _) => ident::with_vm_ident(held(host_box), false, f),
             (_, words) => ident::with_etf_ident(etf_bytes(words), false, f),
         }
     }
@@ -184,7 +202,7 @@ impl Host for Vm {
         }
         match a.tag() {
             SHARED_BINARY => shared(a).bytes() == shared(b).bytes(),
-            HELD_REF | HELD_FUN => held(a).is_identical(held(b)),
+            HELD_REF | HELD_FUN | HELD_PID | HELD_PORT => held(a).is_identical(held(b)),
             // One VM writes equal terms equally.
             _ => a.words() == b.words(),
         }

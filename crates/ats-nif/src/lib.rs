@@ -9,7 +9,7 @@
 //! | [`env`](mod@env) | environments, and words that are terms in them |
 //! | [`call`] | how functions are entered and how they fail |
 //! | [`load`] | loading, loading again, and what must be true of the VM |
-//! | [`atoms`], [`ident`], [`reference`] | texts of atoms; identities of pids, ports, references |
+//! | [`atoms`], [`ident`], [`mod@reference`] | texts of atoms; identities of pids, ports, references |
 //! | [`vm_term`], [`vm_sink`] | terms of the VM seen and built by the layers below |
 //! | [`foreign`], [`shared`], [`held`], [`captured`] | what an image cannot spell out: large binaries, closures, ... |
 //! | [`resource`] | objects that Erlang holds by a reference |

@@ -16,6 +16,7 @@ use crate::vm_term::{IMMEDIATE_TAG, NIL, PID_TAG, PORT_TAG, SMALL_TAG};
 use crate::{atoms, call, env, ident, reference};
 use ats_term::Zeros;
 use std::ffi::{c_int, c_void};
+use std::io::Write;
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -114,7 +115,8 @@ unsafe fn finish(result: Result<(), String>, priv_data: *mut *mut c_void) -> c_i
             0
         }
         Err(reason) => {
-            eprintln!("ats_nif: not loaded: {reason}");
+            // Whether anybody can read it must not matter.
+            let _ = writeln!(std::io::stderr(), "ats_nif: not loaded: {reason}");
             1
         }
     }

@@ -59,7 +59,11 @@ impl<'a> Ident<'a> {
     /// The numbers without leading zeros. Erlang takes a missing word of a reference for zero, so
     /// only these count in comparisons.
     pub(crate) fn significant(&self) -> &'a [u32] {
-        let zeros = self.numbers.iter().take_while(|&&number| number == 0).count();
+        let zeros = self
+            .numbers
+            .iter()
+            .take_while(|&&number| number == 0)
+            .count();
         &self.numbers[zeros..]
     }
 }

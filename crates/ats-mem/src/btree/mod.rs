@@ -42,6 +42,9 @@ use crate::backend::{Backend, Busy, Change, NoSuchKey};
 use crate::batch::{self, Patience, Step, Stepwise};
 use crate::record::{self, Record, Release, Writable};
 use ats_sync::{Guard, Lock, ShardedCounter};
+use search::{Counting, Portable};
+#[cfg(target_arch = "x86_64")]
+use search::Vectors;
 use node::{Content, Header, Inner, LEAF, Leaf, NodePtr};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -97,36 +100,48 @@ impl<R: Release> BTree<R> {
 
     /// The leaf that `key` is led to.
     #[inline(always)]
-    fn leaf_for<'g>(&self, key: &[u8], guard: &'g Guard) -> &'g Leaf<R> {
+    fn leaf_for<'g, C: Counting>(&self, key: &[u8], guard: &'g Guard) -> &'g Leaf<R> {
         let mut node = self.root.load(Ordering::Acquire);
         loop {
             match as_inner(node, guard) {
                 Err(leaf) => return leaf,
-                Ok(inner) => node = inner.child(inner.child_for(key)),
+                Ok(inner) => node = inner.descend(inner.child_for::<C>(key)),
             }
         }
     }
 
     #[inline(always)]
-    fn find<'g>(&self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
-        let leaf = self.leaf_for(key, guard);
-        let place = leaf.search(key).ok()?;
+    fn find<'g, C: Counting>(&self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+        let leaf = self.leaf_for::<C>(key, guard);
+        let place = leaf.search::<C>(key).ok()?;
         leaf.record(place, guard)?.settled(guard)
     }
 
     /// `find`, compiled for processors with vectors of 256 bits.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
-    fn find_avx2<'g>(&self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.find(key, guard)
+    fn find_by_vectors<'g>(&self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+        self.find::<Vectors>(key, guard)
     }
 
     /// The leaf that `key` is led to, with its fences.
     fn place_for<'g>(&self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
-        self.place_by(guard, |inner| inner.child_for(key))
+        #[cfg(target_arch = "x86_64")]
+        if has_vectors() {
+            // SAFETY: the processor has just said that it has these instructions.
+            return unsafe { self.place_by_vectors(key, guard) };
+        }
+        self.place_by(guard, |inner| inner.child_for::<Portable>(key))
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi2")]
+    fn place_by_vectors<'g>(&self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
+        self.place_by(guard, |inner| inner.child_for::<Vectors>(key))
     }
 
     /// Walks down by `choose`, keeping the fences.
+    #[inline(always)]
     fn place_by<'g>(&self, guard: &'g Guard, choose: impl Fn(&Inner) -> usize) -> Place<'g, R> {
         let (mut low, mut high) = (None, None);
         let mut node = self.root.load(Ordering::Acquire);
@@ -135,8 +150,8 @@ impl<R: Release> BTree<R> {
                 Err(leaf) => return Place { leaf, low, high },
                 Ok(inner) => {
                     let place = choose(inner);
+                    node = inner.descend(place);
                     (low, high) = narrow(inner, place, low, high);
-                    node = inner.child(place);
                 }
             }
         }
@@ -194,6 +209,13 @@ impl<R: Release> BTree<R> {
     }
 }
 
+/// Whether the processor has vectors of 256 bits. The answer is kept, so asking costs a load.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn has_vectors() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2")
+}
+
 /// The fences of a child.
 fn narrow<'g>(
     inner: &'g Inner,
@@ -239,7 +261,7 @@ impl<R: Release> Stepwise<R> for BTree<R> {
             if place.leaf.header.is_dead() {
                 continue;
             }
-            let found = place.leaf.search(key);
+            let found = place.leaf.search::<Portable>(key);
             let here = found.ok().and_then(|at| place.leaf.record(at, guard));
             let current = match here.map(Record::writable) {
                 None => None,
@@ -288,7 +310,7 @@ impl<R: Release> Stepwise<R> for BTree<R> {
             }
             let at = place
                 .leaf
-                .search(key)
+                .search::<Portable>(key)
                 .expect("a pending record stays in the store");
             match before.is_null() {
                 true => self.take_out(&place, at, key, guard),
@@ -310,11 +332,11 @@ impl<R: Release> Backend<R> for BTree<R> {
     #[inline]
     fn get<'g>(&self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+        if has_vectors() {
             // SAFETY: the processor has just said that it has these instructions.
-            return unsafe { self.find_avx2(key, guard) };
+            return unsafe { self.find_by_vectors(key, guard) };
         }
-        self.find(key, guard)
+        self.find::<Portable>(key, guard)
     }
 
     fn update<'g>(

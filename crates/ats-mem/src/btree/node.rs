@@ -10,7 +10,7 @@
 //! So a reader needs no validation: whatever mixture of words it sees, each was true at some moment
 //! since the reader began.
 
-use super::search::{Head, Heads, common_prefix};
+use super::search::{Counting, Head, Heads, Portable, common_prefix, prefetch};
 use crate::record::{Record, Release};
 use ats_sync::{Guard, Lock};
 use std::cmp::Ordering;
@@ -23,6 +23,9 @@ use std::sync::atomic::{
 pub(super) const LEAF: usize = 32;
 /// Most separators of an inner node.
 pub(super) const FANOUT: usize = 63;
+
+/// Cache lines of a leaf.
+const LEAF_LINES: usize = size_of::<Leaf<crate::record::Plain>>() / 64;
 
 /// What the nodes have in common; first in both, so that a pointer to it is a pointer to the node.
 #[repr(C)]
@@ -140,8 +143,8 @@ impl<R: Release> Leaf<R> {
 
     /// The place of `key`, or the place where it would be inserted.
     #[inline(always)]
-    pub(super) fn search(&self, key: &[u8]) -> Result<usize, usize> {
-        self.keys.search(key, |place| match self.content(place) {
+    pub(super) fn search<C: Counting>(&self, key: &[u8]) -> Result<usize, usize> {
+        self.keys.search::<C>(key, |place| match self.content(place) {
             // SAFETY: as in `record`; whoever searches holds a guard.
             Content::Record(record) => unsafe { &*record }.key().cmp(key),
             // The head is equal and completes the key, so only trailing zeros can make a difference.
@@ -151,7 +154,7 @@ impl<R: Release> Leaf<R> {
 
     /// The place before which all keys are below `key`.
     pub(super) fn search_bound(&self, key: &[u8]) -> usize {
-        self.search(key).unwrap_or_else(|place| place)
+        self.search::<Portable>(key).unwrap_or_else(|place| place)
     }
 
     /// Puts a record into a slot. The caller holds the lock.
@@ -273,6 +276,17 @@ impl Inner {
         self.children[place].load(Acquire)
     }
 
+    /// The child at a place, which the caller goes to next. Where it is a leaf, all of its lines are
+    /// asked for at once: none of them is likely in the cache.
+    #[inline(always)]
+    pub(super) fn descend(&self, place: usize) -> NodePtr {
+        let child = self.child(place);
+        if self.header.level == 1 {
+            prefetch::<LEAF_LINES, _>(child);
+        }
+        child
+    }
+
     /// Exchanges a child. The caller holds the lock of this node.
     pub(super) fn set_child(&self, place: usize, child: NodePtr) {
         self.children[place].store(child, Rel);
@@ -280,8 +294,8 @@ impl Inner {
 
     /// The child under which `key` is.
     #[inline(always)]
-    pub(super) fn child_for(&self, key: &[u8]) -> usize {
-        match self.search(key) {
+    pub(super) fn child_for<C: Counting>(&self, key: &[u8]) -> usize {
+        match self.search::<C>(key) {
             Ok(equal) => equal + 1,
             Err(place) => place,
         }
@@ -289,13 +303,13 @@ impl Inner {
 
     /// The child under which the keys just below `key` are.
     pub(super) fn child_below(&self, key: &[u8]) -> usize {
-        self.search(key).unwrap_or_else(|place| place)
+        self.search::<Portable>(key).unwrap_or_else(|place| place)
     }
 
     #[inline(always)]
-    fn search(&self, key: &[u8]) -> Result<usize, usize> {
+    fn search<C: Counting>(&self, key: &[u8]) -> Result<usize, usize> {
         self.keys
-            .search(key, |place| self.separator(place).cmp(key))
+            .search::<C>(key, |place| self.separator(place).cmp(key))
     }
 
     pub(super) fn bytes(&self) -> usize {

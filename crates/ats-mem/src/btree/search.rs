@@ -53,6 +53,47 @@ fn short_head(rest: &[u8]) -> u64 {
     bits
 }
 
+/// How the heads of a node are counted: the choice of instructions, made when the program runs.
+pub(super) trait Counting {
+    /// Number of heads below `head`, in ascending heads.
+    fn below<const N: usize>(heads: &[Head; N], head: Head) -> usize;
+}
+
+/// For any processor: binary search without branches.
+pub(super) struct Portable;
+
+/// For processors with vectors of 256 bits. The functions that use this must be compiled for them.
+pub(super) struct Vectors;
+
+impl Counting for Portable {
+    #[inline(always)]
+    fn below<const N: usize>(heads: &[Head; N], head: Head) -> usize {
+        heads.partition_point(|other| *other < head)
+    }
+}
+
+impl Counting for Vectors {
+    // Over all N places and without a branch, so that it becomes a few vector comparisons: the lines
+    // of a node are fetched together, where a binary search would fetch one after the other.
+    #[inline(always)]
+    fn below<const N: usize>(heads: &[Head; N], head: Head) -> usize {
+        heads.iter().filter(|other| **other < head).count()
+    }
+}
+
+/// Asks the processor to fetch the first `LINES` cache lines of a node.
+#[inline(always)]
+pub(super) fn prefetch<const LINES: usize, N>(node: *const N) {
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..LINES {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: prefetching is a hint; it touches no memory and cannot fault.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(node.cast::<i8>().wrapping_add(line * 64)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = node;
+}
+
 /// Number of leading bytes two keys share.
 pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
@@ -115,7 +156,7 @@ impl<const N: usize> Heads<N> {
 
     /// Narrows the places where `key` can be.
     #[inline(always)]
-    pub(super) fn locate(&self, key: &[u8]) -> Range {
+    pub(super) fn locate<C: Counting>(&self, key: &[u8]) -> Range {
         let len = self.len as usize;
         if self.prefix_len > 0 {
             let prefix = &self.prefix[..self.prefix_len as usize];
@@ -137,9 +178,8 @@ impl<const N: usize> Heads<N> {
             }
         }
         let head = head_at(key, self.head_start());
-        // The counts run over all N places, without a branch, so that they compile to a few vector
-        // comparisons; the unused places hold the greatest head.
-        let start = self.heads.iter().filter(|other| **other < head).count();
+        // The unused places hold the greatest head.
+        let start = C::below(&self.heads, head);
         let mut end = start;
         while end < len && self.heads[end] == head {
             end += 1;
@@ -152,12 +192,12 @@ impl<const N: usize> Heads<N> {
 
     /// The place of `key` or, if it is not here, the place where it would be inserted.
     #[inline(always)]
-    pub(super) fn search(
+    pub(super) fn search<C: Counting>(
         &self,
         key: &[u8],
         compare: impl Fn(usize) -> Ordering,
     ) -> Result<usize, usize> {
-        let Range { mut start, mut end } = self.locate(key);
+        let Range { mut start, mut end } = self.locate::<C>(key);
         while start < end {
             let middle = start + (end - start) / 2;
             match compare(middle) {
@@ -207,8 +247,10 @@ mod tests {
             let heads = Heads::<32>::new(skip, keys.len(), |i| &keys[i]);
             let keep = cut.clamp(skip, common.len().max(skip)).min(common.len());
             for probe in [[&common[..], &probe].concat(), [&common[..keep], &probe].concat()] {
-                let found = heads.search(&probe, |i| keys[i].as_slice().cmp(&probe));
-                prop_assert_eq!(found, keys.binary_search(&probe));
+                let compare = |i: usize| keys[i].as_slice().cmp(&probe);
+                let expected = keys.binary_search(&probe);
+                prop_assert_eq!(heads.search::<Portable>(&probe, compare), expected);
+                prop_assert_eq!(heads.search::<Vectors>(&probe, compare), expected);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Changes of structure: copying, splitting and merging nodes, and publishing the result upwards.
 
 use super::node::{FANOUT, Header, Inner, LEAF, Leaf, NodePtr, separator_between, skip_between};
+use super::search::Portable;
 use super::{BTree, Place, as_inner, narrow};
 use crate::record::{Record, Release};
 use ats_sync::{Guard, Held};
@@ -231,7 +232,7 @@ impl<R: Release> BTree<R> {
                 continue;
             }
             while let Ok(inner) = as_inner::<R>(node, guard) {
-                let place = inner.child_for(key);
+                let place = inner.child_for::<Portable>(key);
                 if inner.child(place) != child {
                     (low, high) = narrow(inner, place, low, high);
                     node = inner.child(place);

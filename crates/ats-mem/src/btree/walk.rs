@@ -5,6 +5,7 @@
 //! invalidate, and a key that is present throughout is met exactly once: leaves met one after the
 //! other begin where their predecessor ended, whatever was split or merged meanwhile.
 
+use super::search::Portable;
 use super::{BTree, Place};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
@@ -21,7 +22,7 @@ impl<R: Release> BTree<R> {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
         let mut place = self.place_for(key, guard);
-        let mut start = match place.leaf.search(key) {
+        let mut start = match place.leaf.search::<Portable>(key) {
             Ok(at) => at + usize::from(!inclusive),
             Err(at) => at,
         };
@@ -39,7 +40,7 @@ impl<R: Release> BTree<R> {
             };
             // Leaves may have been merged meanwhile, so the fence can lie within the next one.
             place = self.place_for(fence, guard);
-            start = place.leaf.search(fence).unwrap_or_else(|at| at);
+            start = place.leaf.search_bound(fence);
         }
     }
 

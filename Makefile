@@ -1,0 +1,47 @@
+# What can be done with ats, one word each. `make` alone explains.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+EBIN := _build/default/lib/ats/ebin
+# rustup's folder, for shells that were started before Rust was installed.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+# Arguments for the benchmark, for example: make bench ARGS=--quick
+ARGS ?=
+# How long `make soak` goes on.
+SOAK_SECONDS ?= 3600
+
+.PHONY: help setup build demo test check bench soak shell clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+setup: ## Install what is missing to build and test (Debian), or say what it is
+	@./scripts/setup.sh
+
+build: setup ## Build the application; then `erl -pa _build/default/lib/ats/ebin` has `ats`
+	@rebar3 compile
+
+demo: build ## Show ats at work on real data, beside ets
+	@kind=plain; [ -t 1 ] && kind=terminal; \
+	erl -noinput -pa $(EBIN) _build/default/lib/ats/demo \
+	    -run ats_demo main $$kind demo/data/UnicodeData.txt.gz
+
+test: setup ## Run every test, Rust and Erlang
+	@./scripts/test.sh
+
+check: setup ## Formatting, lints, cross references, types
+	@./scripts/check.sh
+
+bench: build ## Measure ats beside ets; ARGS=--quick for a short run
+	@erl -noinput -pa $(EBIN) \
+	    -eval 'ats_bench:main(init:get_plain_arguments()), halt().' -extra $(ARGS)
+
+soak: setup ## Run random programs on ets and ats for SOAK_SECONDS and compare
+	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) rebar3 ct --suite test/ats_oracle_SUITE
+
+shell: build ## An Erlang shell that knows ats
+	@erl -pa $(EBIN)
+
+clean: ## Remove everything that was built
+	rm -rf _build target priv/*.so

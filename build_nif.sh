@@ -1,0 +1,56 @@
+#!/bin/sh
+# Builds the native library and puts it at priv/ats_nif.so.
+#
+# Called by rebar3 and by Mix before they compile; harmless to call at any time, also several
+# times at once. These variables change what it does:
+#
+#   ATS_SKIP_NIF_BUILD  if set and not empty: keep the priv/ats_nif.so that is there
+#   ATS_NIF_PATH        a library built elsewhere, to be used instead of building one
+#   ATS_CARGO_FLAGS     further flags for cargo, for example "--offline"
+#   CARGO_TARGET_DIR, CARGO_BUILD_TARGET   as cargo understands them
+set -eu
+
+cd "$(dirname "$0")"
+library=priv/ats_nif.so
+
+fail() {
+    echo "build_nif.sh: $*" >&2
+    exit 1
+}
+
+# A running virtual machine has the old library mapped into its memory, so the old file must
+# stay as it is: the new one is written beside it and takes over its name. An unchanged library
+# is left alone. The temporary name is our own, because somebody else may be building too.
+install_library() {
+    [ -f "$1" ] || fail "there is no file $1"
+    mkdir -p priv
+    if [ -f "$library" ] && cmp -s "$1" "$library"; then
+        return
+    fi
+    temporary=priv/.ats_nif.$$.tmp.so
+    trap 'rm -f "$temporary"' EXIT
+    cp "$1" "$temporary"
+    mv -f "$temporary" "$library"
+}
+
+if [ -n "${ATS_SKIP_NIF_BUILD:-}" ]; then
+    [ -f "$library" ] || fail "ATS_SKIP_NIF_BUILD is set but there is no $library"
+    exit 0
+fi
+
+if [ -n "${ATS_NIF_PATH:-}" ]; then
+    install_library "$ATS_NIF_PATH"
+    exit 0
+fi
+
+command -v cargo >/dev/null 2>&1 ||
+    fail "Rust is needed to build ats: install it from https://rustup.rs"
+
+# shellcheck disable=SC2086 # ATS_CARGO_FLAGS is a list of words.
+cargo build --release --locked -p ats-nif ${ATS_CARGO_FLAGS:-} >&2
+
+case "$(uname -s)" in
+    Darwin) built=libats_nif.dylib ;;
+    *) built=libats_nif.so ;;
+esac
+install_library "${CARGO_TARGET_DIR:-target}/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}release/$built"

@@ -1,0 +1,334 @@
+//! Where the buckets are: linear hashing over segments that double.
+//!
+//! With `n` buckets active and `2^k <= n < 2^(k+1)`, a hash belongs to the bucket named by its low
+//! `k + 1` bits if there is one, else by its low `k` bits. Bucket `n`, when it becomes active, takes
+//! its records from bucket `n - 2^k` alone. Segment 0 holds the first eight buckets, each further
+//! segment as many as all before it, so a bucket never moves and finding it takes two loads.
+
+use super::line::Line;
+use crate::record::Release;
+use ats_sync::Guard;
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::mem::size_of;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// Buckets that are always there.
+pub(super) const MIN_BUCKETS: usize = 1 << FIRST_BITS;
+const FIRST_BITS: u32 = 3;
+/// Enough for every address space.
+const SEGMENTS: usize = 45;
+
+/// The bucket of a hash when `active` buckets are.
+#[inline]
+pub(super) fn bucket_of(hash: u64, active: usize) -> usize {
+    let high = high_bit(active);
+    let bucket = hash as usize & (2 * high - 1);
+    if bucket < active {
+        bucket
+    } else {
+        bucket & (high - 1)
+    }
+}
+
+/// How many low bits of a hash name `bucket` when `active` buckets are.
+pub(super) fn depth_of(bucket: usize, active: usize) -> u32 {
+    let high = high_bit(active);
+    let split = bucket >= high || bucket + high < active;
+    high.ilog2() + u32::from(split)
+}
+
+/// The bucket from which bucket `partner` takes its records when it becomes active.
+pub(super) fn parent_of(partner: usize) -> usize {
+    partner - high_bit(partner)
+}
+
+#[inline]
+fn high_bit(number: usize) -> usize {
+    1 << number.ilog2()
+}
+
+/// The layout of the table at one moment.
+#[derive(Clone, Copy)]
+pub(super) struct View {
+    active: usize,
+    moves: usize,
+}
+
+impl View {
+    #[inline]
+    pub(super) fn bucket(self, hash: u64) -> usize {
+        bucket_of(hash, self.active)
+    }
+
+    pub(super) fn depth(self, bucket: usize) -> u32 {
+        depth_of(bucket, self.active)
+    }
+}
+
+/// The segments and the number of active buckets.
+///
+/// Readers look at this on every access, and it changes only when the table grows or shrinks: it
+/// must share no cache line with anything that changes more often.
+pub(super) struct Directory<R: Release> {
+    active: AtomicUsize,
+    /// How often records were moved to a place that a reader may already have looked at.
+    moves: AtomicUsize,
+    segments: [AtomicPtr<Line<R>>; SEGMENTS],
+}
+
+impl<R: Release> Directory<R> {
+    pub(super) fn new() -> Self {
+        let directory = Self {
+            active: AtomicUsize::new(MIN_BUCKETS),
+            moves: AtomicUsize::new(0),
+            segments: [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS],
+        };
+        directory.segments[0].store(allocate(0), Ordering::Relaxed);
+        directory
+    }
+
+    /// Number of active buckets. Exact for whoever holds the resize lock.
+    #[inline]
+    pub(super) fn active(&self) -> usize {
+        self.active.load(Ordering::Acquire)
+    }
+
+    /// What a reader looks at before it searches.
+    #[inline]
+    pub(super) fn view(&self) -> View {
+        let moves = self.moves.load(Ordering::Acquire);
+        View {
+            moves,
+            active: self.active(),
+        }
+    }
+
+    /// Whether a reader that searched bucket `bucket` of `view` for `hash`, and missed, has looked
+    /// at the only place where the record could have been.
+    #[inline]
+    pub(super) fn confirms(&self, view: View, hash: u64, bucket: usize) -> bool {
+        bucket_of(hash, self.active()) == bucket && self.unmoved(view)
+    }
+
+    /// Whether the layout is as it was, as far as `bucket` and the records in it are concerned.
+    pub(super) fn confirms_bucket(&self, view: View, bucket: usize) -> bool {
+        let active = self.active();
+        bucket < active && depth_of(bucket, active) == view.depth(bucket) && self.unmoved(view)
+    }
+
+    #[inline]
+    fn unmoved(&self, view: View) -> bool {
+        self.moves.load(Ordering::Acquire) == view.moves
+    }
+
+    /// The first line of a bucket; `None` if its segment was given back, which means that the view
+    /// it was computed from is out of date.
+    #[inline]
+    pub(super) fn line(&self, bucket: usize) -> Option<&Line<R>> {
+        let (segment, offset) = locate(bucket);
+        let lines = self.segments[segment].load(Ordering::Acquire);
+        // SAFETY: a segment holds lines for all its buckets, and is retired only after it was taken
+        // out of the directory; whoever asks is pinned or holds a lock of the bucket.
+        (!lines.is_null()).then(|| unsafe { &*lines.add(offset) })
+    }
+
+    /// Announces that records are being moved. Before the originals are cleared.
+    pub(super) fn moved(&self) {
+        self.moves.fetch_add(1, Ordering::Release);
+    }
+
+    /// Changes the number of active buckets. For the holder of the resize lock.
+    pub(super) fn set_active(&self, active: usize) {
+        self.active.store(active, Ordering::Release);
+    }
+
+    /// Makes sure that `bucket` has memory. Returns how many bytes that took. For the holder of the
+    /// resize lock.
+    pub(super) fn provide(&self, bucket: usize) -> usize {
+        let (segment, _) = locate(bucket);
+        let place = &self.segments[segment];
+        if !place.load(Ordering::Relaxed).is_null() {
+            return 0;
+        }
+        place.store(allocate(segment), Ordering::Release);
+        segment_bytes(segment)
+    }
+
+    /// Gives back the last segment if it has become useless, with some distance, so that a table
+    /// whose size swings around a power of two does not allocate all the time. Returns how many
+    /// bytes were freed. For the holder of the resize lock.
+    pub(super) fn trim(&self, guard: &Guard) -> usize {
+        let active = self.active();
+        let (last, _) = locate(active - 1);
+        let unused = last + 1;
+        if active > segment_start(unused) / 4 * 3 {
+            return 0;
+        }
+        let lines = self.segments[unused].swap(ptr::null_mut(), Ordering::AcqRel);
+        if lines.is_null() {
+            return 0;
+        }
+        let bytes = segment_bytes(unused);
+        let garbage = Box::new(Segment(unused, lines));
+        // SAFETY: taken out of the directory just now, and none of its buckets is active.
+        unsafe { guard.retire(Box::into_raw(garbage).cast(), bytes, free_segment::<R>) };
+        bytes
+    }
+
+    /// Bytes of all segments that are there.
+    pub(super) fn bytes(&self) -> usize {
+        let there = |segment: &usize| !self.segments[*segment].load(Ordering::Relaxed).is_null();
+        (0..SEGMENTS).filter(there).map(segment_bytes).sum()
+    }
+
+    /// The first line of an active bucket, for whoever has the table alone.
+    pub(super) fn line_mut(&mut self, bucket: usize) -> &mut Line<R> {
+        let (segment, offset) = locate(bucket);
+        assert!(bucket < self.active(), "the bucket is active");
+        // SAFETY: active buckets have memory, and the exclusive borrow covers all segments.
+        unsafe { &mut *self.segments[segment].get_mut().add(offset) }
+    }
+}
+
+impl<R: Release> Drop for Directory<R> {
+    fn drop(&mut self) {
+        for segment in 0..SEGMENTS {
+            let lines = *self.segments[segment].get_mut();
+            if !lines.is_null() {
+                // SAFETY: allocated by `allocate`, and nobody else has the directory.
+                unsafe { free(segment, lines) };
+            }
+        }
+    }
+}
+
+/// A segment that waits to be freed.
+struct Segment<R: Release>(usize, *mut Line<R>);
+
+unsafe fn free_segment<R: Release>(garbage: *mut u8) {
+    // SAFETY: `trim` retired this box.
+    let segment = unsafe { Box::from_raw(garbage.cast::<Segment<R>>()) };
+    // SAFETY: `trim` took the segment out of the directory, and the grace period is over.
+    unsafe { free(segment.0, segment.1) };
+}
+
+/// The segment of a bucket, and the place in it.
+#[inline]
+fn locate(bucket: usize) -> (usize, usize) {
+    let log = (bucket | (MIN_BUCKETS - 1)).ilog2();
+    let segment = (log + 1 - FIRST_BITS) as usize;
+    (segment, bucket - segment_start(segment))
+}
+
+#[inline]
+fn segment_start(segment: usize) -> usize {
+    (MIN_BUCKETS << segment >> 1) & !(MIN_BUCKETS - 1)
+}
+
+fn segment_len(segment: usize) -> usize {
+    segment_start(segment).max(MIN_BUCKETS)
+}
+
+/// One line is added so that lines can be aligned: memory that is asked for with a large alignment
+/// is filled with zeros by hand, which would touch all of a large segment at once, while without
+/// it the operating system delivers zeroed pages when they are first used.
+fn segment_layout(segment: usize) -> Layout {
+    let bytes = (segment_len(segment) + 1) * size_of::<Line<crate::Plain>>();
+    Layout::from_size_align(bytes, size_of::<usize>()).expect("a segment fits the address space")
+}
+
+fn segment_bytes(segment: usize) -> usize {
+    segment_layout(segment).size()
+}
+
+/// Zeroed lines. The word before the first line holds the address of the allocation.
+fn allocate<R: Release>(segment: usize) -> *mut Line<R> {
+    let layout = segment_layout(segment);
+    // SAFETY: the layout is not empty.
+    let raw = unsafe { alloc_zeroed(layout) };
+    if raw.is_null() {
+        handle_alloc_error(layout);
+    }
+    let line = size_of::<Line<R>>();
+    // The allocation is aligned to a word, so between its beginning and the first line lies at least
+    // one word, and at most a whole line.
+    let padding = line - raw.addr() % line;
+    // SAFETY: the padding is at most the one line that was added, and at least one aligned word.
+    unsafe {
+        let lines = raw.add(padding);
+        lines.cast::<*mut u8>().sub(1).write(raw);
+        lines.cast()
+    }
+}
+
+/// # Safety
+/// `lines` comes from [`allocate`] for the same segment and is not used any more.
+unsafe fn free<R: Release>(segment: usize, lines: *mut Line<R>) {
+    // SAFETY: `allocate` wrote the address there, and used this layout.
+    unsafe {
+        dealloc(
+            lines.cast::<*mut u8>().sub(1).read(),
+            segment_layout(segment),
+        )
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Plain;
+
+    #[test]
+    fn buckets_have_places_of_their_own() {
+        let mut expected = (0, 0);
+        for bucket in 0..5000 {
+            if expected.1 == segment_len(expected.0) {
+                expected = (expected.0 + 1, 0);
+            }
+            assert_eq!(locate(bucket), expected);
+            expected.1 += 1;
+        }
+    }
+
+    #[test]
+    fn growing_moves_records_from_the_parent_only() {
+        for active in MIN_BUCKETS..300 {
+            for hash in 0..1024 {
+                let before = bucket_of(hash, active);
+                let after = bucket_of(hash, active + 1);
+                assert!(before < active);
+                if before != after {
+                    assert_eq!((before, after), (parent_of(active), active));
+                }
+                let depth = depth_of(before, active);
+                assert_eq!(hash as usize & ((1 << depth) - 1), before);
+            }
+        }
+    }
+
+    #[test]
+    fn depth_counts_exactly_the_hashes_of_a_bucket() {
+        for active in MIN_BUCKETS..300 {
+            for bucket in 0..active {
+                let hashes = (0..1024).filter(|hash| bucket_of(*hash, active) == bucket);
+                assert_eq!(hashes.count(), 1024 >> depth_of(bucket, active));
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_aligned_and_empty() {
+        for segment in 0..8 {
+            let lines = allocate::<Plain>(segment);
+            assert_eq!(lines.addr() % 64, 0);
+            for index in 0..segment_len(segment) {
+                // SAFETY: within the segment.
+                let line = unsafe { &*lines.add(index) };
+                assert!(line.slots().all(|slot| slot.load().is_empty()));
+            }
+            // SAFETY: just allocated.
+            unsafe { free(segment, lines) };
+        }
+    }
+}

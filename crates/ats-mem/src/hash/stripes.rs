@@ -1,0 +1,241 @@
+//! The locks of the buckets: as many as the contention asks for.
+//!
+//! Lock number `i` of `n` (a power of two) guards all buckets whose low bits are `i`. A bucket and the
+//! one it is split into differ in a higher bit, so they have the same lock. Beside each lock stand
+//! the number and the size of the records it guards, so that counting costs no atomic
+//! read-modify-write and no further cache line.
+//!
+//! # Invariants
+//! - S1. An array of stripes is replaced only while all its locks are held. So whoever holds a lock
+//!   and finds its array still in place holds the right one, and the array stays.
+//! - S2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a split never
+//!   concerns two locks, and the number of records under one lock tells how full the table is.
+
+use ats_sync::lock::{Held, STATISTICS_LIMIT};
+use ats_sync::{Guard, Lock, Padded};
+use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+pub(super) const MIN_BUCKETS_PER_STRIPE: usize = 8;
+const MAX_STRIPES: usize = 1024;
+
+/// Contention statistics above this ask for more locks: that of the contention adapting trees.
+const SPLIT_ABOVE: i32 = 1000;
+/// Statistics as low as they get ask for fewer: twenty thousand acquisitions without waiting.
+const JOIN_AT: i32 = -STATISTICS_LIMIT;
+
+/// What the contention on a lock suggests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Advice {
+    Keep,
+    Double,
+    Halve,
+}
+
+/// One lock with what it guards.
+pub(super) struct Stripe {
+    lock: Lock,
+    /// Written by the holder of the lock only.
+    records: AtomicI64,
+    bytes: AtomicI64,
+    /// Hashes of records that were deleted while the table was fixed. The mutex is never contended:
+    /// it is taken under the lock. It keeps the list out of unsafe code.
+    deleted: Mutex<Vec<u64>>,
+}
+
+impl Stripe {
+    fn new() -> Self {
+        Self {
+            lock: Lock::new(),
+            records: AtomicI64::new(0),
+            bytes: AtomicI64::new(0),
+            deleted: Mutex::new(Vec::new()),
+        }
+    }
+
+    fn deleted(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
+        self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, records: i64, bytes: i64) {
+        // Loads and stores suffice: only the holder of the lock writes.
+        self.records.store(
+            self.records.load(Ordering::Relaxed) + records,
+            Ordering::Relaxed,
+        );
+        self.bytes.store(
+            self.bytes.load(Ordering::Relaxed) + bytes,
+            Ordering::Relaxed,
+        );
+    }
+}
+
+/// All locks of a table.
+pub(super) struct Stripes(Box<[Padded<Stripe>]>);
+
+impl Stripes {
+    fn new(count: usize) -> Self {
+        Self((0..count).map(|_| Padded(Stripe::new())).collect())
+    }
+
+    fn of(&self, hash: u64) -> &Stripe {
+        &self.0[hash as usize & (self.0.len() - 1)]
+    }
+
+    fn bytes(&self) -> usize {
+        std::mem::size_of_val(&*self.0)
+    }
+}
+
+/// A stripe whose lock is held.
+pub(super) struct Locked<'g> {
+    stripe: &'g Stripe,
+    count: usize,
+    held: Held<'g>,
+}
+
+impl Locked<'_> {
+    /// Adds to the number and size of the records.
+    pub(super) fn add(&self, records: i64, bytes: i64) {
+        self.stripe.add(records, bytes);
+    }
+
+    /// How many records the table has if all stripes are like this one.
+    pub(super) fn estimate(&self) -> usize {
+        let records = self.stripe.records.load(Ordering::Relaxed);
+        usize::try_from(records).unwrap_or(0) * self.count
+    }
+
+    /// Remembers that a record of this hash has to be purged.
+    pub(super) fn remember_deleted(&self, hash: u64) {
+        self.stripe.deleted().push(hash);
+    }
+
+    /// The hashes remembered so far; forgets them.
+    pub(super) fn take_deleted(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.stripe.deleted())
+    }
+
+    /// Pretends contention.
+    #[cfg(test)]
+    pub(super) fn contend(&self, cost: i32) {
+        self.held.count(cost);
+    }
+
+    /// Whether there should be more locks, or fewer, in a table of `active` buckets.
+    pub(super) fn advice(&self, active: usize) -> Advice {
+        let statistics = self.held.statistics();
+        if statistics > SPLIT_ABOVE && may_have(2 * self.count, active) {
+            Advice::Double
+        } else if statistics <= JOIN_AT && self.count > 1 {
+            Advice::Halve
+        } else {
+            Advice::Keep
+        }
+    }
+}
+
+fn may_have(count: usize, active: usize) -> bool {
+    count <= MAX_STRIPES && count * MIN_BUCKETS_PER_STRIPE <= active
+}
+
+/// The place of the present array.
+pub(super) struct StripeSet {
+    present: AtomicPtr<Stripes>,
+}
+
+impl StripeSet {
+    pub(super) fn new() -> Self {
+        let stripes = Box::into_raw(Box::new(Stripes::new(1)));
+        Self {
+            present: AtomicPtr::new(stripes),
+        }
+    }
+
+    fn present<'g>(&self, _guard: &'g Guard) -> &'g Stripes {
+        // SAFETY: never null; a replaced array is retired, and the guard was made before that.
+        unsafe { &*self.present.load(Ordering::Acquire) }
+    }
+
+    /// Locks the buckets of a hash, or all that share the low bits of a bucket number.
+    pub(super) fn lock<'g>(&self, hash: u64, guard: &'g Guard) -> Locked<'g> {
+        loop {
+            let stripes = self.present(guard);
+            let stripe = stripes.of(hash);
+            let held = stripe.lock.lock();
+            // The lock orders this load after a replacement, which held the lock (S1).
+            if std::ptr::eq(self.present.load(Ordering::Relaxed), stripes) {
+                return Locked {
+                    stripe,
+                    count: stripes.0.len(),
+                    held,
+                };
+            }
+        }
+    }
+
+    /// Number of locks.
+    pub(super) fn count(&self, guard: &Guard) -> usize {
+        self.present(guard).0.len()
+    }
+
+    /// Number and size of all records, exact when nobody writes.
+    pub(super) fn totals(&self, guard: &Guard) -> (i64, i64) {
+        self.present(guard).0.iter().fold((0, 0), |sum, stripe| {
+            let records = stripe.records.load(Ordering::Relaxed);
+            let bytes = stripe.bytes.load(Ordering::Relaxed);
+            (sum.0 + records, sum.1 + bytes)
+        })
+    }
+
+    /// Bytes of the locks themselves.
+    pub(super) fn bytes(&self, guard: &Guard) -> usize {
+        self.present(guard).bytes()
+    }
+
+    /// Replaces the array by one of twice or half the size, unless that would break S2. For the
+    /// holder of the resize lock, who holds no stripe.
+    pub(super) fn adapt(&self, advice: Advice, active: usize, guard: &Guard) {
+        let old = self.present(guard);
+        let count = match advice {
+            Advice::Keep => return,
+            Advice::Double => old.0.len() * 2,
+            Advice::Halve => old.0.len() / 2,
+        };
+        if count == 0 || (advice == Advice::Double && !may_have(count, active)) {
+            return;
+        }
+        // In ascending order; everybody else holds one lock at most, so no circle is possible.
+        let held = old.0.iter().map(|stripe| stripe.lock.lock());
+        let held = held.collect::<Vec<_>>();
+        let new = Stripes::new(count);
+        for (index, stripe) in old.0.iter().enumerate() {
+            redistribute(stripe, index, &new, old.0.len());
+        }
+        let new = Box::into_raw(Box::new(new));
+        let old = self.present.swap(new, Ordering::AcqRel);
+        drop(held);
+        // SAFETY: just replaced, and made from a box.
+        unsafe { guard.retire_box(old) };
+    }
+}
+
+/// Gives what one old stripe counted to the new ones. How many of its records belong to each of two
+/// successors is not known, so they get half each: the total is exact, the parts are estimates.
+fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) {
+    let records = stripe.records.load(Ordering::Relaxed);
+    let bytes = stripe.bytes.load(Ordering::Relaxed);
+    let (low, high) = (new.of(index as u64), new.of((index + old_count) as u64));
+    low.add(records - records / 2, bytes - bytes / 2);
+    high.add(records / 2, bytes / 2);
+    for hash in stripe.deleted().drain(..) {
+        new.of(hash).deleted().push(hash);
+    }
+}
+
+impl Drop for StripeSet {
+    fn drop(&mut self) {
+        // SAFETY: made from a box, and nobody else has the set.
+        drop(unsafe { Box::from_raw(*self.present.get_mut()) });
+    }
+}

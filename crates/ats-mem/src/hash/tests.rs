@@ -1,0 +1,500 @@
+//! Tests that look inside: after every kind of change the whole structure must be in order.
+
+use super::directory::{MIN_BUCKETS, bucket_of};
+use super::stripes::Advice;
+use super::*;
+use crate::Plain;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+type Table = HashTable<Plain>;
+
+impl<R: Release> HashTable<R> {
+    /// Checks everything that must hold while nobody writes.
+    fn check(&self) {
+        let guard = pin();
+        let active = self.directory.active();
+        let (mut records, mut bytes, mut lines) = (0, 0, 0);
+        let mut keys = HashSet::new();
+        for bucket in 0..active {
+            let first = self.active_line(bucket);
+            for (index, line) in first.chain().enumerate() {
+                let used = line.slots().filter(|slot| !slot.load().is_empty()).count();
+                assert!(index == 0 || used > 0, "an empty line in a chain");
+                lines += usize::from(index > 0);
+            }
+            for slot in first.chain_slots() {
+                let word = slot.load();
+                if word.is_empty() {
+                    continue;
+                }
+                // SAFETY: just read from a slot, under the guard, and not empty.
+                let record = unsafe { word.record::<R>(&guard) };
+                let hash = self.seed.hash(record.key());
+                assert_eq!(bucket_of(hash, active), bucket, "record in a wrong bucket");
+                assert!(word.may_be(hash), "wrong tag");
+                assert!(
+                    !word.is_deleted() || self.is_fixed(),
+                    "deleted record was not purged"
+                );
+                if !word.is_deleted() {
+                    records += 1;
+                    assert!(keys.insert(record.key()), "key twice");
+                }
+                bytes += record.bytes() as i64;
+            }
+        }
+        let structure = self.directory.bytes() + lines * size_of::<Line<R>>();
+        assert_eq!(self.stripes.totals(&guard), (records, bytes));
+        assert_eq!(
+            self.rare.structure.load(Ordering::Relaxed),
+            structure as i64
+        );
+        assert!(self.stripes.count(&guard) * stripes::MIN_BUCKETS_PER_STRIPE <= active);
+    }
+
+    /// Changes the number of locks as contention would.
+    fn adapt_locks(&self, advice: Advice) {
+        let _resizing = self.rare.resizing.lock();
+        self.stripes.adapt(advice, self.directory.active(), &pin());
+    }
+}
+
+fn put(table: &Table, key: &[u8], value: u64) {
+    let record = &mut Some(RecordBox::new(key, &[value], false));
+    let done = table.update(key, &pin(), &mut |_| {
+        Change::Put(record.take().expect("decide is called once"))
+    });
+    assert_eq!(done, Ok(()));
+}
+
+fn remove(table: &Table, key: &[u8]) {
+    assert_eq!(table.update(key, &pin(), &mut |_| Change::Remove), Ok(()));
+}
+
+fn get(table: &Table, key: &[u8]) -> Option<u64> {
+    table.get(key, &pin()).map(|record| record.value()[0])
+}
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+/// What a walk by `next` from one end to the other meets.
+fn walked(table: &Table) -> Vec<Vec<u8>> {
+    let guard = pin();
+    let mut keys = Vec::new();
+    let mut here = table.first(&guard);
+    while let Some(record) = here {
+        keys.push(record.key().to_vec());
+        here = table.next(record.key(), &guard).expect("the key is there");
+    }
+    keys
+}
+
+fn scanned(table: &Table, after: Option<&[u8]>) -> Result<Vec<Vec<u8>>, NoSuchKey> {
+    let mut keys = Vec::new();
+    table.scan(after, &pin(), &mut |record| {
+        keys.push(record.key().to_vec());
+        ControlFlow::Continue(())
+    })?;
+    Ok(keys)
+}
+
+#[derive(Clone, Debug)]
+enum Action {
+    Put(u8, u64),
+    Keep(u8),
+    Remove(u8),
+    Batch(Vec<(u8, bool)>, u64, Option<usize>),
+    Fix,
+    Unfix,
+    Next(u8),
+    Scan(u8),
+    Bulk(u16),
+    Unbulk,
+    Locks(bool),
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let name = 0..40u8;
+    prop_oneof![
+        8 => (name.clone(), any::<u64>()).prop_map(|(key, value)| Action::Put(key, value)),
+        1 => name.clone().prop_map(Action::Keep),
+        6 => name.clone().prop_map(Action::Remove),
+        3 => (
+            proptest::collection::vec((name.clone(), any::<bool>()), 0..6),
+            any::<u64>(),
+            proptest::option::of(0..6usize),
+        )
+            .prop_map(|(keys, value, abort)| Action::Batch(keys, value, abort)),
+        1 => Just(Action::Fix),
+        1 => Just(Action::Unfix),
+        2 => name.clone().prop_map(Action::Next),
+        2 => name.prop_map(Action::Scan),
+        1 => (0..600u16).prop_map(Action::Bulk),
+        1 => Just(Action::Unbulk),
+        1 => any::<bool>().prop_map(Action::Locks),
+    ]
+}
+
+/// Keys of all lengths, among them the empty one and long ones.
+fn name(number: u8) -> Vec<u8> {
+    let len = usize::from(number) * 7 % 45;
+    let mut name = vec![b'x'; len];
+    if let Some(last) = name.last_mut() {
+        *last = number;
+    }
+    name
+}
+
+/// What the table should be.
+#[derive(Default)]
+struct Model {
+    records: HashMap<Vec<u8>, u64>,
+    /// Keys deleted since the table was fixed.
+    ghosts: HashSet<Vec<u8>>,
+    fixed: usize,
+    bulk: u64,
+}
+
+impl Model {
+    fn put(&mut self, key: Vec<u8>, value: u64) {
+        self.records.insert(key, value);
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        if self.records.remove(key).is_some() && self.fixed > 0 {
+            self.ghosts.insert(key.to_vec());
+        }
+    }
+
+    fn knows(&self, key: &[u8]) -> bool {
+        self.records.contains_key(key) || self.ghosts.contains(key)
+    }
+
+    fn run(&mut self, table: &Table, action: Action) {
+        match action {
+            Action::Put(number, value) => {
+                put(table, &name(number), value);
+                self.put(name(number), value);
+            }
+            Action::Keep(number) => {
+                let expected = self.records.get(&name(number)).copied();
+                let guard = pin();
+                let done = table.update(&name(number), &guard, &mut |current| {
+                    assert_eq!(current.map(|record| record.value()[0]), expected);
+                    Change::Keep
+                });
+                assert_eq!(done, Ok(()));
+            }
+            Action::Remove(number) => {
+                remove(table, &name(number));
+                self.remove(&name(number));
+            }
+            Action::Batch(keys, value, abort) => self.batch(table, &keys, value, abort),
+            Action::Fix => {
+                table.fix();
+                self.fixed += 1;
+            }
+            Action::Unfix if self.fixed > 0 => {
+                table.unfix(&pin());
+                self.fixed -= 1;
+                if self.fixed == 0 {
+                    self.ghosts.clear();
+                }
+            }
+            Action::Unfix => {}
+            Action::Next(number) => {
+                let next = table.next(&name(number), &pin()).is_ok();
+                assert_eq!(next, self.knows(&name(number)));
+            }
+            Action::Scan(number) => self.scan(table, &name(number)),
+            Action::Bulk(count) => {
+                for number in self.bulk..self.bulk + u64::from(count) {
+                    put(table, &key(number), number);
+                    self.put(key(number).to_vec(), number);
+                }
+                self.bulk += u64::from(count);
+            }
+            Action::Unbulk => {
+                for number in 0..self.bulk {
+                    remove(table, &key(number));
+                    self.remove(&key(number));
+                }
+                self.bulk = 0;
+            }
+            Action::Locks(double) => {
+                table.adapt_locks(if double {
+                    Advice::Double
+                } else {
+                    Advice::Halve
+                });
+            }
+        }
+    }
+
+    fn batch(&mut self, table: &Table, keys: &[(u8, bool)], value: u64, abort: Option<usize>) {
+        let wanted: BTreeMap<Vec<u8>, bool> =
+            keys.iter().map(|(key, put)| (name(*key), *put)).collect();
+        let keys: Vec<&[u8]> = wanted.keys().map(Vec::as_slice).collect();
+        let changes: Vec<bool> = wanted.values().copied().collect();
+        let guard = pin();
+        let done = table.update_many(&keys, &guard, &mut |index, current| {
+            assert_eq!(
+                current.map(|record| record.value()[0]),
+                self.records.get(keys[index]).copied()
+            );
+            if abort == Some(index) {
+                Change::Abort
+            } else if changes[index] {
+                Change::Put(RecordBox::new(keys[index], &[value], false))
+            } else {
+                Change::Keep
+            }
+        });
+        let aborted = abort.is_some_and(|index| index < keys.len());
+        assert_eq!(done, Ok(!aborted));
+        if !aborted {
+            for (key, put) in wanted {
+                if put {
+                    self.put(key, value);
+                }
+            }
+        }
+    }
+
+    fn scan(&self, table: &Table, from: &[u8]) {
+        match scanned(table, Some(from)) {
+            Err(NoSuchKey) => assert!(!self.knows(from)),
+            Ok(rest) => {
+                assert!(self.knows(from));
+                let all = scanned(table, None).expect("no key to be missing");
+                assert!(
+                    all.ends_with(&rest),
+                    "the order does not depend on the start"
+                );
+            }
+        }
+    }
+
+    fn check(&self, table: &Table) {
+        table.check();
+        assert_eq!(table.len(), self.records.len());
+        for number in 0..40 {
+            let expected = self.records.get(&name(number)).copied();
+            assert_eq!(get(table, &name(number)), expected);
+        }
+        for number in 0..self.bulk {
+            let expected = self.records.get(&key(number)[..]).copied();
+            assert_eq!(get(table, &key(number)), expected);
+        }
+        let walked = walked(table);
+        assert_eq!(walked.len(), self.records.len());
+        assert!(walked.iter().all(|key| self.records.contains_key(key)));
+        assert_eq!(scanned(table, None), Ok(walked));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn behaves_like_a_map(actions in proptest::collection::vec(action(), 0..60)) {
+        let table = Table::new();
+        let mut model = Model::default();
+        for action in actions {
+            model.run(&table, action);
+        }
+        model.check(&table);
+        while model.fixed > 0 {
+            model.run(&table, Action::Unfix);
+        }
+        model.check(&table);
+    }
+}
+
+#[test]
+fn grows_to_the_intended_load_and_gives_memory_back() {
+    const RECORDS: u64 = if cfg!(miri) { 300 } else { 100_000 };
+    let table = Table::new();
+    let empty = table.bytes();
+    for number in 0..RECORDS {
+        put(&table, &key(number), number);
+    }
+    table.check();
+    let buckets = table.directory.active() as u64;
+    assert!(
+        (RECORDS / 4..=RECORDS / 4 + 8).contains(&buckets),
+        "{buckets} buckets"
+    );
+    for number in 0..RECORDS {
+        assert_eq!(get(&table, &key(number)), Some(number));
+        remove(&table, &key(number));
+    }
+    table.check();
+    assert_eq!(table.directory.active(), MIN_BUCKETS);
+    assert!(table.is_empty());
+    assert!(table.bytes() <= empty + 1024, "{} bytes", table.bytes());
+}
+
+#[test]
+fn batches_make_the_table_grow_and_undone_ones_shrink() {
+    let table = Table::new();
+    let keys: Vec<_> = (0..5000).map(key).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
+    let guard = pin();
+    let put = |index: usize| Change::Put(RecordBox::new(keys[index], &[1], false));
+    let undone = table.update_many(&keys, &guard, &mut |index, current| {
+        assert!(current.is_none());
+        if index == 4999 {
+            Change::Abort
+        } else {
+            put(index)
+        }
+    });
+    assert_eq!(undone, Ok(false));
+    table.check();
+    assert!(table.is_empty() && table.first(&guard).is_none());
+    let done = table.update_many(&keys, &guard, &mut |index, _| put(index));
+    assert_eq!(done, Ok(true));
+    table.check();
+    assert_eq!(table.len(), 5000);
+    assert!(table.directory.active() >= 5000 / 4);
+}
+
+#[test]
+fn an_open_batch_is_not_seen_and_holds_its_keys() {
+    let table = Table::new();
+    put(&table, b"old", 1);
+    let keys: [&[u8]; 2] = [b"new", b"old"];
+    let guard = pin();
+    let done = table.update_many(&keys, &guard, &mut |index, current| {
+        if index == 1 {
+            // `new` is installed by now, and this runs inside the batch.
+            assert!(table.get(b"new", &guard).is_none());
+            assert_eq!(table.next(b"new", &guard).err(), Some(NoSuchKey));
+            assert_eq!(current.map(|record| record.value()), Some(&[1][..]));
+        }
+        Change::Put(RecordBox::new(keys[index], &[2], false))
+    });
+    assert_eq!(done, Ok(true));
+    assert_eq!(
+        (get(&table, b"new"), get(&table, b"old")),
+        (Some(2), Some(2))
+    );
+}
+
+#[test]
+fn a_fixed_table_knows_what_was_deleted() {
+    let table = Table::new();
+    for number in 0..1000 {
+        put(&table, &key(number), number);
+    }
+    table.fix();
+    let guard = pin();
+    let mut met = HashSet::new();
+    let mut here = table.first(&guard);
+    while let Some(record) = here {
+        assert!(met.insert(record.key()));
+        remove(&table, record.key());
+        here = table.next(record.key(), &guard).expect("fixed");
+    }
+    assert_eq!(met.len(), 1000);
+    assert!(table.is_empty());
+    put(&table, &key(1), 11);
+    assert_eq!(get(&table, &key(1)), Some(11));
+    table.unfix(&guard);
+    table.check();
+    assert_eq!(table.next(&key(2), &guard).err(), Some(NoSuchKey));
+    assert!(matches!(table.next(&key(1), &guard), Ok(None)));
+}
+
+#[test]
+fn a_walk_goes_on_while_the_table_grows_and_shrinks() {
+    let table = Table::new();
+    for number in 0..100 {
+        put(&table, &key(number), number);
+    }
+    let mut met = HashSet::new();
+    let guard = pin();
+    let mut here = table.first(&guard);
+    while let Some(record) = here {
+        let number = record.value()[0];
+        if number < 100 {
+            assert!(met.insert(number), "{number} twice");
+        }
+        for extra in 0..200 {
+            let extra = key(1000 + number * 200 + extra);
+            match met.len() < 50 {
+                true => put(&table, &extra, 1000),
+                false => remove(&table, &extra),
+            }
+        }
+        here = table.next(&key(number), &guard).unwrap_or(None);
+        // Passing over what was added: only the first hundred count.
+        while let Some(added) = here.filter(|record| record.value()[0] >= 100) {
+            here = table.next(added.key(), &guard).expect("present");
+        }
+    }
+    assert_eq!(met.len(), 100);
+    table.check();
+}
+
+#[test]
+fn locks_follow_contention() {
+    let table = Table::new();
+    for number in 0..1000 {
+        put(&table, &key(number), number);
+    }
+    let guard = pin();
+    assert_eq!(table.stripes.count(&guard), 1);
+    for _ in 0..4 {
+        table.stripes.lock(7, &guard).contend(2000);
+        put(&table, &key(7), 7);
+    }
+    assert!(table.stripes.count(&guard) > 1);
+    table.check();
+    for _ in 0..10 {
+        for stripe in 0..16 {
+            table.stripes.lock(stripe, &guard).contend(-40_000);
+        }
+        for number in 0..1000 {
+            put(&table, &key(number), number);
+        }
+    }
+    assert_eq!(table.stripes.count(&guard), 1);
+    table.check();
+}
+
+#[test]
+fn can_be_freed_in_slices_and_used_in_between() {
+    let mut table = Table::new();
+    for number in 0..10_000 {
+        put(&table, &key(number), number);
+    }
+    let mut slices = 0;
+    while !table.free_some(100) {
+        slices += 1;
+        table.check();
+        if slices == 50 {
+            put(&table, &key(1), 1);
+        }
+        assert!(slices < 1000);
+    }
+    assert!(slices >= 90, "{slices} slices");
+    assert!(table.is_empty());
+    assert_eq!(scanned(&table, None), Ok(vec![]));
+    put(&table, &key(5), 5);
+    assert_eq!(get(&table, &key(5)), Some(5));
+}
+
+#[test]
+fn references_outlive_the_table() {
+    let guard = pin();
+    let table = Table::new();
+    put(&table, b"key", 5);
+    let record = table.get(b"key", &guard).expect("present");
+    drop(table);
+    assert_eq!(record.value(), [5]);
+}

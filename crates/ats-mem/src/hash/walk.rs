@@ -1,0 +1,142 @@
+//! The order of the table, and walking in it.
+//!
+//! The records are ordered by their hash *with its bits reversed*, and by key where hashes are equal.
+//! This order does not depend on the layout: a bucket holds an interval of it, since the low bits,
+//! which name the bucket, come first; a split cuts the interval in two; a join glues two neighbours.
+//! (Split-ordered lists, Shalev and Shavit, 2006, rest on the same fact.) So a walk needs no more
+//! than the key it has come to, goes on correctly however the table grows or shrinks meanwhile, and
+//! meets every key at most once, and every key that stays exactly once.
+//!
+//! The price: consecutive buckets are not neighbours in memory, and within a bucket the records have
+//! to be put in order, a handful at a time.
+
+use super::HashTable;
+use super::line::Line;
+use crate::record::{Record, Release};
+use ats_sync::Guard;
+use std::ops::ControlFlow;
+
+/// A place in the order.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'k> {
+    /// Before all hashes of this reversed value.
+    At(u64),
+    /// Behind this key, whose reversed hash is given.
+    Behind(u64, &'k [u8]),
+}
+
+impl<'k> Place<'k> {
+    pub(super) const START: Self = Self::At(0);
+
+    pub(super) fn behind(hash: u64, key: &'k [u8]) -> Self {
+        Self::Behind(hash.reverse_bits(), key)
+    }
+
+    fn reversed(self) -> u64 {
+        match self {
+            Self::At(reversed) | Self::Behind(reversed, _) => reversed,
+        }
+    }
+
+    /// Whether the place is before `key`, which has this reversed hash.
+    fn is_before(self, reversed: u64, key: &[u8]) -> bool {
+        match self {
+            Self::At(here) => here <= reversed,
+            Self::Behind(here, behind) => (here, behind) < (reversed, key),
+        }
+    }
+}
+
+/// The records of one interval in order, as of one moment each.
+type Found<'g, R> = Vec<(u64, &'g Record<R>)>;
+
+impl<R: Release> HashTable<R> {
+    /// The first record behind `place`.
+    pub(super) fn successor<'g>(
+        &self,
+        place: Place<'_>,
+        guard: &'g Guard,
+    ) -> Option<&'g Record<R>> {
+        let mut first = None;
+        self.walk(place, guard, &mut |record| {
+            first = Some(record);
+            ControlFlow::Break(())
+        });
+        first
+    }
+
+    /// Visits the records behind `place` in order until `visit` breaks.
+    pub(super) fn walk<'g>(
+        &self,
+        place: Place<'_>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+    ) {
+        let mut found = Found::new();
+        let mut place = place;
+        loop {
+            let end = self.gather(place, guard, &mut found);
+            for (_, record) in found.drain(..) {
+                if visit(record).is_break() {
+                    return;
+                }
+            }
+            match end {
+                Some(end) => place = Place::At(end),
+                None => return,
+            }
+        }
+    }
+
+    /// Puts the records from `place` to the end of the interval of its bucket into `found`, in order.
+    /// Returns where the next interval begins, `None` at the end of the table.
+    fn gather<'g>(
+        &self,
+        place: Place<'_>,
+        guard: &'g Guard,
+        found: &mut Found<'g, R>,
+    ) -> Option<u64> {
+        loop {
+            let view = self.directory.view();
+            let bucket = view.bucket(place.reversed().reverse_bits());
+            let last = place.reversed() | (u64::MAX >> view.depth(bucket));
+            found.clear();
+            if let Some(line) = self.directory.line(bucket) {
+                self.collect(line, place, last, guard, found);
+            }
+            // A miss is what has to be confirmed here, as in `get`: that no record of the interval
+            // was somewhere else.
+            if self.directory.confirms_bucket(view, bucket) {
+                found.sort_unstable_by(|a, b| (a.0, a.1.key()).cmp(&(b.0, b.1.key())));
+                // A record that is being moved within its bucket can be met in both places.
+                found.dedup_by(|a, b| a.0 == b.0 && a.1.key() == b.1.key());
+                return last.checked_add(1);
+            }
+        }
+    }
+
+    fn collect<'g>(
+        &self,
+        line: &Line<R>,
+        place: Place<'_>,
+        last: u64,
+        guard: &'g Guard,
+        found: &mut Found<'g, R>,
+    ) {
+        for slot in line.chain_slots() {
+            let word = slot.load();
+            if word.is_empty() || word.is_deleted() {
+                continue;
+            }
+            // SAFETY: just read from a slot, under the guard, and not empty.
+            let record: &'g Record<R> = unsafe { word.record(guard) };
+            let reversed = self.seed.hash(record.key()).reverse_bits();
+            if reversed <= last
+                && place.is_before(reversed, record.key())
+                && let Some(record) = record.settled(guard)
+            {
+                found.push((reversed, record));
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A counter that many threads can change without sharing a cache line.
+//!
+//! A single shared word limits a whole machine to some ten million changes a second, however many
+//! processors it has. Here every thread adds to one of several words, each on a cache line of its
+//! own, and whoever wants the total adds them up. Good for numbers that change all the time and are
+//! read now and then, such as the size of a table; bad for numbers that are read as often as they
+//! are changed.
+
+use crate::Padded;
+use crate::shim::atomic::{AtomicI64, Ordering};
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicUsize;
+
+/// More shards than this cost more memory and summing than they save in sharing.
+const MAX_SHARDS: usize = 64;
+
+/// A sum spread over one shard for each processor (a power of two, at most 64).
+#[derive(Debug)]
+pub struct ShardedCounter {
+    shards: Box<[Padded<AtomicI64>]>,
+}
+
+impl ShardedCounter {
+    /// A counter at 0.
+    pub fn new() -> Self {
+        let shards = (0..shard_count()).map(|_| Padded(AtomicI64::new(0)));
+        Self {
+            shards: shards.collect(),
+        }
+    }
+
+    /// Adds `delta`, which may be negative. Atomic, O(1), wait-free where the processor has an
+    /// atomic add. Wraps around at the limits of 64 bits.
+    #[inline]
+    pub fn add(&self, delta: i64) {
+        let shard = thread_number() & (self.shards.len() - 1);
+        // Relaxed: the counter publishes nothing but itself.
+        self.shards[shard].fetch_add(delta, Ordering::Relaxed);
+    }
+
+    /// The total. Exact when no `add` is running; otherwise the total at no single moment, off by
+    /// at most the changes made meanwhile. O(number of shards).
+    pub fn sum(&self) -> i64 {
+        self.shards.iter().fold(0, |sum: i64, shard| {
+            sum.wrapping_add(shard.load(Ordering::Relaxed))
+        })
+    }
+
+    /// Bytes of memory held besides the counter itself.
+    pub fn bytes(&self) -> usize {
+        std::mem::size_of_val(&*self.shards)
+    }
+}
+
+impl Default for ShardedCounter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn shard_count() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        processors.next_power_of_two().min(MAX_SHARDS)
+    })
+}
+
+/// A small number for this thread, given out in the order of first use, so that the threads that
+/// exist spread evenly over the shards.
+#[inline]
+fn thread_number() -> usize {
+    thread_local! {
+        static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    NUMBER.with(|number| {
+        if number.get() == usize::MAX {
+            number.set(next_thread_number());
+        }
+        number.get()
+    })
+}
+
+#[cold]
+fn next_thread_number() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed) & (usize::MAX >> 1)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn sums_what_all_threads_added() {
+        let counter = ShardedCounter::new();
+        thread::scope(|scope| {
+            for thread in 0..8 {
+                let counter = &counter;
+                scope.spawn(move || {
+                    for _ in 0..10_000 {
+                        counter.add(thread);
+                        counter.add(-1);
+                    }
+                });
+            }
+        });
+        assert_eq!(counter.sum(), 10_000 * (28 - 8));
+    }
+
+    #[test]
+    fn shards_share_no_cache_line() {
+        let counter = ShardedCounter::new();
+        assert!(counter.shards.len().is_power_of_two());
+        assert_eq!(counter.bytes(), counter.shards.len() * 128);
+    }
+
+    #[test]
+    fn wraps_instead_of_panicking() {
+        let counter = ShardedCounter::new();
+        counter.add(i64::MAX);
+        counter.add(1);
+        assert_eq!(counter.sum(), i64::MIN);
+    }
+}

@@ -1,0 +1,234 @@
+//! When memory that readers may still be looking at can be freed: epoch-based reclamation.
+//!
+//! Readers of the structures built on this take no lock, so a writer that removes an object cannot
+//! know whether somebody still looks at it. It hands the object over ([`Guard::retire`]), and the
+//! object is freed once every reader that could have seen it has moved on.
+//!
+//! # Pinning
+//! Whoever reads shared objects first *pins* its thread with [`pin`]. The thread copies the global
+//! epoch, a number that only grows, to a slot of its own. The copy is the promise "I may be looking
+//! at anything that was reachable since then". Dropping the [`Guard`] clears the copy. Pinning
+//! writes only to the thread's own cache line, costs a few nanoseconds and nests: inner guards only
+//! count. Slots are handed from threads that end to threads that begin and are never freed.
+//!
+//! # Bags
+//! A retired object goes to the bag of its thread, tagged with the epoch of the moment. It is *ripe*
+//! when three more epochs have begun. Freeing a whole bag at once makes threads fight in the
+//! memory allocator; so every retirement frees at most two ripe objects, the oldest.
+//!
+//! # Advancing
+//! After 128 retirements or 256 KiB of them, a thread tries to begin the next epoch. That is possible
+//! when every pinned thread has the present one in its slot. [`collect`] does the same on demand,
+//! and frees ripe objects from all bags, also those of threads that are idle or gone; somebody should
+//! call it now and then when nobody retires any more.
+//!
+//! # Asymmetric fences
+//! A reader must make its slot visible before it reads anything, which takes a full fence of about
+//! 20 cycles each time it pins. Advancing is rarer by orders of magnitude. On Linux the advancing
+//! thread therefore executes the fences of everybody, with the system call `membarrier`, and the
+//! fence of the reader is one for the compiler alone. Elsewhere both sides execute ordinary fences.
+//!
+//! # How much garbage there can be
+//! If nobody stays pinned, then per thread about four times 128 objects or four times (256 KiB plus
+//! the largest object), besides what an earlier delay has piled up, which shrinks by one object per
+//! retirement. **A thread that stays pinned stops the epoch and nothing that is retired meanwhile is
+//! freed**: memory grows by what is retired. It stays safe, and freeing resumes as soon as the guard
+//! goes. So whoever reads for long should call [`Guard::repin`] often, and nobody should wait for
+//! anything while pinned.
+//!
+//! # Invariants and why nothing is freed too early
+//! Let `L` stand for the light half of the asymmetric fence and `H` for the heavy half. One `L` and
+//! one `H` are always ordered: what comes before the first is visible after the second. Two `L` are
+//! not.
+//!
+//! - E1. The part `own` of a slot is touched only by the thread that owns the slot. `owned` changes
+//!   hands with acquire and release.
+//! - E2. Retiring is: unlink the object, `L`, read the epoch `t`. Pinning is: read the epoch `r`,
+//!   write it to the slot, `L`, read objects. The step from `e` to `e + 1` is: read `e`, `H`, see
+//!   in every slot either nothing or `e`, compare-and-swap `e` to `e + 1`.
+//! - E3. *When an object retired in `t` is freed, in `t + 3` or later, no thread sees it.*
+//!   Consider the `H` of the step from `t + 1`, called `H1`, and that of the step from `t + 2`,
+//!   called `H2`. The retiring `L` comes before `H1`: otherwise the retiring thread, reading the epoch
+//!   after `L`, would have seen the `t + 1` that was there before `H1`. So after `H1` everybody sees
+//!   the object unlinked. Now take a reader.
+//!   - It read an epoch of `t + 2` or later, with acquire, so it reads after `H1` and does not find the
+//!     object.
+//!   - It read an older epoch and its `L` comes before `H2`: the scan of that step saw its slot and
+//!     failed unless it had unpinned.
+//!   - It read an older epoch and its `L` comes after `H2`, hence after `H1`: it does not find the
+//!     object.
+//!
+//!   With only two epochs of grace the first case would include readers of `t + 1`, which is ordered
+//!   after nothing but a step that the retiring thread has not noticed yet; a fence of the processor
+//!   in every retirement would be needed instead.
+//! - E4. *What a reader did happens before the freeing.* It unpins, and pins again, with release; the
+//!   scan reads that and acquires; the epoch passes it on, by a chain of compare-and-swaps, to
+//!   whoever reads `t + 3` with acquire and frees.
+//!
+//! # Sources
+//! Epochs: K. Fraser, *Practical lock-freedom*, 2004. Freeing a little at a time: D. Kim, T. Brown,
+//! A. Singh, *Are your epochs too epic? Batch free can be harmful*, PPoPP 2024. Good for many short
+//! reads; hazard pointers bound the garbage also under a stalled reader, but cost every pointer a
+//! reader follows.
+
+mod bag;
+mod barrier;
+mod domain;
+#[cfg(all(test, loom))]
+mod models;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use domain::{Domain, Slot};
+use std::cell::{Cell, OnceCell};
+use std::fmt;
+use std::marker::PhantomData;
+
+#[cfg(not(loom))]
+static DOMAIN: std::sync::LazyLock<Domain> = std::sync::LazyLock::new(Domain::new);
+#[cfg(not(loom))]
+use std::thread_local;
+
+#[cfg(loom)]
+use loom::thread_local;
+#[cfg(loom)]
+loom::lazy_static! {
+    static ref DOMAIN: Domain = Domain::new();
+}
+
+#[cfg(not(loom))]
+thread_local! {
+    /// The slot of this thread, once it has one. Constant and without destructor, so that reading
+    /// it is one instruction or two.
+    static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
+
+    /// Gives the slot back when the thread ends. Touched only when a slot is taken.
+    static LEAVING: OnceCell<Leaving> = const { OnceCell::new() };
+}
+#[cfg(loom)]
+thread_local! {
+    static SLOT: Cell<Option<&'static Slot>> = Cell::new(None);
+    static LEAVING: OnceCell<Leaving> = OnceCell::new();
+}
+
+struct Leaving(&'static Slot);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        // A guard taken after this, by the destructor of another thread-local, gets another slot.
+        let _ = SLOT.try_with(|slot| slot.set(None));
+        self.0.leave();
+    }
+}
+
+/// Pins the calling thread: nothing that is reachable from now on is freed while the guard lives.
+///
+/// A few nanoseconds; nests; writes no memory that other threads write. The first call in a thread
+/// may allocate.
+#[inline]
+pub fn pin() -> Guard {
+    match SLOT.with(Cell::get) {
+        Some(slot) => Guard::new(slot),
+        None => pin_first(),
+    }
+}
+
+#[cold]
+fn pin_first() -> Guard {
+    let slot = DOMAIN.take_slot();
+    let guard = Guard::new(slot);
+    let registered = LEAVING.try_with(|leaving| leaving.set(Leaving(slot)).is_ok());
+    if matches!(registered, Ok(true)) {
+        SLOT.with(|own| own.set(Some(slot)));
+    } else {
+        // The thread is ending and its destructors have run: the slot serves this guard only.
+        slot.leave();
+    }
+    guard
+}
+
+/// Advances the epoch as far as pinned threads allow and frees what is ripe, whoever retired it.
+/// Returns how many objects were freed.
+///
+/// If no thread is pinned, everything retired before the call is freed. O(objects freed plus
+/// threads); at most three system calls, none when there is nothing to free. Any number of threads
+/// may call it at once. It must not be called by a `free` function.
+pub fn collect() -> usize {
+    DOMAIN.collect()
+}
+
+/// How many objects, and how many bytes by the word of those who retired them, wait to be freed.
+/// Approximate while others retire. O(threads).
+pub fn pending() -> (usize, usize) {
+    DOMAIN.pending()
+}
+
+/// Keeps its thread pinned; see [`pin`].
+#[must_use = "the thread stays pinned only as long as the guard lives"]
+pub struct Guard {
+    slot: &'static Slot,
+    /// Slots belong to threads, so a guard must stay on its own.
+    _not_send: PhantomData<*mut ()>,
+}
+
+impl Guard {
+    #[inline]
+    fn new(slot: &'static Slot) -> Self {
+        DOMAIN.pin(slot);
+        Self {
+            slot,
+            _not_send: PhantomData,
+        }
+    }
+
+    /// Hands over an object of about `bytes` bytes that has been made unreachable: `free(pointer)`
+    /// is called once, later, by any thread, when nobody can be looking at it any more. Until this
+    /// guard goes, the caller too may go on reading it.
+    ///
+    /// Amortised O(1). Frees at most two objects retired earlier.
+    ///
+    /// # Safety
+    /// - No thread that pins from now on can reach the object, and it is retired only once.
+    /// - Whoever can still look at it does so under a guard taken before it became unreachable.
+    /// - `free` may be called with `pointer` from any thread, does not unwind, and does not call
+    ///   [`collect`]. It may pin and retire.
+    #[inline]
+    pub unsafe fn retire(&self, pointer: *mut u8, bytes: usize, free: unsafe fn(*mut u8)) {
+        // SAFETY: the contract is handed on; the guard shows that the thread owns the slot and is
+        // pinned.
+        unsafe { DOMAIN.retire(self.slot, pointer, bytes, free) }
+    }
+
+    /// [`retire`](Guard::retire) for an object in a box.
+    ///
+    /// # Safety
+    /// As for `retire`; `pointer` came from [`Box::into_raw`].
+    pub unsafe fn retire_box<T: Send>(&self, pointer: *mut T) {
+        unsafe fn free<T>(pointer: *mut u8) {
+            // SAFETY: the pointer came from a box of this type and nobody else has it.
+            drop(unsafe { Box::from_raw(pointer.cast::<T>()) });
+        }
+        // SAFETY: the contract is handed on.
+        unsafe { self.retire(pointer.cast(), size_of::<T>(), free::<T>) }
+    }
+
+    /// Lets go of everything read so far and pins anew, so that a long scan does not keep memory
+    /// from being freed. That nothing read before is used afterwards is what the exclusive borrow
+    /// is for. Does nothing and returns `false` if the thread has another guard.
+    pub fn repin(&mut self) -> bool {
+        DOMAIN.repin(self.slot)
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Guard {
+    #[inline]
+    fn drop(&mut self) {
+        self.slot.unpin();
+    }
+}

@@ -1,0 +1,175 @@
+//! Retired objects that wait until nobody can be looking at them.
+
+use crate::shim::UnsafeCell;
+use crate::shim::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::shim::thread;
+use std::collections::VecDeque;
+
+/// How many epochs must begin after the one in which an object was retired before it is freed. The
+/// module [`epoch`](super) proves that three are enough.
+pub(super) const GRACE: u64 = 3;
+
+/// One retired object.
+pub(super) struct Garbage {
+    pointer: *mut u8,
+    bytes: usize,
+    free: unsafe fn(*mut u8),
+    epoch: u64,
+}
+
+impl Garbage {
+    pub(super) fn new(
+        pointer: *mut u8,
+        bytes: usize,
+        free: unsafe fn(*mut u8),
+        epoch: u64,
+    ) -> Self {
+        Self {
+            pointer,
+            bytes,
+            free,
+            epoch,
+        }
+    }
+
+    /// Frees the object.
+    ///
+    /// # Safety
+    /// No thread can be looking at it.
+    pub(super) unsafe fn free(self) {
+        // SAFETY: whoever retired the object promised that `free` may be called with it once nobody
+        // looks at it, which is the caller's promise; `self` is consumed, so it happens once.
+        unsafe { (self.free)(self.pointer) };
+    }
+}
+
+/// Retired objects, oldest first. Their epochs ascend, because the epoch that a bag's owner reads
+/// never goes back.
+#[derive(Default)]
+struct Queue {
+    objects: VecDeque<Garbage>,
+    bytes: usize,
+}
+
+impl Queue {
+    fn push(&mut self, garbage: Garbage) {
+        self.bytes += garbage.bytes;
+        self.objects.push_back(garbage);
+    }
+
+    /// The oldest object, if it is ripe in `epoch`.
+    fn pop_ripe(&mut self, epoch: u64) -> Option<Garbage> {
+        let oldest = self.objects.front()?;
+        if oldest.epoch + GRACE > epoch {
+            return None;
+        }
+        self.bytes -= oldest.bytes;
+        let oldest = self.objects.pop_front();
+        // A burst of garbage must not cost memory for ever. Asking for this only when the queue has
+        // become empty keeps popping O(1).
+        if self.objects.is_empty() && self.objects.capacity() > IDLE_CAPACITY {
+            self.objects.shrink_to(IDLE_CAPACITY);
+        }
+        oldest
+    }
+}
+
+/// Room for this many objects is kept when a bag is empty.
+const IDLE_CAPACITY: usize = 1024;
+
+/// A queue of retired objects that its owner fills and that anybody may empty.
+///
+/// A spin lock keeps the two apart. It is nearly always free, and held for a few instructions only:
+/// objects are freed after it is released.
+pub(super) struct Bag {
+    locked: AtomicBool,
+    queue: UnsafeCell<Queue>,
+    /// Copies of what the queue holds, written under the lock and read without it.
+    items: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+// SAFETY: `queue` is accessed only under the lock. A retired object may be freed by any thread, as
+// the contract of `Guard::retire` says.
+unsafe impl Send for Bag {}
+// SAFETY: as above.
+unsafe impl Sync for Bag {}
+
+impl Bag {
+    pub(super) fn new() -> Self {
+        Self {
+            locked: AtomicBool::new(false),
+            queue: UnsafeCell::new(Queue::default()),
+            items: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Adds one object at the young end and takes up to `N` ripe ones off the old end, in one visit
+    /// to the lock.
+    pub(super) fn push_and_pop<const N: usize>(
+        &self,
+        garbage: Garbage,
+        epoch: u64,
+    ) -> [Option<Garbage>; N] {
+        self.with(|queue| {
+            queue.push(garbage);
+            std::array::from_fn(|_| queue.pop_ripe(epoch))
+        })
+    }
+
+    /// Takes off up to `limit` objects that are ripe in `epoch`.
+    pub(super) fn take_ripe(&self, epoch: u64, limit: usize) -> Vec<Garbage> {
+        if self.items() == 0 {
+            return Vec::new();
+        }
+        self.with(|queue| {
+            std::iter::from_fn(|| queue.pop_ripe(epoch))
+                .take(limit)
+                .collect()
+        })
+    }
+
+    pub(super) fn items(&self) -> usize {
+        self.items.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn with<T>(&self, access: impl FnOnce(&mut Queue) -> T) -> T {
+        self.lock();
+        // Nothing in `access` panics short of running out of memory, which aborts, so the lock is
+        // always released.
+        let result = self.queue.with_mut(|queue| {
+            // SAFETY: the lock is held, so this is the only reference to the queue.
+            let queue = unsafe { &mut *queue };
+            let result = access(queue);
+            self.items.store(queue.objects.len(), Ordering::Relaxed);
+            self.bytes.store(queue.bytes, Ordering::Relaxed);
+            result
+        });
+        self.locked.store(false, Ordering::Release);
+        result
+    }
+
+    fn lock(&self) {
+        let mut rounds = 0u32;
+        while self
+            .locked
+            .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
+            rounds += 1;
+            if rounds.is_multiple_of(YIELD_EVERY) {
+                // The holder was probably interrupted by the operating system.
+                thread::yield_now();
+            } else {
+                crate::shim::pause();
+            }
+        }
+    }
+}
+
+const YIELD_EVERY: u32 = 64;

@@ -1,0 +1,130 @@
+//! Models for `loom`: every interleaving, and every value that the memory model lets a load return.
+//! They check the variant with ordinary fences; the asymmetric one has the same order of steps.
+
+use super::domain::Domain;
+use crate::shim::UnsafeCell;
+use crate::shim::atomic::{AtomicPtr, Ordering};
+use loom::sync::Arc;
+use loom::thread;
+use std::ptr;
+
+/// An object whose freeing `loom` reports as a race if a reader may still be looking at it.
+struct Object(UnsafeCell<u32>);
+
+impl Object {
+    fn boxed(value: u32) -> *mut Self {
+        Box::into_raw(Box::new(Self(UnsafeCell::new(value))))
+    }
+
+    fn read(&self) -> u32 {
+        // SAFETY: objects are written only when they are freed.
+        self.0.with(|value| unsafe { *value })
+    }
+}
+
+unsafe fn free(pointer: *mut u8) {
+    // SAFETY: retired pointers came from `Object::boxed`.
+    let object = unsafe { Box::from_raw(pointer.cast::<Object>()) };
+    // SAFETY: that nobody reads any more is what the model checks.
+    object.0.with_mut(|value| unsafe { *value = 0 });
+}
+
+fn read_once(domain: &Domain, shared: &AtomicPtr<Object>) {
+    let slot = domain.take_slot();
+    domain.pin(slot);
+    // SAFETY: objects are retired, and this thread is pinned.
+    if let Some(object) = unsafe { shared.load(Ordering::Acquire).as_ref() } {
+        assert_eq!(object.read(), 7);
+    }
+    slot.unpin();
+    slot.leave();
+}
+
+fn unlink_and_retire(domain: &Domain, shared: &AtomicPtr<Object>) {
+    let slot = domain.take_slot();
+    domain.pin(slot);
+    let old = shared.swap(ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: the object has just become unreachable, by this thread.
+    unsafe { domain.retire(slot, old.cast(), 4, free) };
+    slot.unpin();
+    slot.leave();
+}
+
+fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+#[test]
+fn a_reader_is_never_left_with_a_freed_object() {
+    check(3, || {
+        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::boxed(7))));
+        let reader = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || read_once(&shared.0, &shared.1))
+        };
+        unlink_and_retire(&shared.0, &shared.1);
+        shared.0.collect();
+        reader.join().expect("reader");
+    });
+}
+
+#[test]
+fn advancing_and_retiring_in_different_threads() {
+    check(2, || {
+        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::boxed(7))));
+        let writer = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || unlink_and_retire(&shared.0, &shared.1))
+        };
+        let reader = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || read_once(&shared.0, &shared.1))
+        };
+        shared.0.collect();
+        writer.join().expect("writer");
+        shared.0.collect();
+        reader.join().expect("reader");
+    });
+}
+
+#[test]
+fn everything_is_freed_once_nobody_is_pinned() {
+    check(3, || {
+        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::boxed(7))));
+        let reader = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || read_once(&shared.0, &shared.1))
+        };
+        unlink_and_retire(&shared.0, &shared.1);
+        reader.join().expect("reader");
+        assert_eq!(shared.0.collect(), 1);
+        assert_eq!(shared.0.pending(), (0, 0));
+    });
+}
+
+#[test]
+fn the_global_domain_serves_threads() {
+    check(2, || {
+        let shared = Arc::new(AtomicPtr::new(Object::boxed(7)));
+        let reader = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let _guard = super::pin();
+                // SAFETY: objects are retired, and this thread is pinned.
+                if let Some(object) = unsafe { shared.load(Ordering::Acquire).as_ref() } {
+                    assert_eq!(object.read(), 7);
+                }
+            })
+        };
+        {
+            let guard = super::pin();
+            let old = shared.swap(ptr::null_mut(), Ordering::AcqRel);
+            // SAFETY: the object has just become unreachable, by this thread.
+            unsafe { guard.retire(old.cast(), 4, free) };
+        }
+        super::collect();
+        reader.join().expect("reader");
+    });
+}

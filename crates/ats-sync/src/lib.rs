@@ -1,0 +1,25 @@
+//! The ground floor: what lets threads share memory without waiting for each other.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`epoch`] | when memory that readers may still be looking at can be freed |
+//! | [`lock`] | a lock of eight bytes that counts how often it was contended |
+//! | [`counter`] | a counter that many threads can change without sharing a cache line |
+//! | [`padded`] | a value with cache lines of its own |
+//!
+//! Nothing here knows what is stored. Every primitive is written against one internal module that is
+//! the standard library in an ordinary build and the model checker `loom` under `--cfg loom`, so
+//! that the code which is checked is the code which runs.
+
+pub mod counter;
+pub mod epoch;
+#[cfg(all(target_os = "linux", not(loom), not(miri)))]
+mod futex;
+pub mod lock;
+pub mod padded;
+mod shim;
+
+pub use counter::ShardedCounter;
+pub use epoch::{Guard, collect, pending, pin};
+pub use lock::{Held, Lock};
+pub use padded::Padded;

@@ -1,0 +1,352 @@
+//! A lock of eight bytes that counts how often it was contended.
+//!
+//! Structures that adapt to contention split what a lock guards when many threads fight for it and
+//! join it when nobody does. They need to know, so each lock carries a number: up by a lot when a
+//! thread had to wait, down by one when it did not. The number has a word of its own beside the lock
+//! and is changed only by the holder, so counting costs no atomic read-modify-write.
+//!
+//! A thread that has to wait spins for a moment, since critical sections here are short, and then
+//! sleeps in the kernel (Linux), or gives its time slice away (elsewhere). There is no queue: a
+//! thread that comes by may overtake one that sleeps. There is no poisoning: a panic in a critical
+//! section unlocks.
+//!
+//! # Invariants
+//! - L1. `state` is [`FREE`] exactly if nobody holds the lock.
+//! - L2. A thread sleeps only while `state` is [`CONTENDED`], and whoever unlocks a `CONTENDED` lock
+//!   wakes one sleeper. The woken thread takes the lock as `CONTENDED`, because it cannot know
+//!   whether it was the last one asleep.
+//! - L3. `statistics` is written only by the holder.
+
+use crate::shim::atomic::{AtomicI32, AtomicU32, Ordering};
+
+/// What an acquisition that had to wait adds to the statistics.
+///
+/// This and the next two constants are those of the contention adapting trees (Sagonas and Winblad,
+/// JPDC 2018) as used by `erl_db_catree.c` of Erlang/OTP: splitting is eager, joining is lazy.
+pub const CONTENDED_COST: i32 = 250;
+
+/// What an acquisition that did not have to wait adds to the statistics.
+pub const UNCONTENDED_COST: i32 = -1;
+
+/// The statistics stay between minus and plus this.
+pub const STATISTICS_LIMIT: i32 = 20_000;
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+/// Held, and somebody may be asleep.
+const CONTENDED: u32 = 2;
+
+/// How often a waiting thread looks again before it sleeps: about a microsecond.
+const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
+
+/// A mutual exclusion lock with contention statistics. It guards no data of its own.
+#[derive(Debug)]
+pub struct Lock {
+    state: AtomicU32,
+    statistics: AtomicI32,
+}
+
+impl Lock {
+    /// A free lock with statistics 0.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self {
+            state: AtomicU32::new(FREE),
+            statistics: AtomicI32::new(0),
+        }
+    }
+
+    /// A free lock with statistics 0.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self {
+            state: AtomicU32::new(FREE),
+            statistics: AtomicI32::new(0),
+        }
+    }
+
+    /// Takes the lock, waiting for it if need be, and counts whether that was needed.
+    ///
+    /// Not re-entrant: a thread that already holds the lock waits for ever.
+    #[inline]
+    pub fn lock(&self) -> Held<'_> {
+        if let Some(held) = self.try_lock() {
+            held.count(UNCONTENDED_COST);
+            held
+        } else {
+            self.wait();
+            let held = Held { lock: self };
+            held.count(CONTENDED_COST);
+            held
+        }
+    }
+
+    /// Takes the lock if it is free. The statistics stay as they are.
+    #[inline]
+    pub fn try_lock(&self) -> Option<Held<'_>> {
+        self.state
+            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
+            .ok()
+            .map(|_| Held { lock: self })
+    }
+
+    /// Whether somebody held the lock a moment ago.
+    pub fn is_locked(&self) -> bool {
+        self.state.load(Ordering::Relaxed) != FREE
+    }
+
+    /// The statistics: positive under contention, negative without. A moment old unless the caller
+    /// holds the lock.
+    #[inline]
+    pub fn statistics(&self) -> i32 {
+        self.statistics.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    fn wait(&self) {
+        for _ in 0..SPINS {
+            if self.state.load(Ordering::Relaxed) == FREE && self.try_state(HELD) {
+                return;
+            }
+            crate::shim::pause();
+        }
+        // Taking the lock as `CONTENDED` keeps L2: others may have gone to sleep before us.
+        while self.state.swap(CONTENDED, Ordering::Acquire) != FREE {
+            self.sleep();
+        }
+    }
+
+    fn try_state(&self, state: u32) -> bool {
+        self.state
+            .compare_exchange(FREE, state, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// The kernel compares the word with `CONTENDED` before it lets us sleep, so an unlock between
+    /// our swap and this call is not missed.
+    #[cfg(all(target_os = "linux", not(loom), not(miri)))]
+    fn sleep(&self) {
+        crate::futex::wait(&self.state, CONTENDED);
+    }
+
+    #[cfg(not(all(target_os = "linux", not(loom), not(miri))))]
+    fn sleep(&self) {
+        crate::shim::thread::yield_now();
+    }
+
+    #[inline]
+    fn unlock(&self) {
+        let word = &raw const self.state;
+        // After the swap another thread may take the lock and free the memory it lives in, so only
+        // the address is used from here on.
+        if self.state.swap(FREE, Ordering::Release) == CONTENDED {
+            wake_one(word);
+        }
+    }
+}
+
+impl Default for Lock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(all(target_os = "linux", not(loom), not(miri)))]
+#[cold]
+fn wake_one(word: *const AtomicU32) {
+    crate::futex::wake_one(word);
+}
+
+#[cfg(not(all(target_os = "linux", not(loom), not(miri))))]
+fn wake_one(_word: *const AtomicU32) {}
+
+/// A lock that is held; dropping this unlocks it.
+#[derive(Debug)]
+#[must_use = "the lock is released as soon as this is dropped"]
+pub struct Held<'a> {
+    lock: &'a Lock,
+}
+
+impl Held<'_> {
+    /// The statistics, exact because only the holder changes them.
+    #[inline]
+    pub fn statistics(&self) -> i32 {
+        self.lock.statistics()
+    }
+
+    /// Starts counting anew from 0, after the structure has adapted.
+    pub fn reset_statistics(&self) {
+        self.lock.statistics.store(0, Ordering::Relaxed);
+    }
+
+    /// Adds to the statistics, for events that only the owner of the lock can judge.
+    #[inline]
+    pub fn count(&self, cost: i32) {
+        let statistics = self.lock.statistics().saturating_add(cost);
+        let clamped = statistics.clamp(-STATISTICS_LIMIT, STATISTICS_LIMIT);
+        // A load and a store instead of a read-modify-write: only the holder writes (L3).
+        self.lock.statistics.store(clamped, Ordering::Relaxed);
+    }
+
+    /// Whether this is the holder of `lock`.
+    pub fn holds(&self, lock: &Lock) -> bool {
+        std::ptr::eq(self.lock, lock)
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lock.unlock();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::cell::UnsafeCell;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+    use std::time::Duration;
+
+    #[test]
+    fn is_eight_bytes() {
+        assert_eq!(std::mem::size_of::<Lock>(), 8);
+    }
+
+    #[test]
+    fn uncontended_counts_down_and_saturates() {
+        let lock = Lock::new();
+        drop(lock.lock());
+        assert_eq!(lock.statistics(), -1);
+        for _ in 0..2 * STATISTICS_LIMIT {
+            drop(lock.lock());
+        }
+        assert_eq!(lock.statistics(), -STATISTICS_LIMIT);
+        lock.lock().reset_statistics();
+        assert_eq!(lock.statistics(), 0);
+        lock.lock().count(i32::MAX);
+        assert_eq!(lock.statistics(), STATISTICS_LIMIT);
+    }
+
+    #[test]
+    fn try_lock_fails_while_held_and_does_not_count() {
+        let lock = Lock::new();
+        let held = lock.try_lock().expect("free");
+        assert!(held.holds(&lock) && lock.is_locked());
+        assert!(lock.try_lock().is_none());
+        drop(held);
+        assert!(!lock.is_locked());
+        assert!(lock.try_lock().is_some());
+        assert_eq!(lock.statistics(), 0);
+    }
+
+    #[test]
+    fn waiting_counts_as_contention() {
+        let lock = Lock::new();
+        let asked = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let held = lock.lock();
+            let waiter = scope.spawn(|| {
+                asked.store(true, Ordering::Release);
+                lock.lock().statistics()
+            });
+            while !asked.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+            // Long enough for the waiter to reach the kernel, so that waking is tested too.
+            thread::sleep(Duration::from_millis(30));
+            drop(held);
+            let seen = waiter.join().expect("waiter");
+            assert_eq!(seen, UNCONTENDED_COST + CONTENDED_COST);
+        });
+    }
+
+    struct Shared(UnsafeCell<u64>);
+    // SAFETY: the test accesses the cell only while it holds the lock.
+    unsafe impl Sync for Shared {}
+
+    #[test]
+    fn excludes_and_loses_no_wakeup() {
+        const THREADS: u64 = 4;
+        const ROUNDS: u64 = 20_000;
+        let lock = Lock::new();
+        let shared = Shared(UnsafeCell::new(0));
+        let shared = &shared;
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    for round in 0..ROUNDS {
+                        let _held = lock.lock();
+                        // SAFETY: the lock is held.
+                        unsafe { *shared.0.get() += 1 };
+                        if round % 1000 == 0 {
+                            thread::yield_now();
+                        }
+                    }
+                });
+            }
+        });
+        // SAFETY: all threads are joined.
+        assert_eq!(unsafe { *shared.0.get() }, THREADS * ROUNDS);
+    }
+
+    #[test]
+    fn panic_unlocks() {
+        let lock = Lock::new();
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _held = lock.lock();
+            panic!("in the critical section");
+        }));
+        assert!(result.is_err());
+        assert!(lock.try_lock().is_some());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::shim::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    #[test]
+    fn two_threads_exclude_each_other() {
+        loom::model(|| {
+            let shared = Arc::new((Lock::new(), UnsafeCell::new(0)));
+            let other = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || increment(&shared))
+            };
+            increment(&shared);
+            other.join().expect("thread");
+            let _held = shared.0.lock();
+            // SAFETY: the lock is held.
+            shared.1.with_mut(|value| unsafe { assert_eq!(*value, 2) });
+        });
+    }
+
+    #[test]
+    fn try_lock_excludes_too() {
+        loom::model(|| {
+            let shared = Arc::new((Lock::new(), UnsafeCell::new(0)));
+            let other = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    if let Some(_held) = shared.0.try_lock() {
+                        // SAFETY: the lock is held.
+                        shared.1.with_mut(|value| unsafe { *value += 1 });
+                    }
+                })
+            };
+            increment(&shared);
+            other.join().expect("thread");
+        });
+    }
+
+    fn increment(shared: &(Lock, UnsafeCell<i32>)) {
+        let _held = shared.0.lock();
+        // SAFETY: the lock is held.
+        shared.1.with_mut(|value| unsafe { *value += 1 });
+    }
+}

@@ -1,0 +1,238 @@
+//! Exact keys: bytes that are equal exactly when the terms are the same term (`=:=`).
+//!
+//! Hash tables use them: hash the bytes, compare the bytes. Their order means nothing.
+//!
+//! # Format
+//! An immediate term is its 8-byte word, little endian; the low two bits of the first byte are 3.
+//! Everything else begins with a tag, whose low two bits are not 3, so that a key tells where it ends
+//! and nothing needs to be escaped:
+//!
+//! | term | bytes after the tag |
+//! |---|---|
+//! | integer that is no immediate | sign, length, magnitude little endian |
+//! | float | 8 bytes |
+//! | tuple | size, keys of the elements |
+//! | list | key of the head, key of the tail |
+//! | map | size, keys of the keys sorted by their bytes, keys of the values in that order |
+//! | bitstring | number of bits, bytes |
+//! | pid, port, reference | locality, node, creation, count, numbers |
+//! | local fun | module, index, hash, count, keys of the captured values |
+//! | external fun | module, function, arity |
+//!
+//! Sizes and counts are LEB128, texts have their length in front. Atoms as words follow the numbering
+//! of the running machine; with [`Atoms::Text`] they are a tag and their text, which any machine
+//! understands. The same holds for all that a fun captured, because captured values reach us as
+//! [`Term`](crate::Term)s, whose atoms are numbered by this crate.
+
+use crate::Zeros;
+use crate::keys::{self, Boundary, Format};
+use crate::term::{ATOM_TAG, NIL_WORD, small_word};
+use crate::walk::{FunIdent, Ident, Kind, TermRef};
+
+const INTEGER: u8 = 0x04;
+const FLOAT: u8 = 0x08;
+const ATOM: u8 = 0x0C;
+const REF: u8 = 0x10;
+const PORT: u8 = 0x14;
+const PID: u8 = 0x18;
+const LOCAL_FUN: u8 = 0x1C;
+const EXTERNAL_FUN: u8 = 0x20;
+const TUPLE: u8 = 0x24;
+const MAP: u8 = 0x28;
+const CONS: u8 = 0x2C;
+const BITS: u8 = 0x30;
+
+/// How exact keys are made. Keys are comparable only if made with the same options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Whether `0.0` and `-0.0` are the same term.
+    pub zeros: Zeros,
+    /// How atoms and local identifiers are written.
+    pub atoms: Atoms,
+}
+
+/// How atoms, and pids and ports of the running node, are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Atoms {
+    /// As the machine's word: short and fast, for memory.
+    #[default]
+    Word,
+    /// As text and numbers: the same in every machine, for disk.
+    Text,
+}
+
+/// Appends the exact key of a term. O(size) plus the sorting of map keys; without recursion.
+pub fn exact_key<T: TermRef>(term: T, out: &mut Vec<u8>, options: Options) {
+    keys::write(
+        term,
+        &mut Exact {
+            options,
+            captured: 0,
+        },
+        out,
+    );
+}
+
+/// The format of exact keys.
+struct Exact {
+    options: Options,
+    /// Within how many captured values of funs the current term is.
+    captured: usize,
+}
+
+impl Exact {
+    fn word_is_portable(&self, word: u64) -> bool {
+        word & 0xF == 0xF || word == NIL_WORD
+    }
+
+    fn wants_text(&self) -> bool {
+        self.captured > 0 || self.options.atoms == Atoms::Text
+    }
+}
+
+impl Format for Exact {
+    #[inline]
+    fn immediate<T: TermRef>(&mut self, term: T, word: u64, out: &mut Vec<u8>) {
+        debug_assert!(word & 3 == 3, "not an immediate word: {word:#x}");
+        if self.word_is_portable(word) || !self.wants_text() {
+            out.extend_from_slice(&word.to_le_bytes());
+        } else if word & 0x3F == ATOM_TAG {
+            term.with_atom(|text| push_text(ATOM, text, out));
+        } else {
+            self.scalar(term, term.kind(), out);
+        }
+    }
+
+    fn scalar<T: TermRef>(&mut self, term: T, kind: Kind<T>, out: &mut Vec<u8>) {
+        match kind {
+            Kind::Int(value) => push_int(value, out),
+            Kind::Big => term.with_big(|negative, magnitude| push_big(negative, magnitude, out)),
+            Kind::Float(value) => push_float(value, self.options.zeros, out),
+            Kind::Atom => term.with_atom(|text| push_text(ATOM, text, out)),
+            Kind::Nil => out.extend_from_slice(&NIL_WORD.to_le_bytes()),
+            Kind::Bits(bits) => {
+                out.push(BITS);
+                push_size(bits, out);
+                term.with_bits(|bytes| out.extend_from_slice(bytes));
+            }
+            Kind::Ref => term.with_ident(|ident| push_ident(REF, &ident, out)),
+            Kind::Port => term.with_ident(|ident| push_ident(PORT, &ident, out)),
+            Kind::Pid => term.with_ident(|ident| push_ident(PID, &ident, out)),
+            Kind::ExternalFun => term.with_fun(|fun| push_external_fun(&fun, out)),
+            Kind::Tuple(_) | Kind::Cons(..) | Kind::Map(_) | Kind::LocalFun => {
+                debug_assert!(false, "the walk writes compound terms");
+            }
+        }
+    }
+
+    #[inline]
+    fn tuple(&mut self, arity: usize, out: &mut Vec<u8>) {
+        out.push(TUPLE);
+        push_size(arity, out);
+    }
+
+    #[inline]
+    fn cons(&mut self, out: &mut Vec<u8>) {
+        out.push(CONS);
+    }
+
+    fn map(&mut self, pairs: usize, out: &mut Vec<u8>) {
+        out.push(MAP);
+        push_size(pairs, out);
+    }
+
+    fn local_fun(&mut self, fun: &FunIdent<'_>, out: &mut Vec<u8>) {
+        let FunIdent::Local {
+            module,
+            index,
+            old_uniq,
+            free,
+            ..
+        } = fun
+        else {
+            return;
+        };
+        push_text(LOCAL_FUN, module, out);
+        out.extend_from_slice(&index.to_le_bytes());
+        out.extend_from_slice(&old_uniq.to_le_bytes());
+        push_size(free.len(), out);
+    }
+
+    fn map_keys(&mut self, _: Boundary) {}
+
+    fn captured(&mut self, boundary: Boundary) {
+        match boundary {
+            Boundary::Enter => self.captured += 1,
+            Boundary::Leave => self.captured -= 1,
+        }
+    }
+}
+
+fn push_int(value: i64, out: &mut Vec<u8>) {
+    match small_word(value) {
+        Some(word) => out.extend_from_slice(&word.to_le_bytes()),
+        None => {
+            let magnitude = value.unsigned_abs().to_le_bytes();
+            // An integer without a word has at least 60 bits, that is all 8 bytes.
+            push_big(value < 0, &magnitude, out);
+        }
+    }
+}
+
+fn push_big(negative: bool, magnitude: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&[INTEGER, u8::from(negative)]);
+    push_size(magnitude.len(), out);
+    out.extend_from_slice(magnitude);
+}
+
+fn push_float(value: f64, zeros: Zeros, out: &mut Vec<u8>) {
+    // Adding zero turns -0.0 into 0.0.
+    let value = if zeros == Zeros::Same {
+        value + 0.0
+    } else {
+        value
+    };
+    out.push(FLOAT);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Writes a size as LEB128.
+#[inline]
+fn push_size(mut size: usize, out: &mut Vec<u8>) {
+    while size >= 0x80 {
+        out.push(size as u8 | 0x80);
+        size >>= 7;
+    }
+    out.push(size as u8);
+}
+
+fn push_text(tag: u8, text: &str, out: &mut Vec<u8>) {
+    out.push(tag);
+    push_size(text.len(), out);
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn push_ident(tag: u8, ident: &Ident<'_>, out: &mut Vec<u8>) {
+    push_text(tag, ident.node, out);
+    out.push(u8::from(ident.local));
+    out.extend_from_slice(&ident.creation.to_le_bytes());
+    let numbers = ident.significant();
+    push_size(numbers.len(), out);
+    numbers
+        .iter()
+        .for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+}
+
+fn push_external_fun(fun: &FunIdent<'_>, out: &mut Vec<u8>) {
+    let FunIdent::External {
+        module,
+        function,
+        arity,
+    } = fun
+    else {
+        return;
+    };
+    push_text(EXTERNAL_FUN, module, out);
+    push_text(EXTERNAL_FUN, function, out);
+    out.extend_from_slice(&arity.to_le_bytes());
+}

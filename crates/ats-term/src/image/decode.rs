@@ -1,0 +1,170 @@
+//! From an image to terms of another kind.
+//!
+//! A sink wants the parts of a term before the term, so the walk is in postorder. It keeps its own
+//! stack, since terms can be nested deeper than the machine stack.
+
+use super::host::{Host, HostSink};
+use super::layout::{
+    LIST, MAP, TUPLE, content_words, header_n, header_tag, is_immediate, slot_offset,
+};
+use super::view::{ImageRef, Object, View};
+
+/// The stacks of a decoder. Keeping one for many calls saves their allocation.
+pub struct Scratch<T> {
+    values: Vec<T>,
+    frames: Vec<Frame>,
+}
+
+/// A tuple, list or map whose slots are being decoded. What is done is on the stack of values.
+struct Frame {
+    tag: u8,
+    /// The slot to decode next, and where the slots of the box end.
+    next: usize,
+    end: usize,
+    /// Where the values of this box begin.
+    values: usize,
+}
+
+/// Stacks that grew beyond this many entries are given back after the call.
+const KEEP: usize = 1 << 12;
+
+impl<T> Scratch<T> {
+    /// Empty stacks. Does not allocate.
+    pub const fn new() -> Self {
+        Self {
+            values: Vec::new(),
+            frames: Vec::new(),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.values.clear();
+        self.values.shrink_to(KEEP);
+        self.frames.clear();
+        self.frames.shrink_to(KEEP);
+    }
+}
+
+impl<T> Default for Scratch<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Builds a whole object. O(size), no allocation besides those of the sink once `scratch` is warm.
+///
+/// Whoever can build a tuple from words that are immediates should ask
+/// [`all_immediate`](super::all_immediate) first.
+pub fn decode_object<H: Host, S: HostSink<H>>(
+    object: Object<'_, H>,
+    sink: &mut S,
+    scratch: &mut Scratch<S::Term>,
+) -> S::Term {
+    decode(object.term(), sink, scratch)
+}
+
+/// Builds element `i` of an object, counted from 0. O(size of the element), O(1) if it is immediate.
+/// Panics if there is no such element.
+pub fn decode_element<H: Host, S: HostSink<H>>(
+    object: Object<'_, H>,
+    i: usize,
+    sink: &mut S,
+    scratch: &mut Scratch<S::Term>,
+) -> S::Term {
+    decode(object.element(i), sink, scratch)
+}
+
+/// Builds a term. O(size), not recursive.
+pub fn decode<H: Host, S: HostSink<H>>(
+    term: ImageRef<'_, H>,
+    sink: &mut S,
+    scratch: &mut Scratch<S::Term>,
+) -> S::Term {
+    if is_immediate(term.slot) {
+        return sink.immediate(term.slot);
+    }
+    scratch.clear();
+    let Scratch { values, frames } = scratch;
+    let mut current = term;
+    loop {
+        let mut value = match open(current, values.len()) {
+            Some(frame) => {
+                current = ImageRef::new(term.words, term.words[frame.next]);
+                frames.push(frame);
+                continue;
+            }
+            None => leaf(current, sink),
+        };
+        // Hand the value to the box it belongs to, and that box's value to the next one if this was
+        // its last slot.
+        current = loop {
+            let Some(frame) = frames.last_mut() else {
+                return value;
+            };
+            values.push(value);
+            frame.next += 1;
+            if frame.next < frame.end {
+                break ImageRef::new(term.words, term.words[frame.next]);
+            }
+            value = build(frame.tag, &values[frame.values..], sink);
+            values.truncate(frame.values);
+            frames.pop();
+        };
+    }
+}
+
+/// The frame of a term that has slots.
+fn open<H: Host>(term: ImageRef<'_, H>, values: usize) -> Option<Frame> {
+    if is_immediate(term.slot) {
+        return None;
+    }
+    let at = slot_offset(term.slot);
+    let header = term.words[at];
+    let tag = header_tag(header);
+    let has_slots = matches!(tag, TUPLE | LIST | MAP) && header_n(header) > 0;
+    has_slots.then(|| {
+        let start = at + 1;
+        Frame {
+            tag,
+            next: start + term.from,
+            end: start + content_words(header),
+            values,
+        }
+    })
+}
+
+/// A term without slots.
+fn leaf<H: Host, S: HostSink<H>>(term: ImageRef<'_, H>, sink: &mut S) -> S::Term {
+    match term.view() {
+        View::Immediate(_) => sink.immediate(term.slot),
+        View::Float(value) => sink.float(value),
+        View::Big {
+            negative,
+            magnitude,
+        } => sink.big(negative, magnitude),
+        View::Bits { bytes, bits } => sink.bits(bytes, bits),
+        View::Host(host_box) => sink.host_box(host_box),
+        View::Tuple(_) => build(TUPLE, &[], sink),
+        View::Map { .. } => build(MAP, &[], sink),
+        View::List { .. } => unreachable!("a list box has at least the slot of its tail"),
+    }
+}
+
+fn build<S: crate::walk::TermSink>(tag: u8, parts: &[S::Term], sink: &mut S) -> S::Term {
+    match tag {
+        TUPLE => sink.tuple(parts),
+        MAP => {
+            let (keys, values) = parts.split_at(parts.len() / 2);
+            sink.map(keys, values)
+        }
+        _ => {
+            let (&tail, elements) = parts
+                .split_last()
+                .expect("image: a list box without a tail");
+            elements
+                .iter()
+                .rev()
+                .fold(tail, |tail, &head| sink.cons(head, tail))
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The words of an image that is being built, and what they own.
+
+use super::encode::Built;
+use super::host::{Host, HostTag};
+use super::layout::header;
+use super::owned::owned_box;
+use super::view::Object;
+use std::marker::PhantomData;
+
+/// Words under construction. What they own is released unless somebody takes it.
+pub(super) struct Draft<H: Host> {
+    pub(super) words: Vec<u64>,
+    /// Offsets of the boxes in `words` whose units of ownership (I5) are still ours.
+    owned: Vec<usize>,
+    /// Whether `words` belong to a record already.
+    taken: bool,
+    host: PhantomData<H>,
+}
+
+/// Buffers with room for more entries than this are given back.
+pub(super) const KEEP: usize = 1 << 13;
+
+impl<H: Host> Draft<H> {
+    pub(super) const fn new() -> Self {
+        Self {
+            words: Vec::new(),
+            owned: Vec::new(),
+            taken: false,
+            host: PhantomData,
+        }
+    }
+
+    /// Writes a host box with what `write` appends, unless it declines; returns whether it did not.
+    pub(super) fn write_host(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u64>) -> Option<HostTag>,
+    ) -> bool {
+        let at = self.words.len();
+        self.words.push(0);
+        let Some(tag) = write(&mut self.words) else {
+            self.words.truncate(at);
+            return false;
+        };
+        self.words[at] = header(tag.byte(), self.words.len() - at - 1);
+        self.note_owned(tag, at);
+        true
+    }
+
+    /// Remembers that the box at `at` stands for a unit of ownership, if it does.
+    pub(super) fn note_owned(&mut self, tag: HostTag, at: usize) {
+        if tag.owns() {
+            self.owned.push(at);
+        }
+    }
+
+    pub(super) fn owns(&self) -> bool {
+        !self.owned.is_empty()
+    }
+
+    pub(super) fn object(&self) -> Object<'_, H> {
+        // Not after `take`: the new holder of the words may release what they refer to.
+        assert!(
+            !self.words.is_empty() && !self.taken,
+            "image: no object here"
+        );
+        Object::new(&self.words)
+    }
+
+    pub(super) fn take(&mut self) -> Built<'_, H> {
+        // Handing over the same words twice would let two records share one unit.
+        assert!(!self.taken, "image: taken already");
+        let owns = self.owns();
+        self.owned.clear();
+        self.taken = true;
+        Built::new(&self.words, owns)
+    }
+
+    /// Gives back what was not taken, and begins anew.
+    pub(super) fn discard(&mut self) {
+        // One at a time and popped first, so that a panic of the host cannot release a box twice.
+        while let Some(at) = self.owned.pop() {
+            if let Some(host_box) = owned_box::<H>(&self.words, at) {
+                // SAFETY: I5: a box in `owned` stands for a unit that nobody took, and it is out of
+                // the list now.
+                unsafe { H::release(host_box) };
+            }
+        }
+        self.words.clear();
+        self.words.shrink_to(KEEP);
+        self.owned.shrink_to(KEEP);
+        self.taken = false;
+    }
+}
+
+impl<H: Host> Drop for Draft<H> {
+    fn drop(&mut self) {
+        self.discard();
+    }
+}

@@ -1,0 +1,284 @@
+//! From terms to an image.
+
+use super::draft::{Draft, KEEP};
+use super::host::{Host, HostKind, HostTerm};
+use super::layout::{BIG, BITS, FLOAT, LIST, MAP, TUPLE, box_slot, header, push_bytes, small_word};
+use super::map_order::MapSorter;
+use super::view::Object;
+use crate::Zeros;
+use crate::walk::Kind;
+use std::marker::PhantomData;
+
+/// The term is not a tuple, so it cannot be an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotATuple;
+
+impl std::fmt::Display for NotATuple {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("not a tuple")
+    }
+}
+
+impl std::error::Error for NotATuple {}
+
+/// Words that were built, on their way to the record that will hold them.
+///
+/// Whoever takes them takes the units of ownership they stand for (I5) and must see to it that
+/// [`release_all`](super::release_all) is called when the record dies.
+#[must_use = "the words may own resources, which leak unless a record takes them"]
+pub struct Built<'a, H> {
+    words: &'a [u64],
+    owns: bool,
+    host: PhantomData<H>,
+}
+
+impl<'a, H: Host> Built<'a, H> {
+    pub(super) fn new(words: &'a [u64], owns: bool) -> Self {
+        Self {
+            words,
+            owns,
+            host: PhantomData,
+        }
+    }
+
+    /// The words: an object image, or an object list.
+    pub fn words(&self) -> &'a [u64] {
+        self.words
+    }
+
+    /// Whether the words own a resource; if not, releasing them does nothing.
+    pub fn owns(&self) -> bool {
+        self.owns
+    }
+}
+
+/// Builds the images of objects, one after the other.
+///
+/// A builder keeps its buffers, so that a warm one does not allocate (buffers that one huge object
+/// blew up are given back at the next). What it built stays its own until [`take`] hands it over;
+/// what nobody took is released when the next object is begun or the builder dropped. So an error,
+/// a panic or a change of mind halfway leaks nothing.
+///
+/// [`take`]: ImageBuilder::take
+pub struct ImageBuilder<T: HostTerm> {
+    pub(super) draft: Draft<T::Host>,
+    /// Boxes that the draft refers to but does not hold yet. The last is next.
+    todo: Vec<Todo<T>>,
+    sorter: MapSorter<T>,
+    zeros: Zeros,
+}
+
+/// A term whose box must be written, and the slot that refers to it.
+struct Todo<T> {
+    term: T,
+    slot: usize,
+}
+
+impl<T: HostTerm> ImageBuilder<T> {
+    /// A builder without buffers; does not allocate. `zeros` says which floats are one map key and
+    /// must be the same for all images that are compared with each other.
+    pub const fn new(zeros: Zeros) -> Self {
+        Self {
+            draft: Draft::new(),
+            todo: Vec::new(),
+            sorter: MapSorter::new(),
+            zeros,
+        }
+    }
+
+    /// Builds the image of a tuple. O(size of the term), plus sorting the keys of each map. A map
+    /// key that holds maps is looked at again for each map around it, since every one of them must
+    /// sort it.
+    pub fn encode_object(&mut self, object: T) -> Result<(), NotATuple> {
+        let Kind::Tuple(arity) = object.kind() else {
+            return Err(NotATuple);
+        };
+        self.discard();
+        self.write_tuple(object, arity);
+        self.write_todo();
+        Ok(())
+    }
+
+    /// The object that was built last. Panics if there is none, or if it was taken.
+    pub fn object(&self) -> Object<'_, T::Host> {
+        self.draft.object()
+    }
+
+    /// Whether the image owns a resource of the host.
+    pub fn owns(&self) -> bool {
+        self.draft.owns()
+    }
+
+    /// Hands over what was built. The words stay where they are until the builder is used again.
+    /// Panics if they were taken already.
+    pub fn take(&mut self) -> Built<'_, T::Host> {
+        self.draft.take()
+    }
+
+    /// Gives back what was built and not taken.
+    pub fn discard(&mut self) {
+        self.draft.discard();
+        self.todo.clear();
+        self.todo.shrink_to(KEEP);
+        self.sorter.trim(KEEP);
+    }
+
+    /// The same builder for terms of another type of the same host, with the buffer of its words.
+    ///
+    /// A builder of borrowed terms is bound to their lifetime; this lets a long-lived place keep
+    /// the buffer: park it as `ImageBuilder<&'static Term>`, recycle it for each call.
+    pub fn recycle<U: HostTerm<Host = T::Host>>(mut self) -> ImageBuilder<U> {
+        self.draft.discard();
+        ImageBuilder {
+            draft: self.draft,
+            ..ImageBuilder::new(self.zeros)
+        }
+    }
+
+    /// Writes the boxes that are still to be written, each followed by everything below it (I2).
+    pub(super) fn write_todo(&mut self) {
+        while let Some(Todo { term, slot }) = self.todo.pop() {
+            self.write_box(term, slot);
+        }
+    }
+
+    /// Fills `slot` with a term: at once if it is immediate, else when its turn comes.
+    pub(super) fn fill(&mut self, slot: usize, term: T) {
+        match term.immediate() {
+            Some(word) => self.draft.words[slot] = word,
+            None => self.todo.push(Todo { term, slot }),
+        }
+    }
+
+    /// Appends a slot for a term.
+    fn push(&mut self, term: T) {
+        match term.immediate() {
+            Some(word) => self.draft.words.push(word),
+            None => {
+                self.todo.push(Todo {
+                    term,
+                    slot: self.draft.words.len(),
+                });
+                self.draft.words.push(0);
+            }
+        }
+    }
+
+    /// Writes the box of a term and lets `slot` refer to it.
+    fn write_box(&mut self, term: T, slot: usize) {
+        self.draft.words[slot] = box_slot(self.draft.words.len());
+        match term.kind() {
+            Kind::Tuple(arity) => self.write_tuple(term, arity),
+            Kind::Cons(head, tail) => self.write_list(head, tail),
+            Kind::Map(len) => self.write_map(term, len),
+            Kind::Bits(bits) => self.write_bits(term, bits),
+            Kind::Float(value) => self.write_float(value),
+            Kind::Int(value) => self.write_integer(slot, value),
+            Kind::Big => {
+                term.with_big(|negative, magnitude| self.write_big(slot, negative, magnitude));
+            }
+            Kind::Pid => self.write_identity(term, HostKind::Pid),
+            Kind::Port => self.write_identity(term, HostKind::Port),
+            Kind::Ref => self.write_identity(term, HostKind::Ref),
+            Kind::LocalFun => self.write_identity(term, HostKind::LocalFun),
+            Kind::ExternalFun => self.write_identity(term, HostKind::ExternalFun),
+            Kind::Atom | Kind::Nil => unreachable!("atoms and nil are immediates"),
+        }
+    }
+
+    fn write_tuple(&mut self, tuple: T, arity: usize) {
+        self.draft.words.reserve(1 + arity);
+        self.draft.words.push(header(TUPLE, arity));
+        let mark = self.todo.len();
+        for i in 0..arity {
+            self.push(tuple.element(i));
+        }
+        self.todo[mark..].reverse();
+    }
+
+    fn write_list(&mut self, mut head: T, mut tail: T) {
+        let at = self.draft.words.len();
+        self.draft.words.push(0);
+        let mark = self.todo.len();
+        loop {
+            self.push(head);
+            if tail.immediate().is_some() {
+                break;
+            }
+            let Kind::Cons(next, rest) = tail.kind() else {
+                break;
+            };
+            (head, tail) = (next, rest);
+        }
+        self.draft.words[at] = header(LIST, self.draft.words.len() - at - 1);
+        self.push(tail);
+        self.todo[mark..].reverse();
+    }
+
+    fn write_map(&mut self, map: T, len: usize) {
+        let mark = self.todo.len();
+        self.draft.words.reserve(1 + 2 * len);
+        self.draft.words.push(header(MAP, len));
+        // The sorter is out of `self` for a moment, so that `push` can be called while its pairs
+        // are borrowed. An empty one does not allocate.
+        let mut sorter = std::mem::replace(&mut self.sorter, MapSorter::new());
+        let pairs = sorter.sort(map, self.zeros);
+        debug_assert_eq!(pairs.len(), len);
+        pairs.iter().for_each(|&(key, _)| self.push(key));
+        pairs.iter().for_each(|&(_, value)| self.push(value));
+        self.sorter = sorter;
+        self.todo[mark..].reverse();
+    }
+
+    fn write_float(&mut self, value: f64) {
+        self.draft.words.extend([header(FLOAT, 1), value.to_bits()]);
+    }
+
+    /// Writes an integer of 64 bits where `slot` refers to: to the slot itself if it is small (I4).
+    pub(super) fn write_integer(&mut self, slot: usize, value: i64) {
+        match small_word(value) {
+            Some(word) => self.draft.words[slot] = word,
+            None => self.write_magnitude(slot, value < 0, &value.unsigned_abs().to_le_bytes()),
+        }
+    }
+
+    /// Writes an integer of any size where `slot` refers to. The magnitude may have leading zeros.
+    pub(super) fn write_big(&mut self, slot: usize, negative: bool, magnitude: &[u8]) {
+        match super::view::i64_of_big(negative, strip(magnitude)) {
+            Some(value) => self.write_integer(slot, value),
+            None => self.write_magnitude(slot, negative, magnitude),
+        }
+    }
+
+    fn write_magnitude(&mut self, slot: usize, negative: bool, magnitude: &[u8]) {
+        let magnitude = strip(magnitude);
+        self.draft.words[slot] = box_slot(self.draft.words.len());
+        self.draft
+            .words
+            .push(header(BIG, magnitude.len() << 1 | usize::from(negative)));
+        push_bytes(&mut self.draft.words, magnitude);
+    }
+
+    fn write_bits(&mut self, term: T, bits: usize) {
+        let host_takes = |words: &mut Vec<u64>| term.write_large_bits(bits, words);
+        if bits > T::LARGE_BITS && self.draft.write_host(host_takes) {
+            return;
+        }
+        self.draft.words.push(header(BITS, bits));
+        term.with_bits(|bytes| push_bytes(&mut self.draft.words, &bytes[..bits.div_ceil(8)]));
+    }
+
+    fn write_identity(&mut self, term: T, kind: HostKind) {
+        self.draft
+            .write_host(|words| Some(term.write_identity(kind, words)));
+    }
+}
+
+/// A magnitude without its leading zeros.
+fn strip(magnitude: &[u8]) -> &[u8] {
+    let len = magnitude
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .map_or(0, |last| last + 1);
+    &magnitude[..len]
+}

@@ -1,0 +1,97 @@
+//! Equality (`=:=`) of two images.
+
+use super::host::{Host, HostBox, HostKind, HostTag};
+use super::layout::{
+    BITS, FLOAT, HOST, LIST, MAP, TUPLE, bytes_of, content_words, header_n, header_tag,
+    is_immediate,
+};
+use super::view::Object;
+use crate::Zeros;
+
+/// Whether two objects are the same term (`=:=`); `zeros` says whether 0.0 and -0.0 are.
+///
+/// O(smaller size), no allocation, no recursion. Equal words are equal terms, so most calls end with
+/// a `memcmp`. Otherwise the images are compared box by box: by I2 and I3 the images of equal terms
+/// have the same boxes in the same order, although not always at the same offsets, because a host
+/// need not keep equal terms in equally many words.
+pub fn image_eq<H: Host>(a: Object<'_, H>, b: Object<'_, H>, zeros: Zeros) -> bool {
+    let (a, b) = (a.words(), b.words());
+    if a == b {
+        return true;
+    }
+    let (mut at_a, mut at_b) = (0, 0);
+    while at_a < a.len() && at_b < b.len() {
+        let (box_a, box_b) = (RawBox::at(a, at_a), RawBox::at(b, at_b));
+        if !same_box::<H>(box_a, box_b, zeros) {
+            return false;
+        }
+        at_a += 1 + box_a.content.len();
+        at_b += 1 + box_b.content.len();
+    }
+    at_a == a.len() && at_b == b.len()
+}
+
+#[derive(Clone, Copy)]
+struct RawBox<'a> {
+    header: u64,
+    content: &'a [u64],
+}
+
+impl<'a> RawBox<'a> {
+    fn at(words: &'a [u64], at: usize) -> Self {
+        let header = words[at];
+        Self {
+            header,
+            content: &words[at + 1..at + 1 + content_words(header)],
+        }
+    }
+
+    fn tag(self) -> u8 {
+        header_tag(self.header)
+    }
+
+    fn host<H: Host>(self) -> Option<HostBox<'a, H>> {
+        Some(HostBox::new(HostTag::from_byte(self.tag())?, self.content))
+    }
+}
+
+/// Whether two boxes are equal, given that the boxes they refer to will be compared too.
+fn same_box<H: Host>(a: RawBox<'_>, b: RawBox<'_>, zeros: Zeros) -> bool {
+    match (a.tag(), b.tag()) {
+        (TUPLE | LIST | MAP, _) => a.header == b.header && same_slots(a.content, b.content),
+        (FLOAT, FLOAT) => {
+            let (x, y) = (f64::from_bits(a.content[0]), f64::from_bits(b.content[0]));
+            x.to_bits() == y.to_bits() || (zeros == Zeros::Same && x == y)
+        }
+        (BITS, HOST..) => same_bits::<H>(a, b),
+        (HOST.., BITS) => same_bits::<H>(b, a),
+        (HOST.., HOST..) => {
+            a.header == b.header && a.content == b.content
+                || match (a.host::<H>(), b.host::<H>()) {
+                    (Some(a), Some(b)) => H::same(a, b),
+                    _ => false,
+                }
+        }
+        _ => a.header == b.header && a.content == b.content,
+    }
+}
+
+/// Slots are equal if they are the same immediate or both boxes: which box they mean follows from
+/// the order of the boxes (I2), which the lockstep compares.
+fn same_slots(a: &[u64], b: &[u64]) -> bool {
+    a.iter()
+        .zip(b)
+        .all(|(&x, &y)| x == y || (!is_immediate(x) && !is_immediate(y)))
+}
+
+/// Compares a bitstring in the image with one that the host keeps.
+fn same_bits<H: Host>(inline: RawBox<'_>, other: RawBox<'_>) -> bool {
+    let bits = header_n(inline.header);
+    let Some(host_box) = other.host::<H>() else {
+        return false;
+    };
+    H::kind(host_box) == HostKind::Bits(bits)
+        && H::with_bits(host_box, |bytes| {
+            bytes == bytes_of(inline.content, bits.div_ceil(8))
+        })
+}

@@ -1,0 +1,175 @@
+//! The host: whoever owns the terms that an image cannot spell out.
+//!
+//! Pids, ports and references of other nodes, funs, references, and binaries too large to copy mean
+//! something only where they come from. The image keeps them as words of their host, and asks the
+//! host whenever it needs to know more. The Erlang VM is one host, [`Term`](crate::Term)s of a Rust
+//! program have another, [`TermHost`](super::TermHost). A host is a type without values: what it
+//! must remember is global to the process, as the VM is.
+
+use super::layout::{HOST, HOST_OWNING};
+use crate::walk::{FunIdent, Ident, TermRef, TermSink};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// The tag of a host box, chosen by the host out of 64 plain and 64 owning ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostTag(u8);
+
+impl HostTag {
+    /// The tag of boxes without resources. `number` is below 64 (else it panics, at compile time in
+    /// a constant).
+    pub const fn plain(number: u8) -> Self {
+        assert!(number < HOST_OWNING - HOST);
+        Self(HOST + number)
+    }
+
+    /// The tag of boxes that each own a resource, which [`Host::release`] gives back.
+    /// `number` is below 64 (else it panics, at compile time in a constant).
+    pub const fn owning(number: u8) -> Self {
+        assert!(number < HOST_OWNING - HOST);
+        Self(HOST_OWNING + number)
+    }
+
+    /// Whether boxes with this tag own a resource.
+    pub const fn owns(self) -> bool {
+        self.0 >= HOST_OWNING
+    }
+
+    /// The tag as it stands in the header.
+    pub const fn byte(self) -> u8 {
+        self.0
+    }
+
+    /// The tag of a header, if it is one of the host.
+    pub(super) const fn from_byte(byte: u8) -> Option<Self> {
+        if byte >= HOST { Some(Self(byte)) } else { None }
+    }
+}
+
+/// A box that only the host `H` understands, inside an image.
+///
+/// Only this module makes one, out of an image that holds it. So whoever has a `HostBox` may rely on
+/// the words being those that the [`HostTerm`] of this host wrote, and on the resource being alive
+/// as long as the borrow.
+pub struct HostBox<'a, H> {
+    tag: HostTag,
+    words: &'a [u64],
+    host: PhantomData<H>,
+}
+
+impl<'a, H> HostBox<'a, H> {
+    pub(super) fn new(tag: HostTag, words: &'a [u64]) -> Self {
+        Self {
+            tag,
+            words,
+            host: PhantomData,
+        }
+    }
+
+    /// The tag that the host gave the box.
+    pub fn tag(self) -> HostTag {
+        self.tag
+    }
+
+    /// The words that the host wrote.
+    pub fn words(self) -> &'a [u64] {
+        self.words
+    }
+}
+
+// Written out because a derive would ask for `H: Clone`.
+impl<H> Clone for HostBox<'_, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<H> Copy for HostBox<'_, H> {}
+
+impl<H> fmt::Debug for HostBox<'_, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HostBox({:#04x}, {:x?})", self.tag.0, self.words)
+    }
+}
+
+/// What a host box can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostKind {
+    /// A bitstring of that many bits.
+    Bits(usize),
+    /// A process identifier.
+    Pid,
+    /// A port identifier.
+    Port,
+    /// A reference.
+    Ref,
+    /// A closure.
+    LocalFun,
+    /// `fun M:F/A`.
+    ExternalFun,
+}
+
+/// What an image must be able to ask about the words of its host.
+///
+/// All functions may be called from any thread. The `with_*` functions lend what may exist only
+/// during the call; calling one on a box of another kind is a bug of the caller and may panic.
+pub trait Host: Copy + 'static {
+    /// What the box is.
+    fn kind(host_box: HostBox<'_, Self>) -> HostKind;
+
+    /// Lends the bytes of a bitstring; the unused low bits of the last byte are zero.
+    fn with_bits<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(&[u8]) -> R) -> R;
+
+    /// Lends the identity of a pid, port or reference.
+    fn with_ident<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(Ident<'_>) -> R) -> R;
+
+    /// Lends the identity of a fun.
+    fn with_fun<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(FunIdent<'_>) -> R) -> R;
+
+    /// Lends the text of the atom with this slot.
+    fn with_atom<R>(slot: u64, f: impl FnOnce(&str) -> R) -> R;
+
+    /// Lends the identity of the local pid or port with this slot.
+    fn with_local<R>(slot: u64, f: impl FnOnce(Ident<'_>) -> R) -> R;
+
+    /// Whether two boxes are the same term (`=:=`). Boxes with equal words always are.
+    fn same(a: HostBox<'_, Self>, b: HostBox<'_, Self>) -> bool;
+
+    /// Adds one unit of ownership to the resource of an owning box, for a copy of its words.
+    fn retain(host_box: HostBox<'_, Self>);
+
+    /// Gives back one unit of ownership of an owning box.
+    ///
+    /// # Safety
+    /// The caller owns a unit, and nobody uses these words after the call (I5 of the
+    /// [module](super)).
+    unsafe fn release(host_box: HostBox<'_, Self>);
+}
+
+/// A term that can be put in an image: it knows how its host keeps what the image cannot spell out.
+///
+/// # Safety
+/// What the `write_*` functions append under a tag must be what [`Host`] expects under that tag: the
+/// host may follow pointers it finds there. An owning tag hands exactly one unit of ownership to the
+/// image. All slots that [`TermRef::immediate`] gives are understood by `Host`.
+pub unsafe trait HostTerm: TermRef {
+    /// The host of the term.
+    type Host: Host;
+
+    /// Bitstrings of more bits than this are offered to the host.
+    const LARGE_BITS: usize = 8 * 1024;
+
+    /// Appends the words of a pid, port, reference or fun that is not immediate, and returns the tag
+    /// of its box. `kind` is never [`HostKind::Bits`].
+    fn write_identity(self, kind: HostKind, out: &mut Vec<u64>) -> HostTag;
+
+    /// Appends the words of a large bitstring and returns the tag of its box, or appends nothing and
+    /// returns `None` if its bytes shall be copied to the image.
+    fn write_large_bits(self, bits: usize, out: &mut Vec<u64>) -> Option<HostTag>;
+}
+
+/// A [`TermSink`] that can build the terms in the boxes of host `H`.
+pub trait HostSink<H: Host>: TermSink {
+    /// The term in a host box.
+    fn host_box(&mut self, host_box: HostBox<'_, H>) -> Self::Term;
+}

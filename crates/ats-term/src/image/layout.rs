@@ -1,0 +1,152 @@
+//! The bits of slots and headers; see the [module](super) for the picture.
+
+/// Tag of a tuple box.
+pub(super) const TUPLE: u8 = 0x01;
+/// Tag of a list box.
+pub(super) const LIST: u8 = 0x02;
+/// Tag of a map box.
+pub(super) const MAP: u8 = 0x03;
+/// Tag of a float box.
+pub(super) const FLOAT: u8 = 0x04;
+/// Tag of an integer that is not a small one.
+pub(super) const BIG: u8 = 0x05;
+/// Tag of a bitstring box.
+pub(super) const BITS: u8 = 0x06;
+/// Tag of the word before each object of an object list.
+pub(super) const OBJECT: u8 = 0x07;
+/// The lowest tag of the host.
+pub(super) const HOST: u8 = 0x80;
+/// The lowest tag of the host whose box owns a resource.
+pub(super) const HOST_OWNING: u8 = 0xC0;
+
+/// The slot of the empty list.
+pub const NIL: u64 = 0x3B;
+/// The greatest integer that is an immediate.
+pub const SMALL_MAX: i64 = (1 << 59) - 1;
+/// The least integer that is an immediate.
+pub const SMALL_MIN: i64 = -(1 << 59);
+
+const BOX_BITS: u64 = 0b10;
+const ATOM_BITS: u64 = 0x0B;
+
+/// What an immediate slot stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Immediate {
+    /// A small integer.
+    Small(i64),
+    /// The atom with that number, in the numbering of the host.
+    Atom(u64),
+    /// The empty list.
+    Nil,
+    /// A local process identifier; its slot is what the host knows it by.
+    LocalPid,
+    /// A local port identifier; its slot is what the host knows it by.
+    LocalPort,
+}
+
+impl Immediate {
+    /// Reads an immediate slot. Slots of boxes, and words that are no slot, give `None`. O(1).
+    pub const fn from_word(word: u64) -> Option<Self> {
+        match word & 0xF {
+            0xF => Some(Self::Small(word as i64 >> 4)),
+            0x3 => Some(Self::LocalPid),
+            0x7 => Some(Self::LocalPort),
+            _ if word & 0x3F == ATOM_BITS => Some(Self::Atom(word >> 6)),
+            _ if word == NIL => Some(Self::Nil),
+            _ => None,
+        }
+    }
+}
+
+/// The slot of a small integer, or `None` if `value` does not fit 60 bits. O(1).
+pub const fn small_word(value: i64) -> Option<u64> {
+    if value < SMALL_MIN || value > SMALL_MAX {
+        return None;
+    }
+    Some((value as u64) << 4 | 0xF)
+}
+
+/// The slot of the atom with number `index`, which is below 2^58. O(1).
+pub const fn atom_word(index: u64) -> u64 {
+    debug_assert!(index < 1 << 58);
+    index << 6 | ATOM_BITS
+}
+
+/// Whether a slot is an immediate. Only meaningful for slots.
+pub(super) const fn is_immediate(slot: u64) -> bool {
+    slot & 0b11 == 0b11
+}
+
+/// The slot of the box at `offset`.
+pub(super) const fn box_slot(offset: usize) -> u64 {
+    (offset as u64) << 2 | BOX_BITS
+}
+
+/// The offset in the slot of a box.
+pub(super) const fn slot_offset(slot: u64) -> usize {
+    debug_assert!(slot & 0b11 == BOX_BITS);
+    (slot >> 2) as usize
+}
+
+/// A header word.
+pub(super) const fn header(tag: u8, n: usize) -> u64 {
+    (n as u64) << 8 | tag as u64
+}
+
+/// The tag of a header.
+pub(super) const fn header_tag(header: u64) -> u8 {
+    header as u8
+}
+
+/// The `n` of a header.
+pub(super) const fn header_n(header: u64) -> usize {
+    (header >> 8) as usize
+}
+
+/// Number of words between a header and the next header.
+///
+/// An OBJECT header has no content of its own, so that a scan over an object list visits the boxes
+/// of its objects too.
+pub(super) const fn content_words(header: u64) -> usize {
+    let n = header_n(header);
+    match header_tag(header) {
+        LIST => n + 1,
+        MAP => 2 * n,
+        BIG => (n >> 1).div_ceil(8),
+        BITS => n.div_ceil(64),
+        OBJECT => 0,
+        _ => n,
+    }
+}
+
+/// The offsets of all boxes of an image (or object list), in order.
+///
+/// I1 says that one header follows the content of the other. O(number of boxes).
+pub(super) fn boxes(words: &[u64]) -> impl Iterator<Item = usize> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let header = *words.get(at)?;
+        let this = at;
+        at += 1 + content_words(header);
+        Some(this)
+    })
+}
+
+/// Appends bytes in memory order, padded with zeros to a whole word.
+pub(super) fn push_bytes(words: &mut Vec<u64>, bytes: &[u8]) {
+    let (whole, rest) = bytes.as_chunks::<8>();
+    words.extend(whole.iter().map(|chunk| u64::from_ne_bytes(*chunk)));
+    if !rest.is_empty() {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        words.push(u64::from_ne_bytes(last));
+    }
+}
+
+/// The first `len` bytes of words written by [`push_bytes`].
+pub(super) fn bytes_of(words: &[u64], len: usize) -> &[u8] {
+    assert!(len <= size_of_val(words), "image: bytes beyond the box");
+    // SAFETY: the pointer and the length stay within `words` (asserted above), every byte of which
+    // is initialized, and `u8` needs no alignment; the result borrows `words`.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), len) }
+}

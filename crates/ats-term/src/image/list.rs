@@ -1,0 +1,216 @@
+//! Several objects as one value, for tables that keep more than one object under a key.
+//!
+//! ```text
+//!  OBJECT n=4 | image of 4 words | OBJECT n=9 | image of 9 words | ...
+//! ```
+//!
+//! The objects stand one after the other, each image relative to its own start, so that appending
+//! and removing copy words and change none. This is good for the few objects a key usually has; a
+//! key with very many of them pays O(size of all) for each change.
+
+use super::draft::KEEP;
+use super::encode::Built;
+use super::host::Host;
+use super::layout::{OBJECT, TUPLE, header, header_n, header_tag};
+use super::owned::{release_all, retain_all};
+use super::view::Object;
+use std::marker::PhantomData;
+
+/// The objects of one key, in the order in which they were appended.
+pub struct ObjectList<'a, H> {
+    words: &'a [u64],
+    host: PhantomData<H>,
+}
+
+impl<'a, H: Host> ObjectList<'a, H> {
+    /// The list whose words are `words`. O(1).
+    ///
+    /// # Safety
+    /// The words are a copy of what an [`ObjectListBuilder`] for host `H` built, and the resources
+    /// that its host boxes own are not released while `'a` lasts.
+    pub unsafe fn from_words(words: &'a [u64]) -> Self {
+        Self {
+            words,
+            host: PhantomData,
+        }
+    }
+
+    /// The words of the list.
+    pub fn words(self) -> &'a [u64] {
+        self.words
+    }
+
+    /// Whether there is no object. O(1).
+    pub fn is_empty(self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The objects in order. Counting them all is O(number of objects).
+    pub fn iter(self) -> Objects<'a, H> {
+        Objects {
+            words: self.words,
+            host: PhantomData,
+        }
+    }
+}
+
+// Written out because a derive would ask for `H: Clone`.
+impl<H> Clone for ObjectList<'_, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<H> Copy for ObjectList<'_, H> {}
+
+impl<'a, H: Host> IntoIterator for ObjectList<'a, H> {
+    type Item = Object<'a, H>;
+    type IntoIter = Objects<'a, H>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Iterator over the objects of an [`ObjectList`].
+pub struct Objects<'a, H> {
+    words: &'a [u64],
+    host: PhantomData<H>,
+}
+
+impl<'a, H: Host> Iterator for Objects<'a, H> {
+    type Item = Object<'a, H>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (&head, rest) = self.words.split_first()?;
+        debug_assert_eq!(header_tag(head), OBJECT);
+        let (object, rest) = rest.split_at(header_n(head));
+        self.words = rest;
+        Some(Object::new(object))
+    }
+}
+
+/// Builds object lists, one after the other. Keeps its buffer.
+///
+/// As with [`ImageBuilder`](super::ImageBuilder), what is not taken is released.
+pub struct ObjectListBuilder<H: Host> {
+    words: Vec<u64>,
+    /// Whether `words` stands for units of ownership that are still ours (I5).
+    owns: bool,
+    /// Whether `words` belong to a record already.
+    taken: bool,
+    host: PhantomData<H>,
+}
+
+impl<H: Host> ObjectListBuilder<H> {
+    /// A builder of an empty list. Does not allocate.
+    pub const fn new() -> Self {
+        Self {
+            words: Vec::new(),
+            owns: false,
+            taken: false,
+            host: PhantomData,
+        }
+    }
+
+    /// Begins an empty list; what was built and not taken is released.
+    pub fn start(&mut self) {
+        self.discard();
+        self.words.shrink_to(KEEP);
+    }
+
+    /// Whether no object was appended since the list was begun or taken.
+    pub fn is_empty(&self) -> bool {
+        self.taken || self.words.is_empty()
+    }
+
+    /// Appends an object that was just built; its resources pass to the list.
+    ///
+    /// Panics if `object` is itself an object list.
+    pub fn push(&mut self, object: Built<'_, H>) {
+        assert_eq!(
+            header_tag(object.words()[0]),
+            TUPLE,
+            "image: an object list is no object"
+        );
+        self.append(Object::<H>::new(object.words()));
+        self.owns |= object.owns();
+    }
+
+    /// Appends a copy of an object of another list or record, which keeps its resources: they are
+    /// then owned by both.
+    pub fn push_copy(&mut self, object: Object<'_, H>) {
+        // First, so that a panic of the host leaves no words here whose units nobody counted.
+        // SAFETY: an `Object` vouches for its words.
+        let owns = unsafe { retain_all::<H>(object.words()) };
+        self.append(object);
+        self.owns |= owns;
+    }
+
+    /// Appends copies of all objects of a list except object `skip`, counted from 0.
+    pub fn push_all_but(&mut self, list: ObjectList<'_, H>, skip: usize) {
+        for (i, object) in list.iter().enumerate() {
+            if i != skip {
+                self.push_copy(object);
+            }
+        }
+    }
+
+    /// Appends copies of all objects of a list.
+    pub fn push_all(&mut self, list: ObjectList<'_, H>) {
+        list.iter().for_each(|object| self.push_copy(object));
+    }
+
+    /// The list as it is now. Panics if it was taken.
+    pub fn list(&self) -> ObjectList<'_, H> {
+        // The new holder of the words may release what they refer to.
+        assert!(!self.taken, "image: the list was taken");
+        ObjectList {
+            words: &self.words,
+            host: PhantomData,
+        }
+    }
+
+    /// Hands over the list. The words stay where they are until the builder is used again, which
+    /// begins an empty list; taking again gives that one.
+    pub fn take(&mut self) -> Built<'_, H> {
+        if self.taken {
+            self.discard();
+        }
+        self.taken = true;
+        Built::new(&self.words, std::mem::take(&mut self.owns))
+    }
+
+    fn append(&mut self, object: Object<'_, H>) {
+        if self.taken {
+            self.discard();
+        }
+        self.words.push(header(OBJECT, object.len_words()));
+        self.words.extend_from_slice(object.words());
+    }
+
+    fn discard(&mut self) {
+        // Out of `self` first, so that a panic of the host cannot make us release them again.
+        let mut words = std::mem::take(&mut self.words);
+        if std::mem::take(&mut self.owns) {
+            // SAFETY: I5: `owns` said that the units of these words are ours and not handed over,
+            // and the words are forgotten before anybody could read them.
+            unsafe { release_all::<H>(&words) };
+        }
+        words.clear();
+        self.words = words;
+        self.taken = false;
+    }
+}
+
+impl<H: Host> Default for ObjectListBuilder<H> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<H: Host> Drop for ObjectListBuilder<H> {
+    fn drop(&mut self) {
+        self.discard();
+    }
+}

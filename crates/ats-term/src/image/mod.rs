@@ -1,0 +1,104 @@
+//! Objects in memory: terms as relocatable 64-bit words that are read in place.
+//!
+//! An object lives in a table as an *image*. An image can be copied with `memcpy`, element `N` of
+//! the object is one load away, and the words of immediate terms are the words the Erlang VM uses
+//! on 64-bit machines, so that the tuple `{42, foo}` leaves the table without conversion.
+//!
+//! An image is meant for the process that made it: it holds atom numbers and, in the boxes of its
+//! [host](Host), perhaps pointers. What goes to disk is the external term format.
+//!
+//! # Slots
+//! A term is named by a *slot*, one word whose low bits say what it is:
+//!
+//! ```text
+//!   63                                          6 5 4 3 2 1 0
+//!  +---------------------------------------------+-----------+
+//!  | signed integer, 60 bits                          1 1 1 1|  small integer
+//!  | host's number                                    0 0 1 1|  local pid
+//!  | host's number                                    0 1 1 1|  local port
+//!  | atom number                                  0 0 1 0 1 1|  atom
+//!  | 0                                            1 1 1 0 1 1|  nil, the empty list
+//!  | offset from the start of the image, in words         1 0|  box
+//!  +---------------------------------------------------------+
+//! ```
+//!
+//! # Boxes
+//! Everything else is a *box*: a header word (low 8 bits tag, upper 56 bits `n`) and its content.
+//!
+//! ```text
+//!  tag            content
+//!  0x01 TUPLE     n element slots
+//!  0x02 LIST      n >= 1 element slots, then the slot of the tail, which is not a list cell
+//!  0x03 MAP       n key slots in canonical order, then the n value slots
+//!  0x04 FLOAT     the bits of a finite float, n = 1
+//!  0x05 BIG       magnitude, least significant byte first, n = number of bytes * 2 + negative
+//!  0x06 BITS      bytes, n = number of bits
+//!  0x07 OBJECT    n words of an object image follow (only between the objects of a list)
+//!  0x80 .. 0xBF   n words that only the host understands
+//!  0xC0 .. 0xFF   the same, and the box owns a resource of the host
+//! ```
+//!
+//! Bytes stand in memory order and are padded with zeros to a whole word. The list `[1, 2, 3]` is one
+//! box, so that walking and rebuilding it needs no chain of pointers.
+//!
+//! An *object image* is the image of a tuple whose box stands at word 0. As an example,
+//! `{7, "ab", [x]}` where the atom `x` has number 99:
+//!
+//! ```text
+//!  word  0   TUPLE n=3
+//!        1   small 7                 7 << 4 | 0xF
+//!        2   box at word 4           4 << 2 | 2
+//!        3   box at word 8           8 << 2 | 2
+//!        4   LIST n=2
+//!        5   small 97
+//!        6   small 98
+//!        7   nil                     0x3B
+//!        8   LIST n=1
+//!        9   atom                    99 << 6 | 0x0B
+//!       10   nil
+//! ```
+//!
+//! # Invariants
+//! - I1. The boxes of an image follow each other without gaps, and every box but the first is named
+//!   by exactly one slot, which stands in an earlier box. So all boxes can be visited by one linear
+//!   scan, an image of `arity + 1` words holds only immediates, and nothing is unreachable.
+//! - I2. A box is followed by everything below it, in the order of its slots, before anything else
+//!   (preorder). So what an element consists of is one range of words.
+//! - I3. The keys of a map stand in an order that depends on the set of keys alone: immediates by
+//!   their word, then the others by their [exact key](crate::exact). Together with I2, two terms
+//!   that are `=:=` have images of the same shape, which [`image_eq`] compares in lockstep.
+//! - I4. An integer is a BIG box only if it does not fit a small integer, and its magnitude has no
+//!   leading zero byte. Padding is zero, and so are the unused bits of a bitstring's last byte.
+//! - I5. A host box with an owning tag stands for one unit of ownership of its resource. Whoever
+//!   holds the words of an image holds these units: copying the words needs
+//!   [`retain_all`], throwing them away needs [`release_all`].
+//!
+//! The single box for a list costs one thing: a list cannot share its tail with another. Images never
+//! share anything; neither do objects in `ets`.
+
+mod decode;
+mod draft;
+mod encode;
+mod eq;
+mod host;
+mod layout;
+mod list;
+mod map_order;
+mod owned;
+mod replace;
+mod term_host;
+mod term_ref;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub use decode::{Scratch, decode, decode_element, decode_object};
+pub use encode::{Built, ImageBuilder, NotATuple};
+pub use eq::image_eq;
+pub use host::{Host, HostBox, HostKind, HostSink, HostTag, HostTerm};
+pub use layout::{Immediate, NIL, SMALL_MAX, SMALL_MIN, atom_word, small_word};
+pub use list::{ObjectList, ObjectListBuilder, Objects};
+pub use owned::{for_each_owned, release_all, retain_all};
+pub use replace::NewValue;
+pub use term_host::TermHost;
+pub use view::{ImageRef, Object, Slots, SlotsIter, View, all_immediate};

@@ -1,0 +1,55 @@
+//! Counting the units of ownership that the words of an image stand for (I5).
+//!
+//! All of this takes the words of one object as well as those of an object list, since a scan passes
+//! from one object of a list to the next.
+
+use super::host::{Host, HostBox, HostTag};
+use super::layout::{boxes, content_words, header_tag};
+
+/// The box at `at`, if it owns a resource.
+pub(super) fn owned_box<H: Host>(words: &[u64], at: usize) -> Option<HostBox<'_, H>> {
+    let header = words[at];
+    let tag = HostTag::from_byte(header_tag(header)).filter(|tag| tag.owns())?;
+    Some(HostBox::new(
+        tag,
+        &words[at + 1..at + 1 + content_words(header)],
+    ))
+}
+
+/// Visits every host box of an image, or of an object list, that owns a resource.
+/// O(number of boxes), no allocation, no recursion.
+///
+/// # Safety
+/// As for [`Object::from_words`](super::Object::from_words).
+pub unsafe fn for_each_owned<'a, H: Host>(words: &'a [u64], mut f: impl FnMut(HostBox<'a, H>)) {
+    boxes(words)
+        .filter_map(|at| owned_box(words, at))
+        .for_each(&mut f);
+}
+
+/// Adds a unit of ownership to every resource of an image or object list, on behalf of a copy of its
+/// words. Returns whether there was any. O(number of boxes).
+///
+/// # Safety
+/// As for [`Object::from_words`](super::Object::from_words).
+pub unsafe fn retain_all<H: Host>(words: &[u64]) -> bool {
+    let mut owns = false;
+    // SAFETY: what is asked of the words is asked of our caller.
+    unsafe {
+        for_each_owned::<H>(words, |host_box| {
+            H::retain(host_box);
+            owns = true;
+        });
+    }
+    owns
+}
+
+/// Gives back the units of ownership of an image or object list. O(number of boxes).
+///
+/// # Safety
+/// As for [`Object::from_words`](super::Object::from_words); besides, the caller holds these units
+/// (I5), and nobody reads these words afterwards.
+pub unsafe fn release_all<H: Host>(words: &[u64]) {
+    // SAFETY: what is asked of the words is asked of our caller, and a scan meets each box once.
+    unsafe { for_each_owned::<H>(words, |host_box| H::release(host_box)) };
+}

@@ -1,0 +1,110 @@
+//! A new image out of an old one, with some elements replaced.
+
+use super::encode::ImageBuilder;
+use super::host::{Host, HostBox, HostTag, HostTerm};
+use super::layout::{
+    LIST, MAP, TUPLE, box_slot, boxes, content_words, header_tag, is_immediate, slot_offset,
+};
+use super::view::Object;
+
+/// What takes the place of an element.
+#[derive(Clone, Copy, Debug)]
+pub enum NewValue<'a, T> {
+    /// A term.
+    Term(T),
+    /// An integer of 64 bits.
+    Int(i64),
+    /// An integer of any size: sign and magnitude, least significant byte first.
+    Big {
+        /// Whether it is below zero.
+        negative: bool,
+        /// The magnitude; leading zeros are allowed, and so is a value of fewer bits.
+        magnitude: &'a [u8],
+    },
+}
+
+/// A slot that waits for value `k`; no slot of an image has these low bits.
+fn waiting(k: usize) -> u64 {
+    (k as u64) << 2
+}
+
+fn is_waiting(slot: u64) -> bool {
+    slot & 0b11 == 0
+}
+
+/// Where the boxes of the element in `slot` end: where those of the next element begin (I2).
+fn element_end<H: Host>(object: Object<'_, H>, slot: usize) -> usize {
+    let rest = &object.words()[slot + 1..=object.arity()];
+    let next = rest.iter().find(|&&word| !is_immediate(word));
+    next.map_or(object.len_words(), |&word| slot_offset(word))
+}
+
+impl<T: HostTerm> ImageBuilder<T> {
+    /// Builds the image of `object` with element `i` replaced by `value` for each `(i, value)`,
+    /// counted from 0. If an element is given several times, the last value counts.
+    ///
+    /// The resources of elements that stay are owned by the new image too. O(size of the elements
+    /// that stay + size of the values). Panics if the object has no element `i`.
+    pub fn replace_elements(
+        &mut self,
+        object: Object<'_, T::Host>,
+        values: &[(usize, NewValue<'_, T>)],
+    ) {
+        self.discard();
+        let arity = object.arity();
+        let old = object.words();
+        self.draft.words.reserve(old.len());
+        self.draft.words.extend_from_slice(&old[..1 + arity]);
+        for (k, &(i, _)) in values.iter().enumerate() {
+            assert!(i < arity, "image: the object has no such element");
+            self.draft.words[1 + i] = waiting(k);
+        }
+        // Element by element in order, as I2 wants it.
+        for slot in 1..=arity {
+            let word = self.draft.words[slot];
+            if is_waiting(word) {
+                let (_, value) = values[(word >> 2) as usize];
+                self.write_value(slot, value);
+            } else if !is_immediate(word) {
+                let (start, end) = (slot_offset(word), element_end(object, slot));
+                self.copy_boxes(slot, &old[start..end], start);
+            }
+        }
+    }
+
+    fn write_value(&mut self, slot: usize, value: NewValue<'_, T>) {
+        match value {
+            NewValue::Term(term) => {
+                self.fill(slot, term);
+                self.write_todo();
+            }
+            NewValue::Int(value) => self.write_integer(slot, value),
+            NewValue::Big {
+                negative,
+                magnitude,
+            } => self.write_big(slot, negative, magnitude),
+        }
+    }
+
+    /// Appends the boxes of one element, which stood at `old_at` of their image, moves their
+    /// offsets, and lets `slot` refer to the first.
+    fn copy_boxes(&mut self, slot: usize, element: &[u64], old_at: usize) {
+        let new_at = self.draft.words.len();
+        self.draft.words[slot] = box_slot(new_at);
+        self.draft.words.extend_from_slice(element);
+        for at in boxes(element) {
+            let head = element[at];
+            let content = at + 1..at + 1 + content_words(head);
+            if let Some(tag) = HostTag::from_byte(header_tag(head)).filter(|tag| tag.owns()) {
+                T::Host::retain(HostBox::new(tag, &element[content]));
+                self.draft.note_owned(tag, new_at + at);
+            } else if new_at != old_at && matches!(header_tag(head), TUPLE | LIST | MAP) {
+                for word in &mut self.draft.words[new_at..][content] {
+                    if !is_immediate(*word) {
+                        *word = box_slot(slot_offset(*word) - old_at + new_at);
+                    }
+                }
+            }
+        }
+    }
+}

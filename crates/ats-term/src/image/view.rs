@@ -1,0 +1,370 @@
+//! Reading an image in place.
+
+use super::host::{Host, HostBox, HostTag};
+use super::layout::{
+    BIG, BITS, FLOAT, Immediate, LIST, MAP, TUPLE, bytes_of, content_words, header_n, header_tag,
+    is_immediate, slot_offset,
+};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// An object (a tuple) in its image, made by host `H`.
+pub struct Object<'a, H> {
+    words: &'a [u64],
+    host: PhantomData<H>,
+}
+
+impl<'a, H: Host> Object<'a, H> {
+    /// The object whose image is `words`, no word less and no word more. O(1).
+    ///
+    /// # Safety
+    /// The words are a copy of what an [`ImageBuilder`](super::ImageBuilder) for host `H` built, and
+    /// the resources that its host boxes own are not released while `'a` lasts.
+    pub unsafe fn from_words(words: &'a [u64]) -> Self {
+        Self::new(words)
+    }
+
+    /// As [`from_words`](Object::from_words), for words that this module vouches for.
+    pub(super) fn new(words: &'a [u64]) -> Self {
+        debug_assert_eq!(header_tag(words[0]), TUPLE);
+        debug_assert!(words.len() > header_n(words[0]));
+        Self {
+            words,
+            host: PhantomData,
+        }
+    }
+
+    /// The image.
+    pub fn words(self) -> &'a [u64] {
+        self.words
+    }
+
+    /// Number of words of the image.
+    pub fn len_words(self) -> usize {
+        self.words.len()
+    }
+
+    /// Number of elements. O(1).
+    pub fn arity(self) -> usize {
+        header_n(self.words[0])
+    }
+
+    /// Element `i`, counted from 0, or `None` if there are not so many. O(1).
+    pub fn get(self, i: usize) -> Option<ImageRef<'a, H>> {
+        (i < self.arity()).then(|| ImageRef::new(self.words, self.words[1 + i]))
+    }
+
+    /// Element `i`, counted from 0. Panics if there are not so many. O(1).
+    pub fn element(self, i: usize) -> ImageRef<'a, H> {
+        self.get(i).expect("image: the object has no such element")
+    }
+
+    /// The elements in order.
+    pub fn elements(self) -> Slots<'a, H> {
+        Slots {
+            words: self.words,
+            start: 1,
+            len: self.arity(),
+            host: PhantomData,
+        }
+    }
+
+    /// The object itself as a term. O(1).
+    pub fn term(self) -> ImageRef<'a, H> {
+        ImageRef::new(self.words, super::layout::box_slot(0))
+    }
+}
+
+/// The element slots of an object all of whose elements are immediates, or `None`. O(1).
+pub fn all_immediate<H: Host>(object: Object<'_, H>) -> Option<&[u64]> {
+    // I1: a slot that is no immediate has its box in the same image, which would make it longer.
+    (object.words.len() == object.arity() + 1).then(|| &object.words[1..])
+}
+
+// Written out because a derive would ask for `H: Clone`; the same for the types below.
+impl<H> Clone for Object<'_, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<H> Copy for Object<'_, H> {}
+
+impl<H: Host> fmt::Debug for Object<'_, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Object({:x?})", self.words)
+    }
+}
+
+/// A term inside an image.
+///
+/// It is also a [`TermRef`](crate::walk::TermRef), so that keys and codecs can be made from it.
+pub struct ImageRef<'a, H> {
+    pub(super) words: &'a [u64],
+    pub(super) slot: u64,
+    /// Index of the first element that counts, if the term is a list: the tails of a list have no
+    /// slot of their own. Always a valid index.
+    pub(super) from: usize,
+    host: PhantomData<H>,
+}
+
+impl<'a, H: Host> ImageRef<'a, H> {
+    pub(super) fn new(words: &'a [u64], slot: u64) -> Self {
+        Self {
+            words,
+            slot,
+            from: 0,
+            host: PhantomData,
+        }
+    }
+
+    /// The slot if the term is an immediate. O(1).
+    pub fn immediate(self) -> Option<u64> {
+        is_immediate(self.slot).then_some(self.slot)
+    }
+
+    /// The value of a small integer. O(1).
+    pub fn as_small(self) -> Option<i64> {
+        (self.slot & 0xF == 0xF).then_some(self.slot as i64 >> 4)
+    }
+
+    /// The value of an integer of 64 bits, small or boxed. O(1).
+    pub fn as_i64(self) -> Option<i64> {
+        match self.view() {
+            View::Immediate(Immediate::Small(value)) => Some(value),
+            View::Big {
+                negative,
+                magnitude,
+            } => i64_of_big(negative, magnitude),
+            _ => None,
+        }
+    }
+
+    /// The tail of this list after its first `skip` elements. `at` is its box, which has that many.
+    pub(super) fn list_tail(self, at: usize, skip: usize) -> Self {
+        let n = header_n(self.words[at]);
+        if skip == n {
+            return Self::new(self.words, self.words[at + 1 + n]);
+        }
+        Self { from: skip, ..self }
+    }
+
+    /// What the term is, with its content in place. O(1).
+    pub fn view(self) -> View<'a, H> {
+        if is_immediate(self.slot) {
+            let immediate = Immediate::from_word(self.slot);
+            return View::Immediate(immediate.expect("image: a slot with an unknown tag"));
+        }
+        let at = slot_offset(self.slot);
+        let head = self.words[at];
+        let n = header_n(head);
+        let content = &self.words[at + 1..at + 1 + content_words(head)];
+        match header_tag(head) {
+            TUPLE => View::Tuple(self.slots(at + 1, n)),
+            LIST => View::List {
+                elements: self.slots(at + 1 + self.from, n - self.from),
+                tail: Self::new(self.words, content[n]),
+            },
+            MAP => View::Map {
+                keys: self.slots(at + 1, n),
+                values: self.slots(at + 1 + n, n),
+            },
+            FLOAT => View::Float(f64::from_bits(content[0])),
+            BIG => View::Big {
+                negative: n & 1 == 1,
+                magnitude: bytes_of(content, n >> 1),
+            },
+            BITS => View::Bits {
+                bytes: bytes_of(content, n.div_ceil(8)),
+                bits: n,
+            },
+            tag => {
+                let tag = HostTag::from_byte(tag).expect("image: a box with an unknown tag");
+                View::Host(HostBox::new(tag, content))
+            }
+        }
+    }
+
+    fn slots(self, start: usize, len: usize) -> Slots<'a, H> {
+        Slots {
+            words: self.words,
+            start,
+            len,
+            host: PhantomData,
+        }
+    }
+}
+
+/// The value of an integer given as sign and magnitude, if it fits.
+pub(super) fn i64_of_big(negative: bool, magnitude: &[u8]) -> Option<i64> {
+    if magnitude.len() > 8 {
+        return None;
+    }
+    let mut bytes = [0; 8];
+    bytes[..magnitude.len()].copy_from_slice(magnitude);
+    let magnitude = i128::from(u64::from_le_bytes(bytes));
+    i64::try_from(if negative { -magnitude } else { magnitude }).ok()
+}
+
+impl<H> Clone for ImageRef<'_, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<H> Copy for ImageRef<'_, H> {}
+
+impl<H: Host> fmt::Debug for ImageRef<'_, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // One level only: terms can be nested deeper than the stack.
+        write!(f, "ImageRef({:?})", self.view())
+    }
+}
+
+/// What a term inside an image is.
+pub enum View<'a, H> {
+    /// A small integer, an atom, nil, a local pid or port.
+    Immediate(Immediate),
+    /// A tuple with its elements.
+    Tuple(Slots<'a, H>),
+    /// A list of at least one element, and its tail, which is nil if the list is proper and never
+    /// a list otherwise.
+    List {
+        /// The elements.
+        elements: Slots<'a, H>,
+        /// What stands after the last element.
+        tail: ImageRef<'a, H>,
+    },
+    /// A map; key `i` belongs to value `i`.
+    Map {
+        /// The keys, in the canonical order of images.
+        keys: Slots<'a, H>,
+        /// The values.
+        values: Slots<'a, H>,
+    },
+    /// A float.
+    Float(f64),
+    /// An integer that is not a small one.
+    Big {
+        /// Whether it is below zero.
+        negative: bool,
+        /// Its magnitude, least significant byte first, without leading zeros.
+        magnitude: &'a [u8],
+    },
+    /// A bitstring whose bytes are in the image.
+    Bits {
+        /// The bytes; the unused low bits of the last one are zero.
+        bytes: &'a [u8],
+        /// Number of bits.
+        bits: usize,
+    },
+    /// A term that only the host understands.
+    Host(HostBox<'a, H>),
+}
+
+impl<H: Host> fmt::Debug for View<'_, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            View::Immediate(immediate) => immediate.fmt(f),
+            View::Tuple(slots) => write!(f, "Tuple({})", slots.len()),
+            View::List { elements, .. } => write!(f, "List({})", elements.len()),
+            View::Map { keys, .. } => write!(f, "Map({})", keys.len()),
+            View::Float(value) => value.fmt(f),
+            View::Big {
+                negative,
+                magnitude,
+            } => write!(f, "Big({negative}, {magnitude:x?})"),
+            View::Bits { bytes, bits } => write!(f, "Bits({bytes:x?}, {bits})"),
+            View::Host(host_box) => host_box.fmt(f),
+        }
+    }
+}
+
+/// Terms that stand side by side in an image: the elements of a tuple or list, keys or values.
+pub struct Slots<'a, H> {
+    words: &'a [u64],
+    start: usize,
+    len: usize,
+    host: PhantomData<H>,
+}
+
+impl<'a, H: Host> Slots<'a, H> {
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// Term `i`, counted from 0, or `None` if there are not so many. O(1).
+    pub fn get(self, i: usize) -> Option<ImageRef<'a, H>> {
+        (i < self.len).then(|| ImageRef::new(self.words, self.words[self.start + i]))
+    }
+
+    /// All terms in order.
+    pub fn iter(self) -> SlotsIter<'a, H> {
+        let slots = &self.words[self.start..self.start + self.len];
+        SlotsIter {
+            words: self.words,
+            slots: slots.iter(),
+            host: PhantomData,
+        }
+    }
+}
+
+impl<H> Clone for Slots<'_, H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<H> Copy for Slots<'_, H> {}
+
+impl<H: Host> fmt::Debug for Slots<'_, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<'a, H: Host> IntoIterator for Slots<'a, H> {
+    type Item = ImageRef<'a, H>;
+    type IntoIter = SlotsIter<'a, H>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Iterator over [`Slots`].
+pub struct SlotsIter<'a, H> {
+    words: &'a [u64],
+    slots: std::slice::Iter<'a, u64>,
+    host: PhantomData<H>,
+}
+
+impl<'a, H: Host> Iterator for SlotsIter<'a, H> {
+    type Item = ImageRef<'a, H>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.slots
+            .next()
+            .map(|&slot| ImageRef::new(self.words, slot))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.slots.size_hint()
+    }
+}
+
+impl<H: Host> ExactSizeIterator for SlotsIter<'_, H> {}
+
+impl<H: Host> DoubleEndedIterator for SlotsIter<'_, H> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.slots
+            .next_back()
+            .map(|&slot| ImageRef::new(self.words, slot))
+    }
+}

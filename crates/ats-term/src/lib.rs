@@ -1,0 +1,44 @@
+//! Erlang terms as data, without a virtual machine.
+//!
+//! | module | what it gives |
+//! |---|---|
+//! | [`walk`] | how a term is looked at ([`TermRef`]) and built ([`TermSink`]), wherever it lives |
+//! | [`term`] | [`Term`], an owned term of every Erlang type, and Erlang's standard order |
+//! | [`atom`] | [`Atom`], interned text |
+//! | [`order`] | keys whose byte order is Erlang's standard order and whose equality is `==` |
+//! | [`exact`] | keys whose byte equality is `=:=` |
+//! | [`etf`] | the external term format, written and read from untrusted bytes |
+//! | [`image`] | tuples as relocatable words that are read in place |
+//!
+//! Nothing here recurses on the nesting of a term: terms a million levels deep are as safe as flat
+//! ones.
+
+pub mod atom;
+pub mod etf;
+pub mod exact;
+pub mod image;
+mod keys;
+pub mod order;
+pub mod term;
+pub mod walk;
+
+#[cfg(feature = "proptest")]
+pub mod arbitrary;
+
+pub use atom::Atom;
+pub use term::Term;
+pub use walk::{FunIdent, Ident, Kind, TermRef, TermSink};
+
+/// Whether `0.0` and `-0.0` are the same term.
+///
+/// Before OTP 27 `0.0 =:= -0.0` is true; since OTP 27 it is false and both may be keys of one map,
+/// `-0.0` first. `0.0 == -0.0` is true in all of them. A table must follow the virtual machine that
+/// runs it, so whoever makes keys says which rule holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Zeros {
+    /// `0.0 =:= -0.0`, as before OTP 27.
+    Same,
+    /// `0.0 =/= -0.0`, as since OTP 27.
+    #[default]
+    Distinct,
+}

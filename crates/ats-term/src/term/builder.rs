@@ -1,0 +1,170 @@
+//! Owned terms built through [`TermSink`].
+
+use std::fmt;
+
+use super::{ATOM_TAG, Bits, Float, List, Map, NIL_WORD, Term, Tuple};
+use crate::atom::Atom;
+use crate::walk::TermSink;
+
+/// A term inside a [`TermBuilder`]. Another builder, or the same one after [`TermBuilder::finish`],
+/// knows nothing of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Built(usize);
+
+/// What a [`TermBuilder`] was asked to build but could not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// A word that is no immediate, or one that only the Erlang machine understands.
+    UnknownWord(u64),
+    /// A host box with this tag, without the host that understands it.
+    UnknownHost(u8),
+    /// A float that is not finite.
+    NotFinite,
+    /// More bits than bytes.
+    BitsTooShort,
+    /// Keys of a map that are not distinct, or not as many as its values.
+    BadMap,
+    /// A term that was not built here.
+    UnknownTerm,
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::UnknownWord(word) => write!(f, "unknown immediate word {word:#x}"),
+            BuildError::UnknownHost(tag) => write!(f, "unknown host box {tag:#x}"),
+            BuildError::NotFinite => f.write_str("a float of Erlang is finite"),
+            BuildError::BitsTooShort => f.write_str("a bitstring has fewer bytes than it needs"),
+            BuildError::BadMap => f.write_str("the keys of a map are not distinct"),
+            BuildError::UnknownTerm => f.write_str("a term of another builder"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// Builds owned terms. A failure is remembered and reported by [`TermBuilder::finish`].
+#[derive(Debug, Default)]
+pub struct TermBuilder {
+    terms: Vec<Term>,
+    error: Option<BuildError>,
+}
+
+impl TermBuilder {
+    /// A builder without terms.
+    #[must_use]
+    pub fn new() -> TermBuilder {
+        TermBuilder::default()
+    }
+
+    /// Takes a finished term out and forgets all others, which makes the builder ready for the next.
+    ///
+    /// # Errors
+    /// The first failure since the last call.
+    pub fn finish(&mut self, term: Built) -> Result<Term, BuildError> {
+        let result = self.get(term);
+        self.terms.clear();
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => Ok(result),
+        }
+    }
+
+    /// A term that is there already.
+    pub fn add(&mut self, term: Term) -> Built {
+        self.put(Ok(term))
+    }
+
+    fn get(&mut self, Built(index): Built) -> Term {
+        let term = self
+            .terms
+            .get(index)
+            .cloned()
+            .ok_or(BuildError::UnknownTerm);
+        self.or_failed(term)
+    }
+
+    fn get_all(&mut self, built: &[Built]) -> Vec<Term> {
+        built.iter().map(|&term| self.get(term)).collect()
+    }
+
+    fn put(&mut self, term: Result<Term, BuildError>) -> Built {
+        let term = self.or_failed(term);
+        self.terms.push(term);
+        Built(self.terms.len() - 1)
+    }
+
+    /// Remembers a failure. The nil in its place is never seen, since `finish` fails.
+    fn or_failed(&mut self, term: Result<Term, BuildError>) -> Term {
+        term.unwrap_or_else(|error| {
+            self.error.get_or_insert(error);
+            Term::Nil
+        })
+    }
+}
+
+fn from_word(word: u64) -> Option<Term> {
+    if word & 0xF == 0xF {
+        // The arithmetic shift brings the sign back.
+        return Some(Term::Int(word as i64 >> 4));
+    }
+    if word == NIL_WORD {
+        return Some(Term::Nil);
+    }
+    (word & 0x3F == ATOM_TAG)
+        .then(|| Atom::from_id(word >> 6).map(Term::Atom))
+        .flatten()
+}
+
+impl TermSink for TermBuilder {
+    type Term = Built;
+
+    fn immediate(&mut self, word: u64) -> Built {
+        self.put(from_word(word).ok_or(BuildError::UnknownWord(word)))
+    }
+
+    fn big(&mut self, negative: bool, magnitude: &[u8]) -> Built {
+        self.put(Ok(Term::integer(negative, magnitude)))
+    }
+
+    fn float(&mut self, value: f64) -> Built {
+        self.put(
+            Float::new(value)
+                .map(Term::Float)
+                .map_err(|_| BuildError::NotFinite),
+        )
+    }
+
+    fn bits(&mut self, bytes: &[u8], bits: usize) -> Built {
+        self.put(
+            Bits::new(bytes, bits)
+                .map(Term::Bits)
+                .ok_or(BuildError::BitsTooShort),
+        )
+    }
+
+    fn tuple(&mut self, elements: &[Built]) -> Built {
+        let elements = self.get_all(elements);
+        self.put(Ok(Term::Tuple(Tuple::new(elements))))
+    }
+
+    fn cons(&mut self, head: Built, tail: Built) -> Built {
+        let cell = List::new(self.get(head), self.get(tail));
+        self.put(Ok(Term::List(cell)))
+    }
+
+    fn map(&mut self, keys: &[Built], values: &[Built]) -> Built {
+        let pairs: Vec<_> = self
+            .get_all(keys)
+            .into_iter()
+            .zip(self.get_all(values))
+            .collect();
+        let complete = keys.len() == values.len();
+        let map = if complete { Map::new(pairs).ok() } else { None };
+        self.put(map.map(Term::Map).ok_or(BuildError::BadMap))
+    }
+
+    fn host(&mut self, tag: u8, _: &[u64]) -> Built {
+        self.put(Err(BuildError::UnknownHost(tag)))
+    }
+}

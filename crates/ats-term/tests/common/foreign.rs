@@ -1,0 +1,70 @@
+//! A term as another host would show it.
+
+use ats_term::{FunIdent, Ident, Kind, Term, TermRef};
+
+/// Shows a term with the pairs of its maps in another order, and without a way to walk captured
+/// values in place.
+#[derive(Clone, Copy)]
+pub(crate) struct Foreign<'a>(pub(crate) &'a Term);
+
+impl TermRef for Foreign<'_> {
+    fn kind(self) -> Kind<Self> {
+        match self.0.kind() {
+            Kind::Cons(head, tail) => Kind::Cons(Foreign(head), Foreign(tail)),
+            Kind::Int(value) => Kind::Int(value),
+            Kind::Big => Kind::Big,
+            Kind::Float(value) => Kind::Float(value),
+            Kind::Atom => Kind::Atom,
+            Kind::Nil => Kind::Nil,
+            Kind::Tuple(arity) => Kind::Tuple(arity),
+            Kind::Map(pairs) => Kind::Map(pairs),
+            Kind::Bits(bits) => Kind::Bits(bits),
+            Kind::Pid => Kind::Pid,
+            Kind::Port => Kind::Port,
+            Kind::Ref => Kind::Ref,
+            Kind::LocalFun => Kind::LocalFun,
+            Kind::ExternalFun => Kind::ExternalFun,
+        }
+    }
+
+    fn immediate(self) -> Option<u64> {
+        self.0.immediate()
+    }
+
+    fn with_big<R>(self, f: impl FnOnce(bool, &[u8]) -> R) -> R {
+        self.0.with_big(f)
+    }
+
+    fn with_atom<R>(self, f: impl FnOnce(&str) -> R) -> R {
+        self.0.with_atom(f)
+    }
+
+    fn element(self, i: usize) -> Self {
+        Foreign(self.0.element(i))
+    }
+
+    fn map_pairs(self, out: &mut Vec<(Self, Self)>) {
+        let mut pairs = Vec::new();
+        self.0.map_pairs(&mut pairs);
+        pairs.reverse();
+        let middle = pairs.len() / 3;
+        pairs.rotate_left(middle);
+        out.extend(
+            pairs
+                .into_iter()
+                .map(|(key, value)| (Foreign(key), Foreign(value))),
+        );
+    }
+
+    fn with_bits<R>(self, f: impl FnOnce(&[u8]) -> R) -> R {
+        self.0.with_bits(f)
+    }
+
+    fn with_ident<R>(self, f: impl FnOnce(Ident<'_>) -> R) -> R {
+        self.0.with_ident(f)
+    }
+
+    fn with_fun<R>(self, f: impl FnOnce(FunIdent<'_>) -> R) -> R {
+        self.0.with_fun(f)
+    }
+}

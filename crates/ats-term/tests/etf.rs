@@ -1,0 +1,252 @@
+//! The external term format: what is written can be read, and nothing else makes harm.
+
+use ats_term::arbitrary::any_term;
+use ats_term::etf::{Atoms, DecodeErrorKind as Kind, Options, decode, decode_first, encode};
+use ats_term::term::{Bits, ExternalFun, Identifier, Map};
+use ats_term::{Atom, Term};
+use proptest::prelude::*;
+
+const EXISTING: Options = Options {
+    atoms: Atoms::Existing,
+};
+
+/// Bytes cannot say which node is the running one, so nothing read from them is local.
+fn without_locality(term: &Term) -> Result<Term, TestCaseError> {
+    decode(&encode(term).unwrap(), Options::default())
+        .map_err(|error| TestCaseError::fail(format!("{term}: {error}")))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn round_trip(term in any_term()) {
+        let read = without_locality(&term)?;
+        prop_assert_eq!(term.to_string(), read.to_string());
+        prop_assert_eq!(&without_locality(&read)?, &read);
+        prop_assert_eq!(encode(&read).unwrap(), encode(&term).unwrap());
+    }
+
+    #[test]
+    fn truncated_input_is_an_error(term in any_term(), cut in any::<prop::sample::Index>()) {
+        let bytes = encode(&term).unwrap();
+        let cut = cut.index(bytes.len());
+        let error = decode(&bytes[..cut], EXISTING).unwrap_err();
+        prop_assert_eq!(error.kind, Kind::Truncated);
+        prop_assert!(error.offset <= cut);
+    }
+
+    /// Whatever damage is done, the result is an error or a term that can be written and read.
+    #[test]
+    fn damaged_input(
+        term in any_term(),
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
+    ) {
+        let mut bytes = encode(&term).unwrap();
+        for (position, byte) in damage {
+            let position = position.index(bytes.len());
+            bytes[position] = byte;
+        }
+        if let Ok((term, length)) = decode_first(&bytes, Options::default()) {
+            prop_assert!(length <= bytes.len());
+            prop_assert_eq!(without_locality(&term)?, term);
+        }
+    }
+
+    #[test]
+    fn random_input(mut bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+        if let Some(first) = bytes.first_mut() {
+            *first = 131;
+        }
+        if let Ok(term) = decode(&bytes, EXISTING) {
+            prop_assert_eq!(without_locality(&term)?, term);
+        }
+    }
+}
+
+fn read(bytes: &[u8]) -> Result<Term, Kind> {
+    let bytes: Vec<u8> = [&[131], bytes].concat();
+    decode(&bytes, Options::default()).map_err(|error| error.kind)
+}
+
+fn node() -> Atom {
+    Atom::new("n@h").unwrap()
+}
+
+#[test]
+fn tags_that_are_only_read() {
+    let text_float = |text: &str| {
+        let mut bytes = vec![99];
+        bytes.extend(text.bytes());
+        bytes.resize(32, 0);
+        bytes
+    };
+    let ident = |numbers: &[u32]| Identifier::new(node(), 2, numbers).unwrap();
+    let cases: Vec<(Vec<u8>, Term)> = vec![
+        (
+            text_float("1.50000000000000000000e+00"),
+            Term::try_from(1.5).unwrap(),
+        ),
+        (
+            text_float("-2.22507385850720138309e-308"),
+            Term::try_from(-f64::MIN_POSITIVE).unwrap(),
+        ),
+        (
+            [&[100, 0, 2][..], &[b'a', 0xFF]].concat(),
+            Term::atom("aÿ").unwrap(),
+        ),
+        (vec![115, 1, 0xE9], Term::atom("é").unwrap()),
+        (vec![118, 0, 2, 0xC3, 0xA9], Term::atom("é").unwrap()),
+        (
+            b"\x67\x77\x03n@h\0\0\0\x07\0\0\0\x01\x02".to_vec(),
+            Term::Pid(ident(&[1, 7])),
+        ),
+        (
+            b"\x66\x77\x03n@h\0\0\0\x07\x02".to_vec(),
+            Term::Port(ident(&[0, 7])),
+        ),
+        (
+            b"\x59\x77\x03n@h\0\0\0\x07\0\0\0\x02".to_vec(),
+            Term::Port(ident(&[0, 7])),
+        ),
+        (
+            b"\x65\x77\x03n@h\0\0\0\x07\x02".to_vec(),
+            Term::Ref(ident(&[7])),
+        ),
+        (
+            b"\x72\0\x02\x77\x03n@h\x02\0\0\0\x07\0\0\0\x08".to_vec(),
+            Term::Ref(ident(&[8, 7])),
+        ),
+        (vec![105, 0, 0, 0, 1, 106], Term::from((Term::Nil,))),
+        (vec![111, 0, 0, 0, 3, 1, 5, 0, 0], Term::Int(-5)),
+        (vec![108, 0, 0, 0, 0, 97, 5], Term::Int(5)),
+        (vec![107, 0, 0], Term::Nil),
+        (
+            vec![77, 0, 0, 0, 1, 3, 0xFF],
+            Term::Bits(Bits::new(&[0xE0], 3).unwrap()),
+        ),
+    ];
+    for (bytes, term) in cases {
+        assert_eq!(read(&bytes).as_ref(), Ok(&term), "{bytes:?}");
+    }
+}
+
+#[test]
+fn what_the_machine_writes() {
+    let pid = Term::Pid(Identifier::new(node(), 2, &[1, 7]).unwrap());
+    let fun = |module, function| {
+        let (module, function) = (Atom::new(module).unwrap(), Atom::new(function).unwrap());
+        Term::ExternalFun(ExternalFun {
+            module,
+            function,
+            arity: 1,
+        })
+    };
+    let cases: Vec<(Term, Vec<u8>)> = vec![
+        (Term::Int(255), vec![97, 255]),
+        (Term::Int(256), vec![98, 0, 0, 1, 0]),
+        (Term::Int(-1), vec![98, 255, 255, 255, 255]),
+        (Term::Int(1 << 31), vec![110, 4, 0, 0, 0, 0, 128]),
+        (
+            Term::Int(i64::MIN),
+            vec![110, 8, 1, 0, 0, 0, 0, 0, 0, 0, 128],
+        ),
+        (
+            Term::from(1u128 << 64),
+            vec![110, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+        ),
+        (Term::atom("ab").unwrap(), vec![119, 2, b'a', b'b']),
+        (
+            Term::from((1, "x")),
+            vec![104, 2, 97, 1, 109, 0, 0, 0, 1, b'x'],
+        ),
+        (
+            Term::from(vec![Term::Int(1), Term::Int(2)]),
+            vec![107, 0, 2, 1, 2],
+        ),
+        (
+            Term::list_with_tail([Term::Int(1)], Term::Int(2)),
+            vec![108, 0, 0, 0, 1, 97, 1, 97, 2],
+        ),
+        (Term::Map(Map::new(vec![]).unwrap()), vec![116, 0, 0, 0, 0]),
+        (
+            pid,
+            b"\x58\x77\x03n@h\0\0\0\x07\0\0\0\x01\0\0\0\x02".to_vec(),
+        ),
+        (fun("m", "f"), b"\x71\x77\x01m\x77\x01f\x61\x01".to_vec()),
+    ];
+    for (term, bytes) in cases {
+        assert_eq!(encode(&term).unwrap()[1..], bytes, "{term}");
+        assert_eq!(read(&bytes), Ok(term));
+    }
+}
+
+#[test]
+fn what_is_rejected() {
+    let cases: Vec<(Vec<u8>, Kind)> = vec![
+        (vec![], Kind::Truncated),
+        (vec![97, 1, 0], Kind::TrailingBytes),
+        (vec![0], Kind::UnknownTag(0)),
+        (vec![80, 0, 0, 0, 1], Kind::Compressed),
+        (vec![121, 0], Kind::Local),
+        (vec![70, 0x7F, 0xF0, 0, 0, 0, 0, 0, 0], Kind::BadFloat),
+        (vec![70, 0x7F, 0xF8, 0, 0, 0, 0, 0, 0], Kind::BadFloat),
+        (vec![119, 1, 0xFF], Kind::AtomText),
+        (vec![77, 0, 0, 0, 1, 9, 0], Kind::BadBits),
+        (vec![77, 0, 0, 0, 1, 0, 0], Kind::BadBits),
+        (vec![77, 0, 0, 0, 0, 1], Kind::BadBits),
+        (
+            vec![116, 0, 0, 0, 2, 97, 1, 106, 98, 0, 0, 0, 1, 106],
+            Kind::DuplicateKey,
+        ),
+        (vec![90, 0, 6, 119, 0], Kind::Truncated),
+        (
+            [vec![90, 0, 6, 119, 0], vec![0; 28]].concat(),
+            Kind::BadReference,
+        ),
+        (
+            [vec![90, 0, 0, 119, 0], vec![0; 4]].concat(),
+            Kind::BadReference,
+        ),
+        (vec![88, 97, 1], Kind::UnknownTag(97)),
+        // Lengths that reach far beyond the input.
+        (vec![105, 255, 255, 255, 255], Kind::Truncated),
+        (vec![108, 255, 255, 255, 255], Kind::Truncated),
+        (vec![116, 255, 255, 255, 255], Kind::Truncated),
+        (vec![109, 255, 255, 255, 255], Kind::Truncated),
+        (vec![111, 255, 255, 255, 255, 0], Kind::Truncated),
+    ];
+    for (bytes, kind) in cases {
+        assert_eq!(read(&bytes), Err(kind), "{bytes:?}");
+    }
+    let mut infinite = vec![99];
+    infinite.extend(b"inf");
+    infinite.resize(32, 0);
+    assert_eq!(read(&infinite), Err(Kind::BadFloat));
+    assert_eq!(
+        decode(&[130, 106], EXISTING).unwrap_err().kind,
+        Kind::BadVersion
+    );
+}
+
+#[test]
+fn new_atoms_are_limited() {
+    let atoms = |prefix: &str| {
+        let atom = |i| {
+            let text = format!("{prefix}{i}");
+            [&[119, text.len() as u8], text.as_bytes()].concat()
+        };
+        [vec![131, 104, 3], atom(1), atom(2), atom(1)].concat()
+    };
+    let limit = |limit| Options {
+        atoms: Atoms::New { limit },
+    };
+    let error = decode(&atoms("limited_a"), EXISTING).unwrap_err();
+    assert_eq!((error.kind, error.offset), (Kind::UnknownAtom, 3));
+    assert_eq!(Atom::existing("limited_a1"), None);
+    let error = decode(&atoms("limited_b"), limit(1)).unwrap_err();
+    assert_eq!(error.kind, Kind::TooManyAtoms);
+    assert_eq!(Atom::existing("limited_b2"), None);
+    assert!(decode(&atoms("limited_c"), limit(2)).is_ok());
+    assert!(decode(&atoms("limited_c"), EXISTING).is_ok());
+}

@@ -1,0 +1,62 @@
+%% @doc The demonstration behind `make demo': ats at work beside ets.
+%%
+%% First both hold the Unicode Character Database and answer the same questions about it; then
+%% several processes fill one ordered table at the same time, an experiment that the OTP team
+%% published when ets learned to use many cores.
+-module(ats_demo).
+
+-export([main/1]).
+
+-spec main([string()]) -> no_return().
+main([Kind, DataFile]) ->
+    ok = ats_demo_terminal:init(kind(Kind)),
+    Start = erlang:monotonic_time(microsecond),
+    introduce(),
+    Equal = unicode(DataFile),
+    ok = ats_demo_disjoint:run(),
+    ats_demo_terminal:line("~nThe whole demonstration took ~ts.",
+                           [ats_demo_terminal:seconds(
+                              erlang:monotonic_time(microsecond) - Start)]),
+    case Equal of
+        true -> halt(0);
+        false -> ats_demo_terminal:line("ats and ets did NOT agree; see above.", []), halt(1)
+    end.
+
+-spec kind(string()) -> terminal | plain.
+kind("terminal") -> terminal;
+kind("plain") -> plain.
+
+-spec introduce() -> ok.
+introduce() ->
+    ats_demo_terminal:heading("Adaptive Term Storage"),
+    ats_demo_terminal:line(
+      "Tables of Erlang terms, used exactly like ets. Everything below is done twice,~n"
+      "once with ats and once with ets, by the same code, on this machine:~n"
+      "Erlang/OTP ~ts, ~b schedulers.",
+      [erlang:system_info(otp_release), erlang:system_info(schedulers_online)]).
+
+-spec unicode(file:filename()) -> boolean().
+unicode(DataFile) ->
+    ats_demo_terminal:heading("1. The Unicode Character Database in six tables"),
+    {Characters, _} =
+        ats_demo_terminal:progress("reading UnicodeData.txt", 1,
+                                   fun(_) -> ats_demo_unicode:read(DataFile) end),
+    {AtsTables, AtsTime} = load(ats, Characters),
+    {EtsTables, EtsTime} = load(ets, Characters),
+    Objects = lists:sum([ats:info(Table, size) || Table <- maps:values(AtsTables)]),
+    ats_demo_terminal:line("  ~ts objects each: ats ~ts, ets ~ts",
+                           [ats_demo_terminal:count(Objects), ats_demo_terminal:seconds(AtsTime),
+                            ats_demo_terminal:seconds(EtsTime)]),
+    ats_demo_terminal:heading("2. Questions"),
+    Equal = ats_demo_questions:ask_all(AtsTables, EtsTables),
+    lists:foreach(fun ats:delete/1, maps:values(AtsTables)),
+    lists:foreach(fun ets:delete/1, maps:values(EtsTables)),
+    Equal.
+
+-spec load(ats | ets, [ats_demo_unicode:character()]) ->
+          {ats_demo_questions:tables(), Microseconds :: non_neg_integer()}.
+load(Module, Characters) ->
+    Label = lists:flatten(io_lib:format("loading into ~s", [Module])),
+    ats_demo_terminal:progress(Label, length(Characters), fun(Report) ->
+        ats_demo_questions:load(Module, Characters, Report)
+    end).

@@ -1,0 +1,133 @@
+#!/bin/sh
+# Runs every test of the project and prints, as its last line, how many passed and failed.
+#
+# Each stage is one run of a test tool. Its output goes to the terminal and to a log, and the
+# tool's own summary lines are counted from the log. A stage that ends badly without naming a
+# failed test (it did not compile, it crashed) counts as one failure, and so does a stage in
+# which no test ran at all: silence is not success.
+set -u
+cd "$(dirname "$0")/.."
+
+logs=_build/test-logs
+rm -rf "$logs"
+mkdir -p "$logs"
+total_passed=0
+total_failed=0
+report=""
+
+# stage NAME COUNTER COMMAND...: COUNTER is a function that prints "PASSED FAILED" of a log.
+stage() {
+    name=$1
+    counter=$2
+    shift 2
+    log=$logs/$name.log
+    printf '\n== %s\n' "$name"
+    start=$(date +%s)
+    { "$@" 2>&1; echo $? >"$log.status"; } </dev/null | tee "$log"
+    status=$(cat "$log.status")
+    [ "$status" -ne 124 ] || echo "$name: stopped because it took too long"
+    counts=$("$counter" "$log")
+    passed=${counts% *}
+    failed=${counts#* }
+    if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$passed" -eq 0 ]; }; then
+        failed=1
+    fi
+    total_passed=$((total_passed + passed))
+    total_failed=$((total_failed + failed))
+    report="$report$(printf '%-12s %6d passed %4d failed %5d s' \
+        "$name" "$passed" "$failed" $(($(date +%s) - start)))
+"
+}
+
+# Sums what follows the patterns: "test result: ok. 12 passed; 0 failed; ...".
+count_cargo() {
+    awk '/^test result:/ {
+            for (i = 2; i <= NF; i++) {
+                if ($i ~ /^passed;/) passed += $(i - 1)
+                if ($i ~ /^failed;/) failed += $(i - 1)
+            }
+        }
+        END { print passed + 0, failed + 0 }' "$1"
+}
+
+# "All 3 tests passed." or "Failed 1 tests. Skipped 2 (0, 2) tests. Passed 5 tests.", maybe in
+# colour. Tests that were skipped because their preparation failed (the second number in the
+# brackets) have failed; those that skip themselves have not.
+count_common_test() {
+    sed -e "s/$(printf '\033')\[[0-9;]*m//g" "$1" | tr '\r' '\n' |
+        awk 'match($0, /All [0-9]+ tests passed/) { passed += number($0, "All ") }
+            match($0, /Passed [0-9]+ tests/) { passed += number($0, "Passed ") }
+            match($0, /Failed [0-9]+ tests/) { failed += number($0, "Failed ") }
+            match($0, /Skipped [0-9]+ \([0-9]+, [0-9]+\)/) {
+                split(substr($0, RSTART, RLENGTH), parts, /[(,)] */)
+                failed += parts[3]
+            }
+            function number(line, before) {
+                line = substr(line, index(line, before) + length(before))
+                return line + 0
+            }
+            END { print passed + 0, failed + 0 }'
+}
+
+# Lines "ok: what" and "not ok: what", as printed by the smoke test below.
+count_lines() {
+    awk '/^ok: / { passed++ } /^not ok: / { failed++ } END { print passed + 0, failed + 0 }' "$1"
+}
+
+# Unoptimised code would make the property tests slow; complete optimisation would make the
+# compiler slow. Debug assertions and overflow checks stay on.
+export CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=line-tables-only
+
+# A test that hangs must not hang whoever waits for the result. The limits are generous, because
+# compiling counts too: `limited SECONDS COMMAND...`.
+limited() {
+    if command -v timeout >/dev/null 2>&1; then
+        timeout -k 10 "$@"
+    else
+        shift
+        "$@"
+    fi
+}
+
+rust_tests() {
+    limited 600 cargo test --workspace --locked --no-fail-fast
+}
+
+# The lock and the epochs under a model checker that tries all interleavings. It needs a build of
+# its own, kept apart so that neither build undoes the other.
+rust_models() {
+    limited 300 env RUSTFLAGS="--cfg loom" cargo test -p ats-sync --lib --locked \
+        --target-dir "${CARGO_TARGET_DIR:-target}/loom"
+}
+
+erlang_tests() {
+    limited 300 rebar3 compile && limited 720 rebar3 ct --readable=compact
+}
+
+# The application as a user has it: started from elsewhere, with nothing but its code path.
+smoke_test() {
+    ebin=$PWD/_build/default/lib/ats/ebin
+    (cd / && erl -noinput -pa "$ebin" -eval '
+        T = ats:new(smoke, [ordered_set, public]),
+        true = ats:insert(T, [{K, K * K} || K <- lists:seq(1, 1000)]),
+        [{7, 49}] = ats:lookup(T, 7),
+        1000 = length(ats:tab2list(T)),
+        true = ats:delete(T),
+        halt(0).') && echo "ok: plain erl -pa" || echo "not ok: plain erl -pa"
+    if command -v mix >/dev/null 2>&1; then
+        (MIX_BUILD_PATH=$PWD/_build/mix ATS_SKIP_NIF_BUILD=1 mix run -e '
+            table = :ats.new(:smoke, [:set])
+            true = :ats.insert(table, {"key", %{value: 1}})
+            [{"key", %{value: 1}}] = :ats.lookup(table, "key")') &&
+            echo "ok: Elixir" || echo "not ok: Elixir"
+    fi
+}
+
+stage rust count_cargo rust_tests
+stage models count_cargo rust_models
+stage erlang count_common_test erlang_tests
+stage smoke count_lines smoke_test
+
+printf '\n%s' "$report"
+echo "$total_passed passed, $total_failed failed"
+[ "$total_failed" -eq 0 ]

@@ -1,0 +1,331 @@
+%% @doc Adaptive Term Storage: the tables of `ets' on data structures written for many cores.
+%%
+%% This module is a drop-in for `ets': the same functions with the same arguments, results,
+%% guarantees and errors. Change `ets:' to `ats:' and the program does what it did before. Where
+%% the two differ is written down in `docs/differences-from-ets.md'.
+%%
+%% Good for: tables that several processes read and write at the same time, above all ordered
+%% ones. Readers take no lock and write no shared memory, so they never wait, neither for each
+%% other nor for writers.
+%%
+%% Not good for: tables that hold a handful of objects and are used by one process, where `ets'
+%% is as fast; and, in this version, everything that needs a match specification, which `ats'
+%% does not have yet.
+%%
+%% Every function fails with `badarg' when the table does not exist or the caller lacks the
+%% access rights. The exception says why in words: `erl_error' and the shell print the reason
+%% beside the argument it belongs to.
+%%
+%% The functions of this module add nothing but the shape of errors to native calls; what needs
+%% more than that stands at the end of the file.
+-module(ats).
+
+-export([new/2, delete/1, rename/2, whereis/1, all/0, info/1, info/2]).
+-export([insert/2, insert_new/2]).
+-export([lookup/2, lookup_element/3, lookup_element/4, member/2, take/2]).
+-export([delete/2, delete_object/2, delete_all_objects/1]).
+-export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
+-export([first/1, last/1, next/2, prev/2]).
+-export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
+-export([safe_fixtable/2, tab2list/1, foldl/3, foldr/3]).
+
+-export_type([table/0, tab/0, tid/0, table_type/0, table_access/0]).
+-export_type([write_concurrency/0, option/0, update_op/0, element_spec/0]).
+
+-define(CHUNK_SIZE_OBJECTS, 1000).
+
+%% Runs an expression whose native calls may refuse their arguments, and gives the refusal the
+%% shape of an error of the standard library: the exception comes from the function the user
+%% called, carries its arguments, and names the cause. It is a macro and not a function because
+%% the top of the stack trace has to be the user's call, and because success must cost nothing.
+-define(WITH_ERROR_INFO(Expression, Arguments),
+        try Expression
+        catch error:{ats_error, Cause} ->
+                erlang:error(ats_errors:reason(Cause), Arguments, ats_errors:options(Cause))
+        end).
+
+-define(NATIVE(Call, Arguments), ?WITH_ERROR_INFO(ats_nif:Call, Arguments)).
+
+-type table() :: atom() | tid().
+%% A named table or a table identifier.
+-type tab() :: table().
+%% The older name of {@link table()}.
+-opaque tid() :: reference().
+%% A table identifier, as returned by {@link new/2}.
+-type table_type() :: set | ordered_set | bag | duplicate_bag.
+-type table_access() :: public | protected | private.
+-type write_concurrency() ::
+        boolean() | auto | {debug_hash_fixed_number_of_locks, pos_integer()}.
+-type option() ::
+        table_type() | table_access() | named_table | compressed
+      | {keypos, pos_integer()}
+      | {heir, Pid :: pid(), HeirData :: term()} | {heir, none}
+      | {write_concurrency, write_concurrency()}
+      | {read_concurrency, boolean()}
+      | {decentralized_counters, boolean()}.
+-type update_op() ::
+        {Pos :: pos_integer(), Increment :: integer()}
+      | {Pos :: pos_integer(), Increment :: integer(),
+         Threshold :: integer(), SetValue :: integer()}.
+-type element_spec() :: {Pos :: pos_integer(), Value :: term()}.
+
+%%--------------------------------------------------------------------------------------------
+%% Tables
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Creates a table and returns its identifier, or its name if it is a `named_table'.
+%%
+%% The calling process owns the table: when it ends, the table is deleted, or given to the heir
+%% if there is one. The options `write_concurrency', `read_concurrency' and
+%% `decentralized_counters' are accepted, checked and shown by {@link info/1}.
+-spec new(Name :: atom(), Options :: [option()]) -> tid() | atom().
+new(Name, Options) ->
+    ?WITH_ERROR_INFO(create(Name, Options), [Name, Options]).
+
+%% @doc Deletes a table. Its name is free and the table unreachable when the call returns.
+-spec delete(table()) -> true.
+delete(Table) ->
+    ?NATIVE(delete(Table), [Table]).
+
+%% @doc Gives a table another name. An unnamed table keeps its identifier, which is returned.
+-spec rename(table(), Name :: atom()) -> atom() | tid().
+rename(Table, Name) ->
+    ?NATIVE(rename(Table, Name), [Table, Name]).
+
+%% @doc Returns the identifier of a named table, or `undefined' if there is none of that name.
+-spec whereis(Name :: atom()) -> tid() | undefined.
+whereis(Name) ->
+    ?NATIVE(whereis(Name), [Name]).
+
+%% @doc Returns all tables of the node: names of named tables, identifiers of the others.
+-spec all() -> [table()].
+all() ->
+    ats_nif:all().
+
+%% @doc Describes a table, also a private one. Returns `undefined' if it does not exist.
+-spec info(table()) -> [{atom(), term()}] | undefined.
+info(Table) ->
+    ?WITH_ERROR_INFO(ats_info:all(ats_nif:info(Table)), [Table]).
+
+%% @doc Returns one item of the description of a table: any of those in {@link info/1}, `fixed',
+%% `safe_fixed', `safe_fixed_monotonic_time' or `stats'.
+-spec info(table(), Item :: atom()) -> term() | undefined.
+info(Table, Item) ->
+    ?WITH_ERROR_INFO(ats_info:item(Item, ats_nif:info(Table)), [Table, Item]).
+
+%%--------------------------------------------------------------------------------------------
+%% Writing
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Inserts an object or a list of objects, replacing those with an equal key in a `set' or
+%% `ordered_set'. A list is inserted as a whole: nobody ever sees a part of it.
+-spec insert(table(), tuple() | [tuple()]) -> true.
+insert(Table, Objects) ->
+    ?NATIVE(insert(Table, Objects), [Table, Objects]).
+
+%% @doc Inserts an object or a list of objects if none of their keys is in the table. Returns
+%% `false', and inserts nothing, otherwise.
+-spec insert_new(table(), tuple() | [tuple()]) -> boolean().
+insert_new(Table, Objects) ->
+    ?NATIVE(insert_new(Table, Objects), [Table, Objects]).
+
+%% @doc Removes and returns all objects with a key, as one atomic step.
+-spec take(table(), Key :: term()) -> [tuple()].
+take(Table, Key) ->
+    ?NATIVE(take(Table, Key), [Table, Key]).
+
+%% @doc Removes all objects with a key.
+-spec delete(table(), Key :: term()) -> true.
+delete(Table, Key) ->
+    ?NATIVE(delete(Table, Key), [Table, Key]).
+
+%% @doc Removes exactly this object; in a `duplicate_bag' all its copies.
+-spec delete_object(table(), tuple()) -> true.
+delete_object(Table, Object) ->
+    ?NATIVE(delete_object(Table, Object), [Table, Object]).
+
+%% @doc Removes all objects, as one atomic step.
+-spec delete_all_objects(table()) -> true.
+delete_all_objects(Table) ->
+    ?NATIVE(delete_all_objects(Table), [Table]).
+
+%% @doc Adds to integers inside an object and returns the new values. All operations of one call
+%% are one atomic step. Only for `set' and `ordered_set'.
+-spec update_counter(table(), Key :: term(), update_op() | [update_op()] | integer()) ->
+          integer() | [integer()].
+update_counter(Table, Key, UpdateOp) ->
+    ?NATIVE(update_counter(Table, Key, UpdateOp), [Table, Key, UpdateOp]).
+
+%% @doc Like {@link update_counter/3}, starting from `Default' if the key is not in the table.
+-spec update_counter(table(), Key :: term(), update_op() | [update_op()] | integer(),
+                     Default :: tuple()) -> integer() | [integer()].
+update_counter(Table, Key, UpdateOp, Default) ->
+    ?NATIVE(update_counter(Table, Key, UpdateOp, Default), [Table, Key, UpdateOp, Default]).
+
+%% @doc Replaces elements of an object as one atomic step. Returns `false' if the key is not in
+%% the table. Only for `set' and `ordered_set'.
+-spec update_element(table(), Key :: term(), element_spec() | [element_spec()]) -> boolean().
+update_element(Table, Key, ElementSpec) ->
+    ?NATIVE(update_element(Table, Key, ElementSpec), [Table, Key, ElementSpec]).
+
+%% @doc Like {@link update_element/3}, starting from `Default' if the key is not in the table.
+-spec update_element(table(), Key :: term(), element_spec() | [element_spec()],
+                     Default :: tuple()) -> true.
+update_element(Table, Key, ElementSpec, Default) ->
+    ?NATIVE(update_element(Table, Key, ElementSpec, Default),
+            [Table, Key, ElementSpec, Default]).
+
+%%--------------------------------------------------------------------------------------------
+%% Reading
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Returns the objects with a key. An `ordered_set' compares keys with `==', the other
+%% types with `=:='.
+-spec lookup(table(), Key :: term()) -> [tuple()].
+lookup(Table, Key) ->
+    ?NATIVE(lookup(Table, Key), [Table, Key]).
+
+%% @doc Returns one element of the object with a key, or a list of them from a bag. Fails with
+%% `badarg' if the key is not in the table.
+-spec lookup_element(table(), Key :: term(), Pos :: pos_integer()) -> term() | [term()].
+lookup_element(Table, Key, Pos) ->
+    ?NATIVE(lookup_element(Table, Key, Pos), [Table, Key, Pos]).
+
+%% @doc Like {@link lookup_element/3}, but returns `Default' if the key is not in the table.
+-spec lookup_element(table(), Key :: term(), Pos :: pos_integer(), Default :: term()) ->
+          term() | [term()].
+lookup_element(Table, Key, Pos, Default) ->
+    ?NATIVE(lookup_element(Table, Key, Pos, Default), [Table, Key, Pos, Default]).
+
+%% @doc Tells whether a key is in the table.
+-spec member(table(), Key :: term()) -> boolean().
+member(Table, Key) ->
+    ?NATIVE(member(Table, Key), [Table, Key]).
+
+%% @doc Returns the first key of the table. Only an `ordered_set' has an order worth the name.
+-spec first(table()) -> Key :: term() | '$end_of_table'.
+first(Table) ->
+    ?NATIVE(first(Table), [Table]).
+
+%% @doc Returns the last key of an `ordered_set'; for other types the same as {@link first/1}.
+-spec last(table()) -> Key :: term() | '$end_of_table'.
+last(Table) ->
+    ?NATIVE(last(Table), [Table]).
+
+%% @doc Returns the key after `Key'. In an `ordered_set', `Key' itself need not be in the table.
+-spec next(table(), Key :: term()) -> NextKey :: term() | '$end_of_table'.
+next(Table, Key) ->
+    ?NATIVE(next(Table, Key), [Table, Key]).
+
+%% @doc Returns the key before `Key' in an `ordered_set'; otherwise the same as {@link next/2}.
+-spec prev(table(), Key :: term()) -> PreviousKey :: term() | '$end_of_table'.
+prev(Table, Key) ->
+    ?NATIVE(prev(Table, Key), [Table, Key]).
+
+%% @doc Returns the first key together with its objects, in one step.
+-spec first_lookup(table()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
+first_lookup(Table) ->
+    ?NATIVE(first_lookup(Table), [Table]).
+
+%% @doc Returns the last key together with its objects, in one step.
+-spec last_lookup(table()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
+last_lookup(Table) ->
+    ?NATIVE(last_lookup(Table), [Table]).
+
+%% @doc Returns the key after `Key' together with its objects, in one step.
+-spec next_lookup(table(), Key :: term()) ->
+          {NextKey :: term(), [tuple()]} | '$end_of_table'.
+next_lookup(Table, Key) ->
+    ?NATIVE(next_lookup(Table, Key), [Table, Key]).
+
+%% @doc Returns the key before `Key' together with its objects, in one step.
+-spec prev_lookup(table(), Key :: term()) ->
+          {PreviousKey :: term(), [tuple()]} | '$end_of_table'.
+prev_lookup(Table, Key) ->
+    ?NATIVE(prev_lookup(Table, Key), [Table, Key]).
+
+%% @doc Fixes a table for traversal, or releases one fixation of the calling process. A traversal
+%% with {@link next/2} of a fixed table meets every object that is there throughout, once.
+-spec safe_fixtable(table(), Fix :: boolean()) -> true.
+safe_fixtable(Table, Fix) ->
+    ?NATIVE(safe_fixtable(Table, Fix), [Table, Fix]).
+
+%% @doc Returns all objects. This is no snapshot: changes made meanwhile may or may not show.
+-spec tab2list(table()) -> [tuple()].
+tab2list(Table) ->
+    ?WITH_ERROR_INFO(collect_objects(Table), [Table]).
+
+%% @doc Folds a function over the objects, in ascending order of the keys of an `ordered_set'.
+%%
+%% The function may change the table; objects inserted meanwhile may or may not be met.
+-spec foldl(fun((Object :: tuple(), Acc) -> Acc), Acc, table()) -> Acc.
+foldl(Function, Acc, Table) ->
+    Id = ?WITH_ERROR_INFO(identifier(Table), [Function, Acc, Table]),
+    true = safe_fixtable(Id, true),
+    try fold_forwards(Function, Acc, Id, first_lookup(Id))
+    after safe_fixtable(Id, false)
+    end.
+
+%% @doc Folds a function over the objects, in descending order of the keys of an `ordered_set'.
+-spec foldr(fun((Object :: tuple(), Acc) -> Acc), Acc, table()) -> Acc.
+foldr(Function, Acc, Table) ->
+    Id = ?WITH_ERROR_INFO(identifier(Table), [Function, Acc, Table]),
+    true = safe_fixtable(Id, true),
+    try fold_backwards(Function, Acc, Id, last_lookup(Id))
+    after safe_fixtable(Id, false)
+    end.
+
+%%--------------------------------------------------------------------------------------------
+%% Functions that take more than one native call
+%%--------------------------------------------------------------------------------------------
+
+-spec create(term(), term()) -> tid() | atom().
+create(Name, Options) when is_atom(Name) ->
+    case ats_options:parse(Options) of
+        {ok, Parsed} -> ats_nif:new(Name, Parsed);
+        error -> erlang:error({ats_error, none})
+    end;
+create(_Name, _Options) ->
+    erlang:error({ats_error, none}).
+
+%% A name is resolved once, so that a long traversal stays with its table when the table is
+%% renamed, or deleted and created again, on the way.
+-spec identifier(table()) -> table().
+identifier(Name) when is_atom(Name) ->
+    case ats_nif:whereis(Name) of
+        undefined -> erlang:error({ats_error, id});
+        Id -> Id
+    end;
+identifier(Id) ->
+    Id.
+
+%% The objects are fetched in pieces because one native call for all of them would hold its
+%% scheduler for as long as the table is large.
+-spec collect_objects(table()) -> [tuple()].
+collect_objects(Table) ->
+    Id = identifier(Table),
+    true = ats_nif:safe_fixtable(Id, true),
+    try collect_chunks(Id, start, [])
+    after ats_nif:safe_fixtable(Id, false)
+    end.
+
+-spec collect_chunks(table(), ats_nif:position(), [[tuple()]]) -> [tuple()].
+collect_chunks(Id, Position, Chunks) ->
+    case ats_nif:chunk(Id, Position, ?CHUNK_SIZE_OBJECTS) of
+        {Objects, done} -> lists:append(lists:reverse(Chunks, [Objects]));
+        {Objects, Next} -> collect_chunks(Id, Next, [Objects | Chunks])
+    end.
+
+-spec fold_forwards(fun((tuple(), Acc) -> Acc), Acc, table(),
+                    {term(), [tuple()]} | '$end_of_table') -> Acc.
+fold_forwards(_Function, Acc, _Id, '$end_of_table') ->
+    Acc;
+fold_forwards(Function, Acc, Id, {Key, Objects}) ->
+    fold_forwards(Function, lists:foldl(Function, Acc, Objects), Id, next_lookup(Id, Key)).
+
+-spec fold_backwards(fun((tuple(), Acc) -> Acc), Acc, table(),
+                     {term(), [tuple()]} | '$end_of_table') -> Acc.
+fold_backwards(_Function, Acc, _Id, '$end_of_table') ->
+    Acc;
+fold_backwards(Function, Acc, Id, {Key, Objects}) ->
+    fold_backwards(Function, lists:foldr(Function, Acc, Objects), Id, prev_lookup(Id, Key)).

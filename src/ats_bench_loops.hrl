@@ -1,0 +1,94 @@
+%% The inner loops of the benchmark, compiled once for each side.
+%%
+%% A module defines TABLES as `ats' or `ets' and includes this file, so that every table call is a
+%% direct call to a known function, as in a user's program; all else is the same code on both
+%% sides. Operations come as a list of integers that was made beforehand: the low two bits choose
+%% the operation, the rest is the key. Making random keys inside of the loop would be measured,
+%% too.
+
+-export([run/3, insert_range/3, members/2, new/2, delete/1, insert/2, memory_words/1]).
+
+-define(CHAIN_LENGTH, 1000).
+
+%% Runs one chunk of operations.
+-spec run(ats_bench:loop(), ats_bench:table(), [integer()]) -> ok.
+run(lookup, Table, Operations) -> lookup(Table, Operations);
+run(mixed, Table, Operations) -> mixed(Table, Operations);
+run(chains, Table, Operations) -> chains(Table, Operations);
+run(counter, Table, Operations) -> counter(Table, Operations);
+run(idle, Table, Operations) -> idle(Table, Operations).
+
+lookup(Table, [X | Rest]) ->
+    _ = ?TABLES:lookup(Table, X bsr 2),
+    lookup(Table, Rest);
+lookup(_, []) ->
+    ok.
+
+mixed(Table, [X | Rest]) ->
+    _ = case X band 3 of
+            0 -> ?TABLES:lookup(Table, X bsr 2);
+            1 -> ?TABLES:insert(Table, {X bsr 2, X});
+            2 -> ?TABLES:delete(Table, X bsr 2)
+        end,
+    mixed(Table, Rest);
+mixed(_, []) ->
+    ok.
+
+chains(Table, [X | Rest]) ->
+    _ = case X band 3 of
+            0 -> ?TABLES:lookup(Table, X bsr 2);
+            1 -> ?TABLES:insert(Table, {X bsr 2, X});
+            2 -> ?TABLES:delete(Table, X bsr 2);
+            3 -> chain(Table, X bsr 2, ?CHAIN_LENGTH)
+        end,
+    chains(Table, Rest);
+chains(_, []) ->
+    ok.
+
+chain(_, '$end_of_table', _) -> ok;
+chain(_, _, 0) -> ok;
+chain(Table, Key, N) -> chain(Table, ?TABLES:next(Table, Key), N - 1).
+
+counter(Table, [X | Rest]) ->
+    _ = ?TABLES:update_counter(Table, X bsr 2, 1),
+    counter(Table, Rest);
+counter(_, []) ->
+    ok.
+
+%% What the loops cost without any table.
+idle(Table, [X | Rest]) ->
+    _ = case X band 3 of
+            0 -> X bsr 2;
+            1 -> {X bsr 2, X};
+            _ -> X bsr 2
+        end,
+    idle(Table, Rest);
+idle(_, []) ->
+    ok.
+
+%% Inserts the integers from First up to Last.
+-spec insert_range(ats_bench:table(), integer(), integer()) -> ok.
+insert_range(Table, First, Last) when First =< Last ->
+    ?TABLES:insert(Table, {First}),
+    insert_range(Table, First + 1, Last);
+insert_range(_, _, _) ->
+    ok.
+
+-spec members(ats_bench:table(), non_neg_integer()) -> ok.
+members(_, 0) ->
+    ok;
+members(Table, N) ->
+    _ = ?TABLES:member(Table, N),
+    members(Table, N - 1).
+
+-spec new(atom(), list()) -> ats_bench:table().
+new(Name, Options) -> ?TABLES:new(Name, Options).
+
+-spec delete(ats_bench:table()) -> true.
+delete(Table) -> ?TABLES:delete(Table).
+
+-spec insert(ats_bench:table(), tuple() | [tuple()]) -> true.
+insert(Table, Objects) -> ?TABLES:insert(Table, Objects).
+
+-spec memory_words(ats_bench:table()) -> non_neg_integer().
+memory_words(Table) -> ?TABLES:info(Table, memory).

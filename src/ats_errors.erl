@@ -1,0 +1,275 @@
+%% @doc The errors of `ats': what an exception is called and what it says.
+%%
+%% A native function refuses its arguments with a *cause*. Most causes speak about the table
+%% (`id': there is no such table), some about another argument (`badkey'), and `none' says only
+%% that something other than the table is wrong. The exception a user sees is `badarg' with
+%% `error_info', as exceptions of the standard library are; the shell and `erl_error' then ask
+%% {@link format_error/2} for words, and only then is time spent on finding the argument to
+%% blame.
+-module(ats_errors).
+
+-export([reason/1, options/1, format_error/2]).
+
+-export_type([cause/0]).
+
+-type cause() ::
+        type | id | access | table_type        % what is wrong with the table
+      | badkey | keypos | position             % what is wrong with another argument
+      | owner | not_owner | already_exists
+      | none
+      | system_limit
+      | {panic, Text :: term()}.
+
+-type message() :: none | unicode:chardata().
+%% What is wrong with one argument; `none' if nothing is.
+
+%% @doc The reason of the exception for a cause.
+%%
+%% A panic is a programming error in the native library that was caught before it could harm the
+%% virtual machine. It must never be mistaken for a wrong argument, so it has a name of its own.
+-spec reason(cause()) -> badarg | system_limit | {ats_internal_error, term()}.
+reason(system_limit) -> system_limit;
+reason({panic, Text}) -> {ats_internal_error, Text};
+reason(_Cause) -> badarg.
+
+%% @doc The options of `erlang:error/3' that let the exception explain itself.
+-spec options(cause()) -> [{error_info, map()}].
+options(Cause) ->
+    [{error_info, #{module => ?MODULE, cause => Cause}}].
+
+%% @doc Says what is wrong with which argument: the callback behind `error_info'.
+-spec format_error(Reason :: term(), erlang:stacktrace()) ->
+          #{pos_integer() | general | reason => unicode:chardata()}.
+format_error({ats_internal_error, _Text}, _StackTrace) ->
+    #{general => <<"a failure inside ats; please report it with this text">>};
+format_error(_Reason, [{_Module, Function, Arguments, Location} | _])
+  when is_list(Arguments) ->
+    Cause = maps:get(cause, proplists:get_value(error_info, Location, #{}), none),
+    numbered(messages(Function, Arguments, Cause));
+format_error(_Reason, _StackTrace) ->
+    #{}.
+
+-spec numbered([message()]) -> #{pos_integer() => unicode:chardata()}.
+numbered(Messages) ->
+    Numbered = lists:zip(lists:seq(1, length(Messages)), Messages),
+    maps:from_list([Pair || {_, Message} = Pair <- Numbered, Message =/= none]).
+
+%%--------------------------------------------------------------------------------------------
+%% One list of messages for each function, in the order of its arguments
+%%--------------------------------------------------------------------------------------------
+
+-spec messages(atom(), [term()], cause()) -> [message()].
+messages(_Function, _Arguments, system_limit) ->
+    [];
+messages(new, [Name, Options], Cause) ->
+    new_messages(Name, Options, Cause);
+messages(whereis, [_Name], _Cause) ->
+    [<<"invalid table name (must be an atom)">>];
+messages(Fold, [_Function, _Acc, Table], Cause) when Fold =:= foldl; Fold =:= foldr ->
+    [none, none, table(Table, Cause)];
+messages(Function, [Table | Arguments], Cause) ->
+    case table(Table, Cause) of
+        none -> [none | other_messages(Function, Table, Arguments, Cause)];
+        Message -> [Message]
+    end;
+messages(_Function, _Arguments, _Cause) ->
+    [].
+
+-spec table(term(), cause()) -> message().
+table(Table, type) when is_reference(Table) ->
+    <<"not a valid table identifier">>;
+table(_Table, type) ->
+    <<"not an atom or a table identifier">>;
+table(_Table, id) ->
+    <<"the table identifier does not refer to an existing ATS table">>;
+table(_Table, access) ->
+    <<"the table identifier refers to an ATS table with insufficient access rights">>;
+table(_Table, table_type) ->
+    <<"the table identifier refers to an ATS table of a type not supported by this operation">>;
+table(_Table, _Cause) ->
+    none.
+
+-spec new_messages(term(), term(), cause()) -> [message()].
+new_messages(Name, Options, Cause) ->
+    case [name(Name), proper_list(Options)] of
+        [none, none] when Cause =:= already_exists -> [<<"table name already exists">>];
+        [none, none] -> [none, <<"invalid options">>];
+        Messages -> Messages
+    end.
+
+%% The table is in order here, so one of the other arguments is not.
+-spec other_messages(atom(), term(), [term()], cause()) -> [message()].
+other_messages(info, _Table, [_Item], _Cause) ->
+    [<<"not a valid info item">>];
+other_messages(insert, Table, [Objects], _Cause) ->
+    [objects(Table, Objects)];
+other_messages(insert_new, Table, [Objects], _Cause) ->
+    [objects(Table, Objects)];
+other_messages(delete_object, Table, [Object], _Cause) ->
+    [object(Table, Object)];
+other_messages(lookup_element, _Table, [_Key, Pos | _], badkey) ->
+    [<<"not a key that exists in the table">>, positive(Pos)];
+other_messages(lookup_element, _Table, [_Key, Pos | _], _Cause) ->
+    [none, first_of([positive(Pos), <<"position is greater than the size of the object">>])];
+other_messages(Step, _Table, [_Key], _Cause)
+  when Step =:= next; Step =:= prev; Step =:= next_lookup; Step =:= prev_lookup ->
+    [<<"not a key that exists in the table">>];
+other_messages(rename, _Table, [NewName], _Cause) when is_atom(NewName) ->
+    [<<"table name already exists">>];
+other_messages(rename, _Table, [_NewName], _Cause) ->
+    [<<"invalid table name (must be an atom)">>];
+other_messages(safe_fixtable, _Table, [_Fix], _Cause) ->
+    [<<"not a boolean value">>];
+other_messages(update_counter, Table, [_Key, Operations | Default], Cause) ->
+    counter_messages(Operations, default_object(Table, Default), Cause);
+other_messages(update_element, Table, [_Key, Elements | Default], Cause) ->
+    element_messages(Elements, default_object(Table, Default), Cause);
+other_messages(_Function, _Table, _Arguments, _Cause) ->
+    [].
+
+-spec counter_messages(term(), message(), cause()) -> [message()].
+counter_messages(Operations, Default, badkey) ->
+    [<<"not a key that exists in the table">>, counter_operations(Operations), Default];
+counter_messages(_Operations, Default, keypos) ->
+    [none, same_as_keypos(), Default];
+counter_messages(_Operations, Default, position) ->
+    [none, <<"the position in the update operation is out of range">>, Default];
+counter_messages(Operations, Default, _Cause) ->
+    case {counter_operations(Operations), Default} of
+        {none, none} ->
+            %% Everything the caller gave is in order, so it is what the table holds.
+            [none,
+             <<"the value in the given position, in the object, is not an integer">>];
+        {Message, _} ->
+            [none, Message, Default]
+    end.
+
+-spec element_messages(term(), message(), cause()) -> [message()].
+element_messages(_Elements, Default, keypos) ->
+    [none, same_as_keypos(), Default];
+element_messages(Elements, Default, _Cause) ->
+    case {element_specifications(Elements), Default} of
+        {none, none} -> [none, <<"out of range">>];
+        {Message, _} -> [none, Message, Default]
+    end.
+
+%%--------------------------------------------------------------------------------------------
+%% Messages about one argument
+%%--------------------------------------------------------------------------------------------
+
+-spec same_as_keypos() -> message().
+same_as_keypos() ->
+    <<"the position is the same as the key position">>.
+
+-spec name(term()) -> message().
+name(Name) when is_atom(Name) -> none;
+name(_Name) -> <<"not an atom">>.
+
+-spec proper_list(term()) -> message().
+proper_list(List) when is_list(List) ->
+    case is_proper(List) of
+        true -> none;
+        false -> <<"not a proper list">>
+    end;
+proper_list(_List) ->
+    <<"not a list">>.
+
+-spec positive(term()) -> message().
+positive(N) when is_integer(N), N >= 1 -> none;
+positive(N) when is_integer(N) -> <<"out of range">>;
+positive(_N) -> <<"not an integer">>.
+
+-spec objects(term(), term()) -> message().
+objects(Table, Objects) when is_list(Objects) ->
+    KeyPos = keypos(Table),
+    case every(fun(Object) -> tuple(KeyPos, Object) =:= none end, Objects) of
+        true -> none;
+        false -> list_of_objects(KeyPos, Objects)
+    end;
+objects(Table, Object) ->
+    object(Table, Object).
+
+-spec list_of_objects(pos_integer(), term()) -> message().
+list_of_objects(KeyPos, Objects) ->
+    case every(fun(Object) -> is_tuple(Object) andalso Object =/= {} end, Objects) of
+        true -> [<<"a tuple in the list ">>, no_key(KeyPos)];
+        false -> <<"not a non-empty tuple or a list of non-empty tuples">>
+    end.
+
+-spec object(term(), term()) -> message().
+object(Table, Object) ->
+    tuple(keypos(Table), Object).
+
+-spec tuple(pos_integer(), term()) -> message().
+tuple(_KeyPos, {}) -> <<"is an empty tuple">>;
+tuple(KeyPos, Tuple) when tuple_size(Tuple) >= KeyPos -> none;
+tuple(KeyPos, Tuple) when is_tuple(Tuple) -> no_key(KeyPos);
+tuple(_KeyPos, _Other) -> <<"not a tuple">>.
+
+-spec no_key(pos_integer()) -> message().
+no_key(KeyPos) ->
+    [<<"has no element at the key position ">>, integer_to_binary(KeyPos)].
+
+-spec default_object(term(), [term()]) -> message().
+default_object(_Table, []) -> none;
+default_object(Table, [Default]) -> object(Table, Default).
+
+-spec counter_operations(term()) -> message().
+counter_operations(Operations) ->
+    case every(fun is_counter_operation/1, as_list(Operations)) of
+        true -> none;
+        false -> <<"not a valid update operation">>
+    end.
+
+-spec is_counter_operation(term()) -> boolean().
+is_counter_operation({Pos, Increment}) ->
+    is_integer(Pos) andalso is_integer(Increment);
+is_counter_operation({Pos, Increment, Threshold, SetValue}) ->
+    lists:all(fun is_integer/1, [Pos, Increment, Threshold, SetValue]);
+is_counter_operation(Increment) ->
+    is_integer(Increment).
+
+-spec element_specifications(term()) -> message().
+element_specifications(Elements) ->
+    case every(fun is_element_specification/1, as_list(Elements)) of
+        true -> none;
+        false -> <<"is not a valid element specification">>
+    end.
+
+-spec is_element_specification(term()) -> boolean().
+is_element_specification({Pos, _Value}) -> is_integer(Pos) andalso Pos > 0;
+is_element_specification(_Other) -> false.
+
+%%--------------------------------------------------------------------------------------------
+%% Helpers
+%%--------------------------------------------------------------------------------------------
+
+%% The key position of a table, or 1 if the table is gone by the time the error is formatted,
+%% which may be long after the call and on another node.
+-spec keypos(term()) -> pos_integer().
+keypos(Table) ->
+    try ats:info(Table, keypos) of
+        undefined -> 1;
+        KeyPos -> KeyPos
+    catch
+        error:_ -> 1
+    end.
+
+-spec as_list(term()) -> maybe_improper_list().
+as_list(List) when is_list(List) -> List;
+as_list(Term) -> [Term].
+
+%% Like lists:all/2, but a list without a proper end has no such property.
+-spec every(fun((term()) -> boolean()), term()) -> boolean().
+every(Predicate, [Element | Rest]) -> Predicate(Element) andalso every(Predicate, Rest);
+every(_Predicate, []) -> true;
+every(_Predicate, _ImproperEnd) -> false.
+
+-spec is_proper(term()) -> boolean().
+is_proper(List) ->
+    every(fun(_) -> true end, List).
+
+-spec first_of([message()]) -> message().
+first_of([none | Messages]) -> first_of(Messages);
+first_of([Message | _]) -> Message;
+first_of([]) -> none.

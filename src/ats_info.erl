@@ -1,0 +1,55 @@
+%% @private
+%% @doc The description of a table, as `ats:info/1,2' shows it.
+%%
+%% The native library describes a table in one tuple, taken at one moment; this module picks
+%% items out of it and lists them in the order that programs know from `ets'.
+-module(ats_info).
+
+-export([all/1, item/2]).
+
+-define(ITEMS, [id, decentralized_counters, read_concurrency, write_concurrency, compressed,
+                memory, owner, heir, name, size, node, named_table, type, keypos, protection]).
+
+-spec all(ats_nif:information() | undefined) -> [{atom(), term()}] | undefined.
+all(undefined) ->
+    undefined;
+all(Information) ->
+    [{Item, item(Item, Information)} || Item <- ?ITEMS].
+
+%% A table that does not exist has every item, also an unknown one: `undefined'.
+-spec item(term(), ats_nif:information() | undefined) -> term().
+item(_Item, undefined) ->
+    undefined;
+item(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compressed,
+            MemoryWords, Owner, Heir, Name, Size, Named, Type, KeyPos, Protection, Fixed,
+            Stats}) ->
+    case Item of
+        id -> Id;
+        decentralized_counters -> DecentralizedCounters;
+        read_concurrency -> ReadConcurrency;
+        write_concurrency -> WriteConcurrency;
+        compressed -> Compressed;
+        memory -> MemoryWords;
+        owner -> Owner;
+        heir -> Heir;
+        name -> Name;
+        size -> Size;
+        node -> node();
+        named_table -> Named;
+        type -> Type;
+        keypos -> KeyPos;
+        protection -> Protection;
+        fixed -> Fixed =/= false;
+        safe_fixed -> fixation(system_time, Fixed);
+        safe_fixed_monotonic_time -> fixation(monotonic_time, Fixed);
+        stats -> Stats;
+        _ -> erlang:error({ats_error, none})
+    end.
+
+-spec fixation(system_time | monotonic_time,
+               false | {erlang:timestamp(), integer(), [{pid(), pos_integer()}]}) ->
+          false | {erlang:timestamp() | integer(), [{pid(), pos_integer()}]}.
+fixation(_Clock, false) -> false;
+fixation(system_time, {Timestamp, _Monotonic, Fixers}) -> {Timestamp, Fixers};
+fixation(monotonic_time, {_Timestamp, Nanoseconds, Fixers}) ->
+    {erlang:convert_time_unit(Nanoseconds, nanosecond, native), Fixers}.

@@ -1,0 +1,204 @@
+%% @private
+%% @doc The door to the native library.
+%%
+%% Every function here is replaced by native code when the module is loaded. Nothing in this
+%% module is meant for users: the module {@link ats} checks options, gives errors their shape
+%% and is the only caller.
+%%
+%% A native function that refuses its arguments raises `error:{ats_error, Cause}', where `Cause'
+%% says what was wrong (see {@link ats_errors}). Tables live in the native library and not in
+%% this module, so the module may be purged and loaded again while tables are in use.
+-module(ats_nif).
+
+-export([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
+-export([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
+-export([member/2, take/2]).
+-export([first/1, last/1, next/2, prev/2]).
+-export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
+-export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
+-export([info/1, whereis/1, rename/2, all/0, safe_fixtable/2, chunk/3]).
+-export([nop/2, collect/0]).
+
+-nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
+-nifs([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
+-nifs([member/2, take/2]).
+-nifs([first/1, last/1, next/2, prev/2]).
+-nifs([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
+-nifs([update_counter/3, update_counter/4, update_element/3, update_element/4]).
+-nifs([info/1, whereis/1, rename/2, all/0, safe_fixtable/2, chunk/3]).
+-nifs([nop/2, collect/0]).
+
+-export_type([options/0, information/0, position/0]).
+
+-on_load(load/0).
+
+-define(NOT_LOADED, erlang:nif_error({not_loaded, [{module, ?MODULE}, {line, ?LINE}]})).
+
+-type options() ::
+        {Type :: ats:table_type(),
+         Protection :: ats:table_access(),
+         KeyPos :: pos_integer(),
+         Named :: boolean(),
+         Heir :: none | pid(),
+         HeirData :: term(),
+         WriteConcurrency :: ats:write_concurrency(),
+         ReadConcurrency :: boolean(),
+         DecentralizedCounters :: boolean(),
+         Compressed :: boolean()}.
+
+-type information() ::
+        {Id :: reference(),
+         DecentralizedCounters :: boolean(),
+         ReadConcurrency :: boolean(),
+         WriteConcurrency :: ats:write_concurrency(),
+         Compressed :: boolean(),
+         MemoryWords :: non_neg_integer(),
+         Owner :: pid(),
+         Heir :: none | pid(),
+         Name :: atom(),
+         Size :: non_neg_integer(),
+         Named :: boolean(),
+         Type :: ats:table_type(),
+         KeyPos :: pos_integer(),
+         Protection :: ats:table_access(),
+         Fixed :: false | {erlang:timestamp(), MonotonicNanoseconds :: integer(),
+                           [{pid(), pos_integer()}]},
+         Stats :: term()}.
+
+-type position() :: start | {after_key, Key :: term()}.
+
+%%--------------------------------------------------------------------------------------------
+%% Loading
+%%--------------------------------------------------------------------------------------------
+
+-spec load() -> ok | {error, {atom(), string()}}.
+load() ->
+    erlang:load_nif(library_path(), 0).
+
+%% The application's private directory is the right place, but a release tool or a plain
+%% `erl -pa' may have named the application's folder differently; then the library still lies
+%% beside the folder of the beam file.
+-spec library_path() -> file:filename().
+library_path() ->
+    Candidates = [filename:join(Dir, "ats_nif") || Dir <- private_directories()],
+    case [Path || Path <- Candidates, filelib:is_regular(Path ++ ".so")] of
+        [Path | _] -> Path;
+        [] -> hd(Candidates ++ ["ats_nif"])
+    end.
+
+-spec private_directories() -> [file:filename()].
+private_directories() ->
+    OfApplication = case code:priv_dir(ats) of
+                        {error, bad_name} -> [];
+                        Dir -> [Dir]
+                    end,
+    BesideBeam = case code:which(?MODULE) of
+                     Beam when is_list(Beam), Beam =/= [] ->
+                         [filename:join([filename:dirname(filename:dirname(Beam)), "priv"])];
+                     _ ->
+                         []
+                 end,
+    OfApplication ++ BesideBeam.
+
+%%--------------------------------------------------------------------------------------------
+%% Native functions
+%%--------------------------------------------------------------------------------------------
+
+-spec new(atom(), options()) -> atom() | reference().
+new(_Name, _Options) -> ?NOT_LOADED.
+
+-spec delete(ats:table()) -> true.
+delete(_Table) -> ?NOT_LOADED.
+
+-spec delete(ats:table(), term()) -> true.
+delete(_Table, _Key) -> ?NOT_LOADED.
+
+-spec delete_object(ats:table(), tuple()) -> true.
+delete_object(_Table, _Object) -> ?NOT_LOADED.
+
+-spec delete_all_objects(ats:table()) -> true.
+delete_all_objects(_Table) -> ?NOT_LOADED.
+
+-spec insert(ats:table(), tuple() | [tuple()]) -> true.
+insert(_Table, _Objects) -> ?NOT_LOADED.
+
+-spec insert_new(ats:table(), tuple() | [tuple()]) -> boolean().
+insert_new(_Table, _Objects) -> ?NOT_LOADED.
+
+-spec lookup(ats:table(), term()) -> [tuple()].
+lookup(_Table, _Key) -> ?NOT_LOADED.
+
+-spec lookup_element(ats:table(), term(), pos_integer()) -> term().
+lookup_element(_Table, _Key, _Pos) -> ?NOT_LOADED.
+
+-spec lookup_element(ats:table(), term(), pos_integer(), term()) -> term().
+lookup_element(_Table, _Key, _Pos, _Default) -> ?NOT_LOADED.
+
+-spec member(ats:table(), term()) -> boolean().
+member(_Table, _Key) -> ?NOT_LOADED.
+
+-spec take(ats:table(), term()) -> [tuple()].
+take(_Table, _Key) -> ?NOT_LOADED.
+
+-spec first(ats:table()) -> term().
+first(_Table) -> ?NOT_LOADED.
+
+-spec last(ats:table()) -> term().
+last(_Table) -> ?NOT_LOADED.
+
+-spec next(ats:table(), term()) -> term().
+next(_Table, _Key) -> ?NOT_LOADED.
+
+-spec prev(ats:table(), term()) -> term().
+prev(_Table, _Key) -> ?NOT_LOADED.
+
+-spec first_lookup(ats:table()) -> {term(), [tuple()]} | '$end_of_table'.
+first_lookup(_Table) -> ?NOT_LOADED.
+
+-spec last_lookup(ats:table()) -> {term(), [tuple()]} | '$end_of_table'.
+last_lookup(_Table) -> ?NOT_LOADED.
+
+-spec next_lookup(ats:table(), term()) -> {term(), [tuple()]} | '$end_of_table'.
+next_lookup(_Table, _Key) -> ?NOT_LOADED.
+
+-spec prev_lookup(ats:table(), term()) -> {term(), [tuple()]} | '$end_of_table'.
+prev_lookup(_Table, _Key) -> ?NOT_LOADED.
+
+-spec update_counter(ats:table(), term(), term()) -> integer() | [integer()].
+update_counter(_Table, _Key, _UpdateOp) -> ?NOT_LOADED.
+
+-spec update_counter(ats:table(), term(), term(), tuple()) -> integer() | [integer()].
+update_counter(_Table, _Key, _UpdateOp, _Default) -> ?NOT_LOADED.
+
+-spec update_element(ats:table(), term(), term()) -> boolean().
+update_element(_Table, _Key, _ElementSpec) -> ?NOT_LOADED.
+
+-spec update_element(ats:table(), term(), term(), tuple()) -> true.
+update_element(_Table, _Key, _ElementSpec, _Default) -> ?NOT_LOADED.
+
+-spec info(ats:table()) -> information() | undefined.
+info(_Table) -> ?NOT_LOADED.
+
+-spec whereis(atom()) -> reference() | undefined.
+whereis(_Name) -> ?NOT_LOADED.
+
+-spec rename(ats:table(), atom()) -> atom() | reference().
+rename(_Table, _Name) -> ?NOT_LOADED.
+
+-spec all() -> [ats:table()].
+all() -> ?NOT_LOADED.
+
+-spec safe_fixtable(ats:table(), boolean()) -> true.
+safe_fixtable(_Table, _Fix) -> ?NOT_LOADED.
+
+%% Returns about `N' objects that follow a position, whole keys at a time and in table order.
+-spec chunk(ats:table(), position(), pos_integer()) -> {[tuple()], done | position()}.
+chunk(_Table, _Position, _N) -> ?NOT_LOADED.
+
+%% Does nothing. The benchmark subtracts its cost to see what a table costs.
+-spec nop(term(), term()) -> true.
+nop(_A, _B) -> ?NOT_LOADED.
+
+%% Frees all memory that removed objects and tables still hold and nobody reads any more.
+-spec collect() -> term().
+collect() -> ?NOT_LOADED.

@@ -1,0 +1,135 @@
+%% @private
+%% @doc Reads the option list of `ats:new/2'.
+%%
+%% The list is read from left to right, exactly as `ets' reads it, with its three surprises:
+%% `set' and `protected' change nothing (`[bag, set]' is a bag), later options of one kind
+%% overwrite earlier ones, and the default of `decentralized_counters' depends on the order in
+%% which the other options appear. What comes out are the *effective* options, which is what
+%% `info/1' shows: a private table has no use for concurrency options, and neither has a virtual
+%% machine with one scheduler for `write_concurrency'.
+-module(ats_options).
+
+-export([parse/1]).
+
+-define(MAX_SMALL_INTEGER, ((1 bsl 59) - 1)).
+-define(MIN_LOCKS, 64).
+-define(MAX_LOCKS, 32768).
+
+-record(options,
+        {type = set :: ats:table_type(),
+         protection = protected :: ats:table_access(),
+         keypos = 1 :: pos_integer(),
+         named = false :: boolean(),
+         heir = none :: none | pid(),
+         heir_data = undefined :: term(),
+         write_concurrency = false :: ats:write_concurrency(),
+         read_concurrency = false :: boolean(),
+         compressed = false :: boolean(),
+         %% What the other options imply, and what the user asked for by name.
+         decentralized_implied = false :: boolean(),
+         decentralized_asked = default :: default | boolean()}).
+
+-spec parse(term()) -> {ok, ats_nif:options()} | error.
+parse(Options) ->
+    case read(Options, #options{}) of
+        #options{} = Read -> finish(effective(Read));
+        error -> error
+    end.
+
+-spec read(term(), #options{}) -> #options{} | error.
+read([Option | Options], Read0) ->
+    case option(Option, Read0) of
+        #options{} = Read -> read(Options, Read);
+        error -> error
+    end;
+read([], Read) ->
+    Read;
+read(_NotAList, _Read) ->
+    error.
+
+-spec option(term(), #options{}) -> #options{} | error.
+option(set, Read) ->
+    Read;
+option(ordered_set, Read) ->
+    Read#options{type = ordered_set, decentralized_implied = true};
+option(Type, Read) when Type =:= bag; Type =:= duplicate_bag ->
+    Read#options{type = Type};
+option(protected, Read) ->
+    Read;
+option(Protection, Read) when Protection =:= public; Protection =:= private ->
+    Read#options{protection = Protection};
+option(named_table, Read) ->
+    Read#options{named = true};
+option(compressed, Read) ->
+    Read#options{compressed = true};
+option({keypos, Pos}, Read) when is_integer(Pos), Pos > 0, Pos =< ?MAX_SMALL_INTEGER ->
+    Read#options{keypos = Pos};
+option({heir, none}, Read) ->
+    Read#options{heir = none, heir_data = undefined};
+option({heir, Pid, Data}, Read) when is_pid(Pid), node(Pid) =:= node() ->
+    Read#options{heir = Pid, heir_data = Data};
+option({read_concurrency, Wanted}, Read) when is_boolean(Wanted) ->
+    Read#options{read_concurrency = Wanted};
+option({decentralized_counters, Wanted}, Read) when is_boolean(Wanted) ->
+    Read#options{decentralized_asked = Wanted};
+option({write_concurrency, Wanted}, Read) ->
+    write_concurrency(Wanted, Read);
+option(_Unknown, _Read) ->
+    error.
+
+-spec write_concurrency(term(), #options{}) -> #options{} | error.
+write_concurrency(false, Read) ->
+    Read#options{write_concurrency = false};
+write_concurrency(true, #options{type = ordered_set} = Read) ->
+    Read#options{write_concurrency = true};
+write_concurrency(true, Read) ->
+    Read#options{write_concurrency = true, decentralized_implied = false};
+write_concurrency(auto, Read) ->
+    Read#options{write_concurrency = auto, decentralized_implied = true};
+write_concurrency({debug_hash_fixed_number_of_locks, N}, Read)
+  when is_integer(N), N >= 1, N =< ?MAX_LOCKS ->
+    Locks = power_of_two_below(N, ?MIN_LOCKS),
+    Read#options{write_concurrency = {debug_hash_fixed_number_of_locks, Locks},
+                 decentralized_implied = true};
+write_concurrency(_Unknown, _Read) ->
+    error.
+
+-spec power_of_two_below(pos_integer(), pos_integer()) -> pos_integer().
+power_of_two_below(N, Power) when Power * 2 > N -> Power;
+power_of_two_below(N, Power) -> power_of_two_below(N, Power * 2).
+
+-spec effective(#options{}) -> #options{} | error.
+effective(#options{type = ordered_set, write_concurrency = {_, _}}) ->
+    %% A number of bucket locks asked of a table without buckets is an error even where
+    %% write_concurrency has no effect.
+    error;
+effective(#options{protection = private} = Read) ->
+    Read#options{write_concurrency = false, read_concurrency = false};
+effective(Read) ->
+    case erlang:system_info(schedulers) of
+        1 -> Read#options{write_concurrency = false};
+        _ -> Read
+    end.
+
+-spec finish(#options{} | error) -> {ok, ats_nif:options()} | error.
+finish(error) ->
+    error;
+finish(#options{} = Read) ->
+    {ok, {Read#options.type,
+          Read#options.protection,
+          Read#options.keypos,
+          Read#options.named,
+          Read#options.heir,
+          Read#options.heir_data,
+          Read#options.write_concurrency,
+          Read#options.read_concurrency,
+          decentralized_counters(Read),
+          Read#options.compressed}}.
+
+%% Only a table with several locks has counters worth spreading.
+-spec decentralized_counters(#options{}) -> boolean().
+decentralized_counters(#options{write_concurrency = false}) -> false;
+decentralized_counters(#options{decentralized_asked = default} = Read) ->
+    Read#options.decentralized_implied;
+decentralized_counters(#options{decentralized_asked = Asked}) ->
+    Asked.

@@ -1,0 +1,618 @@
+%% Runs programs of table commands on two sides, `ets' and the module under test, and compares
+%% every answer.
+%%
+%% A program is plain data (see `program/0'), so it can be shrunk, printed and replayed. Each
+%% command names the process that runs it; process `a' owns the first tables, `b' is a stranger
+%% to their access rights. Both sides of a command run in the same process, one after the other,
+%% on their own table, with the very same terms as arguments.
+%%
+%% What is compared: results exactly (`=:=', and the sign of zeros); exceptions by class, reason,
+%% and which arguments the error description blames; after the program the whole content of every
+%% table. What `ets' leaves unspecified is compared as what it specifies: the slot order of hash
+%% tables is any order, the same for each pair of opposite directions.
+%%
+%% The environment variable ATS_SUBJECT names the module under test (`ats' by default; `ets'
+%% compares `ets' with itself, which tests the oracle).
+-module(ats_oracle).
+
+-export([subject/0, run/1, replay/1, source/1]).
+-export([call/3, blame/1, same/2, compare_contents/3, compare_failures/3]).
+
+-export_type([program/0, command/0]).
+
+-type actor() :: a | b.
+-type arg() ::
+    {tab, pos_integer()}
+    | {tid, pos_integer()}
+    | {name, pos_integer()}
+    | {raw, term()}
+    | {recipe, ats_term_gen:recipe()}
+    | {recipes, [ats_term_gen:recipe()]}
+    | {actor, actor()}
+    | {options, [term()]}
+    | {collector, reverse | append}.
+-type command() ::
+    {actor(), Function :: atom(), [arg()]}
+    | {actor(), {new, Table :: pos_integer()}, [arg()]}
+    | {kill, actor()}.
+-type program() :: [command()].
+
+-record(table, {
+    ids :: {term(), term()},
+    tids :: {term(), term()},
+    type :: atom(),
+    keypos :: pos_integer(),
+    owner :: actor(),
+    %% A fixed bag may revive a deleted object in its old place: from then on the order of
+    %% the objects of one key is not compared.
+    was_fixed = false :: boolean()
+}).
+
+-record(run, {
+    actors :: #{actor() => pid()},
+    tables = #{} :: #{pos_integer() | {old, term()} => #table{}}
+}).
+
+-define(DIRECTED(F),
+    (F =:= first orelse F =:= last orelse F =:= next orelse F =:= prev)
+).
+-define(DIRECTED_LOOKUP(F),
+    (F =:= first_lookup orelse F =:= last_lookup orelse
+        F =:= next_lookup orelse F =:= prev_lookup)
+).
+-define(WHOLE(F), (F =:= tab2list orelse F =:= foldl orelse F =:= foldr)).
+-define(GRACE_MS, 5000).
+
+%% ----- running programs -----
+
+-spec subject() -> module().
+subject() ->
+    case os:getenv("ATS_SUBJECT", "ats") of
+        "ets" -> ats_reference;
+        Name -> list_to_atom(Name)
+    end.
+
+%% Runs a program; `ok' or a description of the first difference.
+-spec run(program()) -> ok | {difference, map()}.
+run(Program) ->
+    ok = ats_term_gen:prepare(),
+    Run = #run{actors = #{a => start_actor(), b => start_actor()}},
+    try
+        run(Program, 1, Run)
+    catch
+        Class:Reason:Stack -> {difference, #{exception => {Class, Reason, Stack}}}
+    end.
+
+run([], _, Run) ->
+    Verdict = compare_all(Run),
+    stop(Run),
+    Verdict;
+run([Command | Rest], N, Run0) ->
+    case step(Command, Run0) of
+        {ok, Run} ->
+            run(Rest, N + 1, Run);
+        {difference, What} ->
+            stop(Run0),
+            {difference, What#{step => N, command => Command}}
+    end.
+
+%% For the shell: prints what the program does and what came out.
+-spec replay(program()) -> ok | {difference, map()}.
+replay(Program) ->
+    io:format("~ts", [source(Program)]),
+    run(Program).
+
+step({kill, Actor}, Run) ->
+    kill_actor(Actor, Run);
+step({Actor, Function, Args}, Run) ->
+    F =
+        case Function of
+            {new, _} -> new;
+            _ -> Function
+        end,
+    RefArgs = [realize(A, 1, Run) || A <- Args],
+    SubArgs = [realize(A, 2, Run) || A <- Args],
+    Both = fun() ->
+        Ref = call(ats_reference, F, RefArgs),
+        Sub = call(subject(), F, SubArgs),
+        judge(F, Args, SubArgs, Ref, Sub, Run)
+    end,
+    case on_actor(Actor, Both, Run) of
+        {ok, Ref, Sub} -> {ok, note(Function, Args, Actor, Ref, Sub, Run)};
+        {difference, _} = Difference -> Difference
+    end.
+
+realize({tab, I}, Side, #run{tables = Tables}) ->
+    case Tables of
+        #{I := #table{ids = Ids}} -> element(Side, Ids);
+        _ -> never_made
+    end;
+realize({tid, I}, Side, #run{tables = Tables}) ->
+    case Tables of
+        #{I := #table{tids = Tids}} -> element(Side, Tids);
+        _ -> never_made
+    end;
+realize({name, N}, Side, _) ->
+    name(N, Side);
+realize({raw, Term}, _, _) ->
+    Term;
+realize({recipe, Recipe}, _, _) ->
+    ats_term_gen:realize(Recipe);
+realize({recipes, Recipes}, _, _) ->
+    [ats_term_gen:realize(R) || R <- Recipes];
+realize({actor, Actor}, _, #run{actors = Actors}) ->
+    maps:get(Actor, Actors);
+realize({options, Options}, _, #run{actors = Actors}) ->
+    [realize_option(O, Actors) || O <- Options];
+realize({collector, reverse}, _, _) ->
+    fun(Object, Acc) -> [Object | Acc] end;
+realize({collector, append}, _, _) ->
+    fun(Object, Acc) -> Acc ++ [Object] end.
+
+realize_option({heir, Actor, Data}, Actors) when Actor =:= a; Actor =:= b ->
+    {heir, maps:get(Actor, Actors), Data};
+realize_option(Option, _) ->
+    Option.
+
+%% The two sides use different names, so that `ets' can be compared with itself.
+name(N, 1) -> list_to_atom("oracle_ref_" ++ integer_to_list(N));
+name(N, 2) -> list_to_atom("oracle_sub_" ++ integer_to_list(N)).
+
+%% Remembers what later commands need to know about the tables.
+note({new, I}, _, Actor, {ok, RefId}, {ok, SubId}, #run{tables = Tables} = Run) ->
+    Subject = subject(),
+    RefTid = ets:info(RefId, id),
+    Table = #table{
+        ids = {RefId, SubId},
+        tids = {RefTid, Subject:info(SubId, id)},
+        type = ets:info(RefId, type),
+        keypos = ets:info(RefId, keypos),
+        owner = Actor
+    },
+    %% A table whose number is given to another one can still be reached by its name.
+    Older = [{{old, RefTid}, maps:get(I, Tables)} || is_map_key(I, Tables)],
+    Run#run{tables = maps:merge(Tables#{I => Table}, maps:from_list(Older))};
+note(rename, _, _, {ok, RefId}, {ok, SubId}, Run) when is_atom(RefId) ->
+    %% The old name is gone, so the table is found by its new one.
+    update_table({raw, RefId}, fun(T) -> T#table{ids = {RefId, SubId}} end, Run);
+note(safe_fixtable, [Tab, _], _, {ok, _}, _, Run) ->
+    update_table(Tab, fun(T) -> T#table{was_fixed = true} end, Run);
+note(_, _, _, _, _, Run) ->
+    Run.
+
+update_table(Tab, Change, #run{tables = Tables} = Run) ->
+    case find_number(Tab, Run) of
+        none -> Run;
+        I -> Run#run{tables = maps:update_with(I, Change, Tables)}
+    end.
+
+%% ----- actors -----
+
+start_actor() ->
+    spawn(fun actor_loop/0).
+
+actor_loop() ->
+    receive
+        {run, From, Ref, Fun} ->
+            Answer =
+                try
+                    Fun()
+                catch
+                    Class:Reason:Stack -> {difference, #{exception => {Class, Reason, Stack}}}
+                end,
+            From ! {Ref, Answer},
+            actor_loop();
+        {'ETS-TRANSFER', _, _, _} ->
+            actor_loop()
+    end.
+
+on_actor(Actor, Fun, #run{actors = Actors}) ->
+    Pid = maps:get(Actor, Actors),
+    Ref = erlang:monitor(process, Pid),
+    Pid ! {run, self(), Ref, Fun},
+    receive
+        {Ref, Answer} ->
+            erlang:demonitor(Ref, [flush]),
+            Answer;
+        {'DOWN', Ref, process, _, Why} ->
+            {difference, #{actor_died => Why}}
+    after 60000 ->
+        {difference, #{hangs => erlang:process_info(Pid, current_stacktrace)}}
+    end.
+
+%% Real tables are gone when the 'DOWN' message arrives; the subject's may follow a little later.
+kill_actor(Actor, #run{actors = Actors} = Run0) ->
+    kill(maps:get(Actor, Actors)),
+    Run = Run0#run{actors = Actors#{Actor := start_actor()}},
+    Pairs = [T#table.tids || T <- maps:values(Run#run.tables)],
+    case wait_until(fun() -> [] =:= [P || P <- Pairs, not agree_on_life(P)] end) of
+        true -> {ok, Run};
+        false -> {difference, #{table_outlives_owner => Pairs}}
+    end.
+
+agree_on_life({RefTid, SubTid}) ->
+    Subject = subject(),
+    case ets:info(RefTid, owner) of
+        undefined -> Subject:info(SubTid, owner) =:= undefined;
+        Owner -> Subject:info(SubTid, owner) =:= Owner
+    end.
+
+stop(#run{actors = Actors, tables = Tables}) ->
+    lists:foreach(fun kill/1, maps:values(Actors)),
+    Subject = subject(),
+    Gone = fun() ->
+        lists:all(
+            fun(#table{tids = {_, Tid}}) -> Subject:info(Tid, id) =:= undefined end,
+            maps:values(Tables)
+        )
+    end,
+    wait_until(Gone).
+
+kill(Pid) ->
+    Mon = erlang:monitor(process, Pid),
+    exit(Pid, kill),
+    receive
+        {'DOWN', Mon, process, _, _} -> ok
+    end.
+
+wait_until(Condition) ->
+    wait_until(Condition, erlang:monotonic_time(millisecond) + ?GRACE_MS).
+
+wait_until(Condition, Deadline) ->
+    case Condition() of
+        true ->
+            true;
+        false ->
+            case erlang:monotonic_time(millisecond) > Deadline of
+                true ->
+                    false;
+                false ->
+                    timer:sleep(1),
+                    wait_until(Condition, Deadline)
+            end
+    end.
+
+%% ----- calling and judging -----
+
+%% Calls a function; a failure keeps what the error description is made of.
+-spec call(module(), atom(), [term()]) -> {ok, term()} | {fail, atom(), term(), list()}.
+call(Module, Function, Args) ->
+    try
+        {ok, apply(Module, Function, Args)}
+    catch
+        Class:Reason:Stack -> {fail, Class, Reason, Stack}
+    end.
+
+judge(F, Args, SubArgs, Ref, Sub, Run) ->
+    case differs(F, Args, SubArgs, Ref, Sub, Run) of
+        false ->
+            {ok, Ref, Sub};
+        true ->
+            {difference, #{ets => Ref, subject => Sub}};
+        {true, Why} ->
+            {difference, #{ets => Ref, subject => Sub, why => Why}}
+    end.
+
+differs(F, _, SubArgs, {fail, _, _, _} = Ref, {fail, _, _, _} = Sub, _) ->
+    case compare_failures({F, SubArgs}, Ref, Sub) of
+        ok -> false;
+        {difference, Why} -> {true, Why}
+    end;
+differs(F, Args, _, {ok, Ref}, {ok, Sub}, Run) ->
+    results_differ(F, Args, Ref, Sub, Run);
+differs(_, _, _, _, _, _) ->
+    true.
+
+%% Both sides failed. The class and the reason must agree; and so must the arguments that the
+%% error description blames, wherever `ets' describes errors of the function under its own name.
+-spec compare_failures({atom(), [term()]}, tuple(), tuple()) -> ok | {difference, term()}.
+compare_failures(_, {fail, C1, R1, _}, {fail, C2, R2, _}) when C1 =/= C2; R1 =/= R2 ->
+    {difference, exception};
+compare_failures({F, Args}, {fail, _, _, RefStack}, {fail, _, _, SubStack}) ->
+    case subject() of
+        ats_reference ->
+            ok;
+        Subject ->
+            case SubStack of
+                [{Subject, F, Args, _} | _] ->
+                    compare_blame(F, length(Args), blame(RefStack), blame(SubStack));
+                _ ->
+                    {difference, {top_of_stack, lists:sublist(SubStack, 1)}}
+            end
+    end.
+
+compare_blame(F, Arity, RefBlame, SubBlame) ->
+    case {is_described_by_ets(F, Arity), RefBlame, SubBlame} of
+        {_, _, none} -> {difference, no_error_info};
+        {_, _, Blamed} when map_size(Blamed) =:= 0 -> {difference, no_error_text};
+        {true, #{}, #{}} ->
+            case maps:keys(RefBlame) =:= maps:keys(SubBlame) of
+                true -> ok;
+                false -> {difference, {blame, RefBlame, SubBlame}}
+            end;
+        _ -> ok
+    end.
+
+is_described_by_ets(F, _) when ?WHOLE(F); ?DIRECTED_LOOKUP(F) -> false;
+is_described_by_ets(delete_all_objects, _) -> false;
+is_described_by_ets(lookup_element, 4) -> false;
+is_described_by_ets(update_element, 4) -> false;
+is_described_by_ets(_, _) -> true.
+
+%% What the error description says about each argument: `#{ArgumentNumber => Text}'.
+-spec blame(list()) -> map() | none.
+blame([{M, _, _, Info} | _] = Stack) ->
+    case proplists:get_value(error_info, Info) of
+        undefined ->
+            none;
+        ErrorInfo ->
+            Formatter = maps:get(module, ErrorInfo, M),
+            Formatter:format_error(badarg, Stack)
+    end;
+blame(_) ->
+    none.
+
+results_differ(F, [Tab | _], Ref, Sub, Run) when ?DIRECTED(F) ->
+    case find_table(Tab, Run) of
+        #table{type = ordered_set} -> not same(Ref, Sub);
+        Table -> hash_step_differs(F, Ref, Sub, Table)
+    end;
+results_differ(F, [Tab | _], Ref, Sub, Run) when ?DIRECTED_LOOKUP(F) ->
+    case {find_table(Tab, Run), Ref, Sub} of
+        {#table{type = ordered_set}, _, _} ->
+            not same(Ref, Sub);
+        {_, '$end_of_table', '$end_of_table'} ->
+            false;
+        {#table{ids = {RefId, _}} = Table, {_, _}, {Key, Objects}} ->
+            objects_differ(ets:lookup(RefId, Key), Objects, Table);
+        _ ->
+            %% The two sides walk in different orders, so one may be at its end.
+            false
+    end;
+results_differ(F, Args, Ref, Sub, Run) when ?WHOLE(F) ->
+    #table{type = Type} = Table = find_table(table_argument(F, Args), Run),
+    case Type of
+        ordered_set -> not same(Ref, Sub);
+        _ -> groups_differ(F, Ref, Sub, Table)
+    end;
+results_differ(F, [Tab | _], Ref, Sub, Run) when F =:= lookup; F =:= take ->
+    objects_differ(Ref, Sub, find_table(Tab, Run));
+results_differ(lookup_element, [Tab | _], Ref, Sub, Run) ->
+    objects_differ(Ref, Sub, find_table(Tab, Run));
+results_differ(info, _, undefined, Sub, _) ->
+    Sub =/= undefined;
+results_differ(info, [Tab], Ref, Sub, Run) when is_list(Sub) ->
+    Table = find_table(Tab, Run),
+    [K || {K, _} <- Ref] =/= [K || {K, _} <- Sub] orelse
+        case [K || {{K, R}, {K, S}} <- lists:zip(Ref, Sub), item_differs(K, R, S, Table)] of
+            [] -> false;
+            Keys -> {true, {info, Keys}}
+        end;
+results_differ(info, [Tab, {raw, Item}], Ref, Sub, Run) ->
+    item_differs(Item, Ref, Sub, find_table(Tab, Run));
+results_differ(new, _, Ref, Sub, _) ->
+    ids_differ(Ref, Sub);
+results_differ(rename, [Tab, _], Ref, Sub, Run) ->
+    case find_table(Tab, Run) of
+        #table{tids = {Ref, Sub}} -> false;
+        _ -> is_reference(Sub) orelse ids_differ(Ref, Sub)
+    end;
+results_differ(whereis, _, Ref, Sub, #run{tables = Tables}) ->
+    case {Ref, Sub} of
+        {undefined, undefined} -> false;
+        _ -> not lists:any(fun(T) -> T#table.tids =:= {Ref, Sub} end, maps:values(Tables))
+    end;
+results_differ(all, _, Ref, Sub, #run{tables = Tables}) ->
+    Pairs = [T#table.ids || T <- maps:values(Tables)],
+    lists:any(fun({R, S}) -> lists:member(R, Ref) =/= lists:member(S, Sub) end, Pairs);
+results_differ(_, _, Ref, Sub, _) ->
+    not same(Ref, Sub).
+
+table_argument(tab2list, [Tab]) -> Tab;
+table_argument(_, [_, _, Tab]) -> Tab.
+
+%% The table an argument means on the side of `ets'. A name may have passed to another table
+%% since a number was bound to it, so what counts is the identifier.
+find_table(Arg, #run{tables = Tables} = Run) ->
+    case find_number(Arg, Run) of
+        none -> none;
+        I -> maps:get(I, Tables)
+    end.
+
+find_number(Arg, #run{tables = Tables} = Run) ->
+    RefTid =
+        case realize(Arg, 1, Run) of
+            Name when is_atom(Name) -> ets:whereis(Name);
+            Id -> Id
+        end,
+    case [I || {I, #table{tids = {Tid, _}}} <- maps:to_list(Tables), Tid =:= RefTid] of
+        [I | _] -> I;
+        [] -> none
+    end.
+
+ids_differ(Ref, Sub) when is_reference(Ref) -> not is_reference(Sub);
+ids_differ(Ref, Sub) ->
+    lists:all(fun(N) -> {name(N, 1), name(N, 2)} =/= {Ref, Sub} end, lists:seq(1, 9)) andalso
+        Ref =/= Sub.
+
+%% One step through a hash table: the key must exist, and opposite directions must agree.
+hash_step_differs(F, Ref, Sub, #table{ids = {RefId, SubId}}) ->
+    Subject = subject(),
+    Opposite =
+        case F of
+            first -> Subject:last(SubId);
+            last -> Subject:first(SubId);
+            _ -> Sub
+        end,
+    if
+        F =:= first orelse F =:= last, Ref =:= '$end_of_table' orelse Sub =:= '$end_of_table' ->
+            Ref =/= Sub;
+        Sub =:= '$end_of_table' ->
+            false;
+        true ->
+            not ets:member(RefId, Sub) orelse not same(Opposite, Sub)
+    end.
+
+objects_differ(Ref, Sub, #table{type = Type, was_fixed = true}) when
+    Type =/= set, Type =/= ordered_set
+->
+    not same_multiset(Ref, Sub);
+objects_differ(Ref, Sub, _) ->
+    not same(Ref, Sub).
+
+%% The result of lookup_element/4 may be a default that is no proper list.
+same_multiset(Ref, Sub) ->
+    case {is_proper_list(Ref), is_proper_list(Sub)} of
+        {true, true} -> same(multiset(Ref), multiset(Sub));
+        _ -> same(Ref, Sub)
+    end.
+
+is_proper_list(Term) ->
+    try
+        length(Term) >= 0
+    catch
+        error:badarg -> false
+    end.
+
+%% All objects of a hash table: the same objects, those of one key in the same order.
+groups_differ(F, Ref, Sub, #table{keypos = KeyPos, type = Type, was_fixed = WasFixed}) ->
+    IsOrdered = not WasFixed andalso F =/= tab2list andalso Type =/= set,
+    Group = fun(Objects) ->
+        case IsOrdered of
+            true -> maps:groups_from_list(fun(O) -> element(KeyPos, O) end, Objects);
+            false -> multiset(Objects)
+        end
+    end,
+    not same(Group(Ref), Group(Sub)).
+
+multiset(List) ->
+    lists:foldl(fun(X, M) -> maps:update_with(X, fun(N) -> N + 1 end, 1, M) end, #{}, List).
+
+item_differs(id, Ref, Sub, #table{tids = Tids}) -> {Ref, Sub} =/= Tids;
+item_differs(name, Ref, Sub, _) -> ids_differ(Ref, Sub);
+item_differs(memory, _, Sub, _) -> not (is_integer(Sub) andalso Sub > 0);
+item_differs(stats, _, _, _) -> false;
+item_differs(binary, _, Sub, _) -> not is_list(Sub);
+item_differs(safe_fixed, {_, Ref}, Sub, _) -> fixers_differ(Ref, Sub, fun is_timestamp/1);
+item_differs(safe_fixed_monotonic_time, {_, Ref}, Sub, _) ->
+    fixers_differ(Ref, Sub, fun is_integer/1);
+item_differs(_, Ref, Sub, _) -> Ref =/= Sub.
+
+fixers_differ(Ref, {Time, Sub}, IsTime) ->
+    lists:sort(Ref) =/= lists:sort(Sub) orelse not IsTime(Time);
+fixers_differ(_, _, _) ->
+    true.
+
+is_timestamp({A, B, C}) -> is_integer(A) andalso is_integer(B) andalso is_integer(C);
+is_timestamp(_) -> false.
+
+%% Identical, zeros with the same sign included (`=:=' ignores the sign before OTP 27).
+-spec same(term(), term()) -> boolean().
+same(A, B) ->
+    A =:= B andalso term_to_binary(A) =:= term_to_binary(B).
+
+%% ----- whole tables -----
+
+compare_all(#run{tables = Tables} = Run) ->
+    IsLive = fun(#table{tids = {RefTid, _}}) -> ets:info(RefTid, id) =/= undefined end,
+    Live = lists:filter(IsLive, maps:values(Tables)),
+    first_difference([fun() -> compare_table(T, Run) end || T <- Live]).
+
+compare_table(#table{tids = {RefTid, SubTid}, owner = Owner} = Table, Run) ->
+    Compare = fun() -> compare_contents(RefTid, SubTid, Table#table.was_fixed) end,
+    %% The contents of a private table are visible to its owner alone.
+    Reader =
+        case [A || {A, Pid} <- maps:to_list(Run#run.actors), Pid =:= ets:info(RefTid, owner)] of
+            [A] -> A;
+            [] -> Owner
+        end,
+    on_actor(Reader, Compare, Run).
+
+%% Compares all that can be read from two tables.
+-spec compare_contents(term(), term(), boolean()) -> ok | {difference, map()}.
+compare_contents(RefTid, SubTid, WasFixed) ->
+    Subject = subject(),
+    Table = #table{
+        ids = {RefTid, SubTid},
+        tids = {RefTid, SubTid},
+        type = ets:info(RefTid, type),
+        keypos = ets:info(RefTid, keypos),
+        owner = a,
+        was_fixed = WasFixed
+    },
+    Run = #run{actors = #{}, tables = #{1 => Table}},
+    Keys = [element(Table#table.keypos, O) || O <- ets:tab2list(RefTid)],
+    Calls =
+        [
+            {tab2list, [{tab, 1}]},
+            {foldl, [{collector, reverse}, {raw, []}, {tab, 1}]},
+            {foldr, [{collector, reverse}, {raw, []}, {tab, 1}]},
+            {info, [{tab, 1}, {raw, size}]}
+        ] ++ [{lookup, [{tab, 1}, {raw, K}]} || K <- Keys],
+    Judge = fun({F, Args}) ->
+        RefArgs = [realize(A, 1, Run) || A <- Args],
+        SubArgs = [realize(A, 2, Run) || A <- Args],
+        Ref = call(ats_reference, F, RefArgs),
+        Sub = call(Subject, F, SubArgs),
+        case judge(F, Args, SubArgs, Ref, Sub, Run) of
+            {ok, _, _} -> ok;
+            {difference, What} -> {difference, What#{final_check => {F, Args}}}
+        end
+    end,
+    first_difference([fun() -> Judge(Call) end || Call <- Calls]).
+
+first_difference([]) -> ok;
+first_difference([Check | Rest]) ->
+    case Check() of
+        ok -> first_difference(Rest);
+        {difference, _} = Difference -> Difference
+    end.
+
+%% ----- printing -----
+
+%% The program as Erlang source: a reader's version, then the call that replays it.
+-spec source(program()) -> iolist().
+source(Program) ->
+    [
+        [["    ", command_source(C), "\n"] || C <- Program],
+        io_lib:format("~nTo run it again: ats_oracle:replay(~0tp).~n", [Program])
+    ].
+
+command_source({kill, Actor}) ->
+    io_lib:format("exit(~s, kill),", [string:uppercase(atom_to_list(Actor))]);
+command_source({Actor, {new, I}, Args}) ->
+    [io_lib:format("T~b = ", [I]), call_source(Actor, new, Args)];
+command_source({Actor, F, Args}) ->
+    call_source(Actor, F, Args).
+
+call_source(Actor, F, Args) ->
+    Note =
+        case Actor of
+            a -> "";
+            b -> "  % in process B"
+        end,
+    Module =
+        case subject() of
+            ats_reference -> ets;
+            Other -> Other
+        end,
+    [
+        atom_to_list(Module),
+        ":",
+        atom_to_list(F),
+        "(",
+        lists:join(", ", [arg_source(A) || A <- Args]),
+        "),",
+        Note
+    ].
+
+arg_source({tab, I}) -> io_lib:format("T~b", [I]);
+arg_source({tid, I}) -> io_lib:format("ats:info(T~b, id)", [I]);
+arg_source({name, N}) -> io_lib:format("name_~b", [N]);
+arg_source({raw, Term}) -> io_lib:format("~0tp", [Term]);
+arg_source({recipe, R}) -> ats_term_gen:source(R);
+arg_source({recipes, Rs}) -> ["[", lists:join(", ", [ats_term_gen:source(R) || R <- Rs]), "]"];
+arg_source({actor, Actor}) -> string:uppercase(atom_to_list(Actor));
+arg_source({options, Options}) -> io_lib:format("~0tp", [Options]);
+arg_source({collector, reverse}) -> "fun(O, Acc) -> [O | Acc] end";
+arg_source({collector, append}) -> "fun(O, Acc) -> Acc ++ [O] end".

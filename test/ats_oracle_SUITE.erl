@@ -1,0 +1,98 @@
+%% `ats' answers as `ets' does: random programs with `ets' as the oracle.
+%%
+%% ATS_ORACLE_COMMANDS sets how many commands to compare (24000 by default); ATS_SOAK_SECONDS, if
+%% set, keeps every property running for that long with growing programs.
+-module(ats_oracle_SUITE).
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([programs/1, bulk/1, traversal/1, every_kind_of_term/1, oracle_finds_differences/1]).
+
+-define(BATCH, 100).
+-define(DEFAULT_COMMANDS, "24000").
+
+suite() ->
+    Soak = list_to_integer(os:getenv("ATS_SOAK_SECONDS", "0")),
+    [{timetrap, {seconds, 1800 + 2 * Soak}}].
+
+all() -> [oracle_finds_differences, every_kind_of_term, bulk, traversal, programs].
+
+init_per_suite(Config) ->
+    ok = ats_term_gen:prepare(),
+    ok = ats_oracle_prop:start_counting(),
+    Config.
+
+end_per_suite(_) ->
+    ok.
+
+programs(_) ->
+    Target = list_to_integer(os:getenv("ATS_ORACLE_COMMANDS", ?DEFAULT_COMMANDS)),
+    run(ats_oracle_prop:prop_programs(), Target).
+
+bulk(_) ->
+    run(ats_oracle_prop:prop_bulk(), 20000).
+
+traversal(_) ->
+    run(ats_oracle_prop:prop_traversal(), 20000).
+
+%% Coverage without chance: every kind of term as a key and as a value, in every table type.
+every_kind_of_term(_) ->
+    Terms = [ats_term_gen:realize(R) || R <- ats_term_gen:one_of_each()],
+    [
+        ok = ats_oracle_prop:check_bulk([Type | Options], Order)
+     || Type <- [set, ordered_set, bag, duplicate_bag],
+        Options <- [[], [{write_concurrency, true}], [compressed]],
+        Order <- [Terms, lists:reverse(Terms)]
+    ],
+    ok.
+
+%% The oracle is worth nothing if it cannot see a difference.
+oracle_finds_differences(_) ->
+    A = ets:new(a, [ordered_set]),
+    B = ets:new(b, [ordered_set]),
+    ok = ats_oracle:compare_contents(A, A, false),
+    ets:insert(A, {1, x}),
+    Module = os:getenv("ATS_SUBJECT"),
+    os:putenv("ATS_SUBJECT", "ets"),
+    try
+        {difference, _} = ats_oracle:compare_contents(A, B, false),
+        ets:insert(B, {1.0, x}),
+        {difference, _} = ats_oracle:compare_contents(A, B, false),
+        ets:insert(B, {1, x}),
+        ok = ats_oracle:compare_contents(A, B, false),
+        ets:insert(A, {2, 0.0}),
+        ets:insert(B, {2, ats_term_gen:negative_zero()}),
+        {difference, _} = ats_oracle:compare_contents(A, B, false),
+        ok
+    after
+        case Module of
+            false -> os:unsetenv("ATS_SUBJECT");
+            _ -> os:putenv("ATS_SUBJECT", Module)
+        end
+    end.
+
+%% Runs batches of a property until enough commands were compared and the time is over.
+run(Property, Target) ->
+    Soak = list_to_integer(os:getenv("ATS_SOAK_SECONDS", "0")),
+    Deadline = erlang:monotonic_time(second) + Soak,
+    ok = ats_oracle_prop:start_counting(),
+    run(Property, Target, Deadline, 42).
+
+run(Property, Target, Deadline, Size) ->
+    %% Failing cases are made small and printed by the properties themselves.
+    Silent = fun(_, _) -> ok end,
+    Options = [noshrink, {numtests, ?BATCH}, {max_size, Size}, {on_output, Silent}],
+    case proper:quickcheck(Property, Options) of
+        true ->
+            Done = ats_oracle_prop:commands_done(),
+            IsEnough =
+                Done >= Target andalso erlang:monotonic_time(second) >= Deadline,
+            case IsEnough of
+                true ->
+                    ct:pal("~b commands compared", [Done]),
+                    {comment, integer_to_list(Done) ++ " commands"};
+                false ->
+                    run(Property, Target, Deadline, min(Size + 2, 150))
+            end;
+        _ ->
+            ct:fail(counterexample_found)
+    end.

@@ -1,0 +1,522 @@
+%% The properties of the oracle: random programs, bulk contents, and traversals under change.
+%%
+%% Each property adds the table operations it compared to a counter, see `commands_done/0'.
+-module(ats_oracle_prop).
+
+-include_lib("proper/include/proper.hrl").
+
+-export([prop_programs/0, prop_bulk/0, prop_traversal/0]).
+-export([start_counting/0, commands_done/0]).
+-export([check_bulk/2, check_traversal/2]).
+
+-define(COUNTER, {?MODULE, commands}).
+-define(TABLES, 3).
+
+-spec start_counting() -> ok.
+start_counting() ->
+    persistent_term:put(?COUNTER, counters:new(1, [])).
+
+-spec commands_done() -> non_neg_integer().
+commands_done() ->
+    counters:get(persistent_term:get(?COUNTER), 1).
+
+count(N) ->
+    counters:add(persistent_term:get(?COUNTER), 1, N).
+
+%% ----- programs of commands -----
+
+%% Every command of a program answers as `ets' would.
+prop_programs() ->
+    ?FORALL(
+        Program,
+        program(),
+        begin
+            count(length(Program)),
+            ?WHENFAIL(
+                report_program(Program),
+                aggregate([function_of(C) || C <- Program], ats_oracle:run(Program) =:= ok)
+            )
+        end
+    ).
+
+report_program(Program) ->
+    Fails = fun(P) -> ats_oracle:run(P) =/= ok end,
+    Small = ats_shrink:list(Program, Fails, fun ats_shrink:recipes/1),
+    report("~ts~n~0tp", [ats_oracle:source(Small), ats_oracle:run(Small)]).
+
+function_of({kill, _}) -> kill;
+function_of({_, {new, _}, _}) -> new;
+function_of({_, F, _}) -> F.
+
+program() ->
+    ?LET(
+        {Setup, Commands},
+        {[first_table(1), first_table(2)], ?SIZED(S, resize(25 + S, list(resize(S, command()))))},
+        Setup ++ Commands
+    ).
+
+first_table(I) ->
+    {actor(), {new, I}, [{name, I}, {options, good_options()}]}.
+
+actor() ->
+    frequency([{6, a}, {1, b}]).
+
+good_options() ->
+    ?LET(
+        {Type, Protection, KeyPos, Named, Tuning},
+        {
+            elements([set, ordered_set, bag, duplicate_bag, set, ordered_set]),
+            frequency([{4, public}, {3, protected}, {1, private}]),
+            frequency([{6, 1}, {2, 2}, {1, 3}]),
+            frequency([{3, []}, {1, [named_table]}]),
+            list(tuning())
+        },
+        [Type, Protection, {keypos, KeyPos}] ++ Named ++ Tuning
+    ).
+
+tuning() ->
+    oneof([
+        {write_concurrency, elements([true, false, auto])},
+        {read_concurrency, boolean()},
+        {decentralized_counters, boolean()},
+        compressed,
+        {heir, none},
+        {heir, actor(), elements([gift, {a, "tuple"}])}
+    ]).
+
+%% Options in any order and number, sometimes wrong.
+any_options() ->
+    list(
+        frequency([
+            {3, elements([set, ordered_set, bag, duplicate_bag])},
+            {3, elements([public, protected, private])},
+            {3, tuning()},
+            {2, {keypos, integer(1, 4)}},
+            {1, named_table},
+            {1,
+                elements([
+                    {keypos, 0},
+                    {keypos, -1},
+                    {keypos, a},
+                    {keypos, 1 bsl 64},
+                    {write_concurrency, 1},
+                    {write_concurrency, {debug_hash_fixed_number_of_locks, 128}},
+                    {write_concurrency, {debug_hash_fixed_number_of_locks, 0}},
+                    {read_concurrency, auto},
+                    {heir, nobody, 1},
+                    {heir},
+                    unknown,
+                    1,
+                    "x",
+                    {named_table, true}
+                ])}
+        ])
+    ).
+
+command() ->
+    frequency([
+        {14, ?LAZY(?LET(T, table(), command(insert, [T, objects()])))},
+        {5, ?LAZY(?LET(T, table(), command(insert_new, [T, objects()])))},
+        {6, ?LAZY(command(lookup, [table(), key()]))},
+        {3, ?LAZY(command(lookup_element, [table(), key(), position()]))},
+        {3, ?LAZY(command(lookup_element, [table(), key(), position(), value()]))},
+        {3, ?LAZY(command(member, [table(), key()]))},
+        {5, ?LAZY(command(delete, [table(), key()]))},
+        {4, ?LAZY(command(delete_object, [table(), object()]))},
+        {4, ?LAZY(command(take, [table(), key()]))},
+        {1, ?LAZY(command(delete_all_objects, [table()]))},
+        {2, ?LAZY(command(first, [table()]))},
+        {2, ?LAZY(command(last, [table()]))},
+        {3, ?LAZY(command(next, [table(), key()]))},
+        {3, ?LAZY(command(prev, [table(), key()]))},
+        {2, ?LAZY(command(first_lookup, [table()]))},
+        {2, ?LAZY(command(last_lookup, [table()]))},
+        {3, ?LAZY(command(next_lookup, [table(), key()]))},
+        {3, ?LAZY(command(prev_lookup, [table(), key()]))},
+        {5, ?LAZY(command(update_counter, [table(), key(), counter_ops()]))},
+        {5, ?LAZY(command(update_counter, [table(), key(), counter_ops(), default()]))},
+        {4, ?LAZY(command(update_element, [table(), key(), element_specs()]))},
+        {4, ?LAZY(command(update_element, [table(), key(), element_specs(), default()]))},
+        {2, ?LAZY(command(tab2list, [table()]))},
+        {2, ?LAZY(command(foldl, [collector(), {raw, []}, table()]))},
+        {2, ?LAZY(command(foldr, [collector(), {raw, []}, table()]))},
+        {1, ?LAZY(command(info, [table()]))},
+        {3, ?LAZY(command(info, [table(), {raw, info_item()}]))},
+        {1, ?LAZY(command(whereis, [frequency([{4, name()}, {1, key()}])]))},
+        {1, ?LAZY(command(rename, [table(), frequency([{4, name()}, {1, not_an_atom()}])]))},
+        {1, ?LAZY(command(all, []))},
+        {3, ?LAZY(command(safe_fixtable, [table(), {raw, fix()}]))},
+        {1, ?LAZY(command(delete, [table()]))},
+        {2, ?LAZY(new_table(good_options()))},
+        {1, ?LAZY(new_table(any_options()))},
+        {1, ?LAZY({kill, elements([a, b])})}
+    ]).
+
+command(Function, Args) ->
+    {actor(), Function, Args}.
+
+new_table(Options) ->
+    ?LET(I, integer(1, ?TABLES), command({new, I}, [name(), {options, Options}])).
+
+fix() ->
+    frequency([{9, boolean()}, {1, maybe}]).
+
+table() ->
+    frequency([
+        {60, {tab, 1}},
+        {25, {tab, 2}},
+        {4, {tab, 3}},
+        {4, {tid, integer(1, ?TABLES)}},
+        {4, name()},
+        {1, {recipe, no_table()}}
+    ]).
+
+%% Not the identifier of a real table of `ets', which is one on one side only.
+no_table() ->
+    elements([
+        {lit, 1},
+        {lit, no_such_table},
+        {lit, {}},
+        {lit, []},
+        {lit, <<"name">>},
+        {exotic, ref, 1},
+        {exotic, magic_ref, 1},
+        {exotic, alias_ref, 1},
+        {exotic, external_ref, 1},
+        {exotic, pid, 1}
+    ]).
+
+name() -> {name, integer(1, 3)}.
+not_an_atom() -> {raw, elements([1, "name", {a}, <<"name">>])}.
+key() -> {recipe, ats_term_gen:key()}.
+value() -> {recipe, ats_term_gen:value()}.
+object() -> {recipe, frequency([{20, ats_term_gen:object()}, {1, ats_term_gen:key()}])}.
+collector() -> {collector, elements([reverse, append])}.
+
+objects() ->
+    frequency([
+        {8, object()},
+        {8, {recipes, list(ats_term_gen:object())}},
+        {1, {recipes, list(frequency([{5, ats_term_gen:object()}, {1, ats_term_gen:key()}]))}}
+    ]).
+
+position() ->
+    {raw, frequency([{12, integer(1, 4)}, {1, wrong_position()}])}.
+
+wrong_position() ->
+    elements([0, -1, 5, 300, a, 1.0, 1 bsl 27, 1 bsl 59, 1 bsl 64, -(1 bsl 64), {1}, []]).
+
+counter_ops() ->
+    {raw,
+        frequency([
+            {5, increment()},
+            {6, counter_op()},
+            {3, list(counter_op())},
+            {1, elements([a, [a], {2}, {2, 1, 1}, {2, 1, 1, 1, 1}, [{2, 1} | {3, 1}], {a, 1}, #{}])}
+        ])}.
+
+counter_op() ->
+    Pos = frequency([{9, integer(1, 4)}, {1, wrong_position()}]),
+    oneof([
+        {Pos, increment()},
+        {Pos, increment(), increment(), increment()}
+    ]).
+
+increment() ->
+    frequency([
+        {12, integer(-5, 5)},
+        {2, elements([(1 bsl 59) - 1, 1 bsl 59, 1 bsl 60, -(1 bsl 63), 1 bsl 64, 1 bsl 200])},
+        {1, elements([1.0, a, {}])}
+    ]).
+
+element_specs() ->
+    Pos = frequency([{12, integer(1, 4)}, {1, wrong_position()}]),
+    Spec = {tuple, [?LET(P, Pos, {lit, P}), ats_term_gen:value()]},
+    {recipe,
+        frequency([
+            {6, Spec},
+            {4, {list, list(Spec)}},
+            {1, {improper, [Spec], Spec}},
+            {1, {lit, elements([a, {2}, {2, a, b}, [a], [[{2, a}]], #{}])}}
+        ])}.
+
+default() -> object().
+
+info_item() ->
+    elements([
+        id,
+        decentralized_counters,
+        read_concurrency,
+        write_concurrency,
+        compressed,
+        memory,
+        owner,
+        heir,
+        name,
+        size,
+        node,
+        named_table,
+        type,
+        keypos,
+        protection,
+        fixed,
+        safe_fixed,
+        safe_fixed_monotonic_time,
+        stats,
+        binary,
+        no_such_item,
+        1
+    ]).
+
+%% ----- bulk contents -----
+
+%% Many keys of all kinds in one table: the same contents in the same order, and the same
+%% neighbours of every key, whether it is there or not; before and after half is deleted.
+prop_bulk() ->
+    ?FORALL(
+        {Type, Options, Recipes},
+        {
+            elements([set, ordered_set, ordered_set, bag, duplicate_bag]),
+            list(bulk_option()),
+            resize(120, list(resize(12, bulk_key())))
+        },
+        begin
+            Options1 = [Type | Options],
+            ?WHENFAIL(report_bulk(Options1, Recipes), check_bulk_recipes(Options1, Recipes) =:= ok)
+        end
+    ).
+
+report_bulk(Options0, Recipes0) ->
+    Options = ats_shrink:list(Options0, fun(O) -> check_bulk_recipes(O, Recipes0) =/= ok end),
+    Fails = fun(Rs) -> check_bulk_recipes(Options, [R || {recipe, R} <- Rs]) =/= ok end,
+    Small = ats_shrink:list([{recipe, R} || R <- Recipes0], Fails, fun ats_shrink:recipes/1),
+    Recipes = [R || {recipe, R} <- Small],
+    Keys = lists:join(", ", [ats_term_gen:source(R) || R <- Recipes]),
+    report(
+        "ats_oracle_prop:check_bulk(~0tp, [~ts])~n~0tp",
+        [Options, Keys, check_bulk_recipes(Options, Recipes)]
+    ).
+
+check_bulk_recipes(Options, Recipes) ->
+    guarded(fun() -> check_bulk(Options, [ats_term_gen:realize(R) || R <- Recipes]) end).
+
+bulk_option() ->
+    elements([{write_concurrency, true}, {write_concurrency, auto}, compressed, {keypos, 2}]).
+
+bulk_key() ->
+    frequency([{2, ats_term_gen:key()}, {3, ats_term_gen:any_term()}]).
+
+-spec check_bulk([term()], [term()]) -> ok | {difference, term()}.
+check_bulk(Options, Keys) ->
+    with_two_tables(Options, fun(Ref, Sub) -> check_bulk(Options, Keys, Ref, Sub) end).
+
+check_bulk(Options, Keys, Ref, Sub) ->
+    Subject = ats_oracle:subject(),
+    KeyPos = proplists:get_value(keypos, lists:reverse(Options), 1),
+    Objects = [bulk_object(KeyPos, K, N) || {N, K} <- lists:enumerate(Keys)],
+    Numbered = lists:zip(Objects, lists:seq(1, length(Keys))),
+    {Inserted, Others} = lists:partition(fun({_, N}) -> N rem 3 > 0 end, Numbered),
+    ats_reference:insert(Ref, [O || {O, _} <- Inserted]),
+    Subject:insert(Sub, [O || {O, _} <- Inserted]),
+    count(3 * length(Keys)),
+    Absent = [element(KeyPos, O) || {O, _} <- Others],
+    Present = [element(KeyPos, O) || {O, _} <- Inserted],
+    IsOrdered = lists:member(ordered_set, Options),
+    first_difference([
+        fun() -> ats_oracle:compare_contents(Ref, Sub, false) end,
+        fun() -> compare_neighbours(IsOrdered, Absent ++ Present, Ref, Sub) end,
+        fun() ->
+            Deleted = Absent ++ every_other(Present),
+            lists:foreach(fun(K) -> ets:delete(Ref, K), Subject:delete(Sub, K) end, Deleted),
+            ats_oracle:compare_contents(Ref, Sub, false)
+        end,
+        fun() -> compare_neighbours(IsOrdered, Absent ++ Present, Ref, Sub) end
+    ]).
+
+bulk_object(1, Key, N) -> {Key, N};
+bulk_object(_, Key, N) -> {N, Key}.
+
+compare_neighbours(false, _, _, _) ->
+    ok;
+compare_neighbours(true, Keys, Ref, Sub) ->
+    Subject = ats_oracle:subject(),
+    first_difference([
+        fun() ->
+            R = ats_oracle:call(ats_reference, F, [Ref, K]),
+            S = ats_oracle:call(Subject, F, [Sub, K]),
+            case {R, S} of
+                {{ok, A}, {ok, B}} -> equal(F, K, A, B);
+                {{fail, _, _, _}, {fail, _, _, _}} ->
+                    ats_oracle:compare_failures({F, [Sub, K]}, R, S);
+                _ -> {difference, {F, K, R, S}}
+            end
+        end
+     || K <- Keys, F <- [next, prev, next_lookup, prev_lookup, lookup, member]
+    ]).
+
+equal(F, K, A, B) ->
+    case ats_oracle:same(A, B) of
+        true -> ok;
+        false -> {difference, {F, K, A, B}}
+    end.
+
+every_other([X, _ | T]) -> [X | every_other(T)];
+every_other(L) -> L.
+
+first_difference([]) -> ok;
+first_difference([Check | Rest]) ->
+    case Check() of
+        ok -> first_difference(Rest);
+        Difference -> Difference
+    end.
+
+%% ----- traversal while the table changes -----
+
+%% Under a fixation (always, for an ordered_set) a walk with first/next or last/prev visits every
+%% key that is there throughout exactly once, and no key that never was there, although the table
+%% grows and shrinks between two steps.
+prop_traversal() ->
+    ?FORALL(
+        {Type, Options, Direction, Start, Edits},
+        {
+            elements([set, ordered_set, bag, duplicate_bag]),
+            list(elements([{write_concurrency, true}, {write_concurrency, auto}, compressed])),
+            direction(),
+            integer(0, 150),
+            resize(60, list(edit()))
+        },
+        begin
+            count(Start + 2 * length(Edits)),
+            Case = {Direction, Start, Edits},
+            Options1 = [Type | Options],
+            Verdict = guarded(fun() -> check_traversal(Options1, Case) end),
+            ?WHENFAIL(report_traversal(Options1, Case), Verdict =:= ok)
+        end
+    ).
+
+report_traversal(Options, {Direction, Start0, Edits0}) ->
+    Check = fun(S, Es) -> guarded(fun() -> check_traversal(Options, {Direction, S, Es}) end) end,
+    Edits = ats_shrink:list(Edits0, fun(Es) -> Check(Start0, Es) =/= ok end),
+    Start = ats_shrink:number(Start0, fun(S) -> Check(S, Edits) =/= ok end),
+    report(
+        "ats_oracle_prop:check_traversal(~0tp, ~0tp)~n~0tp",
+        [Options, {Direction, Start, Edits}, Check(Start, Edits)]
+    ).
+
+direction() ->
+    elements([
+        {first, next},
+        {last, prev},
+        {first_lookup, next_lookup},
+        {last_lookup, prev_lookup}
+    ]).
+
+edit() ->
+    frequency([
+        {4, {insert, integer(1, 300)}},
+        {4, {delete, integer(1, 150)}},
+        {3, delete_current},
+        {1, {insert_many, integer(1, 3)}},
+        {1, {delete_object, integer(1, 150)}},
+        {1, {take, integer(1, 150)}}
+    ]).
+
+-spec check_traversal([term()], tuple()) -> ok | {difference, term()}.
+check_traversal(Options, {Direction, Start, Edits}) ->
+    Subject = ats_oracle:subject(),
+    Table = Subject:new(traversed, Options),
+    Initial = lists:seq(1, Start),
+    Subject:insert(Table, [{K, K} || K <- Initial]),
+    IsFixed = not lists:member(ordered_set, Options) orelse Start rem 2 =:= 0,
+    IsFixed andalso Subject:safe_fixtable(Table, true),
+    {First, _} = Direction,
+    State = #{there => sets:from_list(Initial), stable => sets:from_list(Initial)},
+    Step = step_key(Subject:First(Table)),
+    Ever0 = sets:from_list(Initial),
+    try walk(Step, Edits, Direction, Table, State#{ever => Ever0}, []) of
+        {Visited, #{stable := Stable, ever := Ever}} ->
+            IsFixed andalso Subject:safe_fixtable(Table, false),
+            Missed = sets:to_list(sets:subtract(Stable, sets:from_list(Visited))),
+            Invented = [K || K <- Visited, not sets:is_element(K, Ever)],
+            Twice = Visited -- lists:usort(Visited),
+            case {Missed, Invented, Twice} of
+                {[], [], []} -> ok;
+                _ -> {difference, #{missed => Missed, invented => Invented, twice => Twice}}
+            end
+    catch
+        Class:Reason:Stack -> {difference, {Class, Reason, Stack}}
+    after
+        Subject:delete(Table)
+    end.
+
+step_key({Key, [_ | _]}) -> Key;
+step_key(Key) when not is_tuple(Key) -> Key.
+
+walk('$end_of_table', _, _, _, State, Visited) ->
+    {Visited, State};
+walk(Key, [], {_, Next} = Direction, Table, State, Visited) ->
+    Subject = ats_oracle:subject(),
+    walk(step_key(Subject:Next(Table, Key)), [], Direction, Table, State, [Key | Visited]);
+walk(Key, [Edit | Edits], {_, Next} = Direction, Table, State0, Visited) ->
+    Subject = ats_oracle:subject(),
+    State = edit(Edit, Key, Table, State0),
+    walk(step_key(Subject:Next(Table, Key)), Edits, Direction, Table, State, [Key | Visited]).
+
+edit({insert, K}, _, Table, State) ->
+    add([K], Table, State);
+edit({insert_many, N}, _, Table, State) ->
+    add(lists:seq(1000 * N, 1000 * N + 600), Table, State);
+edit(delete_current, Current, Table, State) ->
+    Subject = ats_oracle:subject(),
+    Subject:delete(Table, Current),
+    %% The walk stands on this key, so it was visited already and must not come again.
+    remove(Current, State);
+edit({delete, K}, _, Table, State) ->
+    Subject = ats_oracle:subject(),
+    Subject:delete(Table, K),
+    remove(K, State);
+edit({delete_object, K}, _, Table, State) ->
+    Subject = ats_oracle:subject(),
+    Subject:delete_object(Table, {K, K}),
+    remove(K, State);
+edit({take, K}, _, Table, State) ->
+    Subject = ats_oracle:subject(),
+    Subject:take(Table, K),
+    remove(K, State).
+
+add(Keys, Table, #{ever := Ever} = State) ->
+    Subject = ats_oracle:subject(),
+    Subject:insert(Table, [{K, K} || K <- Keys]),
+    State#{ever := sets:union(Ever, sets:from_list(Keys))}.
+
+remove(K, #{stable := Stable} = State) ->
+    State#{stable := sets:del_element(K, Stable)}.
+
+%% ----- help -----
+
+%% What a failing property says, as one text.
+report(Format, Args) ->
+    Text = "~nA smallest failing case:~n" ++ Format ++ "~n",
+    case erlang:function_exported(ct, pal, 2) of
+        true -> ct:pal(Text, Args);
+        false -> io:format(Text, Args)
+    end.
+
+%% An unexpected exception is a finding like any other: it must be printed and shrunk.
+guarded(Fun) ->
+    try
+        Fun()
+    catch
+        Class:Reason:Stack -> {difference, {Class, Reason, Stack}}
+    end.
+
+with_two_tables(Options, Fun) ->
+    Subject = ats_oracle:subject(),
+    Ref = ets:new(bulk_reference, Options),
+    Sub = Subject:new(bulk_subject, Options),
+    try
+        Fun(Ref, Sub)
+    after
+        ets:delete(Ref),
+        Subject:delete(Sub)
+    end.

@@ -1,0 +1,161 @@
+%% The reference side of the oracle: `ets', made to answer what the newest `ets' would answer.
+%%
+%% Three kinds of difference between releases are levelled here, and nowhere else:
+%%
+%% - functions that the running release lacks are composed from those it has. The composition is
+%%   not atomic, which is enough for an oracle that runs alone;
+%% - a list inserted into a bag keeps its order (releases before 25.3 reverse it);
+%% - a default object shorter than the key position is refused (the releases that only assert it
+%%   would write outside of the object).
+-module(ats_reference).
+
+-export([
+    new/2,
+    insert/2,
+    insert_new/2,
+    lookup/2,
+    lookup_element/3,
+    lookup_element/4,
+    member/2,
+    delete/1,
+    delete/2,
+    delete_object/2,
+    delete_all_objects/1,
+    take/2,
+    first/1,
+    last/1,
+    next/2,
+    prev/2,
+    first_lookup/1,
+    last_lookup/1,
+    next_lookup/2,
+    prev_lookup/2,
+    update_counter/3,
+    update_counter/4,
+    update_element/3,
+    update_element/4,
+    tab2list/1,
+    foldl/3,
+    foldr/3,
+    info/1,
+    info/2,
+    whereis/1,
+    rename/2,
+    all/0,
+    safe_fixtable/2
+]).
+
+new(Name, Options) -> ets:new(Name, Options).
+lookup(T, K) -> ets:lookup(T, K).
+lookup_element(T, K, Pos) -> ets:lookup_element(T, K, Pos).
+member(T, K) -> ets:member(T, K).
+delete(T) -> ets:delete(T).
+delete(T, K) -> ets:delete(T, K).
+delete_object(T, Object) -> ets:delete_object(T, Object).
+delete_all_objects(T) -> ets:delete_all_objects(T).
+take(T, K) -> ets:take(T, K).
+first(T) -> ets:first(T).
+last(T) -> ets:last(T).
+next(T, K) -> ets:next(T, K).
+prev(T, K) -> ets:prev(T, K).
+tab2list(T) -> ets:tab2list(T).
+foldl(F, Acc, T) -> ets:foldl(F, Acc, T).
+foldr(F, Acc, T) -> ets:foldr(F, Acc, T).
+info(T) -> ets:info(T).
+info(T, Item) -> ets:info(T, Item).
+whereis(Name) -> ets:whereis(Name).
+rename(T, Name) -> ets:rename(T, Name).
+all() -> ets:all().
+safe_fixtable(T, Fix) -> ets:safe_fixtable(T, Fix).
+update_element(T, K, Spec) -> ets:update_element(T, K, Spec).
+update_counter(T, K, Op) -> ets:update_counter(T, K, Op).
+
+insert(T, Objects) when is_list(Objects), Objects =/= [] ->
+    case is_bag(T) andalso is_valid_list(T, Objects) of
+        true ->
+            lists:foreach(fun(O) -> ets:insert(T, O) end, Objects),
+            true;
+        false ->
+            ets:insert(T, Objects)
+    end;
+insert(T, Objects) ->
+    ets:insert(T, Objects).
+
+insert_new(T, Objects) when is_list(Objects), Objects =/= [] ->
+    case is_bag(T) andalso is_valid_list(T, Objects) andalso is_writable(T) of
+        true ->
+            KeyPos = ets:info(T, keypos),
+            New = not lists:any(fun(O) -> ets:member(T, element(KeyPos, O)) end, Objects),
+            New andalso insert(T, Objects);
+        false ->
+            ets:insert_new(T, Objects)
+    end;
+insert_new(T, Objects) ->
+    ets:insert_new(T, Objects).
+
+lookup_element(T, K, Pos, Default) ->
+    Objects = ets:lookup(T, K),
+    true = (is_integer(Pos) andalso Pos >= 1 andalso Pos < 1 bsl 59) orelse error(badarg),
+    case {Objects, is_bag(T)} of
+        {[], _} -> Default;
+        {[Object], false} -> element(Pos, Object);
+        {_, true} -> [element(Pos, O) || O <- Objects]
+    end.
+
+first_lookup(T) -> with_objects(T, ets:first(T)).
+last_lookup(T) -> with_objects(T, ets:last(T)).
+next_lookup(T, K) -> with_objects(T, ets:next(T, K)).
+prev_lookup(T, K) -> with_objects(T, ets:prev(T, K)).
+
+with_objects(_, '$end_of_table') -> '$end_of_table';
+with_objects(T, Key) -> {Key, ets:lookup(T, Key)}.
+
+update_counter(T, K, Op, Default) ->
+    ok = check_default(T, K, Default),
+    ets:update_counter(T, K, Op, Default).
+
+%% The update is tried on a scratch table first: a failing update must leave no new object.
+update_element(T, K, Spec, Default) ->
+    true = is_tuple(Default) orelse error(badarg),
+    ok = check_default(T, K, Default),
+    case ets:update_element(T, K, Spec) of
+        true ->
+            true;
+        false ->
+            KeyPos = ets:info(T, keypos),
+            Scratch = ets:new(scratch, [set, {keypos, KeyPos}]),
+            try
+                true = ets:insert(Scratch, setelement(KeyPos, Default, K)),
+                true = ets:update_element(Scratch, K, Spec),
+                ets:insert(T, ets:lookup(Scratch, K))
+            after
+                ets:delete(Scratch)
+            end
+    end.
+
+check_default(T, K, Default) ->
+    IsUpdatable = lists:member(ets:info(T, type), [set, ordered_set]) andalso is_writable(T),
+    case IsUpdatable andalso is_tuple(Default) of
+        true ->
+            case tuple_size(Default) < ets:info(T, keypos) of
+                true -> ets:member(T, K) orelse error(badarg), ok;
+                false -> ok
+            end;
+        false ->
+            ok
+    end.
+
+is_bag(T) ->
+    (is_atom(T) orelse is_reference(T)) andalso
+        lists:member(ets:info(T, type), [bag, duplicate_bag]).
+
+is_writable(T) ->
+    ets:info(T, protection) =:= public orelse ets:info(T, owner) =:= self().
+
+is_valid_list(T, Objects) ->
+    KeyPos = ets:info(T, keypos),
+    is_proper(Objects) andalso
+        lists:all(fun(O) -> is_tuple(O) andalso tuple_size(O) >= KeyPos end, Objects).
+
+is_proper([_ | T]) -> is_proper(T);
+is_proper(T) -> T =:= [].

@@ -1,0 +1,165 @@
+%% Small tools that several suites use.
+-module(ats_test_lib).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([parallel/1, until/2, kill/1, check_consistency/1]).
+-export([settled_memory/0, assert_memory_returns/2, collect/0]).
+-export([start_vm/1, stop_vm/1]).
+
+-export_type([memory/0]).
+
+-opaque memory() :: #{erlang := pos_integer(), resident := pos_integer()}.
+
+-define(SLACK_BYTES, 6 * 1024 * 1024).
+
+%% Runs functions at the same time; their results in order. The first failure is raised here,
+%% after the other processes were stopped.
+-spec parallel([fun(() -> T)]) -> [T].
+parallel(Funs) ->
+    Started = [spawn_monitor(fun() -> exit({done, Fun()}) end) || Fun <- Funs],
+    gather(Started, Started, []).
+
+gather([], _, Results) ->
+    lists:reverse(Results);
+gather([{Pid, Mon} | Rest], All, Results) ->
+    %% Whoever fails first must be heard first: others may wait for it forever.
+    receive
+        {'DOWN', Mon, process, Pid, {done, Result}} ->
+            gather(Rest, All, [Result | Results]);
+        {'DOWN', _, process, Failed, Reason} when
+            not is_tuple(Reason); element(1, Reason) =/= done
+        ->
+            lists:foreach(fun({P, _}) -> exit(P, kill) end, All),
+            error({Failed, Reason})
+    end.
+
+%% Waits for a condition; fails when the time is over.
+-spec until(fun(() -> boolean()), pos_integer()) -> ok.
+until(Condition, TimeoutMs) ->
+    until_deadline(Condition, erlang:monotonic_time(millisecond) + TimeoutMs).
+
+until_deadline(Condition, Deadline) ->
+    case Condition() of
+        true ->
+            ok;
+        false ->
+            ?assert(erlang:monotonic_time(millisecond) < Deadline),
+            timer:sleep(1),
+            until_deadline(Condition, Deadline)
+    end.
+
+%% Kills a process and waits for its end.
+-spec kill(pid()) -> ok.
+kill(Pid) ->
+    Mon = erlang:monitor(process, Pid),
+    exit(Pid, kill),
+    receive
+        {'DOWN', Mon, process, _, _} -> ok
+    end.
+
+%% All ways to read a table that nobody changes say the same.
+-spec check_consistency(term()) -> ok.
+check_consistency(T) ->
+    M = ats_oracle:subject(),
+    Type = M:info(T, type),
+    KeyPos = M:info(T, keypos),
+    Objects = M:tab2list(T),
+    ?assertEqual(length(Objects), M:info(T, size)),
+    Up = steps(M, T, M:first(T), next),
+    Down = steps(M, T, M:last(T), prev),
+    ?assertEqual(lists:usort([element(KeyPos, O) || O <- Objects]), lists:usort(Up)),
+    ?assertEqual(lists:usort(Up), lists:usort(Down)),
+    ?assertEqual(length(lists:usort(Up)), length(Up)),
+    lists:foreach(
+        fun(K) ->
+            ?assert(M:member(T, K)),
+            ?assertEqual([], M:lookup(T, K) -- Objects)
+        end,
+        Up
+    ),
+    ?assertEqual(length(Objects), lists:sum([length(M:lookup(T, K)) || K <- Up])),
+    case Type of
+        ordered_set ->
+            ?assertEqual(lists:sort(Up), Up),
+            ?assertEqual(lists:reverse(Up), Down);
+        _ ->
+            ok
+    end.
+
+steps(_, _, '$end_of_table', _) -> [];
+steps(M, T, Key, Step) -> [Key | steps(M, T, M:Step(T, Key), Step)].
+
+%% ----- memory -----
+
+%% What the VM and the operating system say, after everything deferred was done.
+-spec settled_memory() -> memory().
+settled_memory() ->
+    lists:foreach(fun erlang:garbage_collect/1, processes()),
+    ok = collect(),
+    timer:sleep(200),
+    ok = collect(),
+    #{erlang => erlang:memory(total), resident => resident_bytes()}.
+
+%% Asks the subject to free what it still holds back, if it can be asked.
+-spec collect() -> ok.
+collect() ->
+    case ats_oracle:subject() of
+        ats ->
+            _ = ats_nif:collect(),
+            ok;
+        _ ->
+            ok
+    end.
+
+%% Memory is at most `Part' above what it was; freeing may go on for a while, so it is waited for.
+-spec assert_memory_returns(memory(), float()) -> ok.
+assert_memory_returns(Before, Part) ->
+    assert_memory_returns(Before, Part, 40).
+
+assert_memory_returns(Before, Part, Tries) ->
+    After = settled_memory(),
+    Grown = [
+        Kind
+     || {Kind, Bytes} <- maps:to_list(Before),
+        maps:get(Kind, After) > Bytes * (1 + Part) + ?SLACK_BYTES
+    ],
+    case {Grown, Tries} of
+        {[], _} ->
+            ct:pal("memory before ~p~nafter ~p", [Before, After]);
+        {_, 0} ->
+            ct:fail({memory_grows, #{before => Before, now => After}});
+        _ ->
+            timer:sleep(250),
+            assert_memory_returns(Before, Part, Tries - 1)
+    end.
+
+resident_bytes() ->
+    case file:read_file("/proc/self/statm") of
+        {ok, Text} ->
+            [_, Pages | _] = binary:split(Text, <<" ">>, [global]),
+            binary_to_integer(Pages) * 4096;
+        {error, enoent} ->
+            %% Not Linux: the figure of the VM alone is checked.
+            1
+    end.
+
+%% ----- other virtual machines -----
+
+%% A second VM with the same code path, controlled through its standard input and output, so that
+%% neither needs a network. Stops with this process.
+-spec start_vm([string()]) -> {ok, pid(), node()}.
+start_vm(Args) ->
+    Paths = lists:append([["-pa", P] || P <- code:get_path(), filelib:is_dir(P)]),
+    Env = [{"ATS_SUBJECT", os:getenv("ATS_SUBJECT", "ats")}],
+    {ok, Peer, Node} = peer:start_link(#{
+        connection => standard_io,
+        args => Paths ++ Args,
+        env => Env,
+        wait_boot => 30000
+    }),
+    {ok, Peer, Node}.
+
+-spec stop_vm(pid()) -> ok.
+stop_vm(Peer) ->
+    peer:stop(Peer).
