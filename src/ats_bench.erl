@@ -14,11 +14,13 @@
 -module(ats_bench).
 
 -export([main/0, main/1]).
+-export([bytes_an_object/3]).
 
 -export_type([loop/0, table/0]).
 
 -type loop() :: lookup | mixed | chains | counter | idle.
 -type table() :: atom() | reference().
+-type side() :: ats | ets_plain | ets_wc.
 
 
 -record(workload,
@@ -44,6 +46,7 @@
 
 -define(SIDES, [ats, ets_plain, ets_wc]).
 -define(OPERATIONS, 1 bsl 17).
+-define(KEYS, {?MODULE, keys}).
 
 %%--------------------------------------------------------------------------------------------
 %% Command
@@ -80,7 +83,7 @@ main(Args) ->
 options([], Options) ->
     Options;
 options(["--quick" | Rest], Options) ->
-    options(Rest, Options#options{rounds = 3, run_ms = 120, disjoint = 200000, calls = 500000});
+    options(Rest, Options#options{rounds = 3, run_ms = 90, disjoint = 200000, calls = 500000});
 options(["--rounds", N | Rest], Options) ->
     options(Rest, Options#options{rounds = positive(N)});
 options(["--ms", N | Rest], Options) ->
@@ -133,12 +136,13 @@ measure_type(Type, Options) ->
         [] ->
             [];
         Workloads ->
-            {Tables, Memory} = lists:unzip([fill(Side, Type, Options) || Side <- ?SIDES]),
-            Results = [measure_workload(W, Type, P, lists:zip(?SIDES, Tables), Options)
+            store_keys(Options),
+            Memory = [{Side, measure_memory(Side, Type, Options)} || Side <- ?SIDES],
+            Tables = [{Side, fill(Side, Type)} || Side <- ?SIDES],
+            Results = [measure_workload(W, Type, P, Tables, Options)
                        || W <- Workloads, P <- Options#options.processes],
-            lists:foreach(fun({Side, Table}) -> (loops(Side)):delete(Table) end,
-                          lists:zip(?SIDES, Tables)),
-            [memory_result(Type, lists:zip(?SIDES, Memory)) | Results]
+            lists:foreach(fun({Side, Table}) -> (loops(Side)):delete(Table) end, Tables),
+            [memory_result(Type, Memory) | Results]
     end.
 
 is_chosen(_, #options{only = all}) -> true;
@@ -156,23 +160,47 @@ new_table(Side, Type) ->
 
 %% Fills in random order, in a process of its own so that its garbage is nobody else's. The
 %% counters get keys outside of the range.
-fill(Side, Type, Options) ->
+fill(Side, Type) ->
     progress("filling ~s (~s)", [Type, Side]),
     Loops = loops(Side),
     Table = new_table(Side, Type),
-    Keys = random_half(Options),
-    Words0 = Loops:memory_words(Table),
-    Resident0 = resident_bytes(),
-    ok = in_process(fun() -> insert_pairs(Loops, Table, Keys) end),
-    Resident1 = resident_bytes(),
-    Words1 = Loops:memory_words(Table),
-    Objects = length(Keys),
+    ok = in_process(fun() -> insert_pairs(Loops, Table, persistent_term:get(?KEYS)) end),
     true = Loops:insert(Table, [{counter_key(K), 0} || K <- lists:seq(1, 1000)]),
-    {Table, {(Words1 - Words0) * erlang:system_info(wordsize) / Objects,
-             (Resident1 - Resident0) / Objects}}.
+    Table.
 
 insert_pairs(Loops, Table, Keys) ->
     lists:foreach(fun(K) -> Loops:insert(Table, {K, K}) end, Keys).
+
+store_keys(Options) ->
+    persistent_term:put(?KEYS, random_half(Options)).
+
+%% Bytes an object takes, as `info/2' says and as the operating system sees it. The latter needs
+%% a fresh machine, in which no freed memory waits to be used again.
+measure_memory(Side, Type, Options) ->
+    progress("memory of ~s (~s)", [Type, Side]),
+    Paths = lists:append([["-pa", Path] || Path <- code:get_path()]),
+    {ok, Peer, _} = peer:start_link(#{connection => standard_io, args => Paths}),
+    try
+        peer:call(Peer, ?MODULE, bytes_an_object, [Side, Type, Options], 120000)
+    after
+        peer:stop(Peer)
+    end.
+
+%% @private Runs in the fresh machine.
+-spec bytes_an_object(side(), atom(), tuple()) -> {float(), float()}.
+bytes_an_object(Side, Type, Options) ->
+    ok = in_process(fun() -> store_keys(Options) end),
+    Loops = loops(Side),
+    Table = new_table(Side, Type),
+    Loops:insert(Table, {warm, up}),
+    Words0 = Loops:memory_words(Table),
+    Resident0 = resident_bytes(),
+    Keys = persistent_term:get(?KEYS),
+    insert_pairs(Loops, Table, Keys),
+    Words = Loops:memory_words(Table) - Words0,
+    Resident = resident_bytes() - Resident0,
+    Objects = length(Keys),
+    {Words * erlang:system_info(wordsize) / Objects, Resident / Objects}.
 
 %% Every second number of the range, shuffled by a fixed seed.
 random_half(#options{range_log2 = Log2}) ->

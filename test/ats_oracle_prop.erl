@@ -32,21 +32,16 @@ prop_programs() ->
         program(),
         begin
             count(length(Program)),
-            ?WHENFAIL(
-                report_program(Program),
-                aggregate([function_of(C) || C <- Program], ats_oracle:run(Program) =:= ok)
-            )
+            Verdict = ats_oracle:run(Program),
+            ?WHENFAIL(report_program(Program, Verdict), Verdict =:= ok)
         end
     ).
 
-report_program(Program) ->
+report_program(Program, First) ->
+    report("first seen: ~0tp", [First]),
     Fails = fun(P) -> ats_oracle:run(P) =/= ok end,
     Small = ats_shrink:list(Program, Fails, fun ats_shrink:recipes/1),
-    report("~ts~n~0tp", [ats_oracle:source(Small), ats_oracle:run(Small)]).
-
-function_of({kill, _}) -> kill;
-function_of({_, {new, _}, _}) -> new;
-function_of({_, F, _}) -> F.
+    report("smallest: ~n~ts~n~0tp", [ats_oracle:source(Small), ats_oracle:run(Small)]).
 
 program() ->
     ?LET(
@@ -282,18 +277,20 @@ prop_bulk() ->
         },
         begin
             Options1 = [Type | Options],
-            ?WHENFAIL(report_bulk(Options1, Recipes), check_bulk_recipes(Options1, Recipes) =:= ok)
+            Verdict = check_bulk_recipes(Options1, Recipes),
+            ?WHENFAIL(report_bulk(Options1, Recipes, Verdict), Verdict =:= ok)
         end
     ).
 
-report_bulk(Options0, Recipes0) ->
+report_bulk(Options0, Recipes0, First) ->
+    report("first seen: ~0tp", [First]),
     Options = ats_shrink:list(Options0, fun(O) -> check_bulk_recipes(O, Recipes0) =/= ok end),
     Fails = fun(Rs) -> check_bulk_recipes(Options, [R || {recipe, R} <- Rs]) =/= ok end,
     Small = ats_shrink:list([{recipe, R} || R <- Recipes0], Fails, fun ats_shrink:recipes/1),
     Recipes = [R || {recipe, R} <- Small],
     Keys = lists:join(", ", [ats_term_gen:source(R) || R <- Recipes]),
     report(
-        "ats_oracle_prop:check_bulk(~0tp, [~ts])~n~0tp",
+        "smallest: ats_oracle_prop:check_bulk(~0tp, [~ts])~n~0tp",
         [Options, Keys, check_bulk_recipes(Options, Recipes)]
     ).
 
@@ -390,16 +387,17 @@ prop_traversal() ->
             Case = {Direction, Start, Edits},
             Options1 = [Type | Options],
             Verdict = guarded(fun() -> check_traversal(Options1, Case) end),
-            ?WHENFAIL(report_traversal(Options1, Case), Verdict =:= ok)
+            ?WHENFAIL(report_traversal(Options1, Case, Verdict), Verdict =:= ok)
         end
     ).
 
-report_traversal(Options, {Direction, Start0, Edits0}) ->
+report_traversal(Options, {Direction, Start0, Edits0}, First) ->
+    report("first seen: ~0tp", [First]),
     Check = fun(S, Es) -> guarded(fun() -> check_traversal(Options, {Direction, S, Es}) end) end,
     Edits = ats_shrink:list(Edits0, fun(Es) -> Check(Start0, Es) =/= ok end),
     Start = ats_shrink:number(Start0, fun(S) -> Check(S, Edits) =/= ok end),
     report(
-        "ats_oracle_prop:check_traversal(~0tp, ~0tp)~n~0tp",
+        "smallest: ats_oracle_prop:check_traversal(~0tp, ~0tp)~n~0tp",
         [Options, {Direction, Start, Edits}, Check(Start, Edits)]
     ).
 
@@ -496,7 +494,7 @@ remove(K, #{stable := Stable} = State) ->
 
 %% What a failing property says, as one text.
 report(Format, Args) ->
-    Text = "~nA smallest failing case:~n" ++ Format ++ "~n",
+    Text = "~n" ++ Format ++ "~n",
     case erlang:function_exported(ct, pal, 2) of
         true -> ct:pal(Text, Args);
         false -> io:format(Text, Args)

@@ -1,10 +1,13 @@
 %% The reference side of the oracle: `ets', made to answer what the newest `ets' would answer.
 %%
-%% Three kinds of difference between releases are levelled here, and nowhere else:
+%% Differences between releases are levelled here, and nowhere else:
 %%
 %% - functions that the running release lacks are composed from those it has. The composition is
 %%   not atomic, which is enough for an oracle that runs alone;
+%% - of objects with the same key in one list the last one wins (`ets' leaves that open, and
+%%   depends on whether the insertion yields);
 %% - a list inserted into a bag keeps its order (releases before 25.3 reverse it);
+%% - the folds treat the key '$end_of_table' as any other;
 %% - a default object shorter than the key position is refused (the releases that only assert it
 %%   would write outside of the object).
 -module(ats_reference).
@@ -59,8 +62,6 @@ last(T) -> ets:last(T).
 next(T, K) -> ets:next(T, K).
 prev(T, K) -> ets:prev(T, K).
 tab2list(T) -> ets:tab2list(T).
-foldl(F, Acc, T) -> ets:foldl(F, Acc, T).
-foldr(F, Acc, T) -> ets:foldr(F, Acc, T).
 info(T) -> ets:info(T).
 info(T, Item) -> ets:info(T, Item).
 whereis(Name) -> ets:whereis(Name).
@@ -71,27 +72,41 @@ update_element(T, K, Spec) -> ets:update_element(T, K, Spec).
 update_counter(T, K, Op) -> ets:update_counter(T, K, Op).
 
 insert(T, Objects) when is_list(Objects), Objects =/= [] ->
-    case is_bag(T) andalso is_valid_list(T, Objects) of
+    case is_valid_list(T, Objects) andalso is_bag(T) of
         true ->
             lists:foreach(fun(O) -> ets:insert(T, O) end, Objects),
             true;
         false ->
-            ets:insert(T, Objects)
+            ets:insert(T, last_of_each_key(T, Objects))
     end;
 insert(T, Objects) ->
     ets:insert(T, Objects).
 
 insert_new(T, Objects) when is_list(Objects), Objects =/= [] ->
-    case is_bag(T) andalso is_valid_list(T, Objects) andalso is_writable(T) of
+    case is_valid_list(T, Objects) andalso is_bag(T) andalso is_writable(T) of
         true ->
             KeyPos = ets:info(T, keypos),
             New = not lists:any(fun(O) -> ets:member(T, element(KeyPos, O)) end, Objects),
             New andalso insert(T, Objects);
         false ->
-            ets:insert_new(T, Objects)
+            ets:insert_new(T, last_of_each_key(T, Objects))
     end;
 insert_new(T, Objects) ->
     ets:insert_new(T, Objects).
+
+last_of_each_key(T, Objects) ->
+    case is_valid_list(T, Objects) of
+        true ->
+            KeyPos = ets:info(T, keypos),
+            case ets:info(T, type) of
+                ordered_set ->
+                    lists:ukeysort(KeyPos, lists:reverse(Objects));
+                _ ->
+                    maps:values(maps:from_list([{element(KeyPos, O), O} || O <- Objects]))
+            end;
+        false ->
+            Objects
+    end.
 
 lookup_element(T, K, Pos, Default) ->
     Objects = ets:lookup(T, K),
@@ -102,13 +117,27 @@ lookup_element(T, K, Pos, Default) ->
         {_, true} -> [element(Pos, O) || O <- Objects]
     end.
 
-first_lookup(T) -> with_objects(T, ets:first(T)).
-last_lookup(T) -> with_objects(T, ets:last(T)).
-next_lookup(T, K) -> with_objects(T, ets:next(T, K)).
-prev_lookup(T, K) -> with_objects(T, ets:prev(T, K)).
+%% The key '$end_of_table' is told from the end of the table by its place in the order. In a
+%% hash table it cannot be told, and walks through those are not compared step by step.
+first_lookup(T) -> with_objects(T, ets:first(T), fun(_) -> true end).
+last_lookup(T) -> with_objects(T, ets:last(T), fun(_) -> true end).
+next_lookup(T, K) -> with_objects(T, ets:next(T, K), fun(End) -> K < End end).
+prev_lookup(T, K) -> with_objects(T, ets:prev(T, K), fun(End) -> K > End end).
 
-with_objects(_, '$end_of_table') -> '$end_of_table';
-with_objects(T, Key) -> {Key, ets:lookup(T, Key)}.
+with_objects(T, '$end_of_table' = End, IsBeyond) ->
+    case ets:lookup(T, End) of
+        [_ | _] = Objects -> in_order(IsBeyond(End), {End, Objects}, End);
+        [] -> End
+    end;
+with_objects(T, Key, _) ->
+    {Key, ets:lookup(T, Key)}.
+
+in_order(true, Found, _) -> Found;
+in_order(false, _, End) -> End.
+
+%% The folds of older releases take the key '$end_of_table' for the end.
+foldl(F, Acc, T) -> lists:foldl(F, Acc, ets:tab2list(T)).
+foldr(F, Acc, T) -> lists:foldr(F, Acc, ets:tab2list(T)).
 
 update_counter(T, K, Op, Default) ->
     ok = check_default(T, K, Default),
@@ -146,15 +175,15 @@ check_default(T, K, Default) ->
     end.
 
 is_bag(T) ->
-    (is_atom(T) orelse is_reference(T)) andalso
-        lists:member(ets:info(T, type), [bag, duplicate_bag]).
+    lists:member(ets:info(T, type), [bag, duplicate_bag]).
 
 is_writable(T) ->
     ets:info(T, protection) =:= public orelse ets:info(T, owner) =:= self().
 
+%% Whether the table exists and takes these objects; if not, `ets' is left to say so.
 is_valid_list(T, Objects) ->
-    KeyPos = ets:info(T, keypos),
-    is_proper(Objects) andalso
+    KeyPos = (is_atom(T) orelse is_reference(T)) andalso ets:info(T, keypos),
+    is_integer(KeyPos) andalso is_proper(Objects) andalso
         lists:all(fun(O) -> is_tuple(O) andalso tuple_size(O) >= KeyPos end, Objects).
 
 is_proper([_ | T]) -> is_proper(T);

@@ -7,9 +7,15 @@ use ats_term::{Term, Zeros, exact, order};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
-    let options = Options { atoms: Atoms::New { limit: 2 } };
-    let Ok((a, length)) = decode_first(input, options) else { return };
-    let Ok((b, _)) = decode_first(&input[length..], options) else { return };
+    let options = Options {
+        atoms: Atoms::New { limit: 2 },
+    };
+    let Ok((a, length)) = decode_first(input, options) else {
+        return;
+    };
+    let Ok((b, _)) = decode_first(&input[length..], options) else {
+        return;
+    };
     let order = order_key(&a).cmp(&order_key(&b));
     assert_eq!(order, a.compare(&b), "{a} and {b}");
     assert_eq!(exact_key(&a) == exact_key(&b), a == b, "{a} and {b}");

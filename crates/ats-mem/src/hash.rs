@@ -67,16 +67,16 @@ pub struct HashTable<R: Release> {
     directory: Padded<Directory<R>>,
     stripes: StripeSet,
     seed: Seed,
-    /// How many fixations there are.
-    fixed: AtomicUsize,
     /// Buckets emptied by `free_some`.
     drained: usize,
     rare: Padded<Rare>,
 }
 
-/// What is written when the table changes its layout. Padded, so that readers of the other fields do
-/// not notice.
+/// What is written now and then, by other operations than those that read the other fields. Padded, so
+/// that these do not notice.
 struct Rare {
+    /// How many fixations there are.
+    fixed: AtomicUsize,
     /// Held by whoever changes the number of buckets or of locks.
     resizing: Lock,
     /// Bytes of lines and segments.
@@ -103,9 +103,9 @@ impl<R: Release> HashTable<R> {
             directory: Padded(directory),
             stripes: StripeSet::new(),
             seed: Seed::random(),
-            fixed: AtomicUsize::new(0),
             drained: 0,
             rare: Padded(Rare {
+                fixed: AtomicUsize::new(0),
                 resizing: Lock::new(),
                 structure,
             }),
@@ -168,7 +168,7 @@ impl<R: Release> HashTable<R> {
     }
 
     fn is_fixed(&self) -> bool {
-        self.fixed.load(Ordering::Acquire) > 0
+        self.rare.fixed.load(Ordering::Acquire) > 0
     }
 
     /// The first slot content that belongs to `key` and satisfies `wanted`, at some moment since the
@@ -495,11 +495,11 @@ impl<R: Release> Backend<R> for HashTable<R> {
     }
 
     fn fix(&self) {
-        self.fixed.fetch_add(1, Ordering::AcqRel);
+        self.rare.fixed.fetch_add(1, Ordering::AcqRel);
     }
 
     fn unfix(&self, guard: &Guard) {
-        if self.fixed.fetch_sub(1, Ordering::AcqRel) == 1 {
+        if self.rare.fixed.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.purge(guard);
         }
     }

@@ -11,8 +11,8 @@
 //! section unlocks.
 //!
 //! # Invariants
-//! - L1. `state` is [`FREE`] exactly if nobody holds the lock.
-//! - L2. A thread sleeps only while `state` is [`CONTENDED`], and whoever unlocks a `CONTENDED` lock
+//! - L1. `state` is `FREE` exactly if nobody holds the lock.
+//! - L2. A thread sleeps only while `state` is `CONTENDED`, and whoever unlocks a `CONTENDED` lock
 //!   wakes one sleeper. The woken thread takes the lock as `CONTENDED`, because it cannot know
 //!   whether it was the last one asleep.
 //! - L3. `statistics` is written only by the holder.

@@ -305,3 +305,45 @@ fn map_pairs_are_sorted() {
     order::order_key(Foreign(&outer), &mut key, Zeros::Distinct);
     assert_eq!(key, order_key(&outer, Zeros::Distinct));
 }
+
+/// All pairs of identifiers whose parts are at the limits of what the keys must keep apart.
+#[test]
+fn identifiers() {
+    use ats_term::term::Identifier;
+    let node = |text| ats_term::Atom::new(text).unwrap();
+    let numbers: [&[u32]; 6] = [&[0, 1], &[1], &[1, 0], &[2, 1], &[u32::MAX, 0], &[0, 0]];
+    let mut identifiers = Vec::new();
+    for local in [false, true] {
+        for node in ["a@b", "a@b\0", "a@c"].map(node) {
+            for creation in [0, 1, 0xFF00_00FF, u32::MAX] {
+                identifiers.extend(numbers.iter().filter_map(|numbers| {
+                    Identifier::with_locality(local, node, creation, numbers)
+                }));
+            }
+        }
+    }
+    assert_eq!(identifiers.len(), 144);
+    for kind in [Term::Pid, Term::Port, Term::Ref] {
+        for a in &identifiers {
+            for b in &identifiers {
+                check_pair(&kind(a.clone()), &kind(b.clone())).unwrap();
+            }
+        }
+    }
+}
+
+/// What a fun captured has the same exact key however atoms are numbered.
+#[test]
+fn captured_atoms_are_text() {
+    use ats_term::term::{Identifier, LocalFun};
+    let module = ats_term::Atom::new("m").unwrap();
+    let creator = Identifier::new(module, 0, &[0, 1]).unwrap();
+    let captured = Term::from((Term::atom("captured").unwrap(), 1));
+    let fun = LocalFun::new(module, 0, 1, [0; 16], 1, 2, creator, vec![captured]);
+    let fun = Term::LocalFun(fun);
+    let key = |term: &Term, atoms| exact_key(term, Zeros::Distinct, atoms);
+    assert_eq!(key(&fun, exact::Atoms::Word), key(&fun, exact::Atoms::Text));
+    // The atom after the fun is not captured.
+    let pair = Term::from((fun, Term::Atom(module)));
+    assert_ne!(key(&pair, exact::Atoms::Word), key(&pair, exact::Atoms::Text));
+}
