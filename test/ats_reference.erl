@@ -9,7 +9,7 @@
 %% - a list inserted into a bag keeps its order (releases before 25.3 reverse it);
 %% - the folds treat the key '$end_of_table' as any other;
 %% - a default object shorter than the key position is refused (the releases that only assert it
-%%   would write outside of the object).
+%%   use it write outside of the object).
 -module(ats_reference).
 
 -export([
@@ -63,6 +63,7 @@ next(T, K) -> ets:next(T, K).
 prev(T, K) -> ets:prev(T, K).
 tab2list(T) -> ets:tab2list(T).
 info(T) -> ets:info(T).
+info(T, binary) -> info_binary(T, ets:info(T, id));
 info(T, Item) -> ets:info(T, Item).
 whereis(Name) -> ets:whereis(Name).
 rename(T, Name) -> ets:rename(T, Name).
@@ -70,6 +71,10 @@ all() -> ets:all().
 safe_fixtable(T, Fix) -> ets:safe_fixtable(T, Fix).
 update_element(T, K, Spec) -> ets:update_element(T, K, Spec).
 update_counter(T, K, Op) -> ets:update_counter(T, K, Op).
+
+%% Of a missing table `ets' of this release makes a badarg for this item alone.
+info_binary(_, undefined) -> undefined;
+info_binary(T, _) -> ets:info(T, binary).
 
 insert(T, Objects) when is_list(Objects), Objects =/= [] ->
     case is_valid_list(T, Objects) andalso is_bag(T) of
@@ -140,13 +145,13 @@ foldl(F, Acc, T) -> lists:foldl(F, Acc, ets:tab2list(T)).
 foldr(F, Acc, T) -> lists:foldr(F, Acc, ets:tab2list(T)).
 
 update_counter(T, K, Op, Default) ->
-    ok = check_default(T, K, Default),
+    ok = check_default(T, Default),
     ets:update_counter(T, K, Op, Default).
 
 %% The update is tried on a scratch table first: a failing update must leave no new object.
 update_element(T, K, Spec, Default) ->
     true = is_tuple(Default) orelse error(badarg),
-    ok = check_default(T, K, Default),
+    ok = check_default(T, Default),
     case ets:update_element(T, K, Spec) of
         true ->
             true;
@@ -162,12 +167,12 @@ update_element(T, K, Spec, Default) ->
             end
     end.
 
-check_default(T, K, Default) ->
+check_default(T, Default) ->
     IsUpdatable = lists:member(ets:info(T, type), [set, ordered_set]) andalso is_writable(T),
     case IsUpdatable andalso is_tuple(Default) of
         true ->
             case tuple_size(Default) < ets:info(T, keypos) of
-                true -> ets:member(T, K) orelse error(badarg), ok;
+                true -> error(badarg);
                 false -> ok
             end;
         false ->

@@ -37,7 +37,7 @@ pub struct NoSuchKey;
 /// lock, write no shared memory and never wait. References handed out live as long as the guard.
 pub trait Backend<R: Release>: Send + Sync {
     /// The record of `key`, as of the last committed write.
-    fn get<'g>(&self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>>;
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>>;
 
     /// Changes one key atomically.
     ///
@@ -45,7 +45,7 @@ pub trait Backend<R: Release>: Send + Sync {
     /// and must neither panic nor call the store. After `Put` or `Remove` the old record may still
     /// be read by `decide`'s caller until the guard goes.
     fn update<'g>(
-        &self,
+        &'g self,
         key: &[u8],
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
@@ -58,30 +58,32 @@ pub trait Backend<R: Release>: Send + Sync {
     /// nothing has changed. `Err(Busy)` also leaves nothing changed, and `decide` may then be called
     /// again for all keys by a later attempt.
     fn update_many<'g>(
-        &self,
+        &'g self,
         keys: &[&[u8]],
         guard: &'g Guard,
         decide: &mut dyn FnMut(usize, Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<bool, Busy>;
 
     /// The first record in the order of the store.
-    fn first<'g>(&self, guard: &'g Guard) -> Option<&'g Record<R>>;
+    fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>>;
 
     /// The last record in the order of the store. Unordered stores return `first`.
-    fn last<'g>(&self, guard: &'g Guard) -> Option<&'g Record<R>>;
+    fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>>;
 
     /// The record after `key`. Ordered stores accept any key; unordered ones need a key that is
     /// there, or was deleted since the table was fixed.
-    fn next<'g>(&self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Record<R>>, NoSuchKey>;
+    fn next<'g>(&'g self, key: &[u8], guard: &'g Guard)
+    -> Result<Option<&'g Record<R>>, NoSuchKey>;
 
     /// The record before `key`. Unordered stores answer as `next`.
-    fn prev<'g>(&self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Record<R>>, NoSuchKey>;
+    fn prev<'g>(&'g self, key: &[u8], guard: &'g Guard)
+    -> Result<Option<&'g Record<R>>, NoSuchKey>;
 
     /// Visits the records after `after` (all, if `None`) in the order of the store until `visit`
     /// breaks. Not a snapshot: each record is as of the moment it is visited, and a key that is
     /// present throughout is met exactly once. `visit` must not call the store.
     fn scan<'g>(
-        &self,
+        &'g self,
         after: Option<&[u8]>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,

@@ -77,7 +77,7 @@ pub(crate) enum Step<R: Release> {
 pub(crate) trait Stepwise<R: Release> {
     /// Like [`Backend::update`](crate::Backend::update), one step of a batch included.
     fn step<'g>(
-        &self,
+        &'g self,
         key: &[u8],
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Step<R>,
@@ -92,7 +92,7 @@ pub(crate) trait Stepwise<R: Release> {
 
 /// [`Backend::update`](crate::Backend::update) by way of [`Stepwise::step`].
 pub(crate) fn update<'g, R: Release, S: Stepwise<R>>(
-    store: &S,
+    store: &'g S,
     key: &[u8],
     guard: &'g Guard,
     decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
@@ -106,7 +106,7 @@ pub(crate) fn update<'g, R: Release, S: Stepwise<R>>(
 
 /// [`Backend::update_many`](crate::Backend::update_many) for any store that can step.
 pub(crate) fn update_many<'g, R: Release, S: Stepwise<R>>(
-    store: &S,
+    store: &'g S,
     keys: &[&[u8]],
     guard: &'g Guard,
     decide: &mut dyn FnMut(usize, Option<&'g Record<R>>) -> Change<R>,

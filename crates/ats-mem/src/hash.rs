@@ -147,9 +147,9 @@ impl<R: Release> HashTable<R> {
             // SAFETY: just read from a slot, under the guard, and not empty.
             let bytes = unsafe { word.record::<R>(guard) }.bytes();
             locked.add(-i64::from(!word.is_deleted()), -(bytes as i64));
-            // SAFETY: just taken out of its only slot. Retired rather than freed, because references
-            // handed out live as long as a guard, not as long as the table.
-            unsafe { record::retire(word.pointer::<R>(), guard) };
+            // SAFETY: just taken out of its only slot, and the exclusive borrow shows that no reference
+            // to it is left: those handed out are borrowed from the table, too.
+            drop(unsafe { RecordBox::from_raw(word.pointer::<R>()) });
             freed += 1;
         }
         let lines = line.chain().count() - 1;
@@ -175,7 +175,7 @@ impl<R: Release> HashTable<R> {
     /// call.
     #[inline]
     fn search<'g, T>(
-        &self,
+        &'g self,
         key: &[u8],
         hash: u64,
         guard: &'g Guard,
@@ -373,7 +373,7 @@ fn same_key(a: &[u8], b: &[u8]) -> bool {
 
 impl<R: Release> Stepwise<R> for HashTable<R> {
     fn step<'g>(
-        &self,
+        &'g self,
         key: &[u8],
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Step<R>,
@@ -427,14 +427,14 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
 
 impl<R: Release> Backend<R> for HashTable<R> {
     #[inline]
-    fn get<'g>(&self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         let hash = self.seed.hash(key);
         let live = |word: Word, record| (!word.is_deleted()).then_some(record);
         self.search(key, hash, guard, live)?.settled(guard)
     }
 
     fn update<'g>(
-        &self,
+        &'g self,
         key: &[u8],
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
@@ -443,7 +443,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
     }
 
     fn update_many<'g>(
-        &self,
+        &'g self,
         keys: &[&[u8]],
         guard: &'g Guard,
         decide: &mut dyn FnMut(usize, Option<&'g Record<R>>) -> Change<R>,
@@ -451,24 +451,32 @@ impl<R: Release> Backend<R> for HashTable<R> {
         batch::update_many(self, keys, guard, decide)
     }
 
-    fn first<'g>(&self, guard: &'g Guard) -> Option<&'g Record<R>> {
+    fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         self.successor(Place::START, guard)
     }
 
-    fn last<'g>(&self, guard: &'g Guard) -> Option<&'g Record<R>> {
+    fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         self.first(guard)
     }
 
-    fn next<'g>(&self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Record<R>>, NoSuchKey> {
+    fn next<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
         Ok(self.successor(self.behind(key, guard)?, guard))
     }
 
-    fn prev<'g>(&self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Record<R>>, NoSuchKey> {
+    fn prev<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
         self.next(key, guard)
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         after: Option<&[u8]>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,

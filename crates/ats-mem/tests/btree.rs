@@ -213,6 +213,24 @@ fn owned(key: &[u8], value: u64) -> RecordBox<Counted> {
     RecordBox::new(key, &[value], true)
 }
 
+#[test]
+fn a_store_freed_in_slices_can_be_used_again() {
+    let mut tree = BTree::<Plain>::new();
+    let empty = tree.bytes();
+    for n in 0..10_000u64 {
+        put(&tree, &number(n), n, false);
+    }
+    let mut slices = 1;
+    while !tree.free_some(100) {
+        slices += 1;
+        assert_eq!(contents(&tree), []);
+    }
+    assert!(slices >= 90, "{slices} slices");
+    assert_eq!((tree.len(), tree.bytes()), (0, empty));
+    assert_eq!(put(&tree, &number(5), 7, false), None);
+    assert_eq!(contents(&tree), [(number(5).to_vec(), 7)]);
+}
+
 /// Threads write keys of their own (whose state they know exactly) between each other's, while
 /// readers check keys that are always there and walk over everything.
 #[test]

@@ -17,7 +17,7 @@ fn key(number: u64) -> [u8; 8] {
 
 /// `update`, again as long as a batch is in the way.
 fn update<'g, R: Release>(
-    table: &HashTable<R>,
+    table: &'g HashTable<R>,
     key: &[u8],
     guard: &'g Guard,
     mut decide: impl FnMut(Option<&'g Record<R>>) -> Change<R>,

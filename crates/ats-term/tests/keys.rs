@@ -345,5 +345,8 @@ fn captured_atoms_are_text() {
     assert_eq!(key(&fun, exact::Atoms::Word), key(&fun, exact::Atoms::Text));
     // The atom after the fun is not captured.
     let pair = Term::from((fun, Term::Atom(module)));
-    assert_ne!(key(&pair, exact::Atoms::Word), key(&pair, exact::Atoms::Text));
+    assert_ne!(
+        key(&pair, exact::Atoms::Word),
+        key(&pair, exact::Atoms::Text)
+    );
 }

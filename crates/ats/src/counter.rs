@@ -1,10 +1,10 @@
 //! Counters: integers in objects, changed atomically.
 
+use crate::Error;
 use crate::integer::{Integer, Parts};
 use crate::table::Table;
 use crate::workspace::Workspace;
 use crate::write::element;
-use crate::Error;
 use ats_term::image::{Host, HostTerm, NewValue, Object};
 
 /// One change of one counter.
@@ -21,7 +21,9 @@ pub struct CounterOp {
 
 impl CounterOp {
     fn apply(&self, value: &Integer) -> Result<Integer, Error> {
-        let sum = value.checked_add(&self.increment).ok_or(Error::SystemLimit)?;
+        let sum = value
+            .checked_add(&self.increment)
+            .ok_or(Error::SystemLimit)?;
         Ok(match &self.wrap {
             Some((limit, reset)) if self.passes(&sum, limit) => reset.clone(),
             _ => sum,
@@ -79,7 +81,9 @@ impl<H: Host> Table<H> {
 fn new_values<H: Host>(object: Object<'_, H>, ops: &[CounterOp]) -> Result<Vec<Integer>, Error> {
     let mut values: Vec<Integer> = Vec::with_capacity(ops.len());
     for (done, op) in ops.iter().enumerate() {
-        let earlier = ops[..done].iter().rposition(|before| before.position == op.position);
+        let earlier = ops[..done]
+            .iter()
+            .rposition(|before| before.position == op.position);
         let current = match earlier {
             Some(before) => values[before].clone(),
             None => {

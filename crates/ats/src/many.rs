@@ -1,10 +1,10 @@
 //! Inserting several objects as one.
 
+use crate::Error;
 use crate::table::{Table, TableType};
 use crate::value::{Rec, Values, objects};
 use crate::workspace::Workspace;
 use crate::write::{push_all, record};
-use crate::Error;
 use ats_mem::{Change, RecordBox};
 use ats_term::image::{Host, HostTerm, Object, ObjectListBuilder, image_eq};
 
@@ -100,7 +100,10 @@ impl<H: Host> Table<H> {
         for record in sorted.0[group].iter().flatten() {
             let object = single(record);
             let known = self.table_type == TableType::Bag
-                && list.list().iter().any(|other| image_eq(other, object, self.zeros));
+                && list
+                    .list()
+                    .iter()
+                    .any(|other| image_eq(other, object, self.zeros));
             if !known {
                 list.push_copy(object);
                 added += 1;

@@ -62,7 +62,11 @@ impl<T> Names<T> {
         while !node.is_null() {
             // SAFETY: nodes are retired after they were unlinked (N2), so one found under a guard
             // lives as long as the guard.
-            let Node { name: other, target, next } = unsafe { &*node };
+            let Node {
+                name: other,
+                target,
+                next,
+            } = unsafe { &*node };
             if *other == name {
                 return Some(*target);
             }
@@ -123,7 +127,11 @@ impl<T> Names<T> {
         let mut kept = Vec::new();
         // SAFETY: the lists are changed only under the lock we hold (N1), so their nodes live.
         let rest = loop {
-            let Node { name: other, target, next } = unsafe { &*node };
+            let Node {
+                name: other,
+                target,
+                next,
+            } = unsafe { &*node };
             retired.push(node);
             if *other == name {
                 break *next;

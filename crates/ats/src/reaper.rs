@@ -59,7 +59,10 @@ fn start() -> bool {
     REAPER.start.call_once(|| {
         let thread = std::thread::Builder::new().name("ats_reaper".into());
         // Not joined: it lives as long as the process.
-        STARTED.store(thread.spawn(run).is_ok(), std::sync::atomic::Ordering::Relaxed);
+        STARTED.store(
+            thread.spawn(run).is_ok(),
+            std::sync::atomic::Ordering::Relaxed,
+        );
     });
     STARTED.load(std::sync::atomic::Ordering::Relaxed)
 }

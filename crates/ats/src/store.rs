@@ -47,12 +47,12 @@ impl<H: Host> Store<H> {
     }
 
     #[inline]
-    pub(crate) fn get<'g>(&self, key: &[u8], guard: &'g Guard) -> Option<&'g Rec<H>> {
+    pub(crate) fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Rec<H>> {
         each!(&self.records, backend => backend.get(key, guard))
     }
 
     pub(crate) fn update<'g>(
-        &self,
+        &'g self,
         key: &[u8],
         guard: &'g Guard,
         decide: &mut Decide<'_, 'g, H>,
@@ -61,7 +61,7 @@ impl<H: Host> Store<H> {
     }
 
     pub(crate) fn update_many<'g>(
-        &self,
+        &'g self,
         keys: &[&[u8]],
         guard: &'g Guard,
         decide: &mut DecideMany<'_, 'g, H>,
@@ -69,16 +69,16 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => backend.update_many(keys, guard, decide))
     }
 
-    pub(crate) fn first<'g>(&self, guard: &'g Guard) -> Option<&'g Rec<H>> {
+    pub(crate) fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Rec<H>> {
         each!(&self.records, backend => backend.first(guard))
     }
 
-    pub(crate) fn last<'g>(&self, guard: &'g Guard) -> Option<&'g Rec<H>> {
+    pub(crate) fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Rec<H>> {
         each!(&self.records, backend => backend.last(guard))
     }
 
     pub(crate) fn next<'g>(
-        &self,
+        &'g self,
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<&'g Rec<H>>, NoSuchKey> {
@@ -86,7 +86,7 @@ impl<H: Host> Store<H> {
     }
 
     pub(crate) fn prev<'g>(
-        &self,
+        &'g self,
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<&'g Rec<H>>, NoSuchKey> {
@@ -94,7 +94,7 @@ impl<H: Host> Store<H> {
     }
 
     pub(crate) fn scan<'g>(
-        &self,
+        &'g self,
         after: Option<&[u8]>,
         guard: &'g Guard,
         visit: &mut Visit<'_, 'g, H>,

@@ -80,7 +80,10 @@ impl<H: Host> Table<H> {
             key_index,
             zeros,
             store: AtomicPtr::new(Box::into_raw(new_store(table_type))),
-            admin: Mutex::new(Admin { fixed: 0, cleared: false }),
+            admin: Mutex::new(Admin {
+                fixed: 0,
+                cleared: false,
+            }),
         }
     }
 
@@ -108,20 +111,20 @@ impl<H: Host> Table<H> {
     }
 
     #[inline]
-    pub(crate) fn store<'g>(&self, _guard: &'g Guard) -> &'g Store<H> {
+    pub(crate) fn store<'g>(&'g self, _guard: &'g Guard) -> &'g Store<H> {
         // SAFETY: a store is retired after it was exchanged, so one found under a guard lives as
         // long as the guard; the table itself frees its last store only when it is dropped.
         unsafe { &*self.store.load(Ordering::Acquire) }
     }
 
-    pub(crate) fn found<'g>(&self, record: &'g Rec<H>) -> Found<'g, H> {
+    pub(crate) fn found<'g>(&'g self, record: &'g Rec<H>) -> Found<'g, H> {
         Found::new(record, self.table_type.is_bag())
     }
 
     /// The objects of a key, if there are any. O(log n) in an `ordered_set`, else O(1).
     #[inline]
     pub fn lookup<'g, T: HostTerm<Host = H>>(
-        &self,
+        &'g self,
         key: T,
         work: &mut Workspace<T>,
         guard: &'g Guard,
@@ -133,24 +136,30 @@ impl<H: Host> Table<H> {
 
     /// As [`lookup`](Table::lookup), by the bytes of the key.
     #[inline]
-    pub fn lookup_bytes<'g>(&self, key: &[u8], guard: &'g Guard) -> Option<Found<'g, H>> {
-        self.store(guard).get(key, guard).map(|record| self.found(record))
+    pub fn lookup_bytes<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Found<'g, H>> {
+        self.store(guard)
+            .get(key, guard)
+            .map(|record| self.found(record))
     }
 
     /// The first key in the order of the table.
-    pub fn first<'g>(&self, guard: &'g Guard) -> Option<Found<'g, H>> {
-        self.store(guard).first(guard).map(|record| self.found(record))
+    pub fn first<'g>(&'g self, guard: &'g Guard) -> Option<Found<'g, H>> {
+        self.store(guard)
+            .first(guard)
+            .map(|record| self.found(record))
     }
 
     /// The last key in the order of the table; in tables without order, the same as the first.
-    pub fn last<'g>(&self, guard: &'g Guard) -> Option<Found<'g, H>> {
-        self.store(guard).last(guard).map(|record| self.found(record))
+    pub fn last<'g>(&'g self, guard: &'g Guard) -> Option<Found<'g, H>> {
+        self.store(guard)
+            .last(guard)
+            .map(|record| self.found(record))
     }
 
     /// The key after the one with these bytes. Tables without order refuse keys they do not hold,
     /// unless they were there when the table was fixed.
     pub fn next<'g>(
-        &self,
+        &'g self,
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<Found<'g, H>>, crate::Error> {
@@ -159,7 +168,7 @@ impl<H: Host> Table<H> {
 
     /// The key before the one with these bytes; in tables without order, as [`next`](Table::next).
     pub fn prev<'g>(
-        &self,
+        &'g self,
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<Found<'g, H>>, crate::Error> {
@@ -167,7 +176,7 @@ impl<H: Host> Table<H> {
     }
 
     fn walked<'g>(
-        &self,
+        &'g self,
         step: Result<Option<&'g Rec<H>>, NoSuchKey>,
     ) -> Result<Option<Found<'g, H>>, crate::Error> {
         match step {
@@ -188,7 +197,7 @@ impl<H: Host> Table<H> {
     /// `visit` breaks. Not a snapshot. On tables without order, fix the table for the whole of a walk
     /// that consists of several calls.
     pub fn scan<'g>(
-        &self,
+        &'g self,
         after: Option<&[u8]>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(Found<'g, H>) -> ControlFlow<()>,

@@ -5,10 +5,10 @@ use crate::value::{Found, Values, objects};
 use crate::workspace::Workspace;
 use crate::{Error, Guard};
 use ats_mem::{Change, RecordBox};
+use ats_term::TermRef;
 use ats_term::image::{
     Built, Host, HostTerm, ImageRef, NewValue, Object, ObjectList, ObjectListBuilder, image_eq,
 };
-use ats_term::TermRef;
 
 impl<H: Host> Table<H> {
     /// Inserts an object. In sets it replaces the one with the same key; a bag that has an equal object
@@ -39,7 +39,9 @@ impl<H: Host> Table<H> {
         self.encode(object, work)?;
         let guard = ats_sync::pin();
         let store = self.store(&guard);
-        let Workspace { key, image, list, .. } = work;
+        let Workspace {
+            key, image, list, ..
+        } = work;
         let mut done = true;
         if !self.table_type.is_bag() {
             store.update(key, &guard, &mut |current| {
@@ -111,7 +113,7 @@ impl<H: Host> Table<H> {
 
     /// Removes all objects of a key and returns them.
     pub fn take<'g, T: HostTerm<Host = H>>(
-        &self,
+        &'g self,
         key: T,
         work: &mut Workspace<T>,
         guard: &'g Guard,
@@ -140,7 +142,9 @@ impl<H: Host> Table<H> {
         self.encode(object, work)?;
         let guard = ats_sync::pin();
         let store = self.store(&guard);
-        let Workspace { key, image, list, .. } = work;
+        let Workspace {
+            key, image, list, ..
+        } = work;
         let unwanted = image.object();
         let is_unwanted = |other: Object<'_, H>| image_eq(other, unwanted, self.zeros);
         let many = self.table_type.is_bag();
@@ -150,7 +154,9 @@ impl<H: Host> Table<H> {
                 return Change::Keep;
             };
             let count = objects(current, many).count();
-            let kept = objects(current, many).filter(|other| !is_unwanted(*other)).count();
+            let kept = objects(current, many)
+                .filter(|other| !is_unwanted(*other))
+                .count();
             if kept == count {
                 return Change::Keep;
             }
@@ -215,7 +221,7 @@ impl<H: Host> Table<H> {
     /// it is given and returns `Ok(true)`, or leaves the old one by `Ok(false)`; its second argument
     /// says whether the object is the default one. Not called if there is no object and no default.
     pub(crate) fn update_object<'g, T: HostTerm<Host = H>>(
-        &self,
+        &'g self,
         key: T,
         default: Option<T>,
         work: &mut Workspace<T>,
@@ -235,19 +241,19 @@ impl<H: Host> Table<H> {
         }
         work.start_key();
         self.key_bytes(key, &mut work.key);
-        let Workspace { key, image, second, .. } = work;
+        let Workspace {
+            key, image, second, ..
+        } = work;
         let mut result = Ok(());
         self.store(guard).update(key, guard, &mut |current| {
             let changed = match current {
                 Some(current) => change(first(current), false, image),
-                None if default.is_some() => {
-                    change(second.object(), true, image).map(|changed| {
-                        if !changed {
-                            std::mem::swap(image, second);
-                        }
-                        true
-                    })
-                }
+                None if default.is_some() => change(second.object(), true, image).map(|changed| {
+                    if !changed {
+                        std::mem::swap(image, second);
+                    }
+                    true
+                }),
                 None => Ok(false),
             };
             match changed {
@@ -280,6 +286,9 @@ pub(crate) fn push_all<H: Host>(list: &mut ObjectListBuilder<H>, record: &crate:
 }
 
 /// An element that must be there.
-pub(crate) fn element<H: Host>(object: Object<'_, H>, index: usize) -> Result<ImageRef<'_, H>, Error> {
+pub(crate) fn element<H: Host>(
+    object: Object<'_, H>,
+    index: usize,
+) -> Result<ImageRef<'_, H>, Error> {
     object.get(index).ok_or(Error::Position)
 }

@@ -42,10 +42,10 @@ use crate::backend::{Backend, Busy, Change, NoSuchKey};
 use crate::batch::{self, Patience, Step, Stepwise};
 use crate::record::{self, Record, Release, Writable};
 use ats_sync::{Guard, Lock, ShardedCounter};
-use search::{Counting, Portable};
+use node::{Content, Header, Inner, LEAF, Leaf, NodePtr};
 #[cfg(target_arch = "x86_64")]
 use search::Vectors;
-use node::{Content, Header, Inner, LEAF, Leaf, NodePtr};
+use search::{Counting, Portable};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::ptr;
@@ -100,7 +100,7 @@ impl<R: Release> BTree<R> {
 
     /// The leaf that `key` is led to.
     #[inline(always)]
-    fn leaf_for<'g, C: Counting>(&self, key: &[u8], guard: &'g Guard) -> &'g Leaf<R> {
+    fn leaf_for<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> &'g Leaf<R> {
         let mut node = self.root.load(Ordering::Acquire);
         loop {
             match as_inner(node, guard) {
@@ -111,7 +111,7 @@ impl<R: Release> BTree<R> {
     }
 
     #[inline(always)]
-    fn find<'g, C: Counting>(&self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+    fn find<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         let leaf = self.leaf_for::<C>(key, guard);
         let place = leaf.search::<C>(key).ok()?;
         leaf.record(place, guard)?.settled(guard)
@@ -120,12 +120,12 @@ impl<R: Release> BTree<R> {
     /// `find`, compiled for processors with vectors of 256 bits.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
-    fn find_by_vectors<'g>(&self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+    fn find_by_vectors<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         self.find::<Vectors>(key, guard)
     }
 
     /// The leaf that `key` is led to, with its fences.
-    fn place_for<'g>(&self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
+    fn place_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
         #[cfg(target_arch = "x86_64")]
         if has_vectors() {
             // SAFETY: the processor has just said that it has these instructions.
@@ -136,13 +136,13 @@ impl<R: Release> BTree<R> {
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
-    fn place_by_vectors<'g>(&self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
+    fn place_by_vectors<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
         self.place_by(guard, |inner| inner.child_for::<Vectors>(key))
     }
 
     /// Walks down by `choose`, keeping the fences.
     #[inline(always)]
-    fn place_by<'g>(&self, guard: &'g Guard, choose: impl Fn(&Inner) -> usize) -> Place<'g, R> {
+    fn place_by<'g>(&'g self, guard: &'g Guard, choose: impl Fn(&Inner) -> usize) -> Place<'g, R> {
         let (mut low, mut high) = (None, None);
         let mut node = self.root.load(Ordering::Acquire);
         loop {
@@ -157,35 +157,51 @@ impl<R: Release> BTree<R> {
         }
     }
 
-    /// Frees up to about `budget` records and nodes; true when everything has been freed. So that a
-    /// large store can be freed in slices; dropping it frees the rest at once.
+    /// Frees up to about `budget` records and nodes; true when everything has been freed and the
+    /// store is empty. So that a large store can be freed in slices; dropping it frees the rest at
+    /// once.
     pub fn free_some(&mut self, budget: usize) -> bool {
-        let root = std::mem::replace(self.root.get_mut(), ptr::null_mut());
-        if !root.is_null() {
+        if self.doomed.is_empty() {
+            let empty = Box::into_raw(Leaf::<R>::empty()).cast();
+            let root = std::mem::replace(self.root.get_mut(), empty);
             self.doomed.push(root);
+            self.bytes.add(size_of::<Leaf<R>>() as i64);
         }
         let mut freed = 0;
         while freed < budget {
             let Some(node) = self.doomed.pop() else {
                 return true;
             };
-            freed += 1;
-            // SAFETY: the tree is borrowed exclusively and every node has one parent, so this is
-            // the only way to the node and to its records.
-            unsafe {
-                if (*node).level > 0 {
-                    let inner = Box::from_raw(node.cast::<Inner>());
-                    self.doomed.extend(inner.children());
-                } else {
-                    let leaf = Box::from_raw(node.cast::<Leaf<R>>());
-                    for record in leaf.records() {
-                        drop(record::RecordBox::from_raw(record));
-                        freed += 1;
-                    }
-                }
-            }
+            // SAFETY: the tree is borrowed exclusively, so no reference into it is left, and every
+            // node has one parent, so this is the only way to it.
+            freed += 1 + unsafe { self.free_node(node) };
         }
         self.doomed.is_empty()
+    }
+
+    /// Frees a node, with the records of a leaf; remembers the children of an inner node. Returns how
+    /// many records there were.
+    ///
+    /// # Safety
+    /// Nobody else can reach the node.
+    unsafe fn free_node(&mut self, node: NodePtr) -> usize {
+        // SAFETY: the caller's promise; nodes and records come from boxes.
+        unsafe {
+            if (*node).level > 0 {
+                let inner = Box::from_raw(node.cast::<Inner>());
+                self.bytes.add(-(inner.bytes() as i64));
+                self.doomed.extend(inner.children());
+                return 0;
+            }
+            let leaf = Box::from_raw(node.cast::<Leaf<R>>());
+            self.bytes.add(-(size_of::<Leaf<R>>() as i64));
+            let records = leaf.records();
+            for record in &records {
+                let record = record::RecordBox::from_raw(*record);
+                self.account(-1, -(record.bytes() as i64));
+            }
+            records.len()
+        }
     }
 
     /// Takes the record at a place out of a leaf whose lock the caller holds; the record itself is
@@ -249,7 +265,7 @@ fn as_inner<R: Release>(node: NodePtr, _guard: &Guard) -> Result<&Inner, &Leaf<R
 
 impl<R: Release> Stepwise<R> for BTree<R> {
     fn step<'g>(
-        &self,
+        &'g self,
         key: &[u8],
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Step<R>,
@@ -330,7 +346,7 @@ impl<R: Release> Stepwise<R> for BTree<R> {
 
 impl<R: Release> Backend<R> for BTree<R> {
     #[inline]
-    fn get<'g>(&self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         #[cfg(target_arch = "x86_64")]
         if has_vectors() {
             // SAFETY: the processor has just said that it has these instructions.
@@ -340,7 +356,7 @@ impl<R: Release> Backend<R> for BTree<R> {
     }
 
     fn update<'g>(
-        &self,
+        &'g self,
         key: &[u8],
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
@@ -349,7 +365,7 @@ impl<R: Release> Backend<R> for BTree<R> {
     }
 
     fn update_many<'g>(
-        &self,
+        &'g self,
         keys: &[&[u8]],
         guard: &'g Guard,
         decide: &mut dyn FnMut(usize, Option<&'g Record<R>>) -> Change<R>,
@@ -357,7 +373,7 @@ impl<R: Release> Backend<R> for BTree<R> {
         batch::update_many(self, keys, guard, decide)
     }
 
-    fn first<'g>(&self, guard: &'g Guard) -> Option<&'g Record<R>> {
+    fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         let mut first = None;
         self.scan_up(&[], true, guard, &mut |record| {
             first = Some(record);
@@ -366,11 +382,15 @@ impl<R: Release> Backend<R> for BTree<R> {
         first
     }
 
-    fn last<'g>(&self, guard: &'g Guard) -> Option<&'g Record<R>> {
+    fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         self.below(None, guard)
     }
 
-    fn next<'g>(&self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Record<R>>, NoSuchKey> {
+    fn next<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
         let mut next = None;
         self.scan_up(key, false, guard, &mut |record| {
             next = Some(record);
@@ -379,12 +399,16 @@ impl<R: Release> Backend<R> for BTree<R> {
         Ok(next)
     }
 
-    fn prev<'g>(&self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Record<R>>, NoSuchKey> {
+    fn prev<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
         Ok(self.below(Some(key), guard))
     }
 
     fn scan<'g>(
-        &self,
+        &'g self,
         after: Option<&[u8]>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
@@ -412,5 +436,7 @@ impl<R: Release> Backend<R> for BTree<R> {
 impl<R: Release> Drop for BTree<R> {
     fn drop(&mut self) {
         while !self.free_some(usize::MAX) {}
+        // SAFETY: the empty leaf that `free_some` has left, to which nobody else has a way.
+        drop(unsafe { Box::from_raw((*self.root.get_mut()).cast::<Leaf<R>>()) });
     }
 }

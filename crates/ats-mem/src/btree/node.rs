@@ -132,7 +132,7 @@ impl<R: Release> Leaf<R> {
 
     /// The record at a place, if there is one (it may be pending).
     #[inline(always)]
-    pub(super) fn record<'g>(&self, place: usize, _guard: &'g Guard) -> Option<&'g Record<R>> {
+    pub(super) fn record<'g>(&'g self, place: usize, _guard: &'g Guard) -> Option<&'g Record<R>> {
         match self.content(place) {
             // SAFETY: a record in a slot is retired only after it was taken out (record I2), so one
             // that is seen there under a guard lives as long as the guard.
@@ -144,12 +144,13 @@ impl<R: Release> Leaf<R> {
     /// The place of `key`, or the place where it would be inserted.
     #[inline(always)]
     pub(super) fn search<C: Counting>(&self, key: &[u8]) -> Result<usize, usize> {
-        self.keys.search::<C>(key, |place| match self.content(place) {
-            // SAFETY: as in `record`; whoever searches holds a guard.
-            Content::Record(record) => unsafe { &*record }.key().cmp(key),
-            // The head is equal and completes the key, so only trailing zeros can make a difference.
-            Content::Tombstone { key_len } => key_len.cmp(&key.len()),
-        })
+        self.keys
+            .search::<C>(key, |place| match self.content(place) {
+                // SAFETY: as in `record`; whoever searches holds a guard.
+                Content::Record(record) => unsafe { &*record }.key().cmp(key),
+                // The head is equal and completes the key, so only trailing zeros can make a difference.
+                Content::Tombstone { key_len } => key_len.cmp(&key.len()),
+            })
     }
 
     /// The place before which all keys are below `key`.

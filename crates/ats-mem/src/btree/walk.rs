@@ -15,7 +15,7 @@ impl<R: Release> BTree<R> {
     /// Visits records from `key` upwards (`inclusive`: with `key` itself) until `visit` breaks.
     /// Not a snapshot: each record is as of the moment it is visited.
     pub(super) fn scan_up<'g>(
-        &self,
+        &'g self,
         key: &[u8],
         inclusive: bool,
         guard: &'g Guard,
@@ -46,7 +46,7 @@ impl<R: Release> BTree<R> {
 
     /// The greatest record below `bound`, or of all.
     pub(super) fn below<'g>(
-        &self,
+        &'g self,
         bound: Option<&[u8]>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
@@ -65,7 +65,7 @@ impl<R: Release> BTree<R> {
     }
 
     /// The leaf with the keys just below `bound`, and the place there where `bound` would be.
-    fn place_below<'g>(&self, bound: Option<&[u8]>, guard: &'g Guard) -> (Place<'g, R>, usize) {
+    fn place_below<'g>(&'g self, bound: Option<&[u8]>, guard: &'g Guard) -> (Place<'g, R>, usize) {
         match bound {
             None => {
                 let place = self.place_by(guard, |inner| inner.len());

@@ -488,13 +488,3 @@ fn can_be_freed_in_slices_and_used_in_between() {
     put(&table, &key(5), 5);
     assert_eq!(get(&table, &key(5)), Some(5));
 }
-
-#[test]
-fn references_outlive_the_table() {
-    let guard = pin();
-    let table = Table::new();
-    put(&table, b"key", 5);
-    let record = table.get(b"key", &guard).expect("present");
-    drop(table);
-    assert_eq!(record.value(), [5]);
-}

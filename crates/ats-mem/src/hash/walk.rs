@@ -53,7 +53,7 @@ type Found<'g, R> = Vec<(u64, &'g Record<R>)>;
 impl<R: Release> HashTable<R> {
     /// The first record behind `place`.
     pub(super) fn successor<'g>(
-        &self,
+        &'g self,
         place: Place<'_>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
@@ -67,7 +67,7 @@ impl<R: Release> HashTable<R> {
 
     /// Visits the records behind `place` in order until `visit` breaks.
     pub(super) fn walk<'g>(
-        &self,
+        &'g self,
         place: Place<'_>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
@@ -91,7 +91,7 @@ impl<R: Release> HashTable<R> {
     /// Puts the records from `place` to the end of the interval of its bucket into `found`, in order.
     /// Returns where the next interval begins, `None` at the end of the table.
     fn gather<'g>(
-        &self,
+        &'g self,
         place: Place<'_>,
         guard: &'g Guard,
         found: &mut Found<'g, R>,
@@ -116,7 +116,7 @@ impl<R: Release> HashTable<R> {
     }
 
     fn collect<'g>(
-        &self,
+        &'g self,
         line: &Line<R>,
         place: Place<'_>,
         last: u64,

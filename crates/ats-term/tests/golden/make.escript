@@ -5,9 +5,9 @@
 %% Writes terms of every kind in the order of the Erlang machine that runs this, for
 %% ../golden.rs to compare with. Usage: make.escript FILE
 %%
-%% The file is the OTP release (one byte), then for each term: length of its external form (32 bits),
-%% a mark (one byte: 0 if the term is greater than the one before it, 1 if it is `==`, 3 if it is
-%% also `=:=`), and the external form.
+%% The file is the OTP release (one byte), then for each term: the length of its external form (32
+%% bits), a mark (one byte: 0 if the term is greater than the one before it, 1 if it is `==`, 3 if
+%% it is also `=:=`), and the external form.
 
 -mode(compile).
 
@@ -144,7 +144,10 @@ shapes(Leaves) ->
     Single = [{L} || L <- Leaves] ++ [[L] || L <- Leaves],
     Strings = ["", "a", "ab", "abc", lists:duplicate(300, $z), [256], "a" ++ [256]],
     Sizes = [list_to_tuple(lists:duplicate(N, 0)) || N <- [1, 2, 247, 248, 249, 255, 256, 300]],
-    Single ++ Pairs ++ Lists ++ Maps ++ Nested ++ Strings ++ Sizes ++ large_maps().
+    Zeros = [#{Key => Value, b => 1} || Zero <- from_bits(0) ++ from_bits(1 bsl 63),
+                                        Key <- [Zero, {Zero, 1}, {Zero, 2}, #{Zero => Zero}],
+                                        Value <- [1, Zero]],
+    Single ++ Pairs ++ Lists ++ Maps ++ Nested ++ Strings ++ Sizes ++ Zeros ++ large_maps().
 
 %% More than 32 keys make a map of another kind in the machine.
 large_maps() ->
