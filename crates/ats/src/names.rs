@@ -125,19 +125,15 @@ impl<T> Names<T> {
         let mut retired = Vec::new();
         let mut node = bucket.load(Ordering::Relaxed);
         let mut kept = Vec::new();
-        // SAFETY: the lists are changed only under the lock we hold (N1), so their nodes live.
         let rest = loop {
-            let Node {
-                name: other,
-                target,
-                next,
-            } = unsafe { &*node };
+            // SAFETY: the lists are changed only under the lock we hold (N1), so their nodes live.
+            let current = unsafe { &*node };
             retired.push(node);
-            if *other == name {
-                break *next;
+            if current.name == name {
+                break current.next;
             }
-            kept.push((*other, *target));
-            node = *next;
+            kept.push((current.name, current.target));
+            node = current.next;
         };
         let mut head = rest;
         for (name, target) in kept.into_iter().rev() {

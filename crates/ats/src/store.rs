@@ -15,6 +15,10 @@ pub(crate) struct Store<H: Host> {
 
 /// A backend, chosen when the table is made. An enum and not a `dyn Backend`, so that the way of a
 /// lookup is known to the compiler.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one per table, and a box would cost each lookup a load"
+)]
 enum Records<H: Host> {
     Ordered(BTree<Values<H>>),
     Hash(HashTable<Values<H>>),

@@ -39,7 +39,7 @@ pub(super) fn head_at(key: &[u8], at: usize) -> Head {
 #[inline(always)]
 fn short_head(rest: &[u8]) -> u64 {
     let len = rest.len();
-    let bits = if len >= 4 {
+    if len >= 4 {
         let low = u32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]);
         let high = u32::from_be_bytes([rest[len - 4], rest[len - 3], rest[len - 2], rest[len - 1]]);
         u64::from(low) << 32 | u64::from(high) << (64 - 8 * len)
@@ -49,8 +49,7 @@ fn short_head(rest: &[u8]) -> u64 {
             | u64::from(rest[len - 1]) << (56 - 8 * (len - 1))
     } else {
         0
-    };
-    bits
+    }
 }
 
 /// How the heads of a node are counted: the choice of instructions, made when the program runs.
