@@ -96,10 +96,6 @@ impl<'e> TermSink for VmSink<'e> {
     fn map(&mut self, keys: &[VmWord<'e>], values: &[VmWord<'e>]) -> VmWord<'e> {
         self.env.map(keys, values).expect("distinct keys")
     }
-
-    fn host(&mut self, tag: u8, _words: &[u64]) -> VmWord<'e> {
-        unreachable!("box {tag:#x} comes as `HostSink::host_box`")
-    }
 }
 
 impl HostSink<Vm> for VmSink<'_> {

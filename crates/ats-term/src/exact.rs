@@ -26,8 +26,8 @@
 
 use crate::Zeros;
 use crate::keys::{self, Boundary, Format};
-use crate::term::{ATOM_TAG, NIL_WORD, small_word};
 use crate::walk::{FunIdent, Ident, Kind, TermRef};
+use crate::word::{Immediate, NIL, small_word};
 
 const INTEGER: u8 = 0x04;
 const FLOAT: u8 = 0x08;
@@ -62,7 +62,15 @@ pub enum Atoms {
 }
 
 /// Appends the exact key of a term. O(size) plus the sorting of map keys; without recursion.
+#[inline]
 pub fn exact_key<T: TermRef>(term: T, out: &mut Vec<u8>, options: Options) {
+    // Small integers, and in memory all immediates, are their word: those need no walk.
+    if let Some(word) = term.immediate()
+        && (options.atoms == Atoms::Word || word & 0xF == 0xF)
+    {
+        out.extend_from_slice(&word.to_le_bytes());
+        return;
+    }
     keys::write(
         term,
         &mut Exact {
@@ -82,7 +90,7 @@ struct Exact {
 
 impl Exact {
     fn word_is_portable(&self, word: u64) -> bool {
-        word & 0xF == 0xF || word == NIL_WORD
+        word & 0xF == 0xF || word == NIL
     }
 
     fn wants_text(&self) -> bool {
@@ -96,7 +104,7 @@ impl Format for Exact {
         debug_assert!(word & 3 == 3, "not an immediate word: {word:#x}");
         if self.word_is_portable(word) || !self.wants_text() {
             out.extend_from_slice(&word.to_le_bytes());
-        } else if word & 0x3F == ATOM_TAG {
+        } else if let Some(Immediate::Atom(_)) = Immediate::from_word(word) {
             term.with_atom(|text| push_text(ATOM, text, out));
         } else {
             self.scalar(term, term.kind(), out);
@@ -109,7 +117,7 @@ impl Format for Exact {
             Kind::Big => term.with_big(|negative, magnitude| push_big(negative, magnitude, out)),
             Kind::Float(value) => push_float(value, self.options.zeros, out),
             Kind::Atom => term.with_atom(|text| push_text(ATOM, text, out)),
-            Kind::Nil => out.extend_from_slice(&NIL_WORD.to_le_bytes()),
+            Kind::Nil => out.extend_from_slice(&NIL.to_le_bytes()),
             Kind::Bits(bits) => {
                 out.push(BITS);
                 push_size(bits, out);

@@ -21,6 +21,7 @@ mod keys;
 pub mod order;
 pub mod term;
 pub mod walk;
+mod word;
 
 #[cfg(feature = "proptest")]
 pub mod arbitrary;

@@ -44,8 +44,8 @@
 
 use crate::Zeros;
 use crate::keys::{self, Boundary, Format};
-use crate::term::NIL_WORD;
 use crate::walk::{FunIdent, Ident, Kind, TermRef};
+use crate::word::NIL as NIL_WORD;
 
 /// The tag of zero; integers of `n` bytes have the tag `ZERO + n` or `ZERO - n`.
 const ZERO: u8 = 0x10;
@@ -73,8 +73,13 @@ pub const MAX_INT_KEY: usize = 9;
 /// Appends the order key of a term. O(size) plus the sorting of map keys; without recursion.
 ///
 /// `zeros` says whether `0.0` and `-0.0` are different keys of maps; elsewhere they are equal.
+#[inline]
 pub fn order_key<T: TermRef>(term: T, out: &mut Vec<u8>, zeros: Zeros) {
-    keys::write(term, &mut Order::new(zeros), out);
+    // Most keys are small integers: those need no walk.
+    match term.immediate() {
+        Some(word) if word & 0xF == 0xF => push_int(word as i64 >> 4, out),
+        _ => keys::write(term, &mut Order::new(zeros), out),
+    }
 }
 
 /// Writes the order key of an integer to the front of `out` and returns its length. The fast path

@@ -34,6 +34,7 @@ pub use parts::{
 
 use crate::atom::Atom;
 use crate::walk::{FunIdent, Ident, Kind, TermRef};
+use crate::word::{NIL, atom_word, small_word};
 use terms::Terms;
 
 /// An Erlang term of any type. `{}` and `{:?}` both show it in Erlang syntax.
@@ -68,24 +69,6 @@ pub enum Term {
     /// `fun M:F/A`.
     ExternalFun(ExternalFun),
 }
-
-/// Smallest integer that is an immediate word.
-const MIN_SMALL: i64 = -(1 << 59);
-/// Largest integer that is an immediate word.
-const MAX_SMALL: i64 = (1 << 59) - 1;
-
-/// The immediate word of an integer, if it has one.
-pub(crate) fn small_word(i: i64) -> Option<u64> {
-    // The shift drops the sign bits that the range check found redundant.
-    (MIN_SMALL..=MAX_SMALL)
-        .contains(&i)
-        .then_some((i << 4) as u64 | 0xF)
-}
-
-/// The word of the empty list.
-pub(crate) const NIL_WORD: u64 = 0x3B;
-/// The low six bits of the word of an atom.
-pub(crate) const ATOM_TAG: u64 = 0x0B;
 
 impl Term {
     /// An integer of any size from its sign (`true` = negative) and magnitude, little endian; zero
@@ -148,8 +131,8 @@ impl TermRef for &Term {
     fn immediate(self) -> Option<u64> {
         match self {
             Term::Int(i) => small_word(*i),
-            Term::Atom(atom) => Some(atom.id() << 6 | ATOM_TAG),
-            Term::Nil => Some(NIL_WORD),
+            Term::Atom(atom) => Some(atom_word(atom.id())),
+            Term::Nil => Some(NIL),
             _ => None,
         }
     }

@@ -159,7 +159,4 @@ pub trait TermSink {
     fn cons(&mut self, head: Self::Term, tail: Self::Term) -> Self::Term;
     /// A map; keys are distinct and in no particular order.
     fn map(&mut self, keys: &[Self::Term], values: &[Self::Term]) -> Self::Term;
-    /// A term that only its host understands: a host box of an [`image`](crate::image), with the
-    /// box's tag and its words.
-    fn host(&mut self, tag: u8, words: &[u64]) -> Self::Term;
 }

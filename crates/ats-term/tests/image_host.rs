@@ -238,9 +238,6 @@ impl ats_term::TermSink for CountedBuilder {
     fn map(&mut self, keys: &[Self::Term], values: &[Self::Term]) -> Self::Term {
         self.0.map(keys, values)
     }
-    fn host(&mut self, tag: u8, words: &[u64]) -> Self::Term {
-        self.0.host(tag, words)
-    }
 }
 
 impl HostSink<Counting> for CountedBuilder {

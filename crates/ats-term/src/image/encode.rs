@@ -2,11 +2,12 @@
 
 use super::draft::{Draft, KEEP};
 use super::host::{Host, HostKind, HostTerm};
-use super::layout::{BIG, BITS, FLOAT, LIST, MAP, TUPLE, box_slot, header, push_bytes, small_word};
+use super::layout::{BIG, BITS, FLOAT, LIST, MAP, TUPLE, box_slot, header, push_bytes};
 use super::map_order::MapSorter;
 use super::view::Object;
 use crate::Zeros;
 use crate::walk::Kind;
+use crate::word::small_word;
 use std::marker::PhantomData;
 
 /// The term is not a tuple, so it cannot be an object.

@@ -92,11 +92,11 @@ mod term_ref;
 mod tests;
 mod view;
 
+pub use crate::word::{Immediate, NIL, SMALL_MAX, SMALL_MIN, atom_word, small_word};
 pub use decode::{Scratch, decode, decode_element, decode_object};
 pub use encode::{Built, ImageBuilder, NotATuple};
 pub use eq::image_eq;
 pub use host::{Host, HostBox, HostKind, HostSink, HostTag, HostTerm};
-pub use layout::{Immediate, NIL, SMALL_MAX, SMALL_MIN, atom_word, small_word};
 pub use list::{ObjectList, ObjectListBuilder, Objects};
 pub use owned::{for_each_owned, release_all, retain_all};
 pub use replace::NewValue;

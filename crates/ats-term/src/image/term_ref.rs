@@ -1,9 +1,10 @@
 //! Terms of an image as [`TermRef`], so that keys and other encodings are made from them directly.
 
 use super::host::{Host, HostKind};
-use super::layout::{Immediate, is_immediate, slot_offset};
+use super::layout::{is_immediate, slot_offset};
 use super::view::{ImageRef, View, i64_of_big};
 use crate::walk::{FunIdent, Ident, Kind, TermRef};
+use crate::word::Immediate;
 
 impl<H: Host> ImageRef<'_, H> {
     fn wrong_kind(self, wanted: &str) -> ! {

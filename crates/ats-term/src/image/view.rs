@@ -2,9 +2,10 @@
 
 use super::host::{Host, HostBox, HostTag};
 use super::layout::{
-    BIG, BITS, FLOAT, Immediate, LIST, MAP, TUPLE, bytes_of, content_words, header_n, header_tag,
+    BIG, BITS, FLOAT, LIST, MAP, TUPLE, bytes_of, content_words, header_n, header_tag,
     is_immediate, slot_offset,
 };
+use crate::word::Immediate;
 use std::fmt;
 use std::marker::PhantomData;
 

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use super::{ATOM_TAG, Bits, Float, List, Map, NIL_WORD, Term, Tuple};
+use super::{Bits, Float, List, Map, Term, Tuple};
 use crate::atom::Atom;
 use crate::walk::TermSink;
+use crate::word::Immediate;
 
 /// A term inside a [`TermBuilder`]. Another builder, or the same one after [`TermBuilder::finish`],
 /// knows nothing of it.
@@ -16,8 +17,6 @@ pub struct Built(usize);
 pub enum BuildError {
     /// A word that is no immediate, or one that only the Erlang machine understands.
     UnknownWord(u64),
-    /// A host box with this tag, without the host that understands it.
-    UnknownHost(u8),
     /// A float that is not finite.
     NotFinite,
     /// More bits than bytes.
@@ -32,7 +31,6 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BuildError::UnknownWord(word) => write!(f, "unknown immediate word {word:#x}"),
-            BuildError::UnknownHost(tag) => write!(f, "unknown host box {tag:#x}"),
             BuildError::NotFinite => f.write_str("a float of Erlang is finite"),
             BuildError::BitsTooShort => f.write_str("a bitstring has fewer bytes than it needs"),
             BuildError::BadMap => f.write_str("the keys of a map are not distinct"),
@@ -104,16 +102,12 @@ impl TermBuilder {
 }
 
 fn from_word(word: u64) -> Option<Term> {
-    if word & 0xF == 0xF {
-        // The arithmetic shift brings the sign back.
-        return Some(Term::Int(word as i64 >> 4));
+    match Immediate::from_word(word)? {
+        Immediate::Small(value) => Some(Term::Int(value)),
+        Immediate::Atom(number) => Atom::from_id(number).map(Term::Atom),
+        Immediate::Nil => Some(Term::Nil),
+        Immediate::LocalPid | Immediate::LocalPort => None,
     }
-    if word == NIL_WORD {
-        return Some(Term::Nil);
-    }
-    (word & 0x3F == ATOM_TAG)
-        .then(|| Atom::from_id(word >> 6).map(Term::Atom))
-        .flatten()
 }
 
 impl TermSink for TermBuilder {
@@ -162,9 +156,5 @@ impl TermSink for TermBuilder {
         let complete = keys.len() == values.len();
         let map = if complete { Map::new(pairs).ok() } else { None };
         self.put(map.map(Term::Map).ok_or(BuildError::BadMap))
-    }
-
-    fn host(&mut self, tag: u8, _: &[u64]) -> Built {
-        self.put(Err(BuildError::UnknownHost(tag)))
     }
 }
