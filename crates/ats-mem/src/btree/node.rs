@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Leaf   header | heads[32]  keys ascending        | slots[32]  records, or tombstones
-//! Inner  header | heads[63]  separators ascending  | children[64] | separators as bytes
+//! Inner  header | heads[64]  separators ascending  | children[64] | separators as bytes
 //! ```
 //!
 //! The keys of a node never change: a node that gets or loses one is replaced by a copy. What
@@ -69,7 +69,7 @@ pub(super) struct Leaf<R: Release> {
 #[repr(C, align(64))]
 pub(super) struct Inner {
     pub header: Header,
-    pub keys: Heads<FANOUT>,
+    pub keys: Heads<{ FANOUT + 1 }>,
     children: [AtomicPtr<Header>; FANOUT + 1],
     /// End of each separator in `bytes`.
     ends: [u32; FANOUT],

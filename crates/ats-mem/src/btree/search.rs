@@ -61,7 +61,9 @@ pub(super) trait Counting {
 /// For any processor: binary search without branches.
 pub(super) struct Portable;
 
-/// For processors with vectors of 256 bits. The functions that use this must be compiled for them.
+/// For processors with vectors of 256 bits (AVX2). Only to be used by functions compiled for them,
+/// which are called only if the processor has them.
+#[cfg(target_arch = "x86_64")]
 pub(super) struct Vectors;
 
 impl Counting for Portable {
@@ -71,12 +73,35 @@ impl Counting for Portable {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
 impl Counting for Vectors {
-    // Over all N places and without a branch, so that it becomes a few vector comparisons: the lines
-    // of a node are fetched together, where a binary search would fetch one after the other.
+    // Over all N places and without a branch: the lines of a node are fetched together, where a
+    // binary search would fetch one after the other. The intrinsics are inlined into the function
+    // that was compiled for them.
     #[inline(always)]
     fn below<const N: usize>(heads: &[Head; N], head: Head) -> usize {
-        heads.iter().filter(|other| **other < head).count()
+        use std::arch::x86_64::*;
+        const { assert!(N.is_multiple_of(8)) };
+        // SAFETY: whoever uses this type has checked that the processor has these instructions
+        // (contract of the type); loads need no alignment and stay within the array.
+        unsafe {
+            let needle = _mm256_set1_epi64x(head);
+            let mut sums = [_mm256_setzero_si256(); 2];
+            for eight in heads.chunks_exact(8) {
+                let low = _mm256_loadu_si256(eight.as_ptr().cast());
+                let high = _mm256_loadu_si256(eight.as_ptr().add(4).cast());
+                // A lane is -1 where the head is below.
+                sums[0] = _mm256_sub_epi64(sums[0], _mm256_cmpgt_epi64(needle, low));
+                sums[1] = _mm256_sub_epi64(sums[1], _mm256_cmpgt_epi64(needle, high));
+            }
+            let sum = _mm256_add_epi64(sums[0], sums[1]);
+            let sum = _mm_add_epi64(
+                _mm256_castsi256_si128(sum),
+                _mm256_extracti128_si256::<1>(sum),
+            );
+            let sum = _mm_add_epi64(sum, _mm_unpackhi_epi64(sum, sum));
+            _mm_cvtsi128_si64(sum) as usize
+        }
     }
 }
 
@@ -249,7 +274,10 @@ mod tests {
                 let compare = |i: usize| keys[i].as_slice().cmp(&probe);
                 let expected = keys.binary_search(&probe);
                 prop_assert_eq!(heads.search::<Portable>(&probe, compare), expected);
-                prop_assert_eq!(heads.search::<Vectors>(&probe, compare), expected);
+                #[cfg(target_arch = "x86_64")]
+                if is_x86_feature_detected!("avx2") {
+                    prop_assert_eq!(heads.search::<Vectors>(&probe, compare), expected);
+                }
             }
         }
     }
