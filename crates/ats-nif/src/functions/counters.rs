@@ -9,6 +9,7 @@ use crate::vm_sink::VmSink;
 use crate::vm_term::VmTerm;
 use crate::{nif, scratch, sys};
 use ats::{CounterOp, Integer};
+use ats_sync::Guard;
 use ats_term::walk::TermSink;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -40,30 +41,54 @@ fn count<'e>(
 ) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = not_a_bag(writable(env, table, &guard)?)?;
-    let many = ops.is_nil() || ops.as_cons().is_some();
-    let ops = match many {
-        true => {
-            proper_length(ops, usize::MAX).ok_or(Known::None)?;
-            ListTerms(ops)
-                .map(counter_op)
-                .collect::<Result<Vec<_>, _>>()?
+    let many = is_list(ops);
+    let values = counter_ops(shared, ops).and_then(|ops| {
+        scratch::with_work(|work| shared.table.update_counter(key, &ops, default, work))
+            .map_err(cause)
+    });
+    let values: Vec<VmWord<'e>> = match values {
+        Err(refusal) if is_for_missing_key(refusal, shared, key, default, &guard) => {
+            return Err(Known::BadKey);
         }
-        false => vec![match Integer::from_term(ops) {
-            Some(increment) => CounterOp {
-                position: shared.table.key_position() + 1,
-                increment,
-                wrap: None,
-            },
-            None => counter_op(ops)?,
-        }],
+        values => values?.iter().map(|value| integer(env, value)).collect(),
     };
-    let values = scratch::with_work(|work| shared.table.update_counter(key, &ops, default, work));
-    let values: Vec<VmWord<'e>> = values
-        .map_err(cause)?
-        .iter()
-        .map(|value| integer(env, value))
-        .collect();
     Ok(if many { env.list(&values) } else { values[0] })
+}
+
+/// Whether a refusal concerns a key that is not there. `ets` looks for the key before it looks at
+/// what to do with the object, so a missing key counts more than whatever is wrong with that. The
+/// key may have come or gone since the refusal; both answers are then right, each for a moment
+/// within the call.
+fn is_for_missing_key(
+    refusal: Known,
+    shared: &Shared,
+    key: VmTerm<'_>,
+    default: Option<VmTerm<'_>>,
+    guard: &Guard,
+) -> bool {
+    default.is_none()
+        && !matches!(refusal, Known::Busy)
+        && scratch::with_work(|work| shared.table.lookup(key, work, guard).is_none())
+}
+
+fn is_list(term: VmTerm<'_>) -> bool {
+    term.is_nil() || term.as_cons().is_some()
+}
+
+fn counter_ops(shared: &Shared, ops: VmTerm<'_>) -> Result<Vec<CounterOp>, Known> {
+    if is_list(ops) {
+        proper_length(ops, usize::MAX).ok_or(Known::None)?;
+        return ListTerms(ops).map(counter_op).collect();
+    }
+    let op = match Integer::from_term(ops) {
+        Some(increment) => CounterOp {
+            position: shared.table.key_position() + 1,
+            increment,
+            wrap: None,
+        },
+        None => counter_op(ops)?,
+    };
+    Ok(vec![op])
 }
 
 fn not_a_bag(shared: &Shared) -> Result<&Shared, Known> {
@@ -123,16 +148,24 @@ fn replace<'e>(
 ) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = not_a_bag(writable(env, table, &guard)?)?;
-    let values = if specs.is_nil() || specs.as_cons().is_some() {
+    let done = element_specs(specs).and_then(|values| {
+        scratch::with_work(|work| shared.table.update_element(key, &values, default, work))
+            .map_err(cause)
+    });
+    match done {
+        Err(refusal) if is_for_missing_key(refusal, shared, key, default, &guard) => {
+            Ok(boolean(false))
+        }
+        done => done.map(boolean),
+    }
+}
+
+fn element_specs(specs: VmTerm<'_>) -> Result<Vec<(usize, VmTerm<'_>)>, Known> {
+    if is_list(specs) {
         proper_length(specs, usize::MAX).ok_or(Known::None)?;
-        ListTerms(specs)
-            .map(element_spec)
-            .collect::<Result<Vec<_>, _>>()?
-    } else {
-        vec![element_spec(specs)?]
-    };
-    let done = scratch::with_work(|work| shared.table.update_element(key, &values, default, work));
-    done.map(boolean).map_err(cause)
+        return ListTerms(specs).map(element_spec).collect();
+    }
+    Ok(vec![element_spec(specs)?])
 }
 
 /// `{Position, Value}`.
