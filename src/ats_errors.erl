@@ -63,14 +63,18 @@ messages(_Function, _Arguments, system_limit) ->
     [];
 messages(new, [Name, Options], Cause) ->
     new_messages(Name, Options, Cause);
-messages(whereis, [_Name], _Cause) ->
-    [<<"invalid table name (must be an atom)">>];
+messages(whereis, [Name], _Cause) ->
+    [table_name(Name)];
 messages(Fold, [_Function, _Acc, Table], Cause) when Fold =:= foldl; Fold =:= foldr ->
     [none, none, table(Table, Cause)];
+messages(update_counter, [_Table, _Key, Operations, Default], Cause)
+  when not is_tuple(Default), Cause =/= type, Cause =/= id, Cause =/= access ->
+    %% `ets' looks at the default object once the table may be written, before all else.
+    [none | counter_messages(Operations, tuple(1, Default), none)];
 messages(Function, [Table | Arguments], Cause) ->
     case table(Table, Cause) of
         none -> [none | other_messages(Function, Table, Arguments, Cause)];
-        Message -> [Message]
+        Message -> [Message | further_messages(Function, Arguments, Cause)]
     end;
 messages(_Function, _Arguments, _Cause) ->
     [].
@@ -97,16 +101,32 @@ new_messages(Name, Options, Cause) ->
         Messages -> Messages
     end.
 
+%% The table is to blame, but some functions can say without it that another argument is wrong
+%% too. They are those of which `ets' says it, so that both explain a call in the same words.
+-spec further_messages(atom(), [term()], cause()) -> [message()].
+further_messages(Insert, [Objects], _Cause) when Insert =:= insert; Insert =:= insert_new ->
+    [objects(1, Objects)];
+further_messages(delete_object, [Object], _Cause) ->
+    [tuple(1, Object)];
+further_messages(lookup_element, [_Key, Pos | _], _Cause) ->
+    [none, positive(Pos)];
+further_messages(rename, [NewName], _Cause) ->
+    [table_name(NewName)];
+further_messages(update_counter, [_Key, Operations], _Cause) ->
+    [none, counter_operations(Operations)];
+further_messages(update_element, [_Key, Elements], _Cause) ->
+    [none, element_specifications(Elements)];
+further_messages(_Function, _Arguments, _Cause) ->
+    [].
+
 %% The table is in order here, so one of the other arguments is not.
 -spec other_messages(atom(), term(), [term()], cause()) -> [message()].
 other_messages(info, _Table, [_Item], _Cause) ->
     [<<"not a valid info item">>];
-other_messages(insert, Table, [Objects], _Cause) ->
-    [objects(Table, Objects)];
-other_messages(insert_new, Table, [Objects], _Cause) ->
-    [objects(Table, Objects)];
+other_messages(Insert, Table, [Objects], _Cause) when Insert =:= insert; Insert =:= insert_new ->
+    [objects(keypos(Table), Objects)];
 other_messages(delete_object, Table, [Object], _Cause) ->
-    [object(Table, Object)];
+    [tuple(keypos(Table), Object)];
 other_messages(lookup_element, _Table, [_Key, Pos | _], badkey) ->
     [<<"not a key that exists in the table">>, positive(Pos)];
 other_messages(lookup_element, _Table, [_Key, Pos | _], _Cause) ->
@@ -114,10 +134,8 @@ other_messages(lookup_element, _Table, [_Key, Pos | _], _Cause) ->
 other_messages(Step, _Table, [_Key], _Cause)
   when Step =:= next; Step =:= prev; Step =:= next_lookup; Step =:= prev_lookup ->
     [<<"not a key that exists in the table">>];
-other_messages(rename, _Table, [NewName], _Cause) when is_atom(NewName) ->
-    [<<"table name already exists">>];
-other_messages(rename, _Table, [_NewName], _Cause) ->
-    [<<"invalid table name (must be an atom)">>];
+other_messages(rename, _Table, [NewName], _Cause) ->
+    [first_of([table_name(NewName), <<"table name already exists">>])];
 other_messages(safe_fixtable, _Table, [_Fix], _Cause) ->
     [<<"not a boolean value">>];
 other_messages(update_counter, Table, [_Key, Operations | Default], Cause) ->
@@ -132,8 +150,8 @@ counter_messages(Operations, Default, badkey) ->
     [<<"not a key that exists in the table">>, counter_operations(Operations), Default];
 counter_messages(_Operations, Default, keypos) ->
     [none, same_as_keypos(), Default];
-counter_messages(_Operations, Default, position) ->
-    [none, <<"the position in the update operation is out of range">>, Default];
+counter_messages(_Operations, _Default, position) ->
+    [none, <<"the position in the update operation is out of range">>];
 counter_messages(Operations, Default, _Cause) ->
     case {counter_operations(Operations), Default} of
         {none, none} ->
@@ -179,15 +197,18 @@ positive(N) when is_integer(N), N >= 1 -> none;
 positive(N) when is_integer(N) -> <<"out of range">>;
 positive(_N) -> <<"not an integer">>.
 
--spec objects(term(), term()) -> message().
-objects(Table, Objects) when is_list(Objects) ->
-    KeyPos = keypos(Table),
+-spec table_name(term()) -> message().
+table_name(Name) when is_atom(Name) -> none;
+table_name(_Name) -> <<"invalid table name (must be an atom)">>.
+
+-spec objects(pos_integer(), term()) -> message().
+objects(KeyPos, Objects) when is_list(Objects) ->
     case every(fun(Object) -> tuple(KeyPos, Object) =:= none end, Objects) of
         true -> none;
         false -> list_of_objects(KeyPos, Objects)
     end;
-objects(Table, Object) ->
-    object(Table, Object).
+objects(KeyPos, Object) ->
+    tuple(KeyPos, Object).
 
 -spec list_of_objects(pos_integer(), term()) -> message().
 list_of_objects(KeyPos, Objects) ->
@@ -195,10 +216,6 @@ list_of_objects(KeyPos, Objects) ->
         true -> [<<"a tuple in the list ">>, no_key(KeyPos)];
         false -> <<"not a non-empty tuple or a list of non-empty tuples">>
     end.
-
--spec object(term(), term()) -> message().
-object(Table, Object) ->
-    tuple(keypos(Table), Object).
 
 -spec tuple(pos_integer(), term()) -> message().
 tuple(_KeyPos, {}) -> <<"is an empty tuple">>;
@@ -212,7 +229,7 @@ no_key(KeyPos) ->
 
 -spec default_object(term(), [term()]) -> message().
 default_object(_Table, []) -> none;
-default_object(Table, [Default]) -> object(Table, Default).
+default_object(Table, [Default]) -> tuple(keypos(Table), Default).
 
 -spec counter_operations(term()) -> message().
 counter_operations(Operations) ->
