@@ -10,6 +10,7 @@ pub mod batch;
 pub mod btree;
 pub mod hash;
 pub mod record;
+pub mod slab;
 
 pub use backend::{Backend, Busy, Change, NoSuchKey};
 pub use btree::BTree;

@@ -1,0 +1,247 @@
+//! A chunk: a header that describes 32 runs, and the runs.
+
+use super::class::Class;
+use super::list::{Linked, Links};
+use super::{corrupted, memory};
+use std::ptr::NonNull;
+
+/// Bytes of a chunk: a huge page of the common processors.
+pub(super) const CHUNK: usize = 2 << 20;
+/// Bytes of a run.
+pub(super) const RUN: usize = 64 << 10;
+/// Runs of a chunk.
+pub(super) const RUNS: usize = CHUNK / RUN;
+/// Groups of runs by how full they are.
+pub(super) const GROUPS: usize = 8;
+
+/// The unit that the sizes of blocks are multiples of.
+const UNIT: usize = 16;
+/// Bits of a word of a bitmap.
+const BITS: usize = u64::BITS as usize;
+
+/// The header of a chunk. All zeros, as the system maps it, are valid: no run is free yet.
+#[repr(C)]
+pub(super) struct Chunk {
+    links: Links<Chunk>,
+    /// The free runs, one bit each.
+    pub free: u32,
+    /// The free runs that take no memory, one bit each.
+    pub purged: u32,
+    runs: [Run; RUNS],
+    /// The units at which a block starts that is with the user, one bit each. The only part of a
+    /// chunk that is touched without a lock, hence atomic.
+    #[cfg(debug_assertions)]
+    live: [std::sync::atomic::AtomicU64; CHUNK / UNIT / BITS],
+}
+
+/// Where the blocks of run 0 begin.
+const HEADER: usize = size_of::<Chunk>().next_multiple_of(64);
+
+const _: () = assert!(HEADER < RUN);
+const _: () = assert!(RUNS == u32::BITS as usize);
+
+// SAFETY: always the first field.
+unsafe impl Linked for Chunk {
+    unsafe fn links(chunk: NonNull<Self>) -> *mut Links<Self> {
+        // SAFETY: the chunk is live by contract.
+        unsafe { &raw mut (*chunk.as_ptr()).links }
+    }
+}
+
+impl Chunk {
+    /// A new chunk, all of it free.
+    pub(super) fn map() -> Option<NonNull<Chunk>> {
+        let chunk = memory::map()?.cast::<Chunk>();
+        // SAFETY: the memory is new, large enough and zeroed, which makes a valid header.
+        unsafe { (*chunk.as_ptr()).free = u32::MAX };
+        Some(chunk)
+    }
+
+    /// The chunk that holds a block or the description of a run.
+    pub(super) fn of<T>(inside: NonNull<T>) -> NonNull<Chunk> {
+        let start = inside
+            .as_ptr()
+            .map_addr(|address| address & !(CHUNK - 1))
+            .cast::<Chunk>();
+        // SAFETY: nothing inside of a chunk is in the page at address 0.
+        unsafe { NonNull::new_unchecked(start) }
+    }
+
+    /// The description of a run.
+    ///
+    /// # Safety
+    /// The chunk is live and `run` below [`RUNS`].
+    pub(super) unsafe fn run(chunk: NonNull<Chunk>, run: usize) -> NonNull<Run> {
+        debug_assert!(run < RUNS);
+        // SAFETY: by contract the place is inside of the header.
+        unsafe {
+            let runs = (&raw mut (*chunk.as_ptr()).runs).cast::<Run>();
+            NonNull::new_unchecked(runs.add(run))
+        }
+    }
+
+    /// The first byte of run `run` that a block may take.
+    fn first(chunk: NonNull<Chunk>, run: usize) -> NonNull<u8> {
+        let offset = if run == 0 { HEADER } else { run * RUN };
+        // SAFETY: the offset is inside of the chunk.
+        unsafe { chunk.cast::<u8>().add(offset) }
+    }
+
+    /// Gives back the memory of the free runs that are whole. Returns how many more take none.
+    ///
+    /// # Safety
+    /// The chunk is live, and the caller holds the lock of the chunks.
+    pub(super) unsafe fn purge(chunk: NonNull<Chunk>) -> usize {
+        // SAFETY: what is free belongs to the lock of the chunks (S2).
+        let (free, purged) = unsafe { ((*chunk.as_ptr()).free, &mut (*chunk.as_ptr()).purged) };
+        let before = purged.count_ones();
+        // The memory of run 0 begins with the header.
+        for run in 1..RUNS {
+            let resident = (free & !*purged) >> run & 1 == 1;
+            // SAFETY: the run is in the chunk, and free, so nobody needs its content.
+            if resident && unsafe { memory::purge(Chunk::first(chunk, run), RUN) } {
+                *purged |= 1 << run;
+            }
+        }
+        (purged.count_ones() - before) as usize
+    }
+
+    /// Notes that a block goes to the user (`true`) or comes back, and stops the program if it was
+    /// there already.
+    ///
+    /// # Safety
+    /// The block lies in a live chunk.
+    #[cfg(debug_assertions)]
+    pub(super) unsafe fn mark(block: NonNull<u8>, live: bool) {
+        use std::sync::atomic::Ordering::Relaxed;
+        let chunk = Chunk::of(block);
+        let unit = (block.addr().get() - chunk.addr().get()) / UNIT;
+        let bit = 1 << (unit % BITS);
+        // SAFETY: by contract the chunk is live; the words are atomic.
+        let word = unsafe { &(*chunk.as_ptr()).live[unit / BITS] };
+        let before = if live {
+            word.fetch_or(bit, Relaxed)
+        } else {
+            word.fetch_and(!bit, Relaxed)
+        };
+        if (before & bit != 0) == live {
+            corrupted(
+                "a block is freed that is not in use, or given out twice",
+                block,
+            );
+        }
+    }
+}
+
+/// The description of a run that serves a class; means nothing while the run is free.
+#[repr(C, align(64))]
+pub(super) struct Run {
+    links: Links<Run>,
+    first: NonNull<u8>,
+    /// Bytes of a block.
+    size: u32,
+    /// Number of blocks.
+    capacity: u16,
+    used: u16,
+    /// No word of `bits` before this one has a free block.
+    hint: u16,
+    /// The list of the pool that the run is in, or [`GROUPS`] if in none.
+    pub group: u8,
+    /// The used blocks, one bit each.
+    bits: [u64; RUN / UNIT / BITS],
+}
+
+// SAFETY: always the first field.
+unsafe impl Linked for Run {
+    unsafe fn links(run: NonNull<Self>) -> *mut Links<Self> {
+        // SAFETY: the run is live by contract.
+        unsafe { &raw mut (*run.as_ptr()).links }
+    }
+}
+
+impl Run {
+    /// The run that holds a block.
+    ///
+    /// # Safety
+    /// The block lies in a live chunk.
+    pub(super) unsafe fn of(block: NonNull<u8>) -> NonNull<Run> {
+        let chunk = Chunk::of(block);
+        let run = (block.addr().get() - chunk.addr().get()) / RUN;
+        // SAFETY: by contract the chunk is live; the offset is below `CHUNK`.
+        unsafe { Chunk::run(chunk, run) }
+    }
+
+    /// Which of its chunk a run is.
+    pub(super) fn index(run: NonNull<Run>) -> usize {
+        let offset = run.addr().get() - Chunk::of(run).addr().get();
+        (offset - std::mem::offset_of!(Chunk, runs)) / size_of::<Run>()
+    }
+
+    /// Makes a free run serve `class`. All of its blocks are free.
+    ///
+    /// # Safety
+    /// The run is in a live chunk, and nobody else touches it.
+    pub(super) unsafe fn begin(run: NonNull<Run>, class: Class) {
+        let first = Chunk::first(Chunk::of(run), Run::index(run));
+        let bytes = RUN - first.addr().get() % RUN;
+        // SAFETY: by contract the description is ours. Its links and its bits are valid already: they
+        // were zero in the beginning, and all bits are zero again when a run becomes free.
+        let run = unsafe { &mut *run.as_ptr() };
+        run.first = first;
+        run.size = class.size() as u32;
+        run.capacity = (bytes / class.size()) as u16;
+        run.used = 0;
+        run.hint = 0;
+        run.group = GROUPS as u8;
+    }
+
+    /// Fills `out` with free blocks by ascending address, as far as there are any, and says how many
+    /// that were.
+    pub(super) fn take(&mut self, out: &mut [*mut u8]) -> usize {
+        let words = usize::from(self.capacity).div_ceil(BITS);
+        let mut taken = 0;
+        while taken < out.len() && usize::from(self.hint) < words {
+            let word = usize::from(self.hint);
+            let bit = (!self.bits[word]).trailing_zeros() as usize;
+            let place = word * BITS + bit;
+            if bit == BITS || place >= usize::from(self.capacity) {
+                self.hint += 1;
+                continue;
+            }
+            self.bits[word] |= 1 << bit;
+            // SAFETY: a place below the capacity is inside of the run.
+            out[taken] = unsafe { self.first.as_ptr().add(place * self.size as usize) };
+            taken += 1;
+        }
+        self.used += taken as u16;
+        taken
+    }
+
+    /// Takes a block back.
+    pub(super) fn put(&mut self, block: NonNull<u8>) {
+        let offset = block.addr().get().wrapping_sub(self.first.addr().get());
+        let size = self.size as usize;
+        let (word, bit) = (offset / size / BITS, offset / size % BITS);
+        let used = word < self.bits.len() && self.bits[word] >> bit & 1 == 1;
+        if !used || !offset.is_multiple_of(size) {
+            corrupted("a block is freed that is not in use", block);
+        }
+        self.bits[word] &= !(1 << bit);
+        self.hint = self.hint.min(word as u16);
+        self.used -= 1;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Whether the run serves `class`.
+    pub(super) fn serves(&self, class: Class) -> bool {
+        self.size as usize == class.size()
+    }
+
+    /// Which list the run should be in: the higher, the fuller. [`GROUPS`] for a full run.
+    pub(super) fn fullness(&self) -> u8 {
+        (u32::from(self.used) * GROUPS as u32 / u32::from(self.capacity)) as u8
+    }
+}

@@ -1,0 +1,111 @@
+//! All chunks, by how many of their runs are free.
+
+use super::chunk::{CHUNK, Chunk, RUN, RUNS, Run};
+use super::class::Class;
+use super::list::List;
+use std::alloc::{Layout, handle_alloc_error};
+use std::ptr::NonNull;
+
+/// The chunks. Full ones are in list 0, which nobody looks at.
+pub(super) struct Chunks {
+    by_free: [List<Chunk>; RUNS + 1],
+    mapped: usize,
+    purged_runs: usize,
+}
+
+impl Chunks {
+    pub(super) const fn new() -> Self {
+        Chunks {
+            by_free: [const { List::new() }; RUNS + 1],
+            mapped: 0,
+            purged_runs: 0,
+        }
+    }
+
+    /// Bytes that are reserved.
+    pub(super) fn reserved(&self) -> usize {
+        self.mapped * CHUNK - self.purged_runs * RUN
+    }
+
+    /// A run for `class`, from the chunk with the fewest free runs, so that others can drain.
+    pub(super) fn take(&mut self, class: Class) -> NonNull<Run> {
+        let chunk = self.by_free[1..].iter().find_map(List::first);
+        let chunk = chunk.unwrap_or_else(|| self.map());
+        // SAFETY: chunks in lists are live, and their free runs are ours (S2). The chunk has a free
+        // run, being in a list above 0.
+        unsafe {
+            let free = (*chunk.as_ptr()).free;
+            let index = free.trailing_zeros();
+            self.set_free(chunk, free & !(1 << index));
+            self.purged_runs -= ((*chunk.as_ptr()).purged >> index & 1) as usize;
+            (*chunk.as_ptr()).purged &= !(1 << index);
+            let run = Chunk::run(chunk, index as usize);
+            Run::begin(run, class);
+            run
+        }
+    }
+
+    /// Takes back a run.
+    ///
+    /// # Safety
+    /// The run comes from [`take`](Chunks::take), and none of its blocks is in use.
+    pub(super) unsafe fn put(&mut self, run: NonNull<Run>) {
+        let chunk = Chunk::of(run);
+        // SAFETY: the chunk of a run in use is live, and its state is ours (S2).
+        unsafe {
+            let free = (*chunk.as_ptr()).free | 1 << Run::index(run);
+            let reserve = self.by_free[RUNS].first();
+            self.set_free(chunk, free);
+            if free == u32::MAX && reserve.is_some() {
+                self.unmap(chunk);
+            }
+        }
+    }
+
+    /// Unmaps the reserve and thins out chunks of which at least half is free. Less is not worth it:
+    /// a chunk that has lost a part of its memory has lost its huge page.
+    pub(super) fn trim(&mut self) {
+        while let Some(chunk) = self.by_free[RUNS].first() {
+            // SAFETY: all runs of a chunk in this list are free (S5).
+            unsafe { self.unmap(chunk) };
+        }
+        for list in &self.by_free[RUNS / 2..] {
+            // SAFETY: chunks in lists are live, and `self` means that we hold the lock.
+            list.for_each(|chunk| self.purged_runs += unsafe { Chunk::purge(chunk) });
+        }
+    }
+
+    fn map(&mut self) -> NonNull<Chunk> {
+        let Some(chunk) = Chunk::map() else {
+            handle_alloc_error(Layout::new::<[u8; CHUNK]>())
+        };
+        self.mapped += 1;
+        // SAFETY: the chunk is new, so in no list; it is unmapped only by `unmap`.
+        unsafe { self.by_free[RUNS].push(chunk) };
+        chunk
+    }
+
+    /// # Safety
+    /// The chunk is ours and all of its runs are free.
+    unsafe fn unmap(&mut self, chunk: NonNull<Chunk>) {
+        // SAFETY: a chunk that is all free is in the last list, and by S5 nobody uses it.
+        unsafe {
+            self.by_free[RUNS].remove(chunk);
+            self.purged_runs -= (*chunk.as_ptr()).purged.count_ones() as usize;
+            super::memory::unmap(chunk.cast());
+        }
+        self.mapped -= 1;
+    }
+
+    /// # Safety
+    /// The chunk is one of ours.
+    unsafe fn set_free(&mut self, chunk: NonNull<Chunk>, free: u32) {
+        // SAFETY: our chunks are live, and each is in the list that its free runs say.
+        unsafe {
+            let before = (*chunk.as_ptr()).free;
+            self.by_free[before.count_ones() as usize].remove(chunk);
+            (*chunk.as_ptr()).free = free;
+            self.by_free[free.count_ones() as usize].push(chunk);
+        }
+    }
+}

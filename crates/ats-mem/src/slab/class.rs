@@ -1,0 +1,123 @@
+//! The sizes of blocks.
+//!
+//! Multiples of 16 where records are many and small, then in steps of about an eighth to a quarter.
+//! Above 512 all are multiples of 64, so that a request for whole cache lines gets a size of whole
+//! cache lines and, since runs begin at a cache line, starts at one.
+
+/// The largest size.
+pub(super) const LARGEST: usize = 2048;
+/// How many sizes there are.
+pub(super) const CLASSES: usize = SIZES.len();
+
+const FINE: usize = 32;
+const SIZES: [u16; FINE + 12] = sizes();
+
+/// Most bytes of one size in the cache of a thread.
+const CACHE_BYTES: usize = 16 << 10;
+/// Most blocks of one size in the cache of a thread.
+pub(super) const CACHE_BLOCKS: usize = 64;
+
+/// The class of each number of 16-byte units.
+const CLASS_OF_UNITS: [u8; LARGEST / 16 + 1] = class_of_units();
+
+/// One of the sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Class(u8);
+
+impl Class {
+    /// The least class for `bytes` bytes, if there is one.
+    #[inline]
+    pub(super) fn of(bytes: usize) -> Option<Self> {
+        if bytes > LARGEST {
+            return None;
+        }
+        Some(Class(CLASS_OF_UNITS[bytes.div_ceil(16)]))
+    }
+
+    pub(super) const fn new(index: usize) -> Self {
+        assert!(index < CLASSES);
+        Class(index as u8)
+    }
+
+    /// A number below [`CLASSES`].
+    #[inline]
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    #[inline]
+    pub(super) fn size(self) -> usize {
+        SIZES[self.index()] as usize
+    }
+
+    /// Most blocks of this class in the cache of a thread; even, at most [`CACHE_BLOCKS`].
+    #[inline]
+    pub(super) fn cache_limit(self) -> usize {
+        const LIMITS: [u8; CLASSES] = limits();
+        LIMITS[self.index()] as usize
+    }
+}
+
+const fn sizes() -> [u16; FINE + 12] {
+    const COARSE: [u16; 12] = [
+        576, 640, 704, 768, 896, 1024, 1152, 1280, 1408, 1536, 1792, 2048,
+    ];
+    let mut sizes = [0; FINE + 12];
+    let mut at = 0;
+    while at < sizes.len() {
+        sizes[at] = if at < FINE {
+            (at as u16 + 1) * 16
+        } else {
+            COARSE[at - FINE]
+        };
+        at += 1;
+    }
+    sizes
+}
+
+const fn class_of_units() -> [u8; LARGEST / 16 + 1] {
+    let mut classes = [0; LARGEST / 16 + 1];
+    let mut class = 0;
+    let mut units = 0;
+    while units < classes.len() {
+        if units * 16 > SIZES[class] as usize {
+            class += 1;
+        }
+        classes[units] = class as u8;
+        units += 1;
+    }
+    classes
+}
+
+const fn limits() -> [u8; CLASSES] {
+    let mut limits = [0; CLASSES];
+    let mut class = 0;
+    while class < CLASSES {
+        let blocks = (CACHE_BYTES / SIZES[class] as usize) & !1;
+        limits[class] = if blocks < CACHE_BLOCKS {
+            blocks as u8
+        } else {
+            CACHE_BLOCKS as u8
+        };
+        class += 1;
+    }
+    limits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_the_least_that_fits() {
+        for bytes in 0..=LARGEST {
+            let class = Class::of(bytes).unwrap();
+            assert!(class.size() >= bytes);
+            assert!(class.index() == 0 || (SIZES[class.index() - 1] as usize) < bytes);
+            assert!(!bytes.is_multiple_of(64) || bytes == 0 || class.size().is_multiple_of(64));
+            assert!(class.cache_limit() >= 2 && class.cache_limit() <= CACHE_BLOCKS);
+        }
+        assert_eq!(Class::of(LARGEST + 1), None);
+        assert_eq!(Class::of(usize::MAX), None);
+    }
+}

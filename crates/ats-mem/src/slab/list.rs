@@ -1,0 +1,83 @@
+//! Doubly linked lists whose links are in the nodes.
+
+use std::ptr::NonNull;
+
+/// The neighbours of a node. All zeros are valid links of a node that is in no list.
+pub(super) struct Links<T> {
+    next: Option<NonNull<T>>,
+    previous: Option<NonNull<T>>,
+}
+
+/// What can be in a list.
+///
+/// # Safety
+/// `links` gives the same place each time, inside the node.
+pub(super) unsafe trait Linked: Sized {
+    /// The links of a node.
+    ///
+    /// # Safety
+    /// `node` points to a live node.
+    unsafe fn links(node: NonNull<Self>) -> *mut Links<Self>;
+}
+
+/// A list; the last that was pushed comes first. Whoever has the list exclusively has the links of
+/// all its nodes, too.
+pub(super) struct List<T> {
+    first: Option<NonNull<T>>,
+}
+
+// SAFETY: the list owns the links of its nodes, and pointers may go to other threads.
+unsafe impl<T> Send for List<T> {}
+
+impl<T: Linked> List<T> {
+    pub(super) const fn new() -> Self {
+        List { first: None }
+    }
+
+    pub(super) fn first(&self) -> Option<NonNull<T>> {
+        self.first
+    }
+
+    /// # Safety
+    /// `node` is live, in no list, and stays live as long as it is in this one.
+    pub(super) unsafe fn push(&mut self, node: NonNull<T>) {
+        // SAFETY: the new node is live by contract and the old first one by that of its own push.
+        // The links are ours.
+        unsafe {
+            T::links(node).write(Links {
+                next: self.first,
+                previous: None,
+            });
+            if let Some(first) = self.first {
+                (*T::links(first)).previous = Some(node);
+            }
+        }
+        self.first = Some(node);
+    }
+
+    /// # Safety
+    /// `node` is in this list.
+    pub(super) unsafe fn remove(&mut self, node: NonNull<T>) {
+        // SAFETY: a node in the list is live and so are its neighbours.
+        unsafe {
+            let Links { next, previous } = T::links(node).read();
+            if let Some(next) = next {
+                (*T::links(next)).previous = previous;
+            }
+            match previous {
+                Some(previous) => (*T::links(previous)).next = next,
+                None => self.first = next,
+            }
+        }
+    }
+
+    /// Calls `visit` with each node.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(NonNull<T>)) {
+        let mut here = self.first;
+        while let Some(node) = here {
+            visit(node);
+            // SAFETY: a node in the list is live.
+            here = unsafe { (*T::links(node)).next };
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Memory of the system: aligned chunks of 2 MiB, backed by huge pages where there are any.
+
+use super::chunk::CHUNK;
+use std::ptr::NonNull;
+
+pub(super) use system::{map, purge, unmap};
+
+#[cfg(target_os = "linux")]
+mod system {
+    use super::{CHUNK, NonNull};
+    use libc::{MADV_DONTNEED, MADV_HUGEPAGE, MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE};
+    use libc::{PROT_READ, PROT_WRITE, madvise, mmap, munmap};
+    use std::ptr;
+
+    /// An aligned chunk of zeros, or nothing if the system has no memory.
+    pub(in super::super) fn map() -> Option<NonNull<u8>> {
+        // The kernel places a mapping next to the last one, so after the first chunk a mapping of
+        // the right size is often aligned by itself.
+        let exact = map_bytes(CHUNK)?;
+        if exact.addr().get().is_multiple_of(CHUNK) {
+            advise_huge(exact);
+            return Some(exact);
+        }
+        unmap_bytes(exact, CHUNK);
+        let wide = map_bytes(2 * CHUNK)?;
+        let before = wide.addr().get().next_multiple_of(CHUNK) - wide.addr().get();
+        // SAFETY: `before` is less than `CHUNK`, so chunk and rest are inside the mapping.
+        let (chunk, after) = unsafe { (wide.add(before), wide.add(before + CHUNK)) };
+        unmap_bytes(wide, before);
+        unmap_bytes(after, CHUNK - before);
+        advise_huge(chunk);
+        Some(chunk)
+    }
+
+    /// Gives a chunk back.
+    ///
+    /// # Safety
+    /// `chunk` comes from [`map`] and is not used afterwards.
+    pub(in super::super) unsafe fn unmap(chunk: NonNull<u8>) {
+        unmap_bytes(chunk, CHUNK);
+    }
+
+    /// Gives back the memory of a part of a chunk, which stays usable but loses its content. Says
+    /// whether that was possible.
+    ///
+    /// # Safety
+    /// The part lies within a chunk from [`map`], and nobody needs its content.
+    pub(in super::super) unsafe fn purge(start: NonNull<u8>, bytes: usize) -> bool {
+        // SAFETY: by contract the range is ours and its content is not needed.
+        unsafe { madvise(start.as_ptr().cast(), bytes, MADV_DONTNEED) == 0 }
+    }
+
+    fn map_bytes(bytes: usize) -> Option<NonNull<u8>> {
+        let protection = PROT_READ | PROT_WRITE;
+        let flags = MAP_PRIVATE | MAP_ANONYMOUS;
+        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches nothing.
+        let start = unsafe { mmap(ptr::null_mut(), bytes, protection, flags, -1, 0) };
+        if start == MAP_FAILED {
+            return None;
+        }
+        NonNull::new(start.cast())
+    }
+
+    /// Only ever called with whole pages that were mapped here and that nobody uses.
+    fn unmap_bytes(start: NonNull<u8>, bytes: usize) {
+        if bytes > 0 {
+            // SAFETY: see above. Failure (the kernel cannot split one more mapping) leaks the part.
+            unsafe { munmap(start.as_ptr().cast(), bytes) };
+        }
+    }
+
+    fn advise_huge(chunk: NonNull<u8>) {
+        // SAFETY: advice about a mapping of our own. A kernel without huge pages refuses, and the
+        // chunk has small ones then.
+        unsafe { madvise(chunk.as_ptr().cast(), CHUNK, MADV_HUGEPAGE) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use super::{CHUNK, NonNull};
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+
+    const LAYOUT: Layout = match Layout::from_size_align(CHUNK, CHUNK) {
+        Ok(layout) => layout,
+        Err(_) => panic!("the size of a chunk is a power of two"),
+    };
+
+    /// An aligned chunk of zeros, or nothing if the system has no memory.
+    pub(in super::super) fn map() -> Option<NonNull<u8>> {
+        // SAFETY: the layout is not empty.
+        NonNull::new(unsafe { alloc_zeroed(LAYOUT) })
+    }
+
+    /// Gives a chunk back.
+    ///
+    /// # Safety
+    /// `chunk` comes from [`map`] and is not used afterwards.
+    pub(in super::super) unsafe fn unmap(chunk: NonNull<u8>) {
+        // SAFETY: the contract, and the layout of `map`.
+        unsafe { dealloc(chunk.as_ptr(), LAYOUT) };
+    }
+
+    /// There is no portable way to give back a part of an allocation.
+    ///
+    /// # Safety
+    /// None needed here; the other systems ask that nobody needs the content.
+    pub(in super::super) unsafe fn purge(_start: NonNull<u8>, _bytes: usize) -> bool {
+        false
+    }
+}

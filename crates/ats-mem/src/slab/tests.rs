@@ -1,0 +1,254 @@
+//! Unit tests of slabs of their own; what goes through the caches of threads is in `tests/slab.rs`.
+
+use super::chunk::{CHUNK, RUN};
+use super::class::{CLASSES, Class};
+use super::pool::Slab;
+use super::{Statistics, allocate, free};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::ptr;
+
+fn take(slab: &Slab, class: Class, count: usize) -> Vec<*mut u8> {
+    let mut blocks = vec![ptr::null_mut(); count];
+    slab.take(class, &mut blocks);
+    blocks
+}
+
+fn give(slab: &Slab, class: Class, blocks: &[*mut u8]) {
+    // SAFETY: the tests give back what they took, once.
+    unsafe { slab.put(class, blocks) };
+}
+
+#[test]
+fn a_fresh_run_gives_blocks_out_side_by_side() {
+    let slab = Slab::new();
+    for class in (0..CLASSES).map(Class::new) {
+        let blocks = take(&slab, class, 10);
+        for pair in blocks.windows(2) {
+            assert_eq!(pair[1].addr() - pair[0].addr(), class.size());
+        }
+        give(&slab, class, &blocks);
+    }
+}
+
+#[test]
+fn every_block_of_every_class_is_inside_its_chunk_and_aligned() {
+    let slab = Slab::new();
+    for class in (0..CLASSES).map(Class::new) {
+        let blocks = take(&slab, class, CHUNK / class.size());
+        for block in &blocks {
+            let align = if class.size().is_multiple_of(64) {
+                64
+            } else {
+                16
+            };
+            assert_eq!(block.addr() % align, 0);
+            assert!(block.addr() % RUN + class.size() <= RUN);
+            // SAFETY: the whole block is ours.
+            unsafe { block.write_bytes(0xff, class.size()) };
+        }
+        // The bookkeeping has survived all blocks being filled.
+        give(&slab, class, &blocks);
+        slab.trim();
+        assert_eq!(
+            slab.statistics(),
+            Statistics {
+                reserved: 0,
+                used: 0
+            }
+        );
+    }
+}
+
+#[test]
+fn one_free_chunk_stays_in_reserve_until_trimmed() {
+    let slab = Slab::new();
+    let class = Class::of(64).unwrap();
+    let blocks = take(&slab, class, 5 * CHUNK / 64);
+    let full = slab.statistics();
+    assert_eq!(full.used, 5 * CHUNK);
+    assert!(full.reserved == 6 * CHUNK, "{full:?}");
+    give(&slab, class, &blocks);
+    assert_eq!(slab.statistics().reserved, CHUNK);
+    assert_eq!(slab.statistics().used, 0);
+    slab.trim();
+    assert_eq!(slab.statistics().reserved, 0);
+}
+
+#[test]
+fn the_fullest_runs_are_used_first_so_that_others_drain() {
+    let slab = Slab::new();
+    let class = Class::of(1024).unwrap();
+    // Enough for several chunks; then most blocks of the later half go.
+    let blocks = take(&slab, class, 8 * CHUNK / 1024);
+    let (early, late) = blocks.split_at(blocks.len() / 2);
+    let (gone, kept): (Vec<_>, Vec<_>) = late.iter().enumerate().partition(|(at, _)| at % 8 != 0);
+    let strip =
+        |pairs: Vec<(usize, &*mut u8)>| pairs.iter().map(|pair| *pair.1).collect::<Vec<_>>();
+    let (gone, kept) = (strip(gone), strip(kept));
+    give(&slab, class, &gone);
+    // A few holes in the early half must be filled before the nearly empty runs are.
+    let holes: Vec<_> = early.iter().copied().step_by(16).collect();
+    give(&slab, class, &holes);
+    let mut again = take(&slab, class, holes.len());
+    let mut holes_sorted = holes.clone();
+    again.sort();
+    holes_sorted.sort();
+    assert_eq!(again, holes_sorted);
+    give(&slab, class, &kept);
+    give(&slab, class, early);
+    slab.trim();
+    assert_eq!(
+        slab.statistics(),
+        Statistics {
+            reserved: 0,
+            used: 0
+        }
+    );
+}
+
+#[test]
+fn trim_thins_out_a_chunk_that_one_block_keeps() {
+    let slab = Slab::new();
+    let class = Class::of(256).unwrap();
+    let blocks = take(&slab, class, CHUNK / 256 - 300);
+    assert_eq!(slab.statistics().reserved, CHUNK);
+    let (kept, gone) = blocks.split_at(1);
+    give(&slab, class, gone);
+    slab.trim();
+    let thin = slab.statistics().reserved;
+    assert!(!cfg!(target_os = "linux") || thin == RUN, "{thin}");
+    // The purged runs are usable again, and count again.
+    let blocks = take(&slab, class, CHUNK / 256 - 300 - 1);
+    for block in &blocks {
+        // SAFETY: the whole block is ours.
+        unsafe { block.write_bytes(0xff, 256) };
+    }
+    assert_eq!(slab.statistics().reserved, CHUNK);
+    give(&slab, class, &blocks);
+    give(&slab, class, kept);
+    slab.trim();
+    assert_eq!(slab.statistics().reserved, 0);
+}
+
+#[test]
+fn runs_serve_another_class_after_they_drained() {
+    let slab = Slab::new();
+    for _ in 0..3 {
+        for class in (0..CLASSES).map(Class::new) {
+            let blocks = take(&slab, class, CHUNK / 2 / class.size());
+            assert_eq!(slab.statistics().reserved, CHUNK);
+            give(&slab, class, &blocks);
+        }
+    }
+}
+
+/// Takes and frees by batches: (class, count) takes, a number frees some of what there is.
+#[derive(Debug, Clone)]
+enum Step {
+    Take(usize, usize),
+    Give(usize, prop::sample::Index, usize),
+    Trim,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..CLASSES, 1..400usize).prop_map(|(class, count)| Step::Take(class, count)),
+        5 => (0..CLASSES, any::<prop::sample::Index>(), 1..600usize)
+            .prop_map(|(class, from, count)| Step::Give(class, from, count)),
+        1 => Just(Step::Trim),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever the order, blocks never overlap (each keeps the pattern that was written to all of
+    /// it), the statistics are exact, and in the end everything is given back.
+    #[test]
+    fn blocks_never_overlap(steps in prop::collection::vec(step(), 1..60)) {
+        let slab = Slab::new();
+        let mut live: HashMap<usize, Vec<*mut u8>> = HashMap::new();
+        for step in steps {
+            match step {
+                Step::Take(class, count) => {
+                    let size = Class::new(class).size();
+                    let blocks = take(&slab, Class::new(class), count);
+                    blocks.iter().for_each(|block| fill(*block, size));
+                    live.entry(class).or_default().extend(blocks);
+                }
+                Step::Give(class, from, count) => {
+                    let blocks = live.entry(class).or_default();
+                    if blocks.is_empty() { continue }
+                    let from = from.index(blocks.len());
+                    let to = (from + count).min(blocks.len());
+                    let gone: Vec<_> = blocks.drain(from..to).collect();
+                    for block in &gone { check(*block, Class::new(class).size()) }
+                    give(&slab, Class::new(class), &gone);
+                }
+                Step::Trim => slab.trim(),
+            }
+            let used = live.iter().map(|(class, blocks)| Class::new(*class).size() * blocks.len());
+            prop_assert_eq!(slab.statistics().used, used.sum::<usize>());
+            prop_assert!(slab.statistics().reserved >= slab.statistics().used);
+        }
+        for (class, blocks) in live {
+            for block in &blocks { check(*block, Class::new(class).size()) }
+            give(&slab, Class::new(class), &blocks);
+        }
+        slab.trim();
+        prop_assert_eq!(slab.statistics(), Statistics { reserved: 0, used: 0 });
+    }
+}
+
+fn fill(block: *mut u8, size: usize) {
+    let words = block.cast::<u64>();
+    for word in 0..size / 8 {
+        // SAFETY: inside of a block that the test owns.
+        unsafe { words.add(word).write(block.addr() as u64 ^ word as u64) };
+    }
+}
+
+fn check(block: *mut u8, size: usize) {
+    let words = block.cast::<u64>();
+    for word in 0..size / 8 {
+        // SAFETY: inside of a block that the test owns.
+        let found = unsafe { words.add(word).read() };
+        assert_eq!(found, block.addr() as u64 ^ word as u64);
+    }
+}
+
+/// Misuse ends the program at once, so each kind is tried in a process of its own.
+#[test]
+#[cfg(all(debug_assertions, not(miri), not(fuzzing)))]
+fn a_double_free_is_found() {
+    const KIND: &str = "ATS_SLAB_MISUSE";
+    if let Ok(kind) = std::env::var(KIND) {
+        let block = allocate(48);
+        // SAFETY: none; the second call breaks the contract, which is what must be found.
+        unsafe {
+            free(block, 48);
+            match kind.as_str() {
+                "twice" => free(block, 48),
+                _ => free(block.add(16), 48),
+            }
+        }
+        return;
+    }
+    for kind in ["twice", "inside"] {
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([
+                "slab::tests::a_double_free_is_found",
+                "--exact",
+                "--nocapture",
+            ])
+            .env(KIND, kind)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && said.contains("memory is corrupted"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,250 @@
+//! The slab through the caches of threads. The tests share one slab and look at its statistics, so
+//! they run one after the other.
+#![cfg(not(any(miri, fuzzing)))]
+
+use ats_mem::slab::{LARGEST, Statistics, allocate, free, rounded, statistics, trim};
+use std::cell::RefCell;
+use std::ptr::NonNull;
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+const CHUNK: usize = 2 << 20;
+
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn assert_nothing_left() {
+    trim();
+    assert_eq!(
+        statistics(),
+        Statistics {
+            reserved: 0,
+            used: 0
+        }
+    );
+}
+
+/// A block whose every byte is derived from its address; checked when freed.
+struct Canary {
+    block: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the block is owned.
+unsafe impl Send for Canary {}
+
+impl Canary {
+    fn new(bytes: usize) -> Self {
+        let block = allocate(bytes);
+        let align = if bytes.is_multiple_of(64) && bytes > 0 {
+            64
+        } else {
+            16
+        };
+        assert_eq!(block.addr().get() % align, 0, "{bytes}");
+        for at in 0..bytes {
+            // SAFETY: inside of the block.
+            unsafe { block.add(at).write(pattern(block, at)) };
+        }
+        Canary { block, bytes }
+    }
+}
+
+fn pattern(block: NonNull<u8>, at: usize) -> u8 {
+    let word = (block.addr().get() + at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (word >> 56) as u8
+}
+
+impl Drop for Canary {
+    fn drop(&mut self) {
+        for at in 0..self.bytes {
+            // SAFETY: inside of the block, which was filled in `new`.
+            let byte = unsafe { self.block.add(at).read() };
+            assert_eq!(byte, pattern(self.block, at), "byte {at} of {}", self.bytes);
+        }
+        // SAFETY: allocated in `new` with these bytes, freed once.
+        unsafe { free(self.block, self.bytes) };
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % limit
+    }
+
+    /// Mostly what records and nodes have, sometimes anything.
+    fn bytes(&mut self) -> usize {
+        match self.below(10) {
+            0 => self.below(2 * LARGEST),
+            1 => 640,
+            _ => 24 + 8 * self.below(30),
+        }
+    }
+}
+
+#[test]
+fn blocks_of_every_size_are_aligned_and_apart() {
+    let _alone = alone();
+    let all: Vec<_> = (0..=LARGEST + 200).map(Canary::new).collect();
+    let again: Vec<_> = (0..=LARGEST + 200).rev().map(Canary::new).collect();
+    drop(all);
+    drop(again);
+    assert_nothing_left();
+}
+
+#[test]
+fn rounded_is_what_a_block_takes() {
+    let _alone = alone();
+    trim();
+    for bytes in 0..=LARGEST {
+        let block = allocate(bytes);
+        trim();
+        assert_eq!(statistics().used, rounded(bytes), "{bytes}");
+        assert!(rounded(bytes) >= bytes);
+        // SAFETY: just allocated with these bytes.
+        unsafe { free(block, bytes) };
+        trim();
+    }
+    assert_eq!(rounded(LARGEST + 1), LARGEST + 16);
+    assert_eq!(rounded(1_000_000), 1_000_000);
+    assert_nothing_left();
+}
+
+#[test]
+fn the_cache_of_a_thread_is_bounded() {
+    let _alone = alone();
+    for bytes in [16, 48, 200, 640, 2048] {
+        let all: Vec<_> = (0..10_000).map(|_| Canary::new(bytes)).collect();
+        assert!(statistics().used >= 10_000 * rounded(bytes));
+        assert!(statistics().used <= 10_000 * rounded(bytes) + (16 << 10));
+        drop(all);
+        assert!(statistics().used <= 16 << 10, "{:?}", statistics());
+        trim();
+        assert_eq!(statistics().used, 0);
+    }
+    assert_nothing_left();
+}
+
+#[test]
+fn a_deleted_million_returns_its_memory() {
+    let _alone = alone();
+    let blocks: Vec<_> = (0..1_000_000).map(|_| allocate(48)).collect();
+    assert!(statistics().reserved >= 48_000_000);
+    assert!(statistics().reserved <= 48_000_000 / 98 * 100 + 2 * CHUNK);
+    // Not the order of allocation: from both ends and the middle.
+    let order = (0..1_000_000).map(|at: usize| at * 611_953 % 1_000_000);
+    for at in order {
+        // SAFETY: 611953 is prime to a million, so each block is freed once.
+        unsafe { free(blocks[at], 48) };
+    }
+    // What the cache of this thread holds may be anywhere; `trim` lets go of that, too.
+    assert_nothing_left();
+}
+
+#[test]
+fn many_threads_free_what_others_allocated() {
+    let _alone = alone();
+    const THREADS: u64 = 4;
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| channel::<Canary>()).unzip();
+    let workers: Vec<_> = receivers
+        .into_iter()
+        .enumerate()
+        .map(|(me, receiver)| {
+            let senders = senders.clone();
+            thread::spawn(move || {
+                let mut random = Random(me as u64 * 7919 + 1);
+                let mut own = Vec::new();
+                for _ in 0..40_000 {
+                    match random.below(4) {
+                        0 | 1 => own.push(Canary::new(random.bytes())),
+                        2 if !own.is_empty() => {
+                            let at = random.below(own.len());
+                            drop(own.swap_remove(at));
+                        }
+                        3 if !own.is_empty() => {
+                            let at = random.below(own.len());
+                            let to = &senders[random.below(senders.len())];
+                            let _ = to.send(own.swap_remove(at));
+                        }
+                        _ => {}
+                    }
+                    if let Ok(foreign) = receiver.try_recv() {
+                        drop(foreign);
+                    }
+                }
+                drop(senders);
+                drop(own);
+                receiver.into_iter().for_each(drop);
+                // Ends with a filled cache.
+            })
+        })
+        .collect();
+    drop(senders);
+    for worker in workers {
+        worker.join().unwrap();
+    }
+    assert_nothing_left();
+}
+
+thread_local! {
+    static LATE: RefCell<Vec<Canary>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Late;
+
+impl Drop for Late {
+    /// Runs as destructor of a thread-local.
+    fn drop(&mut self) {
+        drop(Canary::new(48));
+        drop(Canary::new(640));
+    }
+}
+
+thread_local! {
+    static FIRST: RefCell<Option<Late>> = const { RefCell::new(None) };
+    static LAST: RefCell<Option<Late>> = const { RefCell::new(None) };
+}
+
+/// Destructors of thread-locals run in an order nobody promises, so both sides of the slab's own are
+/// tried: thread-locals made before it has a cache, and after.
+#[test]
+fn destructors_of_thread_locals_may_allocate_and_free() {
+    let _alone = alone();
+    for _ in 0..50 {
+        thread::spawn(|| {
+            FIRST.set(Some(Late));
+            LATE.with_borrow_mut(|late| late.extend((0..200).map(|_| Canary::new(96))));
+            LAST.set(Some(Late));
+        })
+        .join()
+        .unwrap();
+    }
+    assert_nothing_left();
+}
+
+#[test]
+fn short_threads_leave_nothing_behind() {
+    let _alone = alone();
+    let mut kept = Vec::new();
+    for round in 0..200 {
+        let canaries = thread::spawn(move || {
+            let mut all: Vec<_> = (0..100).map(|_| Canary::new(24 + round)).collect();
+            all.truncate(3);
+            all
+        });
+        kept.extend(canaries.join().unwrap());
+    }
+    trim();
+    let used: usize = kept.iter().map(|canary| rounded(canary.bytes)).sum();
+    assert_eq!(statistics().used, used);
+    drop(kept);
+    assert_nothing_left();
+}
