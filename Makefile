@@ -30,7 +30,7 @@ demo: build ## Show ats at work on real data, beside ets
 test: setup ## Run every test, Rust and Erlang
 	@./scripts/test.sh
 
-check: setup ## Formatting, lints, cross references, types
+check: setup ## Formatting, lints, documentation, cross references, types
 	@./scripts/check.sh
 
 bench: build ## Measure ats beside ets; ARGS=--quick for a short run

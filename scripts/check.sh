@@ -1,10 +1,11 @@
 #!/bin/sh
-# Looks at the code without running it: formatting, lints, cross references, types.
+# Looks at the code without running it: formatting, lints, documentation, cross references, types.
 # Goes through all checks even if one fails, and fails at the end.
 set -u
 cd "$(dirname "$0")/.."
 
 failed=""
+target=${CARGO_TARGET_DIR:-$PWD/target}
 
 check() {
     name=$1
@@ -14,7 +15,17 @@ check() {
 }
 
 check "formatting" cargo fmt --all --check
-check "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
+check "clippy" cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+check "clippy of the models" env RUSTFLAGS="--cfg loom" \
+    cargo clippy -p ats-sync --all-targets --locked --target-dir "$target/loom" -- -D warnings
+check "documentation" env RUSTDOCFLAGS="-D warnings -A rustdoc::redundant_explicit_links" \
+    cargo doc --workspace --no-deps --document-private-items --locked
+if command -v c++ >/dev/null 2>&1; then
+    check "fuzz targets" cargo check --manifest-path fuzz/Cargo.toml --locked \
+        --target-dir "$target/fuzz"
+else
+    printf '\n== fuzz targets: not looked at, libFuzzer needs a C++ compiler\n'
+fi
 check "xref" rebar3 xref
 check "dialyzer" rebar3 dialyzer
 

@@ -32,7 +32,7 @@ impl TableType {
     }
 }
 
-/// A table of objects of host `H`. See the [crate](crate).
+/// A table of objects of host `H`. See the [crate].
 ///
 /// All operations may be called from any thread at any time. Reads take no lock and wait for nobody.
 pub struct Table<H: Host> {
