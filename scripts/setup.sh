@@ -54,19 +54,19 @@ erl_nif_header() {
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
         "$@"
-    elif has_command sudo; then
-        sudo "$@"
     else
-        fail "installing packages needs root or sudo; as root run: apt-get install $packages"
+        sudo "$@"
     fi
 }
 
 install_packages() {
+    say "missing on this machine: $packages"
     has_command apt-get ||
         fail "please install Erlang/OTP $minimum_otp or newer with common_test, eunit, dialyzer" \
              "and its C headers, rebar3, PropEr (found by erl), and a C compiler (as linker)." \
              "What Debian calls it: $packages"
-    say "missing on this machine: $packages"
+    [ "$(id -u)" -eq 0 ] || has_command sudo ||
+        fail "installing packages needs root or sudo; as root run: apt-get install $packages"
     say "installing them from the packages of the distribution (apt-get), because ats is"
     say "built with rebar3 for Erlang/OTP and tested with common_test and PropEr"
     as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q
