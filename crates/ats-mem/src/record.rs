@@ -1,4 +1,4 @@
-//! A record: one key with its value, immutable once published, in one allocation.
+//! A record: one key with its value, immutable once published, in one block of the [slab](crate::slab).
 //!
 //! ```text
 //! word 0        stamp: 0 = committed, else a pointer to the batch entry it belongs to
@@ -26,8 +26,8 @@
 //!   record is freed.
 
 use crate::batch::{Entry, State};
+use crate::slab;
 use ats_sync::Guard;
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::mem::size_of;
 use std::ptr::{self, NonNull};
@@ -101,9 +101,9 @@ impl<R: Release> Record<R> {
         self.value_words_owns & 1 == 1
     }
 
-    /// Bytes this record takes from the allocator.
+    /// Bytes of memory this record takes: its block of the slab.
     pub fn bytes(&self) -> usize {
-        layout(self.key_len as usize, self.value_words()).size()
+        slab::rounded(size_with(self.key_len as usize, self.value_words()))
     }
 
     fn value_words(&self) -> usize {
@@ -174,13 +174,8 @@ impl<R: Release> RecordBox<R> {
         let key_len = u32::try_from(key.len()).expect("a key is shorter than 4 GiB");
         let words = u32::try_from(value.len()).expect("a value is shorter than 2^31 words");
         assert!(words < 1 << 31, "a value is shorter than 2^31 words");
-        let layout = layout(key.len(), value.len());
-        // SAFETY: the layout has room for the header, so its size is not 0.
-        let raw = unsafe { alloc(layout) }.cast::<Record<R>>();
-        let Some(record) = NonNull::new(raw) else {
-            handle_alloc_error(layout)
-        };
-        // SAFETY: the allocation holds the header, the padded key and the value, in this order. The
+        let record = slab::allocate(size_with(key.len(), value.len())).cast::<Record<R>>();
+        // SAFETY: the block holds the header, the padded key and the value, in this order. The
         // last word of the key is zeroed first so that its padding is defined.
         unsafe {
             record.write(Record {
@@ -233,9 +228,9 @@ impl<R: Release> Drop for RecordBox<R> {
             // SAFETY: the record owns its resources (I3) and ends here.
             unsafe { R::release(self.value()) };
         }
-        let layout = layout(self.key_len as usize, self.value_words());
-        // SAFETY: allocated in `new` with the same layout.
-        unsafe { dealloc(self.0.as_ptr().cast(), layout) };
+        let bytes = size_with(self.key_len as usize, self.value_words());
+        // SAFETY: allocated in `new` with the same size, and not used any more.
+        unsafe { slab::free(self.0.cast(), bytes) };
     }
 }
 
@@ -259,9 +254,9 @@ fn key_words(key_len: usize) -> usize {
     key_len.div_ceil(WORD)
 }
 
-fn layout(key_len: usize, value_words: usize) -> Layout {
-    let words = HEADER_WORDS + key_words(key_len) + value_words;
-    Layout::array::<u64>(words).expect("a record fits the address space")
+/// Bytes of a record. A key below 4 GiB and a value below 2^31 words cannot overflow this.
+fn size_with(key_len: usize, value_words: usize) -> usize {
+    (HEADER_WORDS + key_words(key_len) + value_words) * WORD
 }
 
 #[cfg(test)]
@@ -278,10 +273,8 @@ mod tests {
                 let record = RecordBox::<Plain>::new(&key, &value, false);
                 assert_eq!(record.key(), key);
                 assert_eq!(record.value(), value);
-                assert_eq!(
-                    record.bytes(),
-                    16 + key.len().div_ceil(8) * 8 + value.len() * 8
-                );
+                let needed = 16 + key.len().div_ceil(8) * 8 + value.len() * 8;
+                assert_eq!(record.bytes(), slab::rounded(needed));
                 assert!(!record.owns());
             }
         }

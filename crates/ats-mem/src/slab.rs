@@ -50,6 +50,7 @@
 //! D. Leijen, B. Zorn, L. de Moura, *Mimalloc: free list sharding in action*, APLAS 2019. Groups by
 //! fullness: E. Berger et al., *Hoard*, ASPLOS 2000.
 
+mod boxed;
 mod cache;
 mod chunk;
 mod chunks;
@@ -58,6 +59,7 @@ mod list;
 mod memory;
 mod pool;
 
+pub(crate) use boxed::SlabBox;
 use class::Class;
 use pool::Slab;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};

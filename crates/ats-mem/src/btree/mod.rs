@@ -41,6 +41,7 @@ mod walk;
 use crate::backend::{Backend, Busy, Change, NoSuchKey};
 use crate::batch::{self, Patience, Step, Stepwise};
 use crate::record::{self, Record, Release, Writable};
+use crate::slab::SlabBox;
 use ats_sync::{Guard, Lock, ShardedCounter};
 use node::{Content, Header, Inner, LEAF, Leaf, NodePtr};
 #[cfg(target_arch = "x86_64")]
@@ -85,7 +86,7 @@ impl<R: Release> Default for BTree<R> {
 impl<R: Release> BTree<R> {
     /// An empty store.
     pub fn new() -> Self {
-        let root = Box::into_raw(Leaf::<R>::empty()).cast();
+        let root = SlabBox::into_raw(Leaf::<R>::empty()).cast();
         let tree = BTree {
             root: AtomicPtr::new(root),
             root_lock: Lock::new(),
@@ -94,7 +95,7 @@ impl<R: Release> BTree<R> {
             doomed: Vec::new(),
             owned: PhantomData,
         };
-        tree.bytes.add(size_of::<Leaf<R>>() as i64);
+        tree.bytes.add(Leaf::<R>::bytes() as i64);
         tree
     }
 
@@ -162,10 +163,10 @@ impl<R: Release> BTree<R> {
     /// once.
     pub fn free_some(&mut self, budget: usize) -> bool {
         if self.doomed.is_empty() {
-            let empty = Box::into_raw(Leaf::<R>::empty()).cast();
+            let empty = SlabBox::into_raw(Leaf::<R>::empty()).cast();
             let root = std::mem::replace(self.root.get_mut(), empty);
             self.doomed.push(root);
-            self.bytes.add(size_of::<Leaf<R>>() as i64);
+            self.bytes.add(Leaf::<R>::bytes() as i64);
         }
         let mut freed = 0;
         while freed < budget {
@@ -188,13 +189,13 @@ impl<R: Release> BTree<R> {
         // SAFETY: the caller's promise; nodes and records come from boxes.
         unsafe {
             if (*node).level > 0 {
-                let inner = Box::from_raw(node.cast::<Inner>());
+                let inner = SlabBox::from_raw(node.cast::<Inner>());
                 self.bytes.add(-(inner.bytes() as i64));
                 self.doomed.extend(inner.children());
                 return 0;
             }
-            let leaf = Box::from_raw(node.cast::<Leaf<R>>());
-            self.bytes.add(-(size_of::<Leaf<R>>() as i64));
+            let leaf = SlabBox::from_raw(node.cast::<Leaf<R>>());
+            self.bytes.add(-(Leaf::<R>::bytes() as i64));
             let records = leaf.records();
             for record in &records {
                 let record = record::RecordBox::from_raw(*record);
@@ -437,6 +438,6 @@ impl<R: Release> Drop for BTree<R> {
     fn drop(&mut self) {
         while !self.free_some(usize::MAX) {}
         // SAFETY: the empty leaf that `free_some` has left, to which nobody else has a way.
-        drop(unsafe { Box::from_raw((*self.root.get_mut()).cast::<Leaf<R>>()) });
+        drop(unsafe { SlabBox::from_raw((*self.root.get_mut()).cast::<Leaf<R>>()) });
     }
 }

@@ -12,6 +12,7 @@
 
 use super::search::{Counting, Head, Heads, Portable, common_prefix, prefetch};
 use crate::record::{Record, Release};
+use crate::slab::{self, SlabBox};
 use ats_sync::{Guard, Lock};
 use std::cmp::Ordering;
 use std::ptr;
@@ -93,12 +94,12 @@ fn tombstone(key_len: usize) -> u64 {
 }
 
 impl<R: Release> Leaf<R> {
-    pub(super) fn empty() -> Box<Self> {
+    pub(super) fn empty() -> SlabBox<Self> {
         Self::build(0, &[])
     }
 
     /// A leaf of these records, ascending, whose fences share `skip` bytes.
-    pub(super) fn build(skip: usize, records: &[*mut Record<R>]) -> Box<Self> {
+    pub(super) fn build(skip: usize, records: &[*mut Record<R>]) -> SlabBox<Self> {
         // SAFETY: the caller holds the lock of the leaf these records come from, or has not
         // published them yet, so they live.
         let key = |place: usize| unsafe { &*records[place] }.key();
@@ -109,11 +110,16 @@ impl<R: Release> Leaf<R> {
                     .map_or(0, |record| record.expose_provenance() as u64),
             )
         });
-        Box::new(Leaf {
+        SlabBox::new(Leaf {
             header: Header::new(0),
             keys: Heads::new(skip, records.len(), key),
             slots: words,
         })
+    }
+
+    /// Bytes of memory a leaf takes, without its records.
+    pub(super) fn bytes() -> usize {
+        slab::rounded(size_of::<Self>())
     }
 
     pub(super) fn len(&self) -> usize {
@@ -193,7 +199,11 @@ impl<R: Release> Leaf<R> {
 
     /// A copy with `record` inserted at `place`, if there is room and its key has the prefix of the
     /// others. This is the common case of an insert; it reads no record.
-    pub(super) fn with_inserted(&self, place: usize, record: *mut Record<R>) -> Option<Box<Self>> {
+    pub(super) fn with_inserted(
+        &self,
+        place: usize,
+        record: *mut Record<R>,
+    ) -> Option<SlabBox<Self>> {
         let len = self.len();
         // SAFETY: the record is not published yet; the caller owns it.
         let key = unsafe { &*record }.key();
@@ -210,7 +220,7 @@ impl<R: Release> Leaf<R> {
         keys.heads.copy_within(place..len, place + 1);
         keys.heads[place] = super::search::head_at(key, keys.head_start());
         keys.len += 1;
-        Some(Box::new(Leaf {
+        Some(SlabBox::new(Leaf {
             header: Header::new(0),
             keys,
             slots,
@@ -236,7 +246,7 @@ impl Inner {
         skip: usize,
         separators: &[&[u8]],
         children: &[NodePtr],
-    ) -> Box<Self> {
+    ) -> SlabBox<Self> {
         assert_eq!(separators.len() + 1, children.len());
         let mut ends = [0; FANOUT];
         let mut end = 0;
@@ -244,7 +254,7 @@ impl Inner {
             end += separator.len();
             ends[place] = u32::try_from(end).expect("separators of a node are below 4 GiB");
         }
-        Box::new(Inner {
+        SlabBox::new(Inner {
             header: Header::new(level),
             keys: Heads::new(skip, separators.len(), |place| separators[place]),
             children: std::array::from_fn(|place| {
@@ -314,7 +324,7 @@ impl Inner {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.bytes.len()
+        slab::rounded(size_of::<Self>()) + self.bytes.len()
     }
 }
 

@@ -4,6 +4,7 @@ use super::node::{FANOUT, Header, Inner, LEAF, Leaf, NodePtr, separator_between,
 use super::search::Portable;
 use super::{BTree, Place, as_inner, narrow};
 use crate::record::{Record, Release};
+use crate::slab::SlabBox;
 use ats_sync::{Guard, Held};
 use std::sync::atomic::Ordering;
 
@@ -278,14 +279,14 @@ impl<R: Release> BTree<R> {
         Replacement::Two(left, fence.to_vec(), right)
     }
 
-    fn publish_leaf(&self, leaf: Box<Leaf<R>>) -> NodePtr {
-        self.bytes.add(size_of::<Leaf<R>>() as i64);
-        Box::into_raw(leaf).cast()
+    fn publish_leaf(&self, leaf: SlabBox<Leaf<R>>) -> NodePtr {
+        self.bytes.add(Leaf::<R>::bytes() as i64);
+        SlabBox::into_raw(leaf).cast()
     }
 
-    fn publish_inner(&self, inner: Box<Inner>) -> NodePtr {
+    fn publish_inner(&self, inner: SlabBox<Inner>) -> NodePtr {
         self.bytes.add(inner.bytes() as i64);
-        Box::into_raw(inner).cast()
+        SlabBox::into_raw(inner).cast()
     }
 
     /// Marks a node dead that was taken out of the tree, and retires it.
@@ -293,18 +294,18 @@ impl<R: Release> BTree<R> {
         unsafe fn free_leaf<R: Release>(raw: *mut u8) {
             // SAFETY: `raw` is a leaf that nobody can reach after the grace period. Its records are
             // in its replacement or were retired themselves.
-            drop(unsafe { Box::from_raw(raw.cast::<Leaf<R>>()) });
+            drop(unsafe { SlabBox::from_raw(raw.cast::<Leaf<R>>()) });
         }
         unsafe fn free_inner(raw: *mut u8) {
             // SAFETY: as for `free_leaf`.
-            drop(unsafe { Box::from_raw(raw.cast::<Inner>()) });
+            drop(unsafe { SlabBox::from_raw(raw.cast::<Inner>()) });
         }
         // SAFETY: the caller holds the node's lock and has unlinked it; it lives at least as long
         // as the guard.
         unsafe {
             (*node).set_dead();
             let (bytes, free) = match as_inner::<R>(node, guard) {
-                Err(_) => (size_of::<Leaf<R>>(), free_leaf::<R> as unsafe fn(*mut u8)),
+                Err(_) => (Leaf::<R>::bytes(), free_leaf::<R> as unsafe fn(*mut u8)),
                 Ok(inner) => (inner.bytes(), free_inner as unsafe fn(*mut u8)),
             };
             self.bytes.add(-(bytes as i64));
