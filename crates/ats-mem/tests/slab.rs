@@ -3,6 +3,7 @@
 #![cfg(not(any(miri, fuzzing)))]
 
 use ats_mem::slab::{LARGEST, Statistics, allocate, free, rounded, statistics, trim};
+use ats_mem::{BTree, Backend, Change, HashTable, Plain, RecordBox};
 use std::cell::RefCell;
 use std::ptr::NonNull;
 use std::sync::mpsc::channel;
@@ -246,5 +247,49 @@ fn short_threads_leave_nothing_behind() {
     let used: usize = kept.iter().map(|canary| rounded(canary.bytes)).sum();
     assert_eq!(statistics().used, used);
     drop(kept);
+    assert_nothing_left();
+}
+
+fn fill_and_drop<B: Backend<Plain> + Default>() {
+    let store = B::default();
+    for number in 0..100_000_u64 {
+        let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        let mut put = |_: Option<_>| Change::Put(RecordBox::new(&key, &[number, number], false));
+        store.update(&key, &ats_sync::pin(), &mut put).unwrap();
+    }
+    assert_eq!(store.len(), 100_000);
+    // 16 bytes of header, 8 of key and 16 of value are in a block of 48.
+    assert!(statistics().used >= 4_800_000);
+    drop(store);
+    ats_sync::collect();
+}
+
+#[test]
+fn stores_keep_nothing() {
+    let _alone = alone();
+    fill_and_drop::<BTree<Plain>>();
+    assert_nothing_left();
+    fill_and_drop::<HashTable<Plain>>();
+    assert_nothing_left();
+}
+
+/// What a tree says it takes is what the slab has given it, but for the cache of the thread and nodes
+/// that were replaced and not freed yet.
+#[test]
+fn the_bytes_of_a_tree_are_those_of_its_blocks() {
+    let _alone = alone();
+    let tree = BTree::<Plain>::new();
+    for number in 0..50_000_u64 {
+        let (key, value) = (number.to_be_bytes(), vec![number; number as usize % 40]);
+        let mut put = |_: Option<_>| Change::Put(RecordBox::new(&key, &value, false));
+        tree.update(&key, &ats_sync::pin(), &mut put).unwrap();
+    }
+    ats_sync::collect();
+    trim();
+    let (told, used) = (tree.bytes(), statistics().used);
+    // The separators of inner nodes are outside of the slab.
+    assert!(told >= used && told - used < used / 100, "{told} {used}");
+    drop(tree);
+    ats_sync::collect();
     assert_nothing_left();
 }

@@ -3,8 +3,9 @@
 //! A table of ten million objects takes seconds to free, and whoever deletes or clears it must not
 //! be held that long (a scheduler of the Erlang VM least of all). So stores above a size are handed to
 //! one background thread, which frees them in slices, and which also keeps deferred reclamation
-//! going when no thread works on any table. The thread is started when it is first needed and
-//! sleeps while there is nothing to do.
+//! going when no thread works on any table. When the last large store is gone, it gives the memory
+//! back to the system. The thread is started when it is first needed and sleeps while there is
+//! nothing to do.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
@@ -70,23 +71,30 @@ fn start() -> bool {
 static STARTED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 fn run() {
+    // Whether something large was freed since memory was last given back.
+    let mut reaped = false;
     loop {
         let item = lock().pop_front();
         match item {
             Some(mut item) => {
-                if !item.free_slice() {
+                if item.free_slice() {
+                    reaped = true;
+                } else {
                     // To the end of the queue, so that small items do not wait for large ones.
                     lock().push_back(item);
                 }
             }
-            None => rest(),
+            None => rest(std::mem::take(&mut reaped)),
         }
     }
 }
 
 /// Waits for work; looks at deferred garbage now and then while there is some.
-fn rest() {
+fn rest(reaped: bool) {
     ats_sync::collect();
+    if reaped {
+        ats_mem::slab::trim();
+    }
     let queue = lock();
     if !queue.is_empty() {
         return;
