@@ -24,9 +24,12 @@
 use crate::backend::{Busy, Change};
 use crate::record::{self, Record, RecordBox, Release};
 use ats_sync::Guard;
+use ats_sync::shim::atomic::{AtomicU8, Ordering};
+use ats_sync::shim::thread;
 use std::ptr;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::{Duration, Instant};
+#[cfg(not(shuttle))]
+use std::time::Duration;
+use std::time::Instant;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -227,6 +230,7 @@ impl<R: Release> Batch<R> {
 }
 
 /// How long a writer waits for a batch before it reports [`Busy`].
+#[cfg(not(shuttle))]
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// The waiting of one writer for batches in its way.
@@ -238,12 +242,23 @@ impl Patience {
     }
 
     /// Waits a moment; [`Busy`] if that has been going on for too long.
+    #[cfg(not(shuttle))]
     pub(crate) fn wait(&mut self) -> Result<(), Busy> {
         let start = *self.0.get_or_insert_with(Instant::now);
         if start.elapsed() > PATIENCE {
             return Err(Busy);
         }
-        std::thread::yield_now();
+        thread::yield_now();
         Ok(())
+    }
+
+    /// Where interleavings are explored time must not count, or none could be repeated.
+    #[cfg(shuttle)]
+    pub(crate) fn wait(&mut self) -> Result<(), Busy> {
+        thread::yield_now();
+        match self.0.replace(Instant::now()) {
+            None => Ok(()),
+            Some(_) => Err(Busy),
+        }
     }
 }

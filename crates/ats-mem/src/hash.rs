@@ -52,13 +52,13 @@ mod walk;
 use crate::backend::{Backend, Busy, Change, NoSuchKey};
 use crate::batch::{self, Patience, Step, Stepwise};
 use crate::record::{self, Record, RecordBox, Release, Writable};
+use ats_sync::shim::atomic::{AtomicI64, AtomicUsize, Ordering};
 use ats_sync::{Guard, Lock, Padded, pin};
 use directory::{Directory, bucket_of};
 use line::{Line, Slot, Word};
 use resize::Chores;
 use seed::Seed;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use stripes::{Locked, StripeSet};
 use walk::Place;
 

@@ -28,10 +28,10 @@
 use crate::batch::{Entry, State};
 use crate::slab;
 use ats_sync::Guard;
+use ats_sync::shim::atomic::{AtomicPtr, Ordering};
 use std::marker::PhantomData;
 use std::mem::size_of;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// How resources held by values (shared binaries, references into a virtual machine...) are given
 /// back. Implemented by whoever knows what the value words mean.

@@ -88,7 +88,7 @@ fn next_thread_number() -> usize {
     NEXT.fetch_add(1, Ordering::Relaxed) & (usize::MAX >> 1)
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use std::thread;

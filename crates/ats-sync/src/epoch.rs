@@ -76,7 +76,7 @@ mod barrier;
 mod domain;
 #[cfg(all(test, loom))]
 mod models;
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
 use domain::{Domain, Slot};
@@ -84,19 +84,19 @@ use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::marker::PhantomData;
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 static DOMAIN: std::sync::LazyLock<Domain> = std::sync::LazyLock::new(Domain::new);
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 use std::thread_local;
 
-#[cfg(loom)]
-use loom::thread_local;
-#[cfg(loom)]
-loom::lazy_static! {
+#[cfg(any(loom, shuttle))]
+use crate::shim::{lazy_static, thread_local};
+#[cfg(any(loom, shuttle))]
+lazy_static! {
     static ref DOMAIN: Domain = Domain::new();
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 thread_local! {
     /// The slot of this thread, once it has one. Constant and without destructor, so that reading
     /// it is one instruction or two.
@@ -105,7 +105,7 @@ thread_local! {
     /// Gives the slot back when the thread ends. Touched only when a slot is taken.
     static LEAVING: OnceCell<Leaving> = const { OnceCell::new() };
 }
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 thread_local! {
     static SLOT: Cell<Option<&'static Slot>> = Cell::new(None);
     static LEAVING: OnceCell<Leaving> = OnceCell::new();

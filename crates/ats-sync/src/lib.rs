@@ -7,17 +7,19 @@
 //! | [`counter`] | a counter that many threads can change without sharing a cache line |
 //! | [`padded`] | a value with cache lines of its own |
 //!
-//! Nothing here knows what is stored. Every primitive is written against one internal module that is
-//! the standard library in an ordinary build and the model checker `loom` under `--cfg loom`, so
-//! that the code which is checked is the code which runs.
+//! Nothing here knows what is stored. Every primitive is written against one module, `shim`, that is
+//! the standard library in an ordinary build, the model checker `loom` under `--cfg loom` and the
+//! scheduler `shuttle` under `--cfg shuttle`, so that the code which is checked is the code which
+//! runs.
 
 pub mod counter;
 pub mod epoch;
-#[cfg(all(target_os = "linux", not(loom), not(miri)))]
+#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
 mod futex;
 pub mod lock;
 pub mod padded;
-mod shim;
+#[doc(hidden)]
+pub mod shim;
 
 pub use counter::ShardedCounter;
 pub use epoch::{Guard, collect, pending, pin};

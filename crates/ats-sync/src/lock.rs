@@ -37,7 +37,7 @@ const HELD: u32 = 1;
 const CONTENDED: u32 = 2;
 
 /// How often a waiting thread looks again before it sleeps: about a microsecond.
-const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
+const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 100 };
 
 /// A mutual exclusion lock with contention statistics. It guards no data of its own.
 #[derive(Debug)]
@@ -124,12 +124,12 @@ impl Lock {
 
     /// The kernel compares the word with `CONTENDED` before it lets us sleep, so an unlock between
     /// our swap and this call is not missed.
-    #[cfg(all(target_os = "linux", not(loom), not(miri)))]
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
     fn sleep(&self) {
         crate::futex::wait(&self.state, CONTENDED);
     }
 
-    #[cfg(not(all(target_os = "linux", not(loom), not(miri))))]
+    #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
     fn sleep(&self) {
         crate::shim::thread::yield_now();
     }
@@ -151,13 +151,13 @@ impl Default for Lock {
     }
 }
 
-#[cfg(all(target_os = "linux", not(loom), not(miri)))]
+#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
 #[cold]
 fn wake_one(word: *const AtomicU32) {
     crate::futex::wake_one(word);
 }
 
-#[cfg(not(all(target_os = "linux", not(loom), not(miri))))]
+#[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
 fn wake_one(_word: *const AtomicU32) {}
 
 /// A lock that is held; dropping this unlocks it.
@@ -201,7 +201,7 @@ impl Drop for Held<'_> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use std::cell::UnsafeCell;

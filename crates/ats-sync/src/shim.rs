@@ -1,12 +1,18 @@
-//! Atomics, cells and threads: from the standard library, or from `loom` when a model is checked.
+//! Atomics, cells and threads: from the standard library, from `loom` when a model is checked, or
+//! made for `shuttle` when interleavings are explored.
 //!
-//! The modules of this crate take these names from here and never from `std` directly.
+//! The modules of this crate, and those of crates above that are to be explored, take these names
+//! from here and never from `std` directly.
+
+#[cfg(shuttle)]
+pub mod explored;
 
 #[cfg(loom)]
 mod imp {
     pub(crate) use loom::cell::UnsafeCell;
-    pub(crate) use loom::sync::atomic;
-    pub(crate) use loom::thread;
+    pub use loom::sync::atomic;
+    pub use loom::thread;
+    pub(crate) use loom::{lazy_static, thread_local};
 
     /// The model checker has to be told that a loop waits for another thread.
     pub(crate) fn pause() {
@@ -14,26 +20,43 @@ mod imp {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(shuttle)]
 mod imp {
+    pub(crate) use super::StdCell as UnsafeCell;
+    pub use super::explored as atomic;
+    pub use shuttle::thread;
+    pub(crate) use shuttle::{lazy_static, thread_local};
+
+    /// The scheduler has to be told that a loop waits for another thread.
+    pub(crate) fn pause() {
+        shuttle::thread::yield_now();
+    }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+mod imp {
+    pub(crate) use super::StdCell as UnsafeCell;
     pub(crate) use std::hint::spin_loop as pause;
-    pub(crate) use std::sync::atomic;
-    pub(crate) use std::thread;
+    pub use std::sync::atomic;
+    pub use std::thread;
+}
 
-    /// The standard cell under the interface of `loom`'s, which sees when an access begins and ends.
-    #[derive(Debug, Default)]
-    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+/// The standard cell under the interface of `loom`'s, which sees when an access begins and ends.
+#[cfg(not(loom))]
+#[derive(Debug, Default)]
+pub(crate) struct StdCell<T>(std::cell::UnsafeCell<T>);
 
-    impl<T> UnsafeCell<T> {
-        pub(crate) const fn new(value: T) -> Self {
-            Self(std::cell::UnsafeCell::new(value))
-        }
+#[cfg(not(loom))]
+impl<T> StdCell<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(std::cell::UnsafeCell::new(value))
+    }
 
-        #[inline]
-        pub(crate) fn with_mut<R>(&self, access: impl FnOnce(*mut T) -> R) -> R {
-            access(self.0.get())
-        }
+    #[inline]
+    pub(crate) fn with_mut<R>(&self, access: impl FnOnce(*mut T) -> R) -> R {
+        access(self.0.get())
     }
 }
 
 pub(crate) use imp::*;
+pub use imp::{atomic, thread};

@@ -42,6 +42,7 @@ use crate::backend::{Backend, Busy, Change, NoSuchKey};
 use crate::batch::{self, Patience, Step, Stepwise};
 use crate::record::{self, Record, Release, Writable};
 use crate::slab::SlabBox;
+use ats_sync::shim::atomic::{AtomicPtr, Ordering};
 use ats_sync::{Guard, Lock, ShardedCounter};
 use node::{Content, Header, Inner, LEAF, Leaf, NodePtr};
 #[cfg(target_arch = "x86_64")]
@@ -50,7 +51,6 @@ use search::{Counting, Portable};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// An ordered store of records; see the module's documentation.
 pub struct BTree<R: Release> {

@@ -13,12 +13,12 @@
 use super::search::{Counting, Head, Heads, Portable, common_prefix, prefetch};
 use crate::record::{Record, Release};
 use crate::slab::{self, SlabBox};
+use ats_sync::shim::atomic::{
+    AtomicBool, AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Release as Rel,
+};
 use ats_sync::{Guard, Lock};
 use std::cmp::Ordering;
 use std::ptr;
-use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Release as Rel,
-};
 
 /// Most keys of a leaf.
 pub(super) const LEAF: usize = 32;

@@ -5,8 +5,8 @@ use super::search::Portable;
 use super::{BTree, Place, as_inner, narrow};
 use crate::record::{Record, Release};
 use crate::slab::SlabBox;
+use ats_sync::shim::atomic::Ordering;
 use ats_sync::{Guard, Held};
-use std::sync::atomic::Ordering;
 
 /// A leaf with at most this many records is merged with a neighbour if both fit together.
 const MERGE_BELOW: usize = LEAF / 4;

@@ -8,10 +8,10 @@
 use super::line::Line;
 use crate::record::Release;
 use ats_sync::Guard;
+use ats_sync::shim::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::mem::size_of;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Buckets that are always there.
 pub(super) const MIN_BUCKETS: usize = 1 << FIRST_BITS;

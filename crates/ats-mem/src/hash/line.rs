@@ -14,9 +14,9 @@
 
 use crate::record::{Record, Release};
 use ats_sync::Guard;
+use ats_sync::shim::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::marker::PhantomData;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("slots hold addresses of 48 bits beside 16 bits of hash: 64-bit systems only");

@@ -12,8 +12,8 @@
 //!   concerns two locks, and the number of records under one lock tells how full the table is.
 
 use ats_sync::lock::{Held, STATISTICS_LIMIT};
+use ats_sync::shim::atomic::{AtomicI64, AtomicPtr, Ordering};
 use ats_sync::{Guard, Lock, Padded};
-use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 pub(super) const MIN_BUCKETS_PER_STRIPE: usize = 8;

@@ -58,7 +58,7 @@ impl Barrier {
     }
 }
 
-#[cfg(all(target_os = "linux", not(loom), not(miri)))]
+#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
 mod membarrier {
     /// Tells the kernel that this process will use the call, which makes the call fast.
     pub(super) fn register() -> bool {
@@ -75,7 +75,7 @@ mod membarrier {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(loom), not(miri))))]
+#[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
 mod membarrier {
     pub(super) fn register() -> bool {
         false
