@@ -33,8 +33,14 @@ pub struct NoSuchKey;
 
 /// A store of records.
 ///
-/// All operations are linearizable unless said otherwise. Readers (`get` and the walks) take no
-/// lock, write no shared memory and never wait. References handed out live as long as the guard.
+/// `get`, `update` and `update_many` are linearizable. The walks (`first`, `last`, `next`, `prev`,
+/// `scan`) are not snapshots: they look at one key after the other, each as of the moment it is looked
+/// at. So a key that was there throughout is not passed over, a key that was missing throughout is not
+/// returned, and a walk sees every write that had returned before it began. But what `next` returns
+/// need not have been the next record at any single moment.
+///
+/// Readers (`get` and the walks) take no lock, write no shared memory and never wait. References
+/// handed out live as long as the guard.
 pub trait Backend<R: Release>: Send + Sync {
     /// The record of `key`, as of the last committed write.
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>>;
@@ -42,7 +48,7 @@ pub trait Backend<R: Release>: Send + Sync {
     /// Changes one key atomically.
     ///
     /// `decide` sees the current record and says what to do; it runs under a lock, at most once,
-    /// and must neither panic nor call the store. After `Put` or `Remove` the old record may still
+    /// and must not call the store. If it panics, nothing has changed. After `Put` or `Remove` the old record may still
     /// be read by `decide`'s caller until the guard goes.
     fn update<'g>(
         &'g self,
@@ -56,7 +62,7 @@ pub trait Backend<R: Release>: Send + Sync {
     /// `keys` are distinct and ascending bytewise. `decide` is called once for each, with its index,
     /// in order; it may not answer `Remove`. Returns `Ok(false)` if it answered `Abort`, after which
     /// nothing has changed. `Err(Busy)` also leaves nothing changed, and `decide` may then be called
-    /// again for all keys by a later attempt.
+    /// again for all keys by a later attempt. If `decide` panics, nothing has changed either.
     fn update_many<'g>(
         &'g self,
         keys: &[&[u8]],

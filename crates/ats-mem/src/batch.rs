@@ -115,31 +115,61 @@ pub(crate) fn update_many<'g, R: Release, S: Stepwise<R>>(
     decide: &mut dyn FnMut(usize, Option<&'g Record<R>>) -> Change<R>,
 ) -> Result<bool, Busy> {
     debug_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "keys ascend");
-    let mut batch = Batch::new(keys.len());
+    let mut open = Open::new(store, guard, keys.len());
     for (index, key) in keys.iter().enumerate() {
         let mut aborted = false;
-        let step = store.step(key, guard, &mut |current| match decide(index, current) {
+        store.step(key, guard, &mut |current| match decide(index, current) {
             Change::Keep => Step::Keep,
-            Change::Put(record) => Step::Install(batch.stamp(record, current)),
+            Change::Put(record) => Step::Install(open.batch().stamp(record, current)),
             Change::Remove | Change::Abort => {
                 aborted = true;
                 Step::Keep
             }
-        });
-        match step {
-            Ok(()) if aborted => {
-                batch.abort(store, guard);
-                return Ok(false);
-            }
-            Ok(()) => {}
-            Err(Busy) => {
-                batch.abort(store, guard);
-                return Err(Busy);
-            }
+        })?;
+        if aborted {
+            return Ok(false);
         }
     }
-    batch.commit(store, guard);
+    open.commit();
     Ok(true)
+}
+
+/// A batch that is undone unless it commits: because `decide` said so, because another batch was in
+/// the way, or because `decide` panicked. Its records would hold their keys for ever, and their
+/// stamps would name entries that are gone.
+struct Open<'a, R: Release, S: Stepwise<R>> {
+    /// Until the end.
+    batch: Option<Batch<R>>,
+    store: &'a S,
+    guard: &'a Guard,
+}
+
+impl<'a, R: Release, S: Stepwise<R>> Open<'a, R, S> {
+    fn new(store: &'a S, guard: &'a Guard, keys: usize) -> Self {
+        Open {
+            batch: Some(Batch::new(keys)),
+            store,
+            guard,
+        }
+    }
+
+    fn batch(&mut self) -> &mut Batch<R> {
+        self.batch.as_mut().expect("the batch has not ended")
+    }
+
+    fn commit(mut self) {
+        if let Some(batch) = self.batch.take() {
+            batch.commit(self.store, self.guard);
+        }
+    }
+}
+
+impl<R: Release, S: Stepwise<R>> Drop for Open<'_, R, S> {
+    fn drop(&mut self) {
+        if let Some(batch) = self.batch.take() {
+            batch.abort(self.store, self.guard);
+        }
+    }
 }
 
 /// A batch being made. Its entries do not move: the vector never grows beyond what it was made with.
