@@ -100,6 +100,13 @@ rust_models() {
         --target-dir "${CARGO_TARGET_DIR:-target}/loom"
 }
 
+# The stores of records under a scheduler that looks for the interleavings that break them. A build
+# of its own, too.
+rust_schedules() {
+    limited 300 env RUSTFLAGS="--cfg shuttle" cargo test -p ats-mem --test shuttle --locked \
+        --target-dir "${CARGO_TARGET_DIR:-target}/shuttle"
+}
+
 erlang_tests() {
     limited 300 rebar3 compile && limited 720 rebar3 ct --readable=compact
 }
@@ -125,6 +132,7 @@ smoke_test() {
 
 stage rust count_cargo rust_tests
 stage models count_cargo rust_models
+stage schedules count_cargo rust_schedules
 stage erlang count_common_test erlang_tests
 stage smoke count_lines smoke_test
 

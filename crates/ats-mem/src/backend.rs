@@ -120,7 +120,7 @@ pub trait Backend<R: Release>: Send + Sync {
     fn bytes(&self) -> usize;
 
     /// Starts a period in which a walk returns every record that stays, exactly once, and may
-    /// continue from a key that was deleted meanwhile. Nests.
+    /// continue from a key that was deleted meanwhile. Nests. Waits for removals that have begun.
     fn fix(&self);
 
     /// Ends a period started by [`fix`](Backend::fix).

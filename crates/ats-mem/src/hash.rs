@@ -503,7 +503,19 @@ impl<R: Release> Backend<R> for HashTable<R> {
     }
 
     fn fix(&self) {
-        self.rare.fixed.fetch_add(1, Ordering::AcqRel);
+        let guard = pin();
+        // Keeps the stripes as they are, so that none is passed over, and lets no second caller go
+        // before the first has waited.
+        let _resizing = self.rare.resizing.lock();
+        if self.rare.fixed.fetch_add(1, Ordering::AcqRel) > 0 {
+            return;
+        }
+        // A removal that found the table not fixed must not take away a key that a walk, which does
+        // not wait for it, has reached since. It holds a stripe from before its look at `fixed` until
+        // it is done; whoever takes that stripe after us finds the table fixed.
+        for stripe in 0..self.stripes.count(&guard) {
+            drop(self.stripes.lock(stripe as u64, &guard));
+        }
     }
 
     fn unfix(&self, guard: &Guard) {
