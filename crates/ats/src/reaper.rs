@@ -43,9 +43,13 @@ pub fn reap(mut item: Box<dyn Reap>) {
     REAPER.arrived.notify_one();
 }
 
-/// Wakes the thread if deferred garbage is waiting that nobody else may come to free.
+/// Wakes the thread if deferred garbage is waiting that nobody else may come to free. To be called
+/// after that garbage was retired.
 pub fn wake() {
     if start() {
+        // Under the lock, or the call could fall between the thread's look at the garbage and its
+        // going to sleep.
+        let _queue = lock();
         REAPER.arrived.notify_one();
     }
 }

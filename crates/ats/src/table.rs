@@ -236,12 +236,15 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Ends a period begun by [`fix`](Table::fix).
+    /// Ends a period begun by [`fix`](Table::fix). Does nothing if none was begun.
     pub fn unfix(&self) {
         let guard = ats_sync::pin();
         let mut admin = self.admin();
-        admin.fixed = admin.fixed.saturating_sub(1);
-        if admin.fixed == 0 {
+        let Some(fixed) = admin.fixed.checked_sub(1) else {
+            return;
+        };
+        admin.fixed = fixed;
+        if fixed == 0 {
             admin.cleared = false;
             self.store(&guard).unfix(&guard);
         }

@@ -1,7 +1,11 @@
 //! What the value words of a record mean: one object, or the objects of a key.
 
 use ats_mem::{Record, Release};
-use ats_term::image::{Host, Object, ObjectList, Objects, release_all};
+use ats_term::Term;
+use ats_term::image::{
+    Host, Object, ObjectList, Objects, Scratch, TermHost, decode_object, release_all,
+};
+use ats_term::term::TermBuilder;
 use std::marker::PhantomData;
 
 /// Values that are objects of host `H`, with the resources these own.
@@ -70,6 +74,20 @@ impl<'g, H: Host> Found<'g, H> {
     /// Number of objects. O(1) for sets, O(objects) for bags.
     pub fn count(&self) -> usize {
         self.objects().count()
+    }
+}
+
+impl Found<'_, TermHost> {
+    /// The objects as owned terms, oldest first. O(size of the objects).
+    pub fn to_terms(&self) -> Vec<Term> {
+        let (mut builder, mut scratch) = (TermBuilder::new(), Scratch::new());
+        self.objects()
+            .map(|object| {
+                let built = decode_object(object, &mut builder, &mut scratch);
+                let term = builder.finish(built);
+                term.expect("what was a term can be built again")
+            })
+            .collect()
     }
 }
 
