@@ -243,10 +243,15 @@ pub(crate) unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
         // SAFETY: `retire` hands over a record that nobody can reach after the grace period.
         drop(unsafe { RecordBox::<R>::from_raw(raw.cast()) });
     }
-    // SAFETY: the caller's promise is the one `Guard::retire` asks for.
+    // SAFETY: the caller's promise is the one `Guard::retire` asks for. A record that owns nothing is
+    // nothing but its block.
     unsafe {
         let bytes = (*record).bytes();
-        guard.retire(record.cast(), bytes, free::<R>);
+        let free = match slab::freeing(bytes) {
+            Some(free_block) if !(*record).owns() => free_block,
+            _ => free::<R>,
+        };
+        guard.retire(record.cast(), bytes, free);
     }
 }
 

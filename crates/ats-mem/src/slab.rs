@@ -112,10 +112,39 @@ pub unsafe fn free(pointer: NonNull<u8>, bytes: usize) {
     }
 }
 
+/// A function that frees a block of `bytes` bytes by its pointer alone, for the usual sizes of records.
+///
+/// Whoever retires a block mostly has it in the cache; when it is freed, much later, it is cold.
+/// A function that knows the size need not look into the block for it.
+#[inline]
+pub(crate) fn freeing(bytes: usize) -> Option<unsafe fn(*mut u8)> {
+    unsafe fn free_sized<const BYTES: usize>(raw: *mut u8) {
+        // SAFETY: the caller hands over a block of this size, as with `free`.
+        unsafe { free(NonNull::new_unchecked(raw), BYTES) }
+    }
+    const FUNCTIONS: [unsafe fn(*mut u8); 8] = [
+        free_sized::<16>,
+        free_sized::<32>,
+        free_sized::<48>,
+        free_sized::<64>,
+        free_sized::<80>,
+        free_sized::<96>,
+        free_sized::<112>,
+        free_sized::<128>,
+    ];
+    let units = bytes.div_ceil(16);
+    FUNCTIONS.get(units.wrapping_sub(1)).copied()
+}
+
 /// The bytes that a block for `bytes` bytes takes, for accounting. O(1).
 #[inline]
 pub fn rounded(bytes: usize) -> usize {
     Class::of(bytes).map_or_else(|| bytes.saturating_add(15) & !15, Class::size)
+}
+
+/// Asks the system to back a large allocation by huge pages, for the same reason as chunks have them.
+pub(crate) fn prefer_huge_pages(start: *mut u8, bytes: usize) {
+    memory::prefer_huge_pages(start, bytes);
 }
 
 /// How much memory there is in slabs now. Locks each pool in turn, so the sum is approximate while

@@ -250,6 +250,7 @@ fn allocate<R: Release>(segment: usize) -> *mut Line<R> {
     if raw.is_null() {
         handle_alloc_error(layout);
     }
+    crate::slab::prefer_huge_pages(raw, layout.size());
     let line = size_of::<Line<R>>();
     // The allocation is aligned to a word, so between its beginning and the first line lies at least
     // one word, and at most a whole line.

@@ -3,7 +3,7 @@
 use super::chunk::CHUNK;
 use std::ptr::NonNull;
 
-pub(super) use system::{map, purge, unmap};
+pub(super) use system::{map, prefer_huge_pages, purge, unmap};
 
 #[cfg(target_os = "linux")]
 mod system {
@@ -69,6 +69,17 @@ mod system {
         }
     }
 
+    /// Asks for huge pages where an allocation has whole ones.
+    pub(in super::super) fn prefer_huge_pages(start: *mut u8, bytes: usize) {
+        let before = start.addr().next_multiple_of(CHUNK) - start.addr();
+        let whole = bytes.saturating_sub(before) / CHUNK * CHUNK;
+        if whole > 0 {
+            // SAFETY: the range lies within an allocation of the caller; how its pages are backed
+            // changes nothing for anybody who uses it.
+            unsafe { madvise(start.wrapping_add(before).cast(), whole, MADV_HUGEPAGE) };
+        }
+    }
+
     fn advise_huge(chunk: NonNull<u8>) {
         // SAFETY: advice about a mapping of our own. A kernel without huge pages refuses, and the
         // chunk has small ones then.
@@ -100,6 +111,9 @@ mod system {
         // SAFETY: the contract, and the layout of `map`.
         unsafe { dealloc(chunk.as_ptr(), LAYOUT) };
     }
+
+    /// There is no portable way to ask for huge pages.
+    pub(in super::super) fn prefer_huge_pages(_start: *mut u8, _bytes: usize) {}
 
     /// There is no portable way to give back a part of an allocation.
     ///
