@@ -6,17 +6,18 @@
 //! ([`ats_term::image::Host`]): the Erlang VM, or [`Term`](ats_term::Term)s of a Rust program.
 //!
 //! ```
-//! use ats::{Access, Table, TableType, TermHost, Workspace};
+//! use ats::{Table, TableType, TermHost, Workspace};
 //! use ats_term::Term;
 //!
 //! let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
 //! let mut work = Workspace::new();
-//! let object = Term::tuple([Term::from(1), Term::from(2.5)]);
+//! let object = Term::from((1, "one"));
 //! table.insert(&object, &mut work)?;
 //! let guard = ats::pin();
-//! let found = table.lookup(&Term::from(1.0), &mut work, &guard);
-//! assert_eq!(found.map(|objects| objects.count()), Some(1));
-//! # Ok::<(), ats::Error>(())
+//! let key = Term::try_from(1.0)?; // 1 == 1.0 in an ordered table
+//! let found = table.lookup(&key, &mut work, &guard);
+//! assert_eq!(found.map(|found| found.count()), Some(1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod counter;
