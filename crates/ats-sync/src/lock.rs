@@ -287,7 +287,8 @@ mod tests {
                 });
             }
         });
-        // SAFETY: all threads are joined.
+        let _held = lock.lock();
+        // SAFETY: the lock is held.
         assert_eq!(unsafe { *shared.0.get() }, THREADS * ROUNDS);
     }
 

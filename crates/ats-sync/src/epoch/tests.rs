@@ -1,5 +1,5 @@
 use super::Guard;
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(target_os = "linux", not(miri), not(tsan)))]
 use super::barrier::Barrier;
 use super::domain::{ADVANCE_BYTES, ADVANCE_ITEMS, Domain};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
@@ -323,7 +323,7 @@ fn pinning_works_while_a_thread_ends() {
 }
 
 #[test]
-#[cfg(all(target_os = "linux", not(miri)))]
+#[cfg(all(target_os = "linux", not(miri), not(tsan)))]
 fn linux_has_the_free_fence() {
     assert_eq!(Barrier::detect(), Barrier::Asymmetric);
     assert!(Barrier::detect().heavy());
