@@ -197,10 +197,20 @@ bytes_an_object(Side, Type, Options) ->
     Resident0 = resident_bytes(),
     Keys = persistent_term:get(?KEYS),
     insert_pairs(Loops, Table, Keys),
+    ok = settle(Side),
     Words = Loops:memory_words(Table) - Words0,
     Resident = resident_bytes() - Resident0,
     Objects = length(Keys),
     {Words * erlang:system_info(wordsize) / Objects, Resident / Objects}.
+
+%% `ats' frees late, when nobody can be looking any more; that is not memory of the objects.
+settle(ats) ->
+    _ = ats_nif:collect(),
+    timer:sleep(200),
+    _ = ats_nif:collect(),
+    ok;
+settle(_) ->
+    ok.
 
 %% Every second number of the range, shuffled by a fixed seed.
 random_half(#options{range_log2 = Log2}) ->
@@ -273,7 +283,9 @@ run(Loops, Loop, Table, Handles, #options{run_ms = RunMs}) ->
                || Handle <- Handles],
     lists:foreach(fun({Pid, Mon}) -> await(ready, Pid, Mon) end, Workers),
     lists:foreach(fun({Pid, _}) -> Pid ! go end, Workers),
-    lists:sum([await(rate, Pid, Mon) || {Pid, Mon} <- Workers]).
+    Rate = lists:sum([await(rate, Pid, Mon) || {Pid, Mon} <- Workers]),
+    forget(Workers),
+    Rate.
 
 worker(Parent, Loops, Loop, Table, Handle, RunMs) ->
     Chunks = persistent_term:get(Handle),
@@ -295,6 +307,10 @@ run_chunks([Chunk | Rest], All, Loops, Loop, Table, Deadline, Done0) ->
         _ -> run_chunks(Rest, All, Loops, Loop, Table, Deadline, Done)
     end.
 
+%% So that the ends of old workers do not pile up before the messages of new ones.
+forget(Workers) ->
+    lists:foreach(fun({_, Mon}) -> erlang:demonitor(Mon, [flush]) end, Workers).
+
 await(What, Pid, Mon) ->
     receive
         {What, Pid, Value} -> Value;
@@ -302,11 +318,11 @@ await(What, Pid, Mon) ->
     end.
 
 in_process(Fun) ->
-    {Pid, Mon} = spawn_monitor(fun() -> exit({done, Fun()}) end),
-    receive
-        {'DOWN', Mon, process, Pid, {done, Result}} -> Result;
-        {'DOWN', Mon, process, Pid, Reason} -> error(Reason)
-    end.
+    Parent = self(),
+    {Pid, Mon} = spawn_monitor(fun() -> Parent ! {done, self(), Fun()} end),
+    Result = await(done, Pid, Mon),
+    true = erlang:demonitor(Mon, [flush]),
+    Result.
 
 %%--------------------------------------------------------------------------------------------
 %% Disjoint ranges, and the cost of the boundary
@@ -341,6 +357,7 @@ insert_disjoint(Side, P, Count) ->
     lists:foreach(fun({Pid, _}) -> Pid ! go end, Workers),
     lists:foreach(fun({Pid, Mon}) -> await(inserted, Pid, Mon) end, Workers),
     Ns = erlang:convert_time_unit(erlang:monotonic_time() - Start, native, nanosecond),
+    forget(Workers),
     Loops:delete(Table),
     P * Each / (Ns / 1.0e9).
 

@@ -372,6 +372,7 @@ deleted_in_the_middle(_) ->
     Total = list_to_integer(os:getenv("ATS_STRESS_OPS", "1000000")),
     Kinds = ?KINDS ++ [{bag, []}, {duplicate_bag, [{write_concurrency, true}]}],
     PerRound = 160000,
+    Cold = ats_test_lib:settled_memory(),
     %% The first rounds fill the pools of the allocators; a leak would show in all that follow.
     lists:foreach(fun(Kind) -> stress_round(Kind, PerRound) end, Kinds),
     Before = ats_test_lib:settled_memory(),
@@ -380,7 +381,7 @@ deleted_in_the_middle(_) ->
         stress_round(lists:nth(1 + R rem length(Kinds), Kinds), PerRound)
      || R <- lists:seq(1, Rounds)
     ]),
-    ct:pal("~b operations in ~b rounds", [Done, Rounds]),
+    ct:pal("~b operations in ~b rounds; memory before the first round ~p", [Done, Rounds, Cold]),
     ats_test_lib:assert_memory_returns(Before, 0.05).
 
 stress_round({Type, Options}, Operations) ->

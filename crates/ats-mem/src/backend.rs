@@ -123,6 +123,14 @@ pub trait Backend<R: Release>: Send + Sync {
     /// continue from a key that was deleted meanwhile. Nests. Waits for removals that have begun.
     fn fix(&self);
 
-    /// Ends a period started by [`fix`](Backend::fix).
-    fn unfix(&self, guard: &Guard);
+    /// Ends a period started by [`fix`](Backend::fix). What was kept for the walks is removed by
+    /// [`tidy`](Backend::tidy).
+    fn unfix(&self);
+
+    /// Does up to about `budget` records' worth of work that was put off, unless the store is fixed.
+    /// Whether nothing is left to do. To be called after `unfix`, as often as it takes.
+    fn tidy(&self, budget: usize, guard: &Guard) -> bool {
+        let _ = (budget, guard);
+        true
+    }
 }

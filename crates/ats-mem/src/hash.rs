@@ -330,19 +330,27 @@ impl<R: Release> HashTable<R> {
         bytes
     }
 
-    /// Removes for good what was deleted while the table was fixed, unless it is fixed again.
-    fn purge(&self, guard: &Guard) {
+    /// Removes for good up to `budget` of what was deleted while the table was fixed, unless it is
+    /// fixed again. Whether nothing is left to do.
+    fn purge(&self, budget: usize, guard: &Guard) -> bool {
         // Keeps the stripes as they are, so that none is passed over.
         let _resizing = self.rare.resizing.lock();
+        let mut left = budget;
         for stripe in 0..self.stripes.count(guard) {
             let locked = self.stripes.lock(stripe as u64, guard);
             if self.is_fixed() {
-                return;
+                return true;
             }
-            for hash in locked.take_deleted() {
+            let deleted = locked.take_deleted(left);
+            left -= deleted.len();
+            for hash in deleted {
                 self.purge_bucket(hash, &locked, guard);
             }
+            if left == 0 {
+                return false;
+            }
         }
+        true
     }
 
     fn purge_bucket(&self, hash: u64, locked: &Locked<'_>, guard: &Guard) {
@@ -518,10 +526,12 @@ impl<R: Release> Backend<R> for HashTable<R> {
         }
     }
 
-    fn unfix(&self, guard: &Guard) {
-        if self.rare.fixed.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.purge(guard);
-        }
+    fn unfix(&self) {
+        self.rare.fixed.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    fn tidy(&self, budget: usize, guard: &Guard) -> bool {
+        self.is_fixed() || self.purge(budget, guard)
     }
 }
 

@@ -157,7 +157,8 @@ fn a_fixed_walk_goes_on_from_deleted_keys() {
                 here = next.map(|record| record.key().to_vec());
                 assert!(met.insert(key), "a key twice");
             }
-            table.unfix(&pin());
+            table.unfix();
+            table.tidy(usize::MAX, &pin());
             assert!((0..STABLE).all(|number| met.contains(&key(number)[..])));
         }
     });
@@ -313,7 +314,8 @@ fn every_record_is_released_once() {
                 for key in keys {
                     remove(&table, key);
                 }
-                table.unfix(&pin());
+                table.unfix();
+                table.tidy(usize::MAX, &pin());
             }
             2 => keys.iter().for_each(|key| remove(&table, key)),
             _ => keys

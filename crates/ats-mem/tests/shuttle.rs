@@ -373,7 +373,8 @@ fn walks_of_fixed_tables_are_not_lost() {
                 while let Some(record) = met {
                     met = table.next(record.key(), &guard).expect("the table is fixed");
                 }
-                table.unfix(&guard);
+                table.unfix();
+            table.tidy(usize::MAX, &guard);
             }
         }
         assert!(table.len() <= 1);
@@ -388,7 +389,8 @@ fn fixations_and_removals_leave_nothing_behind() {
         let fixed = |table: &HashTable<Plain>| {
             table.fix();
             remove(table, 1);
-            table.unfix(&pin());
+            table.unfix();
+            table.tidy(usize::MAX, &pin());
         };
         together! {
             table => { fixed(&table) }

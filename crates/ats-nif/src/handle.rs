@@ -19,6 +19,7 @@ use crate::registry;
 use crate::resource::{Resource, ResourceRef, Slot};
 use crate::sys::Word;
 use ats::Table;
+use ats::reaper::Reap;
 use ats_sync::Guard;
 use std::ffi::CStr;
 use std::ptr;
@@ -312,7 +313,9 @@ impl Shared {
         if admin.fixes.is_empty() {
             admin.fixed_since = None;
         }
-        self.table.unfix();
+        if !self.table.unfix() {
+            ats::reaper::reap(Box::new(Tidying(self.id.clone())));
+        }
     }
 
     /// Gives the table of a dead owner to its heir; false if there is none, or it is dead, too.
@@ -342,6 +345,18 @@ impl Shared {
         let message_term = inside.tuple(&parts).raw();
         process::send(env, pid, &mut message, message_term);
         true
+    }
+}
+
+/// The work that a table with many removed objects has left when it is fixed no more.
+struct Tidying(ResourceRef<Handle>);
+
+impl Reap for Tidying {
+    fn free_slice(&mut self) -> bool {
+        let guard = ats_sync::pin();
+        self.0
+            .shared(&guard)
+            .is_none_or(|shared| shared.table.tidy())
     }
 }
 

@@ -124,8 +124,13 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => backend.fix());
     }
 
-    pub(crate) fn unfix(&self, guard: &Guard) {
-        each!(&self.records, backend => backend.unfix(guard));
+    pub(crate) fn unfix(&self) {
+        each!(&self.records, backend => backend.unfix());
+    }
+
+    /// Does up to about `budget` records' worth of work that was put off; true when nothing is left.
+    pub(crate) fn tidy(&self, budget: usize, guard: &Guard) -> bool {
+        each!(&self.records, backend => backend.tidy(budget, guard))
     }
 
     /// Frees up to about `budget` records; true when nothing is left.

@@ -237,17 +237,29 @@ impl<H: Host> Table<H> {
     }
 
     /// Ends a period begun by [`fix`](Table::fix). Does nothing if none was begun.
-    pub fn unfix(&self) {
+    ///
+    /// What was kept for the walks is removed a slice at a time: true if that is done, false if
+    /// [`tidy`](Table::tidy) should be called until it says so.
+    pub fn unfix(&self) -> bool {
         let guard = ats_sync::pin();
         let mut admin = self.admin();
         let Some(fixed) = admin.fixed.checked_sub(1) else {
-            return;
+            return true;
         };
         admin.fixed = fixed;
         if fixed == 0 {
             admin.cleared = false;
-            self.store(&guard).unfix(&guard);
+            self.store(&guard).unfix();
         }
+        drop(admin);
+        self.tidy()
+    }
+
+    /// Does a slice of the work that was put off; true when nothing is left, or the table is fixed.
+    /// Takes well under a millisecond.
+    pub fn tidy(&self) -> bool {
+        let guard = ats_sync::pin();
+        self.store(&guard).tidy(SLICE, &guard)
     }
 
     /// Removes all objects, at one moment for every reader and writer. O(1); the memory is freed by

@@ -431,7 +431,7 @@ impl<R: Release> Backend<R> for BTree<R> {
 
     fn fix(&self) {}
 
-    fn unfix(&self, _guard: &Guard) {}
+    fn unfix(&self) {}
 }
 
 impl<R: Release> Drop for BTree<R> {

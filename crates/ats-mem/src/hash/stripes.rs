@@ -111,9 +111,15 @@ impl Locked<'_> {
         self.stripe.deleted().push(hash);
     }
 
-    /// The hashes remembered so far; forgets them.
-    pub(super) fn take_deleted(&self) -> Vec<u64> {
-        std::mem::take(&mut *self.stripe.deleted())
+    /// Up to `most` of the hashes remembered so far; forgets them.
+    pub(super) fn take_deleted(&self, most: usize) -> Vec<u64> {
+        let mut deleted = self.stripe.deleted();
+        let keep = deleted.len().saturating_sub(most);
+        let taken = deleted.split_off(keep);
+        if keep == 0 {
+            *deleted = Vec::new();
+        }
+        taken
     }
 
     /// Pretends contention.

@@ -198,7 +198,8 @@ impl Model {
                 self.fixed += 1;
             }
             Action::Unfix if self.fixed > 0 => {
-                table.unfix(&pin());
+                table.unfix();
+                table.tidy(usize::MAX, &pin());
                 self.fixed -= 1;
                 if self.fixed == 0 {
                     self.ghosts.clear();
@@ -404,7 +405,8 @@ fn a_fixed_table_knows_what_was_deleted() {
     assert!(table.is_empty());
     put(&table, &key(1), 11);
     assert_eq!(get(&table, &key(1)), Some(11));
-    table.unfix(&guard);
+    table.unfix();
+    table.tidy(usize::MAX, &guard);
     table.check();
     assert_eq!(table.next(&key(2), &guard).err(), Some(NoSuchKey));
     assert!(matches!(table.next(&key(1), &guard), Ok(None)));

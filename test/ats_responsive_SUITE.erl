@@ -1,0 +1,263 @@
+%% No call keeps a scheduler for long: what takes long is done in slices or elsewhere, so that
+%% other processes go on. Measured twice: by the machine itself (`long_schedule' of
+%% erlang:system_monitor/2), and by processes that look at the clock all the time.
+%%
+%% The limits are wide, since the machine that runs the tests may have other work; the longest
+%% times seen are printed.
+-module(ats_responsive_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([
+    long_list_insert/1,
+    long_list_insert_new/1,
+    delete_large_table/1,
+    delete_all_objects/1,
+    owner_of_large_table_dies/1,
+    read_large_table/1,
+    unfix_large_table/1,
+    readers_do_not_wait/1
+]).
+
+-define(LONG_SCHEDULE_MS, 20).
+%% What makes a call too long, and fails.
+-define(LIMIT_MS, 60).
+-define(OBJECTS, 500000).
+-define(KINDS, [set, ordered_set]).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() ->
+    [
+        long_list_insert,
+        long_list_insert_new,
+        delete_large_table,
+        delete_all_objects,
+        owner_of_large_table_dies,
+        read_large_table,
+        unfix_large_table,
+        readers_do_not_wait
+    ].
+
+long_list_insert(_) ->
+    M = ats_oracle:subject(),
+    Objects = [{N, N} || N <- lists:seq(1, 200000)],
+    for_each(fun(Type) ->
+        T = M:new(t, [Type, public]),
+        watch({insert, Type}, fun() -> M:insert(T, Objects) end),
+        ?assertEqual(200000, M:info(T, size)),
+        M:delete(T)
+    end).
+
+long_list_insert_new(_) ->
+    M = ats_oracle:subject(),
+    Objects = [{N, N} || N <- lists:seq(1, 200000)],
+    for_each(fun(Type) ->
+        T = M:new(t, [Type, public]),
+        M:insert(T, {200000, there}),
+        watch({insert_new, Type}, fun() -> ?assertNot(M:insert_new(T, Objects)) end),
+        ?assertEqual(1, M:info(T, size)),
+        M:delete(T, 200000),
+        watch({insert_new, Type}, fun() -> ?assert(M:insert_new(T, Objects)) end),
+        M:delete(T)
+    end).
+
+delete_large_table(_) ->
+    M = ats_oracle:subject(),
+    for_each(fun(Type) ->
+        T = filled(M, Type),
+        watch({delete, Type}, fun() -> M:delete(T) end),
+        ?assertEqual(undefined, M:info(T))
+    end).
+
+delete_all_objects(_) ->
+    M = ats_oracle:subject(),
+    for_each(fun(Type) ->
+        T = filled(M, Type),
+        watch({delete_all_objects, Type}, fun() -> M:delete_all_objects(T) end),
+        ?assertEqual([], M:tab2list(T)),
+        M:delete(T)
+    end).
+
+owner_of_large_table_dies(_) ->
+    M = ats_oracle:subject(),
+    for_each(fun(Type) ->
+        Test = self(),
+        Owner = spawn(fun() ->
+            Test ! {self(), filled(M, Type)},
+            receive
+                stop -> ok
+            end
+        end),
+        T =
+            receive
+                {Owner, Table} -> Table
+            end,
+        watch({exit, Type}, fun() ->
+            ats_test_lib:kill(Owner),
+            ats_test_lib:until(fun() -> M:info(T) =:= undefined end, 10000),
+            %% The objects may be freed behind the scenes; that must not disturb anybody either.
+            timer:sleep(300)
+        end)
+    end).
+
+read_large_table(_) ->
+    M = ats_oracle:subject(),
+    for_each(fun(Type) ->
+        T = filled(M, Type),
+        %% The list itself is garbage of the reader, which the collector needs time for; a large
+        %% heap from the beginning leaves that out of the measurement.
+        Read = fun(Fun) -> fun() -> in_large_process(Fun) end end,
+        Count = fun(_, N) -> N + 1 end,
+        Length = fun() -> ?assertEqual(?OBJECTS, length(M:tab2list(T))) end,
+        Left = fun() -> ?assertEqual(?OBJECTS, M:foldl(Count, 0, T)) end,
+        Right = fun() -> ?assertEqual(?OBJECTS, M:foldr(Count, 0, T)) end,
+        watch({tab2list, Type}, Read(Length)),
+        watch({foldl, Type}, Read(Left)),
+        watch({foldr, Type}, Read(Right)),
+        M:delete(T)
+    end).
+
+%% Deletions under a fixation are cleared away at its end, all at once, as real tables do it. That
+%% takes its time; it is measured, and not limited.
+unfix_large_table(_) ->
+    M = ats_oracle:subject(),
+    for_each(fun(Type) ->
+        T = filled(M, Type),
+        M:safe_fixtable(T, true),
+        [M:delete(T, N) || N <- lists:seq(1, ?OBJECTS)],
+        measure({unfix, Type}, fun() -> M:safe_fixtable(T, false) end),
+        ?assertEqual(0, M:info(T, size)),
+        M:delete(T)
+    end).
+
+%% A reader of a table is not held up by a writer that inserts long lists into it.
+readers_do_not_wait(_) ->
+    M = ats_oracle:subject(),
+    Objects = [{N, N} || N <- lists:seq(1, 100000)],
+    for_each(fun(Type) ->
+        T = M:new(t, [Type, public]),
+        M:insert(T, Objects),
+        Stop = atomics:new(1, []),
+        [_ | Longest] = ats_test_lib:parallel([
+            fun() ->
+                [M:insert(T, Objects) || _ <- lists:seq(1, 10)],
+                atomics:put(Stop, 1, 1)
+            end,
+            fun() -> longest_gap(fun() -> M:lookup(T, rand:uniform(100000)) end, Stop) end
+        ]),
+        ct:pal("~p: longest lookup beside list inserts: ~b us", [Type, lists:max(Longest)]),
+        case M of
+            ats_reference -> ok;
+            _ -> ?assert(lists:max(Longest) < 400000)
+        end,
+        M:delete(T)
+    end).
+
+%% ----- measuring -----
+
+%% Fails if a process that is busy with the function kept a scheduler for long.
+watch(What, Fun) ->
+    ?assertEqual([], [Event || {Ms, _} = Event <- measure(What, Fun), Ms > ?LIMIT_MS]).
+
+%% Runs a function while tickers on all schedulers look at the clock. Prints what was seen and
+%% returns how long, and where, other processes than the tickers kept a scheduler.
+measure(What, Fun) ->
+    erlang:garbage_collect(),
+    {Watcher, Mon} = spawn_opt(fun() -> collect_long([]) end, [monitor, {priority, high}]),
+    Stop = atomics:new(1, []),
+    Old = erlang:system_monitor(Watcher, [{long_schedule, ?LONG_SCHEDULE_MS}]),
+    Test = self(),
+    Tickers = [
+        spawn_monitor(fun() ->
+            Test ! {self(), ready},
+            exit({gap, longest_gap(fun() -> ok end, Stop)})
+        end)
+     || _ <- lists:seq(1, erlang:system_info(schedulers_online))
+    ],
+    [
+        receive
+            {Ticker, ready} -> ok
+        end
+     || {Ticker, _} <- Tickers
+    ],
+    Start = erlang:monotonic_time(millisecond),
+    try
+        Fun(),
+        %% The machine reports a process when it leaves its scheduler.
+        timer:sleep(1)
+    after
+        atomics:put(Stop, 1, 1),
+        erlang:system_monitor(Old)
+    end,
+    TookMs = erlang:monotonic_time(millisecond) - Start - 1,
+    Gaps = [
+        receive
+            {'DOWN', TickerMon, process, _, {gap, Us}} -> Us
+        end
+     || {_, TickerMon} <- Tickers
+    ],
+    Watcher ! {report, self()},
+    Long =
+        receive
+            {Watcher, Events} -> Events
+        end,
+    erlang:demonitor(Mon, [flush]),
+    Ours = [{Ms, Where} || {Pid, Ms, Where} <- Long, not lists:keymember(Pid, 1, Tickers)],
+    ct:pal("~p: took ~b ms, longest gap of another process ~.1f ms, longest schedule ~0p", [
+        What, TookMs, lists:max(Gaps) / 1000, lists:max([{0, none} | Ours])
+    ]),
+    Ours.
+
+collect_long(Events) ->
+    receive
+        {monitor, Pid, long_schedule, Info} when is_pid(Pid) ->
+            Ms = proplists:get_value(timeout, Info),
+            Where = proplists:get_value(in, Info),
+            collect_long([{Pid, Ms, Where} | Events]);
+        {report, To} ->
+            To ! {self(), lists:reverse(Events)}
+    end.
+
+%% The longest time in microseconds from one call of the function to the next: that of the
+%% function itself, and that without a scheduler.
+longest_gap(Fun, Stop) ->
+    longest_gap(Fun, Stop, erlang:monotonic_time(microsecond), 0).
+
+longest_gap(Fun, Stop, Last, Longest) ->
+    Fun(),
+    Now = erlang:monotonic_time(microsecond),
+    case atomics:get(Stop, 1) of
+        0 -> longest_gap(Fun, Stop, Now, max(Now - Last, Longest));
+        1 -> max(Now - Last, Longest)
+    end.
+
+in_large_process(Fun) ->
+    {Pid, Mon} = spawn_opt(fun() -> exit({done, Fun()}) end, [
+        monitor, {min_heap_size, 20 * ?OBJECTS}
+    ]),
+    receive
+        {'DOWN', Mon, process, Pid, {done, Result}} -> Result;
+        {'DOWN', Mon, process, Pid, Reason} -> error(Reason)
+    end.
+
+filled(M, Type) ->
+    T = M:new(large, [Type, public]),
+    lists:foreach(fun(N) -> M:insert(T, {N, {value, N}}) end, lists:seq(1, ?OBJECTS)),
+    T.
+
+%% A machine with other work to do can make any call look long, but hardly three times.
+for_each(Fun) ->
+    lists:foreach(fun(Type) -> attempt(Fun, Type, 3) end, ?KINDS).
+
+attempt(Fun, Type, 1) ->
+    Fun(Type);
+attempt(Fun, Type, Tries) ->
+    try
+        Fun(Type)
+    catch
+        error:{assertEqual, _} = Reason ->
+            ct:pal("~p: once more after ~p", [Type, Reason]),
+            attempt(Fun, Type, Tries - 1)
+    end.

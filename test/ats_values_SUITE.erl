@@ -1,0 +1,466 @@
+%% What goes into a table comes out identical and alive: for terms of every kind, and whatever
+%% happened meanwhile to the process that inserted them, to the last holder of a reference, or to
+%% the name of the node.
+-module(ats_values_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([
+    every_kind/1,
+    inserting_process_dies/1,
+    magic_references_live/1,
+    deleted_objects_let_go/1,
+    closures_work/1,
+    aliases_and_ports/1,
+    node_is_renamed/1,
+    large_binaries_are_shared/1,
+    sub_binaries/1,
+    small_binaries_do_not_pin_large_ones/1,
+    deep_terms/1,
+    wide_terms/1,
+    results_are_independent/1
+]).
+%% Called in another machine.
+-export([rename_node/1]).
+
+-import(ats_test_lib, [until/2]).
+
+-define(TYPES, [set, ordered_set, bag, duplicate_bag]).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() ->
+    [
+        every_kind,
+        inserting_process_dies,
+        magic_references_live,
+        deleted_objects_let_go,
+        closures_work,
+        aliases_and_ports,
+        node_is_renamed,
+        large_binaries_are_shared,
+        sub_binaries,
+        small_binaries_do_not_pin_large_ones,
+        deep_terms,
+        wide_terms,
+        results_are_independent
+    ].
+
+init_per_suite(Config) ->
+    ok = ats_term_gen:prepare(),
+    Config.
+
+end_per_suite(_) ->
+    ok.
+
+terms() ->
+    [ats_term_gen:realize(R) || R <- ats_term_gen:one_of_each()].
+
+%% ----- fidelity -----
+
+every_kind(_) ->
+    M = ats_oracle:subject(),
+    Numbered = lists:enumerate(terms()),
+    lists:foreach(
+        fun(Options) ->
+            T = M:new(values, Options),
+            M:insert(T, [{N, Term, [Term], {Term}} || {N, Term} <- Numbered]),
+            [assert_same({N, Term, [Term], {Term}}, M:lookup(T, N)) || {N, Term} <- Numbered],
+            [?assert(same(Term, M:lookup_element(T, N, 2))) || {N, Term} <- single(M, T, Numbered)],
+            %% One by one, and through updates of a single element.
+            M:delete_all_objects(T),
+            [M:insert(T, {N, Term}) || {N, Term} <- Numbered],
+            [assert_same({N, Term}, M:lookup(T, N)) || {N, Term} <- Numbered],
+            [
+                begin
+                    M:update_element(T, N, {2, nothing}),
+                    M:update_element(T, N, {2, Term}),
+                    assert_same({N, Term}, M:lookup(T, N))
+                end
+             || {N, Term} <- single(M, T, Numbered)
+            ],
+            M:delete(T)
+        end,
+        [[Type | More] || Type <- ?TYPES, More <- [[], [compressed]]]
+    ).
+
+single(M, T, Numbered) ->
+    case lists:member(M:info(T, type), [set, ordered_set]) of
+        true -> Numbered;
+        false -> []
+    end.
+
+assert_same(Expected, [Got]) ->
+    same(Expected, Got) orelse ct:fail({not_the_same, Expected, Got}).
+
+same(A, B) -> ats_oracle:same(A, B).
+
+%% All that a dead process leaves behind is what it inserted.
+inserting_process_dies(_) ->
+    M = ats_oracle:subject(),
+    T = M:new(values, [public]),
+    Test = self(),
+    {Pid, Mon} = spawn_monitor(fun() ->
+        Large = binary:copy(<<"large">>, 10000),
+        Terms = [
+            self(),
+            make_ref(),
+            erlang:monitor(process, Test, [{alias, explicit_unalias}]),
+            Large,
+            binary:part(Large, 7, 3000),
+            #{self() => [make_ref() | Large]},
+            fun() -> {self(), Large} end,
+            lists:duplicate(1000, {x, 1 bsl 100})
+        ],
+        Test ! {self(), Terms},
+        M:insert(T, [{N, Term} || {N, Term} <- lists:enumerate(Terms)]),
+        erlang:garbage_collect(),
+        receive
+            stop -> ok
+        end
+    end),
+    Terms =
+        receive
+            {Pid, L} -> L
+        end,
+    until(fun() -> M:info(T, size) =:= length(Terms) end, 2000),
+    ats_test_lib:kill(Pid),
+    receive
+        {'DOWN', Mon, process, Pid, _} -> ok
+    end,
+    churn(),
+    [assert_same({N, Term}, M:lookup(T, N)) || {N, Term} <- lists:enumerate(Terms)],
+    M:delete(T).
+
+%% Makes and drops garbage, so that memory that was freed by mistake is written over.
+churn() ->
+    Garbage = fun() -> [{N, <<N:(8 * 5000)>>, make_ref()} || N <- lists:seq(1, 2000)] end,
+    ats_test_lib:parallel([Garbage, Garbage]),
+    erlang:garbage_collect().
+
+%% ----- references that hold something -----
+
+%% The table is the only holder of these references; still what they refer to is alive.
+magic_references_live(_) ->
+    M = ats_oracle:subject(),
+    lists:foreach(
+        fun(Type) ->
+            T = M:new(values, [Type, public]),
+            ats_test_lib:parallel([
+                fun() ->
+                    [
+                        begin
+                            A = atomics:new(1, []),
+                            atomics:put(A, 1, N),
+                            C = counters:new(1, []),
+                            counters:put(C, 1, N),
+                            M:insert(T, {N, A, [#{counter => C}]}),
+                            M:insert(T, {{key, A}, N})
+                        end
+                     || N <- lists:seq(1, 100)
+                    ]
+                end
+            ]),
+            churn(),
+            [
+                begin
+                    [{N, A, [#{counter := C}]}] = M:lookup(T, N),
+                    ?assertEqual(N, atomics:get(A, 1)),
+                    ?assertEqual(N, counters:get(C, 1)),
+                    ?assertEqual([{{key, A}, N}], M:lookup(T, {key, A}))
+                end
+             || N <- lists:seq(1, 100)
+            ],
+            %% Updated copies share the counter.
+            [{1, A1, _}] = M:lookup(T, 1),
+            [{1, A2, _}] = M:lookup(T, 1),
+            atomics:add(A1, 1, 41),
+            ?assertEqual(42, atomics:get(A2, 1)),
+            M:delete(T)
+        end,
+        ?TYPES
+    ).
+
+%% What a table holds goes when the object or the table goes.
+deleted_objects_let_go(_) ->
+    M = ats_oracle:subject(),
+    Size = 1000000,
+    lists:foreach(
+        fun({What, Remove}) ->
+            T = M:new(values, [public]),
+            Before = binaries(),
+            ats_test_lib:parallel([
+                fun() ->
+                    Hold = fun(Large) -> {Large, fun() -> byte_size(Large) end} end,
+                    [M:insert(T, {N, Hold(binary:copy(<<N>>, Size))}) || N <- lists:seq(1, 50)]
+                end
+            ]),
+            ?assert(binaries() >= Before + 50 * Size),
+            Remove(M, T),
+            try
+                until(
+                    fun() ->
+                        ats_test_lib:collect(),
+                        binaries() < Before + 2 * Size
+                    end,
+                    10000
+                )
+            catch
+                error:_ -> ct:fail({What, keeps, binaries() - Before})
+            end,
+            What =:= delete_table orelse M:delete(T)
+        end,
+        [
+            {delete_table, fun(M1, T) -> M1:delete(T) end},
+            {delete_all_objects, fun(M1, T) -> M1:delete_all_objects(T) end},
+            {delete, fun(M1, T) -> [M1:delete(T, N) || N <- lists:seq(1, 50)] end},
+            {take, fun(M1, T) ->
+                ats_test_lib:parallel([fun() -> [M1:take(T, N) || N <- lists:seq(1, 50)], ok end])
+            end},
+            {overwrite, fun(M1, T) -> [M1:insert(T, {N, x}) || N <- lists:seq(1, 50)] end},
+            {update, fun(M1, T) -> [M1:update_element(T, N, {2, x}) || N <- lists:seq(1, 50)] end}
+        ]
+    ).
+
+binaries() ->
+    erlang:garbage_collect(),
+    erlang:memory(binary).
+
+closures_work(_) ->
+    M = ats_oracle:subject(),
+    T = M:new(values, [public]),
+    Large = binary:copy(<<"captured">>, 1000),
+    Self = self(),
+    ats_test_lib:parallel([
+        fun() ->
+            Ref = make_ref(),
+            M:insert(T, {closure, fun(X) -> {X, Self, Large, Ref} end, Ref}),
+            M:insert(T, {external, fun erlang:abs/1})
+        end
+    ]),
+    churn(),
+    [{closure, Fun, Ref}] = M:lookup(T, closure),
+    ?assertEqual({7, Self, Large, Ref}, Fun(7)),
+    [{external, Abs}] = M:lookup(T, external),
+    ?assertEqual(5, Abs(-5)),
+    M:delete(T).
+
+aliases_and_ports(_) ->
+    M = ats_oracle:subject(),
+    T = M:new(values, []),
+    Alias = alias(),
+    Port = open_port({spawn, "cat"}, [binary]),
+    M:insert(T, [{alias, Alias}, {port, Port}, {self, self()}]),
+    [{alias, Alias2}] = M:lookup(T, alias),
+    Alias2 ! hello,
+    receive
+        hello -> ok
+    after 1000 -> ct:fail(alias_does_not_work)
+    end,
+    [{port, Port2}] = M:lookup(T, port),
+    port_command(Port2, "echo"),
+    receive
+        {Port, {data, <<"echo">>}} -> ok
+    after 5000 -> ct:fail(port_does_not_work)
+    end,
+    [{self, Pid}] = M:lookup(T, self),
+    Pid ! again,
+    receive
+        again -> ok
+    after 1000 -> ct:fail(pid_does_not_work)
+    end,
+    port_close(Port),
+    unalias(Alias),
+    M:delete(T).
+
+%% ----- the node gets a name -----
+
+%% Pids, references and ports made before the node had a name are the same terms afterwards.
+node_is_renamed(_) ->
+    {ok, Peer, _} = ats_test_lib:start_vm([]),
+    try
+        ?assertEqual(ok, peer:call(Peer, ?MODULE, rename_node, [ats_oracle:subject()], 60000))
+    after
+        ats_test_lib:stop_vm(Peer)
+    end.
+
+rename_node(M) ->
+    ok = ats_term_gen:prepare(),
+    _ = os:cmd("epmd -daemon"),
+    Terms = lists:enumerate(terms()),
+    Tables = [M:new(renamed, [Type, public]) || Type <- [set, ordered_set]],
+    [M:insert(T, [{N, Term} || {N, Term} <- Terms]) || T <- Tables],
+    [M:insert(T, [{{key, Term}, N} || {N, Term} <- Terms]) || T <- Tables],
+    Name = list_to_atom("ats_values_" ++ os:getpid()),
+    {ok, _} = net_kernel:start([Name, shortnames]),
+    true = is_alive(),
+    Wrong = [
+        Term
+     || T <- Tables,
+        {N, Term} <- Terms,
+        not same([{N, Term}], M:lookup(T, N)) orelse not is_found(M, T, {key, Term})
+    ],
+    New = [{new, self(), make_ref(), hd(erlang:ports()), fun() -> self() end}],
+    WrongNew = [
+        Term
+     || T <- Tables,
+        Term <- New,
+        M:insert(T, {new, Term}),
+        not same([{new, Term}], M:lookup(T, new))
+    ],
+    ok = net_kernel:stop(),
+    case Wrong ++ WrongNew of
+        [] -> ok;
+        _ -> {changed, Wrong, WrongNew}
+    end.
+
+%% Real hash tables lose keys that hold references or ports when the node gets a name.
+is_found(ats_reference, _, _) -> true;
+is_found(M, T, Key) -> M:member(T, Key).
+
+%% ----- binaries -----
+
+%% A large binary is not copied: hundred objects with the same one take hardly more memory, and a
+%% lookup returns the very same memory.
+large_binaries_are_shared(_) ->
+    M = ats_oracle:subject(),
+    T = M:new(values, []),
+    Large = binary:copy(<<"shared">>, 200000),
+    Before = binaries(),
+    M:insert(T, [{N, Large} || N <- lists:seq(1, 100)]),
+    ?assert(binaries() < Before + byte_size(Large)),
+    Copies = [B || N <- lists:seq(1, 100), {_, B} <- M:lookup(T, N)],
+    ?assert(erlang:memory(binary) < Before + byte_size(Large)),
+    ?assertEqual(1, length(lists:usort([Id || {Id, Size, _} <- held(), Size >= byte_size(Large)]))),
+    ?assertEqual([Large], lists:usort(Copies)),
+    M:delete(T).
+
+held() ->
+    {binary, Held} = process_info(self(), binary),
+    Held.
+
+sub_binaries(_) ->
+    M = ats_oracle:subject(),
+    T = M:new(values, [ordered_set]),
+    Whole = binary:copy(<<0, 1, 2, 3, 4, 5, 6, 7, 8, 9>>, 1000),
+    Parts =
+        [
+            binary:part(Whole, Skip, Size)
+         || Skip <- [0, 1, 9, 500], Size <- [0, 1, 64, 65, 2000, 9000]
+        ] ++
+            [
+                begin
+                    <<_:Skip/bits, Part:Size/bits, _/bits>> = Whole,
+                    Part
+                end
+             || Skip <- [1, 7, 8, 13], Size <- [1, 7, 9, 520, 8 * 1024 - 1, 8 * 1024, 8 * 2000 + 3]
+            ],
+    %% A binary that is still being appended to.
+    Growing = lists:foldl(fun(N, Acc) -> <<Acc/binary, N:32>> end, <<>>, lists:seq(1, 1000)),
+    [M:insert(T, {{part, P}, P}) || P <- [Growing | Parts]],
+    Longer = <<Growing/binary, "more">>,
+    M:insert(T, {{part, Longer}, Longer}),
+    churn(),
+    [?assertEqual([{{part, P}, P}], M:lookup(T, {part, P})) || P <- [Growing, Longer | Parts]],
+    M:delete(T).
+
+%% A few bytes cut out of a large binary are copied when they are stored.
+small_binaries_do_not_pin_large_ones(_) ->
+    M = ats_oracle:subject(),
+    T = M:new(values, [public]),
+    Before = binaries(),
+    ats_test_lib:parallel([
+        fun() ->
+            [
+                M:insert(T, {N, binary:part(binary:copy(<<N>>, 1000000), 5, 20)})
+             || N <- lists:seq(1, 50)
+            ]
+        end
+    ]),
+    ats_test_lib:collect(),
+    case M of
+        %% This is a promise of `ats' alone.
+        ats_reference -> ok;
+        _ -> until(fun() -> binaries() < Before + 10000000 end, 5000)
+    end,
+    ?assertEqual([{7, binary:copy(<<7>>, 20)}], M:lookup(T, 7)),
+    M:delete(T).
+
+%% ----- size and depth -----
+
+deep_terms(_) ->
+    M = ats_oracle:subject(),
+    lists:foreach(
+        fun(Type) ->
+            T = M:new(values, [Type]),
+            lists:foreach(
+                fun({Name, Step}) ->
+                    Deep = nest(1000000, Step, x),
+                    Other = nest(1000000, Step, y),
+                    M:insert(T, {Name, Deep}),
+                    [{Name, Got}] = M:lookup(T, Name),
+                    ?assert(Got =:= Deep),
+                    M:insert(T, {{key, Deep}, value}),
+                    ?assertEqual([{{key, Deep}, value}], M:lookup(T, {key, Deep})),
+                    ?assertEqual([], M:lookup(T, {key, Other})),
+                    M:delete(T, {key, Deep}),
+                    ?assertNot(M:member(T, {key, Deep}))
+                end,
+                [
+                    {list, fun(X, _) -> [X] end},
+                    {tuple, fun(X, _) -> {X} end},
+                    {map, fun(X, _) -> #{a => X} end},
+                    {cons, fun(X, N) -> [N | X] end}
+                ]
+            ),
+            M:delete(T)
+        end,
+        [set, ordered_set]
+    ).
+
+nest(0, _, X) -> X;
+nest(N, Step, X) -> nest(N - 1, Step, Step(X, N)).
+
+wide_terms(_) ->
+    M = ats_oracle:subject(),
+    lists:foreach(
+        fun(Type) ->
+            T = M:new(values, [Type]),
+            Wide = [
+                lists:seq(1, 300000),
+                list_to_tuple(lists:seq(1, 300000)),
+                maps:from_list([{N, {N}} || N <- lists:seq(1, 50000)]),
+                1 bsl 500000,
+                binary:copy(<<1>>, 10000000),
+                list_to_atom(lists:duplicate(255, $w)),
+                string:copies("text ", 100000)
+            ],
+            [M:insert(T, {Wide1, Wide1}) || Wide1 <- Wide],
+            [?assertEqual([{W, W}], M:lookup(T, W)) || W <- Wide],
+            %% An object may be wide, too.
+            Object = list_to_tuple([object | lists:seq(1, 100000)]),
+            M:insert(T, Object),
+            ?assertEqual([Object], M:lookup(T, object)),
+            ?assertEqual([99999], lists:flatten([M:lookup_element(T, object, 100000)])),
+            M:delete(T)
+        end,
+        [set, ordered_set, bag]
+    ).
+
+%% A result is the caller's own: it outlives the object, the table and the next insert.
+results_are_independent(_) ->
+    M = ats_oracle:subject(),
+    Terms = terms(),
+    T = M:new(values, []),
+    M:insert(T, [{N, Term} || {N, Term} <- lists:enumerate(Terms)]),
+    Results = [M:lookup(T, N) || N <- lists:seq(1, length(Terms))],
+    M:insert(T, [{N, overwritten} || N <- lists:seq(1, length(Terms))]),
+    M:delete(T),
+    ats_test_lib:collect(),
+    churn(),
+    [
+        assert_same({N, Term}, Result)
+     || {{N, Term}, Result} <- lists:zip(lists:enumerate(Terms), Results)
+    ],
+    ok.
