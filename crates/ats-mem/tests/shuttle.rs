@@ -9,11 +9,12 @@
 
 use ats_mem::{BTree, Backend, Busy, Change, HashTable, Plain, RecordBox};
 use ats_sync::pin;
+use ats_sync::shim::atomic::quietly;
 use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, MaxSteps, Runner, thread};
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long each scheduler may try, for each test.
@@ -140,9 +141,7 @@ fn scan_meets(store: &impl Backend<Plain>, stay: impl Iterator<Item = u64>) {
 
 fn filled<S: Backend<Plain> + Default>(numbers: impl Iterator<Item = u64>) -> Arc<S> {
     let store = S::default();
-    for number in numbers {
-        put(&store, number, number);
-    }
+    quietly(|| numbers.for_each(|number| put(&store, number, number)));
     Arc::new(store)
 }
 
@@ -194,7 +193,7 @@ fn leaves_merge(base: u64, few: u64) {
         let tree = filled::<BTree<Plain>>((0..LEAF + few).map(|number| base + 2 * number));
         let stay = move || (10..LEAF).map(move |number| base + 2 * number);
         // Makes room in the full leaf for those of the other.
-        (1..9).for_each(|number| remove(&*tree, base + 2 * number));
+        quietly(|| (1..9).for_each(|number| remove(&*tree, base + 2 * number)));
         together! {
             tree => {
                 for number in LEAF..LEAF + few {
@@ -338,7 +337,7 @@ fn readers_meet_buckets_that_join() {
         let base = base();
         // Grown to ten buckets, and nearly empty enough for nine.
         let table = filled::<HashTable<Plain>>(base..base + BUCKETS + 8);
-        (base + 20..base + BUCKETS + 8).for_each(|number| remove(&*table, number));
+        quietly(|| (base + 20..base + BUCKETS + 8).for_each(|number| remove(&*table, number)));
         let stay = move || base..base + 14;
         together! {
             table => {
@@ -354,6 +353,42 @@ fn readers_meet_buckets_that_join() {
         }
         scan_meets(&*table, base..base + BUCKETS + 8);
         assert_eq!(table.len() as u64, BUCKETS + 8);
+    });
+}
+
+/// Numbers with which some bucket of a table has more than one line: such a table is larger than
+/// others with as many records.
+fn crowded() -> Vec<u64> {
+    let crowded = Arc::new(Mutex::new(Vec::new()));
+    let found = Arc::clone(&crowded);
+    Runner::new(RandomScheduler::new(1), config()).run(move || {
+        let bytes = |base| filled::<HashTable<Plain>>(base..base + BUCKETS).bytes();
+        let sizes: Vec<(u64, usize)> = (0..60).map(|n| (1000 * n, bytes(1000 * n))).collect();
+        let least = sizes.iter().map(|(_, size)| *size).min();
+        let large = sizes.iter().filter(|(_, size)| Some(*size) > least);
+        *found.lock().expect("one thread") = large.map(|(base, _)| *base).collect();
+    });
+    let crowded = crowded.lock().expect("one thread").clone();
+    assert!(crowded.len() > 5, "hardly a table has a chain");
+    crowded
+}
+
+/// What stays in a split bucket moves to the front of its chain, to slots that a reader may have passed.
+/// Only the count of moves tells it.
+#[test]
+fn a_search_meets_a_chain_that_is_compacted() {
+    let crowded = crowded();
+    explore(move || {
+        let mut random = shuttle::rand::thread_rng();
+        let base = crowded[random.gen_range(0..crowded.len())];
+        let wanted = base + random.gen_range(0..BUCKETS);
+        let table = filled::<HashTable<Plain>>(base..base + BUCKETS);
+        together! {
+            table => {
+                (base + BUCKETS..base + BUCKETS + 17).for_each(|number| put(&*table, number, 0));
+            }
+            table => { assert_eq!(get(&*table, wanted), Some(wanted)) }
+        }
     });
 }
 
