@@ -40,3 +40,8 @@ pub use integer::Integer;
 pub use table::{Table, TableType};
 pub use value::{Found, ObjectsOf};
 pub use workspace::Workspace;
+
+/// The Rust example of the project's front page, which must stay right.
+#[doc = include_str!("../../../README.md")]
+#[cfg(doctest)]
+struct FrontPage;
