@@ -11,7 +11,7 @@ ARGS ?=
 # How long `make soak` goes on.
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup build demo test check bench soak shell clean
+.PHONY: help setup build demo test check sanitize bench soak shell clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -32,6 +32,9 @@ test: setup ## Run every test, Rust and Erlang
 
 check: setup ## Formatting, lints, documentation, cross references, types
 	@./scripts/check.sh
+
+sanitize: setup ## Run the Rust tests under ThreadSanitizer and AddressSanitizer
+	@./scripts/sanitize.sh
 
 bench: build ## Measure ats beside ets; ARGS=--quick for a short run
 	@erl -noinput -pa $(EBIN) \

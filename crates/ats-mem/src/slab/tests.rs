@@ -220,7 +220,7 @@ fn check(block: *mut u8, size: usize) {
 
 /// Misuse ends the program at once, so each kind is tried in a process of its own.
 #[test]
-#[cfg(all(debug_assertions, not(miri), not(fuzzing)))]
+#[cfg(all(debug_assertions, not(miri), not(fuzzing), not(watched)))]
 fn a_double_free_is_found() {
     const KIND: &str = "ATS_SLAB_MISUSE";
     if let Ok(kind) = std::env::var(KIND) {
