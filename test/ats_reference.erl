@@ -72,9 +72,9 @@ safe_fixtable(T, Fix) -> ets:safe_fixtable(T, Fix).
 update_element(T, K, Spec) -> ets:update_element(T, K, Spec).
 update_counter(T, K, Op) -> ets:update_counter(T, K, Op).
 
-%% Of a missing table `ets' of this release makes a badarg for this item alone.
+%% An item about the insides of `ets', which `ats' does not know (see docs/differences-from-ets.md).
 info_binary(_, undefined) -> undefined;
-info_binary(T, _) -> ets:info(T, binary).
+info_binary(T, _) -> ets:info(T, no_such_item).
 
 insert(T, Objects) when is_list(Objects), Objects =/= [] ->
     case is_valid_list(T, Objects) andalso is_bag(T) of
