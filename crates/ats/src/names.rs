@@ -152,6 +152,19 @@ impl<T> Names<T> {
     }
 }
 
+impl<T> Drop for Names<T> {
+    fn drop(&mut self) {
+        for bucket in &mut self.buckets {
+            let mut node = *bucket.get_mut();
+            while !node.is_null() {
+                // SAFETY: `link` and `unlink` make nodes by `Box::into_raw`, and nobody else uses the
+                // map any more.
+                node = unsafe { Box::from_raw(node) }.next;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
