@@ -1,5 +1,5 @@
 //! A large table that goes gives its memory back to the system without anybody asking.
-#![cfg(not(any(miri, fuzzing)))]
+#![cfg(not(any(miri, fuzzing, watched, tsan)))]
 
 use ats::{Table, TableType, TermHost, Workspace};
 use ats_mem::slab::statistics;
