@@ -1,7 +1,7 @@
 //! The external term format of Erlang: terms as bytes for disks, networks and other programs.
 //!
-//! [`encode`] writes what `term_to_binary(Term, [{minor_version, 2}])` writes in shape: UTF-8 atoms,
-//! floats of 8 bytes, identifiers with 32-bit creations. [`decode`] reads every tag that OTP 25 to 27
+//! [`encode()`] writes what `term_to_binary(Term, [{minor_version, 2}])` writes in shape: UTF-8 atoms,
+//! floats of 8 bytes, identifiers with 32-bit creations. [`decode()`] reads every tag that OTP 25 to 27
 //! write and the older ones they still read.
 //!
 //! The decoder takes bytes from anyone. It never panics, does not recurse, allocates at most about
