@@ -103,8 +103,8 @@ rust_models() {
 # The stores of records under a scheduler that looks for the interleavings that break them. A build
 # of its own, too.
 rust_schedules() {
-    limited 300 env RUSTFLAGS="--cfg shuttle" cargo test -p ats-mem --test shuttle --locked \
-        --target-dir "${CARGO_TARGET_DIR:-target}/shuttle"
+    limited 300 env RUSTFLAGS="--cfg shuttle" cargo test -p ats-mem --locked \
+        --test shuttle --test linear --target-dir "${CARGO_TARGET_DIR:-target}/shuttle"
 }
 
 erlang_tests() {

@@ -1,4 +1,6 @@
 //! Short histories of three threads on a few keys, recorded many times and checked for linearizability.
+//! The threads are those of the system or, under `RUSTFLAGS="--cfg shuttle"`, of a scheduler that
+//! switches between them at any access to an atomic.
 //!
 //! The keys lie among others that nobody touches, so many that one key more or less splits a leaf,
 //! or makes the hash table grow. Reads that are no snapshot (`next`, `prev`, `scan`) are checked as what
@@ -9,8 +11,12 @@ mod checker;
 use ats_mem::{BTree, Backend, Change, HashTable, Plain, RecordBox};
 use ats_sync::pin;
 use checker::{Clock, Event, linearizable};
+#[cfg(shuttle)]
+use shuttle::{sync::Barrier, thread};
 use std::ops::ControlFlow;
-use std::sync::Barrier;
+use std::sync::Arc;
+#[cfg(not(shuttle))]
+use std::{sync::Barrier, thread};
 
 /// The keys of the histories, by their index.
 const KEYS: usize = 4;
@@ -77,9 +83,9 @@ impl Random {
 }
 
 /// One thread's part in a history.
-struct Player<'a, S> {
-    store: &'a S,
-    clock: &'a Clock,
+struct Player<S> {
+    store: Arc<S>,
+    clock: Arc<Clock>,
     random: Random,
     /// Values of this player begin here, so that no two writes write the same.
     next_value: u64,
@@ -87,7 +93,7 @@ struct Player<'a, S> {
     events: Vec<Event<What>>,
 }
 
-impl<S: Backend<Plain>> Player<'_, S> {
+impl<S: Backend<Plain>> Player<S> {
     fn play(mut self) -> Vec<Event<What>> {
         for _ in 0..CALLS {
             self.next_value += 1;
@@ -104,7 +110,7 @@ impl<S: Backend<Plain>> Player<'_, S> {
     }
 
     fn write(&mut self, new: Option<u64>) {
-        let (index, store) = (self.random.key(), self.store);
+        let (index, store) = (self.random.key(), &self.store);
         let key = key(index);
         let update = || {
             let mut old = None;
@@ -131,7 +137,7 @@ impl<S: Backend<Plain>> Player<'_, S> {
         let gives_up = self.random.below(4) == 0;
         let keys: Vec<[u8; 8]> = chosen.iter().map(|index| key(*index)).collect();
         let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-        let (store, new) = (self.store, self.next_value);
+        let (store, new) = (&self.store, self.next_value);
         let mut found = Vec::new();
         let update = || {
             store.update_many(&keys, &pin(), &mut |at, current| {
@@ -154,7 +160,7 @@ impl<S: Backend<Plain>> Player<'_, S> {
     }
 
     fn get(&mut self) {
-        let (index, store) = (self.random.key(), self.store);
+        let (index, store) = (self.random.key(), &self.store);
         let get = || {
             store
                 .get(&key(index), &pin())
@@ -165,7 +171,7 @@ impl<S: Backend<Plain>> Player<'_, S> {
     }
 
     fn scan(&mut self) {
-        let store = self.store;
+        let store = &self.store;
         let scan = || {
             let mut state = State::default();
             let scanned = store.scan(None, &pin(), &mut |record| {
@@ -189,7 +195,7 @@ impl<S: Backend<Plain>> Player<'_, S> {
 
     /// The key behind, or before, another one.
     fn step(&mut self) {
-        let (from, store) = (self.random.key(), self.store);
+        let (from, store) = (self.random.key(), &self.store);
         let upwards = self.random.below(2) == 0;
         let step = || {
             let (key, guard) = (key(from), pin());
@@ -229,45 +235,58 @@ impl<S: Backend<Plain>> Player<'_, S> {
     }
 }
 
-fn histories<S: Backend<Plain> + Default>(ordered: bool) {
-    for round in 1..=ROUNDS {
-        let store = S::default();
-        // 30, 31 or 32 fillers: one to three keys make the leaf split, or the table grow.
-        for filler in 0..30 + round % 3 {
-            let key = (2 * filler).to_be_bytes();
-            let put = store.update(&key, &pin(), &mut |_| {
-                Change::Put(RecordBox::new(&key, &[0], false))
-            });
-            assert_eq!(put, Ok(()));
-        }
-        let (clock, start) = (Clock::default(), Barrier::new(THREADS as usize));
-        let mut events = Vec::new();
-        std::thread::scope(|scope| {
-            let play = |number: u64| {
-                let player = Player {
-                    store: &store,
-                    clock: &clock,
-                    random: Random(round * THREADS + number),
-                    next_value: 1000 * number,
-                    ordered,
-                    events: Vec::new(),
-                };
-                let start = &start;
-                scope.spawn(move || {
-                    start.wait();
-                    player.play()
-                })
-            };
-            let players: Vec<_> = (0..THREADS).map(play).collect();
-            for player in players {
-                events.extend(player.join().expect("a player"));
-            }
+#[cfg(not(shuttle))]
+fn histories<S: Backend<Plain> + Default + 'static>(ordered: bool) {
+    (1..=ROUNDS).for_each(|round| history::<S>(ordered, round));
+}
+
+#[cfg(shuttle)]
+fn histories<S: Backend<Plain> + Default + 'static>(ordered: bool) {
+    use shuttle::{Config, Runner, rand::Rng, scheduler::RandomScheduler};
+    let mut config = Config::new();
+    config.stack_size = 1 << 18;
+    config.silence_warnings = true;
+    Runner::new(RandomScheduler::new(ROUNDS as usize), config).run(move || {
+        history::<S>(ordered, shuttle::rand::thread_rng().gen_range(1..ROUNDS));
+    });
+}
+
+fn history<S: Backend<Plain> + Default + 'static>(ordered: bool, round: u64) {
+    let store = S::default();
+    // 30, 31 or 32 fillers: one to three keys make the leaf split, or the table grow.
+    for filler in 0..30 + round % 3 {
+        let key = (2 * filler).to_be_bytes();
+        let put = store.update(&key, &pin(), &mut |_| {
+            Change::Put(RecordBox::new(&key, &[0], false))
         });
-        // A few of the histories are too long for the checker: those of many scans.
-        if events.len() <= 64 {
-            let explained = linearizable(State::default(), &events, apply);
-            assert!(explained, "round {round}: no order explains {events:#?}");
-        }
+        assert_eq!(put, Ok(()));
+    }
+    let (store, clock) = (Arc::new(store), Arc::new(Clock::default()));
+    let start = Arc::new(Barrier::new(THREADS as usize));
+    let play = |number: u64| {
+        let player = Player {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            random: Random(round * THREADS + number),
+            next_value: 1000 * number,
+            ordered,
+            events: Vec::new(),
+        };
+        let start = Arc::clone(&start);
+        thread::spawn(move || {
+            start.wait();
+            player.play()
+        })
+    };
+    let players: Vec<_> = (0..THREADS).map(play).collect();
+    let events = players.into_iter().map(|player| player.join());
+    let events: Vec<_> = events
+        .flat_map(|events| events.expect("a player"))
+        .collect();
+    // A few of the histories are too long for the checker: those of many scans.
+    if events.len() <= 64 {
+        let explained = linearizable(State::default(), &events, apply);
+        assert!(explained, "round {round}: no order explains {events:#?}");
     }
 }
 
