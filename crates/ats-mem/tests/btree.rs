@@ -199,6 +199,21 @@ fn memory_returns_when_everything_is_removed() {
     }
 }
 
+/// A table that was large and is sparse now must not keep the leaves it had.
+#[test]
+fn sparse_leaves_are_merged() {
+    let tree = BTree::<Plain>::new();
+    for n in 0..20_000u64 {
+        put(&tree, &number(n), n, false);
+    }
+    for n in (0..20_000u64).filter(|n| n % 20 != 0) {
+        remove(&tree, &number(n));
+    }
+    assert_eq!(tree.len(), 1_000);
+    let each = tree.bytes() / tree.len();
+    assert!(each < 250, "{each} bytes a record");
+}
+
 static LIVE: AtomicI64 = AtomicI64::new(0);
 
 struct Counted;

@@ -44,7 +44,7 @@ use crate::record::{self, Record, Release, Writable};
 use crate::slab::SlabBox;
 use ats_sync::shim::atomic::{AtomicPtr, Ordering};
 use ats_sync::{Guard, Lock, ShardedCounter};
-use node::{Content, Header, Inner, LEAF, Leaf, NodePtr};
+use node::{Content, Header, Inner, Leaf, NodePtr};
 #[cfg(target_arch = "x86_64")]
 use search::Vectors;
 use search::{Counting, Portable};
@@ -69,6 +69,11 @@ pub struct BTree<R: Release> {
 unsafe impl<R: Release> Send for BTree<R> {}
 // SAFETY: as for `Send`.
 unsafe impl<R: Release> Sync for BTree<R> {}
+
+/// A leaf is copied without its tombstones when they outnumber its records by more than this: often
+/// enough that a leaf whose keys go shrinks and is merged, and seldom enough that a leaf whose keys
+/// come and go is not copied each time.
+const TOMBSTONES_SPARED: usize = 4;
 
 /// A leaf and the range of keys that is led to it.
 struct Place<'g, R: Release> {
@@ -211,7 +216,8 @@ impl<R: Release> BTree<R> {
         let leaf = place.leaf;
         if leaf.bury(at, key) {
             let live = leaf.live();
-            if live > 0 && leaf.len() - live <= LEAF / 2 {
+            let tombstones = leaf.len() - live;
+            if live > 0 && tombstones <= live + TOMBSTONES_SPARED {
                 return;
             }
             self.shrink(place, leaf.records(), key, guard);

@@ -37,6 +37,13 @@ struct InnerPlace<'g> {
     _held: Held<'g>,
 }
 
+/// A leaf to merge with, held.
+struct Partner<'g, R: Release> {
+    leaf: NodePtr,
+    records: Vec<*mut Record<R>>,
+    _held: Held<'g>,
+}
+
 impl<R: Release> BTree<R> {
     /// Puts a record where `found` says. The caller holds the lock of the leaf, which is alive, and
     /// retires what was there.
@@ -102,19 +109,26 @@ impl<R: Release> BTree<R> {
             return false;
         };
         let at = parent.place;
-        let left = if at < parent.inner.len() { at } else { at - 1 };
-        let other = parent.inner.child(if left == at { at + 1 } else { left });
-        let Err(neighbour) = as_inner::<R>(other, guard) else {
+        // The right neighbour first. Where keys are removed in ascending order it is still full, and
+        // the left one has been thinned out.
+        let right = (at < parent.inner.len()).then_some(at);
+        let lefts = right.into_iter().chain(at.checked_sub(1));
+        let Some((left, neighbour)) = lefts
+            .map(|left| {
+                (
+                    left,
+                    parent.inner.child(if left == at { at + 1 } else { left }),
+                )
+            })
+            .find_map(|(left, other)| Some((left, self.partner(other, records.len(), guard)?)))
+        else {
             return false;
         };
-        // Only tried (T3): whoever holds it may be waiting for the parent.
-        let Some(_held) = neighbour.header.lock.try_lock() else {
-            return false;
-        };
-        let others = neighbour.records();
-        if !records.is_empty() && records.len() + others.len() > MERGED_MOST {
-            return false;
-        }
+        let Partner {
+            leaf: other,
+            records: others,
+            _held,
+        } = neighbour;
         let merged = match left == at {
             true => [records, &others].concat(),
             false => [&others, records].concat(),
@@ -148,6 +162,20 @@ impl<R: Release> BTree<R> {
         self.bury_node(leaf, guard);
         self.bury_node(other, guard);
         true
+    }
+
+    /// A neighbour that can take `more` records, or any neighbour to take none.
+    fn partner<'g>(&self, node: NodePtr, more: usize, guard: &'g Guard) -> Option<Partner<'g, R>> {
+        let leaf = as_inner::<R>(node, guard).err()?;
+        // Only tried (T3): whoever holds it may be waiting for the parent.
+        let _held = leaf.header.lock.try_lock()?;
+        let records = leaf.records();
+        let fits = more == 0 || more + records.len() <= MERGED_MOST;
+        fits.then_some(Partner {
+            leaf: node,
+            records,
+            _held,
+        })
     }
 
     /// Publishes what comes in the place of `old`, whose lock the caller holds and which is alive;
