@@ -70,9 +70,9 @@ unsafe impl<R: Release> Send for BTree<R> {}
 // SAFETY: as for `Send`.
 unsafe impl<R: Release> Sync for BTree<R> {}
 
-/// A leaf is copied without its tombstones when they outnumber its records by more than this: often
+/// A leaf is copied without its tombstones when it has more than two for each record, and these: often
 /// enough that a leaf whose keys go shrinks and is merged, and seldom enough that a leaf whose keys
-/// come and go is not copied each time.
+/// come and go, half of them absent at any time, is not.
 const TOMBSTONES_SPARED: usize = 4;
 
 /// A leaf and the range of keys that is led to it.
@@ -217,7 +217,7 @@ impl<R: Release> BTree<R> {
         if leaf.bury(at, key) {
             let live = leaf.live();
             let tombstones = leaf.len() - live;
-            if live > 0 && tombstones <= live + TOMBSTONES_SPARED {
+            if live > 0 && tombstones <= 2 * live + TOMBSTONES_SPARED {
                 return;
             }
             self.shrink(place, leaf.records(), key, guard);
