@@ -117,7 +117,7 @@ impl<H: Host> Store<H> {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        each!(&self.records, backend => backend.bytes())
+        each!(&self.records, backend => backend.bytes()) + self.extra_objects.bytes()
     }
 
     pub(crate) fn fix(&self) {

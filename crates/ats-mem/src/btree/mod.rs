@@ -432,7 +432,8 @@ impl<R: Release> Backend<R> for BTree<R> {
     }
 
     fn bytes(&self) -> usize {
-        usize::try_from(self.bytes.sum()).unwrap_or(0)
+        let counters = self.records.bytes() + self.bytes.bytes();
+        size_of::<Self>() + counters + usize::try_from(self.bytes.sum()).unwrap_or(0)
     }
 
     fn fix(&self) {}
