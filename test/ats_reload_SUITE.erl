@@ -59,7 +59,7 @@ elsewhere(Function) ->
 
 %% A machine that stops with tables, fixations and running calls stops normally.
 halt_with_tables(_) ->
-    Paths = lists:append([[" -pa ", P] || P <- code:get_path(), filelib:is_dir(P)]),
+    Paths = lists:append([[" -pa '", P, "'"] || P <- code:get_path(), filelib:is_dir(P)]),
     Command =
         "erl -noinput" ++ Paths ++ " -run " ++ atom_to_list(?MODULE) ++ " leave_tables; echo $?",
     Output = string:trim(os:cmd(Command)),
