@@ -19,6 +19,9 @@ const COPIED_MOST: usize = LEAF * 7 / 8;
 /// What comes in the place of a node.
 enum Replacement {
     One(NodePtr),
+    /// A leaf for a leaf: the common case, which leaves the size of the tree as it is. Counting it
+    /// down and up again would cost two locked additions.
+    Copy(NodePtr),
     /// Two nodes, the second from this separator on.
     Two(NodePtr, Vec<u8>, NodePtr),
 }
@@ -62,8 +65,8 @@ impl<R: Release> BTree<R> {
         // SAFETY: the caller owns the record until it is published below.
         let key = unsafe { &*record }.key();
         if let Some(copy) = leaf.with_inserted(at, record) {
-            let copy = self.publish_leaf(copy);
-            return self.replace(key, node_ptr(leaf), Replacement::One(copy), guard);
+            let copy = Replacement::Copy(SlabBox::into_raw(copy).cast());
+            return self.replace(key, node_ptr(leaf), copy, guard);
         }
         let mut records = leaf.records();
         // SAFETY: records of a leaf whose lock we hold are alive.
@@ -72,9 +75,13 @@ impl<R: Release> BTree<R> {
         let replacement = if records.len() <= COPIED_MOST {
             self.one_leaf(place.low, place.high, &records)
         } else {
-            // Appending at the end of the key space: leave the leaf full, as more will follow.
-            let append = place.high.is_none() && at + 1 == records.len();
-            let middle = if append { at } else { records.len() / 2 };
+            // A key at the end is likely one of an ascending row, of which more will follow: they get a
+            // leaf of their own, and this one stays full. The same for descending rows.
+            let middle = match at {
+                0 => 1,
+                _ if at + 1 == records.len() => at,
+                _ => records.len() / 2,
+            };
             self.two_leaves(place, &records, middle)
         };
         self.replace(key, node_ptr(leaf), replacement, guard);
@@ -181,8 +188,9 @@ impl<R: Release> BTree<R> {
     /// Publishes what comes in the place of `old`, whose lock the caller holds and which is alive;
     /// marks it dead and retires it. `key` is any key in its range.
     fn replace(&self, key: &[u8], old: NodePtr, with: Replacement, guard: &Guard) {
+        let is_copy = matches!(with, Replacement::Copy(_));
         match (self.lock_parent(key, old, guard), with) {
-            (Parent::Root(_held), Replacement::One(node)) => {
+            (Parent::Root(_held), Replacement::One(node) | Replacement::Copy(node)) => {
                 self.root.store(node, Ordering::Release);
             }
             (Parent::Root(_held), Replacement::Two(left, separator, right)) => {
@@ -191,7 +199,7 @@ impl<R: Release> BTree<R> {
                 let root = Inner::build(level, 0, &[&separator], &[left, right]);
                 self.root.store(self.publish_inner(root), Ordering::Release);
             }
-            (Parent::Inner(parent), Replacement::One(node)) => {
+            (Parent::Inner(parent), Replacement::One(node) | Replacement::Copy(node)) => {
                 parent.inner.set_child(parent.place, node);
             }
             (Parent::Inner(parent), Replacement::Two(left, separator, right)) => {
@@ -199,7 +207,10 @@ impl<R: Release> BTree<R> {
                 self.replace(key, node_ptr(parent.inner), with, guard);
             }
         }
-        self.bury_node(old, guard);
+        match is_copy {
+            true => _ = self.retire_node(old, guard),
+            false => self.bury_node(old, guard),
+        }
     }
 
     /// The parent with one child replaced by two; itself as one or, if it was full, as two nodes.
@@ -221,12 +232,11 @@ impl<R: Release> BTree<R> {
             let copy = Inner::build(level, skip, &separators, &children);
             return Replacement::One(self.publish_inner(copy));
         }
-        // As for leaves: at the end of the key space the left node is left nearly full.
-        let append = parent.high.is_none() && parent.place + 1 == separators.len();
-        let middle = if append {
-            FANOUT - 1
-        } else {
-            separators.len() / 2
+        // As for leaves: in an ascending row the left node is left nearly full.
+        let middle = match parent.place {
+            0 => 1,
+            place if place + 1 == separators.len() => FANOUT - 1,
+            _ => separators.len() / 2,
         };
         let fence = separators[middle];
         let left_skip = skip_between(parent.low, Some(fence));
@@ -317,8 +327,14 @@ impl<R: Release> BTree<R> {
         SlabBox::into_raw(inner).cast()
     }
 
-    /// Marks a node dead that was taken out of the tree, and retires it.
+    /// Marks a node dead that was taken out of the tree, retires it, and counts it down.
     fn bury_node(&self, node: NodePtr, guard: &Guard) {
+        let bytes = self.retire_node(node, guard);
+        self.bytes.add(-(bytes as i64));
+    }
+
+    /// Marks a node dead that was taken out of the tree, and retires it. Returns its size.
+    fn retire_node(&self, node: NodePtr, guard: &Guard) -> usize {
         unsafe fn free_leaf<R: Release>(raw: *mut u8) {
             // SAFETY: `raw` is a leaf that nobody can reach after the grace period. Its records are
             // in its replacement or were retired themselves.
@@ -336,8 +352,8 @@ impl<R: Release> BTree<R> {
                 Err(_) => (Leaf::<R>::bytes(), free_leaf::<R> as unsafe fn(*mut u8)),
                 Ok(inner) => (inner.bytes(), free_inner as unsafe fn(*mut u8)),
             };
-            self.bytes.add(-(bytes as i64));
             guard.retire(node.cast(), bytes, free);
+            bytes
         }
     }
 }
