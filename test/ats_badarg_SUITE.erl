@@ -385,7 +385,7 @@ error_text(_) ->
         {update_element, [Table, k, {1, x}], "argument 3:", "key position"},
         {new, [readable, [nonsense]], "argument 2:", "invalid options"},
         {new, [{}, []], "argument 1:", "not an atom"},
-        {safe_fixtable, [Table, maybe], "argument 2:", "boolean"}
+        {safe_fixtable, [Table, 'maybe'], "argument 2:", "boolean"}
     ],
     Texts = [
         {F, Args, unicode:characters_to_list(explain(Subject, F, Args)), Which, What}

@@ -154,7 +154,7 @@ new_table(Options) ->
     ?LET(I, integer(1, ?TABLES), command({new, I}, [name(), {options, Options}])).
 
 fix() ->
-    frequency([{9, boolean()}, {1, maybe}]).
+    frequency([{9, boolean()}, {1, 'maybe'}]).
 
 table() ->
     frequency([
