@@ -57,7 +57,7 @@ impl<H: Host> Table<H> {
         }
         let guard = ats_sync::pin();
         let mut results = None;
-        self.update_object(key, default, work, &guard, |object, _, image| {
+        self.update_object(key, default, work, &guard, |object, image| {
             let values = new_values(object, ops)?;
             let parts: Vec<Parts> = values.iter().map(Parts::of).collect();
             let changes: Vec<(usize, NewValue<'_, T>)> = ops

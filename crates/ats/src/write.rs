@@ -194,7 +194,7 @@ impl<H: Host> Table<H> {
         }
         let guard = ats_sync::pin();
         let mut found = false;
-        self.update_object(key, default, work, &guard, |object, _, image| {
+        self.update_object(key, default, work, &guard, |object, image| {
             found = true;
             if changes.iter().any(|(index, _)| *index >= object.arity()) {
                 return Err(Error::Position);
@@ -218,8 +218,8 @@ impl<H: Host> Table<H> {
     }
 
     /// Changes the object of a key, or a default object. `change` builds the new object in the builder
-    /// it is given and returns `Ok(true)`, or leaves the old one by `Ok(false)`; its second argument
-    /// says whether the object is the default one. Not called if there is no object and no default.
+    /// it is given and returns `Ok(true)`, or leaves the old one by `Ok(false)`. Not called if there is
+    /// no object and no default.
     pub(crate) fn update_object<'g, T: HostTerm<Host = H>>(
         &'g self,
         key: T,
@@ -228,7 +228,6 @@ impl<H: Host> Table<H> {
         guard: &'g Guard,
         mut change: impl FnMut(
             Object<'_, H>,
-            bool,
             &mut ats_term::image::ImageBuilder<T>,
         ) -> Result<bool, Error>,
     ) -> Result<(), Error> {
@@ -247,8 +246,8 @@ impl<H: Host> Table<H> {
         let mut result = Ok(());
         self.store(guard).update(key, guard, &mut |current| {
             let changed = match current {
-                Some(current) => change(first(current), false, image),
-                None if default.is_some() => change(second.object(), true, image).map(|changed| {
+                Some(current) => change(first(current), image),
+                None if default.is_some() => change(second.object(), image).map(|changed| {
                     if !changed {
                         std::mem::swap(image, second);
                     }

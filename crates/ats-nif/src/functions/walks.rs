@@ -10,7 +10,6 @@ use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, scratch, sys};
 use ats::{Found, TableType};
-use ats_sync::Guard;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -136,6 +135,7 @@ fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e
     };
     let mut objects = Vec::new();
     let mut last = None;
+    let mut stopped = false;
     let mut keys = 0;
     let begun = Instant::now();
     scratch::with_key(|bytes| {
@@ -153,7 +153,8 @@ fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e
                 last = Some(found);
                 keys += 1;
                 let late = keys % CHUNK_LOOK == 0 && begun.elapsed() > CHUNK_TIME;
-                match late || objects.len() >= most {
+                stopped = late || objects.len() >= most;
+                match stopped {
                     true => ControlFlow::Break(()),
                     false => ControlFlow::Continue(()),
                 }
@@ -161,22 +162,13 @@ fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e
         })
     })
     .map_err(cause)?;
-    let ended = objects.len() < most && begun.elapsed() <= CHUNK_TIME;
     let rest = match last {
-        Some(found) if !ended => rest_after(env, shared, &found, &guard),
+        Some(found) if stopped => {
+            env.tuple(&[Known::AfterKey.word(), key_term(env, shared, &found)])
+        }
         _ => Known::Done.word(),
     };
     // SAFETY: the environment of this call.
     unsafe { sys::enif_consume_timeslice(env.raw(), 10) };
     Ok(env.tuple(&[env.list(&objects), rest]))
-}
-
-/// Where to go on after a key.
-fn rest_after<'e>(
-    env: Env<'e>,
-    shared: &Shared,
-    found: &Found<'_, Vm>,
-    _guard: &Guard,
-) -> VmWord<'e> {
-    env.tuple(&[Known::AfterKey.word(), key_term(env, shared, found)])
 }
