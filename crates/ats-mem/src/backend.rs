@@ -31,6 +31,25 @@ pub struct Busy;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchKey;
 
+/// What a store that adapts to contention tells of its structure. Approximate while it is changing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Adaptation {
+    /// Nodes that only lead to base nodes.
+    pub route_nodes: usize,
+    /// Parts of the store, each with a lock of its own.
+    pub base_nodes: usize,
+    /// Most route nodes on the way to a base node.
+    pub depth: usize,
+    /// Base nodes split in two since the store was made.
+    pub splits: u64,
+    /// Pairs of base nodes joined since the store was made.
+    pub joins: u64,
+    /// Acquisitions of base nodes' locks that had to wait.
+    pub contended: u64,
+    /// Acquisitions of base nodes' locks that did not.
+    pub uncontended: u64,
+}
+
 /// A store of records.
 ///
 /// `get`, `update` and `update_many` are linearizable. The walks (`first`, `last`, `next`, `prev`,
@@ -132,5 +151,24 @@ pub trait Backend<R: Release>: Send + Sync {
     fn tidy(&self, budget: usize, guard: &Guard) -> bool {
         let _ = (budget, guard);
         true
+    }
+
+    /// The structure of a store that adapts to contention; `None` of others. O(base nodes).
+    fn adaptation(&self) -> Option<Adaptation> {
+        None
+    }
+
+    /// Lets parts that no writer came to since the last call drift together: the decay by which a
+    /// store that is only read, or not used, becomes coarse again. A bounded amount of work; to be
+    /// called now and then. Whether nothing is left to join.
+    fn coarsen(&self, guard: &Guard) -> bool {
+        let _ = guard;
+        true
+    }
+
+    /// For tests: from now on one of `splits` writes forces a split of the part it writes to, and one
+    /// of `joins` a join; 0 is never. Does nothing in stores that do not adapt.
+    fn provoke(&self, splits: u32, joins: u32) {
+        let _ = (splits, joins);
     }
 }

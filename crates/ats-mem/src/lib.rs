@@ -12,7 +12,7 @@ pub mod hash;
 pub mod record;
 pub mod slab;
 
-pub use backend::{Backend, Busy, Change, NoSuchKey};
+pub use backend::{Adaptation, Backend, Busy, Change, NoSuchKey};
 pub use btree::BTree;
 pub use hash::HashTable;
 pub use record::{Plain, Record, RecordBox, Release};
