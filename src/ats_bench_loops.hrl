@@ -2,21 +2,25 @@
 %%
 %% A module defines TABLES as `ats' or `ets' and includes this file, so that every table call is a
 %% direct call to a known function, as in a user's program; all else is the same code on both
-%% sides. Operations come as a list of integers that was made beforehand: the low two bits choose
-%% the operation, the rest is the key. Making random keys inside of the loop would be measured,
-%% too.
+%% sides. Operations come as a list that was made beforehand, since making random keys inside of
+%% the loop would be measured, too. It is a list of integers, of which the low two bits choose the
+%% operation and the rest is the key, or, for the loops called `..._terms', of `[Operation | Key]'.
 
 -export([run/3, insert_range/3, members/2, new/2, delete/1, insert/2, memory_words/1]).
 
 -define(CHAIN_LENGTH, 1000).
 
 %% Runs one chunk of operations.
--spec run(ats_bench:loop(), ats_bench:table(), [integer()]) -> ok.
+-spec run(ats_bench_run:loop(), ats_bench:table() | none, [integer() | maybe_improper_list()]) ->
+          ok.
 run(lookup, Table, Operations) -> lookup(Table, Operations);
 run(mixed, Table, Operations) -> mixed(Table, Operations);
 run(chains, Table, Operations) -> chains(Table, Operations);
 run(counter, Table, Operations) -> counter(Table, Operations);
-run(idle, Table, Operations) -> idle(Table, Operations).
+run(idle, Table, Operations) -> idle(Table, Operations);
+run(lookup_terms, Table, Operations) -> lookup_terms(Table, Operations);
+run(mixed_terms, Table, Operations) -> mixed_terms(Table, Operations);
+run(idle_terms, Table, Operations) -> idle_terms(Table, Operations).
 
 lookup(Table, [X | Rest]) ->
     _ = ?TABLES:lookup(Table, X bsr 2),
@@ -64,6 +68,32 @@ idle(Table, [X | Rest]) ->
         end,
     idle(Table, Rest);
 idle(_, []) ->
+    ok.
+
+lookup_terms(Table, [[_ | Key] | Rest]) ->
+    _ = ?TABLES:lookup(Table, Key),
+    lookup_terms(Table, Rest);
+lookup_terms(_, []) ->
+    ok.
+
+mixed_terms(Table, [[Operation | Key] | Rest]) ->
+    _ = case Operation of
+            0 -> ?TABLES:lookup(Table, Key);
+            1 -> ?TABLES:insert(Table, {Key, Operation});
+            2 -> ?TABLES:delete(Table, Key)
+        end,
+    mixed_terms(Table, Rest);
+mixed_terms(_, []) ->
+    ok.
+
+idle_terms(Table, [[Operation | Key] | Rest]) ->
+    _ = case Operation of
+            0 -> Key;
+            1 -> {Key, Operation};
+            _ -> Key
+        end,
+    idle_terms(Table, Rest);
+idle_terms(_, []) ->
     ok.
 
 %% Inserts the integers from First up to Last.
