@@ -1,0 +1,44 @@
+//! Measures the ordered store of ats beside other maps that threads can share.
+//!
+//! The mixes are those of `ets_bench` (bencherl): 2^20 inserts of random keys below 2^21, then lookups
+//! with 0, 1, 10 and 100 per cent updates, half inserts and half removals. Sides take turns within a
+//! round, and another one begins in each; see `results` for what is made of the rates.
+
+mod bench;
+mod crew;
+mod hot;
+mod machine;
+mod maps;
+mod mcs;
+mod operations;
+mod options;
+mod results;
+mod side;
+
+use bench::Bench;
+use options::{Options, USAGE};
+use std::process::ExitCode;
+
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(what) => {
+            eprintln!("{what}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let facts = machine::facts();
+    println!("ats beside other maps: {}\n", results::heading(&facts));
+    let mut bench = Bench::new(options);
+    bench.run();
+    println!("{}", bench.report());
+    match bench.write(&facts) {
+        Ok(file) => println!("written to {}", file.display()),
+        Err(error) => eprintln!("not written: {error}"),
+    }
+    ExitCode::SUCCESS
+}

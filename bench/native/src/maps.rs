@@ -1,0 +1,272 @@
+//! The maps that are compared, behind one small trait.
+//!
+//! Each is used as its documentation shows: an operation pins, or locks, for itself, as a caller does
+//! who has one thing to do. [`OrderedMap::lookups`] is the other way round: many lookups under one guard,
+//! or one lock, which is the best each can do.
+
+// The one place that names the store under test.
+use ats_mem::BTree as Store;
+use ats_mem::{Backend, Change, Plain, RecordBox};
+use crossbeam_skiplist::SkipMap;
+use scc::{Guard, TreeIndex};
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
+use std::ops::{ControlFlow, Deref, DerefMut};
+
+/// An ordered map from numbers to numbers that threads share.
+pub trait OrderedMap: Default + Send + Sync + 'static {
+    /// What the table of results calls it.
+    const NAME: &'static str;
+
+    /// The value of a key.
+    fn lookup(&self, key: u64) -> Option<u64>;
+
+    /// Gives a key a value, in place of the one it may have.
+    fn insert(&self, key: u64, value: u64);
+
+    /// Removes a key. Whether it was there.
+    fn remove(&self, key: u64) -> bool;
+
+    /// The sum of the values of these keys, under one guard or lock.
+    fn lookups(&self, keys: &[u32]) -> u64;
+
+    /// The sum of the values of up to `count` keys above `key`, and how many there were.
+    fn sum_above(&self, key: u64, count: usize) -> (u64, usize);
+}
+
+/// The ordered store of ats. Keys are eight bytes, most significant first; the value is one word.
+#[derive(Default)]
+pub struct Ats(Store<Plain>);
+
+impl Ats {
+    /// Adds 1 to the value of a key, which counts as 0 if it is not there. Replaces the record.
+    pub fn increment(&self, key: u64) {
+        let key = key.to_be_bytes();
+        self.update(&key, |old| {
+            Change::Put(RecordBox::new(&key, &[old.unwrap_or(0) + 1], false))
+        });
+    }
+
+    /// Changes one key, however long a batch holds it.
+    #[inline]
+    fn update(&self, key: &[u8], mut decide: impl FnMut(Option<u64>) -> Change<Plain>) {
+        let guard = ats_sync::pin();
+        let mut decide =
+            |old: Option<&ats_mem::Record<Plain>>| decide(old.map(|record| record.value()[0]));
+        while self.0.update(key, &guard, &mut decide).is_err() {}
+    }
+}
+
+impl OrderedMap for Ats {
+    const NAME: &'static str = "ats";
+
+    #[inline]
+    fn lookup(&self, key: u64) -> Option<u64> {
+        let guard = ats_sync::pin();
+        let record = self.0.get(&key.to_be_bytes(), &guard)?;
+        Some(record.value()[0])
+    }
+
+    #[inline]
+    fn insert(&self, key: u64, value: u64) {
+        let key = key.to_be_bytes();
+        // Made before the lock is taken. The store asks once, or again after having changed nothing.
+        let mut record = Some(RecordBox::new(&key, &[value], false));
+        self.update(&key, |_| {
+            Change::Put(record.take().expect("the store takes one record"))
+        });
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> bool {
+        let mut was_there = false;
+        self.update(&key.to_be_bytes(), |old| {
+            was_there = old.is_some();
+            Change::Remove
+        });
+        was_there
+    }
+
+    fn lookups(&self, keys: &[u32]) -> u64 {
+        let guard = ats_sync::pin();
+        let values = keys.iter().filter_map(|key| {
+            let record = self.0.get(&u64::from(*key).to_be_bytes(), &guard)?;
+            Some(record.value()[0])
+        });
+        values.fold(0, u64::wrapping_add)
+    }
+
+    fn sum_above(&self, key: u64, count: usize) -> (u64, usize) {
+        let guard = ats_sync::pin();
+        let (mut sum, mut seen) = (0_u64, 0);
+        let walk = self
+            .0
+            .scan(Some(&key.to_be_bytes()), &guard, &mut |record| {
+                sum = sum.wrapping_add(record.value()[0]);
+                seen += 1;
+                match seen < count {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+        walk.expect("an ordered store walks from any key");
+        (sum, seen)
+    }
+}
+
+impl OrderedMap for TreeIndex<u64, u64> {
+    const NAME: &'static str = "TreeIndex";
+
+    #[inline]
+    fn lookup(&self, key: u64) -> Option<u64> {
+        self.peek(&key, &Guard::new()).copied()
+    }
+
+    #[inline]
+    fn insert(&self, key: u64, value: u64) {
+        self.upsert_sync(key, value);
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> bool {
+        self.remove_sync(&key)
+    }
+
+    fn lookups(&self, keys: &[u32]) -> u64 {
+        let guard = Guard::new();
+        let values = keys
+            .iter()
+            .filter_map(|key| self.peek(&u64::from(*key), &guard));
+        values.fold(0, |sum, value| sum.wrapping_add(*value))
+    }
+
+    fn sum_above(&self, key: u64, count: usize) -> (u64, usize) {
+        let guard = Guard::new();
+        let range = self.range((Excluded(key), Unbounded), &guard);
+        sum(range.map(|(_, value)| *value).take(count))
+    }
+}
+
+impl OrderedMap for SkipMap<u64, u64> {
+    const NAME: &'static str = "SkipMap";
+
+    #[inline]
+    fn lookup(&self, key: u64) -> Option<u64> {
+        self.get(&key).map(|entry| *entry.value())
+    }
+
+    #[inline]
+    fn insert(&self, key: u64, value: u64) {
+        SkipMap::insert(self, key, value);
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> bool {
+        SkipMap::remove(self, &key).is_some()
+    }
+
+    fn lookups(&self, keys: &[u32]) -> u64 {
+        // The map pins for itself; inside of this guard that only counts.
+        let _guard = crossbeam_epoch::pin();
+        let values = keys.iter().filter_map(|key| self.lookup(u64::from(*key)));
+        values.fold(0, u64::wrapping_add)
+    }
+
+    fn sum_above(&self, key: u64, count: usize) -> (u64, usize) {
+        let _guard = crossbeam_epoch::pin();
+        let range = self.range((Excluded(key), Unbounded));
+        sum(range.map(|entry| *entry.value()).take(count))
+    }
+}
+
+/// A lock for readers and writers around a `BTreeMap`.
+pub trait MapLock: From<BTreeMap<u64, u64>> + Default + Send + Sync + 'static {
+    /// What the table of results calls it.
+    const NAME: &'static str;
+
+    /// Locks for reading.
+    fn read_map(&self) -> impl Deref<Target = BTreeMap<u64, u64>>;
+
+    /// Locks for writing.
+    fn write_map(&self) -> impl DerefMut<Target = BTreeMap<u64, u64>>;
+}
+
+impl MapLock for parking_lot::RwLock<BTreeMap<u64, u64>> {
+    const NAME: &'static str = "RwLock (p_l)";
+
+    #[inline]
+    fn read_map(&self) -> impl Deref<Target = BTreeMap<u64, u64>> {
+        self.read()
+    }
+
+    #[inline]
+    fn write_map(&self) -> impl DerefMut<Target = BTreeMap<u64, u64>> {
+        self.write()
+    }
+}
+
+impl MapLock for std::sync::RwLock<BTreeMap<u64, u64>> {
+    const NAME: &'static str = "RwLock (std)";
+
+    #[inline]
+    fn read_map(&self) -> impl Deref<Target = BTreeMap<u64, u64>> {
+        self.read().expect("nobody panics with the lock")
+    }
+
+    #[inline]
+    fn write_map(&self) -> impl DerefMut<Target = BTreeMap<u64, u64>> {
+        self.write().expect("nobody panics with the lock")
+    }
+}
+
+/// A `BTreeMap` behind a lock.
+#[derive(Default)]
+pub struct Locked<L>(pub L);
+
+/// ... of the crate `parking_lot`.
+pub type LockedByParkingLot = Locked<parking_lot::RwLock<BTreeMap<u64, u64>>>;
+
+/// ... of the standard library.
+pub type LockedByStd = Locked<std::sync::RwLock<BTreeMap<u64, u64>>>;
+
+impl<L: MapLock> OrderedMap for Locked<L> {
+    const NAME: &'static str = L::NAME;
+
+    #[inline]
+    fn lookup(&self, key: u64) -> Option<u64> {
+        self.0.read_map().get(&key).copied()
+    }
+
+    #[inline]
+    fn insert(&self, key: u64, value: u64) {
+        self.0.write_map().insert(key, value);
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> bool {
+        self.0.write_map().remove(&key).is_some()
+    }
+
+    fn lookups(&self, keys: &[u32]) -> u64 {
+        let map = self.0.read_map();
+        let values = keys.iter().filter_map(|key| map.get(&u64::from(*key)));
+        values.fold(0, |sum, value| sum.wrapping_add(*value))
+    }
+
+    fn sum_above(&self, key: u64, count: usize) -> (u64, usize) {
+        sum_of_btree(&self.0.read_map(), key, count)
+    }
+}
+
+/// [`OrderedMap::sum_above`] of a `BTreeMap` alone.
+pub fn sum_of_btree(map: &BTreeMap<u64, u64>, key: u64, count: usize) -> (u64, usize) {
+    let range = map.range((Excluded(key), Unbounded));
+    sum(range.map(|(_, value)| *value).take(count))
+}
+
+#[inline(always)]
+fn sum(values: impl Iterator<Item = u64>) -> (u64, usize) {
+    values.fold((0, 0), |(sum, seen), value| {
+        (sum.wrapping_add(value), seen + 1)
+    })
+}

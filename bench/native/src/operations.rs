@@ -1,0 +1,109 @@
+//! What is done to the maps, drawn beforehand so that no random number is part of a figure.
+
+/// Numbers that look random: SplitMix64.
+pub struct Random(u64);
+
+impl Random {
+    /// The sequence of a seed.
+    pub fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    /// The next number below `bound`.
+    pub fn below(&mut self, bound: u32) -> u32 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^= word >> 31;
+        (((word >> 32) * u64::from(bound)) >> 32) as u32
+    }
+}
+
+/// The value that goes with a key.
+pub fn value_of(key: u32) -> u64 {
+    u64::from(key).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// One operation of a mix: the kind in the low bits, the key above.
+#[derive(Clone, Copy)]
+pub struct Operation(u32);
+
+/// What an operation does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Looks a key up.
+    Lookup,
+    /// Gives a key a value.
+    Insert,
+    /// Removes a key.
+    Remove,
+}
+
+impl Operation {
+    fn new(kind: Kind, key: u32) -> Self {
+        Operation(key << 2 | kind as u32)
+    }
+
+    /// What to do.
+    #[inline]
+    pub fn kind(self) -> Kind {
+        match self.0 & 3 {
+            0 => Kind::Lookup,
+            1 => Kind::Insert,
+            _ => Kind::Remove,
+        }
+    }
+
+    /// To which key.
+    #[inline]
+    pub fn key(self) -> u32 {
+        self.0 >> 2
+    }
+}
+
+/// For each thread `count` operations on keys below `range`, of which `percent` are updates: inserts
+/// and removals in equal parts.
+pub fn mix(threads: usize, count: usize, range: u32, percent: u32) -> Vec<Vec<Operation>> {
+    each_thread(threads, count, u64::from(percent) + 1, |random| {
+        let key = random.below(range);
+        let kind = match random.below(100) < percent {
+            false => Kind::Lookup,
+            true if random.below(2) == 0 => Kind::Insert,
+            true => Kind::Remove,
+        };
+        Operation::new(kind, key)
+    })
+}
+
+/// For each thread `count` keys below `range`.
+pub fn keys(threads: usize, count: usize, range: u32) -> Vec<Vec<u32>> {
+    each_thread(threads, count, 0, |random| random.below(range))
+}
+
+/// `count` ascending numbers, a contiguous part for each thread.
+pub fn disjoint(threads: usize, count: u32) -> Vec<Vec<u32>> {
+    let share = count / threads as u32;
+    let parts = (0..threads as u32).map(|thread| (thread * share..(thread + 1) * share).collect());
+    parts.collect()
+}
+
+/// `count` ascending numbers, dealt to the threads one by one.
+pub fn interleaved(threads: usize, count: u32) -> Vec<Vec<u32>> {
+    let deal = |thread| (thread..count).step_by(threads).collect();
+    (0..threads as u32).map(deal).collect()
+}
+
+/// For each thread `count` things, drawn with random numbers of its own.
+fn each_thread<T>(
+    threads: usize,
+    count: usize,
+    seed: u64,
+    draw: impl Fn(&mut Random) -> T,
+) -> Vec<Vec<T>> {
+    let of_thread = |thread: usize| {
+        let mut random = Random::new(seed << 32 | thread as u64);
+        (0..count).map(|_| draw(&mut random)).collect()
+    };
+    (0..threads).map(of_thread).collect()
+}
