@@ -11,10 +11,10 @@ ARGS ?=
 # How long `make soak` goes on.
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup build demo test check sanitize bench soak shell clean
+.PHONY: help setup build demo test check sanitize bench bench-native soak shell clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 setup: ## Install what is missing to build and test (Debian), or say what it is
 	@./scripts/setup.sh
@@ -39,6 +39,10 @@ sanitize: setup ## Run the Rust tests under ThreadSanitizer and AddressSanitizer
 bench: build ## Measure ats beside ets; ARGS=--quick for a short run
 	@erl -noinput -pa $(EBIN) \
 	    -eval 'ats_bench:main(init:get_plain_arguments()), halt().' -extra $(ARGS)
+
+bench-native: setup ## Measure the ordered store beside other Rust maps; ARGS=--quick
+	@cargo run --release --locked --manifest-path bench/native/Cargo.toml \
+	    --target-dir "$${CARGO_TARGET_DIR:-target}/native" -- $(ARGS)
 
 soak: setup ## Run random programs on ets and ats for SOAK_SECONDS and compare
 	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) rebar3 ct --suite test/ats_oracle_SUITE
