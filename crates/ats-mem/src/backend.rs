@@ -2,7 +2,7 @@
 //!
 //! A table needs little of a store: find a record, change one key atomically, change several keys
 //! as one, and walk. What the bytes mean is the table's business. Two stores implement it here,
-//! [`BTree`](crate::btree::BTree) (ordered by key bytes) and [`HashTable`](crate::hash::HashTable);
+//! [`CaTree`](crate::catree::CaTree) (ordered by key bytes) and [`HashTable`](crate::hash::HashTable);
 //! others can.
 
 use crate::record::{Record, RecordBox, Release};

@@ -71,9 +71,27 @@ pub(crate) enum Step<R: Release> {
     Keep,
     /// Put a record; the store counts it and retires the old one.
     Put(RecordBox<R>),
-    /// Put a stamped record; counting and retiring are the batch's business.
+    /// Put a stamped record; retiring the old one is the batch's business.
     Install(RecordBox<R>),
     Remove,
+}
+
+/// The way of a writer through the parts of a store that have locks of their own, so that a store that
+/// adapts can count operations that need several.
+pub(crate) struct Trip {
+    /// The part where it was last.
+    last: Option<usize>,
+}
+
+impl Trip {
+    pub(crate) fn new() -> Self {
+        Trip { last: None }
+    }
+
+    /// Notes that it has come to a part, of this identity. Whether it comes from another.
+    pub(crate) fn comes_to(&mut self, part: usize) -> bool {
+        self.last.replace(part).is_some_and(|last| last != part)
+    }
 }
 
 /// What a batch needs of a store.
@@ -83,14 +101,13 @@ pub(crate) trait Stepwise<R: Release> {
         &'g self,
         key: &[u8],
         guard: &'g Guard,
+        trip: &mut Trip,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Step<R>,
     ) -> Result<(), Busy>;
 
-    /// Puts `before` (or nothing, if null) in the place of `installed`, which is in the store.
+    /// Puts `before` (or nothing, if null) in the place of `installed`, which is in the store and was
+    /// counted there.
     fn revert(&self, installed: &Record<R>, before: *const Record<R>, guard: &Guard);
-
-    /// Adds to the numbers of records and of bytes.
-    fn account(&self, records: i64, bytes: i64);
 }
 
 /// [`Backend::update`](crate::Backend::update) by way of [`Stepwise::step`].
@@ -100,11 +117,16 @@ pub(crate) fn update<'g, R: Release, S: Stepwise<R>>(
     guard: &'g Guard,
     decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
 ) -> Result<(), Busy> {
-    store.step(key, guard, &mut |current| match decide(current) {
-        Change::Keep | Change::Abort => Step::Keep,
-        Change::Put(record) => Step::Put(record),
-        Change::Remove => Step::Remove,
-    })
+    store.step(
+        key,
+        guard,
+        &mut Trip::new(),
+        &mut |current| match decide(current) {
+            Change::Keep | Change::Abort => Step::Keep,
+            Change::Put(record) => Step::Put(record),
+            Change::Remove => Step::Remove,
+        },
+    )
 }
 
 /// [`Backend::update_many`](crate::Backend::update_many) for any store that can step.
@@ -116,16 +138,22 @@ pub(crate) fn update_many<'g, R: Release, S: Stepwise<R>>(
 ) -> Result<bool, Busy> {
     debug_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "keys ascend");
     let mut open = Open::new(store, guard, keys.len());
+    let mut trip = Trip::new();
     for (index, key) in keys.iter().enumerate() {
         let mut aborted = false;
-        store.step(key, guard, &mut |current| match decide(index, current) {
-            Change::Keep => Step::Keep,
-            Change::Put(record) => Step::Install(open.batch().stamp(record, current)),
-            Change::Remove | Change::Abort => {
-                aborted = true;
-                Step::Keep
-            }
-        })?;
+        store.step(
+            key,
+            guard,
+            &mut trip,
+            &mut |current| match decide(index, current) {
+                Change::Keep => Step::Keep,
+                Change::Put(record) => Step::Install(open.batch().stamp(record, current)),
+                Change::Remove | Change::Abort => {
+                    aborted = true;
+                    Step::Keep
+                }
+            },
+        )?;
         if aborted {
             return Ok(false);
         }
@@ -159,7 +187,7 @@ impl<'a, R: Release, S: Stepwise<R>> Open<'a, R, S> {
 
     fn commit(mut self) {
         if let Some(batch) = self.batch.take() {
-            batch.commit(self.store, self.guard);
+            batch.commit(self.guard);
         }
     }
 }
@@ -206,29 +234,20 @@ impl<R: Release> Batch<R> {
         }
     }
 
-    fn commit<S: Stepwise<R>>(self, store: &S, guard: &Guard) {
+    fn commit(self, guard: &Guard) {
         self.shared
             .state
             .store(State::Committed as u8, Ordering::Release);
-        let (mut records, mut bytes) = (0, 0);
         for entry in &self.entries {
             // SAFETY: the record was installed, and whoever replaces it since the commit retires it
             // under a guard younger than ours, so it lives.
-            let record = unsafe { &*entry.record };
-            bytes += record.bytes() as i64;
-            record.set_stamp(ptr::null_mut());
-            if entry.before.is_null() {
-                records += 1;
-            } else {
+            unsafe { &*entry.record }.set_stamp(ptr::null_mut());
+            if !entry.before.is_null() {
                 // SAFETY: the batch took the record before out of the store, and since the commit
                 // no reader looks through to it (B3).
-                unsafe {
-                    bytes -= (*entry.before).bytes() as i64;
-                    record::retire(entry.before.cast_mut(), guard);
-                }
+                unsafe { record::retire(entry.before.cast_mut(), guard) };
             }
         }
-        store.account(records, bytes);
         self.retire(guard);
     }
 

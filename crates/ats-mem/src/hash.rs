@@ -50,7 +50,7 @@ mod tests;
 mod walk;
 
 use crate::backend::{Backend, Busy, Change, NoSuchKey};
-use crate::batch::{self, Patience, Step, Stepwise};
+use crate::batch::{self, Patience, Step, Stepwise, Trip};
 use crate::record::{self, Record, RecordBox, Release, Writable};
 use ats_sync::shim::atomic::{AtomicI64, AtomicUsize, Ordering};
 use ats_sync::{Guard, Lock, Padded, pin};
@@ -384,6 +384,7 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         &'g self,
         key: &[u8],
         guard: &'g Guard,
+        _trip: &mut Trip,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Step<R>,
     ) -> Result<(), Busy> {
         let hash = self.seed.hash(key);
@@ -427,10 +428,6 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
             bucket.locked.add(0, before_bytes - bytes);
         }
     }
-
-    /// Nothing is left to be counted when a batch commits: the numbers of a stripe also say when the
-    /// table has to grow, so they change as soon as a record is installed.
-    fn account(&self, _records: i64, _bytes: i64) {}
 }
 
 impl<R: Release> Backend<R> for HashTable<R> {

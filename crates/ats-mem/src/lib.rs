@@ -1,18 +1,18 @@
 //! Records keyed by bytes, in memory.
 //!
 //! A [`Record`] is a key and a value, immutable once published. A [`Backend`] keeps records:
-//! [`BTree`] in the order of their keys, [`HashTable`] without order. Readers never lock, write
+//! [`CaTree`] in the order of their keys, [`HashTable`] without order. Readers never lock, write
 //! nothing shared and wait for nobody; what they may still be looking at is freed by epochs
 //! ([`ats_sync`]). Several keys can be written as one ([`batch`]).
 
 pub mod backend;
 pub mod batch;
-pub mod btree;
+pub mod catree;
 pub mod hash;
 pub mod record;
 pub mod slab;
 
 pub use backend::{Adaptation, Backend, Busy, Change, NoSuchKey};
-pub use btree::BTree;
+pub use catree::CaTree;
 pub use hash::HashTable;
 pub use record::{Plain, Record, RecordBox, Release};

@@ -1,6 +1,6 @@
 //! Batches end cleanly, whatever happens in the middle of them.
 
-use ats_mem::{BTree, Backend, Change, HashTable, Plain, Record, RecordBox, Release};
+use ats_mem::{Backend, CaTree, Change, HashTable, Plain, Record, RecordBox, Release};
 use ats_sync::{Guard, pin};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -72,7 +72,7 @@ fn a_panic_undoes_the_batch(store: impl Backend<Plain>) {
 
 #[test]
 fn a_panic_undoes_the_batch_in_the_tree() {
-    a_panic_undoes_the_batch(BTree::new());
+    a_panic_undoes_the_batch(CaTree::new());
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn every_way_out_releases_once(store: impl Backend<Units>) -> i64 {
 
 #[test]
 fn records_of_batches_release_what_they_own_once() {
-    let expected = every_way_out_releases_once(BTree::<Units>::new())
+    let expected = every_way_out_releases_once(CaTree::<Units>::new())
         + every_way_out_releases_once(HashTable::<Units>::new());
     // Other tests of this program may keep the epoch back for a moment.
     for _ in 0..1000 {

@@ -7,7 +7,7 @@
 //! too slow for structures of this size.
 #![cfg(shuttle)]
 
-use ats_mem::{BTree, Backend, Busy, Change, HashTable, Plain, RecordBox};
+use ats_mem::{Backend, Busy, CaTree, Change, HashTable, Plain, RecordBox};
 use ats_sync::pin;
 use ats_sync::shim::atomic::quietly;
 use shuttle::rand::Rng;
@@ -156,7 +156,7 @@ const LEAF: u64 = 32;
 #[test]
 fn readers_meet_a_leaf_that_splits() {
     explore(|| {
-        let tree = filled::<BTree<Plain>>(evens(LEAF));
+        let tree = filled::<CaTree<Plain>>(evens(LEAF));
         together! {
             tree => { put(&*tree, 33, 33) }
             tree => {
@@ -173,7 +173,7 @@ fn readers_meet_a_leaf_that_splits() {
 #[test]
 fn two_writers_split_the_same_leaf() {
     explore(|| {
-        let tree = filled::<BTree<Plain>>(evens(LEAF));
+        let tree = filled::<CaTree<Plain>>(evens(LEAF));
         together! {
             tree => { put(&*tree, 33, 1) }
             tree => { put(&*tree, 1, 2); remove(&*tree, 1) }
@@ -190,7 +190,7 @@ fn two_writers_split_the_same_leaf() {
 /// A full leaf and one of few keys, which goes while others change and read the full one.
 fn leaves_merge(base: u64, few: u64) {
     explore(move || {
-        let tree = filled::<BTree<Plain>>((0..LEAF + few).map(|number| base + 2 * number));
+        let tree = filled::<CaTree<Plain>>((0..LEAF + few).map(|number| base + 2 * number));
         let stay = move || (10..LEAF).map(move |number| base + 2 * number);
         // Makes room in the full leaf for those of the other.
         quietly(|| (1..9).for_each(|number| remove(&*tree, base + 2 * number)));
@@ -261,7 +261,7 @@ fn batches_against_readers<S: Backend<Plain> + Default + 'static>(fill: u64) {
 
 #[test]
 fn batches_against_readers_of_the_tree() {
-    batches_against_readers::<BTree<Plain>>(LEAF);
+    batches_against_readers::<CaTree<Plain>>(LEAF);
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn an_aborted_batch<S: Backend<Plain> + Default + 'static>() {
 
 #[test]
 fn an_aborted_batch_leaves_the_tree() {
-    an_aborted_batch::<BTree<Plain>>();
+    an_aborted_batch::<CaTree<Plain>>();
 }
 
 #[test]

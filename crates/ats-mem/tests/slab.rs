@@ -3,7 +3,7 @@
 #![cfg(not(any(miri, fuzzing, watched)))]
 
 use ats_mem::slab::{LARGEST, Statistics, allocate, free, rounded, statistics, trim};
-use ats_mem::{BTree, Backend, Change, HashTable, Plain, RecordBox};
+use ats_mem::{Backend, CaTree, Change, HashTable, Plain, RecordBox};
 use std::cell::RefCell;
 use std::ptr::NonNull;
 use std::sync::mpsc::channel;
@@ -267,7 +267,7 @@ fn fill_and_drop<B: Backend<Plain> + Default>() {
 #[test]
 fn stores_keep_nothing() {
     let _alone = alone();
-    fill_and_drop::<BTree<Plain>>();
+    fill_and_drop::<CaTree<Plain>>();
     assert_nothing_left();
     fill_and_drop::<HashTable<Plain>>();
     assert_nothing_left();
@@ -278,7 +278,7 @@ fn stores_keep_nothing() {
 #[test]
 fn the_bytes_of_a_tree_are_those_of_its_blocks() {
     let _alone = alone();
-    let tree = BTree::<Plain>::new();
+    let tree = CaTree::<Plain>::new();
     for number in 0..50_000_u64 {
         let (key, value) = (number.to_be_bytes(), vec![number; number as usize % 40]);
         let mut put = |_: Option<_>| Change::Put(RecordBox::new(&key, &value, false));

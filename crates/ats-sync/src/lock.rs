@@ -70,14 +70,20 @@ impl Lock {
     /// Not re-entrant: a thread that already holds the lock waits for ever.
     #[inline]
     pub fn lock(&self) -> Held<'_> {
+        self.lock_noting().0
+    }
+
+    /// As [`lock`](Lock::lock); says whether it had to wait.
+    #[inline]
+    pub fn lock_noting(&self) -> (Held<'_>, bool) {
         if let Some(held) = self.try_lock() {
             held.count(UNCONTENDED_COST);
-            held
+            (held, false)
         } else {
             self.wait();
             let held = Held { lock: self };
             held.count(CONTENDED_COST);
-            held
+            (held, true)
         }
     }
 

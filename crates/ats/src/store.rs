@@ -1,7 +1,7 @@
 //! The record store of a table: one of the backends.
 
 use crate::value::{Rec, Values};
-use ats_mem::{BTree, Backend, Busy, Change, HashTable, NoSuchKey};
+use ats_mem::{Backend, Busy, CaTree, Change, HashTable, NoSuchKey};
 use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ pub(crate) struct Store<H: Host> {
     reason = "there is one per table, and a box would cost each lookup a load"
 )]
 enum Records<H: Host> {
-    Ordered(BTree<Values<H>>),
+    Ordered(CaTree<Values<H>>),
     Hash(HashTable<Values<H>>),
 }
 
@@ -43,7 +43,7 @@ impl<H: Host> Store<H> {
     pub(crate) fn new(ordered: bool) -> Self {
         Store {
             records: match ordered {
-                true => Records::Ordered(BTree::new()),
+                true => Records::Ordered(CaTree::new()),
                 false => Records::Hash(HashTable::new()),
             },
             extra_objects: ShardedCounter::new(),

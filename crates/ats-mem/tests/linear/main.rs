@@ -8,7 +8,7 @@
 
 mod checker;
 
-use ats_mem::{BTree, Backend, Change, HashTable, Plain, RecordBox};
+use ats_mem::{Backend, CaTree, Change, HashTable, Plain, RecordBox};
 use ats_sync::pin;
 use checker::{Clock, Event, linearizable};
 #[cfg(shuttle)]
@@ -292,7 +292,7 @@ fn history<S: Backend<Plain> + Default + 'static>(ordered: bool, round: u64) {
 
 #[test]
 fn the_tree_is_linearizable() {
-    histories::<BTree<Plain>>(true);
+    histories::<CaTree<Plain>>(true);
 }
 
 #[test]

@@ -1,57 +1,63 @@
-//! The two kinds of nodes, and how they are made.
+//! The nodes that hold keys: leaves, and the inner nodes above them, of which also the route is made.
 //!
 //! ```text
 //! Leaf   header | heads[32]  keys ascending        | slots[32]  records, or tombstones
 //! Inner  header | heads[64]  separators ascending  | children[64] | separators as bytes
 //! ```
 //!
-//! The keys of a node never change: a node that gets or loses one is replaced by a copy. What
-//! changes in place are the slots of a leaf and the children of an inner node, one atomic word each.
-//! So a reader needs no validation: whatever mixture of words it sees, each was true at some moment
-//! since the reader began.
+//! The keys a node has never change. What changes in place are the slots of a leaf and the children of
+//! an inner node, one atomic word each; and a leaf can get a key above all others at its end. Any other
+//! change of the set of keys replaces the node by a copy. So a reader needs no validation: whatever
+//! mixture of words it sees, each was true at some moment since the reader began.
 
-use super::search::{Counting, Head, Heads, Portable, common_prefix, prefetch};
+use super::search::{Counting, Head, Heads, Portable, common_prefix, head_at, prefetch};
 use crate::record::{Record, Release};
 use crate::slab::{self, SlabBox};
+use ats_sync::Guard;
 use ats_sync::shim::atomic::{
-    AtomicBool, AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Release as Rel,
+    AtomicBool, AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed,
+    Ordering::Release as Rel,
 };
-use ats_sync::{Guard, Lock};
 use std::cmp::Ordering;
 use std::ptr;
 
-/// Most keys of a leaf.
-pub(super) const LEAF: usize = 32;
+/// Most keys of a leaf. Small where interleavings are explored, so that few steps lead to changes of
+/// structure.
+pub(super) const LEAF: usize = if cfg!(any(loom, shuttle)) { 8 } else { 32 };
 /// Most separators of an inner node.
-pub(super) const FANOUT: usize = 63;
+pub(super) const FANOUT: usize = if cfg!(any(loom, shuttle)) { 7 } else { 63 };
 
 /// Cache lines of a leaf.
 const LEAF_LINES: usize = size_of::<Leaf<crate::record::Plain>>() / 64;
 
-/// What the nodes have in common; first in both, so that a pointer to it is a pointer to the node.
+/// The level of base nodes. Inner nodes of a base node are below it, route nodes above.
+pub(super) const BASE: u8 = 128;
+
+/// What the nodes have in common; first in all, so that a pointer to it is a pointer to the node.
 #[repr(C)]
 pub(super) struct Header {
-    /// Held by whoever changes slots or children of this node, or replaces it.
-    pub lock: Lock,
-    /// Set, under the lock, when the node has been replaced. Nothing in it changes any more.
-    dead: AtomicBool,
-    /// Height above the leaves; 0 is a leaf.
+    /// Height: 0 is a leaf, then inner nodes; [`BASE`] is a base node, and route nodes are above.
     pub level: u8,
+    /// Set when the node is about to be replaced. Nothing in it changes any more.
+    dead: AtomicBool,
 }
 
 impl Header {
-    fn new(level: u8) -> Self {
+    pub(super) fn new(level: u8) -> Self {
         Header {
-            lock: Lock::new(),
-            dead: AtomicBool::new(false),
             level,
+            dead: AtomicBool::new(false),
         }
     }
 
+    /// Whether the node was, or is about to be, replaced. Exact for the holder of the base node's lock.
+    /// Who sees `false` knows that the node was current at that moment.
+    #[inline]
     pub(super) fn is_dead(&self) -> bool {
         self.dead.load(Acquire)
     }
 
+    /// To be called before the replacement is published.
     pub(super) fn set_dead(&self) {
         self.dead.store(true, Rel);
     }
@@ -95,12 +101,17 @@ fn tombstone(key_len: usize) -> u64 {
 
 impl<R: Release> Leaf<R> {
     pub(super) fn empty() -> SlabBox<Self> {
-        Self::build(0, &[])
+        Self::build(0, &[], None)
     }
 
-    /// A leaf of these records, ascending, whose fences share `skip` bytes.
-    pub(super) fn build(skip: usize, records: &[*mut Record<R>]) -> SlabBox<Self> {
-        // SAFETY: the caller holds the lock of the leaf these records come from, or has not
+    /// A leaf of these records, ascending, whose fences share `skip` bytes. Keys that are to come will
+    /// look like `like`, too, if it is given.
+    pub(super) fn build(
+        skip: usize,
+        records: &[*mut Record<R>],
+        like: Option<&[u8]>,
+    ) -> SlabBox<Self> {
+        // SAFETY: the caller holds the lock of the base node these records come from, or has not
         // published them yet, so they live.
         let key = |place: usize| unsafe { &*records[place] }.key();
         let words = std::array::from_fn(|place| {
@@ -112,7 +123,7 @@ impl<R: Release> Leaf<R> {
         });
         SlabBox::new(Leaf {
             header: Header::new(0),
-            keys: Heads::new(skip, records.len(), key),
+            keys: Heads::new(skip, records.len(), key, like),
             slots: words,
         })
     }
@@ -122,10 +133,12 @@ impl<R: Release> Leaf<R> {
         slab::rounded(size_of::<Self>())
     }
 
+    #[inline(always)]
     pub(super) fn len(&self) -> usize {
-        self.keys.len as usize
+        self.keys.len()
     }
 
+    #[inline(always)]
     pub(super) fn content(&self, place: usize) -> Content<R> {
         let word = self.slots[place].0.load(Acquire);
         if word & 1 == 1 {
@@ -136,7 +149,7 @@ impl<R: Release> Leaf<R> {
         }
     }
 
-    /// The record at a place, if there is one (it may be pending).
+    /// The record at a place below `len`, if there is one (it may be pending).
     #[inline(always)]
     pub(super) fn record<'g>(&'g self, place: usize, _guard: &'g Guard) -> Option<&'g Record<R>> {
         match self.content(place) {
@@ -180,6 +193,20 @@ impl<R: Release> Leaf<R> {
         complete
     }
 
+    /// Puts a record with a key above all others at the end, if there is room and its key has the
+    /// prefix of the others. The caller holds the lock.
+    pub(super) fn append(&self, record: *mut Record<R>) -> bool {
+        let len = self.len();
+        // SAFETY: the record is not published yet; the caller owns it.
+        let key = unsafe { &*record }.key();
+        let fits = len > 0 && len < LEAF && self.shares_prefix(key);
+        if fits {
+            self.put(len, record);
+            self.keys.push(head_at(key, self.keys.head_start()));
+        }
+        fits
+    }
+
     /// The records, ascending, without tombstones.
     pub(super) fn records(&self) -> Vec<*mut Record<R>> {
         (0..self.len())
@@ -210,26 +237,22 @@ impl<R: Release> Leaf<R> {
         if len == 0 || len == LEAF || !self.shares_prefix(key) {
             return None;
         }
-        let word = |from: usize| Slot::new(self.slots[from].0.load(Acquire));
+        let word = |from: usize| Slot::new(self.slots[from].0.load(Relaxed));
         let shifted = |to: usize| if to > place { to - 1 } else { to };
         let slots = std::array::from_fn(|to| match to.cmp(&place) {
             Ordering::Equal => Slot::new(record.expose_provenance() as u64),
             _ => word(shifted(to)),
         });
-        let mut keys = self.keys;
-        keys.heads.copy_within(place..len, place + 1);
-        keys.heads[place] = super::search::head_at(key, keys.head_start());
-        keys.len += 1;
+        let head = head_at(key, self.keys.head_start());
         Some(SlabBox::new(Leaf {
             header: Header::new(0),
-            keys,
+            keys: self.keys.with_inserted(place, head),
             slots,
         }))
     }
 
     fn shares_prefix(&self, key: &[u8]) -> bool {
-        let prefix = &self.keys.prefix[..self.keys.prefix_len as usize];
-        key[self.keys.skip as usize..].starts_with(prefix)
+        key[self.keys.skip()..].starts_with(self.keys.prefix())
     }
 }
 
@@ -240,7 +263,8 @@ impl<R: Release> Slot<R> {
 }
 
 impl Inner {
-    /// An inner node; `separators[i]` is the least key that may be under `children[i + 1]`.
+    /// An inner node, or a route node; `separators[i]` is the least key that may be under
+    /// `children[i + 1]`.
     pub(super) fn build(
         level: u8,
         skip: usize,
@@ -256,7 +280,7 @@ impl Inner {
         }
         SlabBox::new(Inner {
             header: Header::new(level),
-            keys: Heads::new(skip, separators.len(), |place| separators[place]),
+            keys: Heads::new(skip, separators.len(), |place| separators[place], None),
             children: std::array::from_fn(|place| {
                 AtomicPtr::new(children.get(place).copied().unwrap_or(ptr::null_mut()))
             }),
@@ -265,10 +289,12 @@ impl Inner {
         })
     }
 
+    #[inline(always)]
     pub(super) fn len(&self) -> usize {
-        self.keys.len as usize
+        self.keys.len()
     }
 
+    #[inline(always)]
     pub(super) fn separator(&self, place: usize) -> &[u8] {
         let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start as usize..self.ends[place] as usize]
@@ -298,9 +324,9 @@ impl Inner {
         child
     }
 
-    /// Exchanges a child. The caller holds the lock of this node.
-    pub(super) fn set_child(&self, place: usize, child: NodePtr) {
-        self.children[place].store(child, Rel);
+    /// The word that leads to a child. Stored to only under the lock.
+    pub(super) fn link(&self, place: usize) -> &AtomicPtr<Header> {
+        &self.children[place]
     }
 
     /// The child under which `key` is.
@@ -339,6 +365,17 @@ pub(super) fn skip_between(low: Option<&[u8]>, high: Option<&[u8]>) -> usize {
 /// The shortest key above `left` and not above `right`.
 pub(super) fn separator_between<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
     &right[..common_prefix(left, right) + 1]
+}
+
+/// A node as it is linked. Its mutable parts are atomics.
+pub(super) fn node_ptr<N>(node: &N) -> NodePtr {
+    ptr::from_ref(node).cast_mut().cast::<Header>()
+}
+
+/// The level of a node.
+pub(super) fn level(node: NodePtr, _guard: &Guard) -> u8 {
+    // SAFETY: nodes are read from the tree, or were just made, by someone who holds a guard.
+    unsafe { (*node).level }
 }
 
 const _: () = assert!(size_of::<Head>() == 8);

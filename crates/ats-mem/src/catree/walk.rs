@@ -6,12 +6,12 @@
 //! other begin where their predecessor ended, whatever was split or merged meanwhile.
 
 use super::search::Portable;
-use super::{BTree, Place};
+use super::{CaTree, Place};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 
-impl<R: Release> BTree<R> {
+impl<R: Release> CaTree<R> {
     /// Visits records from `key` upwards (`inclusive`: with `key` itself) until `visit` breaks.
     /// Not a snapshot: each record is as of the moment it is visited.
     pub(super) fn scan_up<'g>(
@@ -35,7 +35,7 @@ impl<R: Release> BTree<R> {
                     return;
                 }
             }
-            let Some(fence) = place.high else {
+            let Some(fence) = place.fences.high else {
                 return;
             };
             // Leaves may have been merged meanwhile, so the fence can lie within the next one.
@@ -60,7 +60,7 @@ impl<R: Release> BTree<R> {
                 }
             }
             // Nothing here: go on below the lower fence, if there is one.
-            bound = Some(place.low?);
+            bound = Some(place.fences.low?);
         }
     }
 

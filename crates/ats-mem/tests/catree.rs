@@ -1,13 +1,13 @@
 //! The ordered store against a model, and under many threads.
 
-use ats_mem::{BTree, Backend, Busy, Change, Plain, Record, RecordBox, Release};
+use ats_mem::{Backend, Busy, CaTree, Change, Plain, Record, RecordBox, Release};
 use ats_sync::{Guard, pin};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-fn put<R: Release>(tree: &BTree<R>, key: &[u8], value: u64, owns: bool) -> Option<u64> {
+fn put<R: Release>(tree: &CaTree<R>, key: &[u8], value: u64, owns: bool) -> Option<u64> {
     let guard = pin();
     loop {
         let mut old = None;
@@ -21,7 +21,7 @@ fn put<R: Release>(tree: &BTree<R>, key: &[u8], value: u64, owns: bool) -> Optio
     }
 }
 
-fn remove<R: Release>(tree: &BTree<R>, key: &[u8]) -> Option<u64> {
+fn remove<R: Release>(tree: &CaTree<R>, key: &[u8]) -> Option<u64> {
     let guard = pin();
     loop {
         let mut old = None;
@@ -35,7 +35,7 @@ fn remove<R: Release>(tree: &BTree<R>, key: &[u8]) -> Option<u64> {
     }
 }
 
-fn get<R: Release>(tree: &BTree<R>, key: &[u8]) -> Option<u64> {
+fn get<R: Release>(tree: &CaTree<R>, key: &[u8]) -> Option<u64> {
     tree.get(key, &pin()).map(|record| record.value()[0])
 }
 
@@ -43,7 +43,7 @@ fn pair<R: Release>(record: &Record<R>) -> (Vec<u8>, u64) {
     (record.key().to_vec(), record.value()[0])
 }
 
-fn contents<R: Release>(tree: &BTree<R>) -> Vec<(Vec<u8>, u64)> {
+fn contents<R: Release>(tree: &CaTree<R>) -> Vec<(Vec<u8>, u64)> {
     let mut all = Vec::new();
     tree.scan(None, &pin(), &mut |record| {
         all.push(pair(record));
@@ -97,7 +97,7 @@ fn neighbours(model: &BTreeMap<Vec<u8>, u64>, key: &[u8]) -> [Option<(Vec<u8>, u
     [above.map(owned).next(), below.map(owned).next_back()]
 }
 
-fn apply(tree: &BTree<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op) {
+fn apply(tree: &CaTree<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op) {
     match op {
         Op::Put(key, value) => {
             assert_eq!(put(tree, &key, value, false), model.insert(key, value));
@@ -139,7 +139,7 @@ proptest! {
 
     #[test]
     fn behaves_as_a_sorted_map(ops in proptest::collection::vec(op(), 0..1500)) {
-        let tree = BTree::<Plain>::new();
+        let tree = CaTree::<Plain>::new();
         let mut model = BTreeMap::new();
         for op in ops {
             apply(&tree, &mut model, op);
@@ -149,6 +149,34 @@ proptest! {
         prop_assert_eq!(tree.first(&guard).map(pair), model.iter().next().map(|(k, v)| (k.clone(), *v)));
         prop_assert_eq!(tree.last(&guard).map(pair), model.iter().next_back().map(|(k, v)| (k.clone(), *v)));
         prop_assert_eq!(contents(&tree), model.into_iter().collect::<Vec<_>>());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// However finely it is split and joined, and whatever is cut where.
+    #[test]
+    fn behaves_as_a_sorted_map_while_it_adapts(
+        ops in proptest::collection::vec(op(), 0..1500),
+        splits in 1u32..10,
+        joins in 0u32..10,
+    ) {
+        let tree = CaTree::<Plain>::new();
+        tree.provoke(splits, joins);
+        let mut model = BTreeMap::new();
+        for op in ops {
+            apply(&tree, &mut model, op);
+            prop_assert_eq!(tree.len(), model.len());
+        }
+        prop_assert_eq!(contents(&tree), model.into_iter().collect::<Vec<_>>());
+        tree.provoke(0, 0);
+        let mut visits = 0;
+        while !tree.coarsen(&pin()) {
+            visits += 1;
+            prop_assert!(visits < 100, "{:?}", tree.adaptation());
+        }
+        prop_assert_eq!(tree.adaptation().map(|a| (a.base_nodes, a.route_nodes)), Some((1, 0)));
     }
 }
 
@@ -173,7 +201,7 @@ fn number(n: u64) -> [u8; 8] {
 
 #[test]
 fn memory_returns_when_everything_is_removed() {
-    let tree = BTree::<Plain>::new();
+    let tree = CaTree::<Plain>::new();
     let empty = tree.bytes();
     for order in 0..3u64 {
         for n in 0..20_000u64 {
@@ -202,7 +230,7 @@ fn memory_returns_when_everything_is_removed() {
 /// A table that was large and is sparse now must not keep the leaves it had.
 #[test]
 fn sparse_leaves_are_merged() {
-    let tree = BTree::<Plain>::new();
+    let tree = CaTree::<Plain>::new();
     for n in 0..20_000u64 {
         put(&tree, &number(n), n, false);
     }
@@ -231,7 +259,7 @@ fn owned(key: &[u8], value: u64) -> RecordBox<Counted> {
 
 #[test]
 fn a_store_freed_in_slices_can_be_used_again() {
-    let mut tree = BTree::<Plain>::new();
+    let mut tree = CaTree::<Plain>::new();
     let empty = tree.bytes();
     for n in 0..10_000u64 {
         put(&tree, &number(n), n, false);
@@ -254,7 +282,7 @@ fn many_threads_never_lose_or_leak_a_record() {
     const WRITERS: u64 = 3;
     const KEYS: u64 = 3_000;
     const STEPS: u64 = 60_000;
-    let tree = BTree::<Counted>::new();
+    let tree = CaTree::<Counted>::new();
     for n in 0..KEYS {
         let guard = pin();
         let key = number(n * 8);
@@ -336,7 +364,7 @@ fn many_threads_never_lose_or_leak_a_record() {
 }
 
 fn write_batch(
-    tree: &BTree<Plain>,
+    tree: &CaTree<Plain>,
     keys: &[&[u8]],
     guard: &Guard,
     new_only: bool,
@@ -352,7 +380,7 @@ fn write_batch(
 /// key must see it, or a later one, at every other.
 #[test]
 fn readers_never_see_half_a_batch() {
-    let tree = BTree::<Plain>::new();
+    let tree = CaTree::<Plain>::new();
     let keys: Vec<[u8; 8]> = (0..40).map(|n| number(n * 1000)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
     for n in 0..5000u64 {
@@ -406,7 +434,7 @@ fn readers_never_see_half_a_batch() {
 /// exclude each other and single writers key by key.
 #[test]
 fn batches_do_not_lose_updates() {
-    let tree = BTree::<Plain>::new();
+    let tree = CaTree::<Plain>::new();
     const ROUNDS: u64 = 4_000;
     std::thread::scope(|scope| {
         for id in 0..3u64 {

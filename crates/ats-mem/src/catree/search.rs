@@ -13,7 +13,10 @@
 //! The idea of heads is that of the "poor man's normalized keys" of Graefe and Larson (2001);
 //! prefix truncation is Bayer and Unterauer's prefix B-tree (1977).
 
+use ats_sync::shim::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use std::cmp::Ordering;
+// Not the shim's: what is read from heads counts only below a length that was read with `Acquire`.
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// Eight bytes of a key, as a number whose signed order is the order of the bytes.
 pub(super) type Head = i64;
@@ -55,7 +58,7 @@ fn short_head(rest: &[u8]) -> u64 {
 /// How the heads of a node are counted: the choice of instructions, made when the program runs.
 pub(super) trait Counting {
     /// Number of heads below `head`, in ascending heads.
-    fn below<const N: usize>(heads: &[Head; N], head: Head) -> usize;
+    fn below<const N: usize>(heads: &[AtomicI64; N], head: Head) -> usize;
 }
 
 /// For any processor: binary search without branches.
@@ -68,8 +71,8 @@ pub(super) struct Vectors;
 
 impl Counting for Portable {
     #[inline(always)]
-    fn below<const N: usize>(heads: &[Head; N], head: Head) -> usize {
-        heads.partition_point(|other| *other < head)
+    fn below<const N: usize>(heads: &[AtomicI64; N], head: Head) -> usize {
+        heads.partition_point(|other| other.load(Relaxed) < head)
     }
 }
 
@@ -79,7 +82,7 @@ impl Counting for Vectors {
     // binary search would fetch one after the other. The intrinsics are inlined into the function
     // that was compiled for them.
     #[inline(always)]
-    fn below<const N: usize>(heads: &[Head; N], head: Head) -> usize {
+    fn below<const N: usize>(heads: &[AtomicI64; N], head: Head) -> usize {
         use std::arch::x86_64::*;
         const { assert!(N.is_multiple_of(8)) };
         // SAFETY: whoever uses this type has checked that the processor has these instructions
@@ -88,8 +91,8 @@ impl Counting for Vectors {
             let needle = _mm256_set1_epi64x(head);
             let mut sums = [_mm256_setzero_si256(); 2];
             for eight in heads.chunks_exact(8) {
-                let low = _mm256_loadu_si256(eight.as_ptr().cast());
-                let high = _mm256_loadu_si256(eight.as_ptr().add(4).cast());
+                let low = load_four(eight.as_ptr());
+                let high = load_four(eight.as_ptr().add(4));
                 // A lane is -1 where the head is below.
                 sums[0] = _mm256_sub_epi64(sums[0], _mm256_cmpgt_epi64(needle, low));
                 sums[1] = _mm256_sub_epi64(sums[1], _mm256_cmpgt_epi64(needle, high));
@@ -103,6 +106,29 @@ impl Counting for Vectors {
             _mm_cvtsi128_si64(sum) as usize
         }
     }
+}
+
+/// Four relaxed atomic loads, in the one instruction that does them. A writer may be storing a head at
+/// the end of a leaf at the same time, which an ordinary load of a vector must not meet; the processor
+/// loads each aligned word of a vector as a whole.
+///
+/// # Safety
+/// Four heads follow the pointer, and the processor has AVX.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx")]
+#[inline]
+unsafe fn load_four(heads: *const AtomicI64) -> std::arch::x86_64::__m256i {
+    let four;
+    // SAFETY: the caller's promise; the instruction reads the 32 bytes and does nothing else.
+    unsafe {
+        std::arch::asm!(
+            "vmovdqu {four}, [{heads}]",
+            four = out(ymm_reg) four,
+            heads = in(reg) heads,
+            options(readonly, nostack, preserves_flags)
+        );
+    }
+    four
 }
 
 /// Asks the processor to fetch the first `LINES` cache lines of a node.
@@ -134,42 +160,100 @@ pub(super) struct Range {
 }
 
 /// The common prefix and the heads of a node.
-#[derive(Clone, Copy)]
+///
+/// Nothing changes but that heads are pushed at the end, by one writer at a time: first the head, then
+/// the length. So what lies below a length that was read never changes.
 #[repr(C)]
 pub(super) struct Heads<const N: usize> {
-    /// Bytes every key led here shares; not compared.
-    pub skip: u32,
-    /// Bytes after `skip` that all keys here share; kept in `prefix`.
-    pub prefix_len: u8,
     /// Number of keys.
-    pub len: u8,
-    pub prefix: [u8; PREFIX_MAX],
-    pub heads: [Head; N],
+    len: AtomicU8,
+    /// Bytes after `skip` that all keys here share; kept in `prefix`.
+    prefix_len: u8,
+    /// Bytes every key led here shares; not compared.
+    skip: u32,
+    prefix: [u8; PREFIX_MAX],
+    heads: [AtomicI64; N],
 }
 
 impl<const N: usize> Heads<N> {
-    /// The heads of `len` ascending keys that all begin with the same `skip` bytes.
-    pub(super) fn new<'k>(skip: usize, len: usize, key: impl Fn(usize) -> &'k [u8]) -> Self {
+    /// The heads of `len` ascending keys that all begin with the same `skip` bytes. The prefix is one
+    /// that `like` has, too.
+    pub(super) fn new<'k>(
+        skip: usize,
+        len: usize,
+        key: impl Fn(usize) -> &'k [u8],
+        like: Option<&[u8]>,
+    ) -> Self {
         assert!(len <= N, "a node holds at most {N} keys");
         let common = match len {
             0 => 0,
-            _ => common_prefix(&key(0)[skip..], &key(len - 1)[skip..]).min(PREFIX_MAX),
+            _ => {
+                let shared = common_prefix(&key(0)[skip..], &key(len - 1)[skip..]);
+                let liked = like.map_or(usize::MAX, |like| {
+                    common_prefix(key(0), like).saturating_sub(skip)
+                });
+                shared.min(liked).min(PREFIX_MAX)
+            }
         };
         let mut prefix = [0; PREFIX_MAX];
-        let mut heads = [HEAD_MAX; N];
         if len > 0 {
             prefix[..common].copy_from_slice(&key(0)[skip..skip + common]);
         }
-        for (place, head) in heads.iter_mut().enumerate().take(len) {
-            *head = head_at(key(place), skip + common);
-        }
         Heads {
-            skip: u32::try_from(skip).expect("keys are shorter than 4 GiB"),
+            len: AtomicU8::new(len as u8),
             prefix_len: common as u8,
-            len: len as u8,
+            skip: u32::try_from(skip).expect("keys are shorter than 4 GiB"),
             prefix,
-            heads,
+            heads: std::array::from_fn(|place| {
+                AtomicI64::new(match place < len {
+                    true => head_at(key(place), skip + common),
+                    false => HEAD_MAX,
+                })
+            }),
         }
+    }
+
+    /// A copy with a head inserted at a place. There must be room.
+    pub(super) fn with_inserted(&self, place: usize, head: Head) -> Self {
+        let len = self.len();
+        assert!(len < N, "a node holds at most {N} keys");
+        let old = |from: usize| self.heads[from].load(Relaxed);
+        Heads {
+            len: AtomicU8::new(len as u8 + 1),
+            prefix_len: self.prefix_len,
+            skip: self.skip,
+            prefix: self.prefix,
+            heads: std::array::from_fn(|to| {
+                AtomicI64::new(match to.cmp(&place) {
+                    Ordering::Less => old(to),
+                    Ordering::Equal => head,
+                    Ordering::Greater => old(to - 1),
+                })
+            }),
+        }
+    }
+
+    /// Adds the head of a key above all others. There must be room, and no other writer.
+    pub(super) fn push(&self, head: Head) {
+        let len = self.len();
+        self.heads[len].store(head, Relaxed);
+        self.len.store(len as u8 + 1, Release);
+    }
+
+    /// Number of keys.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.len.load(Acquire) as usize
+    }
+
+    /// Bytes that every key led here shares, and that are not compared.
+    pub(super) fn skip(&self) -> usize {
+        self.skip as usize
+    }
+
+    /// What follows them in every key that is here.
+    pub(super) fn prefix(&self) -> &[u8] {
+        &self.prefix[..self.prefix_len as usize]
     }
 
     /// Where heads begin in a key.
@@ -181,9 +265,9 @@ impl<const N: usize> Heads<N> {
     /// Narrows the places where `key` can be.
     #[inline(always)]
     pub(super) fn locate<C: Counting>(&self, key: &[u8]) -> Range {
-        let len = self.len as usize;
+        let len = self.len();
         if self.prefix_len > 0 {
-            let prefix = &self.prefix[..self.prefix_len as usize];
+            let prefix = self.prefix();
             let rest = &key[self.skip as usize..];
             let order = match rest.get(..prefix.len()) {
                 Some(part) => part.cmp(prefix),
@@ -205,7 +289,7 @@ impl<const N: usize> Heads<N> {
         // The unused places hold the greatest head.
         let start = C::below(&self.heads, head);
         let mut end = start;
-        while end < len && self.heads[end] == head {
+        while end < len && self.heads[end].load(Relaxed) == head {
             end += 1;
         }
         Range {
@@ -268,7 +352,7 @@ mod tests {
         ) {
             let keys: Vec<Vec<u8>> = tails.iter().map(|t| [&common[..], t].concat()).collect();
             let skip = skip.min(common.len());
-            let heads = Heads::<32>::new(skip, keys.len(), |i| &keys[i]);
+            let heads = Heads::<32>::new(skip, keys.len(), |i| &keys[i], None);
             let keep = cut.clamp(skip, common.len().max(skip)).min(common.len());
             for probe in [[&common[..], &probe].concat(), [&common[..keep], &probe].concat()] {
                 let compare = |i: usize| keys[i].as_slice().cmp(&probe);

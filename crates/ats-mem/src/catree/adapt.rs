@@ -1,0 +1,407 @@
+//! Adaptation: when base nodes are split and joined, and how.
+//!
+//! Each writer looks at the statistics of its base node before it unlocks it. Whoever adapts holds the
+//! lock of the base node, and that of adaptation, which is only tried (C5).
+
+use super::base::{Base, Counts, IDLE_COST, JOIN_BELOW, SPLIT_ABOVE, Spot};
+use super::cut::{Cut, cut, graft};
+use super::leaves::without_pair;
+use super::node::{Leaf, NodePtr, node_ptr};
+use super::nodes::{Nodes, Replacement};
+use super::trail::{Fences, Step, replace};
+use super::{CaTree, Kind, Seat, kind, narrow};
+use crate::record::Release;
+use ats_sync::shim::atomic::Ordering;
+use ats_sync::{Guard, Held, Lock};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+/// Called when something has happened.
+type Notice = Box<dyn Fn() + Send + Sync>;
+
+/// What the tree keeps for its adaptation, apart from what readers look at.
+#[repr(align(64))]
+pub(super) struct Adapting {
+    /// Held while route nodes change. Only tried by those who hold another lock.
+    pub lock: Lock,
+    // The numbers are changed under the lock.
+    base_nodes: AtomicU64,
+    route_bytes: AtomicI64,
+    splits: AtomicU64,
+    joins: AtomicU64,
+    split_first: OnceLock<Notice>,
+    /// One split in so many writes (upper half), one join in so many (lower half); for tests.
+    provoked: AtomicU64,
+    /// Writes since.
+    writes: AtomicU64,
+}
+
+/// What is forced after a write, by [`provoke`](crate::Backend::provoke).
+enum Forced {
+    Split,
+    Join,
+}
+
+impl Adapting {
+    pub(super) fn new() -> Self {
+        Adapting {
+            lock: Lock::new(),
+            base_nodes: AtomicU64::new(1),
+            route_bytes: AtomicI64::new(0),
+            splits: AtomicU64::new(0),
+            joins: AtomicU64::new(0),
+            split_first: OnceLock::new(),
+            provoked: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn splits(&self) -> u64 {
+        self.splits.load(Relaxed)
+    }
+
+    pub(super) fn joins(&self) -> u64 {
+        self.joins.load(Relaxed)
+    }
+
+    pub(super) fn route_bytes(&self) -> i64 {
+        self.route_bytes.load(Relaxed)
+    }
+
+    /// The tree has been given a single, empty base node.
+    pub(super) fn forget_routes(&mut self) {
+        *self.base_nodes.get_mut() = 1;
+        *self.route_bytes.get_mut() = 0;
+    }
+
+    pub(super) fn provoke(&self, splits: u32, joins: u32) {
+        self.provoked
+            .store(u64::from(splits) << 32 | u64::from(joins), Relaxed);
+    }
+
+    #[inline]
+    fn forced(&self) -> Option<Forced> {
+        match self.provoked.load(Relaxed) {
+            0 => None,
+            provoked => self.choose_forced(provoked >> 32, provoked & u64::from(u32::MAX)),
+        }
+    }
+
+    #[cold]
+    fn choose_forced(&self, splits: u64, joins: u64) -> Option<Forced> {
+        let write = self.writes.fetch_add(1, Relaxed);
+        let falls = |every: u64, offset: u64| every > 0 && write % every == offset % every;
+        match (falls(splits, 0), falls(joins, joins / 2)) {
+            (true, _) => Some(Forced::Split),
+            (_, true) => Some(Forced::Join),
+            _ => None,
+        }
+    }
+}
+
+impl<R: Release> CaTree<R> {
+    /// Sets what is called, with no lock held, each time the tree has gone from one base node to two: from
+    /// then on it needs [`coarsen`](crate::Backend::coarsen) now and then. Only the first call counts.
+    pub fn on_first_split(&self, notice: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.adapting.split_first.set(notice);
+    }
+
+    /// Ends a write: splits or joins its base node if the statistics say so, and unlocks it. `before` is
+    /// where the write before this one went, `removed` says that this one took a record out.
+    #[inline]
+    pub(super) fn adapt_after(
+        &self,
+        seat: Seat<'_, R>,
+        before: Spot,
+        removed: bool,
+        key: &[u8],
+        guard: &Guard,
+    ) {
+        let statistics = seat.held.statistics();
+        let forced = self.adapting.forced();
+        if forced.is_none() && !removed && (JOIN_BELOW..=SPLIT_ABOVE).contains(&statistics) {
+            return;
+        }
+        self.adapt(seat, before, removed, forced, key, guard);
+    }
+
+    #[cold]
+    fn adapt(
+        &self,
+        seat: Seat<'_, R>,
+        before: Spot,
+        removed: bool,
+        forced: Option<Forced>,
+        key: &[u8],
+        guard: &Guard,
+    ) {
+        let Seat { base, held, .. } = seat;
+        let mut first = false;
+        if matches!(forced, Some(Forced::Split)) {
+            first = self.split(base, &held, Cut::Middle, key, guard);
+        } else if matches!(forced, Some(Forced::Join)) {
+            self.join(base, &held, key, guard);
+        } else if held.statistics() > SPLIT_ABOVE {
+            first = self.split_contended(base, &held, before, key, guard);
+        } else if held.statistics() < JOIN_BELOW || (removed && is_empty::<R>(base, guard)) {
+            self.join(base, &held, key, guard);
+        }
+        drop(held);
+        if first && let Some(notice) = self.adapting.split_first.get() {
+            notice();
+        }
+    }
+
+    /// Splits a base node between the last two writers.
+    fn split_contended(
+        &self,
+        base: &Base,
+        held: &Held<'_>,
+        before: Spot,
+        key: &[u8],
+        guard: &Guard,
+    ) -> bool {
+        let Some(other) = key_at::<R>(before, guard) else {
+            return self.split(base, held, Cut::Middle, key, guard);
+        };
+        if other == key {
+            // Who fights for one key cannot be parted.
+            held.reset_statistics();
+            return false;
+        }
+        let (low, high) = if other < key {
+            (other, key)
+        } else {
+            (key, other)
+        };
+        let wish = match before.grew && base.last().grew {
+            true => Cut::Rows(low, high),
+            false => Cut::Between(low, high),
+        };
+        self.split(base, held, wish, key, guard)
+    }
+
+    /// Splits a base node, which the caller holds; `key` is in its range. True if it was the only one.
+    fn split(
+        &self,
+        base: &Base,
+        held: &Held<'_>,
+        wish: Cut<'_>,
+        key: &[u8],
+        guard: &Guard,
+    ) -> bool {
+        let Some(_adapting) = self.adapting.lock.try_lock() else {
+            return false;
+        };
+        let trail = self.trail(key, guard);
+        let mut nodes = Nodes::new(guard);
+        let root = base.root.load(Ordering::Acquire);
+        let Some(parts) = cut::<R>(root, trail.base_fences, wish, &mut nodes) else {
+            held.reset_statistics();
+            return false;
+        };
+        // How many records are on which side is not known, nor of interest: only sums are shown.
+        let mut counts = base.counts();
+        counts.bytes += nodes.bytes();
+        let left = Nodes::<R>::base(parts.left, counts);
+        let right = Nodes::<R>::base(parts.right, Counts::default());
+        let mut routes = Nodes::<R>::new(guard);
+        routes.bury(node_ptr(base));
+        let with = Replacement::Two(left, parts.separator, right);
+        replace(&self.root, Fences::NONE, &trail.routes, with, &mut routes);
+        nodes.finish();
+        self.note(&self.adapting.splits, 1, routes.finish());
+        self.adapting.base_nodes.load(Relaxed) == 2
+    }
+
+    /// Joins a base node, which the caller holds, with a neighbour, unless it has none or somebody else
+    /// is busy there. `key` is in its range.
+    fn join(&self, base: &Base, held: &Held<'_>, key: &[u8], guard: &Guard) {
+        // If it cannot be done now, another thousand writes are waited for.
+        held.reset_statistics();
+        let Some(_adapting) = self.adapting.lock.try_lock() else {
+            return;
+        };
+        let trail = self.trail(key, guard);
+        let Some((step, above)) = trail.routes.split_last() else {
+            return;
+        };
+        let neighbour = Neighbour::find::<R>(step, guard);
+        let other = neighbour.base;
+        let Some(_other_held) = other.try_lock() else {
+            return;
+        };
+
+        let mut nodes = Nodes::<R>::new(guard);
+        let root = |base: &Base| base.root.load(Ordering::Acquire);
+        let (left, right, fences) = match neighbour.is_right {
+            true => (
+                root(base),
+                root(other),
+                trail.base_fences.to(neighbour.fences),
+            ),
+            false => (
+                root(other),
+                root(base),
+                neighbour.fences.to(trail.base_fences),
+            ),
+        };
+        let joined = graft::<R>(left, neighbour.separator, right, fences, &mut nodes);
+        let (mine, theirs) = (base.counts(), other.counts());
+        let counts = Counts {
+            records: mine.records + theirs.records,
+            bytes: mine.bytes + theirs.bytes + nodes.bytes(),
+            contended: mine.contended + theirs.contended,
+            uncontended: mine.uncontended + theirs.uncontended,
+        };
+        let mut child = Nodes::<R>::base(joined, counts);
+        let mut routes = Nodes::<R>::new(guard);
+        routes.bury(node_ptr(base));
+        routes.bury(node_ptr(other));
+        for step in neighbour.way.iter().rev() {
+            child = with_other_child(&mut routes, step, child);
+        }
+        routes.bury(node_ptr(step.inner));
+        let with = without_pair(&mut routes, step, neighbour.pair, child);
+        replace(&self.root, Fences::NONE, above, with, &mut routes);
+        nodes.finish();
+        self.note(&self.adapting.joins, -1, routes.finish());
+    }
+
+    /// Counts a split (1) or a join (-1). The caller holds the lock of adaptation.
+    fn note(&self, count: &AtomicU64, base_nodes: i64, route_bytes: i64) {
+        let adapting = &self.adapting;
+        count.store(count.load(Relaxed) + 1, Relaxed);
+        let bases = adapting.base_nodes.load(Relaxed);
+        adapting
+            .base_nodes
+            .store(bases.wrapping_add_signed(base_nodes), Relaxed);
+        let bytes = adapting.route_bytes.load(Relaxed);
+        adapting.route_bytes.store(bytes + route_bytes, Relaxed);
+    }
+
+    /// Lets base nodes to which no writer came since the last visit drift towards joining. Whether there
+    /// is but one base node.
+    pub(super) fn coarsen_idle(&self, guard: &Guard) -> bool {
+        self.for_each_base(guard, &mut |base, fences| {
+            // A base node that is being written to is not idle.
+            let Some(held) = base.try_lock() else {
+                return;
+            };
+            if base.header.is_dead() || !base.was_idle() {
+                return;
+            }
+            held.count(IDLE_COST);
+            if held.statistics() < JOIN_BELOW {
+                self.join(base, &held, fences.low.unwrap_or(&[]), guard);
+            }
+        });
+        self.adapting.base_nodes.load(Relaxed) == 1
+    }
+
+    /// Visits the base nodes in the order of their keys. One that is split or joined meanwhile may be
+    /// visited, be missed, or be visited though it is dead.
+    pub(super) fn for_each_base<'g>(
+        &'g self,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Base, Fences<'g>),
+    ) {
+        let mut ahead = vec![(self.root.load(Ordering::Acquire), Fences::NONE)];
+        while let Some((node, fences)) = ahead.pop() {
+            match kind::<R>(node, guard) {
+                Kind::Base(base) => visit(base, fences),
+                Kind::Inner(inner) => {
+                    for place in (0..=inner.len()).rev() {
+                        ahead.push((inner.child(place), narrow(inner, place, fences)));
+                    }
+                }
+                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+            }
+        }
+    }
+}
+
+/// The base node beside another, and the way to it from the lowest route node above both.
+struct Neighbour<'g> {
+    base: &'g Base,
+    fences: Fences<'g>,
+    is_right: bool,
+    /// Route nodes below the common one.
+    way: Vec<Step<'g>>,
+    /// The place in the common node of the left one of the two children.
+    pair: usize,
+    /// What is between the two.
+    separator: &'g [u8],
+}
+
+impl<'g> Neighbour<'g> {
+    /// The neighbour of the base node to which `step` leads: the right one, unless that hangs from
+    /// another route node.
+    fn find<R: Release>(step: &Step<'g>, guard: &'g Guard) -> Self {
+        let is_right = step.place < step.inner.len();
+        let pair = if is_right { step.place } else { step.place - 1 };
+        let beside = if is_right { pair + 1 } else { pair };
+        let mut fences = narrow(step.inner, beside, step.fences);
+        let mut node = step.inner.child(beside);
+        let mut way = Vec::new();
+        loop {
+            match kind::<R>(node, guard) {
+                Kind::Base(base) => {
+                    return Neighbour {
+                        base,
+                        fences,
+                        is_right,
+                        way,
+                        pair,
+                        separator: step.inner.separator(pair),
+                    };
+                }
+                Kind::Inner(inner) => {
+                    let place = if is_right { 0 } else { inner.len() };
+                    way.push(Step {
+                        inner,
+                        place,
+                        fences,
+                    });
+                    fences = narrow(inner, place, fences);
+                    node = inner.child(place);
+                }
+                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+            }
+        }
+    }
+}
+
+/// A copy of a route node, which is buried, with another child.
+fn with_other_child<R: Release>(
+    routes: &mut Nodes<'_, R>,
+    step: &Step<'_>,
+    child: NodePtr,
+) -> NodePtr {
+    let mut children = step.inner.children();
+    children[step.place] = child;
+    let level = step.inner.header.level;
+    let copy = routes.inner(level, step.fences, &step.inner.separators(), &children);
+    routes.bury(node_ptr(step.inner));
+    copy
+}
+
+/// Whether a base node, which the caller holds, has no record.
+fn is_empty<R: Release>(base: &Base, guard: &Guard) -> bool {
+    let root = base.root.load(Ordering::Acquire);
+    matches!(kind::<R>(root, guard), Kind::Leaf(leaf) if leaf.live() == 0)
+}
+
+/// The key that was written at a spot, or another one of the leaf.
+fn key_at<R: Release>(spot: Spot, guard: &Guard) -> Option<&[u8]> {
+    if !spot.is_known() {
+        return None;
+    }
+    let Kind::Leaf(leaf) = kind::<R>(spot.leaf, guard) else {
+        return None;
+    };
+    let leaf: &Leaf<R> = leaf;
+    let there = leaf.record(spot.at, guard);
+    let any = || (0..leaf.len()).find_map(|at| leaf.record(at, guard));
+    Some(there.or_else(any)?.key())
+}

@@ -1,0 +1,177 @@
+//! A base node: what one lock guards, and the statistics that say whether that is too much or too
+//! little.
+//!
+//! A base node owns a range of the keys and holds them in a B+tree of its own. Its first cache line is
+//! for those who pass through it and changes only with the root of the B+tree; the second belongs to
+//! writers.
+
+use super::node::{BASE, Header, NodePtr};
+use crate::slab::{self, SlabBox};
+use ats_sync::shim::atomic::AtomicPtr;
+use ats_sync::{Held, Lock};
+use std::ptr;
+// Not the shim's: nothing but numbers to be shown depends on them.
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+/// A base node whose statistics are above this is split.
+///
+/// This, [`JOIN_BELOW`] and the two costs of the lock are the numbers of Sagonas and Winblad (JPDC
+/// 2018), which `erl_db_catree.c` of Erlang/OTP uses as well: about five waits more than there are
+/// undisturbed acquisitions split a base node, about a thousand undisturbed ones join it.
+pub(super) const SPLIT_ABOVE: i32 = 1000;
+/// A base node whose statistics are below this is joined with a neighbour.
+pub(super) const JOIN_BELOW: i32 = -1000;
+/// What a batch adds to the statistics of each base node but its first, as it would be cheaper if there
+/// were fewer of them. Erlang/OTP names this number for operations on several base nodes.
+pub(super) const SPANNING_COST: i32 = -10;
+/// What it adds to the statistics when no writer came between two visits of
+/// [`coarsen`](crate::Backend::coarsen). Erlang/OTP lets one reader in 512 do this to a base node of
+/// chance, with this number; here readers write nothing.
+pub(super) const IDLE_COST: i32 = -500;
+
+#[repr(C, align(64))]
+pub(super) struct Base {
+    pub header: Header,
+    /// The B+tree: a leaf or an inner node.
+    pub root: AtomicPtr<Header>,
+    pub writers: Writers,
+}
+
+/// What only writers touch. Numbers are changed by the holder of the lock, with a load and a store.
+#[repr(C, align(64))]
+pub(super) struct Writers {
+    lock: Lock,
+    records: AtomicI64,
+    /// Of nodes and records, this node included.
+    bytes: AtomicI64,
+    contended: AtomicU64,
+    uncontended: AtomicU64,
+    /// Acquisitions at the last visit of `coarsen`.
+    visited: AtomicU64,
+    /// The leaf and the place there that was written last. The leaf is alive when the lock is held.
+    last: std::sync::atomic::AtomicPtr<Header>,
+    last_at: AtomicU64,
+}
+
+/// Where a write went.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spot {
+    /// Null if it is not known any more.
+    pub leaf: NodePtr,
+    pub at: usize,
+    /// Whether it put a new key at an end of the base node.
+    pub grew: bool,
+}
+
+impl Spot {
+    pub(super) const UNKNOWN: Self = Spot {
+        leaf: ptr::null_mut(),
+        at: 0,
+        grew: false,
+    };
+
+    pub(super) fn is_known(&self) -> bool {
+        !self.leaf.is_null()
+    }
+}
+
+/// Numbers that move from base nodes to those that replace them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub records: i64,
+    pub bytes: i64,
+    pub contended: u64,
+    pub uncontended: u64,
+}
+
+impl Base {
+    /// A base node with this B+tree. `counts` does not include the base node itself.
+    pub(super) fn new(root: NodePtr, counts: Counts) -> SlabBox<Self> {
+        SlabBox::new(Base {
+            header: Header::new(BASE),
+            root: AtomicPtr::new(root),
+            writers: Writers {
+                lock: Lock::new(),
+                records: AtomicI64::new(counts.records),
+                bytes: AtomicI64::new(counts.bytes + Self::bytes() as i64),
+                contended: AtomicU64::new(counts.contended),
+                uncontended: AtomicU64::new(counts.uncontended),
+                visited: AtomicU64::new(u64::MAX),
+                last: std::sync::atomic::AtomicPtr::new(ptr::null_mut()),
+                last_at: AtomicU64::new(0),
+            },
+        })
+    }
+
+    /// Bytes of memory of the node itself.
+    pub(super) fn bytes() -> usize {
+        slab::rounded(size_of::<Self>())
+    }
+
+    /// Takes the lock, counting whether it was contended.
+    #[inline]
+    pub(super) fn lock(&self) -> Held<'_> {
+        let (held, waited) = self.writers.lock.lock_noting();
+        let count = match waited {
+            true => &self.writers.contended,
+            false => &self.writers.uncontended,
+        };
+        count.store(count.load(Relaxed) + 1, Relaxed);
+        held
+    }
+
+    pub(super) fn try_lock(&self) -> Option<Held<'_>> {
+        self.writers.lock.try_lock()
+    }
+
+    /// Adds to the numbers of records and of bytes. The caller holds the lock.
+    #[inline]
+    pub(super) fn account(&self, records: i64, bytes: i64) {
+        let add = |number: &AtomicI64, more| number.store(number.load(Relaxed) + more, Relaxed);
+        if records != 0 {
+            add(&self.writers.records, records);
+        }
+        if bytes != 0 {
+            add(&self.writers.bytes, bytes);
+        }
+    }
+
+    /// The numbers, a moment old unless the caller holds the lock. Without the bytes of the node itself.
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            records: self.writers.records.load(Relaxed),
+            bytes: self.writers.bytes.load(Relaxed) - Self::bytes() as i64,
+            contended: self.writers.contended.load(Relaxed),
+            uncontended: self.writers.uncontended.load(Relaxed),
+        }
+    }
+
+    /// Whether no writer came since the last call. The caller holds the lock, not counting.
+    pub(super) fn was_idle(&self) -> bool {
+        let acquired =
+            self.writers.contended.load(Relaxed) + self.writers.uncontended.load(Relaxed);
+        let before = self.writers.visited.load(Relaxed);
+        self.writers.visited.store(acquired, Relaxed);
+        before == acquired
+    }
+
+    /// Where the last write went. The caller holds the lock.
+    pub(super) fn last(&self) -> Spot {
+        let at = self.writers.last_at.load(Relaxed);
+        Spot {
+            leaf: self.writers.last.load(Relaxed),
+            at: (at >> 1) as usize,
+            grew: at & 1 == 1,
+        }
+    }
+
+    /// Remembers where a write went. The caller holds the lock.
+    #[inline]
+    pub(super) fn set_last(&self, spot: Spot) {
+        self.writers.last.store(spot.leaf, Relaxed);
+        let at = (spot.at as u64) << 1 | u64::from(spot.grew);
+        self.writers.last_at.store(at, Relaxed);
+    }
+}
+
+const _: () = assert!(size_of::<Writers>() == 64);

@@ -1,0 +1,249 @@
+//! Cutting the B+tree of a base node in two, and grafting two into one.
+//!
+//! Both touch one path: the nodes on it are copied, those beside it are taken over as they are. So the
+//! cost is O(height) nodes, and no record moves. Trees need not be equally high, nor their nodes equally
+//! far from the leaves: a node with one child is replaced by the child.
+
+use super::leaves::{fit_together, two_leaves};
+use super::node::{FANOUT, Inner, Leaf, NodePtr, node_ptr};
+use super::nodes::{Nodes, Replacement};
+use super::search::Portable;
+use super::trail::{Fences, Step, build};
+use super::{Kind, kind, narrow};
+use crate::record::{Record, Release};
+use std::cmp::Ordering;
+
+/// Where to cut.
+#[derive(Clone, Copy)]
+pub(super) enum Cut<'k> {
+    Middle,
+    /// So that these two keys, which ascend, come to different sides.
+    Between(&'k [u8], &'k [u8]),
+    /// The same, if the keys are at least a leaf apart: two writers that put new keys at the end of one
+    /// leaf are at the head of the same row, and would go on to meet behind any cut.
+    Rows(&'k [u8], &'k [u8]),
+}
+
+/// Two trees, and the first key that belongs to the second.
+pub(super) struct Parts {
+    pub left: NodePtr,
+    pub separator: Vec<u8>,
+    pub right: NodePtr,
+}
+
+/// Cuts the tree below `node`, burying what is on the path. `None` if it cannot be cut as wished, and
+/// then nothing has been done.
+pub(super) fn cut<R: Release>(
+    node: NodePtr,
+    fences: Fences<'_>,
+    wish: Cut<'_>,
+    nodes: &mut Nodes<'_, R>,
+) -> Option<Parts> {
+    let guard = nodes.guard;
+    match kind::<R>(node, guard) {
+        Kind::Leaf(leaf) => cut_leaf(leaf, fences, wish, nodes),
+        Kind::Inner(inner) => cut_inner(inner, fences, wish, nodes),
+        Kind::Base(_) => unreachable!("no base node is below another"),
+    }
+}
+
+fn cut_leaf<R: Release>(
+    leaf: &Leaf<R>,
+    fences: Fences<'_>,
+    wish: Cut<'_>,
+    nodes: &mut Nodes<'_, R>,
+) -> Option<Parts> {
+    let records = leaf.records();
+    let place = |key: &[u8]| {
+        // SAFETY: records of a leaf whose lock we hold are alive.
+        let is_below = |record: &*mut Record<R>| unsafe { &**record }.key() < key;
+        records.partition_point(is_below)
+    };
+    let middle = match wish {
+        Cut::Middle => records.len() / 2,
+        Cut::Between(low, high) => (place(low) + place(high)).div_ceil(2),
+        Cut::Rows(..) => return None,
+    };
+    let last = records.len().checked_sub(1).filter(|last| *last > 0)?;
+    nodes.bury(node_ptr(leaf));
+    let Replacement::Two(left, separator, right) =
+        two_leaves(nodes, fences, &records, middle.clamp(1, last))
+    else {
+        unreachable!("two leaves were asked for")
+    };
+    Some(Parts {
+        left,
+        separator,
+        right,
+    })
+}
+
+fn cut_inner<R: Release>(
+    inner: &Inner,
+    fences: Fences<'_>,
+    wish: Cut<'_>,
+    nodes: &mut Nodes<'_, R>,
+) -> Option<Parts> {
+    let (low, high) = match wish {
+        // The separator in the middle: the children to its left and right.
+        Cut::Middle => (inner.len() / 2, inner.len() / 2 + 1),
+        Cut::Between(low, high) | Cut::Rows(low, high) => (
+            inner.child_for::<Portable>(low),
+            inner.child_for::<Portable>(high),
+        ),
+    };
+    let separators = inner.separators();
+    let children = inner.children();
+    let level = inner.header.level;
+    let parts = if low < high {
+        if matches!(wish, Cut::Rows(..)) && level == 1 && high - low == 1 {
+            return None;
+        }
+        let at = low + (high - low - 1) / 2;
+        let fence = separators[at];
+        Parts {
+            left: side(
+                nodes,
+                level,
+                fences.below(fence),
+                &separators[..at],
+                &children[..=at],
+            ),
+            separator: fence.to_vec(),
+            right: side(
+                nodes,
+                level,
+                fences.from(fence),
+                &separators[at + 1..],
+                &children[at + 1..],
+            ),
+        }
+    } else {
+        let at = low;
+        let below = cut(children[at], narrow(inner, at, fences), wish, nodes)?;
+        let fence = &below.separator;
+        let (mut lefts, mut rights) = (children[..=at].to_vec(), children[at..].to_vec());
+        lefts[at] = below.left;
+        rights[0] = below.right;
+        Parts {
+            left: side(nodes, level, fences.below(fence), &separators[..at], &lefts),
+            right: side(nodes, level, fences.from(fence), &separators[at..], &rights),
+            separator: below.separator,
+        }
+    };
+    nodes.bury(node_ptr(inner));
+    Some(parts)
+}
+
+/// The node of these children; a child alone needs none.
+fn side<R: Release>(
+    nodes: &mut Nodes<'_, R>,
+    level: u8,
+    fences: Fences<'_>,
+    separators: &[&[u8]],
+    children: &[NodePtr],
+) -> NodePtr {
+    match children {
+        [child] => *child,
+        _ => nodes.inner(level, fences, separators, children),
+    }
+}
+
+/// Makes one tree of two: all keys of `left` are below `separator`, those of `right` are not. `fences`
+/// are those of both together. Buries what is replaced.
+pub(super) fn graft<R: Release>(
+    left: NodePtr,
+    separator: &[u8],
+    right: NodePtr,
+    fences: Fences<'_>,
+    nodes: &mut Nodes<'_, R>,
+) -> NodePtr {
+    match unite(left, separator, right, fences, nodes) {
+        Replacement::One(node) => node,
+        Replacement::Two(left, separator, right) => {
+            let level = nodes.level(left).max(nodes.level(right)) + 1;
+            nodes.inner(level, fences, &[&separator], &[left, right])
+        }
+    }
+}
+
+/// Makes one or two nodes of two, not higher than the higher of them.
+fn unite<R: Release>(
+    left: NodePtr,
+    separator: &[u8],
+    right: NodePtr,
+    fences: Fences<'_>,
+    nodes: &mut Nodes<'_, R>,
+) -> Replacement {
+    let guard = nodes.guard;
+    let as_they_are = || Replacement::Two(left, separator.to_vec(), right);
+    let order = nodes.level(left).cmp(&nodes.level(right));
+    match (kind::<R>(left, guard), kind::<R>(right, guard), order) {
+        (Kind::Leaf(a), Kind::Leaf(b), _) => {
+            let records = [a.records(), b.records()];
+            if !fit_together(records[0].len(), records[1].len()) {
+                return as_they_are();
+            }
+            nodes.bury(left);
+            nodes.bury(right);
+            Replacement::One(nodes.leaf(fences, &records.concat(), None))
+        }
+        (Kind::Inner(a), Kind::Inner(b), Ordering::Equal) => {
+            if a.len() + 1 + b.len() > FANOUT {
+                return as_they_are();
+            }
+            nodes.bury(left);
+            nodes.bury(right);
+            let separators = [a.separators(), vec![separator], b.separators()].concat();
+            let children = [a.children(), b.children()].concat();
+            let level = a.header.level;
+            Replacement::One(nodes.inner(level, fences, &separators, &children))
+        }
+        (Kind::Inner(a), _, Ordering::Greater) => {
+            let place = a.len();
+            let child = a.child(place);
+            let inside = Fences {
+                low: narrow(a, place, fences).low,
+                high: fences.high,
+            };
+            let with = unite(child, separator, right, inside, nodes);
+            with_child(a, place, fences, with, nodes)
+        }
+        (_, Kind::Inner(b), _) => {
+            let inside = Fences {
+                low: fences.low,
+                high: narrow(b, 0, fences).high,
+            };
+            let with = unite(left, separator, b.child(0), inside, nodes);
+            with_child(b, 0, fences, with, nodes)
+        }
+        _ => unreachable!("base nodes do not hang below base nodes, and leaves are the lowest"),
+    }
+}
+
+/// The node, which is buried, with another child at `place`, or two.
+fn with_child<R: Release>(
+    inner: &Inner,
+    place: usize,
+    fences: Fences<'_>,
+    with: Replacement,
+    nodes: &mut Nodes<'_, R>,
+) -> Replacement {
+    nodes.bury(node_ptr(inner));
+    let step = Step {
+        inner,
+        place,
+        fences,
+    };
+    let mut separators = inner.separators();
+    let mut children = inner.children();
+    match &with {
+        Replacement::One(node) => children[place] = *node,
+        Replacement::Two(left, separator, right) => {
+            separators.insert(place, separator);
+            children[place] = *left;
+            children.insert(place + 1, *right);
+        }
+    }
+    build(nodes, &step, &separators, &children)
+}

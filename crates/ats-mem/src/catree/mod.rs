@@ -1,0 +1,560 @@
+//! The ordered store: a contention adapting tree over fat leaves, whose readers neither lock nor
+//! validate.
+//!
+//! ```text
+//!   route node              which base node? high fan-out, replaced only when the tree adapts
+//!    |      |
+//!   base    base            what one lock guards: as much as contention allows
+//!    |       |
+//!   inner   inner           a B+tree for each base node
+//!    |  |     |
+//!   leaf leaf leaf          32 keys, by their heads; a word for the record of each
+//! ```
+//!
+//! The idea is that of K. Sagonas and K. Winblad, *A contention adapting approach to concurrent ordered
+//! sets* (JPDC 2018; in Erlang/OTP since 22): a lock that many threads fight for is split together with
+//! what it guards, and two locks for which nobody fights are joined. So a table that one process uses
+//! has one lock, which stays in its cache, and a table that many use has as many as they need, where
+//! they need them.
+//!
+//! # Where this differs from the papers
+//! - Their route nodes are a binary tree that is never balanced; ours are a B+tree, three levels of
+//!   which lead to 200,000 base nodes, in whatever order those came. A change of it is one store, which
+//!   one lock for the whole tree protects. That lock is only tried: who does not get it adapts next time.
+//! - Their base nodes hold binary trees, or leaves of 64 that are copied as a whole. Ours hold B+trees with
+//!   leaves that are changed in place where one word suffices. Locks are as fine as contention demands,
+//!   nodes as fat as the cache likes. Splitting and joining cut and graft: O(height), no record moves.
+//! - They cut in the middle, where half of the conflicts remain if keys are skewed and all if they
+//!   ascend. We cut between the keys of the last two writers that met. Who fights for one key, or
+//!   appends to one end, cannot be parted by a cut, so there is none.
+//! - Their readers check a sequence number or take a lock. Ours do neither; see below.
+//! - Several keys are written as one by [`batch`](crate::batch)es that hold keys and not base nodes.
+//! - A tree that is only read becomes coarse again by [`coarsen`](crate::Backend::coarsen), called by
+//!   whoever owns the tree, and not by its readers.
+//!
+//! Good for: point reads (one or two cache misses below the inner nodes, which stay in the cache), scans,
+//! rows of ascending keys, writers in different parts. Bad at: inserts between other keys, which copy a
+//! leaf (about 600 bytes); many writers of one key, or of one end.
+//!
+//! # Invariants
+//! - C1. The children of an inner node, the slots of a leaf and the root of a base node are stored to
+//!   only by the holder of the base node's lock, while the base node is valid and the node alive.
+//! - C2. The word at the root and the children of route nodes are stored to only by the holder of the
+//!   lock of adaptation. A base node that hangs from them is replaced only by the holder of its lock,
+//!   too.
+//! - C3. A node is marked dead before its replacement is published, and not stored to any more.
+//! - C4. The fences of a leaf or inner node (the range of keys led to it) do not change in its life.
+//!   Replacements partition or extend their range.
+//! - C5. Locks of base nodes are waited for by those only who hold no lock. Whoever holds one only tries
+//!   the lock of adaptation, and whoever holds that, too, only tries the lock of a neighbour. So nobody
+//!   waits in a circle.
+//!
+//! # Why a reader that stands on a dead node is right
+//! Each node on its way was current at some moment since the reader began: the root was when it was
+//! loaded; a child pointer of a live node was current when loaded, one of a dead node was current when
+//! the node died, and by C3 it has not changed since; and the node was found current before it died.
+//! That a leaf moves to another base node when its own is split or joined makes no difference to this.
+//! So the slot it finally loads held this value at some moment between the begin and the end of the
+//! operation, and the operation linearizes there.
+//!
+//! # Why a writer changes the right leaf
+//! It goes down like a reader and then takes the lock of the base node it passed. If the base node is
+//! still valid, and leaf and parent are alive, they are where they were (C1, C3), and their range still
+//! is (C4). If the base node is not valid it starts again; if only the leaf is dead it goes down again
+//! from the base node.
+
+mod adapt;
+mod base;
+mod cut;
+mod leaves;
+mod node;
+mod nodes;
+mod search;
+mod sums;
+mod trail;
+mod walk;
+
+use crate::backend::{Adaptation, Backend, Busy, Change, NoSuchKey};
+use crate::batch::{self, Patience, Step, Stepwise, Trip};
+use crate::record::{self, Record, Release, Writable};
+use crate::slab::SlabBox;
+use adapt::Adapting;
+use ats_sync::shim::atomic::{AtomicPtr, Ordering};
+use ats_sync::{Guard, Held};
+use base::{Base, Counts, SPANNING_COST};
+use node::{BASE, Header, Inner, Leaf, NodePtr};
+use nodes::Nodes;
+#[cfg(target_arch = "x86_64")]
+use search::Vectors;
+use search::{Counting, Portable};
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+use std::ptr;
+use trail::Fences;
+
+/// An ordered store of records; see the module's documentation.
+pub struct CaTree<R: Release> {
+    root: AtomicPtr<Header>,
+    adapting: Adapting,
+    /// Nodes not yet freed by `free_some`.
+    doomed: Vec<NodePtr>,
+    owned: PhantomData<R>,
+}
+
+// SAFETY: nodes are shared between threads by design: their mutable words are atomics or behind
+// locks (C1, C2), and records may be released on any thread (`Release`).
+unsafe impl<R: Release> Send for CaTree<R> {}
+// SAFETY: as for `Send`.
+unsafe impl<R: Release> Sync for CaTree<R> {}
+
+/// A leaf and the range of keys that is led to it.
+struct Place<'g, R: Release> {
+    leaf: &'g Leaf<R>,
+    fences: Fences<'g>,
+}
+
+/// Where a writer works: a leaf, and the base node around it, held.
+struct Seat<'g, R: Release> {
+    base: &'g Base,
+    held: Held<'g>,
+    leaf: &'g Leaf<R>,
+    /// The word that leads to the leaf.
+    link: &'g AtomicPtr<Header>,
+}
+
+impl<R: Release> Default for CaTree<R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: Release> CaTree<R> {
+    /// An empty store.
+    pub fn new() -> Self {
+        CaTree {
+            root: AtomicPtr::new(empty_base::<R>()),
+            adapting: Adapting::new(),
+            doomed: Vec::new(),
+            owned: PhantomData,
+        }
+    }
+
+    /// The leaf that `key` is led to.
+    #[inline(always)]
+    fn leaf_for<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> &'g Leaf<R> {
+        let mut node = self.root.load(Ordering::Acquire);
+        loop {
+            node = match kind(node, guard) {
+                Kind::Leaf(leaf) => return leaf,
+                Kind::Inner(inner) => inner.descend(inner.child_for::<C>(key)),
+                Kind::Base(base) => base.root.load(Ordering::Acquire),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn find<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+        let leaf = self.leaf_for::<C>(key, guard);
+        let place = leaf.search::<C>(key).ok()?;
+        leaf.record(place, guard)?.settled(guard)
+    }
+
+    /// `find`, compiled for processors with vectors of 256 bits.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi2")]
+    fn find_by_vectors<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+        self.find::<Vectors>(key, guard)
+    }
+
+    /// The leaf that `key` is led to, with its fences.
+    fn place_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
+        #[cfg(target_arch = "x86_64")]
+        if has_vectors() {
+            // SAFETY: the processor has just said that it has these instructions.
+            return unsafe { self.place_by_vectors(key, guard) };
+        }
+        self.place_by(guard, |inner| inner.child_for::<Portable>(key))
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi2")]
+    fn place_by_vectors<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
+        self.place_by(guard, |inner| inner.child_for::<Vectors>(key))
+    }
+
+    /// Walks down by `choose`, keeping the fences.
+    #[inline(always)]
+    fn place_by<'g>(&'g self, guard: &'g Guard, choose: impl Fn(&Inner) -> usize) -> Place<'g, R> {
+        let mut fences = Fences::NONE;
+        let mut node = self.root.load(Ordering::Acquire);
+        loop {
+            node = match kind(node, guard) {
+                Kind::Leaf(leaf) => return Place { leaf, fences },
+                Kind::Base(base) => base.root.load(Ordering::Acquire),
+                Kind::Inner(inner) => {
+                    let place = choose(inner);
+                    fences = narrow(inner, place, fences);
+                    inner.descend(place)
+                }
+            }
+        }
+    }
+
+    /// Takes the lock of the base node of `key`, and finds its leaf.
+    fn seat_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Seat<'g, R> {
+        #[cfg(target_arch = "x86_64")]
+        if has_vectors() {
+            // SAFETY: the processor has just said that it has these instructions.
+            return unsafe { self.seat_by_vectors(key, guard) };
+        }
+        self.seat_by::<Portable>(key, guard)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi2")]
+    fn seat_by_vectors<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Seat<'g, R> {
+        self.seat_by::<Vectors>(key, guard)
+    }
+
+    #[inline(always)]
+    fn seat_by<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> Seat<'g, R> {
+        loop {
+            let mut node = self.root.load(Ordering::Acquire);
+            let base = loop {
+                match kind::<R>(node, guard) {
+                    Kind::Inner(inner) => node = inner.child(inner.child_for::<C>(key)),
+                    Kind::Base(base) => break base,
+                    Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+                }
+            };
+            // Down to the leaf first, so that its misses are not suffered under the lock.
+            let (mut leaf, mut link, parent) = descend::<R, C>(base, key, guard);
+            let held = base.lock();
+            if base.header.is_dead() {
+                continue;
+            }
+            if leaf.header.is_dead() || parent.is_some_and(|inner| inner.header.is_dead()) {
+                (leaf, link, _) = descend::<R, C>(base, key, guard);
+            }
+            return Seat {
+                base,
+                held,
+                leaf,
+                link,
+            };
+        }
+    }
+
+    /// Frees up to about `budget` records and nodes; true when everything has been freed and the
+    /// store is empty. So that a large store can be freed in slices; dropping it frees the rest at
+    /// once.
+    pub fn free_some(&mut self, budget: usize) -> bool {
+        if self.doomed.is_empty() {
+            let root = std::mem::replace(self.root.get_mut(), empty_base::<R>());
+            self.adapting.forget_routes();
+            self.doomed.push(root);
+        }
+        let mut freed = 0;
+        while freed < budget {
+            let Some(node) = self.doomed.pop() else {
+                return true;
+            };
+            // SAFETY: the tree is borrowed exclusively, so no reference into it is left, and every
+            // node has one parent, so this is the only way to it.
+            freed += 1 + unsafe { self.free_node(node) };
+        }
+        self.doomed.is_empty()
+    }
+
+    /// Frees a node, with the records of a leaf; remembers the children of others. Returns how many
+    /// records there were.
+    ///
+    /// # Safety
+    /// Nobody else can reach the node.
+    unsafe fn free_node(&mut self, node: NodePtr) -> usize {
+        // SAFETY: the caller's promise; nodes and records come from boxes.
+        unsafe {
+            match (*node).level {
+                0 => {
+                    let leaf = SlabBox::from_raw(node.cast::<Leaf<R>>());
+                    let records = leaf.records();
+                    for record in &records {
+                        drop(record::RecordBox::from_raw(*record));
+                    }
+                    records.len()
+                }
+                BASE => {
+                    let mut base = SlabBox::from_raw(node.cast::<Base>());
+                    self.doomed.push(*base.root.get_mut());
+                    0
+                }
+                _ => {
+                    let inner = SlabBox::from_raw(node.cast::<Inner>());
+                    self.doomed.extend(inner.children());
+                    0
+                }
+            }
+        }
+    }
+}
+
+/// From a base node to the leaf of `key`: the leaf, the word that leads to it, and the node with this
+/// word unless that is the base node.
+#[inline(always)]
+fn descend<'g, R: Release, C: Counting>(
+    base: &'g Base,
+    key: &[u8],
+    guard: &'g Guard,
+) -> (&'g Leaf<R>, &'g AtomicPtr<Header>, Option<&'g Inner>) {
+    let (mut link, mut parent) = (&base.root, None);
+    let mut node = link.load(Ordering::Acquire);
+    loop {
+        match kind(node, guard) {
+            Kind::Leaf(leaf) => return (leaf, link, parent),
+            Kind::Base(_) => unreachable!("no base node is below another"),
+            Kind::Inner(inner) => {
+                let place = inner.child_for::<C>(key);
+                (link, parent) = (inner.link(place), Some(inner));
+                node = inner.descend(place);
+            }
+        }
+    }
+}
+
+/// Whether the processor has vectors of 256 bits. The answer is kept, so asking costs a load.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn has_vectors() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2")
+}
+
+/// The fences of a child.
+#[inline(always)]
+fn narrow<'g>(inner: &'g Inner, place: usize, fences: Fences<'g>) -> Fences<'g> {
+    let mut fences = fences;
+    if place > 0 {
+        fences.low = Some(inner.separator(place - 1));
+    }
+    if place < inner.len() {
+        fences.high = Some(inner.separator(place));
+    }
+    fences
+}
+
+/// A node as what it is.
+enum Kind<'g, R: Release> {
+    Leaf(&'g Leaf<R>),
+    /// Also a route node.
+    Inner(&'g Inner),
+    Base(&'g Base),
+}
+
+#[inline(always)]
+fn kind<R: Release>(node: NodePtr, _guard: &Guard) -> Kind<'_, R> {
+    // SAFETY: `node` was read from the tree under the guard, so it lives as long as the guard
+    // (nodes are retired only after they were taken out), and its level says what it is.
+    unsafe {
+        match (*node).level {
+            0 => Kind::Leaf(&*node.cast::<Leaf<R>>()),
+            BASE => Kind::Base(&*node.cast::<Base>()),
+            _ => Kind::Inner(&*node.cast::<Inner>()),
+        }
+    }
+}
+
+fn empty_base<R: Release>() -> NodePtr {
+    let leaf = SlabBox::into_raw(Leaf::<R>::empty()).cast();
+    let counts = Counts {
+        bytes: Leaf::<R>::bytes() as i64,
+        ..Counts::default()
+    };
+    Nodes::<R>::base(leaf, counts)
+}
+
+impl<R: Release> Stepwise<R> for CaTree<R> {
+    fn step<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        trip: &mut Trip,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Step<R>,
+    ) -> Result<(), Busy> {
+        let mut patience = Patience::new();
+        loop {
+            let seat = self.seat_for(key, guard);
+            let found = seat.leaf.search::<Portable>(key);
+            let here = found.ok().and_then(|at| seat.leaf.record(at, guard));
+            let current = match here.map(Record::writable) {
+                None => None,
+                Some(Writable::Settled(current)) => current,
+                Some(Writable::Pending) => {
+                    drop(seat);
+                    patience.wait()?;
+                    continue;
+                }
+            };
+            if trip.comes_to(ptr::from_ref(seat.base).addr()) {
+                seat.held.count(SPANNING_COST);
+            }
+            let before = seat.base.last();
+            let mut removed = false;
+            match decide(current) {
+                Step::Keep => {}
+                Step::Put(record) => {
+                    self.put(&seat, found, current, record, guard);
+                    if let Some(old) = current {
+                        // SAFETY: its word in the leaf has just been overwritten.
+                        unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
+                    }
+                }
+                // The batch retires what was there, when it has committed.
+                Step::Install(record) => self.put(&seat, found, current, record, guard),
+                Step::Remove => {
+                    if let (Some(old), Ok(at)) = (current, found) {
+                        seat.base.account(-1, -(old.bytes() as i64));
+                        self.take_out(&seat, at, key, guard);
+                        removed = true;
+                        // SAFETY: it has just been taken out of the leaf.
+                        unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
+                    }
+                }
+            }
+            self.adapt_after(seat, before, removed, key, guard);
+            return Ok(());
+        }
+    }
+
+    fn revert(&self, installed: &Record<R>, before: *const Record<R>, guard: &Guard) {
+        let key = installed.key();
+        let seat = self.seat_for(key, guard);
+        let at = seat
+            .leaf
+            .search::<Portable>(key)
+            .expect("a pending record stays in the store");
+        let bytes = installed.bytes() as i64;
+        // SAFETY: the record before is not retired as long as the batch has not committed (B3).
+        match unsafe { before.as_ref() } {
+            None => {
+                seat.base.account(-1, -bytes);
+                self.take_out(&seat, at, key, guard);
+            }
+            Some(old) => {
+                seat.base.account(0, old.bytes() as i64 - bytes);
+                seat.leaf.put(at, before.cast_mut());
+            }
+        }
+    }
+}
+
+impl<R: Release> Backend<R> for CaTree<R> {
+    #[inline]
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+        #[cfg(target_arch = "x86_64")]
+        if has_vectors() {
+            // SAFETY: the processor has just said that it has these instructions.
+            return unsafe { self.find_by_vectors(key, guard) };
+        }
+        self.find::<Portable>(key, guard)
+    }
+
+    fn update<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+    ) -> Result<(), Busy> {
+        batch::update(self, key, guard, decide)
+    }
+
+    fn update_many<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(usize, Option<&'g Record<R>>) -> Change<R>,
+    ) -> Result<bool, Busy> {
+        batch::update_many(self, keys, guard, decide)
+    }
+
+    fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
+        let mut first = None;
+        self.scan_up(&[], true, guard, &mut |record| {
+            first = Some(record);
+            ControlFlow::Break(())
+        });
+        first
+    }
+
+    fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
+        self.below(None, guard)
+    }
+
+    fn next<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
+        let mut next = None;
+        self.scan_up(key, false, guard, &mut |record| {
+            next = Some(record);
+            ControlFlow::Break(())
+        });
+        Ok(next)
+    }
+
+    fn prev<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
+        Ok(self.below(Some(key), guard))
+    }
+
+    fn scan<'g>(
+        &'g self,
+        after: Option<&[u8]>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+    ) -> Result<(), NoSuchKey> {
+        match after {
+            None => self.scan_up(&[], true, guard, visit),
+            Some(key) => self.scan_up(key, false, guard, visit),
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> usize {
+        usize::try_from(self.sums().counts.records).unwrap_or(0)
+    }
+
+    fn bytes(&self) -> usize {
+        let sums = self.sums();
+        size_of::<Self>() + usize::try_from(sums.counts.bytes + sums.route_bytes).unwrap_or(0)
+    }
+
+    fn fix(&self) {}
+
+    fn unfix(&self) {}
+
+    fn adaptation(&self) -> Option<Adaptation> {
+        Some(self.sums().adaptation)
+    }
+
+    fn coarsen(&self, guard: &Guard) -> bool {
+        self.coarsen_idle(guard)
+    }
+
+    fn provoke(&self, splits: u32, joins: u32) {
+        self.adapting.provoke(splits, joins);
+    }
+}
+
+impl<R: Release> Drop for CaTree<R> {
+    fn drop(&mut self) {
+        while !self.free_some(usize::MAX) {}
+        // SAFETY: the empty base node that `free_some` has left, to which nobody else has a way.
+        unsafe {
+            let mut base = SlabBox::from_raw((*self.root.get_mut()).cast::<Base>());
+            drop(SlabBox::from_raw((*base.root.get_mut()).cast::<Leaf<R>>()));
+        }
+    }
+}

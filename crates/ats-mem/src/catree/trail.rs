@@ -1,0 +1,194 @@
+//! The way from the root to a leaf, and the publication of changes upwards along it.
+//!
+//! A node that gets another number of children is replaced by a copy, which changes the word that leads
+//! to it in the node above. If the copy must be two nodes, the node above is copied, too, and so on. The
+//! last of these stores makes all of the change visible at once.
+
+use super::base::Base;
+use super::node::{FANOUT, Header, Inner, Leaf, NodePtr, node_ptr, skip_between};
+use super::nodes::{Nodes, Replacement};
+use super::search::Portable;
+use super::{CaTree, Kind, kind, narrow};
+use crate::record::Release;
+use ats_sync::Guard;
+use ats_sync::shim::atomic::{AtomicPtr, Ordering};
+
+/// The bounds of a range of keys: the first that belongs to it, and the first that does not.
+#[derive(Clone, Copy)]
+pub(super) struct Fences<'g> {
+    pub low: Option<&'g [u8]>,
+    pub high: Option<&'g [u8]>,
+}
+
+impl<'g> Fences<'g> {
+    pub(super) const NONE: Self = Fences {
+        low: None,
+        high: None,
+    };
+
+    /// Number of bytes that all keys within begin with.
+    pub(super) fn skip(&self) -> usize {
+        skip_between(self.low, self.high)
+    }
+
+    /// From where this range begins to where another one ends.
+    pub(super) fn to(&self, other: Self) -> Self {
+        Fences {
+            low: self.low,
+            high: other.high,
+        }
+    }
+
+    pub(super) fn below(&self, high: &'g [u8]) -> Self {
+        Fences {
+            high: Some(high),
+            ..*self
+        }
+    }
+
+    pub(super) fn from(&self, low: &'g [u8]) -> Self {
+        Fences {
+            low: Some(low),
+            ..*self
+        }
+    }
+}
+
+/// One node of the way, and the child through which it goes on.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'g> {
+    pub inner: &'g Inner,
+    pub place: usize,
+    pub fences: Fences<'g>,
+}
+
+/// The way from the root to the leaf of a key. Exact below the base node for the holder of its lock, and
+/// above it for the holder of the lock of adaptation.
+pub(super) struct Trail<'g, R: Release> {
+    pub routes: Vec<Step<'g>>,
+    pub base: &'g Base,
+    pub base_fences: Fences<'g>,
+    pub steps: Vec<Step<'g>>,
+    pub leaf: &'g Leaf<R>,
+    pub fences: Fences<'g>,
+}
+
+impl<R: Release> CaTree<R> {
+    /// The way to the leaf of `key`.
+    pub(super) fn trail<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Trail<'g, R> {
+        let mut fences = Fences::NONE;
+        let mut node = self.root.load(Ordering::Acquire);
+        let mut routes = Vec::new();
+        let (base, base_fences) = loop {
+            match kind::<R>(node, guard) {
+                Kind::Inner(inner) => {
+                    let place = inner.child_for::<Portable>(key);
+                    routes.push(Step {
+                        inner,
+                        place,
+                        fences,
+                    });
+                    fences = narrow(inner, place, fences);
+                    node = inner.child(place);
+                }
+                Kind::Base(base) => break (base, fences),
+                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+            }
+        };
+        let mut steps = Vec::new();
+        node = base.root.load(Ordering::Acquire);
+        loop {
+            match kind::<R>(node, guard) {
+                Kind::Inner(inner) => {
+                    let place = inner.child_for::<Portable>(key);
+                    steps.push(Step {
+                        inner,
+                        place,
+                        fences,
+                    });
+                    fences = narrow(inner, place, fences);
+                    node = inner.child(place);
+                }
+                Kind::Leaf(leaf) => {
+                    return Trail {
+                        routes,
+                        base,
+                        base_fences,
+                        steps,
+                        leaf,
+                        fences,
+                    };
+                }
+                Kind::Base(_) => unreachable!("no base node is below another"),
+            }
+        }
+    }
+}
+
+/// Puts `with` in the place of `old`, which hangs from the last of `steps`, or from `root` if there are
+/// none. The caller holds the lock that guards them, and has buried `old`; the nodes above that must be
+/// replaced, too, are buried here.
+pub(super) fn replace<R: Release>(
+    root: &AtomicPtr<Header>,
+    root_fences: Fences<'_>,
+    steps: &[Step<'_>],
+    with: Replacement,
+    nodes: &mut Nodes<'_, R>,
+) {
+    match (steps.split_last(), with) {
+        (None, Replacement::One(node)) => root.store(node, Ordering::Release),
+        (None, Replacement::Two(left, separator, right)) => {
+            let level = nodes.level(left).max(nodes.level(right)) + 1;
+            let node = nodes.inner(level, root_fences, &[&separator], &[left, right]);
+            root.store(node, Ordering::Release);
+        }
+        (Some((step, _)), Replacement::One(node)) => {
+            step.inner.link(step.place).store(node, Ordering::Release);
+        }
+        (Some((step, above)), Replacement::Two(left, separator, right)) => {
+            let mut separators = step.inner.separators();
+            let mut children = step.inner.children();
+            separators.insert(step.place, &separator);
+            children[step.place] = left;
+            children.insert(step.place + 1, right);
+            let with = build(nodes, step, &separators, &children);
+            nodes.bury(node_ptr(step.inner));
+            replace(root, root_fences, above, with, nodes);
+        }
+    }
+}
+
+/// One node like that of `step` with these children, or two if they are too many.
+pub(super) fn build<R: Release>(
+    nodes: &mut Nodes<'_, R>,
+    step: &Step<'_>,
+    separators: &[&[u8]],
+    children: &[NodePtr],
+) -> Replacement {
+    let level = step.inner.header.level;
+    let fences = step.fences;
+    if separators.len() <= FANOUT {
+        return Replacement::One(nodes.inner(level, fences, separators, children));
+    }
+    // What was added at the end is likely of an ascending row, of which more will follow: the left node
+    // stays full. The same for descending rows.
+    let middle = match step.place {
+        0 => 1,
+        place if place + 1 >= separators.len() => FANOUT - 1,
+        _ => separators.len() / 2,
+    };
+    let (left, right) = (
+        fences.below(separators[middle]),
+        fences.from(separators[middle]),
+    );
+    Replacement::Two(
+        nodes.inner(level, left, &separators[..middle], &children[..=middle]),
+        separators[middle].to_vec(),
+        nodes.inner(
+            level,
+            right,
+            &separators[middle + 1..],
+            &children[middle + 1..],
+        ),
+    )
+}
