@@ -11,7 +11,7 @@ ARGS ?=
 # How long `make soak` goes on.
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup build demo test check sanitize bench bench-native soak shell clean
+.PHONY: help setup build demo test check sanitize bench bench-native trace soak shell clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,10 @@ bench: build ## Measure ats beside ets; ARGS=--quick for a short run
 bench-native: setup ## Measure the ordered store beside other Rust maps; ARGS=--quick
 	@cargo run --release --locked --manifest-path bench/native/Cargo.toml \
 	    --target-dir "$${CARGO_TARGET_DIR:-target}/native" -- $(ARGS)
+
+trace: build ## Draw how an ordered_set adapts to contention, into docs/
+	@erl -noinput -pa $(EBIN) \
+	    -eval 'ats_bench_trace:main(init:get_plain_arguments()).' -extra $(ARGS)
 
 soak: setup ## Run random programs on ets and ats for SOAK_SECONDS and compare
 	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) rebar3 ct --suite test/ats_oracle_SUITE
