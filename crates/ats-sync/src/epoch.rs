@@ -65,6 +65,11 @@
 //!   scan reads that and acquires; the epoch passes it on, by a chain of compare-and-swaps, to
 //!   whoever reads `t + 3` with acquire and frees.
 //!
+//! - E5. *What a guard of epoch `r` could reach is not freed under a later guard that reads `r`, too.* If
+//!   it was retired at all, then in `t >= r - 1`, by the first case of E3, so it is freed in `r + 2` or
+//!   later. The later guard read the present epoch after its `L`, and it was `r`. The step from `r + 1`
+//!   begins after that, so its `H` comes after this `L`, and it fails as long as the guard lives.
+//!
 //! # Sources
 //! Epochs: K. Fraser, *Practical lock-freedom*, 2004. Freeing a little at a time: D. Kim, T. Brown,
 //! A. Singh, *Are your epochs too epic? Batch free can be harmful*, PPoPP 2024. Good for many short
@@ -210,6 +215,21 @@ impl Guard {
         }
         // SAFETY: the contract is handed on.
         unsafe { self.retire(pointer.cast(), size_of::<T>(), free::<T>) }
+    }
+
+    /// The epoch in which the thread is pinned, for [`is_still`](Guard::is_still).
+    #[inline]
+    pub fn epoch(&self) -> u64 {
+        self.slot.epoch()
+    }
+
+    /// Whether this is still the present epoch. If it is, and an earlier guard was pinned in it, then
+    /// whatever could be reached under that guard has not been freed, and is not as long as this one
+    /// lives: so a pointer can be remembered from one guard to the next, though it may lead to what was
+    /// unlinked meanwhile.
+    #[inline]
+    pub fn is_still(&self, epoch: u64) -> bool {
+        DOMAIN.is_still(epoch)
     }
 
     /// Lets go of everything read so far and pins anew, so that a long scan does not keep memory

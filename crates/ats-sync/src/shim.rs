@@ -10,9 +10,10 @@ pub mod explored;
 #[cfg(loom)]
 mod imp {
     pub(crate) use loom::cell::UnsafeCell;
+    pub(crate) use loom::lazy_static;
     pub use loom::sync::atomic;
     pub use loom::thread;
-    pub(crate) use loom::{lazy_static, thread_local};
+    pub use loom::thread_local;
 
     /// The model checker has to be told that a loop waits for another thread.
     pub(crate) fn pause() {
@@ -24,8 +25,9 @@ mod imp {
 mod imp {
     pub(crate) use super::StdCell as UnsafeCell;
     pub use super::explored as atomic;
+    pub(crate) use shuttle::lazy_static;
     pub use shuttle::thread;
-    pub(crate) use shuttle::{lazy_static, thread_local};
+    pub use shuttle::thread_local;
 
     /// The scheduler has to be told that a loop waits for another thread.
     pub(crate) fn pause() {
@@ -59,4 +61,6 @@ impl<T> StdCell<T> {
 }
 
 pub(crate) use imp::*;
+#[cfg(any(loom, shuttle))]
+pub use imp::thread_local;
 pub use imp::{atomic, thread};

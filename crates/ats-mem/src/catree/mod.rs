@@ -65,6 +65,7 @@
 
 mod adapt;
 mod base;
+mod cursor;
 mod cut;
 mod leaves;
 mod node;
@@ -95,6 +96,8 @@ use trail::Fences;
 /// An ordered store of records; see the module's documentation.
 pub struct CaTree<R: Release> {
     root: AtomicPtr<Header>,
+    /// By which cursors know the tree.
+    identity: cursor::Identity,
     adapting: Adapting,
     /// Nodes not yet freed by `free_some`.
     doomed: Vec<NodePtr>,
@@ -133,6 +136,7 @@ impl<R: Release> CaTree<R> {
     pub fn new() -> Self {
         CaTree {
             root: AtomicPtr::new(empty_base::<R>()),
+            identity: cursor::Identity::new(),
             adapting: Adapting::new(),
             doomed: Vec::new(),
             owned: PhantomData,
@@ -252,6 +256,8 @@ impl<R: Release> CaTree<R> {
         if self.doomed.is_empty() {
             let root = std::mem::replace(self.root.get_mut(), empty_base::<R>());
             self.adapting.forget_routes();
+            // The leaves that cursors remember are freed without a grace period.
+            self.identity = cursor::Identity::new();
             self.doomed.push(root);
         }
         let mut freed = 0;
@@ -493,12 +499,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        let mut next = None;
-        self.scan_up(key, false, guard, &mut |record| {
-            next = Some(record);
-            ControlFlow::Break(())
-        });
-        Ok(next)
+        Ok(self.above(key, guard))
     }
 
     fn prev<'g>(

@@ -160,6 +160,16 @@ impl<R: Release> Leaf<R> {
         }
     }
 
+    /// Asks for the record at a place, if there is such a place.
+    #[inline(always)]
+    pub(super) fn prefetch_record(&self, place: usize) {
+        if let Some(slot) = self.slots.get(place) {
+            // A hint: a tombstone, or an unused slot, does no harm.
+            let word = slot.0.load(Relaxed) as usize;
+            prefetch::<1, u8>(ptr::without_provenance(word));
+        }
+    }
+
     /// The place of `key`, or the place where it would be inserted.
     #[inline(always)]
     pub(super) fn search<C: Counting>(&self, key: &[u8]) -> Result<usize, usize> {

@@ -5,11 +5,25 @@
 //! invalidate, and a key that is present throughout is met exactly once: leaves met one after the
 //! other begin where their predecessor ended, whatever was split or merged meanwhile.
 
+use super::node::Leaf;
 use super::search::Portable;
-use super::{CaTree, Place};
+use super::{CaTree, Place, cursor};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
+
+/// How many records ahead of a walk are fetched: enough to hide a cache miss behind the calls of a chain.
+const AHEAD: usize = 6;
+
+/// What a reader sees at a place of a leaf.
+#[inline(always)]
+fn settled<'g, R: Release>(
+    leaf: &'g Leaf<R>,
+    at: usize,
+    guard: &'g Guard,
+) -> Option<&'g Record<R>> {
+    leaf.record(at, guard)?.settled(guard)
+}
 
 impl<R: Release> CaTree<R> {
     /// Visits records from `key` upwards (`inclusive`: with `key` itself) until `visit` breaks.
@@ -28,8 +42,7 @@ impl<R: Release> CaTree<R> {
         };
         loop {
             for at in start..place.leaf.len() {
-                let record = place.leaf.record(at, guard);
-                if let Some(record) = record.and_then(|record| record.settled(guard))
+                if let Some(record) = settled(place.leaf, at, guard)
                     && visit(record).is_break()
                 {
                     return;
@@ -44,18 +57,63 @@ impl<R: Release> CaTree<R> {
         }
     }
 
+    /// The least record above `key`. A chain of such steps goes down from the root once for each leaf; in
+    /// between, a cursor of the thread knows the leaf.
+    pub(super) fn above<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+        if let Some((leaf, at)) = cursor::recall(&self.identity, key, guard) {
+            for at in at + 1..leaf.len() {
+                if let Some(record) = settled(leaf, at, guard) {
+                    cursor::remember(&self.identity, leaf, at, guard);
+                    leaf.prefetch_record(at + AHEAD);
+                    return Some(record);
+                }
+            }
+        }
+        let mut place = self.place_for(key, guard);
+        let mut start = match place.leaf.search::<Portable>(key) {
+            Ok(at) => at + 1,
+            Err(at) => at,
+        };
+        loop {
+            for at in start..place.leaf.len() {
+                if let Some(record) = settled(place.leaf, at, guard) {
+                    cursor::remember(&self.identity, place.leaf, at, guard);
+                    (at + 1..=at + AHEAD).for_each(|at| place.leaf.prefetch_record(at));
+                    return Some(record);
+                }
+            }
+            let fence = place.fences.high?;
+            place = self.place_for(fence, guard);
+            start = place.leaf.search_bound(fence);
+        }
+    }
+
     /// The greatest record below `bound`, or of all.
     pub(super) fn below<'g>(
         &'g self,
         bound: Option<&[u8]>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
+        if let Some(key) = bound
+            && let Some((leaf, at)) = cursor::recall(&self.identity, key, guard)
+        {
+            for at in (0..at).rev() {
+                if let Some(record) = settled(leaf, at, guard) {
+                    cursor::remember(&self.identity, leaf, at, guard);
+                    if let Some(ahead) = at.checked_sub(AHEAD) {
+                        leaf.prefetch_record(ahead);
+                    }
+                    return Some(record);
+                }
+            }
+        }
         let mut bound = bound;
         loop {
             let (place, end) = self.place_below(bound, guard);
             for at in (0..end).rev() {
-                let record = place.leaf.record(at, guard);
-                if let Some(record) = record.and_then(|record| record.settled(guard)) {
+                if let Some(record) = settled(place.leaf, at, guard) {
+                    cursor::remember(&self.identity, place.leaf, at, guard);
+                    (at.saturating_sub(AHEAD)..at).for_each(|at| place.leaf.prefetch_record(at));
                     return Some(record);
                 }
             }

@@ -148,6 +148,12 @@ impl Domain {
         alone
     }
 
+    /// Whether this is the present epoch, asked by somebody who is pinned (E5).
+    #[inline]
+    pub(super) fn is_still(&self, epoch: u64) -> bool {
+        self.epoch.load(Ordering::Acquire) == epoch
+    }
+
     #[inline]
     fn announce(&self, slot: &Slot) {
         // Acquire: a thread pinned in an epoch sees what was unlinked long enough before it (E3).
@@ -275,6 +281,12 @@ impl Slot {
                 .owned
                 .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok()
+    }
+
+    /// The epoch in which the owner, who asks, is pinned.
+    #[inline]
+    pub(super) fn epoch(&self) -> u64 {
+        self.local.load(Ordering::Relaxed)
     }
 
     /// Undoes one [`Domain::pin`].

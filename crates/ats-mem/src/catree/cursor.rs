@@ -1,0 +1,100 @@
+//! Where a thread was last: so that the next step of a walk need not begin at the root.
+//!
+//! A chain of `next` calls asks for the key after the one it was just given. Each thread remembers a few
+//! leaves, one for each of the trees it walked last, with the place it gave out. The next call is
+//! served from there if
+//!
+//! - nothing that could be reached when the cursor was set has been freed
+//!   ([`Guard::is_still`], E5 of the epochs), so the leaf may be looked at;
+//! - the leaf is not dead. A node is marked dead before its replacement is published (C3), so a leaf
+//!   that is not has been the current one at some moment since the call began;
+//! - the key of the call is the one at the place.
+//!
+//! Otherwise it goes down from the root. A cursor belongs to its thread: to set it writes nothing that
+//! others read. Erlang/OTP keeps one stack for each table instead, which one process can use at a time,
+//! and none for its contention adapting trees.
+
+use super::node::{Header, Leaf, NodePtr, node_ptr};
+use crate::record::Release;
+use ats_sync::Guard;
+use std::cell::Cell;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Names a tree among all there have been.
+pub(super) struct Identity(u64);
+
+impl Identity {
+    pub(super) fn new() -> Self {
+        // Not a shim atomic: nothing is ordered by it.
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Identity(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Cursor {
+    /// Of the tree; 0 is none.
+    identity: u64,
+    epoch: u64,
+    leaf: NodePtr,
+    at: usize,
+}
+
+/// How many trees a thread can walk in turns without forgetting where it was.
+const CURSORS: usize = 4;
+
+const UNSET: Cursor = Cursor {
+    identity: 0,
+    epoch: 0,
+    leaf: ptr::null_mut::<Header>(),
+    at: 0,
+};
+
+#[cfg(not(any(loom, shuttle)))]
+std::thread_local! {
+    static LAST: [Cell<Cursor>; CURSORS] = const { [const { Cell::new(UNSET) }; CURSORS] };
+}
+#[cfg(any(loom, shuttle))]
+ats_sync::shim::thread_local! {
+    static LAST: [Cell<Cursor>; CURSORS] = [const { Cell::new(UNSET) }; CURSORS];
+}
+
+#[inline(always)]
+fn with_cursor<T>(identity: &Identity, act: impl FnOnce(&Cell<Cursor>) -> T) -> T {
+    LAST.with(|cursors| act(&cursors[identity.0 as usize % CURSORS]))
+}
+
+/// Remembers the leaf, and the place in it, of a record that is given out.
+#[inline(always)]
+pub(super) fn remember<R: Release>(identity: &Identity, leaf: &Leaf<R>, at: usize, guard: &Guard) {
+    with_cursor(identity, |cursor| {
+        cursor.set(Cursor {
+            identity: identity.0,
+            epoch: guard.epoch(),
+            leaf: node_ptr(leaf),
+            at,
+        });
+    });
+}
+
+/// The leaf and the place of `key`, if that is where the cursor of this thread is.
+#[inline(always)]
+pub(super) fn recall<'g, R: Release>(
+    identity: &Identity,
+    key: &[u8],
+    guard: &'g Guard,
+) -> Option<(&'g Leaf<R>, usize)> {
+    let cursor = with_cursor(identity, Cell::get);
+    if cursor.identity != identity.0 || !guard.is_still(cursor.epoch) {
+        return None;
+    }
+    // SAFETY: the leaf was reachable under a guard of the epoch `cursor.epoch`, which is still the
+    // present one, so it lives as long as this guard (E5). It belongs to this tree, hence has its type;
+    // a tree that frees its nodes otherwise changes its identity.
+    let leaf = unsafe { &*cursor.leaf.cast::<Leaf<R>>() };
+    if leaf.header.is_dead() || leaf.record(cursor.at, guard)?.key() != key {
+        return None;
+    }
+    Some((leaf, cursor.at))
+}
