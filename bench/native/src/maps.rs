@@ -5,7 +5,7 @@
 //! or one lock, which is the best each can do.
 
 // The one place that names the store under test.
-use ats_mem::BTree as Store;
+use ats_mem::CaTree as Store;
 use ats_mem::{Backend, Change, Plain, RecordBox};
 use crossbeam_skiplist::SkipMap;
 use scc::{Guard, TreeIndex};
