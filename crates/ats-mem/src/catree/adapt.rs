@@ -5,8 +5,9 @@
 
 use super::base::{Base, Counts, IDLE_COST, JOIN_BELOW, SPLIT_ABOVE, Spot};
 use super::cut::{Cut, cut, graft};
+use super::header::{NodePtr, node_ptr};
 use super::leaves::without_pair;
-use super::node::{Leaf, NodePtr, node_ptr};
+use super::node::Leaf;
 use super::nodes::{Nodes, Replacement};
 use super::trail::{Fences, Step, replace};
 use super::{CaTree, Kind, Seat, kind, narrow};
@@ -380,7 +381,7 @@ fn with_other_child<R: Release>(
 ) -> NodePtr {
     let mut children = step.inner.children();
     children[step.place] = child;
-    let level = step.inner.header.level;
+    let level = step.inner.header().level;
     let copy = routes.inner(level, step.fences, &step.inner.separators(), &children);
     routes.bury(node_ptr(step.inner));
     copy

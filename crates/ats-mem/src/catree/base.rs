@@ -5,7 +5,7 @@
 //! for those who pass through it and changes only with the root of the B+tree; the second belongs to
 //! writers.
 
-use super::node::{BASE, Header, NodePtr};
+use super::header::{BASE, Header, NodePtr};
 use crate::slab::{self, SlabBox};
 use ats_sync::shim::atomic::AtomicPtr;
 use ats_sync::{Held, Lock};

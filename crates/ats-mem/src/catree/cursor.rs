@@ -14,7 +14,8 @@
 //! others read. Erlang/OTP keeps one stack for each table instead, which one process can use at a time,
 //! and none for its contention adapting trees.
 
-use super::node::{Header, Leaf, NodePtr, node_ptr};
+use super::header::{Header, NodePtr, node_ptr};
+use super::node::Leaf;
 use crate::record::Release;
 use ats_sync::Guard;
 use std::cell::Cell;
@@ -93,7 +94,7 @@ pub(super) fn recall<'g, R: Release>(
     // present one, so it lives as long as this guard (E5). It belongs to this tree, hence has its type;
     // a tree that frees its nodes otherwise changes its identity.
     let leaf = unsafe { &*cursor.leaf.cast::<Leaf<R>>() };
-    if leaf.header.is_dead() || leaf.record(cursor.at, guard)?.key() != key {
+    if leaf.header().is_dead() || leaf.record(cursor.at, guard)?.key() != key {
         return None;
     }
     Some((leaf, cursor.at))

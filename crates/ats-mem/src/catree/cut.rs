@@ -4,13 +4,14 @@
 //! cost is O(height) nodes, and no record moves. Trees need not be equally high, nor their nodes equally
 //! far from the leaves: a node with one child is replaced by the child.
 
+use super::header::{NodePtr, node_ptr};
 use super::leaves::{fit_together, two_leaves};
-use super::node::{FANOUT, Inner, Leaf, NodePtr, node_ptr};
+use super::node::{FANOUT, Inner, Leaf};
 use super::nodes::{Nodes, Replacement};
 use super::search::Portable;
 use super::trail::{Fences, Step, build};
 use super::{Kind, kind, narrow};
-use crate::record::{Record, Release};
+use crate::record::Release;
 use std::cmp::Ordering;
 
 /// Where to cut.
@@ -53,21 +54,17 @@ fn cut_leaf<R: Release>(
     wish: Cut<'_>,
     nodes: &mut Nodes<'_, R>,
 ) -> Option<Parts> {
-    let records = leaf.records();
-    let place = |key: &[u8]| {
-        // SAFETY: records of a leaf whose lock we hold are alive.
-        let is_below = |record: &*mut Record<R>| unsafe { &**record }.key() < key;
-        records.partition_point(is_below)
-    };
+    let items = leaf.items();
+    let place = |key: &[u8]| items.partition_point(|item| item.key() < key);
     let middle = match wish {
-        Cut::Middle => records.len() / 2,
+        Cut::Middle => items.len() / 2,
         Cut::Between(low, high) => (place(low) + place(high)).div_ceil(2),
         Cut::Rows(..) => return None,
     };
-    let last = records.len().checked_sub(1).filter(|last| *last > 0)?;
+    let last = items.len().checked_sub(1).filter(|last| *last > 0)?;
     nodes.bury(node_ptr(leaf));
     let Replacement::Two(left, separator, right) =
-        two_leaves(nodes, fences, &records, middle.clamp(1, last))
+        two_leaves(nodes, fences, &items, middle.clamp(1, last))
     else {
         unreachable!("two leaves were asked for")
     };
@@ -94,7 +91,7 @@ fn cut_inner<R: Release>(
     };
     let separators = inner.separators();
     let children = inner.children();
-    let level = inner.header.level;
+    let level = inner.header().level;
     let parts = if low < high {
         if matches!(wish, Cut::Rows(..)) && level == 1 && high - low == 1 {
             return None;
@@ -180,13 +177,13 @@ fn unite<R: Release>(
     let order = nodes.level(left).cmp(&nodes.level(right));
     match (kind::<R>(left, guard), kind::<R>(right, guard), order) {
         (Kind::Leaf(a), Kind::Leaf(b), _) => {
-            let records = [a.records(), b.records()];
-            if !fit_together(records[0].len(), records[1].len()) {
+            let items = [a.items(), b.items()];
+            if !fit_together(items[0].len(), items[1].len()) {
                 return as_they_are();
             }
             nodes.bury(left);
             nodes.bury(right);
-            Replacement::One(nodes.leaf(fences, &records.concat(), None))
+            Replacement::One(nodes.leaf(fences, &items.concat(), None))
         }
         (Kind::Inner(a), Kind::Inner(b), Ordering::Equal) => {
             if a.len() + 1 + b.len() > FANOUT {
@@ -196,7 +193,7 @@ fn unite<R: Release>(
             nodes.bury(right);
             let separators = [a.separators(), vec![separator], b.separators()].concat();
             let children = [a.children(), b.children()].concat();
-            let level = a.header.level;
+            let level = a.header().level;
             Replacement::One(nodes.inner(level, fences, &separators, &children))
         }
         (Kind::Inner(a), _, Ordering::Greater) => {

@@ -67,6 +67,7 @@ mod adapt;
 mod base;
 mod cursor;
 mod cut;
+mod header;
 mod leaves;
 mod node;
 mod nodes;
@@ -83,7 +84,8 @@ use adapt::Adapting;
 use ats_sync::shim::atomic::{AtomicPtr, Ordering};
 use ats_sync::{Guard, Held};
 use base::{Base, Counts, SPANNING_COST};
-use node::{BASE, Header, Inner, Leaf, NodePtr};
+use header::{BASE, Header, NodePtr};
+use node::{Inner, Leaf};
 use nodes::Nodes;
 #[cfg(target_arch = "x86_64")]
 use search::Vectors;
@@ -237,7 +239,7 @@ impl<R: Release> CaTree<R> {
             if base.header.is_dead() {
                 continue;
             }
-            if leaf.header.is_dead() || parent.is_some_and(|inner| inner.header.is_dead()) {
+            if leaf.header().is_dead() || parent.is_some_and(|inner| inner.header().is_dead()) {
                 (leaf, link, _) = descend::<R, C>(base, key, guard);
             }
             return Seat {
@@ -283,11 +285,11 @@ impl<R: Release> CaTree<R> {
             match (*node).level {
                 0 => {
                     let leaf = SlabBox::from_raw(node.cast::<Leaf<R>>());
-                    let records = leaf.records();
-                    for record in &records {
-                        drop(record::RecordBox::from_raw(*record));
+                    let items = leaf.items();
+                    for item in &items {
+                        drop(record::RecordBox::from_raw(item.record));
                     }
-                    records.len()
+                    items.len()
                 }
                 BASE => {
                     let mut base = SlabBox::from_raw(node.cast::<Base>());

@@ -1,7 +1,7 @@
 //! The nodes that hold keys: leaves, and the inner nodes above them, of which also the route is made.
 //!
 //! ```text
-//! Leaf   header | heads[32]  keys ascending        | slots[32]  records, or tombstones
+//! Leaf   header | heads[34]  keys ascending        | slots[34]  records, or tombstones
 //! Inner  header | heads[64]  separators ascending  | children[64] | separators as bytes
 //! ```
 //!
@@ -10,73 +10,37 @@
 //! change of the set of keys replaces the node by a copy. So a reader needs no validation: whatever
 //! mixture of words it sees, each was true at some moment since the reader began.
 
-use super::search::{Counting, Head, Heads, Portable, common_prefix, head_at, prefetch};
+use super::header::{Header, NodePtr};
+use super::search::{
+    Counting, HEAD_MAX, Head, Heads, PREFIX_MAX, Portable, common_prefix, head_at, prefetch,
+};
 use crate::record::{Record, Release};
 use crate::slab::{self, SlabBox};
 use ats_sync::Guard;
 use ats_sync::shim::atomic::{
-    AtomicBool, AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed,
-    Ordering::Release as Rel,
+    AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release as Rel,
 };
 use std::cmp::Ordering;
 use std::ptr;
 
 /// Most keys of a leaf. Small where interleavings are explored, so that few steps lead to changes of
 /// structure.
-pub(super) const LEAF: usize = if cfg!(any(loom, shuttle)) { 8 } else { 32 };
+pub(super) const LEAF: usize = if cfg!(any(loom, shuttle)) { 8 } else { 34 };
 /// Most separators of an inner node.
 pub(super) const FANOUT: usize = if cfg!(any(loom, shuttle)) { 7 } else { 63 };
 
 /// Cache lines of a leaf.
 const LEAF_LINES: usize = size_of::<Leaf<crate::record::Plain>>() / 64;
 
-/// The level of base nodes. Inner nodes of a base node are below it, route nodes above.
-pub(super) const BASE: u8 = 128;
-
-/// What the nodes have in common; first in all, so that a pointer to it is a pointer to the node.
-#[repr(C)]
-pub(super) struct Header {
-    /// Height: 0 is a leaf, then inner nodes; [`BASE`] is a base node, and route nodes are above.
-    pub level: u8,
-    /// Set when the node is about to be replaced. Nothing in it changes any more.
-    dead: AtomicBool,
-}
-
-impl Header {
-    pub(super) fn new(level: u8) -> Self {
-        Header {
-            level,
-            dead: AtomicBool::new(false),
-        }
-    }
-
-    /// Whether the node was, or is about to be, replaced. Exact for the holder of the base node's lock.
-    /// Who sees `false` knows that the node was current at that moment.
-    #[inline]
-    pub(super) fn is_dead(&self) -> bool {
-        self.dead.load(Acquire)
-    }
-
-    /// To be called before the replacement is published.
-    pub(super) fn set_dead(&self) {
-        self.dead.store(true, Rel);
-    }
-}
-
-/// A node, by its header.
-pub(super) type NodePtr = *mut Header;
-
 #[repr(C, align(64))]
 pub(super) struct Leaf<R: Release> {
-    pub header: Header,
-    pub keys: Heads<LEAF>,
+    keys: Heads<LEAF>,
     slots: [Slot<R>; LEAF],
 }
 
 #[repr(C, align(64))]
 pub(super) struct Inner {
-    pub header: Header,
-    pub keys: Heads<{ FANOUT + 1 }>,
+    keys: Heads<{ FANOUT + 1 }>,
     children: [AtomicPtr<Header>; FANOUT + 1],
     /// End of each separator in `bytes`.
     ends: [u32; FANOUT],
@@ -87,6 +51,23 @@ pub(super) struct Inner {
 /// that it can come back without a copy of the leaf. A tombstone only knows the length of its key,
 /// so a key gets one only if its head completes it.
 struct Slot<R: Release>(AtomicU64, std::marker::PhantomData<R>);
+
+/// A record on its way from one leaf to another.
+pub(super) struct Item<R: Release> {
+    pub record: *mut Record<R>,
+    head: Head,
+    /// Where the head begins in the key, if it is known.
+    start: Option<usize>,
+}
+
+// By hand, since deriving would ask for `R: Clone`.
+impl<R: Release> Clone for Item<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R: Release> Copy for Item<R> {}
 
 /// The content of a slot at one moment.
 pub(super) enum Content<R: Release> {
@@ -104,28 +85,29 @@ impl<R: Release> Leaf<R> {
         Self::build(0, &[], None)
     }
 
-    /// A leaf of these records, ascending, whose fences share `skip` bytes. Keys that are to come will
+    /// A leaf of these items, ascending, whose fences share `skip` bytes. Keys that are to come will
     /// look like `like`, too, if it is given.
-    pub(super) fn build(
-        skip: usize,
-        records: &[*mut Record<R>],
-        like: Option<&[u8]>,
-    ) -> SlabBox<Self> {
-        // SAFETY: the caller holds the lock of the base node these records come from, or has not
-        // published them yet, so they live.
-        let key = |place: usize| unsafe { &*records[place] }.key();
-        let words = std::array::from_fn(|place| {
+    pub(super) fn build(skip: usize, items: &[Item<R>], like: Option<&[u8]>) -> SlabBox<Self> {
+        let key = |place: usize| items[place].key();
+        let keys = match heads_kept(skip, items) {
+            Some((start, heads)) => {
+                Heads::of_heads(skip, start, items[0].key(), &heads[..items.len()])
+            }
+            None => Heads::new(0, skip, items.len(), key, like),
+        };
+        let slots = std::array::from_fn(|place| {
             Slot::new(
-                records
+                items
                     .get(place)
-                    .map_or(0, |record| record.expose_provenance() as u64),
+                    .map_or(0, |item| item.record.expose_provenance() as u64),
             )
         });
-        SlabBox::new(Leaf {
-            header: Header::new(0),
-            keys: Heads::new(skip, records.len(), key, like),
-            slots: words,
-        })
+        SlabBox::new(Leaf { keys, slots })
+    }
+
+    #[inline(always)]
+    pub(super) fn header(&self) -> &Header {
+        &self.keys.header
     }
 
     /// Bytes of memory a leaf takes, without its records.
@@ -218,10 +200,14 @@ impl<R: Release> Leaf<R> {
     }
 
     /// The records, ascending, without tombstones.
-    pub(super) fn records(&self) -> Vec<*mut Record<R>> {
+    pub(super) fn items(&self) -> Vec<Item<R>> {
         (0..self.len())
             .filter_map(|place| match self.content(place) {
-                Content::Record(record) => Some(record),
+                Content::Record(record) => Some(Item {
+                    record,
+                    head: self.keys.head(place),
+                    start: Some(self.keys.head_start()),
+                }),
                 Content::Tombstone { .. } => None,
             })
             .collect()
@@ -255,7 +241,6 @@ impl<R: Release> Leaf<R> {
         });
         let head = head_at(key, self.keys.head_start());
         Some(SlabBox::new(Leaf {
-            header: Header::new(0),
             keys: self.keys.with_inserted(place, head),
             slots,
         }))
@@ -266,6 +251,47 @@ impl<R: Release> Leaf<R> {
     }
 }
 
+impl<R: Release> Item<R> {
+    /// A record that comes from no leaf.
+    pub(super) fn new(record: *mut Record<R>) -> Self {
+        Item {
+            record,
+            head: 0,
+            start: None,
+        }
+    }
+
+    /// The key.
+    pub(super) fn key(&self) -> &[u8] {
+        // SAFETY: whoever works with items holds the lock of the base node they come from, or has not
+        // published them yet, so they live.
+        unsafe { &*self.record }.key()
+    }
+}
+
+/// Heads for items whose keys all begin with `skip` bytes that are not compared, if those they had in
+/// their leaves will do: they begin at one place and tell the keys apart. Then the records, which are
+/// not likely in the cache, need not be asked. Returns where they begin, and the heads.
+fn heads_kept<R: Release>(skip: usize, items: &[Item<R>]) -> Option<(usize, [Head; LEAF])> {
+    let start = items.iter().find_map(|item| item.start)?;
+    let fits = (skip..=skip + PREFIX_MAX).contains(&start);
+    let (first, last) = (items.first()?, items.last()?);
+    // Items of two leaves can have heads from the same place on behind different beginnings.
+    if !fits || common_prefix(first.key(), last.key()) < start {
+        return None;
+    }
+    let mut heads = [HEAD_MAX; LEAF];
+    for (head, item) in heads.iter_mut().zip(items) {
+        *head = match item.start {
+            Some(other) if other != start => return None,
+            Some(_) => item.head,
+            None => head_at(item.key(), start),
+        };
+    }
+    let told_apart = heads[..items.len()].windows(2).all(|two| two[0] < two[1]);
+    told_apart.then_some((start, heads))
+}
+
 impl<R: Release> Slot<R> {
     fn new(word: u64) -> Self {
         Slot(AtomicU64::new(word), std::marker::PhantomData)
@@ -273,6 +299,11 @@ impl<R: Release> Slot<R> {
 }
 
 impl Inner {
+    #[inline(always)]
+    pub(super) fn header(&self) -> &Header {
+        &self.keys.header
+    }
+
     /// An inner node, or a route node; `separators[i]` is the least key that may be under
     /// `children[i + 1]`.
     pub(super) fn build(
@@ -289,8 +320,13 @@ impl Inner {
             ends[place] = u32::try_from(end).expect("separators of a node are below 4 GiB");
         }
         SlabBox::new(Inner {
-            header: Header::new(level),
-            keys: Heads::new(skip, separators.len(), |place| separators[place], None),
+            keys: Heads::new(
+                level,
+                skip,
+                separators.len(),
+                |place| separators[place],
+                None,
+            ),
             children: std::array::from_fn(|place| {
                 AtomicPtr::new(children.get(place).copied().unwrap_or(ptr::null_mut()))
             }),
@@ -328,7 +364,7 @@ impl Inner {
     #[inline(always)]
     pub(super) fn descend(&self, place: usize) -> NodePtr {
         let child = self.child(place);
-        if self.header.level == 1 {
+        if self.header().level == 1 {
             prefetch::<LEAF_LINES, _>(child);
         }
         child
@@ -377,15 +413,6 @@ pub(super) fn separator_between<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
     &right[..common_prefix(left, right) + 1]
 }
 
-/// A node as it is linked. Its mutable parts are atomics.
-pub(super) fn node_ptr<N>(node: &N) -> NodePtr {
-    ptr::from_ref(node).cast_mut().cast::<Header>()
-}
-
-/// The level of a node.
-pub(super) fn level(node: NodePtr, _guard: &Guard) -> u8 {
-    // SAFETY: nodes are read from the tree, or were just made, by someone who holds a guard.
-    unsafe { (*node).level }
-}
-
-const _: () = assert!(size_of::<Head>() == 8);
+// Nothing is lost to the alignment.
+#[cfg(not(any(loom, shuttle)))]
+const _: () = assert!(size_of::<Leaf<crate::record::Plain>>() == 32 + LEAF * 16);

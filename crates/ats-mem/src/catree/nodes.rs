@@ -1,9 +1,10 @@
 //! Making nodes and taking them out of use, with an account of their memory.
 
 use super::base::{Base, Counts};
-use super::node::{BASE, Inner, Leaf, NodePtr, level};
+use super::header::{BASE, NodePtr, level};
+use super::node::{Inner, Item, Leaf};
 use super::trail::Fences;
-use crate::record::{Record, Release};
+use crate::record::Release;
 use crate::slab::SlabBox;
 use ats_sync::Guard;
 use std::marker::PhantomData;
@@ -38,11 +39,11 @@ impl<'g, R: Release> Nodes<'g, R> {
     pub(super) fn leaf(
         &mut self,
         fences: Fences<'_>,
-        records: &[*mut Record<R>],
+        items: &[Item<R>],
         like: Option<&[u8]>,
     ) -> NodePtr {
         self.bytes += Leaf::<R>::bytes() as i64;
-        SlabBox::into_raw(Leaf::build(fences.skip(), records, like)).cast()
+        SlabBox::into_raw(Leaf::build(fences.skip(), items, like)).cast()
     }
 
     /// Makes an inner node or a route node; see [`Inner::build`].

@@ -13,6 +13,7 @@
 //! The idea of heads is that of the "poor man's normalized keys" of Graefe and Larson (2001);
 //! prefix truncation is Bayer and Unterauer's prefix B-tree (1977).
 
+use super::header::Header;
 use ats_sync::shim::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use std::cmp::Ordering;
 // Not the shim's: what is read from heads counts only below a length that was read with `Acquire`.
@@ -84,7 +85,7 @@ impl Counting for Vectors {
     #[inline(always)]
     fn below<const N: usize>(heads: &[AtomicI64; N], head: Head) -> usize {
         use std::arch::x86_64::*;
-        const { assert!(N.is_multiple_of(8)) };
+        const { assert!(matches!(N % 8, 0 | 2)) };
         // SAFETY: whoever uses this type has checked that the processor has these instructions
         // (contract of the type); loads need no alignment and stay within the array.
         unsafe {
@@ -98,10 +99,15 @@ impl Counting for Vectors {
                 sums[1] = _mm256_sub_epi64(sums[1], _mm256_cmpgt_epi64(needle, high));
             }
             let sum = _mm256_add_epi64(sums[0], sums[1]);
-            let sum = _mm_add_epi64(
+            let mut sum = _mm_add_epi64(
                 _mm256_castsi256_si128(sum),
                 _mm256_extracti128_si256::<1>(sum),
             );
+            if N % 8 == 2 {
+                let last = load_two(heads.as_ptr().add(N - 2));
+                let needle = _mm256_castsi256_si128(needle);
+                sum = _mm_sub_epi64(sum, _mm_cmpgt_epi64(needle, last));
+            }
             let sum = _mm_add_epi64(sum, _mm_unpackhi_epi64(sum, sum));
             _mm_cvtsi128_si64(sum) as usize
         }
@@ -129,6 +135,27 @@ unsafe fn load_four(heads: *const AtomicI64) -> std::arch::x86_64::__m256i {
         );
     }
     four
+}
+
+/// As [`load_four`], for two.
+///
+/// # Safety
+/// Two heads follow the pointer, and the processor has AVX.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx")]
+#[inline]
+unsafe fn load_two(heads: *const AtomicI64) -> std::arch::x86_64::__m128i {
+    let two;
+    // SAFETY: the caller's promise; the instruction reads the 16 bytes and does nothing else.
+    unsafe {
+        std::arch::asm!(
+            "vmovdqu {two}, [{heads}]",
+            two = out(xmm_reg) two,
+            heads = in(reg) heads,
+            options(readonly, nostack, preserves_flags)
+        );
+    }
+    two
 }
 
 /// Asks the processor to fetch the first `LINES` cache lines of a node.
@@ -165,6 +192,8 @@ pub(super) struct Range {
 /// the length. So what lies below a length that was read never changes.
 #[repr(C)]
 pub(super) struct Heads<const N: usize> {
+    /// That of the node; here because it fills the place that is left.
+    pub header: Header,
     /// Number of keys.
     len: AtomicU8,
     /// Bytes after `skip` that all keys here share; kept in `prefix`.
@@ -179,6 +208,7 @@ impl<const N: usize> Heads<N> {
     /// The heads of `len` ascending keys that all begin with the same `skip` bytes. The prefix is one
     /// that `like` has, too.
     pub(super) fn new<'k>(
+        level: u8,
         skip: usize,
         len: usize,
         key: impl Fn(usize) -> &'k [u8],
@@ -195,18 +225,41 @@ impl<const N: usize> Heads<N> {
                 shared.min(liked).min(PREFIX_MAX)
             }
         };
+        let first = if len == 0 { &[] } else { key(0) };
+        let start = skip + common;
+        Self::fill(level, skip, common, len, first, |place| {
+            head_at(key(place), start)
+        })
+    }
+
+    /// These ascending heads, of keys that begin as `key` up to `start`, where the heads begin.
+    pub(super) fn of_heads(skip: usize, start: usize, key: &[u8], heads: &[Head]) -> Self {
+        Self::fill(0, skip, start - skip, heads.len(), key, |place| {
+            heads[place]
+        })
+    }
+
+    fn fill(
+        level: u8,
+        skip: usize,
+        prefix_len: usize,
+        len: usize,
+        key: &[u8],
+        head: impl Fn(usize) -> Head,
+    ) -> Self {
         let mut prefix = [0; PREFIX_MAX];
-        if len > 0 {
-            prefix[..common].copy_from_slice(&key(0)[skip..skip + common]);
+        if prefix_len > 0 {
+            prefix[..prefix_len].copy_from_slice(&key[skip..skip + prefix_len]);
         }
         Heads {
+            header: Header::new(level),
             len: AtomicU8::new(len as u8),
-            prefix_len: common as u8,
+            prefix_len: prefix_len as u8,
             skip: u32::try_from(skip).expect("keys are shorter than 4 GiB"),
             prefix,
             heads: std::array::from_fn(|place| {
                 AtomicI64::new(match place < len {
-                    true => head_at(key(place), skip + common),
+                    true => head(place),
                     false => HEAD_MAX,
                 })
             }),
@@ -219,6 +272,7 @@ impl<const N: usize> Heads<N> {
         assert!(len < N, "a node holds at most {N} keys");
         let old = |from: usize| self.heads[from].load(Relaxed);
         Heads {
+            header: Header::new(self.header.level),
             len: AtomicU8::new(len as u8 + 1),
             prefix_len: self.prefix_len,
             skip: self.skip,
@@ -238,6 +292,11 @@ impl<const N: usize> Heads<N> {
         let len = self.len();
         self.heads[len].store(head, Relaxed);
         self.len.store(len as u8 + 1, Release);
+    }
+
+    /// The head at a place below `len`.
+    pub(super) fn head(&self, place: usize) -> Head {
+        self.heads[place].load(Relaxed)
     }
 
     /// Number of keys.
@@ -345,14 +404,14 @@ mod tests {
         fn search_agrees_with_binary_search(
             common in proptest::collection::vec(any::<u8>(), 0..30),
             tails in proptest::collection::btree_set(
-                proptest::collection::vec(0u8..3, 0..12), 0..=32),
+                proptest::collection::vec(0u8..3, 0..12), 0..=34),
             probe in proptest::collection::vec(0u8..3, 0..12),
             cut in 0usize..30,
             skip in 0usize..30,
         ) {
             let keys: Vec<Vec<u8>> = tails.iter().map(|t| [&common[..], t].concat()).collect();
             let skip = skip.min(common.len());
-            let heads = Heads::<32>::new(skip, keys.len(), |i| &keys[i], None);
+            let heads = Heads::<34>::new(0, skip, keys.len(), |i| &keys[i], None);
             let keep = cut.clamp(skip, common.len().max(skip)).min(common.len());
             for probe in [[&common[..], &probe].concat(), [&common[..keep], &probe].concat()] {
                 let compare = |i: usize| keys[i].as_slice().cmp(&probe);

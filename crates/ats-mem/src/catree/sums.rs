@@ -3,7 +3,7 @@
 
 use super::CaTree;
 use super::base::Counts;
-use super::node::BASE;
+use super::header::BASE;
 use super::{Kind, kind};
 use crate::backend::Adaptation;
 use crate::record::Release;
@@ -42,7 +42,7 @@ impl<R: Release> CaTree<R> {
                     adaptation.depth = adaptation.depth.max(depth);
                 }
                 Kind::Inner(route) => {
-                    debug_assert!(route.header.level > BASE);
+                    debug_assert!(route.header().level > BASE);
                     adaptation.route_nodes += 1;
                     ahead.extend(route.children().into_iter().map(|child| (child, depth + 1)));
                 }

@@ -5,7 +5,8 @@
 //! last of these stores makes all of the change visible at once.
 
 use super::base::Base;
-use super::node::{FANOUT, Header, Inner, Leaf, NodePtr, node_ptr, skip_between};
+use super::header::{Header, NodePtr, node_ptr};
+use super::node::{FANOUT, Inner, Leaf, skip_between};
 use super::nodes::{Nodes, Replacement};
 use super::search::Portable;
 use super::{CaTree, Kind, kind, narrow};
@@ -165,7 +166,7 @@ pub(super) fn build<R: Release>(
     separators: &[&[u8]],
     children: &[NodePtr],
 ) -> Replacement {
-    let level = step.inner.header.level;
+    let level = step.inner.header().level;
     let fences = step.fences;
     if separators.len() <= FANOUT {
         return Replacement::One(nodes.inner(level, fences, separators, children));

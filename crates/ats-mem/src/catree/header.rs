@@ -1,0 +1,51 @@
+//! What all nodes have in common.
+
+use ats_sync::Guard;
+use ats_sync::shim::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+
+/// The level of base nodes. Inner nodes of a base node are below it, route nodes above.
+pub(super) const BASE: u8 = 128;
+
+/// What the nodes have in common; first in all, so that a pointer to it is a pointer to the node.
+#[repr(C)]
+pub(super) struct Header {
+    /// Height: 0 is a leaf, then inner nodes; [`BASE`] is a base node, and route nodes are above.
+    pub level: u8,
+    /// Set when the node is about to be replaced. Nothing in it changes any more.
+    dead: AtomicBool,
+}
+
+impl Header {
+    pub(super) fn new(level: u8) -> Self {
+        Header {
+            level,
+            dead: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the node was, or is about to be, replaced. Exact for the holder of the base node's lock.
+    /// Who sees `false` knows that the node was current at that moment.
+    #[inline]
+    pub(super) fn is_dead(&self) -> bool {
+        self.dead.load(Acquire)
+    }
+
+    /// To be called before the replacement is published.
+    pub(super) fn set_dead(&self) {
+        self.dead.store(true, Release);
+    }
+}
+
+/// A node, by its header.
+pub(super) type NodePtr = *mut Header;
+
+/// A node as it is linked. Its mutable parts are atomics.
+pub(super) fn node_ptr<N>(node: &N) -> NodePtr {
+    std::ptr::from_ref(node).cast_mut().cast::<Header>()
+}
+
+/// The level of a node.
+pub(super) fn level(node: NodePtr, _guard: &Guard) -> u8 {
+    // SAFETY: nodes are read from the tree, or were just made, by someone who holds a guard.
+    unsafe { (*node).level }
+}
