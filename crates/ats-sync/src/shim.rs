@@ -60,7 +60,7 @@ impl<T> StdCell<T> {
     }
 }
 
-pub(crate) use imp::*;
 #[cfg(any(loom, shuttle))]
 pub use imp::thread_local;
+pub(crate) use imp::*;
 pub use imp::{atomic, thread};

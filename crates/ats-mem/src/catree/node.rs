@@ -201,16 +201,18 @@ impl<R: Release> Leaf<R> {
 
     /// The records, ascending, without tombstones.
     pub(super) fn items(&self) -> Vec<Item<R>> {
-        (0..self.len())
-            .filter_map(|place| match self.content(place) {
+        let mut items = Vec::with_capacity(LEAF + 1);
+        items.extend(
+            (0..self.len()).filter_map(|place| match self.content(place) {
                 Content::Record(record) => Some(Item {
                     record,
                     head: self.keys.head(place),
                     start: Some(self.keys.head_start()),
                 }),
                 Content::Tombstone { .. } => None,
-            })
-            .collect()
+            }),
+        );
+        items
     }
 
     /// Number of records (pending ones included).
@@ -347,11 +349,16 @@ impl Inner {
     }
 
     pub(super) fn separators(&self) -> Vec<&[u8]> {
-        (0..self.len()).map(|place| self.separator(place)).collect()
+        // There is room for one more, which most callers add.
+        let mut separators = Vec::with_capacity(FANOUT + 1);
+        separators.extend((0..self.len()).map(|place| self.separator(place)));
+        separators
     }
 
     pub(super) fn children(&self) -> Vec<NodePtr> {
-        (0..=self.len()).map(|place| self.child(place)).collect()
+        let mut children = Vec::with_capacity(FANOUT + 2);
+        children.extend((0..=self.len()).map(|place| self.child(place)));
+        children
     }
 
     #[inline(always)]

@@ -321,19 +321,38 @@ impl<const N: usize> Heads<N> {
         self.skip as usize + self.prefix_len as usize
     }
 
+    /// How `key` compares to the keys here by what these all begin with. It is equal for nearly every key
+    /// that is looked for, and mostly short: then without a call of `memcmp`.
+    #[inline(always)]
+    fn compare_prefix(&self, key: &[u8]) -> Ordering {
+        let (skip, len) = (self.skip as usize, self.prefix_len as usize);
+        if len <= 8 && key.len() >= skip + len {
+            let unused = 64 - 8 * len as u32;
+            let differ = head_at(key, skip) ^ head_at(&self.prefix, 0);
+            if (differ as u64) >> unused == 0 {
+                return Ordering::Equal;
+            }
+        }
+        self.compare_long_prefix(key)
+    }
+
+    #[inline(never)]
+    fn compare_long_prefix(&self, key: &[u8]) -> Ordering {
+        let prefix = self.prefix();
+        let rest = &key[self.skip as usize..];
+        match rest.get(..prefix.len()) {
+            Some(part) => part.cmp(prefix),
+            // A key that ends within the prefix is smaller unless it differs before.
+            None => rest.cmp(&prefix[..rest.len()]).then(Ordering::Less),
+        }
+    }
+
     /// Narrows the places where `key` can be.
     #[inline(always)]
     pub(super) fn locate<C: Counting>(&self, key: &[u8]) -> Range {
         let len = self.len();
         if self.prefix_len > 0 {
-            let prefix = self.prefix();
-            let rest = &key[self.skip as usize..];
-            let order = match rest.get(..prefix.len()) {
-                Some(part) => part.cmp(prefix),
-                // A key that ends within the prefix is smaller unless it differs before.
-                None => rest.cmp(&prefix[..rest.len()]).then(Ordering::Less),
-            };
-            match order {
+            match self.compare_prefix(key) {
                 Ordering::Less => return Range { start: 0, end: 0 },
                 Ordering::Greater => {
                     return Range {
