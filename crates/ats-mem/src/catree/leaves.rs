@@ -30,11 +30,10 @@ const SHARED_MOST: usize = LEAF * 2 / 3;
 const TOMBSTONES_SPARED: usize = 4;
 
 impl<R: Release> CaTree<R> {
-    /// Puts a record where `found` says, in the place of `current`, which the caller retires.
+    /// Puts a record where its key was found, in the place of `current`, which the caller retires.
     pub(super) fn put(
         &self,
         seat: &Seat<'_, R>,
-        found: Result<usize, usize>,
         current: Option<&Record<R>>,
         record: RecordBox<R>,
         guard: &Guard,
@@ -42,7 +41,7 @@ impl<R: Release> CaTree<R> {
         let bytes = record.bytes() as i64 - current.map_or(0, |old| old.bytes() as i64);
         seat.base.account(i64::from(current.is_none()), bytes);
         let record = record.into_raw();
-        let spot = match found {
+        let spot = match seat.found {
             Ok(at) => {
                 seat.leaf.put(at, record);
                 spot(seat.leaf, at)

@@ -125,6 +125,8 @@ struct Seat<'g, R: Release> {
     leaf: &'g Leaf<R>,
     /// The word that leads to the leaf.
     link: &'g AtomicPtr<Header>,
+    /// The place of the key, or where it would be inserted.
+    found: Result<usize, usize>,
 }
 
 impl<R: Release> Default for CaTree<R> {
@@ -206,7 +208,7 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// Takes the lock of the base node of `key`, and finds its leaf.
+    /// Takes the lock of the base node of `key`, and finds its leaf and its place there.
     fn seat_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Seat<'g, R> {
         #[cfg(target_arch = "x86_64")]
         if has_vectors() {
@@ -247,6 +249,7 @@ impl<R: Release> CaTree<R> {
                 held,
                 leaf,
                 link,
+                found: leaf.search::<C>(key),
             };
         }
     }
@@ -390,8 +393,7 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         let mut patience = Patience::new();
         loop {
             let seat = self.seat_for(key, guard);
-            let found = seat.leaf.search::<Portable>(key);
-            let here = found.ok().and_then(|at| seat.leaf.record(at, guard));
+            let here = seat.found.ok().and_then(|at| seat.leaf.record(at, guard));
             let current = match here.map(Record::writable) {
                 None => None,
                 Some(Writable::Settled(current)) => current,
@@ -409,16 +411,16 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
             match decide(current) {
                 Step::Keep => {}
                 Step::Put(record) => {
-                    self.put(&seat, found, current, record, guard);
+                    self.put(&seat, current, record, guard);
                     if let Some(old) = current {
                         // SAFETY: its word in the leaf has just been overwritten.
                         unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
                     }
                 }
                 // The batch retires what was there, when it has committed.
-                Step::Install(record) => self.put(&seat, found, current, record, guard),
+                Step::Install(record) => self.put(&seat, current, record, guard),
                 Step::Remove => {
-                    if let (Some(old), Ok(at)) = (current, found) {
+                    if let (Some(old), Ok(at)) = (current, seat.found) {
                         seat.base.account(-1, -(old.bytes() as i64));
                         self.take_out(&seat, at, key, guard);
                         removed = true;
@@ -435,10 +437,7 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
     fn revert(&self, installed: &Record<R>, before: *const Record<R>, guard: &Guard) {
         let key = installed.key();
         let seat = self.seat_for(key, guard);
-        let at = seat
-            .leaf
-            .search::<Portable>(key)
-            .expect("a pending record stays in the store");
+        let at = seat.found.expect("a pending record stays in the store");
         let bytes = installed.bytes() as i64;
         // SAFETY: the record before is not retired as long as the batch has not committed (B3).
         match unsafe { before.as_ref() } {
