@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod coarsener;
 pub mod counter;
 mod error;
 mod integer;
@@ -32,6 +33,7 @@ mod value;
 mod workspace;
 mod write;
 
+pub use ats_mem::Adaptation;
 pub use ats_sync::{Guard, collect, pin};
 pub use ats_term::image::TermHost;
 pub use counter::CounterOp;

@@ -1,17 +1,26 @@
 //! The record store of a table: one of the backends.
 
+use crate::coarsener::{self, Coarsen, Listed};
+use crate::reaper::{self, Reap};
 use crate::value::{Rec, Values};
-use ats_mem::{Backend, Busy, CaTree, Change, HashTable, NoSuchKey};
+use ats_mem::{Adaptation, Backend, Busy, CaTree, Change, HashTable, NoSuchKey};
 use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// What a table holds at a time.
 pub(crate) struct Store<H: Host> {
     records: Records<H>,
     /// Number of objects beyond one per record.
     pub(crate) extra_objects: ShardedCounter,
+    listed: Listed,
 }
+
+/// A store with at most this many records is freed at once, a larger one in the background.
+const FREED_AT_ONCE: usize = 1_000;
+/// Records freed in one slice, or tidied up in one go.
+pub(crate) const SLICE: usize = 2_000;
 
 /// A backend, chosen when the table is made. An enum and not a `dyn Backend`, so that the way of a
 /// lookup is known to the compiler.
@@ -39,15 +48,26 @@ pub(crate) type DecideMany<'a, 'g, H> =
 pub(crate) type Visit<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
 impl<H: Host> Store<H> {
-    /// An empty store, in the order of keys or without order.
-    pub(crate) fn new(ordered: bool) -> Self {
-        Store {
+    /// An empty store, in the order of keys or without order. It has itself coarsened.
+    pub(crate) fn new(ordered: bool) -> Arc<Self> {
+        let store = Arc::new(Store {
             records: match ordered {
                 true => Records::Ordered(CaTree::new()),
                 false => Records::Hash(HashTable::new()),
             },
             extra_objects: ShardedCounter::new(),
+            listed: Listed::new(),
+        });
+        if let Records::Ordered(tree) = &store.records {
+            let itself = Arc::downgrade(&store);
+            tree.on_first_split(Box::new(move || {
+                // The writer that calls this is in the store, so this reference is not the last.
+                if let Some(store) = itself.upgrade() {
+                    coarsener::notice(&store);
+                }
+            }));
         }
+        store
     }
 
     #[inline]
@@ -133,8 +153,37 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => backend.tidy(budget, guard))
     }
 
-    /// Frees up to about `budget` records; true when nothing is left.
-    pub(crate) fn free_some(&mut self, budget: usize) -> bool {
-        each!(&mut self.records, backend => backend.free_some(budget))
+    pub(crate) fn adaptation(&self) -> Option<Adaptation> {
+        each!(&self.records, backend => backend.adaptation())
+    }
+
+    pub(crate) fn provoke(&self, splits: u32, joins: u32) {
+        each!(&self.records, backend => backend.provoke(splits, joins));
+    }
+}
+
+impl<H: Host> Coarsen for Store<H> {
+    fn listed(&self) -> &Listed {
+        &self.listed
+    }
+
+    fn coarsen(&self) -> bool {
+        let guard = ats_sync::pin();
+        each!(&self.records, backend => backend.coarsen(&guard))
+    }
+
+    /// The last reference frees the store: at once if it is small, else in the background.
+    fn release(self: Arc<Self>) {
+        if let Some(store) = Arc::into_inner(self)
+            && store.len() > FREED_AT_ONCE
+        {
+            reaper::reap(Box::new(store));
+        }
+    }
+}
+
+impl<H: Host> Reap for Store<H> {
+    fn free_slice(&mut self) -> bool {
+        each!(&mut self.records, backend => backend.free_some(SLICE))
     }
 }

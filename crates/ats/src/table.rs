@@ -1,16 +1,17 @@
 //! A table: its type, its keys, reading and walking, clearing.
 
-use crate::reaper::{self, Reap};
-use crate::store::Store;
+use crate::coarsener::Coarsen;
+use crate::reaper;
+use crate::store::{SLICE, Store};
 use crate::value::{Found, Rec};
 use crate::workspace::Workspace;
-use ats_mem::NoSuchKey;
+use ats_mem::{Adaptation, NoSuchKey};
 use ats_sync::Guard;
 use ats_term::image::{Host, HostTerm};
 use ats_term::{TermRef, Zeros, exact, order};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What counts as the same key, and how many objects a key can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub struct Table<H: Host> {
     pub(crate) key_index: usize,
     pub(crate) zeros: Zeros,
     /// Exchanged as a whole to clear the table: an operation works on the store it finds, and one
-    /// that still works on the old store counts as done before the exchange.
+    /// that still works on the old store counts as done before the exchange. Made by `Arc::into_raw`.
     store: AtomicPtr<Store<H>>,
     admin: Mutex<Admin>,
 }
@@ -52,12 +53,9 @@ struct Admin {
     fixed: usize,
     /// Whether the table was cleared since it was fixed: then keys that a walk remembers may be gone.
     cleared: bool,
+    /// What [`Table::provoke`] was called with.
+    provoked: (u32, u32),
 }
-
-/// A store with at most this many records is freed at once, a larger one in the background.
-const FREED_AT_ONCE: usize = 1_000;
-/// Records freed in one slice.
-const SLICE: usize = 2_000;
 
 impl<H: Host> Table<H> {
     /// An empty table whose objects have their key at `key_position` (from 1), with the rules of
@@ -79,10 +77,11 @@ impl<H: Host> Table<H> {
             table_type,
             key_index,
             zeros,
-            store: AtomicPtr::new(Box::into_raw(new_store(table_type))),
+            store: AtomicPtr::new(into_raw(new_store(table_type))),
             admin: Mutex::new(Admin {
                 fixed: 0,
                 cleared: false,
+                provoked: (0, 0),
             }),
         }
     }
@@ -272,10 +271,30 @@ impl<H: Host> Table<H> {
             fresh.fix();
             admin.cleared = true;
         }
-        let old = self.store.swap(Box::into_raw(fresh), Ordering::AcqRel);
-        // SAFETY: the old store was made by `Box::into_raw` and has just been unlinked.
+        let (splits, joins) = admin.provoked;
+        fresh.provoke(splits, joins);
+        let old = self.store.swap(into_raw(fresh), Ordering::AcqRel);
+        // SAFETY: the old store was made by `into_raw` and has just been unlinked.
         unsafe { guard.retire(old.cast(), size_of::<Store<H>>(), free_store::<H>) };
         reaper::wake();
+    }
+
+    /// How the table has adapted to contention since it was made or cleared; `None` of tables that do
+    /// not show it, which are those without order. Not exact while others write. O(base nodes).
+    pub fn adaptation(&self) -> Option<Adaptation> {
+        self.store(&ats_sync::pin()).adaptation()
+    }
+
+    /// For tests: from now on, also after [`clear`](Table::clear), one of `splits` writes forces the
+    /// table to split a part of itself, as contention would do, and one of `joins` to join two; 0 is
+    /// never. Nobody sees a difference but in [`adaptation`](Table::adaptation). Tables without order
+    /// ignore it.
+    pub fn provoke(&self, splits: u32, joins: u32) {
+        let guard = ats_sync::pin();
+        let mut admin = self.admin();
+        admin.provoked = (splits, joins);
+        // Under the lock, lest a store that `clear` has just made keeps the old numbers.
+        self.store(&guard).provoke(splits, joins);
     }
 
     fn admin(&self) -> MutexGuard<'_, Admin> {
@@ -291,21 +310,17 @@ impl<H: Host> Drop for Table<H> {
     }
 }
 
-fn new_store<H: Host>(table_type: TableType) -> Box<Store<H>> {
-    Box::new(Store::new(table_type == TableType::OrderedSet))
+fn new_store<H: Host>(table_type: TableType) -> Arc<Store<H>> {
+    Store::new(table_type == TableType::OrderedSet)
 }
 
-impl<H: Host> Reap for Store<H> {
-    fn free_slice(&mut self) -> bool {
-        self.free_some(SLICE)
-    }
+fn into_raw<H: Host>(store: Arc<Store<H>>) -> *mut Store<H> {
+    Arc::into_raw(store).cast_mut()
 }
 
-/// Frees a store that nobody can reach: at once if it is small, else in the background.
+/// Gives up a table's reference to a store that nobody can reach through the table.
 unsafe fn free_store<H: Host>(raw: *mut u8) {
-    // SAFETY: the caller hands over a store made by `Box::into_raw`.
-    let store = unsafe { Box::from_raw(raw.cast::<Store<H>>()) };
-    if store.len() > FREED_AT_ONCE {
-        reaper::reap(store);
-    }
+    // SAFETY: the caller hands over a store made by `into_raw`.
+    let store = unsafe { Arc::from_raw(raw.cast::<Store<H>>().cast_const()) };
+    store.release();
 }

@@ -1,0 +1,283 @@
+//! A thread that joins again what contention has split.
+//!
+//! A store that adapts to contention splits where writers wait for each other, and joins where they
+//! no longer do. But it notices the latter only when somebody writes: a table that is only read from now
+//! on, or not used at all, would keep the parts it was split into and the memory they take. So a
+//! store that goes from one part to two is *listed* here. Ten times a second a thread visits every
+//! listed store and lets it join some of the parts that no writer came to since the last visit, until
+//! there is only one part. While no store is split, the thread sleeps.
+//!
+//! Whoever lists a store is a writer in the middle of an operation, and whoever lets go of one may be
+//! anybody. Neither must wait for a visit.
+//!
+//! # Invariants
+//! - C1. The lock of the list is held to append to the list or to exchange it; never during a visit, and
+//!   not while anything is freed.
+//! - C2. Entries are weak: the list keeps no store alive. The thread has a strong reference only during
+//!   a visit, and whoever gives up the last one frees the store (`Coarsen::release`). So nobody needs to
+//!   take a store out of the list.
+//! - C3. A store with several parts is in the list, or is being visited, or its notice is on the way.
+//!   The thread clears `listed` *before* it looks at the store, and both sides change the flag by an
+//!   atomic exchange. So a writer that finds it set did so before it was cleared, and the visit sees
+//!   the split of that writer; one that finds it cleared makes a new entry.
+//! - C4. A store has at most one entry: only who sets `listed` makes one, or keeps the one that it was
+//!   visited for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+/// A store that can be joined a little at a time.
+pub(crate) trait Coarsen: Send + Sync {
+    /// Whether this is in the list.
+    fn listed(&self) -> &Listed;
+
+    /// Joins some of what nobody writes to; well under a millisecond. True when one part is left.
+    fn coarsen(&self) -> bool;
+
+    /// Gives up a reference, which may be the last one.
+    fn release(self: Arc<Self>);
+}
+
+/// Whether a store is in the list.
+pub(crate) struct Listed(AtomicBool);
+
+impl Listed {
+    /// It is not.
+    pub(crate) const fn new() -> Self {
+        Listed(AtomicBool::new(false))
+    }
+
+    /// Whether the caller is the one who makes the entry, or keeps it.
+    fn set(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
+
+    fn clear(&self) {
+        self.0.swap(false, Ordering::AcqRel);
+    }
+}
+
+/// How often a listed store is visited. Parts that are not written to for a few of these are joined,
+/// so it is long compared with the pauses of a busy writer, and short for whoever waits to see it.
+const VISIT_EVERY: Duration = Duration::from_millis(100);
+
+type List = Vec<Weak<dyn Coarsen>>;
+
+static LIST: Mutex<List> = Mutex::new(Vec::new());
+static ARRIVED: Condvar = Condvar::new();
+
+/// To be called when a store has gone from one part to two. A few instructions if it is listed already.
+/// If the thread cannot be started, the store stays as it is until somebody writes to it.
+pub(crate) fn notice<S: Coarsen + 'static>(store: &Arc<S>) {
+    if store.listed().set() && started() {
+        let entry: Weak<S> = Arc::downgrade(store);
+        list().push(entry);
+        ARRIVED.notify_one();
+    }
+}
+
+fn list() -> MutexGuard<'static, List> {
+    // The list is valid at every moment, so a panic elsewhere does not spoil it.
+    LIST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the thread runs. Started when it is first needed.
+fn started() -> bool {
+    static STARTED: OnceLock<bool> = OnceLock::new();
+    *STARTED.get_or_init(|| {
+        let thread = std::thread::Builder::new().name("ats_coarsener".into());
+        // Not joined: it lives as long as the process.
+        thread.spawn(run).is_ok()
+    })
+}
+
+fn run() {
+    loop {
+        let mut waiting = list();
+        while waiting.is_empty() {
+            waiting = ARRIVED
+                .wait(waiting)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(waiting);
+        // A nap that no arrival ends: what has just been split can wait.
+        std::thread::sleep(VISIT_EVERY);
+        let mut stores = std::mem::take(&mut *list());
+        stores.retain(visit);
+        list().append(&mut stores);
+    }
+}
+
+/// Visits the store of an entry; whether the entry is still needed.
+fn visit(entry: &Weak<dyn Coarsen>) -> bool {
+    let Some(store) = entry.upgrade() else {
+        return false;
+    };
+    store.listed().clear();
+    let keep = !store.coarsen() && store.listed().set();
+    store.release();
+    keep
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Instant;
+
+    /// A store of which nothing is known but the number of its parts.
+    struct Parts {
+        listed: Listed,
+        parts: AtomicUsize,
+        visits: AtomicUsize,
+        released: Arc<AtomicUsize>,
+    }
+
+    impl Parts {
+        fn new(parts: usize) -> Arc<Self> {
+            Arc::new(Parts {
+                listed: Listed::new(),
+                parts: AtomicUsize::new(parts),
+                visits: AtomicUsize::new(0),
+                released: Arc::default(),
+            })
+        }
+
+        /// What a writer does.
+        fn split(self: &Arc<Self>) {
+            if self.parts.fetch_add(1, Ordering::AcqRel) == 1 {
+                notice(self);
+            }
+        }
+    }
+
+    impl Coarsen for Parts {
+        fn listed(&self) -> &Listed {
+            &self.listed
+        }
+
+        fn coarsen(&self) -> bool {
+            self.visits.fetch_add(1, Ordering::Relaxed);
+            let less = |parts: usize| (parts > 1).then(|| parts - 1);
+            let joined = self
+                .parts
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+            !matches!(joined, Ok(3..))
+        }
+
+        fn release(self: Arc<Self>) {
+            if let Some(store) = Arc::into_inner(self) {
+                store.released.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn entry(store: &Arc<Parts>) -> Weak<dyn Coarsen> {
+        let entry: Weak<Parts> = Arc::downgrade(store);
+        entry
+    }
+
+    fn assert_soon(what: &str, condition: impl Fn() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !condition() {
+            assert!(Instant::now() < deadline, "not {what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_split_store_is_visited_until_it_is_whole_and_then_no_more() {
+        let store = Parts::new(1);
+        (0..5).for_each(|_| store.split());
+        assert_soon("whole", || store.parts.load(Ordering::Acquire) == 1);
+        assert_eq!(store.visits.load(Ordering::Relaxed), 5);
+        std::thread::sleep(3 * VISIT_EVERY);
+        assert_eq!(store.visits.load(Ordering::Relaxed), 5);
+        store.split();
+        assert_soon("visited again", || store.visits.load(Ordering::Relaxed) > 5);
+    }
+
+    #[test]
+    fn a_store_that_is_gone_leaves_the_list() {
+        let store = Parts::new(3);
+        assert!(store.listed.set());
+        let entry = entry(&store);
+        assert!(visit(&entry));
+        let released = Arc::clone(&store.released);
+        store.release();
+        assert_eq!(released.load(Ordering::Relaxed), 1);
+        assert!(!visit(&entry));
+    }
+
+    #[test]
+    fn a_store_let_go_during_a_visit_is_freed_by_the_visitor() {
+        let store = Parts::new(3);
+        let released = Arc::clone(&store.released);
+        let visitor = Arc::clone(&store);
+        store.release();
+        assert_eq!(released.load(Ordering::Relaxed), 0);
+        visitor.release();
+        assert_eq!(released.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_split_during_a_visit_neither_loses_nor_doubles_the_entry() {
+        /// Is split by another writer at the worst moment: when the visit has just found it whole.
+        struct Unlucky(Listed, AtomicUsize);
+
+        impl Coarsen for Unlucky {
+            fn listed(&self) -> &Listed {
+                &self.0
+            }
+
+            fn coarsen(&self) -> bool {
+                self.1
+                    .fetch_add(usize::from(self.0.set()), Ordering::Relaxed);
+                true
+            }
+
+            fn release(self: Arc<Self>) {}
+        }
+
+        let store = Arc::new(Unlucky(Listed::new(), AtomicUsize::new(0)));
+        assert!(store.0.set());
+        let weak: Weak<Unlucky> = Arc::downgrade(&store);
+        let entry: Weak<dyn Coarsen> = weak;
+        // The old entry goes, and the writer was the one to make a new one.
+        assert!(!visit(&entry));
+        assert_eq!(store.1.load(Ordering::Relaxed), 1);
+        assert!(!store.0.set());
+    }
+
+    /// Writers split while the thread visits: in the end every store is whole, so none was lost.
+    #[test]
+    fn no_store_is_forgotten() {
+        let stores: Vec<_> = (0..8).map(|_| Parts::new(1)).collect();
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for mine in stores.chunks(4) {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        mine.iter().for_each(Parts::split);
+                        std::thread::sleep(Duration::from_millis(7));
+                    }
+                });
+            }
+            // Visits beside those of the thread, for more races.
+            for _ in 0..400 {
+                let taken = std::mem::take(&mut *list());
+                for entry in taken {
+                    if visit(&entry) {
+                        list().push(entry);
+                    }
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        for store in &stores {
+            assert_soon("whole", || store.parts.load(Ordering::Acquire) == 1);
+        }
+    }
+}
