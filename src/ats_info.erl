@@ -2,7 +2,8 @@
 %% @doc The description of a table, as `ats:info/1,2' shows it.
 %%
 %% The native library describes a table in one tuple, taken at one moment; this module picks
-%% items out of it and lists them in the order that programs know from `ets'.
+%% items out of it and lists them in the order that programs know from `ets'. Only `stats' is
+%% asked for by itself, because it takes longer.
 -module(ats_info).
 
 -export([all/1, item/2]).
@@ -10,19 +11,26 @@
 -define(ITEMS, [id, decentralized_counters, read_concurrency, write_concurrency, compressed,
                 memory, owner, heir, name, size, node, named_table, type, keypos, protection]).
 
--spec all(ats_nif:information() | undefined) -> [{atom(), term()}] | undefined.
-all(undefined) ->
-    undefined;
-all(Information) ->
-    [{Item, item(Item, Information)} || Item <- ?ITEMS].
+-spec all(ats:table()) -> [{atom(), term()}] | undefined.
+all(Table) ->
+    case ats_nif:info(Table) of
+        undefined -> undefined;
+        Information -> [{Item, pick(Item, Information)} || Item <- ?ITEMS]
+    end.
 
 %% A table that does not exist has every item, also an unknown one: `undefined'.
--spec item(term(), ats_nif:information() | undefined) -> term().
-item(_Item, undefined) ->
-    undefined;
-item(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compressed,
-            MemoryWords, Owner, Heir, Name, Size, Named, Type, KeyPos, Protection, Fixed,
-            Stats}) ->
+-spec item(term(), ats:table()) -> term().
+item(stats, Table) ->
+    ats_nif:stats(Table);
+item(Item, Table) ->
+    case ats_nif:info(Table) of
+        undefined -> undefined;
+        Information -> pick(Item, Information)
+    end.
+
+-spec pick(term(), ats_nif:information()) -> term().
+pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compressed,
+            MemoryWords, Owner, Heir, Name, Size, Named, Type, KeyPos, Protection, Fixed}) ->
     case Item of
         id -> Id;
         decentralized_counters -> DecentralizedCounters;
@@ -42,7 +50,6 @@ item(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compre
         fixed -> Fixed =/= false;
         safe_fixed -> fixation(system_time, Fixed);
         safe_fixed_monotonic_time -> fixation(monotonic_time, Fixed);
-        stats -> Stats;
         _ -> erlang:error({ats_error, none})
     end.
 

@@ -16,8 +16,8 @@
 -export([first/1, last/1, next/2, prev/2]).
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
--export([info/1, whereis/1, rename/2, all/0, safe_fixtable/2, chunk/3]).
--export([nop/2, collect/0]).
+-export([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, chunk/3]).
+-export([nop/2, collect/0, provoke/3]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -nifs([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
@@ -25,10 +25,10 @@
 -nifs([first/1, last/1, next/2, prev/2]).
 -nifs([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -nifs([update_counter/3, update_counter/4, update_element/3, update_element/4]).
--nifs([info/1, whereis/1, rename/2, all/0, safe_fixtable/2, chunk/3]).
--nifs([nop/2, collect/0]).
+-nifs([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, chunk/3]).
+-nifs([nop/2, collect/0, provoke/3]).
 
--export_type([options/0, information/0, position/0]).
+-export_type([options/0, information/0, stats/0, position/0]).
 
 -on_load(load/0).
 
@@ -62,8 +62,16 @@
          KeyPos :: pos_integer(),
          Protection :: ats:table_access(),
          Fixed :: false | {erlang:timestamp(), MonotonicNanoseconds :: integer(),
-                           [{pid(), pos_integer()}]},
-         Stats :: term()}.
+                           [{pid(), pos_integer()}]}}.
+
+%% How an `ordered_set' has adapted to contention.
+-type stats() :: #{route_nodes := non_neg_integer(),
+                   base_nodes := pos_integer(),
+                   depth := non_neg_integer(),
+                   splits := non_neg_integer(),
+                   joins := non_neg_integer(),
+                   contended := non_neg_integer(),
+                   uncontended := non_neg_integer()}.
 
 -type position() :: start | {after_key, Key :: term()}.
 
@@ -179,6 +187,9 @@ update_element(_Table, _Key, _ElementSpec, _Default) -> ?NOT_LOADED.
 -spec info(ats:table()) -> information() | undefined.
 info(_Table) -> ?NOT_LOADED.
 
+-spec stats(ats:table()) -> stats() | false | undefined.
+stats(_Table) -> ?NOT_LOADED.
+
 -spec whereis(atom()) -> reference() | undefined.
 whereis(_Name) -> ?NOT_LOADED.
 
@@ -202,3 +213,8 @@ nop(_A, _B) -> ?NOT_LOADED.
 %% Frees all memory that removed objects and tables still hold and nobody reads any more.
 -spec collect() -> term().
 collect() -> ?NOT_LOADED.
+
+%% For tests only: from now on one of `Splits' writes to an `ordered_set' forces it to split a
+%% part of itself, as contention would do, and one of `Joins' to join two; 0 is never.
+-spec provoke(ats:table(), Splits :: non_neg_integer(), Joins :: non_neg_integer()) -> true.
+provoke(_Table, _Splits, _Joins) -> ?NOT_LOADED.

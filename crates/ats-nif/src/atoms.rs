@@ -92,6 +92,20 @@ known_atoms! {
     Done = "done",
     /// `after_key`
     AfterKey = "after_key",
+    /// `route_nodes`
+    RouteNodes = "route_nodes",
+    /// `base_nodes`
+    BaseNodes = "base_nodes",
+    /// `depth`
+    Depth = "depth",
+    /// `splits`
+    Splits = "splits",
+    /// `joins`
+    Joins = "joins",
+    /// `contended`
+    Contended = "contended",
+    /// `uncontended`
+    Uncontended = "uncontended",
 }
 
 impl Known {

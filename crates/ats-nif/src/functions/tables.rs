@@ -15,6 +15,8 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("delete", delete, 1),
         nif!("delete_all_objects", delete_all_objects, 1),
         nif!("info", info, 1),
+        nif!("stats", stats, 1),
+        nif!("provoke", provoke, 3),
         nif!("whereis", whereis, 1),
         nif!("rename", rename, 2),
         nif!("all", all, 0),
@@ -255,8 +257,43 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         env.int(shared.table.key_position() as i64),
         protection.word(),
         fixed,
-        Known::False.word(),
     ]))
+}
+
+/// `stats(Table)`: `undefined`, or how an `ordered_set` has adapted to contention, or `false` for the
+/// other types. Apart from `info` because it looks at every base node.
+fn stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let Some(shared) = existing(env, table, &guard)? else {
+        return Ok(Known::Undefined.word());
+    };
+    let Some(adaptation) = shared.table.adaptation() else {
+        return Ok(Known::False.word());
+    };
+    let items = [
+        (Known::RouteNodes, adaptation.route_nodes as u64),
+        (Known::BaseNodes, adaptation.base_nodes as u64),
+        (Known::Depth, adaptation.depth as u64),
+        (Known::Splits, adaptation.splits),
+        (Known::Joins, adaptation.joins),
+        (Known::Contended, adaptation.contended),
+        (Known::Uncontended, adaptation.uncontended),
+    ];
+    let keys = items.map(|(key, _)| key.word());
+    let values = items.map(|(_, value)| env.uint(value));
+    Ok(env.map(&keys, &values).expect("the keys are distinct"))
+}
+
+/// `provoke(Table, Splits, Joins)`, for tests: see [`Table::provoke`].
+fn provoke<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = writable(env, table, &guard)?;
+    let number = |term: VmTerm<'e>| {
+        let small = term.as_small().ok_or(Known::None)?;
+        u32::try_from(small).map_err(|_| Known::None)
+    };
+    shared.table.provoke(number(splits)?, number(joins)?);
+    Ok(Known::True.word())
 }
 
 /// `false`, or `{Timestamp, MonotonicTime, [{Pid, Count}]}`.
