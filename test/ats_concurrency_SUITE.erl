@@ -2,7 +2,8 @@
 %%
 %% Random schedules cannot be compared call by call, so each case is built around something that
 %% must hold in every schedule: a model that only one process changes, operations that commute,
-%% values that are written once, keys that are never touched.
+%% values that are written once, keys that are never touched. All cases run twice: as chance has
+%% it, and on ordered tables that are forced to split and join all the time.
 %%
 %% ATS_STRESS_OPS sets the operations of the longest case, `deleted_in_the_middle' (a million by
 %% default).
@@ -10,7 +11,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0]).
+-export([all/0, groups/0, suite/0, init_per_group/2, end_per_group/2]).
 -export([
     disjoint_writers/1,
     counters_lose_nothing/1,
@@ -22,7 +23,8 @@
     list_insert_is_isolated/1,
     delete_all_is_atomic/1,
     traversal_misses_nothing/1,
-    deleted_in_the_middle/1
+    deleted_in_the_middle/1,
+    adaptation_was_forced/1
 ]).
 
 -import(ats_test_lib, [parallel/1, until/2, check_consistency/1]).
@@ -37,6 +39,26 @@
 suite() -> [{timetrap, {minutes, 30}}].
 
 all() ->
+    [{group, by_chance}, {group, forced}].
+
+groups() ->
+    [{by_chance, [], cases()}, {forced, [], cases() ++ [adaptation_was_forced]}].
+
+init_per_group(by_chance, Config) ->
+    Config;
+init_per_group(forced, Config) ->
+    case ats_oracle:subject() of
+        ats ->
+            ok = ats_test_lib:force_adaptation(),
+            Config;
+        _ ->
+            {skip, "only ats can be forced"}
+    end.
+
+end_per_group(by_chance, _) -> ok;
+end_per_group(forced, _) -> ats_test_lib:stop_forcing().
+
+cases() ->
     [
         disjoint_writers,
         counters_lose_nothing,
@@ -370,7 +392,7 @@ walk(M, T, Key, Step) -> [Key | walk(M, T, M:Step(T, Key), Step)].
 %% after the deletion began; nothing crashes and all memory comes back.
 deleted_in_the_middle(_) ->
     Total = list_to_integer(os:getenv("ATS_STRESS_OPS", "1000000")),
-    Kinds = ?KINDS ++ [{bag, []}, {duplicate_bag, [{write_concurrency, true}]}],
+    Kinds = that_adapt(?KINDS ++ [{bag, []}, {duplicate_bag, [{write_concurrency, true}]}]),
     PerRound = 160000,
     Cold = ats_test_lib:settled_memory(),
     %% The first rounds fill the pools of the allocators; a leak would show in all that follow.
@@ -386,7 +408,7 @@ deleted_in_the_middle(_) ->
 
 stress_round({Type, Options}, Operations) ->
     M = ats_oracle:subject(),
-    T = M:new(stressed, [Type, public | Options]),
+    T = ats_test_lib:new(stressed, [Type, public | Options]),
     Done = counters:new(1, [write_concurrency]),
     Deleting = atomics:new(1, []),
     PerProcess = Operations div 16,
@@ -394,6 +416,7 @@ stress_round({Type, Options}, Operations) ->
     Deleter = fun() ->
         until(fun() -> counters:get(Done, 1) >= Operations div 2 end, 120000),
         check_size_is_sane(M, T),
+        ok = ats_test_lib:count_adaptation(T),
         atomics:put(Deleting, 1, 1),
         %% An ets table can only be deleted by another process if that is allowed; it is public.
         true = M:delete(T),
@@ -486,13 +509,21 @@ rarely(Seldom, Mostly) ->
         _ -> Mostly()
     end.
 
+%% ----- what the forced cases were about -----
+
+adaptation_was_forced(_) ->
+    {Splits, Joins} = ats_test_lib:forced_so_far(),
+    ct:pal("~b splits and ~b joins", [Splits, Joins]),
+    ?assert(Splits > 10000),
+    ?assert(Joins > 10000).
+
 %% ----- help -----
 
 for_each(Kinds, Case) ->
     M = ats_oracle:subject(),
     lists:foreach(
         fun({Type, Options}) ->
-            T = M:new(shared, [Type, public | Options]),
+            T = ats_test_lib:new(shared, [Type, public | Options]),
             try
                 Case(M, T)
             catch
@@ -500,11 +531,19 @@ for_each(Kinds, Case) ->
                     ct:pal("with ~p", [[Type | Options]]),
                     erlang:raise(Class, Reason, Stack)
             after
+                ok = ats_test_lib:count_adaptation(T),
                 M:delete(T)
             end
         end,
-        Kinds
+        that_adapt(Kinds)
     ).
+
+%% The kinds of tables that show what the cases are run for.
+that_adapt(Kinds) ->
+    case ats_test_lib:is_adaptation_forced() of
+        true -> [Kind || {ordered_set, _} = Kind <- Kinds];
+        false -> Kinds
+    end.
 
 %% Repeats the watchers, each in a process of its own, until all workers are done.
 while_running(Workers, Watchers) ->

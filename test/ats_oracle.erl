@@ -293,10 +293,19 @@ wait_until(Condition, Deadline) ->
 -spec call(module(), atom(), [term()]) -> {ok, term()} | {fail, atom(), term(), list()}.
 call(Module, Function, Args) ->
     try
-        {ok, apply(Module, Function, Args)}
+        {ok, made(Module, Function, apply(Module, Function, Args))}
     catch
         Class:Reason:Stack -> {fail, Class, Reason, Stack}
     end.
+
+%% Tables of the subject adapt if that is forced.
+made(Module, new, T) ->
+    case subject() of
+        Module -> ats_test_lib:adapting(T);
+        _ -> T
+    end;
+made(_, _, Result) ->
+    Result.
 
 judge(F, Args, SubArgs, Ref, Sub, Run) ->
     case differs(F, Args, SubArgs, Ref, Sub, Run) of
@@ -621,6 +630,7 @@ compare_contents(RefTid, SubTid, WasFixed) ->
             {difference, What} -> {difference, What#{final_check => {F, Args}}}
         end
     end,
+    ok = ats_test_lib:count_adaptation(SubTid),
     first_difference([fun() -> Judge(Call) end || Call <- Calls]).
 
 first_difference([]) -> ok;

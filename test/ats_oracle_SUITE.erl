@@ -1,11 +1,13 @@
 %% `ats' answers as `ets' does: random programs with `ets' as the oracle.
 %%
 %% ATS_ORACLE_COMMANDS sets how many commands to compare (50000 by default); ATS_SOAK_SECONDS, if
-%% set, keeps the properties running for that long, with growing programs.
+%% set, keeps the properties running for that long, with growing programs, half of it with forced
+%% adaptation.
 -module(ats_oracle_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([programs/1, bulk/1, traversal/1, every_kind_of_term/1, oracle_finds_differences/1]).
+-export([forced_adaptation/1]).
 
 -define(BATCH, 100).
 -define(DEFAULT_COMMANDS, "50000").
@@ -14,7 +16,15 @@ suite() ->
     Soak = list_to_integer(os:getenv("ATS_SOAK_SECONDS", "0")),
     [{timetrap, {seconds, 1800 + 2 * Soak}}].
 
-all() -> [oracle_finds_differences, every_kind_of_term, bulk, traversal, programs].
+all() ->
+    [
+        oracle_finds_differences,
+        every_kind_of_term,
+        bulk,
+        traversal,
+        programs,
+        forced_adaptation
+    ].
 
 init_per_suite(Config) ->
     ok = ats_term_gen:prepare(),
@@ -25,14 +35,40 @@ end_per_suite(_) ->
     ok.
 
 programs(_) ->
-    Target = list_to_integer(os:getenv("ATS_ORACLE_COMMANDS", ?DEFAULT_COMMANDS)),
-    run(ats_oracle_prop:prop_programs(), Target, 0.6).
+    run(ats_oracle_prop:prop_programs(), commands(), 0.3).
 
 bulk(_) ->
-    run(ats_oracle_prop:prop_bulk(), 20000, 0.2).
+    run(ats_oracle_prop:prop_bulk(), 20000, 0.1).
 
 traversal(_) ->
-    run(ats_oracle_prop:prop_traversal(), 20000, 0.2).
+    run(ats_oracle_prop:prop_traversal(), 20000, 0.1).
+
+%% All of this once more, on ordered tables that keep splitting and joining.
+forced_adaptation(_) ->
+    case ats_oracle:subject() of
+        ats ->
+            ok = ats_test_lib:force_adaptation(),
+            try
+                lists:foreach(fun(Case) -> ?MODULE:Case(none) end, [
+                    every_kind_of_term,
+                    bulk,
+                    traversal,
+                    programs
+                ]),
+                {Splits, Joins} = ats_test_lib:forced_so_far(),
+                ct:pal("~b splits and ~b joins", [Splits, Joins]),
+                true = Splits > 1000,
+                true = Joins > 1000,
+                {comment, io_lib:format("~b splits, ~b joins", [Splits, Joins])}
+            after
+                ats_test_lib:stop_forcing()
+            end;
+        _ ->
+            {skip, "only ats can be forced"}
+    end.
+
+commands() ->
+    list_to_integer(os:getenv("ATS_ORACLE_COMMANDS", ?DEFAULT_COMMANDS)).
 
 %% Coverage without chance: every kind of term as a key and as a value, in every table type.
 every_kind_of_term(_) ->

@@ -4,14 +4,20 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([parallel/1, until/2, kill/1, check_consistency/1]).
--export([settled_memory/0, assert_memory_returns/2, collect/0]).
+-export([settled_memory/0, assert_memory_returns/2, resident_growth/1, collect/0]).
 -export([start_vm/1, stop_vm/1]).
+-export([force_adaptation/0, stop_forcing/0, is_adaptation_forced/0, forced_so_far/0]).
+-export([new/2, adapting/1, count_adaptation/1]).
 
 -export_type([memory/0]).
 
 -opaque memory() :: #{erlang := pos_integer(), resident := pos_integer()}.
 
 -define(SLACK_BYTES, 6 * 1024 * 1024).
+%% Counters of the splits and joins seen; there while adaptation is forced.
+-define(FORCED, {?MODULE, forced}).
+%% One in so many writes splits a base node, and one in so many joins two.
+-define(ONE_IN_WRITES, 8).
 
 %% Runs functions at the same time; their results in order. The first failure is raised here,
 %% after the other processes were stopped.
@@ -134,6 +140,14 @@ assert_memory_returns(Before, Part, Tries) ->
             assert_memory_returns(Before, Part, Tries - 1)
     end.
 
+%% Bytes that the operating system gave since then, where it tells.
+-spec resident_growth(memory()) -> integer() | unknown.
+resident_growth(#{resident := Before}) ->
+    case resident_bytes() of
+        1 -> unknown;
+        Now -> Now - Before
+    end.
+
 resident_bytes() ->
     case file:read_file("/proc/self/statm") of
         {ok, Text} ->
@@ -142,6 +156,54 @@ resident_bytes() ->
         {error, enoent} ->
             %% Not Linux: the figure of the VM alone is checked.
             1
+    end.
+
+%% ----- forced adaptation -----
+
+%% From now on, ordered tables that tests make with new/2 split and join far more often than
+%% contention would make them, so that every operation meets every stage of both.
+-spec force_adaptation() -> ok.
+force_adaptation() ->
+    persistent_term:put(?FORCED, counters:new(2, [])).
+
+-spec stop_forcing() -> ok.
+stop_forcing() ->
+    _ = persistent_term:erase(?FORCED),
+    ok.
+
+-spec is_adaptation_forced() -> boolean().
+is_adaptation_forced() ->
+    persistent_term:get(?FORCED, none) =/= none andalso ats_oracle:subject() =:= ats.
+
+%% Splits and joins of the tables counted since forcing began.
+-spec forced_so_far() -> {Splits :: non_neg_integer(), Joins :: non_neg_integer()}.
+forced_so_far() ->
+    Seen = persistent_term:get(?FORCED),
+    {counters:get(Seen, 1), counters:get(Seen, 2)}.
+
+%% A table of the subject.
+-spec new(atom(), [term()]) -> term().
+new(Name, Options) ->
+    Subject = ats_oracle:subject(),
+    adapting(Subject:new(Name, Options)).
+
+%% The table, which adapts from now on if that is forced. To be called by who may write to it.
+-spec adapting(T) -> T.
+adapting(T) ->
+    is_adaptation_forced() andalso
+        ats_nif:provoke(T, ?ONE_IN_WRITES, ?ONE_IN_WRITES),
+    T.
+
+%% Adds what a table of the subject has been through, at its end.
+-spec count_adaptation(term()) -> ok.
+count_adaptation(T) ->
+    case is_adaptation_forced() andalso ats:info(T, stats) of
+        #{splits := Splits, joins := Joins} ->
+            Seen = persistent_term:get(?FORCED),
+            counters:add(Seen, 1, Splits),
+            counters:add(Seen, 2, Joins);
+        _ ->
+            ok
     end.
 
 %% ----- other virtual machines -----
