@@ -49,7 +49,8 @@ trace: build ## Draw how an ordered_set adapts to contention, into docs/
 	    -eval 'ats_bench_trace:main(init:get_plain_arguments()).' -extra $(ARGS)
 
 soak: setup ## Run random programs on ets and ats for SOAK_SECONDS and compare
-	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) rebar3 ct --suite test/ats_oracle_SUITE
+	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) ATS_LARGE_OBJECTS=10000000 \
+	    rebar3 ct --suite test/ats_oracle_SUITE,test/ats_responsive_SUITE
 
 shell: build ## An Erlang shell that knows ats
 	@erl -pa $(EBIN)

@@ -4,6 +4,8 @@
 %%
 %% The limits are wide, since the machine that runs the tests may have other work; the longest
 %% times seen are printed.
+%%
+%% ATS_LARGE_OBJECTS sets how many objects the largest table has (a million by default).
 -module(ats_responsive_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -14,6 +16,7 @@
     long_list_insert_new/1,
     delete_large_table/1,
     delete_all_objects/1,
+    largest_table_goes/1,
     owner_of_large_table_dies/1,
     read_large_table/1,
     unfix_large_table/1,
@@ -24,6 +27,11 @@
 %% What makes a call too long, and fails.
 -define(LIMIT_MS, 60).
 -define(OBJECTS, 500000).
+%% The same for calls that do next to nothing themselves.
+-define(SHORT_SCHEDULE_MS, 1).
+-define(SHORT_LIMIT_MS, 2).
+%% What no object of a table takes less than.
+-define(OBJECT_BYTES, 40).
 -define(KINDS, [set, ordered_set]).
 
 suite() -> [{timetrap, {minutes, 10}}].
@@ -34,6 +42,7 @@ all() ->
         long_list_insert_new,
         delete_large_table,
         delete_all_objects,
+        largest_table_goes,
         owner_of_large_table_dies,
         read_large_table,
         unfix_large_table,
@@ -79,6 +88,59 @@ delete_all_objects(_) ->
         ?assertEqual([], M:tab2list(T)),
         M:delete(T)
     end).
+
+%% To clear and to delete a table takes no longer when it is large, neither for the caller nor for
+%% a scheduler, and the operating system gets all the memory back.
+largest_table_goes(_) ->
+    case {ats_oracle:subject(), ats_test_lib:resident_growth(ats_test_lib:settled_memory())} of
+        {ats_reference, _} -> {skip, "ets keeps the memory for itself"};
+        {_, unknown} -> {skip, "this system does not tell what it gave"};
+        {M, _} -> largest_table_goes_of(M)
+    end.
+
+largest_table_goes_of(M) ->
+    Objects = list_to_integer(os:getenv("ATS_LARGE_OBJECTS", "1000000")),
+    for_each(fun(Type) ->
+        T = M:new(largest, [Type, public]),
+        %% Fills the pools that stay.
+        ok = fill(M, T, 10000),
+        true = M:delete_all_objects(T),
+        Before = ats_test_lib:settled_memory(),
+        goes({cleared, Type, Objects}, M, T, fun() -> M:delete_all_objects(T) end, Before),
+        ?assertEqual([], M:tab2list(T)),
+        goes({deleted, Type, Objects}, M, T, fun() -> M:delete(T) end, Before),
+        ?assertEqual(undefined, M:info(T))
+    end).
+
+goes({_, _, Objects} = What, M, T, Call, Before) ->
+    ok = fill(M, T, Objects),
+    Filled = ats_test_lib:resident_growth(Before),
+    ?assert(Filled > Objects * ?OBJECT_BYTES),
+    Caller = self(),
+    Long = measure(
+        What,
+        fun() ->
+            {Us, true} = timer:tc(Call),
+            ct:pal("~0p: ~b MB, the call took ~b us", [What, Filled bsr 20, Us]),
+            %% What goes on behind the scenes must not keep anybody either.
+            IsGone = fun() -> ats_test_lib:resident_growth(Before) < Filled div 10 end,
+            ats_test_lib:until(IsGone, 60000)
+        end,
+        ?SHORT_SCHEDULE_MS
+    ),
+    ats_test_lib:assert_memory_returns(Before, 0.05),
+    ?assertEqual([], [E || {Pid, Ms, _} = E <- Long, Pid =:= Caller, Ms > ?SHORT_LIMIT_MS]).
+
+%% Done by another process, so that its garbage goes with it.
+fill(M, T, N) ->
+    [ok] = ats_test_lib:parallel([fun() -> fill_up(M, T, N) end]),
+    ok.
+
+fill_up(_, _, 0) ->
+    ok;
+fill_up(M, T, N) ->
+    true = M:insert(T, {N, {value, N}}),
+    fill_up(M, T, N - 1).
 
 owner_of_large_table_dies(_) ->
     M = ats_oracle:subject(),
@@ -159,15 +221,18 @@ readers_do_not_wait(_) ->
 
 %% Fails if a process that is busy with the function kept a scheduler for long.
 watch(What, Fun) ->
-    ?assertEqual([], [Event || {Ms, _} = Event <- measure(What, Fun), Ms > ?LIMIT_MS]).
+    ?assertEqual([], [Event || {_, Ms, _} = Event <- measure(What, Fun), Ms > ?LIMIT_MS]).
+
+measure(What, Fun) ->
+    measure(What, Fun, ?LONG_SCHEDULE_MS).
 
 %% Runs a function while tickers on all schedulers look at the clock. Prints what was seen and
-%% returns how long, and where, other processes than the tickers kept a scheduler.
-measure(What, Fun) ->
+%% returns which processes other than the tickers kept a scheduler, how long, and where.
+measure(What, Fun, LongMs) ->
     erlang:garbage_collect(),
     {Watcher, Mon} = spawn_opt(fun() -> collect_long([]) end, [monitor, {priority, high}]),
     Stop = atomics:new(1, []),
-    Old = erlang:system_monitor(Watcher, [{long_schedule, ?LONG_SCHEDULE_MS}]),
+    Old = erlang:system_monitor(Watcher, [{long_schedule, LongMs}]),
     Test = self(),
     Tickers = [
         spawn_monitor(fun() ->
@@ -204,9 +269,10 @@ measure(What, Fun) ->
             {Watcher, Events} -> Events
         end,
     erlang:demonitor(Mon, [flush]),
-    Ours = [{Ms, Where} || {Pid, Ms, Where} <- Long, not lists:keymember(Pid, 1, Tickers)],
+    Ours = [E || {Pid, _, _} = E <- Long, not lists:keymember(Pid, 1, Tickers)],
+    Longest = lists:last([none | lists:keysort(2, Ours)]),
     ct:pal("~p: took ~b ms, longest gap of another process ~.1f ms, longest schedule ~0p", [
-        What, TookMs, lists:max(Gaps) / 1000, lists:max([{0, none} | Ours])
+        What, TookMs, lists:max(Gaps) / 1000, Longest
     ]),
     Ours.
 
