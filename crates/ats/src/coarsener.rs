@@ -32,7 +32,7 @@ pub(crate) trait Coarsen: Send + Sync {
     /// Whether this is in the list.
     fn listed(&self) -> &Listed;
 
-    /// Joins some of what nobody writes to; well under a millisecond. True when one part is left.
+    /// Joins some of what nobody writes to, while others work on the store. True when one part is left.
     fn coarsen(&self) -> bool;
 
     /// Gives up a reference, which may be the last one.

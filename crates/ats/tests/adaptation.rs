@@ -1,0 +1,121 @@
+//! Ordered tables that are split stay so only as long as somebody writes to their parts.
+#![cfg(not(any(miri, fuzzing, shuttle)))]
+
+use ats::{Adaptation, Table, TableType, TermHost, Workspace};
+use ats_term::Term;
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+type Ordered = Table<TermHost>;
+
+fn write(table: &Ordered, keys: std::ops::Range<i64>) {
+    for key in keys {
+        let object = Term::from((key, "some text"));
+        table
+            .insert(&object, &mut Workspace::new())
+            .expect("nobody else writes this key");
+    }
+}
+
+/// A table in which every write has forced a split, and which is left to itself now.
+fn split(objects: i64) -> Ordered {
+    let table = Table::new(TableType::OrderedSet, 1);
+    table.provoke(1, 0);
+    write(&table, 0..objects);
+    table.provoke(0, 0);
+    table
+}
+
+fn adaptation(table: &Ordered) -> Adaptation {
+    table.adaptation().expect("an ordered table adapts")
+}
+
+fn assert_becomes_whole(table: &Ordered) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while adaptation(table).base_nodes > 1 {
+        assert!(Instant::now() < deadline, "{:?}", adaptation(table));
+        sleep(Duration::from_millis(5));
+    }
+    let Adaptation {
+        depth,
+        route_nodes,
+        splits,
+        joins,
+        ..
+    } = adaptation(table);
+    assert_eq!((depth, route_nodes, splits), (0, 0, joins));
+}
+
+fn assert_holds(table: &Ordered, objects: i64) {
+    let guard = ats::pin();
+    assert_eq!(table.len() as i64, objects);
+    for key in 0..objects {
+        let term = Term::from(key);
+        let found = table.lookup(&term, &mut Workspace::new(), &guard);
+        assert!(found.is_some(), "{key}");
+    }
+}
+
+#[test]
+fn only_ordered_tables_tell() {
+    for table_type in [TableType::Set, TableType::Bag, TableType::DuplicateBag] {
+        let table = Ordered::new(table_type, 1);
+        table.provoke(1, 1);
+        write(&table, 0..100);
+        assert_eq!(table.adaptation(), None);
+    }
+    let table = Ordered::new(TableType::OrderedSet, 1);
+    assert_eq!(adaptation(&table).base_nodes, 1);
+}
+
+#[test]
+fn a_table_that_nobody_writes_to_becomes_whole() {
+    let table = split(3_000);
+    assert!(adaptation(&table).splits > 100);
+    assert_becomes_whole(&table);
+    assert_holds(&table, 3_000);
+    // And again, since a store that was whole left the list.
+    table.provoke(1, 0);
+    write(&table, 3_000..4_000);
+    table.provoke(0, 0);
+    assert!(adaptation(&table).splits > adaptation(&table).joins);
+    assert_becomes_whole(&table);
+    assert_holds(&table, 4_000);
+}
+
+#[test]
+fn what_was_provoked_outlives_clearing() {
+    let table = Ordered::new(TableType::OrderedSet, 1);
+    table.provoke(1, 0);
+    table.clear();
+    write(&table, 0..1_000);
+    assert!(adaptation(&table).splits > 20);
+    table.provoke(0, 0);
+    table.clear();
+    write(&table, 0..1_000);
+    assert_eq!(adaptation(&table).splits, 0);
+}
+
+/// Tables go, at once or by being cleared, while they wait for a visit or are just being visited.
+#[test]
+fn split_tables_come_and_go() {
+    let stays = split(500);
+    scope(|scope| {
+        for thread in 0..4_u64 {
+            scope.spawn(move || {
+                for round in 0..60_u64 {
+                    let table = split(100 + (round as i64 % 3) * 500);
+                    if round % 4 == thread {
+                        sleep(Duration::from_millis(round * 2));
+                    }
+                    if round % 3 == 0 {
+                        table.clear();
+                        write(&table, 0..10);
+                    }
+                }
+            });
+        }
+    });
+    assert_becomes_whole(&stays);
+    assert_holds(&stays, 500);
+}
