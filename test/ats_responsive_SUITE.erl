@@ -128,7 +128,8 @@ goes({_, _, Objects} = What, M, T, Call, Before) ->
         end,
         ?SHORT_SCHEDULE_MS
     ),
-    ats_test_lib:assert_memory_returns(Before, 0.05),
+    %% The allocator of the system may keep a little of what it gave for overflowing buckets.
+    ats_test_lib:assert_memory_returns(Before, 0.05, 6 * 1024 * 1024 + Filled div 20),
     ?assertEqual([], [E || {Pid, Ms, _} = E <- Long, Pid =:= Caller, Ms > ?SHORT_LIMIT_MS]).
 
 %% Done by another process, so that its garbage goes with it.
