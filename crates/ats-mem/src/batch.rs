@@ -220,7 +220,8 @@ impl<R: Release> Batch<R> {
             self.entries.len() < self.entries.capacity(),
             "entries never move"
         );
-        let record = record.into_raw();
+        let place = self.entries.spare_capacity_mut().as_ptr().cast();
+        let record = record.with_room_for(place).into_raw();
         self.entries.push(Entry {
             shared: ptr::from_ref(&*self.shared),
             before: before.map_or(ptr::null(), ptr::from_ref),

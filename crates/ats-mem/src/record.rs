@@ -1,9 +1,10 @@
 //! A record: one key with its value, immutable once published, in one block of the [slab](crate::slab).
 //!
 //! ```text
-//! word 0        stamp: 0 = committed, else a pointer to the batch entry it belongs to
-//! word 1        key length in bytes (32 bits) | value length in words (31 bits) | owns (1 bit)
-//! word 2..      key bytes, padded with zeros to a whole word
+//! word 0        stamp (48 bits): 0 = committed, else the batch entry it belongs to
+//!               | lengths of key and value, owns (16 bits)
+//! (words 1, 2   lengths and stamp that do not fit there; see the module `header`)
+//! then          key bytes, padded with zeros to a whole word
 //! then          value words
 //! ```
 //!
@@ -25,12 +26,14 @@
 //! - I3. `owns` is set exactly if the value holds resources that [`Release`] must give back when the
 //!   record is freed.
 
+mod header;
+
 use crate::batch::{Entry, State};
 use crate::slab;
 use ats_sync::Guard;
-use ats_sync::shim::atomic::{AtomicPtr, Ordering};
+use header::{Header, Shape};
 use std::marker::PhantomData;
-use std::mem::size_of;
+use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 
 /// How resources held by values (shared binaries, references into a virtual machine...) are given
@@ -54,16 +57,11 @@ impl Release for Plain {
 }
 
 /// The fixed part of a record; see the module's documentation for what follows it in memory.
-#[repr(C)]
+#[repr(transparent)]
 pub struct Record<R: Release> {
-    stamp: AtomicPtr<Entry<R>>,
-    key_len: u32,
-    value_words_owns: u32,
+    header: Header<Entry<R>>,
     release: PhantomData<R>,
 }
-
-const HEADER_WORDS: usize = 2;
-const WORD: usize = size_of::<u64>();
 
 /// What a writer finds in a slot.
 pub enum Writable<'g, R: Release> {
@@ -77,44 +75,48 @@ impl<R: Release> Record<R> {
     /// The key.
     #[inline]
     pub fn key(&self) -> &[u8] {
-        // SAFETY: a record is only made by `RecordBox::new`, which allocates and fills the key bytes
+        let shape = self.header.shape();
+        // SAFETY: a record is only made by `RecordBox::make`, which allocates and fills the key bytes
         // behind the header; they never change (I1).
         unsafe {
-            let start = ptr::from_ref(self).cast::<u8>().add(HEADER_WORDS * WORD);
-            std::slice::from_raw_parts(start, self.key_len as usize)
+            let start = self.words_from(shape.header_words()).cast();
+            std::slice::from_raw_parts(start, shape.key_len as usize)
         }
     }
 
     /// The value.
     #[inline]
     pub fn value(&self) -> &[u64] {
+        let shape = self.header.shape();
         // SAFETY: as for `key`; the value follows the padded key.
         unsafe {
-            let start = ptr::from_ref(self).cast::<u64>();
-            let start = start.add(HEADER_WORDS + key_words(self.key_len as usize));
-            std::slice::from_raw_parts(start, self.value_words())
+            let start = self.words_from(shape.header_words() + shape.key_words());
+            std::slice::from_raw_parts(start, shape.value_words as usize)
         }
     }
 
     /// Whether the value owns resources.
     pub fn owns(&self) -> bool {
-        self.value_words_owns & 1 == 1
+        self.header.shape().owns
     }
 
     /// Bytes of memory this record takes: its block of the slab.
     pub fn bytes(&self) -> usize {
-        slab::rounded(size_with(self.key_len as usize, self.value_words()))
+        slab::rounded(self.header.shape().bytes())
     }
 
-    fn value_words(&self) -> usize {
-        (self.value_words_owns >> 1) as usize
+    /// # Safety
+    /// The record has at least `words` words.
+    unsafe fn words_from(&self, words: usize) -> *const u64 {
+        // SAFETY: the contract.
+        unsafe { ptr::from_ref(self).cast::<u64>().add(words) }
     }
 
     /// What a reader that found this record in the store sees: itself, or, if it belongs to a batch
     /// that has not committed, what was there before.
     #[inline]
     pub fn settled<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
-        let entry = self.stamp.load(Ordering::Acquire);
+        let entry = self.header.stamp();
         if entry.is_null() {
             return Some(self);
         }
@@ -141,7 +143,7 @@ impl<R: Release> Record<R> {
 
     /// What a writer that holds the lock of the slot may change.
     pub(crate) fn writable(&self) -> Writable<'_, R> {
-        let entry = self.stamp.load(Ordering::Acquire);
+        let entry = self.header.stamp();
         if entry.is_null() {
             return Writable::Settled(Some(self));
         }
@@ -152,8 +154,14 @@ impl<R: Release> Record<R> {
         }
     }
 
+    /// Stamps a record that nobody else can see yet and that has
+    /// [room](RecordBox::with_room_for) for it; once. With null, takes the stamp away.
     pub(crate) fn set_stamp(&self, entry: *mut Entry<R>) {
-        self.stamp.store(entry, Ordering::Release);
+        if entry.is_null() {
+            self.header.clear_stamp();
+        } else {
+            self.header.set_stamp(entry);
+        }
     }
 }
 
@@ -171,29 +179,45 @@ impl<R: Release> RecordBox<R> {
     /// # Panics
     /// If the key has 4 GiB or the value 2^31 words.
     pub fn new(key: &[u8], value: &[u64], owns: bool) -> Self {
-        let key_len = u32::try_from(key.len()).expect("a key is shorter than 4 GiB");
-        let words = u32::try_from(value.len()).expect("a value is shorter than 2^31 words");
-        assert!(words < 1 << 31, "a value is shorter than 2^31 words");
-        let record = slab::allocate(size_with(key.len(), value.len())).cast::<Record<R>>();
+        Self::make(key, value, Shape::new(key, value, owns))
+    }
+
+    /// A record of these contents, which have this shape.
+    fn make(key: &[u8], value: &[u64], shape: Shape) -> Self {
+        let record = slab::allocate(shape.bytes()).cast::<Record<R>>();
+        let key_words = shape.key_words();
         // SAFETY: the block holds the header, the padded key and the value, in this order. The
         // last word of the key is zeroed first so that its padding is defined.
         unsafe {
-            record.write(Record {
-                stamp: AtomicPtr::new(ptr::null_mut()),
-                key_len,
-                value_words_owns: words << 1 | u32::from(owns),
-                release: PhantomData,
-            });
-            let words = record.cast::<u64>().as_ptr();
-            let key_words = key_words(key.len());
+            Header::<Entry<R>>::write(record.cast().as_ptr(), shape);
+            let start = record.cast::<u64>().add(shape.header_words());
             if key_words > 0 {
-                words.add(HEADER_WORDS + key_words - 1).write(0);
+                start.add(key_words - 1).write(0);
             }
-            ptr::copy_nonoverlapping(key.as_ptr(), words.add(HEADER_WORDS).cast(), key.len());
-            let start = words.add(HEADER_WORDS + key_words);
-            ptr::copy_nonoverlapping(value.as_ptr(), start, value.len());
+            ptr::copy_nonoverlapping(key.as_ptr(), start.cast().as_ptr(), key.len());
+            let start = start.add(key_words);
+            ptr::copy_nonoverlapping(value.as_ptr(), start.as_ptr(), value.len());
         }
         RecordBox(record)
+    }
+
+    /// This record, or if `entry` is at an address that does not fit into its header, a copy which
+    /// has room for any.
+    pub(crate) fn with_room_for(self, entry: *const Entry<R>) -> Self {
+        if self.header.has_room_for(entry) {
+            return self;
+        }
+        let shape = self.header.shape();
+        let wide = Shape {
+            wide: true,
+            ..shape
+        };
+        let copy = Self::make(self.key(), self.value(), wide);
+        // What the value owns belongs to the copy now, so only the block goes.
+        let block = ManuallyDrop::new(self).0.cast();
+        // SAFETY: the block was allocated with this size, and nobody has it any more.
+        unsafe { slab::free(block, shape.bytes()) };
+        copy
     }
 
     /// Gives the record away, to be published in a store.
@@ -228,8 +252,8 @@ impl<R: Release> Drop for RecordBox<R> {
             // SAFETY: the record owns its resources (I3) and ends here.
             unsafe { R::release(self.value()) };
         }
-        let bytes = size_with(self.key_len as usize, self.value_words());
-        // SAFETY: allocated in `new` with the same size, and not used any more.
+        let bytes = self.header.shape().bytes();
+        // SAFETY: allocated in `make` with the same size, and not used any more.
         unsafe { slab::free(self.0.cast(), bytes) };
     }
 }
@@ -255,33 +279,53 @@ pub(crate) unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
     }
 }
 
-fn key_words(key_len: usize) -> usize {
-    key_len.div_ceil(WORD)
-}
-
-/// Bytes of a record. A key below 4 GiB and a value below 2^31 words cannot overflow this.
-fn size_with(key_len: usize, value_words: usize) -> usize {
-    (HEADER_WORDS + key_words(key_len) + value_words) * WORD
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn check(record: &RecordBox<Plain>, key: &[u8], value: &[u64], header: usize) {
+        assert_eq!(record.key(), key);
+        assert_eq!(record.value(), value);
+        assert!(!record.owns());
+        let needed = header + key.len().div_ceil(8) * 8 + value.len() * 8;
+        assert_eq!(record.bytes(), slab::rounded(needed));
+        assert!(ptr::eq(
+            record.settled(&ats_sync::pin()).unwrap(),
+            &**record
+        ));
+    }
 
     #[test]
     fn key_and_value_of_every_length_come_back() {
-        for key_len in 0..40 {
-            for value_len in 0..6 {
+        for key_len in (0..40).chain(120..140) {
+            for value_len in (0..6).chain(250..260) {
                 let key: Vec<u8> = (0..key_len).map(|i| i as u8 ^ 0xa5).collect();
                 let value: Vec<u64> = (0..value_len).map(|i| u64::MAX - i).collect();
+                let fits = key_len < 128 && value_len < 256;
                 let record = RecordBox::<Plain>::new(&key, &value, false);
-                assert_eq!(record.key(), key);
-                assert_eq!(record.value(), value);
-                let needed = 16 + key.len().div_ceil(8) * 8 + value.len() * 8;
-                assert_eq!(record.bytes(), slab::rounded(needed));
-                assert!(!record.owns());
+                check(&record, &key, &value, if fits { 8 } else { 24 });
+                // Of two neighbours one has no room, in tests.
+                for entry in [1 << 20, (1 << 20) + 8, 1 << 60, (1 << 20) + 1] {
+                    let entry = ptr::without_provenance_mut(entry);
+                    let record = RecordBox::<Plain>::new(&key, &value, false).with_room_for(entry);
+                    let wide = !fits || entry.addr() != (1 << 20) + 8;
+                    check(&record, &key, &value, if wide { 24 } else { 8 });
+                    record.set_stamp(entry);
+                    assert_eq!(record.header.stamp(), entry);
+                    assert_eq!((record.key(), record.value()), (&key[..], &value[..]));
+                    record.set_stamp(ptr::null_mut());
+                    check(&record, &key, &value, if wide { 24 } else { 8 });
+                }
             }
+        }
+    }
+
+    #[test]
+    fn a_long_key_and_a_long_value_come_back() {
+        for (key_len, value_len) in [(100_000, 3), (3, 100_000), (100_000, 100_000)] {
+            let (key, value) = (vec![7; key_len], vec![u64::MAX; value_len]);
+            check(&RecordBox::new(&key, &value, false), &key, &value, 24);
         }
     }
 
@@ -296,12 +340,28 @@ mod tests {
     }
 
     #[test]
+    fn the_shape_that_means_wide_is_wide_itself() {
+        let (key, value) = ([1; 127], [2; 255]);
+        let record = RecordBox::<Plain>::new(&key, &value, true);
+        assert!(record.header.shape().wide && record.owns());
+        assert_eq!((record.key(), record.value()), (&key[..], &value[..]));
+        let record = RecordBox::<Plain>::new(&key, &value, false);
+        assert!(!record.header.shape().wide && !record.owns());
+    }
+
+    #[test]
     fn an_owning_record_releases_once() {
         drop(RecordBox::<Count>::new(b"k", &[7], true));
         drop(RecordBox::<Count>::new(b"k", &[1000], false));
         let raw = RecordBox::<Count>::new(b"k", &[5], true).into_raw();
         // SAFETY: `raw` was just given away here.
         drop(unsafe { RecordBox::from_raw(raw) });
+        // A copy that has room for any stamp takes what the value owns with it.
+        let far = ptr::without_provenance(usize::MAX);
+        let wide = RecordBox::<Count>::new(b"k", &[30], true).with_room_for(far);
+        assert!(wide.owns() && wide.header.shape().wide);
         assert_eq!(RELEASED.load(Ordering::Relaxed), 12);
+        drop(wide);
+        assert_eq!(RELEASED.load(Ordering::Relaxed), 42);
     }
 }

@@ -1,0 +1,259 @@
+//! The first word of a record: its stamp and, as a rule, its lengths.
+//!
+//! ```text
+//!  63                                         16 15       9 8         1    0
+//! +---------------------------------------------+----------+-----------+------+
+//! | address of the batch entry / 8, 0: none     | key      | value     | owns |
+//! |                                             | in bytes | in words  |      |
+//! +---------------------------------------------+----------+-----------+------+
+//! ```
+//!
+//! The lower 16 bits, the *shape*, never change. All ones in them mean a *wide* header, two words more:
+//!
+//! ```text
+//! word 1    key length in bytes (32 bits) | value length in words (31 bits) | owns (1 bit)
+//! word 2    the whole address of the batch entry, if the stamp in word 0 is not 0
+//! ```
+//!
+//! # Addresses that do not fit
+//! 48 bits hold the address of whatever begins at a multiple of 8 and lies below 2^51. No system gives a
+//! process memory beyond that unasked, as far as we know: with four levels of page tables there is none,
+//! and where there are five (x86-64), or 52 bits (AArch64), one has to ask `mmap` for it. But pointers may
+//! bear tags in their upper bits (AArch64), and other systems may have other ideas, so we do not count
+//! on it: a record that is to be stamped with an address that does not fit is first copied behind a wide
+//! header ([`RecordBox::with_room_for`](super::RecordBox::with_room_for)), which takes any. That is
+//! decided for each record by the address itself, and costs nothing where it does not happen.
+
+use ats_sync::shim::atomic::{
+    AtomicPtr, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::marker::PhantomData;
+use std::ptr;
+
+const WORD: usize = size_of::<u64>();
+
+const OWNS: u64 = 1;
+const VALUE_SHIFT: u32 = 1;
+const VALUE_MAX: u64 = (1 << (KEY_SHIFT - VALUE_SHIFT)) - 1;
+const KEY_SHIFT: u32 = 9;
+const KEY_MAX: u64 = (1 << (STAMP_SHIFT - KEY_SHIFT)) - 1;
+const STAMP_SHIFT: u32 = 16;
+/// The least word with a stamp.
+const STAMPED: u64 = 1 << STAMP_SHIFT;
+const SHAPE: u64 = STAMPED - 1;
+/// The shape that says that the header is wide.
+const WIDE: u64 = SHAPE;
+
+/// Entries begin at multiples of this, so the stamp need not tell the lower bits.
+const ENTRY_ALIGN: u64 = 8;
+/// Addresses from here on do not fit.
+const ADDRESS_LIMIT: u64 = ENTRY_ALIGN << (u64::BITS - STAMP_SHIFT);
+
+/// Where what is in a record, as its header tells; never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub key_len: u32,
+    /// Below 2^31.
+    pub value_words: u32,
+    /// Whether the value owns resources.
+    pub owns: bool,
+    /// Whether the header is wide.
+    pub wide: bool,
+}
+
+impl Shape {
+    /// With a header that is as short as possible.
+    ///
+    /// # Panics
+    /// If the key has 4 GiB or the value 2^31 words.
+    pub(super) fn new(key: &[u8], value: &[u64], owns: bool) -> Self {
+        let value_words = u32::try_from(value.len()).ok();
+        let shape = Shape {
+            key_len: u32::try_from(key.len()).expect("a key is shorter than 4 GiB"),
+            value_words: value_words
+                .filter(|words| *words < 1 << 31)
+                .expect("a value is shorter than 2^31 words"),
+            owns,
+            wide: false,
+        };
+        Shape {
+            wide: shape.narrow() >= WIDE,
+            ..shape
+        }
+    }
+
+    /// The bits of a narrow header, if they are less than [`WIDE`].
+    fn narrow(self) -> u64 {
+        let (key_len, value_words) = (u64::from(self.key_len), u64::from(self.value_words));
+        if key_len > KEY_MAX || value_words > VALUE_MAX {
+            return WIDE;
+        }
+        key_len << KEY_SHIFT | value_words << VALUE_SHIFT | u64::from(self.owns)
+    }
+
+    fn of_narrow(bits: u64) -> Self {
+        Shape {
+            key_len: (bits >> KEY_SHIFT & KEY_MAX) as u32,
+            value_words: (bits >> VALUE_SHIFT & VALUE_MAX) as u32,
+            owns: bits & OWNS != 0,
+            wide: false,
+        }
+    }
+
+    /// Words before the key.
+    #[inline(always)]
+    pub(super) fn header_words(self) -> usize {
+        if self.wide {
+            size_of::<Wide<()>>() / WORD
+        } else {
+            1
+        }
+    }
+
+    /// Words of the padded key.
+    #[inline(always)]
+    pub(super) fn key_words(self) -> usize {
+        (self.key_len as usize).div_ceil(WORD)
+    }
+
+    /// Bytes of the record. Cannot overflow, as lengths are below 4 GiB and 16 GiB.
+    pub(super) fn bytes(self) -> usize {
+        (self.header_words() + self.key_words() + self.value_words as usize) * WORD
+    }
+}
+
+/// The header of a record of which stamps point to `E`.
+///
+/// A reference to it is one to its first word; where that says that the header is wide, it stands at
+/// the beginning of a [`Wide`].
+#[repr(transparent)]
+pub(super) struct Header<E> {
+    word: AtomicU64,
+    entry: PhantomData<*mut E>,
+}
+
+#[repr(C)]
+struct Wide<E> {
+    first: Header<E>,
+    lengths: u64,
+    stamp: AtomicPtr<E>,
+}
+
+impl<E> Header<E> {
+    /// Writes a header without stamp.
+    ///
+    /// # Safety
+    /// At `place`, aligned to 8 bytes, there is room that is ours for the [words](Shape::header_words) of
+    /// a header of this shape.
+    pub(super) unsafe fn write(place: *mut Self, shape: Shape) {
+        let first = |bits| Header {
+            word: AtomicU64::new(bits),
+            entry: PhantomData,
+        };
+        if !shape.wide {
+            // SAFETY: there is room for one word.
+            unsafe { place.write(first(shape.narrow())) };
+            return;
+        }
+        let upper = shape.value_words << 1 | u32::from(shape.owns);
+        // SAFETY: there is room for a wide header.
+        unsafe {
+            place.cast::<Wide<E>>().write(Wide {
+                first: first(WIDE),
+                lengths: u64::from(upper) << u32::BITS | u64::from(shape.key_len),
+                stamp: AtomicPtr::new(ptr::null_mut()),
+            });
+        }
+    }
+
+    /// The lower bits of the first word.
+    #[inline(always)]
+    fn bits(&self) -> u64 {
+        // They never change, so any value of the word has them, and there is nothing to explore: under
+        // `shuttle` this is not one more point at which threads may take turns.
+        let word: *const AtomicU64 = &self.word;
+        // SAFETY: the atomics of the shim are those of the standard library in memory.
+        let word = unsafe { &*word.cast::<std::sync::atomic::AtomicU64>() };
+        word.load(Relaxed) & SHAPE
+    }
+
+    #[inline(always)]
+    pub(super) fn shape(&self) -> Shape {
+        let bits = self.bits();
+        if bits == WIDE {
+            return self.wide_shape();
+        }
+        Shape::of_narrow(bits)
+    }
+
+    #[cold]
+    fn wide_shape(&self) -> Shape {
+        let lengths = self.wide().lengths;
+        let upper = (lengths >> u32::BITS) as u32;
+        Shape {
+            key_len: lengths as u32,
+            value_words: upper >> 1,
+            owns: upper & 1 != 0,
+            wide: true,
+        }
+    }
+
+    /// The wide header that this is the first word of.
+    fn wide(&self) -> &Wide<E> {
+        debug_assert!(self.bits() == WIDE);
+        // SAFETY: only called if this is the first word of a wide header, as `write` made it.
+        unsafe { &*ptr::from_ref(self).cast() }
+    }
+
+    /// The entry this record is stamped with, or null.
+    #[inline(always)]
+    pub(super) fn stamp(&self) -> *mut E {
+        let word = self.word.load(Acquire);
+        if word < STAMPED {
+            return ptr::null_mut();
+        }
+        self.stamp_of(word)
+    }
+
+    #[cold]
+    fn stamp_of(&self, word: u64) -> *mut E {
+        if word & SHAPE == WIDE {
+            // Written before the first word got its stamp, and never again.
+            return self.wide().stamp.load(Relaxed);
+        }
+        ptr::with_exposed_provenance_mut(((word >> STAMP_SHIFT) * ENTRY_ALIGN) as usize)
+    }
+
+    /// Whether this header can be stamped with an entry at this address.
+    pub(super) fn has_room_for(&self, entry: *const E) -> bool {
+        self.shape().wide || narrow_stamp(entry.addr()).is_some()
+    }
+
+    /// Stamps the header, once, while nobody else can see it.
+    pub(super) fn set_stamp(&self, entry: *mut E) {
+        let bits = self.bits();
+        let stamp = if bits == WIDE {
+            self.wide().stamp.store(entry, Relaxed);
+            STAMPED
+        } else {
+            narrow_stamp(entry.expose_provenance()).expect("there is room for the stamp")
+        };
+        self.word.store(stamp | bits, Release);
+    }
+
+    /// Takes the stamp away. To be called by whoever has set it.
+    pub(super) fn clear_stamp(&self) {
+        // In a wide header the address stays: readers may just have seen that there is a stamp.
+        self.word.store(self.bits(), Release);
+    }
+}
+
+/// The address of an entry in its place in the first word, if it fits.
+fn narrow_stamp(address: usize) -> Option<u64> {
+    let address = address as u64;
+    // So that tests meet both, every second entry of a batch has an address that does not fit.
+    let far = cfg!(any(test, shuttle)) && (address / ENTRY_ALIGN).is_multiple_of(2);
+    let fits = address < ADDRESS_LIMIT && address.is_multiple_of(ENTRY_ALIGN) && !far;
+    fits.then_some((address / ENTRY_ALIGN) << STAMP_SHIFT)
+}
