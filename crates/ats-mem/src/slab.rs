@@ -82,8 +82,8 @@ pub struct Statistics {
 /// The largest request that is served from slabs.
 pub const LARGEST: usize = class::LARGEST;
 
-/// A block of at least `bytes` bytes, not initialised. Aligned to 16 bytes, and to 64 if `bytes` is a
-/// positive multiple of 64.
+/// A block of at least `bytes` bytes, not initialised. Aligned to 8 bytes, to 16 if `bytes` is a positive
+/// multiple of 16, and to 64 if it is one of 64.
 ///
 /// Amortised O(1), a few nanoseconds; may lock for a moment. Can be called from any thread, also while
 /// it ends. Calls [`handle_alloc_error`] if the system has no memory. A block above [`LARGEST`] is
@@ -122,22 +122,30 @@ pub(crate) fn freeing(bytes: usize) -> Option<unsafe fn(*mut u8)> {
         // SAFETY: the caller hands over a block of this size, as with `free`.
         unsafe { free(NonNull::new_unchecked(raw), BYTES) }
     }
-    const FUNCTIONS: [unsafe fn(*mut u8); 8] = [
+    // For 16 bytes, 24, 32 and so on.
+    const FUNCTIONS: [unsafe fn(*mut u8); 15] = [
         free_sized::<16>,
+        free_sized::<24>,
         free_sized::<32>,
+        free_sized::<40>,
         free_sized::<48>,
+        free_sized::<56>,
         free_sized::<64>,
+        free_sized::<72>,
         free_sized::<80>,
+        free_sized::<88>,
         free_sized::<96>,
+        free_sized::<104>,
         free_sized::<112>,
+        free_sized::<120>,
         free_sized::<128>,
     ];
     // The allocator of the system wants to be told the size it was asked for, not the rounded one.
     if WATCHED {
         return None;
     }
-    let units = bytes.div_ceil(16);
-    FUNCTIONS.get(units.wrapping_sub(1)).copied()
+    let units = bytes.div_ceil(8);
+    FUNCTIONS.get(units.saturating_sub(2)).copied()
 }
 
 /// The bytes that a block for `bytes` bytes takes, for accounting. O(1).

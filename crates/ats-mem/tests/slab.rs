@@ -40,12 +40,13 @@ unsafe impl Send for Canary {}
 impl Canary {
     fn new(bytes: usize) -> Self {
         let block = allocate(bytes);
-        let align = if bytes.is_multiple_of(64) && bytes > 0 {
-            64
-        } else {
-            16
-        };
-        assert_eq!(block.addr().get() % align, 0, "{bytes}");
+        for align in [8, 16, 64] {
+            let promised = align == 8 || (bytes.is_multiple_of(align) && bytes > 0);
+            assert!(
+                !promised || block.addr().get().is_multiple_of(align),
+                "{bytes}"
+            );
+        }
         for at in 0..bytes {
             // SAFETY: inside of the block.
             unsafe { block.add(at).write(pattern(block, at)) };

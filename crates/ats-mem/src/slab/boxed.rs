@@ -14,8 +14,8 @@ unsafe impl<T: Sync> Sync for SlabBox<T> {}
 
 impl<T> SlabBox<T> {
     const ALIGNED: () = assert!(
-        align_of::<T>() <= 16 || (align_of::<T>() <= 64 && size_of::<T>().is_multiple_of(64)),
-        "blocks of the slab are aligned to 16 bytes, whole cache lines to 64"
+        size_of::<T>() > 0 && matches!(align_of::<T>(), 0..=16 | 64),
+        "blocks of the slab are aligned to 8 bytes, to 16 or 64 if their size is a multiple of that"
     );
 
     #[inline]

@@ -1,6 +1,6 @@
 //! A chunk: a header that describes 32 runs, and the runs.
 
-use super::class::Class;
+use super::class::{Class, SMALLEST};
 use super::list::{Linked, Links};
 use super::{corrupted, memory};
 use std::ptr::NonNull;
@@ -14,8 +14,6 @@ pub(super) const RUNS: usize = CHUNK / RUN;
 /// Groups of runs by how full they are.
 pub(super) const GROUPS: usize = 8;
 
-/// The unit that the sizes of blocks are multiples of.
-const UNIT: usize = 16;
 /// Bits of a word of a bitmap.
 const BITS: usize = u64::BITS as usize;
 
@@ -28,10 +26,10 @@ pub(super) struct Chunk {
     /// The free runs that take no memory, one bit each.
     pub purged: u32,
     runs: [Run; RUNS],
-    /// The units at which a block starts that is with the user, one bit each. The only part of a
-    /// chunk that is touched without a lock, hence atomic.
+    /// For each stretch of the smallest size, in which at most one block starts, whether one does that
+    /// is with the user. The only part of a chunk that is touched without a lock, hence atomic.
     #[cfg(debug_assertions)]
-    live: [std::sync::atomic::AtomicU64; CHUNK / UNIT / BITS],
+    live: [std::sync::atomic::AtomicU64; CHUNK / SMALLEST / BITS],
 }
 
 /// Where the blocks of run 0 begin.
@@ -115,10 +113,10 @@ impl Chunk {
     pub(super) unsafe fn mark(block: NonNull<u8>, live: bool) {
         use std::sync::atomic::Ordering::Relaxed;
         let chunk = Chunk::of(block);
-        let unit = (block.addr().get() - chunk.addr().get()) / UNIT;
-        let bit = 1 << (unit % BITS);
+        let place = (block.addr().get() - chunk.addr().get()) / SMALLEST;
+        let bit = 1 << (place % BITS);
         // SAFETY: by contract the chunk is live; the words are atomic.
-        let word = unsafe { &(*chunk.as_ptr()).live[unit / BITS] };
+        let word = unsafe { &(*chunk.as_ptr()).live[place / BITS] };
         let before = if live {
             word.fetch_or(bit, Relaxed)
         } else {
@@ -148,7 +146,7 @@ pub(super) struct Run {
     /// The list of the pool that the run is in, or [`GROUPS`] if in none.
     pub group: u8,
     /// The used blocks, one bit each.
-    bits: [u64; RUN / UNIT / BITS],
+    bits: [u64; RUN / SMALLEST / BITS],
 }
 
 // SAFETY: always the first field.

@@ -1,24 +1,36 @@
 //! The sizes of blocks.
 //!
-//! Multiples of 16 where records are many and small, then in steps of about an eighth to a quarter.
-//! Above 512 all are multiples of 64, so that a request for whole cache lines gets a size of whole
-//! cache lines and, since runs begin at a cache line, starts at one.
+//! Multiples of 8 where records are many and small, then of 16, then in steps of about an eighth to a
+//! quarter. Above 512 all are multiples of 64, so that a request for whole cache lines gets a size of
+//! whole cache lines and, since runs begin at a cache line, starts at one.
 
+/// The smallest size.
+pub(super) const SMALLEST: usize = 16;
 /// The largest size.
 pub(super) const LARGEST: usize = 2048;
 /// How many sizes there are.
-pub(super) const CLASSES: usize = SIZES.len();
+pub(super) const CLASSES: usize = FINE + MIDDLE + COARSE.len();
 
-const FINE: usize = 32;
-const SIZES: [u16; FINE + 12] = sizes();
+/// All sizes are multiples of this.
+const UNIT: usize = 8;
+/// Up to here, all multiples of [`UNIT`] are sizes.
+const FINE_MAX: usize = 128;
+const FINE: usize = (FINE_MAX - SMALLEST) / UNIT + 1;
+/// From there up to here, all multiples of 16.
+const MIDDLE_MAX: usize = 512;
+const MIDDLE: usize = (MIDDLE_MAX - FINE_MAX) / 16;
+const COARSE: [u16; 12] = [
+    576, 640, 704, 768, 896, 1024, 1152, 1280, 1408, 1536, 1792, 2048,
+];
+const SIZES: [u16; CLASSES] = sizes();
 
 /// Most bytes of one size in the cache of a thread.
 const CACHE_BYTES: usize = 16 << 10;
 /// Most blocks of one size in the cache of a thread.
 pub(super) const CACHE_BLOCKS: usize = 64;
 
-/// The class of each number of 16-byte units.
-const CLASS_OF_UNITS: [u8; LARGEST / 16 + 1] = class_of_units();
+/// The class of each number of units.
+const CLASS_OF_UNITS: [u8; LARGEST / UNIT + 1] = class_of_units();
 
 /// One of the sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +43,7 @@ impl Class {
         if bytes > LARGEST {
             return None;
         }
-        Some(Class(CLASS_OF_UNITS[bytes.div_ceil(16)]))
+        Some(Class(CLASS_OF_UNITS[bytes.div_ceil(UNIT)]))
     }
 
     pub(super) const fn new(index: usize) -> Self {
@@ -58,29 +70,28 @@ impl Class {
     }
 }
 
-const fn sizes() -> [u16; FINE + 12] {
-    const COARSE: [u16; 12] = [
-        576, 640, 704, 768, 896, 1024, 1152, 1280, 1408, 1536, 1792, 2048,
-    ];
-    let mut sizes = [0; FINE + 12];
+const fn sizes() -> [u16; CLASSES] {
+    let mut sizes = [0; CLASSES];
     let mut at = 0;
     while at < sizes.len() {
         sizes[at] = if at < FINE {
-            (at as u16 + 1) * 16
+            (SMALLEST + at * UNIT) as u16
+        } else if at < FINE + MIDDLE {
+            (FINE_MAX + (at - FINE + 1) * 16) as u16
         } else {
-            COARSE[at - FINE]
+            COARSE[at - FINE - MIDDLE]
         };
         at += 1;
     }
     sizes
 }
 
-const fn class_of_units() -> [u8; LARGEST / 16 + 1] {
-    let mut classes = [0; LARGEST / 16 + 1];
+const fn class_of_units() -> [u8; LARGEST / UNIT + 1] {
+    let mut classes = [0; LARGEST / UNIT + 1];
     let mut class = 0;
     let mut units = 0;
     while units < classes.len() {
-        if units * 16 > SIZES[class] as usize {
+        if units * UNIT > SIZES[class] as usize {
             class += 1;
         }
         classes[units] = class as u8;
@@ -114,7 +125,19 @@ mod tests {
             let class = Class::of(bytes).unwrap();
             assert!(class.size() >= bytes);
             assert!(class.index() == 0 || (SIZES[class.index() - 1] as usize) < bytes);
-            assert!(!bytes.is_multiple_of(64) || bytes == 0 || class.size().is_multiple_of(64));
+            for align in [8, 16, 64] {
+                let aligned = !bytes.is_multiple_of(align) || bytes == 0;
+                assert!(aligned || class.size().is_multiple_of(align), "{bytes}");
+            }
+            let waste = class.size() - bytes.max(SMALLEST);
+            assert!(
+                waste
+                    < if bytes <= FINE_MAX {
+                        8
+                    } else {
+                        16.max(bytes / 4)
+                    }
+            );
             assert!(class.cache_limit() >= 2 && class.cache_limit() <= CACHE_BLOCKS);
         }
         assert_eq!(Class::of(LARGEST + 1), None);
