@@ -7,7 +7,7 @@ use super::host::{Host, HostSink};
 use super::layout::{
     LIST, MAP, TUPLE, content_words, header_n, header_tag, is_immediate, slot_offset,
 };
-use super::view::{ImageRef, Object, View};
+use super::view::{ImageRef, Object, View, WHOLE};
 
 /// The stacks of a decoder. Keeping one for many calls saves their allocation.
 pub struct Scratch<T> {
@@ -117,6 +117,14 @@ pub fn decode<H: Host, S: HostSink<H>>(
 fn open<H: Host>(term: ImageRef<'_, H>, values: usize) -> Option<Frame> {
     if is_immediate(term.slot) {
         return None;
+    }
+    if term.slot == WHOLE {
+        return (term.from > 0).then_some(Frame {
+            tag: TUPLE,
+            next: 0,
+            end: term.from,
+            values,
+        });
     }
     let at = slot_offset(term.slot);
     let header = term.words[at];

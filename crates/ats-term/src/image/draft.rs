@@ -7,13 +7,21 @@ use super::owned::owned_box;
 use super::view::Object;
 use std::marker::PhantomData;
 
+/// What the words of a draft are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Unfinished,
+    Object,
+    /// They belong to a record already.
+    Taken,
+}
+
 /// Words under construction. What they own is released unless somebody takes it.
 pub(super) struct Draft<H: Host> {
     pub(super) words: Vec<u64>,
     /// Offsets of the boxes in `words` whose units of ownership (I5) are still ours.
     owned: Vec<usize>,
-    /// Whether `words` belong to a record already.
-    taken: bool,
+    state: State,
     host: PhantomData<H>,
 }
 
@@ -25,7 +33,7 @@ impl<H: Host> Draft<H> {
         Self {
             words: Vec::new(),
             owned: Vec::new(),
-            taken: false,
+            state: State::Unfinished,
             host: PhantomData,
         }
     }
@@ -57,22 +65,24 @@ impl<H: Host> Draft<H> {
         !self.owned.is_empty()
     }
 
+    /// Says that the words are an object now.
+    pub(super) fn finish(&mut self) {
+        self.state = State::Object;
+    }
+
     pub(super) fn object(&self) -> Object<'_, H> {
         // Not after `take`: the new holder of the words may release what they refer to.
-        assert!(
-            !self.words.is_empty() && !self.taken,
-            "image: no object here"
-        );
+        assert_eq!(self.state, State::Object, "image: no object here");
         Object::new(&self.words)
     }
 
     pub(super) fn take(&mut self) -> Built<'_, H> {
         // Handing over the same words twice would let two records share one unit.
-        assert!(!self.taken, "image: taken already");
+        assert_eq!(self.state, State::Object, "image: no object to be taken");
         let owns = self.owns();
         self.owned.clear();
-        self.taken = true;
-        Built::new(&self.words, owns)
+        self.state = State::Taken;
+        Built::object(&self.words, owns)
     }
 
     /// Gives back what was not taken, and begins anew.
@@ -88,7 +98,7 @@ impl<H: Host> Draft<H> {
         self.words.clear();
         self.words.shrink_to(KEEP);
         self.owned.shrink_to(KEEP);
-        self.taken = false;
+        self.state = State::Unfinished;
     }
 }
 

@@ -30,16 +30,30 @@ impl std::error::Error for NotATuple {}
 pub struct Built<'a, H> {
     words: &'a [u64],
     owns: bool,
+    /// Whether the words are those of an object list.
+    list: bool,
     host: PhantomData<H>,
 }
 
 impl<'a, H: Host> Built<'a, H> {
-    pub(super) fn new(words: &'a [u64], owns: bool) -> Self {
+    pub(super) fn object(words: &'a [u64], owns: bool) -> Self {
         Self {
             words,
             owns,
+            list: false,
             host: PhantomData,
         }
+    }
+
+    pub(super) fn list(words: &'a [u64], owns: bool) -> Self {
+        Self {
+            list: true,
+            ..Self::object(words, owns)
+        }
+    }
+
+    pub(super) fn is_list(&self) -> bool {
+        self.list
     }
 
     /// The words: an object image, or an object list.
@@ -95,8 +109,9 @@ impl<T: HostTerm> ImageBuilder<T> {
             return Err(NotATuple);
         };
         self.discard();
-        self.write_tuple(object, arity);
+        self.write_elements(object, arity);
         self.write_todo();
+        self.draft.finish();
         Ok(())
     }
 
@@ -111,7 +126,7 @@ impl<T: HostTerm> ImageBuilder<T> {
     }
 
     /// Hands over what was built. The words stay where they are until the builder is used again.
-    /// Panics if they were taken already.
+    /// Panics if there is nothing, or if it was taken already.
     pub fn take(&mut self) -> Built<'_, T::Host> {
         self.draft.take()
     }
@@ -169,7 +184,10 @@ impl<T: HostTerm> ImageBuilder<T> {
     fn write_box(&mut self, term: T, slot: usize) {
         self.draft.words[slot] = box_slot(self.draft.words.len());
         match term.kind() {
-            Kind::Tuple(arity) => self.write_tuple(term, arity),
+            Kind::Tuple(arity) => {
+                self.draft.words.push(header(TUPLE, arity));
+                self.write_elements(term, arity);
+            }
             Kind::Cons(head, tail) => self.write_list(head, tail),
             Kind::Map(len) => self.write_map(term, len),
             Kind::Bits(bits) => self.write_bits(term, bits),
@@ -187,9 +205,8 @@ impl<T: HostTerm> ImageBuilder<T> {
         }
     }
 
-    fn write_tuple(&mut self, tuple: T, arity: usize) {
-        self.draft.words.reserve(1 + arity);
-        self.draft.words.push(header(TUPLE, arity));
+    fn write_elements(&mut self, tuple: T, arity: usize) {
+        self.draft.words.reserve(arity);
         let mark = self.todo.len();
         for i in 0..arity {
             self.push(tuple.element(i));

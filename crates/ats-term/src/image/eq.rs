@@ -2,7 +2,7 @@
 
 use super::host::{Host, HostBox, HostKind, HostTag};
 use super::layout::{
-    BITS, FLOAT, HOST, LIST, MAP, TUPLE, bytes_of, content_words, header_n, header_tag,
+    BITS, FLOAT, HOST, LIST, MAP, TUPLE, arity, bytes_of, content_words, header_n, header_tag,
     is_immediate,
 };
 use super::view::Object;
@@ -19,7 +19,10 @@ pub fn image_eq<H: Host>(a: Object<'_, H>, b: Object<'_, H>, zeros: Zeros) -> bo
     if a == b {
         return true;
     }
-    let (mut at_a, mut at_b) = (0, 0);
+    let (mut at_a, mut at_b) = (arity(a), arity(b));
+    if at_a != at_b || !same_slots(&a[..at_a], &b[..at_b]) {
+        return false;
+    }
     while at_a < a.len() && at_b < b.len() {
         let (box_a, box_b) = (RawBox::at(a, at_a), RawBox::at(b, at_b));
         if !same_box::<H>(box_a, box_b, zeros) {

@@ -12,8 +12,9 @@ pub(super) const FLOAT: u8 = 0x04;
 pub(super) const BIG: u8 = 0x05;
 /// Tag of a bitstring box.
 pub(super) const BITS: u8 = 0x06;
-/// Tag of the word before each object of an object list.
-pub(super) const OBJECT: u8 = 0x07;
+/// Tag of the word before each object of an object list. No slot has these low bits, so the first word
+/// tells a list from an object.
+pub(super) const OBJECT: u8 = 0x08;
 /// The lowest tag of the host.
 pub(super) const HOST: u8 = 0x80;
 /// The lowest tag of the host whose box owns a resource.
@@ -52,10 +53,16 @@ pub(super) const fn header_n(header: u64) -> usize {
     (header >> 8) as usize
 }
 
-/// Number of words between a header and the next header.
+/// Number of elements of the object with this image. O(number of elements).
 ///
-/// An OBJECT header has no content of its own, so that a scan over an object list visits the boxes
-/// of its objects too.
+/// The slots of the elements end where the first box begins (I1), and it is the first slot of a box
+/// that refers to it (I2). Without a box there is nothing but slots.
+pub(super) fn arity(object: &[u64]) -> usize {
+    let of_box = object.iter().find(|slot| !is_immediate(**slot));
+    of_box.map_or(object.len(), |slot| slot_offset(*slot))
+}
+
+/// Number of words between the header of a box and the next header.
 pub(super) const fn content_words(header: u64) -> usize {
     let n = header_n(header);
     match header_tag(header) {
@@ -63,21 +70,34 @@ pub(super) const fn content_words(header: u64) -> usize {
         MAP => 2 * n,
         BIG => (n >> 1).div_ceil(8),
         BITS => n.div_ceil(64),
-        OBJECT => 0,
         _ => n,
     }
 }
 
-/// The offsets of all boxes of an image (or object list), in order.
+/// The offsets of all boxes of an object image or object list, in order. O(number of elements and
+/// boxes).
+pub(super) fn boxes(words: &[u64]) -> impl Iterator<Item = usize> {
+    let is_list = words
+        .first()
+        .is_some_and(|&word| header_tag(word) == OBJECT);
+    boxes_from(words, if is_list { 0 } else { arity(words) })
+}
+
+/// The offsets of the boxes from `at` on, where a box begins or an object of a list, or the words end.
 ///
 /// I1 says that one header follows the content of the other. O(number of boxes).
-pub(super) fn boxes(words: &[u64]) -> impl Iterator<Item = usize> {
-    let mut at = 0;
+pub(super) fn boxes_from(words: &[u64], mut at: usize) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
-        let header = *words.get(at)?;
-        let this = at;
-        at += 1 + content_words(header);
-        Some(this)
+        loop {
+            let head = *words.get(at)?;
+            let this = at;
+            at += 1;
+            if header_tag(head) != OBJECT {
+                at += content_words(head);
+                return Some(this);
+            }
+            at += arity(&words[at..at + header_n(head)]);
+        }
     })
 }
 

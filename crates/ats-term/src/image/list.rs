@@ -11,7 +11,7 @@
 use super::draft::KEEP;
 use super::encode::Built;
 use super::host::Host;
-use super::layout::{OBJECT, TUPLE, header, header_n, header_tag};
+use super::layout::{OBJECT, header, header_n, header_tag};
 use super::owned::{release_all, retain_all};
 use super::view::Object;
 use std::marker::PhantomData;
@@ -128,11 +128,7 @@ impl<H: Host> ObjectListBuilder<H> {
     ///
     /// Panics if `object` is itself an object list.
     pub fn push(&mut self, object: Built<'_, H>) {
-        assert_eq!(
-            header_tag(object.words()[0]),
-            TUPLE,
-            "image: an object list is no object"
-        );
+        assert!(!object.is_list(), "image: an object list is no object");
         self.append(Object::<H>::new(object.words()));
         self.owns |= object.owns();
     }
@@ -178,7 +174,7 @@ impl<H: Host> ObjectListBuilder<H> {
             self.discard();
         }
         self.taken = true;
-        Built::new(&self.words, std::mem::take(&mut self.owns))
+        Built::list(&self.words, std::mem::take(&mut self.owns))
     }
 
     fn append(&mut self, object: Object<'_, H>) {

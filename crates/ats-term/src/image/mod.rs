@@ -1,7 +1,7 @@
 //! Objects in memory: terms as relocatable 64-bit words that are read in place.
 //!
 //! An object lives in a table as an *image*. An image can be copied with `memcpy`, element `N` of
-//! the object is one load away, and the words of immediate terms are the words the Erlang VM uses
+//! the object is word `N`, and the words of immediate terms are the words the Erlang VM uses
 //! on 64-bit machines, so that the tuple `{42, foo}` leaves the table without conversion.
 //!
 //! An image is meant for the process that made it: it holds atom numbers and, in the boxes of its
@@ -33,7 +33,7 @@
 //!  0x04 FLOAT     the bits of a finite float, n = 1
 //!  0x05 BIG       magnitude, least significant byte first, n = number of bytes * 2 + negative
 //!  0x06 BITS      bytes, n = number of bits
-//!  0x07 OBJECT    n words of an object image follow (only between the objects of a list)
+//!  0x08 OBJECT    n words of an object image follow (only between the objects of a list)
 //!  0x80 .. 0xBF   n words that only the host understands
 //!  0xC0 .. 0xFF   the same, and the box owns a resource of the host
 //! ```
@@ -41,29 +41,30 @@
 //! Bytes stand in memory order and are padded with zeros to a whole word. The list `[1, 2, 3]` is one
 //! box, so that walking and rebuilding it needs no chain of pointers.
 //!
-//! An *object image* is the image of a tuple whose box stands at word 0. As an example,
+//! An *object image* is the image of a tuple. The tuple itself needs no box: the image begins with the
+//! slots of its elements, which end where the first box begins, or with the image. As an example,
 //! `{7, "ab", [x]}` where the atom `x` has number 99:
 //!
 //! ```text
-//!  word  0   TUPLE n=3
-//!        1   small 7                 7 << 4 | 0xF
-//!        2   box at word 4           4 << 2 | 2
-//!        3   box at word 8           8 << 2 | 2
-//!        4   LIST n=2
-//!        5   small 97
-//!        6   small 98
-//!        7   nil                     0x3B
-//!        8   LIST n=1
-//!        9   atom                    99 << 6 | 0x0B
-//!       10   nil
+//!  word  0   small 7                 7 << 4 | 0xF
+//!        1   box at word 3           3 << 2 | 2
+//!        2   box at word 7           7 << 2 | 2
+//!        3   LIST n=2
+//!        4   small 97
+//!        5   small 98
+//!        6   nil                     0x3B
+//!        7   LIST n=1
+//!        8   atom                    99 << 6 | 0x0B
+//!        9   nil
 //! ```
 //!
 //! # Invariants
-//! - I1. The boxes of an image follow each other without gaps, and every box but the first is named
-//!   by exactly one slot, which stands in an earlier box. So all boxes can be visited by one linear
-//!   scan, an image of `arity + 1` words holds only immediates, and nothing is unreachable.
+//! - I1. The boxes of an image follow the slots of the elements, and each other, without gaps, and
+//!   every box is named by exactly one slot, which stands before it. So all boxes can be visited by
+//!   one linear scan, and nothing is unreachable.
 //! - I2. A box is followed by everything below it, in the order of its slots, before anything else
-//!   (preorder). So what an element consists of is one range of words.
+//!   (preorder), and the elements are in order, too. So what an element consists of is one range of
+//!   words, and the first slot of a box tells where the boxes begin.
 //! - I3. The keys of a map stand in an order that depends on the set of keys alone: immediates by
 //!   their word, then the others by their [exact key](crate::exact). Together with I2, two terms
 //!   that are `=:=` have images of the same shape, which [`image_eq`] compares in lockstep.

@@ -3,7 +3,7 @@
 use super::encode::ImageBuilder;
 use super::host::{Host, HostBox, HostTag, HostTerm};
 use super::layout::{
-    LIST, MAP, TUPLE, box_slot, boxes, content_words, header_tag, is_immediate, slot_offset,
+    LIST, MAP, TUPLE, box_slot, boxes_from, content_words, header_tag, is_immediate, slot_offset,
 };
 use super::view::Object;
 
@@ -33,10 +33,10 @@ fn is_waiting(slot: u64) -> bool {
 }
 
 /// Where the boxes of the element in `slot` end: where those of the next element begin (I2).
-fn element_end<H: Host>(object: Object<'_, H>, slot: usize) -> usize {
-    let rest = &object.words()[slot + 1..=object.arity()];
+fn element_end(object: &[u64], arity: usize, slot: usize) -> usize {
+    let rest = &object[slot + 1..arity];
     let next = rest.iter().find(|&&word| !is_immediate(word));
-    next.map_or(object.len_words(), |&word| slot_offset(word))
+    next.map_or(object.len(), |&word| slot_offset(word))
 }
 
 impl<T: HostTerm> ImageBuilder<T> {
@@ -54,22 +54,23 @@ impl<T: HostTerm> ImageBuilder<T> {
         let arity = object.arity();
         let old = object.words();
         self.draft.words.reserve(old.len());
-        self.draft.words.extend_from_slice(&old[..1 + arity]);
+        self.draft.words.extend_from_slice(&old[..arity]);
         for (k, &(i, _)) in values.iter().enumerate() {
             assert!(i < arity, "image: the object has no such element");
-            self.draft.words[1 + i] = waiting(k);
+            self.draft.words[i] = waiting(k);
         }
         // Element by element in order, as I2 wants it.
-        for slot in 1..=arity {
+        for slot in 0..arity {
             let word = self.draft.words[slot];
             if is_waiting(word) {
                 let (_, value) = values[(word >> 2) as usize];
                 self.write_value(slot, value);
             } else if !is_immediate(word) {
-                let (start, end) = (slot_offset(word), element_end(object, slot));
+                let (start, end) = (slot_offset(word), element_end(old, arity, slot));
                 self.copy_boxes(slot, &old[start..end], start);
             }
         }
+        self.draft.finish();
     }
 
     fn write_value(&mut self, slot: usize, value: NewValue<'_, T>) {
@@ -92,7 +93,7 @@ impl<T: HostTerm> ImageBuilder<T> {
         let new_at = self.draft.words.len();
         self.draft.words[slot] = box_slot(new_at);
         self.draft.words.extend_from_slice(element);
-        for at in boxes(element) {
+        for at in boxes_from(element, 0) {
             let head = element[at];
             let content = at + 1..at + 1 + content_words(head);
             if let Some(tag) = HostTag::from_byte(header_tag(head)).filter(|tag| tag.owns()) {

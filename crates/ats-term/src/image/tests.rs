@@ -1,7 +1,7 @@
 //! What the words look like; what they mean is tested from outside, in `tests/image.rs`.
 
 use super::layout::{
-    BIG, BITS, LIST, MAP, TUPLE, box_slot, boxes, bytes_of, content_words, header, header_n,
+    BIG, BITS, LIST, MAP, TUPLE, arity, box_slot, boxes, bytes_of, content_words, header, header_n,
     header_tag, is_immediate, slot_offset,
 };
 use super::{ImageBuilder, Immediate, NIL, SMALL_MAX, SMALL_MIN, atom_word, small_word};
@@ -9,6 +9,7 @@ use crate::arbitrary::any_term;
 use crate::term::Tuple;
 use crate::{Atom, Term, TermRef, Zeros};
 use proptest::prelude::*;
+use std::ops::Range;
 
 fn words_of(object: &Term) -> Vec<u64> {
     let mut builder = ImageBuilder::<&Term>::new(Zeros::Distinct);
@@ -22,10 +23,9 @@ fn the_example_of_the_module() {
     let text = Term::from(vec![Term::from(97), Term::from(98)]);
     let object = Term::from((7, text, Term::from(vec![Term::Atom(x)])));
     let expected = [
-        header(TUPLE, 3),
         7 << 4 | 0xF,
-        4 << 2 | 2,
-        8 << 2 | 2,
+        3 << 2 | 2,
+        7 << 2 | 2,
         header(LIST, 2),
         97 << 4 | 0xF,
         98 << 4 | 0xF,
@@ -58,7 +58,7 @@ fn immediates_are_the_words_of_owned_terms() {
 }
 
 /// The slots of the box at `at`, as a range of words.
-fn slots(words: &[u64], at: usize) -> std::ops::Range<usize> {
+fn slots(words: &[u64], at: usize) -> Range<usize> {
     match header_tag(words[at]) {
         TUPLE | LIST | MAP => at + 1..at + 1 + content_words(words[at]),
         _ => 0..0,
@@ -67,18 +67,23 @@ fn slots(words: &[u64], at: usize) -> std::ops::Range<usize> {
 
 /// I1 and I2: a walk in preorder meets the boxes one after the other, without gaps, to the end.
 fn check_preorder(words: &[u64]) {
+    let named = |slots: Range<usize>| {
+        let slots = words[slots].iter().rev();
+        slots
+            .filter(|slot| !is_immediate(**slot))
+            .map(|&slot| slot_offset(slot))
+    };
     let mut expected = boxes(words);
-    let mut todo = vec![0];
+    let mut todo: Vec<_> = named(0..arity(words)).collect();
     while let Some(at) = todo.pop() {
         assert_eq!(expected.next(), Some(at));
-        let named = words[slots(words, at)]
-            .iter()
-            .filter(|slot| !is_immediate(**slot));
-        todo.extend(named.rev().map(|&slot| slot_offset(slot)));
+        todo.extend(named(slots(words, at)));
     }
     assert_eq!(expected.next(), None);
-    let last = boxes(words).last().expect("the first box");
-    assert_eq!(last + 1 + content_words(words[last]), words.len());
+    let end = boxes(words)
+        .last()
+        .map_or(arity(words), |last| last + 1 + content_words(words[last]));
+    assert_eq!(end, words.len());
 }
 
 /// I4: no small integer in a box, no leading zeros, padding of zeros.
@@ -116,7 +121,9 @@ fn check_leaves(words: &[u64]) {
 proptest! {
     #[test]
     fn invariants_hold(elements in prop::collection::vec(any_term(), 0..6)) {
+        let len = elements.len();
         let words = words_of(&Term::Tuple(Tuple::new(elements)));
+        assert_eq!(arity(&words), len);
         check_preorder(&words);
         check_leaves(&words);
     }

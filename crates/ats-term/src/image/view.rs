@@ -2,8 +2,8 @@
 
 use super::host::{Host, HostBox, HostTag};
 use super::layout::{
-    BIG, BITS, FLOAT, LIST, MAP, TUPLE, bytes_of, content_words, header_n, header_tag,
-    is_immediate, slot_offset,
+    BIG, BITS, FLOAT, LIST, MAP, TUPLE, arity, box_slot, bytes_of, content_words, header_n,
+    header_tag, is_immediate, slot_offset,
 };
 use crate::word::Immediate;
 use std::fmt;
@@ -27,8 +27,7 @@ impl<'a, H: Host> Object<'a, H> {
 
     /// As [`from_words`](Object::from_words), for words that this module vouches for.
     pub(super) fn new(words: &'a [u64]) -> Self {
-        debug_assert_eq!(header_tag(words[0]), TUPLE);
-        debug_assert!(words.len() > header_n(words[0]));
+        debug_assert!(arity(words) <= words.len());
         Self {
             words,
             host: PhantomData,
@@ -45,17 +44,19 @@ impl<'a, H: Host> Object<'a, H> {
         self.words.len()
     }
 
-    /// Number of elements. O(1).
+    /// Number of elements. O(that number).
     pub fn arity(self) -> usize {
-        header_n(self.words[0])
+        arity(self.words)
     }
 
-    /// Element `i`, counted from 0, or `None` if there are not so many. O(1).
+    /// Element `i`, counted from 0, or `None` if there are not so many. O(i), as it has to look whether
+    /// a box begins before; for all of them, see [`elements`](Object::elements).
     pub fn get(self, i: usize) -> Option<ImageRef<'a, H>> {
-        (i < self.arity()).then(|| ImageRef::new(self.words, self.words[1 + i]))
+        let slots = self.words.get(..=i)?;
+        (i < arity(slots)).then(|| ImageRef::new(self.words, slots[i]))
     }
 
-    /// Element `i`, counted from 0. Panics if there are not so many. O(1).
+    /// Element `i`, counted from 0. Panics if there are not so many. O(i).
     pub fn element(self, i: usize) -> ImageRef<'a, H> {
         self.get(i).expect("image: the object has no such element")
     }
@@ -64,23 +65,33 @@ impl<'a, H: Host> Object<'a, H> {
     pub fn elements(self) -> Slots<'a, H> {
         Slots {
             words: self.words,
-            start: 1,
+            start: 0,
             len: self.arity(),
             host: PhantomData,
         }
     }
 
-    /// The object itself as a term. O(1).
+    /// The object itself as a term. O(number of elements).
     pub fn term(self) -> ImageRef<'a, H> {
-        ImageRef::new(self.words, super::layout::box_slot(0))
+        ImageRef {
+            from: self.arity(),
+            ..ImageRef::new(self.words, WHOLE)
+        }
     }
 }
 
-/// The element slots of an object all of whose elements are immediates, or `None`. O(1).
+/// The element slots of an object all of whose elements are immediates, or `None`. O(number of
+/// elements).
 pub fn all_immediate<H: Host>(object: Object<'_, H>) -> Option<&[u64]> {
-    // I1: a slot that is no immediate has its box in the same image, which would make it longer.
-    (object.words.len() == object.arity() + 1).then(|| &object.words[1..])
+    object
+        .words
+        .iter()
+        .all(|slot| is_immediate(*slot))
+        .then_some(object.words)
 }
+
+/// The slot of an object as a term, which has no box: no image is that long.
+pub(super) const WHOLE: u64 = box_slot(usize::MAX);
 
 // Written out because a derive would ask for `H: Clone`; the same for the types below.
 impl<H> Clone for Object<'_, H> {
@@ -103,8 +114,8 @@ impl<H: Host> fmt::Debug for Object<'_, H> {
 pub struct ImageRef<'a, H> {
     pub(super) words: &'a [u64],
     pub(super) slot: u64,
-    /// Index of the first element that counts, if the term is a list: the tails of a list have no
-    /// slot of their own. Always a valid index.
+    /// If the term is a list, the index of the first element that counts, which is always a valid index:
+    /// the tails of a list have no slot of their own. If it is the object itself, its arity.
     pub(super) from: usize,
     host: PhantomData<H>,
 }
@@ -155,6 +166,9 @@ impl<'a, H: Host> ImageRef<'a, H> {
         if is_immediate(self.slot) {
             let immediate = Immediate::from_word(self.slot);
             return View::Immediate(immediate.expect("image: a slot with an unknown tag"));
+        }
+        if self.slot == WHOLE {
+            return View::Tuple(self.slots(0, self.from));
         }
         let at = slot_offset(self.slot);
         let head = self.words[at];
