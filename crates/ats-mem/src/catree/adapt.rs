@@ -14,11 +14,15 @@ use super::{CaTree, Kind, Seat, kind, narrow};
 use crate::record::Release;
 use ats_sync::shim::atomic::Ordering;
 use ats_sync::{Guard, Held, Lock};
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// Called when something has happened.
 type Notice = Box<dyn Fn() + Send + Sync>;
+
+/// Joins in one visit of `coarsen`: well under a millisecond.
+const JOINS_A_VISIT: usize = 256;
 
 /// What the tree keeps for its adaptation, apart from what readers look at.
 #[repr(align(64))]
@@ -144,7 +148,10 @@ impl<R: Release> CaTree<R> {
             self.join(base, &held, key, guard);
         } else if held.statistics() > SPLIT_ABOVE {
             first = self.split_contended(base, &held, before, key, guard);
-        } else if held.statistics() < JOIN_BELOW || (removed && is_empty::<R>(base, guard)) {
+        } else if held.statistics() < JOIN_BELOW
+            // One that is fought for, and empty for the moment, would soon be split again.
+            || (removed && held.statistics() <= 0 && is_empty::<R>(base, guard))
+        {
             self.join(base, &held, key, guard);
         }
         drop(held);
@@ -283,34 +290,46 @@ impl<R: Release> CaTree<R> {
 
     /// Lets base nodes to which no writer came since the last visit drift towards joining. Whether there
     /// is but one base node.
+    ///
+    /// Ends after [`JOINS_A_VISIT`], so that the epoch does not stand still. The others get their turn,
+    /// since those that were just joined will not join again before they have been visited a few times.
     pub(super) fn coarsen_idle(&self, guard: &Guard) -> bool {
+        let mut left = JOINS_A_VISIT;
         self.for_each_base(guard, &mut |base, fences| {
+            if left == 0 {
+                return ControlFlow::Break(());
+            }
             // A base node that is being written to is not idle.
             let Some(held) = base.try_lock() else {
-                return;
+                return ControlFlow::Continue(());
             };
-            if base.header.is_dead() || !base.was_idle() {
-                return;
+            if !base.header.is_dead() && base.was_idle() {
+                held.count(IDLE_COST);
+                if held.statistics() < JOIN_BELOW {
+                    self.join(base, &held, fences.low.unwrap_or(&[]), guard);
+                    left -= 1;
+                }
             }
-            held.count(IDLE_COST);
-            if held.statistics() < JOIN_BELOW {
-                self.join(base, &held, fences.low.unwrap_or(&[]), guard);
-            }
+            ControlFlow::Continue(())
         });
         self.adapting.base_nodes.load(Relaxed) == 1
     }
 
-    /// Visits the base nodes in the order of their keys. One that is split or joined meanwhile may be
+    /// Visits the base nodes in the order of their keys until `visit` breaks. One that is split or joined meanwhile may be
     /// visited, be missed, or be visited though it is dead.
     pub(super) fn for_each_base<'g>(
         &'g self,
         guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Base, Fences<'g>),
+        visit: &mut dyn FnMut(&'g Base, Fences<'g>) -> ControlFlow<()>,
     ) {
         let mut ahead = vec![(self.root.load(Ordering::Acquire), Fences::NONE)];
         while let Some((node, fences)) = ahead.pop() {
             match kind::<R>(node, guard) {
-                Kind::Base(base) => visit(base, fences),
+                Kind::Base(base) => {
+                    if visit(base, fences).is_break() {
+                        return;
+                    }
+                }
                 Kind::Inner(inner) => {
                     for place in (0..=inner.len()).rev() {
                         ahead.push((inner.child(place), narrow(inner, place, fences)));
