@@ -12,11 +12,11 @@ const KEPT: usize = 8 << 20;
 
 fn filled(table_type: TableType) -> Table<TermHost> {
     let table = Table::new(table_type, 1);
-    for number in 0..300_000_i64 {
+    for number in 0..400_000_i64 {
         let object = Term::from((number, "some text of a few words for this number"));
         table.insert(&object, &mut Workspace::new()).unwrap();
     }
-    assert!(statistics().used > 300_000 * 64, "{:?}", statistics());
+    assert!(statistics().used > 400_000 * 48, "{:?}", statistics());
     assert!(statistics().reserved > 3 * KEPT, "{:?}", statistics());
     table
 }
