@@ -3,7 +3,7 @@
 //! Each writer looks at the statistics of its base node before it unlocks it. Whoever adapts holds the
 //! lock of the base node, and that of adaptation, which is only tried (C5).
 
-use super::base::{Base, Counts, IDLE_COST, JOIN_BELOW, SPLIT_ABOVE, Spot};
+use super::base::{Base, Counts, IDLE_COST, SPLIT_ABOVE, Spot};
 use super::cut::{Cut, cut, graft};
 use super::header::{NodePtr, node_ptr};
 use super::leaves::without_pair;
@@ -124,10 +124,10 @@ impl<R: Release> CaTree<R> {
     ) {
         let statistics = seat.held.statistics();
         let forced = self.adapting.forced();
-        if forced.is_none() && !removed && (JOIN_BELOW..=SPLIT_ABOVE).contains(&statistics) {
-            return;
+        let fitting = statistics <= SPLIT_ABOVE && !seat.base.wants_to_join(statistics);
+        if !fitting || removed || forced.is_some() {
+            self.adapt(seat, before, removed, forced, key, guard);
         }
-        self.adapt(seat, before, removed, forced, key, guard);
     }
 
     #[cold]
@@ -148,7 +148,7 @@ impl<R: Release> CaTree<R> {
             self.join(base, &held, key, guard);
         } else if held.statistics() > SPLIT_ABOVE {
             first = self.split_contended(base, &held, before, key, guard);
-        } else if held.statistics() < JOIN_BELOW
+        } else if base.wants_to_join(held.statistics())
             // One that is fought for, and empty for the moment, would soon be split again.
             || (removed && held.statistics() <= 0 && is_empty::<R>(base, guard))
         {
@@ -211,8 +211,12 @@ impl<R: Release> CaTree<R> {
         // How many records are on which side is not known, nor of interest: only sums are shown.
         let mut counts = base.counts();
         counts.bytes += nodes.bytes();
-        let left = Nodes::<R>::base(parts.left, counts);
-        let right = Nodes::<R>::base(parts.right, Counts::default());
+        let patience = match wish {
+            Cut::Middle => base.patience(),
+            Cut::Between(..) | Cut::Rows(..) => base.patience() + 1,
+        };
+        let left = Nodes::<R>::base(parts.left, counts, patience);
+        let right = Nodes::<R>::base(parts.right, Counts::default(), patience);
         let mut routes = Nodes::<R>::new(guard);
         routes.bury(node_ptr(base));
         let with = Replacement::Two(left, parts.separator, right);
@@ -232,6 +236,8 @@ impl<R: Release> CaTree<R> {
         };
         let trail = self.trail(key, guard);
         let Some((step, above)) = trail.routes.split_last() else {
+            // Alone, and for long: what was is forgotten.
+            base.set_patience(base.patience().saturating_sub(1));
             return;
         };
         let neighbour = Neighbour::find::<R>(step, guard);
@@ -262,7 +268,8 @@ impl<R: Release> CaTree<R> {
             contended: mine.contended + theirs.contended,
             uncontended: mine.uncontended + theirs.uncontended,
         };
-        let mut child = Nodes::<R>::base(joined, counts);
+        let patience = base.patience().max(other.patience());
+        let mut child = Nodes::<R>::base(joined, counts, patience);
         let mut routes = Nodes::<R>::new(guard);
         routes.bury(node_ptr(base));
         routes.bury(node_ptr(other));
@@ -305,7 +312,8 @@ impl<R: Release> CaTree<R> {
             };
             if !base.header.is_dead() && base.was_idle() {
                 held.count(IDLE_COST);
-                if held.statistics() < JOIN_BELOW {
+                base.set_patience(base.patience().saturating_sub(1));
+                if base.wants_to_join(held.statistics()) {
                     self.join(base, &held, fences.low.unwrap_or(&[]), guard);
                     left -= 1;
                 }

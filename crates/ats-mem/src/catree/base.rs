@@ -11,7 +11,7 @@ use ats_sync::shim::atomic::AtomicPtr;
 use ats_sync::{Held, Lock};
 use std::ptr;
 // Not the shim's: nothing but numbers to be shown depends on them.
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// A base node whose statistics are above this is split.
 ///
@@ -21,6 +21,11 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 pub(super) const SPLIT_ABOVE: i32 = 1000;
 /// A base node whose statistics are below this is joined with a neighbour.
 pub(super) const JOIN_BELOW: i32 = -1000;
+/// Most times that the threshold of joining is doubled: once for each time that a base node was split
+/// because of contention since it was joined. Writers that go on side by side would else be brought
+/// together every thousand writes, and parted again. Not in the papers. Sixteen thousand is within the
+/// limit of the statistics.
+const PATIENCE_MOST: u32 = 4;
 /// What a batch adds to the statistics of each base node but its first, as it would be cheaper if there
 /// were fewer of them. Erlang/OTP names this number for operations on several base nodes.
 pub(super) const SPANNING_COST: i32 = -10;
@@ -50,7 +55,9 @@ pub(super) struct Writers {
     visited: AtomicU64,
     /// The leaf and the place there that was written last. The leaf is alive when the lock is held.
     last: std::sync::atomic::AtomicPtr<Header>,
-    last_at: AtomicU64,
+    last_at: AtomicU32,
+    /// How many times [`JOIN_BELOW`] is doubled for this node.
+    patience: AtomicU32,
 }
 
 /// Where a write went.
@@ -98,7 +105,8 @@ impl Base {
                 uncontended: AtomicU64::new(counts.uncontended),
                 visited: AtomicU64::new(u64::MAX),
                 last: std::sync::atomic::AtomicPtr::new(ptr::null_mut()),
-                last_at: AtomicU64::new(0),
+                last_at: AtomicU32::new(0),
+                patience: AtomicU32::new(0),
             },
         })
     }
@@ -155,6 +163,24 @@ impl Base {
         before == acquired
     }
 
+    /// Whether the statistics say that it should be joined. The caller holds the lock.
+    #[inline]
+    pub(super) fn wants_to_join(&self, statistics: i32) -> bool {
+        statistics < JOIN_BELOW && statistics < JOIN_BELOW << self.patience()
+    }
+
+    /// How many times the threshold of joining is doubled.
+    pub(super) fn patience(&self) -> u32 {
+        self.writers.patience.load(Relaxed)
+    }
+
+    /// The caller holds the lock, or has made the node.
+    pub(super) fn set_patience(&self, patience: u32) {
+        self.writers
+            .patience
+            .store(patience.min(PATIENCE_MOST), Relaxed);
+    }
+
     /// Where the last write went. The caller holds the lock.
     pub(super) fn last(&self) -> Spot {
         let at = self.writers.last_at.load(Relaxed);
@@ -169,7 +195,7 @@ impl Base {
     #[inline]
     pub(super) fn set_last(&self, spot: Spot) {
         self.writers.last.store(spot.leaf, Relaxed);
-        let at = (spot.at as u64) << 1 | u64::from(spot.grew);
+        let at = (spot.at as u32) << 1 | u32::from(spot.grew);
         self.writers.last_at.store(at, Relaxed);
     }
 }

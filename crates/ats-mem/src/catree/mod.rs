@@ -379,7 +379,7 @@ fn empty_base<R: Release>() -> NodePtr {
         bytes: Leaf::<R>::bytes() as i64,
         ..Counts::default()
     };
-    Nodes::<R>::base(leaf, counts)
+    Nodes::<R>::base(leaf, counts, 0)
 }
 
 impl<R: Release> Stepwise<R> for CaTree<R> {

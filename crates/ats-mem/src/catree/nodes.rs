@@ -62,8 +62,10 @@ impl<'g, R: Release> Nodes<'g, R> {
     }
 
     /// Makes a base node. Its memory is counted in itself.
-    pub(super) fn base(root: NodePtr, counts: Counts) -> NodePtr {
-        SlabBox::into_raw(Base::new(root, counts)).cast()
+    pub(super) fn base(root: NodePtr, counts: Counts, patience: u32) -> NodePtr {
+        let base = Base::new(root, counts);
+        base.set_patience(patience);
+        SlabBox::into_raw(base).cast()
     }
 
     /// Bytes made less bytes buried, so far.
