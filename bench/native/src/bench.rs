@@ -23,7 +23,7 @@ const LOOKUPS: &str = "lookups, 64 under one guard";
 const HOT: &str = "updates of one hot key";
 
 fn mix_name(percent: u32) -> String {
-    format!("lookups, {percent} % updates")
+    format!("mix with {percent} % updates")
 }
 
 /// The sides, and what was measured of them.
