@@ -36,8 +36,12 @@ const HELD: u32 = 1;
 /// Held, and somebody may be asleep.
 const CONTENDED: u32 = 2;
 
-/// How often a waiting thread looks again before it sleeps: about a microsecond.
-const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 100 };
+/// How many pauses a waiting thread makes before it sleeps: about ten microseconds, which is what
+/// sleeping and being woken costs.
+const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 400 };
+/// Most pauses between two looks at the lock. Each look takes the cache line from the holder, who needs
+/// it to unlock: with few looks one hot lock changes hands twice as often.
+const SPINS_BETWEEN: u32 = 64;
 
 /// A mutual exclusion lock with contention statistics. It guards no data of its own.
 #[derive(Debug)]
@@ -110,11 +114,14 @@ impl Lock {
 
     #[cold]
     fn wait(&self) {
-        for _ in 0..SPINS {
+        let (mut spins, mut between) = (0, 1);
+        while spins < SPINS {
             if self.state.load(Ordering::Relaxed) == FREE && self.try_state(HELD) {
                 return;
             }
-            crate::shim::pause();
+            (0..between).for_each(|_| crate::shim::pause());
+            spins += between;
+            between = (2 * between).min(SPINS_BETWEEN);
         }
         // Taking the lock as `CONTENDED` keeps L2: others may have gone to sleep before us.
         while self.state.swap(CONTENDED, Ordering::Acquire) != FREE {

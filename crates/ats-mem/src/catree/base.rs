@@ -9,6 +9,7 @@ use super::header::{BASE, Header, NodePtr};
 use crate::slab::{self, SlabBox};
 use ats_sync::shim::atomic::AtomicPtr;
 use ats_sync::{Held, Lock};
+use std::cell::UnsafeCell;
 use std::ptr;
 // Not the shim's: nothing but numbers to be shown depends on them.
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -40,6 +41,74 @@ pub(super) struct Base {
     /// The B+tree: a leaf or an inner node.
     pub root: AtomicPtr<Header>,
     pub writers: Writers,
+    /// Used only by the holder of the lock.
+    finger: UnsafeCell<Finger>,
+}
+
+// SAFETY: the finger is the only part that is neither atomic nor a lock, and only the holder of the lock
+// uses it; leaves may be used by any thread.
+unsafe impl Send for Base {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Base {}
+
+/// The leaf at whose end a row of ascending keys goes on, so that the next one finds it without a search.
+#[repr(C, align(64))]
+pub(super) struct Finger {
+    /// Alive, or null.
+    leaf: NodePtr,
+    /// Whether the range of the leaf has an end, and then how many bytes it has.
+    end: Option<u8>,
+    bytes: [u8; FENCE_MOST],
+}
+
+/// A leaf whose upper fence is longer gets no finger.
+const FENCE_MOST: usize = 46;
+
+impl Finger {
+    const NONE: Self = Finger {
+        leaf: ptr::null_mut(),
+        end: None,
+        bytes: [0; FENCE_MOST],
+    };
+
+    /// Points at a leaf, which is alive, unless its upper fence is too long.
+    pub(super) fn point(&mut self, leaf: NodePtr, high: Option<&[u8]>) {
+        let Some(high) = high else {
+            (self.leaf, self.end) = (leaf, None);
+            return;
+        };
+        if high.len() > FENCE_MOST {
+            return self.lift();
+        }
+        self.bytes[..high.len()].copy_from_slice(high);
+        (self.leaf, self.end) = (leaf, Some(high.len() as u8));
+    }
+
+    /// Points at nothing any more. To be called before leaves are replaced.
+    pub(super) fn lift(&mut self) {
+        self.leaf = ptr::null_mut();
+    }
+
+    /// One leaf has been replaced by another, of the same range.
+    pub(super) fn follow(&mut self, old: NodePtr, new: NodePtr) {
+        if self.leaf == old {
+            self.leaf = new;
+        }
+    }
+
+    pub(super) fn points_at(&self, leaf: NodePtr) -> bool {
+        self.leaf == leaf
+    }
+
+    /// The leaf, if the range of the leaf does not end before `key`.
+    #[inline]
+    pub(super) fn leaf_below(&self, key: &[u8]) -> Option<NodePtr> {
+        let within = match self.end {
+            None => true,
+            Some(len) => *key < self.bytes[..len as usize],
+        };
+        (within && !self.leaf.is_null()).then_some(self.leaf)
+    }
 }
 
 /// What only writers touch. Numbers are changed by the holder of the lock, with a load and a store.
@@ -108,6 +177,7 @@ impl Base {
                 last_at: AtomicU32::new(0),
                 patience: AtomicU32::new(0),
             },
+            finger: UnsafeCell::new(Finger::NONE),
         })
     }
 
@@ -179,6 +249,21 @@ impl Base {
         self.writers
             .patience
             .store(patience.min(PATIENCE_MOST), Relaxed);
+    }
+
+    /// Whether the last write was one at the end of a leaf, so that the next one may be, too. A guess
+    /// unless the caller holds the lock.
+    #[inline]
+    pub(super) fn expects_row(&self) -> bool {
+        self.writers.last_at.load(Relaxed) & 1 == 1
+    }
+
+    /// The finger, for the holder of the lock.
+    #[inline]
+    pub(super) fn finger<'h>(&'h self, held: &'h mut Held<'_>) -> &'h mut Finger {
+        assert!(held.holds(&self.writers.lock));
+        // SAFETY: the lock is held, by the caller, who can call this once at a time.
+        unsafe { &mut *self.finger.get() }
     }
 
     /// Where the last write went. The caller holds the lock.

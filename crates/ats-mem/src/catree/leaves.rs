@@ -33,7 +33,7 @@ impl<R: Release> CaTree<R> {
     /// Puts a record where its key was found, in the place of `current`, which the caller retires.
     pub(super) fn put(
         &self,
-        seat: &Seat<'_, R>,
+        seat: &mut Seat<'_, R>,
         current: Option<&Record<R>>,
         record: RecordBox<R>,
         guard: &Guard,
@@ -52,9 +52,16 @@ impl<R: Release> CaTree<R> {
     }
 
     /// Puts the record of a new key into a leaf. Says where it is.
-    fn insert(&self, seat: &Seat<'_, R>, at: usize, record: *mut Record<R>, guard: &Guard) -> Spot {
+    fn insert(
+        &self,
+        seat: &mut Seat<'_, R>,
+        at: usize,
+        record: *mut Record<R>,
+        guard: &Guard,
+    ) -> Spot {
         let leaf = seat.leaf;
         if at == leaf.len() && leaf.append(record) {
+            self.point_finger(seat, record, guard);
             return Spot {
                 grew: true,
                 ..spot(leaf, at)
@@ -63,7 +70,11 @@ impl<R: Release> CaTree<R> {
         if let Some(copy) = leaf.with_inserted(at, record) {
             let copy = SlabBox::into_raw(copy);
             leaf.header().set_dead();
-            seat.link.store(copy.cast(), Ordering::Release);
+            let link = seat.link.expect("the finger leads to leaves that append");
+            link.store(copy.cast(), Ordering::Release);
+            seat.base
+                .finger(&mut seat.held)
+                .follow(node_ptr(leaf), copy.cast());
             retire::<R>(node_ptr(leaf), guard);
             return Spot {
                 leaf: copy.cast(),
@@ -71,6 +82,10 @@ impl<R: Release> CaTree<R> {
                 grew: at == 0,
             };
         }
+        seat.base.finger(&mut seat.held).lift();
+        let last = seat.base.last();
+        // Behind the record that was put last: a row that grows between other keys.
+        let is_row_inside = last.leaf == node_ptr(leaf) && last.at + 1 == at;
         // SAFETY: the caller owns the record until it is published below.
         let key = unsafe { &*record }.key();
         let trail = self.trail(key, guard);
@@ -83,15 +98,23 @@ impl<R: Release> CaTree<R> {
         if items.len() <= COPIED_MOST {
             let copy = nodes.leaf(trail.fences, &items, None);
             publish(&trail, Replacement::One(copy), &mut nodes);
-        } else if is_end || !share(&trail, &items, &mut nodes) {
+        } else if is_end || is_row_inside || !share(&trail, &items, &mut nodes) {
             // A key at the end is likely one of an ascending row, of which more will follow: they get a
-            // leaf of their own, and this one stays full. The same for descending rows.
+            // leaf of their own, and this one stays full. The same for descending rows. A row that grows
+            // inside gets to the end of its leaf.
             let middle = match at {
                 0 => 1,
                 _ if is_end => at,
+                _ if is_row_inside => at + 1,
                 _ => items.len() / 2,
             };
             let two = two_leaves(&mut nodes, trail.fences, &items, middle);
+            if let Replacement::Two(_, _, right) = two
+                && at + 1 == items.len()
+            {
+                let finger = seat.base.finger(&mut seat.held);
+                finger.point(right, trail.fences.high);
+            }
             publish(&trail, two, &mut nodes);
         }
         seat.base.account(0, nodes.finish());
@@ -101,8 +124,21 @@ impl<R: Release> CaTree<R> {
         }
     }
 
+    /// Lets the finger point at a leaf to which two writes in a row have added at the end.
+    fn point_finger(&self, seat: &mut Seat<'_, R>, record: *mut Record<R>, guard: &Guard) {
+        let leaf = node_ptr(seat.leaf);
+        let last = seat.base.last();
+        let is_row = last.grew && last.leaf == leaf;
+        if is_row && !seat.base.finger(&mut seat.held).points_at(leaf) {
+            // SAFETY: the record has just been put into a leaf of a base node that we hold.
+            let trail = self.trail(unsafe { &*record }.key(), guard);
+            let finger = seat.base.finger(&mut seat.held);
+            finger.point(leaf, trail.fences.high);
+        }
+    }
+
     /// Takes the record at a place out of its leaf; the record itself is not retired.
-    pub(super) fn take_out(&self, seat: &Seat<'_, R>, at: usize, key: &[u8], guard: &Guard) {
+    pub(super) fn take_out(&self, seat: &mut Seat<'_, R>, at: usize, key: &[u8], guard: &Guard) {
         let leaf = seat.leaf;
         if leaf.bury(at, key) {
             let live = leaf.live();
@@ -120,7 +156,8 @@ impl<R: Release> CaTree<R> {
     }
 
     /// Replaces a leaf by one with these records, or merges them into a neighbour if they are few.
-    fn shrink(&self, seat: &Seat<'_, R>, items: Vec<Item<R>>, key: &[u8], guard: &Guard) {
+    fn shrink(&self, seat: &mut Seat<'_, R>, items: Vec<Item<R>>, key: &[u8], guard: &Guard) {
+        seat.base.finger(&mut seat.held).lift();
         let trail = self.trail(key, guard);
         let mut nodes = Nodes::new(guard);
         let merged = items.len() <= MERGE_BELOW && merge(&trail, &items, &mut nodes);

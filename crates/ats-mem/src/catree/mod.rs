@@ -123,8 +123,9 @@ struct Seat<'g, R: Release> {
     base: &'g Base,
     held: Held<'g>,
     leaf: &'g Leaf<R>,
-    /// The word that leads to the leaf.
-    link: &'g AtomicPtr<Header>,
+    /// The word that leads to the leaf. Not known where the finger led, to a leaf that can take the key
+    /// in place.
+    link: Option<&'g AtomicPtr<Header>>,
     /// The place of the key, or where it would be inserted.
     found: Result<usize, usize>,
 }
@@ -235,6 +236,24 @@ impl<R: Release> CaTree<R> {
                     Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
                 }
             };
+            if base.expects_row() {
+                let mut held = base.lock();
+                if base.header.is_dead() {
+                    continue;
+                }
+                if let Some(leaf) = base.finger(&mut held).leaf_below(key)
+                    && let Kind::Leaf(leaf) = kind::<R>(leaf, guard)
+                    && leaf.can_append(key, guard)
+                {
+                    return Seat {
+                        base,
+                        held,
+                        leaf,
+                        link: None,
+                        found: Err(leaf.len()),
+                    };
+                }
+            }
             // Down to the leaf first, so that its misses are not suffered under the lock.
             let (mut leaf, mut link, parent) = descend::<R, C>(base, key, guard);
             let held = base.lock();
@@ -248,7 +267,7 @@ impl<R: Release> CaTree<R> {
                 base,
                 held,
                 leaf,
-                link,
+                link: Some(link),
                 found: leaf.search::<C>(key),
             };
         }
@@ -392,7 +411,7 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
     ) -> Result<(), Busy> {
         let mut patience = Patience::new();
         loop {
-            let seat = self.seat_for(key, guard);
+            let mut seat = self.seat_for(key, guard);
             let here = seat.found.ok().and_then(|at| seat.leaf.record(at, guard));
             let current = match here.map(Record::writable) {
                 None => None,
@@ -411,18 +430,18 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
             match decide(current) {
                 Step::Keep => {}
                 Step::Put(record) => {
-                    self.put(&seat, current, record, guard);
+                    self.put(&mut seat, current, record, guard);
                     if let Some(old) = current {
                         // SAFETY: its word in the leaf has just been overwritten.
                         unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
                     }
                 }
                 // The batch retires what was there, when it has committed.
-                Step::Install(record) => self.put(&seat, current, record, guard),
+                Step::Install(record) => self.put(&mut seat, current, record, guard),
                 Step::Remove => {
                     if let (Some(old), Ok(at)) = (current, seat.found) {
                         seat.base.account(-1, -(old.bytes() as i64));
-                        self.take_out(&seat, at, key, guard);
+                        self.take_out(&mut seat, at, key, guard);
                         removed = true;
                         // SAFETY: it has just been taken out of the leaf.
                         unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
@@ -436,14 +455,14 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
 
     fn revert(&self, installed: &Record<R>, before: *const Record<R>, guard: &Guard) {
         let key = installed.key();
-        let seat = self.seat_for(key, guard);
+        let mut seat = self.seat_for(key, guard);
         let at = seat.found.expect("a pending record stays in the store");
         let bytes = installed.bytes() as i64;
         // SAFETY: the record before is not retired as long as the batch has not committed (B3).
         match unsafe { before.as_ref() } {
             None => {
                 seat.base.account(-1, -bytes);
-                self.take_out(&seat, at, key, guard);
+                self.take_out(&mut seat, at, key, guard);
             }
             Some(old) => {
                 seat.base.account(0, old.bytes() as i64 - bytes);

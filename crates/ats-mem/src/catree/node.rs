@@ -185,6 +185,19 @@ impl<R: Release> Leaf<R> {
         complete
     }
 
+    /// Whether `key`, which is below the upper fence, can be put at the end in place. The caller holds the
+    /// lock.
+    #[inline]
+    pub(super) fn can_append(&self, key: &[u8], guard: &Guard) -> bool {
+        let len = self.len();
+        // Above the last key means in the range, so only then the prefix says something.
+        (1..LEAF).contains(&len)
+            && self
+                .record(len - 1, guard)
+                .is_some_and(|last| last.key() < key)
+            && self.shares_prefix(key)
+    }
+
     /// Puts a record with a key above all others at the end, if there is room and its key has the
     /// prefix of the others. The caller holds the lock.
     pub(super) fn append(&self, record: *mut Record<R>) -> bool {

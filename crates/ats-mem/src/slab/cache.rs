@@ -17,7 +17,7 @@ thread_local! {
 
 /// A stack of free blocks of each class. All zeros are empty stacks.
 struct Cache {
-    lens: [Cell<u8>; CLASSES],
+    lens: [Cell<u16>; CLASSES],
     blocks: [[Cell<*mut u8>; CACHE_BLOCKS]; CLASSES],
 }
 
@@ -152,7 +152,7 @@ impl Cache {
         let room = top < class.cache_limit();
         if room {
             self.blocks[class.index()][top].set(block.as_ptr());
-            len.set(top as u8 + 1);
+            len.set(top as u16 + 1);
         }
         room
     }
@@ -169,7 +169,7 @@ impl Cache {
         {
             slot.set(*block);
         }
-        self.lens[class.index()].set(batch.len() as u8 - 1);
+        self.lens[class.index()].set(batch.len() as u16 - 1);
         batch[0]
     }
 
@@ -184,7 +184,7 @@ impl Cache {
         for (to, from) in stack.iter().zip(&stack[half..class.cache_limit()]) {
             to.set(from.get());
         }
-        self.lens[class.index()].set((class.cache_limit() - half) as u8);
+        self.lens[class.index()].set((class.cache_limit() - half) as u16);
     }
 
     fn flush_all(&self) {

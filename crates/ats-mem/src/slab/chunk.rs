@@ -206,10 +206,18 @@ impl Run {
                 self.hint += 1;
                 continue;
             }
-            self.bits[word] |= 1 << bit;
-            // SAFETY: a place below the capacity is inside of the run.
-            out[taken] = unsafe { self.first.as_ptr().add(place * self.size as usize) };
-            taken += 1;
+            // All free blocks of a word that follow each other, with one change of it.
+            let free = (self.bits[word] >> bit).trailing_zeros() as usize;
+            let count = free
+                .min(BITS - bit)
+                .min(usize::from(self.capacity) - place)
+                .min(out.len() - taken);
+            self.bits[word] |= (u64::MAX >> (BITS - count)) << bit;
+            for (at, block) in out[taken..taken + count].iter_mut().enumerate() {
+                // SAFETY: a place below the capacity is inside of the run.
+                *block = unsafe { self.first.as_ptr().add((place + at) * self.size as usize) };
+            }
+            taken += count;
         }
         self.used += taken as u16;
         taken

@@ -26,8 +26,9 @@ const SIZES: [u16; CLASSES] = sizes();
 
 /// Most bytes of one size in the cache of a thread.
 const CACHE_BYTES: usize = 16 << 10;
-/// Most blocks of one size in the cache of a thread.
-pub(super) const CACHE_BLOCKS: usize = 64;
+/// Most blocks of one size in the cache of a thread. Half of them are taken at once: so many that threads
+/// which fill tables side by side seldom meet in a pool.
+pub(super) const CACHE_BLOCKS: usize = 256;
 
 /// The class of each number of units.
 const CLASS_OF_UNITS: [u8; LARGEST / UNIT + 1] = class_of_units();
@@ -65,7 +66,7 @@ impl Class {
     /// Most blocks of this class in the cache of a thread; even, at most [`CACHE_BLOCKS`].
     #[inline]
     pub(super) fn cache_limit(self) -> usize {
-        const LIMITS: [u8; CLASSES] = limits();
+        const LIMITS: [u16; CLASSES] = limits();
         LIMITS[self.index()] as usize
     }
 }
@@ -100,15 +101,15 @@ const fn class_of_units() -> [u8; LARGEST / UNIT + 1] {
     classes
 }
 
-const fn limits() -> [u8; CLASSES] {
+const fn limits() -> [u16; CLASSES] {
     let mut limits = [0; CLASSES];
     let mut class = 0;
     while class < CLASSES {
         let blocks = (CACHE_BYTES / SIZES[class] as usize) & !1;
         limits[class] = if blocks < CACHE_BLOCKS {
-            blocks as u8
+            blocks as u16
         } else {
-            CACHE_BLOCKS as u8
+            CACHE_BLOCKS as u16
         };
         class += 1;
     }
