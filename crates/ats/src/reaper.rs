@@ -3,13 +3,14 @@
 //! A table of ten million objects takes seconds to free, and whoever deletes or clears it must not
 //! be held that long (a scheduler of the Erlang VM least of all). So stores above a size are handed to
 //! one background thread, which frees them in slices, and which also keeps deferred reclamation
-//! going when no thread works on any table. When the last large store is gone, it gives the memory
-//! back to the system. The thread is started when it is first needed and sleeps while there is
+//! going when no thread works on any table. A while after the last large store is gone, it gives the memory
+//! back to the system: not at once, because who lets go of one large table often fills another, and
+//! memory fresh from the system costs more than to fill it. The thread is started when it is first needed and sleeps while there is
 //! nothing to do.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Something that can be freed in slices.
 pub trait Reap: Send {
@@ -19,6 +20,9 @@ pub trait Reap: Send {
 
 /// How long the thread rests between two looks at deferred garbage.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long memory is kept after something large was freed, and nothing since.
+const KEEP_FOR: Duration = Duration::from_secs(2);
 
 struct Reaper {
     work: Mutex<VecDeque<Box<dyn Reap>>>,
@@ -75,39 +79,42 @@ fn start() -> bool {
 static STARTED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 fn run() {
-    // Whether something large was freed since memory was last given back.
-    let mut reaped = false;
+    // When something large was freed, unless memory was given back since.
+    let mut reaped = None;
     loop {
         let item = lock().pop_front();
         match item {
             Some(mut item) => {
                 if item.free_slice() {
-                    reaped = true;
+                    reaped = Some(Instant::now());
                 } else {
                     // To the end of the queue, so that small items do not wait for large ones.
                     lock().push_back(item);
                 }
             }
-            None => rest(std::mem::take(&mut reaped)),
+            None => rest(&mut reaped),
         }
     }
 }
 
-/// Waits for work; looks at deferred garbage now and then while there is some.
-fn rest(reaped: bool) {
+/// Waits for work; looks at deferred garbage now and then while there is some, and gives memory back when
+/// it is time.
+fn rest(reaped: &mut Option<Instant>) {
     ats_sync::collect();
-    if reaped {
+    if reaped.is_some_and(|when| when.elapsed() >= KEEP_FOR) {
         ats_mem::slab::trim();
+        *reaped = None;
     }
     let queue = lock();
     if !queue.is_empty() {
         return;
     }
     // The queue is looked at anew by the caller, whatever woke the thread.
-    if ats_sync::pending().0 > 0 {
-        drop(REAPER.arrived.wait_timeout(queue, LOOK_EVERY));
-    } else {
-        drop(REAPER.arrived.wait(queue));
+    let look = (ats_sync::pending().0 > 0).then_some(LOOK_EVERY);
+    let trim = reaped.map(|when| KEEP_FOR.saturating_sub(when.elapsed()));
+    match look.into_iter().chain(trim).min() {
+        Some(at_most) => drop(REAPER.arrived.wait_timeout(queue, at_most)),
+        None => drop(REAPER.arrived.wait(queue)),
     }
 }
 
