@@ -116,6 +116,8 @@ unsafe impl<R: Release> Sync for CaTree<R> {}
 struct Place<'g, R: Release> {
     leaf: &'g Leaf<R>,
     fences: Fences<'g>,
+    /// The node above, unless that is a base node.
+    parent: Option<trail::Step<'g>>,
 }
 
 /// Where a writer works: a leaf, and the base node around it, held.
@@ -195,13 +197,28 @@ impl<R: Release> CaTree<R> {
     #[inline(always)]
     fn place_by<'g>(&'g self, guard: &'g Guard, choose: impl Fn(&Inner) -> usize) -> Place<'g, R> {
         let mut fences = Fences::NONE;
+        let mut parent = None;
         let mut node = self.root.load(Ordering::Acquire);
         loop {
             node = match kind(node, guard) {
-                Kind::Leaf(leaf) => return Place { leaf, fences },
-                Kind::Base(base) => base.root.load(Ordering::Acquire),
+                Kind::Leaf(leaf) => {
+                    return Place {
+                        leaf,
+                        fences,
+                        parent,
+                    };
+                }
+                Kind::Base(base) => {
+                    parent = None;
+                    base.root.load(Ordering::Acquire)
+                }
                 Kind::Inner(inner) => {
                     let place = choose(inner);
+                    parent = Some(trail::Step {
+                        inner,
+                        place,
+                        fences,
+                    });
                     fences = narrow(inner, place, fences);
                     inner.descend(place)
                 }

@@ -142,6 +142,11 @@ impl<R: Release> Leaf<R> {
         }
     }
 
+    /// Asks for all lines of the leaf.
+    pub(super) fn prefetch(&self) {
+        prefetch::<LEAF_LINES, _>(self);
+    }
+
     /// Asks for the record at a place, if there is such a place.
     #[inline(always)]
     pub(super) fn prefetch_record(&self, place: usize) {

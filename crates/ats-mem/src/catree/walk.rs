@@ -1,13 +1,15 @@
 //! Walking in key order.
 //!
-//! A walk stands on a leaf and knows its fences; when the leaf is used up it goes down again from the
-//! root to the leaf beyond the fence. So it holds nothing between leaves that a writer could
+//! A walk stands on a leaf and knows its fences; when the leaf is used up it goes to the next child of the
+//! parent or, if there is none or the parent is being replaced, down again from the root to the leaf
+//! beyond the fence. So it holds nothing between leaves that a writer could
 //! invalidate, and a key that is present throughout is met exactly once: leaves met one after the
 //! other begin where their predecessor ended, whatever was split or merged meanwhile.
 
 use super::node::Leaf;
 use super::search::Portable;
-use super::{CaTree, Place, cursor};
+use super::trail::Step;
+use super::{CaTree, Kind, Place, cursor, kind, narrow};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
@@ -23,6 +25,34 @@ fn settled<'g, R: Release>(
     guard: &'g Guard,
 ) -> Option<&'g Record<R>> {
     leaf.record(at, guard)?.settled(guard)
+}
+
+impl<'g, R: Release> Place<'g, R> {
+    /// The leaf to the right under the same parent, if there is one, and if the parent is not being
+    /// replaced: then its children are those of this moment.
+    fn right_leaf(&self, guard: &'g Guard) -> Option<Self> {
+        let Step {
+            inner,
+            place,
+            fences,
+        } = self.parent?;
+        if place == inner.len() || inner.header().is_dead() {
+            return None;
+        }
+        let place = place + 1;
+        let Kind::Leaf(leaf) = kind(inner.child(place), guard) else {
+            return None;
+        };
+        Some(Place {
+            leaf,
+            fences: narrow(inner, place, fences),
+            parent: Some(Step {
+                inner,
+                place,
+                fences,
+            }),
+        })
+    }
 }
 
 impl<R: Release> CaTree<R> {
@@ -41,7 +71,19 @@ impl<R: Release> CaTree<R> {
             Err(at) => at,
         };
         loop {
-            for at in start..place.leaf.len() {
+            let beside = place.right_leaf(guard);
+            if let Some(beside) = &beside {
+                beside.leaf.prefetch();
+            }
+            (start..start + AHEAD).for_each(|at| place.leaf.prefetch_record(at));
+            let len = place.leaf.len();
+            for at in start..len {
+                match (at + AHEAD, &beside) {
+                    (ahead, Some(beside)) if ahead >= len => {
+                        beside.leaf.prefetch_record(ahead - len)
+                    }
+                    (ahead, _) => place.leaf.prefetch_record(ahead),
+                }
                 if let Some(record) = settled(place.leaf, at, guard)
                     && visit(record).is_break()
                 {
@@ -51,9 +93,15 @@ impl<R: Release> CaTree<R> {
             let Some(fence) = place.fences.high else {
                 return;
             };
-            // Leaves may have been merged meanwhile, so the fence can lie within the next one.
-            place = self.place_for(fence, guard);
-            start = place.leaf.search_bound(fence);
+            (place, start) = match beside.and_then(|_| place.right_leaf(guard)) {
+                Some(beside) => (beside, 0),
+                // Leaves may have been merged meanwhile, so the fence can lie within the next one.
+                None => {
+                    let place = self.place_for(fence, guard);
+                    let start = place.leaf.search_bound(fence);
+                    (place, start)
+                }
+            };
         }
     }
 
