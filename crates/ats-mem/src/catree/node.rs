@@ -47,6 +47,9 @@ pub(super) struct Inner {
     bytes: Box<[u8]>,
 }
 
+/// Cache lines of the heads and the children of an inner node.
+const INNER_LINES: usize = std::mem::offset_of!(Inner, ends) / 64;
+
 /// A word of a leaf: the record of a key, or a *tombstone* that keeps the place of a removed key so
 /// that it can come back without a copy of the leaf. A tombstone only knows the length of its key,
 /// so a key gets one only if its head completes it.
@@ -391,6 +394,8 @@ impl Inner {
         let child = self.child(place);
         if self.header().level == 1 {
             prefetch::<LEAF_LINES, _>(child);
+        } else {
+            prefetch::<INNER_LINES, _>(child);
         }
         child
     }
