@@ -193,7 +193,7 @@ impl<R: Release> HashTable<R> {
                     }
                     // SAFETY: just read from a slot, under the guard, and not empty.
                     let record: &'g Record<R> = unsafe { word.record(guard) };
-                    if same_key(record.key(), key)
+                    if record.has_key(key)
                         && let Some(result) = wanted(word, record)
                     {
                         return Some(result);
@@ -248,7 +248,7 @@ impl<R: Release> HashTable<R> {
                 continue;
             }
             // SAFETY: just read from a slot, under the guard, and not empty.
-            if !same_key(unsafe { word.record::<R>(guard) }.key(), key) {
+            if !unsafe { word.record::<R>(guard) }.has_key(key) {
                 continue;
             }
             match word.is_deleted() {
@@ -363,19 +363,6 @@ impl<R: Release> HashTable<R> {
             }
         }
         self.add_lines(-(line.unlink_empty(guard) as i64));
-    }
-}
-
-/// Compares keys; those of 8 to 16 bytes, the most common, without a call.
-#[inline]
-fn same_key(a: &[u8], b: &[u8]) -> bool {
-    let len = a.len();
-    if len != b.len() {
-        return false;
-    }
-    match len {
-        8..=16 => a[..8] == b[..8] && a[len - 8..] == b[len - 8..],
-        _ => a == b,
     }
 }
 

@@ -84,6 +84,25 @@ impl<R: Release> Record<R> {
         }
     }
 
+    /// Whether this is the key. Up to 16 bytes, the most common, are compared without a call.
+    #[inline(always)]
+    pub(crate) fn has_key(&self, key: &[u8]) -> bool {
+        let own = self.key();
+        let len = own.len();
+        if len != key.len() {
+            return false;
+        }
+        match len {
+            0 => true,
+            1..=3 => {
+                own[0] == key[0] && own[len / 2] == key[len / 2] && own[len - 1] == key[len - 1]
+            }
+            4..=7 => own[..4] == key[..4] && own[len - 4..] == key[len - 4..],
+            8..=16 => own[..8] == key[..8] && own[len - 8..] == key[len - 8..],
+            _ => own == key,
+        }
+    }
+
     /// The value.
     #[inline]
     pub fn value(&self) -> &[u64] {

@@ -15,7 +15,8 @@
 //! and none for its contention adapting trees.
 
 use super::header::{Header, NodePtr, node_ptr};
-use super::node::Leaf;
+use super::node::{Inner, Leaf};
+use super::{Kind, kind};
 use crate::record::Release;
 use ats_sync::Guard;
 use std::cell::Cell;
@@ -40,6 +41,42 @@ struct Cursor {
     epoch: u64,
     leaf: NodePtr,
     at: usize,
+    /// The node above, or null, and the place of the leaf there.
+    parent: NodePtr,
+    place: usize,
+}
+
+/// A leaf, and where it hangs unless that is a base node.
+pub(super) struct Hanging<'g, R: Release> {
+    pub leaf: &'g Leaf<R>,
+    pub parent: Option<(&'g Inner, usize)>,
+}
+
+// By hand, since deriving would ask for `R: Clone`.
+impl<R: Release> Clone for Hanging<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R: Release> Copy for Hanging<'_, R> {}
+
+impl<'g, R: Release> Hanging<'g, R> {
+    /// The leaf to the right under the same parent, if there is one, and if the parent is not being
+    /// replaced: then its children are those of this moment.
+    pub(super) fn right(&self, guard: &'g Guard) -> Option<Self> {
+        let (inner, place) = self.parent?;
+        if place == inner.len() || inner.header().is_dead() {
+            return None;
+        }
+        let Kind::Leaf(leaf) = kind(inner.child(place + 1), guard) else {
+            return None;
+        };
+        Some(Hanging {
+            leaf,
+            parent: Some((inner, place + 1)),
+        })
+    }
 }
 
 /// How many trees a thread can walk in turns without forgetting where it was.
@@ -50,6 +87,8 @@ const UNSET: Cursor = Cursor {
     epoch: 0,
     leaf: ptr::null_mut::<Header>(),
     at: 0,
+    parent: ptr::null_mut::<Header>(),
+    place: 0,
 };
 
 #[cfg(not(any(loom, shuttle)))]
@@ -68,13 +107,24 @@ fn with_cursor<T>(identity: &Identity, act: impl FnOnce(&Cell<Cursor>) -> T) -> 
 
 /// Remembers the leaf, and the place in it, of a record that is given out.
 #[inline(always)]
-pub(super) fn remember<R: Release>(identity: &Identity, leaf: &Leaf<R>, at: usize, guard: &Guard) {
+pub(super) fn remember<R: Release>(
+    identity: &Identity,
+    hanging: Hanging<'_, R>,
+    at: usize,
+    guard: &Guard,
+) {
+    let parent = hanging
+        .parent
+        .map(|(inner, place)| (node_ptr(inner), place));
+    let (parent, place) = parent.unwrap_or((ptr::null_mut(), 0));
     with_cursor(identity, |cursor| {
         cursor.set(Cursor {
             identity: identity.0,
             epoch: guard.epoch(),
-            leaf: node_ptr(leaf),
+            leaf: node_ptr(hanging.leaf),
             at,
+            parent,
+            place,
         });
     });
 }
@@ -85,17 +135,21 @@ pub(super) fn recall<'g, R: Release>(
     identity: &Identity,
     key: &[u8],
     guard: &'g Guard,
-) -> Option<(&'g Leaf<R>, usize)> {
+) -> Option<(Hanging<'g, R>, usize)> {
     let cursor = with_cursor(identity, Cell::get);
     if cursor.identity != identity.0 || !guard.is_still(cursor.epoch) {
         return None;
     }
-    // SAFETY: the leaf was reachable under a guard of the epoch `cursor.epoch`, which is still the
-    // present one, so it lives as long as this guard (E5). It belongs to this tree, hence has its type;
-    // a tree that frees its nodes otherwise changes its identity.
-    let leaf = unsafe { &*cursor.leaf.cast::<Leaf<R>>() };
-    if leaf.header().is_dead() || leaf.record(cursor.at, guard)?.key() != key {
+    // SAFETY: leaf and parent were reachable under a guard of the epoch `cursor.epoch`, which is still
+    // the present one, so they live as long as this guard (E5). They belong to this tree, hence have
+    // these types; a tree that frees its nodes otherwise changes its identity.
+    let (leaf, inner) = unsafe {
+        let inner = cursor.parent.cast::<Inner>().as_ref();
+        (&*cursor.leaf.cast::<Leaf<R>>(), inner)
+    };
+    if leaf.header().is_dead() || !leaf.record(cursor.at, guard)?.has_key(key) {
         return None;
     }
-    Some((leaf, cursor.at))
+    let parent = inner.map(|inner| (inner, cursor.place));
+    Some((Hanging { leaf, parent }, cursor.at))
 }

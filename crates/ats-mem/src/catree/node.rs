@@ -155,8 +155,10 @@ impl<R: Release> Leaf<R> {
     pub(super) fn prefetch_record(&self, place: usize) {
         if let Some(slot) = self.slots.get(place) {
             // A hint: a tombstone, or an unused slot, does no harm.
+            // A short record lies in one line or in two.
             let word = slot.0.load(Relaxed) as usize;
             prefetch::<1, u8>(ptr::without_provenance(word));
+            prefetch::<1, u8>(ptr::without_provenance(word + 32));
         }
     }
 

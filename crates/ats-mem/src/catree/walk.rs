@@ -6,10 +6,11 @@
 //! invalidate, and a key that is present throughout is met exactly once: leaves met one after the
 //! other begin where their predecessor ended, whatever was split or merged meanwhile.
 
+use super::cursor::Hanging;
 use super::node::Leaf;
 use super::search::Portable;
 use super::trail::Step;
-use super::{CaTree, Kind, Place, cursor, kind, narrow};
+use super::{CaTree, Place, cursor, narrow};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
@@ -28,29 +29,22 @@ fn settled<'g, R: Release>(
 }
 
 impl<'g, R: Release> Place<'g, R> {
-    /// The leaf to the right under the same parent, if there is one, and if the parent is not being
-    /// replaced: then its children are those of this moment.
-    fn right_leaf(&self, guard: &'g Guard) -> Option<Self> {
-        let Step {
-            inner,
-            place,
-            fences,
-        } = self.parent?;
-        if place == inner.len() || inner.header().is_dead() {
-            return None;
+    fn hanging(&self) -> Hanging<'g, R> {
+        Hanging {
+            leaf: self.leaf,
+            parent: self.parent.map(|step| (step.inner, step.place)),
         }
-        let place = place + 1;
-        let Kind::Leaf(leaf) = kind(inner.child(place), guard) else {
-            return None;
-        };
+    }
+
+    /// The place of the leaf to the right, if it can be had without going back to the root.
+    fn right(&self, guard: &'g Guard) -> Option<Self> {
+        let right = self.hanging().right(guard)?;
+        let step = self.parent?;
+        let place = step.place + 1;
         Some(Place {
-            leaf,
-            fences: narrow(inner, place, fences),
-            parent: Some(Step {
-                inner,
-                place,
-                fences,
-            }),
+            leaf: right.leaf,
+            fences: narrow(step.inner, place, step.fences),
+            parent: Some(Step { place, ..step }),
         })
     }
 }
@@ -71,7 +65,7 @@ impl<R: Release> CaTree<R> {
             Err(at) => at,
         };
         loop {
-            let beside = place.right_leaf(guard);
+            let beside = place.right(guard);
             if let Some(beside) = &beside {
                 beside.leaf.prefetch();
             }
@@ -93,7 +87,7 @@ impl<R: Release> CaTree<R> {
             let Some(fence) = place.fences.high else {
                 return;
             };
-            (place, start) = match beside.and_then(|_| place.right_leaf(guard)) {
+            (place, start) = match beside.and_then(|_| place.right(guard)) {
                 Some(beside) => (beside, 0),
                 // Leaves may have been merged meanwhile, so the fence can lie within the next one.
                 None => {
@@ -108,13 +102,14 @@ impl<R: Release> CaTree<R> {
     /// The least record above `key`. A chain of such steps goes down from the root once for each leaf; in
     /// between, a cursor of the thread knows the leaf.
     pub(super) fn above<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
-        if let Some((leaf, at)) = cursor::recall(&self.identity, key, guard) {
-            for at in at + 1..leaf.len() {
-                if let Some(record) = settled(leaf, at, guard) {
-                    cursor::remember(&self.identity, leaf, at, guard);
-                    leaf.prefetch_record(at + AHEAD);
-                    return Some(record);
-                }
+        if let Some((here, at)) = cursor::recall(&self.identity, key, guard) {
+            if let Some(record) = self.step_up(here, at + 1, guard) {
+                return Some(record);
+            }
+            if let Some(right) = here.right(guard)
+                && let Some(record) = self.step_up(right, 0, guard)
+            {
+                return Some(record);
             }
         }
         let mut place = self.place_for(key, guard);
@@ -123,17 +118,46 @@ impl<R: Release> CaTree<R> {
             Err(at) => at,
         };
         loop {
-            for at in start..place.leaf.len() {
-                if let Some(record) = settled(place.leaf, at, guard) {
-                    cursor::remember(&self.identity, place.leaf, at, guard);
-                    (at + 1..=at + AHEAD).for_each(|at| place.leaf.prefetch_record(at));
-                    return Some(record);
-                }
+            (start..start + AHEAD).for_each(|at| place.leaf.prefetch_record(at));
+            if let Some(record) = self.step_up(place.hanging(), start, guard) {
+                return Some(record);
             }
             let fence = place.fences.high?;
             place = self.place_for(fence, guard);
             start = place.leaf.search_bound(fence);
         }
+    }
+
+    /// The first record of a leaf from a place on, for the cursor to remember. Fetches what later steps
+    /// will come to.
+    #[inline(always)]
+    fn step_up<'g>(
+        &'g self,
+        here: Hanging<'g, R>,
+        start: usize,
+        guard: &'g Guard,
+    ) -> Option<&'g Record<R>> {
+        let len = here.leaf.len();
+        for at in start..len {
+            let Some(record) = settled(here.leaf, at, guard) else {
+                continue;
+            };
+            cursor::remember(&self.identity, here, at, guard);
+            let ahead = at + AHEAD;
+            if ahead < len {
+                here.leaf.prefetch_record(ahead);
+            }
+            if at + 2 * AHEAD >= len
+                && let Some(right) = here.right(guard)
+            {
+                match ahead.checked_sub(len) {
+                    Some(beyond) => right.leaf.prefetch_record(beyond),
+                    None => right.leaf.prefetch(),
+                }
+            }
+            return Some(record);
+        }
+        None
     }
 
     /// The greatest record below `bound`, or of all.
@@ -143,13 +167,13 @@ impl<R: Release> CaTree<R> {
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
         if let Some(key) = bound
-            && let Some((leaf, at)) = cursor::recall(&self.identity, key, guard)
+            && let Some((here, at)) = cursor::recall(&self.identity, key, guard)
         {
             for at in (0..at).rev() {
-                if let Some(record) = settled(leaf, at, guard) {
-                    cursor::remember(&self.identity, leaf, at, guard);
+                if let Some(record) = settled(here.leaf, at, guard) {
+                    cursor::remember(&self.identity, here, at, guard);
                     if let Some(ahead) = at.checked_sub(AHEAD) {
-                        leaf.prefetch_record(ahead);
+                        here.leaf.prefetch_record(ahead);
                     }
                     return Some(record);
                 }
@@ -160,7 +184,7 @@ impl<R: Release> CaTree<R> {
             let (place, end) = self.place_below(bound, guard);
             for at in (0..end).rev() {
                 if let Some(record) = settled(place.leaf, at, guard) {
-                    cursor::remember(&self.identity, place.leaf, at, guard);
+                    cursor::remember(&self.identity, place.hanging(), at, guard);
                     (at.saturating_sub(AHEAD)..at).for_each(|at| place.leaf.prefetch_record(at));
                     return Some(record);
                 }
