@@ -3,7 +3,7 @@
 //! Each writer looks at the statistics of its base node before it unlocks it. Whoever adapts holds the
 //! lock of the base node, and that of adaptation, which is only tried (C5).
 
-use super::base::{Base, Counts, IDLE_COST, SPLIT_ABOVE, Spot};
+use super::base::{Base, Counts, EMPTY_JOIN_BELOW, IDLE_COST, SPLIT_ABOVE, Spot};
 use super::cut::{Cut, cut, graft};
 use super::header::{NodePtr, node_ptr};
 use super::leaves::without_pair;
@@ -149,8 +149,7 @@ impl<R: Release> CaTree<R> {
         } else if held.statistics() > SPLIT_ABOVE {
             first = self.split_contended(base, &held, before, key, guard);
         } else if base.wants_to_join(held.statistics())
-            // One that is fought for, and empty for the moment, would soon be split again.
-            || (removed && held.statistics() <= 0 && is_empty::<R>(base, guard))
+            || (removed && held.statistics() < EMPTY_JOIN_BELOW && is_empty::<R>(base, guard))
         {
             self.join(base, &held, key, guard);
         }

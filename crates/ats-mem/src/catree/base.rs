@@ -22,6 +22,10 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 pub(super) const SPLIT_ABOVE: i32 = 1000;
 /// A base node whose statistics are below this is joined with a neighbour.
 pub(super) const JOIN_BELOW: i32 = -1000;
+/// A base node from which the last record was taken is joined with a neighbour if its statistics are below
+/// this. Erlang/OTP joins it in any case; but where writers fight for a few keys, one that was just split
+/// is empty now and then, and would be joined and split tens of thousands of times a second.
+pub(super) const EMPTY_JOIN_BELOW: i32 = -100;
 /// Most times that the threshold of joining is doubled: once for each time that a base node was split
 /// because of contention since it was joined. Writers that go on side by side would else be brought
 /// together every thousand writes, and parted again. Not in the papers. Sixteen thousand is within the
