@@ -275,6 +275,35 @@ fn a_store_freed_in_slices_can_be_used_again() {
     assert_eq!(contents(&tree), [(number(5).to_vec(), 7)]);
 }
 
+/// A store that is used again before the last slice, and dropped then, gives everything back.
+#[test]
+fn a_store_freed_in_part_can_be_used_and_dropped() {
+    let live = &LIVE_IN_PART;
+    let fill = |tree: &CaTree<CountedInPart>| {
+        for n in 0..10_000u64 {
+            live.fetch_add(1, Ordering::Relaxed);
+            put(tree, &number(n), n, true);
+        }
+    };
+    let mut tree = CaTree::new();
+    fill(&tree);
+    assert!(!tree.free_some(100));
+    fill(&tree);
+    assert_eq!(contents(&tree).len(), 10_000);
+    drop(tree);
+    assert_eq!(live.load(Ordering::Relaxed), 0);
+}
+
+static LIVE_IN_PART: AtomicI64 = AtomicI64::new(0);
+
+struct CountedInPart;
+
+impl Release for CountedInPart {
+    unsafe fn release(_value: &[u64]) {
+        LIVE_IN_PART.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Threads write keys of their own (whose state they know exactly) between each other's, while
 /// readers check keys that are always there and walk over everything.
 #[test]

@@ -290,9 +290,9 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// Frees up to about `budget` records and nodes; true when everything has been freed and the
-    /// store is empty. So that a large store can be freed in slices; dropping it frees the rest at
-    /// once.
+    /// Frees up to about `budget` records and nodes of those that were there when this was called first;
+    /// true when all of them have been freed. So that a large store can be freed in slices; dropping it
+    /// frees the rest at once.
     pub fn free_some(&mut self, budget: usize) -> bool {
         if self.doomed.is_empty() {
             let root = std::mem::replace(self.root.get_mut(), empty_base::<R>());
@@ -588,11 +588,11 @@ impl<R: Release> Backend<R> for CaTree<R> {
 
 impl<R: Release> Drop for CaTree<R> {
     fn drop(&mut self) {
-        while !self.free_some(usize::MAX) {}
-        // SAFETY: the empty base node that `free_some` has left, to which nobody else has a way.
-        unsafe {
-            let mut base = SlabBox::from_raw((*self.root.get_mut()).cast::<Base>());
-            drop(SlabBox::from_raw((*base.root.get_mut()).cast::<Leaf<R>>()));
+        // What `free_some` has left, and what was put into the store since.
+        self.doomed.push(*self.root.get_mut());
+        while let Some(node) = self.doomed.pop() {
+            // SAFETY: as in `free_some`.
+            unsafe { self.free_node(node) };
         }
     }
 }
