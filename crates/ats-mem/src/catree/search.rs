@@ -364,16 +364,13 @@ impl<const N: usize> Heads<N> {
             }
         }
         let head = head_at(key, self.head_start());
-        // The unused places hold the greatest head.
-        let start = C::below(&self.heads, head);
+        // The unused places hold the greatest head, but one may be being pushed since the length was read.
+        let start = C::below(&self.heads, head).min(len);
         let mut end = start;
         while end < len && self.heads[end].load(Relaxed) == head {
             end += 1;
         }
-        Range {
-            start: start.min(len),
-            end,
-        }
+        Range { start, end }
     }
 
     /// The place of `key` or, if it is not here, the place where it would be inserted.
@@ -414,6 +411,26 @@ mod tests {
                     padded[..8].to_vec()
                 };
                 assert_eq!(head_at(a, 0).cmp(&head_at(b, 0)), pad(a).cmp(&pad(b)));
+            }
+        }
+    }
+
+    /// The head comes before the length: who reads in between must not look at the place of the key,
+    /// where there may be nothing yet.
+    #[test]
+    fn a_head_that_is_being_pushed_is_not_looked_at() {
+        let keys = [2u64, 4, 6].map(u64::to_be_bytes);
+        let heads = Heads::<8>::new(0, 0, keys.len(), |at| &keys[at], None);
+        let head = head_at(&8u64.to_be_bytes(), heads.head_start());
+        heads.heads[3].store(head, Relaxed);
+        for probe in 0..12u64 {
+            let probe = probe.to_be_bytes();
+            let expected = keys.binary_search(&probe);
+            let compare = |at: usize| keys[at].cmp(&probe);
+            assert_eq!(heads.search::<Portable>(&probe, compare), expected);
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") {
+                assert_eq!(heads.search::<Vectors>(&probe, compare), expected);
             }
         }
     }
