@@ -5,6 +5,9 @@
 //! beyond the fence. So it holds nothing between leaves that a writer could
 //! invalidate, and a key that is present throughout is met exactly once: leaves met one after the
 //! other begin where their predecessor ended, whatever was split or merged meanwhile.
+//!
+//! Where a walk upwards ends in a leaf is read before it looks for its beginning there. What is appended
+//! to the leaf after that may belong before the beginning, which was not looked for among it.
 
 use super::cursor::Hanging;
 use super::node::Leaf;
@@ -13,7 +16,7 @@ use super::trail::Step;
 use super::{CaTree, Place, cursor, narrow};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 /// How many records ahead of a walk are fetched: enough to hide a cache miss behind the calls of a chain.
 const AHEAD: usize = 6;
@@ -60,6 +63,7 @@ impl<R: Release> CaTree<R> {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
         let mut place = self.place_for(key, guard);
+        let mut end = place.leaf.len();
         let mut start = match place.leaf.search::<Portable>(key) {
             Ok(at) => at + usize::from(!inclusive),
             Err(at) => at,
@@ -70,11 +74,10 @@ impl<R: Release> CaTree<R> {
                 beside.leaf.prefetch();
             }
             (start..start + AHEAD).for_each(|at| place.leaf.prefetch_record(at));
-            let len = place.leaf.len();
-            for at in start..len {
+            for at in start..end {
                 match (at + AHEAD, &beside) {
-                    (ahead, Some(beside)) if ahead >= len => {
-                        beside.leaf.prefetch_record(ahead - len)
+                    (ahead, Some(beside)) if ahead >= end => {
+                        beside.leaf.prefetch_record(ahead - end)
                     }
                     (ahead, _) => place.leaf.prefetch_record(ahead),
                 }
@@ -87,13 +90,17 @@ impl<R: Release> CaTree<R> {
             let Some(fence) = place.fences.high else {
                 return;
             };
-            (place, start) = match beside.and_then(|_| place.right(guard)) {
-                Some(beside) => (beside, 0),
+            (place, start, end) = match beside.and_then(|_| place.right(guard)) {
+                Some(beside) => {
+                    let end = beside.leaf.len();
+                    (beside, 0, end)
+                }
                 // Leaves may have been merged meanwhile, so the fence can lie within the next one.
                 None => {
                     let place = self.place_for(fence, guard);
+                    let end = place.leaf.len();
                     let start = place.leaf.search_bound(fence);
-                    (place, start)
+                    (place, start, end)
                 }
             };
         }
@@ -103,42 +110,44 @@ impl<R: Release> CaTree<R> {
     /// between, a cursor of the thread knows the leaf.
     pub(super) fn above<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         if let Some((here, at)) = cursor::recall(&self.identity, key, guard) {
-            if let Some(record) = self.step_up(here, at + 1, guard) {
+            if let Some(record) = self.step_up(here, at + 1..here.leaf.len(), guard) {
                 return Some(record);
             }
             if let Some(right) = here.right(guard)
-                && let Some(record) = self.step_up(right, 0, guard)
+                && let Some(record) = self.step_up(right, 0..right.leaf.len(), guard)
             {
                 return Some(record);
             }
         }
         let mut place = self.place_for(key, guard);
+        let mut end = place.leaf.len();
         let mut start = match place.leaf.search::<Portable>(key) {
             Ok(at) => at + 1,
             Err(at) => at,
         };
         loop {
             (start..start + AHEAD).for_each(|at| place.leaf.prefetch_record(at));
-            if let Some(record) = self.step_up(place.hanging(), start, guard) {
+            if let Some(record) = self.step_up(place.hanging(), start..end, guard) {
                 return Some(record);
             }
             let fence = place.fences.high?;
             place = self.place_for(fence, guard);
+            end = place.leaf.len();
             start = place.leaf.search_bound(fence);
         }
     }
 
-    /// The first record of a leaf from a place on, for the cursor to remember. Fetches what later steps
+    /// The first record at these places of a leaf, for the cursor to remember. Fetches what later steps
     /// will come to.
     #[inline(always)]
     fn step_up<'g>(
         &'g self,
         here: Hanging<'g, R>,
-        start: usize,
+        places: Range<usize>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
-        let len = here.leaf.len();
-        for at in start..len {
+        let len = places.end;
+        for at in places {
             let Some(record) = settled(here.leaf, at, guard) else {
                 continue;
             };
