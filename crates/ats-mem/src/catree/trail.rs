@@ -5,7 +5,7 @@
 //! last of these stores makes all of the change visible at once.
 
 use super::base::Base;
-use super::header::{Header, NodePtr, node_ptr};
+use super::header::{BASE, Header, NodePtr, node_ptr};
 use super::node::{FANOUT, Inner, Leaf, skip_between};
 use super::nodes::{Nodes, Replacement};
 use super::search::Portable;
@@ -159,14 +159,16 @@ pub(super) fn replace<R: Release>(
     }
 }
 
-/// One node like that of `step` with these children, or two if they are too many.
+/// One node in the place of that of `step`, with these children, or two if they are too many. Not higher
+/// than it, and lower if the children have become lower meanwhile: a tree that grows and shrinks over and
+/// over would get a level more each time otherwise, though it never has many nodes.
 pub(super) fn build<R: Release>(
     nodes: &mut Nodes<'_, R>,
     step: &Step<'_>,
     separators: &[&[u8]],
     children: &[NodePtr],
 ) -> Replacement {
-    let level = step.inner.header().level;
+    let level = level_above(nodes, children, step.inner.header().level);
     let fences = step.fences;
     if separators.len() <= FANOUT {
         return Replacement::One(nodes.inner(level, fences, separators, children));
@@ -192,4 +194,20 @@ pub(super) fn build<R: Release>(
             &children[middle + 1..],
         ),
     )
+}
+
+/// The level of a node with these children that comes in the place of one of the level `before`.
+fn level_above<R: Release>(nodes: &Nodes<'_, R>, children: &[NodePtr], before: u8) -> u8 {
+    // What is below the lowest inner nodes and route nodes need not be looked at, and is rarely in the
+    // cache.
+    if before == 1 || before == BASE + 1 {
+        return before;
+    }
+    let highest = children.iter().map(|child| nodes.level(*child)).max();
+    let level = highest.map_or(before, |highest| highest + 1);
+    debug_assert!(
+        level <= before,
+        "children are lower than what they hang from"
+    );
+    level
 }
