@@ -13,6 +13,7 @@ use ats_sync::shim::atomic::quietly;
 use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, MaxSteps, Runner, thread};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -433,5 +434,85 @@ fn fixations_and_removals_leave_nothing_behind() {
             table => { remove(&*table, 2) }
         }
         assert_eq!((table.len(), table.bytes()), (0, empty));
+    });
+}
+
+/// Runs something once that needs no scheduler, only small nodes.
+fn once(act: impl Fn() + Send + Sync + 'static) {
+    Runner::new(RandomScheduler::new(1), config()).run(move || quietly(&act));
+}
+
+/// A tree that grows and shrinks over and over, but never to nothing, must not become higher each time.
+#[test]
+fn nodes_do_not_rise() {
+    once(|| {
+        let tree = CaTree::<Plain>::new();
+        let mut random = shuttle::rand::thread_rng();
+        let mut present = BTreeSet::new();
+        for _ in 0..400 {
+            for _ in 0..600 {
+                let number = random.gen_range(0..1 << 30);
+                put(&tree, number, number);
+                present.insert(number);
+            }
+            for number in numbers(&tree) {
+                if random.gen_range(0..20) > 0 {
+                    remove(&tree, number);
+                    present.remove(&number);
+                }
+            }
+        }
+        assert!(numbers(&tree).into_iter().eq(present));
+    });
+}
+
+/// The same for the nodes above the base nodes.
+#[test]
+fn routes_do_not_rise() {
+    const KEYS: u64 = 1000;
+    once(|| {
+        let tree = CaTree::<Plain>::new();
+        let mut random = shuttle::rand::thread_rng();
+        (0..KEYS).for_each(|number| put(&tree, number, number));
+        let bases = |tree: &CaTree<Plain>| tree.adaptation().map_or(0, |it| it.base_nodes);
+        for _ in 0..400 {
+            tree.provoke(1, 0);
+            while bases(&tree) < 200 {
+                put(&tree, random.gen_range(0..KEYS), 1);
+            }
+            tree.provoke(0, 1);
+            while bases(&tree) > 20 {
+                put(&tree, random.gen_range(0..KEYS), 1);
+            }
+        }
+        assert!(numbers(&tree).into_iter().eq(0..KEYS));
+        let depth = tree.adaptation().map(|it| it.depth);
+        assert!(depth <= Some(6), "{depth:?}");
+    });
+}
+
+/// A key that is appended to a leaf while a walk looks for its beginning there is not met if it does not
+/// come after that beginning.
+#[test]
+fn walks_begin_in_a_leaf_that_grows() {
+    explore(|| {
+        let tree = filled::<CaTree<Plain>>(evens(3));
+        together! {
+            tree => { put(&*tree, 7, 7); put(&*tree, 8, 8); put(&*tree, 9, 9) }
+            tree => {
+                let guard = pin();
+                for from in [7, 8] {
+                    let next = tree.next(&key(from), &guard).expect("ordered stores take any key");
+                    assert!(next.is_none_or(|record| *record.key() > *key(from)), "next({from})");
+                }
+            }
+            tree => {
+                let scanned = tree.scan(Some(&key(8)), &pin(), &mut |record| {
+                    assert!(*record.key() > *key(8), "met {:?}", record.key());
+                    ControlFlow::Continue(())
+                });
+                assert_eq!(scanned, Ok(()));
+            }
+        }
     });
 }
