@@ -5,12 +5,13 @@
 
 use super::base::{Base, Counts, EMPTY_JOIN_BELOW, IDLE_COST, SPLIT_ABOVE, Spot};
 use super::cut::{Cut, cut, graft};
+use super::fences::Fences;
 use super::header::{NodePtr, node_ptr};
 use super::leaves::without_pair;
 use super::node::Leaf;
 use super::nodes::{Nodes, Replacement};
-use super::trail::{Fences, Step, replace};
-use super::{CaTree, Kind, Seat, kind, narrow};
+use super::trail::{Step, replace};
+use super::{CaTree, Kind, Seat, kind};
 use crate::record::Release;
 use ats_sync::shim::atomic::Ordering;
 use ats_sync::{Guard, Held, Lock};
@@ -339,7 +340,7 @@ impl<R: Release> CaTree<R> {
                 }
                 Kind::Inner(inner) => {
                     for place in (0..=inner.len()).rev() {
-                        ahead.push((inner.child(place), narrow(inner, place, fences)));
+                        ahead.push((inner.child(place), fences.of_child(inner, place)));
                     }
                 }
                 Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
@@ -368,7 +369,7 @@ impl<'g> Neighbour<'g> {
         let is_right = step.place < step.inner.len();
         let pair = if is_right { step.place } else { step.place - 1 };
         let beside = if is_right { pair + 1 } else { pair };
-        let mut fences = narrow(step.inner, beside, step.fences);
+        let mut fences = step.fences.of_child(step.inner, beside);
         let mut node = step.inner.child(beside);
         let mut way = Vec::new();
         loop {
@@ -390,7 +391,7 @@ impl<'g> Neighbour<'g> {
                         place,
                         fences,
                     });
-                    fences = narrow(inner, place, fences);
+                    fences = fences.of_child(inner, place);
                     node = inner.child(place);
                 }
                 Kind::Leaf(_) => unreachable!("a base node is above each leaf"),

@@ -4,13 +4,14 @@
 //! cost is O(height) nodes, and no record moves. Trees need not be equally high, nor their nodes equally
 //! far from the leaves: a node with one child is replaced by the child.
 
+use super::fences::Fences;
 use super::header::{NodePtr, node_ptr};
 use super::leaves::{fit_together, two_leaves};
 use super::node::{FANOUT, Inner, Leaf};
 use super::nodes::{Nodes, Replacement};
 use super::search::Portable;
-use super::trail::{Fences, Step, build};
-use super::{Kind, kind, narrow};
+use super::trail::{Step, build};
+use super::{Kind, kind};
 use crate::record::Release;
 use std::cmp::Ordering;
 
@@ -117,7 +118,7 @@ fn cut_inner<R: Release>(
         }
     } else {
         let at = low;
-        let below = cut(children[at], narrow(inner, at, fences), wish, nodes)?;
+        let below = cut(children[at], fences.of_child(inner, at), wish, nodes)?;
         let fence = &below.separator;
         let (mut lefts, mut rights) = (children[..=at].to_vec(), children[at..].to_vec());
         lefts[at] = below.left;
@@ -200,7 +201,7 @@ fn unite<R: Release>(
             let place = a.len();
             let child = a.child(place);
             let inside = Fences {
-                low: narrow(a, place, fences).low,
+                low: fences.of_child(a, place).low,
                 high: fences.high,
             };
             let with = unite(child, separator, right, inside, nodes);
@@ -209,7 +210,7 @@ fn unite<R: Release>(
         (_, Kind::Inner(b), _) => {
             let inside = Fences {
                 low: fences.low,
-                high: narrow(b, 0, fences).high,
+                high: fences.of_child(b, 0).high,
             };
             let with = unite(left, separator, b.child(0), inside, nodes);
             with_child(b, 0, fences, with, nodes)

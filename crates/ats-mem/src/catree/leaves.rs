@@ -3,11 +3,12 @@
 //! The caller holds the lock of the base node throughout.
 
 use super::base::Spot;
+use super::fences::Fences;
 use super::header::{NodePtr, node_ptr};
 use super::node::{Item, LEAF, Leaf, separator_between};
 use super::nodes::{Nodes, Replacement, retire};
-use super::trail::{Fences, Step, Trail, build, replace};
-use super::{CaTree, Kind, Seat, kind, narrow};
+use super::trail::{Step, Trail, build, replace};
+use super::{CaTree, Kind, Seat, kind};
 use crate::record::{Record, RecordBox, Release};
 use crate::slab::SlabBox;
 use ats_sync::Guard;
@@ -228,7 +229,10 @@ impl<'g, R: Release> Pair<'g, R> {
                     true => [items, &others].concat(),
                     false => [&others, items].concat(),
                 },
-                fences: narrow(inner, left, step.fences).to(narrow(inner, left + 1, step.fences)),
+                fences: step
+                    .fences
+                    .of_child(inner, left)
+                    .to(step.fences.of_child(inner, left + 1)),
                 neighbour,
             })
         })

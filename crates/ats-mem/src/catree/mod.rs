@@ -67,6 +67,7 @@ mod adapt;
 mod base;
 mod cursor;
 mod cut;
+mod fences;
 mod header;
 mod leaves;
 mod node;
@@ -84,6 +85,7 @@ use adapt::Adapting;
 use ats_sync::shim::atomic::{AtomicPtr, Ordering};
 use ats_sync::{Guard, Held};
 use base::{Base, Counts, SPANNING_COST};
+use fences::Fences;
 use header::{BASE, Header, NodePtr};
 use node::{Inner, Leaf};
 use nodes::Nodes;
@@ -93,7 +95,6 @@ use search::{Counting, Portable};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::ptr;
-use trail::Fences;
 
 /// An ordered store of records; see the module's documentation.
 pub struct CaTree<R: Release> {
@@ -219,7 +220,7 @@ impl<R: Release> CaTree<R> {
                         place,
                         fences,
                     });
-                    fences = narrow(inner, place, fences);
+                    fences = fences.of_child(inner, place);
                     inner.descend(place)
                 }
             }
@@ -373,19 +374,6 @@ fn descend<'g, R: Release, C: Counting>(
 #[inline(always)]
 fn has_vectors() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2")
-}
-
-/// The fences of a child.
-#[inline(always)]
-fn narrow<'g>(inner: &'g Inner, place: usize, fences: Fences<'g>) -> Fences<'g> {
-    let mut fences = fences;
-    if place > 0 {
-        fences.low = Some(inner.separator(place - 1));
-    }
-    if place < inner.len() {
-        fences.high = Some(inner.separator(place));
-    }
-    fences
 }
 
 /// A node as what it is.

@@ -432,14 +432,6 @@ impl Inner {
     }
 }
 
-/// Number of bytes that every key between two fences begins with.
-pub(super) fn skip_between(low: Option<&[u8]>, high: Option<&[u8]>) -> usize {
-    match (low, high) {
-        (Some(low), Some(high)) => common_prefix(low, high),
-        _ => 0,
-    }
-}
-
 /// The shortest key above `left` and not above `right`.
 pub(super) fn separator_between<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
     &right[..common_prefix(left, right) + 1]

@@ -1,9 +1,9 @@
 //! Making nodes and taking them out of use, with an account of their memory.
 
 use super::base::{Base, Counts};
+use super::fences::Fences;
 use super::header::{BASE, NodePtr, level};
 use super::node::{Inner, Item, Leaf};
-use super::trail::Fences;
 use crate::record::Release;
 use crate::slab::SlabBox;
 use ats_sync::Guard;

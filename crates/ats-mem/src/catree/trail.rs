@@ -5,55 +5,15 @@
 //! last of these stores makes all of the change visible at once.
 
 use super::base::Base;
+use super::fences::Fences;
 use super::header::{BASE, Header, NodePtr, node_ptr};
-use super::node::{FANOUT, Inner, Leaf, skip_between};
+use super::node::{FANOUT, Inner, Leaf};
 use super::nodes::{Nodes, Replacement};
 use super::search::Portable;
-use super::{CaTree, Kind, kind, narrow};
+use super::{CaTree, Kind, kind};
 use crate::record::Release;
 use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicPtr, Ordering};
-
-/// The bounds of a range of keys: the first that belongs to it, and the first that does not.
-#[derive(Clone, Copy)]
-pub(super) struct Fences<'g> {
-    pub low: Option<&'g [u8]>,
-    pub high: Option<&'g [u8]>,
-}
-
-impl<'g> Fences<'g> {
-    pub(super) const NONE: Self = Fences {
-        low: None,
-        high: None,
-    };
-
-    /// Number of bytes that all keys within begin with.
-    pub(super) fn skip(&self) -> usize {
-        skip_between(self.low, self.high)
-    }
-
-    /// From where this range begins to where another one ends.
-    pub(super) fn to(&self, other: Self) -> Self {
-        Fences {
-            low: self.low,
-            high: other.high,
-        }
-    }
-
-    pub(super) fn below(&self, high: &'g [u8]) -> Self {
-        Fences {
-            high: Some(high),
-            ..*self
-        }
-    }
-
-    pub(super) fn from(&self, low: &'g [u8]) -> Self {
-        Fences {
-            low: Some(low),
-            ..*self
-        }
-    }
-}
 
 /// One node of the way, and the child through which it goes on.
 #[derive(Clone, Copy)]
@@ -77,53 +37,47 @@ pub(super) struct Trail<'g, R: Release> {
 impl<R: Release> CaTree<R> {
     /// The way to the leaf of `key`.
     pub(super) fn trail<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Trail<'g, R> {
-        let mut fences = Fences::NONE;
-        let mut node = self.root.load(Ordering::Acquire);
-        let mut routes = Vec::new();
-        let (base, base_fences) = loop {
-            match kind::<R>(node, guard) {
-                Kind::Inner(inner) => {
-                    let place = inner.child_for::<Portable>(key);
-                    routes.push(Step {
-                        inner,
-                        place,
-                        fences,
-                    });
-                    fences = narrow(inner, place, fences);
-                    node = inner.child(place);
-                }
-                Kind::Base(base) => break (base, fences),
-                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
-            }
+        let root = self.root.load(Ordering::Acquire);
+        let (routes, base, base_fences) = way::<R>(root, Fences::NONE, key, guard);
+        let Kind::Base(base) = kind::<R>(base, guard) else {
+            unreachable!("a base node is above each leaf")
         };
-        let mut steps = Vec::new();
-        node = base.root.load(Ordering::Acquire);
-        loop {
-            match kind::<R>(node, guard) {
-                Kind::Inner(inner) => {
-                    let place = inner.child_for::<Portable>(key);
-                    steps.push(Step {
-                        inner,
-                        place,
-                        fences,
-                    });
-                    fences = narrow(inner, place, fences);
-                    node = inner.child(place);
-                }
-                Kind::Leaf(leaf) => {
-                    return Trail {
-                        routes,
-                        base,
-                        base_fences,
-                        steps,
-                        leaf,
-                        fences,
-                    };
-                }
-                Kind::Base(_) => unreachable!("no base node is below another"),
-            }
+        let root = base.root.load(Ordering::Acquire);
+        let (steps, leaf, fences) = way::<R>(root, base_fences, key, guard);
+        let Kind::Leaf(leaf) = kind(leaf, guard) else {
+            unreachable!("no base node is below another")
+        };
+        Trail {
+            routes,
+            base,
+            base_fences,
+            steps,
+            leaf,
+            fences,
         }
     }
+}
+
+/// The way of `key` down inner nodes or route nodes, to what is below them, and the range of that.
+fn way<'g, R: Release>(
+    from: NodePtr,
+    fences: Fences<'g>,
+    key: &[u8],
+    guard: &'g Guard,
+) -> (Vec<Step<'g>>, NodePtr, Fences<'g>) {
+    let (mut node, mut fences) = (from, fences);
+    let mut steps = Vec::new();
+    while let Kind::Inner(inner) = kind::<R>(node, guard) {
+        let place = inner.child_for::<Portable>(key);
+        steps.push(Step {
+            inner,
+            place,
+            fences,
+        });
+        fences = fences.of_child(inner, place);
+        node = inner.child(place);
+    }
+    (steps, node, fences)
 }
 
 /// Puts `with` in the place of `old`, which hangs from the last of `steps`, or from `root` if there are

@@ -13,7 +13,7 @@ use super::cursor::Hanging;
 use super::node::Leaf;
 use super::search::Portable;
 use super::trail::Step;
-use super::{CaTree, Place, cursor, narrow};
+use super::{CaTree, Place, cursor};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 use std::ops::{ControlFlow, Range};
@@ -46,7 +46,7 @@ impl<'g, R: Release> Place<'g, R> {
         let place = step.place + 1;
         Some(Place {
             leaf: right.leaf,
-            fences: narrow(step.inner, place, step.fences),
+            fences: step.fences.of_child(step.inner, place),
             parent: Some(Step { place, ..step }),
         })
     }
