@@ -142,7 +142,12 @@ pub fn pin() -> Guard {
 fn pin_first() -> Guard {
     let slot = DOMAIN.take_slot();
     let guard = Guard::new(slot);
-    let registered = LEAVING.try_with(|leaving| leaving.set(Leaving(slot)).is_ok());
+    // The model checker drops the domain when its first thread ends, though others may not have
+    // given their slots back yet.
+    let registered = match cfg!(loom) {
+        true => Ok(true),
+        false => LEAVING.try_with(|leaving| leaving.set(Leaving(slot)).is_ok()),
+    };
     if matches!(registered, Ok(true)) {
         SLOT.with(|own| own.set(Some(slot)));
     } else {

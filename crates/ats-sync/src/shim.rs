@@ -4,14 +4,16 @@
 //! The modules of this crate, and those of crates above that are to be explored, take these names
 //! from here and never from `std` directly.
 
+#[cfg(loom)]
+pub mod checked;
 #[cfg(shuttle)]
 pub mod explored;
 
 #[cfg(loom)]
 mod imp {
+    pub use super::checked as atomic;
     pub(crate) use loom::cell::UnsafeCell;
     pub(crate) use loom::lazy_static;
-    pub use loom::sync::atomic;
     pub use loom::thread;
     pub use loom::thread_local;
 
