@@ -17,7 +17,8 @@ check() {
 check "formatting" cargo fmt --all --check
 check "clippy" cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 check "clippy of the models" env RUSTFLAGS="--cfg loom" \
-    cargo clippy -p ats-sync --all-targets --locked --target-dir "$target/loom" -- -D warnings
+    cargo clippy -p ats-sync -p ats-mem --all-targets --locked --target-dir "$target/loom" -- \
+    -D warnings
 check "clippy of the schedules" env RUSTFLAGS="--cfg shuttle" \
     cargo clippy -p ats-mem -p ats --all-targets --locked --target-dir "$target/shuttle" -- -D warnings
 check "documentation" env RUSTDOCFLAGS="-D warnings -A rustdoc::redundant_explicit_links" \

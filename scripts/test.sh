@@ -93,11 +93,13 @@ rust_tests() {
     limited 600 cargo test --workspace --locked --no-fail-fast
 }
 
-# The lock and the epochs under a model checker that tries all interleavings. It needs a build of
-# its own, kept apart so that neither build undoes the other.
+# The lock, the epochs, and the tree where its parts are split and joined, under a model checker that
+# tries all interleavings with a few switches, and what weak memory makes of them. It needs a build of
+# its own, kept apart so that neither build undoes the other, and an optimised one.
 rust_models() {
-    limited 300 env RUSTFLAGS="--cfg loom" cargo test -p ats-sync --lib --locked \
-        --target-dir "${CARGO_TARGET_DIR:-target}/loom"
+    limited 420 env RUSTFLAGS="--cfg loom" CARGO_PROFILE_DEV_OPT_LEVEL=3 \
+        cargo test -p ats-sync -p ats-mem --lib --locked \
+        --target-dir "${CARGO_TARGET_DIR:-target}/loom" models
 }
 
 # The stores of records under a scheduler that looks for the interleavings that break them. A build

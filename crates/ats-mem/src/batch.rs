@@ -27,7 +27,7 @@ use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicU8, Ordering};
 use ats_sync::shim::thread;
 use std::ptr;
-#[cfg(not(shuttle))]
+#[cfg(not(any(loom, shuttle)))]
 use std::time::Duration;
 use std::time::Instant;
 
@@ -280,7 +280,7 @@ impl<R: Release> Batch<R> {
 }
 
 /// How long a writer waits for a batch before it reports [`Busy`].
-#[cfg(not(shuttle))]
+#[cfg(not(any(loom, shuttle)))]
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// The waiting of one writer for batches in its way.
@@ -292,7 +292,7 @@ impl Patience {
     }
 
     /// Waits a moment; [`Busy`] if that has been going on for too long.
-    #[cfg(not(shuttle))]
+    #[cfg(not(any(loom, shuttle)))]
     pub(crate) fn wait(&mut self) -> Result<(), Busy> {
         let start = *self.0.get_or_insert_with(Instant::now);
         if start.elapsed() > PATIENCE {
@@ -303,7 +303,7 @@ impl Patience {
     }
 
     /// Where interleavings are explored time must not count, or none could be repeated.
-    #[cfg(shuttle)]
+    #[cfg(any(loom, shuttle))]
     pub(crate) fn wait(&mut self) -> Result<(), Busy> {
         thread::yield_now();
         match self.0.replace(Instant::now()) {

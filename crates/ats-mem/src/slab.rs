@@ -155,6 +155,10 @@ pub fn rounded(bytes: usize) -> usize {
 }
 
 /// Asks the system to back a large allocation by huge pages, for the same reason as chunks have them.
+#[cfg_attr(
+    loom,
+    expect(dead_code, reason = "the hash table, which asks, is left out")
+)]
 pub(crate) fn prefer_huge_pages(start: *mut u8, bytes: usize) {
     memory::prefer_huge_pages(start, bytes);
 }

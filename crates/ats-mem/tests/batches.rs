@@ -1,4 +1,5 @@
 //! Batches end cleanly, whatever happens in the middle of them.
+#![cfg(not(loom))]
 
 use ats_mem::{Backend, CaTree, Change, HashTable, Plain, Record, RecordBox, Release};
 use ats_sync::{Guard, pin};

@@ -1,4 +1,5 @@
 //! The ordered store against a model, and under many threads.
+#![cfg(not(loom))]
 
 use ats_mem::{Backend, Busy, CaTree, Change, Plain, Record, RecordBox, Release};
 use ats_sync::{Guard, pin};

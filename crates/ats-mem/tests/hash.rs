@@ -1,5 +1,6 @@
 //! Many threads on one hash table: what readers may rely on while others write and the table
 //! changes its layout under them.
+#![cfg(not(loom))]
 
 use ats_mem::{Backend, Busy, Change, HashTable, Plain, Record, RecordBox, Release};
 use ats_sync::{Guard, collect, pin};

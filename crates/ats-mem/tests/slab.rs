@@ -1,5 +1,6 @@
 //! The slab through the caches of threads. The tests share one slab and look at its statistics, so
 //! they run one after the other.
+#![cfg(not(loom))]
 #![cfg(not(any(miri, fuzzing, watched)))]
 
 use ats_mem::slab::{LARGEST, Statistics, allocate, free, rounded, statistics, trim};

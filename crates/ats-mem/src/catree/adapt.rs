@@ -190,7 +190,7 @@ impl<R: Release> CaTree<R> {
     }
 
     /// Splits a base node, which the caller holds; `key` is in its range. True if it was the only one.
-    fn split(
+    pub(super) fn split(
         &self,
         base: &Base,
         held: &Held<'_>,
@@ -228,7 +228,7 @@ impl<R: Release> CaTree<R> {
 
     /// Joins a base node, which the caller holds, with a neighbour, unless it has none or somebody else
     /// is busy there. `key` is in its range.
-    fn join(&self, base: &Base, held: &Held<'_>, key: &[u8], guard: &Guard) {
+    pub(super) fn join(&self, base: &Base, held: &Held<'_>, key: &[u8], guard: &Guard) {
         // If it cannot be done now, another thousand writes are waited for.
         held.reset_statistics();
         let Some(_adapting) = self.adapting.lock.try_lock() else {

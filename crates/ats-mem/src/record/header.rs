@@ -172,6 +172,15 @@ impl<E> Header<E> {
     fn bits(&self) -> u64 {
         // They never change, so any value of the word has them, and there is nothing to explore: under
         // `shuttle` this is not one more point at which threads may take turns.
+        #[cfg(loom)]
+        return self.word.peek() & SHAPE;
+        #[cfg(not(loom))]
+        self.bits_of_std()
+    }
+
+    #[cfg(not(loom))]
+    #[inline(always)]
+    fn bits_of_std(&self) -> u64 {
         let word: *const AtomicU64 = &self.word;
         // SAFETY: the atomics of the shim are those of the standard library in memory.
         let word = unsafe { &*word.cast::<std::sync::atomic::AtomicU64>() };

@@ -5,6 +5,7 @@
 //! The keys lie among others that nobody touches, so many that one key more or less splits a leaf,
 //! or makes the hash table grow. Reads that are no snapshot (`next`, `prev`, `scan`) are checked as what
 //! they promise to be: one read for each key they passed, all between the call and the return.
+#![cfg(not(loom))]
 
 mod checker;
 

@@ -1,0 +1,367 @@
+//! Models for `loom`: every interleaving of two threads with a few switches, and every value that the
+//! memory model lets a load return, where base nodes are split and joined.
+//!
+//! What runs is the tree itself, with small nodes, the locks and the epochs included. The heads of keys
+//! are no atomics of the model checker, but what makes them visible is: the number of keys, and the
+//! links.
+
+use super::cut::Cut;
+use super::{Backend, CaTree};
+use crate::backend::Change;
+use crate::record::{Plain, RecordBox};
+use ats_sync::shim::atomic::quietly;
+use ats_sync::{collect, pin};
+use loom::sync::Arc;
+use loom::thread;
+use std::ops::ControlFlow;
+
+/// Runs a model, with at most so many switches where a thread could have gone on.
+fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(switches);
+    builder.max_branches = 20_000;
+    builder.check(model);
+}
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+fn put(tree: &CaTree<Plain>, number: u64, value: u64) {
+    let key = key(number);
+    let done = tree.update(&key, &pin(), &mut |_| {
+        Change::Put(RecordBox::new(&key, &[value], false))
+    });
+    assert_eq!(done, Ok(()));
+}
+
+fn remove(tree: &CaTree<Plain>, number: u64) {
+    let done = tree.update(&key(number), &pin(), &mut |_| Change::Remove);
+    assert_eq!(done, Ok(()));
+}
+
+/// Puts one value under two keys, which ascend, as one.
+fn put_both(tree: &CaTree<Plain>, numbers: [u64; 2], value: u64) {
+    let keys = numbers.map(key);
+    let keys = [&keys[0][..], &keys[1][..]];
+    let done = tree.update_many(&keys, &pin(), &mut |index, _| {
+        Change::Put(RecordBox::new(keys[index], &[value], false))
+    });
+    assert_eq!(done, Ok(true));
+}
+
+fn get(tree: &CaTree<Plain>, number: u64) -> Option<u64> {
+    tree.get(&key(number), &pin())
+        .map(|record| record.value()[0])
+}
+
+fn numbers(tree: &CaTree<Plain>) -> Vec<u64> {
+    let mut met = Vec::new();
+    let scanned = tree.scan(None, &pin(), &mut |record| {
+        let number = record.key().try_into().expect("keys of eight bytes");
+        met.push(u64::from_be_bytes(number));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(scanned, Ok(()));
+    met
+}
+
+/// Splits the base node of a key in the middle, unless somebody else is adapting.
+fn split(tree: &CaTree<Plain>, number: u64) {
+    let (key, guard) = (key(number), pin());
+    let seat = tree.seat_for(&key, &guard);
+    tree.split(seat.base, &seat.held, Cut::Middle, &key, &guard);
+}
+
+/// Joins the base node of a key with a neighbour, unless somebody else is adapting, or busy there.
+fn join(tree: &CaTree<Plain>, number: u64) {
+    let (key, guard) = (key(number), pin());
+    let seat = tree.seat_for(&key, &guard);
+    tree.join(seat.base, &seat.held, &key, &guard);
+}
+
+fn bases(tree: &CaTree<Plain>) -> usize {
+    tree.sums().adaptation.base_nodes
+}
+
+type Tree = Arc<CaTree<Plain>>;
+
+const EVEN: [u64; 4] = [2, 4, 6, 8];
+
+/// These numbers, under themselves, in one base node.
+fn one_base(numbers: &[u64]) -> Tree {
+    let tree = CaTree::new();
+    quietly(|| {
+        numbers
+            .iter()
+            .for_each(|number| put(&tree, *number, *number))
+    });
+    Arc::new(tree)
+}
+
+/// The same in two.
+fn two_bases(numbers: &[u64]) -> Tree {
+    let tree = one_base(numbers);
+    quietly(|| split(&tree, numbers[0]));
+    assert_eq!(tree.adapting.splits(), 1);
+    tree
+}
+
+/// Does both at once.
+fn together(
+    tree: &Tree,
+    one: impl FnOnce(&CaTree<Plain>) + 'static,
+    other: impl FnOnce(&CaTree<Plain>),
+) {
+    let thread = {
+        let tree = Arc::clone(tree);
+        thread::spawn(move || one(&tree))
+    };
+    other(tree);
+    thread.join().expect("thread");
+}
+
+#[test]
+fn a_writer_meets_a_split() {
+    check(2, || {
+        let tree = one_base(&EVEN);
+        together(
+            &tree,
+            |tree| split(tree, 4),
+            |tree| {
+                put(tree, 7, 7);
+                remove(tree, 2);
+            },
+        );
+        assert_eq!(numbers(&tree), [4, 6, 7, 8]);
+        assert_eq!((bases(&tree), tree.len()), (2, 4));
+    });
+}
+
+#[test]
+fn a_writer_meets_a_join() {
+    check(2, || {
+        let tree = two_bases(&EVEN);
+        together(
+            &tree,
+            |tree| join(tree, 4),
+            |tree| {
+                put(tree, 7, 7);
+                remove(tree, 2);
+            },
+        );
+        assert_eq!(numbers(&tree), [4, 6, 7, 8]);
+        assert_eq!(tree.len(), 4);
+    });
+}
+
+/// What a reader meets that was replaced is not freed under its feet.
+fn a_reader_meets(prepare: fn(&[u64]) -> Tree, change: fn(&CaTree<Plain>, u64)) {
+    check(2, move || {
+        let tree = prepare(&[2, 6]);
+        together(
+            &tree,
+            move |tree| {
+                change(tree, 2);
+                put(tree, 6, 66);
+                collect();
+            },
+            |tree| {
+                assert_eq!(numbers(tree), [2, 6]);
+            },
+        );
+        assert_eq!(get(&tree, 6), Some(66));
+    });
+}
+
+#[test]
+fn a_reader_meets_a_split_and_its_remains() {
+    a_reader_meets(one_base, split);
+}
+
+#[test]
+fn a_reader_meets_a_join_and_its_remains() {
+    a_reader_meets(two_bases, join);
+}
+
+/// Neighbours that want each other: nobody waits for ever, and nothing is lost.
+#[test]
+fn two_joins_meet() {
+    check(2, || {
+        let tree = two_bases(&EVEN);
+        together(&tree, |tree| join(tree, 2), |tree| join(tree, 8));
+        assert_eq!(numbers(&tree), [2, 4, 6, 8]);
+        assert_eq!(tree.len(), 4);
+    });
+}
+
+#[test]
+fn a_split_meets_a_join() {
+    check(2, || {
+        let tree = two_bases(&EVEN);
+        together(&tree, |tree| split(tree, 2), |tree| join(tree, 8));
+        assert_eq!(numbers(&tree), [2, 4, 6, 8]);
+        put(&tree, 5, 5);
+        put(&tree, 7, 7);
+        assert_eq!(numbers(&tree), [2, 4, 5, 6, 7, 8]);
+    });
+}
+
+#[test]
+fn two_splits_meet() {
+    check(2, || {
+        let tree = two_bases(&EVEN);
+        together(&tree, |tree| split(tree, 2), |tree| split(tree, 8));
+        assert_eq!(numbers(&tree), [2, 4, 6, 8]);
+        assert_eq!(tree.len(), 4);
+    });
+}
+
+/// A batch of which the keys move to other base nodes meanwhile.
+fn a_batch_meets(prepare: fn(&[u64]) -> Tree, change: fn(&CaTree<Plain>, u64)) {
+    check(2, move || {
+        let tree = prepare(&[2, 6]);
+        together(
+            &tree,
+            |tree| put_both(tree, [3, 6], 10),
+            move |tree| change(tree, 2),
+        );
+        assert_eq!(numbers(&tree), [2, 3, 6]);
+        assert_eq!([3, 6].map(|number| get(&tree, number)), [Some(10); 2]);
+        assert_eq!(tree.len(), 3);
+    });
+}
+
+#[test]
+fn a_batch_meets_a_split() {
+    a_batch_meets(one_base, split);
+}
+
+#[test]
+fn a_batch_meets_a_join() {
+    a_batch_meets(two_bases, join);
+}
+
+/// Who sees one record of a batch sees the others.
+#[test]
+fn a_reader_meets_a_batch() {
+    check(2, || {
+        let tree = one_base(&[2, 6]);
+        together(
+            &tree,
+            |tree| put_both(tree, [2, 6], 10),
+            |tree| {
+                let found = [2, 6, 2].map(|number| get(tree, number));
+                let seen = found.map(|value| value == Some(10));
+                assert!(seen.is_sorted(), "{found:?}");
+            },
+        );
+        assert_eq!([2, 6].map(|number| get(&tree, number)), [Some(10); 2]);
+    });
+}
+
+/// The leaf that both want to replace by a copy.
+#[test]
+fn two_writers_meet_in_a_leaf() {
+    check(2, || {
+        let tree = one_base(&EVEN);
+        together(
+            &tree,
+            |tree| put(tree, 3, 3),
+            |tree| {
+                put(tree, 5, 5);
+                put(tree, 6, 66);
+            },
+        );
+        assert_eq!(numbers(&tree), [2, 3, 4, 5, 6, 8]);
+        assert_eq!((get(&tree, 6), tree.len()), (Some(66), 6));
+    });
+}
+
+/// Keys come to the end of a leaf in place.
+#[test]
+fn a_reader_meets_a_row() {
+    check(2, || {
+        let tree = one_base(&EVEN);
+        together(
+            &tree,
+            |tree| {
+                put(tree, 9, 9);
+                put(tree, 10, 10);
+            },
+            |tree| {
+                let first = get(tree, 10);
+                assert!(first.is_none() || get(tree, 9) == Some(9));
+                let met = numbers(tree);
+                assert!(
+                    [2, 4, 6, 8, 9, 10].starts_with(&met) && met.len() >= 4,
+                    "{met:?}"
+                );
+                assert!(first.is_none() || met.len() == 6);
+                let guard = pin();
+                let next = tree.next(&key(9), &guard).expect("any key will do");
+                assert!(next.is_none_or(|record| record.value()[0] == 10));
+            },
+        );
+    });
+}
+
+/// A walk goes on in the leaf where it was, unless that has been replaced before.
+fn a_walk_meets(change: impl Fn(&CaTree<Plain>) + Copy + Send + Sync + 'static) {
+    check(2, move || {
+        let tree = one_base(&EVEN);
+        let next = |tree: &CaTree<Plain>, number| {
+            let guard = pin();
+            let next = tree.next(&key(number), &guard).expect("any key will do");
+            next.map(|record| record.value()[0])
+        };
+        together(&tree, change, move |tree| {
+            assert_eq!(next(tree, 2), Some(4));
+            let seen = get(tree, 5).is_some();
+            let next = next(tree, 4);
+            assert!(
+                next == Some(5) || (next == Some(6) && !seen),
+                "{next:?}, {seen}"
+            );
+        });
+    });
+}
+
+#[test]
+fn a_walk_meets_a_leaf_that_is_replaced() {
+    a_walk_meets(|tree| put(tree, 5, 5));
+}
+
+#[test]
+fn a_walk_meets_a_leaf_that_is_cut() {
+    a_walk_meets(|tree| {
+        split(tree, 4);
+        put(tree, 5, 5);
+    });
+}
+
+/// A batch that is undone while its leaf moves to another base node.
+#[test]
+fn an_aborted_batch_meets_a_split() {
+    check(2, || {
+        let tree = one_base(&[2, 6]);
+        together(
+            &tree,
+            |tree| {
+                let keys = [3, 6].map(key);
+                let keys = [&keys[0][..], &keys[1]];
+                let done = tree.update_many(&keys, &pin(), &mut |index, _| match index {
+                    1 => Change::Abort,
+                    _ => Change::Put(RecordBox::new(keys[index], &[10], false)),
+                });
+                assert_eq!(done, Ok(false));
+            },
+            |tree| {
+                split(tree, 2);
+                assert_eq!((get(tree, 3), get(tree, 6)), (None, Some(6)));
+            },
+        );
+        assert_eq!(numbers(&tree), [2, 6]);
+        assert_eq!((bases(&tree), tree.len()), (2, 2));
+    });
+}
