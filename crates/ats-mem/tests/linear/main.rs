@@ -3,8 +3,9 @@
 //! switches between them at any access to an atomic.
 //!
 //! The keys lie among others that nobody touches, so many that one key more or less splits a leaf,
-//! or makes the hash table grow. Reads that are no snapshot (`next`, `prev`, `scan`) are checked as what
-//! they promise to be: one read for each key they passed, all between the call and the return.
+//! or makes the hash table grow. The tree is made to split and to join its base nodes all the time, too.
+//! Reads that are no snapshot (`next`, `prev`, `scan`, and walks by many steps) are checked as what they
+//! promise to be: one read for each key they passed, each between the call and the return.
 #![cfg(not(loom))]
 
 mod checker;
@@ -23,7 +24,7 @@ use std::{sync::Barrier, thread};
 const KEYS: usize = 4;
 const THREADS: u64 = 3;
 const CALLS: usize = 6;
-const ROUNDS: u64 = 3000;
+const ROUNDS: u64 = 8000;
 
 /// The value of each key.
 type State = [Option<u64>; KEYS];
@@ -57,14 +58,46 @@ fn apply(state: &State, what: &What) -> Option<State> {
     Some(after)
 }
 
-/// Where the keys are among the fillers, which are even.
-fn key(index: usize) -> [u8; 8] {
-    [1u64, 17, 31, 63][index].to_be_bytes()
+/// A kind of store, and where in it the keys are.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Whether the store has an order, and adapts.
+    ordered: bool,
+    /// How many other keys there are, about: the even numbers from 0 on.
+    fillers: u64,
+    keys: [u64; KEYS],
 }
 
-/// The index of a key, unless it is a filler.
-fn index(key: &[u8]) -> Option<usize> {
-    (0..KEYS).find(|index| self::key(*index) == key)
+/// Full leaves have 34 keys, or 8 where interleavings are explored.
+const TREE: Place = match cfg!(shuttle) {
+    true => Place {
+        ordered: true,
+        fillers: 7,
+        keys: [1, 5, 9, 15],
+    },
+    false => Place {
+        ordered: true,
+        fillers: 33,
+        keys: [1, 17, 31, 63],
+    },
+};
+
+/// A table grows with its 33rd key.
+const HASH_TABLE: Place = Place {
+    ordered: false,
+    fillers: 31,
+    keys: [1, 17, 31, 63],
+};
+
+impl Place {
+    fn key(&self, index: usize) -> [u8; 8] {
+        self.keys[index].to_be_bytes()
+    }
+
+    /// The index of a key, unless it is a filler.
+    fn index(&self, key: &[u8]) -> Option<usize> {
+        (0..KEYS).find(|index| self.key(*index) == key)
+    }
 }
 
 /// Numbers without much pattern (Marsaglia's xorshift).
@@ -90,7 +123,7 @@ struct Player<S> {
     random: Random,
     /// Values of this player begin here, so that no two writes write the same.
     next_value: u64,
-    ordered: bool,
+    place: Place,
     events: Vec<Event<What>>,
 }
 
@@ -98,12 +131,17 @@ impl<S: Backend<Plain>> Player<S> {
     fn play(mut self) -> Vec<Event<What>> {
         for _ in 0..CALLS {
             self.next_value += 1;
-            match self.random.below(10) {
+            match self.random.below(13) {
                 0..3 => self.write(Some(self.next_value)),
                 3..5 => self.write(None),
                 5..7 => self.batch(),
                 7 => self.scan(),
-                8 if self.ordered => self.step(),
+                8 if self.place.ordered => self.scan_part(),
+                9 if self.place.ordered => self.step(),
+                10 if self.place.ordered => self.walk(),
+                11 => {
+                    self.store.coarsen(&pin());
+                }
                 _ => self.get(),
             }
         }
@@ -112,7 +150,7 @@ impl<S: Backend<Plain>> Player<S> {
 
     fn write(&mut self, new: Option<u64>) {
         let (index, store) = (self.random.key(), &self.store);
-        let key = key(index);
+        let key = self.place.key(index);
         let update = || {
             let mut old = None;
             let guard = pin();
@@ -136,7 +174,7 @@ impl<S: Backend<Plain>> Player<S> {
     fn batch(&mut self) {
         let chosen: Vec<usize> = (0..KEYS).filter(|_| self.random.below(3) > 0).collect();
         let gives_up = self.random.below(4) == 0;
-        let keys: Vec<[u8; 8]> = chosen.iter().map(|index| key(*index)).collect();
+        let keys: Vec<[u8; 8]> = chosen.iter().map(|index| self.place.key(*index)).collect();
         let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
         let (store, new) = (&self.store, self.next_value);
         let mut found = Vec::new();
@@ -162,21 +200,18 @@ impl<S: Backend<Plain>> Player<S> {
 
     fn get(&mut self) {
         let (index, store) = (self.random.key(), &self.store);
-        let get = || {
-            store
-                .get(&key(index), &pin())
-                .map(|record| record.value()[0])
-        };
+        let key = self.place.key(index);
+        let get = || store.get(&key, &pin()).map(|record| record.value()[0]);
         let event = self.clock.record(get, |value| Ok(What::Read(index, value)));
         self.push(event);
     }
 
     fn scan(&mut self) {
-        let store = &self.store;
+        let (store, place) = (&self.store, self.place);
         let scan = || {
             let mut state = State::default();
             let scanned = store.scan(None, &pin(), &mut |record| {
-                if let Some(index) = index(record.key()) {
+                if let Some(index) = place.index(record.key()) {
                     let before = state[index].replace(record.value()[0]);
                     assert_eq!(before, None, "a scan met a key twice");
                 }
@@ -194,24 +229,87 @@ impl<S: Backend<Plain>> Player<S> {
         }));
     }
 
+    /// Scans from behind a key on, and gives up somewhere.
+    fn scan_part(&mut self) {
+        let (from, limit) = (self.random.key(), 1 + self.random.below(30));
+        let (store, place) = (&self.store, self.place);
+        let scan = || {
+            let (mut met, mut last) = (Vec::new(), None);
+            let mut left = limit;
+            let scanned = store.scan(Some(&place.key(from)), &pin(), &mut |record| {
+                met.push((record.key().to_vec(), record.value()[0]));
+                left -= 1;
+                if left == 0 {
+                    last = Some(record.key().to_vec());
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
+            });
+            assert_eq!(scanned, Ok(()));
+            (met, last)
+        };
+        let event = self.clock.record(scan, |met| met);
+        let (met, last) = &event.what;
+        assert!(met.windows(2).all(|pair| pair[0].0 < pair[1].0), "{met:?}");
+        for index in from + 1..KEYS {
+            let key = place.key(index);
+            if last.as_ref().is_some_and(|last| key[..] > last[..]) {
+                break;
+            }
+            let found = met.iter().find(|(met, _)| *met == key);
+            self.events.push(Event {
+                what: What::Read(index, found.map(|(_, value)| *value)),
+                call: event.call,
+                end: event.end,
+            });
+        }
+    }
+
     /// The key behind, or before, another one.
     fn step(&mut self) {
-        let (from, store) = (self.random.key(), &self.store);
+        let from = self.place.key(self.random.key()).to_vec();
         let upwards = self.random.below(2) == 0;
+        self.step_from(&from, upwards);
+    }
+
+    /// Step by step from a key to the second next, or to the end.
+    fn walk(&mut self) {
+        let from = self.random.key();
+        let upwards = self.random.below(2) == 0;
+        let end = match upwards {
+            true => self.place.keys.get(from + 2).copied(),
+            false => from.checked_sub(2).map(|end| self.place.keys[end]),
+        };
+        let mut here = self.place.key(from).to_vec();
+        while let Some(next) = self.step_from(&here, upwards) {
+            assert!((next > here) == upwards, "{next:?} after {here:?}");
+            here = next;
+            if end.is_some_and(|end| here == end.to_be_bytes()) {
+                break;
+            }
+        }
+    }
+
+    fn step_from(&mut self, from: &[u8], upwards: bool) -> Option<Vec<u8>> {
+        let (store, place) = (&self.store, self.place);
         let step = || {
-            let (key, guard) = (key(from), pin());
+            let guard = pin();
             let found = match upwards {
-                true => store.next(&key, &guard),
-                false => store.prev(&key, &guard),
+                true => store.next(from, &guard),
+                false => store.prev(from, &guard),
             };
             let found = found.expect("ordered stores take any key");
             found.map(|record| (record.key().to_vec(), record.value()[0]))
         };
         let event = self.clock.record(step, |found| found);
-        for other in (0..KEYS).filter(|other| *other != from && (*other > from) == upwards) {
+        for other in 0..KEYS {
+            let key = &place.key(other)[..];
+            if key == from || (key > from) != upwards {
+                continue;
+            }
             let value = match &event.what {
-                Some((found, value)) if key(other)[..] == found[..] => Some(*value),
-                Some((found, _)) if (key(other)[..] < found[..]) == upwards => None,
+                Some((found, value)) if key == found => Some(*value),
+                Some((found, _)) if (key < &found[..]) == upwards => None,
                 // Beyond what was found.
                 Some(_) => continue,
                 None => None,
@@ -222,6 +320,7 @@ impl<S: Backend<Plain>> Player<S> {
                 end: event.end,
             });
         }
+        event.what.map(|(found, _)| found)
     }
 
     fn push(&mut self, event: Event<Result<What, ats_mem::Busy>>) {
@@ -237,31 +336,34 @@ impl<S: Backend<Plain>> Player<S> {
 }
 
 #[cfg(not(shuttle))]
-fn histories<S: Backend<Plain> + Default + 'static>(ordered: bool) {
-    (1..=ROUNDS).for_each(|round| history::<S>(ordered, round));
+fn histories<S: Backend<Plain> + Default + 'static>(place: Place) {
+    (1..=ROUNDS).for_each(|round| history::<S>(place, round));
 }
 
 #[cfg(shuttle)]
-fn histories<S: Backend<Plain> + Default + 'static>(ordered: bool) {
+fn histories<S: Backend<Plain> + Default + 'static>(place: Place) {
     use shuttle::{Config, Runner, rand::Rng, scheduler::RandomScheduler};
     let mut config = Config::new();
     config.stack_size = 1 << 18;
     config.silence_warnings = true;
     Runner::new(RandomScheduler::new(ROUNDS as usize), config).run(move || {
-        history::<S>(ordered, shuttle::rand::thread_rng().gen_range(1..ROUNDS));
+        history::<S>(place, shuttle::rand::thread_rng().gen_range(1..ROUNDS));
     });
 }
 
-fn history<S: Backend<Plain> + Default + 'static>(ordered: bool, round: u64) {
+fn history<S: Backend<Plain> + Default + 'static>(place: Place, round: u64) {
     let store = S::default();
-    // 30, 31 or 32 fillers: one to three keys make the leaf split, or the table grow.
-    for filler in 0..30 + round % 3 {
+    // One more or one less: one to four keys make the leaf split, or the table grow.
+    for filler in 0..place.fillers - 1 + round % 3 {
         let key = (2 * filler).to_be_bytes();
         let put = store.update(&key, &pin(), &mut |_| {
             Change::Put(RecordBox::new(&key, &[0], false))
         });
         assert_eq!(put, Ok(()));
     }
+    // One write in so many splits a base node, and one in so many joins some.
+    let adapts = |one_in: u64| if one_in < 2 { 0 } else { one_in as u32 };
+    store.provoke(adapts(round / 3 % 5), adapts(round / 15 % 5));
     let (store, clock) = (Arc::new(store), Arc::new(Clock::default()));
     let start = Arc::new(Barrier::new(THREADS as usize));
     let play = |number: u64| {
@@ -270,7 +372,7 @@ fn history<S: Backend<Plain> + Default + 'static>(ordered: bool, round: u64) {
             clock: Arc::clone(&clock),
             random: Random(round * THREADS + number),
             next_value: 1000 * number,
-            ordered,
+            place,
             events: Vec::new(),
         };
         let start = Arc::clone(&start);
@@ -293,10 +395,10 @@ fn history<S: Backend<Plain> + Default + 'static>(ordered: bool, round: u64) {
 
 #[test]
 fn the_tree_is_linearizable() {
-    histories::<CaTree<Plain>>(true);
+    histories::<CaTree<Plain>>(TREE);
 }
 
 #[test]
 fn the_hash_table_is_linearizable() {
-    histories::<HashTable<Plain>>(false);
+    histories::<HashTable<Plain>>(HASH_TABLE);
 }
