@@ -202,9 +202,11 @@ fn safe_fixtable<'e>(env: Env<'e>, [table, on]: [VmTerm<'e>; 2]) -> NifResult<'e
     Ok(Known::True.word())
 }
 
-/// `collect() -> Freed`: frees what nobody can be looking at any more.
+/// `collect() -> Freed`: frees what nobody can be looking at any more, and gives free memory back to the
+/// system.
 fn collect<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let freed = ats_sync::collect();
+    ats::trim();
     ats::reaper::wake();
     Ok(env.int(freed as i64))
 }
