@@ -8,7 +8,7 @@ use super::cut::{Cut, cut, graft};
 use super::fences::Fences;
 use super::header::{NodePtr, node_ptr};
 use super::leaves::without_pair;
-use super::node::Leaf;
+use super::node::{FANOUT, Leaf};
 use super::nodes::{Nodes, Replacement};
 use super::trail::{Step, replace};
 use super::{CaTree, Kind, Seat, kind};
@@ -16,11 +16,15 @@ use crate::record::Release;
 use ats_sync::shim::atomic::Ordering;
 use ats_sync::{Guard, Held, Lock};
 use std::ops::ControlFlow;
+use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// Called when something has happened.
 type Notice = Box<dyn Fn() + Send + Sync>;
+
+/// Writers of one row are found this many leaves apart at an end of a base node, see `is_one_row`.
+const ROW_AT_AN_END: usize = (FANOUT + 1) / 4;
 
 /// Joins in one visit of `coarsen`: well under a millisecond.
 const JOINS_A_VISIT: usize = 256;
@@ -170,7 +174,8 @@ impl<R: Release> CaTree<R> {
         guard: &Guard,
     ) -> bool {
         let Some(other) = key_at::<R>(before, guard) else {
-            return self.split(base, held, Cut::Middle, key, guard);
+            // The next writer will know where the last one was.
+            return false;
         };
         if other == key {
             // Who fights for one key cannot be parted.
@@ -182,11 +187,31 @@ impl<R: Release> CaTree<R> {
         } else {
             (key, other)
         };
-        let wish = match before.grew && base.last().grew {
-            true => Cut::Rows(low, high),
-            false => Cut::Between(low, high),
+        if before.is_new && base.last().is_new && self.is_one_row(low, high, guard) {
+            held.reset_statistics();
+            return false;
+        }
+        self.split(base, held, Cut::Between(low, high), key, guard)
+    }
+
+    /// Whether two new keys, which ascend, are likely of one row: of keys that each writer draws before it
+    /// comes, so that they come a little out of order. Its writers would go on to meet behind any cut.
+    ///
+    /// They are if there is hardly a leaf between them. Where one is at an end of the base node, which the
+    /// caller holds, it may be further to the other: so far as the row has got while a writer slept.
+    fn is_one_row(&self, low: &[u8], high: &[u8], guard: &Guard) -> bool {
+        let (first, last) = (self.trail(low, guard), self.trail(high, guard));
+        let at_an_end =
+            first.fences.low == first.base_fences.low || last.fences.high == last.base_fences.high;
+        let apart = match (first.steps.last(), last.steps.last()) {
+            (Some(one), Some(other)) if !ptr::eq(one.inner, other.inner) => {
+                // At least, and exactly if these are neighbours.
+                one.inner.len() - one.place + 1 + other.place
+            }
+            (Some(one), Some(other)) => other.place - one.place,
+            _ => 0,
         };
-        self.split(base, held, wish, key, guard)
+        apart <= if at_an_end { ROW_AT_AN_END } else { 1 }
     }
 
     /// Splits a base node, which the caller holds; `key` is in its range. True if it was the only one.
@@ -213,7 +238,7 @@ impl<R: Release> CaTree<R> {
         counts.bytes += nodes.bytes();
         let patience = match wish {
             Cut::Middle => base.patience(),
-            Cut::Between(..) | Cut::Rows(..) => base.patience() + 1,
+            Cut::Between(..) => base.patience() + 1,
         };
         let left = Nodes::<R>::base(parts.left, counts, patience);
         let right = Nodes::<R>::base(parts.right, Counts::default(), patience);

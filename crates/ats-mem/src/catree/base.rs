@@ -139,8 +139,10 @@ pub(super) struct Spot {
     /// Null if it is not known any more.
     pub leaf: NodePtr,
     pub at: usize,
-    /// Whether it put a new key at an end of the base node.
+    /// Whether it put a new key at an end of the leaf.
     pub grew: bool,
+    /// Whether it put a new key.
+    pub is_new: bool,
 }
 
 impl Spot {
@@ -148,6 +150,7 @@ impl Spot {
         leaf: ptr::null_mut(),
         at: 0,
         grew: false,
+        is_new: false,
     };
 
     pub(super) fn is_known(&self) -> bool {
@@ -275,8 +278,9 @@ impl Base {
         let at = self.writers.last_at.load(Relaxed);
         Spot {
             leaf: self.writers.last.load(Relaxed),
-            at: (at >> 1) as usize,
+            at: (at >> 2) as usize,
             grew: at & 1 == 1,
+            is_new: at & 2 == 2,
         }
     }
 
@@ -284,7 +288,7 @@ impl Base {
     #[inline]
     pub(super) fn set_last(&self, spot: Spot) {
         self.writers.last.store(spot.leaf, Relaxed);
-        let at = (spot.at as u32) << 1 | u32::from(spot.grew);
+        let at = (spot.at as u32) << 2 | u32::from(spot.is_new) << 1 | u32::from(spot.grew);
         self.writers.last_at.store(at, Relaxed);
     }
 }

@@ -21,9 +21,6 @@ pub(super) enum Cut<'k> {
     Middle,
     /// So that these two keys, which ascend, come to different sides.
     Between(&'k [u8], &'k [u8]),
-    /// The same, if the keys are at least a leaf apart: two writers that put new keys at the end of one
-    /// leaf are at the head of the same row, and would go on to meet behind any cut.
-    Rows(&'k [u8], &'k [u8]),
 }
 
 /// Two trees, and the first key that belongs to the second.
@@ -60,7 +57,6 @@ fn cut_leaf<R: Release>(
     let middle = match wish {
         Cut::Middle => items.len() / 2,
         Cut::Between(low, high) => (place(low) + place(high)).div_ceil(2),
-        Cut::Rows(..) => return None,
     };
     let last = items.len().checked_sub(1).filter(|last| *last > 0)?;
     nodes.bury(node_ptr(leaf));
@@ -85,7 +81,7 @@ fn cut_inner<R: Release>(
     let (low, high) = match wish {
         // The separator in the middle: the children to its left and right.
         Cut::Middle => (inner.len() / 2, inner.len() / 2 + 1),
-        Cut::Between(low, high) | Cut::Rows(low, high) => (
+        Cut::Between(low, high) => (
             inner.child_for::<Portable>(low),
             inner.child_for::<Portable>(high),
         ),
@@ -94,9 +90,6 @@ fn cut_inner<R: Release>(
     let children = inner.children();
     let level = inner.header().level;
     let parts = if low < high {
-        if matches!(wish, Cut::Rows(..)) && level == 1 && high - low == 1 {
-            return None;
-        }
         let at = low + (high - low - 1) / 2;
         let fence = separators[at];
         Parts {

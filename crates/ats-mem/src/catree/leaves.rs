@@ -65,6 +65,7 @@ impl<R: Release> CaTree<R> {
             self.point_finger(seat, record, guard);
             return Spot {
                 grew: true,
+                is_new: true,
                 ..spot(leaf, at)
             };
         }
@@ -81,6 +82,7 @@ impl<R: Release> CaTree<R> {
                 leaf: copy.cast(),
                 at,
                 grew: at == 0,
+                is_new: true,
             };
         }
         seat.base.finger(&mut seat.held).lift();
@@ -121,6 +123,7 @@ impl<R: Release> CaTree<R> {
         seat.base.account(0, nodes.finish());
         Spot {
             grew: is_end,
+            is_new: true,
             ..Spot::UNKNOWN
         }
     }
@@ -176,6 +179,7 @@ fn spot<R: Release>(leaf: &Leaf<R>, at: usize) -> Spot {
         leaf: node_ptr(leaf),
         at,
         grew: false,
+        is_new: false,
     }
 }
 
