@@ -16,7 +16,6 @@ use crate::record::Release;
 use ats_sync::shim::atomic::Ordering;
 use ats_sync::{Guard, Held, Lock};
 use std::ops::ControlFlow;
-use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
@@ -203,14 +202,7 @@ impl<R: Release> CaTree<R> {
         let (first, last) = (self.trail(low, guard), self.trail(high, guard));
         let at_an_end =
             first.fences.low == first.base_fences.low || last.fences.high == last.base_fences.high;
-        let apart = match (first.steps.last(), last.steps.last()) {
-            (Some(one), Some(other)) if !ptr::eq(one.inner, other.inner) => {
-                // At least, and exactly if these are neighbours.
-                one.inner.len() - one.place + 1 + other.place
-            }
-            (Some(one), Some(other)) => other.place - one.place,
-            _ => 0,
-        };
+        let apart = leaves_apart(&first.steps, &last.steps);
         apart <= if at_an_end { ROW_AT_AN_END } else { 1 }
     }
 
@@ -437,6 +429,31 @@ fn with_other_child<R: Release>(
     let copy = routes.inner(level, step.fences, &step.inner.separators(), &children);
     routes.bury(node_ptr(step.inner));
     copy
+}
+
+/// How many leaves one way to a leaf is to the left of another; many, if they are not under the same node
+/// of the lowest level, or under two side by side.
+fn leaves_apart(left: &[Step<'_>], right: &[Step<'_>]) -> usize {
+    const MANY: usize = usize::MAX;
+    let mut parted = false;
+    for (level, (one, other)) in left.iter().zip(right).enumerate() {
+        let is_lowest = level + 1 == left.len().max(right.len());
+        let to_its_end = one.inner.len() - one.place;
+        match (parted, is_lowest) {
+            (false, true) => return other.place - one.place,
+            (false, false) if other.place == one.place => {}
+            (false, false) if other.place == one.place + 1 => parted = true,
+            (true, true) => return to_its_end + 1 + other.place,
+            (true, false) if to_its_end == 0 && other.place == 0 => {}
+            _ => return MANY,
+        }
+    }
+    // Both end in the root, or one where the other goes on.
+    if left.is_empty() && right.is_empty() {
+        0
+    } else {
+        MANY
+    }
 }
 
 /// Whether a base node, which the caller holds, has no record.
