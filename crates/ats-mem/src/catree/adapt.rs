@@ -340,9 +340,9 @@ impl<R: Release> CaTree<R> {
         self.adapting.base_nodes.load(Relaxed) == 1
     }
 
-    /// Visits the base nodes in the order of their keys until `visit` breaks. One that is split or joined meanwhile may be
-    /// visited, be missed, or be visited though it is dead.
-    pub(super) fn for_each_base<'g>(
+    /// Visits the base nodes in the order of their keys until `visit` breaks. One that is split or joined
+    /// meanwhile may be visited, be missed, or be visited though it is dead.
+    fn for_each_base<'g>(
         &'g self,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Base, Fences<'g>) -> ControlFlow<()>,

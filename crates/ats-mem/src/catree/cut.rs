@@ -8,9 +8,9 @@ use super::fences::Fences;
 use super::header::{NodePtr, node_ptr};
 use super::leaves::{fit_together, two_leaves};
 use super::node::{FANOUT, Inner, Leaf};
-use super::nodes::{Nodes, Replacement};
+use super::nodes::{Nodes, Parts, Replacement};
 use super::search::Portable;
-use super::trail::{Step, build};
+use super::trail::{Step, with_child};
 use super::{Kind, kind};
 use crate::record::Release;
 use std::cmp::Ordering;
@@ -21,13 +21,6 @@ pub(super) enum Cut<'k> {
     Middle,
     /// So that these two keys, which ascend, come to different sides.
     Between(&'k [u8], &'k [u8]),
-}
-
-/// Two trees, and the first key that belongs to the second.
-pub(super) struct Parts {
-    pub left: NodePtr,
-    pub separator: Vec<u8>,
-    pub right: NodePtr,
 }
 
 /// Cuts the tree below `node`, burying what is on the path. `None` if it cannot be cut as wished, and
@@ -60,16 +53,7 @@ fn cut_leaf<R: Release>(
     };
     let last = items.len().checked_sub(1).filter(|last| *last > 0)?;
     nodes.bury(node_ptr(leaf));
-    let Replacement::Two(left, separator, right) =
-        two_leaves(nodes, fences, &items, middle.clamp(1, last))
-    else {
-        unreachable!("two leaves were asked for")
-    };
-    Some(Parts {
-        left,
-        separator,
-        right,
-    })
+    Some(two_leaves(nodes, fences, &items, middle.clamp(1, last)))
 }
 
 fn cut_inner<R: Release>(
@@ -192,49 +176,32 @@ fn unite<R: Release>(
         }
         (Kind::Inner(a), _, Ordering::Greater) => {
             let place = a.len();
-            let child = a.child(place);
-            let inside = Fences {
-                low: fences.of_child(a, place).low,
-                high: fences.high,
-            };
-            let with = unite(child, separator, right, inside, nodes);
-            with_child(a, place, fences, with, nodes)
+            let inside = fences.of_child(a, place);
+            let with = unite(a.child(place), separator, right, inside, nodes);
+            with_child(
+                &Step {
+                    inner: a,
+                    place,
+                    fences,
+                },
+                with,
+                nodes,
+            )
         }
         (_, Kind::Inner(b), _) => {
-            let inside = Fences {
-                low: fences.low,
-                high: fences.of_child(b, 0).high,
-            };
-            let with = unite(left, separator, b.child(0), inside, nodes);
-            with_child(b, 0, fences, with, nodes)
+            let place = 0;
+            let inside = fences.of_child(b, place);
+            let with = unite(left, separator, b.child(place), inside, nodes);
+            with_child(
+                &Step {
+                    inner: b,
+                    place,
+                    fences,
+                },
+                with,
+                nodes,
+            )
         }
         _ => unreachable!("base nodes do not hang below base nodes, and leaves are the lowest"),
     }
-}
-
-/// The node, which is buried, with another child at `place`, or two.
-fn with_child<R: Release>(
-    inner: &Inner,
-    place: usize,
-    fences: Fences<'_>,
-    with: Replacement,
-    nodes: &mut Nodes<'_, R>,
-) -> Replacement {
-    nodes.bury(node_ptr(inner));
-    let step = Step {
-        inner,
-        place,
-        fences,
-    };
-    let mut separators = inner.separators();
-    let mut children = inner.children();
-    match &with {
-        Replacement::One(node) => children[place] = *node,
-        Replacement::Two(left, separator, right) => {
-            separators.insert(place, separator);
-            children[place] = *left;
-            children.insert(place + 1, *right);
-        }
-    }
-    build(nodes, &step, &separators, &children)
 }

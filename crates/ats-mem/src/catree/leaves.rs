@@ -6,7 +6,7 @@ use super::base::Spot;
 use super::fences::Fences;
 use super::header::{NodePtr, node_ptr};
 use super::node::{Item, LEAF, Leaf, separator_between};
-use super::nodes::{Nodes, Replacement, retire};
+use super::nodes::{Nodes, Parts, Replacement, retire};
 use super::trail::{Step, Trail, build, replace};
 use super::{CaTree, Kind, Seat, kind};
 use crate::record::{Record, RecordBox, Release};
@@ -18,7 +18,7 @@ use ats_sync::shim::atomic::Ordering;
 const MERGE_BELOW: usize = LEAF / 4;
 /// Two leaves are merged only if this many records suffice for both, so that the next inserts do not
 /// split them again. An empty leaf always goes.
-pub(super) const MERGED_MOST: usize = LEAF * 3 / 4;
+const MERGED_MOST: usize = LEAF * 3 / 4;
 /// A full leaf whose tombstones leave at most this many records is copied instead of split.
 const COPIED_MOST: usize = LEAF * 7 / 8;
 /// A leaf that is too full gives to a neighbour that has at most this many records. More would make
@@ -112,13 +112,11 @@ impl<R: Release> CaTree<R> {
                 _ => items.len() / 2,
             };
             let two = two_leaves(&mut nodes, trail.fences, &items, middle);
-            if let Replacement::Two(_, _, right) = two
-                && at + 1 == items.len()
-            {
+            if at + 1 == items.len() {
                 let finger = seat.base.finger(&mut seat.held);
-                finger.point(right, trail.fences.high);
+                finger.point(two.right, trail.fences.high);
             }
-            publish(&trail, two, &mut nodes);
+            publish(&trail, two.into(), &mut nodes);
         }
         seat.base.account(0, nodes.finish());
         Spot {
@@ -274,16 +272,12 @@ fn share<R: Release>(trail: &Trail<'_, R>, items: &[Item<R>], nodes: &mut Nodes<
     nodes.bury(pair.neighbour);
     nodes.bury(node_ptr(step.inner));
     let middle = pair.items.len() / 2;
-    let Replacement::Two(left, separator, right) =
-        two_leaves(nodes, pair.fences, &pair.items, middle)
-    else {
-        unreachable!("two leaves were asked for")
-    };
+    let two = two_leaves(nodes, pair.fences, &pair.items, middle);
     let mut separators = step.inner.separators();
     let mut children = step.inner.children();
-    separators[pair.left] = &separator;
-    children[pair.left] = left;
-    children[pair.left + 1] = right;
+    separators[pair.left] = &two.separator;
+    children[pair.left] = two.left;
+    children[pair.left + 1] = two.right;
     let with = build(nodes, step, &separators, &children);
     replace(&trail.base.root, trail.base_fences, above, with, nodes);
     true
@@ -319,10 +313,14 @@ pub(super) fn two_leaves<R: Release>(
     fences: Fences<'_>,
     items: &[Item<R>],
     middle: usize,
-) -> Replacement {
+) -> Parts {
     let key = |at: usize| items[at].key();
     let fence = separator_between(key(middle - 1), key(middle));
     let left = nodes.leaf(fences.below(fence), &items[..middle], Some(key(middle)));
     let right = nodes.leaf(fences.from(fence), &items[middle..], Some(key(middle - 1)));
-    Replacement::Two(left, fence.to_vec(), right)
+    Parts {
+        left,
+        separator: fence.to_vec(),
+        right,
+    }
 }

@@ -16,6 +16,19 @@ pub(super) enum Replacement {
     Two(NodePtr, Vec<u8>, NodePtr),
 }
 
+/// Two nodes or trees, and the first key that belongs to the second.
+pub(super) struct Parts {
+    pub left: NodePtr,
+    pub separator: Vec<u8>,
+    pub right: NodePtr,
+}
+
+impl From<Parts> for Replacement {
+    fn from(parts: Parts) -> Self {
+        Replacement::Two(parts.left, parts.separator, parts.right)
+    }
+}
+
 /// The nodes made and buried by one change of structure.
 pub(super) struct Nodes<'g, R: Release> {
     pub guard: &'g Guard,

@@ -80,9 +80,9 @@ fn way<'g, R: Release>(
     (steps, node, fences)
 }
 
-/// Puts `with` in the place of `old`, which hangs from the last of `steps`, or from `root` if there are
-/// none. The caller holds the lock that guards them, and has buried `old`; the nodes above that must be
-/// replaced, too, are buried here.
+/// Puts `with` in the place of the node that hangs from the last of `steps`, or from `root` if there are
+/// none. The caller holds the lock that guards them, and has buried that node; the nodes above that must
+/// be replaced, too, are buried here.
 pub(super) fn replace<R: Release>(
     root: &AtomicPtr<Header>,
     root_fences: Fences<'_>,
@@ -100,17 +100,32 @@ pub(super) fn replace<R: Release>(
         (Some((step, _)), Replacement::One(node)) => {
             step.inner.link(step.place).store(node, Ordering::Release);
         }
-        (Some((step, above)), Replacement::Two(left, separator, right)) => {
-            let mut separators = step.inner.separators();
-            let mut children = step.inner.children();
-            separators.insert(step.place, &separator);
-            children[step.place] = left;
-            children.insert(step.place + 1, right);
-            let with = build(nodes, step, &separators, &children);
-            nodes.bury(node_ptr(step.inner));
+        (Some((step, above)), two) => {
+            let with = with_child(step, two, nodes);
             replace(root, root_fences, above, with, nodes);
         }
     }
+}
+
+/// What comes in the place of the node of `step`, which is buried, if `with` comes in the place of its
+/// child.
+pub(super) fn with_child<R: Release>(
+    step: &Step<'_>,
+    with: Replacement,
+    nodes: &mut Nodes<'_, R>,
+) -> Replacement {
+    nodes.bury(node_ptr(step.inner));
+    let mut separators = step.inner.separators();
+    let mut children = step.inner.children();
+    match &with {
+        Replacement::One(node) => children[step.place] = *node,
+        Replacement::Two(left, separator, right) => {
+            separators.insert(step.place, separator);
+            children[step.place] = *left;
+            children.insert(step.place + 1, *right);
+        }
+    }
+    build(nodes, step, &separators, &children)
 }
 
 /// One node in the place of that of `step`, with these children, or two if they are too many. Not higher

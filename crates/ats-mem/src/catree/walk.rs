@@ -2,9 +2,9 @@
 //!
 //! A walk stands on a leaf and knows its fences; when the leaf is used up it goes to the next child of the
 //! parent or, if there is none or the parent is being replaced, down again from the root to the leaf
-//! beyond the fence. So it holds nothing between leaves that a writer could
-//! invalidate, and a key that is present throughout is met exactly once: leaves met one after the
-//! other begin where their predecessor ended, whatever was split or merged meanwhile.
+//! beyond the fence. So it holds nothing between leaves that a writer could invalidate, and a key that is
+//! present throughout is met exactly once: leaves met one after the other begin where their predecessor
+//! ended, whatever was split or merged meanwhile.
 //!
 //! Where a walk upwards ends in a leaf is read before it looks for its beginning there. What is appended
 //! to the leaf after that may belong before the beginning, which was not looked for among it.
