@@ -21,7 +21,9 @@
 //! See [`batch`](crate::batch).
 //!
 //! # Invariants
-//! - I1. Key and value of a published record never change; only the stamp does, from "my batch" to 0.
+//! - I1. Key and value of a published record never change; only the stamp does, from "my batch" to 0, and
+//!   such words of the value as their owner accesses atomically, and by
+//!   [`value_words`](Record::value_words) only.
 //! - I2. A record that was reachable is freed only through [`Guard::retire`](ats_sync::Guard::retire).
 //! - I3. `owns` is set exactly if the value holds resources that [`Release`] must give back when the
 //!   record is freed.
@@ -103,15 +105,22 @@ impl<R: Release> Record<R> {
         }
     }
 
-    /// The value.
+    /// The value. Not for values of which some words [change](Record::value_words).
     #[inline]
     pub fn value(&self) -> &[u64] {
+        let (start, words) = self.value_words();
+        // SAFETY: as for `key`, and words do not change (I1).
+        unsafe { std::slice::from_raw_parts(start, words) }
+    }
+
+    /// Where the words of the value begin, and how many there are: for an owner of values who changes
+    /// some of their words atomically, and so must not have a slice of them.
+    #[inline]
+    pub fn value_words(&self) -> (*const u64, usize) {
         let shape = self.header.shape();
         // SAFETY: as for `key`; the value follows the padded key.
-        unsafe {
-            let start = self.words_from(shape.header_words() + shape.key_words());
-            std::slice::from_raw_parts(start, shape.value_words as usize)
-        }
+        let start = unsafe { self.words_from(shape.header_words() + shape.key_words()) };
+        (start, shape.value_words as usize)
     }
 
     /// Whether the value owns resources.
@@ -198,11 +207,20 @@ impl<R: Release> RecordBox<R> {
     /// # Panics
     /// If the key has 4 GiB or the value 2^31 words.
     pub fn new(key: &[u8], value: &[u64], owns: bool) -> Self {
-        Self::make(key, value, Shape::new(key, value, owns))
+        Self::in_parts(key, [&[], value], owns)
+    }
+
+    /// As [`new`](RecordBox::new), of a value that is given in two parts.
+    ///
+    /// # Panics
+    /// As `new`.
+    pub fn in_parts(key: &[u8], value: [&[u64]; 2], owns: bool) -> Self {
+        let words = value[0].len() + value[1].len();
+        Self::make(key, value, Shape::new(key.len(), words, owns))
     }
 
     /// A record of these contents, which have this shape.
-    fn make(key: &[u8], value: &[u64], shape: Shape) -> Self {
+    fn make(key: &[u8], value: [&[u64]; 2], shape: Shape) -> Self {
         let record = slab::allocate(shape.bytes()).cast::<Record<R>>();
         let key_words = shape.key_words();
         // SAFETY: the block holds the header, the padded key and the value, in this order. The
@@ -214,8 +232,11 @@ impl<R: Release> RecordBox<R> {
                 start.add(key_words - 1).write(0);
             }
             ptr::copy_nonoverlapping(key.as_ptr(), start.cast().as_ptr(), key.len());
-            let start = start.add(key_words);
-            ptr::copy_nonoverlapping(value.as_ptr(), start.as_ptr(), value.len());
+            let mut start = start.add(key_words);
+            for part in value {
+                ptr::copy_nonoverlapping(part.as_ptr(), start.as_ptr(), part.len());
+                start = start.add(part.len());
+            }
         }
         RecordBox(record)
     }
@@ -231,7 +252,7 @@ impl<R: Release> RecordBox<R> {
             wide: true,
             ..shape
         };
-        let copy = Self::make(self.key(), self.value(), wide);
+        let copy = Self::make(self.key(), [&[], self.value()], wide);
         // What the value owns belongs to the copy now, so only the block goes.
         let block = ManuallyDrop::new(self).0.cast();
         // SAFETY: the block was allocated with this size, and nobody has it any more.

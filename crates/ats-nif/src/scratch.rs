@@ -6,7 +6,7 @@
 use crate::env::VmWord;
 use crate::load;
 use crate::vm_term::VmTerm;
-use ats::Workspace;
+use ats::{Room, Workspace};
 use ats_term::image::{ImageBuilder, Scratch};
 use std::cell::RefCell;
 
@@ -18,7 +18,9 @@ thread_local! {
         RefCell::new(Workspace::with_zeros(load::zeros()));
     static BUILDER: RefCell<ImageBuilder<VmTerm<'static>>> =
         RefCell::new(ImageBuilder::new(load::zeros()));
-    static SCRATCH: RefCell<Scratch<VmWord<'static>>> = const { RefCell::new(Scratch::new()) };
+    static READING: RefCell<Reading<VmWord<'static>>> = const {
+        RefCell::new(Reading { scratch: Scratch::new(), room: Room::new() })
+    };
     static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -43,12 +45,21 @@ pub fn with_builder<'e, R>(f: impl FnOnce(&mut ImageBuilder<VmTerm<'e>>) -> R) -
     })
 }
 
-/// Lends the stacks of this thread for building terms.
-pub fn with_scratch<'e, R>(f: impl FnOnce(&mut Scratch<VmWord<'e>>) -> R) -> R {
-    SCRATCH.with_borrow_mut(|scratch| {
+/// What it takes to read objects and to build terms of them.
+pub struct Reading<T> {
+    /// Stacks for building terms.
+    pub scratch: Scratch<T>,
+    /// Room for objects that cannot be read where they are.
+    pub room: Room,
+}
+
+/// Lends what this thread reads with.
+#[inline]
+pub fn with_reading<'e, R>(f: impl FnOnce(&mut Reading<VmWord<'e>>) -> R) -> R {
+    READING.with_borrow_mut(|reading| {
         // SAFETY: as in `with_builder`; words have no destructor either.
-        let scratch: &mut Scratch<VmWord<'e>> = unsafe { &mut *std::ptr::from_mut(scratch).cast() };
-        f(scratch)
+        let reading: &mut Reading<VmWord<'e>> = unsafe { &mut *std::ptr::from_mut(reading).cast() };
+        f(reading)
     })
 }
 

@@ -50,10 +50,12 @@ fn roundtrip<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     scratch::with_builder(|builder| {
         builder.encode_object(object).map_err(|_| Known::Position)?;
         let image = builder.object();
-        let tuple = scratch::with_scratch(|stacks| vm_sink::make_object(env, image, stacks));
+        let tuple =
+            scratch::with_reading(|read| vm_sink::make_object(env, image, &mut read.scratch));
         let element = VmTerm::of(env, tuple).element(0).word();
-        let direct =
-            scratch::with_scratch(|stacks| vm_sink::make_term(env, image.element(0), stacks));
+        let direct = scratch::with_reading(|read| {
+            vm_sink::make_term(env, image.element(0), &mut read.scratch)
+        });
         assert!(element.is_identical(direct), "element and object differ");
         Ok(element)
     })
@@ -132,8 +134,8 @@ fn image_store<'e>(env: Env<'e>, [tuple]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 /// `image_fetch(Reference) -> Tuple`.
 fn image_fetch<'e>(env: Env<'e>, [stored]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let stored = resource::get::<Stored>(stored).ok_or(Known::Type)?;
-    Ok(scratch::with_scratch(|stacks| {
-        vm_sink::make_object(env, stored.object(), stacks)
+    Ok(scratch::with_reading(|read| {
+        vm_sink::make_object(env, stored.object(), &mut read.scratch)
     }))
 }
 

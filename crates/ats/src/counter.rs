@@ -1,10 +1,12 @@
 //! Counters: integers in objects, changed atomically.
 
 use crate::Error;
+use crate::counted::{self, Counter};
 use crate::integer::{Integer, Parts};
 use crate::table::Table;
 use crate::workspace::Workspace;
-use crate::write::element;
+use crate::write::{Changed, element};
+use ats_sync::Guard;
 use ats_term::image::{Host, HostTerm, NewValue, Object};
 
 /// One change of one counter.
@@ -30,6 +32,27 @@ impl CounterOp {
         })
     }
 
+    /// As [`apply`](CounterOp::apply), if no number of more than 64 bits is involved.
+    #[inline]
+    fn apply_small(&self, value: i64) -> Option<i64> {
+        let Integer::Small(increment) = self.increment else {
+            return None;
+        };
+        let sum = value.checked_add(increment)?;
+        match &self.wrap {
+            None => Some(sum),
+            Some((Integer::Small(limit), Integer::Small(reset))) => {
+                let passes = if increment < 0 {
+                    sum < *limit
+                } else {
+                    sum > *limit
+                };
+                Some(if passes { *reset } else { sum })
+            }
+            Some(_) => None,
+        }
+    }
+
     fn passes(&self, sum: &Integer, limit: &Integer) -> bool {
         match self.increment.is_negative() {
             true => sum < limit,
@@ -39,9 +62,63 @@ impl CounterOp {
 }
 
 impl<H: Host> Table<H> {
+    /// Changes one counter of the object of a key and returns its new value. If the key is missing,
+    /// `default` is inserted with the key in the place of its own, and its counter is changed. Changes
+    /// nothing if it fails.
+    ///
+    /// From the second change of the same counter on, as long as the object is not replaced and the value
+    /// fits 60 bits, it is changed in place: without a lock and without allocation.
+    pub fn update_one_counter<T: HostTerm<Host = H>>(
+        &self,
+        key: T,
+        op: &CounterOp,
+        default: Option<T>,
+        work: &mut Workspace<T>,
+    ) -> Result<Integer, Error> {
+        if self.table_type().is_bag() {
+            return Err(Error::TableType);
+        }
+        let index = self.index_to_change(op.position)?;
+        if let Some(default) = default {
+            self.check_object(default)?;
+        }
+        let guard = ats_sync::pin();
+        work.start_key();
+        self.key_bytes(key, &mut work.key);
+        let counter = self.counter_at(&work.key, index, &guard);
+        if let Some(value) =
+            counter.and_then(|counter| counter.update(|value| op.apply_small(value)))
+        {
+            return Ok(Integer::Small(value));
+        }
+        let mut result = Err(Error::BadKey);
+        self.update_object(key, default, work, &guard, |object, image| {
+            let term = element(object, index)?;
+            let current = Integer::from_term(term).ok_or(Error::NotAnInteger)?;
+            let value = op.apply(&current)?;
+            let parts = Parts::of(&value);
+            image.replace_elements(object, &[(index, parts.as_value())]);
+            let counter = value.as_small().filter(|value| counted::fits(*value));
+            result = Ok(value);
+            Ok(Changed::To {
+                counter: counter.map(|_| index),
+            })
+        })?;
+        result
+    }
+
+    /// The counter that changes in place, if there is one and it is this element.
+    #[inline]
+    fn counter_at<'g>(&'g self, key: &[u8], index: usize, guard: &'g Guard) -> Option<Counter<'g>> {
+        let record = self.store(guard).get(key, guard)?;
+        Counter::of(record).filter(|counter| counter.index == index)
+    }
+
     /// Applies changes to the counters of the object of a key, in order and as one, and returns the
     /// new values. If the key is missing, `default` is inserted with the key in the place of its
     /// own, and its counters are changed. Changes nothing if it fails.
+    ///
+    /// Replaces the object; for a single change see [`update_one_counter`](Table::update_one_counter).
     pub fn update_counter<T: HostTerm<Host = H>>(
         &self,
         key: T,
@@ -49,6 +126,11 @@ impl<H: Host> Table<H> {
         default: Option<T>,
         work: &mut Workspace<T>,
     ) -> Result<Vec<Integer>, Error> {
+        if let [op] = ops {
+            return self
+                .update_one_counter(key, op, default, work)
+                .map(|value| vec![value]);
+        }
         if self.table_type().is_bag() {
             return Err(Error::TableType);
         }
@@ -67,10 +149,10 @@ impl<H: Host> Table<H> {
                 .collect();
             results = Some(values);
             if changes.is_empty() {
-                return Ok(false);
+                return Ok(Changed::No);
             }
             image.replace_elements(object, &changes);
-            Ok(true)
+            Ok(Changed::To { counter: None })
         })?;
         results.ok_or(Error::BadKey)
     }

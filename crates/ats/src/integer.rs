@@ -30,6 +30,14 @@ impl Integer {
         }
     }
 
+    /// The value, if it fits 64 bits.
+    pub fn as_small(&self) -> Option<i64> {
+        match self {
+            Integer::Small(value) => Some(*value),
+            Integer::Big(_) => None,
+        }
+    }
+
     /// Whether it is below zero.
     pub fn is_negative(&self) -> bool {
         match self {

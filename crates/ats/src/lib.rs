@@ -21,6 +21,7 @@
 //! ```
 
 mod coarsener;
+mod counted;
 pub mod counter;
 mod error;
 mod integer;
@@ -41,7 +42,7 @@ pub use counter::CounterOp;
 pub use error::Error;
 pub use integer::Integer;
 pub use table::{Table, TableType};
-pub use value::{Found, ObjectsOf};
+pub use value::{Found, Room};
 pub use workspace::Workspace;
 
 /// The Rust example of the project's front page, which must stay right.

@@ -2,9 +2,9 @@
 
 use crate::Error;
 use crate::table::{Table, TableType};
-use crate::value::{Rec, Values, objects};
+use crate::value::{Rec, Values, list as list_of};
 use crate::workspace::Workspace;
-use crate::write::{push_all, record};
+use crate::write::record;
 use ats_mem::{Change, RecordBox};
 use ats_term::image::{Host, HostTerm, Object, ObjectListBuilder, image_eq};
 
@@ -93,7 +93,7 @@ impl<H: Host> Table<H> {
     ) -> (Option<RecordBox<Values<H>>>, i64) {
         list.start();
         if let Some(current) = current {
-            push_all(list, current);
+            list.push_all(list_of(current));
         }
         let mut added = 0;
         let key = sorted.key(group.start);
@@ -139,8 +139,8 @@ fn key_of<H: Host>(record: &Option<RecordBox<Values<H>>>) -> &[u8] {
     record.as_ref().map_or(&[], |record| record.key())
 }
 
-/// The object of a record that holds one, whatever the type of its table.
+/// The object of a record that was made of one, whatever the type of its table.
 fn single<H: Host>(record: &Rec<H>) -> Object<'_, H> {
-    let mut objects = objects(record, false);
-    objects.next().expect("the record was made of one object")
+    // SAFETY: what was built for this host, and the record keeps what it owns.
+    unsafe { Object::from_words(record.value()) }
 }

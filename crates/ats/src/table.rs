@@ -116,10 +116,6 @@ impl<H: Host> Table<H> {
         unsafe { &*self.store.load(Ordering::Acquire) }
     }
 
-    pub(crate) fn found<'g>(&'g self, record: &'g Rec<H>) -> Found<'g, H> {
-        Found::new(record, self.table_type.is_bag())
-    }
-
     /// The objects of a key, if there are any. O(log n) in an `ordered_set`, else O(1).
     #[inline]
     pub fn lookup<'g, T: HostTerm<Host = H>>(
@@ -136,23 +132,17 @@ impl<H: Host> Table<H> {
     /// As [`lookup`](Table::lookup), by the bytes of the key.
     #[inline]
     pub fn lookup_bytes<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Found<'g, H>> {
-        self.store(guard)
-            .get(key, guard)
-            .map(|record| self.found(record))
+        self.store(guard).get(key, guard).map(Found::new)
     }
 
     /// The first key in the order of the table.
     pub fn first<'g>(&'g self, guard: &'g Guard) -> Option<Found<'g, H>> {
-        self.store(guard)
-            .first(guard)
-            .map(|record| self.found(record))
+        self.store(guard).first(guard).map(Found::new)
     }
 
     /// The last key in the order of the table; in tables without order, the same as the first.
     pub fn last<'g>(&'g self, guard: &'g Guard) -> Option<Found<'g, H>> {
-        self.store(guard)
-            .last(guard)
-            .map(|record| self.found(record))
+        self.store(guard).last(guard).map(Found::new)
     }
 
     /// The key after the one with these bytes. Tables without order refuse keys they do not hold,
@@ -179,7 +169,7 @@ impl<H: Host> Table<H> {
         step: Result<Option<&'g Rec<H>>, NoSuchKey>,
     ) -> Result<Option<Found<'g, H>>, crate::Error> {
         match step {
-            Ok(record) => Ok(record.map(|record| self.found(record))),
+            Ok(record) => Ok(record.map(Found::new)),
             Err(NoSuchKey) => self.walk_of_lost_key().map(|()| None),
         }
     }
@@ -202,7 +192,7 @@ impl<H: Host> Table<H> {
         visit: &mut dyn FnMut(Found<'g, H>) -> ControlFlow<()>,
     ) -> Result<(), crate::Error> {
         let store = self.store(guard);
-        match store.scan(after, guard, &mut |record| visit(self.found(record))) {
+        match store.scan(after, guard, &mut |record| visit(Found::new(record))) {
             Ok(()) => Ok(()),
             Err(NoSuchKey) => self.walk_of_lost_key(),
         }

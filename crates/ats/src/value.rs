@@ -1,56 +1,67 @@
 //! What the value words of a record mean: one object, or the objects of a key.
 
+use crate::counted::{self, Counter};
 use ats_mem::{Record, Release};
 use ats_term::Term;
 use ats_term::image::{
-    Host, Object, ObjectList, Objects, Scratch, TermHost, decode_object, release_all,
+    Form, Host, Object, ObjectList, Scratch, TermHost, decode_object, release_all,
 };
 use ats_term::term::TermBuilder;
 use std::marker::PhantomData;
+use std::ops::ControlFlow;
 
 /// Values that are objects of host `H`, with the resources these own.
 pub(crate) struct Values<H>(PhantomData<fn() -> H>);
 
 impl<H: Host> Release for Values<H> {
     unsafe fn release(value: &[u64]) {
+        let words = match Form::of(value[0]) {
+            Form::Object | Form::List => value,
+            Form::Counted(_) => &value[1..],
+        };
         // SAFETY: the value of an owning record was built by this crate for this host, and our
         // caller promises that this is its end.
-        unsafe { release_all::<H>(value) };
+        unsafe { release_all::<H>(words) };
     }
 }
 
 /// A record as this crate stores it.
 pub(crate) type Rec<H> = Record<Values<H>>;
 
-/// The objects of one key.
-pub enum ObjectsOf<'a, H: Host> {
-    /// The one object of a `set` or `ordered_set`.
-    One(Option<Object<'a, H>>),
-    /// The objects of a `bag` or `duplicate_bag`, oldest first.
-    Many(Objects<'a, H>),
-}
+/// Room for objects that cannot be read where they are, because they change in place. Keep one per thread;
+/// most objects do not need it.
+#[derive(Debug, Default)]
+pub struct Room(Vec<u64>);
 
-impl<'a, H: Host> Iterator for ObjectsOf<'a, H> {
-    type Item = Object<'a, H>;
+/// Room for more words than this is given back.
+const KEEP_WORDS: usize = 1 << 13;
 
-    fn next(&mut self) -> Option<Self::Item> {
-        match self {
-            ObjectsOf::One(object) => object.take(),
-            ObjectsOf::Many(objects) => objects.next(),
-        }
+impl Room {
+    /// No room yet; does not allocate.
+    pub const fn new() -> Self {
+        Room(Vec::new())
+    }
+
+    /// The words, empty.
+    fn start(&mut self) -> &mut Vec<u64> {
+        self.0.clear();
+        self.0.shrink_to(KEEP_WORDS);
+        &mut self.0
     }
 }
 
 /// A key that was found, with its objects. Lives as long as the guard it was found under, also
 /// when it is replaced or removed meanwhile.
+///
+/// An object with a counter is read as of the moment of the call that reads it.
 pub struct Found<'g, H: Host> {
     record: &'g Rec<H>,
-    many: bool,
 }
 
 impl<'g, H: Host> Found<'g, H> {
-    pub(crate) fn new(record: &'g Rec<H>, many: bool) -> Self {
-        Found { record, many }
+    #[inline]
+    pub(crate) fn new(record: &'g Rec<H>) -> Self {
+        Found { record }
     }
 
     /// The key's bytes: an order key in an `ordered_set`, else an exact key.
@@ -58,22 +69,54 @@ impl<'g, H: Host> Found<'g, H> {
         self.record.key()
     }
 
-    /// The objects, oldest first.
-    #[inline]
-    pub fn objects(&self) -> ObjectsOf<'g, H> {
-        objects(self.record, self.many)
-    }
-
     /// The first object; each key has at least one.
     #[inline]
-    pub fn first(&self) -> Object<'g, H> {
-        let first = self.objects().next();
-        first.expect("a record holds at least one object")
+    pub fn first<'b>(&self, room: &'b mut Room) -> Object<'b, H>
+    where
+        'g: 'b,
+    {
+        match form(self.record) {
+            // SAFETY: as `form` says.
+            Form::Object => unsafe { Object::from_words(self.record.value()) },
+            Form::List => list(self.record).iter().next().expect("no list is empty"),
+            Form::Counted(_) => counted_object(self.record, room),
+        }
+    }
+
+    /// The only object of a key, or nothing if it has several.
+    #[inline]
+    pub fn only<'b>(&self, room: &'b mut Room) -> Option<Object<'b, H>>
+    where
+        'g: 'b,
+    {
+        match form(self.record) {
+            Form::List => {
+                let mut objects = list(self.record).iter();
+                let first = objects.next();
+                objects.next().is_none().then_some(first).flatten()
+            }
+            _ => Some(self.first(room)),
+        }
+    }
+
+    /// Visits the objects, oldest first, until `visit` breaks.
+    pub fn each(
+        &self,
+        room: &mut Room,
+        mut visit: impl FnMut(Object<'_, H>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match form(self.record) {
+            Form::List => list(self.record).iter().try_for_each(visit),
+            _ => visit(self.first(room)),
+        }
     }
 
     /// Number of objects. O(1) for sets, O(objects) for bags.
     pub fn count(&self) -> usize {
-        self.objects().count()
+        match form(self.record) {
+            Form::List => list(self.record).iter().count(),
+            _ => 1,
+        }
     }
 }
 
@@ -81,13 +124,14 @@ impl Found<'_, TermHost> {
     /// The objects as owned terms, oldest first. O(size of the objects).
     pub fn to_terms(&self) -> Vec<Term> {
         let (mut builder, mut scratch) = (TermBuilder::new(), Scratch::new());
-        self.objects()
-            .map(|object| {
-                let built = decode_object(object, &mut builder, &mut scratch);
-                let term = builder.finish(built);
-                term.expect("what was a term can be built again")
-            })
-            .collect()
+        let mut terms = Vec::new();
+        let _all = self.each(&mut Room::new(), |object| {
+            let built = decode_object(object, &mut builder, &mut scratch);
+            let term = builder.finish(built);
+            terms.push(term.expect("what was a term can be built again"));
+            ControlFlow::Continue(())
+        });
+        terms
     }
 }
 
@@ -99,15 +143,29 @@ impl<H: Host> Clone for Found<'_, H> {
 
 impl<H: Host> Copy for Found<'_, H> {}
 
-/// The objects of a record; `many` says whether its table is a bag.
+/// What the value of a record is. Values are built by this crate for host `H`, in the form that their first
+/// word tells, and what a borrowed record owns is not released.
 #[inline]
-pub(crate) fn objects<H: Host>(record: &Rec<H>, many: bool) -> ObjectsOf<'_, H> {
-    // SAFETY: values are built by this crate for host `H`, as a list exactly if the table is a bag,
-    // and a borrowed record has not released what it owns.
-    unsafe {
-        match many {
-            true => ObjectsOf::Many(ObjectList::from_words(record.value()).iter()),
-            false => ObjectsOf::One(Some(Object::from_words(record.value()))),
-        }
-    }
+pub(crate) fn form<H: Host>(record: &Rec<H>) -> Form {
+    let (words, len) = record.value_words();
+    debug_assert!(len > 0);
+    // SAFETY: a value has at least one word, and the first one never changes.
+    Form::of(unsafe { *words })
+}
+
+/// The objects of a record that is a list.
+pub(crate) fn list<H: Host>(record: &Rec<H>) -> ObjectList<'_, H> {
+    debug_assert_eq!(form(record), Form::List);
+    // SAFETY: as `form` says.
+    unsafe { ObjectList::from_words(record.value()) }
+}
+
+#[cold]
+fn counted_object<'b, H: Host>(record: &'b Rec<H>, room: &'b mut Room) -> Object<'b, H> {
+    let counter = Counter::of(record).expect("the form of the record says so");
+    let words = room.start();
+    counted::copy_image(record, counter, words);
+    // SAFETY: a copy of what was built, with another small integer in the place of one. The record, which
+    // is borrowed as long as the copy, keeps what it refers to.
+    unsafe { Object::from_words(words) }
 }

@@ -1,14 +1,13 @@
 //! Operations that change the objects of one key. Each is atomic.
 
+use crate::counted;
 use crate::table::{Table, TableType};
-use crate::value::{Found, Values, objects};
+use crate::value::{Found, Values, list as list_of};
 use crate::workspace::Workspace;
 use crate::{Error, Guard};
 use ats_mem::{Change, RecordBox};
 use ats_term::TermRef;
-use ats_term::image::{
-    Built, Host, HostTerm, ImageRef, NewValue, Object, ObjectList, ObjectListBuilder, image_eq,
-};
+use ats_term::image::{Built, Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object, image_eq};
 
 impl<H: Host> Table<H> {
     /// Inserts an object. In sets it replaces the one with the same key; a bag that has an equal object
@@ -64,14 +63,16 @@ impl<H: Host> Table<H> {
                 done = false;
                 return Change::Keep;
             }
-            let mut others = objects(current, true);
+            let others = list_of(current);
             if self.table_type == TableType::Bag
-                && others.any(|other| image_eq(other, image.object(), self.zeros))
+                && others
+                    .iter()
+                    .any(|other| image_eq(other, image.object(), self.zeros))
             {
                 return Change::Keep;
             }
             list.start();
-            push_all(list, current);
+            list.push_all(others);
             list.push(image.take());
             added = 1;
             Change::Put(record(key, list.take()))
@@ -123,7 +124,11 @@ impl<H: Host> Table<H> {
         let store = self.store(guard);
         let mut taken = None;
         store.update(&work.key, guard, &mut |current| {
-            taken = current.map(|record| self.found(record));
+            if let Some(record) = current {
+                // What is returned must be what was there at the end.
+                counted::stop(record).for_ever();
+                taken = Some(Found::new(record));
+            }
             Change::Remove
         })?;
         if let (true, Some(found)) = (self.table_type.is_bag(), &taken) {
@@ -143,20 +148,30 @@ impl<H: Host> Table<H> {
         let guard = ats_sync::pin();
         let store = self.store(&guard);
         let Workspace {
-            key, image, list, ..
+            key,
+            image,
+            list,
+            room,
+            ..
         } = work;
         let unwanted = image.object();
-        let is_unwanted = |other: Object<'_, H>| image_eq(other, unwanted, self.zeros);
-        let many = self.table_type.is_bag();
+        let is_unwanted = |other: &Object<'_, H>| image_eq(*other, unwanted, self.zeros);
         let mut removed_extra = 0;
         store.update(key, &guard, &mut |current| {
             let Some(current) = current else {
                 return Change::Keep;
             };
-            let count = objects(current, many).count();
-            let kept = objects(current, many)
-                .filter(|other| !is_unwanted(*other))
-                .count();
+            if !self.table_type.is_bag() {
+                let stopped = counted::stop(current);
+                if !is_unwanted(&Found::new(current).first(room)) {
+                    return Change::Keep;
+                }
+                stopped.for_ever();
+                return Change::Remove;
+            }
+            let objects = list_of(current);
+            let count = objects.iter().count();
+            let kept = objects.iter().filter(|other| !is_unwanted(other)).count();
             if kept == count {
                 return Change::Keep;
             }
@@ -165,7 +180,7 @@ impl<H: Host> Table<H> {
                 return Change::Remove;
             }
             list.start();
-            for other in objects(current, many).filter(|other| !is_unwanted(*other)) {
+            for other in objects.iter().filter(|other| !is_unwanted(other)) {
                 list.push_copy(other);
             }
             Change::Put(record(key, list.take()))
@@ -200,10 +215,10 @@ impl<H: Host> Table<H> {
                 return Err(Error::Position);
             }
             if changes.is_empty() {
-                return Ok(false);
+                return Ok(Changed::No);
             }
             image.replace_elements(object, &changes);
-            Ok(true)
+            Ok(Changed::To { counter: None })
         })?;
         Ok(found)
     }
@@ -218,18 +233,15 @@ impl<H: Host> Table<H> {
     }
 
     /// Changes the object of a key, or a default object. `change` builds the new object in the builder
-    /// it is given and returns `Ok(true)`, or leaves the old one by `Ok(false)`. Not called if there is
-    /// no object and no default.
+    /// it is given and says which of its elements is a counter, or leaves the old one. Not called if there
+    /// is no object and no default.
     pub(crate) fn update_object<'g, T: HostTerm<Host = H>>(
         &'g self,
         key: T,
         default: Option<T>,
         work: &mut Workspace<T>,
         guard: &'g Guard,
-        mut change: impl FnMut(
-            Object<'_, H>,
-            &mut ats_term::image::ImageBuilder<T>,
-        ) -> Result<bool, Error>,
+        mut change: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>) -> Result<Changed, Error>,
     ) -> Result<(), Error> {
         if let Some(default) = default {
             self.check_object(default)?;
@@ -241,23 +253,42 @@ impl<H: Host> Table<H> {
         work.start_key();
         self.key_bytes(key, &mut work.key);
         let Workspace {
-            key, image, second, ..
+            key,
+            image,
+            second,
+            room,
+            ..
         } = work;
         let mut result = Ok(());
         self.store(guard).update(key, guard, &mut |current| {
+            // Goes on if the object stays.
+            let stopped = current.map(counted::stop);
             let changed = match current {
-                Some(current) => change(first(current), image),
-                None if default.is_some() => change(second.object(), image).map(|changed| {
-                    if !changed {
-                        std::mem::swap(image, second);
-                    }
-                    true
-                }),
-                None => Ok(false),
+                Some(current) => change(Found::new(current).first(room), image),
+                None if default.is_some() => {
+                    change(second.object(), image).map(|changed| match changed {
+                        Changed::No => {
+                            std::mem::swap(image, second);
+                            Changed::To { counter: None }
+                        }
+                        changed => changed,
+                    })
+                }
+                None => Ok(Changed::No),
             };
             match changed {
-                Ok(true) => Change::Put(record(key, image.take())),
-                Ok(false) => Change::Keep,
+                Ok(Changed::To { counter }) => {
+                    let built = image.take();
+                    let new = match counter {
+                        Some(index) => counted::record(key, built, index),
+                        None => record(key, built),
+                    };
+                    if let Some(stopped) = stopped {
+                        stopped.for_ever();
+                    }
+                    Change::Put(new)
+                }
+                Ok(Changed::No) => Change::Keep,
                 Err(error) => {
                     result = Err(error);
                     Change::Keep
@@ -268,20 +299,20 @@ impl<H: Host> Table<H> {
     }
 }
 
-/// The one object of a record of a set.
-fn first<H: Host>(record: &crate::value::Rec<H>) -> Object<'_, H> {
-    Found::new(record, false).first()
+/// What becomes of an object.
+pub(crate) enum Changed {
+    /// It stays as it is.
+    No,
+    /// It is replaced.
+    To {
+        /// The element of the new one that shall be a counter which changes in place: a small integer.
+        counter: Option<usize>,
+    },
 }
 
 /// A record of what was just built.
 pub(crate) fn record<H: Host>(key: &[u8], built: Built<'_, H>) -> RecordBox<Values<H>> {
     RecordBox::new(key, built.words(), built.owns())
-}
-
-/// Appends the objects of a bag's record.
-pub(crate) fn push_all<H: Host>(list: &mut ObjectListBuilder<H>, record: &crate::value::Rec<H>) {
-    // SAFETY: as in `value::objects`.
-    list.push_all(unsafe { ObjectList::from_words(record.value()) });
 }
 
 /// An element that must be there.

@@ -67,10 +67,10 @@ impl Shape {
     ///
     /// # Panics
     /// If the key has 4 GiB or the value 2^31 words.
-    pub(super) fn new(key: &[u8], value: &[u64], owns: bool) -> Self {
-        let value_words = u32::try_from(value.len()).ok();
+    pub(super) fn new(key_len: usize, value_words: usize, owns: bool) -> Self {
+        let value_words = u32::try_from(value_words).ok();
         let shape = Shape {
-            key_len: u32::try_from(key.len()).expect("a key is shorter than 4 GiB"),
+            key_len: u32::try_from(key_len).expect("a key is shorter than 4 GiB"),
             value_words: value_words
                 .filter(|words| *words < 1 << 31)
                 .expect("a value is shorter than 2^31 words"),

@@ -41,18 +41,55 @@ fn count<'e>(
 ) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = not_a_bag(writable(env, table, &guard)?)?;
-    let many = is_list(ops);
-    let values = counter_ops(shared, ops).and_then(|ops| {
-        scratch::with_work(|work| shared.table.update_counter(key, &ops, default, work))
-            .map_err(cause)
-    });
-    let values: Vec<VmWord<'e>> = match values {
-        Err(refusal) if is_for_missing_key(refusal, shared, key, default, &guard) => {
-            return Err(Known::BadKey);
-        }
-        values => values?.iter().map(|value| integer(env, value)).collect(),
+    let values = if is_list(ops) {
+        change_several(env, shared, key, ops, default)
+    } else {
+        change_one(env, shared, key, ops, default)
     };
-    Ok(if many { env.list(&values) } else { values[0] })
+    values.map_err(
+        |refusal| match is_for_missing_key(refusal, shared, key, default, &guard) {
+            true => Known::BadKey,
+            false => refusal,
+        },
+    )
+}
+
+fn change_one<'e>(
+    env: Env<'e>,
+    shared: &Shared,
+    key: VmTerm<'e>,
+    op: VmTerm<'e>,
+    default: Option<VmTerm<'e>>,
+) -> NifResult<'e> {
+    let op = match Integer::from_term(op) {
+        Some(increment) => CounterOp {
+            position: shared.table.key_position() + 1,
+            increment,
+            wrap: None,
+        },
+        None => counter_op(op)?,
+    };
+    let table = &shared.table;
+    let value = scratch::with_work(|work| table.update_one_counter(key, &op, default, work));
+    Ok(integer(env, &value.map_err(cause)?))
+}
+
+fn change_several<'e>(
+    env: Env<'e>,
+    shared: &Shared,
+    key: VmTerm<'e>,
+    ops: VmTerm<'e>,
+    default: Option<VmTerm<'e>>,
+) -> NifResult<'e> {
+    proper_length(ops, usize::MAX).ok_or(Known::None)?;
+    let ops = ListTerms(ops)
+        .map(counter_op)
+        .collect::<Result<Vec<_>, _>>()?;
+    let table = &shared.table;
+    let values = scratch::with_work(|work| table.update_counter(key, &ops, default, work));
+    let values = values.map_err(cause)?;
+    let values: Vec<VmWord<'e>> = values.iter().map(|value| integer(env, value)).collect();
+    Ok(env.list(&values))
 }
 
 /// Whether a refusal concerns a key that is not there. `ets` looks for the key before it looks at
@@ -73,22 +110,6 @@ fn is_for_missing_key(
 
 fn is_list(term: VmTerm<'_>) -> bool {
     term.is_nil() || term.as_cons().is_some()
-}
-
-fn counter_ops(shared: &Shared, ops: VmTerm<'_>) -> Result<Vec<CounterOp>, Known> {
-    if is_list(ops) {
-        proper_length(ops, usize::MAX).ok_or(Known::None)?;
-        return ListTerms(ops).map(counter_op).collect();
-    }
-    let op = match Integer::from_term(ops) {
-        Some(increment) => CounterOp {
-            position: shared.table.key_position() + 1,
-            increment,
-            wrap: None,
-        },
-        None => counter_op(ops)?,
-    };
-    Ok(vec![op])
 }
 
 fn not_a_bag(shared: &Shared) -> Result<&Shared, Known> {

@@ -12,12 +12,13 @@ use crate::atoms::Known;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::handle::{Handle, Shared};
-use crate::scratch;
+use crate::scratch::{self, Reading};
 use crate::vm_sink::{make_object, make_term};
 use crate::vm_term::VmTerm;
 use crate::{registry, resource, sys};
 use ats::{Error, Found};
 use ats_sync::Guard;
+use std::ops::ControlFlow;
 
 /// The functions of this module, for the VM.
 pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
@@ -85,23 +86,25 @@ fn boolean(value: bool) -> VmWord<'static> {
 /// The objects of a key as a list, oldest first.
 #[inline]
 fn object_list<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> VmWord<'e> {
-    scratch::with_scratch(|scratch| {
-        let mut objects = found.objects();
-        let first = objects.next().expect("a key that was found has an object");
-        let first = make_object(env, first, scratch);
-        let Some(second) = objects.next() else {
-            return env.cons(first, VmWord::NIL);
-        };
-        let mut all = vec![first, make_object(env, second, scratch)];
-        all.extend(objects.map(|object| make_object(env, object, scratch)));
+    scratch::with_reading(|Reading { scratch, room }| {
+        if let Some(only) = found.only(room) {
+            return env.cons(make_object(env, only, scratch), VmWord::NIL);
+        }
+        let mut all = Vec::new();
+        let _all = found.each(room, |object| {
+            all.push(make_object(env, object, scratch));
+            ControlFlow::Continue(())
+        });
         env.list(&all)
     })
 }
 
 /// The key of a table's record, as its first object spells it.
 fn key_term<'e>(env: Env<'e>, shared: &Shared, found: &Found<'_, Vm>) -> VmWord<'e> {
-    let key = found.first().element(shared.table.key_position() - 1);
-    scratch::with_scratch(|scratch| make_term(env, key, scratch))
+    scratch::with_reading(|Reading { scratch, room }| {
+        let key = found.first(room).element(shared.table.key_position() - 1);
+        make_term(env, key, scratch)
+    })
 }
 
 /// The terms of a proper list.

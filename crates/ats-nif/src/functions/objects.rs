@@ -4,11 +4,15 @@ use super::{ListTerms, boolean, cause, object_list, proper_length, readable, wri
 use crate::atoms::Known;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
+use crate::foreign::Vm;
 use crate::handle::Shared;
+use crate::scratch::Reading;
 use crate::vm_sink::make_term;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::Error;
+use ats_term::image::Object;
+use std::ops::ControlFlow;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -123,17 +127,27 @@ fn element<'e>(
     let Some(found) = found else {
         return default.map(VmTerm::word).ok_or(Known::BadKey);
     };
-    scratch::with_scratch(|scratch| {
-        let mut elements = Vec::new();
-        for object in found.objects() {
+    scratch::with_reading(|Reading { scratch, room }| {
+        let mut one = |object: Object<'_, Vm>| {
             let term = object.get(index).ok_or(Known::Position)?;
-            let term = make_term(env, term, scratch);
-            if !shared.table.table_type().is_bag() {
-                return Ok(term);
-            }
-            elements.push(term);
+            Ok(make_term(env, term, scratch))
+        };
+        if !shared.table.table_type().is_bag() {
+            return one(found.first(room));
         }
-        Ok(env.list(&elements))
+        let mut elements = Vec::new();
+        let mut result = Ok(());
+        let _all = found.each(room, |object| match one(object) {
+            Ok(term) => {
+                elements.push(term);
+                ControlFlow::Continue(())
+            }
+            Err(cause) => {
+                result = Err(cause);
+                ControlFlow::Break(())
+            }
+        });
+        result.map(|()| env.list(&elements))
     })
 }
 

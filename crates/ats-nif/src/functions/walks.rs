@@ -6,6 +6,7 @@ use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::handle::Shared;
+use crate::scratch::Reading;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, scratch, sys};
@@ -143,13 +144,12 @@ fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e
             shared.table.key_bytes(key, bytes);
         }
         let after = after.is_some().then_some(&bytes[..]);
-        scratch::with_scratch(|scratch| {
+        scratch::with_reading(|Reading { scratch, room }| {
             shared.table.scan(after, &guard, &mut |found| {
-                objects.extend(
-                    found
-                        .objects()
-                        .map(|object| make_object(env, object, scratch)),
-                );
+                let _all = found.each(room, |object| {
+                    objects.push(make_object(env, object, scratch));
+                    ControlFlow::Continue(())
+                });
                 last = Some(found);
                 keys += 1;
                 let late = keys % CHUNK_LOOK == 0 && begun.elapsed() > CHUNK_TIME;

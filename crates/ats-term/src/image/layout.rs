@@ -15,6 +15,8 @@ pub(super) const BITS: u8 = 0x06;
 /// Tag of the word before each object of an object list. No slot has these low bits, so the first word
 /// tells a list from an object.
 pub(super) const OBJECT: u8 = 0x08;
+/// Tag of the first word of a value that is an object with a [counter](super::form).
+pub(super) const COUNTED: u8 = 0x0C;
 /// The lowest tag of the host.
 pub(super) const HOST: u8 = 0x80;
 /// The lowest tag of the host whose box owns a resource.

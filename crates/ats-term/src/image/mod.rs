@@ -34,6 +34,7 @@
 //!  0x05 BIG       magnitude, least significant byte first, n = number of bytes * 2 + negative
 //!  0x06 BITS      bytes, n = number of bits
 //!  0x08 OBJECT    n words of an object image follow (only between the objects of a list)
+//!  0x0C COUNTED   an object image follows (only as the first word of a value; see [`Form`])
 //!  0x80 .. 0xBF   n words that only the host understands
 //!  0xC0 .. 0xFF   the same, and the box owns a resource of the host
 //! ```
@@ -81,6 +82,7 @@ mod decode;
 mod draft;
 mod encode;
 mod eq;
+mod form;
 mod host;
 mod layout;
 mod list;
@@ -97,6 +99,7 @@ pub use crate::word::{Immediate, NIL, SMALL_MAX, SMALL_MIN, atom_word, small_wor
 pub use decode::{Scratch, decode, decode_element, decode_object};
 pub use encode::{Built, ImageBuilder, NotATuple};
 pub use eq::image_eq;
+pub use form::{Form, counted_word};
 pub use host::{Host, HostBox, HostKind, HostSink, HostTag, HostTerm};
 pub use list::{ObjectList, ObjectListBuilder, Objects};
 pub use owned::{for_each_owned, release_all, retain_all};

@@ -1,0 +1,64 @@
+//! What a value is: its first word says it.
+//!
+//! ```text
+//!  object            the slots of its elements, then their boxes
+//!  list of objects   OBJECT n | image of n words | OBJECT n | ...
+//!  counted object    COUNTED i | image
+//! ```
+//!
+//! In a *counted* object the word of element `i`, counted from 0, is not part of the image proper: it is
+//! the value of a counter that may change while the value is read, so it is for the owner of the value
+//! to load it. No slot has the low bits of these tags, so no object begins like one of the others.
+
+use super::layout::{COUNTED, OBJECT, header, header_n, header_tag};
+
+/// What the words of a value are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// An image.
+    Object,
+    /// An [`ObjectList`](super::ObjectList).
+    List,
+    /// After this word comes the image of an object, of which this element is a counter.
+    Counted(usize),
+}
+
+impl Form {
+    /// What a value is that begins with this word.
+    #[inline]
+    pub fn of(first: u64) -> Form {
+        // Slots end in 10 or 11.
+        if first & 0b10 != 0 {
+            return Form::Object;
+        }
+        match header_tag(first) {
+            OBJECT => Form::List,
+            COUNTED => Form::Counted(header_n(first)),
+            tag => panic!("image: a value with an unknown tag {tag}"),
+        }
+    }
+}
+
+/// The first word of a value that is an object with a counter as element `index`, counted from 0.
+pub const fn counted_word(index: usize) -> u64 {
+    header(COUNTED, index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::word::{NIL, small_word};
+
+    #[test]
+    fn the_first_word_tells() {
+        for slot in [
+            NIL,
+            small_word(-7).unwrap(),
+            super::super::layout::box_slot(3),
+        ] {
+            assert_eq!(Form::of(slot), Form::Object);
+        }
+        assert_eq!(Form::of(header(OBJECT, 4)), Form::List);
+        assert_eq!(Form::of(counted_word(1)), Form::Counted(1));
+    }
+}

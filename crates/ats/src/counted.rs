@@ -1,0 +1,145 @@
+//! Objects with a counter that changes in place.
+//!
+//! The first change of a counter replaces the object by one that says which of its elements the counter
+//! is ([`Form::Counted`]). From then on the word of that element is the *cell*: changes of the counter
+//! find the record as readers do, without a lock, and exchange the cell. What one counter costs is a
+//! lookup and one atomic instruction.
+//!
+//! # Several writers
+//! A record that is replaced or removed by somebody who does not look at what is in it needs no care:
+//! whoever still changes its cell had found it before, so the change counts as done just before the
+//! replacement, and so do all looks at it. But who makes a new object out of an old one, or returns what he
+//! has removed, must not miss a change. So he *stops* the cell first, which one bit of it says. A stopped
+//! cell is not changed by anybody; who wants to change it waits for the lock of the key. If the record is
+//! replaced, the cell stays stopped, and those who wait find the new record.
+//!
+//! One element at most is a counter, so that reading the cell once is reading the object at one moment.
+//! An object with several counters that are changed in turn is replaced whenever another one's turn comes.
+//!
+//! # Invariants
+//! - C1. The cell of a published record is accessed atomically only.
+//! - C2. It holds the word of a small integer; without the bit [`RUNNING`] it is stopped.
+//! - C3. A stopped cell is changed by nobody. Only the holder of the key's lock stops it, and starts it again
+//!   before he lets the lock go, unless he has replaced or removed the record.
+//! - C4. Who replaces or removes a record depending on its value, or returns it, has stopped its cell.
+
+use crate::value::{Rec, Values};
+use ats_mem::RecordBox;
+use ats_term::image::{Built, Form, Host, SMALL_MAX, SMALL_MIN, counted_word, small_word};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The bit of a cell that says that it is not stopped: one that all small integers have.
+const RUNNING: u64 = 0b1000;
+
+/// The counter of a record.
+#[derive(Clone, Copy)]
+pub(crate) struct Counter<'a> {
+    cell: &'a AtomicU64,
+    /// Which element it is, from 0.
+    pub(crate) index: usize,
+}
+
+impl<'a> Counter<'a> {
+    /// The counter of the object in this record, if it has one. The record is of a set.
+    #[inline]
+    pub(crate) fn of<H: Host>(record: &'a Rec<H>) -> Option<Self> {
+        let (words, len) = record.value_words();
+        debug_assert!(len > 0);
+        // SAFETY: a value has at least one word, and the first one never changes.
+        match Form::of(unsafe { *words }) {
+            Form::Counted(index) => {
+                debug_assert!(index + 1 < len);
+                // SAFETY: behind the first word stands an image that has this element, whose word is
+                // accessed atomically (C1).
+                let cell = unsafe { AtomicU64::from_ptr(words.add(1 + index).cast_mut()) };
+                Some(Counter { cell, index })
+            }
+            _ => None,
+        }
+    }
+
+    /// The word of the counter's value at this moment.
+    fn word(self) -> u64 {
+        self.cell.load(Ordering::Acquire) | RUNNING
+    }
+
+    /// Changes the counter at one moment and returns its new value. `None` if it is stopped, or `change` gives
+    /// nothing, or what it gives is not a small integer.
+    #[inline]
+    pub(crate) fn update(self, change: impl Fn(i64) -> Option<i64>) -> Option<i64> {
+        let mut word = self.cell.load(Ordering::Relaxed);
+        loop {
+            if word & RUNNING == 0 {
+                return None;
+            }
+            let value = change(word as i64 >> 4)?;
+            let new = small_word(value)?;
+            // Sequentially consistent, as the locked instruction is anyway.
+            let exchanged =
+                self.cell
+                    .compare_exchange_weak(word, new, Ordering::SeqCst, Ordering::Relaxed);
+            match exchanged {
+                Ok(_) => return Some(value),
+                Err(now) => word = now,
+            }
+        }
+    }
+}
+
+/// Keeps the counter of a record stopped, if it has one, until this is dropped.
+pub(crate) struct Stopped<'a>(Option<&'a AtomicU64>);
+
+/// Stops the counter of a record, if it has one. For the holder of the key's lock (C3).
+pub(crate) fn stop<H: Host>(record: &Rec<H>) -> Stopped<'_> {
+    let cell = Counter::of(record).map(|counter| counter.cell);
+    if let Some(cell) = cell {
+        cell.fetch_and(!RUNNING, Ordering::AcqRel);
+    }
+    Stopped(cell)
+}
+
+impl Stopped<'_> {
+    /// For records that have been, or will be for certain, replaced or removed.
+    pub(crate) fn for_ever(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        if let Some(cell) = self.0 {
+            cell.fetch_or(RUNNING, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Copies the image of a counted object as of one moment.
+#[cold]
+pub(crate) fn copy_image<H: Host>(record: &Rec<H>, counter: Counter<'_>, into: &mut Vec<u64>) {
+    let (words, len) = record.value_words();
+    into.clear();
+    into.reserve(len - 1);
+    for at in 1..len {
+        into.push(match at == 1 + counter.index {
+            true => counter.word(),
+            // SAFETY: a word of the value, and not the cell, so it never changes.
+            false => unsafe { *words.add(at) },
+        });
+    }
+}
+
+/// A record of the object just built, with element `index` as its counter, which must be a small
+/// integer.
+pub(crate) fn record<H: Host>(
+    key: &[u8],
+    built: Built<'_, H>,
+    index: usize,
+) -> RecordBox<Values<H>> {
+    let parts = [&[counted_word(index)], built.words()];
+    RecordBox::in_parts(key, parts, built.owns())
+}
+
+/// Whether an integer can be the value of a counter that changes in place.
+pub(crate) fn fits(value: i64) -> bool {
+    (SMALL_MIN..=SMALL_MAX).contains(&value)
+}
