@@ -27,7 +27,7 @@
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
 -export([first/1, last/1, next/2, prev/2]).
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
--export([safe_fixtable/2, tab2list/1, foldl/3, foldr/3]).
+-export([safe_fixtable/2, slot/2, tab2list/1, foldl/3, foldr/3]).
 
 -export_type([table/0, tab/0, tid/0, table_type/0, table_access/0]).
 -export_type([write_concurrency/0, option/0, update_op/0, element_spec/0]).
@@ -269,6 +269,15 @@ prev_lookup(Table, Key) ->
 -spec safe_fixtable(table(), Fix :: boolean()) -> true.
 safe_fixtable(Table, Fix) ->
     ?NATIVE(safe_fixtable(Table, Fix), [Table, Fix]).
+
+%% @doc Returns the objects of a slot, counted from 0, or `'$end_of_table'' behind the last one.
+%%
+%% Slots are parts of a table: every object is in one of them. While a table is fixed its slots do
+%% not change, although it may grow. In an `ordered_set' slot `I' is the object at that place, and
+%% takes time in proportion to `I'.
+-spec slot(table(), I :: non_neg_integer()) -> [tuple()] | '$end_of_table'.
+slot(Table, I) ->
+    ?NATIVE(slot(Table, I), [Table, I]).
 
 %% @doc Returns all objects. This is no snapshot: changes made meanwhile may or may not show.
 -spec tab2list(table()) -> [tuple()].

@@ -136,6 +136,8 @@ other_messages(Step, _Table, [_Key], _Cause)
     [<<"not a key that exists in the table">>];
 other_messages(rename, _Table, [NewName], _Cause) ->
     [first_of([table_name(NewName), <<"table name already exists">>])];
+other_messages(slot, _Table, [_Number], _Cause) ->
+    [<<"out of range">>];
 other_messages(safe_fixtable, _Table, [_Fix], _Cause) ->
     [<<"not a boolean value">>];
 other_messages(update_counter, Table, [_Key, Operations | Default], Cause) ->

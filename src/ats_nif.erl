@@ -16,7 +16,7 @@
 -export([first/1, last/1, next/2, prev/2]).
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
--export([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, chunk/3]).
+-export([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
 -export([nop/2, collect/0, provoke/3]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
@@ -25,7 +25,7 @@
 -nifs([first/1, last/1, next/2, prev/2]).
 -nifs([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -nifs([update_counter/3, update_counter/4, update_element/3, update_element/4]).
--nifs([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, chunk/3]).
+-nifs([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
 -nifs([nop/2, collect/0, provoke/3]).
 
 -export_type([options/0, information/0, stats/0, position/0]).
@@ -201,6 +201,9 @@ all() -> ?NOT_LOADED.
 
 -spec safe_fixtable(ats:table(), boolean()) -> true.
 safe_fixtable(_Table, _Fix) -> ?NOT_LOADED.
+
+-spec slot(ats:table(), non_neg_integer()) -> [tuple()] | '$end_of_table'.
+slot(_Table, _I) -> ?NOT_LOADED.
 
 %% Returns about `N' objects that follow a position, whole keys at a time and in table order.
 -spec chunk(ats:table(), position(), pos_integer()) -> {[tuple()], done | position()}.

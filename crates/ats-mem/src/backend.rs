@@ -31,6 +31,17 @@ pub struct Busy;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchKey;
 
+/// What there is at a number of a [slot](Backend::slot).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotAnswer {
+    /// A slot, whose records were visited; there may be none.
+    Here,
+    /// The number of slots.
+    End,
+    /// A larger number.
+    Beyond,
+}
+
 /// What a store that adapts to contention tells of its structure. Approximate while it is changing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Adaptation {
@@ -124,6 +135,38 @@ pub trait Backend<R: Release>: Send + Sync {
             record = self.next(found.key(), guard)?;
         }
         Ok(())
+    }
+
+    /// Visits the records of slot `index`: the slots, numbered from 0, divide the store, and each record is
+    /// in one of them. The number and the content of the slots of a [fixed](Backend::fix) store do not
+    /// depend on what is inserted meanwhile.
+    ///
+    /// Unless the store does it better, slot `index` is the record at that place in its order, and costs
+    /// O(index).
+    fn slot<'g>(
+        &'g self,
+        index: usize,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>),
+    ) -> SlotAnswer {
+        let mut left = index;
+        let mut answer = None;
+        let walked = self.scan(None, guard, &mut |record| match left.checked_sub(1) {
+            None => {
+                visit(record);
+                answer = Some(SlotAnswer::Here);
+                ControlFlow::Break(())
+            }
+            Some(rest) => {
+                left = rest;
+                ControlFlow::Continue(())
+            }
+        });
+        debug_assert_eq!(walked, Ok(()), "a walk from the beginning needs no key");
+        answer.unwrap_or(match left {
+            0 => SlotAnswer::End,
+            _ => SlotAnswer::Beyond,
+        })
     }
 
     /// Number of records: exact when no update is running, else within the number of updates

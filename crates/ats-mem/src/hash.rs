@@ -49,7 +49,7 @@ mod stripes;
 mod tests;
 mod walk;
 
-use crate::backend::{Backend, Busy, Change, NoSuchKey};
+use crate::backend::{Backend, Busy, Change, NoSuchKey, SlotAnswer};
 use crate::batch::{self, Patience, Step, Stepwise, Trip};
 use crate::record::{self, Record, RecordBox, Release, Writable};
 use ats_sync::shim::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -77,6 +77,8 @@ pub struct HashTable<R: Release> {
 struct Rare {
     /// How many fixations there are.
     fixed: AtomicUsize,
+    /// How many buckets there were when the table became fixed.
+    slots: AtomicUsize,
     /// Held by whoever changes the number of buckets or of locks.
     resizing: Lock,
     /// Bytes of lines and segments.
@@ -106,6 +108,7 @@ impl<R: Release> HashTable<R> {
             drained: 0,
             rare: Padded(Rare {
                 fixed: AtomicUsize::new(0),
+                slots: AtomicUsize::new(0),
                 resizing: Lock::new(),
                 structure,
             }),
@@ -481,6 +484,27 @@ impl<R: Release> Backend<R> for HashTable<R> {
         Ok(())
     }
 
+    /// As many slots as there are buckets, or were when the table became fixed.
+    fn slot<'g>(
+        &'g self,
+        index: usize,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>),
+    ) -> SlotAnswer {
+        let slots = match self.is_fixed() {
+            true => self.rare.slots.load(Ordering::Relaxed),
+            false => self.directory.active(),
+        };
+        if index >= slots {
+            return match index == slots {
+                true => SlotAnswer::End,
+                false => SlotAnswer::Beyond,
+            };
+        }
+        self.walk_slot(index, slots, guard, visit);
+        SlotAnswer::Here
+    }
+
     fn len(&self) -> usize {
         let (records, _) = self.stripes.totals(&pin());
         usize::try_from(records).unwrap_or(0)
@@ -499,6 +523,10 @@ impl<R: Release> Backend<R> for HashTable<R> {
         // Keeps the stripes as they are, so that none is passed over, and lets no second caller go
         // before the first has waited.
         let _resizing = self.rare.resizing.lock();
+        if !self.is_fixed() {
+            let slots = self.directory.active();
+            self.rare.slots.store(slots, Ordering::Relaxed);
+        }
         if self.rare.fixed.fetch_add(1, Ordering::AcqRel) > 0 {
             return;
         }

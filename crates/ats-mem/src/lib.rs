@@ -14,7 +14,7 @@ pub mod hash;
 pub mod record;
 pub mod slab;
 
-pub use backend::{Adaptation, Backend, Busy, Change, NoSuchKey};
+pub use backend::{Adaptation, Backend, Busy, Change, NoSuchKey, SlotAnswer};
 pub use catree::CaTree;
 #[cfg(not(loom))]
 pub use hash::HashTable;

@@ -2,7 +2,7 @@
 //! changes its layout under them.
 #![cfg(not(loom))]
 
-use ats_mem::{Backend, Busy, Change, HashTable, Plain, Record, RecordBox, Release};
+use ats_mem::{Backend, Busy, Change, HashTable, Plain, Record, RecordBox, Release, SlotAnswer};
 use ats_sync::{Guard, collect, pin};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -164,6 +164,69 @@ fn a_fixed_walk_goes_on_from_deleted_keys() {
         }
     });
     assert_eq!(table.len() as u64, STABLE);
+}
+
+/// The keys of all slots, in their order.
+fn slots<R: Release>(table: &HashTable<R>) -> Vec<Vec<Vec<u8>>> {
+    let mut all = Vec::new();
+    loop {
+        let mut keys = Vec::new();
+        match table.slot(all.len(), &pin(), &mut |record| {
+            keys.push(record.key().to_vec())
+        }) {
+            SlotAnswer::Here => all.push(keys),
+            SlotAnswer::End => break,
+            SlotAnswer::Beyond => unreachable!("the end comes first"),
+        }
+    }
+    let behind = table.slot(all.len() + 1, &pin(), &mut |_| panic!("there is nothing"));
+    assert_eq!(behind, SlotAnswer::Beyond);
+    all
+}
+
+#[test]
+fn slots_divide_the_table() {
+    let table = HashTable::<Plain>::new();
+    for count in [0, 1, 100, 10_000] {
+        for number in 0..count {
+            put(&table, &key(number), number);
+        }
+        let mut keys: Vec<_> = slots(&table).into_iter().flatten().collect();
+        keys.sort_unstable();
+        let expected: Vec<_> = (0..count).map(|number| key(number).to_vec()).collect();
+        assert_eq!(keys, expected);
+    }
+}
+
+#[test]
+fn slots_of_a_fixed_table_stay() {
+    let table = HashTable::<Plain>::new();
+    for number in 0..1000 {
+        put(&table, &key(number), number);
+    }
+    table.fix();
+    let before = slots(&table);
+    let stays = |slots: &[Vec<Vec<u8>>]| -> Vec<Vec<Vec<u8>>> {
+        let stays = |keys: &Vec<Vec<u8>>| {
+            let stays = keys.iter().filter(|own| **own < key(100).to_vec());
+            stays.cloned().collect()
+        };
+        slots.iter().map(stays).collect()
+    };
+    for number in 1000..50_000 {
+        put(&table, &key(number), number);
+    }
+    assert_eq!(stays(&slots(&table)), stays(&before), "after growing");
+    for number in 100..50_000 {
+        remove(&table, &key(number));
+    }
+    assert_eq!(slots(&table), stays(&before), "after shrinking");
+    table.unfix();
+    assert!(table.tidy(usize::MAX, &pin()));
+    for number in 0..100 {
+        put(&table, &key(number), number);
+    }
+    assert!(slots(&table).len() != before.len());
 }
 
 #[test]

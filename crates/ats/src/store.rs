@@ -3,7 +3,7 @@
 use crate::coarsener::{self, Coarsen, Listed};
 use crate::reaper::{self, Reap};
 use crate::value::{Rec, Values};
-use ats_mem::{Adaptation, Backend, Busy, CaTree, Change, HashTable, NoSuchKey};
+use ats_mem::{Adaptation, Backend, Busy, CaTree, Change, HashTable, NoSuchKey, SlotAnswer};
 use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
 use std::ops::ControlFlow;
@@ -124,6 +124,15 @@ impl<H: Host> Store<H> {
         visit: &mut Visit<'_, 'g, H>,
     ) -> Result<(), NoSuchKey> {
         each!(&self.records, backend => backend.scan(after, guard, visit))
+    }
+
+    pub(crate) fn slot<'g>(
+        &'g self,
+        index: usize,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Rec<H>),
+    ) -> SlotAnswer {
+        each!(&self.records, backend => backend.slot(index, guard, visit))
     }
 
     /// Number of records.

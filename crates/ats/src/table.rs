@@ -5,7 +5,7 @@ use crate::reaper;
 use crate::store::{SLICE, Store};
 use crate::value::{Found, Rec};
 use crate::workspace::Workspace;
-use ats_mem::{Adaptation, NoSuchKey};
+use ats_mem::{Adaptation, NoSuchKey, SlotAnswer};
 use ats_sync::Guard;
 use ats_term::image::{Host, HostTerm};
 use ats_term::{TermRef, Zeros, exact, order};
@@ -196,6 +196,19 @@ impl<H: Host> Table<H> {
             Ok(()) => Ok(()),
             Err(NoSuchKey) => self.walk_of_lost_key(),
         }
+    }
+
+    /// Visits the keys of slot `index`, from 0. The slots divide the table: each object is in one of them, and
+    /// while the table is fixed an object that stays, stays in its slot. In an `ordered_set` slot `index` is
+    /// the object at that place, and costs O(index).
+    pub fn slot<'g>(
+        &'g self,
+        index: usize,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(Found<'g, H>),
+    ) -> SlotAnswer {
+        let mut visit = |record| visit(Found::new(record));
+        self.store(guard).slot(index, guard, &mut visit)
     }
 
     /// Number of objects; exact when no operation is running.

@@ -11,6 +11,7 @@
 //! to be put in order, a handful at a time.
 
 use super::HashTable;
+use super::directory::depth_of;
 use super::line::Line;
 use crate::record::{Record, Release};
 use ats_sync::Guard;
@@ -86,6 +87,26 @@ impl<R: Release> HashTable<R> {
                 None => return,
             }
         }
+    }
+
+    /// Visits the records of one of so many slots: those whose hash would lead to bucket `slot` if the table
+    /// had `slots` buckets. These are neighbours in the order of the table, whatever buckets it has.
+    pub(super) fn walk_slot<'g>(
+        &'g self,
+        slot: usize,
+        slots: usize,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>),
+    ) {
+        let first = (slot as u64).reverse_bits();
+        let last = first | (u64::MAX >> depth_of(slot, slots));
+        self.walk(Place::At(first), guard, &mut |record| {
+            if self.seed.hash(record.key()).reverse_bits() > last {
+                return ControlFlow::Break(());
+            }
+            visit(record);
+            ControlFlow::Continue(())
+        });
     }
 
     /// Puts the records from `place` to the end of the interval of its bucket into `found`, in order.

@@ -9,8 +9,8 @@ use crate::handle::Shared;
 use crate::scratch::Reading;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
-use crate::{nif, scratch, sys};
-use ats::{Found, TableType};
+use crate::{nif, process, scratch, sys};
+use ats::{Found, SlotAnswer, TableType};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("last_lookup", last_lookup, 1),
         nif!("next_lookup", next_lookup, 2),
         nif!("prev_lookup", prev_lookup, 2),
+        nif!("slot", slot, 2),
         nif!("chunk", chunk, 3),
     ]
 }
@@ -114,6 +115,36 @@ fn next_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
 
 fn prev_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     step(env, table, key, Way::Down, with_objects)
+}
+
+/// Objects of an `ordered_set` beyond this place are looked for on a dirty scheduler.
+const FAR_SLOT: usize = 10_000;
+
+fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let index = index
+        .as_small()
+        .and_then(|index| usize::try_from(index).ok());
+    let index = index.ok_or(Known::None)?;
+    let ordered = shared.table.table_type() == TableType::OrderedSet;
+    if ordered && index > FAR_SLOT && !process::on_dirty_scheduler() {
+        return Err(Known::Dirty);
+    }
+    let mut objects = Vec::new();
+    let answer = scratch::with_reading(|Reading { scratch, room }| {
+        shared.table.slot(index, &guard, &mut |found| {
+            let _all = found.each(room, |object| {
+                objects.push(make_object(env, object, scratch));
+                ControlFlow::Continue(())
+            });
+        })
+    });
+    match answer {
+        SlotAnswer::Here => Ok(env.list(&objects)),
+        SlotAnswer::End => Ok(Known::EndOfTable.word()),
+        SlotAnswer::Beyond => Err(Known::None),
+    }
 }
 
 /// A chunk takes no longer than about this, however large its objects are.
