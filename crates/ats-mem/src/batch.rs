@@ -105,6 +105,12 @@ pub(crate) trait Stepwise<R: Release> {
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Step<R>,
     ) -> Result<(), Busy>;
 
+    /// Asks the processor to fetch what steps for these keys will touch. A hint; does nothing unless the
+    /// store does better.
+    fn approach(&self, keys: &[&[u8]], guard: &Guard) {
+        let _ = (keys, guard);
+    }
+
     /// Puts `before` (or nothing, if null) in the place of `installed`, which is in the store and was
     /// counted there.
     fn revert(&self, installed: &Record<R>, before: *const Record<R>, guard: &Guard);
@@ -137,6 +143,7 @@ pub(crate) fn update_many<'g, R: Release, S: Stepwise<R>>(
     decide: &mut dyn FnMut(usize, Option<&'g Record<R>>) -> Change<R>,
 ) -> Result<bool, Busy> {
     debug_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "keys ascend");
+    store.approach(keys, guard);
     let mut open = Open::new(store, guard, keys.len());
     let mut trip = Trip::new();
     for (index, key) in keys.iter().enumerate() {
@@ -167,7 +174,7 @@ pub(crate) fn update_many<'g, R: Release, S: Stepwise<R>>(
 /// stamps would name entries that are gone.
 struct Open<'a, R: Release, S: Stepwise<R>> {
     /// Until the end.
-    batch: Option<Batch<R>>,
+    batch: Option<Box<Batch<R>>>,
     store: &'a S,
     guard: &'a Guard,
 }
@@ -202,17 +209,18 @@ impl<R: Release, S: Stepwise<R>> Drop for Open<'_, R, S> {
 
 /// A batch being made. Its entries do not move: the vector never grows beyond what it was made with.
 struct Batch<R: Release> {
-    shared: Box<Shared>,
+    shared: Shared,
     entries: Vec<Entry<R>>,
 }
 
 impl<R: Release> Batch<R> {
-    fn new(keys: usize) -> Self {
+    /// In a box, because the entries refer to what they share.
+    fn new(keys: usize) -> Box<Self> {
         let state = AtomicU8::new(State::Open as u8);
-        Batch {
-            shared: Box::new(Shared { state }),
+        Box::new(Batch {
+            shared: Shared { state },
             entries: Vec::with_capacity(keys),
-        }
+        })
     }
 
     fn stamp(&mut self, record: RecordBox<R>, before: Option<&Record<R>>) -> RecordBox<R> {
@@ -223,7 +231,7 @@ impl<R: Release> Batch<R> {
         let place = self.entries.spare_capacity_mut().as_ptr().cast();
         let record = record.with_room_for(place).into_raw();
         self.entries.push(Entry {
-            shared: ptr::from_ref(&*self.shared),
+            shared: &raw const self.shared,
             before: before.map_or(ptr::null(), ptr::from_ref),
             record,
         });
@@ -235,7 +243,7 @@ impl<R: Release> Batch<R> {
         }
     }
 
-    fn commit(self, guard: &Guard) {
+    fn commit(self: Box<Self>, guard: &Guard) {
         self.shared
             .state
             .store(State::Committed as u8, Ordering::Release);
@@ -252,7 +260,7 @@ impl<R: Release> Batch<R> {
         self.retire(guard);
     }
 
-    fn abort<S: Stepwise<R>>(self, store: &S, guard: &Guard) {
+    fn abort<S: Stepwise<R>>(self: Box<Self>, store: &S, guard: &Guard) {
         self.shared
             .state
             .store(State::Aborted as u8, Ordering::Release);
@@ -266,13 +274,13 @@ impl<R: Release> Batch<R> {
     }
 
     /// Frees the batch after a grace period, since readers may still hold its entries (B4).
-    fn retire(self, guard: &Guard) {
+    fn retire(self: Box<Self>, guard: &Guard) {
         unsafe fn free<R: Release>(raw: *mut u8) {
             // SAFETY: `raw` is the box leaked below.
             drop(unsafe { Box::from_raw(raw.cast::<Batch<R>>()) });
         }
         let bytes = self.entries.capacity() * size_of::<Entry<R>>();
-        let raw = Box::into_raw(Box::new(self));
+        let raw = Box::into_raw(self);
         // SAFETY: no stamp of a record that is in the store names an entry of this batch any more,
         // and stamps of reverted records are read only by readers pinned before.
         unsafe { guard.retire(raw.cast(), bytes, free::<R>) };

@@ -7,10 +7,29 @@ use crate::workspace::Workspace;
 use crate::write::record;
 use ats_mem::{Change, RecordBox};
 use ats_term::image::{Host, HostTerm, Object, ObjectListBuilder, image_eq};
+use std::ops::Range;
 
-/// Records of the objects to insert, each with a single object, in the order of their keys; those
-/// with the same key in the order they were given.
-struct Sorted<H: Host>(Vec<Option<RecordBox<Values<H>>>>);
+/// The objects to insert, each in a record of its own, in the order of their keys; those with the same key
+/// in the order they were given. Keeps its buffers.
+pub(crate) struct Many<H: Host> {
+    /// All keys, one after the other.
+    keys: Vec<u8>,
+    objects: Vec<One<H>>,
+    /// Which objects have the same key.
+    groups: Vec<Range<usize>>,
+}
+
+struct One<H: Host> {
+    /// Where its key is.
+    key: Range<usize>,
+    /// Until it is written.
+    record: Option<RecordBox<Values<H>>>,
+}
+
+/// Buffers for more objects than this are given back.
+const KEEP_OBJECTS: usize = 1 << 10;
+/// As many groups need no allocation.
+const FEW: usize = 16;
 
 impl<H: Host> Table<H> {
     /// Inserts all objects at one moment: every reader sees all of them or none. Of several objects
@@ -40,23 +59,71 @@ impl<H: Host> Table<H> {
         work: &mut Workspace<T>,
         new_only: bool,
     ) -> Result<bool, Error> {
-        let mut sorted = self.sorted(terms, work)?;
-        let groups = sorted.groups();
-        let keys: Vec<Vec<u8>> = groups.iter().map(|group| sorted.key(group.start)).collect();
-        let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        let mut many = std::mem::replace(&mut work.many, Many::new());
+        let prepared = self.prepare(terms, &mut many, work);
+        let done = prepared.and_then(|()| self.write_many(&mut many, &mut work.list, new_only));
+        // What was not written owns resources.
+        many.clear();
+        work.many = many;
+        done
+    }
+
+    /// Encodes the objects and sorts them by key.
+    fn prepare<T: HostTerm<Host = H>>(
+        &self,
+        terms: impl Iterator<Item = T>,
+        many: &mut Many<H>,
+        work: &mut Workspace<T>,
+    ) -> Result<(), Error> {
+        for term in terms {
+            self.encode(term, work)?;
+            let start = many.keys.len();
+            many.keys.extend_from_slice(&work.key);
+            many.objects.push(One {
+                key: start..many.keys.len(),
+                record: Some(record(&work.key, work.image.take())),
+            });
+        }
+        many.sort();
+        Ok(())
+    }
+
+    fn write_many(
+        &self,
+        many: &mut Many<H>,
+        list: &mut ObjectListBuilder<H>,
+        new_only: bool,
+    ) -> Result<bool, Error> {
+        let Many {
+            keys,
+            objects,
+            groups,
+        } = many;
+        let key_of = |group: &Range<usize>| &keys[objects[group.start].key.clone()];
+        let (mut few, all): ([&[u8]; FEW], Vec<&[u8]>);
+        let keys: &[&[u8]] = if groups.len() <= FEW {
+            few = [&[]; FEW];
+            for (place, group) in few.iter_mut().zip(&*groups) {
+                *place = key_of(group);
+            }
+            &few[..groups.len()]
+        } else {
+            all = groups.iter().map(key_of).collect();
+            &all
+        };
         let guard = ats_sync::pin();
         let store = self.store(&guard);
         let mut extra = 0;
-        let done = store.update_many(&keys, &guard, &mut |index, current| {
+        let done = store.update_many(keys, &guard, &mut |index, current| {
             if new_only && current.is_some() {
                 return Change::Abort;
             }
-            let group = groups[index].clone();
+            let group = &mut objects[groups[index].clone()];
             if !self.table_type.is_bag() {
-                let last = sorted.0[group.end - 1].take();
+                let last = group.last_mut().and_then(|object| object.record.take());
                 return Change::Put(last.expect("each group is written once"));
             }
-            let (record, added) = self.merged(current, &sorted, group, &mut work.list);
+            let (record, added) = self.merged(current, keys[index], group, list);
             extra += added;
             record.map_or(Change::Keep, Change::Put)
         })?;
@@ -66,29 +133,13 @@ impl<H: Host> Table<H> {
         Ok(done)
     }
 
-    /// Encodes the objects and sorts them by key.
-    fn sorted<T: HostTerm<Host = H>>(
-        &self,
-        terms: impl Iterator<Item = T>,
-        work: &mut Workspace<T>,
-    ) -> Result<Sorted<H>, Error> {
-        let mut records = Vec::with_capacity(terms.size_hint().0);
-        for term in terms {
-            self.encode(term, work)?;
-            records.push(Some(record(&work.key, work.image.take())));
-        }
-        // Stable, so that objects with the same key stay in their order.
-        records.sort_by(|a, b| key_of(a).cmp(key_of(b)));
-        Ok(Sorted(records))
-    }
-
     /// The objects of a bag's key with those of a group appended, and how many more there are than one
     /// per record; nothing if all of them were there.
     fn merged(
         &self,
         current: Option<&Rec<H>>,
-        sorted: &Sorted<H>,
-        group: std::ops::Range<usize>,
+        key: &[u8],
+        group: &[One<H>],
         list: &mut ObjectListBuilder<H>,
     ) -> (Option<RecordBox<Values<H>>>, i64) {
         list.start();
@@ -96,8 +147,7 @@ impl<H: Host> Table<H> {
             list.push_all(list_of(current));
         }
         let mut added = 0;
-        let key = sorted.key(group.start);
-        for record in sorted.0[group].iter().flatten() {
+        for record in group.iter().filter_map(|object| object.record.as_ref()) {
             let object = single(record);
             let known = self.table_type == TableType::Bag
                 && list
@@ -113,30 +163,44 @@ impl<H: Host> Table<H> {
             return (None, 0);
         }
         let extra = added - i64::from(current.is_none());
-        (Some(record(&key, list.take())), extra)
+        (Some(record(key, list.take())), extra)
     }
 }
 
-impl<H: Host> Sorted<H> {
-    /// The ranges of records with the same key.
-    fn groups(&self) -> Vec<std::ops::Range<usize>> {
+impl<H: Host> Many<H> {
+    /// Nothing yet; does not allocate.
+    pub(crate) const fn new() -> Self {
+        Many {
+            keys: Vec::new(),
+            objects: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+
+    fn sort(&mut self) {
+        let Many {
+            keys,
+            objects,
+            groups,
+        } = self;
+        let key = |object: &One<H>| &keys[object.key.clone()];
+        // Stable, so that objects with the same key stay in their order.
+        objects.sort_by(|a, b| key(a).cmp(key(b)));
         let mut start = 0;
-        let runs = self.0.chunk_by(|a, b| key_of(a) == key_of(b));
-        runs.map(|run| {
-            let range = start..start + run.len();
-            start = range.end;
-            range
-        })
-        .collect()
+        for run in objects.chunk_by(|a, b| key(a) == key(b)) {
+            groups.push(start..start + run.len());
+            start += run.len();
+        }
     }
 
-    fn key(&self, at: usize) -> Vec<u8> {
-        key_of(&self.0[at]).to_vec()
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.objects.clear();
+        self.groups.clear();
+        if self.objects.capacity() > KEEP_OBJECTS {
+            *self = Many::new();
+        }
     }
-}
-
-fn key_of<H: Host>(record: &Option<RecordBox<Values<H>>>) -> &[u8] {
-    record.as_ref().map_or(&[], |record| record.key())
 }
 
 /// The object of a record that was made of one, whatever the type of its table.

@@ -1,5 +1,6 @@
 //! Buffers that operations reuse, so that a warm caller does not allocate.
 
+use crate::many::Many;
 use crate::value::Room;
 use ats_term::Zeros;
 use ats_term::image::{HostTerm, ImageBuilder, ObjectListBuilder};
@@ -11,6 +12,7 @@ pub struct Workspace<T: HostTerm> {
     /// For operations that make an object out of another one that was just made.
     pub(crate) second: ImageBuilder<T>,
     pub(crate) list: ObjectListBuilder<T::Host>,
+    pub(crate) many: Many<T::Host>,
     pub(crate) room: Room,
 }
 
@@ -30,6 +32,7 @@ impl<T: HostTerm> Workspace<T> {
             image: ImageBuilder::new(zeros),
             second: ImageBuilder::new(zeros),
             list: ObjectListBuilder::new(),
+            many: Many::new(),
             room: Room::new(),
         }
     }
