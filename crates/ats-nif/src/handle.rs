@@ -52,8 +52,6 @@ pub struct Reported {
     pub read_concurrency: bool,
     /// `{decentralized_counters, _}`.
     pub decentralized_counters: bool,
-    /// `compressed`.
-    pub compressed: bool,
 }
 
 /// The values of `{write_concurrency, _}`.

@@ -466,7 +466,11 @@ proptest! {
                 }
             }
             list = next;
-            let objects: Vec<Term> = list.list().iter().map(read).collect();
+            let objects: Vec<Term> = list
+                .list()
+                .iter()
+                .map(|stored| read(stored.object(&mut Vec::new())))
+                .collect();
             prop_assert_eq!(&objects, &model);
             prop_assert_eq!(list.is_empty(), model.is_empty());
         }

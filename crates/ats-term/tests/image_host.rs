@@ -6,8 +6,8 @@
 use ats_term::arbitrary::any_term;
 use ats_term::image::{
     Built, Host, HostBox, HostKind, HostSink, HostTag, HostTerm, ImageBuilder, NewValue, Object,
-    ObjectList, ObjectListBuilder, Scratch, decode_object, for_each_owned, image_eq, release_all,
-    retain_all,
+    ObjectList, ObjectListBuilder, Packer, Scratch, Stored, decode_object, for_each_owned,
+    image_eq, release_all, retain_all,
 };
 use ats_term::order::order_key;
 use ats_term::term::{Map, TermBuilder, Tuple};
@@ -262,9 +262,13 @@ impl Record {
         record
     }
 
-    fn object(&self) -> Object<'_, Counting> {
+    fn stored(&self) -> Stored<'_, Counting> {
         // SAFETY: the words are those of an object that was built, and live as long as the record.
-        unsafe { Object::from_words(&self.0) }
+        unsafe { Stored::from_words(&self.0) }
+    }
+
+    fn object<'r>(&'r self, room: &'r mut Vec<u64>) -> Object<'r, Counting> {
+        self.stored().object(room)
     }
 
     fn list(&self) -> ObjectList<'_, Counting> {
@@ -302,6 +306,7 @@ fn any_object() -> impl Strategy<Value = Term> {
 #[derive(Clone, Debug)]
 enum Step {
     Insert(Term),
+    InsertPacked(Term),
     InsertAndRegret(Term),
     Replace(prop::sample::Index, Vec<(prop::sample::Index, Term)>),
     Copy(prop::sample::Index),
@@ -313,7 +318,8 @@ fn step() -> impl Strategy<Value = Step> {
     let index = any::<prop::sample::Index>;
     let changes = prop::collection::vec((index(), any_term()), 0..4);
     prop_oneof![
-        4 => any_object().prop_map(Step::Insert),
+        2 => any_object().prop_map(Step::Insert),
+        3 => any_object().prop_map(Step::InsertPacked),
         1 => any_object().prop_map(Step::InsertAndRegret),
         3 => (index(), changes).prop_map(|(at, changes)| Step::Replace(at, changes)),
         1 => index().prop_map(Step::Copy),
@@ -329,6 +335,12 @@ fn run(step: &Step, records: &mut Vec<Record>, model: &mut Vec<Term>) {
         Step::Insert(object) => {
             builder.encode_object(Counted(object)).expect("a tuple");
             records.push(Record::new(builder.take()));
+            model.push(object.clone());
+        }
+        Step::InsertPacked(object) => {
+            builder.encode_object(Counted(object)).expect("a tuple");
+            let mut packer = Packer::new();
+            records.push(Record::new(packer.pack(builder.take())));
             model.push(object.clone());
         }
         Step::InsertAndRegret(object) => {
@@ -347,7 +359,7 @@ fn run(step: &Step, records: &mut Vec<Record>, model: &mut Vec<Term>) {
                 elements[i] = term.clone();
                 values.push((i, NewValue::Term(Counted(term))));
             }
-            builder.replace_elements(records[at].object(), &values);
+            builder.replace_elements(records[at].object(&mut Vec::new()), &values);
             records[at] = Record::new(builder.take());
             model[at] = Term::Tuple(Tuple::new(elements));
         }
@@ -369,10 +381,14 @@ fn gather(records: &[Record], model: &[Term]) {
     let mut builder = ObjectListBuilder::new();
     records
         .iter()
-        .for_each(|record| builder.push_copy(record.object()));
+        .for_each(|record| builder.push_copy(record.stored()));
     let all = Record::new(builder.take());
     let again = all.clone();
-    let objects: Vec<Term> = again.list().iter().map(read).collect();
+    let objects: Vec<Term> = again
+        .list()
+        .iter()
+        .map(|stored| read(stored.object(&mut Vec::new())))
+        .collect();
     assert_eq!(objects, model);
     builder.start();
     builder.push_all_but(again.list(), 0);
@@ -393,7 +409,7 @@ proptest! {
             prop_assert_eq!(out() - before, held);
             prop_assert!(never_below_zero());
             for (record, term) in records.iter().zip(&model) {
-                prop_assert_eq!(&read(record.object()), term);
+                prop_assert_eq!(&read(record.object(&mut Vec::new())), term);
             }
         }
         drop(records);
@@ -412,12 +428,12 @@ proptest! {
         }
         for (x, term_x) in &images {
             let mut keys = [Vec::new(), Vec::new()];
-            order_key(x.object().term(), &mut keys[0], Zeros::Distinct);
+            order_key(x.object(&mut Vec::new()).term(), &mut keys[0], Zeros::Distinct);
             order_key(*term_x, &mut keys[1], Zeros::Distinct);
             prop_assert_eq!(&keys[0], &keys[1]);
             for (y, term_y) in &images {
                 prop_assert_eq!(
-                    image_eq(x.object(), y.object(), Zeros::Distinct),
+                    image_eq(x.object(&mut Vec::new()), y.object(&mut Vec::new()), Zeros::Distinct),
                     term_x == term_y
                 );
             }

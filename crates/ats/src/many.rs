@@ -6,7 +6,7 @@ use crate::value::{Rec, Values, list as list_of};
 use crate::workspace::Workspace;
 use crate::write::record;
 use ats_mem::{Change, RecordBox};
-use ats_term::image::{Host, HostTerm, Object, ObjectListBuilder, image_eq};
+use ats_term::image::{Host, HostTerm, Stored, image_eq};
 use std::ops::Range;
 
 /// The objects to insert, each in a record of its own, in the order of their keys; those with the same key
@@ -61,7 +61,7 @@ impl<H: Host> Table<H> {
     ) -> Result<bool, Error> {
         let mut many = std::mem::replace(&mut work.many, Many::new());
         let prepared = self.prepare(terms, &mut many, work);
-        let done = prepared.and_then(|()| self.write_many(&mut many, &mut work.list, new_only));
+        let done = prepared.and_then(|()| self.write_many(&mut many, work, new_only));
         // What was not written owns resources.
         many.clear();
         work.many = many;
@@ -77,21 +77,22 @@ impl<H: Host> Table<H> {
     ) -> Result<(), Error> {
         for term in terms {
             self.encode(term, work)?;
+            let built = self.stored(work.image.take(), &mut work.packer);
             let start = many.keys.len();
             many.keys.extend_from_slice(&work.key);
             many.objects.push(One {
                 key: start..many.keys.len(),
-                record: Some(record(&work.key, work.image.take())),
+                record: Some(record(&work.key, built)),
             });
         }
         many.sort();
         Ok(())
     }
 
-    fn write_many(
+    fn write_many<T: HostTerm<Host = H>>(
         &self,
         many: &mut Many<H>,
-        list: &mut ObjectListBuilder<H>,
+        work: &mut Workspace<T>,
         new_only: bool,
     ) -> Result<bool, Error> {
         let Many {
@@ -123,7 +124,7 @@ impl<H: Host> Table<H> {
                 let last = group.last_mut().and_then(|object| object.record.take());
                 return Change::Put(last.expect("each group is written once"));
             }
-            let (record, added) = self.merged(current, keys[index], group, list);
+            let (record, added) = self.merged(current, keys[index], group, work);
             extra += added;
             record.map_or(Change::Keep, Change::Put)
         })?;
@@ -135,13 +136,19 @@ impl<H: Host> Table<H> {
 
     /// The objects of a bag's key with those of a group appended, and how many more there are than one
     /// per record; nothing if all of them were there.
-    fn merged(
+    fn merged<T: HostTerm<Host = H>>(
         &self,
         current: Option<&Rec<H>>,
         key: &[u8],
         group: &[One<H>],
-        list: &mut ObjectListBuilder<H>,
+        work: &mut Workspace<T>,
     ) -> (Option<RecordBox<Values<H>>>, i64) {
+        let Workspace {
+            list,
+            room,
+            second_room,
+            ..
+        } = work;
         list.start();
         if let Some(current) = current {
             list.push_all(list_of(current));
@@ -149,11 +156,11 @@ impl<H: Host> Table<H> {
         let mut added = 0;
         for record in group.iter().filter_map(|object| object.record.as_ref()) {
             let object = single(record);
-            let known = self.table_type == TableType::Bag
-                && list
-                    .list()
-                    .iter()
-                    .any(|other| image_eq(other, object, self.zeros));
+            let known = self.table_type == TableType::Bag && {
+                let object = room.object(object);
+                let mut others = list.list().iter();
+                others.any(|other| image_eq(second_room.object(other), object, self.zeros))
+            };
             if !known {
                 list.push_copy(object);
                 added += 1;
@@ -204,7 +211,7 @@ impl<H: Host> Many<H> {
 }
 
 /// The object of a record that was made of one, whatever the type of its table.
-fn single<H: Host>(record: &Rec<H>) -> Object<'_, H> {
+fn single<H: Host>(record: &Rec<H>) -> Stored<'_, H> {
     // SAFETY: what was built for this host, and the record keeps what it owns.
-    unsafe { Object::from_words(record.value()) }
+    unsafe { Stored::from_words(record.value()) }
 }

@@ -7,7 +7,7 @@ use crate::value::{Found, Rec};
 use crate::workspace::Workspace;
 use ats_mem::{Adaptation, NoSuchKey, SlotAnswer};
 use ats_sync::Guard;
-use ats_term::image::{Host, HostTerm};
+use ats_term::image::{Built, Host, HostTerm, Packer};
 use ats_term::{TermRef, Zeros, exact, order};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -41,6 +41,7 @@ pub struct Table<H: Host> {
     /// From 0.
     pub(crate) key_index: usize,
     pub(crate) zeros: Zeros,
+    compressed: bool,
     /// Exchanged as a whole to clear the table: an operation works on the store it finds, and one
     /// that still works on the old store counts as done before the exchange. Made by `Arc::into_raw`.
     store: AtomicPtr<Store<H>>,
@@ -77,12 +78,37 @@ impl<H: Host> Table<H> {
             table_type,
             key_index,
             zeros,
+            compressed: false,
             store: AtomicPtr::new(into_raw(new_store(table_type))),
             admin: Mutex::new(Admin {
                 fixed: 0,
                 cleared: false,
                 provoked: (0, 0),
             }),
+        }
+    }
+
+    /// Has the table store the objects it is given from now on in less memory, where that is possible, or
+    /// no longer do so. It takes longer to write them, and to read them.
+    ///
+    /// Counters that change in place (see [`update_one_counter`](Table::update_one_counter)) keep their
+    /// object as it would be in another table.
+    #[must_use]
+    pub fn compressed(mut self, compressed: bool) -> Self {
+        self.compressed = compressed;
+        self
+    }
+
+    /// Whether the table stores objects in less memory.
+    pub fn is_compressed(&self) -> bool {
+        self.compressed
+    }
+
+    /// What is stored of an object that was built.
+    pub(crate) fn stored<'a>(&self, built: Built<'a, H>, packer: &'a mut Packer) -> Built<'a, H> {
+        match self.compressed {
+            true => packer.pack(built),
+            false => built,
         }
     }
 

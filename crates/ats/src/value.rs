@@ -4,7 +4,7 @@ use crate::counted::{self, Counter};
 use ats_mem::{Record, Release};
 use ats_term::Term;
 use ats_term::image::{
-    Form, Host, Object, ObjectList, Scratch, TermHost, decode_object, release_all,
+    Form, Host, Object, ObjectList, Packed, Scratch, Stored, TermHost, decode_object, release_all,
 };
 use ats_term::term::TermBuilder;
 use std::marker::PhantomData;
@@ -16,7 +16,7 @@ pub(crate) struct Values<H>(PhantomData<fn() -> H>);
 impl<H: Host> Release for Values<H> {
     unsafe fn release(value: &[u64]) {
         let words = match Form::of(value[0]) {
-            Form::Object | Form::List => value,
+            Form::Object | Form::Packed | Form::List => value,
             Form::Counted(_) => &value[1..],
         };
         // SAFETY: the value of an owning record was built by this crate for this host, and our
@@ -28,8 +28,8 @@ impl<H: Host> Release for Values<H> {
 /// A record as this crate stores it.
 pub(crate) type Rec<H> = Record<Values<H>>;
 
-/// Room for objects that cannot be read where they are, because they change in place. Keep one per thread;
-/// most objects do not need it.
+/// Room for objects that cannot be read where they are, because they change in place or are packed. Keep one
+/// per thread; most objects do not need it.
 #[derive(Debug, Default)]
 pub struct Room(Vec<u64>);
 
@@ -47,6 +47,18 @@ impl Room {
         self.0.clear();
         self.0.shrink_to(KEEP_WORDS);
         &mut self.0
+    }
+
+    /// The object, unpacked if it was packed.
+    #[inline]
+    pub(crate) fn object<'b, 'a: 'b, H: Host>(
+        &'b mut self,
+        stored: Stored<'a, H>,
+    ) -> Object<'b, H> {
+        match stored {
+            Stored::Image(object) => object,
+            Stored::Packed(packed) => packed.unpack(self.start()),
+        }
     }
 }
 
@@ -78,7 +90,12 @@ impl<'g, H: Host> Found<'g, H> {
         match form(self.record) {
             // SAFETY: as `form` says.
             Form::Object => unsafe { Object::from_words(self.record.value()) },
-            Form::List => list(self.record).iter().next().expect("no list is empty"),
+            // SAFETY: as `form` says.
+            Form::Packed => unsafe { Packed::from_words(self.record.value()) }.unpack(room.start()),
+            Form::List => {
+                let first = list(self.record).iter().next();
+                room.object(first.expect("no list is empty"))
+            }
             Form::Counted(_) => counted_object(self.record, room),
         }
     }
@@ -93,7 +110,8 @@ impl<'g, H: Host> Found<'g, H> {
             Form::List => {
                 let mut objects = list(self.record).iter();
                 let first = objects.next();
-                objects.next().is_none().then_some(first).flatten()
+                let only = objects.next().is_none().then_some(first).flatten();
+                only.map(|stored| room.object(stored))
             }
             _ => Some(self.first(room)),
         }
@@ -106,7 +124,9 @@ impl<'g, H: Host> Found<'g, H> {
         mut visit: impl FnMut(Object<'_, H>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match form(self.record) {
-            Form::List => list(self.record).iter().try_for_each(visit),
+            Form::List => list(self.record)
+                .iter()
+                .try_for_each(|stored| visit(room.object(stored))),
             _ => visit(self.first(room)),
         }
     }

@@ -3,7 +3,7 @@
 use crate::many::Many;
 use crate::value::Room;
 use ats_term::Zeros;
-use ats_term::image::{HostTerm, ImageBuilder, ObjectListBuilder};
+use ats_term::image::{HostTerm, ImageBuilder, ObjectListBuilder, Packer};
 
 /// Buffers for the terms `T`. Keep one per thread and lend it to each operation.
 pub struct Workspace<T: HostTerm> {
@@ -13,7 +13,10 @@ pub struct Workspace<T: HostTerm> {
     pub(crate) second: ImageBuilder<T>,
     pub(crate) list: ObjectListBuilder<T::Host>,
     pub(crate) many: Many<T::Host>,
+    pub(crate) packer: Packer,
     pub(crate) room: Room,
+    /// For operations that compare two objects.
+    pub(crate) second_room: Room,
 }
 
 /// A key buffer with more room than this is given back.
@@ -33,7 +36,9 @@ impl<T: HostTerm> Workspace<T> {
             second: ImageBuilder::new(zeros),
             list: ObjectListBuilder::new(),
             many: Many::new(),
+            packer: Packer::new(),
             room: Room::new(),
+            second_room: Room::new(),
         }
     }
 

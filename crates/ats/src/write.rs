@@ -7,7 +7,9 @@ use crate::workspace::Workspace;
 use crate::{Error, Guard};
 use ats_mem::{Change, RecordBox};
 use ats_term::TermRef;
-use ats_term::image::{Built, Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object, image_eq};
+use ats_term::image::{
+    Built, Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object, Stored, image_eq,
+};
 
 impl<H: Host> Table<H> {
     /// Inserts an object. In sets it replaces the one with the same key; a bag that has an equal object
@@ -39,7 +41,12 @@ impl<H: Host> Table<H> {
         let guard = ats_sync::pin();
         let store = self.store(&guard);
         let Workspace {
-            key, image, list, ..
+            key,
+            image,
+            list,
+            packer,
+            room,
+            ..
         } = work;
         let mut done = true;
         if !self.table_type.is_bag() {
@@ -48,7 +55,7 @@ impl<H: Host> Table<H> {
                     done = false;
                     return Change::Keep;
                 }
-                Change::Put(record(key, image.take()))
+                Change::Put(record(key, self.stored(image.take(), packer)))
             })?;
             return Ok(done);
         }
@@ -56,7 +63,7 @@ impl<H: Host> Table<H> {
         store.update(key, &guard, &mut |current| {
             let Some(current) = current else {
                 list.start();
-                list.push(image.take());
+                list.push(self.stored(image.take(), packer));
                 return Change::Put(record(key, list.take()));
             };
             if new_only {
@@ -67,13 +74,13 @@ impl<H: Host> Table<H> {
             if self.table_type == TableType::Bag
                 && others
                     .iter()
-                    .any(|other| image_eq(other, image.object(), self.zeros))
+                    .any(|other| image_eq(room.object(other), image.object(), self.zeros))
             {
                 return Change::Keep;
             }
             list.start();
             list.push_all(others);
-            list.push(image.take());
+            list.push(self.stored(image.take(), packer));
             added = 1;
             Change::Put(record(key, list.take()))
         })?;
@@ -155,7 +162,7 @@ impl<H: Host> Table<H> {
             ..
         } = work;
         let unwanted = image.object();
-        let is_unwanted = |other: &Object<'_, H>| image_eq(*other, unwanted, self.zeros);
+        let is_unwanted = |other: Object<'_, H>| image_eq(other, unwanted, self.zeros);
         let mut removed_extra = 0;
         store.update(key, &guard, &mut |current| {
             let Some(current) = current else {
@@ -163,7 +170,7 @@ impl<H: Host> Table<H> {
             };
             if !self.table_type.is_bag() {
                 let stopped = counted::stop(current);
-                if !is_unwanted(&Found::new(current).first(room)) {
+                if !is_unwanted(Found::new(current).first(room)) {
                     return Change::Keep;
                 }
                 stopped.for_ever();
@@ -171,7 +178,8 @@ impl<H: Host> Table<H> {
             }
             let objects = list_of(current);
             let count = objects.iter().count();
-            let kept = objects.iter().filter(|other| !is_unwanted(other)).count();
+            let mut is_kept = |other: &Stored<'_, H>| !is_unwanted(room.object(*other));
+            let kept = objects.iter().filter(&mut is_kept).count();
             if kept == count {
                 return Change::Keep;
             }
@@ -180,7 +188,7 @@ impl<H: Host> Table<H> {
                 return Change::Remove;
             }
             list.start();
-            for other in objects.iter().filter(|other| !is_unwanted(other)) {
+            for other in objects.iter().filter(is_kept) {
                 list.push_copy(other);
             }
             Change::Put(record(key, list.take()))
@@ -256,6 +264,7 @@ impl<H: Host> Table<H> {
             key,
             image,
             second,
+            packer,
             room,
             ..
         } = work;
@@ -281,7 +290,7 @@ impl<H: Host> Table<H> {
                     let built = image.take();
                     let new = match counter {
                         Some(index) => counted::record(key, built, index),
-                        None => record(key, built),
+                        None => record(key, self.stored(built, packer)),
                     };
                     if let Some(stopped) = stopped {
                         stopped.for_ever();

@@ -102,7 +102,7 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
 }
 
 fn history(kind: TableType, round: u64) -> Vec<Event<What>> {
-    let table = TermTable::new(kind, 1);
+    let table = TermTable::new(kind, 1).compressed(round % 4 == 3);
     let (clock, start) = (Clock::default(), Barrier::new(THREADS as usize));
     let play = |thread: u64| {
         start.wait();

@@ -285,15 +285,16 @@ fn keys_by_steps(table: &TermTable, model: &Model) -> Vec<Term> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 700, ..ProptestConfig::default() })]
 
     #[test]
     fn tables_behave_as_lists_of_objects(
         key_position in 1usize..3,
+        compressed in any::<bool>(),
         ops in vec(op(), 0..120),
     ) {
         for kind in ALL_TYPES {
-            let table = TermTable::new(kind, key_position);
+            let table = TermTable::new(kind, key_position).compressed(compressed);
             let mut model = Model::new(kind, key_position - 1);
             let mut work = Workspace::new();
             for op in &ops {

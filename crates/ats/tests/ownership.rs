@@ -17,17 +17,21 @@ fn shared(byte: u8) -> (Arc<[u8]>, Term) {
 
 /// Runs `work` with a term that owns memory; afterwards nobody but the test may own it.
 fn balanced(kind: TableType, work: impl Fn(&TermTable, &Term)) {
-    let (bytes, term) = shared(7);
-    let table = TermTable::new(kind, 1);
-    work(&table, &term);
-    drop(table);
-    drop(term);
-    let free = collect_until(|| Arc::strong_count(&bytes) == 1);
-    assert!(free, "{} owners in a {kind:?}", Arc::strong_count(&bytes));
+    for compressed in [false, true] {
+        let (bytes, term) = shared(7);
+        let table = TermTable::new(kind, 1).compressed(compressed);
+        work(&table, &term);
+        drop(table);
+        drop(term);
+        let free = collect_until(|| Arc::strong_count(&bytes) == 1);
+        assert!(free, "{} owners in a {kind:?}", Arc::strong_count(&bytes));
+    }
 }
 
 fn object(key: i64, term: &Term) -> Term {
-    Term::from((key, term.clone(), 0i64))
+    // The text makes it pay to pack the object.
+    let text: Vec<Term> = (65..91).map(Term::from).collect();
+    Term::from((key, term.clone(), 0i64, text))
 }
 
 #[test]
@@ -79,7 +83,7 @@ fn replacing_and_removing_give_back() {
     for kind in ALL_TYPES {
         balanced(kind, |table, term| {
             let (one, same, other) = (object(1, term), object(1, term), object(2, term));
-            let with_more = Term::from((1i64, term.clone(), 0i64, term.clone()));
+            let with_more = Term::from((1i64, term.clone(), one.clone(), term.clone()));
             let many = [
                 one.clone(),
                 with_more.clone(),

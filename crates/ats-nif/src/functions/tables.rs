@@ -54,7 +54,8 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let shared = Handle::create(
         env,
         Recipe {
-            table: Table::with_zeros(table_type(kind)?, position, load::zeros()),
+            table: Table::with_zeros(table_type(kind)?, position, load::zeros())
+                .compressed(compressed.boolean()),
             name: name.word().raw(),
             named: named.boolean(),
             protection: protection_of(protection)?,
@@ -62,7 +63,6 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
                 write_concurrency: write_concurrency(env, wc)?,
                 read_concurrency: rc.boolean(),
                 decentralized_counters: dc.boolean(),
-                compressed: compressed.boolean(),
             },
             heir: heir_of(env, heir, data),
         },
@@ -248,7 +248,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         boolean(reported.decentralized_counters),
         boolean(reported.read_concurrency),
         wc,
-        boolean(reported.compressed),
+        boolean(shared.table.is_compressed()),
         env.int(words as i64),
         shared.owner(),
         heir,

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  object            the slots of its elements, then their boxes
-//!  list of objects   OBJECT n | image of n words | OBJECT n | ...
+//!  packed object     PACKED or PACKED_WITH n, and more; see [`Packed`](super::Packed)
+//!  list of objects   OBJECT n | n words, an image or a packed object | OBJECT n | ...
 //!  counted object    COUNTED i | image
 //! ```
 //!
@@ -10,13 +11,15 @@
 //! the value of a counter that may change while the value is read, so it is for the owner of the value
 //! to load it. No slot has the low bits of these tags, so no object begins like one of the others.
 
-use super::layout::{COUNTED, OBJECT, header, header_n, header_tag};
+use super::layout::{COUNTED, OBJECT, PACKED, PACKED_WITH, header, header_n, header_tag};
 
 /// What the words of a value are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// An image.
     Object,
+    /// A [`Packed`](super::Packed) object.
+    Packed,
     /// An [`ObjectList`](super::ObjectList).
     List,
     /// After this word comes the image of an object, of which this element is a counter.
@@ -33,6 +36,7 @@ impl Form {
         }
         match header_tag(first) {
             OBJECT => Form::List,
+            PACKED | PACKED_WITH => Form::Packed,
             COUNTED => Form::Counted(header_n(first)),
             tag => panic!("image: a value with an unknown tag {tag}"),
         }
@@ -60,5 +64,8 @@ mod tests {
         }
         assert_eq!(Form::of(header(OBJECT, 4)), Form::List);
         assert_eq!(Form::of(counted_word(1)), Form::Counted(1));
+        assert_eq!(Form::of(header(PACKED_WITH, 4)), Form::Packed);
+        // Behind the tag of the other one is a stream of any bytes.
+        assert_eq!(Form::of(!0 << 8 | u64::from(PACKED)), Form::Packed);
     }
 }

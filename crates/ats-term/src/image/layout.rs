@@ -17,6 +17,11 @@ pub(super) const BITS: u8 = 0x06;
 pub(super) const OBJECT: u8 = 0x08;
 /// Tag of the first word of a value that is an object with a [counter](super::form).
 pub(super) const COUNTED: u8 = 0x0C;
+/// Tag of the first word of a [packed](super::packed) object, which the stream follows in the same word.
+pub(super) const PACKED: u8 = 0x10;
+/// Tag of the first word of a packed object whose stream follows in `n` words of its own, and then come
+/// host boxes.
+pub(super) const PACKED_WITH: u8 = 0x14;
 /// The lowest tag of the host.
 pub(super) const HOST: u8 = 0x80;
 /// The lowest tag of the host whose box owns a resource.
@@ -76,13 +81,19 @@ pub(super) const fn content_words(header: u64) -> usize {
     }
 }
 
-/// The offsets of all boxes of an object image or object list, in order. O(number of elements and
-/// boxes).
+/// Where the boxes of an object begin, or of a packed one, or of an object list.
+fn boxes_begin(words: &[u64]) -> usize {
+    match words.first().copied().map(header_tag) {
+        Some(OBJECT | PACKED_WITH) => 0,
+        Some(PACKED) => words.len(),
+        _ => arity(words),
+    }
+}
+
+/// The offsets of all boxes of an object, packed or not, or of an object list, in order. O(number of
+/// elements and boxes). Of a packed object, its stream (as one box) and the boxes of the host.
 pub(super) fn boxes(words: &[u64]) -> impl Iterator<Item = usize> {
-    let is_list = words
-        .first()
-        .is_some_and(|&word| header_tag(word) == OBJECT);
-    boxes_from(words, if is_list { 0 } else { arity(words) })
+    boxes_from(words, boxes_begin(words))
 }
 
 /// The offsets of the boxes from `at` on, where a box begins or an object of a list, or the words end.
@@ -98,7 +109,7 @@ pub(super) fn boxes_from(words: &[u64], mut at: usize) -> impl Iterator<Item = u
                 at += content_words(head);
                 return Some(this);
             }
-            at += arity(&words[at..at + header_n(head)]);
+            at += boxes_begin(&words[at..at + header_n(head)]);
         }
     })
 }

@@ -1,10 +1,10 @@
 //! Several objects as one value, for tables that keep more than one object under a key.
 //!
 //! ```text
-//!  OBJECT n=4 | image of 4 words | OBJECT n=9 | image of 9 words | ...
+//!  OBJECT n=4 | object of 4 words | OBJECT n=9 | object of 9 words | ...
 //! ```
 //!
-//! The objects stand one after the other, each image relative to its own start, so that appending
+//! The objects, images or packed, stand one after the other, each relative to its own start, so that appending
 //! and removing copy words and change none. This is good for the few objects a key usually has; a
 //! key with very many of them pays O(size of all) for each change.
 
@@ -13,7 +13,7 @@ use super::encode::Built;
 use super::host::Host;
 use super::layout::{OBJECT, header, header_n, header_tag};
 use super::owned::{release_all, retain_all};
-use super::view::Object;
+use super::stored::Stored;
 use std::marker::PhantomData;
 
 /// The objects of one key, in the order in which they were appended.
@@ -64,7 +64,7 @@ impl<H> Clone for ObjectList<'_, H> {
 impl<H> Copy for ObjectList<'_, H> {}
 
 impl<'a, H: Host> IntoIterator for ObjectList<'a, H> {
-    type Item = Object<'a, H>;
+    type Item = Stored<'a, H>;
     type IntoIter = Objects<'a, H>;
 
     fn into_iter(self) -> Self::IntoIter {
@@ -79,14 +79,14 @@ pub struct Objects<'a, H> {
 }
 
 impl<'a, H: Host> Iterator for Objects<'a, H> {
-    type Item = Object<'a, H>;
+    type Item = Stored<'a, H>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (&head, rest) = self.words.split_first()?;
         debug_assert_eq!(header_tag(head), OBJECT);
         let (object, rest) = rest.split_at(header_n(head));
         self.words = rest;
-        Some(Object::new(object))
+        Some(Stored::new(object))
     }
 }
 
@@ -129,17 +129,18 @@ impl<H: Host> ObjectListBuilder<H> {
     /// Panics if `object` is itself an object list.
     pub fn push(&mut self, object: Built<'_, H>) {
         assert!(!object.is_list(), "image: an object list is no object");
-        self.append(Object::<H>::new(object.words()));
+        self.append(object.words());
         self.owns |= object.owns();
     }
 
     /// Appends a copy of an object of another list or record, which keeps its resources: they are
     /// then owned by both.
-    pub fn push_copy(&mut self, object: Object<'_, H>) {
+    pub fn push_copy<'a>(&mut self, object: impl Into<Stored<'a, H>>) {
+        let words = object.into().words();
         // First, so that a panic of the host leaves no words here whose units nobody counted.
-        // SAFETY: an `Object` vouches for its words.
-        let owns = unsafe { retain_all::<H>(object.words()) };
-        self.append(object);
+        // SAFETY: a `Stored` vouches for its words.
+        let owns = unsafe { retain_all::<H>(words) };
+        self.append(words);
         self.owns |= owns;
     }
 
@@ -177,12 +178,12 @@ impl<H: Host> ObjectListBuilder<H> {
         Built::list(&self.words, std::mem::take(&mut self.owns))
     }
 
-    fn append(&mut self, object: Object<'_, H>) {
+    fn append(&mut self, object: &[u64]) {
         if self.taken {
             self.discard();
         }
-        self.words.push(header(OBJECT, object.len_words()));
-        self.words.extend_from_slice(object.words());
+        self.words.push(header(OBJECT, object.len()));
+        self.words.extend_from_slice(object);
     }
 
     fn discard(&mut self) {

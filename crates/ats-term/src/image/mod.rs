@@ -35,6 +35,8 @@
 //!  0x06 BITS      bytes, n = number of bits
 //!  0x08 OBJECT    n words of an object image follow (only between the objects of a list)
 //!  0x0C COUNTED   an object image follows (only as the first word of a value; see [`Form`])
+//!  0x10 PACKED    a stream of bytes, which begins in this word (only of a [`Packed`] object)
+//!  0x14 PACKED_WITH   n words of stream follow, then host boxes (only of a [`Packed`] object)
 //!  0x80 .. 0xBF   n words that only the host understands
 //!  0xC0 .. 0xFF   the same, and the box owns a resource of the host
 //! ```
@@ -88,7 +90,9 @@ mod layout;
 mod list;
 mod map_order;
 mod owned;
+mod packed;
 mod replace;
+mod stored;
 mod term_host;
 mod term_ref;
 #[cfg(test)]
@@ -103,6 +107,8 @@ pub use form::{Form, counted_word};
 pub use host::{Host, HostBox, HostKind, HostSink, HostTag, HostTerm};
 pub use list::{ObjectList, ObjectListBuilder, Objects};
 pub use owned::{for_each_owned, release_all, retain_all};
+pub use packed::{Packed, Packer};
 pub use replace::NewValue;
+pub use stored::Stored;
 pub use term_host::TermHost;
 pub use view::{ImageRef, Object, Slots, SlotsIter, View, all_immediate};

@@ -1,0 +1,112 @@
+//! From a stream to the image.
+//!
+//! The slots of a box stand side by side, but in the stream all that is below the first of them comes
+//! before the second. So a box whose first slots are done waits while what is below them is
+//! unpacked. Boxes can wait a million deep, and a slot that waits has nothing to hold yet; so the first
+//! waiting slot of a box remembers where its slots end, and where that of the box around it is. The stack
+//! is threaded through the image, and unpacking needs no other memory.
+
+use super::super::layout::{FLOAT, LIST, box_slot, content_words, header, push_bytes};
+use super::stream::{Item, Stream};
+use crate::word::NIL;
+
+/// The slots of a box that are still to be filled, as offsets in the image.
+struct Waiting {
+    next: usize,
+    end: usize,
+}
+
+/// The boxes around the current one that wait.
+struct Around {
+    /// The first waiting slot of the innermost one. 0 if there is none: the first slot of an image never
+    /// waits for one before it.
+    first: usize,
+}
+
+impl Around {
+    fn push(&mut self, waiting: Waiting, image: &mut [u64]) {
+        // Both fit, because of P2.
+        image[waiting.next] = (waiting.end as u64) << 32 | self.first as u64;
+        self.first = waiting.next;
+    }
+
+    fn pop(&mut self, image: &[u64]) -> Option<Waiting> {
+        let next = self.first;
+        if next == 0 {
+            return None;
+        }
+        let thread = image[next];
+        self.first = thread as u32 as usize;
+        Some(Waiting {
+            next,
+            end: (thread >> 32) as usize,
+        })
+    }
+}
+
+/// Appends the image to `room`. O(size).
+pub(super) fn unpack(mut stream: Stream<'_>, mut host_boxes: &[u64], room: &mut Vec<u64>) {
+    let start = room.len();
+    let Item::Slots(_, arity) = stream.item() else {
+        panic!("image: a packed object is a tuple");
+    };
+    room.resize(start + arity, NIL);
+    let mut around = Around { first: 0 };
+    let mut slots = Waiting {
+        next: 0,
+        end: arity,
+    };
+    loop {
+        if slots.next == slots.end {
+            match around.pop(&room[start..]) {
+                Some(waiting) => slots = waiting,
+                None => return,
+            }
+        }
+        let item = stream.item();
+        if let Item::Immediate(word) = item {
+            room[start + slots.next] = word;
+            slots.next += 1;
+            continue;
+        }
+        let at = room.len() - start;
+        room[start + slots.next] = box_slot(at);
+        slots.next += 1;
+        if let Item::Slots(head, count) = item {
+            room.push(head);
+            // Nil, for the tail of a list that has no other.
+            room.resize(room.len() + content_words(head), NIL);
+            if slots.next < slots.end {
+                around.push(slots, &mut room[start..]);
+            }
+            slots = Waiting {
+                next: at + 1,
+                end: at + 1 + count,
+            };
+        } else {
+            push_leaf(item, &mut host_boxes, room);
+        }
+    }
+}
+
+/// Appends the box of a term without slots.
+fn push_leaf(item: Item<'_>, host_boxes: &mut &[u64], room: &mut Vec<u64>) {
+    match item {
+        Item::String(bytes) => {
+            room.push(header(LIST, bytes.len()));
+            room.extend(bytes.iter().map(|&byte| u64::from(byte) << 4 | 0xF));
+            room.push(NIL);
+        }
+        Item::Float(bits) => room.extend([header(FLOAT, 1), bits]),
+        Item::Bytes(head, bytes) => {
+            room.push(head);
+            push_bytes(room, bytes);
+        }
+        Item::Host => {
+            let (host_box, rest) = host_boxes.split_at(1 + content_words(host_boxes[0]));
+            room.extend_from_slice(host_box);
+            *host_boxes = rest;
+        }
+        Item::Immediate(_) | Item::Slots(..) => unreachable!("the caller writes these"),
+    }
+}
