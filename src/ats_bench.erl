@@ -6,6 +6,7 @@
 %% Absolute numbers drift with the machine and its mood, ratios taken side by side do not.
 %%
 %% Keys are drawn evenly from a range of 2^20, half of which is in the table. Objects are pairs.
+%% Inserting lists adds to a table what its operations name, once; so it comes last on its table.
 %% The same precomputed operations go to every side, and the time of the loop itself, which is part
 %% of all figures, is measured and stated.
 %%
@@ -33,6 +34,8 @@
          run_ms = 700 :: pos_integer(),
          range_log2 = 20 :: pos_integer(),
          disjoint = 1000000 :: pos_integer(),
+         one_key = 8000 :: pos_integer(),
+         is_full = false :: boolean(),
          calls = 3000000 :: pos_integer(),
          fillings = 3 :: pos_integer(),
          processes = [1, 2] :: [pos_integer()],
@@ -42,6 +45,8 @@
 -define(SIDES, [ats, ets_plain, ets_wc]).
 -define(OPERATIONS, 1 bsl 17).
 -define(COUNTERS, 1000).
+%% As many objects of one key as make a row that takes `ets' minutes.
+-define(MANY_OF_ONE_KEY, 120000).
 
 %%--------------------------------------------------------------------------------------------
 %% Command
@@ -58,7 +63,9 @@ main() ->
 %% @doc Runs the benchmark and stops the virtual machine. Arguments: `--quick' (few and short
 %% rounds: tells that everything works, and not much more), `--rounds N', `--ms N' (length of a
 %% run), `--disjoint N' (integers of the disjoint ranges), `--only TEXT' (rows whose title, such as
-%% `100 % lookup, {a,Int,Int}, ordered_set', contains it), `--results FOLDER'.
+%% `100 % lookup, {a,Int,Int}, ordered_set', contains it), `--full' (also the rows that take `ets'
+%% minutes, once: bags with 120,000 objects of one key; `--only "120000 of one key"' is these
+%% alone), `--results FOLDER'.
 -spec main([string()]) -> no_return().
 main(Args) ->
     try
@@ -68,8 +75,8 @@ main(Args) ->
     catch
         throw:{usage, What} ->
             io:format(standard_error,
-                      "~ts~nusage: ats_bench [--quick] [--rounds N] [--ms N] [--disjoint N] "
-                      "[--only TEXT] [--results FOLDER]~n", [What]),
+                      "~ts~nusage: ats_bench [--quick] [--full] [--rounds N] [--ms N] "
+                      "[--disjoint N] [--only TEXT] [--results FOLDER]~n", [What]),
             halt(2);
         Class:Reason:Stack ->
             io:format(standard_error, "~ts~n", [erl_error:format_exception(Class, Reason, Stack)]),
@@ -79,8 +86,10 @@ main(Args) ->
 options([], Options) ->
     Options;
 options(["--quick" | Rest], Options) ->
-    options(Rest, Options#options{rounds = 3, run_ms = 50, disjoint = 200000, calls = 500000,
-                                  fillings = 1});
+    options(Rest, Options#options{rounds = 3, run_ms = 50, disjoint = 200000, one_key = 2000,
+                                  calls = 500000, fillings = 1});
+options(["--full" | Rest], Options) ->
+    options(Rest, Options#options{is_full = true});
 options(["--rounds", N | Rest], Options) ->
     options(Rest, Options#options{rounds = positive(N)});
 options(["--ms", N | Rest], Options) ->
@@ -105,8 +114,9 @@ measure(Options) ->
     io:format("ats beside ets~n"),
     ats_bench_report:print_facts(Facts),
     Rows = lists:append([measure_boundary(Options),
-                         [Row || {Type, Keys} <- tables(),
-                                 Row <- measure_tables(Type, Keys, Options)],
+                         measure_types([set], Options),
+                         measure_one_key(Options),
+                         measure_types([ordered_set], Options),
                          measure_disjoint(Options),
                          measure_memory(Options)]),
     ats_bench_report:progress_done(),
@@ -126,24 +136,31 @@ progress(Title, P, Round, #options{rounds = Rounds}, Side) ->
 %% Workloads
 %%--------------------------------------------------------------------------------------------
 
-tables() ->
-    [{set, integers} | [{ordered_set, Keys} || Keys <- [integers | ats_bench_keys:kinds()]]].
+measure_types(Types, Options) ->
+    [Row || Type <- Types, Keys <- [integers | ats_bench_keys:kinds(Type)],
+            Row <- measure_tables(Type, Keys, Options)].
 
 workloads(set, integers) ->
+    integer_workloads()
+    ++ [#workload{name = "insert lists of 10", loop = insert_lists, keys = lists, chunk = 400}];
+workloads(ordered_set, integers) ->
+    [#workload{name = "40 % lookup, 20 updates, 40 chains of 1000 next", loop = chains,
+               mix = {10, 10, 40}, chunk = 20}
+     | integer_workloads()];
+workloads(set, Keys) ->
+    [#workload{name = "100 % lookup", loop = lookup_terms, keys = Keys}];
+workloads(ordered_set, Keys) ->
+    [#workload{name = "100 % lookup", loop = lookup_terms, keys = Keys},
+     #workload{name = "80 % lookup, 10 insert, 10 delete", loop = mixed_terms, keys = Keys,
+               mix = {10, 10, 0}}].
+
+integer_workloads() ->
     [#workload{name = "100 % lookup", loop = lookup},
      #workload{name = "80 % lookup, 10 insert, 10 delete", loop = mixed, mix = {10, 10, 0}},
      #workload{name = "50 % insert, 50 % delete", loop = mixed, mix = {50, 50, 0}},
      #workload{name = "update_counter, 1 key", loop = counter, keys = counters, among = 1},
      #workload{name = "update_counter, 1000 keys", loop = counter, keys = counters,
-               among = ?COUNTERS}];
-workloads(ordered_set, integers) ->
-    [#workload{name = "40 % lookup, 20 updates, 40 chains of 1000 next", loop = chains,
-               mix = {10, 10, 40}, chunk = 20}
-     | workloads(set, integers)];
-workloads(ordered_set, Keys) ->
-    [#workload{name = "100 % lookup", loop = lookup_terms, keys = Keys},
-     #workload{name = "80 % lookup, 10 insert, 10 delete", loop = mixed_terms, keys = Keys,
-               mix = {10, 10, 0}}].
+               among = ?COUNTERS}].
 
 title(#workload{name = Name, keys = Keys}, Type) ->
     lists:append([Name, ", ", ats_bench_keys:name(Keys), ", ", atom_to_list(Type)]).
@@ -207,11 +224,15 @@ turned(Round, Sides) ->
     After ++ Before.
 
 idle_loop(#workload{loop = Loop}) when Loop =:= lookup_terms; Loop =:= mixed_terms -> idle_terms;
+idle_loop(#workload{loop = insert_lists}) -> idle_lists;
 idle_loop(_) -> idle.
 
 operations(#workload{keys = Keys, mix = {_, _, Chains} = Mix, chunk = Size} = Workload, Process,
            Options) ->
-    Count = ?OPERATIONS div (1 + 300 * Chains div 100),
+    Count = case Keys of
+                lists -> ?OPERATIONS div 10;
+                _ -> ?OPERATIONS div (1 + 300 * Chains div 100)
+            end,
     ats_bench_keys:operations(Keys, {0, among(Workload, Options)}, Mix, {Process, Count, Size}).
 
 among(#workload{among = range}, #options{range_log2 = Log2}) -> 1 bsl Log2;
@@ -250,6 +271,55 @@ insert_disjoint(Side, P, Count) ->
     %% ats frees a large table in the background; whoever comes next must not pay for that.
     timer:sleep(300),
     P * Each / (Ns / 1.0e9).
+
+%%--------------------------------------------------------------------------------------------
+%% Many objects of one key
+%%--------------------------------------------------------------------------------------------
+
+%% One process inserts objects of one key into a new bag, one by one, and deletes them again in
+%% another order. `ets' looks at half of the objects each time.
+measure_one_key(#options{one_key = Few, rounds = Rounds} = Options) ->
+    Sizes = [{Few, Rounds, ?SIDES}
+             | [{?MANY_OF_ONE_KEY, 1, [ats, ets_plain]} || is_long_row_wanted(Options)]],
+    [Row || {Count, Repeated, Sides} <- Sizes, Type <- [bag, duplicate_bag],
+            Row <- measure_one_key(Type, Count, Sides, Options#options{rounds = Repeated})].
+
+is_long_row_wanted(#options{is_full = true}) ->
+    true;
+is_long_row_wanted(#options{only = all}) ->
+    false;
+is_long_row_wanted(#options{only = Text}) ->
+    string:find(Text, integer_to_list(?MANY_OF_ONE_KEY)) =/= nomatch.
+
+measure_one_key(Type, Count, Sides, Options) ->
+    Name = lists:flatten(io_lib:format("insert, delete_object: ~b of one key", [Count])),
+    Title = lists:append([Name, ", ", atom_to_list(Type)]),
+    case is_chosen(Title, Options) of
+        true ->
+            Orders = {ats_bench_keys:shuffled(Count, 1), ats_bench_keys:shuffled(Count, 2)},
+            Rounds = [maps:from_list([begin
+                                          progress(Title, 1, Round, Options, Side),
+                                          {{Side, 1}, fill_and_empty(Side, Type, Orders)}
+                                      end || Side <- turned(Round, Sides)])
+                      || Round <- lists:seq(1, Options#options.rounds)],
+            Labels = #{name => Name, keys => ats_bench_keys:name(integers), type => Type,
+                       timed => true, loop_ns => null},
+            ats_bench_report:workload_rows(Labels, [1], Rounds);
+        false ->
+            []
+    end.
+
+fill_and_empty(Side, Type, {First, Second}) ->
+    Loops = ats_bench_run:loops(Side),
+    Table = new_table(Side, Type),
+    Ns = ats_bench_run:in_processes(
+        [fun() ->
+                 ok = Loops:insert_values(Table, First),
+                 Loops:delete_values(Table, Second)
+         end]),
+    0 = Loops:size(Table),
+    true = Loops:delete(Table),
+    2 * length(First) / (Ns / 1.0e9).
 
 %%--------------------------------------------------------------------------------------------
 %% Memory, and the cost of the boundary

@@ -4,15 +4,17 @@
 %% direct call to a known function, as in a user's program; all else is the same code on both
 %% sides. Operations come as a list that was made beforehand, since making random keys inside of
 %% the loop would be measured, too. It is a list of integers, of which the low two bits choose the
-%% operation and the rest is the key, or, for the loops called `..._terms', of `[Operation | Key]'.
+%% operation and the rest is the key, or, for the loops called `..._terms', of `[Operation | Key]';
+%% for those called `..._lists' it is a list of lists of objects.
 
--export([run/3, insert_range/3, members/2, new/2, delete/1, insert/2, memory_words/1]).
+-export([run/3, insert_range/3, insert_values/2, delete_values/2, members/2]).
+-export([new/2, delete/1, insert/2, size/1, memory_words/1]).
 
 -define(CHAIN_LENGTH, 1000).
 
 %% Runs one chunk of operations.
--spec run(ats_bench_run:loop(), ats_bench:table() | none, [integer() | maybe_improper_list()]) ->
-          ok.
+-spec run(ats_bench_run:loop(), ats_bench:table() | none,
+          [integer() | maybe_improper_list() | [tuple()]]) -> ok.
 run(lookup, Table, Operations) -> lookup(Table, Operations);
 run(mixed, Table, Operations) -> mixed(Table, Operations);
 run(chains, Table, Operations) -> chains(Table, Operations);
@@ -20,7 +22,9 @@ run(counter, Table, Operations) -> counter(Table, Operations);
 run(idle, Table, Operations) -> idle(Table, Operations);
 run(lookup_terms, Table, Operations) -> lookup_terms(Table, Operations);
 run(mixed_terms, Table, Operations) -> mixed_terms(Table, Operations);
-run(idle_terms, Table, Operations) -> idle_terms(Table, Operations).
+run(idle_terms, Table, Operations) -> idle_terms(Table, Operations);
+run(insert_lists, Table, Operations) -> insert_lists(Table, Operations);
+run(idle_lists, Table, Operations) -> idle_lists(Table, Operations).
 
 lookup(Table, [X | Rest]) ->
     _ = ?TABLES:lookup(Table, X bsr 2),
@@ -96,6 +100,31 @@ idle_terms(Table, [[Operation | Key] | Rest]) ->
 idle_terms(_, []) ->
     ok.
 
+insert_lists(Table, [Objects | Rest]) ->
+    _ = ?TABLES:insert(Table, Objects),
+    insert_lists(Table, Rest);
+insert_lists(_, []) ->
+    ok.
+
+idle_lists(Table, [_ | Rest]) -> idle_lists(Table, Rest);
+idle_lists(_, []) -> ok.
+
+%% Inserts objects of one key.
+-spec insert_values(ats_bench:table(), [term()]) -> ok.
+insert_values(Table, [Value | Rest]) ->
+    ?TABLES:insert(Table, {key, Value}),
+    insert_values(Table, Rest);
+insert_values(_, []) ->
+    ok.
+
+%% Deletes these objects again.
+-spec delete_values(ats_bench:table(), [term()]) -> ok.
+delete_values(Table, [Value | Rest]) ->
+    ?TABLES:delete_object(Table, {key, Value}),
+    delete_values(Table, Rest);
+delete_values(_, []) ->
+    ok.
+
 %% Inserts the integers from First up to Last.
 -spec insert_range(ats_bench:table(), integer(), integer()) -> ok.
 insert_range(Table, First, Last) when First =< Last ->
@@ -119,6 +148,9 @@ delete(Table) -> ?TABLES:delete(Table).
 
 -spec insert(ats_bench:table(), tuple() | [tuple()]) -> true.
 insert(Table, Objects) -> ?TABLES:insert(Table, Objects).
+
+-spec size(ats_bench:table()) -> non_neg_integer().
+size(Table) -> ?TABLES:info(Table, size).
 
 -spec memory_words(ats_bench:table()) -> non_neg_integer().
 memory_words(Table) -> ?TABLES:info(Table, memory).

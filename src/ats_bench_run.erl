@@ -13,7 +13,8 @@
 
 -type side() :: ats | ets_plain | ets_wc.
 -type loop() :: lookup | mixed | chains | counter | idle
-              | lookup_terms | mixed_terms | idle_terms.
+              | lookup_terms | mixed_terms | idle_terms
+              | insert_lists | idle_lists.
 -type handle() :: {?MODULE, pos_integer()}.
 -opaque workers() :: [{pid(), reference()}].
 
