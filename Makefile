@@ -8,10 +8,11 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 # Arguments for the benchmark, for example: make bench ARGS=--quick
 ARGS ?=
-# How long `make soak` goes on.
+# How long `make soak` and `make soak-memory` go on.
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup build demo test check sanitize bench bench-native trace soak shell clean
+.PHONY: help setup build demo test check sanitize bench bench-native trace soak soak-memory shell \
+	clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -51,6 +52,9 @@ trace: build ## Draw how an ordered_set adapts to contention, into docs/
 soak: setup ## Run random programs on ets and ats for SOAK_SECONDS and compare
 	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) ATS_LARGE_OBJECTS=10000000 \
 	    rebar3 ct --suite test/ats_oracle_SUITE,test/ats_responsive_SUITE
+
+soak-memory: setup ## Work on tables for SOAK_SECONDS and see that memory does not grow
+	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) rebar3 ct --suite test/ats_memory_SUITE
 
 shell: build ## An Erlang shell that knows ats
 	@erl -pa $(EBIN)
