@@ -90,6 +90,7 @@ calls() ->
         {info, [T]},
         {info, [T, {raw, size}]},
         {safe_fixtable, [T, {raw, true}]},
+        {slot, [T, {raw, 0}]},
         {rename, [T, {name, 2}]},
         {delete, [T]},
         {whereis, [{name, 1}]}

@@ -2,8 +2,8 @@
 %% every answer.
 %%
 %% A program is plain data (see `program/0'), so it can be shrunk, printed and replayed. Each
-%% command names the process that runs it; process `a' owns the first tables, `b' is a stranger
-%% to their access rights. Both sides of a command run in the same process, one after the other,
+%% command names the process that runs it; process `a' owns the first tables, `b' and `c' are
+%% strangers to their access rights. Both sides of a command run in the same process, one after the other,
 %% on their own table, with the very same terms as arguments.
 %%
 %% What is compared: results exactly (`=:=', and the sign of zeros); exceptions by class, reason,
@@ -20,7 +20,7 @@
 
 -export_type([program/0, command/0]).
 
--type actor() :: a | b.
+-type actor() :: a | b | c.
 -type arg() ::
     {tab, pos_integer()}
     | {tid, pos_integer()}
@@ -87,7 +87,7 @@ run_strict(Program) ->
 
 run_with(Program, IsStrict) ->
     ok = ats_term_gen:prepare(),
-    Actors = #{a => start_actor(IsStrict), b => start_actor(IsStrict)},
+    Actors = maps:from_list([{Actor, start_actor(IsStrict)} || Actor <- [a, b, c]]),
     Run = #run{actors = Actors, is_strict = IsStrict},
     try
         run(Program, 1, Run)
@@ -161,7 +161,7 @@ realize({collector, reverse}, _, _) ->
 realize({collector, append}, _, _) ->
     fun(Object, Acc) -> Acc ++ [Object] end.
 
-realize_option({heir, Actor, Data}, Actors) when Actor =:= a; Actor =:= b ->
+realize_option({heir, Actor, Data}, Actors) when is_map_key(Actor, Actors) ->
     {heir, maps:get(Actor, Actors), Data};
 realize_option(Option, _) ->
     Option.
@@ -235,22 +235,24 @@ on_actor(Actor, Fun, #run{actors = Actors}) ->
         {difference, #{hangs => erlang:process_info(Pid, current_stacktrace)}}
     end.
 
-%% Real tables are gone when the 'DOWN' message arrives; the subject's may follow a little later.
+%% Real tables and fixations are gone when the 'DOWN' message arrives; the subject's may follow a
+%% little later.
 kill_actor(Actor, #run{actors = Actors} = Run0) ->
     kill(maps:get(Actor, Actors)),
     Run = Run0#run{actors = Actors#{Actor := start_actor(Run0#run.is_strict)}},
     Pairs = [T#table.tids || T <- maps:values(Run#run.tables)],
     case wait_until(fun() -> [] =:= [P || P <- Pairs, not agree_on_life(P)] end) of
         true -> {ok, Run};
-        false -> {difference, #{table_outlives_owner => Pairs}}
+        false -> {difference, #{outlives_its_process => Pairs}}
     end.
 
 agree_on_life({RefTid, SubTid}) ->
     Subject = subject(),
-    case ets:info(RefTid, owner) of
-        undefined -> Subject:info(SubTid, owner) =:= undefined;
-        Owner -> Subject:info(SubTid, owner) =:= Owner
-    end.
+    Subject:info(SubTid, owner) =:= ets:info(RefTid, owner) andalso
+        fixers(ets:info(RefTid, safe_fixed)) =:= fixers(Subject:info(SubTid, safe_fixed)).
+
+fixers({_, Fixers}) -> lists:sort(Fixers);
+fixers(NotFixed) -> NotFixed.
 
 stop(#run{actors = Actors, tables = Tables}) ->
     lists:foreach(fun kill/1, maps:values(Actors)),
@@ -339,8 +341,34 @@ differs(F, [Tab, _] = Args, [_, Key] = SubArgs, Ref, Sub, Run) when
         _ ->
             outcomes_differ(F, Args, SubArgs, Ref, Sub, Run)
     end;
+differs(slot, [Tab, _] = Args, [_, I] = SubArgs, Ref, Sub, Run) when is_integer(I), I > 0 ->
+    case find_table(Tab, Run) of
+        #table{type = Type} = Table when Type =/= ordered_set ->
+            hash_slot_differs(Ref, Sub, Table);
+        _ ->
+            outcomes_differ(slot, Args, SubArgs, Ref, Sub, Run)
+    end;
 differs(F, Args, SubArgs, Ref, Sub, Run) ->
     outcomes_differ(F, Args, SubArgs, Ref, Sub, Run).
+
+%% How many slots there are is up to each side, whether one can look at them is not.
+hash_slot_differs(Ref, Sub, #table{ids = {RefId, SubId}}) ->
+    Subject = subject(),
+    case {call(ats_reference, slot, [RefId, 0]), call(Subject, slot, [SubId, 0])} of
+        {{ok, _}, {ok, _}} ->
+            case Sub of
+                {ok, '$end_of_table'} -> false;
+                {ok, Objects} -> Objects -- ets:tab2list(RefId) =/= [];
+                {fail, Class, Reason, _} -> {Class, Reason} =/= {error, badarg}
+            end;
+        {{fail, _, _, _}, {fail, _, _, _}} ->
+            not (is_failure(Ref) andalso is_failure(Sub));
+        _ ->
+            true
+    end.
+
+is_failure({fail, _, _, _}) -> true;
+is_failure({ok, _}) -> false.
 
 outcomes_differ(F, _, SubArgs, {fail, _, _, _} = Ref, {fail, _, _, _} = Sub, _) ->
     case compare_failures({F, SubArgs}, Ref, Sub) of
@@ -434,6 +462,13 @@ results_differ(F, Args, Ref, Sub, Run) when ?WHOLE(F) ->
     case Type of
         ordered_set -> not same(Ref, Sub);
         _ -> groups_differ(F, Ref, Sub, Table)
+    end;
+results_differ(slot, [Tab | _], Ref, Sub, Run) ->
+    case find_table(Tab, Run) of
+        #table{type = ordered_set} ->
+            not same(Ref, Sub);
+        #table{ids = {RefId, _}} ->
+            Sub =/= '$end_of_table' andalso Sub -- ets:tab2list(RefId) =/= []
     end;
 results_differ(F, [Tab | _], Ref, Sub, Run) when F =:= lookup; F =:= take ->
     objects_differ(Ref, Sub, find_table(Tab, Run));
@@ -612,7 +647,7 @@ compare_contents(RefTid, SubTid, WasFixed) ->
         was_fixed = WasFixed
     },
     Run = #run{actors = #{}, tables = #{1 => Table}},
-    Keys = [element(Table#table.keypos, O) || O <- ets:tab2list(RefTid)],
+    Keys = distinct([element(Table#table.keypos, O) || O <- ets:tab2list(RefTid)]),
     Calls =
         [
             {tab2list, [{tab, 1}]},
@@ -631,7 +666,37 @@ compare_contents(RefTid, SubTid, WasFixed) ->
         end
     end,
     ok = ats_test_lib:count_adaptation(SubTid),
-    first_difference([fun() -> Judge(Call) end || Call <- Calls]).
+    first_difference(
+        [fun() -> Judge(Call) end || Call <- Calls] ++ [fun() -> compare_slots(Table) end]
+    ).
+
+%% All slots together are the table, and behind the last one there is nothing.
+compare_slots(#table{type = Type, ids = {RefId, SubId}} = Table) ->
+    Subject = subject(),
+    {Slots, Objects} = all_slots(Subject, SubId, 0, []),
+    All = ets:tab2list(RefId),
+    Beyond = call(Subject, slot, [SubId, Slots + 1]),
+    case {Type, Beyond} of
+        {ordered_set, {fail, error, badarg, _}} when Slots =:= length(All) ->
+            difference_if(not same(All, Objects), {slots, All, Objects});
+        {_, {fail, error, badarg, _}} when Type =/= ordered_set ->
+            difference_if(groups_differ(slot, All, Objects, Table), {slots, All, Objects});
+        _ ->
+            {difference, #{slots => Slots, beyond => Beyond}}
+    end.
+
+all_slots(Subject, SubId, I, Slots) ->
+    case Subject:slot(SubId, I) of
+        '$end_of_table' -> {I, lists:append(lists:reverse(Slots))};
+        Objects -> all_slots(Subject, SubId, I + 1, [Objects | Slots])
+    end.
+
+difference_if(true, What) -> {difference, #{what => What}};
+difference_if(false, _) -> ok.
+
+%% Told apart as tables tell them apart that compare with `=:=', or finer.
+distinct(Keys) ->
+    maps:values(maps:from_list([{term_to_binary(K), K} || K <- Keys])).
 
 first_difference([]) -> ok;
 first_difference([Check | Rest]) ->
@@ -661,7 +726,8 @@ call_source(Actor, F, Args) ->
     Note =
         case Actor of
             a -> "";
-            b -> "  % in process B"
+            b -> "  % in process B";
+            c -> "  % in process C"
         end,
     Module =
         case subject() of

@@ -6,7 +6,7 @@
 -module(ats_oracle_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([programs/1, bulk/1, traversal/1, every_kind_of_term/1, oracle_finds_differences/1]).
+-export([programs/1, bags/1, bulk/1, traversal/1, every_kind_of_term/1, oracle_finds_differences/1]).
 -export([forced_adaptation/1]).
 
 -define(BATCH, 100).
@@ -22,6 +22,7 @@ all() ->
         every_kind_of_term,
         bulk,
         traversal,
+        bags,
         programs,
         forced_adaptation
     ].
@@ -35,13 +36,16 @@ end_per_suite(_) ->
     ok.
 
 programs(_) ->
-    run(ats_oracle_prop:prop_programs(), commands(), 0.3).
+    run(ats_oracle_prop:prop_programs(), commands(), 0.25).
+
+bags(_) ->
+    run(ats_oracle_prop:prop_bags(), 8000, 0.1).
 
 bulk(_) ->
-    run(ats_oracle_prop:prop_bulk(), 20000, 0.1).
+    run(ats_oracle_prop:prop_bulk(), 20000, 0.08).
 
 traversal(_) ->
-    run(ats_oracle_prop:prop_traversal(), 20000, 0.1).
+    run(ats_oracle_prop:prop_traversal(), 20000, 0.08).
 
 %% All of this once more, on ordered tables that keep splitting and joining.
 forced_adaptation(_) ->

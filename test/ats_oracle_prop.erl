@@ -1,11 +1,12 @@
-%% The properties of the oracle: random programs, bulk contents, and traversals under change.
+%% The properties of the oracle: random programs, programs with bags of many objects a key, bulk
+%% contents, and traversals under change.
 %%
 %% Each property adds the table operations it compared to a counter, see `commands_done/0'.
 -module(ats_oracle_prop).
 
 -include_lib("proper/include/proper.hrl").
 
--export([prop_programs/0, prop_bulk/0, prop_traversal/0]).
+-export([prop_programs/0, prop_bags/0, prop_bulk/0, prop_traversal/0]).
 -export([start_counting/0, commands_done/0]).
 -export([check_bulk/2, check_traversal/2]).
 
@@ -27,9 +28,16 @@ count(N) ->
 
 %% Every command of a program answers as `ets' would.
 prop_programs() ->
+    holds_for(program()).
+
+%% The same of programs whose bags have hundreds of objects under a few keys.
+prop_bags() ->
+    holds_for(bag_program()).
+
+holds_for(Programs) ->
     ?FORALL(
         Program,
-        program(),
+        Programs,
         begin
             count(length(Program)),
             Verdict = ats_oracle:run(Program),
@@ -55,6 +63,10 @@ first_table(I) ->
 
 actor() ->
     frequency([{6, a}, {1, b}]).
+
+%% Processes that fix tables, one of which does nothing else and dies more often than others.
+fixer() ->
+    elements([a, b, c, c]).
 
 good_options() ->
     ?LET(
@@ -147,11 +159,12 @@ command() ->
         {1, ?LAZY(command(whereis, [frequency([{4, name()}, {1, key()}])]))},
         {1, ?LAZY(command(rename, [table(), frequency([{4, name()}, {1, not_an_atom()}])]))},
         {1, ?LAZY(command(all, []))},
-        {3, ?LAZY(command(safe_fixtable, [table(), {raw, fix()}]))},
+        {2, ?LAZY({fixer(), safe_fixtable, [table(), {raw, fix()}]})},
+        {2, ?LAZY(command(slot, [table(), {raw, slot()}]))},
         {1, ?LAZY(command(delete, [table()]))},
         {2, ?LAZY(new_table(good_options()))},
         {1, ?LAZY(new_table(any_options()))},
-        {1, ?LAZY({kill, elements([a, b])})}
+        {1, ?LAZY({kill, elements([a, b, c, c])})}
     ]).
 
 command(Function, Args) ->
@@ -162,6 +175,9 @@ new_table(Options) ->
 
 fix() ->
     frequency([{9, boolean()}, {1, 'maybe'}]).
+
+slot() ->
+    frequency([{6, integer(0, 4)}, {2, integer(0, 400)}, {1, elements([-1, a, 1.0, 1 bsl 64])}]).
 
 table() ->
     frequency([
@@ -269,6 +285,79 @@ info_item() ->
         no_such_item,
         1
     ]).
+
+%% ----- bags with many objects of one key -----
+
+%% Objects are few enough to meet again, and too many for each to be unique: inserting and deleting
+%% equal ones, in lists and one by one, before and behind others.
+bag_program() ->
+    ?LET(
+        {Options, Commands},
+        {bag_options(), list(bag_command())},
+        [{a, {new, 1}, [{name, 1}, {options, Options}]} | Commands]
+    ).
+
+bag_options() ->
+    ?LET(
+        {Type, Tuning},
+        {table_type([bag, duplicate_bag]), list(tuning())},
+        [Type, public, {keypos, 1} | Tuning]
+    ).
+
+bag_command() ->
+    T = {tab, 1},
+    frequency([
+        {8, ?LAZY({a, insert, [T, many_objects()]})},
+        {6, ?LAZY({a, insert, [T, bag_object()]})},
+        {2, ?LAZY({a, insert_new, [T, few_objects()]})},
+        {12, ?LAZY({a, delete_object, [T, bag_object()]})},
+        {2, ?LAZY({a, take, [T, hot_key()]})},
+        {1, ?LAZY({a, delete, [T, hot_key()]})},
+        {6, ?LAZY({a, lookup, [T, hot_key()]})},
+        {4, ?LAZY({a, lookup_element, [T, hot_key(), {raw, elements([1, 2, 2, 3])}]})},
+        {2, ?LAZY({a, member, [T, hot_key()]})},
+        {2, ?LAZY({a, info, [T, {raw, size}]})},
+        {1, ?LAZY({a, tab2list, [T]})},
+        {1, ?LAZY({a, foldl, [{collector, reverse}, {raw, []}, T]})},
+        {1, ?LAZY({a, foldr, [{collector, reverse}, {raw, []}, T]})},
+        {1, ?LAZY({a, slot, [T, {raw, slot()}]})},
+        {1, ?LAZY({a, next_lookup, [T, hot_key()]})}
+    ]).
+
+hot_key() ->
+    {recipe, ?LET(K, frequency([{6, a}, {3, 1}, {2, 1.0}, {1, "key"}, {1, absent}]), {lit, K})}.
+
+bag_object() ->
+    {recipe, bag_recipe()}.
+
+bag_recipe() ->
+    ?LET(
+        {{recipe, K}, V},
+        {hot_key(), bag_value()},
+        {tuple, [K, V]}
+    ).
+
+bag_value() ->
+    frequency([
+        {8, ?LET(N, integer(1, 400), {lit, N})},
+        {2, ?LET(N, integer(1, 20), {lit, float(N)})},
+        {1, ?LAZY(ats_term_gen:value())}
+    ]).
+
+%% In any order or ascending, of one key or of several.
+many_objects() ->
+    {recipes,
+        oneof([
+            ?LET(N, integer(1, 150), vector(N, bag_recipe())),
+            ?LET(
+                {{recipe, K}, First, N},
+                {hot_key(), integer(1, 400), integer(1, 150)},
+                [{tuple, [K, {lit, V}]} || V <- lists:seq(First, First + N)]
+            )
+        ])}.
+
+few_objects() ->
+    {recipes, resize(4, list(bag_recipe()))}.
 
 %% ----- bulk contents -----
 

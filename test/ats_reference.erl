@@ -7,6 +7,7 @@
 %% - of objects with the same key in one list the last one wins (`ets' leaves that open, and
 %%   depends on whether the insertion yields);
 %% - a list inserted into a bag keeps its order (releases before 25.3 reverse it);
+%% - an empty `ordered_set' has its end in slot 0 (with write_concurrency there is no such slot);
 %% - the folds treat the key '$end_of_table' as any other;
 %% - a default object shorter than the key position is refused (the releases that only assert it
 %%   use it write outside of the object).
@@ -45,7 +46,8 @@
     whereis/1,
     rename/2,
     all/0,
-    safe_fixtable/2
+    safe_fixtable/2,
+    slot/2
 ]).
 
 new(Name, Options) -> ets:new(Name, Options).
@@ -69,6 +71,13 @@ whereis(Name) -> ets:whereis(Name).
 rename(T, Name) -> ets:rename(T, Name).
 all() -> ets:all().
 safe_fixtable(T, Fix) -> ets:safe_fixtable(T, Fix).
+slot(T, 0) ->
+    case is_empty_tree(T) of
+        true -> '$end_of_table';
+        false -> ets:slot(T, 0)
+    end;
+slot(T, I) ->
+    ets:slot(T, I).
 update_element(T, K, Spec) -> ets:update_element(T, K, Spec).
 update_counter(T, K, Op) -> ets:update_counter(T, K, Op).
 
@@ -184,6 +193,15 @@ is_bag(T) ->
 
 is_writable(T) ->
     ets:info(T, protection) =:= public orelse ets:info(T, owner) =:= self().
+
+%% Whether it is an ordered_set that has no objects and may be read.
+is_empty_tree(T) ->
+    try [ets:info(T, Item) || Item <- [type, size, protection, owner]] of
+        [ordered_set, 0, Protection, Owner] -> Protection =/= private orelse Owner =:= self();
+        _ -> false
+    catch
+        error:badarg -> false
+    end.
 
 %% Whether the table exists and takes these objects; if not, `ets' is left to say so.
 is_valid_list(T, Objects) ->

@@ -77,7 +77,7 @@ recipes({recipe, R}) -> [{recipe, S} || S <- simpler(R)];
 recipes({recipes, L}) -> [{recipes, S} || S <- one_less(L) ++ one_simpler(L, fun simpler/1)];
 recipes({options, L}) -> [{options, S} || S <- one_less(L)];
 recipes({Actor, Function, Args}) when is_list(Args) ->
-    [{a, Function, Args} || Actor =:= b] ++
+    [{a, Function, Args} || Actor =/= a] ++
         [{Actor, Function, S} || S <- one_simpler(Args, fun recipes/1)];
 recipes(_) -> [].
 
