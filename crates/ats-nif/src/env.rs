@@ -131,13 +131,29 @@ impl<'e> Env<'e> {
         self.built(unsafe { sys::enif_make_list_cell(self.raw, head.word, tail.word) })
     }
 
+    /// A list of these elements before a tail. O(elements).
+    pub fn list_before(self, elements: &[VmWord<'_>], tail: VmWord<'_>) -> VmWord<'e> {
+        let tail = self.built(tail.word);
+        let cells = elements.iter().rev();
+        cells.fold(tail, |tail, &element| self.cons(element, tail))
+    }
+
     /// A proper list. O(elements).
     pub fn list(self, elements: &[VmWord<'_>]) -> VmWord<'e> {
-        let mut tail = VmWord::NIL;
-        for &element in elements.iter().rev() {
-            tail = self.cons(element, tail);
+        /// The VM counts the words of the list in 32 bits.
+        const MOST: usize = 1 << 30;
+        if elements.len() > MOST {
+            return self.list_before(elements, VmWord::NIL);
         }
-        tail
+        // SAFETY: as in `tuple`.
+        let word = unsafe {
+            sys::enif_make_list_from_array(
+                self.raw,
+                elements.as_ptr().cast(),
+                elements.len() as u32,
+            )
+        };
+        self.built(word)
     }
 
     /// An integer of 64 bits.

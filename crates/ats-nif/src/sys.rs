@@ -259,6 +259,7 @@ unsafe extern "C" {
     pub fn enif_make_double(env: *mut ErlNifEnv, value: f64) -> Word;
     pub fn enif_make_tuple_from_array(env: *mut ErlNifEnv, a: *const Word, n: c_uint) -> Word;
     pub fn enif_make_list_cell(env: *mut ErlNifEnv, head: Word, tail: Word) -> Word;
+    pub fn enif_make_list_from_array(env: *mut ErlNifEnv, a: *const Word, n: c_uint) -> Word;
     pub fn enif_make_map_from_arrays(
         env: *mut ErlNifEnv,
         keys: *const Word,

@@ -157,6 +157,11 @@ pub trait TermSink {
     fn tuple(&mut self, elements: &[Self::Term]) -> Self::Term;
     /// A list cell.
     fn cons(&mut self, head: Self::Term, tail: Self::Term) -> Self::Term;
+    /// A list of these elements before a tail.
+    fn list(&mut self, elements: &[Self::Term], tail: Self::Term) -> Self::Term {
+        let cells = elements.iter().rev();
+        cells.fold(tail, |tail, &head| self.cons(head, tail))
+    }
     /// A map; keys are distinct and in no particular order.
     fn map(&mut self, keys: &[Self::Term], values: &[Self::Term]) -> Self::Term;
 }

@@ -16,6 +16,7 @@ pub struct Scratch<T> {
 }
 
 /// A tuple, list or map whose slots are being decoded. What is done is on the stack of values.
+/// Those around the innermost one are on the stack of frames.
 struct Frame {
     tag: u8,
     /// The slot to decode next, and where the slots of the box end.
@@ -85,31 +86,33 @@ pub fn decode<H: Host, S: HostSink<H>>(
     }
     scratch.clear();
     let Scratch { values, frames } = scratch;
-    let mut current = term;
+    let Some(mut frame) = open(term, 0) else {
+        return leaf(term, sink);
+    };
     loop {
-        let mut value = match open(current, values.len()) {
-            Some(frame) => {
-                current = ImageRef::new(term.words, term.words[frame.next]);
-                frames.push(frame);
+        let slots = &term.words[frame.next..frame.end];
+        let immediates = slots.iter().take_while(|slot| is_immediate(**slot));
+        let before = values.len();
+        values.extend(immediates.map(|&slot| sink.immediate(slot)));
+        frame.next += values.len() - before;
+        let value = if frame.next < frame.end {
+            let slot = ImageRef::new(term.words, term.words[frame.next]);
+            if let Some(inner) = open(slot, values.len()) {
+                frames.push(std::mem::replace(&mut frame, inner));
                 continue;
             }
-            None => leaf(current, sink),
-        };
-        // Hand the value to the box it belongs to, and that box's value to the next one if this was
-        // its last slot.
-        current = loop {
-            let Some(frame) = frames.last_mut() else {
-                return value;
-            };
-            values.push(value);
-            frame.next += 1;
-            if frame.next < frame.end {
-                break ImageRef::new(term.words, term.words[frame.next]);
-            }
-            value = build(frame.tag, &values[frame.values..], sink);
+            leaf(slot, sink)
+        } else {
+            let value = build(frame.tag, &values[frame.values..], sink);
             values.truncate(frame.values);
-            frames.pop();
+            match frames.pop() {
+                Some(outer) => frame = outer,
+                None => return value,
+            }
+            value
         };
+        values.push(value);
+        frame.next += 1;
     }
 }
 
@@ -169,10 +172,7 @@ fn build<S: crate::walk::TermSink>(tag: u8, parts: &[S::Term], sink: &mut S) -> 
             let (&tail, elements) = parts
                 .split_last()
                 .expect("image: a list box without a tail");
-            elements
-                .iter()
-                .rev()
-                .fold(tail, |tail, &head| sink.cons(head, tail))
+            sink.list(elements, tail)
         }
     }
 }
