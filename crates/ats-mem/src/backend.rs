@@ -137,6 +137,43 @@ pub trait Backend<R: Release>: Send + Sync {
         Ok(())
     }
 
+    /// Visits the records from `from` on, itself included, in the order of the keys until `visit` breaks. As
+    /// [`scan`](Backend::scan), but for ordered stores only, and any key will do.
+    fn scan_from<'g>(
+        &'g self,
+        from: &[u8],
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+    ) {
+        if let Some(first) = self.get(from, guard)
+            && visit(first).is_break()
+        {
+            return;
+        }
+        let walked = self.scan(Some(from), guard, visit);
+        debug_assert_eq!(walked, Ok(()), "an ordered store accepts any key");
+    }
+
+    /// Visits the records below `below` (all, if `None`) in descending order of the keys until `visit`
+    /// breaks. As [`scan`](Backend::scan), but for ordered stores only.
+    fn scan_down<'g>(
+        &'g self,
+        below: Option<&[u8]>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+    ) {
+        let mut record = match below {
+            None => self.last(guard),
+            Some(key) => self.prev(key, guard).unwrap_or(None),
+        };
+        while let Some(found) = record {
+            if visit(found).is_break() {
+                break;
+            }
+            record = self.prev(found.key(), guard).unwrap_or(None);
+        }
+    }
+
     /// Visits the records of slot `index`: the slots, numbered from 0, divide the store, and each record is
     /// in one of them. The number and the content of the slots of a [fixed](Backend::fix) store do not
     /// depend on what is inserted meanwhile.

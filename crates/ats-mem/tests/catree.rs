@@ -5,7 +5,7 @@ use ats_mem::{Backend, Busy, CaTree, Change, Plain, Record, RecordBox, Release};
 use ats_sync::{Guard, pin};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -62,6 +62,8 @@ enum Op {
     Get(Vec<u8>),
     Next(Vec<u8>),
     Prev(Vec<u8>),
+    ScanFrom(Vec<u8>, usize),
+    ScanDown(Option<Vec<u8>>, usize),
     Batch(BTreeMap<Vec<u8>, u64>, Option<usize>),
 }
 
@@ -87,16 +89,38 @@ fn op() -> impl Strategy<Value = Op> {
         2 => key().prop_map(Op::Get),
         1 => key().prop_map(Op::Next),
         1 => key().prop_map(Op::Prev),
+        1 => (key(), 1usize..60).prop_map(|(key, most)| Op::ScanFrom(key, most)),
+        1 => (proptest::option::of(key()), 1usize..60)
+            .prop_map(|(key, most)| Op::ScanDown(key, most)),
         1 => (proptest::collection::btree_map(key(), any::<u64>(), 0..20),
               proptest::option::of(0usize..20)).prop_map(|(all, stop)| Op::Batch(all, stop)),
     ]
 }
 
+fn owned((key, value): (&Vec<u8>, &u64)) -> (Vec<u8>, u64) {
+    (key.clone(), *value)
+}
+
 fn neighbours(model: &BTreeMap<Vec<u8>, u64>, key: &[u8]) -> [Option<(Vec<u8>, u64)>; 2] {
-    let owned = |(key, value): (&Vec<u8>, &u64)| (key.clone(), *value);
     let above = model.range::<[u8], _>((Bound::Excluded(key), Bound::Unbounded));
     let below = model.range::<[u8], _>((Bound::Unbounded, Bound::Excluded(key)));
     [above.map(owned).next(), below.map(owned).next_back()]
+}
+
+/// Takes the first so many records of a scan.
+fn taken<'g>(
+    most: usize,
+    scan: impl FnOnce(&mut dyn FnMut(&'g Record<Plain>) -> ControlFlow<()>),
+) -> Vec<(Vec<u8>, u64)> {
+    let mut found = Vec::new();
+    scan(&mut |record| {
+        found.push(pair(record));
+        match found.len() < most {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    });
+    found
 }
 
 fn apply(tree: &CaTree<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op) {
@@ -113,6 +137,20 @@ fn apply(tree: &CaTree<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op) {
         Op::Prev(key) => {
             let prev = tree.prev(&key, &pin()).expect("any key will do").map(pair);
             assert_eq!(prev, neighbours(model, &key)[1]);
+        }
+        Op::ScanFrom(key, most) => {
+            let guard = pin();
+            let found = taken(most, |visit| tree.scan_from(&key, &guard, visit));
+            let expected = model.range(key..).take(most);
+            assert_eq!(found, expected.map(owned).collect::<Vec<_>>());
+        }
+        Op::ScanDown(key, most) => {
+            let guard = pin();
+            let found = taken(most, |visit| tree.scan_down(key.as_deref(), &guard, visit));
+            let below = key.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+            let expected = model.range::<Vec<u8>, _>((Bound::Unbounded, below));
+            let expected = expected.rev().take(most);
+            assert_eq!(found, expected.map(owned).collect::<Vec<_>>());
         }
         Op::Batch(all, stop) => {
             let keys: Vec<&[u8]> = all.keys().map(Vec::as_slice).collect();
@@ -255,7 +293,7 @@ impl<const TEST: usize> Release for Counted<TEST> {
     }
 }
 
-fn owned<const TEST: usize>(key: &[u8], value: u64) -> RecordBox<Counted<TEST>> {
+fn owning<const TEST: usize>(key: &[u8], value: u64) -> RecordBox<Counted<TEST>> {
     LIVE[TEST].fetch_add(1, Ordering::Relaxed);
     RecordBox::new(key, &[value], true)
 }
@@ -284,7 +322,7 @@ fn a_store_freed_in_part_can_be_used_and_dropped() {
     let fill = |tree: &CaTree<Counted<0>>| {
         for n in 0..10_000u64 {
             let key = number(n);
-            let put = tree.update(&key, &pin(), &mut |_| Change::Put(owned(&key, n)));
+            let put = tree.update(&key, &pin(), &mut |_| Change::Put(owning(&key, n)));
             assert_eq!(put, Ok(()));
         }
     };
@@ -307,7 +345,7 @@ fn many_threads<const TEST: usize>(provoked: u32) {
     for n in 0..KEYS {
         let guard = pin();
         let key = number(n * 8);
-        tree.update(&key, &guard, &mut |_| Change::Put(owned(&key, n)))
+        tree.update(&key, &guard, &mut |_| Change::Put(owning(&key, n)))
             .expect("no batch runs");
     }
     tree.provoke(provoked, provoked);
@@ -334,7 +372,7 @@ fn many_threads<const TEST: usize>(provoked: u32) {
                         tree.update(&key, &guard, &mut |current| {
                             seen = current.map(|record| record.value()[0]);
                             match insert {
-                                true => Change::Put(owned(&key, step)),
+                                true => Change::Put(owning(&key, step)),
                                 false => Change::Remove,
                             }
                         })

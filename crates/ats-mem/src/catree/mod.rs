@@ -515,7 +515,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
 
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         let mut first = None;
-        self.scan_up(&[], true, guard, &mut |record| {
+        self.walk_up(&[], true, guard, &mut |record| {
             first = Some(record);
             ControlFlow::Break(())
         });
@@ -549,10 +549,28 @@ impl<R: Release> Backend<R> for CaTree<R> {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) -> Result<(), NoSuchKey> {
         match after {
-            None => self.scan_up(&[], true, guard, visit),
-            Some(key) => self.scan_up(key, false, guard, visit),
+            None => self.walk_up(&[], true, guard, visit),
+            Some(key) => self.walk_up(key, false, guard, visit),
         }
         Ok(())
+    }
+
+    fn scan_from<'g>(
+        &'g self,
+        from: &[u8],
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+    ) {
+        self.walk_up(from, true, guard, visit);
+    }
+
+    fn scan_down<'g>(
+        &'g self,
+        below: Option<&[u8]>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+    ) {
+        self.walk_down(below, guard, visit);
     }
 
     fn len(&self) -> usize {

@@ -55,7 +55,7 @@ impl<'g, R: Release> Place<'g, R> {
 impl<R: Release> CaTree<R> {
     /// Visits records from `key` upwards (`inclusive`: with `key` itself) until `visit` breaks.
     /// Not a snapshot: each record is as of the moment it is visited.
-    pub(super) fn scan_up<'g>(
+    pub(super) fn walk_up<'g>(
         &'g self,
         key: &[u8],
         inclusive: bool,
@@ -103,6 +103,38 @@ impl<R: Release> CaTree<R> {
                     (place, start, end)
                 }
             };
+        }
+    }
+
+    /// Visits records below `bound`, or all, downwards until `visit` breaks. Not a snapshot: each record is as of the
+    /// moment it is visited.
+    ///
+    /// Goes down from the root once for each leaf. What it has looked at ends at the lower fence of the leaf, so what
+    /// is split or merged meanwhile does not matter.
+    pub(super) fn walk_down<'g>(
+        &'g self,
+        bound: Option<&[u8]>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+    ) {
+        let mut bound = bound;
+        loop {
+            let (place, end) = self.place_below(bound, guard);
+            (end.saturating_sub(AHEAD)..end).for_each(|at| place.leaf.prefetch_record(at));
+            for at in (0..end).rev() {
+                if let Some(ahead) = at.checked_sub(AHEAD) {
+                    place.leaf.prefetch_record(ahead);
+                }
+                if let Some(record) = settled(place.leaf, at, guard)
+                    && visit(record).is_break()
+                {
+                    return;
+                }
+            }
+            match place.fences.low {
+                Some(low) => bound = Some(low),
+                None => return,
+            }
         }
     }
 
