@@ -1,10 +1,11 @@
 //! The plan: which workload runs when, on which side.
 
+use crate::hashed::{Bytes, Dash, PapayaMap, SccMap};
 use crate::hot;
-use crate::maps::{Ats, LockedByParkingLot, LockedByStd};
+use crate::maps::{AtsHash, AtsOrdered, LockedByParkingLot, LockedByStd};
 use crate::operations::{disjoint, interleaved, keys, mix};
 use crate::options::Options;
-use crate::results::Results;
+use crate::results::{self, Results};
 use crate::side::{Alone, SCAN, Shared, Side};
 use crossbeam_skiplist::SkipMap;
 use scc::TreeIndex;
@@ -26,37 +27,76 @@ fn mix_name(percent: u32) -> String {
     format!("mix with {percent} % updates")
 }
 
-/// The sides, and what was measured of them.
-pub struct Bench {
-    options: Options,
+/// Maps of one kind, and what was measured of them.
+struct Field {
+    /// What comes before the names of its workloads.
+    prefix: &'static str,
     sides: Vec<Box<dyn Side>>,
     /// Names of the sides, in the order of the table.
     names: Vec<&'static str>,
     results: Results,
 }
 
+impl Field {
+    fn new(prefix: &'static str, sides: Vec<Box<dyn Side>>) -> Self {
+        Field {
+            prefix,
+            names: sides.iter().map(|side| side.name()).collect(),
+            sides,
+            results: Results::default(),
+        }
+    }
+
+    fn ordered() -> Self {
+        let mut field = Self::new(
+            "",
+            vec![
+                Box::new(Shared::<AtsOrdered>::default()),
+                Box::new(Shared::<TreeIndex<u64, u64>>::default()),
+                Box::new(Shared::<SkipMap<u64, u64>>::default()),
+                Box::new(Shared::<LockedByParkingLot>::default()),
+                Box::new(Shared::<LockedByStd>::default()),
+                Box::new(Alone::default()),
+            ],
+        );
+        for (name, _) in hot::contestants() {
+            if !field.names.contains(&name) {
+                field.names.push(name);
+            }
+        }
+        field
+    }
+
+    fn hashed() -> Self {
+        Self::new(
+            "hash: ",
+            vec![
+                Box::new(Shared::<AtsHash>::default()),
+                Box::new(Shared::<Dash<Bytes>>::default()),
+                Box::new(Shared::<SccMap<Bytes>>::default()),
+                Box::new(Shared::<PapayaMap<Bytes>>::default()),
+                Box::new(Shared::<Dash<u64>>::default()),
+                Box::new(Shared::<SccMap<u64>>::default()),
+                Box::new(Shared::<PapayaMap<u64>>::default()),
+            ],
+        )
+    }
+}
+
+/// The fields, and what is to be measured of them.
+pub struct Bench {
+    options: Options,
+    ordered: Field,
+    hashed: Field,
+}
+
 impl Bench {
     /// Nothing measured yet.
     pub fn new(options: Options) -> Self {
-        let sides: Vec<Box<dyn Side>> = vec![
-            Box::new(Shared::<Ats>::default()),
-            Box::new(Shared::<TreeIndex<u64, u64>>::default()),
-            Box::new(Shared::<SkipMap<u64, u64>>::default()),
-            Box::new(Shared::<LockedByParkingLot>::default()),
-            Box::new(Shared::<LockedByStd>::default()),
-            Box::new(Alone::default()),
-        ];
-        let mut names: Vec<_> = sides.iter().map(|side| side.name()).collect();
-        for (name, _) in hot::contestants() {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
         Bench {
             options,
-            sides,
-            names,
-            results: Results::default(),
+            ordered: Field::ordered(),
+            hashed: Field::hashed(),
         }
     }
 
@@ -65,25 +105,34 @@ impl Bench {
     /// # Panics
     /// If two sides do not answer the same.
     pub fn run(&mut self) {
-        for round in 1..=self.options.rounds {
-            eprintln!("round {round} of {}", self.options.rounds);
+        let Bench {
+            options,
+            ordered,
+            hashed,
+        } = self;
+        for round in 1..=options.rounds {
+            eprintln!("round {round} of {}", options.rounds);
             for threads in THREADS {
-                self.measure_inserts(DISJOINT, &disjoint(threads, self.options.range / 2));
+                ordered.measure_inserts(options, DISJOINT, &disjoint(threads, options.range / 2));
             }
-            self.measure_inserts(INTERLEAVED, &interleaved(2, self.options.range / 2));
-            self.measure_random_keys();
-            self.measure_hot_key();
-            self.sides.rotate_left(1);
+            ordered.measure_inserts(options, INTERLEAVED, &interleaved(2, options.range / 2));
+            ordered.measure_random_keys(options);
+            ordered.measure_hot_key(options);
+            hashed.measure_random_keys(options);
+            ordered.sides.rotate_left(1);
+            hashed.sides.rotate_left(1);
         }
-        self.results.sort();
+        ordered.results.sort();
+        hashed.results.sort();
     }
 
-    /// The table.
+    /// The tables.
     pub fn report(&self) -> String {
         let hot_names: Vec<_> = hot::contestants().iter().map(|one| one.0).collect();
-        let table = self.results.table(&self.names);
-        let degradation = self.results.degradation(HOT, &hot_names);
-        format!("{table}\n{degradation}")
+        let ordered = self.ordered.results.table(&self.ordered.names);
+        let degradation = self.ordered.results.degradation(HOT, &hot_names);
+        let hashed = self.hashed.results.table(&self.hashed.names);
+        format!("{ordered}\n{degradation}\n{hashed}")
     }
 
     /// Writes the results to a file and says to which.
@@ -91,19 +140,26 @@ impl Bench {
     /// # Errors
     /// Those of the file system.
     pub fn write(&self, facts: &[(&'static str, String)]) -> io::Result<PathBuf> {
-        self.results.write(&self.options.results, facts)
+        let results = [&self.ordered.results, &self.hashed.results];
+        results::write(&self.options.results, facts, &results)
+    }
+}
+
+impl Field {
+    fn name(&self, workload: &str) -> String {
+        format!("{}{workload}", self.prefix)
     }
 
     /// Fills empty maps, and empties them again.
-    fn measure_inserts(&mut self, workload: &str, keys: &[Vec<u32>]) {
-        if self.options.wants(workload) {
-            self.fill(workload, keys);
+    fn measure_inserts(&mut self, options: &Options, workload: &str, keys: &[Vec<u32>]) {
+        if options.wants(&self.name(workload)) {
+            self.fill(options, workload, keys);
             self.sides.iter_mut().for_each(|side| side.clear());
         }
     }
 
-    fn fill(&mut self, workload: &str, keys: &[Vec<u32>]) {
-        self.measure(workload, keys.len(), |side| {
+    fn fill(&mut self, options: &Options, workload: &str, keys: &[Vec<u32>]) {
+        self.measure(options, workload, keys.len(), |side| {
             side.clear();
             side.insert(keys)
         });
@@ -111,37 +167,42 @@ impl Bench {
 
     /// Fills the maps with random keys, and does everything that is done to filled maps. Scans come
     /// before the updates, so that all sides have the same keys.
-    fn measure_random_keys(&mut self) {
+    fn measure_random_keys(&mut self, options: &Options) {
         let mixes = UPDATES.map(mix_name);
         let others = [RANDOM, SCANS, LOOKUPS].map(str::to_string);
         let mut all = mixes.iter().chain(&others);
-        if !all.any(|name| self.options.wants(name)) {
+        if !all.any(|name| options.wants(&self.name(name))) {
             return;
         }
-        let (range, time) = (self.options.range, self.options.time);
+        let (range, time) = (options.range, options.time);
         let count = range as usize / 2;
         for threads in THREADS.into_iter().rev() {
-            self.fill(RANDOM, &keys(threads, count / threads, range));
+            self.fill(options, RANDOM, &keys(threads, count / threads, range));
         }
-        self.check();
+        self.check(range);
         for threads in THREADS {
             let drawn = keys(threads, count, range);
-            self.measure(SCANS, threads, |side| side.scans(&drawn, time));
-            self.measure(LOOKUPS, threads, |side| side.lookups(&drawn, time));
+            self.measure(options, SCANS, threads, |side| side.scans(&drawn, time));
+            self.measure(options, LOOKUPS, threads, |side| side.lookups(&drawn, time));
         }
         for percent in UPDATES {
             for threads in THREADS {
                 let drawn = mix(threads, count, range, percent);
                 let name = mix_name(percent);
-                self.measure(&name, threads, |side| side.mix(&drawn, time));
+                self.measure(options, &name, threads, |side| side.mix(&drawn, time));
             }
         }
         self.sides.iter_mut().for_each(|side| side.clear());
     }
 
     /// All sides have been filled with the same keys, so they must answer the same.
-    fn check(&self) {
-        for key in keys(1, 100, self.options.range).into_iter().flatten() {
+    fn check(&self, range: u32) {
+        let keys: Vec<u32> = keys(1, 100, range).into_iter().flatten().collect();
+        let expected = self.sides[0].sum_of(&keys);
+        for side in &self.sides {
+            assert_eq!(side.sum_of(&keys), expected, "{}", side.name());
+        }
+        for key in keys {
             let expected = self.sides[0].sum_above(key, SCAN);
             for side in &self.sides {
                 let found = side.sum_above(key, SCAN);
@@ -150,13 +211,13 @@ impl Bench {
         }
     }
 
-    fn measure_hot_key(&mut self) {
-        if !self.options.wants(HOT) {
+    fn measure_hot_key(&mut self, options: &Options) {
+        if !options.wants(HOT) {
             return;
         }
         for threads in HOT_THREADS {
             for (name, rate) in hot::contestants() {
-                let rate = rate(threads, self.options.time);
+                let rate = rate(threads, options.time);
                 self.results.add(HOT, threads, name, rate);
             }
         }
@@ -165,17 +226,20 @@ impl Bench {
     /// Runs one workload on each side.
     fn measure(
         &mut self,
+        options: &Options,
         workload: &str,
         threads: usize,
         run: impl Fn(&mut dyn Side) -> Option<f64>,
     ) {
-        if !self.options.wants(workload) && workload != RANDOM {
+        let name = self.name(workload);
+        let wanted = options.wants(&name);
+        if !wanted && workload != RANDOM {
             return;
         }
         for side in &mut self.sides {
             let rate = run(side.as_mut());
-            if let Some(rate) = rate.filter(|_| self.options.wants(workload)) {
-                self.results.add(workload, threads, side.name(), rate);
+            if let Some(rate) = rate.filter(|_| wanted) {
+                self.results.add(&name, threads, side.name(), rate);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! One number that all threads change: a record of ats, and simpler things.
 
 use crate::crew::rate_over_time;
-use crate::maps::{Ats, Locked, MapLock, OrderedMap};
+use crate::maps::{AtsOrdered, Locked, Map, MapLock};
 use crate::mcs::McsWord;
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -29,18 +29,18 @@ pub trait Number: Default + Sync {
 }
 
 /// A record among others, replaced for each increment.
-pub struct HotRecord(Ats);
+pub struct HotRecord(AtsOrdered);
 
 impl Default for HotRecord {
     fn default() -> Self {
-        let map = Ats::default();
+        let map = AtsOrdered::default();
         (0..KEYS).for_each(|key| map.insert(key, 0));
         HotRecord(map)
     }
 }
 
 impl Number for HotRecord {
-    const NAME: &'static str = Ats::NAME;
+    const NAME: &'static str = AtsOrdered::NAME;
 
     #[inline]
     fn increment(&self) {

@@ -19,6 +19,8 @@ pub fn facts() -> Vec<(&'static str, String)> {
         ("scc", locked_version("scc")),
         ("crossbeam-skiplist", locked_version("crossbeam-skiplist")),
         ("parking_lot", locked_version("parking_lot")),
+        ("dashmap", locked_version("dashmap")),
+        ("papaya", locked_version("papaya")),
     ]
 }
 

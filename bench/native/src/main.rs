@@ -1,4 +1,4 @@
-//! Measures the ordered store of ats beside other maps that threads can share.
+//! Measures the stores of ats beside other maps that threads can share.
 //!
 //! The mixes are those of `ets_bench` (bencherl): 2^20 inserts of random keys below 2^21, then lookups
 //! with 0, 1, 10 and 100 per cent updates, half inserts and half removals. Sides take turns within a
@@ -6,6 +6,7 @@
 
 mod bench;
 mod crew;
+mod hashed;
 mod hot;
 mod machine;
 mod maps;

@@ -1,20 +1,18 @@
 //! The maps that are compared, behind one small trait.
 //!
 //! Each is used as its documentation shows: an operation pins, or locks, for itself, as a caller does
-//! who has one thing to do. [`OrderedMap::lookups`] is the other way round: many lookups under one guard,
+//! who has one thing to do. [`Map::lookups`] is the other way round: many lookups under one guard,
 //! or one lock, which is the best each can do.
 
-// The one place that names the store under test.
-use ats_mem::CaTree as Store;
-use ats_mem::{Backend, Change, Plain, RecordBox};
+use ats_mem::{Backend, CaTree, Change, HashTable, Plain, Record, RecordBox};
 use crossbeam_skiplist::SkipMap;
 use scc::{Guard, TreeIndex};
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::ops::{ControlFlow, Deref, DerefMut};
 
-/// An ordered map from numbers to numbers that threads share.
-pub trait OrderedMap: Default + Send + Sync + 'static {
+/// A map from numbers to numbers that threads share.
+pub trait Map: Default + Send + Sync + 'static {
     /// What the table of results calls it.
     const NAME: &'static str;
 
@@ -30,15 +28,39 @@ pub trait OrderedMap: Default + Send + Sync + 'static {
     /// The sum of the values of these keys, under one guard or lock.
     fn lookups(&self, keys: &[u32]) -> u64;
 
-    /// The sum of the values of up to `count` keys above `key`, and how many there were.
-    fn sum_above(&self, key: u64, count: usize) -> (u64, usize);
+    /// The sum of the values of up to `count` keys above `key`, and how many there were; `None` of a
+    /// map without order.
+    fn sum_above(&self, key: u64, count: usize) -> Option<(u64, usize)> {
+        let _ = (key, count);
+        None
+    }
 }
 
-/// The ordered store of ats. Keys are eight bytes, most significant first; the value is one word.
-#[derive(Default)]
-pub struct Ats(Store<Plain>);
+/// One of the stores of ats.
+pub trait Store: Backend<Plain> + Default + 'static {
+    /// Whether its keys have an order.
+    const ORDERED: bool;
+}
 
-impl Ats {
+impl Store for CaTree<Plain> {
+    const ORDERED: bool = true;
+}
+
+impl Store for HashTable<Plain> {
+    const ORDERED: bool = false;
+}
+
+/// A store of ats. Keys are eight bytes, most significant first; the value is one word.
+#[derive(Default)]
+pub struct Ats<S>(S);
+
+/// The ordered one.
+pub type AtsOrdered = Ats<CaTree<Plain>>;
+
+/// The unordered one.
+pub type AtsHash = Ats<HashTable<Plain>>;
+
+impl<S: Store> Ats<S> {
     /// Adds 1 to the value of a key, which counts as 0 if it is not there. Replaces the record.
     pub fn increment(&self, key: u64) {
         let key = key.to_be_bytes();
@@ -51,13 +73,12 @@ impl Ats {
     #[inline]
     fn update(&self, key: &[u8], mut decide: impl FnMut(Option<u64>) -> Change<Plain>) {
         let guard = ats_sync::pin();
-        let mut decide =
-            |old: Option<&ats_mem::Record<Plain>>| decide(old.map(|record| record.value()[0]));
+        let mut decide = |old: Option<&Record<Plain>>| decide(old.map(|record| record.value()[0]));
         while self.0.update(key, &guard, &mut decide).is_err() {}
     }
 }
 
-impl OrderedMap for Ats {
+impl<S: Store> Map for Ats<S> {
     const NAME: &'static str = "ats";
 
     #[inline]
@@ -96,7 +117,10 @@ impl OrderedMap for Ats {
         values.fold(0, u64::wrapping_add)
     }
 
-    fn sum_above(&self, key: u64, count: usize) -> (u64, usize) {
+    fn sum_above(&self, key: u64, count: usize) -> Option<(u64, usize)> {
+        if !S::ORDERED {
+            return None;
+        }
         let guard = ats_sync::pin();
         let (mut sum, mut seen) = (0_u64, 0);
         let walk = self
@@ -110,11 +134,11 @@ impl OrderedMap for Ats {
                 }
             });
         walk.expect("an ordered store walks from any key");
-        (sum, seen)
+        Some((sum, seen))
     }
 }
 
-impl OrderedMap for TreeIndex<u64, u64> {
+impl Map for TreeIndex<u64, u64> {
     const NAME: &'static str = "TreeIndex";
 
     #[inline]
@@ -140,14 +164,14 @@ impl OrderedMap for TreeIndex<u64, u64> {
         values.fold(0, |sum, value| sum.wrapping_add(*value))
     }
 
-    fn sum_above(&self, key: u64, count: usize) -> (u64, usize) {
+    fn sum_above(&self, key: u64, count: usize) -> Option<(u64, usize)> {
         let guard = Guard::new();
         let range = self.range((Excluded(key), Unbounded), &guard);
-        sum(range.map(|(_, value)| *value).take(count))
+        Some(sum(range.map(|(_, value)| *value).take(count)))
     }
 }
 
-impl OrderedMap for SkipMap<u64, u64> {
+impl Map for SkipMap<u64, u64> {
     const NAME: &'static str = "SkipMap";
 
     #[inline]
@@ -172,10 +196,10 @@ impl OrderedMap for SkipMap<u64, u64> {
         values.fold(0, u64::wrapping_add)
     }
 
-    fn sum_above(&self, key: u64, count: usize) -> (u64, usize) {
+    fn sum_above(&self, key: u64, count: usize) -> Option<(u64, usize)> {
         let _guard = crossbeam_epoch::pin();
         let range = self.range((Excluded(key), Unbounded));
-        sum(range.map(|entry| *entry.value()).take(count))
+        Some(sum(range.map(|entry| *entry.value()).take(count)))
     }
 }
 
@@ -229,7 +253,7 @@ pub type LockedByParkingLot = Locked<parking_lot::RwLock<BTreeMap<u64, u64>>>;
 /// ... of the standard library.
 pub type LockedByStd = Locked<std::sync::RwLock<BTreeMap<u64, u64>>>;
 
-impl<L: MapLock> OrderedMap for Locked<L> {
+impl<L: MapLock> Map for Locked<L> {
     const NAME: &'static str = L::NAME;
 
     #[inline]
@@ -253,12 +277,12 @@ impl<L: MapLock> OrderedMap for Locked<L> {
         values.fold(0, |sum, value| sum.wrapping_add(*value))
     }
 
-    fn sum_above(&self, key: u64, count: usize) -> (u64, usize) {
-        sum_of_btree(&self.0.read_map(), key, count)
+    fn sum_above(&self, key: u64, count: usize) -> Option<(u64, usize)> {
+        Some(sum_of_btree(&self.0.read_map(), key, count))
     }
 }
 
-/// [`OrderedMap::sum_above`] of a `BTreeMap` alone.
+/// [`Map::sum_above`] of a `BTreeMap` alone.
 pub fn sum_of_btree(map: &BTreeMap<u64, u64>, key: u64, count: usize) -> (u64, usize) {
     let range = map.range((Excluded(key), Unbounded));
     sum(range.map(|(_, value)| *value).take(count))

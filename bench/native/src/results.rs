@@ -72,6 +72,9 @@ impl Results {
     pub fn table(&self, sides: &[&'static str]) -> String {
         let present = |side: &&str| self.rows.iter().any(|row| row.rates_of(side).is_some());
         let sides: Vec<&str> = sides.iter().copied().filter(present).collect();
+        if sides.is_empty() {
+            return String::new();
+        }
         let mut text = String::from(
             "M/s: our operations per second, in millions. Others: our rate over theirs.\n\n",
         );
@@ -135,31 +138,34 @@ impl Results {
         }
         text
     }
+}
 
-    /// Writes one JSON object a line: the machine first, then every row.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub fn write(&self, folder: &Path, facts: &[(&'static str, String)]) -> io::Result<PathBuf> {
-        let mut text = String::from("{\"kind\":\"machine\"");
-        for (name, value) in facts {
-            let _ = write!(text, ",{}:{}", quoted(name), quoted(value));
-        }
-        text.push_str("}\n");
-        self.rows
-            .iter()
-            .for_each(|row| text.push_str(&json_of(row)));
-        let date = facts.iter().find(|(name, _)| *name == "date");
-        let date = date.map_or("undated", |(_, date)| date);
-        let name = date
-            .trim_end_matches('Z')
-            .replace('T', "_")
-            .replace(':', "");
-        let file = folder.join(format!("native_{name}.jsonl"));
-        fs::create_dir_all(folder)?;
-        fs::write(&file, text)?;
-        Ok(file)
+/// Writes one JSON object a line: the machine first, then every row.
+///
+/// # Errors
+/// Those of the file system.
+pub fn write(
+    folder: &Path,
+    facts: &[(&'static str, String)],
+    results: &[&Results],
+) -> io::Result<PathBuf> {
+    let mut text = String::from("{\"kind\":\"machine\"");
+    for (name, value) in facts {
+        let _ = write!(text, ",{}:{}", quoted(name), quoted(value));
     }
+    text.push_str("}\n");
+    let rows = results.iter().flat_map(|results| &results.rows);
+    rows.for_each(|row| text.push_str(&json_of(row)));
+    let date = facts.iter().find(|(name, _)| *name == "date");
+    let date = date.map_or("undated", |(_, date)| date);
+    let name = date
+        .trim_end_matches('Z')
+        .replace('T', "_")
+        .replace(':', "");
+    let file = folder.join(format!("native_{name}.jsonl"));
+    fs::create_dir_all(folder)?;
+    fs::write(&file, text)?;
+    Ok(file)
 }
 
 fn json_of(row: &Row) -> String {

@@ -1,7 +1,7 @@
 //! One side of the comparison: a map, and how to run each workload on it.
 
 use crate::crew::{rate_of_work, rate_over_time};
-use crate::maps::{OrderedMap, sum_of_btree};
+use crate::maps::{Map, sum_of_btree};
 use crate::operations::{Kind, Operation, value_of};
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -35,14 +35,17 @@ pub trait Side {
     fn scans(&self, keys: &[Vec<u32>], time: Duration) -> Option<f64>;
 
     /// The sum of the values above a key, to compare with other sides.
-    fn sum_above(&self, key: u32, count: usize) -> (u64, usize);
+    fn sum_above(&self, key: u32, count: usize) -> Option<(u64, usize)>;
+
+    /// The sum of the values of keys, to compare with other sides.
+    fn sum_of(&self, keys: &[u32]) -> u64;
 }
 
 /// A map that threads can share.
 #[derive(Default)]
 pub struct Shared<M>(M);
 
-impl<M: OrderedMap> Side for Shared<M> {
+impl<M: Map> Side for Shared<M> {
     fn name(&self) -> &'static str {
         M::NAME
     }
@@ -87,17 +90,22 @@ impl<M: OrderedMap> Side for Shared<M> {
     }
 
     fn scans(&self, keys: &[Vec<u32>], time: Duration) -> Option<f64> {
-        let scan = |key| self.0.sum_above(key, SCAN);
+        self.0.sum_above(0, 1)?;
+        let scan = |key| self.0.sum_above(key, SCAN).unwrap_or_default();
         Some(rate_of_scans(keys, time, scan))
     }
 
-    fn sum_above(&self, key: u32, count: usize) -> (u64, usize) {
+    fn sum_above(&self, key: u32, count: usize) -> Option<(u64, usize)> {
         self.0.sum_above(u64::from(key), count)
+    }
+
+    fn sum_of(&self, keys: &[u32]) -> u64 {
+        self.0.lookups(keys)
     }
 }
 
 #[inline(always)]
-fn do_one<M: OrderedMap>(map: &M, operation: Operation) {
+fn do_one<M: Map>(map: &M, operation: Operation) {
     let key = operation.key();
     match operation.kind() {
         Kind::Lookup => {
@@ -155,8 +163,13 @@ impl Side for Alone {
         Some(rate_of_scans(keys, time, scan))
     }
 
-    fn sum_above(&self, key: u32, count: usize) -> (u64, usize) {
-        sum_of_btree(&self.0, u64::from(key), count)
+    fn sum_above(&self, key: u32, count: usize) -> Option<(u64, usize)> {
+        Some(sum_of_btree(&self.0, u64::from(key), count))
+    }
+
+    fn sum_of(&self, keys: &[u32]) -> u64 {
+        let values = keys.iter().filter_map(|key| self.0.get(&u64::from(*key)));
+        values.fold(0, |sum, value| sum.wrapping_add(*value))
     }
 }
 
