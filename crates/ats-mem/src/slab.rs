@@ -58,11 +58,11 @@ mod class;
 mod list;
 mod memory;
 mod pool;
+mod system;
 
 pub(crate) use boxed::SlabBox;
 use class::Class;
 use pool::Slab;
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 static SLAB: Slab = Slab::new();
@@ -79,11 +79,15 @@ pub struct Statistics {
     pub used: usize,
 }
 
+/// Blocks lie below this address, so that 48 bits tell where one is and the rest of a word is free for
+/// other things.
+pub const ADDRESS_LIMIT: usize = 1 << 48;
+
 /// The largest request that is served from slabs.
 pub const LARGEST: usize = class::LARGEST;
 
 /// A block of at least `bytes` bytes, not initialised. Aligned to 8 bytes, to 16 if `bytes` is a positive
-/// multiple of 16, and to 64 if it is one of 64.
+/// multiple of 16, and to 64 if it is one of 64; below [`ADDRESS_LIMIT`].
 ///
 /// Amortised O(1), a few nanoseconds; may lock for a moment. Can be called from any thread, also while
 /// it ends. Calls [`handle_alloc_error`] if the system has no memory. A block above [`LARGEST`] is
@@ -92,7 +96,7 @@ pub const LARGEST: usize = class::LARGEST;
 pub fn allocate(bytes: usize) -> NonNull<u8> {
     match Class::of(bytes) {
         Some(class) if !WATCHED => cache::take(class),
-        _ => allocate_from_system(bytes),
+        _ => system::allocate(bytes),
     }
 }
 
@@ -107,8 +111,8 @@ pub unsafe fn free(pointer: NonNull<u8>, bytes: usize) {
     match Class::of(bytes) {
         // SAFETY: the contract is handed on; the class is that of the allocation.
         Some(class) if !WATCHED => unsafe { cache::put(class, pointer) },
-        // SAFETY: the same `bytes` gave the same layout in `allocate_from_system`.
-        _ => unsafe { dealloc(pointer.as_ptr(), system_layout(bytes)) },
+        // SAFETY: the contract is handed on.
+        _ => unsafe { system::free(pointer, bytes) },
     }
 }
 
@@ -155,10 +159,6 @@ pub fn rounded(bytes: usize) -> usize {
 }
 
 /// Asks the system to back a large allocation by huge pages, for the same reason as chunks have them.
-#[cfg_attr(
-    loom,
-    expect(dead_code, reason = "the hash table, which asks, is left out")
-)]
 pub(crate) fn prefer_huge_pages(start: *mut u8, bytes: usize) {
     memory::prefer_huge_pages(start, bytes);
 }
@@ -176,19 +176,6 @@ pub fn statistics() -> Statistics {
 pub fn trim() {
     cache::flush();
     SLAB.trim();
-}
-
-#[cold]
-fn allocate_from_system(bytes: usize) -> NonNull<u8> {
-    let layout = system_layout(bytes);
-    // SAFETY: the layout is never empty.
-    let pointer = unsafe { alloc(layout) };
-    NonNull::new(pointer).unwrap_or_else(|| handle_alloc_error(layout))
-}
-
-fn system_layout(bytes: usize) -> Layout {
-    let align = if bytes.is_multiple_of(64) { 64 } else { 16 };
-    Layout::from_size_align(bytes.max(16), align).expect("a block fits the address space")
 }
 
 /// The bookkeeping contradicts itself, so a block was freed twice or overwritten from outside.

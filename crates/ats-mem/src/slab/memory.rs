@@ -1,9 +1,22 @@
 //! Memory of the system: aligned chunks of 2 MiB, backed by huge pages where there are any.
 
 use super::chunk::CHUNK;
+use super::system::is_low;
 use std::ptr::NonNull;
 
-pub(super) use system::{map, prefer_huge_pages, purge, unmap};
+pub(super) use system::{map_block, prefer_huge_pages, purge, unmap, unmap_block};
+
+/// An aligned chunk of zeros, or nothing if the system has no memory, or none at addresses that blocks
+/// may have.
+pub(super) fn map() -> Option<NonNull<u8>> {
+    let chunk = system::map()?;
+    if is_low(chunk, CHUNK) {
+        return Some(chunk);
+    }
+    // SAFETY: just mapped.
+    unsafe { unmap(chunk) };
+    None
+}
 
 #[cfg(target_os = "linux")]
 mod system {
@@ -13,7 +26,7 @@ mod system {
     use std::ptr;
 
     /// An aligned chunk of zeros, or nothing if the system has no memory.
-    pub(in super::super) fn map() -> Option<NonNull<u8>> {
+    pub(super) fn map() -> Option<NonNull<u8>> {
         // The kernel places a mapping next to the last one, so after the first chunk a mapping of
         // the right size is often aligned by itself.
         let exact = map_bytes(CHUNK)?;
@@ -48,6 +61,24 @@ mod system {
     pub(in super::super) unsafe fn purge(start: NonNull<u8>, bytes: usize) -> bool {
         // SAFETY: by contract the range is ours and its content is not needed.
         unsafe { madvise(start.as_ptr().cast(), bytes, MADV_DONTNEED) == 0 }
+    }
+
+    /// A mapping for one block, if there is memory at addresses that blocks may have.
+    pub(in super::super) fn map_block(bytes: usize) -> Option<NonNull<u8>> {
+        let block = map_bytes(bytes)?;
+        if super::is_low(block, bytes) {
+            return Some(block);
+        }
+        unmap_bytes(block, bytes);
+        None
+    }
+
+    /// Gives a block back.
+    ///
+    /// # Safety
+    /// It comes from [`map_block`] with the same size and is not used afterwards.
+    pub(in super::super) unsafe fn unmap_block(block: NonNull<u8>, bytes: usize) {
+        unmap_bytes(block, bytes);
     }
 
     fn map_bytes(bytes: usize) -> Option<NonNull<u8>> {
@@ -98,7 +129,7 @@ mod system {
     };
 
     /// An aligned chunk of zeros, or nothing if the system has no memory.
-    pub(in super::super) fn map() -> Option<NonNull<u8>> {
+    pub(super) fn map() -> Option<NonNull<u8>> {
         // SAFETY: the layout is not empty.
         NonNull::new(unsafe { alloc_zeroed(LAYOUT) })
     }
@@ -111,6 +142,17 @@ mod system {
         // SAFETY: the contract, and the layout of `map`.
         unsafe { dealloc(chunk.as_ptr(), LAYOUT) };
     }
+
+    /// There is no portable way to ask for memory at certain addresses.
+    pub(in super::super) fn map_block(_bytes: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
+    /// Nothing comes from [`map_block`].
+    ///
+    /// # Safety
+    /// None needed here; the other systems ask for a block of theirs.
+    pub(in super::super) unsafe fn unmap_block(_block: NonNull<u8>, _bytes: usize) {}
 
     /// There is no portable way to ask for huge pages.
     pub(in super::super) fn prefer_huge_pages(_start: *mut u8, _bytes: usize) {}

@@ -1,0 +1,115 @@
+//! Blocks that are too large for the slabs: from the allocator of the system.
+//!
+//! # Addresses
+//! All blocks lie below [`ADDRESS_LIMIT`]. For mappings that is what systems do unless asked otherwise: with
+//! four levels of page tables there is nothing above, and where there are more (x86-64 with five levels,
+//! AArch64 with 52 bits) one has to ask `mmap` for it. An allocator, however, may hand out pointers with
+//! tags in their upper bits. Such a block is given back, and replaced by a mapping of its own; these few
+//! are remembered, so that [`free`] knows them.
+
+use super::{ADDRESS_LIMIT, memory};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::collections::BTreeSet;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Addresses of the blocks that have mappings of their own.
+static MAPPED: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+/// How many there are, so that nobody asks in vain. Whoever frees a block has got it from whoever
+/// allocated it, and so finds it counted.
+static MAPPED_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// A block, as [`allocate`](super::allocate) gives it.
+#[cold]
+pub(super) fn allocate(bytes: usize) -> NonNull<u8> {
+    let layout = layout(bytes);
+    // SAFETY: the layout is never empty.
+    let pointer = unsafe { alloc(layout) };
+    let Some(block) = NonNull::new(pointer) else {
+        handle_alloc_error(layout)
+    };
+    if is_low(block, bytes) && !is_far_in_tests(bytes) {
+        return block;
+    }
+    // SAFETY: just allocated with this layout.
+    unsafe { dealloc(pointer, layout) };
+    map(bytes).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+/// Gives a block back.
+///
+/// # Safety
+/// It comes from [`allocate`] with the same `bytes` and is not used afterwards.
+pub(super) unsafe fn free(block: NonNull<u8>, bytes: usize) {
+    if MAPPED_COUNT.load(Ordering::Relaxed) > 0 && mapped().remove(&block.addr().get()) {
+        MAPPED_COUNT.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: the block was among those that `map` made.
+        unsafe { memory::unmap_block(block, bytes) };
+    } else {
+        // SAFETY: the same `bytes` gave the same layout in `allocate`.
+        unsafe { dealloc(block.as_ptr(), layout(bytes)) };
+    }
+}
+
+/// Whether the whole block lies below the limit.
+pub(super) fn is_low(block: NonNull<u8>, bytes: usize) -> bool {
+    let address = block.addr().get();
+    address < ADDRESS_LIMIT && bytes <= ADDRESS_LIMIT - address
+}
+
+fn map(bytes: usize) -> Option<NonNull<u8>> {
+    let block = memory::map_block(bytes)?;
+    mapped().insert(block.addr().get());
+    MAPPED_COUNT.fetch_add(1, Ordering::Relaxed);
+    Some(block)
+}
+
+fn mapped() -> MutexGuard<'static, BTreeSet<usize>> {
+    // A panic cannot leave the set half changed.
+    MAPPED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn layout(bytes: usize) -> Layout {
+    let align = if bytes.is_multiple_of(64) { 64 } else { 16 };
+    Layout::from_size_align(bytes.max(16), align).expect("a block fits the address space")
+}
+
+/// So that tests meet mapped blocks, some sizes are taken for far ones there.
+fn is_far_in_tests(bytes: usize) -> bool {
+    let can_map = cfg!(all(target_os = "linux", not(miri)));
+    cfg!(test) && can_map && (bytes / 8).is_multiple_of(5)
+}
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_far_is_mapped_and_forgotten_when_freed() {
+        let bytes = 5 * 8 * 1000;
+        assert!(is_far_in_tests(bytes) && !is_far_in_tests(bytes + 8));
+        let block = allocate(bytes);
+        let beside = allocate(bytes + 8);
+        assert!(mapped().contains(&block.addr().get()));
+        assert!(!mapped().contains(&beside.addr().get()));
+        // SAFETY: the blocks are ours until they are freed with their sizes.
+        unsafe {
+            block.write_bytes(1, bytes);
+            beside.write_bytes(2, bytes + 8);
+            assert_eq!((block.add(bytes - 1).read(), beside.read()), (1, 2));
+            free(block, bytes);
+            free(beside, bytes + 8);
+        }
+        assert!(!mapped().contains(&block.addr().get()));
+    }
+
+    #[test]
+    fn low_means_the_whole_block() {
+        let at = |address| NonNull::new(std::ptr::without_provenance_mut(address)).unwrap();
+        assert!(is_low(at(ADDRESS_LIMIT - 16), 16));
+        assert!(!is_low(at(ADDRESS_LIMIT - 16), 17));
+        assert!(!is_low(at(1 << 60 | 1 << 20), 16));
+        assert!(!is_low(at(usize::MAX - 15), 16));
+    }
+}
