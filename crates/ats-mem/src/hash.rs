@@ -1,20 +1,24 @@
 //! The unordered store: linear hashing whose buckets are cache lines and whose readers take no lock.
 //!
-//! Good for: point reads (one cache miss for the bucket, one for the record), point writes, any
+//! Good for: point reads (one cache miss for the bucket, one for the record; often none for a key that
+//! is not there), point writes, any
 //! number of records (it grows and shrinks a few buckets at a time, without long stops). Bad at:
 //! ranges, for which there is no order; walks, which jump about in memory.
 //!
 //! # How it works
 //! A bucket is a line of seven slots; a slot is one word with 16 bits of the hash and the address of a
-//! record. A search compares seven tags in one cache line and then, nearly always, one key. Buckets
-//! that overflow continue in further lines. The array of buckets grows by linear hashing (Litwin
+//! record (module `line`). Apart from the lines, densely, lies a word with seven bits of the hash for each
+//! slot (module `prints`): a search looks there first, nearly always needs one slot of the line or none,
+//! and then compares one key. Buckets that overflow continue in further lines (module `bucket`). The
+//! array of buckets grows by linear hashing (Litwin
 //! 1980, Larson 1988): one bucket at a time is split in two, in a fixed order, so that two words say
 //! where every record is (module `directory`). There are as many writer locks as the contention on
 //! them asks for (module `stripes`). Walks follow an order that growing and shrinking do not change
 //! (module `walk`).
 //!
 //! Cache-line buckets with resizing by small steps are those of DLHT (HPDC 2024); growing in the
-//! order of linear hashing is what `ets` does.
+//! order of linear hashing is what `ets` does; fingerprints apart from the entries are those of "Swiss
+//! tables" (Abseil, 2017).
 //!
 //! # Invariants
 //! - H1. A slot is stored only by the holder of the stripe of its bucket.
@@ -27,6 +31,8 @@
 //! - H5. What is taken out of a slot, or a line out of a chain, is freed by retiring only.
 //! - H6. Locks are taken in this order: resize lock, stripes in ascending order. A writer holds one
 //!   stripe and takes no other lock under it.
+//! - H7. The fingerprint of a slot is stored before the slot is filled and cleared after it was emptied, and
+//!   so is the bit for records behind the first line. Lines are linked and unlinked between the two.
 //!
 //! # Why a reader that finds nothing is right
 //! A reader that finds a record is right: it was there when the slot was loaded. Let it find
@@ -36,12 +42,16 @@
 //! cleared, or came to a place before a record was moved there and to the original's place after.
 //! In either case it loaded, with acquire, a slot that was cleared after the move was announced, so
 //! the check behind the search (`Directory::confirms`) sees the announcement and the reader starts
-//! again. If, on the other hand, the key was absent at some moment of the search, then "nothing" is
+//! again. The same holds where the reader did not look at the slot because it had loaded the fingerprints
+//! and found none of its key: by H7 there is a fingerprint whenever there is a record, and the store that
+//! clears it comes after the announcement, too. If, on the other hand, the key was absent at some moment of the search, then "nothing" is
 //! right for that moment. The number of buckets alone does not announce a move and a move back;
 //! joins, without which there is no way back, count as moves, too.
 
+mod bucket;
 mod directory;
 mod line;
+mod prints;
 mod resize;
 mod seed;
 mod stripes;
@@ -54,8 +64,9 @@ use crate::batch::{self, Patience, Step, Stepwise, Trip};
 use crate::record::{self, Record, RecordBox, Release, Writable};
 use ats_sync::shim::atomic::{AtomicI64, AtomicUsize, Ordering};
 use ats_sync::{Guard, Lock, Padded, pin};
+use bucket::{Bucket, Slot};
 use directory::{Directory, bucket_of};
-use line::{Line, Slot, Word};
+use line::Word;
 use resize::Chores;
 use seed::Seed;
 use std::ops::ControlFlow;
@@ -85,14 +96,15 @@ struct Rare {
     structure: AtomicI64,
 }
 
-/// A bucket whose lock is held, as seen by somebody who is about to change one key.
-struct Bucket<'t, 'g, R: Release> {
-    line: &'t Line<R>,
+/// What somebody who holds the lock of a bucket, and is about to change one key, finds there.
+struct Entry<'t, 'g, R: Release> {
+    bucket: Bucket<'t, R>,
     locked: Locked<'g>,
     hash: u64,
     /// The slot of the key's record.
     live: Option<(Slot<'t>, Word)>,
-    /// The slot of a record of the key that was deleted while the table was fixed.
+    /// The slot of a record of the key that was deleted while the table was fixed; only looked for if
+    /// there is no other.
     deleted: Option<(Slot<'t>, Word)>,
 }
 
@@ -139,14 +151,10 @@ impl<R: Release> HashTable<R> {
     /// Empties a bucket. Returns how many records were in it.
     fn drain_bucket(&mut self, bucket: usize, guard: &Guard) -> usize {
         let locked = self.stripes.lock(bucket as u64, guard);
-        let line = self.directory.line_mut(bucket);
+        let bucket = self.active_bucket(bucket);
         let mut freed = 0;
-        for slot in line.chain_slots() {
-            let word = slot.load();
-            if word.is_empty() {
-                continue;
-            }
-            slot.store(Word::EMPTY);
+        bucket.for_each(|slot, word| {
+            slot.clear();
             // SAFETY: just read from a slot, under the guard, and not empty.
             let bytes = unsafe { word.record::<R>(guard) }.bytes();
             locked.add(-i64::from(!word.is_deleted()), -(bytes as i64));
@@ -154,13 +162,9 @@ impl<R: Release> HashTable<R> {
             // to it is left: those handed out are borrowed from the table, too.
             drop(unsafe { RecordBox::from_raw(word.pointer::<R>()) });
             freed += 1;
-        }
-        let lines = line.chain().count() - 1;
+        });
         // SAFETY: the exclusive borrow shows that nobody else uses the table.
-        unsafe { line.free_rest() };
-        self.rare
-            .structure
-            .fetch_sub((lines * size_of::<Line<R>>()) as i64, Ordering::Relaxed);
+        self.add_lines(-(unsafe { bucket.free_lines() } as i64));
         freed
     }
 
@@ -186,25 +190,22 @@ impl<R: Release> HashTable<R> {
     ) -> Option<T> {
         loop {
             let view = self.directory.view();
-            let bucket = view.bucket(hash);
-            let mut line = self.directory.line(bucket);
-            while let Some(here) = line {
-                for slot in here.slots() {
-                    let word = slot.load();
-                    if !word.may_be(hash) {
-                        continue;
-                    }
+            let number = view.bucket(hash);
+            if let Some(bucket) = self.directory.bucket(number) {
+                bucket.prefetch_line();
+                let found = bucket.find(hash, |_, word| {
                     // SAFETY: just read from a slot, under the guard, and not empty.
                     let record: &'g Record<R> = unsafe { word.record(guard) };
-                    if record.has_key(key)
-                        && let Some(result) = wanted(word, record)
-                    {
-                        return Some(result);
+                    match record.has_key(key) {
+                        true => wanted(word, record),
+                        false => None,
                     }
+                });
+                if found.is_some() {
+                    return found;
                 }
-                line = here.next();
             }
-            if self.directory.confirms(view, hash, bucket) {
+            if self.directory.confirms(view, hash, number) {
                 return None;
             }
         }
@@ -233,57 +234,67 @@ impl<R: Release> HashTable<R> {
     }
 
     /// Locks the bucket of `key` and finds the key in it.
-    fn lock<'t, 'g>(&'t self, key: &[u8], hash: u64, guard: &'g Guard) -> Bucket<'t, 'g, R> {
+    #[inline]
+    fn lock<'t, 'g>(&'t self, key: &[u8], hash: u64, guard: &'g Guard) -> Entry<'t, 'g, R> {
+        // To be had by the time the lock is. Another bucket may turn out to be the right one.
+        if let Some(bucket) = self.directory.bucket(self.directory.view().bucket(hash)) {
+            bucket.prefetch();
+        }
         let locked = self.stripes.lock(hash, guard);
         // Under the lock this is exact: the number of buckets may change meanwhile, but not in a way
         // that concerns the buckets of this stripe.
-        let line = self.active_line(bucket_of(hash, self.directory.active()));
-        let mut bucket = Bucket {
-            line,
-            locked,
-            hash,
-            live: None,
-            deleted: None,
-        };
-        for slot in line.chain_slots() {
-            let word = slot.load();
-            if !word.may_be(hash) {
-                continue;
-            }
+        let bucket = self.active_bucket(bucket_of(hash, self.directory.active()));
+        let mut deleted = None;
+        let live = bucket.find(hash, |slot, word| {
             // SAFETY: just read from a slot, under the guard, and not empty.
             if !unsafe { word.record::<R>(guard) }.has_key(key) {
-                continue;
+                return None;
             }
-            match word.is_deleted() {
-                true => bucket.deleted = Some((slot, word)),
-                false => bucket.live = Some((slot, word)),
+            if word.is_deleted() {
+                deleted = Some((slot, word));
+                return None;
             }
+            Some((slot, word))
+        });
+        Entry {
+            bucket,
+            locked,
+            hash,
+            live,
+            deleted,
         }
-        bucket
     }
 
-    fn apply(&self, bucket: &Bucket<'_, '_, R>, step: Step<R>, guard: &Guard) {
+    /// Does a step of a writer. Returns what it took out of its slot, to be [retired](Self::retire) when
+    /// the lock is free again.
+    #[inline]
+    fn apply(&self, entry: &Entry<'_, '_, R>, step: Step<R>, guard: &Guard) -> Word {
         match step {
-            Step::Keep => {}
-            Step::Put(record) => self.put(bucket, record, guard),
-            Step::Install(record) => self.install(bucket, record, guard),
-            Step::Remove => self.remove(bucket, guard),
+            Step::Keep => Word::EMPTY,
+            Step::Put(record) => self.put(entry, record, guard),
+            Step::Install(record) => {
+                self.install(entry, record, guard);
+                Word::EMPTY
+            }
+            Step::Remove => self.remove(entry, guard),
         }
     }
 
-    fn put(&self, bucket: &Bucket<'_, '_, R>, record: RecordBox<R>, guard: &Guard) {
+    #[inline]
+    fn put(&self, entry: &Entry<'_, '_, R>, record: RecordBox<R>, guard: &Guard) -> Word {
         let bytes = record.bytes() as i64;
-        let word = Word::new(bucket.hash, record.into_raw());
-        match bucket.live.or(bucket.deleted) {
+        let word = Word::new(entry.hash, record.into_raw());
+        match entry.live.or(entry.deleted) {
             Some((slot, old)) => {
-                slot.store(word);
-                let old_bytes = self.retire(old, guard);
+                slot.replace(word);
                 let records = i64::from(old.is_deleted());
-                bucket.locked.add(records, bytes - old_bytes);
+                entry.locked.add(records, bytes - bytes_of::<R>(old, guard));
+                old
             }
             None => {
-                self.add_lines(bucket.line.insert(word) as i64);
-                bucket.locked.add(1, bytes);
+                self.add_lines(entry.bucket.insert(word) as i64);
+                entry.locked.add(1, bytes);
+                Word::EMPTY
             }
         }
     }
@@ -291,46 +302,59 @@ impl<R: Release> HashTable<R> {
     /// Puts a record of a batch. What it replaces is retired by the batch, or put back.
     ///
     /// A record marked as deleted keeps its slot, so that it is still known if the batch is undone.
-    fn install(&self, bucket: &Bucket<'_, '_, R>, record: RecordBox<R>, guard: &Guard) {
+    fn install(&self, entry: &Entry<'_, '_, R>, record: RecordBox<R>, guard: &Guard) {
         let bytes = record.bytes() as i64;
-        let word = Word::new(bucket.hash, record.into_raw());
-        match bucket.live {
+        let word = Word::new(entry.hash, record.into_raw());
+        match entry.live {
             Some((slot, old)) => {
-                slot.store(word);
-                // SAFETY: just read from a slot, under the guard, and not empty.
-                let old_bytes = unsafe { old.record::<R>(guard) }.bytes() as i64;
-                bucket.locked.add(0, bytes - old_bytes);
+                slot.replace(word);
+                entry.locked.add(0, bytes - bytes_of::<R>(old, guard));
             }
             None => {
-                self.add_lines(bucket.line.insert(word) as i64);
-                bucket.locked.add(1, bytes);
+                self.add_lines(entry.bucket.insert(word) as i64);
+                entry.locked.add(1, bytes);
             }
         }
     }
 
-    fn remove(&self, bucket: &Bucket<'_, '_, R>, guard: &Guard) {
-        let Some((slot, word)) = bucket.live else {
-            return;
+    #[inline]
+    fn remove(&self, entry: &Entry<'_, '_, R>, guard: &Guard) -> Word {
+        let Some((slot, word)) = entry.live else {
+            return Word::EMPTY;
         };
-        if self.is_fixed() && bucket.deleted.is_none() {
-            slot.store(word.deleted());
-            bucket.locked.add(-1, 0);
-            bucket.locked.remember_deleted(bucket.hash);
+        if self.is_fixed() && !self.has_deleted(entry, word, guard) {
+            slot.replace(word.deleted());
+            entry.locked.add(-1, 0);
+            entry.locked.remember_deleted(entry.hash);
+            Word::EMPTY
         } else {
-            slot.store(Word::EMPTY);
-            let bytes = self.retire(word, guard);
-            bucket.locked.add(-1, -bytes);
-            self.add_lines(-(bucket.line.unlink_empty(guard) as i64));
+            slot.clear();
+            entry.locked.add(-1, -bytes_of::<R>(word, guard));
+            self.add_lines(-(entry.bucket.unlink_empty(guard) as i64));
+            word
         }
     }
 
-    /// Retires the record of a word that was just taken out of its slot. Returns its bytes.
-    fn retire(&self, word: Word, guard: &Guard) -> i64 {
-        // SAFETY: the word was read from a slot under the guard.
-        let bytes = unsafe { word.record::<R>(guard) }.bytes() as i64;
-        // SAFETY: by H2 no other slot leads to it, and its stripe is locked, so it is not being moved.
-        unsafe { record::retire(word.pointer::<R>(), guard) };
-        bytes
+    /// Whether beside the record of `live` there is one of the same key that was deleted while the table
+    /// was fixed.
+    #[cold]
+    fn has_deleted(&self, entry: &Entry<'_, '_, R>, live: Word, guard: &Guard) -> bool {
+        // SAFETY: both were read from slots under the guard, and are not empty.
+        let record = |word: Word| unsafe { word.record::<R>(guard) };
+        let key = record(live).key();
+        let deleted = entry.bucket.find(entry.hash, |_, word| {
+            (word.is_deleted() && record(word).has_key(key)).then_some(())
+        });
+        deleted.is_some()
+    }
+
+    /// Retires the record of a word that was taken out of its slot, unless that was empty.
+    #[inline]
+    fn retire(&self, word: Word, guard: &Guard) {
+        if !word.is_empty() {
+            // SAFETY: by H2 no other slot led to it, since it was taken out under the lock.
+            unsafe { record::retire(word.pointer::<R>(), guard) };
+        }
     }
 
     /// Removes for good up to `budget` of what was deleted while the table was fixed, unless it is
@@ -357,16 +381,23 @@ impl<R: Release> HashTable<R> {
     }
 
     fn purge_bucket(&self, hash: u64, locked: &Locked<'_>, guard: &Guard) {
-        let line = self.active_line(bucket_of(hash, self.directory.active()));
-        for slot in line.chain_slots() {
-            let word = slot.load();
+        let bucket = self.active_bucket(bucket_of(hash, self.directory.active()));
+        bucket.for_each(|slot, word| {
             if word.is_deleted() {
-                slot.store(Word::EMPTY);
-                locked.add(0, -self.retire(word, guard));
+                slot.clear();
+                locked.add(0, -bytes_of::<R>(word, guard));
+                self.retire(word, guard);
             }
-        }
-        self.add_lines(-(line.unlink_empty(guard) as i64));
+        });
+        self.add_lines(-(bucket.unlink_empty(guard) as i64));
     }
+}
+
+/// The size of the record of a word that was read from a slot under the guard, and is not empty.
+#[inline]
+fn bytes_of<R: Release>(word: Word, guard: &Guard) -> i64 {
+    // SAFETY: as the caller knows.
+    unsafe { word.record::<R>(guard) }.bytes() as i64
 }
 
 impl<R: Release> Stepwise<R> for HashTable<R> {
@@ -380,22 +411,23 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         let hash = self.seed.hash(key);
         let mut patience = Patience::new();
         loop {
-            let bucket = self.lock(key, hash, guard);
-            let current = match bucket.live {
+            let entry = self.lock(key, hash, guard);
+            let current = match entry.live {
                 None => None,
                 // SAFETY: read from a slot, under the guard, and not empty.
                 Some((_, word)) => match unsafe { word.record::<R>(guard) }.writable() {
                     Writable::Settled(current) => current,
                     Writable::Pending => {
-                        drop(bucket);
+                        drop(entry);
                         patience.wait()?;
                         continue;
                     }
                 },
             };
-            self.apply(&bucket, decide(current), guard);
-            let chores = Chores::of(&bucket.locked, self.directory.active());
-            drop(bucket);
+            let gone = self.apply(&entry, decide(current), guard);
+            let chores = Chores::of(&entry.locked, self.directory.active());
+            drop(entry);
+            self.retire(gone, guard);
             self.do_chores(chores, guard);
             return Ok(());
         }
@@ -403,19 +435,19 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
 
     fn revert(&self, installed: &Record<R>, before: *const Record<R>, guard: &Guard) {
         let key = installed.key();
-        let bucket = self.lock(key, self.seed.hash(key), guard);
-        let (slot, word) = bucket.live.expect("an installed record is in its slot");
+        let entry = self.lock(key, self.seed.hash(key), guard);
+        let (slot, word) = entry.live.expect("an installed record is in its slot");
         debug_assert!(std::ptr::eq(word.pointer(), installed));
         let bytes = installed.bytes() as i64;
         if before.is_null() {
-            slot.store(Word::EMPTY);
-            bucket.locked.add(-1, -bytes);
-            self.add_lines(-(bucket.line.unlink_empty(guard) as i64));
+            slot.clear();
+            entry.locked.add(-1, -bytes);
+            self.add_lines(-(entry.bucket.unlink_empty(guard) as i64));
         } else {
-            slot.store(Word::new(bucket.hash, before.cast_mut()));
+            slot.replace(Word::new(entry.hash, before.cast_mut()));
             // SAFETY: the batch was open, so what was there before is not retired.
             let before_bytes = unsafe { &*before }.bytes() as i64;
-            bucket.locked.add(0, before_bytes - bytes);
+            entry.locked.add(0, before_bytes - bytes);
         }
     }
 }

@@ -8,14 +8,12 @@
 pub mod backend;
 pub mod batch;
 pub mod catree;
-// Counts on zeroed memory being empty buckets, which atomics of the model checker are not.
-#[cfg(not(loom))]
 pub mod hash;
+mod prefetch;
 pub mod record;
 pub mod slab;
 
 pub use backend::{Adaptation, Backend, Busy, Change, NoSuchKey, SlotAnswer};
 pub use catree::CaTree;
-#[cfg(not(loom))]
 pub use hash::HashTable;
 pub use record::{Plain, Record, RecordBox, Release};

@@ -12,8 +12,9 @@
 
 use super::header::{Header, NodePtr};
 use super::search::{
-    Counting, HEAD_MAX, Head, Heads, PREFIX_MAX, Portable, common_prefix, head_at, prefetch,
+    Counting, HEAD_MAX, Head, Heads, PREFIX_MAX, Portable, common_prefix, head_at,
 };
+use crate::prefetch::prefetch;
 use crate::record::{Record, Release};
 use crate::slab::{self, SlabBox};
 use ats_sync::Guard;

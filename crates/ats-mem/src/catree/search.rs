@@ -158,19 +158,6 @@ unsafe fn load_two(heads: *const AtomicI64) -> std::arch::x86_64::__m128i {
     two
 }
 
-/// Asks the processor to fetch the first `LINES` cache lines of a node.
-#[inline(always)]
-pub(super) fn prefetch<const LINES: usize, N>(node: *const N) {
-    #[cfg(target_arch = "x86_64")]
-    for line in 0..LINES {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: prefetching is a hint; it touches no memory and cannot fault.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(node.cast::<i8>().wrapping_add(line * 64)) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = node;
-}
-
 /// Number of leading bytes two keys share.
 pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()

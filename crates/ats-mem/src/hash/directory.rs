@@ -5,7 +5,9 @@
 //! its records from bucket `n - 2^k` alone. Segment 0 holds the first eight buckets, each further
 //! segment as many as all before it, so a bucket never moves and finding it takes two loads.
 
+use super::bucket::Bucket;
 use super::line::Line;
+use super::prints::PrintsCell;
 use crate::record::Release;
 use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -15,9 +17,9 @@ use std::ptr;
 
 /// Buckets that are always there.
 pub(super) const MIN_BUCKETS: usize = 1 << FIRST_BITS;
-const FIRST_BITS: u32 = 3;
+const FIRST_BITS: u32 = if cfg!(loom) { 1 } else { 3 };
 /// Enough for every address space.
-const SEGMENTS: usize = 45;
+const SEGMENTS: usize = if cfg!(loom) { 4 } else { 45 };
 
 /// The bucket of a hash when `active` buckets are.
 #[inline]
@@ -82,7 +84,7 @@ impl<R: Release> Directory<R> {
         let directory = Self {
             active: AtomicUsize::new(MIN_BUCKETS),
             moves: AtomicUsize::new(0),
-            segments: [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS],
+            segments: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
         };
         directory.segments[0].store(allocate(0), Ordering::Relaxed);
         directory
@@ -122,15 +124,22 @@ impl<R: Release> Directory<R> {
         self.moves.load(Ordering::Acquire) == view.moves
     }
 
-    /// The first line of a bucket; `None` if its segment was given back, which means that the view
-    /// it was computed from is out of date.
+    /// A bucket; `None` if its segment was given back, which means that the view it was computed from
+    /// is out of date.
     #[inline]
-    pub(super) fn line(&self, bucket: usize) -> Option<&Line<R>> {
+    pub(super) fn bucket(&self, bucket: usize) -> Option<Bucket<'_, R>> {
         let (segment, offset) = locate(bucket);
         let lines = self.segments[segment].load(Ordering::Acquire);
-        // SAFETY: a segment holds lines for all its buckets, and is retired only after it was taken
-        // out of the directory; whoever asks is pinned or holds a lock of the bucket.
-        (!lines.is_null()).then(|| unsafe { &*lines.add(offset) })
+        if lines.is_null() {
+            return None;
+        }
+        // SAFETY: a segment holds lines for all its buckets, and before them as many words of
+        // fingerprints; it is retired only after it was taken out of the directory; whoever asks is
+        // pinned or holds a lock of the bucket.
+        unsafe {
+            let prints = lines.cast::<PrintsCell>().sub(offset + 1);
+            Some(Bucket::new(&*prints, &*lines.add(offset)))
+        }
     }
 
     /// Announces that records are being moved. Before the originals are cleared.
@@ -181,20 +190,12 @@ impl<R: Release> Directory<R> {
         let there = |segment: &usize| !self.segments[*segment].load(Ordering::Relaxed).is_null();
         (0..SEGMENTS).filter(there).map(segment_bytes).sum()
     }
-
-    /// The first line of an active bucket, for whoever has the table alone.
-    pub(super) fn line_mut(&mut self, bucket: usize) -> &mut Line<R> {
-        let (segment, offset) = locate(bucket);
-        assert!(bucket < self.active(), "the bucket is active");
-        // SAFETY: active buckets have memory, and the exclusive borrow covers all segments.
-        unsafe { &mut *self.segments[segment].get_mut().add(offset) }
-    }
 }
 
 impl<R: Release> Drop for Directory<R> {
     fn drop(&mut self) {
-        for segment in 0..SEGMENTS {
-            let lines = *self.segments[segment].get_mut();
+        for (segment, lines) in self.segments.iter().enumerate() {
+            let lines = lines.load(Ordering::Relaxed);
             if !lines.is_null() {
                 // SAFETY: allocated by `allocate`, and nobody else has the directory.
                 unsafe { free(segment, lines) };
@@ -230,19 +231,30 @@ fn segment_len(segment: usize) -> usize {
     segment_start(segment).max(MIN_BUCKETS)
 }
 
+/// ```text
+/// address | ... | fingerprints, those of the first bucket last | lines, those of the first bucket first
+/// ```
+///
 /// One line is added so that lines can be aligned: memory that is asked for with a large alignment
 /// is filled with zeros by hand, which would touch all of a large segment at once, while without
 /// it the operating system delivers zeroed pages when they are first used.
 fn segment_layout(segment: usize) -> Layout {
-    let bytes = (segment_len(segment) + 1) * size_of::<Line<crate::Plain>>();
-    Layout::from_size_align(bytes, size_of::<usize>()).expect("a segment fits the address space")
+    let lines = (segment_len(segment) + 1) * LINE;
+    Layout::from_size_align(lines + prints_bytes(segment), size_of::<usize>())
+        .expect("a segment fits the address space")
+}
+
+const LINE: usize = size_of::<Line<crate::Plain>>();
+
+fn prints_bytes(segment: usize) -> usize {
+    segment_len(segment) * size_of::<PrintsCell>()
 }
 
 fn segment_bytes(segment: usize) -> usize {
     segment_layout(segment).size()
 }
 
-/// Zeroed lines. The word before the first line holds the address of the allocation.
+/// Empty buckets. The word before all of them holds the address of the allocation.
 fn allocate<R: Release>(segment: usize) -> *mut Line<R> {
     let layout = segment_layout(segment);
     // SAFETY: the layout is not empty.
@@ -251,15 +263,43 @@ fn allocate<R: Release>(segment: usize) -> *mut Line<R> {
         handle_alloc_error(layout);
     }
     crate::slab::prefer_huge_pages(raw, layout.size());
-    let line = size_of::<Line<R>>();
-    // The allocation is aligned to a word, so between its beginning and the first line lies at least
-    // one word, and at most a whole line.
-    let padding = line - raw.addr() % line;
-    // SAFETY: the padding is at most the one line that was added, and at least one aligned word.
+    // The allocation is aligned to a word, so before the fingerprints there is room for at least one
+    // word, and at most for a whole line.
+    let unaligned = raw.addr() + size_of::<usize>() + prints_bytes(segment);
+    let before = unaligned.next_multiple_of(align_of::<Line<R>>()) - raw.addr();
+    // SAFETY: what comes before the lines is at most the fingerprints and the one line that was added,
+    // and at least the fingerprints and one aligned word.
     unsafe {
-        let lines = raw.add(padding);
-        lines.cast::<*mut u8>().sub(1).write(raw);
+        let lines = raw.add(before);
+        address_of(segment, lines).write(raw);
+        #[cfg(loom)]
+        fill(segment, lines.cast::<Line<R>>());
         lines.cast()
+    }
+}
+
+/// Where the address of the allocation stands.
+///
+/// # Safety
+/// `lines` comes from [`allocate`] for this segment.
+unsafe fn address_of(segment: usize, lines: *mut u8) -> *mut *mut u8 {
+    // SAFETY: `allocate` left room for it.
+    unsafe { lines.sub(prints_bytes(segment)).cast::<*mut u8>().sub(1) }
+}
+
+/// The atomics of the model checker have to be made one by one.
+///
+/// # Safety
+/// `lines` comes from [`allocate`] for this segment, and nobody else has it yet.
+#[cfg(loom)]
+unsafe fn fill<R: Release>(segment: usize, lines: *mut Line<R>) {
+    for offset in 0..segment_len(segment) {
+        // SAFETY: there is room for a line and for fingerprints for each bucket.
+        unsafe {
+            lines.add(offset).write(Line::new());
+            let prints = lines.cast::<PrintsCell>().sub(offset + 1);
+            prints.write(PrintsCell::new());
+        }
     }
 }
 
@@ -269,7 +309,7 @@ unsafe fn free<R: Release>(segment: usize, lines: *mut Line<R>) {
     // SAFETY: `allocate` wrote the address there, and used this layout.
     unsafe {
         dealloc(
-            lines.cast::<*mut u8>().sub(1).read(),
+            address_of(segment, lines.cast()).read(),
             segment_layout(segment),
         )
     };
@@ -319,14 +359,17 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_aligned_and_empty() {
+    fn buckets_are_aligned_and_empty() {
         for segment in 0..8 {
             let lines = allocate::<Plain>(segment);
             assert_eq!(lines.addr() % 64, 0);
             for index in 0..segment_len(segment) {
                 // SAFETY: within the segment.
-                let line = unsafe { &*lines.add(index) };
-                assert!(line.slots().all(|slot| slot.load().is_empty()));
+                unsafe {
+                    assert!((*lines.add(index)).is_empty());
+                    let prints = lines.cast::<PrintsCell>().sub(index + 1);
+                    assert_eq!((*prints).load().occupied().count(), 0);
+                }
             }
             // SAFETY: just allocated.
             unsafe { free(segment, lines) };

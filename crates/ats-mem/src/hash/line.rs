@@ -1,4 +1,4 @@
-//! One cache line of a bucket: seven slots and the way to the next line.
+//! A line of a bucket: seven slots and the way to the next line, in one cache line.
 //!
 //! A slot is one word, changed by one store, so a reader sees a record or does not:
 //!
@@ -13,6 +13,7 @@
 //! touched. `D` marks a record that was deleted while the table was fixed.
 
 use crate::record::{Record, Release};
+use crate::slab::{self, SlabBox};
 use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::marker::PhantomData;
@@ -22,11 +23,13 @@ use std::ptr;
 compile_error!("slots hold addresses of 48 bits beside 16 bits of hash: 64-bit systems only");
 
 /// Slots in a line.
-pub(super) const SLOTS: usize = 7;
+pub(super) const SLOTS: usize = if cfg!(loom) { 2 } else { 7 };
 
-const TAG_SHIFT: u32 = 48;
+/// Where the tag begins, in a slot as in a hash.
+pub(super) const TAG_SHIFT: u32 = 48;
 const DELETED: u64 = 1;
 const ADDRESS: u64 = (1 << TAG_SHIFT) - 1 - DELETED;
+const _: () = assert!(slab::ADDRESS_LIMIT <= 1 << TAG_SHIFT);
 
 /// The content of a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,17 +40,23 @@ impl Word {
     pub(super) const EMPTY: Self = Self(0);
 
     /// The word for a record of this hash.
-    ///
-    /// # Panics
-    /// If the address has more than 48 bits. No supported system hands out such addresses unasked.
     #[inline]
     pub(super) fn new<R: Release>(hash: u64, record: *mut Record<R>) -> Self {
         let address = record.expose_provenance() as u64;
-        assert!(
-            address & !ADDRESS == 0,
-            "a record has an address of 48 bits"
-        );
+        debug_assert!(address & !ADDRESS == 0, "the slab keeps to 48 bits");
         Self(tag(hash) | address)
+    }
+
+    /// Acquire, for readers: see [`Slot::load`](super::bucket::Slot::load).
+    #[inline]
+    pub(super) fn load(place: &AtomicU64) -> Self {
+        Self(place.load(Ordering::Acquire))
+    }
+
+    /// For the holder of the lock.
+    #[inline]
+    pub(super) fn store(self, place: &AtomicU64) {
+        place.store(self.0, Ordering::Release);
     }
 
     #[inline]
@@ -64,6 +73,12 @@ impl Word {
     #[inline]
     pub(super) fn is_deleted(self) -> bool {
         self.0 & DELETED != 0
+    }
+
+    /// The whole word; its upper bits are those of the hash.
+    #[inline]
+    pub(super) fn bits(self) -> u64 {
+        self.0
     }
 
     /// The same record, marked as deleted.
@@ -97,7 +112,7 @@ fn tag(hash: u64) -> u64 {
 /// A line. All zeros is an empty one.
 #[repr(C, align(64))]
 pub(super) struct Line<R: Release> {
-    slots: [AtomicU64; SLOTS],
+    pub(super) words: [AtomicU64; SLOTS],
     next: AtomicPtr<Line<R>>,
     records: PhantomData<*mut Record<R>>,
 }
@@ -107,52 +122,16 @@ unsafe impl<R: Release> Send for Line<R> {}
 // SAFETY: as above.
 unsafe impl<R: Release> Sync for Line<R> {}
 
-/// One slot.
-#[derive(Clone, Copy)]
-pub(super) struct Slot<'t>(&'t AtomicU64);
-
-impl Slot<'_> {
-    /// Acquire: a reader that finds a record finds its contents, and one that finds a slot emptied
-    /// finds what was published before.
-    #[inline]
-    pub(super) fn load(self) -> Word {
-        Word(self.0.load(Ordering::Acquire))
-    }
-
-    /// For the holder of the bucket's lock only.
-    #[inline]
-    pub(super) fn store(self, word: Word) {
-        self.0.store(word.0, Ordering::Release);
-    }
-}
-
 impl<R: Release> Line<R> {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            slots: [const { AtomicU64::new(0) }; SLOTS],
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
             next: AtomicPtr::new(ptr::null_mut()),
             records: PhantomData,
         }
     }
 
-    /// The slots of this line alone.
-    #[inline]
-    pub(super) fn slots(&self) -> impl Iterator<Item = Slot<'_>> {
-        self.slots.iter().map(Slot)
-    }
-
-    /// This line and those behind it.
-    #[inline]
-    pub(super) fn chain(&self) -> impl Iterator<Item = &Line<R>> {
-        std::iter::successors(Some(self), |line| line.next())
-    }
-
-    /// The slots of the whole chain.
-    #[inline]
-    pub(super) fn chain_slots(&self) -> impl Iterator<Item = Slot<'_>> {
-        self.chain().flat_map(Line::slots)
-    }
-
+    /// The line behind this one.
     #[inline]
     pub(super) fn next(&self) -> Option<&Line<R>> {
         // SAFETY: a line is retired only after it was unlinked, and whoever walks a chain is pinned
@@ -160,93 +139,41 @@ impl<R: Release> Line<R> {
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
-    fn is_empty(&self) -> bool {
-        self.slots().all(|slot| slot.load().is_empty())
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| Word::load(word).is_empty())
     }
 
-    /// Puts `word` into the first empty slot of the chain, which grows if there is none. Returns how
-    /// many lines were added (0 or 1). For the holder of the lock.
-    pub(super) fn insert(&self, word: Word) -> usize {
-        let mut last = self;
-        for line in self.chain() {
-            last = line;
-            if let Some(slot) = line.slots().find(|slot| slot.load().is_empty()) {
-                slot.store(word);
-                return 0;
-            }
-        }
-        let line = Box::new(Line::new());
-        Slot(&line.slots[0]).store(word);
+    /// Puts a line behind this one, which is the last. For the holder of the lock.
+    pub(super) fn link(&self, line: SlabBox<Line<R>>) {
         // Release: whoever follows the pointer sees the slots.
-        last.next.store(Box::into_raw(line), Ordering::Release);
-        1
+        self.next.store(SlabBox::into_raw(line), Ordering::Release);
     }
 
-    /// Takes lines without records out of the chain, except the first. Returns how many. For the
-    /// holder of the lock.
-    ///
-    /// A reader that stands on such a line finds nothing in it and goes on along its `next`, which
-    /// stays: every line that was behind it and is still in the chain is met.
-    pub(super) fn unlink_empty(&self, guard: &Guard) -> usize {
-        let mut unlinked = 0;
-        let mut previous = self;
-        while let Some(line) = previous.next() {
-            if line.is_empty() {
-                let next = line.next.load(Ordering::Relaxed);
-                let gone = previous.next.swap(next, Ordering::Release);
-                // SAFETY: just taken out of its chain, and made from a box by `insert`.
-                unsafe { guard.retire_box(gone) };
-                unlinked += 1;
-            } else {
-                previous = line;
-            }
+    /// Takes the line behind this one, of which there is one, out of the chain. For the holder of the
+    /// lock.
+    pub(super) fn unlink_next(&self, guard: &Guard) {
+        unsafe fn free<R: Release>(raw: *mut u8) {
+            // SAFETY: retired below, where it comes from `link`.
+            drop(unsafe { SlabBox::from_raw(raw.cast::<Line<R>>()) });
         }
-        unlinked
-    }
-
-    /// Moves records from the end of the chain to empty slots nearer to its beginning. `moved` is called after
-    /// the copies are published and before the originals are cleared, if there are any. For the
-    /// holder of the lock.
-    pub(super) fn compact(&self, moved: impl FnOnce()) {
-        if self.next().is_none() {
-            return;
-        }
-        let slots = self.chain_slots().collect::<Vec<_>>();
-        let mut originals = Vec::new();
-        let mut front = 0;
-        for back in (0..slots.len()).rev() {
-            let word = slots[back].load();
-            if word.is_empty() {
-                continue;
-            }
-            while front < back && !slots[front].load().is_empty() {
-                front += 1;
-            }
-            if front >= back {
-                break;
-            }
-            slots[front].store(word);
-            originals.push(slots[back]);
-        }
-        if !originals.is_empty() {
-            moved();
-            for slot in originals {
-                slot.store(Word::EMPTY);
-            }
-        }
+        let Some(line) = self.next() else { return };
+        let behind = line.next.load(Ordering::Relaxed);
+        let gone = self.next.swap(behind, Ordering::Release);
+        // SAFETY: just taken out of its chain.
+        unsafe { guard.retire(gone.cast(), size_of::<Line<R>>(), free::<R>) };
     }
 
     /// Frees the lines behind this one at once.
     ///
     /// # Safety
     /// Nobody else uses the table.
-    pub(super) unsafe fn free_rest(&mut self) {
-        let mut next = std::mem::replace(self.next.get_mut(), ptr::null_mut());
+    pub(super) unsafe fn free_rest(&self) {
+        let mut next = self.next.swap(ptr::null_mut(), Ordering::Relaxed);
         while !next.is_null() {
-            // SAFETY: lines behind the first are made from boxes by `insert` and are in one chain
-            // only; the caller is alone.
-            let mut line = unsafe { Box::from_raw(next) };
-            next = *line.next.get_mut();
+            // SAFETY: lines behind the first come from `link` and are in one chain only; the caller is
+            // alone.
+            let line = unsafe { SlabBox::from_raw(next) };
+            next = line.next.load(Ordering::Relaxed);
         }
     }
 }

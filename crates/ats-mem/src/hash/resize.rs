@@ -4,9 +4,11 @@
 //! and go on. Each step locks the one stripe that guards the bucket and its partner.
 
 use super::HashTable;
+use super::bucket::Bucket;
 use super::directory::{MIN_BUCKETS, parent_of};
 use super::line::{Line, Word};
 use super::stripes::{Advice, Locked, MIN_BUCKETS_PER_STRIPE};
+use crate::prefetch::prefetch;
 use crate::record::Release;
 use ats_sync::Guard;
 use std::mem::size_of;
@@ -17,9 +19,15 @@ use std::mem::size_of;
 const MAX_LOAD: usize = 4;
 /// The table shrinks when there are fewer. Half of the other, so that a table of stable size rests.
 const MIN_LOAD: usize = 2;
-/// Steps per update. Each update changes the number of records by one, so one step in four would
-/// keep up; the rest is for catching up when the resize lock was taken.
-const STEPS: usize = 4;
+/// Most steps of an update.
+const STEPS: usize = 8;
+
+/// How many steps an update does at once in a table of `active` buckets. Each update changes the number of
+/// records by one, so one step for four would keep up. But a step changes what everybody looks at, and
+/// whoever does several in a row disturbs the others once.
+fn steps(active: usize) -> usize {
+    (active / 16).clamp(1, STEPS)
+}
 
 /// In which direction the number of buckets should change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +63,27 @@ impl Chores {
     }
 }
 
+/// Which of the records of a bucket leave it: a bit for each, of the first 64.
+#[derive(Default)]
+struct Leaving {
+    bits: u64,
+    len: u32,
+}
+
+impl Leaving {
+    fn push(&mut self, leaves: bool) {
+        if self.len < u64::BITS {
+            self.bits |= u64::from(leaves) << self.len;
+            self.len += 1;
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = bool> {
+        let bits = self.bits;
+        (0..self.len).map(move |index| bits >> index & 1 != 0)
+    }
+}
+
 impl<R: Release> HashTable<R> {
     /// Does a little of what is to be done, unless somebody else is at it. Holds no stripe.
     #[inline]
@@ -72,12 +101,42 @@ impl<R: Release> HashTable<R> {
         };
         self.stripes
             .adapt(chores.locks, self.directory.active(), guard);
-        for _ in 0..STEPS {
-            match chores.direction(self.directory.active()) {
-                Direction::Stay => return,
-                Direction::Grow => self.split(guard),
-                Direction::Shrink => self.join(guard),
+        let active = self.directory.active();
+        let steps = steps(active);
+        match chores.direction(active) {
+            Direction::Stay => {}
+            Direction::Grow => {
+                let enough = chores.records / MAX_LOAD + steps;
+                self.grow(steps.min(enough.saturating_sub(active)), guard);
             }
+            Direction::Shrink => {
+                let enough = (chores.records / MIN_LOAD).saturating_sub(steps);
+                let few = active - enough.max(MIN_BUCKETS);
+                (0..steps.min(few)).for_each(|_| self.join(guard));
+            }
+        }
+    }
+
+    /// Makes so many more buckets active. The caller holds the resize lock.
+    fn grow(&self, steps: usize, guard: &Guard) {
+        let first = parent_of(self.directory.active());
+        for step in 0..steps {
+            // Which buckets come next is known, so their records need not be waited for one by one.
+            (first + step + 2..first + step + 4).for_each(|ahead| self.prefetch(ahead));
+            self.prefetch_records(first + step + 1);
+            self.split(guard);
+        }
+    }
+
+    fn prefetch(&self, bucket: usize) {
+        if let Some(bucket) = self.directory.bucket(bucket) {
+            bucket.prefetch();
+        }
+    }
+
+    fn prefetch_records(&self, bucket: usize) {
+        if let Some(bucket) = self.directory.bucket(bucket) {
+            bucket.for_each(|_, word| prefetch::<1, _>(word.pointer::<R>()));
         }
     }
 
@@ -91,22 +150,26 @@ impl<R: Release> HashTable<R> {
         let bucket = parent_of(partner);
         self.add_structure(self.directory.provide(partner) as i64);
         let _locked = self.stripes.lock(bucket as u64, guard);
-        let (from, to) = (self.active_line(bucket), self.active_line(partner));
+        let (from, to) = (self.active_bucket(bucket), self.active_bucket(partner));
         // The two buckets are told apart by the highest bit of the new one's number.
         let bit = (partner - bucket) as u64;
-        let mut originals = Vec::with_capacity(super::line::SLOTS);
+        let mut leaving = Leaving::default();
         let mut lines = 0;
-        for slot in from.chain_slots() {
-            let word = slot.load();
-            if !word.is_empty() && self.hash_of(word, guard) & bit != 0 {
+        from.for_each(|_, word| {
+            let leaves = self.hash_of(word, guard) & bit != 0;
+            leaving.push(leaves);
+            if leaves {
                 lines += to.insert(word) as i64;
-                originals.push(slot);
             }
-        }
+        });
         self.directory.set_active(partner + 1);
-        for slot in originals {
-            slot.store(Word::EMPTY);
-        }
+        let mut leaving = leaving.iter();
+        from.for_each(|slot, word| {
+            let leaves = leaving.next();
+            if leaves.unwrap_or_else(|| self.hash_of(word, guard) & bit != 0) {
+                slot.clear();
+            }
+        });
         from.compact(|| self.directory.moved());
         lines -= from.unlink_empty(guard) as i64;
         self.add_lines(lines);
@@ -125,29 +188,24 @@ impl<R: Release> HashTable<R> {
             self.stripes.adapt(Advice::Halve, partner, guard);
         }
         let locked = self.stripes.lock(bucket as u64, guard);
-        let (from, to) = (self.active_line(partner), self.active_line(bucket));
+        let (from, to) = (self.active_bucket(partner), self.active_bucket(bucket));
         let mut lines = 0;
-        for slot in from.chain_slots() {
-            let word = slot.load();
-            if !word.is_empty() {
-                lines += to.insert(word) as i64;
-            }
-        }
+        from.for_each(|_, word| lines += to.insert(word) as i64);
         self.directory.moved();
         self.directory.set_active(partner);
-        for slot in from.chain_slots() {
-            slot.store(Word::EMPTY);
-        }
+        from.for_each(|slot, _| slot.clear());
         lines -= from.unlink_empty(guard) as i64;
         self.add_lines(lines);
         drop(locked);
         self.add_structure(-(self.directory.trim(guard) as i64));
     }
 
-    /// The first line of a bucket that cannot become inactive: its lock or the resize lock is held.
-    pub(super) fn active_line(&self, bucket: usize) -> &Line<R> {
-        let line = self.directory.line(bucket);
-        line.expect("an active bucket has memory")
+    /// A bucket that cannot become inactive: its lock or the resize lock is held, or the table is had
+    /// exclusively.
+    #[inline]
+    pub(super) fn active_bucket(&self, bucket: usize) -> Bucket<'_, R> {
+        let bucket = self.directory.bucket(bucket);
+        bucket.expect("an active bucket has memory")
     }
 
     /// The hash of the record in an occupied slot whose lock is held.

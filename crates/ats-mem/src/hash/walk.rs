@@ -11,8 +11,8 @@
 //! to be put in order, a handful at a time.
 
 use super::HashTable;
+use super::bucket::Bucket;
 use super::directory::depth_of;
-use super::line::Line;
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
@@ -122,8 +122,8 @@ impl<R: Release> HashTable<R> {
             let bucket = view.bucket(place.reversed().reverse_bits());
             let last = place.reversed() | (u64::MAX >> view.depth(bucket));
             found.clear();
-            if let Some(line) = self.directory.line(bucket) {
-                self.collect(line, place, last, guard, found);
+            if let Some(bucket) = self.directory.bucket(bucket) {
+                self.collect(bucket, place, last, guard, found);
             }
             // A miss is what has to be confirmed here, as in `get`: that no record of the interval
             // was somewhere else.
@@ -138,16 +138,15 @@ impl<R: Release> HashTable<R> {
 
     fn collect<'g>(
         &'g self,
-        line: &Line<R>,
+        bucket: Bucket<'_, R>,
         place: Place<'_>,
         last: u64,
         guard: &'g Guard,
         found: &mut Found<'g, R>,
     ) {
-        for slot in line.chain_slots() {
-            let word = slot.load();
-            if word.is_empty() || word.is_deleted() {
-                continue;
+        bucket.for_each(|_, word| {
+            if word.is_deleted() {
+                return;
             }
             // SAFETY: just read from a slot, under the guard, and not empty.
             let record: &'g Record<R> = unsafe { word.record(guard) };
@@ -158,6 +157,6 @@ impl<R: Release> HashTable<R> {
             {
                 found.push((reversed, record));
             }
-        }
+        });
     }
 }

@@ -1,0 +1,298 @@
+//! A bucket: its fingerprints, its first line, and the lines behind that.
+//!
+//! What changes a bucket is for the holder of its lock; everybody may look.
+
+use super::line::{Line, SLOTS, Word};
+use super::prints::PrintsCell;
+use crate::prefetch::prefetch;
+use crate::record::Release;
+use crate::slab::SlabBox;
+use ats_sync::Guard;
+use ats_sync::shim::atomic::AtomicU64;
+
+/// A bucket of the table.
+pub(super) struct Bucket<'t, R: Release> {
+    prints: &'t PrintsCell,
+    first: &'t Line<R>,
+}
+
+impl<R: Release> Clone for Bucket<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R: Release> Copy for Bucket<'_, R> {}
+
+/// One slot of a bucket.
+#[derive(Clone, Copy)]
+pub(super) struct Slot<'t> {
+    word: &'t AtomicU64,
+    /// The fingerprints and the number among them, of a slot of the first line.
+    print: Option<(&'t PrintsCell, usize)>,
+}
+
+impl Slot<'_> {
+    /// Acquire: a reader that finds a record finds its contents, and one that finds a slot emptied
+    /// finds what was published before.
+    #[inline]
+    pub(super) fn load(self) -> Word {
+        Word::load(self.word)
+    }
+
+    /// Puts another record of the same key into the slot, or marks the one that is there.
+    #[inline]
+    pub(super) fn replace(self, word: Word) {
+        word.store(self.word);
+    }
+
+    /// Puts a record into the slot, which is empty.
+    #[inline]
+    fn fill(self, word: Word) {
+        if let Some((prints, index)) = self.print {
+            prints.set(index, word.bits());
+        }
+        word.store(self.word);
+    }
+
+    /// Empties the slot.
+    #[inline]
+    pub(super) fn clear(self) {
+        Word::EMPTY.store(self.word);
+        if let Some((prints, index)) = self.print {
+            prints.clear(index);
+        }
+    }
+}
+
+impl<'t, R: Release> Bucket<'t, R> {
+    #[inline]
+    pub(super) fn new(prints: &'t PrintsCell, first: &'t Line<R>) -> Self {
+        Self { prints, first }
+    }
+
+    /// Asks `wanted` about the slots that may hold a record of this hash, until it answers.
+    #[inline(always)]
+    pub(super) fn find<T>(
+        self,
+        hash: u64,
+        mut wanted: impl FnMut(Slot<'t>, Word) -> Option<T>,
+    ) -> Option<T> {
+        let prints = self.prints.load();
+        for index in prints.candidates(hash) {
+            let slot = self.slot(index);
+            let word = slot.load();
+            if word.may_be(hash)
+                && let Some(found) = wanted(slot, word)
+            {
+                return Some(found);
+            }
+        }
+        match prints.may_be_behind(hash) {
+            true => self.find_in_chain(hash, wanted),
+            false => None,
+        }
+    }
+
+    #[cold]
+    fn find_in_chain<T>(
+        self,
+        hash: u64,
+        mut wanted: impl FnMut(Slot<'t>, Word) -> Option<T>,
+    ) -> Option<T> {
+        let mut slots = self.chain().flat_map(slots_behind);
+        slots.find_map(|slot| {
+            let word = slot.load();
+            match word.may_be(hash) {
+                true => wanted(slot, word),
+                false => None,
+            }
+        })
+    }
+
+    /// Visits the slots that are not empty.
+    #[inline]
+    pub(super) fn for_each(self, mut visit: impl FnMut(Slot<'t>, Word)) {
+        let prints = self.prints.load();
+        let mut visit = |slot: Slot<'t>| {
+            let word = slot.load();
+            // A reader may find it emptied, or not filled yet.
+            if !word.is_empty() {
+                visit(slot, word);
+            }
+        };
+        for index in prints.occupied() {
+            visit(self.slot(index));
+        }
+        if prints.are_chained() {
+            self.chain().flat_map(slots_behind).for_each(visit);
+        }
+    }
+
+    /// Puts a record into an empty slot; the chain grows if there is none. Returns how many lines were
+    /// added (0 or 1).
+    #[inline]
+    pub(super) fn insert(self, word: Word) -> usize {
+        match self.prints.load().vacancy() {
+            Some(index) => {
+                self.slot(index).fill(word);
+                0
+            }
+            None => self.insert_behind(word),
+        }
+    }
+
+    #[cold]
+    fn insert_behind(self, word: Word) -> usize {
+        self.prints.add_behind(word.bits());
+        let mut last = self.first;
+        for line in self.chain() {
+            let vacancy = slots_behind(line).find(|slot| slot.load().is_empty());
+            if let Some(slot) = vacancy {
+                slot.fill(word);
+                return 0;
+            }
+            last = line;
+        }
+        let line = SlabBox::new(Line::new());
+        word.store(&line.words[0]);
+        last.link(line);
+        1
+    }
+
+    /// Takes lines without records out of the chain, except the first. Returns how many.
+    ///
+    /// A reader that stands on such a line finds nothing in it and goes on along its `next`, which
+    /// stays: every line that was behind it and is still in the chain is met.
+    #[inline]
+    pub(super) fn unlink_empty(self, guard: &Guard) -> usize {
+        match self.prints.load().are_chained() {
+            true => self.unlink_empty_lines(guard),
+            false => 0,
+        }
+    }
+
+    #[cold]
+    fn unlink_empty_lines(self, guard: &Guard) -> usize {
+        let mut unlinked = 0;
+        let mut previous = self.first;
+        while let Some(line) = previous.next() {
+            if line.is_empty() {
+                previous.unlink_next(guard);
+                unlinked += 1;
+            } else {
+                previous = line;
+            }
+        }
+        let words = self.chain().flat_map(slots_behind).map(Slot::load);
+        let words = words.filter(|word| !word.is_empty());
+        self.prints.set_behind(words.map(Word::bits));
+        unlinked
+    }
+
+    /// Moves records from the end of the chain to empty slots nearer to its beginning. `moved` is called
+    /// after the copies are published and before the originals are cleared, if there are any.
+    #[inline]
+    pub(super) fn compact(self, moved: impl FnOnce()) {
+        if self.prints.load().are_chained() {
+            self.compact_chain(moved);
+        }
+    }
+
+    #[cold]
+    fn compact_chain(self, moved: impl FnOnce()) {
+        let here = (0..SLOTS).map(|index| self.slot(index));
+        let slots: Vec<Slot<'_>> = here.chain(self.chain().flat_map(slots_behind)).collect();
+        let mut originals = Vec::new();
+        let mut front = 0;
+        for back in (0..slots.len()).rev() {
+            let word = slots[back].load();
+            if word.is_empty() {
+                continue;
+            }
+            while front < back && !slots[front].load().is_empty() {
+                front += 1;
+            }
+            if front >= back {
+                break;
+            }
+            slots[front].fill(word);
+            originals.push(slots[back]);
+        }
+        if !originals.is_empty() {
+            moved();
+            originals.into_iter().for_each(Slot::clear);
+        }
+    }
+
+    /// Number of lines behind the first.
+    pub(super) fn lines_behind(self) -> usize {
+        self.chain().count()
+    }
+
+    /// Frees the lines behind the first, which are empty. Returns how many.
+    ///
+    /// # Safety
+    /// Nobody else uses the table.
+    pub(super) unsafe fn free_lines(self) -> usize {
+        let lines = self.lines_behind();
+        if lines > 0 {
+            // SAFETY: the contract.
+            unsafe { self.first.free_rest() };
+            self.prints.set_behind(std::iter::empty());
+        }
+        lines
+    }
+
+    /// Asks for the fingerprints and the first line.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        prefetch::<1, _>(self.prints);
+        self.prefetch_line();
+    }
+
+    /// Asks for the first line, for whoever is about to look at the fingerprints: where these miss the
+    /// cache as well, the one need not wait for the other.
+    #[inline]
+    pub(super) fn prefetch_line(self) {
+        prefetch::<1, _>(self.first);
+    }
+
+    #[inline]
+    fn slot(self, index: usize) -> Slot<'t> {
+        Slot {
+            word: &self.first.words[index],
+            print: Some((self.prints, index)),
+        }
+    }
+
+    /// The lines behind the first.
+    fn chain(self) -> impl Iterator<Item = &'t Line<R>> {
+        std::iter::successors(self.first.next(), |line| line.next())
+    }
+}
+
+/// The slots of a line that is not the first.
+fn slots_behind<R: Release>(line: &Line<R>) -> impl Iterator<Item = Slot<'_>> {
+    line.words.iter().map(|word| Slot { word, print: None })
+}
+
+#[cfg(test)]
+impl<R: Release> Bucket<'_, R> {
+    /// Checks that fingerprints, slots and lines belong together, while nobody writes.
+    pub(super) fn check(self) {
+        let prints = self.prints.load();
+        let candidates = |word: Word| prints.candidates(word.bits()).collect::<Vec<_>>();
+        let occupied: Vec<usize> = prints.occupied().collect();
+        for index in 0..SLOTS {
+            let word = self.slot(index).load();
+            assert_eq!(occupied.contains(&index), !word.is_empty());
+            assert!(word.is_empty() || candidates(word).contains(&index));
+        }
+        assert_eq!(prints.are_chained(), self.first.next().is_some());
+        assert!(self.chain().all(|line| !line.is_empty()), "an empty line");
+        let words = self.chain().flat_map(slots_behind).map(Slot::load);
+        let mut words = words.filter(|word| !word.is_empty());
+        assert!(words.all(|word| prints.may_be_behind(word.bits())));
+    }
+}
