@@ -73,6 +73,9 @@ use std::ops::ControlFlow;
 use stripes::{Locked, StripeSet};
 use walk::Place;
 
+/// How many keys of a batch are approached at once: about as many misses as a processor has under way.
+const APPROACHED: usize = 16;
+
 /// An unordered store of records; see the module's documentation.
 pub struct HashTable<R: Release> {
     directory: Padded<Directory<R>>,
@@ -430,6 +433,25 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
             self.retire(gone, guard);
             self.do_chores(chores, guard);
             return Ok(());
+        }
+    }
+
+    /// First the buckets of some keys, then the records in them, so that misses of different keys overlap.
+    fn approach(&self, keys: &[&[u8]], guard: &Guard) {
+        let view = self.directory.view();
+        for keys in keys.chunks(APPROACHED) {
+            let mut hashes = [0; APPROACHED];
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = self.seed.hash(key);
+                if let Some(bucket) = self.directory.bucket(view.bucket(*hash)) {
+                    bucket.prefetch();
+                }
+            }
+            for hash in &hashes[..keys.len()] {
+                if let Some(bucket) = self.directory.bucket(view.bucket(*hash)) {
+                    bucket.prefetch_records(*hash, guard);
+                }
+            }
         }
     }
 

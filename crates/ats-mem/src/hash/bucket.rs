@@ -258,6 +258,16 @@ impl<'t, R: Release> Bucket<'t, R> {
         prefetch::<1, _>(self.first);
     }
 
+    /// Asks for the records that may be of this hash.
+    #[inline]
+    pub(super) fn prefetch_records(self, hash: u64, _guard: &Guard) {
+        let none: Option<()> = self.find(hash, |_, word| {
+            prefetch::<1, _>(word.pointer::<R>());
+            None
+        });
+        debug_assert!(none.is_none());
+    }
+
     #[inline]
     fn slot(self, index: usize) -> Slot<'t> {
         Slot {
