@@ -241,7 +241,8 @@ impl<R: Release> HashTable<R> {
     fn lock<'t, 'g>(&'t self, key: &[u8], hash: u64, guard: &'g Guard) -> Entry<'t, 'g, R> {
         // To be had by the time the lock is. Another bucket may turn out to be the right one.
         if let Some(bucket) = self.directory.bucket(self.directory.view().bucket(hash)) {
-            bucket.prefetch();
+            bucket.prefetch_line();
+            bucket.prefetch_records(hash, guard);
         }
         let locked = self.stripes.lock(hash, guard);
         // Under the lock this is exact: the number of buckets may change meanwhile, but not in a way
