@@ -4,7 +4,8 @@ use crate::counted::{self, Counter};
 use ats_mem::{Record, Release};
 use ats_term::Term;
 use ats_term::image::{
-    Form, Host, Object, ObjectList, Packed, Scratch, Stored, TermHost, decode_object, release_all,
+    Form, Host, ImageRef, Object, ObjectList, Packed, Scratch, Stored, TermHost, decode_object,
+    release_all,
 };
 use ats_term::term::TermBuilder;
 use std::marker::PhantomData;
@@ -97,6 +98,27 @@ impl<'g, H: Host> Found<'g, H> {
                 room.object(first.expect("no list is empty"))
             }
             Form::Counted(_) => counted_object(self.record, room),
+        }
+    }
+
+    /// Element `index` of the first object, counted from 0, or `None` if it has not so many. Reads no more of
+    /// the object than it must.
+    #[inline]
+    pub fn element<'b>(&self, index: usize, room: &'b mut Room) -> Option<ImageRef<'b, H>>
+    where
+        'g: 'b,
+    {
+        match form(self.record) {
+            Form::Packed => {
+                // SAFETY: as `form` says.
+                let stored = unsafe { Stored::from_words(self.record.value()) };
+                stored.get(index, room.start())
+            }
+            Form::List => {
+                let first = list(self.record).iter().next();
+                first.expect("no list is empty").get(index, room.start())
+            }
+            _ => self.first(room).get(index),
         }
     }
 

@@ -4,10 +4,11 @@ mod common;
 #[path = "common/model.rs"]
 mod model;
 
-use ats::{CounterOp, Error, Integer, TableType, Workspace};
+use ats::{CounterOp, Error, Integer, Room, TableType, Workspace};
 use ats_term::Term;
 use ats_term::arbitrary::near_term;
-use ats_term::term::Tuple;
+use ats_term::image::{Scratch, decode};
+use ats_term::term::{TermBuilder, Tuple};
 use common::{ALL_TYPES, TermTable, everything, objects, same_key};
 use model::{Count, Model};
 use proptest::collection::vec;
@@ -252,6 +253,7 @@ fn compare(table: &TermTable, model: &Model) {
     let mut keys = model.keys();
     for key in &keys {
         assert_eq!(objects(table, key), model.lookup(key));
+        compare_elements(table, key, &model.lookup(key)[0]);
     }
     let scanned = everything(table);
     let met = keys_by_steps(table, model);
@@ -268,6 +270,21 @@ fn compare(table: &TermTable, model: &Model) {
     assert_eq!(met, keys);
     let expected: Vec<Term> = keys.iter().flat_map(|key| model.lookup(key)).collect();
     assert_eq!(scanned, expected);
+}
+
+/// Compares the first object of a key element by element.
+fn compare_elements(table: &TermTable, key: &Term, object: &Term) {
+    let guard = ats::pin();
+    let found = table.lookup(key, &mut Workspace::new(), &guard);
+    let (found, mut room) = (found.expect("a key of the table"), Room::new());
+    let elements = object.as_tuple().expect("an object");
+    for (index, element) in elements.iter().enumerate() {
+        let mut sink = TermBuilder::new();
+        let stored = found.element(index, &mut room).expect("an element");
+        let built = decode(stored, &mut sink, &mut Scratch::new());
+        assert_eq!(sink.finish(built).as_ref().ok(), Some(element));
+    }
+    assert!(found.element(elements.len(), &mut room).is_none());
 }
 
 /// The keys that `first` and `next` lead to.

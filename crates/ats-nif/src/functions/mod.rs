@@ -102,8 +102,8 @@ fn object_list<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> VmWord<'e> {
 /// The key of a table's record, as its first object spells it.
 fn key_term<'e>(env: Env<'e>, shared: &Shared, found: &Found<'_, Vm>) -> VmWord<'e> {
     scratch::with_reading(|Reading { scratch, room }| {
-        let key = found.first(room).element(shared.table.key_position() - 1);
-        make_term(env, key, scratch)
+        let key = found.element(shared.table.key_position() - 1, room);
+        make_term(env, key.expect("an object has its key"), scratch)
     })
 }
 

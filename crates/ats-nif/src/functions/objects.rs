@@ -11,7 +11,7 @@ use crate::vm_sink::make_term;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::Error;
-use ats_term::image::Object;
+use ats_term::image::ImageRef;
 use std::ops::ControlFlow;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -128,16 +128,15 @@ fn element<'e>(
         return default.map(VmTerm::word).ok_or(Known::BadKey);
     };
     scratch::with_reading(|Reading { scratch, room }| {
-        let mut one = |object: Object<'_, Vm>| {
-            let term = object.get(index).ok_or(Known::Position)?;
-            Ok(make_term(env, term, scratch))
+        let mut one = |term: Option<ImageRef<'_, Vm>>| {
+            Ok(make_term(env, term.ok_or(Known::Position)?, scratch))
         };
         if !shared.table.table_type().is_bag() {
-            return one(found.first(room));
+            return one(found.element(index, room));
         }
         let mut elements = Vec::new();
         let mut result = Ok(());
-        let _all = found.each(room, |object| match one(object) {
+        let _all = found.each(room, |object| match one(object.get(index)) {
             Ok(term) => {
                 elements.push(term);
                 ControlFlow::Continue(())

@@ -3,7 +3,7 @@
 use super::form::Form;
 use super::host::Host;
 use super::packed::Packed;
-use super::view::Object;
+use super::view::{ImageRef, Object};
 
 /// An object that is read in place if its image is stored, and otherwise unpacked first.
 pub enum Stored<'a, H> {
@@ -52,6 +52,19 @@ impl<'a, H: Host> Stored<'a, H> {
         match self {
             Stored::Image(object) => object,
             Stored::Packed(packed) => packed.unpack(room),
+        }
+    }
+
+    /// Element `i` of the object, counted from 0, or `None` if it has not so many. If the object is packed,
+    /// what is before the element is unpacked too, but not what is behind it.
+    #[inline]
+    pub fn get<'r>(self, i: usize, room: &'r mut Vec<u64>) -> Option<ImageRef<'r, H>>
+    where
+        'a: 'r,
+    {
+        match self {
+            Stored::Image(object) => object.get(i),
+            Stored::Packed(packed) => packed.unpack_first(i.saturating_add(1), room).get(i),
         }
     }
 }

@@ -140,9 +140,18 @@ impl<'a, H: Host> Packed<'a, H> {
     where
         'a: 'r,
     {
+        self.unpack_first(usize::MAX, room)
+    }
+
+    /// As [`unpack`](Packed::unpack), but all elements after the first `count` are nil. O(number of
+    /// elements + size of the first `count`).
+    pub fn unpack_first<'r>(self, count: usize, room: &'r mut Vec<u64>) -> Object<'r, H>
+    where
+        'a: 'r,
+    {
         let start = room.len();
         let (stream, host_boxes) = parts(self.words);
-        unpack::unpack(stream, host_boxes, room);
+        unpack::unpack(stream, host_boxes, count, room);
         Object::new(&room[start..])
     }
 

@@ -34,6 +34,37 @@ fn round_trip(image: &[u64]) -> Option<Vec<u64>> {
     Some(packed)
 }
 
+#[test]
+fn the_first_elements_can_be_unpacked_alone() {
+    let small = |value| small_word(value).expect("small");
+    let image = [
+        small(1),
+        box_slot(4),
+        box_slot(12),
+        small(4),
+        header(TUPLE, 3),
+        box_slot(8),
+        small(5),
+        small(6),
+        header(LIST, 2),
+        NIL,
+        NIL,
+        small(7),
+        header(FLOAT, 1),
+        1.5f64.to_bits(),
+    ];
+    let packed = round_trip(&image).expect("it pays");
+    for count in 0..6 {
+        let mut room = Vec::new();
+        let first = Packed::<TermHost>::new(&packed).unpack_first(count, &mut room);
+        let boxes_end = [4, 4, 12, 14, 14, 14][count];
+        let mut expected = image[..boxes_end].to_vec();
+        expected[count.min(4)..4].fill(NIL);
+        assert_eq!(first.words(), expected);
+        assert_eq!(first.arity(), 4);
+    }
+}
+
 /// An object of the immediate and four nils, so that it always pays to pack it.
 fn with_nils(word: u64) -> [u64; 5] {
     [NIL, word, NIL, NIL, NIL]

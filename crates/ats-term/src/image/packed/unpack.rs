@@ -44,8 +44,13 @@ impl Around {
     }
 }
 
-/// Appends the image to `room`. O(size).
-pub(super) fn unpack(mut stream: Stream<'_>, mut host_boxes: &[u64], room: &mut Vec<u64>) {
+/// Appends the image to `room`, with nil for the elements of the object after the first `count`.
+pub(super) fn unpack(
+    mut stream: Stream<'_>,
+    mut host_boxes: &[u64],
+    count: usize,
+    room: &mut Vec<u64>,
+) {
     let start = room.len();
     let Item::Slots(_, arity) = stream.item() else {
         panic!("image: a packed object is a tuple");
@@ -54,7 +59,7 @@ pub(super) fn unpack(mut stream: Stream<'_>, mut host_boxes: &[u64], room: &mut 
     let mut around = Around { first: 0 };
     let mut slots = Waiting {
         next: 0,
-        end: arity,
+        end: arity.min(count),
     };
     loop {
         if slots.next == slots.end {
