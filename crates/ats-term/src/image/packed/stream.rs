@@ -1,6 +1,6 @@
 //! Reading the stream of a packed object.
 
-use super::super::layout::{BITS, LIST, MAP, TUPLE, header};
+use super::super::layout::{BIG, BITS, LIST, MAP, TUPLE, header};
 use super::{LONG, code};
 use crate::word::{NIL, atom_word};
 
@@ -62,7 +62,7 @@ impl<'a> Stream<'a> {
             code::HOST => Item::Host,
             code::BIG => {
                 let n = self.count();
-                Item::Bytes(header(super::super::layout::BIG, n), self.bytes(n >> 1))
+                Item::Bytes(header(BIG, n), self.bytes(n >> 1))
             }
             _ => {
                 let n = self.count();
