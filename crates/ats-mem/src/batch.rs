@@ -23,10 +23,11 @@
 
 use crate::backend::{Busy, Change};
 use crate::record::{self, Record, RecordBox, Release};
+use crate::slab;
 use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicU8, Ordering};
 use ats_sync::shim::thread;
-use std::ptr;
+use std::ptr::{self, NonNull};
 #[cfg(not(any(loom, shuttle)))]
 use std::time::Duration;
 use std::time::Instant;
@@ -174,7 +175,7 @@ pub(crate) fn update_many<'g, R: Release, S: Stepwise<R>>(
 /// stamps would name entries that are gone.
 struct Open<'a, R: Release, S: Stepwise<R>> {
     /// Until the end.
-    batch: Option<Box<Batch<R>>>,
+    batch: Option<Batch<R>>,
     store: &'a S,
     guard: &'a Guard,
 }
@@ -207,47 +208,87 @@ impl<R: Release, S: Stepwise<R>> Drop for Open<'_, R, S> {
     }
 }
 
-/// A batch being made. Its entries do not move: the vector never grows beyond what it was made with.
-struct Batch<R: Release> {
+/// A batch being made: one block of the slab, so that its entries do not move.
+struct Batch<R: Release>(NonNull<Head<R>>);
+
+/// What the block begins with; the entries follow.
+#[repr(C)]
+struct Head<R: Release> {
     shared: Shared,
-    entries: Vec<Entry<R>>,
+    /// How many entries there are, and for how many there is room.
+    len: usize,
+    room: usize,
+    entries: [Entry<R>; 0],
 }
 
 impl<R: Release> Batch<R> {
-    /// In a box, because the entries refer to what they share.
-    fn new(keys: usize) -> Box<Self> {
+    fn new(keys: usize) -> Self {
+        let block = slab::allocate(Self::bytes(keys)).cast::<Head<R>>();
         let state = AtomicU8::new(State::Open as u8);
-        Box::new(Batch {
-            shared: Shared { state },
-            entries: Vec::with_capacity(keys),
-        })
+        // SAFETY: the block is new, and large enough for its head.
+        unsafe {
+            block.write(Head {
+                shared: Shared { state },
+                len: 0,
+                room: keys,
+                entries: [],
+            });
+        }
+        Batch(block)
+    }
+
+    fn bytes(keys: usize) -> usize {
+        size_of::<Head<R>>() + keys * size_of::<Entry<R>>()
+    }
+
+    fn head(&self) -> &Head<R> {
+        // SAFETY: the block is ours, and begins with a head.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// The place of entry `index`, for which there must be room.
+    fn place(&self, index: usize) -> *mut Entry<R> {
+        debug_assert!(index < self.head().room);
+        let block = self.0.as_ptr();
+        // SAFETY: the block has room for so many entries behind its head.
+        unsafe { (&raw mut (*block).entries).cast::<Entry<R>>().add(index) }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry<R>> {
+        // SAFETY: so many entries were written.
+        (0..self.head().len).map(|index| unsafe { &*self.place(index) })
     }
 
     fn stamp(&mut self, record: RecordBox<R>, before: Option<&Record<R>>) -> RecordBox<R> {
-        assert!(
-            self.entries.len() < self.entries.capacity(),
-            "entries never move"
-        );
-        let place = self.entries.spare_capacity_mut().as_ptr().cast();
+        let len = self.head().len;
+        assert!(len < self.head().room, "each key is stamped once");
+        let place = self.place(len);
         let record = record.with_room_for(place).into_raw();
-        self.entries.push(Entry {
-            shared: &raw const self.shared,
-            before: before.map_or(ptr::null(), ptr::from_ref),
-            record,
-        });
-        let entry = self.entries.last_mut().expect("just pushed");
-        // SAFETY: `record` was just given away by its box and is not published yet.
+        let block = self.0.as_ptr();
+        // SAFETY: there is room for this entry, which nobody knows yet. Only `len` of the head is written,
+        // of which readers know nothing. `record` was just given away by its box and is not published yet.
         unsafe {
-            (*record).set_stamp(entry);
+            place.write(Entry {
+                shared: &raw const (*block).shared,
+                before: before.map_or(ptr::null(), ptr::from_ref),
+                record,
+            });
+            (&raw mut (*block).len).write(len + 1);
+            (*record).set_stamp(place);
             RecordBox::from_raw(record)
         }
     }
 
-    fn commit(self: Box<Self>, guard: &Guard) {
-        self.shared
+    fn end(&self, state: State) {
+        self.head()
+            .shared
             .state
-            .store(State::Committed as u8, Ordering::Release);
-        for entry in &self.entries {
+            .store(state as u8, Ordering::Release);
+    }
+
+    fn commit(self, guard: &Guard) {
+        self.end(State::Committed);
+        for entry in self.entries() {
             // SAFETY: the record was installed, and whoever replaces it since the commit retires it
             // under a guard younger than ours, so it lives.
             unsafe { &*entry.record }.set_stamp(ptr::null_mut());
@@ -260,11 +301,9 @@ impl<R: Release> Batch<R> {
         self.retire(guard);
     }
 
-    fn abort<S: Stepwise<R>>(self: Box<Self>, store: &S, guard: &Guard) {
-        self.shared
-            .state
-            .store(State::Aborted as u8, Ordering::Release);
-        for entry in &self.entries {
+    fn abort<S: Stepwise<R>>(self, store: &S, guard: &Guard) {
+        self.end(State::Aborted);
+        for entry in self.entries() {
             // SAFETY: until it is reverted, the stamped record holds its key, so it is in the store.
             store.revert(unsafe { &*entry.record }, entry.before, guard);
             // SAFETY: `revert` has just taken it out of the store.
@@ -274,16 +313,20 @@ impl<R: Release> Batch<R> {
     }
 
     /// Frees the batch after a grace period, since readers may still hold its entries (B4).
-    fn retire(self: Box<Self>, guard: &Guard) {
+    fn retire(self, guard: &Guard) {
         unsafe fn free<R: Release>(raw: *mut u8) {
-            // SAFETY: `raw` is the box leaked below.
-            drop(unsafe { Box::from_raw(raw.cast::<Batch<R>>()) });
+            // SAFETY: `retire` hands over a block that begins with a head, whose entries need no care.
+            unsafe {
+                let block = NonNull::new_unchecked(raw.cast::<Head<R>>());
+                let bytes = Batch::<R>::bytes(block.as_ref().room);
+                block.drop_in_place();
+                slab::free(block.cast(), bytes);
+            }
         }
-        let bytes = self.entries.capacity() * size_of::<Entry<R>>();
-        let raw = Box::into_raw(self);
+        let bytes = Self::bytes(self.head().room);
         // SAFETY: no stamp of a record that is in the store names an entry of this batch any more,
         // and stamps of reverted records are read only by readers pinned before.
-        unsafe { guard.retire(raw.cast(), bytes, free::<R>) };
+        unsafe { guard.retire(self.0.as_ptr().cast(), bytes, free::<R>) };
     }
 }
 

@@ -444,6 +444,7 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
             let mut hashes = [0; APPROACHED];
             for (hash, key) in hashes.iter_mut().zip(keys) {
                 *hash = self.seed.hash(key);
+                self.stripes.prefetch(*hash, guard);
                 if let Some(bucket) = self.directory.bucket(view.bucket(*hash)) {
                     bucket.prefetch();
                 }

@@ -12,3 +12,17 @@ pub(crate) fn prefetch<const LINES: usize, T>(start: *const T) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = start;
 }
+
+/// As [`prefetch`], of a cache line that will be written: fetches it from the processor that has it, so that
+/// the store does not have to.
+#[inline(always)]
+pub(crate) fn prefetch_to_write<T>(start: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        // SAFETY: as above. Processors that do not know this hint take it for no operation.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(start.cast::<i8>()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = start;
+}

@@ -12,18 +12,39 @@ use std::ops::Range;
 /// The objects to insert, each in a record of its own, in the order of their keys; those with the same key
 /// in the order they were given. Keeps its buffers.
 pub(crate) struct Many<H: Host> {
-    /// All keys, one after the other.
-    keys: Vec<u8>,
+    keys: Keys,
     objects: Vec<One<H>>,
     /// Which objects have the same key.
     groups: Vec<Range<usize>>,
 }
 
 struct One<H: Host> {
-    /// Where its key is.
-    key: Range<usize>,
+    /// Where its key is among the keys.
+    key: usize,
     /// Until it is written.
     record: Option<RecordBox<Values<H>>>,
+}
+
+/// Keys one after the other, each behind its length: of an object only one number tells where its key is.
+struct Keys(Vec<u8>);
+
+const LENGTH_BYTES: usize = size_of::<u32>();
+
+impl Keys {
+    /// Appends a key. Returns where it is.
+    fn push(&mut self, key: &[u8]) -> usize {
+        let at = self.0.len();
+        let len = u32::try_from(key.len()).expect("a key is shorter than 4 GiB");
+        self.0.extend_from_slice(&len.to_ne_bytes());
+        self.0.extend_from_slice(key);
+        at
+    }
+
+    fn get(&self, at: usize) -> &[u8] {
+        let (len, rest) = self.0[at..].split_at(LENGTH_BYTES);
+        let len = u32::from_ne_bytes(len.try_into().expect("so many bytes"));
+        &rest[..len as usize]
+    }
 }
 
 /// Buffers for more objects than this are given back.
@@ -78,11 +99,10 @@ impl<H: Host> Table<H> {
         for term in terms {
             self.encode(term, work)?;
             let built = self.stored(work.image.take(), &mut work.packer);
-            let start = many.keys.len();
-            many.keys.extend_from_slice(&work.key);
+            let record = record(&work.key, built);
             many.objects.push(One {
-                key: start..many.keys.len(),
-                record: Some(record(&work.key, built)),
+                key: many.keys.push(&work.key),
+                record: Some(record),
             });
         }
         many.sort();
@@ -100,7 +120,7 @@ impl<H: Host> Table<H> {
             objects,
             groups,
         } = many;
-        let key_of = |group: &Range<usize>| &keys[objects[group.start].key.clone()];
+        let key_of = |group: &Range<usize>| keys.get(objects[group.start].key);
         let (mut few, all): ([&[u8]; FEW], Vec<&[u8]>);
         let keys: &[&[u8]] = if groups.len() <= FEW {
             few = [&[]; FEW];
@@ -178,7 +198,7 @@ impl<H: Host> Many<H> {
     /// Nothing yet; does not allocate.
     pub(crate) const fn new() -> Self {
         Many {
-            keys: Vec::new(),
+            keys: Keys(Vec::new()),
             objects: Vec::new(),
             groups: Vec::new(),
         }
@@ -190,7 +210,7 @@ impl<H: Host> Many<H> {
             objects,
             groups,
         } = self;
-        let key = |object: &One<H>| &keys[object.key.clone()];
+        let key = |object: &One<H>| keys.get(object.key);
         // Stable, so that objects with the same key stay in their order.
         objects.sort_by(|a, b| key(a).cmp(key(b)));
         let mut start = 0;
@@ -201,7 +221,7 @@ impl<H: Host> Many<H> {
     }
 
     fn clear(&mut self) {
-        self.keys.clear();
+        self.keys.0.clear();
         self.objects.clear();
         self.groups.clear();
         if self.objects.capacity() > KEEP_OBJECTS {

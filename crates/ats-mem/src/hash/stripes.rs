@@ -11,6 +11,7 @@
 //! - S2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a split never
 //!   concerns two locks, and the number of records under one lock tells how full the table is.
 
+use crate::prefetch::prefetch_to_write;
 use ats_sync::lock::{Held, STATISTICS_LIMIT};
 use ats_sync::shim::atomic::{AtomicI64, AtomicPtr, Ordering};
 use ats_sync::{Guard, Lock, Padded};
@@ -161,6 +162,12 @@ impl StripeSet {
     fn present<'g>(&self, _guard: &'g Guard) -> &'g Stripes {
         // SAFETY: never null; a replaced array is retired, and the guard was made before that.
         unsafe { &*self.present.load(Ordering::Acquire) }
+    }
+
+    /// Asks the processor to fetch the lock of a hash, which another one may have.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: u64, guard: &Guard) {
+        prefetch_to_write(self.present(guard).of(hash));
     }
 
     /// Locks the buckets of a hash, or all that share the low bits of a bucket number.
