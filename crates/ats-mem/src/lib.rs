@@ -11,6 +11,7 @@ pub mod catree;
 pub mod hash;
 mod prefetch;
 pub mod record;
+pub mod sequence;
 pub mod slab;
 
 pub use backend::{Adaptation, Backend, Busy, Change, NoSuchKey, SlotAnswer};

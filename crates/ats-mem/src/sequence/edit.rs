@@ -1,0 +1,272 @@
+//! Making the next version: a draft that shares what does not change.
+
+use super::block::{Link, Node, Value, height_for, slot_of};
+use super::free::free_value;
+use super::settle::{Leftovers, settle};
+use super::{Sequence, find};
+use crate::record::Release;
+use ats_sync::shim::atomic::AtomicBool;
+use std::marker::PhantomData;
+
+/// Changes to a version, of which a new one is made.
+///
+/// Until it is finished the edit takes no reference and changes no block of the old version: it copies
+/// the nodes on the way to what changes, and writes to its own copies, which no second change of the same
+/// edit copies again. Dropping it undoes everything.
+pub struct Edit<'a, R: Release> {
+    old: &'a Sequence<R>,
+    new: Draft,
+    release: PhantomData<R>,
+}
+
+/// A version being made. Links to blocks that were made for it are marked as drafts; it has the only
+/// reference to them, and none to the others.
+#[derive(Clone, Copy)]
+struct Draft {
+    root: Option<Link>,
+    height: u32,
+    len: usize,
+    bytes: usize,
+    next: u64,
+}
+
+impl<'a, R: Release> Edit<'a, R> {
+    pub(super) fn new(old: &'a Sequence<R>) -> Self {
+        Edit {
+            new: Draft {
+                root: old.root,
+                height: old.height,
+                len: old.len,
+                bytes: old.bytes,
+                next: old.next,
+            },
+            old,
+            release: PhantomData,
+        }
+    }
+
+    /// Number of values as edited so far.
+    pub fn len(&self) -> usize {
+        self.new.len
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value at a position, as edited so far. O(log positions).
+    pub fn get(&self, position: u64) -> Option<&[u64]> {
+        // SAFETY: the draft leads to blocks of its own and of the old version, which live as long as we
+        // borrow both.
+        unsafe { find(self.new.root, self.new.height, position) }
+    }
+
+    /// Appends a value, whose position is returned. `owns` says that it holds resources for which
+    /// [`Release::release`] must be called in the end; they belong to the sequence from now on.
+    /// O(log positions), amortised without copies of nodes for all but the first.
+    ///
+    /// # Panics
+    /// If the value has 2^31 words, or all 2^64 - 1 positions have been given.
+    pub fn push(&mut self, words: &[u64], owns: bool) -> u64 {
+        let position = self.new.next;
+        let next = position.checked_add(1).expect("a position is left");
+        let value = Value::make(words, owns);
+        // SAFETY: just made.
+        self.new.bytes += unsafe { value.value() }.bytes();
+        self.new.grow(height_for(position));
+        let root = self
+            .new
+            .put(self.new.root, self.new.height, position, value);
+        self.new.root = Some(root);
+        self.new.next = next;
+        self.new.len += 1;
+        position
+    }
+
+    /// Removes the value at a position; says whether there was one. O(log positions).
+    pub fn remove(&mut self, position: u64) -> bool {
+        if self.get(position).is_none() {
+            return false;
+        }
+        let root = self.new.root.expect("a sequence with a value has a root");
+        self.new.root = self.new.cut::<R>(root, self.new.height, position);
+        self.new.len -= 1;
+        true
+    }
+
+    /// The new version. The old one stays as it is: blocks that are in both have one more reference.
+    /// O(blocks made by this edit), times the fan-out.
+    pub fn finish(self) -> Sequence<R> {
+        let (new, old) = (self.new, self.old);
+        std::mem::forget(self);
+        // SAFETY: the draft was made of this version, and nobody has it but us.
+        unsafe { settle(new.root, new.height, old, None) };
+        new.into_sequence()
+    }
+
+    /// The new version, for which the old one is taken apart: it gets the references of the old one instead
+    /// of more references, so that blocks which did not change are not touched. O(blocks made by this edit),
+    /// times the fan-out.
+    ///
+    /// What the old version had and the new one has not is in the leftovers. Until they are
+    /// [retired](Leftovers::retire), the old version can be read as before.
+    ///
+    /// # Safety
+    /// - The new version takes the place of the old one where readers find it, and is not dropped before
+    ///   readers that find the old one there are gone.
+    /// - The old version is not edited, by anybody else now or by anybody later, and no reader that does
+    ///   not hold a guard, or a [shared](Sequence::share) version of its own, reads it after the leftovers
+    ///   have been retired.
+    pub unsafe fn finish_taking_over(self) -> (Sequence<R>, Leftovers<R>) {
+        let (new, old) = (self.new, self.old);
+        std::mem::forget(self);
+        let mut leftovers = Leftovers::none();
+        // SAFETY: the draft was made of this version, and nobody has it but us; the contract is handed on.
+        unsafe { settle(new.root, new.height, old, Some(&mut leftovers)) };
+        (new.into_sequence(), leftovers)
+    }
+}
+
+impl<R: Release> Drop for Edit<'_, R> {
+    fn drop(&mut self) {
+        if let Some(root) = self.new.root {
+            // SAFETY: the edit ends here.
+            unsafe { discard::<R>(root, self.new.height) };
+        }
+    }
+}
+
+impl Draft {
+    fn into_sequence<R: Release>(self) -> Sequence<R> {
+        Sequence {
+            root: self.root.map(Link::settled),
+            height: self.height,
+            len: self.len,
+            bytes: self.bytes,
+            next: self.next,
+            taken_over: AtomicBool::new(false),
+            release: PhantomData,
+        }
+    }
+
+    /// Puts nodes above the root until it has this height.
+    fn grow(&mut self, height: u32) {
+        if self.root.is_none() {
+            self.height = self.height.max(height);
+        }
+        while let Some(root) = self.root
+            && self.height < height
+        {
+            self.root = Some(self.made(Node::single(0, root)));
+            self.height += 1;
+        }
+    }
+
+    /// The node behind `link`, or a new one, with a value at a position below it. Recurs as deep as the
+    /// tree is high.
+    fn put(&mut self, link: Option<Link>, height: u32, position: u64, value: Link) -> Link {
+        let slot = slot_of(position, height);
+        let child = match height {
+            1 => value,
+            _ => {
+                // SAFETY: links of the draft that stand at this height lead to nodes that live.
+                let below = link.and_then(|link| unsafe { link.node() }.child(slot));
+                self.put(below, height - 1, position, value)
+            }
+        };
+        match link {
+            Some(link) => self.with_child(link, slot, Some(child)),
+            None => self.made(Node::single(slot, child)),
+        }
+    }
+
+    /// The node behind `link` without the value at a position below it, which is there; nothing if it was
+    /// the last. Recurs as deep as the tree is high.
+    fn cut<R: Release>(&mut self, link: Link, height: u32, position: u64) -> Option<Link> {
+        let slot = slot_of(position, height);
+        // SAFETY: links of the draft that stand at this height lead to nodes that live.
+        let node = unsafe { link.node() };
+        let below = node.child(slot).expect("there is a way to the value");
+        let rest = match height {
+            1 => {
+                self.drop_value::<R>(below);
+                None
+            }
+            _ => self.cut::<R>(below, height - 1, position),
+        };
+        if rest.is_none() && node.links().len() == 1 {
+            self.drop_node(link);
+            return None;
+        }
+        Some(self.with_child(link, slot, rest))
+    }
+
+    /// A node of the draft that is the one behind `link`, but with this child in a slot, or none.
+    fn with_child(&mut self, link: Link, slot: u32, child: Option<Link>) -> Link {
+        // SAFETY: links of the draft that do not stand at the bottom lead to nodes that live.
+        let node = unsafe { link.node() };
+        match child {
+            Some(child) if link.is_draft() && node.has(slot) => {
+                // SAFETY: only the draft leads to its own nodes.
+                unsafe { node.set(slot, child) };
+                link
+            }
+            _ => {
+                let copy = self.made(node.copy_with(slot, child));
+                self.drop_node(link);
+                copy
+            }
+        }
+    }
+
+    /// Counts a node that was made.
+    fn made(&mut self, link: Link) -> Link {
+        // SAFETY: just made.
+        self.bytes += unsafe { link.node() }.bytes();
+        link
+    }
+
+    /// Lets go of a node that the draft will not have any more.
+    fn drop_node(&mut self, link: Link) {
+        // SAFETY: links of the draft that do not stand at the bottom lead to nodes that live.
+        let node = unsafe { link.node() };
+        self.bytes -= node.bytes();
+        if link.is_draft() {
+            // SAFETY: only the draft leads to its own nodes.
+            unsafe { node.free() };
+        }
+    }
+
+    /// Lets go of a value that the draft will not have any more.
+    fn drop_value<R: Release>(&mut self, link: Link) {
+        // SAFETY: links at the bottom of the draft lead to values that live.
+        let value = unsafe { link.value() };
+        self.bytes -= value.bytes();
+        if link.is_draft() {
+            // SAFETY: only the draft leads to its own values.
+            unsafe { free_value::<R>(value) };
+        }
+    }
+}
+
+/// Frees the blocks of a draft. Recurs as deep as the tree is high.
+///
+/// # Safety
+/// Nobody uses the draft afterwards, and `height` is that of `link`.
+unsafe fn discard<R: Release>(link: Link, height: u32) {
+    if !link.is_draft() {
+        return;
+    }
+    // SAFETY: only the draft leads to its own blocks; the height says what they are.
+    unsafe {
+        if height == 0 {
+            return free_value::<R>(link.value());
+        }
+        let node = link.node();
+        for child in node.links() {
+            discard::<R>(*child, height - 1);
+        }
+        node.free();
+    }
+}

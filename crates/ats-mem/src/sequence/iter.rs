@@ -1,0 +1,148 @@
+//! Walking over a version.
+
+use super::Sequence;
+use super::block::{BITS, FANOUT, Node, height_for, slot_of};
+use crate::record::Release;
+
+/// Which way to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+}
+
+impl Way {
+    /// The nearest slot of a bitmap that is not empty.
+    fn nearest(self, bitmap: u32) -> u32 {
+        match self {
+            Way::Up => bitmap.trailing_zeros(),
+            Way::Down => bitmap.ilog2(),
+        }
+    }
+
+    /// The slots that come after this one.
+    fn after(self, slot: u32) -> u32 {
+        match self {
+            // In two steps, as shifting by all 32 bits is not defined.
+            Way::Up => u32::MAX << slot << 1,
+            Way::Down => (1 << slot) - 1,
+        }
+    }
+}
+
+/// The values from some position on, upwards or downwards, with their positions.
+///
+/// O(1) for each value on average.
+pub struct Iter<'a, R: Release> {
+    sequence: &'a Sequence<R>,
+    way: Way,
+    leaf: Option<Leaf<'a>>,
+}
+
+/// A node whose children are values.
+struct Leaf<'a> {
+    node: Node<'a>,
+    /// The position of its first slot.
+    base: u64,
+    /// The slots that have not been visited.
+    rest: u32,
+}
+
+impl<'a, R: Release> Iter<'a, R> {
+    pub(super) fn up(sequence: &'a Sequence<R>, from: u64) -> Self {
+        Self::new(sequence, Some(from), Way::Up)
+    }
+
+    pub(super) fn down(sequence: &'a Sequence<R>, from: u64) -> Self {
+        let last = sequence.next.checked_sub(1);
+        Self::new(sequence, last.map(|last| last.min(from)), Way::Down)
+    }
+
+    fn new(sequence: &'a Sequence<R>, from: Option<u64>, way: Way) -> Self {
+        let mut iter = Iter {
+            sequence,
+            way,
+            leaf: None,
+        };
+        iter.leaf = from.and_then(|from| iter.leaf_at(from));
+        iter
+    }
+
+    /// The leaf of the next value at this position or after it.
+    fn leaf_at(&self, from: u64) -> Option<Leaf<'a>> {
+        let height = self.sequence.height;
+        let root = Place {
+            node: self.sequence.root_node()?,
+            height,
+            base: 0,
+        };
+        // The root knows no larger positions.
+        (height_for(from) <= height).then(|| seek(root, Some(from), self.way))?
+    }
+
+    /// The leaf after the one with this base.
+    fn leaf_after(&self, base: u64) -> Option<Leaf<'a>> {
+        self.leaf_at(match self.way {
+            Way::Up => base.checked_add(u64::from(FANOUT))?,
+            Way::Down => base.checked_sub(1)?,
+        })
+    }
+}
+
+impl<'a, R: Release> Iterator for Iter<'a, R> {
+    type Item = (u64, &'a [u64]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let leaf = self.leaf.as_mut()?;
+        let slot = self.way.nearest(leaf.rest);
+        let (node, base) = (leaf.node, leaf.base);
+        leaf.rest &= !(1 << slot);
+        if leaf.rest == 0 {
+            self.leaf = self.leaf_after(base);
+        }
+        let link = node.child(slot).expect("a slot of the bitmap has a child");
+        // SAFETY: a child of a leaf is a value, which lives as long as the version (Q1).
+        Some((base + u64::from(slot), unsafe { link.value() }.words()))
+    }
+}
+
+/// The nearest leaf below a node that has a value at `from` or after it, or if `from` is none, any value.
+/// O(height), which also bounds the recursion.
+fn seek<'a>(place: Place<'a>, from: Option<u64>, way: Way) -> Option<Leaf<'a>> {
+    let Place { node, height, base } = place;
+    let slot = from.map(|from| slot_of(from, height));
+    let after = node.bitmap() & slot.map_or(u32::MAX, |slot| way.after(slot));
+    if height == 1 {
+        let rest = after | slot.map_or(0, |slot| node.bitmap() & 1 << slot);
+        return (rest != 0).then_some(Leaf { node, base, rest });
+    }
+    let exact = slot.and_then(|slot| place.child(slot));
+    let found = exact.and_then(|child| seek(child, from, way));
+    if found.is_some() || after == 0 {
+        return found;
+    }
+    // All that comes after the slot comes after `from`.
+    seek(place.child(way.nearest(after))?, None, way)
+}
+
+/// A node, and what part of the positions it leads to.
+struct Place<'a> {
+    node: Node<'a>,
+    height: u32,
+    /// The position of its first slot.
+    base: u64,
+}
+
+impl<'a> Place<'a> {
+    /// The node at a slot of a node that is no leaf.
+    fn child(&self, slot: u32) -> Option<Place<'a>> {
+        let link = self.node.child(slot)?;
+        let height = self.height - 1;
+        Some(Place {
+            // SAFETY: children of nodes above the leaves are nodes, and live as long as the version (Q1).
+            node: unsafe { link.node() },
+            height,
+            base: self.base + (u64::from(slot) << (height * BITS)),
+        })
+    }
+}

@@ -1,0 +1,202 @@
+//! Models for `loom`: a key whose versions follow each other, and readers who find them, keep them, and let
+//! them go. Nodes have four children.
+
+use super::*;
+use crate::record::Plain;
+use ats_sync::shim::atomic::{AtomicPtr, Ordering, quietly};
+use ats_sync::{Guard, collect, pin};
+use loom::sync::Arc;
+use loom::thread;
+
+/// Where readers find the present version.
+struct Key(AtomicPtr<Sequence<Plain>>);
+
+impl Key {
+    /// With the values 0 to `count - 1` at these positions.
+    fn new(count: u64) -> Arc<Self> {
+        quietly(|| {
+            let empty = Sequence::new();
+            let mut edit = empty.edit();
+            (0..count).for_each(|number| _ = edit.push(&[number], false));
+            Arc::new(Key(AtomicPtr::new(Box::into_raw(Box::new(edit.finish())))))
+        })
+    }
+
+    fn find<'g>(&self, _guard: &'g Guard) -> &'g Sequence<Plain> {
+        // SAFETY: versions are retired when they are replaced.
+        unsafe { &*self.0.load(Ordering::Acquire) }
+    }
+
+    /// A version to be kept, found as a program would.
+    fn keep(&self) -> Sequence<Plain> {
+        loop {
+            if let Some(kept) = self.find(&pin()).share() {
+                return kept;
+            }
+            thread::yield_now();
+        }
+    }
+
+    fn replace(&self, new: Sequence<Plain>, guard: &Guard) {
+        let old = self.0.swap(Box::into_raw(Box::new(new)), Ordering::AcqRel);
+        // SAFETY: the old version was just replaced, by the only writer.
+        unsafe { guard.retire_box(old) };
+    }
+
+    /// One step of the only writer.
+    fn take_over(&self, change: impl FnOnce(&mut Edit<'_, Plain>)) {
+        let guard = pin();
+        let mut edit = self.find(&guard).edit();
+        change(&mut edit);
+        // SAFETY: the new version replaces the old one at once, and there is no other writer.
+        let (new, leftovers) = unsafe { edit.finish_taking_over() };
+        self.replace(new, &guard);
+        // SAFETY: the old version cannot be found any more.
+        unsafe { leftovers.retire(&guard) };
+    }
+
+    fn share_and_replace(&self, change: impl FnOnce(&mut Edit<'_, Plain>)) {
+        let guard = pin();
+        let mut edit = self.find(&guard).edit();
+        change(&mut edit);
+        self.replace(edit.finish(), &guard);
+    }
+}
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the key.
+        drop(unsafe { Box::from_raw(self.0.load(Ordering::Acquire)) });
+        collect();
+    }
+}
+
+/// The values of a version, each of which stands at its own number.
+fn numbers(sequence: &Sequence<Plain>) -> Vec<u64> {
+    let numbers = sequence.iter_from(0).map(|(at, words)| {
+        assert_eq!(at, words[0]);
+        at
+    });
+    let numbers: Vec<u64> = numbers.collect();
+    assert_eq!(numbers.len(), sequence.len());
+    numbers
+}
+
+fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(switches);
+    builder.max_branches = 20_000;
+    builder.check(model);
+}
+
+fn together(key: &Arc<Key>, one: impl FnOnce(&Key) + 'static, other: impl FnOnce(&Key)) {
+    let thread = {
+        let key = Arc::clone(key);
+        thread::spawn(move || one(&key))
+    };
+    other(key);
+    thread.join().expect("thread");
+}
+
+/// What a version of these models may be, by what the writer does.
+fn is_a_version(met: &[u64]) -> bool {
+    [&[0, 1, 2, 3, 4][..], &[0, 1, 2, 4], &[0, 1, 2, 4, 5]].contains(&met)
+}
+
+#[test]
+fn a_reader_meets_versions_that_are_taken_over() {
+    check(2, || {
+        let key = Key::new(5);
+        together(
+            &key,
+            |key| {
+                key.take_over(|edit| assert!(edit.remove(3)));
+                key.take_over(|edit| _ = edit.push(&[5], false));
+                collect();
+            },
+            |key| {
+                let guard = pin();
+                let found = key.find(&guard);
+                let met = numbers(found);
+                assert!(is_a_version(&met), "{met:?}");
+                assert_eq!(numbers(found), met);
+            },
+        );
+        assert_eq!(numbers(key.find(&pin())), [0, 1, 2, 4, 5]);
+    });
+}
+
+/// Either the reader gets a version before the writer takes it over, or the writer takes it over.
+#[test]
+fn a_version_is_kept_or_taken_over() {
+    check(2, || {
+        let key = Key::new(5);
+        together(
+            &key,
+            |key| {
+                key.take_over(|edit| assert!(edit.remove(3)));
+                key.take_over(|edit| _ = edit.push(&[5], false));
+                collect();
+            },
+            |key| {
+                let kept = key.keep();
+                let met = numbers(&kept);
+                assert!(is_a_version(&met), "{met:?}");
+                collect();
+                assert_eq!(numbers(&kept), met);
+            },
+        );
+        assert_eq!(numbers(key.find(&pin())), [0, 1, 2, 4, 5]);
+    });
+}
+
+/// A version that shares blocks with the one to be taken over goes meanwhile.
+#[test]
+fn a_kept_version_goes_while_its_successor_is_taken_over() {
+    check(2, || {
+        let key = Key::new(5);
+        let kept = quietly(|| {
+            let kept = key.keep();
+            key.share_and_replace(|edit| assert!(edit.remove(3)));
+            kept
+        });
+        together(
+            &key,
+            move |_| {
+                assert_eq!(numbers(&kept), [0, 1, 2, 3, 4]);
+                drop(kept);
+            },
+            |key| {
+                key.take_over(|edit| _ = edit.push(&[5], false));
+                key.take_over(|edit| assert!(edit.remove(0)));
+                collect();
+                assert_eq!(numbers(key.find(&pin())), [1, 2, 4, 5]);
+            },
+        );
+    });
+}
+
+/// A reader under a guard, a reader that keeps what it found, and the writer.
+#[test]
+fn two_readers_and_a_writer() {
+    check(1, || {
+        let key = Key::new(5);
+        let keeper = {
+            let key = Arc::clone(&key);
+            thread::spawn(move || {
+                let kept = key.keep();
+                assert!(is_a_version(&numbers(&kept)));
+            })
+        };
+        together(
+            &key,
+            |key| {
+                key.take_over(|edit| assert!(edit.remove(3)));
+                collect();
+            },
+            |key| assert!(is_a_version(&numbers(key.find(&pin())))),
+        );
+        keeper.join().expect("thread");
+        assert_eq!(numbers(key.find(&pin())), [0, 1, 2, 4]);
+    });
+}

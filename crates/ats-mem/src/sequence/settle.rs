@@ -1,0 +1,240 @@
+//! Making a draft a version: counting references, or taking them over.
+//!
+//! The draft and the version it was made of are walked side by side, where they differ. At each place of
+//! the tree there is a node of the draft, and mostly the node that it replaces. While the way there from
+//! the old root has led through nodes with a single reference, these references are ours to dispose of:
+//! the old node is retired as a bare block, and its references to children that are also children of the
+//! new node go over to that, uncounted. From the first node on that somebody else refers to as well, the
+//! old one keeps what it has, and the new one counts.
+
+use super::Sequence;
+use super::block::{FANOUT, Link, Node};
+use super::free::{Remains, free_value};
+use crate::record::Release;
+use ats_sync::Guard;
+use std::marker::PhantomData;
+
+/// What a version that was [taken over](super::Edit::finish_taking_over) had, and its successor has not.
+///
+/// Dropping it instead of retiring leaks that.
+#[must_use = "what is not retired is leaked"]
+pub struct Leftovers<R: Release> {
+    list: Vec<Leftover>,
+    release: PhantomData<R>,
+}
+
+enum Leftover {
+    /// A node whose references to its children now belong to others.
+    Bare(Link),
+    /// A reference to a value.
+    Value(Link),
+    /// A reference to a node of this height.
+    Node(Link, u32),
+}
+
+impl<R: Release> Leftovers<R> {
+    pub(super) fn none() -> Self {
+        Leftovers {
+            list: Vec::new(),
+            release: PhantomData,
+        }
+    }
+
+    /// Gives everything back when nobody can be reading the old version any more.
+    ///
+    /// # Safety
+    /// Threads that pin from now on do not find the old version.
+    pub unsafe fn retire(mut self, guard: &Guard) {
+        for leftover in std::mem::take(&mut self.list) {
+            // SAFETY: only the old version led to these references, by the way that `settle` went; and the
+            // contract says that it is found by none but readers who have been pinned for long enough.
+            unsafe {
+                match leftover {
+                    Leftover::Bare(link) => {
+                        guard.retire(link.pointer(), link.node().bytes(), free_bare);
+                    }
+                    Leftover::Value(link) => {
+                        let bytes = link.value().bytes();
+                        guard.retire(link.pointer(), bytes, give_up_value::<R>);
+                    }
+                    Leftover::Node(link, height) => {
+                        let remains = Remains::<R>::new(Some((link, height)));
+                        guard.retire_box(Box::into_raw(Box::new(remains)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn give_up(&mut self, link: Link, height: u32) {
+        self.list.push(match height {
+            0 => Leftover::Value(link),
+            _ => Leftover::Node(link, height),
+        });
+    }
+}
+
+unsafe fn free_bare(raw: *mut u8) {
+    // SAFETY: retired as the pointer of a node that nobody uses any more.
+    unsafe { Link::of_pointer(raw).node().free() };
+}
+
+unsafe fn give_up_value<R: Release>(raw: *mut u8) {
+    // SAFETY: retired as the pointer of a value, together with a reference to it.
+    unsafe {
+        let link = Link::of_pointer(raw);
+        if link.give_up() {
+            free_value::<R>(link.value());
+        }
+    }
+}
+
+/// Removes the marks from a draft, except that of its root, and makes its references count. With
+/// `leftovers`, takes those of the old version over, as far as nobody else has part in it.
+///
+/// # Safety
+/// - The draft of this root and height was made of `old`, is the caller's alone, and is not used as a draft
+///   afterwards.
+/// - With `leftovers`, the contract of [`finish_taking_over`](super::Edit::finish_taking_over).
+pub(super) unsafe fn settle<R: Release>(
+    root: Option<Link>,
+    height: u32,
+    old: &Sequence<R>,
+    leftovers: Option<&mut Leftovers<R>>,
+) {
+    // If everything is gone, the old version frees it when it goes itself.
+    let Some(root) = root else { return };
+    // SAFETY: handed on.
+    unsafe {
+        match old.root {
+            None => settle_place::<R>(root, height, None, None),
+            Some(_) => {
+                // If the old root stays, the new version refers to it, and there is nothing to take.
+                let leftovers = leftovers
+                    .filter(|_| replaces_root(root, height, old.height) && old.be_taken_over());
+                settle_root(root, height, old, leftovers);
+            }
+        }
+    }
+}
+
+/// Whether the draft has a node of its own in the place of the root of the old version.
+///
+/// # Safety
+/// As for [`settle`].
+unsafe fn replaces_root(mut link: Link, height: u32, old_height: u32) -> bool {
+    for _ in old_height..height {
+        // SAFETY: above the place of the old root there are nodes.
+        match unsafe { link.node() }.child(0) {
+            Some(below) => link = below,
+            None => return false,
+        }
+    }
+    link.is_draft()
+}
+
+/// [`settle`] below a node that stands where the old root does, or above it in a tree that has grown.
+/// With `leftovers`, the old root has been taken.
+unsafe fn settle_root<R: Release>(
+    link: Link,
+    height: u32,
+    old: &Sequence<R>,
+    leftovers: Option<&mut Leftovers<R>>,
+) {
+    // SAFETY: as for `settle`: links of the draft and of the old version live, and stand at the heights
+    // they are looked for at.
+    unsafe {
+        if height > old.height {
+            let node = link.node();
+            let mut leftovers = leftovers;
+            for (slot, child) in children(node) {
+                match slot {
+                    0 => settle_root(child, height - 1, old, leftovers.take()),
+                    _ => settle_place::<R>(child, height - 1, None, None),
+                }
+                node.set(slot, child.settled());
+            }
+            return;
+        }
+        match (leftovers, old.root) {
+            (Some(leftovers), Some(root)) => {
+                leftovers.list.push(Leftover::Bare(root));
+                settle_children(link.node(), height, Some(root.node()), Some(leftovers));
+            }
+            (_, root) => settle_place::<R>(link, height, root, None),
+        }
+    }
+}
+
+/// Settles what stands at one place of the tree, where the old version has `old`. With `leftovers`, the
+/// reference of the old version is ours.
+///
+/// # Safety
+/// As for [`settle`].
+unsafe fn settle_place<R: Release>(
+    link: Link,
+    height: u32,
+    old: Option<Link>,
+    leftovers: Option<&mut Leftovers<R>>,
+) {
+    // SAFETY: as in `settle_root`.
+    unsafe {
+        if !link.is_draft() {
+            debug_assert_eq!(old, Some(link));
+            // The reference of the old version is that of the new one now, or there is one more.
+            if leftovers.is_none() {
+                link.share();
+            }
+            return;
+        }
+        if height == 0 {
+            debug_assert_eq!(old, None, "positions are not given again");
+            return;
+        }
+        let mut below = None;
+        if let (Some(old), Some(leftovers)) = (old, leftovers) {
+            // Nobody can come to share the node: who would, needs a reference to it, or to a node
+            // above it, which are all ours.
+            if old.is_only() {
+                leftovers.list.push(Leftover::Bare(old));
+                below = Some(leftovers);
+            } else {
+                leftovers.give_up(old, height);
+            }
+        }
+        let old = old.map(|old| old.node());
+        settle_children(link.node(), height, old, below);
+    }
+}
+
+/// Settles the children of a node of the draft, which stands where the old version has `old`. With
+/// `leftovers`, the references of the old node are ours.
+///
+/// # Safety
+/// As for [`settle`].
+unsafe fn settle_children<R: Release>(
+    node: Node<'_>,
+    height: u32,
+    old: Option<Node<'_>>,
+    mut leftovers: Option<&mut Leftovers<R>>,
+) {
+    for (slot, child) in children(node) {
+        let before = old.and_then(|old| old.child(slot));
+        // SAFETY: as for `settle`. The child of the slot is not held beyond this.
+        unsafe {
+            settle_place(child, height - 1, before, leftovers.as_deref_mut());
+            node.set(slot, child.settled());
+        }
+    }
+    if let (Some(old), Some(leftovers)) = (old, leftovers) {
+        for (_, gone) in children(old).filter(|(slot, _)| !node.has(*slot)) {
+            leftovers.give_up(gone, height - 1);
+        }
+    }
+}
+
+/// The slots of a node with their links, which may be [set](Node::set) meanwhile.
+fn children(node: Node<'_>) -> impl Iterator<Item = (u32, Link)> {
+    let slots = (0..FANOUT).filter(move |slot| node.has(*slot));
+    slots.filter_map(move |slot| Some((slot, node.child(slot)?)))
+}
