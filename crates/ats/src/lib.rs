@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bag;
 mod coarsener;
 mod counted;
 pub mod counter;

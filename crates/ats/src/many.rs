@@ -1,12 +1,13 @@
 //! Inserting several objects as one.
 
 use crate::Error;
-use crate::table::{Table, TableType};
-use crate::value::{Rec, Values, list as list_of};
+use crate::bag::{Buffers, Effect};
+use crate::table::Table;
+use crate::value::{Rec, Values};
 use crate::workspace::Workspace;
 use crate::write::record;
 use ats_mem::{Change, RecordBox};
-use ats_term::image::{Host, HostTerm, Stored, image_eq};
+use ats_term::image::{Host, HostTerm, Stored};
 use std::ops::Range;
 
 /// The objects to insert, each in a record of its own, in the order of their keys; those with the same key
@@ -82,7 +83,7 @@ impl<H: Host> Table<H> {
     ) -> Result<bool, Error> {
         let mut many = std::mem::replace(&mut work.many, Many::new());
         let prepared = self.prepare(terms, &mut many, work);
-        let done = prepared.and_then(|()| self.write_many(&mut many, work, new_only));
+        let done = prepared.and_then(|()| self.write_many(&mut many, &mut work.bag, new_only));
         // What was not written owns resources.
         many.clear();
         work.many = many;
@@ -109,10 +110,10 @@ impl<H: Host> Table<H> {
         Ok(())
     }
 
-    fn write_many<T: HostTerm<Host = H>>(
+    fn write_many(
         &self,
         many: &mut Many<H>,
-        work: &mut Workspace<T>,
+        buffers: &mut Buffers<H>,
         new_only: bool,
     ) -> Result<bool, Error> {
         let Many {
@@ -134,7 +135,8 @@ impl<H: Host> Table<H> {
         };
         let guard = ats_sync::pin();
         let store = self.store(&guard);
-        let mut extra = 0;
+        let rules = self.bag_rules();
+        let mut effect = Effect::none();
         let done = store.update_many(keys, &guard, &mut |index, current| {
             if new_only && current.is_some() {
                 return Change::Abort;
@@ -144,53 +146,16 @@ impl<H: Host> Table<H> {
                 let last = group.last_mut().and_then(|object| object.record.take());
                 return Change::Put(last.expect("each group is written once"));
             }
-            let (record, added) = self.merged(current, keys[index], group, work);
-            extra += added;
-            record.map_or(Change::Keep, Change::Put)
+            let added = group.iter().filter_map(|object| object.record.as_ref());
+            let added = added.map(|record| single(record));
+            let (change, of_key) = rules.insert_many(keys[index], current, added, buffers);
+            effect.add(of_key);
+            change
         })?;
         if done {
-            store.extra_objects.add(extra);
+            store.count(&effect);
         }
         Ok(done)
-    }
-
-    /// The objects of a bag's key with those of a group appended, and how many more there are than one
-    /// per record; nothing if all of them were there.
-    fn merged<T: HostTerm<Host = H>>(
-        &self,
-        current: Option<&Rec<H>>,
-        key: &[u8],
-        group: &[One<H>],
-        work: &mut Workspace<T>,
-    ) -> (Option<RecordBox<Values<H>>>, i64) {
-        let Workspace {
-            list,
-            room,
-            second_room,
-            ..
-        } = work;
-        list.start();
-        if let Some(current) = current {
-            list.push_all(list_of(current));
-        }
-        let mut added = 0;
-        for record in group.iter().filter_map(|object| object.record.as_ref()) {
-            let object = single(record);
-            let known = self.table_type == TableType::Bag && {
-                let object = room.object(object);
-                let mut others = list.list().iter();
-                others.any(|other| image_eq(second_room.object(other), object, self.zeros))
-            };
-            if !known {
-                list.push_copy(object);
-                added += 1;
-            }
-        }
-        if added == 0 {
-            return (None, 0);
-        }
-        let extra = added - i64::from(current.is_none());
-        (Some(record(key, list.take())), extra)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The record store of a table: one of the backends.
 
+use crate::bag::{Decided, Effect};
 use crate::coarsener::{self, Coarsen, Listed};
 use crate::reaper::{self, Reap};
 use crate::value::{Rec, Values};
@@ -13,7 +14,9 @@ use std::sync::Arc;
 pub(crate) struct Store<H: Host> {
     records: Records<H>,
     /// Number of objects beyond one per record.
-    pub(crate) extra_objects: ShardedCounter,
+    extra_objects: ShardedCounter,
+    /// Bytes that large bags take besides their records.
+    bag_bytes: ShardedCounter,
     listed: Listed,
 }
 
@@ -45,6 +48,7 @@ macro_rules! each {
 pub(crate) type Decide<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Change<Values<H>> + 'a;
 pub(crate) type DecideMany<'a, 'g, H> =
     dyn FnMut(usize, Option<&'g Rec<H>>) -> Change<Values<H>> + 'a;
+pub(crate) type DecideBag<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Decided<H> + 'a;
 pub(crate) type Visit<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
 impl<H: Host> Store<H> {
@@ -56,6 +60,7 @@ impl<H: Host> Store<H> {
                 false => Records::Hash(HashTable::new()),
             },
             extra_objects: ShardedCounter::new(),
+            bag_bytes: ShardedCounter::new(),
             listed: Listed::new(),
         });
         if let Records::Ordered(tree) = &store.records {
@@ -146,7 +151,36 @@ impl<H: Host> Store<H> {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        each!(&self.records, backend => backend.bytes()) + self.extra_objects.bytes()
+        let bags = usize::try_from(self.bag_bytes.sum()).unwrap_or(0);
+        let counters = self.extra_objects.bytes() + self.bag_bytes.bytes();
+        each!(&self.records, backend => backend.bytes()) + bags + counters
+    }
+
+    /// As [`update`](Store::update), for the objects of a key of a bag.
+    pub(crate) fn update_bag<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut DecideBag<'_, 'g, H>,
+    ) -> Result<(), Busy> {
+        let mut effect = Effect::none();
+        self.update(key, guard, &mut |current| {
+            let change;
+            (change, effect) = decide(current);
+            change
+        })?;
+        self.count(&effect);
+        // SAFETY: the change has just been made.
+        unsafe { effect.retire(guard) };
+        Ok(())
+    }
+
+    /// Counts what changes of bags do besides.
+    pub(crate) fn count(&self, effect: &Effect<H>) {
+        self.extra_objects.add(effect.extra);
+        if effect.bytes != 0 {
+            self.bag_bytes.add(effect.bytes);
+        }
     }
 
     pub(crate) fn fix(&self) {

@@ -1,5 +1,6 @@
 //! What the value words of a record mean: one object, or the objects of a key.
 
+use crate::bag::{self, Large};
 use crate::counted::{self, Counter};
 use ats_mem::{Record, Release};
 use ats_term::Term;
@@ -19,6 +20,8 @@ impl<H: Host> Release for Values<H> {
         let words = match Form::of(value[0]) {
             Form::Object | Form::Packed | Form::List => value,
             Form::Counted(_) => &value[1..],
+            // SAFETY: the value of a large bag of this host, which our caller gives up.
+            Form::Large => return unsafe { bag::release::<H>(value) },
         };
         // SAFETY: the value of an owning record was built by this crate for this host, and our
         // caller promises that this is its end.
@@ -98,6 +101,10 @@ impl<'g, H: Host> Found<'g, H> {
                 room.object(first.expect("no list is empty"))
             }
             Form::Counted(_) => counted_object(self.record, room),
+            Form::Large => {
+                let first = Large::of(self.record).iter_from(0).next();
+                room.object(first.expect("no large bag is empty").1)
+            }
         }
     }
 
@@ -135,6 +142,7 @@ impl<'g, H: Host> Found<'g, H> {
                 let only = objects.next().is_none().then_some(first).flatten();
                 only.map(|stored| room.object(stored))
             }
+            Form::Large if Large::of(self.record).len() > 1 => None,
             _ => Some(self.first(room)),
         }
     }
@@ -149,14 +157,41 @@ impl<'g, H: Host> Found<'g, H> {
             Form::List => list(self.record)
                 .iter()
                 .try_for_each(|stored| visit(room.object(stored))),
+            Form::Large => self.each_from(0, room, |_, object| visit(object)),
             _ => visit(self.first(room)),
         }
     }
 
-    /// Number of objects. O(1) for sets, O(objects) for bags.
+    /// Whether the objects have positions: if they are many.
+    pub fn is_large(&self) -> bool {
+        form(self.record) == Form::Large
+    }
+
+    /// Visits the objects from this position on, with their positions, until `visit` breaks. None if the
+    /// objects have no positions.
+    ///
+    /// Positions ascend with the age of objects. As long as the key stays in the table, the objects keep
+    /// their positions, and have them once they have got them; so a walk can go on where it was.
+    /// O(log positions), and O(1) for each object.
+    pub fn each_from(
+        &self,
+        position: u64,
+        room: &mut Room,
+        mut visit: impl FnMut(u64, Object<'_, H>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if !self.is_large() {
+            return ControlFlow::Continue(());
+        }
+        let mut objects = Large::of(self.record).iter_from(position);
+        objects.try_for_each(|(position, stored)| visit(position, room.object(stored)))
+    }
+
+    /// Number of objects. O(1).
     pub fn count(&self) -> usize {
         match form(self.record) {
+            // Not more than a few dozen.
             Form::List => list(self.record).iter().count(),
+            Form::Large => Large::of(self.record).len(),
             _ => 1,
         }
     }

@@ -1,9 +1,10 @@
 //! Buffers that operations reuse, so that a warm caller does not allocate.
 
+use crate::bag::Buffers;
 use crate::many::Many;
 use crate::value::Room;
 use ats_term::Zeros;
-use ats_term::image::{HostTerm, ImageBuilder, ObjectListBuilder, Packer};
+use ats_term::image::{HostTerm, ImageBuilder, Packer};
 
 /// Buffers for the terms `T`. Keep one per thread and lend it to each operation.
 pub struct Workspace<T: HostTerm> {
@@ -11,12 +12,10 @@ pub struct Workspace<T: HostTerm> {
     pub(crate) image: ImageBuilder<T>,
     /// For operations that make an object out of another one that was just made.
     pub(crate) second: ImageBuilder<T>,
-    pub(crate) list: ObjectListBuilder<T::Host>,
+    pub(crate) bag: Buffers<T::Host>,
     pub(crate) many: Many<T::Host>,
     pub(crate) packer: Packer,
     pub(crate) room: Room,
-    /// For operations that compare two objects.
-    pub(crate) second_room: Room,
 }
 
 /// A key buffer with more room than this is given back.
@@ -34,11 +33,10 @@ impl<T: HostTerm> Workspace<T> {
             key: Vec::new(),
             image: ImageBuilder::new(zeros),
             second: ImageBuilder::new(zeros),
-            list: ObjectListBuilder::new(),
+            bag: Buffers::new(),
             many: Many::new(),
             packer: Packer::new(),
             room: Room::new(),
-            second_room: Room::new(),
         }
     }
 

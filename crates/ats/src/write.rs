@@ -1,15 +1,14 @@
 //! Operations that change the objects of one key. Each is atomic.
 
+use crate::bag::{Effect, NewObject, Rules};
 use crate::counted;
 use crate::table::{Table, TableType};
-use crate::value::{Found, Values, list as list_of};
+use crate::value::{Found, Values};
 use crate::workspace::Workspace;
 use crate::{Error, Guard};
 use ats_mem::{Change, RecordBox};
 use ats_term::TermRef;
-use ats_term::image::{
-    Built, Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object, Stored, image_eq,
-};
+use ats_term::image::{Built, Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object, image_eq};
 
 impl<H: Host> Table<H> {
     /// Inserts an object. In sets it replaces the one with the same key; a bag that has an equal object
@@ -43,9 +42,8 @@ impl<H: Host> Table<H> {
         let Workspace {
             key,
             image,
-            list,
             packer,
-            room,
+            bag,
             ..
         } = work;
         let mut done = true;
@@ -59,33 +57,28 @@ impl<H: Host> Table<H> {
             })?;
             return Ok(done);
         }
-        let mut added = 0;
-        store.update(key, &guard, &mut |current| {
-            let Some(current) = current else {
-                list.start();
-                list.push(self.stored(image.take(), packer));
-                return Change::Put(record(key, list.take()));
-            };
-            if new_only {
+        let mut object = NewObject {
+            table: self,
+            image,
+            packer,
+        };
+        store.update_bag(key, &guard, &mut |current| {
+            if new_only && current.is_some() {
                 done = false;
-                return Change::Keep;
+                return (Change::Keep, Effect::none());
             }
-            let others = list_of(current);
-            if self.table_type == TableType::Bag
-                && others
-                    .iter()
-                    .any(|other| image_eq(room.object(other), image.object(), self.zeros))
-            {
-                return Change::Keep;
-            }
-            list.start();
-            list.push_all(others);
-            list.push(self.stored(image.take(), packer));
-            added = 1;
-            Change::Put(record(key, list.take()))
+            // SAFETY: this is the decision of `update_bag`.
+            unsafe { (self.bag_rules()).insert(key, current, &mut object, bag) }
         })?;
-        store.extra_objects.add(added);
         Ok(done)
+    }
+
+    /// How bags of this table treat equal objects.
+    pub(crate) fn bag_rules(&self) -> Rules {
+        Rules {
+            distinct: self.table_type == TableType::Bag,
+            zeros: self.zeros,
+        }
     }
 
     /// Makes the key and the image of an object.
@@ -130,17 +123,15 @@ impl<H: Host> Table<H> {
         self.key_bytes(key, &mut work.key);
         let store = self.store(guard);
         let mut taken = None;
-        store.update(&work.key, guard, &mut |current| {
-            if let Some(record) = current {
-                // What is returned must be what was there at the end.
-                counted::stop(record).for_ever();
-                taken = Some(Found::new(record));
-            }
-            Change::Remove
+        store.update_bag(&work.key, guard, &mut |current| {
+            let Some(record) = current else {
+                return (Change::Keep, Effect::none());
+            };
+            // What is returned must be what was there at the end.
+            counted::stop(record).for_ever();
+            taken = Some(Found::new(record));
+            (Change::Remove, Effect::of_removal(record))
         })?;
-        if let (true, Some(found)) = (self.table_type.is_bag(), &taken) {
-            store.extra_objects.add(1 - found.count() as i64);
-        }
         Ok(taken)
     }
 
@@ -157,43 +148,32 @@ impl<H: Host> Table<H> {
         let Workspace {
             key,
             image,
-            list,
+            bag,
             room,
             ..
         } = work;
         let unwanted = image.object();
-        let is_unwanted = |other: Object<'_, H>| image_eq(other, unwanted, self.zeros);
-        let mut removed_extra = 0;
+        if self.table_type.is_bag() {
+            store.update_bag(key, &guard, &mut |current| match current {
+                None => (Change::Keep, Effect::none()),
+                // SAFETY: this is the decision of `update_bag`.
+                Some(current) => unsafe {
+                    (self.bag_rules()).delete_object(key, current, unwanted, bag)
+                },
+            })?;
+            return Ok(());
+        }
         store.update(key, &guard, &mut |current| {
             let Some(current) = current else {
                 return Change::Keep;
             };
-            if !self.table_type.is_bag() {
-                let stopped = counted::stop(current);
-                if !is_unwanted(Found::new(current).first(room)) {
-                    return Change::Keep;
-                }
-                stopped.for_ever();
-                return Change::Remove;
-            }
-            let objects = list_of(current);
-            let count = objects.iter().count();
-            let mut is_kept = |other: &Stored<'_, H>| !is_unwanted(room.object(*other));
-            let kept = objects.iter().filter(&mut is_kept).count();
-            if kept == count {
+            let stopped = counted::stop(current);
+            if !image_eq(Found::new(current).first(room), unwanted, self.zeros) {
                 return Change::Keep;
             }
-            removed_extra = count as i64 - kept.max(1) as i64;
-            if kept == 0 {
-                return Change::Remove;
-            }
-            list.start();
-            for other in objects.iter().filter(is_kept) {
-                list.push_copy(other);
-            }
-            Change::Put(record(key, list.take()))
+            stopped.for_ever();
+            Change::Remove
         })?;
-        store.extra_objects.add(-removed_extra);
         Ok(())
     }
 

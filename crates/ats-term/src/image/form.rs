@@ -5,13 +5,14 @@
 //!  packed object     PACKED or PACKED_WITH n, and more; see [`Packed`](super::Packed)
 //!  list of objects   OBJECT n | n words, an image or a packed object | OBJECT n | ...
 //!  counted object    COUNTED i | image
+//!  large bag         LARGE | words that the owner of the value understands
 //! ```
 //!
 //! In a *counted* object the word of element `i`, counted from 0, is not part of the image proper: it is
 //! the value of a counter that may change while the value is read, so it is for the owner of the value
 //! to load it. No slot has the low bits of these tags, so no object begins like one of the others.
 
-use super::layout::{COUNTED, OBJECT, PACKED, PACKED_WITH, header, header_n, header_tag};
+use super::layout::{COUNTED, LARGE, OBJECT, PACKED, PACKED_WITH, header, header_n, header_tag};
 
 /// What the words of a value are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub enum Form {
     List,
     /// After this word comes the image of an object, of which this element is a counter.
     Counted(usize),
+    /// The objects are not in the value; the words after this one tell its owner where they are.
+    Large,
 }
 
 impl Form {
@@ -38,6 +41,7 @@ impl Form {
             OBJECT => Form::List,
             PACKED | PACKED_WITH => Form::Packed,
             COUNTED => Form::Counted(header_n(first)),
+            LARGE => Form::Large,
             tag => panic!("image: a value with an unknown tag {tag}"),
         }
     }
@@ -47,6 +51,9 @@ impl Form {
 pub const fn counted_word(index: usize) -> u64 {
     header(COUNTED, index)
 }
+
+/// The first word of a value whose objects are kept elsewhere.
+pub const LARGE_WORD: u64 = header(LARGE, 0);
 
 #[cfg(test)]
 mod tests {
@@ -64,6 +71,7 @@ mod tests {
         }
         assert_eq!(Form::of(header(OBJECT, 4)), Form::List);
         assert_eq!(Form::of(counted_word(1)), Form::Counted(1));
+        assert_eq!(Form::of(LARGE_WORD), Form::Large);
         assert_eq!(Form::of(header(PACKED_WITH, 4)), Form::Packed);
         // Behind the tag of the other one is a stream of any bytes.
         assert_eq!(Form::of(!0 << 8 | u64::from(PACKED)), Form::Packed);

@@ -22,6 +22,8 @@ pub(super) const PACKED: u8 = 0x10;
 /// Tag of the first word of a packed object whose stream follows in `n` words of its own, and then come
 /// host boxes.
 pub(super) const PACKED_WITH: u8 = 0x14;
+/// Tag of the first word of a value whose objects are kept elsewhere.
+pub(super) const LARGE: u8 = 0x18;
 /// The lowest tag of the host.
 pub(super) const HOST: u8 = 0x80;
 /// The lowest tag of the host whose box owns a resource.

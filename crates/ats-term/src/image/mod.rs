@@ -103,7 +103,7 @@ pub use crate::word::{Immediate, NIL, SMALL_MAX, SMALL_MIN, atom_word, small_wor
 pub use decode::{Scratch, decode, decode_element, decode_object};
 pub use encode::{Built, ImageBuilder, NotATuple};
 pub use eq::image_eq;
-pub use form::{Form, counted_word};
+pub use form::{Form, LARGE_WORD, counted_word};
 pub use host::{Host, HostBox, HostKind, HostSink, HostTag, HostTerm};
 pub use list::{ObjectList, ObjectListBuilder, Objects};
 pub use owned::{for_each_owned, release_all, retain_all};

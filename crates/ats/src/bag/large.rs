@@ -1,0 +1,308 @@
+//! The objects of a key that has many of them.
+//!
+//! The record of the key only points to a [`Sequence`] of the objects, of which a change copies a few nodes.
+//!
+//! ```text
+//!   record  [ key | LARGE | pointer ] ---> Large { objects, index }
+//!                                                     |        |
+//!      one version for each record: Sequence <--------+        +----> Index, of all versions of the key
+//! ```
+//!
+//! Objects have positions, which a walk can remember. To find an object there is an index from the hash of
+//! its content to positions.
+//!
+//! # Invariants
+//! - G1. The index is only touched by who holds the lock of the key: in the decision of `update` or
+//!   `update_many` about a record that is settled.
+//! - G2. Each object of the current version has its entry in the index. There may be more entries, left by
+//!   batches that were undone; so what the index says is verified against the version.
+//! - G3. A version that was replaced in `update` was taken over by its successor, since it cannot come back;
+//!   one that was replaced in a batch was not, since it can.
+
+use super::{Buffers, Rules};
+use crate::reaper::{self, Reap};
+use crate::value::{Rec, Room, Values, form};
+use ats_mem::RecordBox;
+use ats_mem::sequence::{Edit, Leftovers, Remains, Sequence};
+use ats_term::exact;
+use ats_term::image::{Built, Form, Host, LARGE_WORD, Object, Stored, image_eq, retain_all};
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A large bag that goes is freed at once, up to so many objects; the rest in the background.
+const FREED_AT_ONCE: usize = 256;
+/// References given up, or entries freed, in one slice in the background.
+const SLICE: usize = 2_000;
+/// Bytes that an entry of the index takes, about: nodes of B-trees are between half full and full.
+const ENTRY_BYTES: usize = 24;
+/// A buffer for contents with more room than this is given back.
+const KEEP_BYTES: usize = 1 << 16;
+
+/// What a record points to that is a large bag: one version of its objects.
+pub(crate) struct Large<H: Host> {
+    objects: Sequence<Values<H>>,
+    index: Arc<Index>,
+}
+
+/// Where objects are, by their content.
+struct Index {
+    entries: Mutex<Entries>,
+    /// Of its own, so that nobody can foresee which objects collide.
+    hasher: RandomState,
+}
+
+#[derive(Default)]
+struct Entries {
+    /// Hashes and positions.
+    set: BTreeSet<(u64, u64)>,
+    /// Where the search for entries without object has come to.
+    swept: (u64, u64),
+}
+
+impl<H: Host> Large<H> {
+    pub(super) fn empty() -> Self {
+        Large {
+            objects: Sequence::new(),
+            index: Arc::new(Index {
+                entries: Mutex::default(),
+                hasher: RandomState::new(),
+            }),
+        }
+    }
+
+    /// The large bag of a record of this form.
+    pub(crate) fn of(record: &Rec<H>) -> &Large<H> {
+        debug_assert_eq!(form(record), Form::Large);
+        // SAFETY: a value of this form is made by `into_record` for this host; what it points to is freed
+        // with the record, which is borrowed.
+        unsafe { &*pointer(record.value()) }
+    }
+
+    pub(super) fn into_record(self, key: &[u8]) -> RecordBox<Values<H>> {
+        let raw = Box::into_raw(Box::new(self));
+        RecordBox::new(key, &[LARGE_WORD, raw.expose_provenance() as u64], true)
+    }
+
+    /// Number of objects. O(1).
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Bytes of memory, without the record. O(1).
+    pub(super) fn bytes(&self) -> usize {
+        let fixed = size_of::<Self>() + size_of::<Index>();
+        fixed + self.objects.bytes() + self.len() * ENTRY_BYTES
+    }
+
+    /// The objects from a position on, with their positions.
+    pub(crate) fn iter_from(&self, position: u64) -> impl Iterator<Item = (u64, Stored<'_, H>)> {
+        let values = self.objects.iter_from(position);
+        // SAFETY: the values are objects that were built for this host, and own their resources.
+        values.map(|(position, words)| (position, unsafe { Stored::from_words(words) }))
+    }
+
+    /// Begins to change it.
+    pub(super) fn draft<'a>(&'a self, rules: Rules, buffers: &'a mut Buffers<H>) -> Draft<'a, H> {
+        Draft {
+            rules,
+            edit: self.objects.edit(),
+            index: &self.index,
+            // Entries are hints, so those that a panic left are as good as others.
+            entries: (self.index.entries.lock()).unwrap_or_else(PoisonError::into_inner),
+            room: &mut buffers.room,
+            second_room: &mut buffers.second_room,
+            content: &mut buffers.content,
+        }
+    }
+}
+
+fn pointer<H: Host>(value: &[u64]) -> *mut Large<H> {
+    std::ptr::with_exposed_provenance_mut(value[1] as usize)
+}
+
+/// Frees the large bag of a record that goes.
+///
+/// # Safety
+/// The value is that of a record that is a large bag of this host, and is not used any more.
+pub(crate) unsafe fn release<H: Host>(value: &[u64]) {
+    // SAFETY: made by `into_record`, and the contract.
+    let Large { objects, index } = *unsafe { Box::from_raw(pointer::<H>(value)) };
+    let mut objects = objects.into_remains();
+    if !objects.free_some(FREED_AT_ONCE) {
+        let index = Arc::into_inner(index);
+        reaper::reap(Box::new(Going { objects, index }));
+    }
+}
+
+/// A large bag on its way out.
+struct Going<H: Host> {
+    objects: Remains<Values<H>>,
+    /// If no other version has it.
+    index: Option<Index>,
+}
+
+impl<H: Host> Reap for Going<H> {
+    fn free_slice(&mut self) -> bool {
+        if !self.objects.free_some(SLICE) {
+            return false;
+        }
+        let Some(index) = &mut self.index else {
+            return true;
+        };
+        let entries = index.entries.get_mut();
+        let set = &mut entries.unwrap_or_else(PoisonError::into_inner).set;
+        !(0..SLICE).all(|_| set.pop_first().is_some())
+    }
+}
+
+/// A version of a large bag that is being made.
+pub(super) struct Draft<'a, H: Host> {
+    rules: Rules,
+    edit: Edit<'a, Values<H>>,
+    index: &'a Arc<Index>,
+    entries: MutexGuard<'a, Entries>,
+    room: &'a mut Room,
+    second_room: &'a mut Room,
+    content: &'a mut Vec<u8>,
+}
+
+impl<H: Host> Draft<'_, H> {
+    /// Number of objects.
+    pub(super) fn len(&self) -> usize {
+        self.edit.len()
+    }
+
+    /// The hash of the content of an object, the same for equal ones.
+    pub(super) fn hash(&mut self, object: Object<'_, H>) -> u64 {
+        hash(self.index, self.rules, object, self.content)
+    }
+
+    /// The positions of the objects that equal this one, of which the hash is given; upwards.
+    pub(super) fn equal(&mut self, hash: u64, object: Object<'_, H>) -> impl Iterator<Item = u64> {
+        let Draft {
+            rules,
+            edit,
+            entries,
+            room,
+            ..
+        } = self;
+        let entries = entries.set.range((hash, 0)..=(hash, u64::MAX));
+        entries.map(|entry| entry.1).filter(move |position| {
+            edit.get(*position).is_some_and(|words| {
+                // SAFETY: the values are objects that were built for this host, and own their resources.
+                let stored = unsafe { Stored::from_words(words) };
+                image_eq(room.object(stored), object, rules.zeros)
+            })
+        })
+    }
+
+    /// Appends an object of which the hash is given.
+    pub(super) fn push(&mut self, hash: u64, built: Built<'_, H>) {
+        self.push_words(hash, built.words(), built.owns());
+    }
+
+    fn push_words(&mut self, hash: u64, words: &[u64], owns: bool) {
+        let position = self.edit.push(words, owns);
+        self.entries.set.insert((hash, position));
+    }
+
+    /// Appends a copy of an object.
+    pub(super) fn push_copy(&mut self, stored: Stored<'_, H>) {
+        let object = self.second_room.object(stored);
+        let hash = hash(self.index, self.rules, object, self.content);
+        self.push_hashed(hash, stored);
+    }
+
+    /// Appends a copy of an object, unless there is an equal one and must not be two.
+    pub(super) fn push_allowed(&mut self, stored: Stored<'_, H>) {
+        if !self.rules.distinct {
+            return self.push_copy(stored);
+        }
+        let mut second_room = std::mem::take(self.second_room);
+        let object = second_room.object(stored);
+        let hash = self.hash(object);
+        let is_new = self.equal(hash, object).next().is_none();
+        *self.second_room = second_room;
+        if is_new {
+            self.push_hashed(hash, stored);
+        }
+    }
+
+    fn push_hashed(&mut self, hash: u64, stored: Stored<'_, H>) {
+        // SAFETY: a `Stored` vouches for its words.
+        let owns = unsafe { retain_all::<H>(stored.words()) };
+        self.push_words(hash, stored.words(), owns);
+    }
+
+    /// Removes the object at a position, of which the hash is given.
+    pub(super) fn remove(&mut self, hash: u64, position: u64) {
+        let was_there = self.edit.remove(position);
+        debug_assert!(was_there);
+        self.entries.set.remove(&(hash, position));
+    }
+
+    /// The new version, from which one can go back to the old one.
+    pub(super) fn finish(mut self) -> Large<H> {
+        self.sweep();
+        Large {
+            objects: self.edit.finish(),
+            index: Arc::clone(self.index),
+        }
+    }
+
+    /// The new version, which takes the place of the old one for good, and what is left of that.
+    ///
+    /// # Safety
+    /// As for [`Rules::insert`]: the draft was made of the objects of `current`, and the decision is to put a
+    /// record of the result in its place.
+    pub(super) unsafe fn take_over(mut self) -> (Large<H>, Leftovers<Values<H>>) {
+        self.sweep();
+        // SAFETY: `update_bag` makes the change for certain, after which no reader that pins finds the old
+        // version; those who found it before hold guards. The decision runs under the lock of the key,
+        // and a record that it is given is not part of an open batch, so nobody else edits the
+        // version, and nobody will, as it does not come back (G3).
+        let (objects, leftovers) = unsafe { self.edit.finish_taking_over() };
+        let index = Arc::clone(self.index);
+        (Large { objects, index }, leftovers)
+    }
+
+    /// Looks for entries without object, if there must be any: at two for each change, so that batches
+    /// that are undone again and again do not fill the index.
+    fn sweep(&mut self) {
+        for _ in 0..2 {
+            if self.entries.set.len() <= self.edit.len() {
+                return;
+            }
+            let Entries { set, swept } = &mut *self.entries;
+            let rest = set.range((Bound::Excluded(*swept), Bound::Unbounded));
+            *swept = rest.copied().next().unwrap_or((0, 0));
+            let entry = *swept;
+            if !self.is_entry(entry) {
+                self.entries.set.remove(&entry);
+            }
+        }
+    }
+
+    /// Whether there is an object for an entry.
+    fn is_entry(&mut self, (hashed, position): (u64, u64)) -> bool {
+        self.edit.get(position).is_some_and(|words| {
+            // SAFETY: as in `equal`.
+            let object = self.room.object(unsafe { Stored::<H>::from_words(words) });
+            hash(self.index, self.rules, object, self.content) == hashed
+        })
+    }
+}
+
+/// The hash of the content of an object. O(size).
+fn hash<H: Host>(index: &Index, rules: Rules, object: Object<'_, H>, content: &mut Vec<u8>) -> u64 {
+    content.clear();
+    content.shrink_to(KEEP_BYTES);
+    let options = exact::Options {
+        zeros: rules.zeros,
+        atoms: exact::Atoms::Word,
+    };
+    exact::exact_key(object.term(), content, options);
+    index.hasher.hash_one(&content[..])
+}
