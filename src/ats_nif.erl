@@ -73,7 +73,8 @@
                    contended := non_neg_integer(),
                    uncontended := non_neg_integer()}.
 
--type position() :: start | {after_key, Key :: term()}.
+-type position() :: start | {after_key, Key :: term()}
+                  | {within, Key :: term(), Place :: non_neg_integer()}.
 
 %%--------------------------------------------------------------------------------------------
 %% Loading
@@ -205,7 +206,8 @@ safe_fixtable(_Table, _Fix) -> ?NOT_LOADED.
 -spec slot(ats:table(), non_neg_integer()) -> [tuple()] | '$end_of_table'.
 slot(_Table, _I) -> ?NOT_LOADED.
 
-%% Returns about `N' objects that follow a position, whole keys at a time and in table order.
+%% Returns about `N' objects that follow a position, in table order. Only a key with very many
+%% objects is returned in parts.
 -spec chunk(ats:table(), position(), pos_integer()) -> {[tuple()], done | position()}.
 chunk(_Table, _Position, _N) -> ?NOT_LOADED.
 

@@ -92,6 +92,8 @@ known_atoms! {
     Done = "done",
     /// `after_key`
     AfterKey = "after_key",
+    /// `within`
+    Within = "within",
     /// `route_nodes`
     RouteNodes = "route_nodes",
     /// `base_nodes`

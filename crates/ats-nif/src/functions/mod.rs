@@ -9,13 +9,14 @@ mod tables;
 mod walks;
 
 use crate::atoms::Known;
+use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::handle::{Handle, Shared};
 use crate::scratch::{self, Reading};
 use crate::vm_sink::{make_object, make_term};
 use crate::vm_term::VmTerm;
-use crate::{registry, resource, sys};
+use crate::{process, registry, resource, sys};
 use ats::{Error, Found};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
@@ -83,9 +84,26 @@ fn boolean(value: bool) -> VmWord<'static> {
     }
 }
 
+/// More objects of one key are read on a dirty scheduler: this many take well under a millisecond.
+const LONG_BAG: usize = 1_000;
+
+/// Whether a key has so many objects that this is not the scheduler to read them all.
+fn is_long(found: &Found<'_, Vm>) -> bool {
+    found.is_large() && found.count() > LONG_BAG && !process::on_dirty_scheduler()
+}
+
+/// The objects of a key as a list, oldest first; [`Known::Dirty`] if they are many.
+#[inline]
+fn object_list<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> NifResult<'e> {
+    if is_long(found) {
+        return Err(Known::Dirty);
+    }
+    Ok(all_objects(env, found))
+}
+
 /// The objects of a key as a list, oldest first.
 #[inline]
-fn object_list<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> VmWord<'e> {
+fn all_objects<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> VmWord<'e> {
     scratch::with_reading(|Reading { scratch, room }| {
         if let Some(only) = found.only(room) {
             return env.cons(make_object(env, only, scratch), VmWord::NIL);

@@ -1,6 +1,8 @@
 //! Reading and writing objects.
 
-use super::{ListTerms, boolean, cause, object_list, proper_length, readable, writable};
+use super::{
+    ListTerms, all_objects, boolean, cause, is_long, object_list, proper_length, readable, writable,
+};
 use crate::atoms::Known;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
@@ -91,7 +93,7 @@ fn lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     let found = scratch::with_work(|work| shared.table.lookup(key, work, &guard));
-    Ok(found.map_or(VmWord::NIL, |found| object_list(env, &found)))
+    found.map_or(Ok(VmWord::NIL), |found| object_list(env, &found))
 }
 
 fn member<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
@@ -127,6 +129,9 @@ fn element<'e>(
     let Some(found) = found else {
         return default.map(VmTerm::word).ok_or(Known::BadKey);
     };
+    if is_long(&found) {
+        return Err(Known::Dirty);
+    }
     scratch::with_reading(|Reading { scratch, room }| {
         let mut one = |term: Option<ImageRef<'_, Vm>>| {
             Ok(make_term(env, term.ok_or(Known::Position)?, scratch))
@@ -153,8 +158,16 @@ fn element<'e>(
 fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
-    let taken = scratch::with_work(|work| shared.table.take(key, work, &guard)).map_err(cause)?;
-    Ok(taken.map_or(VmWord::NIL, |found| object_list(env, &found)))
+    let taken = scratch::with_work(|work| {
+        // What has been taken must be returned, on whichever scheduler; so one looks before.
+        let table = &shared.table;
+        let is_long = |found| is_long(&found);
+        if table.table_type().is_bag() && table.lookup(key, work, &guard).is_some_and(is_long) {
+            return Err(Known::Dirty);
+        }
+        table.take(key, work, &guard).map_err(cause)
+    })?;
+    Ok(taken.map_or(VmWord::NIL, |found| all_objects(env, &found)))
 }
 
 fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {

@@ -1,6 +1,6 @@
 //! Walking over keys.
 
-use super::{cause, key_term, object_list, readable};
+use super::{cause, is_long, key_term, object_list, readable};
 use crate::atoms::Known;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
@@ -11,6 +11,7 @@ use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::{Found, SlotAnswer, TableType};
+use ats_sync::Guard;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -37,10 +38,15 @@ enum Way {
 }
 
 /// What to return of the key that was found.
-type Shape = for<'e> fn(Env<'e>, &Shared, &Found<'_, Vm>) -> VmWord<'e>;
+type Shape = for<'e> fn(Env<'e>, &Shared, &Found<'_, Vm>) -> NifResult<'e>;
 
-fn with_objects<'e>(env: Env<'e>, shared: &Shared, found: &Found<'_, Vm>) -> VmWord<'e> {
-    env.tuple(&[key_term(env, shared, found), object_list(env, found)])
+fn only_key<'e>(env: Env<'e>, shared: &Shared, found: &Found<'_, Vm>) -> NifResult<'e> {
+    Ok(key_term(env, shared, found))
+}
+
+fn with_objects<'e>(env: Env<'e>, shared: &Shared, found: &Found<'_, Vm>) -> NifResult<'e> {
+    let objects = object_list(env, found)?;
+    Ok(env.tuple(&[key_term(env, shared, found), objects]))
 }
 
 fn end<'e>(env: Env<'e>, table: VmTerm<'e>, way: Way, shape: Shape) -> NifResult<'e> {
@@ -50,7 +56,7 @@ fn end<'e>(env: Env<'e>, table: VmTerm<'e>, way: Way, shape: Shape) -> NifResult
         Way::Up => shared.table.first(&guard),
         Way::Down => shared.table.last(&guard),
     };
-    Ok(shaped(env, shared, found, shape))
+    shaped(env, shared, found, shape)
 }
 
 fn step<'e>(
@@ -73,7 +79,7 @@ fn step<'e>(
             Way::Down => table.prev(bytes, &guard),
         }
     });
-    Ok(shaped(env, shared, found.map_err(cause)?, shape))
+    shaped(env, shared, found.map_err(cause)?, shape)
 }
 
 fn shaped<'e>(
@@ -81,24 +87,27 @@ fn shaped<'e>(
     shared: &Shared,
     found: Option<Found<'_, Vm>>,
     shape: Shape,
-) -> VmWord<'e> {
-    found.map_or(Known::EndOfTable.word(), |found| shape(env, shared, &found))
+) -> NifResult<'e> {
+    match found {
+        Some(found) => shape(env, shared, &found),
+        None => Ok(Known::EndOfTable.word()),
+    }
 }
 
 fn first<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    end(env, table, Way::Up, key_term)
+    end(env, table, Way::Up, only_key)
 }
 
 fn last<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    end(env, table, Way::Down, key_term)
+    end(env, table, Way::Down, only_key)
 }
 
 fn next<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    step(env, table, key, Way::Up, key_term)
+    step(env, table, key, Way::Up, only_key)
 }
 
 fn prev<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    step(env, table, key, Way::Down, key_term)
+    step(env, table, key, Way::Down, only_key)
 }
 
 fn first_lookup<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
@@ -132,8 +141,13 @@ fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         return Err(Known::Dirty);
     }
     let mut objects = Vec::new();
+    let mut long = false;
     let answer = scratch::with_reading(|Reading { scratch, room }| {
         shared.table.slot(index, &guard, &mut |found| {
+            long |= is_long(&found);
+            if long {
+                return;
+            }
             let _all = found.each(room, |object| {
                 objects.push(make_object(env, object, scratch));
                 ControlFlow::Continue(())
@@ -141,6 +155,7 @@ fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         })
     });
     match answer {
+        SlotAnswer::Here if long => Err(Known::Dirty),
         SlotAnswer::Here => Ok(env.list(&objects)),
         SlotAnswer::End => Ok(Known::EndOfTable.word()),
         SlotAnswer::Beyond => Err(Known::None),
@@ -149,11 +164,101 @@ fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 
 /// A chunk takes no longer than about this, however large its objects are.
 const CHUNK_TIME: Duration = Duration::from_micros(500);
-/// Records between two looks at the clock.
+/// Objects between two looks at the clock.
 const CHUNK_LOOK: usize = 16;
 
-/// `chunk(Table, start | {after_key, Key}, MostObjects) -> {Objects, done | {after_key, Key}}`:
-/// the objects of the next keys, in the order of the table.
+/// Where a chunk begins.
+enum Position<'e> {
+    Start,
+    AfterKey(VmTerm<'e>),
+    /// At the object of this key which has this position, or after it.
+    Within(VmTerm<'e>, u64),
+}
+
+impl<'e> Position<'e> {
+    fn of(env: Env<'e>, term: VmTerm<'e>) -> Result<Self, Known> {
+        match term.tuple_words() {
+            Some([_, key]) => Ok(Position::AfterKey(VmTerm::of(env, *key))),
+            Some([_, key, position]) => {
+                let position = VmTerm::of(env, *position).as_small();
+                let position = position.and_then(|position| u64::try_from(position).ok());
+                let position = position.ok_or(Known::None)?;
+                Ok(Position::Within(VmTerm::of(env, *key), position))
+            }
+            _ => Ok(Position::Start),
+        }
+    }
+
+    fn key(&self) -> Option<VmTerm<'e>> {
+        match self {
+            Position::Start => None,
+            Position::AfterKey(key) | Position::Within(key, _) => Some(*key),
+        }
+    }
+}
+
+/// Objects on their way to the caller.
+struct Chunk<'e> {
+    env: Env<'e>,
+    objects: Vec<VmWord<'e>>,
+    most: usize,
+    begun: Instant,
+}
+
+impl<'e> Chunk<'e> {
+    fn is_full(&self) -> bool {
+        let len = self.objects.len();
+        let look = len > 0 && len.is_multiple_of(CHUNK_LOOK);
+        len >= self.most || look && self.begun.elapsed() > CHUNK_TIME
+    }
+
+    /// Adds the objects of a key. If that are many, and not all, where to go on with the others.
+    fn add(
+        &mut self,
+        found: &Found<'_, Vm>,
+        reading: &mut Reading<VmWord<'e>>,
+    ) -> ControlFlow<u64> {
+        if found.is_large() {
+            return self.add_from(found, 0, reading);
+        }
+        let _all = found.each(&mut reading.room, |object| {
+            let object = make_object(self.env, object, &mut reading.scratch);
+            self.objects.push(object);
+            ControlFlow::Continue(())
+        });
+        ControlFlow::Continue(())
+    }
+
+    /// Adds the objects of a key from a position on. Those of a key that was small when it was
+    /// visited were added then; if it was removed meanwhile, so were they.
+    fn add_from(
+        &mut self,
+        found: &Found<'_, Vm>,
+        position: u64,
+        reading: &mut Reading<VmWord<'e>>,
+    ) -> ControlFlow<u64> {
+        let mut rest = None;
+        let _part = found.each_from(position, |position, object| {
+            if self.is_full() {
+                rest = Some(position);
+                return ControlFlow::Break(());
+            }
+            let object = make_object(self.env, object, &mut reading.scratch);
+            self.objects.push(object);
+            ControlFlow::Continue(())
+        });
+        rest.map_or(ControlFlow::Continue(()), ControlFlow::Break)
+    }
+
+    /// The objects, and where the next chunk begins.
+    fn with(&self, next: VmWord<'e>) -> VmWord<'e> {
+        self.env.tuple(&[self.env.list(&self.objects), next])
+    }
+}
+
+/// `chunk(Table, Position, MostObjects) -> {Objects, done | Position}`: the next objects in the order of
+/// the table. A position is `start`, `{after_key, Key}`, or `{within, Key, N}`. The objects of a key come
+/// all in one chunk, unless there are many.
 fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
@@ -161,45 +266,63 @@ fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e
         .as_small()
         .filter(|most| *most > 0)
         .ok_or(Known::None)? as usize;
-    let after = match from.tuple_words() {
-        Some([_, key]) => Some(VmTerm::of(env, *key)),
-        _ => None,
-    };
-    let mut objects = Vec::new();
-    let mut last = None;
-    let mut stopped = false;
-    let mut keys = 0;
-    let begun = Instant::now();
-    scratch::with_key(|bytes| {
-        if let Some(key) = after {
-            shared.table.key_bytes(key, bytes);
-        }
-        let after = after.is_some().then_some(&bytes[..]);
-        scratch::with_reading(|Reading { scratch, room }| {
-            shared.table.scan(after, &guard, &mut |found| {
-                let _all = found.each(room, |object| {
-                    objects.push(make_object(env, object, scratch));
-                    ControlFlow::Continue(())
-                });
-                last = Some(found);
-                keys += 1;
-                let late = keys % CHUNK_LOOK == 0 && begun.elapsed() > CHUNK_TIME;
-                stopped = late || objects.len() >= most;
-                match stopped {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
-                }
-            })
-        })
-    })
-    .map_err(cause)?;
-    let rest = match last {
-        Some(found) if stopped => {
-            env.tuple(&[Known::AfterKey.word(), key_term(env, shared, &found)])
-        }
-        _ => Known::Done.word(),
+    let from = Position::of(env, from)?;
+    let mut chunk = Chunk {
+        env,
+        objects: Vec::new(),
+        most,
+        begun: Instant::now(),
     };
     // SAFETY: the environment of this call.
     unsafe { sys::enif_consume_timeslice(env.raw(), 10) };
-    Ok(env.tuple(&[env.list(&objects), rest]))
+    scratch::with_key(|bytes| {
+        if let Some(key) = from.key() {
+            shared.table.key_bytes(key, bytes);
+        }
+        fill(&mut chunk, shared, from, bytes, &guard)
+    })
+}
+
+/// Fills a chunk. `bytes` are those of the key of the position, if it has one.
+fn fill<'e>(
+    chunk: &mut Chunk<'e>,
+    shared: &Shared,
+    from: Position<'e>,
+    bytes: &[u8],
+    guard: &Guard,
+) -> NifResult<'e> {
+    let env = chunk.env;
+    let within = |key, position: u64| env.tuple(&[Known::Within.word(), key, env.uint(position)]);
+    if let Position::Within(key, position) = from
+        && let Some(found) = shared.table.lookup_bytes(bytes, guard)
+    {
+        let added = scratch::with_reading(|reading| chunk.add_from(&found, position, reading));
+        if let ControlFlow::Break(rest) = added {
+            return Ok(chunk.with(within(key.word(), rest)));
+        }
+    }
+    let mut stopped = None;
+    let after = from.key().is_some().then_some(bytes);
+    let walked = scratch::with_reading(|reading| {
+        shared.table.scan(after, guard, &mut |found| {
+            let added = chunk.add(&found, reading);
+            if added.is_break() || chunk.is_full() {
+                stopped = Some((found, added));
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        })
+    });
+    walked.map_err(cause)?;
+    let next = match stopped {
+        None => Known::Done.word(),
+        Some((found, added)) => {
+            let key = key_term(env, shared, &found);
+            match added {
+                ControlFlow::Break(rest) => within(key, rest),
+                ControlFlow::Continue(()) => env.tuple(&[Known::AfterKey.word(), key]),
+            }
+        }
+    };
+    Ok(chunk.with(next))
 }
