@@ -238,7 +238,7 @@ impl<'e> Chunk<'e> {
         reading: &mut Reading<VmWord<'e>>,
     ) -> ControlFlow<u64> {
         let mut rest = None;
-        let _part = found.each_from(position, |position, object| {
+        let _part = found.each_from(position, &mut reading.room, |position, object| {
             if self.is_full() {
                 rest = Some(position);
                 return ControlFlow::Break(());
