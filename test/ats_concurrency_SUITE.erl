@@ -3,7 +3,7 @@
 %% Random schedules cannot be compared call by call, so each case is built around something that
 %% must hold in every schedule: a model that only one process changes, operations that commute,
 %% values that are written once, keys that are never touched. All cases run twice: as chance has
-%% it, and on ordered tables that are forced to split and join all the time.
+%% it, and on tables that are forced to adapt all the time.
 %%
 %% ATS_STRESS_OPS sets the operations of the longest case, `deleted_in_the_middle' (a million by
 %% default).
@@ -479,7 +479,7 @@ walk(M, T, Key, Step) -> [Key | walk(M, T, M:Step(T, Key), Step)].
 %% after the deletion began; nothing crashes and all memory comes back.
 deleted_in_the_middle(_) ->
     Total = list_to_integer(os:getenv("ATS_STRESS_OPS", "1000000")),
-    Kinds = that_adapt(?KINDS ++ [{bag, []}, {duplicate_bag, [{write_concurrency, true}]}]),
+    Kinds = ?KINDS ++ [{bag, []}, {duplicate_bag, [{write_concurrency, true}]}],
     PerRound = 160000,
     Cold = ats_test_lib:settled_memory(),
     %% The first rounds fill the pools of the allocators; a leak would show in all that follow.
@@ -622,15 +622,8 @@ for_each(Kinds, Case) ->
                 M:delete(T)
             end
         end,
-        that_adapt(Kinds)
+        Kinds
     ).
-
-%% The kinds of tables that show what the cases are run for.
-that_adapt(Kinds) ->
-    case ats_test_lib:is_adaptation_forced() of
-        true -> [Kind || {ordered_set, _} = Kind <- Kinds];
-        false -> Kinds
-    end.
 
 %% Repeats the watchers, each in a process of its own, until all workers are done.
 while_running(Workers, Watchers) ->

@@ -47,7 +47,7 @@ bulk(_) ->
 traversal(_) ->
     run(ats_oracle_prop:prop_traversal(), 20000, 0.08).
 
-%% All of this once more, on ordered tables that keep splitting and joining.
+%% All of this once more, on tables that keep adapting.
 forced_adaptation(_) ->
     case ats_oracle:subject() of
         ats ->
@@ -57,6 +57,7 @@ forced_adaptation(_) ->
                     every_kind_of_term,
                     bulk,
                     traversal,
+                    bags,
                     programs
                 ]),
                 {Splits, Joins} = ats_test_lib:forced_so_far(),

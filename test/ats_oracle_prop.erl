@@ -72,7 +72,7 @@ good_options() ->
     ?LET(
         {Type, Protection, KeyPos, Named, Tuning},
         {
-            table_type([set, ordered_set, bag, duplicate_bag, set, ordered_set]),
+            elements([set, ordered_set, bag, duplicate_bag, set, ordered_set]),
             frequency([{4, public}, {3, protected}, {1, private}]),
             frequency([{6, 1}, {2, 2}, {1, 3}]),
             frequency([{3, []}, {1, [named_table]}]),
@@ -80,13 +80,6 @@ good_options() ->
         },
         [Type, Protection, {keypos, KeyPos}] ++ Named ++ Tuning
     ).
-
-%% Only one type adapts, so forcing it would be lost on the others.
-table_type(Types) ->
-    case ats_test_lib:is_adaptation_forced() of
-        true -> ordered_set;
-        false -> elements(Types)
-    end.
 
 tuning() ->
     oneof([
@@ -300,7 +293,7 @@ bag_program() ->
 bag_options() ->
     ?LET(
         {Type, Tuning},
-        {table_type([bag, duplicate_bag]), list(tuning())},
+        {elements([bag, duplicate_bag]), list(tuning())},
         [Type, public, {keypos, 1} | Tuning]
     ).
 
@@ -367,7 +360,7 @@ prop_bulk() ->
     ?FORALL(
         {Type, Options, Recipes},
         {
-            table_type([set, ordered_set, ordered_set, bag, duplicate_bag]),
+            elements([set, ordered_set, ordered_set, bag, duplicate_bag]),
             list(bulk_option()),
             resize(120, list(resize(12, bulk_key())))
         },
@@ -472,7 +465,7 @@ prop_traversal() ->
     ?FORALL(
         {Type, Options, Direction, Start, Edits},
         {
-            table_type([set, ordered_set, bag, duplicate_bag]),
+            elements([set, ordered_set, bag, duplicate_bag]),
             list(elements([{write_concurrency, true}, {write_concurrency, auto}, compressed])),
             direction(),
             integer(0, 150),

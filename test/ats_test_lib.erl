@@ -168,8 +168,9 @@ resident_bytes() ->
 
 %% ----- forced adaptation -----
 
-%% From now on, ordered tables that tests make with new/2 split and join far more often than
-%% contention would make them, so that every operation meets every stage of both.
+%% From now on, tables that tests make with new/2 adapt far more often than contention would make
+%% them: ordered ones split and join, others double and halve their locks and get and lose buckets.
+%% So every operation meets every stage of this.
 -spec force_adaptation() -> ok.
 force_adaptation() ->
     persistent_term:put(?FORCED, counters:new(2, [])).

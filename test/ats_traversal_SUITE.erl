@@ -6,12 +6,14 @@
 %% other one at most once. Keys of bags have several objects, one has thousands, and among those
 %% come and go some, too.
 %%
+%% All cases run twice: as chance has it, and on tables that are forced to adapt all the time.
+%%
 %% ATS_TRAVERSAL_KEYS sets to how many keys the tables grow (40,000 by default).
 -module(ats_traversal_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0]).
+-export([all/0, groups/0, suite/0, init_per_group/2, end_per_group/2]).
 -export([
     fixed_steps/1,
     fixed_steps_of_objects/1,
@@ -42,6 +44,26 @@
 suite() -> [{timetrap, {minutes, 30}}].
 
 all() ->
+    [{group, by_chance}, {group, forced}].
+
+groups() ->
+    [{by_chance, [], cases()}, {forced, [], cases()}].
+
+init_per_group(by_chance, Config) ->
+    Config;
+init_per_group(forced, Config) ->
+    case ats_oracle:subject() of
+        ats ->
+            ok = ats_test_lib:force_adaptation(),
+            Config;
+        _ ->
+            {skip, "only ats can be forced"}
+    end.
+
+end_per_group(by_chance, _) -> ok;
+end_per_group(forced, _) -> ats_test_lib:stop_forcing().
+
+cases() ->
     [
         fixed_steps,
         fixed_steps_of_objects,
@@ -350,7 +372,7 @@ for_each(Case) ->
     M = ats_oracle:subject(),
     lists:foreach(
         fun({Type, Options}) ->
-            T = M:new(breathing, [Type, public | Options]),
+            T = ats_test_lib:new(breathing, [Type, public | Options]),
             try
                 Case(M, T, Type)
             catch
