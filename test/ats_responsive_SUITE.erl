@@ -5,7 +5,8 @@
 %% The limits are wide, since the machine that runs the tests may have other work; the longest
 %% times seen are printed.
 %%
-%% ATS_LARGE_OBJECTS sets how many objects the largest table has (a million by default).
+%% ATS_LARGE_OBJECTS sets how many objects the largest table has (a million by default),
+%% ATS_LARGE_KEY_OBJECTS how many there are of one key of a bag (120,000 by default).
 -module(ats_responsive_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -20,7 +21,11 @@
     owner_of_large_table_dies/1,
     read_large_table/1,
     unfix_large_table/1,
-    readers_do_not_wait/1
+    readers_do_not_wait/1,
+    one_large_key_is_changed/1,
+    one_large_key_costs_no_more/1,
+    one_large_key_is_read/1,
+    one_large_key_goes/1
 ]).
 
 -define(LONG_SCHEDULE_MS, 20).
@@ -30,9 +35,13 @@
 %% The same for calls that do next to nothing themselves.
 -define(SHORT_SCHEDULE_MS, 1).
 -define(SHORT_LIMIT_MS, 2).
+%% Other work of the machine can easily make a short call look longer than that.
+-define(SHORT_ATTEMPTS, 8).
 %% What no object of a table takes less than.
 -define(OBJECT_BYTES, 40).
 -define(KINDS, [set, ordered_set]).
+%% Objects of one key of a bag.
+-define(OBJECTS_OF_ONE_KEY, "120000").
 
 suite() -> [{timetrap, {minutes, 10}}].
 
@@ -46,7 +55,11 @@ all() ->
         owner_of_large_table_dies,
         read_large_table,
         unfix_large_table,
-        readers_do_not_wait
+        readers_do_not_wait,
+        one_large_key_is_changed,
+        one_large_key_costs_no_more,
+        one_large_key_is_read,
+        one_large_key_goes
     ].
 
 long_list_insert(_) ->
@@ -218,6 +231,189 @@ readers_do_not_wait(_) ->
         M:delete(T)
     end).
 
+%% ----- bags with many objects of one key -----
+
+%% What changes one object takes no longer where there are many of the same key, and what changes
+%% or reads all of them is done in slices or elsewhere: a scheduler is never kept for more than a
+%% moment. In `ets' each of these takes time in proportion to the number of objects.
+
+%% What changes an object does not yield, so the time of a call is the time it keeps a scheduler. A
+%% few calls may be interrupted by other work of the machine.
+one_large_key_is_changed(_) ->
+    N = objects_of_one_key(),
+    Changes = [
+        {delete_object, fun(M, T, V) -> M:delete_object(T, {key, V}) end},
+        {insert, fun(M, T, V) -> M:insert(T, {key, V}) end},
+        {insert_new, fun(M, T, V) -> M:insert_new(T, {key, V}) end},
+        {insert_list, fun(M, T, V) -> M:insert(T, [{key, -V}, {other, V}, {key, {V}}]) end},
+        {delete_object_of_list, fun(M, T, V) -> M:delete_object(T, {key, {V}}) end},
+        {member, fun(M, T, _) -> M:member(T, key) end}
+    ],
+    for_each_large_key(fun(M, T, Type) ->
+        Values = lists:seq(1, N, N div 1000),
+        [
+            begin
+                Times = lists:sort([element(1, timer:tc(Change, [M, T, V])) || V <- Values]),
+                Usual = lists:nth(9 * length(Times) div 10, Times),
+                ct:pal("~p: 90 % take less than ~b us, one ~b us", [
+                    {What, Type}, Usual, lists:last(Times)
+                ]),
+                ?assert(Usual < 1000 * ?SHORT_SCHEDULE_MS)
+            end
+         || {What, Change} <- Changes
+        ],
+        ?assertEqual(N + length(Values), length(M:lookup(T, key)))
+    end).
+
+%% To change one of many objects takes hardly longer than one of a few, whichever it is.
+one_large_key_costs_no_more(_) ->
+    case ats_oracle:subject() of
+        ats_reference -> {skip, "ets looks at all objects"};
+        M -> lists:foreach(fun(Type) -> costs_no_more(M, Type) end, [bag, duplicate_bag])
+    end.
+
+costs_no_more(M, Type) ->
+    N = objects_of_one_key(),
+    T = M:new(large_key, [Type, public]),
+    insert_values(M, T, N div 60),
+    Few = fastest_changes(M, T, N div 60),
+    insert_values(M, T, N),
+    Many = fastest_changes(M, T, N),
+    ct:pal("~p: 1000 changes with ~b objects ~b us, with ~b ~b us", [
+        Type, N div 60, Few, N, Many
+    ]),
+    ?assert(Many < 10 * Few),
+    M:delete(T).
+
+fastest_changes(M, T, N) ->
+    Change = fun() ->
+        V = rand:uniform(N),
+        M:delete_object(T, {key, V}),
+        M:insert(T, {key, V})
+    end,
+    Changes = fun() -> [Change() || _ <- lists:seq(1, 500)] end,
+    lists:min([element(1, timer:tc(Changes)) || _ <- lists:seq(1, 5)]).
+
+%% The lists are garbage of a process that has room for them from the beginning.
+one_large_key_is_read(_) ->
+    Reads = [
+        {lookup, fun(M, T) -> M:lookup(T, key) end},
+        {lookup_element, fun(M, T) -> M:lookup_element(T, key, 2) end},
+        {first_lookup, fun(M, T) -> element(2, M:first_lookup(T)) end},
+        {tab2list, fun(M, T) -> M:tab2list(T) end},
+        {foldl, fun(M, T) -> M:foldl(fun(O, Acc) -> [O | Acc] end, [], T) end},
+        {slot, fun(M, T) -> all_slots(M, T, 0) end}
+    ],
+    N = objects_of_one_key(),
+    for_each_large_key(fun(M, T, Type) ->
+        [
+            watch_briefly({What, Type}, fun() ->
+                in_large_process(fun() -> ?assertEqual(N, length(Read(M, T))) end)
+            end)
+         || {What, Read} <- Reads
+        ]
+    end).
+
+for_each_large_key(Fun) ->
+    M = ats_oracle:subject(),
+    lists:foreach(
+        fun(Type) ->
+            T = large_key(M, Type),
+            Fun(M, T, Type),
+            M:delete(T)
+        end,
+        [bag, duplicate_bag]
+    ).
+
+all_slots(M, T, I) ->
+    case M:slot(T, I) of
+        '$end_of_table' -> [];
+        [] -> all_slots(M, T, I + 1);
+        Objects -> Objects ++ all_slots(M, T, I + 1)
+    end.
+
+one_large_key_goes(_) ->
+    Ways = [
+        {take, fun(M, T) -> in_large_process(fun() -> length(M:take(T, key)) end) end},
+        {delete, fun(M, T) -> M:delete(T, key) end},
+        {delete_all_objects, fun(M, T) -> M:delete_all_objects(T) end},
+        {delete_table, fun(M, T) -> M:delete(T) end},
+        {delete_after_list, fun(M, T) ->
+            M:insert(T, [{key, {more, N}} || N <- lists:seq(1, 5000)]),
+            M:delete(T, key)
+        end}
+    ],
+    M = ats_oracle:subject(),
+    lists:foreach(
+        fun({What, Go, Type}) ->
+            watch_briefly(
+                {What, Type},
+                fun() -> large_key(M, Type) end,
+                fun(T) ->
+                    Go(M, T),
+                    %% Freeing goes on behind the scenes.
+                    timer:sleep(200)
+                end,
+                fun(T) -> is_empty(M, T) orelse error({left, M:info(T, size)}) end
+            )
+        end,
+        [{What, Go, Type} || {What, Go} <- Ways, Type <- [bag, duplicate_bag]]
+    ).
+
+is_empty(M, T) ->
+    case M:info(T, size) of
+        undefined -> true;
+        Size -> Size =:= 0 andalso M:lookup(T, key) =:= [] andalso M:delete(T)
+    end.
+
+objects_of_one_key() ->
+    list_to_integer(os:getenv("ATS_LARGE_KEY_OBJECTS", ?OBJECTS_OF_ONE_KEY)).
+
+large_key(M, Type) ->
+    T = M:new(large_key, [Type, public]),
+    insert_values(M, T, objects_of_one_key()),
+    T.
+
+insert_values(_, _, 0) ->
+    ok;
+insert_values(M, T, N) ->
+    true = M:insert(T, {key, N}),
+    insert_values(M, T, N - 1).
+
+%% Fails if the function kept a scheduler for more than a moment each time it was tried, and for
+%% longer than something harmless did then. It must be possible to repeat it.
+watch_briefly(What, Fun) ->
+    watch_briefly(What, fun() -> ok end, fun(ok) -> Fun() end, fun(ok) -> true end).
+
+%% The same, with what is to be done before and behind without being watched.
+watch_briefly(What, Before, Fun, Behind) ->
+    Try = fun(_) ->
+        Prepared = Before(),
+        Long = longest_first(measure(What, fun() -> Fun(Prepared) end, ?SHORT_SCHEDULE_MS)),
+        true = Behind(Prepared),
+        Limit = short_limit_ms(Long),
+        ?assertEqual([], [E || {_, Ms, _} = E <- Long, Ms > Limit])
+    end,
+    attempt(Try, What, ?SHORT_ATTEMPTS).
+
+longest_first(Events) -> lists:reverse(lists:keysort(2, Events)).
+
+%% What other work of the machine makes of processes that do nothing long is only looked at where it
+%% matters.
+short_limit_ms([{_, Ms, _} | _]) when Ms > ?SHORT_LIMIT_MS ->
+    End = erlang:monotonic_time(millisecond) + 100,
+    Harmless = fun() -> ats_test_lib:parallel([fun() -> be_harmless(End) end]) end,
+    case longest_first(measure(harmless, Harmless, ?SHORT_SCHEDULE_MS)) of
+        [{_, Noise, _} | _] -> max(?SHORT_LIMIT_MS, Noise);
+        [] -> ?SHORT_LIMIT_MS
+    end;
+short_limit_ms(_) ->
+    ?SHORT_LIMIT_MS.
+
+be_harmless(End) ->
+    _ = lists:seq(1, 100),
+    erlang:monotonic_time(millisecond) > End orelse be_harmless(End).
+
 %% ----- measuring -----
 
 %% Fails if a process that is busy with the function kept a scheduler for long.
@@ -325,6 +521,6 @@ attempt(Fun, Type, Tries) ->
         Fun(Type)
     catch
         error:{assertEqual, _} = Reason ->
-            ct:pal("~p: once more after ~p", [Type, Reason]),
+            ct:pal("~p: once more after ~0p", [Type, Reason]),
             attempt(Fun, Type, Tries - 1)
     end.
