@@ -234,38 +234,37 @@ pub(super) struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// A new node in which the slots of a bitmap have these links, in their order; with one reference.
-    fn make(bitmap: u32, links: impl Iterator<Item = Link>) -> Link {
-        let block = slab::allocate(node_bytes(bitmap.count_ones()));
-        // SAFETY: the block is new, and has room for the head and one link for each bit.
+    /// A new node in which the slots of a bitmap have the links of these parts, in their order; with one
+    /// reference.
+    fn make(bitmap: u32, parts: [&[Link]; 3]) -> Link {
+        let children = parts.iter().map(|part| part.len()).sum::<usize>();
+        debug_assert_eq!(children, bitmap.count_ones() as usize);
+        let block = slab::allocate(node_bytes(children as u32));
+        // SAFETY: the block is new, and has room for the head and as many links.
         unsafe {
             block.cast().write(Head::new(bitmap));
-            let start = block.add(HEAD).cast::<Link>();
-            let mut count = 0;
-            for link in links.take(bitmap.count_ones() as usize) {
-                start.add(count).write(link);
-                count += 1;
+            let mut place = block.add(HEAD).cast::<Link>();
+            for part in parts {
+                ptr::copy_nonoverlapping(part.as_ptr(), place.as_ptr(), part.len());
+                place = place.add(part.len());
             }
-            debug_assert_eq!(count, bitmap.count_ones() as usize);
         }
         Link::draft(block)
     }
 
     /// A node with a single child.
     pub(super) fn single(slot: u32, link: Link) -> Link {
-        Node::make(1 << slot, std::iter::once(link))
+        Node::make(1 << slot, [&[link], &[], &[]])
     }
 
     /// A copy of this node in which a slot has this link, or none.
     pub(super) fn copy_with(self, slot: u32, link: Option<Link>) -> Link {
-        let (links, at) = (self.links(), self.index(slot));
-        let after = at + usize::from(self.has(slot));
-        let bitmap = match link {
-            Some(_) => self.bitmap() | 1 << slot,
-            None => self.bitmap() & !(1 << slot),
-        };
-        let links = links[..at].iter().copied().chain(link);
-        Node::make(bitmap, links.chain(self.links()[after..].iter().copied()))
+        let (before, rest) = self.links().split_at(self.index(slot));
+        let after = &rest[usize::from(self.has(slot))..];
+        match link {
+            Some(link) => Node::make(self.bitmap() | 1 << slot, [before, &[link], after]),
+            None => Node::make(self.bitmap() & !(1 << slot), [before, &[], after]),
+        }
     }
 
     #[inline(always)]
@@ -313,11 +312,18 @@ impl<'a> Node<'a> {
     /// Nobody else can reach the node, and the caller has no slice of its links.
     pub(super) unsafe fn set(self, slot: u32, link: Link) {
         debug_assert!(self.has(slot));
-        // SAFETY: the slot has a place among the links, and nobody reads it.
-        unsafe {
-            let start = self.block.add(HEAD).cast::<Link>();
-            start.add(self.index(slot)).write(link);
-        }
+        // SAFETY: handed on.
+        unsafe { self.set_at(self.index(slot), link) };
+    }
+
+    /// Changes the link at this place among the links.
+    ///
+    /// # Safety
+    /// There is one, and as for [`set`](Node::set).
+    pub(super) unsafe fn set_at(self, index: usize, link: Link) {
+        debug_assert!(index < self.links().len());
+        // SAFETY: nobody reads the links, and there are enough of them.
+        unsafe { self.block.add(HEAD).cast::<Link>().add(index).write(link) };
     }
 
     /// Bytes of memory this node takes.
@@ -401,6 +407,15 @@ impl<'a> Value<'a> {
 
 fn node_bytes(children: u32) -> usize {
     HEAD + children as usize * size_of::<Link>()
+}
+
+/// The slots of a bitmap, ascending.
+pub(super) fn slots(mut bitmap: u32) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let slot = (bitmap != 0).then(|| bitmap.trailing_zeros())?;
+        bitmap &= bitmap - 1;
+        Some(slot)
+    })
 }
 
 /// The slot that leads to a position, in a node whose values are this many steps away.

@@ -8,7 +8,7 @@
 //! old one keeps what it has, and the new one counts.
 
 use super::Sequence;
-use super::block::{FANOUT, Link, Node};
+use super::block::{Link, Node, slots};
 use super::free::{Remains, free_value};
 use crate::record::Release;
 use ats_sync::Guard;
@@ -107,7 +107,7 @@ pub(super) unsafe fn settle<R: Release>(
     // SAFETY: handed on.
     unsafe {
         match old.root {
-            None => settle_place::<R>(root, height, None, None),
+            None => settle_draft::<R>(root, height, None, None),
             Some(_) => {
                 // If the old root stays, the new version refers to it, and there is nothing to take.
                 let leftovers = leftovers
@@ -147,12 +147,13 @@ unsafe fn settle_root<R: Release>(
         if height > old.height {
             let node = link.node();
             let mut leftovers = leftovers;
-            for (slot, child) in children(node) {
+            for (index, slot) in slots(node.bitmap()).enumerate() {
+                let child = node.links()[index];
                 match slot {
                     0 => settle_root(child, height - 1, old, leftovers.take()),
-                    _ => settle_place::<R>(child, height - 1, None, None),
+                    _ => settle_draft::<R>(child, height - 1, None, None),
                 }
-                node.set(slot, child.settled());
+                node.set_at(index, child.settled());
             }
             return;
         }
@@ -161,17 +162,18 @@ unsafe fn settle_root<R: Release>(
                 leftovers.list.push(Leftover::Bare(root));
                 settle_children(link.node(), height, Some(root.node()), Some(leftovers));
             }
-            (_, root) => settle_place::<R>(link, height, root, None),
+            _ if link.is_draft() => settle_draft::<R>(link, height, old.root, None),
+            _ => link.share(),
         }
     }
 }
 
-/// Settles what stands at one place of the tree, where the old version has `old`. With `leftovers`, the
+/// Settles a block of the draft, which stands where the old version has `old`. With `leftovers`, the
 /// reference of the old version is ours.
 ///
 /// # Safety
 /// As for [`settle`].
-unsafe fn settle_place<R: Release>(
+unsafe fn settle_draft<R: Release>(
     link: Link,
     height: u32,
     old: Option<Link>,
@@ -179,14 +181,6 @@ unsafe fn settle_place<R: Release>(
 ) {
     // SAFETY: as in `settle_root`.
     unsafe {
-        if !link.is_draft() {
-            debug_assert_eq!(old, Some(link));
-            // The reference of the old version is that of the new one now, or there is one more.
-            if leftovers.is_none() {
-                link.share();
-            }
-            return;
-        }
         if height == 0 {
             debug_assert_eq!(old, None, "positions are not given again");
             return;
@@ -218,23 +212,23 @@ unsafe fn settle_children<R: Release>(
     old: Option<Node<'_>>,
     mut leftovers: Option<&mut Leftovers<R>>,
 ) {
-    for (slot, child) in children(node) {
-        let before = old.and_then(|old| old.child(slot));
-        // SAFETY: as for `settle`. The child of the slot is not held beyond this.
+    for (index, slot) in slots(node.bitmap()).enumerate() {
+        let child = node.links()[index];
+        // SAFETY: as for `settle`. No slice of the links is held beyond this.
         unsafe {
-            settle_place(child, height - 1, before, leftovers.as_deref_mut());
-            node.set(slot, child.settled());
+            if child.is_draft() {
+                let before = old.and_then(|old| old.child(slot));
+                settle_draft(child, height - 1, before, leftovers.as_deref_mut());
+                node.set_at(index, child.settled());
+            } else if leftovers.is_none() {
+                child.share();
+            } // else the reference of the old version is that of the new one now
         }
     }
     if let (Some(old), Some(leftovers)) = (old, leftovers) {
-        for (_, gone) in children(old).filter(|(slot, _)| !node.has(*slot)) {
+        for slot in slots(old.bitmap() & !node.bitmap()) {
+            let gone = old.child(slot).expect("a slot of the bitmap has a child");
             leftovers.give_up(gone, height - 1);
         }
     }
-}
-
-/// The slots of a node with their links, which may be [set](Node::set) meanwhile.
-fn children(node: Node<'_>) -> impl Iterator<Item = (u32, Link)> {
-    let slots = (0..FANOUT).filter(move |slot| node.has(*slot));
-    slots.filter_map(move |slot| Some((slot, node.child(slot)?)))
 }
