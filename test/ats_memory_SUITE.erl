@@ -19,6 +19,8 @@
 -define(WORKERS, 4).
 %% Less than so many cycles are no basis for a judgement to a few per cent.
 -define(ENOUGH_CYCLES, 24).
+%% Memory that tables gave up is kept for a moment, in case it is wanted again.
+-define(KEPT_MS, 3000).
 
 suite() ->
     [{timetrap, {seconds, 600 + 2 * soak_seconds()}}].
@@ -59,14 +61,17 @@ soak(File, Seconds) ->
 calls(Seconds) -> max(10000, min(100000, Seconds * 250)).
 
 cycles(Peer, Csv, Begin, End, Calls) ->
+    RestMs = min(?KEPT_MS, 100 * (End - Begin)),
     Phase = fun(Mode) ->
         ok = peer:call(Peer, ats_churn, phase, [Mode, Calls, ?WORKERS], infinity)
     end,
     ok = Phase(grow),
     ok = Phase(change),
+    timer:sleep(RestMs),
     Filled = sample(filled, Peer, Csv, Begin),
     ok = Phase(shrink),
     ok = peer:call(Peer, ats_churn, clear, [], infinity),
+    timer:sleep(RestMs),
     Empty = sample(empty, Peer, Csv, Begin),
     ?assertEqual(0, maps:get(objects, Empty)),
     case erlang:monotonic_time(second) >= End of
