@@ -61,6 +61,25 @@ pub struct Adaptation {
     pub uncontended: u64,
 }
 
+/// What a store that hashes tells of its structure. Approximate while it is changing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Buckets {
+    /// Buckets in use.
+    pub buckets: usize,
+    /// Lines of buckets that overflow, beyond the one that each bucket has.
+    pub lines: usize,
+    /// Locks that the buckets share.
+    pub locks: usize,
+    /// How often the number of locks was doubled since the store was made.
+    pub doublings: u64,
+    /// How often it was halved.
+    pub halvings: u64,
+    /// Acquisitions of these locks that had to wait.
+    pub contended: u64,
+    /// Acquisitions of these locks that did not.
+    pub uncontended: u64,
+}
+
 /// A store of records.
 ///
 /// `get`, `update` and `update_many` are linearizable. The walks (`first`, `last`, `next`, `prev`,
@@ -238,6 +257,11 @@ pub trait Backend<R: Release>: Send + Sync {
         None
     }
 
+    /// The structure of a store that hashes; `None` of others. O(locks).
+    fn buckets(&self) -> Option<Buckets> {
+        None
+    }
+
     /// Lets parts that no writer came to since the last call drift together: the decay by which a
     /// store that is only read, or not used, becomes coarse again. A bounded amount of work; to be
     /// called now and then. Whether nothing is left to join.
@@ -247,7 +271,8 @@ pub trait Backend<R: Release>: Send + Sync {
     }
 
     /// For tests: from now on one of `splits` writes forces a split of the part it writes to, and one
-    /// of `joins` a join; 0 is never. Does nothing in stores that do not adapt.
+    /// of `joins` a join; 0 is never. A store that hashes doubles or halves the number of its locks
+    /// instead, and gets a few buckets more or less than it should have.
     fn provoke(&self, splits: u32, joins: u32) {
         let _ = (splits, joins);
     }

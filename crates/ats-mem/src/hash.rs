@@ -36,37 +36,53 @@
 //!
 //! # Why a reader that finds nothing is right
 //! A reader that finds a record is right: it was there when the slot was loaded. Let it find
-//! nothing, and suppose the key was present all the time. By H3 its record was in one slot until it
+//! nothing, and suppose the key was present all the time. (If it was absent at some moment of the search,
+//! then "nothing" is right for that moment.) By H3 its record was in one slot until it
 //! moved. If it did not move, the reader loaded that slot and found it. If it moved after the reader
-//! had loaded the slot where it was, the same. So the reader came to the original after it was
-//! cleared, or came to a place before a record was moved there and to the original's place after.
-//! In either case it loaded, with acquire, a slot that was cleared after the move was announced, so
-//! the check behind the search (`Directory::confirms`) sees the announcement and the reader starts
-//! again. The same holds where the reader did not look at the slot because it had loaded the fingerprints
-//! and found none of its key: by H7 there is a fingerprint whenever there is a record, and the store that
-//! clears it comes after the announcement, too. If, on the other hand, the key was absent at some moment of the search, then "nothing" is
-//! right for that moment. The number of buckets alone does not announce a move and a move back;
-//! joins, without which there is no way back, count as moves, too.
+//! had loaded the slot where it was, the same. So the reader has loaded, with acquire, a slot that a move had
+//! cleared, or by H7 fingerprints from which a move had cleared that of the slot, or it was before that in
+//! the place the record was moved to, which a move then announced.
+//!
+//! Now the reader confirms. Before its search it has loaded the count of moves, then the number of
+//! buckets; behind it, it loads the number, then the count (`Directory::confirms`). If the count differs, or
+//! the number leads to another bucket, it starts again. Let that not be so, and let M be the last move of which
+//! it missed the record, having seen it cleared.
+//! - M was within a bucket. It was counted before it cleared, so the count behind the search includes it,
+//!   and so does the equal one before the search: the copy was published before the search began.
+//! - M was a join. It was counted a second time after the number had changed and before it cleared. As
+//!   before, this count was seen before the search; so the number was that of M or a later one, and the
+//!   bucket searched was that of the copy.
+//! - M was a split. It changed the number before it cleared, so the number behind the search is that of M
+//!   or a later one. If the number before the search was so, too, the reader searched the bucket of the copy. If
+//!   it was older, it led to the bucket the record came from, and so does the later one; then the later one
+//!   is not older than that of a join after M. This join was counted a first time before it changed the number,
+//!   so this count was seen behind the search and, being equal, before it, and then the number before the
+//!   search was not older than M.
+//!
+//! So the copy was there to be found, unless it has been moved on: but M was the last move.
 
 mod bucket;
 mod directory;
 mod line;
+#[cfg(all(test, loom))]
+mod models;
 mod prints;
 mod resize;
 mod seed;
 mod stripes;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;
 mod walk;
 
-use crate::backend::{Backend, Busy, Change, NoSuchKey, SlotAnswer};
+use crate::backend::{Backend, Buckets, Busy, Change, NoSuchKey, SlotAnswer};
 use crate::batch::{self, Patience, Step, Stepwise, Trip};
+use crate::forced::Provoked;
 use crate::record::{self, Record, RecordBox, Release, Writable};
 use ats_sync::shim::atomic::{AtomicI64, AtomicUsize, Ordering};
 use ats_sync::{Guard, Lock, Padded, pin};
 use bucket::{Bucket, Slot};
 use directory::{Directory, bucket_of};
-use line::Word;
+use line::{Line, Word};
 use resize::Chores;
 use seed::Seed;
 use std::ops::ControlFlow;
@@ -81,6 +97,7 @@ pub struct HashTable<R: Release> {
     directory: Padded<Directory<R>>,
     stripes: StripeSet,
     seed: Seed,
+    provoked: Provoked,
     /// Buckets emptied by `free_some`.
     drained: usize,
     rare: Padded<Rare>,
@@ -95,8 +112,8 @@ struct Rare {
     slots: AtomicUsize,
     /// Held by whoever changes the number of buckets or of locks.
     resizing: Lock,
-    /// Bytes of lines and segments.
-    structure: AtomicI64,
+    /// Lines behind the first ones of buckets.
+    lines: AtomicI64,
 }
 
 /// What somebody who holds the lock of a bucket, and is about to change one key, finds there.
@@ -114,18 +131,17 @@ struct Entry<'t, 'g, R: Release> {
 impl<R: Release> HashTable<R> {
     /// An empty table. About two kilobytes.
     pub fn new() -> Self {
-        let directory = Directory::new();
-        let structure = AtomicI64::new(directory.bytes() as i64);
         Self {
-            directory: Padded(directory),
+            directory: Padded(Directory::new()),
             stripes: StripeSet::new(),
             seed: Seed::random(),
+            provoked: Provoked::default(),
             drained: 0,
             rare: Padded(Rare {
                 fixed: AtomicUsize::new(0),
                 slots: AtomicUsize::new(0),
                 resizing: Lock::new(),
-                structure,
+                lines: AtomicI64::new(0),
             }),
         }
     }
@@ -171,10 +187,15 @@ impl<R: Release> HashTable<R> {
         freed
     }
 
-    fn add_structure(&self, bytes: i64) {
-        if bytes != 0 {
-            self.rare.structure.fetch_add(bytes, Ordering::Relaxed);
+    fn add_lines(&self, lines: i64) {
+        if lines != 0 {
+            self.rare.lines.fetch_add(lines, Ordering::Relaxed);
         }
+    }
+
+    /// How many lines there are behind the first ones of buckets.
+    fn lines(&self) -> usize {
+        usize::try_from(self.rare.lines.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
     fn is_fixed(&self) -> bool {
@@ -433,6 +454,9 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
             drop(entry);
             self.retire(gone, guard);
             self.do_chores(chores, guard);
+            if let Some(forced) = self.provoked.forced() {
+                self.force(forced, guard);
+            }
             return Ok(());
         }
     }
@@ -569,9 +593,21 @@ impl<R: Release> Backend<R> for HashTable<R> {
     fn bytes(&self) -> usize {
         let guard = pin();
         let (_, records) = self.stripes.totals(&guard);
-        let structure = self.rare.structure.load(Ordering::Relaxed);
-        let bytes = usize::try_from(records + structure).unwrap_or(0);
-        size_of::<Self>() + self.stripes.bytes(&guard) + bytes
+        let records = usize::try_from(records).unwrap_or(0);
+        let structure = self.directory.bytes() + self.lines() * size_of::<Line<R>>();
+        size_of::<Self>() + self.stripes.bytes(&guard) + structure + records
+    }
+
+    fn buckets(&self) -> Option<Buckets> {
+        Some(Buckets {
+            buckets: self.directory.active(),
+            lines: self.lines(),
+            ..self.stripes.statistics(&pin())
+        })
+    }
+
+    fn provoke(&self, splits: u32, joins: u32) {
+        self.provoked.provoke(splits, joins);
     }
 
     fn fix(&self) {

@@ -8,13 +8,14 @@
 pub mod backend;
 pub mod batch;
 pub mod catree;
+mod forced;
 pub mod hash;
 mod prefetch;
 pub mod record;
 pub mod sequence;
 pub mod slab;
 
-pub use backend::{Adaptation, Backend, Busy, Change, NoSuchKey, SlotAnswer};
+pub use backend::{Adaptation, Backend, Buckets, Busy, Change, NoSuchKey, SlotAnswer};
 pub use catree::CaTree;
 pub use hash::HashTable;
 pub use record::{Plain, Record, RecordBox, Release};

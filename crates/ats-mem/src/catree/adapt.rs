@@ -12,6 +12,7 @@ use super::node::{FANOUT, Leaf};
 use super::nodes::{Nodes, Replacement};
 use super::trail::{Step, replace};
 use super::{CaTree, Kind, Seat, kind};
+use crate::forced::{Forced, Provoked};
 use crate::record::Release;
 use ats_sync::shim::atomic::Ordering;
 use ats_sync::{Guard, Held, Lock};
@@ -39,16 +40,7 @@ pub(super) struct Adapting {
     splits: AtomicU64,
     joins: AtomicU64,
     split_first: OnceLock<Notice>,
-    /// One split in so many writes (upper half), one join in so many (lower half); for tests.
-    provoked: AtomicU64,
-    /// Writes since.
-    writes: AtomicU64,
-}
-
-/// What is forced after a write, by [`provoke`](crate::Backend::provoke).
-enum Forced {
-    Split,
-    Join,
+    pub provoked: Provoked,
 }
 
 impl Adapting {
@@ -60,8 +52,7 @@ impl Adapting {
             splits: AtomicU64::new(0),
             joins: AtomicU64::new(0),
             split_first: OnceLock::new(),
-            provoked: AtomicU64::new(0),
-            writes: AtomicU64::new(0),
+            provoked: Provoked::default(),
         }
     }
 
@@ -81,30 +72,6 @@ impl Adapting {
     pub(super) fn forget_routes(&mut self) {
         *self.base_nodes.get_mut() = 1;
         *self.route_bytes.get_mut() = 0;
-    }
-
-    pub(super) fn provoke(&self, splits: u32, joins: u32) {
-        self.provoked
-            .store(u64::from(splits) << 32 | u64::from(joins), Relaxed);
-    }
-
-    #[inline]
-    fn forced(&self) -> Option<Forced> {
-        match self.provoked.load(Relaxed) {
-            0 => None,
-            provoked => self.choose_forced(provoked >> 32, provoked & u64::from(u32::MAX)),
-        }
-    }
-
-    #[cold]
-    fn choose_forced(&self, splits: u64, joins: u64) -> Option<Forced> {
-        let write = self.writes.fetch_add(1, Relaxed);
-        let falls = |every: u64, offset: u64| every > 0 && write % every == offset % every;
-        match (falls(splits, 0), falls(joins, joins / 2)) {
-            (true, _) => Some(Forced::Split),
-            (_, true) => Some(Forced::Join),
-            _ => None,
-        }
     }
 }
 
@@ -127,7 +94,7 @@ impl<R: Release> CaTree<R> {
         guard: &Guard,
     ) {
         let statistics = seat.held.statistics();
-        let forced = self.adapting.forced();
+        let forced = self.adapting.provoked.forced();
         let fitting = statistics <= SPLIT_ABOVE && !seat.base.wants_to_join(statistics);
         if !fitting || removed || forced.is_some() {
             self.adapt(seat, before, removed, forced, key, guard);

@@ -595,7 +595,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
     }
 
     fn provoke(&self, splits: u32, joins: u32) {
-        self.adapting.provoke(splits, joins);
+        self.adapting.provoked.provoke(splits, joins);
     }
 }
 

@@ -287,7 +287,7 @@ fn slots_behind<R: Release>(line: &Line<R>) -> impl Iterator<Item = Slot<'_>> {
     line.words.iter().map(|word| Slot { word, print: None })
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 impl<R: Release> Bucket<'_, R> {
     /// Checks that fingerprints, slots and lines belong together, while nobody writes.
     pub(super) fn check(self) {

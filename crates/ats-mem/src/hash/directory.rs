@@ -152,37 +152,33 @@ impl<R: Release> Directory<R> {
         self.active.store(active, Ordering::Release);
     }
 
-    /// Makes sure that `bucket` has memory. Returns how many bytes that took. For the holder of the
-    /// resize lock.
-    pub(super) fn provide(&self, bucket: usize) -> usize {
+    /// Makes sure that `bucket` has memory. For the holder of the resize lock.
+    pub(super) fn provide(&self, bucket: usize) {
         let (segment, _) = locate(bucket);
         let place = &self.segments[segment];
-        if !place.load(Ordering::Relaxed).is_null() {
-            return 0;
+        if place.load(Ordering::Relaxed).is_null() {
+            place.store(allocate(segment), Ordering::Release);
         }
-        place.store(allocate(segment), Ordering::Release);
-        segment_bytes(segment)
     }
 
     /// Gives back the last segment if it has become useless, with some distance, so that a table
-    /// whose size swings around a power of two does not allocate all the time. Returns how many
-    /// bytes were freed. For the holder of the resize lock.
-    pub(super) fn trim(&self, guard: &Guard) -> usize {
+    /// whose size swings around a power of two does not allocate all the time. For the holder of the
+    /// resize lock.
+    pub(super) fn trim(&self, guard: &Guard) {
         let active = self.active();
         let (last, _) = locate(active - 1);
         let unused = last + 1;
         if active > segment_start(unused) / 4 * 3 {
-            return 0;
+            return;
         }
         let lines = self.segments[unused].swap(ptr::null_mut(), Ordering::AcqRel);
         if lines.is_null() {
-            return 0;
+            return;
         }
         let bytes = segment_bytes(unused);
         let garbage = Box::new(Segment(unused, lines));
         // SAFETY: taken out of the directory just now, and none of its buckets is active.
         unsafe { guard.retire(Box::into_raw(garbage).cast(), bytes, free_segment::<R>) };
-        bytes
     }
 
     /// Bytes of all segments that are there.
@@ -315,7 +311,7 @@ unsafe fn free<R: Release>(segment: usize, lines: *mut Line<R>) {
     };
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::Plain;

@@ -6,12 +6,12 @@
 use super::HashTable;
 use super::bucket::Bucket;
 use super::directory::{MIN_BUCKETS, parent_of};
-use super::line::{Line, Word};
+use super::line::Word;
 use super::stripes::{Advice, Locked, MIN_BUCKETS_PER_STRIPE};
+use crate::forced::Forced;
 use crate::prefetch::prefetch;
 use crate::record::Release;
 use ats_sync::Guard;
-use std::mem::size_of;
 
 /// The table grows when there are more records per bucket than this. A line has seven slots, and
 /// buckets not yet split have up to twice the records of those that are: at four, most of them still
@@ -117,6 +117,32 @@ impl<R: Release> HashTable<R> {
         }
     }
 
+    /// Changes the layout against what contention and the number of records ask for, unless somebody else
+    /// is at it. Not without bounds: writes that follow lead back to what is asked for by small steps.
+    #[cold]
+    pub(super) fn force(&self, forced: Forced, guard: &Guard) {
+        let Some(_resizing) = self.rare.resizing.try_lock() else {
+            return;
+        };
+        let active = self.directory.active();
+        let (records, _) = self.stripes.totals(guard);
+        let records = usize::try_from(records).unwrap_or(0);
+        match forced {
+            Forced::Split => {
+                self.stripes.adapt(Advice::Double, active, guard);
+                if active < 2 * MIN_BUCKETS + records {
+                    self.grow(STEPS / 2, guard);
+                }
+            }
+            Forced::Join => {
+                self.stripes.adapt(Advice::Halve, active, guard);
+                if active > MIN_BUCKETS && records < active * 2 * MAX_LOAD {
+                    self.join(guard);
+                }
+            }
+        }
+    }
+
     /// Makes so many more buckets active. The caller holds the resize lock.
     fn grow(&self, steps: usize, guard: &Guard) {
         let first = parent_of(self.directory.active());
@@ -145,11 +171,16 @@ impl<R: Release> HashTable<R> {
     /// A reader finds each record at any moment: first the copy is published, then the number of
     /// buckets changes, then the original is cleared. A reader that missed the original, because it
     /// was cleared, finds the new number when it confirms its miss, and looks in the other bucket.
-    fn split(&self, guard: &Guard) {
+    pub(super) fn split(&self, guard: &Guard) {
         let partner = self.directory.active();
         let bucket = parent_of(partner);
-        self.add_structure(self.directory.provide(partner) as i64);
+        self.directory.provide(partner);
         let _locked = self.stripes.lock(bucket as u64, guard);
+        self.move_apart(bucket, partner, guard);
+    }
+
+    /// The step itself, under the locks.
+    pub(super) fn move_apart(&self, bucket: usize, partner: usize, guard: &Guard) {
         let (from, to) = (self.active_bucket(bucket), self.active_bucket(partner));
         // The two buckets are told apart by the highest bit of the new one's number.
         let bit = (partner - bucket) as u64;
@@ -177,27 +208,32 @@ impl<R: Release> HashTable<R> {
 
     /// Makes one bucket less active. The caller holds the resize lock.
     ///
-    /// In the same order as [`split`](Self::split). In addition the move is announced, because the
-    /// bucket that gets the records covers more than it did, and a reader that has already passed
-    /// the slot a record is put into would not notice by the number of buckets alone if another
-    /// split followed at once.
-    fn join(&self, guard: &Guard) {
+    /// In the same order as [`split`](Self::split). In addition the move is counted, before and after the
+    /// number of buckets changes: after a join and a split, or a split and a join, that number is what it
+    /// was, and a reader must notice both. See the proof in [`hash`](super).
+    pub(super) fn join(&self, guard: &Guard) {
         let partner = self.directory.active() - 1;
         let bucket = parent_of(partner);
         if self.stripes.count(guard) * MIN_BUCKETS_PER_STRIPE > partner {
             self.stripes.adapt(Advice::Halve, partner, guard);
         }
         let locked = self.stripes.lock(bucket as u64, guard);
+        self.move_together(bucket, partner, guard);
+        drop(locked);
+        self.directory.trim(guard);
+    }
+
+    /// The step itself, under the locks.
+    pub(super) fn move_together(&self, bucket: usize, partner: usize, guard: &Guard) {
         let (from, to) = (self.active_bucket(partner), self.active_bucket(bucket));
         let mut lines = 0;
         from.for_each(|_, word| lines += to.insert(word) as i64);
         self.directory.moved();
         self.directory.set_active(partner);
+        self.directory.moved();
         from.for_each(|slot, _| slot.clear());
         lines -= from.unlink_empty(guard) as i64;
         self.add_lines(lines);
-        drop(locked);
-        self.add_structure(-(self.directory.trim(guard) as i64));
     }
 
     /// A bucket that cannot become inactive: its lock or the resize lock is held, or the table is had
@@ -212,11 +248,5 @@ impl<R: Release> HashTable<R> {
     fn hash_of(&self, word: Word, guard: &Guard) -> u64 {
         // SAFETY: the word was just read from a slot, under the guard, and is not empty.
         self.seed.hash(unsafe { word.record::<R>(guard) }.key())
-    }
-
-    pub(super) fn add_lines(&self, lines: i64) {
-        if lines != 0 {
-            self.add_structure(lines * size_of::<Line<R>>() as i64);
-        }
     }
 }

@@ -4,7 +4,7 @@
 //! to 16 bytes. The construction is that of Wang Yi's `wyhash`. The seed is random for each table, so
 //! that nobody can choose keys that meet in one bucket.
 
-#[cfg(not(shuttle))]
+#[cfg(not(any(loom, shuttle)))]
 use std::hash::BuildHasher;
 
 /// Words without pattern (the first decimals of pi in hexadecimal).
@@ -18,15 +18,15 @@ pub(super) struct Seed {
 }
 
 impl Seed {
-    /// The same for all tables: what `shuttle` explores must be repeatable.
-    #[cfg(shuttle)]
+    /// The same for all tables: what `loom` and `shuttle` explore must be repeatable.
+    #[cfg(any(loom, shuttle))]
     pub(super) fn random() -> Self {
         let [first, second] = MIX;
         Self { first, second }
     }
 
     /// A seed nobody can guess: the standard library takes it from the operating system.
-    #[cfg(not(shuttle))]
+    #[cfg(not(any(loom, shuttle)))]
     pub(super) fn random() -> Self {
         let random = std::hash::RandomState::new();
         Self {
@@ -83,7 +83,7 @@ fn short(key: &[u8]) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use std::collections::HashSet;

@@ -11,13 +11,14 @@
 //! - S2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a split never
 //!   concerns two locks, and the number of records under one lock tells how full the table is.
 
+use crate::backend::Buckets;
 use crate::prefetch::prefetch_to_write;
 use ats_sync::lock::{Held, STATISTICS_LIMIT};
-use ats_sync::shim::atomic::{AtomicI64, AtomicPtr, Ordering};
+use ats_sync::shim::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 use ats_sync::{Guard, Lock, Padded};
 use std::sync::{Mutex, PoisonError};
 
-pub(super) const MIN_BUCKETS_PER_STRIPE: usize = 8;
+pub(super) const MIN_BUCKETS_PER_STRIPE: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
 const MAX_STRIPES: usize = 1024;
 
 /// Contention statistics above this ask for more locks: that of the contention adapting trees.
@@ -39,6 +40,9 @@ pub(super) struct Stripe {
     /// Written by the holder of the lock only.
     records: AtomicI64,
     bytes: AtomicI64,
+    /// How often the lock was taken at once, and after waiting. Written by the holder of the lock only.
+    uncontended: AtomicU64,
+    contended: AtomicU64,
     /// Hashes of records that were deleted while the table was fixed. The mutex is never contended:
     /// it is taken under the lock. It keeps the list out of unsafe code.
     deleted: Mutex<Vec<u64>>,
@@ -50,12 +54,25 @@ impl Stripe {
             lock: Lock::new(),
             records: AtomicI64::new(0),
             bytes: AtomicI64::new(0),
+            uncontended: AtomicU64::new(0),
+            contended: AtomicU64::new(0),
             deleted: Mutex::new(Vec::new()),
         }
     }
 
     fn deleted(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
         self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts an acquisition. For the holder of the lock.
+    #[inline]
+    fn count(&self, waited: bool) {
+        let counter = if waited {
+            &self.contended
+        } else {
+            &self.uncontended
+        };
+        add(counter, 1);
     }
 
     fn add(&self, records: i64, bytes: i64) {
@@ -69,6 +86,12 @@ impl Stripe {
             Ordering::Relaxed,
         );
     }
+}
+
+/// Adds to a number that only the caller changes.
+#[inline]
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
 /// All locks of a table.
@@ -124,7 +147,7 @@ impl Locked<'_> {
     }
 
     /// Pretends contention.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn contend(&self, cost: i32) {
         self.held.count(cost);
     }
@@ -149,6 +172,10 @@ fn may_have(count: usize, active: usize) -> bool {
 /// The place of the present array.
 pub(super) struct StripeSet {
     present: AtomicPtr<Stripes>,
+    /// How often the array was replaced by a larger one, and by a smaller one. Written by the holder of
+    /// the resize lock.
+    doublings: AtomicU64,
+    halvings: AtomicU64,
 }
 
 impl StripeSet {
@@ -156,6 +183,8 @@ impl StripeSet {
         let stripes = Box::into_raw(Box::new(Stripes::new(1)));
         Self {
             present: AtomicPtr::new(stripes),
+            doublings: AtomicU64::new(0),
+            halvings: AtomicU64::new(0),
         }
     }
 
@@ -175,9 +204,10 @@ impl StripeSet {
         loop {
             let stripes = self.present(guard);
             let stripe = stripes.of(hash);
-            let held = stripe.lock.lock();
+            let (held, waited) = stripe.lock.lock_noting();
             // The lock orders this load after a replacement, which held the lock (S1).
             if std::ptr::eq(self.present.load(Ordering::Relaxed), stripes) {
+                stripe.count(waited);
                 return Locked {
                     stripe,
                     count: stripes.0.len(),
@@ -199,6 +229,26 @@ impl StripeSet {
             let bytes = stripe.bytes.load(Ordering::Relaxed);
             (sum.0 + records, sum.1 + bytes)
         })
+    }
+
+    /// What the locks tell in [`Buckets`].
+    pub(super) fn statistics(&self, guard: &Guard) -> Buckets {
+        let stripes = self.present(guard);
+        let sum = |counter: fn(&Stripe) -> &AtomicU64| {
+            let numbers = stripes
+                .0
+                .iter()
+                .map(|one| counter(one).load(Ordering::Relaxed));
+            numbers.sum()
+        };
+        Buckets {
+            locks: stripes.0.len(),
+            doublings: self.doublings.load(Ordering::Relaxed),
+            halvings: self.halvings.load(Ordering::Relaxed),
+            contended: sum(|stripe| &stripe.contended),
+            uncontended: sum(|stripe| &stripe.uncontended),
+            ..Buckets::default()
+        }
     }
 
     /// Bytes of the locks themselves.
@@ -225,6 +275,13 @@ impl StripeSet {
         for (index, stripe) in old.0.iter().enumerate() {
             redistribute(stripe, index, &new, old.0.len());
         }
+        add(
+            match advice {
+                Advice::Double => &self.doublings,
+                _ => &self.halvings,
+            },
+            1,
+        );
         let new = Box::into_raw(Box::new(new));
         let old = self.present.swap(new, Ordering::AcqRel);
         drop(held);
@@ -241,6 +298,8 @@ fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) 
     let (low, high) = (new.of(index as u64), new.of((index + old_count) as u64));
     low.add(records - records / 2, bytes - bytes / 2);
     high.add(records / 2, bytes / 2);
+    add(&low.contended, stripe.contended.load(Ordering::Relaxed));
+    add(&low.uncontended, stripe.uncontended.load(Ordering::Relaxed));
     for hash in stripe.deleted().drain(..) {
         new.of(hash).deleted().push(hash);
     }
@@ -249,6 +308,6 @@ fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) 
 impl Drop for StripeSet {
     fn drop(&mut self) {
         // SAFETY: made from a box, and nobody else has the set.
-        drop(unsafe { Box::from_raw(*self.present.get_mut()) });
+        drop(unsafe { Box::from_raw(self.present.load(Ordering::Relaxed)) });
     }
 }

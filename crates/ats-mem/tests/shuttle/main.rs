@@ -13,7 +13,8 @@
 //! | [`adapting`] | base nodes that are split and joined |
 //! | [`batches`] | several keys written as one |
 //! | [`anything`] | random operations of any kind while the tree adapts |
-//! | [`hash`] | the hash table |
+//! | [`hash`] | buckets of the hash table that split and join, and fixations |
+//! | [`hashing`] | random operations of any kind while the hash table adapts |
 #![cfg(shuttle)]
 
 // Before the modules, which use it.
@@ -30,6 +31,7 @@ mod adapting;
 mod anything;
 mod batches;
 mod hash;
+mod hashing;
 mod leaves;
 
 use ats_mem::{Backend, Busy, CaTree, Change, Plain, RecordBox};
@@ -64,9 +66,13 @@ fn explore_for(time: Duration, scenario: impl Fn() + Send + Sync + 'static) {
 /// As `explore`, for a scenario that says whether it came to what it is about. At least one run in ten
 /// has to.
 fn explore_reaching(scenario: impl Fn() -> bool + Send + Sync + 'static) {
+    explore_reaching_for(TIME, scenario);
+}
+
+fn explore_reaching_for(time: Duration, scenario: impl Fn() -> bool + Send + Sync + 'static) {
     let counts = Arc::new([0; 2].map(AtomicUsize::new));
     let counting = Arc::clone(&counts);
-    explore(move || {
+    explore_for(time, move || {
         counting[0].fetch_add(1, Relaxed);
         counting[1].fetch_add(scenario().into(), Relaxed);
     });

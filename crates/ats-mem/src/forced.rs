@@ -1,0 +1,47 @@
+//! Adaptation by force, for tests: structures change although nobody fights for them.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What is forced after a write, by [`provoke`](crate::Backend::provoke).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forced {
+    Split,
+    Join,
+}
+
+/// How often something is forced.
+#[derive(Default)]
+pub(crate) struct Provoked {
+    /// One split in so many writes (upper half), one join in so many (lower half).
+    every: AtomicU64,
+    /// Writes since.
+    writes: AtomicU64,
+}
+
+impl Provoked {
+    /// From now on one of `splits` writes forces a split, and one of `joins` a join; 0 is never.
+    pub(crate) fn provoke(&self, splits: u32, joins: u32) {
+        self.every
+            .store(u64::from(splits) << 32 | u64::from(joins), Relaxed);
+    }
+
+    /// What the write that asks has to force. Nearly always one load.
+    #[inline]
+    pub(crate) fn forced(&self) -> Option<Forced> {
+        match self.every.load(Relaxed) {
+            0 => None,
+            every => self.choose(every >> 32, every & u64::from(u32::MAX)),
+        }
+    }
+
+    #[cold]
+    fn choose(&self, splits: u64, joins: u64) -> Option<Forced> {
+        let write = self.writes.fetch_add(1, Relaxed);
+        let falls = |every: u64, offset: u64| every > 0 && write % every == offset % every;
+        match (falls(splits, 0), falls(joins, joins / 2)) {
+            (true, _) => Some(Forced::Split),
+            (_, true) => Some(Forced::Join),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Models for `loom`: every interleaving of two threads with a few switches, and every value that the
+//! memory model lets a load return, where buckets are split and joined, chains are compacted, and locks
+//! are replaced.
+//!
+//! What runs is the table itself, with two slots in a line and two buckets at first, the locks and the epochs
+//! included. The seed is the same for all tables, so a key is always found in the same bucket.
+
+use super::stripes::Advice;
+use super::{Backend, HashTable};
+use crate::backend::Change;
+use crate::record::{Plain, RecordBox};
+use ats_sync::shim::atomic::quietly;
+use ats_sync::{collect, pin};
+use loom::sync::Arc;
+use loom::thread;
+use std::ops::ControlFlow;
+
+type Table = HashTable<Plain>;
+
+/// Runs a model, with at most two switches where a thread could have gone on.
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.max_branches = 20_000;
+    builder.check(model);
+}
+
+fn key(number: u64) -> [u8; 8] {
+    number.to_be_bytes()
+}
+
+fn put(table: &Table, number: u64) {
+    let key = key(number);
+    let done = table.update(&key, &pin(), &mut |_| {
+        Change::Put(RecordBox::new(&key, &[number], false))
+    });
+    assert_eq!(done, Ok(()));
+}
+
+fn remove(table: &Table, number: u64) {
+    let done = table.update(&key(number), &pin(), &mut |_| Change::Remove);
+    assert_eq!(done, Ok(()));
+}
+
+fn has(table: &Table, number: u64) -> bool {
+    let guard = pin();
+    let found = table.get(&key(number), &guard);
+    assert!(found.is_none_or(|record| record.value() == [number]));
+    found.is_some()
+}
+
+/// The numbers that a walk meets, in ascending order.
+fn numbers(table: &Table) -> Vec<u64> {
+    let mut met = Vec::new();
+    let scanned = table.scan(None, &pin(), &mut |record| {
+        met.push(record.value()[0]);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(scanned, Ok(()));
+    met.sort_unstable();
+    met
+}
+
+fn split(table: &Table) {
+    let _resizing = table.rare.resizing.lock();
+    table.split(&pin());
+}
+
+fn join(table: &Table) {
+    let _resizing = table.rare.resizing.lock();
+    table.join(&pin());
+}
+
+fn change_locks(table: &Table, advice: Advice) {
+    let _resizing = table.rare.resizing.lock();
+    table
+        .stripes
+        .adapt(advice, table.directory.active(), &pin());
+}
+
+/// The first numbers whose hash ends in these bits.
+fn ending_in(bits: u64, len: u32) -> impl Iterator<Item = u64> {
+    let seed = super::Seed::random();
+    let ends = move |number: &u64| seed.hash(&key(*number)) & ((1 << len) - 1) == bits;
+    (0..).filter(ends)
+}
+
+/// Of bucket 0, as many as that: those that stay there when it is split, and those that leave it.
+fn of_bucket_0(staying: usize, leaving: usize) -> Vec<u64> {
+    let stay = ending_in(0b00, 2).take(staying);
+    stay.chain(ending_in(0b10, 2).take(leaving)).collect()
+}
+
+/// A table with these numbers in so many buckets.
+fn filled(numbers: &[u64], buckets: usize) -> Arc<Table> {
+    let table = Table::new();
+    quietly(|| {
+        numbers.iter().for_each(|number| put(&table, *number));
+        while table.directory.active() < buckets {
+            split(&table);
+        }
+    });
+    Arc::new(table)
+}
+
+/// Does both at once.
+fn together(table: &Arc<Table>, one: impl FnOnce(&Table) + 'static, other: impl FnOnce(&Table)) {
+    let thread = {
+        let table = Arc::clone(table);
+        thread::spawn(move || one(&table))
+    };
+    other(table);
+    thread.join().expect("thread");
+}
+
+fn sorted(numbers: &[u64]) -> Vec<u64> {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Bucket 0 and the first of its partners.
+const PAIR: (usize, usize) = (0, 2);
+
+/// What [`split`] does under the locks. They keep off writers, which these models have not.
+fn move_apart(table: &Table) {
+    table.move_apart(PAIR.0, PAIR.1, &pin());
+}
+
+fn move_together(table: &Table) {
+    table.move_together(PAIR.0, PAIR.1, &pin());
+}
+
+/// A key that stays is found, whatever the layout does meanwhile.
+fn a_search_meets(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
+    let wanted = ending_in(0b10, 2).next().expect("there is one");
+    check(move || {
+        let table = filled(&[wanted], 3);
+        quietly(|| (buckets..3).for_each(|_| move_together(&table)));
+        together(&table, change, |table| assert!(has(table, wanted)));
+    });
+}
+
+#[test]
+fn a_search_meets_a_split() {
+    a_search_meets(2, move_apart);
+}
+
+#[test]
+fn a_search_meets_a_join() {
+    a_search_meets(3, move_together);
+}
+
+/// The number of buckets is what it was, but the records were moved twice.
+#[test]
+fn a_search_meets_a_join_and_a_split() {
+    a_search_meets(3, |table| {
+        move_together(table);
+        move_apart(table);
+    });
+}
+
+#[test]
+fn a_search_meets_a_split_and_a_join() {
+    a_search_meets(2, |table| {
+        move_apart(table);
+        move_together(table);
+    });
+}
+
+/// A walk meets what stays exactly once, although its bucket becomes two, or one of two.
+fn a_walk_meets(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
+    let stay = of_bucket_0(1, 1);
+    check(move || {
+        let table = filled(&stay, 3);
+        quietly(|| (buckets..3).for_each(|_| move_together(&table)));
+        let expected = sorted(&stay);
+        together(&table, change, |table| assert_eq!(numbers(table), expected));
+    });
+}
+
+#[test]
+fn a_walk_meets_a_split() {
+    a_walk_meets(2, move_apart);
+}
+
+#[test]
+fn a_walk_meets_a_join() {
+    a_walk_meets(3, move_together);
+}
+
+/// What stays in a bucket that is split moves forward to slots a reader may have passed.
+#[test]
+fn readers_meet_a_chain_that_is_compacted() {
+    let leaving = ending_in(0b10, 2).take(2).collect::<Vec<_>>();
+    let staying = ending_in(0b00, 2).next().expect("there is one");
+    check(move || {
+        // The one that stays is in the second line, behind those that leave.
+        let table = filled(&[leaving[0], leaving[1], staying], 2);
+        table.directory.provide(2);
+        assert_eq!(table.lines(), 1);
+        together(&table, move_apart, |table| assert!(has(table, staying)));
+        assert_eq!(table.lines(), 0);
+    });
+}
+
+/// A segment that is given back while somebody looks at a bucket in it.
+#[test]
+fn a_search_meets_a_segment_that_goes() {
+    let number = ending_in(0b100, 3).next().expect("there is one");
+    check(move || {
+        let table = filled(&[number], 5);
+        together(
+            &table,
+            |table| {
+                let guard = pin();
+                table.move_together(0, 4, &guard);
+                table.move_together(1, 3, &guard);
+                table.directory.trim(&guard);
+                drop(guard);
+                collect();
+            },
+            |table| assert!(has(table, number)),
+        );
+        assert_eq!(table.directory.active(), 3);
+    });
+}
+
+/// A line that is unlinked is not freed under the feet of a reader, and what is behind it is not missed.
+#[test]
+fn a_search_meets_a_chain_that_gets_shorter() {
+    let all: Vec<u64> = ending_in(0, 1).take(5).collect();
+    let (goes, stays) = (all[2], all[4]);
+    check(move || {
+        let table = filled(&all, 2);
+        // Now two lines behind the first have one record each.
+        quietly(|| remove(&table, all[3]));
+        assert_eq!(table.lines(), 2);
+        together(
+            &table,
+            move |table| {
+                remove(table, goes);
+                collect();
+            },
+            move |table| assert!(has(table, stays)),
+        );
+        assert_eq!(table.lines(), 1);
+    });
+}
+
+/// A record is put, and another one removed, into a bucket that both leave or come to.
+fn writers_meet(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
+    let leaving: Vec<u64> = ending_in(0b10, 2).take(2).collect();
+    let [goes, comes] = [leaving[0], leaving[1]];
+    check(move || {
+        let table = filled(&[], buckets);
+        together(&table, change, |table| put(table, comes));
+        quietly(|| assert_eq!((numbers(&table), table.len()), (vec![comes], 1)));
+    });
+    check(move || {
+        let table = filled(&[goes], buckets);
+        together(&table, change, |table| remove(table, goes));
+        quietly(|| assert_eq!((numbers(&table), table.len()), (vec![], 0)));
+    });
+}
+
+#[test]
+fn a_writer_meets_a_split() {
+    writers_meet(2, split);
+}
+
+#[test]
+fn a_writer_meets_a_join() {
+    writers_meet(3, join);
+}
+
+#[test]
+fn a_writer_meets_more_locks() {
+    writers_meet(2, |table| change_locks(table, Advice::Double));
+}
+
+/// Of two writers one finds the locks replaced, and both their records count.
+#[test]
+fn two_writers_meet_while_locks_change() {
+    let [one, other] = [ending_in(0, 1), ending_in(1, 1)].map(|mut all| all.next());
+    let (one, other) = (one.expect("there is one"), other.expect("there is one"));
+    check(move || {
+        let table = filled(&[], 2);
+        together(
+            &table,
+            move |table| {
+                change_locks(table, Advice::Double);
+                put(table, one);
+            },
+            |table| put(table, other),
+        );
+        assert_eq!((numbers(&table), table.len()), (sorted(&[one, other]), 2));
+    });
+}
+
+/// A key that a walk in a fixed table has reached stays known, though it is removed.
+#[test]
+fn a_removal_meets_a_fixation() {
+    check(|| {
+        let table = filled(&[1], 2);
+        together(
+            &table,
+            |table| remove(table, 1),
+            |table| {
+                let guard = pin();
+                table.fix();
+                if let Some(record) = table.first(&guard) {
+                    let next = table.next(record.key(), &guard);
+                    assert!(matches!(next, Ok(None)), "the key is known");
+                }
+                table.unfix();
+                table.tidy(usize::MAX, &guard);
+            },
+        );
+        assert!(table.tidy(usize::MAX, &pin()));
+        assert_eq!((numbers(&table), table.len()), (vec![], 0));
+    });
+}
