@@ -110,11 +110,12 @@ info(Table) ->
 %% @doc Returns one item of the description of a table: any of those in {@link info/1}, `fixed',
 %% `safe_fixed', `safe_fixed_monotonic_time' or `stats'.
 %%
-%% `stats' of an `ordered_set' tells how it has adapted to contention since it was created or all
-%% its objects were deleted, as a map of integers; of other types it is `false'. Processes
-%% that write at the same time show as contention, and make the table split into more base
-%% nodes, each with a lock of its own. Base nodes that nobody fights for are joined again, within
-%% seconds even if nobody writes any more.
+%% `stats' tells how a table has adapted to contention since it was created or all its objects were
+%% deleted, as a map of integers.
+%%
+%% Processes that write to an `ordered_set' at the same time show as contention, and make it split
+%% into more base nodes, each with a lock of its own. Base nodes that nobody fights for are joined
+%% again, within seconds even if nobody writes any more.
 %%
 %% <table border="1">
 %% <tr><td>`base_nodes'</td><td>parts of the table with a lock of their own; 1 at first</td></tr>
@@ -127,8 +128,21 @@ info(Table) ->
 %% <tr><td>`uncontended'</td><td>times that it had not to</td></tr>
 %% </table>
 %%
+%% The other types keep objects in buckets, which share locks. Contention doubles the number of
+%% locks, and many writes without contention halve it.
+%%
+%% <table border="1">
+%% <tr><td>`buckets'</td><td>buckets; grows and shrinks with the number of objects</td></tr>
+%% <tr><td>`lines'</td><td>cache lines of buckets that need more than one</td></tr>
+%% <tr><td>`locks'</td><td>locks; 1 at first</td></tr>
+%% <tr><td>`doublings'</td><td>times that the number of locks was doubled</td></tr>
+%% <tr><td>`halvings'</td><td>times that it was halved</td></tr>
+%% <tr><td>`contended'</td><td>times that a writer had to wait for a lock</td></tr>
+%% <tr><td>`uncontended'</td><td>times that it had not to</td></tr>
+%% </table>
+%%
 %% The numbers are exact when nobody writes. The time it takes grows with the number of base
-%% nodes.
+%% nodes, or of locks.
 -spec info(table(), Item :: atom()) -> term() | undefined.
 info(Table, Item) ->
     ?WITH_ERROR_INFO(ats_info:item(Item, Table), [Table, Item]).

@@ -64,14 +64,24 @@
          Fixed :: false | {erlang:timestamp(), MonotonicNanoseconds :: integer(),
                            [{pid(), pos_integer()}]}}.
 
-%% How an `ordered_set' has adapted to contention.
--type stats() :: #{route_nodes := non_neg_integer(),
-                   base_nodes := pos_integer(),
-                   depth := non_neg_integer(),
-                   splits := non_neg_integer(),
-                   joins := non_neg_integer(),
-                   contended := non_neg_integer(),
-                   uncontended := non_neg_integer()}.
+%% How an `ordered_set', or a table of another type, has adapted to contention.
+-type stats() :: tree_stats() | hash_stats().
+
+-type tree_stats() :: #{route_nodes := non_neg_integer(),
+                        base_nodes := pos_integer(),
+                        depth := non_neg_integer(),
+                        splits := non_neg_integer(),
+                        joins := non_neg_integer(),
+                        contended := non_neg_integer(),
+                        uncontended := non_neg_integer()}.
+
+-type hash_stats() :: #{buckets := pos_integer(),
+                        lines := non_neg_integer(),
+                        locks := pos_integer(),
+                        doublings := non_neg_integer(),
+                        halvings := non_neg_integer(),
+                        contended := non_neg_integer(),
+                        uncontended := non_neg_integer()}.
 
 -type position() :: start | {after_key, Key :: term()}
                   | {within, Key :: term(), Place :: non_neg_integer()}.

@@ -23,6 +23,7 @@
 -import(ats_test_lib, [parallel/1, until/2]).
 
 -define(ITEMS, [base_nodes, contended, depth, joins, route_nodes, splits, uncontended]).
+-define(HASH_ITEMS, [buckets, contended, doublings, halvings, lines, locks, uncontended]).
 -define(WHOLE, #{base_nodes := 1, route_nodes := 0, depth := 0}).
 %% Until the last base nodes are joined. It takes a second or two where nothing else is running.
 -define(COARSE_WITHIN_MS, 60000).
@@ -56,8 +57,12 @@ end_per_suite(_) -> ok.
 %% ----- what is told -----
 
 every_type_answers(_) ->
-    Others = [set, bag, duplicate_bag],
-    [?assertEqual(false, ats:info(ats:new(t, [Type]), stats)) || Type <- Others],
+    [begin
+         Hashed = ats:info(ats:new(t, [Type]), stats),
+         ?assertEqual(?HASH_ITEMS, lists:sort(maps:keys(Hashed))),
+         ?assertMatch(#{locks := 1, lines := 0, doublings := 0, halvings := 0}, Hashed),
+         ?assertMatch(#{contended := 0, uncontended := 0}, Hashed)
+     end || Type <- [set, bag, duplicate_bag]],
     T = ats:new(t, [ordered_set]),
     Stats = ats:info(T, stats),
     ?assertEqual(?ITEMS, lists:sort(maps:keys(Stats))),
@@ -132,11 +137,15 @@ provoke_checks_its_arguments(_) ->
     [?assertError({ats_error, none}, ats_nif:provoke(T, N, 1)) || N <- Wrong],
     [?assertError({ats_error, none}, ats_nif:provoke(T, 1, N)) || N <- Wrong],
     _ = parallel([fun() -> ?assertError({ats_error, access}, ats_nif:provoke(T, 1, 1)) end]),
-    %% Tables that do not adapt are left alone.
+    %% A hash table doubles and halves its locks.
     Set = ats:new(t, [set]),
-    true = ats_nif:provoke(Set, 1, 1),
-    write(Set, 100, fun(N) -> N end),
-    ?assertEqual(false, ats:info(Set, stats)),
+    true = ats_nif:provoke(Set, 2, 5),
+    write(Set, 1000, fun(N) -> N end),
+    #{doublings := Doublings, halvings := Halvings} = Stats = ats:info(Set, stats),
+    ?assert(Doublings > 20 andalso Halvings > 20, Stats),
+    #{buckets := Buckets, uncontended := Free} = Stats,
+    ?assert(Buckets >= 1000 div 8 andalso Free >= 1000, Stats),
+    ?assertEqual(1000, length(ats:tab2list(Set))),
     ats:delete(T),
     ?assertError({ats_error, id}, ats_nif:provoke(T, 1, 1)).
 

@@ -108,6 +108,16 @@ known_atoms! {
     Contended = "contended",
     /// `uncontended`
     Uncontended = "uncontended",
+    /// `buckets`
+    Buckets = "buckets",
+    /// `lines`
+    Lines = "lines",
+    /// `locks`
+    Locks = "locks",
+    /// `doublings`
+    Doublings = "doublings",
+    /// `halvings`
+    Halvings = "halvings",
 }
 
 impl Known {

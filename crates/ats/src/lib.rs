@@ -36,7 +36,7 @@ mod workspace;
 mod write;
 
 pub use ats_mem::slab::trim;
-pub use ats_mem::{Adaptation, SlotAnswer};
+pub use ats_mem::{Adaptation, Buckets, SlotAnswer};
 pub use ats_sync::{Guard, collect, pin};
 pub use ats_term::image::TermHost;
 pub use counter::CounterOp;

@@ -4,7 +4,9 @@ use crate::bag::{Decided, Effect};
 use crate::coarsener::{self, Coarsen, Listed};
 use crate::reaper::{self, Reap};
 use crate::value::{Rec, Values};
-use ats_mem::{Adaptation, Backend, Busy, CaTree, Change, HashTable, NoSuchKey, SlotAnswer};
+use ats_mem::{
+    Adaptation, Backend, Buckets, Busy, CaTree, Change, HashTable, NoSuchKey, SlotAnswer,
+};
 use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
 use std::ops::ControlFlow;
@@ -198,6 +200,10 @@ impl<H: Host> Store<H> {
 
     pub(crate) fn adaptation(&self) -> Option<Adaptation> {
         each!(&self.records, backend => backend.adaptation())
+    }
+
+    pub(crate) fn buckets(&self) -> Option<Buckets> {
+        each!(&self.records, backend => backend.buckets())
     }
 
     pub(crate) fn provoke(&self, splits: u32, joins: u32) {

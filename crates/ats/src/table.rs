@@ -5,7 +5,7 @@ use crate::reaper;
 use crate::store::{SLICE, Store};
 use crate::value::{Found, Rec};
 use crate::workspace::Workspace;
-use ats_mem::{Adaptation, NoSuchKey, SlotAnswer};
+use ats_mem::{Adaptation, Buckets, NoSuchKey, SlotAnswer};
 use ats_sync::Guard;
 use ats_term::image::{Built, Host, HostTerm, Packer};
 use ats_term::{TermRef, Zeros, exact, order};
@@ -308,16 +308,22 @@ impl<H: Host> Table<H> {
         reaper::wake();
     }
 
-    /// How the table has adapted to contention since it was made or cleared; `None` of tables that do
-    /// not show it, which are those without order. Not exact while others write. O(base nodes).
+    /// How a table with an order has adapted to contention since it was made or cleared; `None` of others.
+    /// Not exact while others write. O(base nodes).
     pub fn adaptation(&self) -> Option<Adaptation> {
         self.store(&ats_sync::pin()).adaptation()
     }
 
+    /// How a table without order is laid out, and has adapted to contention since it was made or cleared;
+    /// `None` of others. Not exact while others write. O(locks).
+    pub fn buckets(&self) -> Option<Buckets> {
+        self.store(&ats_sync::pin()).buckets()
+    }
+
     /// For tests: from now on, also after [`clear`](Table::clear), one of `splits` writes forces the
-    /// table to split a part of itself, as contention would do, and one of `joins` to join two; 0 is
-    /// never. Nobody sees a difference but in [`adaptation`](Table::adaptation). Tables without order
-    /// ignore it.
+    /// table to split a part of itself, or to double its locks, as contention would do, and one of `joins` to
+    /// join two parts, or to halve its locks; 0 is never. Nobody sees a difference but in
+    /// [`adaptation`](Table::adaptation) and [`buckets`](Table::buckets).
     pub fn provoke(&self, splits: u32, joins: u32) {
         let guard = ats_sync::pin();
         let mut admin = self.admin();

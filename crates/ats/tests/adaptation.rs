@@ -57,15 +57,23 @@ fn assert_holds(table: &Ordered, objects: i64) {
 }
 
 #[test]
-fn only_ordered_tables_tell() {
+fn ordered_tables_tell_of_base_nodes_and_others_of_buckets() {
     for table_type in [TableType::Set, TableType::Bag, TableType::DuplicateBag] {
         let table = Ordered::new(table_type, 1);
-        table.provoke(1, 1);
-        write(&table, 0..100);
+        table.provoke(2, 5);
+        write(&table, 0..1000);
         assert_eq!(table.adaptation(), None);
+        let buckets = table.buckets().expect("a hash table has buckets");
+        assert!(buckets.buckets >= 1000 / 8, "{buckets:?}");
+        assert!(
+            buckets.doublings > 20 && buckets.halvings > 20,
+            "{buckets:?}"
+        );
+        assert!(buckets.uncontended >= 1000, "{buckets:?}");
     }
     let table = Ordered::new(TableType::OrderedSet, 1);
     assert_eq!(adaptation(&table).base_nodes, 1);
+    assert_eq!(table.buckets(), None);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::env::{Env, VmWord};
 use crate::handle::{Handle, Heir, Protection, Recipe, Reported, Shared, WriteConcurrency};
 use crate::vm_term::VmTerm;
 use crate::{load, nif, process, registry, sys};
-use ats::{Table, TableType};
+use ats::{Adaptation, Buckets, Table, TableType};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -262,28 +262,49 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     ]))
 }
 
-/// `stats(Table)`: `undefined`, or how an `ordered_set` has adapted to contention, or `false` for the
-/// other types. Apart from `info` because it looks at every base node.
+/// `stats(Table)`: `undefined`, or how the table has adapted to contention. Apart from `info` because it
+/// looks at every base node of an `ordered_set`, and at every lock of the other types.
 fn stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = existing(env, table, &guard)? else {
         return Ok(Known::Undefined.word());
     };
-    let Some(adaptation) = shared.table.adaptation() else {
-        return Ok(Known::False.word());
+    let stats = match (shared.table.adaptation(), shared.table.buckets()) {
+        (Some(tree), _) => map_of(env, stats_of_tree(&tree)),
+        (_, Some(buckets)) => map_of(env, stats_of_buckets(&buckets)),
+        (None, None) => Known::False.word(),
     };
-    let items = [
-        (Known::RouteNodes, adaptation.route_nodes as u64),
-        (Known::BaseNodes, adaptation.base_nodes as u64),
-        (Known::Depth, adaptation.depth as u64),
-        (Known::Splits, adaptation.splits),
-        (Known::Joins, adaptation.joins),
-        (Known::Contended, adaptation.contended),
-        (Known::Uncontended, adaptation.uncontended),
-    ];
+    Ok(stats)
+}
+
+fn stats_of_tree(tree: &Adaptation) -> [(Known, u64); 7] {
+    [
+        (Known::RouteNodes, tree.route_nodes as u64),
+        (Known::BaseNodes, tree.base_nodes as u64),
+        (Known::Depth, tree.depth as u64),
+        (Known::Splits, tree.splits),
+        (Known::Joins, tree.joins),
+        (Known::Contended, tree.contended),
+        (Known::Uncontended, tree.uncontended),
+    ]
+}
+
+fn stats_of_buckets(buckets: &Buckets) -> [(Known, u64); 7] {
+    [
+        (Known::Buckets, buckets.buckets as u64),
+        (Known::Lines, buckets.lines as u64),
+        (Known::Locks, buckets.locks as u64),
+        (Known::Doublings, buckets.doublings),
+        (Known::Halvings, buckets.halvings),
+        (Known::Contended, buckets.contended),
+        (Known::Uncontended, buckets.uncontended),
+    ]
+}
+
+fn map_of<'e, const ITEMS: usize>(env: Env<'e>, items: [(Known, u64); ITEMS]) -> VmWord<'e> {
     let keys = items.map(|(key, _)| key.word());
     let values = items.map(|(_, value)| env.uint(value));
-    Ok(env.map(&keys, &values).expect("the keys are distinct"))
+    env.map(&keys, &values).expect("the keys are distinct")
 }
 
 /// `provoke(Table, Splits, Joins)`, for tests: see [`Table::provoke`].
