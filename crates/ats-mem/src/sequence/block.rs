@@ -301,6 +301,12 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The slot of the link at this place among the links.
+    pub(super) fn slot_at(self, index: usize) -> u32 {
+        let slot = slots(self.bitmap()).nth(index);
+        slot.expect("a link for each slot of the bitmap")
+    }
+
     #[inline(always)]
     pub(super) fn child(self, slot: u32) -> Option<Link> {
         self.has(slot).then(|| self.links()[self.index(slot)])

@@ -23,6 +23,9 @@ pub struct Leftovers<R: Release> {
     release: PhantomData<R>,
 }
 
+/// As many leftovers need one allocation.
+const FEW: usize = 8;
+
 enum Leftover {
     /// A node whose references to its children now belong to others.
     Bare(Link),
@@ -35,7 +38,8 @@ enum Leftover {
 impl<R: Release> Leftovers<R> {
     pub(super) fn none() -> Self {
         Leftovers {
-            list: Vec::new(),
+            // A change of one value leaves a node of each height and a value.
+            list: Vec::with_capacity(FEW),
             release: PhantomData,
         }
     }
@@ -168,7 +172,7 @@ unsafe fn settle_root<R: Release>(
     }
 }
 
-/// Settles a block of the draft, which stands where the old version has `old`. With `leftovers`, the
+/// Settles a node of the draft, which stands where the old version has `old`. With `leftovers`, the
 /// reference of the old version is ours.
 ///
 /// # Safety
@@ -181,10 +185,6 @@ unsafe fn settle_draft<R: Release>(
 ) {
     // SAFETY: as in `settle_root`.
     unsafe {
-        if height == 0 {
-            debug_assert_eq!(old, None, "positions are not given again");
-            return;
-        }
         let mut below = None;
         if let (Some(old), Some(leftovers)) = (old, leftovers) {
             // Nobody can come to share the node: who would, needs a reference to it, or to a node
@@ -212,13 +212,15 @@ unsafe fn settle_children<R: Release>(
     old: Option<Node<'_>>,
     mut leftovers: Option<&mut Leftovers<R>>,
 ) {
-    for (index, slot) in slots(node.bitmap()).enumerate() {
+    for index in 0..node.links().len() {
         let child = node.links()[index];
         // SAFETY: as for `settle`. No slice of the links is held beyond this.
         unsafe {
             if child.is_draft() {
-                let before = old.and_then(|old| old.child(slot));
-                settle_draft(child, height - 1, before, leftovers.as_deref_mut());
+                if height > 1 {
+                    let before = old.and_then(|old| old.child(node.slot_at(index)));
+                    settle_draft(child, height - 1, before, leftovers.as_deref_mut());
+                }
                 node.set_at(index, child.settled());
             } else if leftovers.is_none() {
                 child.share();

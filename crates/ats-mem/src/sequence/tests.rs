@@ -43,11 +43,11 @@ impl Owners {
 /// Frees what can be freed until `done`, which other tests of the program can delay.
 fn collect_until(mut done: impl FnMut() -> bool) {
     for _ in 0..5_000 {
+        ats_sync::collect();
         if done() {
             return;
         }
-        ats_sync::collect();
-        std::thread::yield_now();
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
     panic!("something is not given back");
 }
