@@ -1,5 +1,6 @@
-%% How ordered tables adapt to contention, as `info(T, stats)' shows it: the numbers, forced splits
-%% and joins, and the way back to one base node when nobody writes any more.
+%% How tables adapt to contention, as `info(T, stats)' shows it: the numbers, forced splits and joins
+%% of ordered tables, and the way back to one base node when nobody writes any more; forced doubling
+%% and halving of the locks of the others.
 -module(ats_adaptation_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -11,6 +12,8 @@
     writes_are_counted/1,
     splits_and_joins_are_forced/1,
     monotone_keys_split_too/1,
+    buckets_follow_objects/1,
+    locks_are_doubled_and_halved/1,
     provoke_checks_its_arguments/1,
     clearing_starts_anew/1,
     read_only_table_coarsens/1,
@@ -24,6 +27,7 @@
 
 -define(ITEMS, [base_nodes, contended, depth, joins, route_nodes, splits, uncontended]).
 -define(HASH_ITEMS, [buckets, contended, doublings, halvings, lines, locks, uncontended]).
+-define(HASH_TYPES, [set, bag, duplicate_bag]).
 -define(WHOLE, #{base_nodes := 1, route_nodes := 0, depth := 0}).
 %% Until the last base nodes are joined. It takes a second or two where nothing else is running.
 -define(COARSE_WITHIN_MS, 60000).
@@ -37,6 +41,8 @@ all() ->
         writes_are_counted,
         splits_and_joins_are_forced,
         monotone_keys_split_too,
+        buckets_follow_objects,
+        locks_are_doubled_and_halved,
         provoke_checks_its_arguments,
         clearing_starts_anew,
         read_only_table_coarsens,
@@ -57,12 +63,17 @@ end_per_suite(_) -> ok.
 %% ----- what is told -----
 
 every_type_answers(_) ->
-    [begin
-         Hashed = ats:info(ats:new(t, [Type]), stats),
-         ?assertEqual(?HASH_ITEMS, lists:sort(maps:keys(Hashed))),
-         ?assertMatch(#{locks := 1, lines := 0, doublings := 0, halvings := 0}, Hashed),
-         ?assertMatch(#{contended := 0, uncontended := 0}, Hashed)
-     end || Type <- [set, bag, duplicate_bag]],
+    lists:foreach(
+        fun(Type) ->
+            Stats = ats:info(ats:new(t, [Type]), stats),
+            ?assertEqual(?HASH_ITEMS, lists:sort(maps:keys(Stats))),
+            ?assertMatch(#{doublings := 0, halvings := 0}, Stats),
+            ?assertMatch(#{contended := 0, uncontended := 0, lines := 0}, Stats),
+            #{buckets := Buckets, locks := Locks} = Stats,
+            ?assert(Locks >= 1 andalso Buckets >= Locks)
+        end,
+        ?HASH_TYPES
+    ),
     T = ats:new(t, [ordered_set]),
     Stats = ats:info(T, stats),
     ?assertEqual(?ITEMS, lists:sort(maps:keys(Stats))),
@@ -137,17 +148,44 @@ provoke_checks_its_arguments(_) ->
     [?assertError({ats_error, none}, ats_nif:provoke(T, N, 1)) || N <- Wrong],
     [?assertError({ats_error, none}, ats_nif:provoke(T, 1, N)) || N <- Wrong],
     _ = parallel([fun() -> ?assertError({ats_error, access}, ats_nif:provoke(T, 1, 1)) end]),
-    %% A hash table doubles and halves its locks.
-    Set = ats:new(t, [set]),
-    true = ats_nif:provoke(Set, 2, 5),
-    write(Set, 1000, fun(N) -> N end),
-    #{doublings := Doublings, halvings := Halvings} = Stats = ats:info(Set, stats),
-    ?assert(Doublings > 20 andalso Halvings > 20, Stats),
-    #{buckets := Buckets, uncontended := Free} = Stats,
-    ?assert(Buckets >= 1000 div 8 andalso Free >= 1000, Stats),
-    ?assertEqual(1000, length(ats:tab2list(Set))),
     ats:delete(T),
     ?assertError({ats_error, id}, ats_nif:provoke(T, 1, 1)).
+
+buckets_follow_objects(_) ->
+    lists:foreach(
+        fun(Type) ->
+            T = ats:new(t, [Type, public]),
+            #{buckets := Empty} = ats:info(T, stats),
+            write(T, 20000, fun(N) -> N end),
+            #{buckets := Full, uncontended := Alone} = ats:info(T, stats),
+            ?assert(Full > 10 * Empty),
+            ?assert(Alone >= 20000),
+            [ats:delete(T, N) || N <- lists:seq(1, 20000)],
+            #{buckets := Left} = ats:info(T, stats),
+            ?assert(Left < Full div 10)
+        end,
+        ?HASH_TYPES
+    ).
+
+locks_are_doubled_and_halved(_) ->
+    lists:foreach(
+        fun(Type) ->
+            T = ats:new(t, [Type, public]),
+            write(T, 2000, fun(N) -> N end),
+            true = ats_nif:provoke(T, 1, 0),
+            write(T, 100, fun(N) -> -N end),
+            #{locks := Many, doublings := Doublings} = ats:info(T, stats),
+            ?assert(Many > 1),
+            ?assert(Doublings > 0),
+            true = ats_nif:provoke(T, 0, 1),
+            write(T, 100, fun(N) -> {N} end),
+            #{locks := Few, halvings := Halvings} = ats:info(T, stats),
+            ?assert(Few < Many),
+            ?assert(Halvings > 0),
+            ats_test_lib:check_consistency(T)
+        end,
+        ?HASH_TYPES
+    ).
 
 clearing_starts_anew(_) ->
     T = split(2000, fun(N) -> N end),
@@ -238,7 +276,11 @@ wait_until_whole(T) ->
 
 %% Walks and lookups while the table is torn apart and put together under them.
 nothing_shows_through(_) ->
-    T = ats:new(t, [ordered_set, public]),
+    [nothing_shows_through(Type, splits, joins) || Type <- [ordered_set]],
+    [nothing_shows_through(Type, doublings, halvings) || Type <- ?HASH_TYPES].
+
+nothing_shows_through(Type, Finer, Coarser) ->
+    T = ats:new(t, [Type, public]),
     Keys = lists:seq(2, 4000, 2),
     ats:insert(T, [{K, K} || K <- Keys]),
     true = ats_nif:provoke(T, 3, 2),
@@ -254,15 +296,20 @@ nothing_shows_through(_) ->
         ),
         atomics:put(Stop, 1, 1)
     end,
-    Reader = fun() -> repeat(fun() -> see_all(T, Keys) end, Stop) end,
+    Reader = fun() -> repeat(fun() -> see_all(T, Type, Keys) end, Stop) end,
     _ = parallel([Writer, Reader, Reader]),
-    #{splits := Splits, joins := Joins} = ats:info(T, stats),
-    ct:pal("~b splits and ~b joins were not noticed", [Splits, Joins]),
-    ?assert(Splits > 1000),
-    ?assert(Joins > 1000).
+    #{Finer := Fine, Coarser := Coarse} = ats:info(T, stats),
+    ct:pal("~b ~s and ~b ~s were not noticed", [Fine, Finer, Coarse, Coarser]),
+    ?assert(Fine > 1000),
+    ?assert(Coarse > 1000).
 
-see_all(T, Keys) ->
-    Up = ats:foldr(fun({K, K}, Acc) -> [K | Acc] end, [], T),
+see_all(T, Type, Keys) ->
+    Met = ats:foldr(fun({K, K}, Acc) -> [K | Acc] end, [], T),
+    Up =
+        case Type of
+            ordered_set -> Met;
+            _ -> lists:sort(Met)
+        end,
     ?assertEqual(Keys, [K || K <- Up, K rem 2 =:= 0]),
     ?assertEqual(lists:usort(Up), Up),
     lists:foreach(fun(K) -> ?assertEqual([{K, K}], ats:lookup(T, K)) end, Keys).

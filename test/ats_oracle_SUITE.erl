@@ -60,11 +60,9 @@ forced_adaptation(_) ->
                     bags,
                     programs
                 ]),
-                {Splits, Joins} = ats_test_lib:forced_so_far(),
-                ct:pal("~b splits and ~b joins", [Splits, Joins]),
-                true = Splits > 1000,
-                true = Joins > 1000,
-                {comment, io_lib:format("~b splits, ~b joins", [Splits, Joins])}
+                Seen = ats_test_lib:forced_so_far(),
+                [] = [{Item, N} || {Item, N} <- maps:to_list(Seen), N =< 1000],
+                {comment, io_lib:format("~0p", [Seen])}
             after
                 ats_test_lib:stop_forcing()
             end;

@@ -15,8 +15,9 @@
 -opaque memory() :: #{erlang := pos_integer(), resident := pos_integer()}.
 
 -define(SLACK_BYTES, 6 * 1024 * 1024).
-%% Counters of the splits and joins seen; there while adaptation is forced.
+%% Counters of how tables adapted; there while adaptation is forced.
 -define(FORCED, {?MODULE, forced}).
+-define(FORCED_ITEMS, [{1, splits}, {2, joins}, {3, doublings}, {4, halvings}]).
 %% One in so many writes splits a base node, and one in so many joins two.
 -define(ONE_IN_WRITES, 8).
 
@@ -173,7 +174,7 @@ resident_bytes() ->
 %% So every operation meets every stage of this.
 -spec force_adaptation() -> ok.
 force_adaptation() ->
-    persistent_term:put(?FORCED, counters:new(2, [])).
+    persistent_term:put(?FORCED, counters:new(length(?FORCED_ITEMS), [])).
 
 -spec stop_forcing() -> ok.
 stop_forcing() ->
@@ -184,11 +185,11 @@ stop_forcing() ->
 is_adaptation_forced() ->
     persistent_term:get(?FORCED, none) =/= none andalso ats_oracle:subject() =:= ats.
 
-%% Splits and joins of the tables counted since forcing began.
--spec forced_so_far() -> {Splits :: non_neg_integer(), Joins :: non_neg_integer()}.
+%% Splits and joins, and doublings and halvings of locks, of the tables counted since forcing began.
+-spec forced_so_far() -> #{splits | joins | doublings | halvings => non_neg_integer()}.
 forced_so_far() ->
     Seen = persistent_term:get(?FORCED),
-    {counters:get(Seen, 1), counters:get(Seen, 2)}.
+    maps:from_list([{Item, counters:get(Seen, I)} || {I, Item} <- ?FORCED_ITEMS]).
 
 %% A table of the subject.
 -spec new(atom(), [term()]) -> term().
@@ -207,10 +208,10 @@ adapting(T) ->
 -spec count_adaptation(term()) -> ok.
 count_adaptation(T) ->
     case is_adaptation_forced() andalso ats:info(T, stats) of
-        #{splits := Splits, joins := Joins} ->
+        #{} = Stats ->
             Seen = persistent_term:get(?FORCED),
-            counters:add(Seen, 1, Splits),
-            counters:add(Seen, 2, Joins);
+            [counters:add(Seen, I, maps:get(Item, Stats, 0)) || {I, Item} <- ?FORCED_ITEMS],
+            ok;
         _ ->
             ok
     end.
