@@ -41,7 +41,7 @@ bench: build ## Measure ats beside ets; ARGS=--quick for a short run
 	@erl -noinput -pa $(EBIN) \
 	    -eval 'ats_bench:main(init:get_plain_arguments()), halt().' -extra $(ARGS)
 
-bench-native: setup ## Measure the ordered store beside other Rust maps; ARGS=--quick
+bench-native: setup ## Measure the stores beside other Rust maps; ARGS=--quick
 	@cargo run --release --locked --manifest-path bench/native/Cargo.toml \
 	    --target-dir "$${CARGO_TARGET_DIR:-target}/native" -- $(ARGS)
 
