@@ -4,11 +4,18 @@
 use ats::{Table, TableType, TermHost, Workspace};
 use ats_mem::slab::statistics;
 use ats_term::Term;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Blocks in the cache of this thread stay, and so may the runs they are in.
 const KEPT: usize = 8 << 20;
+
+/// The slab is one for the process, so one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn filled(table_type: TableType) -> Table<TermHost> {
     let table = Table::new(table_type, 1);
@@ -31,11 +38,34 @@ fn assert_memory_returns() {
 
 #[test]
 fn large_tables_give_their_memory_back() {
+    let _alone = alone();
     for table_type in [TableType::OrderedSet, TableType::Set] {
         drop(filled(table_type));
         assert_memory_returns();
         let table = filled(table_type);
         table.clear();
+        assert_memory_returns();
+    }
+}
+
+/// Not only tables that go: one that was emptied object by object is as small as a new one.
+#[test]
+fn emptied_tables_give_their_memory_back() {
+    let _alone = alone();
+    for table_type in [TableType::OrderedSet, TableType::Set] {
+        let empty = Table::<TermHost>::new(table_type, 1).bytes();
+        let table = filled(table_type);
+        assert!(table.bytes() > 100 * empty);
+        for number in 0..400_000_i64 {
+            let deleted = table.delete(&Term::from(number), &mut Workspace::new());
+            deleted.unwrap();
+        }
+        assert_eq!(table.len(), 0);
+        assert!(table.bytes() < 2 * empty + 4096, "{}", table.bytes());
+        if let Some(buckets) = table.buckets() {
+            assert_eq!(buckets.lines, 0, "{buckets:?}");
+            assert!(buckets.buckets <= 16, "{buckets:?}");
+        }
         assert_memory_returns();
     }
 }
