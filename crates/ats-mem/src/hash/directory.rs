@@ -181,10 +181,10 @@ impl<R: Release> Directory<R> {
         unsafe { guard.retire(Box::into_raw(garbage).cast(), bytes, free_segment::<R>) };
     }
 
-    /// Bytes of all segments that are there.
+    /// Bytes of the active buckets. Segments have room for more, of which the system gives memory when it is
+    /// first touched.
     pub(super) fn bytes(&self) -> usize {
-        let there = |segment: &usize| !self.segments[*segment].load(Ordering::Relaxed).is_null();
-        (0..SEGMENTS).filter(there).map(segment_bytes).sum()
+        self.active() * (size_of::<Line<R>>() + size_of::<PrintsCell>())
     }
 }
 
