@@ -168,6 +168,9 @@ impl<'a, H: Host> Objects<'a, H> {
 /// What becomes of a key.
 pub(crate) type Decided<H> = (Change<Values<H>>, Effect<H>);
 
+/// There are more objects to change than the caller has time for. Nothing has changed.
+pub(crate) struct TooMany;
+
 fn keep<H: Host>() -> Decided<H> {
     (Change::Keep, Effect::none())
 }
@@ -302,7 +305,8 @@ impl Rules {
         }
     }
 
-    /// Removes all objects that equal this one from those of a key.
+    /// Removes all objects that equal this one from those of a key, unless there are more than `most` of
+    /// them in a large bag.
     ///
     /// # Safety
     /// As for [`insert`](Rules::insert).
@@ -311,13 +315,14 @@ impl Rules {
         key: &[u8],
         current: &Rec<H>,
         unwanted: Object<'_, H>,
+        most: usize,
         buffers: &mut Buffers<H>,
-    ) -> Decided<H> {
+    ) -> Result<Decided<H>, TooMany> {
         let objects = match Objects::of(current) {
             Objects::List(objects) => objects,
             // SAFETY: handed on.
             Objects::Large(large) => unsafe {
-                return self.delete_from_large(key, current, large, unwanted, buffers);
+                return self.delete_from_large(key, current, large, unwanted, most, buffers);
             },
         };
         let Buffers { list, room, .. } = buffers;
@@ -332,16 +337,16 @@ impl Rules {
             }
         }
         if deleted == 0 {
-            return keep();
+            return Ok(keep());
         }
         if kept == 0 {
-            return (Change::Remove, Effect::of_removal(current));
+            return Ok((Change::Remove, Effect::of_removal(current)));
         }
         let effect = Effect {
             extra: -deleted,
             ..Effect::none()
         };
-        (Change::Put(record(key, list.take())), effect)
+        Ok((Change::Put(record(key, list.take())), effect))
     }
 
     /// # Safety
@@ -352,23 +357,29 @@ impl Rules {
         current: &Rec<H>,
         large: &Large<H>,
         unwanted: Object<'_, H>,
+        most: usize,
         buffers: &mut Buffers<H>,
-    ) -> Decided<H> {
+    ) -> Result<Decided<H>, TooMany> {
         let mut draft = large.draft(self, buffers);
         let hash = draft.hash(unwanted);
-        let positions: Vec<u64> = draft.equal(hash, unwanted).collect();
+        let equal = draft.equal(hash, unwanted).take(most.saturating_add(1));
+        let positions: Vec<u64> = equal.collect();
         if positions.is_empty() {
-            return keep();
+            return Ok(keep());
+        }
+        if positions.len() > most {
+            return Err(TooMany);
         }
         for position in positions {
             draft.remove(hash, position);
         }
         if draft.len() == 0 {
-            return (Change::Remove, Effect::of_removal(current));
+            return Ok((Change::Remove, Effect::of_removal(current)));
         }
         // SAFETY: handed on.
         let (large, leftovers) = unsafe { draft.take_over() };
-        with_leftovers(put(Some(current), large.into_record(key)), leftovers)
+        let decided = put(Some(current), large.into_record(key));
+        Ok(with_leftovers(decided, leftovers))
     }
 
     fn is_among<'o, H: Host>(

@@ -1,6 +1,6 @@
 //! Operations that change the objects of one key. Each is atomic.
 
-use crate::bag::{Effect, NewObject, Rules};
+use crate::bag::{Effect, NewObject, Rules, TooMany};
 use crate::counted;
 use crate::table::{Table, TableType};
 use crate::value::{Found, Values};
@@ -136,12 +136,24 @@ impl<H: Host> Table<H> {
     }
 
     /// Removes the object that is equal (`=:=`) to this one; a `duplicate_bag` may hold several, which
-    /// all go.
+    /// all go. O(log objects of the key) for each.
     pub fn delete_object<T: HostTerm<Host = H>>(
         &self,
         object: T,
         work: &mut Workspace<T>,
     ) -> Result<(), Error> {
+        self.delete_object_if_few(object, usize::MAX, work)
+            .map(|_| ())
+    }
+
+    /// As [`delete_object`](Table::delete_object), unless very many would go: false, if they are more than
+    /// `most`, and nothing has changed. For callers who have to be quick.
+    pub fn delete_object_if_few<T: HostTerm<Host = H>>(
+        &self,
+        object: T,
+        most: usize,
+        work: &mut Workspace<T>,
+    ) -> Result<bool, Error> {
         self.encode(object, work)?;
         let guard = ats_sync::pin();
         let store = self.store(&guard);
@@ -154,14 +166,20 @@ impl<H: Host> Table<H> {
         } = work;
         let unwanted = image.object();
         if self.table_type.is_bag() {
-            store.update_bag(key, &guard, &mut |current| match current {
-                None => (Change::Keep, Effect::none()),
+            let mut done = true;
+            store.update_bag(key, &guard, &mut |current| {
+                let Some(current) = current else {
+                    return (Change::Keep, Effect::none());
+                };
+                let rules = self.bag_rules();
                 // SAFETY: this is the decision of `update_bag`.
-                Some(current) => unsafe {
-                    (self.bag_rules()).delete_object(key, current, unwanted, bag)
-                },
+                let decided = unsafe { rules.delete_object(key, current, unwanted, most, bag) };
+                decided.unwrap_or_else(|TooMany| {
+                    done = false;
+                    (Change::Keep, Effect::none())
+                })
             })?;
-            return Ok(());
+            return Ok(done);
         }
         store.update(key, &guard, &mut |current| {
             let Some(current) = current else {
@@ -174,7 +192,7 @@ impl<H: Host> Table<H> {
             stopped.for_ever();
             Change::Remove
         })?;
-        Ok(())
+        Ok(true)
     }
 
     /// Replaces elements of the object of a key, in order, so that of several values for a position the

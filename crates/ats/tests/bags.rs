@@ -251,6 +251,25 @@ fn equal_objects_are_deleted_together() {
     assert!(!objects(&table, &Term::from(1)).contains(&Term::from((1, 7))));
 }
 
+#[test]
+fn very_many_are_not_deleted_in_a_hurry() {
+    let table = TermTable::new(TableType::DuplicateBag, 1);
+    let object = Term::from((1, "once more"));
+    insert_many(&table, &vec![object.clone(); 5_000]);
+    insert(&table, &Term::from((1, "other")));
+    let mut work = Workspace::new();
+    assert_eq!(
+        table.delete_object_if_few(&object, 4_999, &mut work),
+        Ok(false)
+    );
+    assert_eq!(table.len(), 5_001);
+    assert_eq!(
+        table.delete_object_if_few(&object, 5_000, &mut work),
+        Ok(true)
+    );
+    assert_eq!(objects(&table, &Term::from(1)), [Term::from((1, "other"))]);
+}
+
 /// A walk that goes on where it was meets all that stays once, whatever comes and goes.
 #[test]
 fn a_walk_within_a_key_goes_on_by_position() {

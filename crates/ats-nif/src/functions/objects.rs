@@ -30,7 +30,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// Lists of more objects are inserted on a dirty scheduler: this many take well under a millisecond.
+/// More objects are inserted or deleted on a dirty scheduler: this many take well under a millisecond.
 const LONG_LIST: usize = 500;
 
 fn insert<'e>(env: Env<'e>, [table, objects]: [VmTerm<'e>; 2]) -> NifResult<'e> {
@@ -180,6 +180,13 @@ fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
-    scratch::with_work(|work| shared.table.delete_object(object, work)).map_err(cause)?;
-    Ok(Known::True.word())
+    let most = match process::on_dirty_scheduler() {
+        true => usize::MAX,
+        false => LONG_LIST,
+    };
+    let delete = |work: &mut _| shared.table.delete_object_if_few(object, most, work);
+    match scratch::with_work(delete).map_err(cause)? {
+        true => Ok(Known::True.word()),
+        false => Err(Known::Dirty),
+    }
 }
