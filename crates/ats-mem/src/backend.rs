@@ -94,6 +94,13 @@ pub trait Backend<R: Release>: Send + Sync {
     /// The record of `key`, as of the last committed write.
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>>;
 
+    /// Says that a call for this key will follow, so that what it will touch can be fetched meanwhile. A hint;
+    /// does nothing unless the store does better.
+    #[inline]
+    fn prefetch(&self, key: &[u8]) {
+        let _ = key;
+    }
+
     /// Changes one key atomically.
     ///
     /// `decide` sees the current record and says what to do; it runs under a lock, at most once,

@@ -508,6 +508,14 @@ impl<R: Release> Backend<R> for HashTable<R> {
         self.search(key, hash, guard, live)?.settled(guard)
     }
 
+    #[inline]
+    fn prefetch(&self, key: &[u8]) {
+        let bucket = self.directory.view().bucket(self.seed.hash(key));
+        if let Some(bucket) = self.directory.bucket(bucket) {
+            bucket.prefetch();
+        }
+    }
+
     fn update<'g>(
         &'g self,
         key: &[u8],

@@ -2,11 +2,13 @@
 
 use crate::Error;
 use crate::bag::{Buffers, Effect};
+use crate::store::Store;
 use crate::table::Table;
 use crate::value::{Rec, Values};
 use crate::workspace::Workspace;
 use crate::write::record;
 use ats_mem::{Change, RecordBox};
+use ats_sync::Guard;
 use ats_term::image::{Host, HostTerm, Stored};
 use std::ops::Range;
 
@@ -82,8 +84,11 @@ impl<H: Host> Table<H> {
         new_only: bool,
     ) -> Result<bool, Error> {
         let mut many = std::mem::replace(&mut work.many, Many::new());
-        let prepared = self.prepare(terms, &mut many, work);
-        let done = prepared.and_then(|()| self.write_many(&mut many, &mut work.bag, new_only));
+        let guard = ats_sync::pin();
+        let store = self.store(&guard);
+        let prepared = self.prepare(terms, store, &mut many, work);
+        let done = prepared
+            .and_then(|()| self.write_many(&mut many, store, &guard, &mut work.bag, new_only));
         // What was not written owns resources.
         many.clear();
         work.many = many;
@@ -94,11 +99,12 @@ impl<H: Host> Table<H> {
     fn prepare<T: HostTerm<Host = H>>(
         &self,
         terms: impl Iterator<Item = T>,
+        store: &Store<H>,
         many: &mut Many<H>,
         work: &mut Workspace<T>,
     ) -> Result<(), Error> {
         for term in terms {
-            self.encode(term, work)?;
+            self.encode(term, store, work)?;
             let built = self.stored(work.image.take(), &mut work.packer);
             let record = record(&work.key, built);
             many.objects.push(One {
@@ -113,6 +119,8 @@ impl<H: Host> Table<H> {
     fn write_many(
         &self,
         many: &mut Many<H>,
+        store: &Store<H>,
+        guard: &Guard,
         buffers: &mut Buffers<H>,
         new_only: bool,
     ) -> Result<bool, Error> {
@@ -133,11 +141,9 @@ impl<H: Host> Table<H> {
             all = groups.iter().map(key_of).collect();
             &all
         };
-        let guard = ats_sync::pin();
-        let store = self.store(&guard);
         let rules = self.bag_rules();
         let mut effect = Effect::none();
-        let done = store.update_many(keys, &guard, &mut |index, current| {
+        let done = store.update_many(keys, guard, &mut |index, current| {
             if new_only && current.is_some() {
                 return Change::Abort;
             }

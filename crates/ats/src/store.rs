@@ -82,6 +82,11 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => backend.get(key, guard))
     }
 
+    #[inline]
+    pub(crate) fn prefetch(&self, key: &[u8]) {
+        each!(&self.records, backend => backend.prefetch(key));
+    }
+
     pub(crate) fn update<'g>(
         &'g self,
         key: &[u8],

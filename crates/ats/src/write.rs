@@ -2,6 +2,7 @@
 
 use crate::bag::{Effect, NewObject, Rules, TooMany};
 use crate::counted;
+use crate::store::Store;
 use crate::table::{Table, TableType};
 use crate::value::{Found, Values};
 use crate::workspace::Workspace;
@@ -36,9 +37,9 @@ impl<H: Host> Table<H> {
         work: &mut Workspace<T>,
         new_only: bool,
     ) -> Result<bool, Error> {
-        self.encode(object, work)?;
         let guard = ats_sync::pin();
         let store = self.store(&guard);
+        self.encode(object, store, work)?;
         let Workspace {
             key,
             image,
@@ -47,9 +48,17 @@ impl<H: Host> Table<H> {
             ..
         } = work;
         let mut done = true;
+        if !self.table_type.is_bag() && !new_only {
+            // Made before the lock is taken.
+            let mut new = Some(record(key, self.stored(image.take(), packer)));
+            store.update(key, &guard, &mut |_| {
+                Change::Put(new.take().expect("decided once"))
+            })?;
+            return Ok(true);
+        }
         if !self.table_type.is_bag() {
             store.update(key, &guard, &mut |current| {
-                if new_only && current.is_some() {
+                if current.is_some() {
                     done = false;
                     return Change::Keep;
                 }
@@ -81,15 +90,18 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Makes the key and the image of an object.
+    /// Makes the key and the image of an object that is on its way to a store.
     pub(crate) fn encode<T: HostTerm<Host = H>>(
         &self,
         object: T,
+        store: &Store<H>,
         work: &mut Workspace<T>,
     ) -> Result<(), Error> {
         self.check_object(object)?;
         work.start_key();
         self.key_bytes(object.element(self.key_index), &mut work.key);
+        // While the image is made.
+        store.prefetch(&work.key);
         work.image.encode_object(object)?;
         Ok(())
     }
@@ -154,9 +166,9 @@ impl<H: Host> Table<H> {
         most: usize,
         work: &mut Workspace<T>,
     ) -> Result<bool, Error> {
-        self.encode(object, work)?;
         let guard = ats_sync::pin();
         let store = self.store(&guard);
+        self.encode(object, store, work)?;
         let Workspace {
             key,
             image,
