@@ -302,7 +302,8 @@ renaming() ->
     {Before, _} = lists:split(5, tuple_to_list(Terms)),
     Written = term_to_binary(self()),
     _ = os:cmd("epmd -daemon"),
-    {ok, _} = net_kernel:start([ats_renamed, shortnames]),
+    %% A name of its own, as another run may be going on beside this one.
+    {ok, _} = net_kernel:start([list_to_atom("ats_renamed_" ++ os:getpid()), shortnames]),
     true = node() =/= nonode@nohost,
     [{terms, Terms}] = ets:lookup(Table, terms),
     true = Terms =:= ?NIF:image_fetch(Image),
