@@ -111,4 +111,4 @@ pub use packed::{Packed, Packer};
 pub use replace::NewValue;
 pub use stored::Stored;
 pub use term_host::TermHost;
-pub use view::{ImageRef, Object, Slots, SlotsIter, View, all_immediate};
+pub use view::{ImageRef, Object, Place, Slots, SlotsIter, View, all_immediate};

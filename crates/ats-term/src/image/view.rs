@@ -71,6 +71,17 @@ impl<'a, H: Host> Object<'a, H> {
         }
     }
 
+    /// The term that stands at `place`. O(1).
+    ///
+    /// # Safety
+    /// The place was told by a term of this image, or of a copy of it.
+    pub unsafe fn term_at(self, place: Place) -> ImageRef<'a, H> {
+        ImageRef {
+            from: place.from,
+            ..ImageRef::new(self.words, place.slot)
+        }
+    }
+
     /// The object itself as a term. O(number of elements).
     pub fn term(self) -> ImageRef<'a, H> {
         ImageRef {
@@ -108,6 +119,14 @@ impl<H: Host> fmt::Debug for Object<'_, H> {
     }
 }
 
+/// Where in its image a term stands, for those who keep the image and want to find the term again with
+/// [`Object::term_at`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    slot: u64,
+    from: usize,
+}
+
 /// A term inside an image.
 ///
 /// It is also a [`TermRef`](crate::walk::TermRef), so that keys and codecs can be made from it.
@@ -127,6 +146,14 @@ impl<'a, H: Host> ImageRef<'a, H> {
             slot,
             from: 0,
             host: PhantomData,
+        }
+    }
+
+    /// Where the term stands. O(1).
+    pub fn place(self) -> Place {
+        Place {
+            slot: self.slot,
+            from: self.from,
         }
     }
 

@@ -1,0 +1,28 @@
+//! Match specifications: the language in which `ets` is asked for objects.
+//!
+//! A specification is a term, a list of clauses `{Head, Guards, Body}`. [`parse`] reads it into a [`Spec`],
+//! which is data that others can look at, to find out, say, which keys can match at all.
+//!
+//! | module | what it gives |
+//! |---|---|
+//! | [`spec`] | [`Spec`], the specification as data |
+//! | [`function`] | [`Function`], what guards and bodies may call |
+//!
+//! What a specification means is what it means in `ets`, also where the documentation of `ets` does not say
+//! so: literals in heads are compared exactly, with floats by their bits; a map in a head matches every map
+//! that has at least its pairs; an exception in a guard makes the clause fail, and in a body it leaves
+//! `'EXIT'` in the place of what failed.
+//!
+//! Terms are known here, but not where objects live, and not the virtual machine.
+
+mod error;
+pub mod function;
+mod owned;
+mod parse;
+mod show;
+pub mod spec;
+
+pub use error::Error;
+pub use function::{Function, FunctionSet};
+pub use parse::{Options, parse};
+pub use spec::{Spec, Words};

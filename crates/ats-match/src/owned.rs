@@ -1,0 +1,39 @@
+//! Images that belong to a specification.
+
+use ats_term::image::{Built, Host, Object, release_all};
+use std::marker::PhantomData;
+
+/// The image of a tuple, with the resources that it refers to.
+///
+/// # Invariants
+/// - O1. The words are a copy of what an image builder for host `H` built, and nothing else holds the units
+///   of ownership that they stand for.
+pub(crate) struct OwnedImage<H: Host> {
+    words: Box<[u64]>,
+    host: PhantomData<fn() -> H>,
+}
+
+impl<H: Host> OwnedImage<H> {
+    pub(crate) fn new(built: &Built<'_, H>) -> Self {
+        OwnedImage {
+            words: built.words().into(),
+            host: PhantomData,
+        }
+    }
+
+    pub(crate) fn object(&self) -> Object<'_, H> {
+        // SAFETY: O1; the resources are released when `self` is dropped, which outlives the borrow.
+        unsafe { Object::from_words(&self.words) }
+    }
+
+    pub(crate) fn len_words(&self) -> usize {
+        self.words.len()
+    }
+}
+
+impl<H: Host> Drop for OwnedImage<H> {
+    fn drop(&mut self) {
+        // SAFETY: O1, and nobody reads the words after this.
+        unsafe { release_all::<H>(&self.words) };
+    }
+}

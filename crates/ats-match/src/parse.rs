@@ -1,0 +1,190 @@
+//! From a term to a [`Spec`].
+//!
+//! The clauses are copied into images first, and read there, so that constants need no copies of their own.
+//! Work that waits is kept on explicit stacks: a node whose place in the arena is reserved, and its term.
+
+mod expression;
+mod head;
+
+use crate::error::Error;
+use crate::function::FunctionSet;
+use crate::owned::OwnedImage;
+use crate::spec::{Clause, Constant, ExpressionId, Id, Range, Spec, Words};
+use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, Immediate, View};
+use ats_term::{Kind, Zeros};
+use std::collections::HashMap;
+
+/// What the meaning of a specification depends on, besides the term.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Which floats are the same term. The same as for the tables it shall be run on.
+    pub zeros: Zeros,
+    /// What it may call.
+    pub functions: FunctionSet,
+    /// The atoms of the host.
+    pub words: Words,
+}
+
+/// Reads a match specification: a proper list of at least one clause `{Head, Guards, Body}`.
+///
+/// O(size of the term), plus the sorting of maps; not recursive.
+///
+/// # Errors
+/// If it is none; see [`Error`].
+pub fn parse<T: HostTerm>(term: T, options: &Options) -> Result<Spec<T::Host>, Error> {
+    let images = copy_clauses(term, options.zeros)?;
+    let mut spec = Spec {
+        clauses: Vec::with_capacity(images.len()),
+        images: Vec::new(),
+        patterns: Vec::new(),
+        expressions: Vec::new(),
+        map_keys: Vec::new(),
+        variables: Vec::new(),
+        words: options.words,
+        zeros: options.zeros,
+    };
+    for (number, image) in images.iter().enumerate() {
+        let clause = Parser {
+            spec: &mut spec,
+            functions: options.functions,
+            image: index(number)?,
+            slots: HashMap::new(),
+        }
+        .clause(image)?;
+        spec.clauses.push(clause);
+    }
+    spec.images = images;
+    Ok(spec)
+}
+
+fn copy_clauses<T: HostTerm>(list: T, zeros: Zeros) -> Result<Vec<OwnedImage<T::Host>>, Error> {
+    let (mut builder, mut images) = (ImageBuilder::new(zeros), Vec::new());
+    let mut rest = list;
+    while let Kind::Cons(clause, tail) = rest.kind() {
+        let Kind::Tuple(3) = clause.kind() else {
+            return Err(Error::NotAClause);
+        };
+        builder.encode_object(clause).expect("a tuple");
+        images.push(OwnedImage::new(&builder.take()));
+        rest = tail;
+    }
+    match rest.kind() {
+        _ if images.is_empty() => Err(Error::NotAList),
+        Kind::Nil => Ok(images),
+        _ => Err(Error::NotAProperList),
+    }
+}
+
+/// A position in an arena.
+fn index(position: usize) -> Result<u32, Error> {
+    u32::try_from(position).map_err(|_| Error::SystemLimit)
+}
+
+/// Appends `len` nodes to an arena, to be filled in later.
+fn reserve<N: Copy, I: Id>(arena: &mut Vec<N>, len: usize, node: N) -> Result<Range<I>, Error> {
+    let start = arena.len();
+    // The last index must fit, too.
+    index(start + len)?;
+    arena.resize(start + len, node);
+    Ok(Range {
+        start: I::new(start as u32),
+        len: len as u32,
+    })
+}
+
+/// A clause that is being read.
+struct Parser<'s, H: Host> {
+    spec: &'s mut Spec<H>,
+    functions: FunctionSet,
+    /// The number of the clause, and of its image.
+    image: u32,
+    /// The slots of the variables of the head, by their numbers.
+    slots: HashMap<u32, u32>,
+}
+
+impl<H: Host> Parser<'_, H> {
+    fn clause(mut self, image: &OwnedImage<H>) -> Result<Clause, Error> {
+        let clause = image.object();
+        let variables = self.find_variables(clause.element(0))?;
+        let head = self.head(clause.element(0))?;
+        let guards = self.expressions(clause.element(1))?;
+        let body = self.expressions(clause.element(2))?;
+        if body.is_empty() {
+            return Err(Error::NoBody);
+        }
+        Ok(Clause {
+            head,
+            guards,
+            body,
+            variables,
+        })
+    }
+
+    /// Reads a proper list of expressions.
+    fn expressions(&mut self, list: ImageRef<'_, H>) -> Result<Range<ExpressionId>, Error> {
+        match list.view() {
+            View::Immediate(Immediate::Nil) => self.read_all(&[]),
+            View::List { elements, tail } => {
+                let elements: Vec<_> = elements.iter().collect();
+                let range = self.read_all(&elements)?;
+                match tail.view() {
+                    View::Immediate(Immediate::Nil) => Ok(range),
+                    _ => Err(Error::ExpressionsNotProper),
+                }
+            }
+            _ => Err(Error::ExpressionsNotAList),
+        }
+    }
+
+    fn constant(&self, term: ImageRef<'_, H>) -> Constant {
+        Constant {
+            image: self.image,
+            place: term.place(),
+        }
+    }
+}
+
+/// The number `N` of a variable `'$N'`. Larger numbers than a variable may have make it an atom.
+fn variable<H: Host>(term: ImageRef<'_, H>) -> Option<u32> {
+    let word = term.immediate()?;
+    let Some(Immediate::Atom(_)) = Immediate::from_word(word) else {
+        return None;
+    };
+    H::with_atom(word, variable_number)
+}
+
+fn variable_number(text: &str) -> Option<u32> {
+    const LARGEST: u32 = i32::MAX as u32;
+    let digits = text.strip_prefix('$')?;
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !plain || (digits.starts_with('0') && digits.len() > 1) {
+        return None;
+    }
+    digits.parse().ok().filter(|&number| number <= LARGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::variable_number;
+
+    #[test]
+    fn variables_have_plain_numbers() {
+        for (text, number) in [
+            ("$0", Some(0)),
+            ("$1", Some(1)),
+            ("$100000000", Some(100_000_000)),
+            ("$01", None),
+            ("$00", None),
+            ("$", None),
+            ("$$", None),
+            ("$_", None),
+            ("$1a", None),
+            ("$+1", None),
+            ("$-1", None),
+            ("1", None),
+            ("$99999999999999999999", None),
+        ] {
+            assert_eq!(variable_number(text), number, "{text}");
+        }
+    }
+}

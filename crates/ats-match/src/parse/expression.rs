@@ -1,0 +1,249 @@
+//! Reading guards and bodies.
+
+use super::{Parser, reserve, variable};
+use crate::error::{Error, text};
+use crate::function::{Function, is_trace_form, is_trace_function};
+use crate::spec::{Constant, Expression, ExpressionId, Id, Range, Slot};
+use ats_term::image::{Host, ImageRef, Immediate, Place, Slots, View};
+use ats_term::order::order_key;
+
+/// A node that is to be filled in, and the term that it is made from.
+type Task<'i, H> = (ExpressionId, ImageRef<'i, H>);
+
+impl<H: Host> Parser<'_, H> {
+    /// Reads expressions that stand side by side.
+    pub(super) fn read_all(
+        &mut self,
+        terms: &[ImageRef<'_, H>],
+    ) -> Result<Range<ExpressionId>, Error> {
+        let first = self.spec.expressions.len();
+        let mut tasks = Vec::new();
+        let range = self.subexpressions(terms.iter().copied(), &mut tasks)?;
+        // Where the term of each node stands that was read here.
+        let mut sources: Vec<Option<Source>> = vec![None; terms.len()];
+        while let Some((id, term)) = tasks.pop() {
+            let expression = self.expression(term, &mut tasks)?;
+            self.spec.expressions[id.index()] = expression;
+            sources.resize(self.spec.expressions.len() - first, None);
+            sources[id.index() - first] = Some(Source::of(term));
+        }
+        self.fold_constants(first, &sources);
+        Ok(range)
+    }
+
+    /// Reserves nodes for these terms.
+    fn subexpressions<'i>(
+        &mut self,
+        terms: impl ExactSizeIterator<Item = ImageRef<'i, H>>,
+        tasks: &mut Vec<Task<'i, H>>,
+    ) -> Result<Range<ExpressionId>, Error> {
+        // Overwritten before anybody sees it.
+        let unread = Expression::WholeObject;
+        let range = reserve(&mut self.spec.expressions, terms.len(), unread)?;
+        tasks.extend(range.iter().zip(terms));
+        Ok(range)
+    }
+
+    fn expression<'i>(
+        &mut self,
+        term: ImageRef<'i, H>,
+        tasks: &mut Vec<Task<'i, H>>,
+    ) -> Result<Expression, Error> {
+        match term.view() {
+            View::Immediate(Immediate::Atom(_)) => self.atom_expression(term),
+            View::Tuple(elements) => self.tuple_expression(term, elements, tasks),
+            View::List { elements, tail } => Ok(Expression::List {
+                elements: self.subexpressions(elements.iter(), tasks)?,
+                tail: self.subexpressions(std::iter::once(tail), tasks)?.get(0),
+            }),
+            View::Map { keys, values } => self.map_expression(keys, values, tasks),
+            _ => Ok(Expression::Constant(self.constant(term))),
+        }
+    }
+
+    fn atom_expression(&self, term: ImageRef<'_, H>) -> Result<Expression, Error> {
+        if let Some(number) = variable(term) {
+            let slot = self.slots.get(&number).ok_or(Error::Unbound(number))?;
+            return Ok(Expression::Variable(Slot(*slot)));
+        }
+        Ok(with_atom(term, |text| match text {
+            "$_" => Expression::WholeObject,
+            "$$" => Expression::AllBindings,
+            _ => Expression::Constant(self.constant(term)),
+        }))
+    }
+
+    /// `{{...}}` makes a tuple, `{name, ...}` is a call.
+    fn tuple_expression<'i>(
+        &mut self,
+        term: ImageRef<'i, H>,
+        elements: Slots<'i, H>,
+        tasks: &mut Vec<Task<'i, H>>,
+    ) -> Result<Expression, Error> {
+        if let Some(made) = made_tuple(elements) {
+            return Ok(Expression::Tuple(self.subexpressions(made.iter(), tasks)?));
+        }
+        let mut parts = elements.iter();
+        let name = parts.next().filter(|first| {
+            let atom = matches!(first.view(), View::Immediate(Immediate::Atom(_)));
+            atom && variable(*first).is_none()
+        });
+        match name {
+            Some(name) => self.call(term, name, parts, tasks),
+            None => Err(Error::NotACall(text(term))),
+        }
+    }
+
+    fn call<'i>(
+        &mut self,
+        term: ImageRef<'i, H>,
+        name: ImageRef<'i, H>,
+        mut arguments: impl ExactSizeIterator<Item = ImageRef<'i, H>>,
+        tasks: &mut Vec<Task<'i, H>>,
+    ) -> Result<Expression, Error> {
+        match with_atom(name, |name| Form::named(name, arguments.len())) {
+            Form::Const if arguments.len() == 1 => {
+                let constant = arguments.next().expect("one argument");
+                Ok(Expression::Constant(self.constant(constant)))
+            }
+            Form::Const => Err(Error::ConstArguments(text(term))),
+            Form::SelfPid if arguments.len() == 0 => Ok(Expression::SelfPid),
+            Form::SelfPid => Err(Error::SelfArguments(text(term))),
+            Form::Logical(form, _) if arguments.len() == 0 => Err(Error::NoArguments {
+                form,
+                expression: text(term),
+            }),
+            Form::Logical(_, make) => Ok(make(self.subexpressions(arguments, tasks)?)),
+            Form::Trace => Err(Error::WrongDialect(with_atom(name, |name| name.into()))),
+            Form::TraceFunction => Err(Error::OnlyForTrace {
+                name: with_atom(name, |name| name.into()),
+                arity: arguments.len(),
+            }),
+            Form::Function(function) if self.functions.contains(function) => {
+                let arguments = self.subexpressions(arguments, tasks)?;
+                Ok(Expression::Call(function, arguments))
+            }
+            Form::Function(_) | Form::Unknown => Err(Error::NoSuchFunction {
+                name: text(name),
+                arity: arguments.len(),
+            }),
+        }
+    }
+
+    /// Reads a map. Its pairs are put in the order of the terms that stand for the keys, because if two keys
+    /// turn out to be the same, the later one counts.
+    fn map_expression<'i>(
+        &mut self,
+        keys: Slots<'i, H>,
+        values: Slots<'i, H>,
+        tasks: &mut Vec<Task<'i, H>>,
+    ) -> Result<Expression, Error> {
+        let mut pairs: Vec<_> = keys.iter().zip(values).collect();
+        pairs.sort_by_cached_key(|&(key, _)| {
+            let mut bytes = Vec::new();
+            order_key(key, &mut bytes, self.spec.zeros);
+            bytes
+        });
+        let keys = pairs.iter().map(|pair| pair.0);
+        let keys = self.subexpressions(keys, tasks)?;
+        let values = pairs.iter().map(|pair| pair.1);
+        let values = self.subexpressions(values, tasks)?;
+        Ok(Expression::Map { keys, values })
+    }
+
+    /// Makes constants of those tuples, lists and maps that stand in the image as they would be made.
+    /// `sources` are those of the nodes from `first` on. Parts come after what they are part of.
+    fn fold_constants(&mut self, first: usize, sources: &[Option<Source>]) {
+        for at in (0..sources.len()).rev() {
+            let Some(Source { value: place, .. }) = sources[at] else {
+                continue;
+            };
+            let verbatim = |&part: &usize| match self.spec.expressions[part] {
+                Expression::Constant(constant) => {
+                    sources[part - first].is_some_and(|source| source.term == constant.place)
+                }
+                _ => false,
+            };
+            let constant = match self.spec.expressions[first + at] {
+                Expression::Tuple(parts) => parts.indices().all(|part| verbatim(&part)),
+                Expression::List { elements, tail } => {
+                    elements.indices().all(|part| verbatim(&part)) && verbatim(&tail.index())
+                }
+                Expression::Map { keys, values } => {
+                    let mut parts = keys.indices().chain(values.indices());
+                    parts.all(|part| verbatim(&part))
+                }
+                _ => false,
+            };
+            if constant {
+                self.spec.expressions[first + at] = Expression::Constant(Constant {
+                    image: self.image,
+                    place,
+                });
+            }
+        }
+    }
+}
+
+/// What a tuple in an expression may begin with.
+enum Form {
+    Const,
+    SelfPid,
+    Logical(&'static str, fn(Range<ExpressionId>) -> Expression),
+    Function(Function),
+    Trace,
+    TraceFunction,
+    Unknown,
+}
+
+impl Form {
+    fn named(name: &str, arity: usize) -> Form {
+        match name {
+            "const" => Form::Const,
+            "self" => Form::SelfPid,
+            "and" => Form::Logical("and", Expression::And),
+            "or" => Form::Logical("or", Expression::Or),
+            "andalso" | "andthen" => Form::Logical("andalso", Expression::AndAlso),
+            "orelse" => Form::Logical("orelse", Expression::OrElse),
+            _ if is_trace_form(name) => Form::Trace,
+            _ if is_trace_function(name, arity) => Form::TraceFunction,
+            _ => Function::named(name, arity).map_or(Form::Unknown, Form::Function),
+        }
+    }
+}
+
+/// The tuple inside `{{...}}`.
+fn made_tuple<H: Host>(elements: Slots<'_, H>) -> Option<Slots<'_, H>> {
+    let only = elements.get(0).filter(|_| elements.len() == 1)?;
+    match only.view() {
+        View::Tuple(made) => Some(made),
+        _ => None,
+    }
+}
+
+/// Where an expression comes from.
+#[derive(Clone, Copy)]
+struct Source {
+    /// Where its term stands.
+    term: Place,
+    /// Where its value stands, if it is a constant that stands in the image at all: for `{{...}}` this is the
+    /// inner tuple.
+    value: Place,
+}
+
+impl Source {
+    fn of<H: Host>(term: ImageRef<'_, H>) -> Source {
+        let inner = match term.view() {
+            View::Tuple(elements) if made_tuple(elements).is_some() => elements.get(0),
+            _ => None,
+        };
+        Source {
+            term: term.place(),
+            value: inner.unwrap_or(term).place(),
+        }
+    }
+}
+
+fn with_atom<H: Host, R>(atom: ImageRef<'_, H>, f: impl FnOnce(&str) -> R) -> R {
+    H::with_atom(atom.immediate().expect("atoms are immediates"), f)
+}
