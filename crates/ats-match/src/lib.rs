@@ -1,7 +1,8 @@
 //! Match specifications: the language in which `ets` is asked for objects.
 //!
 //! A specification is a term, a list of clauses `{Head, Guards, Body}`. [`parse`] reads it into a [`Spec`],
-//! which is data that others can look at, to find out, say, which keys can match at all.
+//! which is data that others can look at, to find out, say, which keys can match at all. [`Program::new`]
+//! compiles it, and a [`Machine`] runs it on objects where they are, without building anything but results.
 //!
 //! | module | what it gives |
 //! |---|---|
@@ -15,14 +16,26 @@
 //!
 //! Terms are known here, but not where objects live, and not the virtual machine.
 
+mod arithmetic;
+mod code;
+mod compare;
+mod compile;
 mod error;
 pub mod function;
+mod functions;
+mod machine;
+mod outcome;
 mod owned;
 mod parse;
 mod show;
 pub mod spec;
+mod value;
 
+pub use code::Program;
 pub use error::Error;
 pub use function::{Function, FunctionSet};
+pub use machine::{Environment, Machine};
+pub use outcome::{Outcome, Writer};
 pub use parse::{Options, parse};
 pub use spec::{Spec, Words};
+pub use value::RunTerm;

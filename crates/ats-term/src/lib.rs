@@ -9,6 +9,7 @@
 //! | [`exact`] | keys whose byte equality is `=:=` |
 //! | [`etf`] | the external term format, written and read from untrusted bytes |
 //! | [`image`] | tuples as relocatable words that are read in place |
+//! | [`integer`] | [`Integer`], integers to calculate with |
 //!
 //! Nothing here recurses on the nesting of a term: terms a million levels deep are as safe as flat
 //! ones.
@@ -17,6 +18,7 @@ pub mod atom;
 pub mod etf;
 pub mod exact;
 pub mod image;
+pub mod integer;
 mod keys;
 pub mod order;
 pub mod term;
@@ -27,6 +29,7 @@ mod word;
 pub mod arbitrary;
 
 pub use atom::Atom;
+pub use integer::Integer;
 pub use term::Term;
 pub use walk::{FunIdent, Ident, Kind, TermRef, TermSink};
 

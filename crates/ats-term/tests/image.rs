@@ -1,15 +1,19 @@
 //! Images of objects: what goes in comes out, in place, after copying and after changes.
 
+mod common;
+
 use ats_term::arbitrary::{any_term, near_term};
 use ats_term::exact::{Options, exact_key};
 use ats_term::image::{
     Host, ImageBuilder, ImageRef, NewValue, NotATuple, Object, ObjectListBuilder, Scratch,
     TermHost, View, all_immediate, decode, decode_element, decode_object, image_eq,
+    term_eq,
 };
 use ats_term::order::order_key;
 use ats_term::term::{Map, TermBuilder, Tuple};
 use ats_term::walk::{Kind, TermRef};
 use ats_term::{Atom, Term, Zeros};
+use common::as_seen;
 use proptest::prelude::*;
 
 type Builder<'a> = ImageBuilder<&'a Term>;
@@ -417,6 +421,19 @@ proptest! {
     }
 
     #[test]
+    fn equality_of_parts_is_that_of_terms(a in any_object(), b in any_object(), zeros in any_zeros()) {
+        let (mut left, mut right) = (Builder::new(zeros), Builder::new(zeros));
+        left.encode_object(&a).unwrap();
+        right.encode_object(&b).unwrap();
+        let (in_a, in_b) = (some_parts(left.object()), some_parts(right.object()));
+        let pairs = in_a.iter().chain(&in_b).flat_map(|a| in_a.iter().map(move |b| (*a, *b)));
+        for (x, y) in pairs {
+            let (seen_x, seen_y) = (as_seen(&read_ref(x), zeros), as_seen(&read_ref(y), zeros));
+            prop_assert_eq!(term_eq(x, y, zeros), seen_x == seen_y, "{} {}", seen_x, seen_y);
+        }
+    }
+
+    #[test]
     fn nearly_equal_is_not_equal(
         a in prop::collection::vec(near_term(), 1..3),
         b in prop::collection::vec(near_term(), 1..3),
@@ -549,4 +566,25 @@ fn text_of_atoms_comes_from_the_host() {
         .object()
         .element(0)
         .with_atom(|text| assert_eq!(text, "visits"));
+}
+
+/// The object and terms near its surface, among them tails of lists.
+fn some_parts(object: Object<'_, TermHost>) -> Vec<ImageRef<'_, TermHost>> {
+    let (mut parts, mut next) = (vec![object.term()], 0);
+    while next < parts.len() && parts.len() < 40 {
+        let part = parts[next];
+        next += 1;
+        match part.view() {
+            View::Tuple(elements) => parts.extend(elements),
+            View::Map { keys, values } => parts.extend(keys.iter().chain(values)),
+            View::List { elements, tail } => {
+                assert_eq!(part.skip(elements.len()).map(read_ref), Some(read_ref(tail)));
+                assert!(part.skip(elements.len() + 1).is_none());
+                parts.extend(elements);
+                parts.extend(part.skip(1));
+            }
+            _ => assert!(part.skip(0).is_none()),
+        }
+    }
+    parts
 }

@@ -2,7 +2,8 @@
 
 use crate::Error;
 use crate::counted::{self, Counter};
-use crate::integer::{Integer, Parts};
+use crate::integer::Parts;
+use ats_term::Integer;
 use crate::table::Table;
 use crate::workspace::Workspace;
 use crate::write::{Changed, element};

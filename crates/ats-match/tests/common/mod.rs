@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "every test uses some of it")]
 
-use ats_match::{Function, FunctionSet, Options, Words};
-use ats_term::image::{ImageRef, Scratch, TermHost, atom_word, decode};
+use ats_match::{Function, FunctionSet, Machine, Options, Program, Words, Writer, parse};
+use ats_term::image::{ImageBuilder, ImageRef, Scratch, TermHost, atom_word, decode};
 use ats_term::term::{Map, TermBuilder, Tuple};
 use ats_term::{Atom, Term, Zeros};
 use proptest::collection::vec;
@@ -150,4 +150,42 @@ pub(crate) fn expression(variables: u32) -> BoxedStrategy<Term> {
         ]
     })
     .boxed()
+}
+
+/// A place to run programs that has a process and a node.
+pub(crate) struct Here;
+
+impl ats_match::Environment for Here {
+    fn self_word(&self) -> Option<u64> {
+        Some(word("the process"))
+    }
+
+    fn node_word(&self) -> u64 {
+        word("here@localhost")
+    }
+
+    fn atom_word(&self, text: &str) -> Option<u64> {
+        Atom::new(text).ok().map(|atom| atom_word(atom.id()))
+    }
+}
+
+/// Runs a specification on an object.
+pub(crate) fn run(spec: &Term, object: &Term, options: &Options) -> Option<Term> {
+    let program = Program::new(parse(spec, options).expect("a specification"));
+    let mut builder = ImageBuilder::new(options.zeros);
+    builder.encode_object(object).expect("an object");
+    let mut machine = Machine::new();
+    let outcome = machine.run(&program, builder.object(), &Here)?;
+    let (mut sink, mut writer) = (TermBuilder::new(), Writer::new());
+    let built = outcome.write(&mut sink, &mut writer);
+    let term = sink.finish(built).expect("a term");
+    assert_eq!(outcome.is_true(), term == atom("true"));
+
+    // The result can be put in an image, too.
+    let mut again = ImageBuilder::new(options.zeros);
+    match again.encode_object(outcome.term()) {
+        Ok(()) => assert_eq!(back_to_term(again.object().term()), term),
+        Err(_) => assert!(term.as_tuple().is_none()),
+    }
+    Some(term)
 }

@@ -3,9 +3,9 @@
 use super::host::{Host, HostBox, HostKind, HostTag};
 use super::layout::{
     BITS, FLOAT, HOST, LIST, MAP, TUPLE, arity, bytes_of, content_words, header_n, header_tag,
-    is_immediate,
+    is_immediate, slot_offset,
 };
-use super::view::Object;
+use super::view::{ImageRef, Object};
 use crate::Zeros;
 
 /// Whether two objects are the same term (`=:=`); `zeros` says whether 0.0 and -0.0 are.
@@ -32,6 +32,50 @@ pub fn image_eq<H: Host>(a: Object<'_, H>, b: Object<'_, H>, zeros: Zeros) -> bo
         at_b += 1 + box_b.content.len();
     }
     at_a == a.len() && at_b == b.len()
+}
+
+/// Whether two terms, of the same or of different images, are the same term (`=:=`); `zeros` says whether 0.0
+/// and -0.0 are.
+///
+/// O(smaller size), no allocation, no recursion. By I2 the boxes of a term stand side by side, so the walk is
+/// that of [`image_eq`]; it ends when all boxes have been compared that slots referred to.
+pub fn term_eq<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zeros) -> bool {
+    let (slots_a, slots_b) = match (a.top_slots(), b.top_slots()) {
+        (Some(a), Some(b)) => (a, b),
+        (None, None) => (&[a.slot][..], &[b.slot][..]),
+        _ => return false,
+    };
+    if slots_a.len() != slots_b.len() || !a.same_shape(b) || !same_slots(slots_a, slots_b) {
+        return false;
+    }
+    let (Some(mut at_a), Some(mut at_b)) = (first_box(slots_a), first_box(slots_b)) else {
+        return true;
+    };
+    let mut missing = count_boxes(slots_a);
+    while missing > 0 {
+        let (box_a, box_b) = (RawBox::at(a.words, at_a), RawBox::at(b.words, at_b));
+        if !same_box::<H>(box_a, box_b, zeros) {
+            return false;
+        }
+        missing -= 1;
+        if matches!(box_a.tag(), TUPLE | LIST | MAP) {
+            missing += count_boxes(box_a.content);
+        }
+        at_a += 1 + box_a.content.len();
+        at_b += 1 + box_b.content.len();
+    }
+    true
+}
+
+/// Where the first box stands that a slot refers to.
+fn first_box(slots: &[u64]) -> Option<usize> {
+    let slot = slots.iter().find(|slot| !is_immediate(**slot));
+    slot.map(|slot| slot_offset(*slot))
+}
+
+/// How many slots refer to boxes.
+fn count_boxes(slots: &[u64]) -> usize {
+    slots.iter().filter(|slot| !is_immediate(**slot)).count()
 }
 
 #[derive(Clone, Copy)]

@@ -1,0 +1,166 @@
+//! Arithmetic of values: what the functions of `erlang` compute, and where they fail.
+
+use crate::function::Function;
+use crate::machine::Failed;
+use crate::value::{Made, Number, Value};
+use ats_term::Zeros;
+use ats_term::image::Host;
+
+/// The result of a calculation.
+type Result<'a, H> = std::result::Result<Value<'a, H>, Failed>;
+
+/// A finite float, as a value.
+fn float<'a, H: Host>(value: f64) -> Result<'a, H> {
+    if value.is_finite() {
+        Ok(Value::Float(value))
+    } else {
+        Err(Failed)
+    }
+}
+
+impl<'a, H: Host> Made<'a, H> {
+    /// The value as a float, if it is a number that can be one.
+    fn to_float(&self, value: Value<'a, H>) -> std::result::Result<f64, Failed> {
+        match self.number(value).ok_or(Failed)? {
+            Number::Int(value) => Ok(value as f64),
+            Number::Float(value) => Ok(value),
+            Number::Big => self
+                .as_integer(value)
+                .and_then(|big| big.to_float())
+                .ok_or(Failed),
+        }
+    }
+
+    /// A function of one number.
+    pub(crate) fn calculate_one(
+        &mut self,
+        function: Function,
+        value: Value<'a, H>,
+        zeros: Zeros,
+    ) -> Result<'a, H> {
+        match self.number(value).ok_or(Failed)? {
+            Number::Float(number) => self.of_float(function, number, zeros),
+            Number::Int(number) => self.of_int(function, value, number),
+            Number::Big => self.of_big(function, value),
+        }
+    }
+
+    fn of_float(&mut self, function: Function, value: f64, zeros: Zeros) -> Result<'a, H> {
+        let integral = match function {
+            Function::Plus | Function::Float => return Ok(Value::Float(value)),
+            Function::Negate => return Ok(Value::Float(-value)),
+            // The VM leaves -0.0 alone as long as it is the same as 0.0.
+            Function::Abs if value == 0.0 && zeros == Zeros::Same => {
+                return Ok(Value::Float(value));
+            }
+            Function::Abs => return Ok(Value::Float(value.abs())),
+            Function::Round => value.round(),
+            Function::Trunc => value.trunc(),
+            Function::Ceil => value.ceil(),
+            Function::Floor => value.floor(),
+            _ => return Err(Failed),
+        };
+        Ok(self.integer(ats_term::Integer::from_float(integral)))
+    }
+
+    fn of_int(&mut self, function: Function, value: Value<'a, H>, number: i64) -> Result<'a, H> {
+        match function {
+            Function::Float => float(number as f64),
+            Function::Bnot => Ok(Value::int(!number)),
+            Function::Negate if number != i64::MIN => Ok(Value::int(-number)),
+            Function::Abs if number != i64::MIN => Ok(Value::int(number.abs())),
+            Function::Negate | Function::Abs => self.of_big(function, value),
+            _ => Ok(value),
+        }
+    }
+
+    fn of_big(&mut self, function: Function, value: Value<'a, H>) -> Result<'a, H> {
+        let integer = self.as_integer(value).ok_or(Failed)?;
+        let result = match function {
+            Function::Float => return float(integer.to_float().ok_or(Failed)?),
+            Function::Bnot => integer.checked_not().ok_or(Failed)?,
+            Function::Negate => integer.negated(),
+            Function::Abs if integer.is_negative() => integer.negated(),
+            _ => return Ok(value),
+        };
+        Ok(self.integer(result))
+    }
+
+    /// A function of two numbers.
+    #[inline]
+    pub(crate) fn calculate_two(
+        &mut self,
+        function: Function,
+        a: Value<'a, H>,
+        b: Value<'a, H>,
+    ) -> Result<'a, H> {
+        if let (Some(small_a), Some(small_b)) = (a.as_small(), b.as_small())
+            && let Some(result) = of_small(function, small_a, small_b)
+        {
+            return Ok(Value::int(result));
+        }
+        let floats = match (self.number(a), self.number(b)) {
+            (None, _) | (_, None) => return Err(Failed),
+            (Some(a), Some(b)) => matches!(a, Number::Float(_)) || matches!(b, Number::Float(_)),
+        };
+        if floats || function == Function::Divide {
+            return self.of_floats(function, a, b);
+        }
+        self.of_integers(function, a, b)
+    }
+
+    fn of_floats(&mut self, function: Function, a: Value<'a, H>, b: Value<'a, H>) -> Result<'a, H> {
+        let (a, b) = (self.to_float(a)?, self.to_float(b)?);
+        float(match function {
+            Function::Add => a + b,
+            Function::Subtract => a - b,
+            Function::Multiply => a * b,
+            Function::Divide => a / b,
+            _ => return Err(Failed),
+        })
+    }
+
+    fn of_integers(
+        &mut self,
+        function: Function,
+        a: Value<'a, H>,
+        b: Value<'a, H>,
+    ) -> Result<'a, H> {
+        let (a, b) = (
+            self.as_integer(a).ok_or(Failed)?,
+            self.as_integer(b).ok_or(Failed)?,
+        );
+        let result = match function {
+            Function::Add => a.checked_add(&b),
+            Function::Subtract => a.checked_sub(&b),
+            Function::Multiply => a.checked_mul(&b),
+            Function::Div => a.checked_div(&b),
+            Function::Rem => a.checked_rem(&b),
+            Function::Band => Some(a.bit_and(&b)),
+            Function::Bor => Some(a.bit_or(&b)),
+            Function::Bxor => Some(a.bit_xor(&b)),
+            Function::Bsl => a.checked_shl(&b),
+            Function::Bsr => a.checked_shl(&b.negated()),
+            _ => None,
+        };
+        Ok(self.integer(result.ok_or(Failed)?))
+    }
+}
+
+/// A function of two small integers, if its result is an integer of 64 bits and easy to get. The results
+/// cannot overflow except for products.
+#[inline]
+fn of_small(function: Function, a: i64, b: i64) -> Option<i64> {
+    match function {
+        Function::Add => Some(a + b),
+        Function::Subtract => Some(a - b),
+        Function::Multiply => a.checked_mul(b),
+        Function::Div => a.checked_div(b),
+        Function::Rem => a.checked_rem(b),
+        Function::Band => Some(a & b),
+        Function::Bor => Some(a | b),
+        Function::Bxor => Some(a ^ b),
+        Function::Bsr if (0..64).contains(&b) => Some(a >> b),
+        _ => None,
+    }
+}

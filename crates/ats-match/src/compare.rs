@@ -1,0 +1,197 @@
+//! Equality and order of values.
+
+use crate::value::{Comparer, Made, Number, Value};
+use ats_term::Zeros;
+use ats_term::exact::{Options, exact_key};
+use ats_term::image::{Host, Slots, term_eq};
+use ats_term::order::order_key;
+use ats_term::walk::TermRef;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+/// Buffers with room for more bytes than this are given back.
+const KEEP: usize = 1 << 16;
+
+/// Integers up to this one are floats, too.
+const EXACT_FLOAT: u64 = 1 << 53;
+
+impl Comparer {
+    pub(crate) const fn new() -> Self {
+        Comparer {
+            zeros: Zeros::Distinct,
+            left: Vec::new(),
+            right: Vec::new(),
+        }
+    }
+
+    /// Whether two values are the same term (`=:=`).
+    #[inline]
+    pub(crate) fn same<'a, H: Host>(
+        &mut self,
+        made: &Made<'a, H>,
+        a: Value<'a, H>,
+        b: Value<'a, H>,
+    ) -> bool {
+        match (a, b) {
+            (Value::Word(a), Value::Word(b)) => a == b,
+            // Whatever can be a word is one.
+            (Value::Word(_), _) | (_, Value::Word(_)) => false,
+            (Value::Image(a), Value::Image(b)) => term_eq(a, b, self.zeros),
+            _ => self.same_keys(made, a, b),
+        }
+    }
+
+    fn same_keys<'a, H: Host>(
+        &mut self,
+        made: &Made<'a, H>,
+        a: Value<'a, H>,
+        b: Value<'a, H>,
+    ) -> bool {
+        self.start();
+        let options = exact_options(self.zeros);
+        exact_key(made.term(a), &mut self.left, options);
+        exact_key(made.term(b), &mut self.right, options);
+        self.left == self.right
+    }
+
+    /// The standard order of two values.
+    #[inline]
+    pub(crate) fn order<'a, H: Host>(
+        &mut self,
+        made: &Made<'a, H>,
+        a: Value<'a, H>,
+        b: Value<'a, H>,
+    ) -> Ordering {
+        if let (Some(a), Some(b)) = (a.as_small(), b.as_small()) {
+            return a.cmp(&b);
+        }
+        if let (Some(a), Some(b)) = (made.number(a), made.number(b))
+            && let Some(ordering) = order_of_numbers(a, b)
+        {
+            return ordering;
+        }
+        if let (Value::Word(a), Value::Word(b)) = (a, b)
+            && a == b
+        {
+            return Ordering::Equal;
+        }
+        self.order_of_keys(made, a, b)
+    }
+
+    fn order_of_keys<'a, H: Host>(
+        &mut self,
+        made: &Made<'a, H>,
+        a: Value<'a, H>,
+        b: Value<'a, H>,
+    ) -> Ordering {
+        self.start();
+        order_key(made.term(a), &mut self.left, self.zeros);
+        order_key(made.term(b), &mut self.right, self.zeros);
+        self.left.cmp(&self.right)
+    }
+
+    /// Which key of a map of an image is this term (`=:=`).
+    ///
+    /// The keys stand in an order of their own: immediates by their words, then the others by their exact
+    /// keys. O(log n) comparisons; at most O(log n) keys are made.
+    pub(crate) fn find_key<H: Host, T: TermRef>(
+        &mut self,
+        keys: Slots<'_, H>,
+        key: T,
+    ) -> Option<usize> {
+        let at = |i: usize| keys.get(i).expect("a key of the map");
+        if let Some(word) = key.immediate() {
+            let i = lower_bound(keys.len(), |i| {
+                at(i).immediate().is_some_and(|key| key < word)
+            });
+            return (i < keys.len() && at(i).immediate() == Some(word)).then_some(i);
+        }
+        self.start();
+        let options = exact_options(self.zeros);
+        exact_key(key, &mut self.left, options);
+        let i = lower_bound(keys.len(), |i| {
+            at(i).immediate().is_some() || {
+                self.right.clear();
+                exact_key(at(i), &mut self.right, options);
+                self.right < self.left
+            }
+        });
+        let found = keys.get(i)?;
+        self.right.clear();
+        exact_key(found, &mut self.right, options);
+        (self.right == self.left).then_some(i)
+    }
+
+    /// Which of these values is this term (`=:=`).
+    pub(crate) fn position<'a, H: Host>(
+        &mut self,
+        made: &Made<'a, H>,
+        values: &[Value<'a, H>],
+        wanted: Value<'a, H>,
+    ) -> Option<usize> {
+        (0..values.len()).find(|&i| self.same(made, values[i], wanted))
+    }
+
+    /// The positions of these values without those that come again later. Makes O(n) keys.
+    pub(crate) fn last_of_each<'a, H: Host>(
+        &self,
+        made: &Made<'a, H>,
+        values: &[Value<'a, H>],
+    ) -> Vec<usize> {
+        if values.len() < 2 {
+            return (0..values.len()).collect();
+        }
+        let key = |value: Value<'a, H>| {
+            let mut bytes = Vec::new();
+            exact_key(made.term(value), &mut bytes, exact_options(self.zeros));
+            bytes
+        };
+        let mut last = HashMap::with_capacity(values.len());
+        for (position, &value) in values.iter().enumerate() {
+            last.insert(key(value), position);
+        }
+        let mut positions: Vec<_> = last.into_values().collect();
+        positions.sort_unstable();
+        positions
+    }
+
+    fn start(&mut self) {
+        for buffer in [&mut self.left, &mut self.right] {
+            buffer.clear();
+            buffer.shrink_to(KEEP);
+        }
+    }
+}
+
+fn exact_options(zeros: Zeros) -> Options {
+    Options {
+        zeros,
+        ..Options::default()
+    }
+}
+
+/// The first number below `len` for which `before` is false; it is true for all less than that.
+fn lower_bound(len: usize, mut before: impl FnMut(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, len);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// The order of two numbers, if it is easy to tell.
+fn order_of_numbers(a: Number, b: Number) -> Option<Ordering> {
+    let exact = |value: i64| (value.unsigned_abs() <= EXACT_FLOAT).then_some(value as f64);
+    match (a, b) {
+        (Number::Int(a), Number::Int(b)) => Some(a.cmp(&b)),
+        (Number::Float(a), Number::Float(b)) => a.partial_cmp(&b),
+        (Number::Int(a), Number::Float(b)) => exact(a)?.partial_cmp(&b),
+        (Number::Float(a), Number::Int(b)) => a.partial_cmp(&exact(b)?),
+        (Number::Big, _) | (_, Number::Big) => None,
+    }
+}

@@ -1,0 +1,113 @@
+//! From a [`Spec`] to a [`Program`].
+//!
+//! Nothing here fails: a specification that could be read can be run.
+
+mod expression;
+mod head;
+
+use crate::code::{Home, Op, Program};
+use crate::spec::{Clause, Constant, Expression, Pattern, Slot, Spec};
+use ats_term::image::Host;
+
+impl<H: Host> Program<H> {
+    /// Compiles a specification. O(its size); not recursive.
+    #[must_use]
+    pub fn new(spec: Spec<H>) -> Self {
+        let mut program = Program {
+            code: Vec::new(),
+            clauses: Vec::with_capacity(spec.clauses().len()),
+            constants: Vec::new(),
+            spec,
+        };
+        for i in 0..program.spec.clauses().len() {
+            let clause = program.spec.clauses()[i];
+            if program.can_match(&clause) {
+                Compiler::clause(&mut program, &clause);
+            }
+        }
+        program
+    }
+
+    /// Whether the head can match a tuple at all.
+    fn can_match(&self, clause: &Clause) -> bool {
+        matches!(
+            self.spec.pattern(clause.head),
+            Pattern::Any | Pattern::Variable(_) | Pattern::Tuple(_)
+        )
+    }
+}
+
+/// A clause that is being compiled.
+struct Compiler<'p, H: Host> {
+    program: &'p mut Program<H>,
+    /// Where the variables are found, by their slots.
+    homes: Vec<Option<Home>>,
+    /// How many containers the code has opened, how many lists it knows, how many variables it has bound.
+    containers: u32,
+    lists: u32,
+    bound: u32,
+    /// Where jumps lead to. While a clause is compiled, jumps have the index of their goal instead.
+    labels: Vec<u32>,
+}
+
+impl<'p, H: Host> Compiler<'p, H> {
+    fn clause(program: &'p mut Program<H>, clause: &Clause) {
+        let start = program.code.len();
+        program.clauses.push(start as u32);
+        let variables = program.spec.variables(clause).len();
+        let mut compiler = Compiler {
+            program,
+            homes: vec![None; variables],
+            containers: 0,
+            lists: 0,
+            bound: 0,
+            labels: Vec::new(),
+        };
+        compiler.head(clause.head);
+        compiler.guards(clause.guards);
+        compiler.body(clause);
+        compiler.set_jumps(start);
+    }
+
+    fn emit(&mut self, op: Op) {
+        self.program.code.push(op);
+    }
+
+    fn constant(&mut self, constant: Constant) -> u32 {
+        self.program.constants.push(constant);
+        self.program.constants.len() as u32 - 1
+    }
+
+    fn home(&self, slot: Slot) -> Home {
+        self.homes[slot.0 as usize].expect("the head binds every variable")
+    }
+
+    fn body(&mut self, clause: &Clause) {
+        self.emit(Op::Body);
+        let last = clause.body.len() - 1;
+        for i in 0..last {
+            self.expression(clause.body.get(i));
+            self.emit(Op::Drop);
+        }
+        let result = clause.body.get(last);
+        let is_object = match self.program.spec.expression(result) {
+            Expression::WholeObject => true,
+            Expression::Variable(slot) => self.home(slot) == Home::Object,
+            _ => false,
+        };
+        if is_object {
+            return self.emit(Op::ReturnObject);
+        }
+        self.expression(result);
+        self.emit(Op::Return);
+    }
+
+    /// Puts positions in the places of labels.
+    fn set_jumps(&mut self, start: usize) {
+        for op in &mut self.program.code[start..] {
+            if let Op::AndAlso { end } | Op::OrElse { end } = op {
+                *end = self.labels[*end as usize];
+            }
+        }
+    }
+}

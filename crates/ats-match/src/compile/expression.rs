@@ -1,0 +1,167 @@
+//! Compiling guards and bodies.
+
+use super::Compiler;
+use crate::code::{Home, Op};
+use crate::function::Function;
+use crate::spec::{Expression, ExpressionId, Range};
+use crate::value::EMPTY_LIST;
+use ats_term::image::Host;
+
+/// What is still to be done, last first.
+enum Task {
+    Expression(ExpressionId),
+    Emit(Op),
+    /// The label means the position that the code has reached.
+    Label(u32),
+}
+
+impl<H: Host> Compiler<'_, H> {
+    /// Conjunctions are as many guards: they are true only if all their parts are.
+    pub(super) fn guards(&mut self, guards: Range<ExpressionId>) {
+        let mut rest: Vec<_> = guards.iter().rev().collect();
+        while let Some(id) = rest.pop() {
+            match self.program.spec.expression(id) {
+                Expression::And(parts) | Expression::AndAlso(parts) => {
+                    rest.extend(parts.iter().rev());
+                }
+                Expression::Call(function, arguments) => {
+                    match self.comparison(function, arguments) {
+                        Some(op) => self.emit(op),
+                        None => self.guard(id),
+                    }
+                }
+                _ => self.guard(id),
+            }
+        }
+    }
+
+    fn guard(&mut self, id: ExpressionId) {
+        self.expression(id);
+        self.emit(Op::Guard);
+    }
+
+    /// A comparison of an element of the object with an immediate.
+    fn comparison(&self, function: Function, arguments: Range<ExpressionId>) -> Option<Op> {
+        let mirrored = mirrored(function)?;
+        let (left, right) = (arguments.get(0), arguments.get(1));
+        let as_op = |function, element, word| {
+            Some(Op::GuardElement {
+                function,
+                index: self.as_element(element)?,
+                word: self.as_word(word)?,
+            })
+        };
+        as_op(function, left, right).or_else(|| as_op(mirrored, right, left))
+    }
+
+    fn as_element(&self, id: ExpressionId) -> Option<u32> {
+        match self.program.spec.expression(id) {
+            Expression::Variable(slot) => match self.home(slot) {
+                Home::Element(index) => Some(index),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn as_word(&self, id: ExpressionId) -> Option<u64> {
+        match self.program.spec.expression(id) {
+            Expression::Constant(constant) => self.program.spec.constant(constant).immediate(),
+            _ => None,
+        }
+    }
+
+    /// Code that leaves the value of an expression on the stack.
+    pub(super) fn expression(&mut self, id: ExpressionId) {
+        let mut tasks = vec![Task::Expression(id)];
+        while let Some(task) = tasks.pop() {
+            match task {
+                Task::Expression(id) => self.node(self.program.spec.expression(id), &mut tasks),
+                Task::Emit(op) => self.emit(op),
+                Task::Label(label) => {
+                    self.labels[label as usize] = self.program.code.len() as u32;
+                }
+            }
+        }
+    }
+
+    fn node(&mut self, expression: Expression, tasks: &mut Vec<Task>) {
+        match expression {
+            Expression::Variable(slot) => self.emit(Op::Push(self.home(slot))),
+            Expression::WholeObject => self.emit(Op::Push(Home::Object)),
+            Expression::AllBindings => self.all_bindings(),
+            Expression::Constant(constant) => {
+                let op = match self.program.spec.constant(constant).immediate() {
+                    Some(word) => Op::PushWord(word),
+                    None => Op::PushConstant(self.constant(constant)),
+                };
+                self.emit(op);
+            }
+            Expression::SelfPid => self.emit(Op::PushSelf),
+            Expression::Tuple(parts) => postfix(parts, Op::MakeTuple(parts.len() as u32), tasks),
+            Expression::List { elements, tail } => {
+                let make = Op::MakeList(elements.len() as u32);
+                tasks.extend([Task::Emit(make), Task::Expression(tail)]);
+                tasks.extend(elements.iter().rev().map(Task::Expression));
+            }
+            Expression::Map { keys, values } => {
+                postfix(values, Op::MakeMap(keys.len() as u32), tasks);
+                tasks.extend(keys.iter().rev().map(Task::Expression));
+            }
+            Expression::Call(function, arguments) => {
+                postfix(arguments, Op::Call(function), tasks);
+            }
+            Expression::And(parts) => postfix(parts, Op::And(parts.len() as u32), tasks),
+            Expression::Or(parts) => postfix(parts, Op::Or(parts.len() as u32), tasks),
+            Expression::AndAlso(parts) => {
+                self.short_circuit(parts, |end| Op::AndAlso { end }, tasks);
+            }
+            Expression::OrElse(parts) => self.short_circuit(parts, |end| Op::OrElse { end }, tasks),
+        }
+    }
+
+    fn all_bindings(&mut self) {
+        for slot in 0..self.homes.len() {
+            let home = self.homes[slot].expect("the head binds every variable");
+            self.emit(Op::Push(home));
+        }
+        self.emit(Op::PushWord(EMPTY_LIST));
+        self.emit(Op::MakeList(self.homes.len() as u32));
+    }
+
+    /// After each part but the last may come a jump to the end.
+    fn short_circuit(
+        &mut self,
+        parts: Range<ExpressionId>,
+        jump: fn(u32) -> Op,
+        tasks: &mut Vec<Task>,
+    ) {
+        let end = self.labels.len() as u32;
+        self.labels.push(0);
+        tasks.push(Task::Label(end));
+        for (i, part) in parts.iter().enumerate().rev() {
+            if i + 1 < parts.len() {
+                tasks.push(Task::Emit(jump(end)));
+            }
+            tasks.push(Task::Expression(part));
+        }
+    }
+}
+
+/// The parts, then the operation.
+fn postfix(parts: Range<ExpressionId>, op: Op, tasks: &mut Vec<Task>) {
+    tasks.push(Task::Emit(op));
+    tasks.extend(parts.iter().rev().map(Task::Expression));
+}
+
+/// The comparison that says the same with its arguments exchanged, if this is a comparison.
+fn mirrored(function: Function) -> Option<Function> {
+    Some(match function {
+        Function::Less => Function::Greater,
+        Function::Greater => Function::Less,
+        Function::LessOrEqual => Function::GreaterOrEqual,
+        Function::GreaterOrEqual => Function::LessOrEqual,
+        Function::Equal | Function::NotEqual | Function::Same | Function::NotSame => function,
+        _ => return None,
+    })
+}

@@ -1,0 +1,151 @@
+//! Compiling heads.
+
+use super::Compiler;
+use crate::code::{Home, Op};
+use crate::spec::{Pattern, PatternId, Range, Slot};
+use ats_term::image::Host;
+
+/// A pattern, and the operation that makes the term that it shall match the current one.
+type Task = (Op, PatternId);
+
+/// The container that the object itself is.
+const OBJECT: u32 = 0;
+
+impl<H: Host> Compiler<'_, H> {
+    pub(super) fn head(&mut self, head: PatternId) {
+        match self.program.spec.pattern(head) {
+            Pattern::Tuple(elements) => self.object(elements),
+            Pattern::Variable(slot) => self.homes[slot.0 as usize] = Some(Home::Object),
+            _ => {}
+        }
+    }
+
+    /// The elements of the object, those first that are tested best.
+    fn object(&mut self, elements: Range<PatternId>) {
+        let mut rest = Vec::new();
+        for (index, id) in (0..).zip(elements.iter()) {
+            match self.program.spec.pattern(id) {
+                Pattern::Any => {}
+                Pattern::Variable(slot) => self.element_variable(slot, index, id, &mut rest),
+                Pattern::Literal(constant) => {
+                    match self.program.spec.constant(constant).immediate() {
+                        Some(word) => self.emit(Op::ElementIs { index, word }),
+                        None => rest.push((0, part(OBJECT, index), id)),
+                    }
+                }
+                _ => rest.push((1, part(OBJECT, index), id)),
+            }
+        }
+        self.emit(Op::Arity(elements.len() as u32));
+        self.containers = 1;
+        // What comes first is done last with a stack.
+        rest.sort_by_key(|(class, ..)| std::cmp::Reverse(*class));
+        let tasks = rest.into_iter().map(|(_, load, id)| (load, id)).collect();
+        self.patterns(tasks);
+    }
+
+    /// A variable that is an element of the object needs no binding; another one of the same name is
+    /// compared when everything else has been.
+    fn element_variable(
+        &mut self,
+        slot: Slot,
+        index: u32,
+        id: PatternId,
+        rest: &mut Vec<(u8, Op, PatternId)>,
+    ) {
+        let home = &mut self.homes[slot.0 as usize];
+        match home {
+            None => *home = Some(Home::Element(index)),
+            Some(_) => rest.push((2, part(OBJECT, index), id)),
+        }
+    }
+
+    fn patterns(&mut self, mut tasks: Vec<Task>) {
+        while let Some((load, id)) = tasks.pop() {
+            let pattern = self.program.spec.pattern(id);
+            if !matches!(pattern, Pattern::Any) {
+                self.emit(load);
+                self.pattern(pattern, &mut tasks);
+            }
+        }
+    }
+
+    /// Tests the current term.
+    fn pattern(&mut self, pattern: Pattern, tasks: &mut Vec<Task>) {
+        match pattern {
+            Pattern::Any => {}
+            Pattern::Variable(slot) => self.variable(slot),
+            Pattern::Literal(constant) => {
+                let op = match self.program.spec.constant(constant).immediate() {
+                    Some(word) => Op::Is(word),
+                    None => Op::IsConstant(self.constant(constant)),
+                };
+                self.emit(op);
+            }
+            Pattern::Tuple(elements) => {
+                self.emit(Op::IsTuple(elements.len() as u32));
+                self.parts(elements, tasks);
+            }
+            Pattern::List { elements, tail } => self.list(elements, tail, tasks),
+            Pattern::Map { keys, values } => {
+                self.emit(Op::IsMap(keys.len() as u32));
+                let container = self.containers;
+                self.containers += 2;
+                for (key, value) in keys.iter().zip(values.iter()).rev() {
+                    let key = self.constant(self.program.spec.map_keys[key.0 as usize]);
+                    let load = Op::ValueOf { container, key };
+                    match self.program.spec.pattern(value) {
+                        // The key must be there even if its value may be anything.
+                        Pattern::Any => self.emit(load),
+                        _ => tasks.push((load, value)),
+                    }
+                }
+            }
+        }
+    }
+
+    fn variable(&mut self, slot: Slot) {
+        let home = &mut self.homes[slot.0 as usize];
+        match *home {
+            Some(home) => self.emit(Op::IsSame(home)),
+            None => {
+                *home = Some(Home::Bound(self.bound));
+                self.bound += 1;
+                self.emit(Op::Bind);
+            }
+        }
+    }
+
+    fn list(&mut self, elements: Range<PatternId>, tail: PatternId, tasks: &mut Vec<Task>) {
+        // The pattern of the tail is no list; so if it is not anything, the list ends where it does.
+        let exactly = !matches!(
+            self.program.spec.pattern(tail),
+            Pattern::Any | Pattern::Variable(_)
+        );
+        let len = elements.len() as u32;
+        self.emit(Op::IsList { len, exactly });
+        let rest = Op::Rest {
+            list: self.lists,
+            skip: len,
+        };
+        self.lists += 1;
+        tasks.push((rest, tail));
+        self.parts(elements, tasks);
+    }
+
+    /// The parts of the container that was just opened.
+    fn parts(&mut self, parts: Range<PatternId>, tasks: &mut Vec<Task>) {
+        let container = self.containers;
+        self.containers += 1;
+        let all = (0..)
+            .zip(parts.iter())
+            .map(|(index, id)| (part(container, index), id));
+        let mark = tasks.len();
+        tasks.extend(all);
+        tasks[mark..].reverse();
+    }
+}
+
+fn part(container: u32, index: u32) -> Op {
+    Op::Part { container, index }
+}

@@ -1,0 +1,367 @@
+//! The functions that guards and bodies call.
+//!
+//! Each does what the function of that name in the module `erlang` does. Where that one raises an exception
+//! the call fails; which exception it would be makes no difference.
+
+use crate::function::Function;
+use crate::machine::{Environment, Failed, Run};
+use crate::value::{Made, Number, Parts, Value};
+use ats_term::image::{Host, HostKind, Immediate, View};
+use ats_term::walk::{FunIdent, Kind, TermRef};
+use std::cmp::Ordering;
+
+/// The result of a call.
+type Result<'r, H> = std::result::Result<Value<'r, H>, Failed>;
+
+impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
+    pub(crate) fn call_one(&mut self, function: Function, value: Value<'r, H>) -> Result<'r, H> {
+        match function {
+            Function::IsAtom
+            | Function::IsFloat
+            | Function::IsInteger
+            | Function::IsList
+            | Function::IsNumber
+            | Function::IsPid
+            | Function::IsPort
+            | Function::IsReference
+            | Function::IsTuple
+            | Function::IsMap
+            | Function::IsBinary
+            | Function::IsBitstring
+            | Function::IsFunction => {
+                let is = is_type(function, self.term(value).kind());
+                Ok(self.truth(is))
+            }
+            Function::IsBoolean => Ok(self.truth(self.boolean(value).is_ok())),
+            Function::Not => {
+                let word = self.boolean(value)?;
+                Ok(self.truth(word == self.words().false_))
+            }
+            Function::Hd => self.head_and_tail(value).map(|(head, _)| head),
+            Function::Tl => self.head_and_tail(value).map(|(_, tail)| tail),
+            Function::Length => self.length(value).map(size),
+            Function::Size => self.size(value).map(size),
+            Function::TupleSize => match self.term(value).kind() {
+                Kind::Tuple(arity) => Ok(size(arity)),
+                _ => Err(Failed),
+            },
+            Function::MapSize => match self.term(value).kind() {
+                Kind::Map(pairs) => Ok(size(pairs)),
+                _ => Err(Failed),
+            },
+            Function::BitSize => self.bits(value).map(size),
+            Function::ByteSize => self.bits(value).map(|bits| size(bits.div_ceil(8))),
+            Function::NodeOf => self.node_of(value),
+            _ => {
+                let zeros = self.comparer.zeros;
+                self.made().calculate_one(function, value, zeros)
+            }
+        }
+    }
+
+    pub(crate) fn call_two(
+        &mut self,
+        function: Function,
+        a: Value<'r, H>,
+        b: Value<'r, H>,
+    ) -> Result<'r, H> {
+        match function {
+            Function::Greater
+            | Function::GreaterOrEqual
+            | Function::Less
+            | Function::LessOrEqual
+            | Function::Equal
+            | Function::NotEqual
+            | Function::Same
+            | Function::NotSame => {
+                let holds = self.compare(function, a, b);
+                Ok(self.truth(holds))
+            }
+            // Of two that are equal, the first.
+            Function::Max => Ok(if self.order(a, b) == Ordering::Less {
+                b
+            } else {
+                a
+            }),
+            Function::Min => Ok(if self.order(a, b) == Ordering::Greater {
+                b
+            } else {
+                a
+            }),
+            Function::Xor => {
+                let (a, b) = (self.boolean(a)?, self.boolean(b)?);
+                Ok(self.truth(a != b))
+            }
+            Function::Element => self.element(a, b),
+            Function::IsFunctionOf => self.is_function_of(a, b),
+            Function::IsMapKey => {
+                let found = self.map_value(a, b)?;
+                Ok(self.truth(found.is_some()))
+            }
+            Function::MapGet => self.map_value(a, b)?.ok_or(Failed),
+            Function::BinaryPart => match self.term(b).kind() {
+                Kind::Tuple(2) => {
+                    let (start, len) = (self.nth(b, 0), self.nth(b, 1));
+                    self.binary_part(a, start.ok_or(Failed)?, len.ok_or(Failed)?)
+                }
+                _ => Err(Failed),
+            },
+            _ => self.made().calculate_two(function, a, b),
+        }
+    }
+
+    pub(crate) fn call_three(
+        &mut self,
+        function: Function,
+        a: Value<'r, H>,
+        b: Value<'r, H>,
+        c: Value<'r, H>,
+    ) -> Result<'r, H> {
+        match function {
+            Function::IsRecord => self.is_record(a, b, c),
+            _ => self.binary_part(a, b, c),
+        }
+    }
+
+    fn truth(&self, holds: bool) -> Value<'r, H> {
+        let words = self.words();
+        Value::Word(if holds { words.true_ } else { words.false_ })
+    }
+
+    fn order(&mut self, a: Value<'r, H>, b: Value<'r, H>) -> Ordering {
+        let (comparer, made) = self.comparing();
+        comparer.order(made, a, b)
+    }
+
+    /// Whether a comparison holds.
+    pub(crate) fn compare(&mut self, function: Function, a: Value<'r, H>, b: Value<'r, H>) -> bool {
+        match function {
+            Function::Same | Function::NotSame => {
+                let (comparer, made) = self.comparing();
+                comparer.same(made, a, b) == (function == Function::Same)
+            }
+            Function::Less => self.order(a, b).is_lt(),
+            Function::Greater => self.order(a, b).is_gt(),
+            Function::LessOrEqual => self.order(a, b).is_le(),
+            Function::GreaterOrEqual => self.order(a, b).is_ge(),
+            Function::Equal => self.order(a, b).is_eq(),
+            _ => self.order(a, b).is_ne(),
+        }
+    }
+
+    fn element(&self, position: Value<'r, H>, tuple: Value<'r, H>) -> Result<'r, H> {
+        let position = position.as_small().ok_or(Failed)?;
+        let index = usize::try_from(position)
+            .ok()
+            .and_then(|n| n.checked_sub(1));
+        self.nth(tuple, index.ok_or(Failed)?).ok_or(Failed)
+    }
+
+    /// An element of a tuple, counted from 0.
+    fn nth(&self, tuple: Value<'r, H>, index: usize) -> Option<Value<'r, H>> {
+        match tuple {
+            Value::Tuple(parts) => self.made_ref().elements(parts).get(index).copied(),
+            Value::Image(term) => match term.view() {
+                View::Tuple(elements) => elements.get(index).map(Value::of),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn head_and_tail(
+        &self,
+        list: Value<'r, H>,
+    ) -> std::result::Result<(Value<'r, H>, Value<'r, H>), Failed> {
+        match list {
+            Value::List(parts) => Ok(self.made_ref().head_and_tail(parts)),
+            Value::Image(term) => match term.view() {
+                View::List { elements, .. } => {
+                    let head = elements.get(0).ok_or(Failed)?;
+                    Ok((Value::of(head), Value::of(term.skip(1).ok_or(Failed)?)))
+                }
+                _ => Err(Failed),
+            },
+            _ => Err(Failed),
+        }
+    }
+
+    /// The length of a proper list.
+    fn length(&self, mut list: Value<'r, H>) -> std::result::Result<usize, Failed> {
+        let mut length = 0;
+        loop {
+            list = match list {
+                Value::Word(word) if Immediate::from_word(word) == Some(Immediate::Nil) => {
+                    return Ok(length);
+                }
+                Value::List(parts) => {
+                    length += parts.len();
+                    self.made_ref().tail(parts)
+                }
+                Value::Image(term) => match term.view() {
+                    View::List { elements, tail } => {
+                        length += elements.len();
+                        Value::of(tail)
+                    }
+                    _ => return Err(Failed),
+                },
+                _ => return Err(Failed),
+            };
+        }
+    }
+
+    fn size(&self, value: Value<'r, H>) -> std::result::Result<usize, Failed> {
+        match self.term(value).kind() {
+            Kind::Tuple(arity) => Ok(arity),
+            Kind::Bits(bits) => Ok(bits / 8),
+            _ => Err(Failed),
+        }
+    }
+
+    fn bits(&self, value: Value<'r, H>) -> std::result::Result<usize, Failed> {
+        match self.term(value).kind() {
+            Kind::Bits(bits) => Ok(bits),
+            _ => Err(Failed),
+        }
+    }
+
+    /// The value of a key in a map. Fails if it is no map.
+    fn map_value(
+        &mut self,
+        key: Value<'r, H>,
+        map: Value<'r, H>,
+    ) -> std::result::Result<Option<Value<'r, H>>, Failed> {
+        let (comparer, made) = self.comparing();
+        match map {
+            Value::Map { keys } => {
+                let position = comparer.position(made, made.elements(keys), key);
+                Ok(position.map(|position| made.map_values(keys)[position]))
+            }
+            Value::Image(term) => match term.view() {
+                View::Map { keys, values } => {
+                    let position = comparer.find_key(keys, made.term(key));
+                    Ok(position
+                        .and_then(|position| values.get(position))
+                        .map(Value::of))
+                }
+                _ => Err(Failed),
+            },
+            _ => Err(Failed),
+        }
+    }
+
+    fn is_record(&self, term: Value<'r, H>, tag: Value<'r, H>, len: Value<'r, H>) -> Result<'r, H> {
+        let tag = match tag {
+            Value::Word(word) if is_atom(word) => word,
+            _ => return Err(Failed),
+        };
+        let len = len.as_small().ok_or(Failed)?;
+        let has_len = match self.term(term).kind() {
+            Kind::Tuple(arity) => arity as i64 == len,
+            _ => false,
+        };
+        let first = self.nth(term, 0);
+        let has_tag = matches!(first, Some(Value::Word(word)) if word == tag);
+        Ok(self.truth(has_len && has_tag))
+    }
+
+    fn is_function_of(&self, term: Value<'r, H>, arity: Value<'r, H>) -> Result<'r, H> {
+        let wanted = self.made_ref().as_integer(arity).ok_or(Failed)?;
+        if wanted.is_negative() {
+            return Err(Failed);
+        }
+        let has = match self.term(term).kind() {
+            Kind::LocalFun | Kind::ExternalFun => Some(self.term(term).with_fun(|fun| match fun {
+                FunIdent::External { arity, .. } | FunIdent::Local { arity, .. } => arity,
+            })),
+            _ => None,
+        };
+        let is = has.is_some_and(|has| wanted.as_small() == Some(i64::from(has)));
+        Ok(self.truth(is))
+    }
+
+    fn node_of(&self, value: Value<'r, H>) -> Result<'r, H> {
+        let here = self.environment.node_word();
+        let word = match value {
+            Value::Word(word) => match Immediate::from_word(word) {
+                Some(Immediate::LocalPid | Immediate::LocalPort) => Some(here),
+                _ => None,
+            },
+            Value::Image(term) => match term.view() {
+                View::Host(host_box) => match H::kind(host_box) {
+                    HostKind::Pid | HostKind::Port | HostKind::Ref => {
+                        H::with_ident(host_box, |ident| match ident.local {
+                            true => Some(here),
+                            false => self.environment.atom_word(ident.node),
+                        })
+                    }
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        };
+        word.map(Value::Word).ok_or(Failed)
+    }
+
+    /// So many bytes of a binary from a position on, or before it if there are fewer than none. What is
+    /// left of a byte at the end of a bitstring does not count.
+    fn binary_part(
+        &mut self,
+        binary: Value<'r, H>,
+        start: Value<'r, H>,
+        len: Value<'r, H>,
+    ) -> Result<'r, H> {
+        let bytes = self.bits(binary)? / 8;
+        let int = |value| match self.made_ref().number(value) {
+            Some(Number::Int(value)) => Ok(i128::from(value)),
+            _ => Err(Failed),
+        };
+        let (start, len) = (int(start)?, int(len)?);
+        let (from, to) = (start.min(start + len), start.max(start + len));
+        if from < 0 || to > bytes as i128 {
+            return Err(Failed);
+        }
+        let (from, to) = (from as usize, to as usize);
+        match binary {
+            Value::Bytes(parts) => Ok(part_of(parts, from, to)),
+            Value::Image(term) => {
+                let made = self.made();
+                Ok(term.with_bits(|bytes| made.copy_bytes(&bytes[from..to]))?)
+            }
+            _ => Err(Failed),
+        }
+    }
+}
+
+fn part_of<'r, H: Host>(bytes: Parts, from: usize, to: usize) -> Value<'r, H> {
+    Made::part_of_bytes(bytes, from, to - from)
+}
+
+/// A size as a value.
+fn size<'r, H: Host>(size: usize) -> Value<'r, H> {
+    Value::int(size as i64)
+}
+
+fn is_atom(word: u64) -> bool {
+    matches!(Immediate::from_word(word), Some(Immediate::Atom(_)))
+}
+
+/// Whether a term of this kind passes the test.
+fn is_type<T>(test: Function, kind: Kind<T>) -> bool {
+    match test {
+        Function::IsAtom => matches!(kind, Kind::Atom),
+        Function::IsFloat => matches!(kind, Kind::Float(_)),
+        Function::IsInteger => matches!(kind, Kind::Int(_) | Kind::Big),
+        Function::IsList => matches!(kind, Kind::Nil | Kind::Cons(..)),
+        Function::IsNumber => matches!(kind, Kind::Int(_) | Kind::Big | Kind::Float(_)),
+        Function::IsPid => matches!(kind, Kind::Pid),
+        Function::IsPort => matches!(kind, Kind::Port),
+        Function::IsReference => matches!(kind, Kind::Ref),
+        Function::IsTuple => matches!(kind, Kind::Tuple(_)),
+        Function::IsMap => matches!(kind, Kind::Map(_)),
+        Function::IsBinary => matches!(kind, Kind::Bits(bits) if bits % 8 == 0),
+        Function::IsBitstring => matches!(kind, Kind::Bits(_)),
+        _ => matches!(kind, Kind::LocalFun | Kind::ExternalFun),
+    }
+}

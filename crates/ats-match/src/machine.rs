@@ -1,0 +1,464 @@
+//! Running programs.
+
+use crate::code::{Home, Op, Program};
+use crate::function::Function;
+use crate::outcome::Outcome;
+use crate::spec::Words;
+use crate::value::{Comparer, Made, RunTerm, TooMany, Value, empty};
+use ats_term::Zeros;
+use ats_term::image::{Host, ImageRef, Object, Slots, View, term_eq};
+
+/// What a program can ask about the place where it runs.
+///
+/// Words are those of the host of the objects.
+pub trait Environment {
+    /// The word of the process that runs the program. Without one, asking for it fails.
+    fn self_word(&self) -> Option<u64>;
+
+    /// The word of the atom that is the name of this node.
+    fn node_word(&self) -> u64;
+
+    /// The word of an atom, or nothing if there can be no such atom.
+    fn atom_word(&self, text: &str) -> Option<u64>;
+}
+
+/// An expression has no value: the function raised an exception.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failed;
+
+impl From<TooMany> for Failed {
+    fn from(_: TooMany) -> Self {
+        Failed
+    }
+}
+
+/// Runs programs on objects; keeps its buffers, so that a warm one allocates nothing unless bignums or large
+/// maps are computed. One for each thread.
+pub struct Machine<H: Host> {
+    buffers: Buffers<'static, H>,
+    comparer: Comparer,
+}
+
+/// What a run remembers.
+struct Buffers<'a, H> {
+    stack: Vec<Value<'a, H>>,
+    containers: Vec<Slots<'a, H>>,
+    lists: Vec<ImageRef<'a, H>>,
+    bound: Vec<ImageRef<'a, H>>,
+    made: Made<'a, H>,
+}
+
+impl<H: Host> Machine<H> {
+    /// A machine without buffers; does not allocate.
+    #[must_use]
+    pub const fn new() -> Self {
+        Machine {
+            buffers: Buffers {
+                stack: Vec::new(),
+                containers: Vec::new(),
+                lists: Vec::new(),
+                bound: Vec::new(),
+                made: Made::new(),
+            },
+            comparer: Comparer::new(),
+        }
+    }
+
+    /// What the program makes of an object, or nothing if no clause matches.
+    ///
+    /// The clauses are tried in order; the first whose head matches and whose guards are all `true` gives the
+    /// result. Nothing is built that the result does not need. O(size of the program) for the most part;
+    /// comparing and measuring terms takes time proportional to their size.
+    #[inline]
+    pub fn run<'r, E: Environment>(
+        &'r mut self,
+        program: &'r Program<H>,
+        object: Object<'r, H>,
+        environment: &E,
+    ) -> Option<Outcome<'r, H>> {
+        self.comparer.zeros = program.spec.zeros();
+        let mut run = Run {
+            buffers: self.buffers.for_run(),
+            comparer: &mut self.comparer,
+            program,
+            object,
+            environment,
+        };
+        let found = program
+            .clauses
+            .iter()
+            .find_map(|&start| run.clause(start as usize))?;
+        let buffers: &'r Buffers<'r, H> = run.buffers;
+        let made = &buffers.made;
+        Some(match found {
+            Found::Object => Outcome::object(object, made),
+            Found::Value(value) => Outcome::value(RunTerm { value, made }, program.spec.words()),
+        })
+    }
+}
+
+impl<H: Host> Default for Machine<H> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<H: Host> std::fmt::Debug for Machine<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Machine").finish_non_exhaustive()
+    }
+}
+
+impl<H: Host> Buffers<'static, H> {
+    /// The buffers, empty, for a run that is over when `'r` is.
+    #[inline]
+    fn for_run<'r>(&'r mut self) -> &'r mut Buffers<'r, H> {
+        // SAFETY: the two types differ in a lifetime only. What a run leaves in the buffers may not live as
+        // long as `self`, but nobody looks at it: this is the only way to the buffers, and it empties them.
+        // Dropping does not look at it either, since references have no destructors.
+        let buffers: &'r mut Buffers<'r, H> = unsafe { std::mem::transmute(self) };
+        buffers.clear();
+        buffers.made.clear();
+        buffers
+    }
+}
+
+impl<H: Host> Buffers<'_, H> {
+    /// Forgets what belongs to a clause. What was made stays, as it is numbered.
+    #[inline]
+    fn clear(&mut self) {
+        empty(&mut self.stack);
+        empty(&mut self.containers);
+        empty(&mut self.lists);
+        empty(&mut self.bound);
+    }
+}
+
+/// A program on its way through an object.
+pub(crate) struct Run<'m, 'r, H: Host, E> {
+    buffers: &'r mut Buffers<'r, H>,
+    pub(crate) comparer: &'m mut Comparer,
+    program: &'r Program<H>,
+    object: Object<'r, H>,
+    pub(crate) environment: &'m E,
+}
+
+enum Found<'r, H> {
+    Object,
+    Value(Value<'r, H>),
+}
+
+impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
+    /// Runs a clause. `None` if it does not match.
+    #[inline]
+    fn clause(&mut self, start: usize) -> Option<Found<'r, H>> {
+        self.buffers.clear();
+        let words = self.object.words();
+        let mut at = start;
+        let mut current = None;
+        let mut in_body = false;
+        loop {
+            let op = self.program.code[at];
+            at += 1;
+            match op {
+                Op::ElementIs { index, word } => {
+                    (words.get(index as usize) == Some(&word)).then_some(())?;
+                }
+                Op::Arity(arity) => {
+                    let elements = self.object.elements();
+                    (elements.len() == arity as usize).then_some(())?;
+                    self.buffers.containers.push(elements);
+                }
+                Op::GuardElement {
+                    function,
+                    index,
+                    word,
+                } => self.guard_element(function, index, word)?,
+                Op::Guard => self.is_true().then_some(())?,
+                Op::Body => in_body = true,
+                Op::ReturnObject => return Some(Found::Object),
+                Op::Return => return self.buffers.stack.pop().map(Found::Value),
+                Op::Drop => {
+                    self.buffers.stack.pop();
+                }
+                Op::Push(home) => {
+                    let value = Value::of(self.home(home));
+                    self.buffers.stack.push(value);
+                }
+                Op::PushWord(word) => self.buffers.stack.push(Value::Word(word)),
+                Op::PushConstant(index) => {
+                    let value = Value::of(self.constant(index));
+                    self.buffers.stack.push(value);
+                }
+                Op::AndAlso { end } | Op::OrElse { end } => {
+                    let goes_on = match op {
+                        Op::AndAlso { .. } => self.words().true_,
+                        _ => self.words().false_,
+                    };
+                    match self.boolean(self.top()) {
+                        Ok(word) if word == goes_on => {
+                            self.buffers.stack.pop();
+                        }
+                        Ok(_) => at = end as usize,
+                        Err(Failed) if in_body => {
+                            self.replace(1, self.exit());
+                            at = end as usize;
+                        }
+                        Err(Failed) => return None,
+                    }
+                }
+                Op::Call(_)
+                | Op::PushSelf
+                | Op::MakeTuple(_)
+                | Op::MakeList(_)
+                | Op::MakeMap(_)
+                | Op::And(_)
+                | Op::Or(_) => {
+                    let (takes, result) = self.evaluate(op);
+                    match result {
+                        Ok(value) => self.replace(takes, value),
+                        Err(Failed) if in_body => self.replace(takes, self.exit()),
+                        Err(Failed) => return None,
+                    }
+                }
+                _ => current = Some(self.test(op, current)?),
+            }
+        }
+    }
+
+    /// An operation of a head. Returns the term that is current after it, or nothing if the head does not
+    /// match.
+    fn test(&mut self, op: Op, current: Option<ImageRef<'r, H>>) -> Option<ImageRef<'r, H>> {
+        match op {
+            Op::Part { container, index } => {
+                return self.buffers.containers[container as usize].get(index as usize);
+            }
+            Op::Rest { list, skip } => {
+                return self.buffers.lists[list as usize].skip(skip as usize);
+            }
+            Op::ValueOf { container, key } => return self.value_of(container as usize, key),
+            _ => {}
+        }
+        let current = current.expect("match: a test without a term");
+        let passes = match op {
+            Op::Is(word) => current.immediate() == Some(word),
+            Op::IsConstant(index) => is_literal(current, self.constant(index), self.comparer.zeros),
+            Op::IsSame(home) => {
+                let (a, b) = (Value::of(current), Value::of(self.home(home)));
+                self.comparer.same(&self.buffers.made, a, b)
+            }
+            Op::Bind => {
+                self.buffers.bound.push(current);
+                true
+            }
+            Op::IsTuple(arity) => match current.view() {
+                View::Tuple(elements) => {
+                    self.buffers.containers.push(elements);
+                    elements.len() == arity as usize
+                }
+                _ => false,
+            },
+            Op::IsList { len, exactly } => match current.view() {
+                View::List { elements, .. } => {
+                    self.buffers.containers.push(elements);
+                    self.buffers.lists.push(current);
+                    let len = len as usize;
+                    elements.len() == len || (!exactly && elements.len() > len)
+                }
+                _ => false,
+            },
+            Op::IsMap(least) => match current.view() {
+                View::Map { keys, values } => {
+                    self.buffers.containers.extend([keys, values]);
+                    keys.len() >= least as usize
+                }
+                _ => false,
+            },
+            other => unreachable!("match: not an operation of a head: {other:?}"),
+        };
+        passes.then_some(current)
+    }
+
+    /// An operation that takes so many values off the stack and puts one there.
+    fn evaluate(&mut self, op: Op) -> (usize, Result<Value<'r, H>, Failed>) {
+        let (takes, result) = match op {
+            Op::Call(function) => (function.arity() as u32, self.call_top(function)),
+            Op::PushSelf => {
+                let word = self.environment.self_word();
+                (0, word.map(Value::Word).ok_or(Failed))
+            }
+            Op::MakeTuple(n) => {
+                let parts = top(&self.buffers.stack, n);
+                (n, self.buffers.made.tuple(parts).map_err(Failed::from))
+            }
+            Op::MakeList(n) => {
+                let parts = top(&self.buffers.stack, n + 1);
+                (n + 1, self.buffers.made.list(parts).map_err(Failed::from))
+            }
+            Op::MakeMap(n) => {
+                let pairs = top(&self.buffers.stack, 2 * n);
+                (
+                    2 * n,
+                    make_map(&mut self.buffers.made, self.comparer, pairs),
+                )
+            }
+            Op::And(n) => (n, self.logical(n, self.words().false_)),
+            Op::Or(n) => (n, self.logical(n, self.words().true_)),
+            other => unreachable!("match: not an operation with a result: {other:?}"),
+        };
+        (takes as usize, result)
+    }
+
+    /// `and` and `or`: the deciding boolean if one of the values is it, else the other one.
+    fn logical(&self, n: u32, decides: u64) -> Result<Value<'r, H>, Failed> {
+        let mut result = match self.words() {
+            Words { true_, false_, .. } if decides == true_ => false_,
+            Words { true_, .. } => true_,
+        };
+        for &value in top(&self.buffers.stack, n) {
+            if self.boolean(value)? == decides {
+                result = decides;
+            }
+        }
+        Ok(Value::Word(result))
+    }
+
+    fn call_top(&mut self, function: Function) -> Result<Value<'r, H>, Failed> {
+        let stack = &self.buffers.stack;
+        match *top(stack, function.arity() as u32) {
+            [] => Ok(Value::Word(self.environment.node_word())),
+            [a] => self.call_one(function, a),
+            [a, b] => self.call_two(function, a, b),
+            [a, b, c] => self.call_three(function, a, b, c),
+            _ => unreachable!("match: no function has more arguments"),
+        }
+    }
+
+    /// Whether the comparison of an element with an immediate is true.
+    #[inline]
+    fn guard_element(&mut self, function: Function, index: u32, word: u64) -> Option<()> {
+        let element = self.object.words()[index as usize];
+        let holds = if element & word & 0xF == 0xF {
+            // Small integers have the same low bits, so their words compare as they do.
+            let (a, b) = (element as i64, word as i64);
+            match function {
+                Function::Less => a < b,
+                Function::Greater => a > b,
+                Function::LessOrEqual => a <= b,
+                Function::GreaterOrEqual => a >= b,
+                Function::Equal | Function::Same => a == b,
+                _ => a != b,
+            }
+        } else {
+            let value = Value::of(self.home(Home::Element(index)));
+            self.compare(function, value, Value::Word(word))
+        };
+        holds.then_some(())
+    }
+
+    /// The value of a key in a map that is open.
+    fn value_of(&mut self, container: usize, key: u32) -> Option<ImageRef<'r, H>> {
+        let key = self.constant(key);
+        let keys = self.buffers.containers[container];
+        let position = self.comparer.find_key(keys, key)?;
+        self.buffers.containers[container + 1].get(position)
+    }
+
+    #[inline]
+    fn home(&self, home: Home) -> ImageRef<'r, H> {
+        match home {
+            Home::Object => self.object.term(),
+            Home::Element(index) => self.buffers.containers[0]
+                .get(index as usize)
+                .expect("match: the object has this element"),
+            Home::Bound(index) => self.buffers.bound[index as usize],
+        }
+    }
+
+    fn constant(&self, index: u32) -> ImageRef<'r, H> {
+        self.program
+            .spec
+            .constant(self.program.constants[index as usize])
+    }
+
+    pub(crate) fn words(&self) -> Words {
+        self.program.spec.words()
+    }
+
+    pub(crate) fn made(&mut self) -> &mut Made<'r, H> {
+        &mut self.buffers.made
+    }
+
+    pub(crate) fn made_ref(&self) -> &Made<'r, H> {
+        &self.buffers.made
+    }
+
+    pub(crate) fn term(&self, value: Value<'r, H>) -> RunTerm<'_, H> {
+        self.buffers.made.term(value)
+    }
+
+    /// What the order and equality of values is found out with.
+    pub(crate) fn comparing(&mut self) -> (&mut Comparer, &Made<'r, H>) {
+        (self.comparer, &self.buffers.made)
+    }
+
+    fn exit(&self) -> Value<'r, H> {
+        Value::Word(self.words().exit)
+    }
+
+    fn top(&self) -> Value<'r, H> {
+        *self.buffers.stack.last().expect("match: an empty stack")
+    }
+
+    /// Takes the top off the stack and says whether it is `true`.
+    fn is_true(&mut self) -> bool {
+        let value = self.buffers.stack.pop();
+        matches!(value, Some(Value::Word(word)) if word == self.words().true_)
+    }
+
+    /// The word of a boolean.
+    pub(crate) fn boolean(&self, value: Value<'r, H>) -> Result<u64, Failed> {
+        match value {
+            Value::Word(word) if word == self.words().true_ || word == self.words().false_ => {
+                Ok(word)
+            }
+            _ => Err(Failed),
+        }
+    }
+
+    /// Puts a value in the place of the last so many.
+    fn replace(&mut self, takes: usize, value: Value<'r, H>) {
+        let stack = &mut self.buffers.stack;
+        stack.truncate(stack.len() - takes);
+        stack.push(value);
+    }
+}
+
+/// The last `n` values of the stack.
+fn top<'s, 'r, H>(stack: &'s [Value<'r, H>], n: u32) -> &'s [Value<'r, H>] {
+    &stack[stack.len() - n as usize..]
+}
+
+/// Whether a term is the literal of a head: floats must have the same bits.
+fn is_literal<H: Host>(term: ImageRef<'_, H>, literal: ImageRef<'_, H>, zeros: Zeros) -> bool {
+    match (term.view(), literal.view()) {
+        (View::Float(a), View::Float(b)) => a.to_bits() == b.to_bits(),
+        _ => term_eq(term, literal, zeros),
+    }
+}
+
+/// Makes a map of keys, and values behind them. Of pairs with the same key the last one counts.
+fn make_map<'r, H: Host>(
+    made: &mut Made<'r, H>,
+    comparer: &mut Comparer,
+    pairs: &[Value<'r, H>],
+) -> Result<Value<'r, H>, Failed> {
+    let (keys, values) = pairs.split_at(pairs.len() / 2);
+    let last = comparer.last_of_each(made, keys);
+    if last.len() == keys.len() {
+        return Ok(made.map(keys, values)?);
+    }
+    let pick = |from: &[Value<'r, H>]| last.iter().map(|&i| from[i]).collect::<Vec<_>>();
+    let (keys, values) = (pick(keys), pick(values));
+    Ok(made.map(&keys, &values)?)
+}

@@ -1,0 +1,205 @@
+//! What a run gives, and how it becomes a term elsewhere.
+
+use crate::spec::Words;
+use crate::value::{Made, Parts, RunTerm, Value};
+use ats_term::image::{Host, HostSink, Object, Scratch, decode, decode_object};
+use ats_term::walk::TermRef;
+
+/// The result of a clause that matched. It lives until the machine runs again.
+pub struct Outcome<'r, H> {
+    result: Result<RunTerm<'r, H>, Object<'r, H>>,
+    true_word: u64,
+    made: &'r Made<'r, H>,
+}
+
+impl<H: Host> std::fmt::Debug for Outcome<'_, H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Outcome").field(&self.term()).finish()
+    }
+}
+
+impl<'r, H: Host> Outcome<'r, H> {
+    pub(crate) fn object(object: Object<'r, H>, made: &'r Made<'r, H>) -> Self {
+        Outcome {
+            result: Err(object),
+            // No word, so no object is it.
+            true_word: 0,
+            made,
+        }
+    }
+
+    pub(crate) fn value(term: RunTerm<'r, H>, words: Words) -> Self {
+        Outcome {
+            result: Ok(term),
+            true_word: words.true_,
+            made: term.made,
+        }
+    }
+
+    /// Whether the result is the atom `true`. O(1).
+    #[inline]
+    pub fn is_true(&self) -> bool {
+        matches!(&self.result, Ok(term) if term.immediate() == Some(self.true_word))
+    }
+
+    /// The object, if the result is the whole object, that is `'$_'`. O(1).
+    #[inline]
+    pub fn as_object(&self) -> Option<Object<'r, H>> {
+        self.result.as_ref().err().copied()
+    }
+
+    /// The result as a term, of which keys and images can be made. O(number of elements of the object).
+    pub fn term(&self) -> RunTerm<'r, H> {
+        match self.result {
+            Ok(term) => term,
+            Err(object) => RunTerm {
+                value: Value::of(object.term()),
+                made: self.made,
+            },
+        }
+    }
+
+    /// Builds the result. O(its size); not recursive.
+    pub fn write<S: HostSink<H>>(&self, sink: &mut S, writer: &mut Writer<S::Term>) -> S::Term {
+        match &self.result {
+            Ok(term) => writer.write(*term, sink),
+            Err(object) => decode_object(*object, sink, &mut writer.scratch),
+        }
+    }
+}
+
+/// Stacks for [`Outcome::write`]. Keeping one for many calls saves their allocation.
+pub struct Writer<T> {
+    scratch: Scratch<T>,
+    terms: Vec<T>,
+    frames: Vec<Frame>,
+}
+
+/// A term that was made and is being built.
+struct Frame {
+    shape: Shape,
+    parts: Parts,
+    /// How many of the parts are built.
+    done: usize,
+    /// Where the built parts begin.
+    terms: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Shape {
+    Tuple,
+    List,
+    Map,
+}
+
+/// Stacks that grew beyond this many entries are given back.
+const KEEP: usize = 1 << 12;
+
+impl<T> Writer<T> {
+    /// Empty stacks. Does not allocate.
+    #[must_use]
+    pub const fn new() -> Self {
+        Writer {
+            scratch: Scratch::new(),
+            terms: Vec::new(),
+            frames: Vec::new(),
+        }
+    }
+}
+
+impl<T> Default for Writer<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> std::fmt::Debug for Writer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+impl<T: Copy> Writer<T> {
+    /// Builds a term.
+    fn write<H: Host, S: HostSink<H, Term = T>>(
+        &mut self,
+        term: RunTerm<'_, H>,
+        sink: &mut S,
+    ) -> T {
+        self.terms.clear();
+        self.terms.shrink_to(KEEP);
+        self.frames.clear();
+        self.frames.shrink_to(KEEP);
+        let made = term.made;
+        let mut current = term.value;
+        loop {
+            let mut built = match self.open(current) {
+                Some(frame) => {
+                    current = made.part(frame.parts, 0);
+                    self.frames.push(frame);
+                    continue;
+                }
+                None => self.leaf(made.term(current), sink),
+            };
+            // Hand what is built to the term it is part of, and that one further if it is complete now.
+            current = loop {
+                let Some(frame) = self.frames.last_mut() else {
+                    return built;
+                };
+                self.terms.push(built);
+                frame.done += 1;
+                if frame.done < frame.parts.len() {
+                    break made.part(frame.parts, frame.done);
+                }
+                built = build(frame.shape, &self.terms[frame.terms..], sink);
+                self.terms.truncate(frame.terms);
+                self.frames.pop();
+            };
+        }
+    }
+
+    /// The frame of a term that was made and has parts.
+    fn open<H: Host>(&self, value: Value<'_, H>) -> Option<Frame> {
+        let (shape, parts) = match value {
+            Value::Tuple(parts) => (Shape::Tuple, parts),
+            Value::List(parts) => (Shape::List, parts.and_tail()),
+            Value::Map { keys } => (Shape::Map, keys.and_values()),
+            _ => return None,
+        };
+        (parts.len() > 0).then_some(Frame {
+            shape,
+            parts,
+            done: 0,
+            terms: self.terms.len(),
+        })
+    }
+
+    fn leaf<H: Host, S: HostSink<H, Term = T>>(&mut self, term: RunTerm<'_, H>, sink: &mut S) -> T {
+        match term.value {
+            Value::Word(word) => sink.immediate(word),
+            Value::Wide(value) => sink.big(value < 0, &value.unsigned_abs().to_le_bytes()),
+            Value::Float(value) => sink.float(value),
+            Value::Image(term) => decode(term, sink, &mut self.scratch),
+            Value::Big(_) => term.with_big(|negative, magnitude| sink.big(negative, magnitude)),
+            Value::Bytes(parts) => term.with_bits(|bytes| sink.bits(bytes, 8 * parts.len())),
+            Value::Tuple(_) => sink.tuple(&[]),
+            Value::Map { .. } => sink.map(&[], &[]),
+            Value::List(_) => unreachable!("match: a list has at least a tail"),
+        }
+    }
+}
+
+fn build<S: ats_term::TermSink>(shape: Shape, parts: &[S::Term], sink: &mut S) -> S::Term {
+    match shape {
+        Shape::Tuple => sink.tuple(parts),
+        Shape::Map => {
+            let (keys, values) = parts.split_at(parts.len() / 2);
+            sink.map(keys, values)
+        }
+        Shape::List => {
+            let (&tail, elements) = parts.split_last().expect("match: a list without a tail");
+            let cons = |tail, &head| sink.cons(head, tail);
+            elements.iter().rev().fold(tail, cons)
+        }
+    }
+}
