@@ -87,18 +87,12 @@ impl<'a, H: Host> Made<'a, H> {
     }
 
     /// A function of two numbers.
-    #[inline]
     pub(crate) fn calculate_two(
         &mut self,
         function: Function,
         a: Value<'a, H>,
         b: Value<'a, H>,
     ) -> Result<'a, H> {
-        if let (Some(small_a), Some(small_b)) = (a.as_small(), b.as_small())
-            && let Some(result) = of_small(function, small_a, small_b)
-        {
-            return Ok(Value::int(result));
-        }
         let floats = match (self.number(a), self.number(b)) {
             (None, _) | (_, None) => return Err(Failed),
             (Some(a), Some(b)) => matches!(a, Number::Float(_)) || matches!(b, Number::Float(_)),
@@ -150,7 +144,7 @@ impl<'a, H: Host> Made<'a, H> {
 /// A function of two small integers, if its result is an integer of 64 bits and easy to get. The results
 /// cannot overflow except for products.
 #[inline]
-fn of_small(function: Function, a: i64, b: i64) -> Option<i64> {
+pub(crate) fn of_small(function: Function, a: i64, b: i64) -> Option<i64> {
     match function {
         Function::Add => Some(a + b),
         Function::Subtract => Some(a - b),

@@ -111,6 +111,12 @@ pub(crate) enum Op {
         index: u32,
         word: u64,
     },
+    /// Whether this comparison is true.
+    CompareElement {
+        function: Function,
+        index: u32,
+        word: u64,
+    },
     /// From here on, what fails becomes `'EXIT'`.
     Body,
     /// Takes the top off the stack.

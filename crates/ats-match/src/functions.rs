@@ -4,7 +4,7 @@
 //! the call fails; which exception it would be makes no difference.
 
 use crate::function::Function;
-use crate::machine::{Environment, Failed, Run};
+use crate::machine::{Environment, Failed, Run, truth};
 use crate::value::{Made, Number, Parts, Value};
 use ats_term::image::{Host, HostKind, Immediate, View};
 use ats_term::walk::{FunIdent, Kind, TermRef};
@@ -124,8 +124,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     }
 
     fn truth(&self, holds: bool) -> Value<'r, H> {
-        let words = self.words();
-        Value::Word(if holds { words.true_ } else { words.false_ })
+        truth(self.words(), holds)
     }
 
     fn order(&mut self, a: Value<'r, H>, b: Value<'r, H>) -> Ordering {

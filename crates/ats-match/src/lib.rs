@@ -23,6 +23,7 @@ mod compile;
 mod error;
 pub mod function;
 mod functions;
+mod keeps_key;
 mod machine;
 mod outcome;
 mod owned;

@@ -1,5 +1,6 @@
 //! Running programs.
 
+use crate::arithmetic::of_small;
 use crate::code::{Home, Op, Program};
 use crate::function::Function;
 use crate::outcome::Outcome;
@@ -10,8 +11,9 @@ use ats_term::image::{Host, ImageRef, Object, Slots, View, term_eq};
 
 /// What a program can ask about the place where it runs.
 ///
-/// Words are those of the host of the objects.
-pub trait Environment {
+/// # Safety
+/// The words that it gives are those of immediates of the host of the objects, since results are made of them.
+pub unsafe trait Environment {
     /// The word of the process that runs the program. Without one, asking for it fails.
     fn self_word(&self) -> Option<u64>;
 
@@ -173,7 +175,15 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                     function,
                     index,
                     word,
-                } => self.guard_element(function, index, word)?,
+                } => self.compare_element(function, index, word).then_some(())?,
+                Op::CompareElement {
+                    function,
+                    index,
+                    word,
+                } => {
+                    let holds = self.compare_element(function, index, word);
+                    self.buffers.stack.push(truth(self.words(), holds));
+                }
                 Op::Guard => self.is_true().then_some(())?,
                 Op::Body => in_body = true,
                 Op::ReturnObject => return Some(Found::Object),
@@ -207,6 +217,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                         Err(Failed) => return None,
                     }
                 }
+                Op::Call(function) if self.call_small(function) => {}
                 Op::Call(_)
                 | Op::PushSelf
                 | Op::MakeTuple(_)
@@ -334,26 +345,42 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         }
     }
 
+    /// Does what is most common at once: functions of two small integers whose result is a word. Returns
+    /// whether this was one.
+    #[inline]
+    fn call_small(&mut self, function: Function) -> bool {
+        let words = self.words();
+        let stack = &mut self.buffers.stack;
+        let [.., Value::Word(a), Value::Word(b)] = stack[..] else {
+            return false;
+        };
+        if function.arity() != 2 || !are_small(a, b) {
+            return false;
+        }
+        let result = match compare_small(function, a, b) {
+            Some(holds) => Some(truth(words, holds)),
+            None => of_small(function, a as i64 >> 4, b as i64 >> 4).map(Value::int),
+        };
+        let Some(result) = result else {
+            return false;
+        };
+        stack.pop();
+        let len = stack.len();
+        stack[len - 1] = result;
+        true
+    }
+
     /// Whether the comparison of an element with an immediate is true.
     #[inline]
-    fn guard_element(&mut self, function: Function, index: u32, word: u64) -> Option<()> {
+    fn compare_element(&mut self, function: Function, index: u32, word: u64) -> bool {
         let element = self.object.words()[index as usize];
-        let holds = if element & word & 0xF == 0xF {
-            // Small integers have the same low bits, so their words compare as they do.
-            let (a, b) = (element as i64, word as i64);
-            match function {
-                Function::Less => a < b,
-                Function::Greater => a > b,
-                Function::LessOrEqual => a <= b,
-                Function::GreaterOrEqual => a >= b,
-                Function::Equal | Function::Same => a == b,
-                _ => a != b,
-            }
-        } else {
-            let value = Value::of(self.home(Home::Element(index)));
-            self.compare(function, value, Value::Word(word))
-        };
-        holds.then_some(())
+        if are_small(element, word)
+            && let Some(holds) = compare_small(function, element, word)
+        {
+            return holds;
+        }
+        let value = Value::of(self.home(Home::Element(index)));
+        self.compare(function, value, Value::Word(word))
     }
 
     /// The value of a key in a map that is open.
@@ -432,6 +459,33 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         stack.truncate(stack.len() - takes);
         stack.push(value);
     }
+}
+
+/// Whether both words are those of small integers.
+#[inline]
+fn are_small(a: u64, b: u64) -> bool {
+    a & b & 0xF == 0xF
+}
+
+/// The comparison of two small integers. Their low bits are the same, so their words compare as they do.
+#[inline]
+fn compare_small(function: Function, a: u64, b: u64) -> Option<bool> {
+    let (a, b) = (a as i64, b as i64);
+    Some(match function {
+        Function::Less => a < b,
+        Function::Greater => a > b,
+        Function::LessOrEqual => a <= b,
+        Function::GreaterOrEqual => a >= b,
+        Function::Equal | Function::Same => a == b,
+        Function::NotEqual | Function::NotSame => a != b,
+        _ => return None,
+    })
+}
+
+/// The word of a boolean, as a value.
+#[inline]
+pub(crate) fn truth<'r, H: Host>(words: Words, holds: bool) -> Value<'r, H> {
+    Value::Word(if holds { words.true_ } else { words.false_ })
 }
 
 /// The last `n` values of the stack.

@@ -145,7 +145,7 @@ impl<H: Host> Parser<'_, H> {
 }
 
 /// The number `N` of a variable `'$N'`. Larger numbers than a variable may have make it an atom.
-fn variable<H: Host>(term: ImageRef<'_, H>) -> Option<u32> {
+pub(crate) fn variable<H: Host>(term: ImageRef<'_, H>) -> Option<u32> {
     let word = term.immediate()?;
     let Some(Immediate::Atom(_)) = Immediate::from_word(word) else {
         return None;

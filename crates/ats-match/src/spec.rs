@@ -12,12 +12,25 @@ use ats_term::image::{Host, ImageRef, Object, Place};
 /// The words of atoms with a meaning of their own, in the numbering of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Words {
-    /// `true`
-    pub true_: u64,
-    /// `false`
-    pub false_: u64,
-    /// `'EXIT'`, which a body has in the place of what failed.
-    pub exit: u64,
+    pub(crate) true_: u64,
+    pub(crate) false_: u64,
+    pub(crate) exit: u64,
+}
+
+impl Words {
+    /// The words of `true`, `false` and `'EXIT'`.
+    ///
+    /// # Safety
+    /// They are what [`TermRef::immediate`](ats_term::TermRef::immediate) gives for these atoms as terms of the
+    /// host that they are used with, since results are made of them.
+    #[must_use]
+    pub const unsafe fn new(true_word: u64, false_word: u64, exit_word: u64) -> Words {
+        Words {
+            true_: true_word,
+            false_: false_word,
+            exit: exit_word,
+        }
+    }
 }
 
 /// A match specification whose constants belong to host `H`.

@@ -5,14 +5,14 @@ mod common;
 mod model;
 
 pub(crate) use common::*;
+
+use ats_term::Term;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn object() -> BoxedStrategy<Term> {
     vec(small_term(), 1..4).prop_map(tuple).boxed()
 }
-
-use ats_term::Term;
 
 /// A head that is likely to match this object: some of its parts become variables.
 fn near(object: &Term, choices: &mut dyn Iterator<Item = u8>) -> Term {
@@ -33,20 +33,20 @@ fn near(object: &Term, choices: &mut dyn Iterator<Item = u8>) -> Term {
             Term::list_with_tail(front, near(&rest, choices))
         }
         (_, Term::Map(pairs)) => {
-            let some = pairs.iter().filter(|_| choice % 2 == 0);
+            let some = pairs.iter().filter(|_| choice.is_multiple_of(2));
             map(some.map(|(key, value)| (key.clone(), near(value, choices))))
         }
         _ => object.clone(),
     }
 }
 
-/// The variables of a head, in order, as the model sees it.
-fn bound(head: &Term, out: &mut Vec<u32>) {
-    for number in (0..4).chain([1000]) {
-        if head.to_string().contains(&format!("'${number}'")) {
-            out.push(number);
-        }
-    }
+/// The numbers of the variables that a head may bind, and does.
+fn bound(head: &Term) -> Vec<u32> {
+    let text = head.to_string();
+    let numbers = (0..4).chain([1000]);
+    numbers
+        .filter(|number| text.contains(&format!("'${number}'")))
+        .collect()
 }
 
 /// Replaces variables that the head does not bind.
@@ -81,29 +81,18 @@ fn only_bound(expression: &Term, variables: &[u32]) -> Term {
 
 /// A clause for this object.
 fn clause(head: Term, guards: &[Term], body: &[Term]) -> Term {
-    let mut variables = Vec::new();
-    bound(&head, &mut variables);
+    let variables = bound(&head);
     let bind = |expressions: &[Term]| list(expressions.iter().map(|e| only_bound(e, &variables)));
     tuple([head, bind(guards), bind(body)])
 }
 
-/// Heads without variables as keys of maps.
-fn safe(head: &Term) -> bool {
-    let text = head.to_string();
-    !(0..4)
-        .chain([1000])
-        .any(|n| text.contains(&format!("'${n}' =>")) || text.contains(&format!("'${n}'=>")))
-        && !text.contains("'_'=>")
-        && !text.contains("'_' =>")
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn heads_match_as_in_the_model(object in object(), head in head()) {
-        let body = if safe(&head) { atom("$$") } else { int(1) };
-        let spec = list([tuple([head.clone(), Term::Nil, list([body])])]);
+        let spec = list([tuple([head, Term::Nil, list([atom("$$")])])]);
+        // A key of a map may be a variable.
         prop_assume!(ats_match::parse(&spec, &options()).is_ok());
         prop_assert_eq!(run(&spec, &object, &options()), model::run(&spec, &object));
     }

@@ -251,7 +251,7 @@ fn unparse_expression(spec: &Spec<TermHost>, variables: &[u32], expression: Expr
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn heads_come_back(head in common::head()) {

@@ -290,7 +290,10 @@ mod tests {
         let (quotient, remainder) = pair(i64::MIN, -1);
         assert_eq!(quotient, Some(power_of_two(63)));
         assert_eq!(remainder, Some(Integer::Small(0)));
-        assert_eq!(power_of_two(80).checked_div(&power_of_two(70)), Some(Integer::Small(1024)));
+        assert_eq!(
+            power_of_two(80).checked_div(&power_of_two(70)),
+            Some(Integer::Small(1024))
+        );
     }
 
     #[test]
@@ -300,24 +303,50 @@ mod tests {
         assert_eq!(shift(&one, 62), Some(Integer::Small(1 << 62)));
         assert_eq!(shift(&one, 63), Some(power_of_two(63)));
         assert_eq!(shift(&power_of_two(63), -63), Some(one.clone()));
-        assert_eq!(shift(&Integer::Small(-1), 63), Some(Integer::Small(i64::MIN)));
+        assert_eq!(
+            shift(&Integer::Small(-1), 63),
+            Some(Integer::Small(i64::MIN))
+        );
         assert_eq!(shift(&Integer::Small(-5), -1), Some(Integer::Small(-3)));
-        assert_eq!(shift(&Integer::Small(-5), i64::MIN), Some(Integer::Small(-1)));
-        assert_eq!(shift(&power_of_two(70).negated(), i64::MIN), Some(Integer::Small(-1)));
+        assert_eq!(
+            shift(&Integer::Small(-5), i64::MIN),
+            Some(Integer::Small(-1))
+        );
+        assert_eq!(
+            shift(&power_of_two(70).negated(), i64::MIN),
+            Some(Integer::Small(-1))
+        );
         assert_eq!(shift(&one, i64::MAX), None);
         assert_eq!(shift(&Integer::Small(0), i64::MAX), Some(Integer::Small(0)));
         assert_eq!(one.checked_shl(&power_of_two(70)), None);
-        assert_eq!(one.checked_shl(&power_of_two(70).negated()), Some(Integer::Small(0)));
+        assert_eq!(
+            one.checked_shl(&power_of_two(70).negated()),
+            Some(Integer::Small(0))
+        );
     }
 
     #[test]
     fn converts_floats_exactly() {
-        for value in [0.0, 1.9, -1.9, 1e18, 9_223_372_036_854_775_808.0, -1e300, 2f64.powi(1000)] {
+        for value in [
+            0.0,
+            1.9,
+            -1.9,
+            1e18,
+            9_223_372_036_854_775_808.0,
+            -1e300,
+            2f64.powi(1000),
+        ] {
             let integer = Integer::from_float(value);
             assert_eq!(integer.to_float(), Some(value.trunc()), "{value}");
         }
-        assert_eq!(Integer::from_float(-9_223_372_036_854_775_808.0), Integer::Small(i64::MIN));
-        assert_eq!(Integer::from_float(9_223_372_036_854_775_808.0), power_of_two(63));
+        assert_eq!(
+            Integer::from_float(-9_223_372_036_854_775_808.0),
+            Integer::Small(i64::MIN)
+        );
+        assert_eq!(
+            Integer::from_float(9_223_372_036_854_775_808.0),
+            power_of_two(63)
+        );
         assert_eq!(power_of_two(1024).to_float(), None);
         assert_eq!(power_of_two(1024).negated().to_float(), None);
     }

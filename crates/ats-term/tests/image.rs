@@ -6,8 +6,7 @@ use ats_term::arbitrary::{any_term, near_term};
 use ats_term::exact::{Options, exact_key};
 use ats_term::image::{
     Host, ImageBuilder, ImageRef, NewValue, NotATuple, Object, ObjectListBuilder, Scratch,
-    TermHost, View, all_immediate, decode, decode_element, decode_object, image_eq,
-    term_eq,
+    TermHost, View, all_immediate, decode, decode_element, decode_object, image_eq, term_eq,
 };
 use ats_term::order::order_key;
 use ats_term::term::{Map, TermBuilder, Tuple};
@@ -578,7 +577,10 @@ fn some_parts(object: Object<'_, TermHost>) -> Vec<ImageRef<'_, TermHost>> {
             View::Tuple(elements) => parts.extend(elements),
             View::Map { keys, values } => parts.extend(keys.iter().chain(values)),
             View::List { elements, tail } => {
-                assert_eq!(part.skip(elements.len()).map(read_ref), Some(read_ref(tail)));
+                assert_eq!(
+                    part.skip(elements.len()).map(read_ref),
+                    Some(read_ref(tail))
+                );
                 assert!(part.skip(elements.len() + 1).is_none());
                 parts.extend(elements);
                 parts.extend(part.skip(1));

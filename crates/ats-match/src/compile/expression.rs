@@ -26,7 +26,11 @@ impl<H: Host> Compiler<'_, H> {
                 }
                 Expression::Call(function, arguments) => {
                     match self.comparison(function, arguments) {
-                        Some(op) => self.emit(op),
+                        Some((function, index, word)) => self.emit(Op::GuardElement {
+                            function,
+                            index,
+                            word,
+                        }),
                         None => self.guard(id),
                     }
                 }
@@ -41,17 +45,19 @@ impl<H: Host> Compiler<'_, H> {
     }
 
     /// A comparison of an element of the object with an immediate.
-    fn comparison(&self, function: Function, arguments: Range<ExpressionId>) -> Option<Op> {
+    fn comparison(
+        &self,
+        function: Function,
+        arguments: Range<ExpressionId>,
+    ) -> Option<(Function, u32, u64)> {
         let mirrored = mirrored(function)?;
         let (left, right) = (arguments.get(0), arguments.get(1));
-        let as_op = |function, element, word| {
-            Some(Op::GuardElement {
-                function,
-                index: self.as_element(element)?,
-                word: self.as_word(word)?,
-            })
-        };
-        as_op(function, left, right).or_else(|| as_op(mirrored, right, left))
+        let parts = |element, word| Some((self.as_element(element)?, self.as_word(word)?));
+        match (parts(left, right), parts(right, left)) {
+            (Some((index, word)), _) => Some((function, index, word)),
+            (_, Some((index, word))) => Some((mirrored, index, word)),
+            _ => None,
+        }
     }
 
     fn as_element(&self, id: ExpressionId) -> Option<u32> {
@@ -108,9 +114,14 @@ impl<H: Host> Compiler<'_, H> {
                 postfix(values, Op::MakeMap(keys.len() as u32), tasks);
                 tasks.extend(keys.iter().rev().map(Task::Expression));
             }
-            Expression::Call(function, arguments) => {
-                postfix(arguments, Op::Call(function), tasks);
-            }
+            Expression::Call(function, arguments) => match self.comparison(function, arguments) {
+                Some((function, index, word)) => self.emit(Op::CompareElement {
+                    function,
+                    index,
+                    word,
+                }),
+                None => postfix(arguments, Op::Call(function), tasks),
+            },
             Expression::And(parts) => postfix(parts, Op::And(parts.len() as u32), tasks),
             Expression::Or(parts) => postfix(parts, Op::Or(parts.len() as u32), tasks),
             Expression::AndAlso(parts) => {

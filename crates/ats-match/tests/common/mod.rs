@@ -48,11 +48,8 @@ pub(crate) fn word(text: &str) -> u64 {
 }
 
 pub(crate) fn words() -> Words {
-    Words {
-        true_: word("true"),
-        false_: word("false"),
-        exit: word("EXIT"),
-    }
+    // SAFETY: these are the words of owned terms.
+    unsafe { Words::new(word("true"), word("false"), word("EXIT")) }
 }
 
 pub(crate) fn options() -> Options {
@@ -155,13 +152,14 @@ pub(crate) fn expression(variables: u32) -> BoxedStrategy<Term> {
 /// A place to run programs that has a process and a node.
 pub(crate) struct Here;
 
-impl ats_match::Environment for Here {
+// SAFETY: all words are those of atoms of owned terms.
+unsafe impl ats_match::Environment for Here {
     fn self_word(&self) -> Option<u64> {
         Some(word("the process"))
     }
 
     fn node_word(&self) -> u64 {
-        word("here@localhost")
+        word("nonode@nohost")
     }
 
     fn atom_word(&self, text: &str) -> Option<u64> {

@@ -233,7 +233,7 @@ fn from_rounded(value: f64) -> Term {
 
 fn function(name: &str, arguments: &[Term]) -> Value {
     match arguments {
-        [] => Ok(atom("here@localhost")),
+        [] => Ok(atom("nonode@nohost")),
         [a] => one(name, a),
         [a, b] => two(name, a, b),
         _ => three(name, arguments),
@@ -299,7 +299,7 @@ fn one(name: &str, a: &Term) -> Value {
         "node" => match a {
             Term::Pid(identifier) | Term::Port(identifier) | Term::Ref(identifier) => {
                 let local = identifier.as_ident().local;
-                let here = Atom::new("here@localhost").expect("a name");
+                let here = Atom::new("nonode@nohost").expect("a name");
                 Ok(Term::Atom(if local { here } else { identifier.node() }))
             }
             _ => Err(Exception),

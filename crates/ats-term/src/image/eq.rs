@@ -40,12 +40,15 @@ pub fn image_eq<H: Host>(a: Object<'_, H>, b: Object<'_, H>, zeros: Zeros) -> bo
 /// O(smaller size), no allocation, no recursion. By I2 the boxes of a term stand side by side, so the walk is
 /// that of [`image_eq`]; it ends when all boxes have been compared that slots referred to.
 pub fn term_eq<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zeros) -> bool {
+    if is_immediate(a.slot) || is_immediate(b.slot) {
+        return a.slot == b.slot;
+    }
     let (slots_a, slots_b) = match (a.top_slots(), b.top_slots()) {
-        (Some(a), Some(b)) => (a, b),
-        (None, None) => (&[a.slot][..], &[b.slot][..]),
+        (Some((tag_a, a)), Some((tag_b, b))) if tag_a == tag_b => (a, b),
+        (None, None) => return same_box::<H>(RawBox::of(a), RawBox::of(b), zeros),
         _ => return false,
     };
-    if slots_a.len() != slots_b.len() || !a.same_shape(b) || !same_slots(slots_a, slots_b) {
+    if slots_a.len() != slots_b.len() || !same_slots(slots_a, slots_b) {
         return false;
     }
     let (Some(mut at_a), Some(mut at_b)) = (first_box(slots_a), first_box(slots_b)) else {
@@ -85,6 +88,11 @@ struct RawBox<'a> {
 }
 
 impl<'a> RawBox<'a> {
+    /// The box of a term that has one.
+    fn of<H: Host>(term: ImageRef<'a, H>) -> Self {
+        Self::at(term.words, slot_offset(term.slot))
+    }
+
     fn at(words: &'a [u64], at: usize) -> Self {
         let header = words[at];
         Self {

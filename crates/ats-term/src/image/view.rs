@@ -199,29 +199,18 @@ impl<'a, H: Host> ImageRef<'a, H> {
         }
     }
 
-    /// The slots directly below the term, if it is a tuple, list or map.
-    pub(super) fn top_slots(self) -> Option<&'a [u64]> {
+    /// The tag of the term and the slots directly below it, if it is a tuple, list or map.
+    pub(super) fn top_slots(self) -> Option<(u8, &'a [u64])> {
         if is_immediate(self.slot) {
             return None;
         }
         if self.slot == WHOLE {
-            return Some(&self.words[..self.from]);
+            return Some((TUPLE, &self.words[..self.from]));
         }
         let at = slot_offset(self.slot);
         let head = self.words[at];
-        let slots = at + 1 + self.from..at + 1 + content_words(head);
-        matches!(header_tag(head), TUPLE | LIST | MAP).then(|| &self.words[slots])
-    }
-
-    /// Whether two terms with the same number of slots below them are both tuples, both lists, or both maps.
-    pub(super) fn same_shape(self, other: Self) -> bool {
-        let tag = |term: Self| match term.slot {
-            WHOLE => TUPLE,
-            slot if is_immediate(slot) => 0,
-            slot => header_tag(term.words[slot_offset(slot)]),
-        };
-        let (a, b) = (tag(self), tag(other));
-        a == b || !matches!(a, TUPLE | LIST | MAP) && !matches!(b, TUPLE | LIST | MAP)
+        let (tag, end) = (header_tag(head), at + 1 + content_words(head));
+        matches!(tag, TUPLE | LIST | MAP).then(|| (tag, &self.words[at + 1 + self.from..end]))
     }
 
     /// What the term is, with its content in place. O(1).
