@@ -10,9 +10,21 @@ use crate::spec::{Clause, Constant, Expression, Pattern, Slot, Spec};
 use ats_term::image::Host;
 
 impl<H: Host> Program<H> {
-    /// Compiles a specification. O(its size); not recursive.
+    /// Compiles a specification for objects. O(its size); not recursive.
     #[must_use]
     pub fn new(spec: Spec<H>) -> Self {
+        Self::compile(spec, Home::Object)
+    }
+
+    /// Compiles a specification for terms of any type, which a list for
+    /// [`match_spec_run`](https://www.erlang.org/doc/man/ets.html#match_spec_run-2) may hold: it is run on the
+    /// tuple `{Term}` and tells about the term inside. O(its size); not recursive.
+    #[must_use]
+    pub fn for_any_term(spec: Spec<H>) -> Self {
+        Self::compile(spec, Home::Element(0))
+    }
+
+    fn compile(spec: Spec<H>, subject: Home) -> Self {
         let mut program = Program {
             code: Vec::new(),
             clauses: Vec::with_capacity(spec.clauses().len()),
@@ -21,8 +33,8 @@ impl<H: Host> Program<H> {
         };
         for i in 0..program.spec.clauses().len() {
             let clause = program.spec.clauses()[i];
-            if program.can_match(&clause) {
-                Compiler::clause(&mut program, &clause);
+            if subject != Home::Object || program.can_match(&clause) {
+                Compiler::clause(&mut program, &clause, subject);
             }
         }
         program
@@ -40,6 +52,8 @@ impl<H: Host> Program<H> {
 /// A clause that is being compiled.
 struct Compiler<'p, H: Host> {
     program: &'p mut Program<H>,
+    /// Where the term is that the head shall match.
+    subject: Home,
     /// Where the variables are found, by their slots.
     homes: Vec<Option<Home>>,
     /// How many containers the code has opened, how many lists it knows, how many variables it has bound.
@@ -51,12 +65,13 @@ struct Compiler<'p, H: Host> {
 }
 
 impl<'p, H: Host> Compiler<'p, H> {
-    fn clause(program: &'p mut Program<H>, clause: &Clause) {
+    fn clause(program: &'p mut Program<H>, clause: &Clause, subject: Home) {
         let start = program.code.len();
         program.clauses.push(start as u32);
         let variables = program.spec.variables(clause).len();
         let mut compiler = Compiler {
             program,
+            subject,
             homes: vec![None; variables],
             containers: 0,
             lists: 0,
@@ -91,7 +106,7 @@ impl<'p, H: Host> Compiler<'p, H> {
         }
         let result = clause.body.get(last);
         let is_object = match self.program.spec.expression(result) {
-            Expression::WholeObject => true,
+            Expression::WholeObject => self.subject == Home::Object,
             Expression::Variable(slot) => self.home(slot) == Home::Object,
             _ => false,
         };

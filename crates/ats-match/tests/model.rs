@@ -98,6 +98,20 @@ proptest! {
     }
 
     #[test]
+    fn any_term_can_be_matched(
+        term in small_term(),
+        choices in vec(0u8..12, 20),
+        head in head(),
+        (is_near, guards, body) in (any::<bool>(), vec(expression(4), 0..2), expression(4)),
+    ) {
+        let head = if is_near { near(&term, &mut choices.into_iter()) } else { head };
+        let spec = list([clause(head, &guards, &[body])]);
+        prop_assume!(ats_match::parse(&spec, &options()).is_ok());
+        let found = run_on_term(&spec, &term, &options());
+        prop_assert_eq!(found, model::run(&spec, &term), "{}", spec);
+    }
+
+    #[test]
     fn heads_that_nearly_match(object in object(), choices in vec(0u8..12, 20)) {
         let head = near(&object, &mut choices.into_iter());
         let spec = list([tuple([head, Term::Nil, list([atom("$$")])])]);

@@ -94,7 +94,7 @@ impl<H: Host> Compiler<'_, H> {
     fn node(&mut self, expression: Expression, tasks: &mut Vec<Task>) {
         match expression {
             Expression::Variable(slot) => self.emit(Op::Push(self.home(slot))),
-            Expression::WholeObject => self.emit(Op::Push(Home::Object)),
+            Expression::WholeObject => self.emit(Op::Push(self.subject)),
             Expression::AllBindings => self.all_bindings(),
             Expression::Constant(constant) => {
                 let op = match self.program.spec.constant(constant).immediate() {

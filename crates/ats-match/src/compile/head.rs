@@ -13,6 +13,11 @@ const OBJECT: u32 = 0;
 
 impl<H: Host> Compiler<'_, H> {
     pub(super) fn head(&mut self, head: PatternId) {
+        if let Home::Element(index) = self.subject {
+            self.emit(Op::Arity(index + 1));
+            self.containers = 1;
+            return self.patterns(vec![(part(OBJECT, index), head)]);
+        }
         match self.program.spec.pattern(head) {
             Pattern::Tuple(elements) => self.object(elements),
             Pattern::Variable(slot) => self.homes[slot.0 as usize] = Some(Home::Object),

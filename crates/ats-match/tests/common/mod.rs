@@ -169,11 +169,24 @@ unsafe impl ats_match::Environment for Here {
 
 /// Runs a specification on an object.
 pub(crate) fn run(spec: &Term, object: &Term, options: &Options) -> Option<Term> {
-    let program = Program::new(parse(spec, options).expect("a specification"));
+    run_program(
+        &Program::new(parse(spec, options).expect("a specification")),
+        object,
+        options,
+    )
+}
+
+/// Runs a specification on any term.
+pub(crate) fn run_on_term(spec: &Term, term: &Term, options: &Options) -> Option<Term> {
+    let program = Program::for_any_term(parse(spec, options).expect("a specification"));
+    run_program(&program, &tuple([term.clone()]), options)
+}
+
+fn run_program(program: &Program<TermHost>, object: &Term, options: &Options) -> Option<Term> {
     let mut builder = ImageBuilder::new(options.zeros);
     builder.encode_object(object).expect("an object");
     let mut machine = Machine::new();
-    let outcome = machine.run(&program, builder.object(), &Here)?;
+    let outcome = machine.run(program, builder.object(), &Here)?;
     let (mut sink, mut writer) = (TermBuilder::new(), Writer::new());
     let built = outcome.write(&mut sink, &mut writer);
     let term = sink.finish(built).expect("a term");
