@@ -1,6 +1,6 @@
 //! Match specifications: the language in which `ets` is asked for objects.
 //!
-//! A specification is a term, a list of clauses `{Head, Guards, Body}`. [`parse`] reads it into a [`Spec`],
+//! A specification is a term, a list of clauses `{Head, Guards, Body}`. [`parse`](fn@parse) reads it into a [`Spec`],
 //! which is data that others can look at, to find out, say, which keys can match at all. [`Program::new`]
 //! compiles it, and a [`Machine`] runs it on objects where they are, without building anything but results.
 //!

@@ -620,3 +620,11 @@ fn results_in_images_own_their_resources() {
     unsafe { release_all::<TermHost>(&words) };
     assert_eq!(count(), before - 1);
 }
+
+#[test]
+fn programs_are_shared_and_machines_move() {
+    fn shared<T: Send + Sync>() {}
+    fn moves<T: Send>() {}
+    shared::<Program<TermHost>>();
+    moves::<Machine<TermHost>>();
+}
