@@ -3,11 +3,11 @@
 use crate::Error;
 use crate::counted::{self, Counter};
 use crate::integer::Parts;
-use ats_term::Integer;
 use crate::table::Table;
 use crate::workspace::Workspace;
 use crate::write::{Changed, element};
 use ats_sync::Guard;
+use ats_term::Integer;
 use ats_term::image::{Host, HostTerm, NewValue, Object};
 
 /// One change of one counter.
