@@ -81,6 +81,65 @@ pub fn exact_key<T: TermRef>(term: T, out: &mut Vec<u8>, options: Options) {
     );
 }
 
+/// An exact key that is written from parts, for a term that does not stand anywhere as a whole.
+///
+/// Parts are given from left to right, at any depth. The key of `{a, [1]}` is
+///
+/// ```
+/// use ats_term::{Atom, Term, exact};
+///
+/// let a = Term::from(Atom::new("a")?);
+/// let mut writer = exact::Writer::new(exact::Options::default());
+/// writer.tuple(2).term(&a).cons().term(&Term::Int(1)).term(&Term::Nil);
+///
+/// let mut key = Vec::new();
+/// let list = Term::from(vec![Term::Int(1)]);
+/// exact::exact_key(&Term::from((a, list)), &mut key, exact::Options::default());
+/// assert_eq!(writer.into_bytes(), key);
+/// # Ok::<(), ats_term::atom::AtomError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Writer {
+    bytes: Vec<u8>,
+    options: Options,
+}
+
+impl Writer {
+    /// A key of which nothing is written yet.
+    #[must_use]
+    pub fn new(options: Options) -> Writer {
+        Writer {
+            bytes: Vec::new(),
+            options,
+        }
+    }
+
+    /// The next part is a tuple of this many elements.
+    pub fn tuple(&mut self, arity: usize) -> &mut Writer {
+        self.bytes.push(TUPLE);
+        push_size(arity, &mut self.bytes);
+        self
+    }
+
+    /// The next part is a list cell: a head, then a tail.
+    pub fn cons(&mut self) -> &mut Writer {
+        self.bytes.push(CONS);
+        self
+    }
+
+    /// The next part is this term.
+    pub fn term<T: TermRef>(&mut self, term: T) -> &mut Writer {
+        exact_key(term, &mut self.bytes, self.options);
+        self
+    }
+
+    /// The key, if all its parts were given.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
 /// The format of exact keys.
 struct Exact {
     options: Options,

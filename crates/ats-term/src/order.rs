@@ -184,6 +184,90 @@ impl Prefix {
     }
 }
 
+/// What a term is, as far as that decides before which others it stands, in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Integers and floats.
+    Number,
+    /// Atoms.
+    Atom,
+    /// References.
+    Reference,
+    /// Local and external funs.
+    Fun,
+    /// Ports.
+    Port,
+    /// Pids.
+    Pid,
+    /// Tuples.
+    Tuple,
+    /// Maps.
+    Map,
+    /// The empty list.
+    Nil,
+    /// Lists that are not empty.
+    Cons,
+    /// Binaries and bitstrings.
+    Bitstring,
+}
+
+impl Class {
+    /// All classes in order.
+    pub const ALL: [Class; 11] = [
+        Class::Number,
+        Class::Atom,
+        Class::Reference,
+        Class::Fun,
+        Class::Port,
+        Class::Pid,
+        Class::Tuple,
+        Class::Map,
+        Class::Nil,
+        Class::Cons,
+        Class::Bitstring,
+    ];
+
+    /// The keys of all terms of this class: from the first bound, inclusive, to the second, exclusive. One
+    /// class ends where the next begins; below the first and above the last there is nothing. O(1).
+    #[must_use]
+    pub const fn bounds(self) -> (&'static [u8], Option<&'static [u8]>) {
+        match self {
+            Class::Number => (&[], Some(&[ATOM])),
+            Class::Atom => (&[ATOM], Some(&[REF])),
+            Class::Reference => (&[REF], Some(&[LOCAL_FUN])),
+            Class::Fun => (&[LOCAL_FUN], Some(&[PORT])),
+            Class::Port => (&[PORT], Some(&[PID])),
+            Class::Pid => (&[PID], Some(&[TUPLE])),
+            Class::Tuple => (&[TUPLE], Some(&[MAP])),
+            Class::Map => (&[MAP], Some(&[NIL])),
+            Class::Nil => (&[NIL], Some(&[CONS])),
+            Class::Cons => (&[CONS], Some(&[BITS])),
+            Class::Bitstring => (&[BITS], None),
+        }
+    }
+}
+
+/// The keys of all binaries and bitstrings that begin with these whole bytes: from the first bound,
+/// inclusive, to the second, exclusive. O(number of bytes).
+#[must_use]
+pub fn binary_prefix_bounds(bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let mut front = vec![BITS];
+    push_escaped(bytes, &mut front);
+    // Without the end mark it is what the keys have in common.
+    front.pop();
+    let mut end = front.clone();
+    // Bytes of 255 have no successor; the tag has one, so this ends.
+    while end.last() == Some(&u8::MAX) {
+        end.pop();
+    }
+    if let Some(last) = end.last_mut() {
+        *last += 1;
+    }
+    // The shortest of them is the binary itself, before which shorter bitstrings can stand.
+    front.extend_from_slice(&[0, if bytes.is_empty() { 0 } else { 8 }]);
+    (front, end)
+}
+
 /// The format of order keys.
 struct Order {
     zeros: Zeros,

@@ -5,7 +5,7 @@ mod common;
 mod foreign;
 
 use ats_term::arbitrary::{any_term, finite_float, integer, near_term};
-use ats_term::term::Tuple;
+use ats_term::term::{Bits, Tuple};
 use ats_term::{Term, Zeros, exact, order};
 use common::{ALL_ZEROS, as_seen, exact_key, order_key};
 use foreign::Foreign;
@@ -143,10 +143,79 @@ proptest! {
     }
 
     #[test]
+    fn keys_are_within_the_bounds_of_their_class(term in any_term()) {
+        let key = order_key(&term, Zeros::Distinct);
+        let class = class_of(&term);
+        for other in order::Class::ALL {
+            let (from, to) = other.bounds();
+            let within = *from <= *key && to.is_none_or(|to| *key < *to);
+            prop_assert_eq!(within, other == class, "{} {:?}", term, other);
+        }
+    }
+
+    #[test]
+    fn bounds_of_binary_prefixes(
+        prefix in bytes(0..4),
+        rest in bytes(0..4),
+        spare in 0usize..8,
+        other in any_term(),
+    ) {
+        let (from, to) = order::binary_prefix_bounds(&prefix);
+        let all = [&*prefix, &*rest].concat();
+        let near = [&*all, &rest, &prefix[..prefix.len() / 2]].map(|bytes| {
+            Bits::new(bytes, (8 * bytes.len()).saturating_sub(spare)).map(Term::Bits).unwrap()
+        });
+        for term in near.iter().chain([&other]) {
+            let key = order_key(term, Zeros::Distinct);
+            let begins_so = match term {
+                Term::Bits(bits) => {
+                    bits.bit_len() >= 8 * prefix.len() && bits.bytes().starts_with(&prefix)
+                }
+                _ => false,
+            };
+            prop_assert_eq!(from <= key && key < to, begins_so, "{:?} {}", prefix, term);
+        }
+    }
+
+    #[test]
+    fn exact_keys_can_be_written_in_parts(a in any_term(), b in any_term(), c in near_term()) {
+        let whole = Term::from((a.clone(), Term::list_with_tail([b.clone()], c.clone())));
+        for zeros in ALL_ZEROS {
+            for atoms in [exact::Atoms::Word, exact::Atoms::Text] {
+                let mut writer = exact::Writer::new(exact::Options { zeros, atoms });
+                writer.tuple(2).term(&a).cons().term(&b).term(&c);
+                prop_assert_eq!(writer.into_bytes(), exact_key(&whole, zeros, atoms));
+            }
+        }
+    }
+
+    #[test]
     fn integer_fast_path(value in prop_oneof![any::<i64>(), -70000i64..70000]) {
         let mut key = [0; order::MAX_INT_KEY];
         let length = order::order_key_int(value, &mut key);
         prop_assert_eq!(&key[..length], order_key(&Term::Int(value), Zeros::Distinct));
+    }
+}
+
+/// Bytes of those that keys treat in a special way.
+fn bytes(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
+    let byte = proptest::sample::select(vec![0u8, 1, 8, 97, 254, 255]);
+    proptest::collection::vec(byte, len)
+}
+
+fn class_of(term: &Term) -> order::Class {
+    match term {
+        Term::Int(_) | Term::Big(_) | Term::Float(_) => order::Class::Number,
+        Term::Atom(_) => order::Class::Atom,
+        Term::Ref(_) => order::Class::Reference,
+        Term::LocalFun(_) | Term::ExternalFun(_) => order::Class::Fun,
+        Term::Port(_) => order::Class::Port,
+        Term::Pid(_) => order::Class::Pid,
+        Term::Tuple(_) => order::Class::Tuple,
+        Term::Map(_) => order::Class::Map,
+        Term::Nil => order::Class::Nil,
+        Term::List(_) => order::Class::Cons,
+        Term::Bits(_) => order::Class::Bitstring,
     }
 }
 
