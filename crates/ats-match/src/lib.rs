@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`spec`] | [`Spec`], the specification as data |
 //! | [`function`] | [`Function`], what guards and bodies may call |
+//! | [`plan`] | [`Plan`](plan::Plan), which keys must be read at all |
 //!
 //! What a specification means is what it means in `ets`, also where the documentation of `ets` does not say
 //! so: literals in heads are compared exactly, with floats by their bits; a map in a head matches every map
@@ -28,6 +29,7 @@ mod machine;
 mod outcome;
 mod owned;
 mod parse;
+pub mod plan;
 mod show;
 pub mod spec;
 mod value;

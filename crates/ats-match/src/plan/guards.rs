@@ -1,0 +1,516 @@
+//! From guards to cases.
+//!
+//! A guard lets an object pass only if its value is `true`, and if it raises an exception the object does not
+//! pass. So two questions are enough: what must be so if an expression is `true`, and what if it is `false`.
+//! In both cases its arguments had values, which tells the types of some of them.
+
+use super::cases::Cases;
+use super::head::Head;
+use super::outline::Front;
+use super::planning::Planning;
+use super::range::{Interval, Ranges};
+use crate::function::Function;
+use crate::spec::{Constant, Expression, ExpressionId, Range, Spec};
+use ats_term::image::Host;
+use ats_term::order::{Class, binary_prefix_bounds};
+use ats_term::{Kind, Term, TermRef};
+
+/// Below so many changes between "all of" and "one of", guards are not looked at.
+const MOST_NESTED: usize = 64;
+
+/// What it costs to look at a simple guard, or to put another condition to each range of a case, in steps.
+const CASE_STEPS: usize = 64;
+
+/// So many ranges of all cases are passed in a step when another case is added.
+const RANGES_PER_STEP: usize = 16;
+
+/// Calls nested deeper than this, and what they are applied to, tell nothing.
+const MOST_CALLS: usize = 32;
+
+/// Reads the guards of one clause.
+pub(super) struct Guards<'s, H: Host> {
+    spec: &'s Spec<H>,
+    planning: &'s Planning<'s, H>,
+    head: &'s Head<'s, H>,
+}
+
+/// An expression, and the truth value that it has.
+type Claim = (ExpressionId, bool);
+
+/// How a claim is made of others.
+enum Form {
+    All(Range<ExpressionId>, bool),
+    Any(Range<ExpressionId>, bool),
+    Simple,
+}
+
+/// How a value is related to a constant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+    Equal,
+    Same,
+    /// Not equal, or not the same: that leaves nearly everything.
+    Different,
+}
+
+impl Relation {
+    fn of(function: Function) -> Option<Relation> {
+        Some(match function {
+            Function::Less => Relation::Less,
+            Function::LessOrEqual => Relation::AtMost,
+            Function::Greater => Relation::Greater,
+            Function::GreaterOrEqual => Relation::AtLeast,
+            Function::Equal => Relation::Equal,
+            Function::Same => Relation::Same,
+            Function::NotEqual | Function::NotSame => Relation::Different,
+            _ => return None,
+        })
+    }
+
+    /// The relation if the comparison is false.
+    fn denied(function: Function) -> Option<Relation> {
+        Some(match function {
+            Function::Less => Relation::AtLeast,
+            Function::LessOrEqual => Relation::Greater,
+            Function::Greater => Relation::AtMost,
+            Function::GreaterOrEqual => Relation::Less,
+            Function::NotEqual => Relation::Equal,
+            Function::NotSame => Relation::Same,
+            Function::Equal | Function::Same => Relation::Different,
+            _ => return None,
+        })
+    }
+
+    /// The relation with both sides exchanged.
+    fn flipped(self) -> Relation {
+        match self {
+            Relation::Less => Relation::Greater,
+            Relation::AtMost => Relation::AtLeast,
+            Relation::Greater => Relation::Less,
+            Relation::AtLeast => Relation::AtMost,
+            same => same,
+        }
+    }
+
+    fn is_equality(self) -> bool {
+        matches!(self, Relation::Equal | Relation::Same)
+    }
+
+    /// All terms that have the relation to a constant.
+    fn ranges(self, mut constant: Front) -> Ranges {
+        Ranges::one(match self {
+            Relation::Less => Interval::before(constant),
+            Relation::AtLeast => Interval::from_on(constant),
+            Relation::AtMost => Interval::up_to(constant),
+            Relation::Greater => Interval::after(constant),
+            Relation::Same => Interval::point(&constant),
+            Relation::Equal => {
+                constant.outline = constant.outline.loosened();
+                Interval::point(&constant)
+            }
+            Relation::Different => Interval::everything(),
+        })
+    }
+}
+
+impl<'s, H: Host> Guards<'s, H> {
+    pub(super) fn new(planning: &'s Planning<'s, H>, head: &'s Head<'s, H>) -> Self {
+        Guards {
+            spec: planning.spec(),
+            planning,
+            head,
+        }
+    }
+
+    /// What must be so if all these guards are `true`.
+    pub(super) fn cases(&self, guards: Range<ExpressionId>) -> Cases {
+        self.all(guards.iter().rev().map(|guard| (guard, true)).collect(), 0)
+    }
+
+    /// All these claims are so. Calls [`any`](Self::any), which calls it again, `depth` times in all.
+    fn all(&self, mut claims: Vec<Claim>, depth: usize) -> Cases {
+        let mut cases = Cases::everything();
+        while let Some((expression, value)) = claims.pop()
+            && !cases.is_nothing()
+        {
+            let more = match self.form(expression, value) {
+                Form::All(parts, value) => {
+                    claims.extend(parts.iter().rev().map(|part| (part, value)));
+                    continue;
+                }
+                Form::Any(..) if depth == MOST_NESTED => continue,
+                Form::Any(..) => self.any(vec![(expression, value)], depth + 1),
+                Form::Simple => self.simple(expression, value),
+            };
+            if self.planning.spend_on_guards(cases.size() * CASE_STEPS) {
+                cases = cases.and(more);
+            }
+        }
+        cases
+    }
+
+    /// One of these claims is so.
+    fn any(&self, mut claims: Vec<Claim>, depth: usize) -> Cases {
+        let mut cases = Cases::nothing();
+        while let Some((expression, value)) = claims.pop()
+            && !cases.is_everything()
+        {
+            let more = match self.form(expression, value) {
+                Form::Any(parts, value) => {
+                    claims.extend(parts.iter().rev().map(|part| (part, value)));
+                    continue;
+                }
+                Form::All(..) if depth == MOST_NESTED => Cases::everything(),
+                Form::All(..) => self.all(vec![(expression, value)], depth + 1),
+                Form::Simple => self.simple(expression, value),
+            };
+            if !self
+                .planning
+                .spend_on_guards(cases.size() / RANGES_PER_STEP)
+            {
+                return Cases::everything();
+            }
+            cases = cases.or(more);
+        }
+        cases
+    }
+
+    fn form(&self, expression: ExpressionId, value: bool) -> Form {
+        match (self.spec.expression(expression), value) {
+            (Expression::And(parts) | Expression::AndAlso(parts), true)
+            | (Expression::Or(parts) | Expression::OrElse(parts), false) => Form::All(parts, value),
+            (Expression::And(parts) | Expression::AndAlso(parts), false)
+            | (Expression::Or(parts) | Expression::OrElse(parts), true) => Form::Any(parts, value),
+            (Expression::Call(Function::Not, argument), _) => Form::All(argument, !value),
+            _ => Form::Simple,
+        }
+    }
+
+    /// What must be so if the expression has this truth value.
+    fn simple(&self, expression: ExpressionId, value: bool) -> Cases {
+        if !self.planning.spend_on_guards(CASE_STEPS) {
+            return Cases::everything();
+        }
+        match self.spec.expression(expression) {
+            Expression::Constant(constant) => {
+                let words = self.spec.words();
+                let wanted = if value { words.true_ } else { words.false_ };
+                match self.spec.constant(constant).immediate() {
+                    Some(word) if word == wanted => Cases::everything(),
+                    _ => Cases::nothing(),
+                }
+            }
+            Expression::Variable(_) => self.limit(expression, Ranges::classes(&[Class::Atom])),
+            Expression::Call(function, arguments) => {
+                let cases = self.types(expression);
+                let relation = if value {
+                    Relation::of(function)
+                } else {
+                    Relation::denied(function)
+                };
+                cases.and(match relation {
+                    Some(relation) => self.comparison(relation, arguments),
+                    None => self.test(function, arguments, value),
+                })
+            }
+            // Tuples, lists and maps are no truth values.
+            Expression::Tuple(_) | Expression::List { .. } | Expression::Map { .. } => {
+                Cases::nothing()
+            }
+            _ => Cases::everything(),
+        }
+    }
+
+    fn comparison(&self, relation: Relation, arguments: Range<ExpressionId>) -> Cases {
+        let (left, right) = (arguments.get(0), arguments.get(1));
+        if relation == Relation::Different {
+            return Cases::everything();
+        }
+        if let Some(constant) = self.constant(right) {
+            self.related(left, relation, constant, right)
+        } else if let Some(constant) = self.constant(left) {
+            self.related(right, relation.flipped(), constant, left)
+        } else {
+            Cases::everything()
+        }
+    }
+
+    /// What must be so if the value of an expression has this relation to a constant, which is the value of
+    /// the expression `source`.
+    fn related(
+        &self,
+        expression: ExpressionId,
+        relation: Relation,
+        constant: Front,
+        source: ExpressionId,
+    ) -> Cases {
+        if let Expression::Call(function, arguments) = self.spec.expression(expression)
+            && relation.is_equality()
+        {
+            match function {
+                Function::TupleSize => {
+                    let size = self.head.small_constant(source);
+                    return match size.and_then(|size| usize::try_from(size).ok()) {
+                        Some(size) => self.limit(arguments.get(0), self.tuples(size)),
+                        None => Cases::everything(),
+                    };
+                }
+                Function::BinaryPart | Function::BinaryPartOf if self.is_from_start(arguments) => {
+                    return match self.binary_prefix(source) {
+                        Some(ranges) => self.limit(arguments.get(0), ranges),
+                        None => Cases::everything(),
+                    };
+                }
+                _ => {}
+            }
+        }
+        self.limit(expression, relation.ranges(constant))
+    }
+
+    /// What must be so if the value of an expression is in these ranges.
+    fn limit(&self, mut expression: ExpressionId, mut ranges: Ranges) -> Cases {
+        for _ in 0..MOST_CALLS {
+            if let Some(subject) = self.head.subject(expression) {
+                return Cases::one(subject, ranges);
+            }
+            let Expression::Call(Function::Hd, argument) = self.spec.expression(expression) else {
+                break;
+            };
+            let mut front = Front::default();
+            front.cons(self.planning);
+            ranges = ranges.behind(&front);
+            expression = argument.get(0);
+        }
+        Cases::everything()
+    }
+
+    /// What must be so if a call of something else than a comparison has this truth value.
+    fn test(&self, function: Function, arguments: Range<ExpressionId>, value: bool) -> Cases {
+        let Some((classes, exact)) = tested(function) else {
+            return Cases::everything();
+        };
+        let ranges = Ranges::classes(classes);
+        match value {
+            true if function == Function::IsRecord => {
+                let records = self.records(arguments).unwrap_or(ranges);
+                self.limit(arguments.get(0), records)
+            }
+            true => self.limit(arguments.get(0), ranges),
+            false if exact => self.limit(arguments.get(0), ranges.complement()),
+            false => Cases::everything(),
+        }
+    }
+
+    /// Tuples of a size with a first element, as `is_record/3` has them.
+    fn records(&self, arguments: Range<ExpressionId>) -> Option<Ranges> {
+        let Expression::Constant(tag) = self.spec.expression(arguments.get(1)) else {
+            return None;
+        };
+        let size = usize::try_from(self.head.small_constant(arguments.get(2))?).ok()?;
+        if size == 0 || !matches!(self.spec.constant(tag).kind(), Kind::Atom) {
+            return None;
+        }
+        let mut front = Front::default();
+        front.tuple(size, self.planning);
+        front.constant(tag, self.planning);
+        Some(Ranges::one(Interval::prefix(&front)))
+    }
+
+    fn tuples(&self, size: usize) -> Ranges {
+        let mut front = Front::default();
+        front.tuple(size, self.planning);
+        Ranges::one(Interval::prefix(&front))
+    }
+
+    /// Whether a call of `binary_part` takes the first bytes.
+    fn is_from_start(&self, arguments: Range<ExpressionId>) -> bool {
+        if arguments.len() == 3 {
+            return self.head.small_constant(arguments.get(1)) == Some(0);
+        }
+        match self.spec.expression(arguments.get(1)) {
+            Expression::Tuple(parts) if parts.len() == 2 => {
+                self.head.small_constant(parts.get(0)) == Some(0)
+            }
+            Expression::Constant(constant) => {
+                let constant = self.spec.constant(constant);
+                matches!(constant.kind(), Kind::Tuple(2))
+                    && constant.element(0).as_small() == Some(0)
+            }
+            _ => false,
+        }
+    }
+
+    /// What begins with the binary that an expression is.
+    fn binary_prefix(&self, source: ExpressionId) -> Option<Ranges> {
+        let Expression::Constant(constant) = self.spec.expression(source) else {
+            return None;
+        };
+        let binary = self.spec.constant(constant);
+        match binary.kind() {
+            Kind::Bits(bits) if bits % 8 == 0 => {
+                let (from, to) = binary.with_bits(binary_prefix_bounds);
+                Some(Ranges::one(Interval::between(
+                    Front::begins_with(constant, from),
+                    Front::begins_with(constant, to),
+                )))
+            }
+            _ => None,
+        }
+    }
+
+    /// What must be so because the arguments of all calls in an expression had the right types.
+    fn types(&self, expression: ExpressionId) -> Cases {
+        let mut cases = Cases::everything();
+        let mut calls = vec![(expression, 0)];
+        while let Some((call, depth)) = calls.pop() {
+            let Expression::Call(function, arguments) = self.spec.expression(call) else {
+                continue;
+            };
+            if depth == MOST_CALLS {
+                continue;
+            }
+            for (at, argument) in arguments.iter().enumerate() {
+                if let Some(classes) = demanded(function, at) {
+                    cases = cases.and(self.limit(argument, Ranges::classes(classes)));
+                }
+                calls.push((argument, depth + 1));
+            }
+        }
+        cases
+    }
+
+    /// The value of an expression that has no variables, if it is easily found.
+    fn constant(&self, expression: ExpressionId) -> Option<Front> {
+        enum Todo {
+            Value(ExpressionId),
+            Cons,
+        }
+        let mut front = Front::default();
+        let mut todo = vec![Todo::Value(expression)];
+        while let Some(next) = todo.pop() {
+            let Todo::Value(expression) = next else {
+                front.cons(self.planning);
+                continue;
+            };
+            match self.spec.expression(expression) {
+                Expression::Constant(constant) => front.constant(constant, self.planning),
+                Expression::Tuple(parts) => {
+                    front.tuple(parts.len(), self.planning);
+                    todo.extend(parts.iter().rev().map(Todo::Value));
+                }
+                Expression::List { elements, tail } => {
+                    todo.push(Todo::Value(tail));
+                    let cells = elements.iter().rev();
+                    todo.extend(cells.flat_map(|element| [Todo::Value(element), Todo::Cons]));
+                }
+                Expression::Call(..) => {
+                    let number = self.integer(expression, 0)?;
+                    front.number(Term::Int(number), self.planning);
+                }
+                _ => return None,
+            }
+        }
+        Some(front)
+    }
+
+    /// The value of simple arithmetic on constants of 64 bits. Nested calls are followed up to a depth.
+    fn integer(&self, expression: ExpressionId, depth: usize) -> Option<i64> {
+        let (function, arguments) = match self.spec.expression(expression) {
+            Expression::Constant(constant) => return integer_constant(self.spec, constant),
+            Expression::Call(function, arguments)
+                if depth < MOST_CALLS && !arguments.is_empty() =>
+            {
+                (function, arguments)
+            }
+            _ => return None,
+        };
+        let first = self.integer(arguments.get(0), depth + 1)?;
+        match (function, arguments.len()) {
+            (Function::Plus, _) => return Some(first),
+            (Function::Negate, _) => return first.checked_neg(),
+            (_, 2) => {}
+            _ => return None,
+        }
+        let second = self.integer(arguments.get(1), depth + 1)?;
+        match function {
+            Function::Add => first.checked_add(second),
+            Function::Subtract => first.checked_sub(second),
+            Function::Multiply => first.checked_mul(second),
+            Function::Div => first.checked_div(second),
+            Function::Rem => first.checked_rem(second),
+            _ => None,
+        }
+    }
+}
+
+fn integer_constant<H: Host>(spec: &Spec<H>, constant: Constant) -> Option<i64> {
+    spec.constant(constant).as_i64()
+}
+
+const LIST: &[Class] = &[Class::Nil, Class::Cons];
+
+/// What the first argument of a test is if the test is `true`, and whether it is `true` of all such terms.
+fn tested(function: Function) -> Option<(&'static [Class], bool)> {
+    Some(match function {
+        Function::IsAtom => (&[Class::Atom], true),
+        Function::IsBoolean => (&[Class::Atom], false),
+        Function::IsInteger | Function::IsFloat => (&[Class::Number], false),
+        Function::IsNumber => (&[Class::Number], true),
+        Function::IsList => (LIST, true),
+        Function::IsPid => (&[Class::Pid], true),
+        Function::IsPort => (&[Class::Port], true),
+        Function::IsReference => (&[Class::Reference], true),
+        Function::IsTuple => (&[Class::Tuple], true),
+        Function::IsRecord => (&[Class::Tuple], false),
+        Function::IsMap => (&[Class::Map], true),
+        Function::IsBinary => (&[Class::Bitstring], false),
+        Function::IsBitstring => (&[Class::Bitstring], true),
+        Function::IsFunction => (&[Class::Fun], true),
+        Function::IsFunctionOf => (&[Class::Fun], false),
+        _ => return None,
+    })
+}
+
+/// What argument `at`, from 0, must be, or the function raises an exception.
+fn demanded(function: Function, at: usize) -> Option<&'static [Class]> {
+    Some(match (function, at) {
+        (Function::Hd | Function::Tl, _) => &[Class::Cons],
+        (Function::Length, _) => LIST,
+        (Function::Element, 1) | (Function::TupleSize, _) => &[Class::Tuple],
+        (Function::Size, _) => &[Class::Tuple, Class::Bitstring],
+        (Function::MapSize, _) | (Function::MapGet | Function::IsMapKey, 1) => &[Class::Map],
+        (Function::BitSize | Function::ByteSize, _)
+        | (Function::BinaryPart | Function::BinaryPartOf, 0) => &[Class::Bitstring],
+        (Function::NodeOf, _) => &[Class::Reference, Class::Port, Class::Pid],
+        (Function::Not | Function::Xor, _) => &[Class::Atom],
+        (Function::Element, 0) | (Function::BinaryPartOf, 1 | 2) => &[Class::Number],
+        (
+            Function::Abs
+            | Function::Round
+            | Function::Trunc
+            | Function::Float
+            | Function::Ceil
+            | Function::Floor
+            | Function::Plus
+            | Function::Negate
+            | Function::Add
+            | Function::Subtract
+            | Function::Multiply
+            | Function::Divide
+            | Function::Div
+            | Function::Rem
+            | Function::Band
+            | Function::Bor
+            | Function::Bxor
+            | Function::Bnot
+            | Function::Bsl
+            | Function::Bsr,
+            _,
+        ) => &[Class::Number],
+        _ => return None,
+    })
+}

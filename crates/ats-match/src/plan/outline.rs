@@ -1,0 +1,318 @@
+//! The front of a term, as it is known from head and guards.
+
+use super::number::equal_numbers;
+use super::planning::Planning;
+use crate::show::show;
+use crate::spec::{Constant, Spec};
+use ats_term::image::{Host, ImageRef};
+use ats_term::order::{Class, Prefix, order_key};
+use ats_term::{Kind, Term, TermRef, exact};
+
+/// One part of an [`Outline`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Token {
+    /// A tuple of so many elements, which follow.
+    Tuple(usize),
+    /// A list cell; head and tail follow.
+    Cons,
+    /// This constant of the specification.
+    Constant(Constant, Equality),
+    /// This number, which was computed.
+    Number(Term, Equality),
+    /// Any term of this class. Only at the end.
+    Class(Class),
+    /// Any binary or bitstring that begins with this constant, a binary. Only at the end.
+    BeginsWith(Constant),
+}
+
+/// What has to be the case between a constant and a term that stands in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Equality {
+    /// `=:=`
+    Same,
+    /// `==`
+    Equal,
+}
+
+/// A term of which perhaps only the front is known: its parts from left to right, at any depth. The parts that
+/// are missing can be anything.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outline(Vec<Token>);
+
+impl Outline {
+    /// The parts. O(1).
+    #[must_use]
+    pub fn tokens(&self) -> &[Token] {
+        &self.0
+    }
+
+    pub(super) fn extend(&mut self, other: &Outline) {
+        self.0.extend_from_slice(&other.0);
+    }
+
+    /// The outline in which all that was `=:=` is `==`.
+    pub(super) fn loosened(mut self) -> Outline {
+        for token in &mut self.0 {
+            if let Token::Constant(_, equality) | Token::Number(_, equality) = token {
+                *equality = Equality::Equal;
+            }
+        }
+        self
+    }
+
+    /// How many parts are only `==`.
+    pub(super) fn looseness(&self) -> usize {
+        let loose = |token: &&Token| {
+            matches!(
+                token,
+                Token::Constant(_, Equality::Equal) | Token::Number(_, Equality::Equal)
+            )
+        };
+        self.0.iter().filter(loose).count()
+    }
+
+    /// The exact keys of all terms that a complete outline stands for; `None` if they are more than `most`
+    /// or too many to be told. O(size * number of keys).
+    pub(super) fn exact_keys<H: Host>(
+        &self,
+        spec: &Spec<H>,
+        options: exact::Options,
+        most: usize,
+    ) -> Option<Vec<Vec<u8>>> {
+        let parts = self.parts(spec)?;
+        let mut count = 1usize;
+        for part in &parts {
+            if let Part::Choice(forms) = part {
+                count = count
+                    .checked_mul(forms.len())
+                    .filter(|&count| count <= most)?;
+            }
+        }
+        Some(
+            (0..count)
+                .map(|choice| exact_key(&parts, choice, options))
+                .collect(),
+        )
+    }
+
+    /// What exact keys are written from: terms, and numbers of which there is a choice.
+    fn parts<'s, H: Host>(&self, spec: &'s Spec<H>) -> Option<Vec<Part<'s, H>>> {
+        let mut parts = Vec::new();
+        for token in &self.0 {
+            match token {
+                Token::Tuple(arity) => parts.push(Part::Tuple(*arity)),
+                Token::Cons => parts.push(Part::Cons),
+                Token::Constant(constant, Equality::Same) => {
+                    parts.push(Part::Term(spec.constant(*constant)));
+                }
+                Token::Constant(constant, Equality::Equal) => {
+                    unfold(spec.constant(*constant), &mut parts)?;
+                }
+                Token::Number(number, Equality::Same) => {
+                    parts.push(Part::Choice(vec![number.clone()]));
+                }
+                Token::Number(number, Equality::Equal) => {
+                    parts.push(Part::Choice(equal_numbers(number)));
+                }
+                Token::Class(_) | Token::BeginsWith(_) => return None,
+            }
+        }
+        Some(parts)
+    }
+
+    /// The term in Erlang's syntax, with `_` for what is not known. Not recursive.
+    #[must_use]
+    pub fn show<H: Host>(&self, spec: &Spec<H>) -> String {
+        const MOST: usize = 400;
+        enum Todo {
+            Term,
+            Tail,
+            Text(&'static str),
+        }
+        let (mut out, mut todo) = (String::new(), vec![Todo::Term]);
+        let mut tokens = self.0.iter().peekable();
+        while let Some(next) = todo.pop() {
+            match next {
+                Todo::Text(text) => out.push_str(text),
+                Todo::Tail => match tokens.peek() {
+                    Some(Token::Cons) => {
+                        tokens.next();
+                        out.push(',');
+                        todo.extend([Todo::Tail, Todo::Term]);
+                    }
+                    Some(Token::Constant(constant, _)) if is_nil(spec.constant(*constant)) => {
+                        tokens.next();
+                    }
+                    _ => {
+                        out.push('|');
+                        todo.push(Todo::Term);
+                    }
+                },
+                Todo::Term => match tokens.next() {
+                    None => out.push('_'),
+                    Some(Token::Tuple(arity)) => {
+                        out.push('{');
+                        todo.push(Todo::Text("}"));
+                        for i in (0..(*arity).min(MOST)).rev() {
+                            todo.push(Todo::Term);
+                            todo.extend((i > 0).then_some(Todo::Text(",")));
+                        }
+                    }
+                    Some(Token::Cons) => {
+                        out.push('[');
+                        todo.extend([Todo::Text("]"), Todo::Tail, Todo::Term]);
+                    }
+                    Some(Token::Constant(constant, _)) => {
+                        out.push_str(&show(spec.constant(*constant)));
+                    }
+                    Some(Token::Number(number, _)) => out.push_str(&show(number)),
+                    Some(Token::Class(class)) => out.push_str(class_name(*class)),
+                    Some(Token::BeginsWith(constant)) => {
+                        out.push_str(&show(spec.constant(*constant)));
+                        out.push_str("...");
+                    }
+                },
+            }
+            if out.len() > MOST {
+                out.push_str("...");
+                break;
+            }
+        }
+        out
+    }
+}
+
+fn is_nil<H: Host>(term: ImageRef<'_, H>) -> bool {
+    matches!(term.kind(), Kind::Nil)
+}
+
+fn class_name(class: Class) -> &'static str {
+    match class {
+        Class::Number => "number()",
+        Class::Atom => "atom()",
+        Class::Reference => "reference()",
+        Class::Fun => "fun()",
+        Class::Port => "port()",
+        Class::Pid => "pid()",
+        Class::Tuple => "tuple()",
+        Class::Map => "map()",
+        Class::Nil => "[]",
+        Class::Cons => "[_|_]",
+        Class::Bitstring => "bitstring()",
+    }
+}
+
+enum Part<'s, H: Host> {
+    Tuple(usize),
+    Cons,
+    Term(ImageRef<'s, H>),
+    /// One of these numbers.
+    Choice(Vec<Term>),
+}
+
+/// Appends the parts of a term of which all that are `==` are meant. `None` if it has parts whose equal terms
+/// are not known: what stands in maps and funs.
+fn unfold<'s, H: Host>(term: ImageRef<'s, H>, parts: &mut Vec<Part<'s, H>>) -> Option<()> {
+    let mut todo = vec![term];
+    while let Some(term) = todo.pop() {
+        parts.push(match term.kind() {
+            Kind::Tuple(arity) => {
+                let first = todo.len();
+                todo.extend((0..arity).map(|i| term.element(i)));
+                todo[first..].reverse();
+                Part::Tuple(arity)
+            }
+            Kind::Cons(head, tail) => {
+                todo.extend([tail, head]);
+                Part::Cons
+            }
+            Kind::Int(_) | Kind::Big | Kind::Float(_) => Part::Choice(equal_numbers(term)),
+            Kind::Map(1..) | Kind::LocalFun => return None,
+            _ => Part::Term(term),
+        });
+    }
+    Some(())
+}
+
+/// The key with this number among all that the choices allow.
+fn exact_key<H: Host>(
+    parts: &[Part<'_, H>],
+    mut number: usize,
+    options: exact::Options,
+) -> Vec<u8> {
+    let mut writer = exact::Writer::new(options);
+    for part in parts {
+        match part {
+            Part::Tuple(arity) => writer.tuple(*arity),
+            Part::Cons => writer.cons(),
+            Part::Term(term) => writer.term(*term),
+            Part::Choice(forms) => {
+                let form = number % forms.len();
+                number /= forms.len();
+                writer.term(&forms[form])
+            }
+        };
+    }
+    writer.into_bytes()
+}
+
+/// An outline with the front of the order key that its terms have in common.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Front {
+    pub(super) bytes: Vec<u8>,
+    pub(super) outline: Outline,
+}
+
+impl Front {
+    pub(super) fn tuple<H: Host>(&mut self, arity: usize, planning: &Planning<'_, H>) {
+        self.bytes
+            .extend_from_slice(Prefix::new(planning.spec().zeros()).tuple(arity).as_bytes());
+        self.outline.0.push(Token::Tuple(arity));
+    }
+
+    pub(super) fn cons<H: Host>(&mut self, planning: &Planning<'_, H>) {
+        self.bytes
+            .extend_from_slice(Prefix::new(planning.spec().zeros()).cons().as_bytes());
+        self.outline.0.push(Token::Cons);
+    }
+
+    pub(super) fn constant<H: Host>(&mut self, constant: Constant, planning: &Planning<'_, H>) {
+        let constant = planning.name_of(constant);
+        let spec = planning.spec();
+        order_key(spec.constant(constant), &mut self.bytes, spec.zeros());
+        self.outline
+            .0
+            .push(Token::Constant(constant, Equality::Same));
+    }
+
+    pub(super) fn number<H: Host>(&mut self, number: Term, planning: &Planning<'_, H>) {
+        order_key(&number, &mut self.bytes, planning.spec().zeros());
+        self.outline.0.push(Token::Number(number, Equality::Same));
+    }
+
+    pub(super) fn of_class(class: Class, bytes: &[u8]) -> Front {
+        Front {
+            bytes: bytes.to_vec(),
+            outline: Outline(vec![Token::Class(class)]),
+        }
+    }
+
+    pub(super) fn begins_with(constant: Constant, bytes: Vec<u8>) -> Front {
+        Front {
+            bytes,
+            outline: Outline(vec![Token::BeginsWith(constant)]),
+        }
+    }
+
+    /// Appends what is known of the next part.
+    pub(super) fn append(&mut self, bytes: &[u8], outline: &Outline) {
+        self.bytes.extend_from_slice(bytes);
+        self.outline.extend(outline);
+    }
+
+    /// What it costs to copy it.
+    pub(super) fn size(&self) -> usize {
+        self.bytes.len() + self.outline.0.len()
+    }
+}

@@ -1,0 +1,59 @@
+//! Plans: that nothing is left out, and that they are as narrow as they should be.
+
+mod common;
+#[path = "common/model.rs"]
+mod model;
+#[path = "plan/narrow.rs"]
+mod narrow;
+#[path = "plan/read.rs"]
+mod read;
+#[path = "plan/sound.rs"]
+mod sound;
+
+use ats_match::plan::{Keys, Plan, Ranges};
+use ats_match::{Options, Spec, parse};
+use ats_term::image::TermHost;
+use ats_term::{Term, Zeros, exact, order};
+// The model wants to find these here.
+use common::{atom, call, int, list, map, tuple};
+
+fn parsed(spec: &Term, zeros: Zeros) -> Spec<TermHost> {
+    let options = Options {
+        zeros,
+        ..common::options()
+    };
+    parse(spec, &options).expect("a specification")
+}
+
+fn ordered(spec: &Spec<TermHost>, key_index: usize) -> Ranges {
+    match Plan::ordered(spec, key_index) {
+        Plan::Ordered(ranges) => ranges,
+        Plan::Hashed(_) => panic!("not asked for"),
+    }
+}
+
+fn exact_options(zeros: Zeros) -> exact::Options {
+    exact::Options {
+        zeros,
+        ..exact::Options::default()
+    }
+}
+
+fn hashed(spec: &Spec<TermHost>, key_index: usize) -> Keys {
+    match Plan::hashed(spec, key_index, exact_options(spec.zeros())) {
+        Plan::Hashed(keys) => keys,
+        Plan::Ordered(_) => panic!("not asked for"),
+    }
+}
+
+fn order_key(term: &Term, zeros: Zeros) -> Vec<u8> {
+    let mut key = Vec::new();
+    order::order_key(term, &mut key, zeros);
+    key
+}
+
+fn exact_key(term: &Term, zeros: Zeros) -> Vec<u8> {
+    let mut key = Vec::new();
+    exact::exact_key(term, &mut key, exact_options(zeros));
+    key
+}
