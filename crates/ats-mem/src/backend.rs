@@ -31,6 +31,17 @@ pub struct Busy;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchKey;
 
+/// Where a [sweep](Backend::sweep) begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark<'k> {
+    /// At the beginning.
+    Start,
+    /// Behind this key, which need not be there.
+    Behind(&'k [u8]),
+    /// Where another sweep paused.
+    At(u64),
+}
+
 /// What there is at a number of a [slot](Backend::slot).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotAnswer {
@@ -199,6 +210,20 @@ pub trait Backend<R: Release>: Send + Sync {
             record = self.prev(found.key(), guard).unwrap_or(None);
         }
     }
+
+    /// Visits the records behind a mark in the order of the store until `visit` breaks. Also asks `pause` now
+    /// and then, at least after so much work as finding a few records is, whether there were any or not; if
+    /// that breaks, returns a mark at which another sweep goes on.
+    ///
+    /// As [`scan`](Backend::scan), but goes on behind any key, whether the store is fixed or not: a key that
+    /// is there throughout all sweeps is met exactly once.
+    fn sweep<'g>(
+        &'g self,
+        from: Mark<'_>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Option<u64>;
 
     /// Visits the records of slot `index`: the slots, numbered from 0, divide the store, and each record is
     /// in one of them. The number and the content of the slots of a [fixed](Backend::fix) store do not

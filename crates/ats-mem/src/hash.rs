@@ -74,7 +74,7 @@ mod stripes;
 mod tests;
 mod walk;
 
-use crate::backend::{Backend, Buckets, Busy, Change, NoSuchKey, SlotAnswer};
+use crate::backend::{Backend, Buckets, Busy, Change, Mark, NoSuchKey, SlotAnswer};
 use crate::batch::{self, Patience, Step, Stepwise, Trip};
 use crate::forced::Provoked;
 use crate::record::{self, Record, RecordBox, Release, Writable};
@@ -570,6 +570,21 @@ impl<R: Release> Backend<R> for HashTable<R> {
         };
         self.walk(place, guard, visit);
         Ok(())
+    }
+
+    fn sweep<'g>(
+        &'g self,
+        from: Mark<'_>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Option<u64> {
+        let place = match from {
+            Mark::Start => Place::START,
+            Mark::At(reversed) => Place::At(reversed),
+            Mark::Behind(key) => Place::behind(self.seed.hash(key), key),
+        };
+        self.walk_until(place, guard, visit, pause)
     }
 
     /// As many slots as there are buckets, or were when the table became fixed.

@@ -220,6 +220,16 @@ impl<R: Release> Drop for Sequence<R> {
 /// The link leads to a node of this height, which lives as long as `'a` with all that is below it.
 #[inline]
 unsafe fn find<'a>(root: Option<Link>, height: u32, position: u64) -> Option<&'a [u64]> {
+    // SAFETY: the contract; what is below the last node is a value.
+    unsafe { find_link(root, height, position).map(|link| link.value().words()) }
+}
+
+/// The link to the value at a position below a link.
+///
+/// # Safety
+/// As for [`find`].
+#[inline]
+unsafe fn find_link(root: Option<Link>, height: u32, position: u64) -> Option<Link> {
     if position.checked_shr(height * BITS).unwrap_or(0) != 0 {
         return None;
     }
@@ -228,6 +238,5 @@ unsafe fn find<'a>(root: Option<Link>, height: u32, position: u64) -> Option<&'a
         // SAFETY: by the contract this is a node that lives.
         link = unsafe { link.node() }.child(slot_of(position, height))?;
     }
-    // SAFETY: what is below the last node is a value.
-    Some(unsafe { link.value() }.words())
+    Some(link)
 }

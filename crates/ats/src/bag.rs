@@ -5,8 +5,10 @@
 //! stays one until it is removed.
 
 mod large;
+mod selected;
 
 pub(crate) use large::{Large, release};
+pub(crate) use selected::Selected;
 
 use crate::table::Table;
 use crate::value::{Rec, Room, Values, form, list as list_of};
@@ -65,12 +67,12 @@ pub(crate) struct NewObject<'a, T: HostTerm> {
 }
 
 impl<T: HostTerm> NewObject<'_, T> {
-    fn object(&self) -> Object<'_, T::Host> {
+    pub(crate) fn object(&self) -> Object<'_, T::Host> {
         self.image.object()
     }
 
     /// As the table stores it.
-    fn take(&mut self) -> Built<'_, T::Host> {
+    pub(crate) fn take(&mut self) -> Built<'_, T::Host> {
         self.table.stored(self.image.take(), self.packer)
     }
 }

@@ -29,6 +29,7 @@ mod integer;
 mod many;
 pub mod names;
 pub mod reaper;
+pub mod select;
 mod store;
 mod table;
 mod value;

@@ -5,7 +5,7 @@ use crate::coarsener::{self, Coarsen, Listed};
 use crate::reaper::{self, Reap};
 use crate::value::{Rec, Values};
 use ats_mem::{
-    Adaptation, Backend, Buckets, Busy, CaTree, Change, HashTable, NoSuchKey, SlotAnswer,
+    Adaptation, Backend, Buckets, Busy, CaTree, Change, HashTable, Mark, NoSuchKey, SlotAnswer,
 };
 use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
@@ -136,6 +136,34 @@ impl<H: Host> Store<H> {
         visit: &mut Visit<'_, 'g, H>,
     ) -> Result<(), NoSuchKey> {
         each!(&self.records, backend => backend.scan(after, guard, visit))
+    }
+
+    pub(crate) fn scan_from<'g>(
+        &'g self,
+        from: &[u8],
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+    ) {
+        each!(&self.records, backend => backend.scan_from(from, guard, visit));
+    }
+
+    pub(crate) fn scan_down<'g>(
+        &'g self,
+        below: Option<&[u8]>,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+    ) {
+        each!(&self.records, backend => backend.scan_down(below, guard, visit));
+    }
+
+    pub(crate) fn sweep<'g>(
+        &'g self,
+        from: Mark<'_>,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Option<u64> {
+        each!(&self.records, backend => backend.sweep(from, guard, visit, pause))
     }
 
     pub(crate) fn slot<'g>(

@@ -80,6 +80,11 @@ impl<'g, H: Host> Found<'g, H> {
         Found { record }
     }
 
+    /// The record of the key.
+    pub(crate) fn record(&self) -> &'g Rec<H> {
+        self.record
+    }
+
     /// The key's bytes: an order key in an `ordered_set`, else an exact key.
     pub fn key_bytes(&self) -> &'g [u8] {
         self.record.key()

@@ -79,7 +79,7 @@ mod sums;
 mod trail;
 mod walk;
 
-use crate::backend::{Adaptation, Backend, Busy, Change, NoSuchKey};
+use crate::backend::{Adaptation, Backend, Busy, Change, Mark, NoSuchKey};
 use crate::batch::{self, Patience, Step, Stepwise, Trip};
 use crate::record::{self, Record, Release, Writable};
 use crate::slab::SlabBox;
@@ -553,6 +553,21 @@ impl<R: Release> Backend<R> for CaTree<R> {
             Some(key) => self.walk_up(key, false, guard, visit),
         }
         Ok(())
+    }
+
+    /// Parts without records are never large here, so there is no need to pause in them.
+    fn sweep<'g>(
+        &'g self,
+        from: Mark<'_>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+        _pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Option<u64> {
+        match from {
+            Mark::Start | Mark::At(_) => self.walk_up(&[], true, guard, visit),
+            Mark::Behind(key) => self.walk_up(key, false, guard, visit),
+        }
+        None
     }
 
     fn scan_from<'g>(

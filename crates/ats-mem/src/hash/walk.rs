@@ -73,19 +73,33 @@ impl<R: Release> HashTable<R> {
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
+        let end = self.walk_until(place, guard, visit, &mut || ControlFlow::Continue(()));
+        debug_assert_eq!(end, None);
+    }
+
+    /// Visits the records behind `place` in order until `visit` breaks, or `pause`, which is asked after each
+    /// bucket; then it returns where to go on.
+    pub(super) fn walk_until<'g>(
+        &'g self,
+        place: Place<'_>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Option<u64> {
         let mut found = Found::new();
         let mut place = place;
         loop {
             let end = self.gather(place, guard, &mut found);
             for (_, record) in found.drain(..) {
                 if visit(record).is_break() {
-                    return;
+                    return None;
                 }
             }
-            match end {
-                Some(end) => place = Place::At(end),
-                None => return,
+            let end = end?;
+            if pause().is_break() {
+                return Some(end);
             }
+            place = Place::At(end);
         }
     }
 

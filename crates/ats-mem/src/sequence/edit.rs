@@ -3,7 +3,7 @@
 use super::block::{Link, Node, Value, height_for, slot_of};
 use super::free::free_value;
 use super::settle::{Leftovers, settle};
-use super::{Sequence, find};
+use super::{Sequence, find, find_link};
 use crate::record::Release;
 use ats_sync::shim::atomic::AtomicBool;
 use std::marker::PhantomData;
@@ -92,6 +92,28 @@ impl<'a, R: Release> Edit<'a, R> {
         let root = self.new.root.expect("a sequence with a value has a root");
         self.new.root = self.new.cut::<R>(root, self.new.height, position);
         self.new.len -= 1;
+        true
+    }
+
+    /// Puts a value in the place of the one at a position; says whether there was one. As for
+    /// [`push`](Edit::push) otherwise. O(log positions).
+    ///
+    /// # Panics
+    /// If the value has 2^31 words.
+    pub fn replace(&mut self, position: u64, words: &[u64], owns: bool) -> bool {
+        // SAFETY: as in `get`.
+        let Some(old) = (unsafe { find_link(self.new.root, self.new.height, position) }) else {
+            return false;
+        };
+        let value = Value::make(words, owns);
+        // SAFETY: just made.
+        self.new.bytes += unsafe { value.value() }.bytes();
+        let root = self
+            .new
+            .put(self.new.root, self.new.height, position, value);
+        self.new.root = Some(root);
+        // Nothing of the draft leads to it any more.
+        self.new.drop_value::<R>(old);
         true
     }
 

@@ -217,9 +217,12 @@ unsafe fn settle_children<R: Release>(
         // SAFETY: as for `settle`. No slice of the links is held beyond this.
         unsafe {
             if child.is_draft() {
+                let before = old.and_then(|old| old.child(node.slot_at(index)));
                 if height > 1 {
-                    let before = old.and_then(|old| old.child(node.slot_at(index)));
                     settle_draft(child, height - 1, before, leftovers.as_deref_mut());
+                } else if let (Some(before), Some(leftovers)) = (before, leftovers.as_deref_mut()) {
+                    // A value was replaced.
+                    leftovers.give_up(before, 0);
                 }
                 node.set_at(index, child.settled());
             } else if leftovers.is_none() {

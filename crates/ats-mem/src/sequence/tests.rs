@@ -35,6 +35,18 @@ impl Owners {
         (edit.push(&words, true), words)
     }
 
+    fn replace(
+        self,
+        edit: &mut Edit<'_, Counted>,
+        position: u64,
+        rest: &[u64],
+    ) -> (bool, Vec<u64>) {
+        let address = std::ptr::from_ref(self.0).expose_provenance() as u64;
+        let words = [&[address], rest].concat();
+        self.0.fetch_add(1, Ordering::Relaxed);
+        (edit.replace(position, &words, true), words)
+    }
+
     fn come_to(self, alive: i64) {
         collect_until(|| self.0.load(Ordering::Relaxed) == alive);
     }
@@ -139,6 +151,8 @@ enum Act {
     Remove(prop::sample::Index),
     /// Removes from this place on so many.
     RemoveRange(prop::sample::Index, u8),
+    /// Puts another value in that place.
+    Replace(prop::sample::Index, Vec<u64>),
 }
 
 #[derive(Clone, Debug)]
@@ -156,6 +170,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         1 => (30..120u8, Just(vec![7])).prop_map(|(n, words)| Act::Push(n, words)),
         4 => any::<prop::sample::Index>().prop_map(Act::Remove),
         1 => (any::<prop::sample::Index>(), 1..90u8).prop_map(|(at, n)| Act::RemoveRange(at, n)),
+        3 => (any::<prop::sample::Index>(), prop::collection::vec(any::<u64>(), 0..4))
+            .prop_map(|(at, words)| Act::Replace(at, words)),
     ];
     prop::collection::vec(act, 0..6)
 }
@@ -179,6 +195,15 @@ fn act(acts: &[Act], edit: &mut Edit<'_, Counted>, model: &mut Model, owners: Ow
                     let (position, words) = owners.push(edit, words);
                     assert_eq!(model.insert(position, words), None);
                 }
+            }
+            Act::Replace(..) if model.is_empty() => {
+                assert!(!edit.replace(0, &[1], false));
+            }
+            Act::Replace(at, words) => {
+                let position = *model.keys().nth(at.index(model.len())).expect("in range");
+                let (replaced, words) = owners.replace(edit, position, words);
+                assert!(replaced);
+                model.insert(position, words);
             }
             Act::Remove(_) | Act::RemoveRange(..) if model.is_empty() => {
                 assert!(edit.is_empty() && !edit.remove(0));

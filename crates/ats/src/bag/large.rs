@@ -103,6 +103,12 @@ impl<H: Host> Large<H> {
         values.map(|(position, words)| (position, unsafe { Stored::from_words(words) }))
     }
 
+    /// The object at a position, if there is one. O(log positions).
+    pub(super) fn object<'r>(&'r self, position: u64, room: &'r mut Room) -> Option<Object<'r, H>> {
+        let (found, stored) = self.iter_from(position).next()?;
+        (found == position).then(|| room.object(stored))
+    }
+
     /// Begins to change it.
     pub(super) fn draft<'a>(&'a self, rules: Rules, buffers: &'a mut Buffers<H>) -> Draft<'a, H> {
         Draft {
@@ -241,6 +247,15 @@ impl<H: Host> Draft<'_, H> {
         let was_there = self.edit.remove(position);
         debug_assert!(was_there);
         self.entries.set.remove(&(hash, position));
+    }
+
+    /// Puts another object in the place of the one at a position. `hash` is that of the old one, `new_hash` of
+    /// the new one.
+    pub(super) fn replace(&mut self, position: u64, hash: u64, new_hash: u64, built: Built<'_, H>) {
+        let was_there = self.edit.replace(position, built.words(), built.owns());
+        debug_assert!(was_there);
+        self.entries.set.remove(&(hash, position));
+        self.entries.set.insert((new_hash, position));
     }
 
     /// The new version, from which one can go back to the old one.

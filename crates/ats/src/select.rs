@@ -1,0 +1,130 @@
+//! Running match specifications on tables.
+//!
+//! A [`Query`] is a compiled specification together with the plan of what a table has to read for it. It
+//! is run in slices: each does about as much as fits in its [time](Slice), and leaves a [`Cursor`] from which
+//! the next one goes on. A cursor is plain data and holds nothing of the table, so whoever runs a query
+//! may stop at any time without anybody noticing.
+//!
+//! That a table without order need not be fixed between slices follows from how it is
+//! [swept](ats_mem::Backend::sweep): in an order that does not depend on its layout, from behind any key.
+
+mod change;
+mod cursor;
+mod query;
+mod walk;
+
+pub use change::Changed;
+pub(crate) use change::{Replace, Replacement};
+pub use cursor::{At, Cursor};
+pub use query::Query;
+pub use walk::Slice;
+
+use crate::bag::Buffers;
+use crate::table::Table;
+use crate::value::{Found, Room};
+use ats_match::{Environment, Machine, Outcome, RunTerm};
+use ats_sync::Guard;
+use ats_term::Zeros;
+use ats_term::image::{Host, ImageBuilder, Object, Packer};
+use std::ops::ControlFlow;
+use walk::{Next, walk};
+
+/// Whether a query is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Everything has been read.
+    Done,
+    /// Another slice shall go on at the cursor.
+    More,
+}
+
+/// What it takes to run queries. Keep one per thread.
+pub struct Runner<H: Host> {
+    machine: Machine<H>,
+    room: Room,
+    /// What it takes to change objects.
+    image: ImageBuilder<RunTerm<'static, H>>,
+    packer: Packer,
+    bag: Buffers<H>,
+}
+
+impl<H: Host> Runner<H> {
+    /// For tables with this rule for zeros. Does not allocate.
+    #[must_use]
+    pub const fn new(zeros: Zeros) -> Self {
+        Runner {
+            machine: Machine::new(),
+            room: Room::new(),
+            image: ImageBuilder::new(zeros),
+            packer: Packer::new(),
+            bag: Buffers::new(),
+        }
+    }
+}
+
+impl<H: Host> Table<H> {
+    /// Runs a query on the objects from the cursor on, until the slice is over or `each`, which gets the
+    /// results, breaks. Of a key that has few objects all are read, even so.
+    ///
+    /// Not a snapshot: each key is as of the moment it is visited. An object that is in the table throughout
+    /// all slices is met exactly once; the objects of a key come oldest first.
+    ///
+    /// # Panics
+    /// If the query was made for another kind of table.
+    #[expect(clippy::too_many_arguments, reason = "each is a thing of its own")]
+    pub fn select<E: Environment>(
+        &self,
+        query: &Query<H>,
+        cursor: &mut Cursor,
+        runner: &mut Runner<H>,
+        environment: &E,
+        slice: &Slice,
+        guard: &Guard,
+        each: &mut dyn FnMut(Outcome<'_, H>) -> ControlFlow<()>,
+    ) -> Progress {
+        query.check_fits(self);
+        let Runner { machine, room, .. } = runner;
+        let program = query.program();
+        walk(self.store(guard), query, cursor, slice, guard, |spot| {
+            let mut stop = false;
+            let one = |object: Object<'_, H>| {
+                slice.count_object();
+                if let Some(outcome) = machine.run(program, object, environment) {
+                    stop |= each(outcome).is_break();
+                }
+                stop
+            };
+            visit_objects(&spot.found, spot.from, slice, room, one)
+        })
+    }
+}
+
+/// Visits the objects of a key. `one` says whether to stop: if the objects have positions, at once, else when all
+/// were visited.
+#[inline]
+fn visit_objects<H: Host>(
+    found: &Found<'_, H>,
+    from: u64,
+    slice: &Slice,
+    room: &mut Room,
+    mut one: impl FnMut(Object<'_, H>) -> bool,
+) -> Next {
+    let mut next = Next::Go;
+    if found.is_large() {
+        let _part = found.each_from(from, room, |position, object| {
+            if one(object) | slice.tick() {
+                next = Next::StopAt(position + 1);
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+        return next;
+    }
+    let _all = found.each(room, |object| {
+        if one(object) {
+            next = Next::Stop;
+        }
+        ControlFlow::Continue(())
+    });
+    next
+}

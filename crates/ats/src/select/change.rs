@@ -1,0 +1,436 @@
+//! Deleting and replacing what a query finds.
+//!
+//! A query is run without locks, so what it finds is only a candidate. It is looked at again under the lock
+//! of its key, where it is changed; so each object is changed atomically, as the query saw it or as it has
+//! become. A record never changes, except for its counter; if the same one is still there, its object need
+//! not be looked at again.
+//!
+//! Candidates are gathered a few at a time, since a walk must not change what it walks through.
+
+use super::cursor::{At, Cursor};
+use super::query::{Query, Step};
+use super::walk::{Next, Slice, walk};
+use super::{Progress, Runner, visit_objects};
+use crate::bag::{Effect, NewObject, Selected};
+use crate::counted;
+use crate::table::{Table, TableType};
+use crate::value::{Found, Rec, Room, form};
+use crate::write::record;
+use crate::{Error, Guard};
+use ats_match::{Environment, Machine, Outcome, Program, RunTerm};
+use ats_mem::{Busy, Change};
+use ats_term::image::{Form, Host, ImageBuilder, Object, Packer};
+use ats_term::{Kind, TermRef};
+use std::ops::ControlFlow;
+
+/// Candidates gathered before they are changed.
+const BATCH: usize = 32;
+
+/// What one slice of a change has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Number of objects changed.
+    pub objects: usize,
+    /// Whether it is done. If not, and nothing was changed, then perhaps because a key is held by a change of
+    /// several keys: other threads should have their turn.
+    pub progress: Progress,
+}
+
+/// A key of which objects are to be changed.
+struct Candidate<'g, H: Host> {
+    record: &'g Rec<H>,
+    /// Of a key with many objects: the positions of those.
+    positions: Option<Vec<u64>>,
+    /// Where it was found.
+    from: u64,
+    step: usize,
+}
+
+/// What is done with candidates.
+#[derive(Clone, Copy)]
+enum Action {
+    Delete,
+    Replace,
+}
+
+impl<H: Host> Table<H> {
+    /// Deletes objects for which the result of the query is `true`, for about a slice. Each is deleted
+    /// atomically.
+    ///
+    /// # Panics
+    /// If the query was made for another kind of table.
+    pub fn select_delete<E: Environment>(
+        &self,
+        query: &Query<H>,
+        cursor: &mut Cursor,
+        runner: &mut Runner<H>,
+        environment: &E,
+        slice: &Slice,
+        guard: &Guard,
+    ) -> Changed {
+        let what = (Action::Delete, query, environment);
+        self.change_slice(what, cursor, runner, slice, guard)
+    }
+
+    /// Replaces objects by the result of the query, if there is one, for about a slice. Each is
+    /// replaced atomically. A result that is no object with the same key is ignored; see
+    /// [`ats_match`] for how to know beforehand that there is none. Not for a `bag`.
+    ///
+    /// # Panics
+    /// If the query was made for another kind of table.
+    pub fn select_replace<E: Environment>(
+        &self,
+        query: &Query<H>,
+        cursor: &mut Cursor,
+        runner: &mut Runner<H>,
+        environment: &E,
+        slice: &Slice,
+        guard: &Guard,
+    ) -> Result<Changed, Error> {
+        if self.table_type == TableType::Bag {
+            return Err(Error::TableType);
+        }
+        let what = (Action::Replace, query, environment);
+        Ok(self.change_slice(what, cursor, runner, slice, guard))
+    }
+
+    fn change_slice<E: Environment>(
+        &self,
+        what: (Action, &Query<H>, &E),
+        cursor: &mut Cursor,
+        runner: &mut Runner<H>,
+        slice: &Slice,
+        guard: &Guard,
+    ) -> Changed {
+        let (_, query, _) = what;
+        query.check_fits(self);
+        let mut objects = 0;
+        let mut candidates = Vec::new();
+        loop {
+            let before = cursor.clone();
+            let progress = self.gather(what, cursor, runner, slice, guard, &mut candidates);
+            for (at, candidate) in candidates.iter().enumerate() {
+                match self.change(what, candidate, runner, guard) {
+                    Ok(changed) => objects += changed,
+                    Err(Busy) => {
+                        *cursor = back_to(query, &candidates, at, before);
+                        return Changed {
+                            objects,
+                            progress: Progress::More,
+                        };
+                    }
+                }
+                // Changing takes time, too.
+                slice.tick();
+            }
+            candidates.clear();
+            if progress == Progress::Done || slice.is_over() {
+                return Changed { objects, progress };
+            }
+        }
+    }
+
+    /// Looks for candidates.
+    fn gather<'g, E: Environment>(
+        &'g self,
+        (action, query, environment): (Action, &Query<H>, &E),
+        cursor: &mut Cursor,
+        runner: &mut Runner<H>,
+        slice: &Slice,
+        guard: &'g Guard,
+        candidates: &mut Vec<Candidate<'g, H>>,
+    ) -> Progress {
+        let Runner { machine, room, .. } = runner;
+        walk(self.store(guard), query, cursor, slice, guard, |spot| {
+            let (mut found_any, mut positions) = (false, Vec::new());
+            let is_meant = |object: Object<'_, H>| {
+                slice.count_object();
+                let outcome = machine.run(query.program(), object, environment);
+                outcome.is_some_and(|outcome| action.concerns(&outcome))
+            };
+            let next = match spot.found.is_large() {
+                true => gather_positions(
+                    &spot.found,
+                    spot.from,
+                    slice,
+                    room,
+                    is_meant,
+                    &mut positions,
+                ),
+                false => {
+                    let mut is_meant = is_meant;
+                    visit_objects(&spot.found, 0, slice, room, |object| {
+                        found_any |= is_meant(object);
+                        false
+                    })
+                }
+            };
+            if found_any || !positions.is_empty() {
+                candidates.push(Candidate {
+                    record: spot.found.record(),
+                    positions: spot.found.is_large().then_some(positions),
+                    from: spot.from,
+                    step: spot.step,
+                });
+            }
+            match next {
+                Next::Go if candidates.len() >= BATCH => Next::Stop,
+                next => next,
+            }
+        })
+    }
+
+    /// Changes a candidate, if it is still one. Returns the number of objects.
+    fn change<E: Environment>(
+        &self,
+        (action, query, environment): (Action, &Query<H>, &E),
+        candidate: &Candidate<'_, H>,
+        runner: &mut Runner<H>,
+        guard: &Guard,
+    ) -> Result<usize, Busy> {
+        let Runner {
+            machine,
+            room,
+            image,
+            packer,
+            bag,
+        } = runner;
+        let mut rerun = Rerun {
+            table: self,
+            program: query.program(),
+            environment,
+            machine,
+            image,
+            packer,
+        };
+        let key = candidate.record.key();
+        let store = self.store(guard);
+        let mut changed = 0;
+        if !self.table_type.is_bag() {
+            store.update(key, guard, &mut |current| {
+                let Some(current) = current else {
+                    return Change::Keep;
+                };
+                let stopped = counted::stop(current);
+                let change = match action {
+                    Action::Delete => rerun.delete(current, candidate, room),
+                    Action::Replace => rerun.replace(current, room, &mut changed),
+                };
+                if !matches!(change, Change::Keep) {
+                    changed = 1;
+                    stopped.for_ever();
+                }
+                change
+            })?;
+            return Ok(changed);
+        }
+        let rules = self.bag_rules();
+        let positions = candidate.positions.as_deref();
+        store.update_bag(key, guard, &mut |current| {
+            let Some(current) = current else {
+                return (Change::Keep, Effect::none());
+            };
+            match action {
+                // SAFETY: this is the decision of `update_bag`.
+                Action::Delete => unsafe {
+                    let mut is_unwanted = |object: Object<'_, H>| rerun.is_true(object);
+                    let unwanted = Selected {
+                        positions,
+                        changed: &mut changed,
+                    };
+                    rules.delete_selected(key, current, unwanted, &mut is_unwanted, bag)
+                },
+                // SAFETY: as above.
+                Action::Replace => unsafe {
+                    let selected = Selected {
+                        positions,
+                        changed: &mut changed,
+                    };
+                    rules.replace_selected(key, current, selected, &mut rerun, bag)
+                },
+            }
+        })?;
+        Ok(changed)
+    }
+}
+
+impl Action {
+    fn concerns<H: Host>(self, outcome: &Outcome<'_, H>) -> bool {
+        match self {
+            Action::Delete => outcome.is_true(),
+            Action::Replace => true,
+        }
+    }
+}
+
+/// Looks for candidates among the objects of a key that has many.
+fn gather_positions<H: Host>(
+    found: &Found<'_, H>,
+    from: u64,
+    slice: &Slice,
+    room: &mut Room,
+    mut is_meant: impl FnMut(Object<'_, H>) -> bool,
+    positions: &mut Vec<u64>,
+) -> Next {
+    let mut next = Next::Go;
+    let _part = found.each_from(from, room, |position, object| {
+        if is_meant(object) {
+            positions.push(position);
+        }
+        if slice.tick() || positions.len() >= BATCH {
+            next = Next::StopAt(position + 1);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    next
+}
+
+/// The place of a candidate, all before which were changed. `before` is where the search for them began.
+fn back_to<H: Host>(
+    query: &Query<H>,
+    candidates: &[Candidate<'_, H>],
+    at: usize,
+    before: Cursor,
+) -> Cursor {
+    let Candidate {
+        record,
+        positions,
+        from,
+        step,
+    } = &candidates[at];
+    let cursor = Cursor {
+        step: *step,
+        ..before.clone()
+    };
+    if positions.is_some() {
+        let at = At::Within(record.key().to_vec(), *from);
+        return Cursor { at, ..cursor };
+    }
+    let previous = at.checked_sub(1).map(|at| &candidates[at]);
+    let at = match (query.step(&cursor), previous) {
+        (Some(Step::Range { .. }), Some(previous)) if previous.step == *step => {
+            At::Behind(previous.record.key().to_vec())
+        }
+        (Some(Step::Range { .. }), _) if before.step == *step => before.at,
+        _ => At::Start,
+    };
+    Cursor { at, ..cursor }
+}
+
+/// The program on its second run, under the lock of a key.
+pub(crate) struct Rerun<'a, H: Host, E> {
+    table: &'a Table<H>,
+    program: &'a Program<H>,
+    environment: &'a E,
+    machine: &'a mut Machine<H>,
+    image: &'a mut ImageBuilder<RunTerm<'static, H>>,
+    packer: &'a mut Packer,
+}
+
+impl<H: Host, E: Environment> Rerun<'_, H, E> {
+    fn is_true(&mut self, object: Object<'_, H>) -> bool {
+        let outcome = self.machine.run(self.program, object, self.environment);
+        outcome.is_some_and(|outcome| outcome.is_true())
+    }
+
+    fn delete(
+        &mut self,
+        current: &Rec<H>,
+        candidate: &Candidate<'_, H>,
+        room: &mut Room,
+    ) -> Change<crate::value::Values<H>> {
+        let is_same =
+            std::ptr::eq(current, candidate.record) && !matches!(form(current), Form::Counted(_));
+        match is_same || self.is_true(Found::new(current).first(room)) {
+            true => Change::Remove,
+            false => Change::Keep,
+        }
+    }
+
+    /// `unchanged` becomes 1 if the object is to be replaced by itself.
+    fn replace(
+        &mut self,
+        current: &Rec<H>,
+        room: &mut Room,
+        unchanged: &mut usize,
+    ) -> Change<crate::value::Values<H>> {
+        let object = Found::new(current).first(room);
+        match self.replacement(object, |new| record(current.key(), new.take())) {
+            Replacement::None => Change::Keep,
+            Replacement::Itself => {
+                *unchanged = 1;
+                Change::Keep
+            }
+            Replacement::New(record) => Change::Put(record),
+        }
+    }
+}
+
+/// What takes the place of an object.
+pub(crate) enum Replacement<T> {
+    /// It does not match.
+    None,
+    /// The same object.
+    Itself,
+    /// Another one.
+    New(T),
+}
+
+/// Who makes objects that take the place of others.
+pub(crate) trait Replace<H: Host> {
+    /// Has `put` use the object that takes the place of another.
+    fn replacement<T>(
+        &mut self,
+        object: Object<'_, H>,
+        put: impl FnOnce(&mut NewObject<'_, RunTerm<'_, H>>) -> T,
+    ) -> Replacement<T>;
+}
+
+impl<H: Host, E: Environment> Replace<H> for Rerun<'_, H, E> {
+    fn replacement<T>(
+        &mut self,
+        object: Object<'_, H>,
+        put: impl FnOnce(&mut NewObject<'_, RunTerm<'_, H>>) -> T,
+    ) -> Replacement<T> {
+        let Some(outcome) = self.machine.run(self.program, object, self.environment) else {
+            return Replacement::None;
+        };
+        if outcome.as_object().is_some() {
+            return Replacement::Itself;
+        }
+        let new = outcome.term();
+        if !is_with_key_of(self.table, new, object) {
+            return Replacement::None;
+        }
+        let zeros = self.table.zeros;
+        let mut image = std::mem::replace(self.image, ImageBuilder::new(zeros)).recycle();
+        image.encode_object(new).expect("a tuple");
+        let result = put(&mut NewObject {
+            table: self.table,
+            image: &mut image,
+            packer: self.packer,
+        });
+        *self.image = image.recycle();
+        Replacement::New(result)
+    }
+}
+
+/// Whether a term is an object with the same key as another one.
+fn is_with_key_of<H: Host>(table: &Table<H>, new: RunTerm<'_, H>, object: Object<'_, H>) -> bool {
+    let Kind::Tuple(arity) = new.kind() else {
+        return false;
+    };
+    if arity <= table.key_index {
+        return false;
+    }
+    let (mut bytes, mut own) = (Vec::new(), Vec::new());
+    let key = object.element(table.key_index);
+    let new_key = new.element(table.key_index);
+    if let (Some(a), Some(b)) = (key.immediate(), new_key.immediate()) {
+        return a == b;
+    }
+    table.key_bytes(new_key, &mut bytes);
+    table.key_bytes(key, &mut own);
+    bytes == own
+}

@@ -1,0 +1,50 @@
+//! Where a query has come to.
+
+/// The place from which the next slice of a query goes on, as plain data: it can be kept for any time, copied,
+/// and written down. In a table that it was not made for it leads somewhere, but does no harm.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// Whether an ordered table is read from the last key to the first.
+    pub down: bool,
+    /// How many steps of the plan are done.
+    pub step: usize,
+    /// Where in the next one.
+    pub at: At,
+}
+
+/// A place within a step of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum At {
+    /// At its beginning.
+    #[default]
+    Start,
+    /// Behind this key, in the direction of the cursor.
+    Behind(Vec<u8>),
+    /// At the object of this key which has this position, or behind it.
+    Within(Vec<u8>, u64),
+    /// Where a table without order was left between keys.
+    Between(u64),
+}
+
+impl Cursor {
+    /// At the first key.
+    #[must_use]
+    pub fn up() -> Self {
+        Cursor::default()
+    }
+
+    /// At the last key, if the table has an order; else as [`up`](Cursor::up).
+    #[must_use]
+    pub fn down() -> Self {
+        Cursor {
+            down: true,
+            ..Cursor::default()
+        }
+    }
+
+    /// To the beginning of the next step.
+    pub(super) fn advance(&mut self) {
+        self.step += 1;
+        self.at = At::Start;
+    }
+}

@@ -1,0 +1,279 @@
+//! Going through the parts of a table that a plan names.
+
+use super::Progress;
+use super::cursor::{At, Cursor};
+use super::query::{Query, Step};
+use crate::store::Store;
+use crate::value::{Found, Rec};
+use ats_mem::Mark;
+use ats_sync::Guard;
+use ats_term::image::Host;
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// The time that a piece of work may take, and what was done in it.
+#[derive(Debug)]
+pub struct Slice {
+    /// Until the next look at the clock.
+    left: Cell<u32>,
+    /// Since the first look.
+    begun: Cell<Option<Instant>>,
+    over: Cell<bool>,
+    objects: Cell<u64>,
+}
+
+/// How long a slice takes, about.
+const TIME: Duration = Duration::from_micros(400);
+/// Keys, objects or empty places between two looks at the clock.
+const LOOK: u32 = 16;
+
+impl Slice {
+    /// A slice that begins now.
+    #[must_use]
+    pub const fn new() -> Self {
+        Slice {
+            left: Cell::new(LOOK),
+            begun: Cell::new(None),
+            over: Cell::new(false),
+            objects: Cell::new(0),
+        }
+    }
+
+    /// Counts a bit of work. Whether the time is over.
+    #[inline]
+    pub(super) fn tick(&self) -> bool {
+        match self.left.get().checked_sub(1) {
+            Some(left) => self.left.set(left),
+            None => self.look(),
+        }
+        self.over.get()
+    }
+
+    /// Whether the time is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.over.get()
+    }
+
+    #[cold]
+    fn look(&self) {
+        self.left.set(LOOK);
+        match self.begun.get() {
+            // Short work shall not pay for a look at the clock at its beginning.
+            None => self.begun.set(Some(Instant::now())),
+            Some(begun) => self.over.set(begun.elapsed() > TIME),
+        }
+    }
+
+    /// Counts an object that was read.
+    #[inline]
+    pub(super) fn count_object(&self) {
+        self.objects.set(self.objects.get() + 1);
+    }
+
+    /// How many objects were read.
+    #[must_use]
+    pub fn objects(&self) -> u64 {
+        self.objects.get()
+    }
+
+    /// How much of its time was used, about: from 0 to 100.
+    #[must_use]
+    pub fn percent(&self) -> u32 {
+        match self.begun.get() {
+            _ if self.over.get() => 100,
+            None => 0,
+            Some(begun) => {
+                let share = begun.elapsed().as_micros() * 100 / TIME.as_micros();
+                u32::try_from(share).unwrap_or(100).min(100)
+            }
+        }
+    }
+}
+
+impl Default for Slice {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A key that a walk has come to.
+pub(super) struct Spot<'g, H: Host> {
+    pub(super) found: Found<'g, H>,
+    /// The position from which its objects are wanted, if it has many.
+    pub(super) from: u64,
+    /// The step of the plan.
+    pub(super) step: usize,
+}
+
+/// What to do after a visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Go on.
+    Go,
+    /// Stop behind this key.
+    Stop,
+    /// Stop at the object of this key that has this position, or behind it.
+    StopAt(u64),
+}
+
+/// Visits the keys of a plan from the cursor on, until the slice is over or a visit says so.
+pub(super) fn walk<'g, H: Host>(
+    store: &'g Store<H>,
+    query: &Query<H>,
+    cursor: &mut Cursor,
+    slice: &Slice,
+    guard: &'g Guard,
+    mut visit: impl FnMut(Spot<'g, H>) -> Next,
+) -> Progress {
+    if let At::Within(key, from) = &mut cursor.at {
+        let (key, from) = (std::mem::take(key), *from);
+        if go_on_within(store, query, cursor, key, from, guard, &mut visit) || slice.tick() {
+            return progress(query, cursor);
+        }
+    }
+    while let Some(step) = query.step(cursor) {
+        let stops = match step {
+            Step::Point(key) => {
+                let next = visit_point(store, cursor.step, key, guard, &mut visit);
+                match next {
+                    Next::StopAt(position) => cursor.at = At::Within(key.clone(), position),
+                    _ => cursor.advance(),
+                }
+                next != Next::Go || slice.tick()
+            }
+            Step::Range { from, to } => {
+                let range = (&from[..], to.as_deref());
+                walk_range(store, query, cursor, range, slice, guard, &mut visit)
+            }
+        };
+        if stops {
+            return progress(query, cursor);
+        }
+    }
+    Progress::Done
+}
+
+fn progress<H: Host>(query: &Query<H>, cursor: &Cursor) -> Progress {
+    match query.step(cursor) {
+        Some(_) => Progress::More,
+        None => Progress::Done,
+    }
+}
+
+/// Visits the rest of the objects of a key. Whether to stop then.
+fn go_on_within<'g, H: Host>(
+    store: &'g Store<H>,
+    query: &Query<H>,
+    cursor: &mut Cursor,
+    key: Vec<u8>,
+    from: u64,
+    guard: &'g Guard,
+    visit: &mut impl FnMut(Spot<'g, H>) -> Next,
+) -> bool {
+    // If the objects have no positions now, the key was removed meanwhile, and with it all that were not
+    // visited; those that it has now need not be met.
+    let found = store.get(&key, guard).map(Found::new);
+    let next = match found.filter(Found::is_large) {
+        Some(found) => visit(Spot {
+            found,
+            from,
+            step: cursor.step,
+        }),
+        None => Next::Go,
+    };
+    match (next, query.step(cursor)) {
+        (Next::StopAt(position), _) => cursor.at = At::Within(key, position),
+        (_, Some(Step::Range { .. })) => cursor.at = At::Behind(key),
+        _ => cursor.advance(),
+    }
+    next != Next::Go
+}
+
+fn visit_point<'g, H: Host>(
+    store: &'g Store<H>,
+    step: usize,
+    key: &[u8],
+    guard: &'g Guard,
+    visit: &mut impl FnMut(Spot<'g, H>) -> Next,
+) -> Next {
+    match store.get(key, guard).map(Found::new) {
+        Some(found) => visit(Spot {
+            found,
+            from: 0,
+            step,
+        }),
+        None => Next::Go,
+    }
+}
+
+/// Visits keys of a range from the cursor on. Whether it stopped before the end of the range.
+fn walk_range<'g, H: Host>(
+    store: &'g Store<H>,
+    query: &Query<H>,
+    cursor: &mut Cursor,
+    (from, to): (&[u8], Option<&[u8]>),
+    slice: &Slice,
+    guard: &'g Guard,
+    visit: &mut impl FnMut(Spot<'g, H>) -> Next,
+) -> bool {
+    let Cursor { down, step, at } = cursor;
+    let down = *down && query.is_ordered();
+    let mut stopped: Option<(&'g Rec<H>, Next)> = None;
+    let mut visit_record = |record: &'g Rec<H>| {
+        let is_inside = match down {
+            false => to.is_none_or(|to| record.key() < to),
+            true => record.key() >= from,
+        };
+        if !is_inside {
+            return ControlFlow::Break(());
+        }
+        let next = visit(Spot {
+            found: Found::new(record),
+            from: 0,
+            step: *step,
+        });
+        if next != Next::Go || slice.tick() {
+            stopped = Some((record, next));
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    };
+    let behind = match at {
+        At::Behind(key) => Some(&key[..]),
+        _ => None,
+    };
+    let mut paused = None;
+    match (query.is_ordered(), down, behind) {
+        (true, false, None) => store.scan_from(from, guard, &mut visit_record),
+        (true, false, Some(key)) => {
+            let walked = store.scan(Some(key), guard, &mut visit_record);
+            debug_assert_eq!(walked, Ok(()), "an ordered store accepts any key");
+        }
+        (true, true, None) => store.scan_down(to, guard, &mut visit_record),
+        (true, true, Some(key)) => store.scan_down(Some(key), guard, &mut visit_record),
+        (false, ..) => {
+            let mark = match at {
+                At::Behind(key) => Mark::Behind(key),
+                At::Between(place) => Mark::At(*place),
+                _ => Mark::Start,
+            };
+            paused = store.sweep(mark, guard, &mut visit_record, &mut || match slice.tick() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            });
+        }
+    }
+    match (stopped, paused) {
+        (Some((record, Next::StopAt(position))), _) => {
+            *at = At::Within(record.key().to_vec(), position);
+        }
+        (Some((record, _)), _) => *at = At::Behind(record.key().to_vec()),
+        (None, Some(place)) => *at = At::Between(place),
+        (None, None) => {
+            cursor.advance();
+            return false;
+        }
+    }
+    true
+}
