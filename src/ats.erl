@@ -9,8 +9,7 @@
 %% other nor for writers.
 %%
 %% Not good for: tables that hold a handful of objects and are used by one process, where `ets'
-%% is as fast; and, in this version, everything that needs a match specification, which `ats'
-%% does not have yet.
+%% is as fast.
 %%
 %% Every function fails with `badarg' when the table does not exist or the caller lacks the
 %% access rights. The exception says why in words: `erl_error' and the shell print the reason
@@ -27,10 +26,17 @@
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
 -export([first/1, last/1, next/2, prev/2]).
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
+-export([select/1, select/2, select/3, select_reverse/1, select_reverse/2, select_reverse/3]).
+-export([select_count/2, select_delete/2, select_replace/2]).
+-export([match/1, match/2, match/3, match_object/1, match_object/2, match_object/3]).
+-export([match_delete/2, match_spec_compile/1, match_spec_run/2, is_compiled_ms/1]).
+-export([test_ms/2, repair_continuation/2, fun2ms/1]).
 -export([safe_fixtable/2, slot/2, tab2list/1, foldl/3, foldr/3]).
 
 -export_type([table/0, tab/0, tid/0, table_type/0, table_access/0]).
 -export_type([write_concurrency/0, option/0, update_op/0, element_spec/0]).
+-export_type([match_pattern/0, match_spec/0, compiled_match_spec/0, comp_match_spec/0]).
+-export_type([continuation/0]).
 
 -define(CHUNK_SIZE_OBJECTS, 1000).
 
@@ -67,6 +73,16 @@
         {Pos :: pos_integer(), Increment :: integer()}
       | {Pos :: pos_integer(), Increment :: integer(),
          Threshold :: integer(), SetValue :: integer()}.
+-type match_pattern() :: atom() | tuple().
+-type match_spec() :: [{match_pattern(), Guards :: [term()], Body :: [term()]}]
+                    | compiled_match_spec().
+%% Functions that take a match specification take a compiled one, too.
+-opaque compiled_match_spec() :: reference().
+%% What {@link match_spec_compile/1} returns.
+-type comp_match_spec() :: compiled_match_spec().
+%% The older name of {@link compiled_match_spec()}.
+-type continuation() :: ats_select:continuation().
+%% Where a chunked call goes on; not to be looked into.
 -type element_spec() :: {Pos :: pos_integer(), Value :: term()}.
 
 %%--------------------------------------------------------------------------------------------
@@ -316,6 +332,153 @@ foldr(Function, Acc, Table) ->
     true = safe_fixtable(Id, true),
     try fold_backwards(Function, Acc, Id, last_lookup(Id))
     after safe_fixtable(Id, false)
+    end.
+
+%%--------------------------------------------------------------------------------------------
+%% Match specifications
+%%
+%% What bounds the key, in the heads or in the guards, decides how much of a table is read: in an
+%% `ordered_set' ranges and prefixes of tuples and lists, in the other types single keys. None of the
+%% functions looks at the table at one moment, but each object is read, deleted or replaced as a
+%% whole. Objects that are there throughout are met once. Long calls let other processes run.
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Returns what a match specification makes of the objects that match it, in ascending order of
+%% the keys of an `ordered_set'.
+-spec select(table(), match_spec()) -> [Match :: term()].
+select(Table, MatchSpec) ->
+    ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, all), [Table, MatchSpec]).
+
+%% @doc Like {@link select/2}, but returns at most `Limit' results, and a continuation for {@link
+%% select/1}.
+%%
+%% Tables need not be fixed between the calls, but it does no harm.
+-spec select(table(), match_spec(), Limit :: pos_integer()) ->
+          {[Match :: term()], continuation()} | '$end_of_table'.
+select(Table, MatchSpec, Limit) ->
+    ?WITH_ERROR_INFO(ats_select:chunk(Table, MatchSpec, up, Limit), [Table, MatchSpec, Limit]).
+
+%% @doc Goes on where {@link select/3}, or another function that returns a continuation, stopped.
+-spec select(continuation()) -> {[Match :: term()], continuation()} | '$end_of_table'.
+select(Continuation) ->
+    ?WITH_ERROR_INFO(ats_select:continue(Continuation), [Continuation]).
+
+%% @doc Like {@link select/2}, in descending order of the keys of an `ordered_set'.
+-spec select_reverse(table(), match_spec()) -> [Match :: term()].
+select_reverse(Table, MatchSpec) ->
+    ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, reverse), [Table, MatchSpec]).
+
+%% @doc Like {@link select/3}, in descending order of the keys of an `ordered_set'.
+-spec select_reverse(table(), match_spec(), Limit :: pos_integer()) ->
+          {[Match :: term()], continuation()} | '$end_of_table'.
+select_reverse(Table, MatchSpec, Limit) ->
+    ?WITH_ERROR_INFO(ats_select:chunk(Table, MatchSpec, down, Limit),
+                     [Table, MatchSpec, Limit]).
+
+%% @doc The same as {@link select/1}: a continuation knows its direction.
+-spec select_reverse(continuation()) -> {[Match :: term()], continuation()} | '$end_of_table'.
+select_reverse(Continuation) ->
+    ?WITH_ERROR_INFO(ats_select:continue(Continuation), [Continuation]).
+
+%% @doc Counts the objects for which the result of a match specification is `true'. Builds nothing.
+-spec select_count(table(), match_spec()) -> non_neg_integer().
+select_count(Table, MatchSpec) ->
+    ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, count), [Table, MatchSpec]).
+
+%% @doc Deletes the objects for which the result of a match specification is `true', and returns how
+%% many. Each is deleted atomically; all at one moment if the specification is `[{'_',[],[true]}]'.
+-spec select_delete(table(), match_spec()) -> non_neg_integer().
+select_delete(Table, [{'_', [], [true]}] = MatchSpec) ->
+    ?NATIVE(clear(Table), [Table, MatchSpec]);
+select_delete(Table, MatchSpec) ->
+    ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, delete), [Table, MatchSpec]).
+
+%% @doc Replaces the objects that match a match specification by its results, and returns how many.
+%% Each is replaced atomically. Fails with `badarg' unless it is clear from the specification that the
+%% keys stay the same. Not for a `bag'.
+-spec select_replace(table(), match_spec()) -> non_neg_integer().
+select_replace(Table, MatchSpec) ->
+    ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, replace), [Table, MatchSpec]).
+
+%% @doc Returns for each object that matches a pattern a list of what its variables are bound to, in
+%% the order of their numbers.
+-spec match(table(), match_pattern()) -> [Bindings :: [term()]].
+match(Table, Pattern) ->
+    ?WITH_ERROR_INFO(ats_select:list(Table, [{Pattern, [], ['$$']}], all), [Table, Pattern]).
+
+%% @doc Like {@link match/2}, but returns at most `Limit' results, and a continuation.
+-spec match(table(), match_pattern(), Limit :: pos_integer()) ->
+          {[Bindings :: [term()]], continuation()} | '$end_of_table'.
+match(Table, Pattern, Limit) ->
+    ?WITH_ERROR_INFO(ats_select:chunk(Table, [{Pattern, [], ['$$']}], up, Limit),
+                     [Table, Pattern, Limit]).
+
+%% @doc The same as {@link select/1}.
+-spec match(continuation()) -> {[Bindings :: [term()]], continuation()} | '$end_of_table'.
+match(Continuation) ->
+    ?WITH_ERROR_INFO(ats_select:continue(Continuation), [Continuation]).
+
+%% @doc Returns the objects that match a pattern.
+-spec match_object(table(), match_pattern()) -> [Object :: tuple()].
+match_object(Table, Pattern) ->
+    ?WITH_ERROR_INFO(ats_select:list(Table, [{Pattern, [], ['$_']}], all), [Table, Pattern]).
+
+%% @doc Like {@link match_object/2}, but returns at most `Limit' objects, and a continuation.
+-spec match_object(table(), match_pattern(), Limit :: pos_integer()) ->
+          {[Object :: tuple()], continuation()} | '$end_of_table'.
+match_object(Table, Pattern, Limit) ->
+    ?WITH_ERROR_INFO(ats_select:chunk(Table, [{Pattern, [], ['$_']}], up, Limit),
+                     [Table, Pattern, Limit]).
+
+%% @doc The same as {@link select/1}.
+-spec match_object(continuation()) -> {[Object :: tuple()], continuation()} | '$end_of_table'.
+match_object(Continuation) ->
+    ?WITH_ERROR_INFO(ats_select:continue(Continuation), [Continuation]).
+
+%% @doc Deletes the objects that match a pattern. All objects, that is the pattern `` '_' '', are deleted
+%% at one moment.
+-spec match_delete(table(), match_pattern()) -> true.
+match_delete(Table, '_') ->
+    ?NATIVE(delete_all_objects(Table), [Table, '_']);
+match_delete(Table, Pattern) ->
+    MatchSpec = [{Pattern, [], [true]}],
+    Count = ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, delete), [Table, Pattern]),
+    is_integer(Count).
+
+%% @doc Compiles a match specification, for {@link match_spec_run/2}, and for all functions that take one.
+%% Those remember the ones they met last, so this saves little there.
+-spec match_spec_compile(match_spec()) -> compiled_match_spec().
+match_spec_compile(MatchSpec) ->
+    ?WITH_ERROR_INFO(ats_select:compile(MatchSpec), [MatchSpec]).
+
+%% @doc Returns what a compiled match specification makes of the terms of a list.
+-spec match_spec_run([term()], compiled_match_spec()) -> [term()].
+match_spec_run(List, CompiledMatchSpec) ->
+    ?WITH_ERROR_INFO(ats_select:run(List, CompiledMatchSpec), [List, CompiledMatchSpec]).
+
+%% @doc Tells whether a term is a compiled match specification, of `ats' and of this node.
+-spec is_compiled_ms(term()) -> boolean().
+is_compiled_ms(Term) ->
+    ats_nif:is_compiled_ms(Term).
+
+%% @doc Tries a match specification on a tuple, and says what is wrong with it, if anything.
+-spec test_ms(tuple(), match_spec()) ->
+          {ok, Result :: term()} | {error, [{warning | error, string()}]}.
+test_ms(Tuple, MatchSpec) ->
+    ets:test_ms(Tuple, MatchSpec).
+
+%% @doc Makes a continuation usable again that was turned into a binary and back. `MatchSpec' is the match
+%% specification it was made with.
+-spec repair_continuation(continuation(), match_spec()) -> continuation().
+repair_continuation(Continuation, MatchSpec) ->
+    ats_select:repair(Continuation, MatchSpec).
+
+%% @doc Makes a match specification of a fun, in modules that use the parse transform {@link
+%% ats_ms_transform}, and in the shell. Any other call fails.
+-spec fun2ms(fun((term()) -> term())) -> match_spec().
+fun2ms(ShellFun) ->
+    try ets:fun2ms(ShellFun)
+    catch exit:{badarg, {ets, fun2ms, Why}} -> exit({badarg, {?MODULE, fun2ms, Why}})
     end.
 
 %%--------------------------------------------------------------------------------------------

@@ -65,6 +65,14 @@ messages(new, [Name, Options], Cause) ->
     new_messages(Name, Options, Cause);
 messages(whereis, [Name], _Cause) ->
     [table_name(Name)];
+messages(Continue, [_Continuation], _Cause)
+  when Continue =:= select; Continue =:= select_reverse;
+       Continue =:= match; Continue =:= match_object ->
+    [<<"invalid continuation">>];
+messages(match_spec_compile, [_MatchSpec], _Cause) ->
+    [match_spec()];
+messages(match_spec_run, [List, Compiled], _Cause) ->
+    [proper_list(List), compiled(Compiled)];
 messages(Fold, [_Function, _Acc, Table], Cause) when Fold =:= foldl; Fold =:= foldr ->
     [none, none, table(Table, Cause)];
 messages(update_counter, [_Table, _Key, Operations, Default], Cause)
@@ -116,6 +124,12 @@ further_messages(update_counter, [_Key, Operations], _Cause) ->
     [none, counter_operations(Operations)];
 further_messages(update_element, [_Key, Elements], _Cause) ->
     [none, element_specifications(Elements)];
+further_messages(Select, [MatchSpec, Limit], _Cause)
+  when Select =:= select; Select =:= select_reverse ->
+    [match_spec(MatchSpec), positive(Limit)];
+further_messages(Match, [_Pattern, Limit], _Cause)
+  when Match =:= match; Match =:= match_object ->
+    [none, positive(Limit)];
 further_messages(_Function, _Arguments, _Cause) ->
     [].
 
@@ -136,6 +150,19 @@ other_messages(Step, _Table, [_Key], _Cause)
     [<<"not a key that exists in the table">>];
 other_messages(rename, _Table, [NewName], _Cause) ->
     [first_of([table_name(NewName), <<"table name already exists">>])];
+other_messages(Select, _Table, [_MatchSpec], _Cause)
+  when Select =:= select; Select =:= select_reverse; Select =:= select_count;
+       Select =:= select_delete; Select =:= select_replace ->
+    [match_spec()];
+other_messages(Select, _Table, [MatchSpec, Limit], _Cause)
+  when Select =:= select; Select =:= select_reverse ->
+    [match_spec(MatchSpec), positive(Limit)];
+other_messages(Match, _Table, [_Pattern], _Cause)
+  when Match =:= match; Match =:= match_object; Match =:= match_delete ->
+    [<<"not a valid match pattern">>];
+other_messages(Match, _Table, [_Pattern, Limit], _Cause)
+  when Match =:= match; Match =:= match_object ->
+    [none, positive(Limit)];
 other_messages(slot, _Table, [_Number], _Cause) ->
     [<<"out of range">>];
 other_messages(safe_fixtable, _Table, [_Fix], _Cause) ->
@@ -198,6 +225,25 @@ proper_list(_List) ->
 positive(N) when is_integer(N), N >= 1 -> none;
 positive(N) when is_integer(N) -> <<"out of range">>;
 positive(_N) -> <<"not an integer">>.
+
+-spec match_spec() -> message().
+match_spec() ->
+    <<"not a valid match specification">>.
+
+-spec match_spec(term()) -> message().
+match_spec(MatchSpec) ->
+    try ats:is_compiled_ms(MatchSpec) orelse ats:match_spec_compile(MatchSpec) of
+        _ -> none
+    catch
+        error:_ -> match_spec()
+    end.
+
+-spec compiled(term()) -> message().
+compiled(Compiled) ->
+    case ats:is_compiled_ms(Compiled) of
+        true -> none;
+        false -> <<"not a compiled match specification">>
+    end.
 
 -spec table_name(term()) -> message().
 table_name(Name) when is_atom(Name) -> none;

@@ -17,6 +17,8 @@
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
 -export([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
+-export([select_start/3, select_more/5, clear/1]).
+-export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([nop/2, collect/0, provoke/3]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
@@ -26,9 +28,12 @@
 -nifs([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -nifs([update_counter/3, update_counter/4, update_element/3, update_element/4]).
 -nifs([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
+-nifs([select_start/3, select_more/5, clear/1]).
+-nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([nop/2, collect/0, provoke/3]).
 
 -export_type([options/0, information/0, stats/0, position/0]).
+-export_type([how/0, place/0, selected/0]).
 
 -on_load(load/0).
 
@@ -85,6 +90,20 @@
 
 -type position() :: start | {after_key, Key :: term()}
                   | {within, Key :: term(), Place :: non_neg_integer()}.
+
+%% What to do with objects that match.
+-type how() :: all | reverse | count | delete | replace | {up | down, Limit :: pos_integer()}.
+
+%% Where a query has come to.
+-type place() :: done
+               | {up | down, Step :: non_neg_integer(),
+                  start | Key :: binary() | {Key :: binary(), N :: non_neg_integer()}
+                | non_neg_integer()}.
+
+%% What a slice of a query gives: results, or also what it takes to go on.
+-type selected() :: Results :: [term()] | Count :: non_neg_integer()
+                  | {more | part | done, ats:tid(), ats:compiled_match_spec(), place(),
+                     [term()] | non_neg_integer()}.
 
 %%--------------------------------------------------------------------------------------------
 %% Loading
@@ -220,6 +239,29 @@ slot(_Table, _I) -> ?NOT_LOADED.
 %% objects is returned in parts.
 -spec chunk(ats:table(), position(), pos_integer()) -> {[tuple()], done | position()}.
 chunk(_Table, _Position, _N) -> ?NOT_LOADED.
+
+%% Begins to run a match specification, and goes on.
+-spec select_start(ats:table(), ats:match_spec(), how()) -> selected().
+select_start(_Table, _MatchSpec, _How) -> ?NOT_LOADED.
+
+-spec select_more(ats:tid(), ats:compiled_match_spec(), place(), how(),
+                  [term()] | non_neg_integer()) -> selected().
+select_more(_Table, _Compiled, _Place, _How, _SoFar) -> ?NOT_LOADED.
+
+%% Deletes all objects, as one step, and returns how many they were.
+-spec clear(ats:table()) -> non_neg_integer().
+clear(_Table) -> ?NOT_LOADED.
+
+%% A compiled match specification, to which belongs what `ets' compiled the same one to.
+-spec match_spec_compile(ats:match_spec(), ets:compiled_match_spec()) ->
+          ats:compiled_match_spec().
+match_spec_compile(_MatchSpec, _CompiledByVm) -> ?NOT_LOADED.
+
+-spec match_spec_by_vm(ats:compiled_match_spec()) -> ets:compiled_match_spec().
+match_spec_by_vm(_Compiled) -> ?NOT_LOADED.
+
+-spec is_compiled_ms(term()) -> boolean().
+is_compiled_ms(_Term) -> ?NOT_LOADED.
 
 %% Does nothing. The benchmark subtracts its cost to see what a table costs.
 -spec nop(term(), term()) -> true.

@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 ///   of ownership that they stand for.
 pub(crate) struct OwnedImage<H: Host> {
     words: Box<[u64]>,
+    owns: bool,
     host: PhantomData<fn() -> H>,
 }
 
@@ -17,6 +18,7 @@ impl<H: Host> OwnedImage<H> {
     pub(crate) fn new(built: &Built<'_, H>) -> Self {
         OwnedImage {
             words: built.words().into(),
+            owns: built.owns(),
             host: PhantomData,
         }
     }
@@ -24,6 +26,11 @@ impl<H: Host> OwnedImage<H> {
     pub(crate) fn object(&self) -> Object<'_, H> {
         // SAFETY: O1; the resources are released when `self` is dropped, which outlives the borrow.
         unsafe { Object::from_words(&self.words) }
+    }
+
+    /// Whether it refers to any resources.
+    pub(crate) fn owns(&self) -> bool {
+        self.owns
     }
 
     pub(crate) fn len_words(&self) -> usize {

@@ -277,6 +277,12 @@ impl<H: Host> Spec<H> {
         self.words
     }
 
+    /// Whether a constant refers to something that the host keeps as long as the specification. O(size).
+    #[must_use]
+    pub fn owns_resources(&self) -> bool {
+        self.images.iter().any(OwnedImage::owns)
+    }
+
     /// Bytes of memory, without what the host keeps. O(number of clauses).
     #[must_use]
     pub fn memory(&self) -> usize {

@@ -94,6 +94,26 @@ known_atoms! {
     AfterKey = "after_key",
     /// `within`
     Within = "within",
+    /// `more`
+    More = "more",
+    /// `part`
+    Part = "part",
+    /// `all`
+    All = "all",
+    /// `reverse`
+    Reverse = "reverse",
+    /// `count`
+    Count = "count",
+    /// `delete`
+    Delete = "delete",
+    /// `replace`
+    Replace = "replace",
+    /// `up`
+    Up = "up",
+    /// `down`
+    Down = "down",
+    /// `'EXIT'`: what a match specification has in the place of what failed.
+    Exit = "EXIT",
     /// `route_nodes`
     RouteNodes = "route_nodes",
     /// `base_nodes`
@@ -221,6 +241,14 @@ fn text_from_vm(atom: VmWord<'_>) -> Box<str> {
     let etf = Etf::of(atom);
     let (text, _) = etf_atom(&etf.bytes()[1..]).expect("the VM encodes an atom as an atom");
     text.into_boxed_str()
+}
+
+/// The atom with this text, or `None` if there can be none.
+pub fn of_text<'e>(env: Env<'e>, text: &str) -> Option<VmWord<'e>> {
+    const ATOM_UTF8_EXT: u8 = 118;
+    let len = u16::try_from(text.len()).ok()?.to_be_bytes();
+    let etf = [&[131, ATOM_UTF8_EXT], &len[..], text.as_bytes()].concat();
+    env.from_etf(&etf)
 }
 
 /// Reads an atom of the external term format; returns its text and what follows.

@@ -14,6 +14,7 @@
 //! | [`foreign`], [`shared`], [`held`], [`captured`] | what an image cannot spell out: large binaries, closures, ... |
 //! | [`resource`] | objects that Erlang holds by a reference |
 //! | [`handle`], [`registry`], [`process`] | tables as processes know them; all tables and their names |
+//! | [`query`] | compiled match specifications |
 //! | `functions` | the functions that Erlang calls |
 //! | [`scratch`] | buffers kept from call to call |
 
@@ -29,6 +30,7 @@ pub mod held;
 pub mod ident;
 pub mod load;
 pub mod process;
+pub mod query;
 pub mod reference;
 pub mod registry;
 pub mod resource;
@@ -50,7 +52,8 @@ use vm_term::VmTerm;
 fn open_resources(env: Env<'_>) -> Result<(), String> {
     #[cfg(feature = "test-nifs")]
     test_nifs::open_resources(env)?;
-    resource::open::<handle::Handle>(env)
+    resource::open::<handle::Handle>(env)?;
+    resource::open::<query::Compiled>(env)
 }
 
 /// `nop(_, _) -> true`: what a call costs by itself, for benchmarks.

@@ -15,10 +15,10 @@ use crate::sys::{self, Word};
 use crate::vm_term::{IMMEDIATE_TAG, NIL, PID_TAG, PORT_TAG, SMALL_TAG};
 use crate::{atoms, call, env, ident, reference};
 use ats_term::Zeros;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::io::Write;
 use std::panic::catch_unwind;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// What the VM keeps for a loaded library, so that another one can tell whose it is.
 #[repr(C)]
@@ -44,6 +44,32 @@ static PRIV_DATA: PrivData = PrivData {
 };
 
 static ZEROS_DISTINCT: AtomicBool = AtomicBool::new(false);
+
+/// The number of the OTP release.
+static OTP_RELEASE: AtomicU32 = AtomicU32::new(0);
+
+/// The number of the OTP release, for example 25.
+#[inline]
+pub fn otp_release() -> u32 {
+    OTP_RELEASE.load(Ordering::Relaxed)
+}
+
+/// Asks the VM for the number of its release; 0 if it says no number.
+fn ask_otp_release() -> u32 {
+    let mut info = sys::ErlNifSysInfo {
+        driver_versions: [0; 2],
+        erts_version: std::ptr::null(),
+        otp_release: std::ptr::null(),
+        rest: [0; 7],
+    };
+    // SAFETY: the VM fills the structure, which has the size we say; what it points to is never freed.
+    let text = unsafe {
+        sys::enif_system_info(&mut info, size_of_val(&info));
+        CStr::from_ptr(info.otp_release)
+    };
+    let text = text.to_str().ok();
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
 
 /// Whether this VM takes 0.0 and -0.0 for the same term (OTP 26 and older) or not.
 #[inline]
@@ -131,6 +157,7 @@ fn prepare(env: Env<'_>) -> Result<(), String> {
         ident::load(env)?;
         reference::load(env);
         let zero_is_zero = env.float(0.0).is_identical(env.float(-0.0));
+        OTP_RELEASE.store(ask_otp_release(), Ordering::Relaxed);
         ZEROS_DISTINCT.store(!zero_is_zero, Ordering::Relaxed);
         crate::open_resources(env)
     }));

@@ -4,9 +4,12 @@
 //! working with it panics.
 
 use crate::env::VmWord;
+use crate::foreign::Vm;
 use crate::load;
 use crate::vm_term::VmTerm;
+use ats::select::Runner;
 use ats::{Room, Workspace};
+use ats_match::Writer;
 use ats_term::image::{ImageBuilder, Scratch};
 use std::cell::RefCell;
 
@@ -21,6 +24,10 @@ thread_local! {
     static READING: RefCell<Reading<VmWord<'static>>> = const {
         RefCell::new(Reading { scratch: Scratch::new(), room: Room::new() })
     };
+    static SELECTING: RefCell<Selecting<VmWord<'static>>> = RefCell::new(Selecting {
+        runner: Runner::new(load::zeros()),
+        results: Results { scratch: Scratch::new(), writer: Writer::new() },
+    });
     static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -60,6 +67,33 @@ pub fn with_reading<'e, R>(f: impl FnOnce(&mut Reading<VmWord<'e>>) -> R) -> R {
         // SAFETY: as in `with_builder`; words have no destructor either.
         let reading: &mut Reading<VmWord<'e>> = unsafe { &mut *std::ptr::from_mut(reading).cast() };
         f(reading)
+    })
+}
+
+/// What it takes to run match specifications.
+pub struct Selecting<T> {
+    /// What they are run with.
+    pub runner: Runner<Vm>,
+    /// What terms are built of their results with.
+    pub results: Results<T>,
+}
+
+/// Stacks for building terms of results.
+pub struct Results<T> {
+    /// For whole objects.
+    pub scratch: Scratch<T>,
+    /// For everything else.
+    pub writer: Writer<T>,
+}
+
+/// Lends what this thread runs match specifications with.
+#[inline]
+pub fn with_selecting<'e, R>(f: impl FnOnce(&mut Selecting<VmWord<'e>>) -> R) -> R {
+    SELECTING.with_borrow_mut(|selecting| {
+        // SAFETY: as in `with_reading`.
+        let selecting: &mut Selecting<VmWord<'e>> =
+            unsafe { &mut *std::ptr::from_mut(selecting).cast() };
+        f(selecting)
     })
 }
 

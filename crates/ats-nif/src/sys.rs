@@ -51,6 +51,20 @@ pub struct ErlNifFunc {
     pub flags: c_uint,
 }
 
+/// What the VM tells of itself.
+#[repr(C)]
+pub struct ErlNifSysInfo {
+    /// Versions of the driver interface.
+    pub driver_versions: [c_int; 2],
+    /// Version of the runtime system, zero terminated.
+    pub erts_version: *const c_char,
+    /// Number of the OTP release, zero terminated.
+    pub otp_release: *const c_char,
+    /// Support of threads and processors, numbers of threads, version of this interface, support of dirty
+    /// schedulers.
+    pub rest: [c_int; 7],
+}
+
 /// Flag of a function that runs on a dirty CPU scheduler.
 pub const DIRTY_JOB_CPU_BOUND: c_uint = 1;
 /// `ERL_NIF_THR_DIRTY_CPU_SCHEDULER`; the one for input and output is above, the others below.
@@ -337,6 +351,9 @@ unsafe extern "C" {
         object: *mut c_void,
         monitor: *const ErlNifMonitor,
     ) -> c_int;
+
+    // The VM.
+    pub fn enif_system_info(info: *mut ErlNifSysInfo, size: usize);
 
     // Scheduling.
     pub fn enif_consume_timeslice(env: *mut ErlNifEnv, percent: c_int) -> c_int;

@@ -101,6 +101,16 @@ impl<'e> VmTerm<'e> {
         }
     }
 
+    /// The value of an integer that fits 64 bits without sign.
+    #[inline]
+    pub fn as_unsigned(self) -> Option<u64> {
+        match self.as_small() {
+            Some(value) => u64::try_from(value).ok(),
+            None if self.is_immediate() => None,
+            None => self.ulong(),
+        }
+    }
+
     /// Whether this is an atom.
     #[inline]
     pub const fn is_atom(self) -> bool {

@@ -290,9 +290,9 @@ impl<H: Host> Table<H> {
         self.store(&guard).tidy(SLICE, &guard)
     }
 
-    /// Removes all objects, at one moment for every reader and writer. O(1); the memory is freed by
-    /// and by.
-    pub fn clear(&self) {
+    /// Removes all objects, at one moment for every reader and writer, and returns how many they were. O(1); the
+    /// memory is freed by and by. The number is exact if no operation is running.
+    pub fn clear(&self) -> usize {
         let guard = ats_sync::pin();
         let mut admin = self.admin();
         let fresh = new_store(self.table_type);
@@ -303,9 +303,12 @@ impl<H: Host> Table<H> {
         let (splits, joins) = admin.provoked;
         fresh.provoke(splits, joins);
         let old = self.store.swap(into_raw(fresh), Ordering::AcqRel);
+        // SAFETY: unlinked under our guard, so it lives as long as that.
+        let objects = unsafe { &*old }.objects();
         // SAFETY: the old store was made by `into_raw` and has just been unlinked.
         unsafe { guard.retire(old.cast(), size_of::<Store<H>>(), free_store::<H>) };
         reaper::wake();
+        objects
     }
 
     /// How a table with an order has adapted to contention since it was made or cleared; `None` of others.

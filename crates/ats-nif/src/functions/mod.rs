@@ -5,6 +5,7 @@
 
 mod counters;
 mod objects;
+mod select;
 mod tables;
 mod walks;
 
@@ -28,6 +29,7 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(objects::functions());
     functions.extend(counters::functions());
     functions.extend(walks::functions());
+    functions.extend(select::functions());
     functions
 }
 

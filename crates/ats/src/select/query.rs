@@ -3,6 +3,8 @@
 use super::cursor::Cursor;
 use crate::table::{Table, TableType};
 use ats_match::Program;
+use ats_match::plan::{Access, Interval, Keys, Plan};
+use ats_term::exact;
 use ats_term::image::Host;
 use std::sync::Arc;
 
@@ -12,7 +14,8 @@ use std::sync::Arc;
 pub struct Query<H: Host> {
     program: Arc<Program<H>>,
     kind: Kind,
-    /// In the order of the table.
+    plan: Plan,
+    /// What the plan says, in the order of the table.
     steps: Vec<Step>,
 }
 
@@ -36,14 +39,36 @@ impl<H: Host> Query<H> {
     /// Plans a compiled specification for tables like this one.
     #[must_use]
     pub fn new(program: Arc<Program<H>>, table: &Table<H>) -> Self {
-        let steps = vec![Step::Range {
-            from: Vec::new(),
-            to: None,
-        }];
+        let kind = Kind::of(table);
+        let options = exact::Options {
+            zeros: table.zeros,
+            atoms: exact::Atoms::Word,
+        };
+        let plan = match kind.ordered {
+            true => Plan::ordered(program.spec(), kind.key_index),
+            false => Plan::hashed(program.spec(), kind.key_index, options),
+        };
         Query {
             program,
-            kind: Kind::of(table),
-            steps,
+            kind,
+            steps: steps(&plan),
+            plan,
+        }
+    }
+
+    /// How much of a table is read.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        self.plan.access()
+    }
+
+    /// What of a table is read: one line each, in Erlang's syntax.
+    #[must_use]
+    pub fn show_plan(&self) -> String {
+        match &self.plan {
+            Plan::Ordered(ranges) => ranges.show(self.program.spec()),
+            Plan::Hashed(Keys::All) => "any Key\n".to_owned(),
+            Plan::Hashed(Keys::These(keys)) => format!("{} exact keys\n", keys.len()),
         }
     }
 
@@ -74,6 +99,30 @@ impl<H: Host> Query<H> {
 
     pub(super) fn is_ordered(&self) -> bool {
         self.kind.ordered
+    }
+}
+
+fn steps(plan: &Plan) -> Vec<Step> {
+    match plan {
+        Plan::Ordered(ranges) => ranges.iter().map(Step::of).collect(),
+        Plan::Hashed(Keys::These(keys)) => keys.iter().cloned().map(Step::Point).collect(),
+        Plan::Hashed(Keys::All) => vec![Step::Range {
+            from: Vec::new(),
+            to: None,
+        }],
+    }
+}
+
+impl Step {
+    fn of(interval: &Interval) -> Self {
+        let from = interval.from().bytes().to_vec();
+        match interval.is_point() {
+            true => Step::Point(from),
+            false => Step::Range {
+                from,
+                to: interval.to().map(|to| to.bytes().to_vec()),
+            },
+        }
     }
 }
 

@@ -1,0 +1,364 @@
+//! Match specifications.
+//!
+//! A call does one slice of the work and returns what there is, together with all that the next call needs to
+//! go on: the table's identifier, a reference to the compiled specification, and a position. These are
+//! plain terms, so a process that stops calling, for whatever reason, leaves nothing behind; and a
+//! position is all there is to a continuation, too.
+
+use super::{cause, readable, writable};
+use crate::atoms::Known;
+use crate::call::NifResult;
+use crate::env::{Env, VmWord};
+use crate::foreign::Vm;
+use crate::handle::Shared;
+use crate::query::{self, Caller, Compiled, Prepared};
+use crate::resource::{self, ResourceRef};
+use crate::scratch::{self, Results, Selecting};
+use crate::vm_sink::{VmSink, make_object};
+use crate::vm_term::VmTerm;
+use crate::{nif, sys};
+use ats::TableType;
+use ats::select::{At, Changed, Cursor, Progress, Slice};
+use ats_match::Outcome;
+use ats_sync::Guard;
+use std::ops::ControlFlow;
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("select_start", select_start, 3),
+        nif!("select_more", select_more, 5),
+        nif!("clear", clear, 1),
+        nif!("match_spec_compile", match_spec_compile, 2),
+        nif!("match_spec_by_vm", match_spec_by_vm, 1),
+        nif!("is_compiled_ms", is_compiled_ms, 1),
+    ]
+}
+
+/// What to do with the objects that match.
+#[derive(Clone, Copy)]
+enum How {
+    /// List all results; of a table with order in the order of its keys or the other way round.
+    List { reverse: bool },
+    /// List about so many.
+    Chunk { most: usize, down: bool },
+    /// Count those whose result is `true`.
+    Count,
+    /// Delete those whose result is `true`.
+    Delete,
+    /// Replace them by the result.
+    Replace,
+}
+
+impl How {
+    /// `all`, `reverse`, `{up, N}`, `{down, N}`, `count`, `delete` or `replace`.
+    fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, Known> {
+        if let Some([way, most]) = term.tuple_words() {
+            // SAFETY: a part of a term of this call.
+            let most = unsafe { VmTerm::new(env, most.raw()) }.as_small();
+            let most = most.filter(|most| *most > 0).ok_or(Known::None)?;
+            return Ok(How::Chunk {
+                most: most as usize,
+                down: Known::Down.is(*way),
+            });
+        }
+        let simple = [
+            (Known::All, How::List { reverse: false }),
+            (Known::Reverse, How::List { reverse: true }),
+            (Known::Count, How::Count),
+            (Known::Delete, How::Delete),
+            (Known::Replace, How::Replace),
+        ];
+        let found = simple.iter().find(|(atom, _)| atom.is(term.word()));
+        found.map(|(_, how)| *how).ok_or(Known::None)
+    }
+
+    fn writes(self) -> bool {
+        matches!(self, How::Delete | How::Replace)
+    }
+
+    /// Where to begin. A list is made from its end, so what shall come first is read last.
+    fn start(self) -> Cursor {
+        match self {
+            How::List { reverse: false } | How::Chunk { down: true, .. } => Cursor::down(),
+            _ => Cursor::up(),
+        }
+    }
+}
+
+/// A table that the caller may do this with.
+fn allowed<'g>(
+    env: Env<'_>,
+    table: VmTerm<'g>,
+    how: How,
+    guard: &'g Guard,
+) -> Result<&'g Shared, Known> {
+    match how.writes() {
+        true => writable(env, table, guard),
+        false => readable(env, table, guard),
+    }
+}
+
+/// `select_start(Table, MatchSpec, How) -> Result | {Tag, Table, Compiled, Position, Result}`, where the tag is
+/// `more` if there is more to do. It is `part` instead if the result is only what is new in it, and comes behind
+/// what there was before; and `done` if a chunk has too much in it, but nothing is left to do.
+fn select_start<'e>(env: Env<'e>, [table, spec, how]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let how = match How::of(env, how) {
+        Ok(how) => how,
+        // Whatever is wrong with the table counts more.
+        Err(cause) => return readable(env, table, &guard).and(Err(cause)),
+    };
+    let shared = allowed(env, table, how, &guard)?;
+    let is_bag = shared.table.table_type() == TableType::Bag;
+    if matches!(how, How::Replace) && is_bag {
+        return Err(Known::TableType);
+    }
+    if spec.is_nil() {
+        return Ok(Work::new(env, how, VmWord::NIL).result());
+    }
+    let (prepared, _known) = query::prepare(&shared.table, spec)?;
+    let work = match how {
+        How::Replace if !keeps_key(shared, &prepared) => return Err(Known::None),
+        _ => Work::new(env, how, VmWord::NIL),
+    };
+    work.go_on(shared, &prepared, how.start(), &guard)
+}
+
+fn keeps_key(shared: &Shared, prepared: &Prepared) -> bool {
+    let spec = prepared.query.program().spec();
+    spec.keeps_key(shared.table.key_position())
+}
+
+/// `select_more(Table, Compiled, Position, How, Result)`, of which the last is what there is so far: goes on.
+fn select_more<'e>(
+    env: Env<'e>,
+    [table, compiled, position, how, so_far]: [VmTerm<'e>; 5],
+) -> NifResult<'e> {
+    let how = How::of(env, how)?;
+    let guard = ats_sync::pin();
+    let shared = allowed(env, table, how, &guard)?;
+    if resource::get::<Compiled>(compiled).is_none() {
+        return Err(Known::None);
+    }
+    let (prepared, _known) = query::prepare(&shared.table, compiled)?;
+    if matches!(how, How::Replace) && !keeps_key(shared, &prepared) {
+        return Err(Known::None);
+    }
+    let cursor = cursor_of(env, position).ok_or(Known::None)?;
+    let work = Work::new(env, how, so_far.word());
+    work.go_on(shared, &prepared, cursor, &guard)
+}
+
+/// Work on its way.
+struct Work<'e> {
+    env: Env<'e>,
+    how: How,
+    /// Results that are already a list.
+    list: VmWord<'e>,
+    /// Results in the order in which they were found.
+    found: Vec<VmWord<'e>>,
+    count: u64,
+}
+
+impl<'e> Work<'e> {
+    fn new(env: Env<'e>, how: How, so_far: VmWord<'e>) -> Self {
+        let count = VmTerm::of(env, so_far).as_small().unwrap_or(0);
+        Work {
+            env,
+            how,
+            list: so_far,
+            found: Vec::new(),
+            count: u64::try_from(count).unwrap_or(0),
+        }
+    }
+
+    fn go_on(
+        mut self,
+        shared: &Shared,
+        prepared: &Prepared,
+        mut cursor: Cursor,
+        guard: &Guard,
+    ) -> NifResult<'e> {
+        let slice = Slice::new();
+        let progress = scratch::with_selecting(|selecting| {
+            self.run(shared, prepared, &mut cursor, &slice, selecting, guard)
+        })?;
+        consume(self.env, &slice);
+        let is_part = matches!(self.how, How::List { .. }) && shared.table.table_type().is_bag();
+        let is_too_much = matches!(self.how, How::Chunk { most, .. } if self.found.len() > most);
+        match (progress, is_part) {
+            (Progress::Done, _) if is_too_much => {
+                Ok(self.unfinished(Known::Done, shared, prepared, &cursor))
+            }
+            (Progress::Done, _) => Ok(self.result()),
+            (Progress::More, true) => Ok(self.unfinished(Known::Part, shared, prepared, &cursor)),
+            (Progress::More, false) => Ok(self.unfinished(Known::More, shared, prepared, &cursor)),
+        }
+    }
+
+    fn unfinished(
+        &self,
+        tag: Known,
+        shared: &Shared,
+        prepared: &Prepared,
+        cursor: &Cursor,
+    ) -> VmWord<'e> {
+        self.env.tuple(&[
+            tag.word(),
+            shared.id.term(self.env),
+            prepared.compiled.term(self.env),
+            position(self.env, cursor),
+            self.result(),
+        ])
+    }
+
+    /// What there is.
+    fn result(&self) -> VmWord<'e> {
+        match self.how {
+            How::List { .. } if self.found.is_empty() => self.list,
+            How::List { .. } | How::Chunk { .. } => self.env.list(&self.found),
+            _ => self.env.uint(self.count),
+        }
+    }
+
+    /// Does a slice.
+    fn run(
+        &mut self,
+        shared: &Shared,
+        prepared: &Prepared,
+        cursor: &mut Cursor,
+        slice: &Slice,
+        selecting: &mut Selecting<VmWord<'e>>,
+        guard: &Guard,
+    ) -> Result<Progress, Known> {
+        let Selecting { runner, results } = selecting;
+        let (table, query) = (&shared.table, &*prepared.query);
+        let caller = Caller(self.env);
+        let Work {
+            env,
+            how,
+            list,
+            found,
+            count,
+        } = self;
+        let mut select = |each: &mut dyn FnMut(Outcome<'_, Vm>) -> ControlFlow<()>| {
+            table.select(query, cursor, runner, &caller, slice, guard, each)
+        };
+        let mut changed = |change: Changed| {
+            *count += change.objects as u64;
+            change.progress
+        };
+        Ok(match how {
+            // The objects of a key of a bag come oldest first, so they are not put before each other.
+            How::List { .. } if !table.table_type().is_bag() => select(&mut |outcome| {
+                *list = env.cons(results.build(*env, &outcome), *list);
+                ControlFlow::Continue(())
+            }),
+            How::List { .. } => select(&mut |outcome| {
+                found.push(results.build(*env, &outcome));
+                ControlFlow::Continue(())
+            }),
+            How::Chunk { most, .. } => select(&mut |outcome| {
+                found.push(results.build(*env, &outcome));
+                match found.len() >= *most {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            }),
+            How::Count => select(&mut |outcome| {
+                *count += u64::from(outcome.is_true());
+                ControlFlow::Continue(())
+            }),
+            How::Delete => {
+                changed(table.select_delete(query, cursor, runner, &caller, slice, guard))
+            }
+            How::Replace => {
+                let change = table.select_replace(query, cursor, runner, &caller, slice, guard);
+                changed(change.map_err(cause)?)
+            }
+        })
+    }
+}
+
+impl<'e> Results<VmWord<'e>> {
+    #[inline]
+    fn build(&mut self, env: Env<'e>, outcome: &Outcome<'_, Vm>) -> VmWord<'e> {
+        match outcome.as_object() {
+            Some(object) => make_object(env, object, &mut self.scratch),
+            None => outcome.write(&mut VmSink::new(env), &mut self.writer),
+        }
+    }
+}
+
+/// Tells the VM how much of the caller's time was used: all of it is about two slices.
+fn consume(env: Env<'_>, slice: &Slice) {
+    let percent = slice.percent() / 2;
+    if percent > 0 {
+        // SAFETY: the environment of this call.
+        unsafe { sys::enif_consume_timeslice(env.raw(), percent as i32) };
+    }
+}
+
+/// A cursor as a term: `{up | down, Step, start | Key | {Key, N} | N}`.
+fn position<'e>(env: Env<'e>, cursor: &Cursor) -> VmWord<'e> {
+    let way = if cursor.down { Known::Down } else { Known::Up };
+    let at = match &cursor.at {
+        At::Start => Known::Start.word(),
+        At::Behind(key) => env.binary(key),
+        At::Within(key, position) => env.tuple(&[env.binary(key), env.uint(*position)]),
+        At::Between(place) => env.uint(*place),
+    };
+    env.tuple(&[way.word(), env.uint(cursor.step as u64), at])
+}
+
+/// The cursor that a term is.
+fn cursor_of<'e>(env: Env<'e>, term: VmTerm<'e>) -> Option<Cursor> {
+    let &[way, step, at] = term.tuple_words()? else {
+        return None;
+    };
+    let at = VmTerm::of(env, at);
+    let at = match at.tuple_words() {
+        Some(&[key, position]) => At::Within(
+            VmTerm::of(env, key).as_bytes()?.to_vec(),
+            VmTerm::of(env, position).as_unsigned()?,
+        ),
+        Some(_) => return None,
+        None if Known::Start.is(at.word()) => At::Start,
+        None => match at.as_bytes() {
+            Some(key) => At::Behind(key.to_vec()),
+            None => At::Between(at.as_unsigned()?),
+        },
+    };
+    Some(Cursor {
+        down: match way {
+            way if Known::Down.is(way) => true,
+            way if Known::Up.is(way) => false,
+            _ => return None,
+        },
+        step: usize::try_from(VmTerm::of(env, step).as_unsigned()?).ok()?,
+        at,
+    })
+}
+
+/// `clear(Table) -> N`: deletes all objects, as one step, and counts them.
+fn clear<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let objects = writable(env, table, &guard)?.table.clear();
+    Ok(env.uint(objects as u64))
+}
+
+/// `match_spec_compile(MatchSpec, CompiledByVm) -> Reference`.
+fn match_spec_compile<'e>(env: Env<'e>, [spec, by_vm]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let compiled = Compiled::new(spec)?.with_vm_reference(by_vm.word());
+    Ok(ResourceRef::new(compiled).term(env))
+}
+
+/// `match_spec_by_vm(Reference) -> CompiledByVm`.
+fn match_spec_by_vm<'e>(env: Env<'e>, [compiled]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let compiled = resource::get::<Compiled>(compiled).ok_or(Known::None)?;
+    compiled.vm_reference(env).ok_or(Known::None)
+}
+
+fn is_compiled_ms<'e>(_env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    Ok(super::boolean(resource::get::<Compiled>(term).is_some()))
+}

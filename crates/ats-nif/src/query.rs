@@ -1,0 +1,226 @@
+//! Compiled match specifications: as terms, and kept by each thread.
+//!
+//! A specification is a term that is mostly the same from call to call. So each thread keeps those it met
+//! last, by their exact key, which tells all terms apart that are not the same.
+
+use crate::atoms::{self, Known};
+use crate::env::{Env, VmWord};
+use crate::foreign::Vm;
+use crate::held::{self, HeldEnv};
+use crate::resource::{Resource, ResourceRef, Slot};
+use crate::sys::Word;
+use crate::vm_term::VmTerm;
+use crate::{ident, load, scratch};
+use ats::Table;
+use ats::select::Query;
+use ats_match::{Environment, FunctionSet, Options, Program, Words, parse};
+use ats_term::{Zeros, exact};
+use std::cell::RefCell;
+use std::ffi::CStr;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A compiled specification that terms refer to.
+pub struct Compiled {
+    program: Arc<Program<Vm>>,
+    /// What it becomes for the kinds of tables it was used for, the latest last.
+    queries: Mutex<Vec<Arc<Query<Vm>>>>,
+    /// What the VM compiled it to, for running it on lists.
+    by_vm: Option<(Arc<HeldEnv>, Word)>,
+}
+
+/// There are not many kinds of tables; of more than this, the first are planned again.
+const KINDS: usize = 8;
+
+impl Resource for Compiled {
+    const NAME: &'static CStr = c"ats_match_spec";
+
+    fn slot() -> &'static Slot {
+        static SLOT: Slot = Slot::new();
+        &SLOT
+    }
+}
+
+impl Compiled {
+    /// Compiles a specification.
+    pub fn new(spec: VmTerm<'_>) -> Result<Self, Known> {
+        let [true_, false_, exit] =
+            [Known::True, Known::False, Known::Exit].map(|atom| atom.word().raw());
+        // SAFETY: the words of these atoms in the VM are what they are in images.
+        let words = unsafe { Words::new(true_, false_, exit) };
+        let options = Options {
+            zeros: load::zeros(),
+            functions: functions(),
+            words,
+        };
+        let spec = parse(spec, &options).map_err(|error| match error.is_system_limit() {
+            true => Known::SystemLimit,
+            false => Known::None,
+        })?;
+        Ok(Compiled {
+            program: Arc::new(Program::new(spec)),
+            queries: Mutex::default(),
+            by_vm: None,
+        })
+    }
+
+    /// The same, with a reference to what the VM compiled the specification to.
+    #[must_use]
+    pub fn with_vm_reference(self, reference: VmWord<'_>) -> Self {
+        Compiled {
+            by_vm: Some(held::hold_alone(reference)),
+            ..self
+        }
+    }
+
+    /// The reference to what the VM compiled the specification to, if it was asked to.
+    pub fn vm_reference<'e>(&self, env: Env<'e>) -> Option<VmWord<'e>> {
+        let (_held, word) = self.by_vm.as_ref()?;
+        // SAFETY: the environment that holds the term lives as long as `self`.
+        Some(env.copy(unsafe { VmWord::new(*word) }))
+    }
+
+    fn query(&self, table: &Table<Vm>) -> Arc<Query<Vm>> {
+        // Entries are only added and removed as a whole.
+        let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(query) = queries.iter().find(|query| query.fits(table)) {
+            return Arc::clone(query);
+        }
+        let query = Arc::new(Query::new(Arc::clone(&self.program), table));
+        if queries.len() == KINDS {
+            queries.remove(0);
+        }
+        queries.push(Arc::clone(&query));
+        query
+    }
+}
+
+/// What specifications may call in this VM.
+fn functions() -> FunctionSet {
+    match load::otp_release() {
+        ..=25 => FunctionSet::OTP_25,
+        _ => FunctionSet::OTP_27,
+    }
+}
+
+/// A specification that is ready to be run on a table.
+#[derive(Clone)]
+pub struct Prepared {
+    /// For this kind of table.
+    pub query: Arc<Query<Vm>>,
+    /// For terms.
+    pub compiled: ResourceRef<Compiled>,
+}
+
+/// A specification that this thread has met.
+struct Met {
+    hash: u64,
+    /// The exact key of the specification.
+    key: Box<[u8]>,
+    prepared: Prepared,
+    /// When it was met last.
+    at: u64,
+}
+
+/// What a thread keeps.
+struct Kept {
+    specifications: Vec<Met>,
+    /// How many specifications were looked for.
+    now: u64,
+    hasher: RandomState,
+}
+
+/// A thread keeps so many specifications.
+const KEPT: usize = 64;
+/// Specifications with longer keys are not kept.
+const LONG: usize = 1 << 13;
+
+thread_local! {
+    static MET: RefCell<Kept> = RefCell::new(Kept {
+        specifications: Vec::new(),
+        now: 0,
+        hasher: RandomState::new(),
+    });
+}
+
+/// A specification for a table, either as it is written or a reference to a compiled one. Also says whether
+/// there was no need to compile it.
+pub fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), Known> {
+    if let Some(compiled) = ResourceRef::<Compiled>::of_term(spec) {
+        let query = compiled.query(table);
+        return Ok((Prepared { query, compiled }, true));
+    }
+    scratch::with_key(|key| {
+        // Heads compare floats by their bits, so specifications that differ in the sign of a zero differ.
+        let options = exact::Options {
+            zeros: Zeros::Distinct,
+            atoms: exact::Atoms::Word,
+        };
+        exact::exact_key(spec, key, options);
+        match key.len() > LONG {
+            true => compile(table, spec).map(|prepared| (prepared, false)),
+            false => MET.with_borrow_mut(|met| met.find(table, spec, key)),
+        }
+    })
+}
+
+fn compile(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<Prepared, Known> {
+    let compiled = ResourceRef::new(Compiled::new(spec)?);
+    let query = compiled.query(table);
+    Ok(Prepared { query, compiled })
+}
+
+impl Kept {
+    fn find(
+        &mut self,
+        table: &Table<Vm>,
+        spec: VmTerm<'_>,
+        key: &[u8],
+    ) -> Result<(Prepared, bool), Known> {
+        self.now += 1;
+        let hash = self.hasher.hash_one(key);
+        let is_it =
+            |met: &&mut Met| met.hash == hash && met.prepared.query.fits(table) && *met.key == *key;
+        if let Some(met) = self.specifications.iter_mut().find(is_it) {
+            met.at = self.now;
+            return Ok((met.prepared.clone(), true));
+        }
+        let prepared = compile(table, spec)?;
+        if prepared.query.program().spec().owns_resources() {
+            // Nobody shall wait for this thread to let go of them.
+            return Ok((prepared, false));
+        }
+        if self.specifications.len() == KEPT {
+            let ages = self.specifications.iter().map(|met| met.at).enumerate();
+            let (oldest, _) = ages.min_by_key(|(_, at)| *at).expect("there are some");
+            self.specifications.swap_remove(oldest);
+        }
+        self.specifications.push(Met {
+            hash,
+            key: key.into(),
+            prepared: prepared.clone(),
+            at: self.now,
+        });
+        Ok((prepared, false))
+    }
+}
+
+/// The process that runs a specification, and its node.
+pub struct Caller<'e>(pub Env<'e>);
+
+// SAFETY: pids of the caller's node and atoms are immediates of the VM, and mean the same for ever.
+unsafe impl Environment for Caller<'_> {
+    fn self_word(&self) -> Option<u64> {
+        self.0.own_pid().map(VmWord::raw)
+    }
+
+    fn node_word(&self) -> u64 {
+        let (node, _) = ident::written_node();
+        let word = self.atom_word(&node);
+        word.expect("the name of a node is an atom")
+    }
+
+    fn atom_word(&self, text: &str) -> Option<u64> {
+        atoms::of_text(self.0, text).map(VmWord::raw)
+    }
+}

@@ -1,0 +1,142 @@
+%% @private
+%% @doc Match specifications on tables: the calls that take more than one native call.
+%%
+%% A native call does about half a millisecond's worth of work. If there is more to do it returns
+%% what is needed to go on: the table's identifier, a reference to the compiled specification and
+%% a position. All of it are terms of the calling process, so nothing is left behind when that is
+%% killed; and between two calls other processes have their turn.
+-module(ats_select).
+
+-export([list/3, count/3, chunk/4, continue/1, repair/2, compile/1, run/2]).
+
+-export_type([continuation/0]).
+
+-opaque continuation() ::
+        {ats:tid(), ats_nif:place(), Limit :: pos_integer(), ats:compiled_match_spec(),
+         Rest :: [term()]} | '$end_of_table'.
+%% `Rest' are results that were found together with the last ones of a chunk, but were too many.
+
+-type chunk() :: {[term()], continuation()} | '$end_of_table'.
+
+%% @doc All results, in the order of the keys or the other way round.
+-spec list(ats:table(), ats:match_spec(), all | reverse) -> [term()].
+list(Table, MatchSpec, How) ->
+    list_more(ats_nif:select_start(Table, MatchSpec, How), How).
+
+-spec list_more(ats_nif:selected(), all | reverse) -> [term()].
+list_more(Results, _How) when is_list(Results) ->
+    Results;
+list_more({more, Id, Compiled, Place, Results}, How) ->
+    list_more(ats_nif:select_more(Id, Compiled, Place, How, Results), How);
+list_more({part, Id, Compiled, Place, Results}, How) ->
+    list_parts(ats_nif:select_more(Id, Compiled, Place, How, []), How, [Results]).
+
+%% The objects of a key come oldest first also if they come in several parts.
+-spec list_parts(ats_nif:selected(), all | reverse, [[term()]]) -> [term()].
+list_parts({part, Id, Compiled, Place, Results}, How, Parts) ->
+    list_parts(ats_nif:select_more(Id, Compiled, Place, How, []), How, [Results | Parts]);
+list_parts(Results, _How, Parts) ->
+    in_order(Results, Parts).
+
+%% @doc Counts, deletes or replaces objects; returns how many.
+-spec count(ats:table(), ats:match_spec(), count | delete | replace) -> non_neg_integer().
+count(Table, MatchSpec, How) ->
+    count_more(ats_nif:select_start(Table, MatchSpec, How), How).
+
+-spec count_more(ats_nif:selected(), count | delete | replace) -> non_neg_integer().
+count_more({more, Id, Compiled, Place, Count}, How) ->
+    count_more(ats_nif:select_more(Id, Compiled, Place, How, Count), How);
+count_more(Count, _How) ->
+    Count.
+
+%% @doc The first `Limit' results, and where to go on.
+-spec chunk(ats:table(), ats:match_spec(), up | down, pos_integer()) -> chunk().
+chunk(Table, MatchSpec, Way, Limit) ->
+    Selected = ats_nif:select_start(Table, MatchSpec, {Way, Limit}),
+    fill(Selected, Way, Limit, Limit, []).
+
+%% @doc The next chunk.
+-spec continue(continuation()) -> chunk().
+continue('$end_of_table') ->
+    '$end_of_table';
+continue({Id, Place, Limit, Compiled, Rest})
+  when is_integer(Limit), Limit > 0, is_list(Rest),
+       (Place =:= done orelse tuple_size(Place) =:= 3) ->
+    case length(Rest) of
+        Found when Found < Limit, Place =/= done ->
+            {Way, _, _} = Place,
+            Wanted = Limit - Found,
+            Selected = ats_nif:select_more(Id, Compiled, Place, {Way, Wanted}, []),
+            fill(Selected, Way, Wanted, Limit, [Rest]);
+        Found ->
+            %% The table is not read, but it must be there.
+            _ = ats_nif:first(Id),
+            case Place of
+                done when Found =< Limit -> {Rest, '$end_of_table'};
+                _ -> cut(Rest, Limit, Id, Compiled, Place)
+            end
+    end;
+continue(_) ->
+    erlang:error({ats_error, none}).
+
+%% A slice may be over before a chunk is full; and if several objects have the same key, there may be
+%% more in it than was wanted.
+-spec fill(ats_nif:selected(), up | down, pos_integer(), pos_integer(), [[term()]]) -> chunk().
+fill({more, Id, Compiled, Place, Results}, Way, Wanted, Limit, Parts) ->
+    case length(Results) of
+        Found when Found < Wanted ->
+            Missing = Wanted - Found,
+            Selected = ats_nif:select_more(Id, Compiled, Place, {Way, Missing}, []),
+            fill(Selected, Way, Missing, Limit, [Results | Parts]);
+        Wanted ->
+            {in_order(Results, Parts), {Id, Place, Limit, Compiled, []}};
+        _ ->
+            cut(in_order(Results, Parts), Limit, Id, Compiled, Place)
+    end;
+fill({done, Id, Compiled, _Place, Results}, _Way, _Wanted, Limit, Parts) ->
+    cut(in_order(Results, Parts), Limit, Id, Compiled, done);
+fill(Results, _Way, _Wanted, _Limit, Parts) ->
+    case in_order(Results, Parts) of
+        [] -> '$end_of_table';
+        All -> {All, '$end_of_table'}
+    end.
+
+-spec cut([term()], pos_integer(), ats:tid(), ats:compiled_match_spec(), ats_nif:place()) ->
+          chunk().
+cut(Results, Limit, Id, Compiled, Place) ->
+    {Chunk, Rest} = lists:split(Limit, Results),
+    {Chunk, {Id, Place, Limit, Compiled, Rest}}.
+
+-spec in_order([term()], [[term()]]) -> [term()].
+in_order(Last, []) -> Last;
+in_order(Last, Parts) -> lists:append(lists:reverse(Parts, [Last])).
+
+%% @doc Makes a continuation that was a binary in between usable again.
+-spec repair(continuation(), ats:match_spec()) -> continuation().
+repair('$end_of_table', _MatchSpec) ->
+    '$end_of_table';
+repair({Id, Place, Limit, Compiled, Rest} = Continuation, MatchSpec)
+  when is_integer(Limit), is_list(Rest) ->
+    case ats_nif:is_compiled_ms(Compiled) of
+        true -> Continuation;
+        false -> {Id, Place, Limit, compile(MatchSpec), Rest}
+    end.
+
+%% @doc Compiles a specification: for tables, and by the virtual machine for lists, since these lie on
+%% the heap of the caller, where its own code finds them.
+-spec compile(ats:match_spec()) -> ats:compiled_match_spec().
+compile(MatchSpec) ->
+    try ets:match_spec_compile(MatchSpec) of
+        CompiledByVm -> ats_nif:match_spec_compile(MatchSpec, CompiledByVm)
+    catch
+        error:badarg -> erlang:error({ats_error, none});
+        error:system_limit -> erlang:error({ats_error, system_limit})
+    end.
+
+-spec run([term()], ats:compiled_match_spec()) -> [term()].
+run(List, Compiled) ->
+    CompiledByVm = ats_nif:match_spec_by_vm(Compiled),
+    try ets:match_spec_run(List, CompiledByVm)
+    catch
+        error:badarg -> erlang:error({ats_error, none})
+    end.
