@@ -97,7 +97,7 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
             },
             |found| What::Take(index, values(&found)),
         ),
-        _ => clock.record(|| table.clear(), |()| What::Clear),
+        _ => clock.record(|| table.clear(), |_| What::Clear),
     }
 }
 
