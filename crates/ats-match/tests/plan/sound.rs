@@ -394,8 +394,10 @@ impl Counts {
     }
 }
 
+type Count = fn(&Counts) -> &Cell<usize>;
+
 /// Checks random trials, and that the counts reach so many percent of them.
-fn check_all(trials: BoxedStrategy<Trial>, percent: [(fn(&Counts) -> &Cell<usize>, usize); 5]) {
+fn check_all(trials: BoxedStrategy<Trial>, percent: [(Count, usize); 5]) {
     let counts = Counts::default();
     let cases = std::env::var("PLAN_CASES")
         .ok()
