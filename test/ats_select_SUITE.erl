@@ -28,7 +28,8 @@
 ]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
-%% Specifications tried by the oracle: a number that `ATS_SELECT_SPECS' may change.
+%% Specifications tried by the oracle: a number that `ATS_SELECT_SPECS' may change. On releases of
+%% which `ets' itself does not survive random specifications it has to be given.
 -define(SPECS, 50000).
 -define(SPECS_PER_TABLE, 50).
 
@@ -60,10 +61,25 @@ all() ->
 %% ----- the oracle -----
 
 random_specs(_) ->
-    Specs = list_to_integer(os:getenv("ATS_SELECT_SPECS", integer_to_list(?SPECS))),
-    seed(),
-    _ = [try_table(?SPECS_PER_TABLE) || _ <- lists:seq(1, Specs div ?SPECS_PER_TABLE)],
-    ok.
+    case specs() of
+        0 ->
+            {skip, "ets of this release corrupts memory with random specifications"};
+        Specs ->
+            seed(),
+            _ = [try_table(?SPECS_PER_TABLE) || _ <- lists:seq(1, Specs div ?SPECS_PER_TABLE)],
+            ok
+    end.
+
+specs() ->
+    case os:getenv("ATS_SELECT_SPECS") of
+        false ->
+            case list_to_integer(erlang:system_info(otp_release)) of
+                Release when Release < 26 -> 0;
+                _ -> ?SPECS
+            end;
+        Specs ->
+            list_to_integer(Specs)
+    end.
 
 seed() ->
     Fresh = integer_to_list(erlang:system_time()),
@@ -113,9 +129,14 @@ outcome(Call, Module, Table) ->
     end.
 
 random_changes(_) ->
-    seed(),
-    _ = [try_change() || _ <- lists:seq(1, 4000)],
-    ok.
+    case specs() of
+        0 ->
+            {skip, "ets of this release corrupts memory with random specifications"};
+        _ ->
+            seed(),
+            _ = [try_change() || _ <- lists:seq(1, 4000)],
+            ok
+    end.
 
 try_change() ->
     Type = pick(?TYPES),
