@@ -30,8 +30,8 @@
 //! - Q2. Blocks do not change once their version is finished, except their counts. A version does not
 //!   change but in that it is taken over.
 //! - Q3. Nodes have at least one child. The root of height `h` covers all positions below 32^h.
-//! - Q4. References are made from references: by whoever has one ([`Link::share`]), or, to the root of a
-//!   version that is found by a reader under a guard, if the count is not 0 ([`Link::share_if_any`]). So a
+//! - Q4. References are made from references: by whoever has one (`Link::share`), or, to the root of a
+//!   version that is found by a reader under a guard, if the count is not 0 (`Link::share_if_any`). So a
 //!   node to which there is one reference, which a node has that is itself referred to once, and so on up
 //!   to a root whose count was taken from 1 to 0, belongs to the one who did that: nobody can come to refer
 //!   to it. That is what taking over rests on.

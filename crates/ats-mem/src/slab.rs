@@ -90,7 +90,7 @@ pub const LARGEST: usize = class::LARGEST;
 /// multiple of 16, and to 64 if it is one of 64; below [`ADDRESS_LIMIT`].
 ///
 /// Amortised O(1), a few nanoseconds; may lock for a moment. Can be called from any thread, also while
-/// it ends. Calls [`handle_alloc_error`] if the system has no memory. A block above [`LARGEST`] is
+/// it ends. Calls [`handle_alloc_error`](std::alloc::handle_alloc_error) if the system has no memory. A block above [`LARGEST`] is
 /// one from the allocator of the system.
 #[inline]
 pub fn allocate(bytes: usize) -> NonNull<u8> {
