@@ -118,6 +118,7 @@ measure(Options) ->
                          measure_one_key(Options),
                          measure_types([ordered_set], Options),
                          measure_disjoint(Options),
+                         measure_select(Options),
                          measure_memory(Options)]),
     ats_bench_report:progress_done(),
     Rows =/= [] orelse throw({usage, "no row has that in its title"}),
@@ -320,6 +321,14 @@ fill_and_empty(Side, Type, {First, Second}) ->
     0 = Loops:size(Table),
     true = Loops:delete(Table),
     2 * length(First) / (Ns / 1.0e9).
+
+%%--------------------------------------------------------------------------------------------
+%% Match specifications
+%%--------------------------------------------------------------------------------------------
+
+measure_select(#options{rounds = Rounds, run_ms = RunMs} = Options) ->
+    ats_bench_select:rows(fun(Title) -> is_chosen(Title, Options) end, Rounds,
+                          max(1, RunMs div 7)).
 
 %%--------------------------------------------------------------------------------------------
 %% Memory, and the cost of the boundary
