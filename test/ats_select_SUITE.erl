@@ -61,25 +61,13 @@ all() ->
 %% ----- the oracle -----
 
 random_specs(_) ->
-    case specs() of
-        0 ->
-            {skip, "ets of this release corrupts memory with random specifications"};
-        Specs ->
-            seed(),
-            _ = [try_table(?SPECS_PER_TABLE) || _ <- lists:seq(1, Specs div ?SPECS_PER_TABLE)],
-            ok
-    end.
+    ats_test_lib:random_specifications(fun random_specs/0).
 
-specs() ->
-    case os:getenv("ATS_SELECT_SPECS") of
-        false ->
-            case list_to_integer(erlang:system_info(otp_release)) of
-                Release when Release < 26 -> 0;
-                _ -> ?SPECS
-            end;
-        Specs ->
-            list_to_integer(Specs)
-    end.
+random_specs() ->
+    Specs = list_to_integer(os:getenv("ATS_SELECT_SPECS", integer_to_list(?SPECS))),
+    seed(),
+    _ = [try_table(?SPECS_PER_TABLE) || _ <- lists:seq(1, Specs div ?SPECS_PER_TABLE)],
+    ok.
 
 seed() ->
     Fresh = integer_to_list(erlang:system_time()),
@@ -129,14 +117,12 @@ outcome(Call, Module, Table) ->
     end.
 
 random_changes(_) ->
-    case specs() of
-        0 ->
-            {skip, "ets of this release corrupts memory with random specifications"};
-        _ ->
-            seed(),
-            _ = [try_change() || _ <- lists:seq(1, 4000)],
-            ok
-    end.
+    ats_test_lib:random_specifications(fun random_changes/0).
+
+random_changes() ->
+    seed(),
+    _ = [try_change() || _ <- lists:seq(1, 4000)],
+    ok.
 
 try_change() ->
     Type = pick(?TYPES),

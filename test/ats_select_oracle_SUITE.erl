@@ -34,7 +34,7 @@ all() ->
 %% ----- the oracle -----
 
 random_specs(_) ->
-    random(fun random_specs/0).
+    ats_test_lib:random_specifications(fun random_specs/0).
 
 random_specs() ->
     Specs = list_to_integer(os:getenv("ATS_SELECT_SPECS", "60000")),
@@ -53,7 +53,7 @@ random_specs() ->
     {comment, integer_to_list(Tried) ++ " specifications"}.
 
 random_replacements(_) ->
-    random(fun random_replacements/0).
+    ats_test_lib:random_specifications(fun random_replacements/0).
 
 random_replacements() ->
     #{specs := Tried, refused := Refused, replacing := Replacing} =
@@ -62,7 +62,7 @@ random_replacements() ->
     ?assert(Replacing > Tried div 10).
 
 not_specifications(_) ->
-    random(fun not_specifications/0).
+    ats_test_lib:random_specifications(fun not_specifications/0).
 
 not_specifications() ->
     #{specs := Tried, refused := Refused} = ats_select_prop:bad_specs(seed()),
@@ -95,17 +95,6 @@ oracle_finds_differences(_) ->
         {difference, _, _},
         ats_select_prop:compare(Table(bag), tagged, Spec, fun(L) -> [{1, 1.0} | tl(L)] end)
     ).
-
-%% `ets' of Erlang/OTP 25 gives wrong answers to some specifications and does not survive others; the
-%% generator avoids those that are known. So there it has to be asked for.
-random(Test) ->
-    Release = list_to_integer(erlang:system_info(otp_release)),
-    case os:getenv("ATS_SELECT_SPECS") of
-        false when Release < 26 ->
-            {skip, "ets of this release corrupts memory with random specifications"};
-        _ ->
-            Test()
-    end.
 
 seed() ->
     Seed = list_to_integer(os:getenv("ATS_SELECT_SEED", "2")),
