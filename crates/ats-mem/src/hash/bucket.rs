@@ -268,6 +268,12 @@ impl<'t, R: Release> Bucket<'t, R> {
         debug_assert!(none.is_none());
     }
 
+    /// Asks for all records.
+    #[inline]
+    pub(super) fn prefetch_all_records(self, _guard: &Guard) {
+        self.for_each(|_, word| prefetch::<1, _>(word.pointer::<R>()));
+    }
+
     #[inline]
     fn slot(self, index: usize) -> Slot<'t> {
         Slot {

@@ -51,6 +51,47 @@ impl<'k> Place<'k> {
 /// The records of one interval in order, as of one moment each.
 type Found<'g, R> = Vec<(u64, &'g Record<R>)>;
 
+/// Places ahead of a walk, whose buckets and records are asked for before it comes to them: consecutive buckets
+/// are not neighbours in memory. If the table changes meanwhile, they may be somewhere else, which does no
+/// harm.
+struct Scouts {
+    /// The last is farthest; none beyond the end of the table.
+    places: [Option<u64>; AHEAD],
+}
+
+/// How many buckets ahead of a walk are asked for; the records of those half as far.
+const AHEAD: usize = 6;
+
+impl Scouts {
+    fn new<R: Release>(table: &HashTable<R>, place: u64) -> Self {
+        let mut scouts = Scouts {
+            places: [None; AHEAD],
+        };
+        let mut next = Some(place);
+        for slot in &mut scouts.places {
+            *slot = next;
+            next = next.and_then(|place| table.interval_after(place));
+        }
+        scouts
+    }
+
+    /// Each goes on by one bucket.
+    #[inline]
+    fn go_on<R: Release>(&mut self, table: &HashTable<R>, guard: &Guard) {
+        let view = table.directory.view();
+        let bucket = |place: u64| table.directory.bucket(view.bucket(place.reverse_bits()));
+        if let Some(bucket) = self.places[AHEAD - 1].and_then(bucket) {
+            bucket.prefetch();
+        }
+        if let Some(bucket) = self.places[AHEAD / 2].and_then(bucket) {
+            bucket.prefetch_all_records(guard);
+        }
+        self.places.rotate_left(1);
+        let before = self.places[AHEAD - 2];
+        self.places[AHEAD - 1] = before.and_then(|place| table.interval_after(place));
+    }
+}
+
 impl<R: Release> HashTable<R> {
     /// The first record behind `place`.
     pub(super) fn successor<'g>(
@@ -58,12 +99,15 @@ impl<R: Release> HashTable<R> {
         place: Place<'_>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
-        let mut first = None;
-        self.walk(place, guard, &mut |record| {
-            first = Some(record);
-            ControlFlow::Break(())
-        });
-        first
+        let (mut found, mut place) = (Found::new(), place);
+        loop {
+            let end = self.gather(place, guard, &mut found);
+            match (found.first(), end) {
+                (Some((_, first)), _) => return Some(first),
+                (None, Some(end)) => place = Place::At(end),
+                (None, None) => return None,
+            }
+        }
     }
 
     /// Visits the records behind `place` in order until `visit` breaks.
@@ -88,7 +132,9 @@ impl<R: Release> HashTable<R> {
     ) -> Option<u64> {
         let mut found = Found::new();
         let mut place = place;
+        let mut scouts = Scouts::new(self, place.reversed());
         loop {
+            scouts.go_on(self, guard);
             let end = self.gather(place, guard, &mut found);
             for (_, record) in found.drain(..) {
                 if visit(record).is_break() {
@@ -121,6 +167,14 @@ impl<R: Release> HashTable<R> {
             visit(record);
             ControlFlow::Continue(())
         });
+    }
+
+    /// Where the interval of the next bucket begins, at this moment; `None` at the end of the table.
+    #[inline]
+    fn interval_after(&self, place: u64) -> Option<u64> {
+        let view = self.directory.view();
+        let bucket = view.bucket(place.reverse_bits());
+        (place | (u64::MAX >> view.depth(bucket))).checked_add(1)
     }
 
     /// Puts the records from `place` to the end of the interval of its bucket into `found`, in order.
