@@ -30,13 +30,15 @@
 -export([select_count/2, select_delete/2, select_replace/2]).
 -export([match/1, match/2, match/3, match_object/1, match_object/2, match_object/3]).
 -export([match_delete/2, match_spec_compile/1, match_spec_run/2, is_compiled_ms/1]).
--export([test_ms/2, repair_continuation/2, fun2ms/1]).
+-export([test_ms/2, repair_continuation/2, fun2ms/1, explain/2]).
+-export([range/3, range/4, range_count/3, range_count/4, range_delete/3, range_delete/4]).
+-export([range_fold/5, range_fold/6, prefix/2, prefix/3, lookup_elements/3]).
 -export([safe_fixtable/2, slot/2, tab2list/1, foldl/3, foldr/3]).
 
 -export_type([table/0, tab/0, tid/0, table_type/0, table_access/0]).
 -export_type([write_concurrency/0, option/0, update_op/0, element_spec/0]).
 -export_type([match_pattern/0, match_spec/0, compiled_match_spec/0, comp_match_spec/0]).
--export_type([continuation/0]).
+-export_type([continuation/0, range_option/0]).
 
 -define(CHUNK_SIZE_OBJECTS, 1000).
 
@@ -83,6 +85,7 @@
 %% The older name of {@link compiled_match_spec()}.
 -type continuation() :: ats_select:continuation().
 %% Where a chunked call goes on; not to be looked into.
+-type range_option() :: ats_range:option().
 -type element_spec() :: {Pos :: pos_integer(), Value :: term()}.
 
 %%--------------------------------------------------------------------------------------------
@@ -246,6 +249,14 @@ lookup_element(Table, Key, Pos) ->
           term() | [term()].
 lookup_element(Table, Key, Pos, Default) ->
     ?NATIVE(lookup_element(Table, Key, Pos, Default), [Table, Key, Pos, Default]).
+
+%% @doc Returns several elements of the object with a key as a list, or a list of such lists from a bag.
+%% Other elements are not copied. Fails with `badarg' as {@link lookup_element/3} does.
+%%
+%% There is no such function in `ets'.
+-spec lookup_elements(table(), Key :: term(), Positions :: [pos_integer()]) -> [term()].
+lookup_elements(Table, Key, Positions) ->
+    ?NATIVE(lookup_elements(Table, Key, Positions), [Table, Key, Positions]).
 
 %% @doc Tells whether a key is in the table.
 -spec member(table(), Key :: term()) -> boolean().
@@ -467,6 +478,26 @@ is_compiled_ms(Term) ->
 test_ms(Tuple, MatchSpec) ->
     ets:test_ms(Tuple, MatchSpec).
 
+%% @doc Runs a match specification, without making anything of the results, and tells what that took.
+%%
+%% <table border="1">
+%% <tr><td>`access'</td><td>how much of the table has to be read: `nothing', `points' (single keys),
+%% `ranges' of keys, or `everything'</td></tr>
+%% <tr><td>`plan'</td><td>the conditions on the key that say so, each a binary in the syntax of
+%% Erlang; a key that meets one of them is read</td></tr>
+%% <tr><td>`rows_read', `rows_returned'</td><td>how many objects were read, and how many matched</td></tr>
+%% <tr><td>`run_microseconds'</td><td>how long that took</td></tr>
+%% <tr><td>`known'</td><td>whether the specification was compiled and planned already: by this call or
+%% another one on the same scheduler, not long ago</td></tr>
+%% <tr><td>`compile_nanoseconds'</td><td>how long it took to compile and plan it, or to find it among
+%% those that are known</td></tr>
+%% </table>
+%%
+%% There is no such function in `ets'.
+-spec explain(table(), match_spec()) -> ats_select:explanation().
+explain(Table, MatchSpec) ->
+    ?WITH_ERROR_INFO(ats_select:explain(Table, MatchSpec), [Table, MatchSpec]).
+
 %% @doc Makes a continuation usable again that was turned into a binary and back. `MatchSpec' is the match
 %% specification it was made with.
 -spec repair_continuation(continuation(), match_spec()) -> continuation().
@@ -480,6 +511,86 @@ fun2ms(ShellFun) ->
     try ets:fun2ms(ShellFun)
     catch exit:{badarg, {ets, fun2ms, Why}} -> exit({badarg, {?MODULE, fun2ms, Why}})
     end.
+
+%%--------------------------------------------------------------------------------------------
+%% Ranges of an ordered_set
+%%
+%% These functions do not exist in `ets'. They read the objects with keys between two others, which
+%% need not be in the table, in time proportional to the number of these objects. They are no
+%% snapshots, and let other processes run, as {@link select/2} does.
+%%--------------------------------------------------------------------------------------------
+
+%% @equiv range(Table, Low, High, [])
+-spec range(table(), Low :: term(), High :: term()) -> [Object :: tuple()].
+range(Table, Low, High) ->
+    ?WITH_ERROR_INFO(ats_range:range(Table, Low, High, []), [Table, Low, High]).
+
+%% @doc Returns what has a key from `Low' to `High', in ascending order of the keys.
+%%
+%% <table border="1">
+%% <tr><td>`{low, inclusive | exclusive | unbounded}'</td><td>whether an object with the key `Low'
+%% belongs to the range, which is the default, or does not; or whether `Low' has no meaning and the
+%% range begins with the first key</td></tr>
+%% <tr><td>`{high, inclusive | exclusive | unbounded}'</td><td>likewise</td></tr>
+%% <tr><td>`reverse', `{reverse, boolean()}'</td><td>descending order</td></tr>
+%% <tr><td>`{limit, N}'</td><td>at most `N' of them, and a continuation for {@link
+%% select/1}</td></tr>
+%% <tr><td>`objects', `keys', `{positions, [Pos]}'</td><td>what to return: objects, which is the
+%% default; keys; or lists of these elements, with the atom `` 'EXIT' '' for one that an object does not
+%% have</td></tr>
+%% </table>
+-spec range(table(), Low :: term(), High :: term(), [range_option()]) ->
+          [term()] | {[term()], continuation()} | '$end_of_table'.
+range(Table, Low, High, Options) ->
+    ?WITH_ERROR_INFO(ats_range:range(Table, Low, High, Options), [Table, Low, High, Options]).
+
+%% @equiv range_count(Table, Low, High, [])
+-spec range_count(table(), Low :: term(), High :: term()) -> non_neg_integer().
+range_count(Table, Low, High) ->
+    ?WITH_ERROR_INFO(ats_range:count(Table, Low, High, []), [Table, Low, High]).
+
+%% @doc Counts what {@link range/4} would return without a limit.
+-spec range_count(table(), Low :: term(), High :: term(), [range_option()]) -> non_neg_integer().
+range_count(Table, Low, High, Options) ->
+    ?WITH_ERROR_INFO(ats_range:count(Table, Low, High, Options), [Table, Low, High, Options]).
+
+%% @equiv range_delete(Table, Low, High, [])
+-spec range_delete(table(), Low :: term(), High :: term()) -> non_neg_integer().
+range_delete(Table, Low, High) ->
+    ?WITH_ERROR_INFO(ats_range:delete(Table, Low, High, []), [Table, Low, High]).
+
+%% @doc Deletes the objects of a range, each atomically, and returns how many.
+-spec range_delete(table(), Low :: term(), High :: term(), [range_option()]) ->
+          non_neg_integer().
+range_delete(Table, Low, High, Options) ->
+    ?WITH_ERROR_INFO(ats_range:delete(Table, Low, High, Options), [Table, Low, High, Options]).
+
+%% @equiv range_fold(Function, Acc, Table, Low, High, [])
+-spec range_fold(fun((term(), Acc) -> Acc), Acc, table(), Low :: term(), High :: term()) -> Acc.
+range_fold(Function, Acc, Table, Low, High) ->
+    range_fold(Function, Acc, Table, Low, High, []).
+
+%% @doc Folds a function over what {@link range/4} would return, in its order.
+-spec range_fold(fun((term(), Acc) -> Acc), Acc, table(), Low :: term(), High :: term(),
+                 [range_option()]) -> Acc.
+range_fold(Function, Acc, Table, Low, High, Options) ->
+    ?WITH_ERROR_INFO(ats_range:fold(Function, Acc, Table, Low, High, Options),
+                     [Function, Acc, Table, Low, High, Options]).
+
+%% @equiv prefix(Table, Pattern, [])
+-spec prefix(table(), Pattern :: term()) -> [Object :: tuple()].
+prefix(Table, Pattern) ->
+    ?WITH_ERROR_INFO(ats_range:prefix(Table, Pattern, []), [Table, Pattern]).
+
+%% @doc Returns what has a key that begins as a pattern does: a tuple or list of which the last elements,
+%% or the tail, are the atom `` '_' ''. For example, `{user, 17, '_'}' means all keys that are tuples of
+%% three elements of which the first two are these, and `[a, b | '_']' all lists that begin with these.
+%%
+%% The options are those of {@link range/4}.
+-spec prefix(table(), Pattern :: term(), [range_option()]) ->
+          [term()] | {[term()], continuation()} | '$end_of_table'.
+prefix(Table, Pattern, Options) ->
+    ?WITH_ERROR_INFO(ats_range:prefix(Table, Pattern, Options), [Table, Pattern, Options]).
 
 %%--------------------------------------------------------------------------------------------
 %% Functions that take more than one native call

@@ -73,6 +73,8 @@ messages(match_spec_compile, [_MatchSpec], _Cause) ->
     [match_spec()];
 messages(match_spec_run, [List, Compiled], _Cause) ->
     [proper_list(List), compiled(Compiled)];
+messages(range_fold, [_Function, _Acc, Table, _Low, _High | Options], Cause) ->
+    [none, none, table(Table, Cause), none, none | range_options(Options, Cause)];
 messages(Fold, [_Function, _Acc, Table], Cause) when Fold =:= foldl; Fold =:= foldr ->
     [none, none, table(Table, Cause)];
 messages(update_counter, [_Table, _Key, Operations, Default], Cause)
@@ -152,7 +154,7 @@ other_messages(rename, _Table, [NewName], _Cause) ->
     [first_of([table_name(NewName), <<"table name already exists">>])];
 other_messages(Select, _Table, [_MatchSpec], _Cause)
   when Select =:= select; Select =:= select_reverse; Select =:= select_count;
-       Select =:= select_delete; Select =:= select_replace ->
+       Select =:= select_delete; Select =:= select_replace; Select =:= explain ->
     [match_spec()];
 other_messages(Select, _Table, [MatchSpec, Limit], _Cause)
   when Select =:= select; Select =:= select_reverse ->
@@ -163,6 +165,19 @@ other_messages(Match, _Table, [_Pattern], _Cause)
 other_messages(Match, _Table, [_Pattern, Limit], _Cause)
   when Match =:= match; Match =:= match_object ->
     [none, positive(Limit)];
+other_messages(Range, _Table, [_Low, _High, _Options], _Cause)
+  when Range =:= range; Range =:= range_count; Range =:= range_delete ->
+    [none, none, <<"invalid options">>];
+other_messages(prefix, _Table, [_Pattern], _Cause) ->
+    [<<"not a pattern with '_' at its end only">>];
+other_messages(prefix, _Table, [_Pattern, _Options], _Cause) ->
+    [<<"either this is not a pattern with '_' at its end only">>, <<"or these are invalid options">>];
+other_messages(lookup_elements, _Table, [_Key, _Positions], badkey) ->
+    [<<"not a key that exists in the table">>];
+other_messages(lookup_elements, _Table, [_Key, _Positions], position) ->
+    [none, <<"a position is greater than the size of the object">>];
+other_messages(lookup_elements, _Table, [_Key, _Positions], _Cause) ->
+    [none, <<"not a list of positions">>];
 other_messages(slot, _Table, [_Number], _Cause) ->
     [<<"out of range">>];
 other_messages(safe_fixtable, _Table, [_Fix], _Cause) ->
@@ -237,6 +252,10 @@ match_spec(MatchSpec) ->
     catch
         error:_ -> match_spec()
     end.
+
+-spec range_options([term()], cause()) -> [message()].
+range_options([_Options], none) -> [<<"invalid options">>];
+range_options(_Options, _Cause) -> [].
 
 -spec compiled(term()) -> message().
 compiled(Compiled) ->

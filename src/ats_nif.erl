@@ -12,28 +12,28 @@
 
 -export([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -export([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
--export([member/2, take/2]).
+-export([lookup_elements/3, member/2, take/2]).
 -export([first/1, last/1, next/2, prev/2]).
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
 -export([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
--export([select_start/3, select_more/5, clear/1]).
+-export([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([nop/2, collect/0, provoke/3]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -nifs([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
--nifs([member/2, take/2]).
+-nifs([lookup_elements/3, member/2, take/2]).
 -nifs([first/1, last/1, next/2, prev/2]).
 -nifs([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -nifs([update_counter/3, update_counter/4, update_element/3, update_element/4]).
 -nifs([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
--nifs([select_start/3, select_more/5, clear/1]).
+-nifs([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([nop/2, collect/0, provoke/3]).
 
 -export_type([options/0, information/0, stats/0, position/0]).
--export_type([how/0, place/0, selected/0]).
+-export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0]).
 
 -on_load(load/0).
 
@@ -92,7 +92,10 @@
                   | {within, Key :: term(), Place :: non_neg_integer()}.
 
 %% What to do with objects that match.
--type how() :: all | reverse | count | delete | replace | {up | down, Limit :: pos_integer()}.
+-type how() :: all | reverse | count | delete | replace | rows | {up | down, Limit :: pos_integer()}.
+
+%% A place between keys; `prefix' is before or behind all keys that begin like the pattern.
+-type cut() :: none | {before | behind, Key :: term()} | {prefix, Pattern :: term()}.
 
 %% Where a query has come to.
 -type place() :: done
@@ -103,7 +106,12 @@
 %% What a slice of a query gives: results, or also what it takes to go on.
 -type selected() :: Results :: [term()] | Count :: non_neg_integer()
                   | {more | part | done, ats:tid(), ats:compiled_match_spec(), place(),
-                     [term()] | non_neg_integer()}.
+                     so_far()}
+                  | rows().
+
+-type so_far() :: [term()] | non_neg_integer() | rows().
+
+-type rows() :: {Read :: non_neg_integer(), Results :: non_neg_integer()}.
 
 %%--------------------------------------------------------------------------------------------
 %% Loading
@@ -171,6 +179,9 @@ lookup_element(_Table, _Key, _Pos) -> ?NOT_LOADED.
 
 -spec lookup_element(ats:table(), term(), pos_integer(), term()) -> term().
 lookup_element(_Table, _Key, _Pos, _Default) -> ?NOT_LOADED.
+
+-spec lookup_elements(ats:table(), term(), [pos_integer()]) -> [term()].
+lookup_elements(_Table, _Key, _Positions) -> ?NOT_LOADED.
 
 -spec member(ats:table(), term()) -> boolean().
 member(_Table, _Key) -> ?NOT_LOADED.
@@ -244,9 +255,18 @@ chunk(_Table, _Position, _N) -> ?NOT_LOADED.
 -spec select_start(ats:table(), ats:match_spec(), how()) -> selected().
 select_start(_Table, _MatchSpec, _How) -> ?NOT_LOADED.
 
--spec select_more(ats:tid(), ats:compiled_match_spec(), place(), how(),
-                  [term()] | non_neg_integer()) -> selected().
+-spec select_more(ats:tid(), ats:compiled_match_spec(), place(), how(), so_far()) -> selected().
 select_more(_Table, _Compiled, _Place, _How, _SoFar) -> ?NOT_LOADED.
+
+%% As select_start/3, but reads the keys between two cuts.
+-spec range_start(ats:table(), ats:match_spec(), cut(), cut(), how()) -> selected().
+range_start(_Table, _MatchSpec, _From, _To, _How) -> ?NOT_LOADED.
+
+%% What a match specification will read of a table.
+-spec explain(ats:table(), ats:match_spec()) ->
+          {nothing | points | ranges | everything, Plan :: binary(), Known :: boolean(),
+           Nanoseconds :: non_neg_integer(), ats:compiled_match_spec()}.
+explain(_Table, _MatchSpec) -> ?NOT_LOADED.
 
 %% Deletes all objects, as one step, and returns how many they were.
 -spec clear(ats:table()) -> non_neg_integer().

@@ -7,14 +7,24 @@
 %% killed; and between two calls other processes have their turn.
 -module(ats_select).
 
--export([list/3, count/3, chunk/4, continue/1, repair/2, compile/1, run/2]).
+-export([list/3, count/3, chunk/4, continue/1, repair/2, compile/1, run/2, explain/2]).
+-export([list_more/2, count_more/2, fill/3]).
 
--export_type([continuation/0]).
+-export_type([continuation/0, explanation/0]).
 
 -opaque continuation() ::
         {ats:tid(), ats_nif:place(), Limit :: pos_integer(), ats:compiled_match_spec(),
          Rest :: [term()]} | '$end_of_table'.
 %% `Rest' are results that were found together with the last ones of a chunk, but were too many.
+
+-type explanation() ::
+        #{access := nothing | points | ranges | everything,
+          plan := [Condition :: binary()],
+          known := boolean(),
+          compile_nanoseconds := non_neg_integer(),
+          rows_read := non_neg_integer(),
+          rows_returned := non_neg_integer(),
+          run_microseconds := non_neg_integer()}.
 
 -type chunk() :: {[term()], continuation()} | '$end_of_table'.
 
@@ -23,6 +33,7 @@
 list(Table, MatchSpec, How) ->
     list_more(ats_nif:select_start(Table, MatchSpec, How), How).
 
+%% @doc The rest of a list that was begun.
 -spec list_more(ats_nif:selected(), all | reverse) -> [term()].
 list_more(Results, _How) when is_list(Results) ->
     Results;
@@ -43,6 +54,7 @@ list_parts(Results, _How, Parts) ->
 count(Table, MatchSpec, How) ->
     count_more(ats_nif:select_start(Table, MatchSpec, How), How).
 
+%% @doc The rest of a number that was begun.
 -spec count_more(ats_nif:selected(), count | delete | replace) -> non_neg_integer().
 count_more({more, Id, Compiled, Place, Count}, How) ->
     count_more(ats_nif:select_more(Id, Compiled, Place, How, Count), How);
@@ -52,7 +64,11 @@ count_more(Count, _How) ->
 %% @doc The first `Limit' results, and where to go on.
 -spec chunk(ats:table(), ats:match_spec(), up | down, pos_integer()) -> chunk().
 chunk(Table, MatchSpec, Way, Limit) ->
-    Selected = ats_nif:select_start(Table, MatchSpec, {Way, Limit}),
+    fill(ats_nif:select_start(Table, MatchSpec, {Way, Limit}), Way, Limit).
+
+%% @doc The first chunk of what was begun.
+-spec fill(ats_nif:selected(), up | down, pos_integer()) -> chunk().
+fill(Selected, Way, Limit) ->
     fill(Selected, Way, Limit, Limit, []).
 
 %% @doc The next chunk.
@@ -140,3 +156,24 @@ run(List, Compiled) ->
     catch
         error:badarg -> erlang:error({ats_error, none})
     end.
+
+%% @doc What the run of a specification costs, and why: it is run, but nothing is made of its results.
+-spec explain(ats:table(), ats:match_spec()) -> explanation().
+explain(Table, MatchSpec) ->
+    {Access, Plan, Known, Nanoseconds, Compiled} = ats_nif:explain(Table, MatchSpec),
+    Begun = erlang:monotonic_time(),
+    {Read, Returned} = rows(ats_nif:select_start(Table, Compiled, rows)),
+    Time = erlang:monotonic_time() - Begun,
+    #{access => Access,
+      plan => binary:split(Plan, <<"\n">>, [global, trim_all]),
+      known => Known,
+      compile_nanoseconds => Nanoseconds,
+      rows_read => Read,
+      rows_returned => Returned,
+      run_microseconds => erlang:convert_time_unit(Time, native, microsecond)}.
+
+-spec rows(ats_nif:selected()) -> ats_nif:rows().
+rows({more, Id, Compiled, Place, Rows}) ->
+    rows(ats_nif:select_more(Id, Compiled, Place, rows, Rows));
+rows({_Read, _Returned} = Rows) ->
+    Rows.

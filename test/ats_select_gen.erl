@@ -66,6 +66,14 @@ pick_or(Default, []) -> Default.
 
 one_in(N) -> rand:uniform(N) =:= 1.
 
+%% Before Erlang/OTP 27, `ets' can end the virtual machine when it is given many wrong specifications,
+%% or makes maps, so it is asked less there.
+pick_by_release(Since27, Before) ->
+    case erlang:system_info(otp_release) >= "27" of
+        true -> Since27();
+        false -> Before()
+    end.
+
 %% A specification for a table with these objects.
 spec(KeyPos, Objects) ->
     case erlang:system_info(otp_release) >= "27" of
@@ -102,7 +110,7 @@ without_maps(Term) -> Term.
 
 spec(Objects) ->
     case rand:uniform(40) of
-        1 -> broken(Objects);
+        1 -> pick_by_release(fun() -> broken(Objects) end, fun() -> [clause(Objects)] end);
         N when N < 30 -> [clause(Objects)];
         N when N < 38 -> [clause(Objects), clause(Objects)];
         _ -> [clause(Objects) || _ <- lists:seq(1, rand:uniform(5))]
@@ -153,7 +161,7 @@ some_object(Objects) -> pick_or({1, 2, 3}, Objects).
 %% The term with some parts replaced.
 pattern(Term) ->
     case rand:uniform(10) of
-        N when N < 4 -> pick(['$1', '$2', '$3', '$12', '$4']);
+        N when N < 4 -> pick(['$1', '$2', '$3', '$12', '$300']);
         4 -> '_';
         5 -> term();
         _ -> descend(Term)
@@ -172,20 +180,23 @@ variables([Head | Tail], Acc) -> variables(Tail, variables(Head, Acc));
 variables(Tuple, Acc) when is_tuple(Tuple) -> variables(tuple_to_list(Tuple), Acc);
 variables(Map, Acc) when is_map(Map) -> variables(maps:values(Map), Acc);
 variables(Var, Acc) when
-    Var =:= '$1'; Var =:= '$2'; Var =:= '$3'; Var =:= '$12'; Var =:= '$4'
+    Var =:= '$1'; Var =:= '$2'; Var =:= '$3'; Var =:= '$12'; Var =:= '$300'
 ->
     [Var | Acc];
 variables(_, Acc) -> Acc.
 
 guard(Objects, Vars, Depth) ->
+    guard(Objects, Vars, Depth, ['and', 'or', 'andalso', 'orelse']).
+
+guard(Objects, Vars, Depth, Forms) ->
     case rand:uniform(14) of
-        1 when Depth > 0 -> {'not', guard(Objects, Vars, Depth - 1)};
+        1 when Depth > 0 -> {'not', guard(Objects, Vars, Depth - 1, Forms)};
         N when Depth > 0, N < 5 ->
-            Form = pick(['and', 'or', 'andalso', 'orelse']),
-            Parts = [guard(Objects, Vars, Depth - 1) || _ <- lists:seq(1, rand:uniform(3))],
+            Form = pick(Forms),
+            Parts = [guard(Objects, Vars, Depth - 1, Forms) || _ <- lists:seq(1, rand:uniform(3))],
             list_to_tuple([Form | Parts]);
         5 when Depth > 0 ->
-            {'xor', guard(Objects, Vars, Depth - 1), guard(Objects, Vars, Depth - 1)};
+            {'xor', guard(Objects, Vars, Depth - 1, Forms), guard(Objects, Vars, Depth - 1, Forms)};
         6 ->
             Test = pick([
                 is_atom, is_float, is_integer, is_list, is_number, is_pid, is_port, is_reference,
@@ -232,7 +243,10 @@ written(Tuple) when is_tuple(Tuple) ->
     {list_to_tuple([written(E) || E <- tuple_to_list(Tuple)])};
 written([Head | Tail]) -> [written(Head) | written(Tail)];
 written(Map) when is_map(Map) ->
-    maps:from_list([{written(K), written(V)} || {K, V} <- maps:to_list(Map)]);
+    Written = fun() ->
+        maps:from_list([{written(K), written(V)} || {K, V} <- maps:to_list(Map)])
+    end,
+    pick_by_release(Written, fun() -> {const, Map} end);
 written(Term) -> Term.
 
 expression(Objects, Vars, 0) ->
@@ -256,13 +270,6 @@ expression(Objects, Vars, Depth) ->
         _ -> expression(Objects, Vars, 0)
     end.
 
-%% Before Erlang/OTP 27, `ets' can end the virtual machine when a map is made of what is computed.
-made_map(Part) ->
-    case erlang:system_info(otp_release) >= "27" of
-        true -> #{Part() => Part()};
-        false -> [Part()]
-    end.
-
 body(Objects, Vars, Depth) ->
     Part = fun() -> body(Objects, Vars, Depth - 1) end,
     case rand:uniform(12) of
@@ -271,8 +278,11 @@ body(Objects, Vars, Depth) ->
         4 -> true;
         5 when Depth > 0 -> {{Part(), Part()}};
         6 when Depth > 0 -> [Part() | Part()];
-        7 when Depth > 0 -> made_map(Part);
+        7 when Depth > 0 ->
+            pick_by_release(fun() -> #{Part() => Part()} end, fun() -> [Part()] end);
         8 -> expression(Objects, Vars, 2);
-        9 -> guard(Objects, Vars, 1);
+        %% `ets' copies a variable to the heap of the caller where a body mentions it first. If that
+        %% is skipped by `andalso' or `orelse', the result refers to the table, until it crashes.
+        9 -> guard(Objects, Vars, 1, ['and', 'or']);
         _ -> place(Vars)
     end.

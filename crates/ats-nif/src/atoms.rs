@@ -108,6 +108,22 @@ known_atoms! {
     Delete = "delete",
     /// `replace`
     Replace = "replace",
+    /// `prefix`
+    Prefix = "prefix",
+    /// `behind`
+    Behind = "behind",
+    /// `'_'`
+    Underscore = "_",
+    /// `rows`
+    Rows = "rows",
+    /// `nothing`
+    Nothing = "nothing",
+    /// `points`
+    Points = "points",
+    /// `ranges`
+    Ranges = "ranges",
+    /// `everything`
+    Everything = "everything",
     /// `up`
     Up = "up",
     /// `down`

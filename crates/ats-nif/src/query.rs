@@ -14,7 +14,7 @@ use crate::{ident, load, scratch};
 use ats::Table;
 use ats::select::Query;
 use ats_match::{Environment, FunctionSet, Options, Program, Words, parse};
-use ats_term::{Zeros, exact};
+use ats_term::{Kind, TermRef, Zeros, exact};
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::hash::{BuildHasher, RandomState};
@@ -27,6 +27,8 @@ pub struct Compiled {
     queries: Mutex<Vec<Arc<Query<Vm>>>>,
     /// What the VM compiled it to, for running it on lists.
     by_vm: Option<(Arc<HeldEnv>, Word)>,
+    /// Whether it is not to be used for anything but its only query.
+    only: bool,
 }
 
 /// There are not many kinds of tables; of more than this, the first are planned again.
@@ -61,7 +63,19 @@ impl Compiled {
             program: Arc::new(Program::new(spec)),
             queries: Mutex::default(),
             by_vm: None,
+            only: false,
         })
+    }
+
+    /// A query whose specification is to be run on nothing but what the query reads.
+    #[must_use]
+    pub fn of_query(query: &Arc<Query<Vm>>) -> Self {
+        Compiled {
+            program: Arc::clone(query.program()),
+            queries: Mutex::new(vec![Arc::clone(query)]),
+            by_vm: None,
+            only: true,
+        }
     }
 
     /// The same, with a reference to what the VM compiled the specification to.
@@ -80,18 +94,21 @@ impl Compiled {
         Some(env.copy(unsafe { VmWord::new(*word) }))
     }
 
-    fn query(&self, table: &Table<Vm>) -> Arc<Query<Vm>> {
+    fn query(&self, table: &Table<Vm>) -> Option<Arc<Query<Vm>>> {
         // Entries are only added and removed as a whole.
         let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(query) = queries.iter().find(|query| query.fits(table)) {
-            return Arc::clone(query);
+            return Some(Arc::clone(query));
+        }
+        if self.only {
+            return None;
         }
         let query = Arc::new(Query::new(Arc::clone(&self.program), table));
         if queries.len() == KINDS {
             queries.remove(0);
         }
         queries.push(Arc::clone(&query));
-        query
+        Some(query)
     }
 }
 
@@ -114,6 +131,8 @@ pub struct Prepared {
 
 /// A specification that this thread has met.
 struct Met {
+    /// The specification itself, if all terms that are the same as it are written like it.
+    term: Option<(Arc<HeldEnv>, Word)>,
     hash: u64,
     /// The exact key of the specification.
     key: Box<[u8]>,
@@ -125,6 +144,9 @@ struct Met {
 /// What a thread keeps.
 struct Kept {
     specifications: Vec<Met>,
+    /// Which of them a term was at an address that ends like this. Most specifications are constants of a
+    /// program, which stay where they are.
+    by_address: [u8; ADDRESSES],
     /// How many specifications were looked for.
     now: u64,
     hasher: RandomState,
@@ -132,12 +154,15 @@ struct Kept {
 
 /// A thread keeps so many specifications.
 const KEPT: usize = 64;
+/// Number of different ends of addresses.
+const ADDRESSES: usize = 256;
 /// Specifications with longer keys are not kept.
 const LONG: usize = 1 << 13;
 
 thread_local! {
     static MET: RefCell<Kept> = RefCell::new(Kept {
         specifications: Vec::new(),
+        by_address: [0; ADDRESSES],
         now: 0,
         hasher: RandomState::new(),
     });
@@ -147,8 +172,11 @@ thread_local! {
 /// there was no need to compile it.
 pub fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), Known> {
     if let Some(compiled) = ResourceRef::<Compiled>::of_term(spec) {
-        let query = compiled.query(table);
+        let query = compiled.query(table).ok_or(Known::None)?;
         return Ok((Prepared { query, compiled }, true));
+    }
+    if let Some(prepared) = MET.with_borrow_mut(|met| met.find_at_address(table, spec)) {
+        return Ok((prepared, true));
     }
     scratch::with_key(|key| {
         // Heads compare floats by their bits, so specifications that differ in the sign of a zero differ.
@@ -166,11 +194,33 @@ pub fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), 
 
 fn compile(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<Prepared, Known> {
     let compiled = ResourceRef::new(Compiled::new(spec)?);
-    let query = compiled.query(table);
+    let query = compiled.query(table).ok_or(Known::None)?;
     Ok(Prepared { query, compiled })
 }
 
+/// The end of an address of a term.
+fn address(spec: VmTerm<'_>) -> usize {
+    // Terms lie at multiples of eight bytes, and their words have tags in the bits below.
+    (spec.word().raw() >> 3) as usize % ADDRESSES
+}
+
 impl Kept {
+    /// The specification, if one that is the same was met at this address.
+    #[inline]
+    fn find_at_address(&mut self, table: &Table<Vm>, spec: VmTerm<'_>) -> Option<Prepared> {
+        let index = self.by_address[address(spec)];
+        let met = self.specifications.get_mut(usize::from(index))?;
+        let (_held, word) = met.term.as_ref()?;
+        // SAFETY: the environment that holds the term lives as long as the entry.
+        let same = spec.word().is_identical(unsafe { VmWord::new(*word) });
+        if !same || !met.prepared.query.fits(table) {
+            return None;
+        }
+        self.now += 1;
+        met.at = self.now;
+        Some(met.prepared.clone())
+    }
+
     fn find(
         &mut self,
         table: &Table<Vm>,
@@ -181,8 +231,14 @@ impl Kept {
         let hash = self.hasher.hash_one(key);
         let is_it =
             |met: &&mut Met| met.hash == hash && met.prepared.query.fits(table) && *met.key == *key;
-        if let Some(met) = self.specifications.iter_mut().find(is_it) {
+        if let Some(index) = self
+            .specifications
+            .iter_mut()
+            .position(|mut met| is_it(&mut met))
+        {
+            let met = &mut self.specifications[index];
             met.at = self.now;
+            self.by_address[address(spec)] = index as u8;
             return Ok((met.prepared.clone(), true));
         }
         let prepared = compile(table, spec)?;
@@ -195,7 +251,10 @@ impl Kept {
             let (oldest, _) = ages.min_by_key(|(_, at)| *at).expect("there are some");
             self.specifications.swap_remove(oldest);
         }
+        self.by_address[address(spec)] = self.specifications.len() as u8;
+        let has_zero = has_float_zero(spec);
         self.specifications.push(Met {
+            term: (!has_zero).then(|| held::hold_alone(spec.word())),
             hash,
             key: key.into(),
             prepared: prepared.clone(),
@@ -203,6 +262,24 @@ impl Kept {
         });
         Ok((prepared, false))
     }
+}
+
+/// Whether a zero of either sign is in a term. Some VMs take them for the same term; heads do not.
+fn has_float_zero(term: VmTerm<'_>) -> bool {
+    let (mut todo, mut pairs) = (vec![term], Vec::new());
+    while let Some(term) = todo.pop() {
+        match term.kind() {
+            Kind::Float(0.0) => return true,
+            Kind::Cons(head, tail) => todo.extend([head, tail]),
+            Kind::Tuple(arity) => todo.extend((0..arity).map(|i| term.element(i))),
+            Kind::Map(_) => {
+                term.map_pairs(&mut pairs);
+                todo.extend(pairs.drain(..).flat_map(|(key, value)| [key, value]));
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// The process that runs a specification, and its node.

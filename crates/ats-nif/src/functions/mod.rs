@@ -5,6 +5,7 @@
 
 mod counters;
 mod objects;
+mod range;
 mod select;
 mod tables;
 mod walks;
@@ -30,6 +31,7 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(counters::functions());
     functions.extend(walks::functions());
     functions.extend(select::functions());
+    functions.extend(range::functions());
     functions
 }
 

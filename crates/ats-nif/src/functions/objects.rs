@@ -23,6 +23,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("lookup", lookup, 2),
         nif!("lookup_element", lookup_element, 3),
         nif!("lookup_element", lookup_element_or, 4),
+        nif!("lookup_elements", lookup_elements, 3),
         nif!("member", member, 2),
         nif!("take", take, 2),
         nif!("delete", delete, 2),
@@ -152,6 +153,48 @@ fn element<'e>(
             }
         });
         result.map(|()| env.list(&elements))
+    })
+}
+
+/// `lookup_elements(Table, Key, Positions)`: a list of these elements; of bags a list of such lists.
+fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    proper_length(positions, usize::MAX).ok_or(Known::None)?;
+    let index = |position: VmTerm<'e>| {
+        let position = position.as_small().filter(|position| *position > 0);
+        Ok(position.ok_or(Known::None)? as usize - 1)
+    };
+    let indices = ListTerms(positions)
+        .map(index)
+        .collect::<Result<Vec<usize>, Known>>()?;
+    let found = scratch::with_work(|work| shared.table.lookup(key, work, &guard));
+    let found = found.ok_or(Known::BadKey)?;
+    if is_long(&found) {
+        return Err(Known::Dirty);
+    }
+    scratch::with_reading(|Reading { scratch, room }| {
+        let (mut lists, mut elements) = (Vec::new(), Vec::new());
+        let mut result = Ok(());
+        let _all = found.each(room, |object| {
+            elements.clear();
+            for &index in &indices {
+                match object.get(index) {
+                    Some(element) => elements.push(make_term(env, element, scratch)),
+                    None => {
+                        result = Err(Known::Position);
+                        return ControlFlow::Break(());
+                    }
+                }
+            }
+            lists.push(env.list(&elements));
+            ControlFlow::Continue(())
+        });
+        result?;
+        Ok(match shared.table.table_type().is_bag() {
+            true => env.list(&lists),
+            false => lists[0],
+        })
     })
 }
 

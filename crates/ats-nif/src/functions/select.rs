@@ -20,13 +20,16 @@ use crate::{nif, sys};
 use ats::TableType;
 use ats::select::{At, Changed, Cursor, Progress, Slice};
 use ats_match::Outcome;
+use ats_match::plan::Access;
 use ats_sync::Guard;
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("select_start", select_start, 3),
         nif!("select_more", select_more, 5),
+        nif!("explain", explain, 2),
         nif!("clear", clear, 1),
         nif!("match_spec_compile", match_spec_compile, 2),
         nif!("match_spec_by_vm", match_spec_by_vm, 1),
@@ -36,7 +39,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 
 /// What to do with the objects that match.
 #[derive(Clone, Copy)]
-enum How {
+pub(super) enum How {
     /// List all results; of a table with order in the order of its keys or the other way round.
     List { reverse: bool },
     /// List about so many.
@@ -47,11 +50,13 @@ enum How {
     Delete,
     /// Replace them by the result.
     Replace,
+    /// Count the objects that are read, and the results.
+    Rows,
 }
 
 impl How {
-    /// `all`, `reverse`, `{up, N}`, `{down, N}`, `count`, `delete` or `replace`.
-    fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, Known> {
+    /// `all`, `reverse`, `{up, N}`, `{down, N}`, `count`, `delete`, `replace` or `rows`.
+    pub(super) fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, Known> {
         if let Some([way, most]) = term.tuple_words() {
             // SAFETY: a part of a term of this call.
             let most = unsafe { VmTerm::new(env, most.raw()) }.as_small();
@@ -67,6 +72,7 @@ impl How {
             (Known::Count, How::Count),
             (Known::Delete, How::Delete),
             (Known::Replace, How::Replace),
+            (Known::Rows, How::Rows),
         ];
         let found = simple.iter().find(|(atom, _)| atom.is(term.word()));
         found.map(|(_, how)| *how).ok_or(Known::None)
@@ -77,7 +83,7 @@ impl How {
     }
 
     /// Where to begin. A list is made from its end, so what shall come first is read last.
-    fn start(self) -> Cursor {
+    pub(super) fn start(self) -> Cursor {
         match self {
             How::List { reverse: false } | How::Chunk { down: true, .. } => Cursor::down(),
             _ => Cursor::up(),
@@ -86,7 +92,7 @@ impl How {
 }
 
 /// A table that the caller may do this with.
-fn allowed<'g>(
+pub(super) fn allowed<'g>(
     env: Env<'_>,
     table: VmTerm<'g>,
     how: How,
@@ -150,7 +156,7 @@ fn select_more<'e>(
 }
 
 /// Work on its way.
-struct Work<'e> {
+pub(super) struct Work<'e> {
     env: Env<'e>,
     how: How,
     /// Results that are already a list.
@@ -158,21 +164,28 @@ struct Work<'e> {
     /// Results in the order in which they were found.
     found: Vec<VmWord<'e>>,
     count: u64,
+    /// Objects read.
+    read: u64,
 }
 
 impl<'e> Work<'e> {
-    fn new(env: Env<'e>, how: How, so_far: VmWord<'e>) -> Self {
-        let count = VmTerm::of(env, so_far).as_small().unwrap_or(0);
+    pub(super) fn new(env: Env<'e>, how: How, so_far: VmWord<'e>) -> Self {
+        let number = |word| VmTerm::of(env, word).as_unsigned().unwrap_or(0);
+        let (read, count) = match VmTerm::of(env, so_far).tuple_words() {
+            Some(&[read, count]) => (number(read), number(count)),
+            _ => (0, number(so_far)),
+        };
         Work {
             env,
             how,
             list: so_far,
             found: Vec::new(),
-            count: u64::try_from(count).unwrap_or(0),
+            count,
+            read,
         }
     }
 
-    fn go_on(
+    pub(super) fn go_on(
         mut self,
         shared: &Shared,
         prepared: &Prepared,
@@ -184,6 +197,7 @@ impl<'e> Work<'e> {
             self.run(shared, prepared, &mut cursor, &slice, selecting, guard)
         })?;
         consume(self.env, &slice);
+        self.read += slice.objects();
         let is_part = matches!(self.how, How::List { .. }) && shared.table.table_type().is_bag();
         let is_too_much = matches!(self.how, How::Chunk { most, .. } if self.found.len() > most);
         match (progress, is_part) {
@@ -217,6 +231,7 @@ impl<'e> Work<'e> {
         match self.how {
             How::List { .. } if self.found.is_empty() => self.list,
             How::List { .. } | How::Chunk { .. } => self.env.list(&self.found),
+            How::Rows => (self.env).tuple(&[self.env.uint(self.read), self.env.uint(self.count)]),
             _ => self.env.uint(self.count),
         }
     }
@@ -240,6 +255,7 @@ impl<'e> Work<'e> {
             list,
             found,
             count,
+            ..
         } = self;
         let mut select = |each: &mut dyn FnMut(Outcome<'_, Vm>) -> ControlFlow<()>| {
             table.select(query, cursor, runner, &caller, slice, guard, each)
@@ -267,6 +283,10 @@ impl<'e> Work<'e> {
             }),
             How::Count => select(&mut |outcome| {
                 *count += u64::from(outcome.is_true());
+                ControlFlow::Continue(())
+            }),
+            How::Rows => select(&mut |_| {
+                *count += 1;
                 ControlFlow::Continue(())
             }),
             How::Delete => {
@@ -338,6 +358,29 @@ fn cursor_of<'e>(env: Env<'e>, term: VmTerm<'e>) -> Option<Cursor> {
         step: usize::try_from(VmTerm::of(env, step).as_unsigned()?).ok()?,
         at,
     })
+}
+
+/// `explain(Table, MatchSpec) -> {Access, Plan, Known, Nanoseconds, Compiled}`: what will be read and whether the
+/// specification was known, with the time that it took to find that out.
+fn explain<'e>(env: Env<'e>, [table, spec]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let begun = Instant::now();
+    let (prepared, known) = query::prepare(&shared.table, spec)?;
+    let nanos = begun.elapsed().as_nanos();
+    let access = match prepared.query.access() {
+        Access::Nothing => Known::Nothing,
+        Access::Points => Known::Points,
+        Access::Ranges => Known::Ranges,
+        Access::Everything => Known::Everything,
+    };
+    Ok(env.tuple(&[
+        access.word(),
+        env.binary(prepared.query.show_plan().as_bytes()),
+        super::boolean(known),
+        env.uint(u64::try_from(nanos).unwrap_or(u64::MAX)),
+        prepared.compiled.term(env),
+    ]))
 }
 
 /// `clear(Table) -> N`: deletes all objects, as one step, and counts them.

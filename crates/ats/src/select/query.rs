@@ -14,7 +14,8 @@ use std::sync::Arc;
 pub struct Query<H: Host> {
     program: Arc<Program<H>>,
     kind: Kind,
-    plan: Plan,
+    /// What follows from the specification, unless somebody said what to read.
+    plan: Option<Plan>,
     /// What the plan says, in the order of the table.
     steps: Vec<Step>,
 }
@@ -52,23 +53,45 @@ impl<H: Host> Query<H> {
             program,
             kind,
             steps: steps(&plan),
-            plan,
+            plan: Some(plan),
+        }
+    }
+
+    /// The query that reads just the keys of an ordered table from these bytes on, up to and without those, if
+    /// given, whatever the specification says.
+    #[must_use]
+    pub fn within(
+        program: Arc<Program<H>>,
+        table: &Table<H>,
+        from: Vec<u8>,
+        to: Option<Vec<u8>>,
+    ) -> Self {
+        let is_empty = to.as_ref().is_some_and(|to| *to <= from);
+        Query {
+            program,
+            kind: Kind::of(table),
+            plan: None,
+            steps: match is_empty {
+                true => Vec::new(),
+                false => vec![Step::Range { from, to }],
+            },
         }
     }
 
     /// How much of a table is read.
     #[must_use]
     pub fn access(&self) -> Access {
-        self.plan.access()
+        self.plan.as_ref().map_or(Access::Ranges, Plan::access)
     }
 
     /// What of a table is read: one line each, in Erlang's syntax.
     #[must_use]
     pub fn show_plan(&self) -> String {
         match &self.plan {
-            Plan::Ordered(ranges) => ranges.show(self.program.spec()),
-            Plan::Hashed(Keys::All) => "any Key\n".to_owned(),
-            Plan::Hashed(Keys::These(keys)) => format!("{} exact keys\n", keys.len()),
+            Some(Plan::Ordered(ranges)) => ranges.show(self.program.spec()),
+            Some(Plan::Hashed(Keys::All)) => "any Key\n".to_owned(),
+            Some(Plan::Hashed(Keys::These(keys))) => format!("{} exact keys\n", keys.len()),
+            None => String::new(),
         }
     }
 
