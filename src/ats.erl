@@ -36,7 +36,7 @@
 -export([safe_fixtable/2, slot/2, tab2list/1, foldl/3, foldr/3]).
 
 -export_type([table/0, tab/0, tid/0, table_type/0, table_access/0]).
--export_type([write_concurrency/0, option/0, update_op/0, element_spec/0]).
+-export_type([write_concurrency/0, full_scan/0, option/0, update_op/0, element_spec/0]).
 -export_type([match_pattern/0, match_spec/0, compiled_match_spec/0, comp_match_spec/0]).
 -export_type([continuation/0, range_option/0]).
 
@@ -70,7 +70,10 @@
       | {heir, Pid :: pid(), HeirData :: term()} | {heir, none}
       | {write_concurrency, write_concurrency()}
       | {read_concurrency, boolean()}
-      | {decentralized_counters, boolean()}.
+      | {decentralized_counters, boolean()}
+      | {full_scan, full_scan()}.
+-type full_scan() :: allow | warn | refuse.
+%% What to do when a match specification reads a whole table.
 -type update_op() ::
         {Pos :: pos_integer(), Increment :: integer()}
       | {Pos :: pos_integer(), Increment :: integer(),
@@ -97,6 +100,13 @@
 %% The calling process owns the table: when it ends, the table is deleted, or given to the heir
 %% if there is one. The options `write_concurrency', `read_concurrency' and
 %% `decentralized_counters' are accepted, checked and shown by {@link info/1}.
+%%
+%% `{full_scan, How}' says what happens if a match specification neither has nor implies a bound of the
+%% key, so that every object must be read for it (see {@link explain/2}). `allow' is the default. With
+%% `warn' there is a warning in the log, once in a second at most. With `refuse' the call fails with
+%% `badarg'. Functions that are meant to read everything, such as {@link tab2list/1}, {@link foldl/3}
+%% and `select_delete(Table, [{'_', [], [true]}])', are not concerned, and neither is explain/2. This option
+%% does not exist in `ets'.
 -spec new(Name :: atom(), Options :: [option()]) -> tid() | atom().
 new(Name, Options) ->
     ?WITH_ERROR_INFO(create(Name, Options), [Name, Options]).
@@ -127,7 +137,7 @@ info(Table) ->
     ?WITH_ERROR_INFO(ats_info:all(Table), [Table]).
 
 %% @doc Returns one item of the description of a table: any of those in {@link info/1}, `fixed',
-%% `safe_fixed', `safe_fixed_monotonic_time' or `stats'.
+%% `safe_fixed', `safe_fixed_monotonic_time', `full_scan' or `stats'.
 %%
 %% `stats' tells how a table has adapted to contention since it was created or all its objects were
 %% deleted, as a map of integers.

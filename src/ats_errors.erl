@@ -16,6 +16,7 @@
         type | id | access | table_type        % what is wrong with the table
       | badkey | keypos | position             % what is wrong with another argument
       | owner | not_owner | already_exists
+      | full_scan
       | none
       | system_limit
       | {panic, Text :: term()}.
@@ -150,6 +151,8 @@ other_messages(lookup_element, _Table, [_Key, Pos | _], _Cause) ->
 other_messages(Step, _Table, [_Key], _Cause)
   when Step =:= next; Step =:= prev; Step =:= next_lookup; Step =:= prev_lookup ->
     [<<"not a key that exists in the table">>];
+other_messages(_Select, _Table, [_MatchSpec | _], full_scan) ->
+    [<<"reads the whole table, which its option full_scan refuses">>];
 other_messages(rename, _Table, [NewName], _Cause) ->
     [first_of([table_name(NewName), <<"table name already exists">>])];
 other_messages(Select, _Table, [_MatchSpec], _Cause)

@@ -30,7 +30,8 @@ item(Item, Table) ->
 
 -spec pick(term(), ats_nif:information()) -> term().
 pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compressed,
-            MemoryWords, Owner, Heir, Name, Size, Named, Type, KeyPos, Protection, Fixed}) ->
+            MemoryWords, Owner, Heir, Name, Size, Named, Type, KeyPos, Protection, Fixed,
+            FullScan}) ->
     case Item of
         id -> Id;
         decentralized_counters -> DecentralizedCounters;
@@ -47,6 +48,7 @@ pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compre
         type -> Type;
         keypos -> KeyPos;
         protection -> Protection;
+        full_scan -> FullScan;
         fixed -> Fixed =/= false;
         safe_fixed -> fixation(system_time, Fixed);
         safe_fixed_monotonic_time -> fixation(monotonic_time, Fixed);

@@ -49,7 +49,8 @@
          WriteConcurrency :: ats:write_concurrency(),
          ReadConcurrency :: boolean(),
          DecentralizedCounters :: boolean(),
-         Compressed :: boolean()}.
+         Compressed :: boolean(),
+         FullScan :: ats:full_scan()}.
 
 -type information() ::
         {Id :: reference(),
@@ -67,7 +68,8 @@
          KeyPos :: pos_integer(),
          Protection :: ats:table_access(),
          Fixed :: false | {erlang:timestamp(), MonotonicNanoseconds :: integer(),
-                           [{pid(), pos_integer()}]}}.
+                           [{pid(), pos_integer()}]},
+         FullScan :: ats:full_scan()}.
 
 %% How an `ordered_set', or a table of another type, has adapted to contention.
 -type stats() :: tree_stats() | hash_stats().
@@ -252,7 +254,7 @@ slot(_Table, _I) -> ?NOT_LOADED.
 chunk(_Table, _Position, _N) -> ?NOT_LOADED.
 
 %% Begins to run a match specification, and goes on.
--spec select_start(ats:table(), ats:match_spec(), how()) -> selected().
+-spec select_start(ats:table(), ats:match_spec(), how()) -> selected() | warn.
 select_start(_Table, _MatchSpec, _How) -> ?NOT_LOADED.
 
 -spec select_more(ats:tid(), ats:compiled_match_spec(), place(), how(), so_far()) -> selected().

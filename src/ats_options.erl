@@ -25,6 +25,7 @@
          write_concurrency = false :: ats:write_concurrency(),
          read_concurrency = false :: boolean(),
          compressed = false :: boolean(),
+         full_scan = allow :: ats:full_scan(),
          %% What the other options imply, and what the user asked for by name.
          decentralized_implied = false :: boolean(),
          decentralized_asked = default :: default | boolean()}).
@@ -62,6 +63,8 @@ option(named_table, Read) ->
     Read#options{named = true};
 option(compressed, Read) ->
     Read#options{compressed = true};
+option({full_scan, Wanted}, Read) when Wanted =:= allow; Wanted =:= warn; Wanted =:= refuse ->
+    Read#options{full_scan = Wanted};
 option({keypos, Pos}, Read) when is_integer(Pos), Pos > 0, Pos =< ?MAX_SMALL_INTEGER ->
     Read#options{keypos = Pos};
 option({heir, none}, Read) ->
@@ -124,7 +127,8 @@ finish(#options{} = Read) ->
           Read#options.write_concurrency,
           Read#options.read_concurrency,
           decentralized_counters(Read),
-          Read#options.compressed}}.
+          Read#options.compressed,
+          Read#options.full_scan}}.
 
 %% Only a table with several locks has counters worth spreading.
 -spec decentralized_counters(#options{}) -> boolean().

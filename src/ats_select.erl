@@ -7,6 +7,8 @@
 %% killed; and between two calls other processes have their turn.
 -module(ats_select).
 
+-include_lib("kernel/include/logger.hrl").
+
 -export([list/3, count/3, chunk/4, continue/1, repair/2, compile/1, run/2, explain/2]).
 -export([list_more/2, count_more/2, fill/3]).
 
@@ -28,10 +30,23 @@
 
 -type chunk() :: {[term()], continuation()} | '$end_of_table'.
 
+%% The first slice. If it is the beginning of a full scan of which the owner of the table wants to hear, that
+%% is said first.
+-spec start(ats:table(), ats:match_spec(), ats_nif:how()) -> ats_nif:selected().
+start(Table, MatchSpec, How) ->
+    case ats_nif:select_start(Table, MatchSpec, How) of
+        warn ->
+            ?LOG_WARNING("~tp reads the whole table ~tp for the match specification ~tp",
+                         [self(), Table, MatchSpec], #{domain => [ats]}),
+            start(Table, MatchSpec, How);
+        Selected ->
+            Selected
+    end.
+
 %% @doc All results, in the order of the keys or the other way round.
 -spec list(ats:table(), ats:match_spec(), all | reverse) -> [term()].
 list(Table, MatchSpec, How) ->
-    list_more(ats_nif:select_start(Table, MatchSpec, How), How).
+    list_more(start(Table, MatchSpec, How), How).
 
 %% @doc The rest of a list that was begun.
 -spec list_more(ats_nif:selected(), all | reverse) -> [term()].
@@ -52,7 +67,7 @@ list_parts(Results, _How, Parts) ->
 %% @doc Counts, deletes or replaces objects; returns how many.
 -spec count(ats:table(), ats:match_spec(), count | delete | replace) -> non_neg_integer().
 count(Table, MatchSpec, How) ->
-    count_more(ats_nif:select_start(Table, MatchSpec, How), How).
+    count_more(start(Table, MatchSpec, How), How).
 
 %% @doc The rest of a number that was begun.
 -spec count_more(ats_nif:selected(), count | delete | replace) -> non_neg_integer().
@@ -64,7 +79,7 @@ count_more(Count, _How) ->
 %% @doc The first `Limit' results, and where to go on.
 -spec chunk(ats:table(), ats:match_spec(), up | down, pos_integer()) -> chunk().
 chunk(Table, MatchSpec, Way, Limit) ->
-    fill(ats_nif:select_start(Table, MatchSpec, {Way, Limit}), Way, Limit).
+    fill(start(Table, MatchSpec, {Way, Limit}), Way, Limit).
 
 %% @doc The first chunk of what was begun.
 -spec fill(ats_nif:selected(), up | down, pos_integer()) -> chunk().

@@ -196,7 +196,8 @@ deleted_objects_let_go(_) ->
                     [M:insert(T, {N, Hold(binary:copy(<<N>>, Size))}) || N <- lists:seq(1, 50)]
                 end
             ]),
-            ?assert(binaries() >= Before + 50 * Size),
+            %% What the last table left may go only now.
+            ?assert(binaries() >= Before + 48 * Size),
             Remove(M, T),
             try
                 until(

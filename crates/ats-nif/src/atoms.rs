@@ -108,6 +108,14 @@ known_atoms! {
     Delete = "delete",
     /// `replace`
     Replace = "replace",
+    /// `full_scan`
+    FullScan = "full_scan",
+    /// `allow`
+    Allow = "allow",
+    /// `warn`
+    Warn = "warn",
+    /// `refuse`
+    Refuse = "refuse",
     /// `prefix`
     Prefix = "prefix",
     /// `behind`

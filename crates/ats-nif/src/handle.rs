@@ -14,6 +14,7 @@
 use crate::atoms::Known;
 use crate::env::{Env, OwnEnv, VmWord};
 use crate::foreign::Vm;
+use crate::full_scan;
 use crate::process;
 use crate::registry;
 use crate::resource::{Resource, ResourceRef, Slot};
@@ -79,6 +80,8 @@ pub struct Shared {
     pub protection: Protection,
     /// Options that are only reported.
     pub reported: Reported,
+    /// Queries that read everything.
+    pub full_scan: full_scan::Watch,
     /// The word of the name; changes by renaming.
     pub name: AtomicU64,
     /// The word of the owner's pid; changes when an heir takes over.
@@ -130,6 +133,8 @@ pub struct Recipe {
     pub protection: Protection,
     /// Options that are only reported.
     pub reported: Reported,
+    /// Queries that read everything.
+    pub full_scan: full_scan::Watch,
     /// Who gets it when its owner dies.
     pub heir: Option<Heir>,
 }
@@ -174,6 +179,7 @@ impl Handle {
             named: recipe.named,
             protection: recipe.protection,
             reported: recipe.reported,
+            full_scan: recipe.full_scan,
             name: AtomicU64::new(recipe.name),
             owner: AtomicU64::new(owner.raw()),
             admin: Mutex::new(Admin {

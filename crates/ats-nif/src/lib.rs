@@ -24,6 +24,7 @@ pub mod captured;
 pub mod env;
 pub mod foreign;
 #[cfg(not(feature = "test-nifs"))]
+mod full_scan;
 mod functions;
 pub mod handle;
 pub mod held;

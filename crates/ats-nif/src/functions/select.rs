@@ -10,6 +10,7 @@ use crate::atoms::Known;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
+use crate::full_scan::Verdict;
 use crate::handle::Shared;
 use crate::query::{self, Caller, Compiled, Prepared};
 use crate::resource::{self, ResourceRef};
@@ -107,6 +108,9 @@ pub(super) fn allowed<'g>(
 /// `select_start(Table, MatchSpec, How) -> Result | {Tag, Table, Compiled, Position, Result}`, where the tag is
 /// `more` if there is more to do. It is `part` instead if the result is only what is new in it, and comes behind
 /// what there was before; and `done` if a chunk has too much in it, but nothing is left to do.
+///
+/// If the result is `warn`, nothing has been done: the query reads the whole table, of which somebody wants to
+/// hear. It is run when it is asked for again.
 fn select_start<'e>(env: Env<'e>, [table, spec, how]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let how = match How::of(env, how) {
@@ -123,6 +127,10 @@ fn select_start<'e>(env: Env<'e>, [table, spec, how]: [VmTerm<'e>; 3]) -> NifRes
         return Ok(Work::new(env, how, VmWord::NIL).result());
     }
     let (prepared, _known) = query::prepare(&shared.table, spec)?;
+    let is_full = prepared.query.access() == Access::Everything && !matches!(how, How::Rows);
+    if is_full && shared.full_scan.judge()? == Verdict::WarnFirst {
+        return Ok(Known::Warn.word());
+    }
     let work = match how {
         How::Replace if !keeps_key(shared, &prepared) => return Err(Known::None),
         _ => Work::new(env, how, VmWord::NIL),

@@ -4,6 +4,7 @@ use super::{boolean, find, readable, writable};
 use crate::atoms::Known;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
+use crate::full_scan::{self, FullScan};
 use crate::handle::{Handle, Heir, Protection, Recipe, Reported, Shared, WriteConcurrency};
 use crate::vm_term::VmTerm;
 use crate::{load, nif, process, registry, sys};
@@ -26,10 +27,10 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// `new(Name, {Type, Protection, KeyPos, Named, Heir, HeirData, WriteConcurrency, ReadConcurrency,
-/// DecentralizedCounters, Compressed})`, checked by the Erlang side.
+/// DecentralizedCounters, Compressed, FullScan})`, checked by the Erlang side.
 fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let words = options.tuple_words().ok_or(Known::None)?;
-    let words: &[VmWord<'e>; 10] = words.try_into().map_err(|_| Known::None)?;
+    let words: &[VmWord<'e>; 11] = words.try_into().map_err(|_| Known::None)?;
     let [
         kind,
         protection,
@@ -41,6 +42,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         rc,
         dc,
         compressed,
+        scans,
     ] = words.map(Term);
     let position = VmTerm::of(env, position.0).as_small();
     let position = position.and_then(|position| usize::try_from(position).ok());
@@ -64,6 +66,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
                 read_concurrency: rc.boolean(),
                 decentralized_counters: dc.boolean(),
             },
+            full_scan: full_scan::Watch::new(full_scan_of(scans)?),
             heir: heir_of(env, heir, data),
         },
         &guard,
@@ -98,6 +101,15 @@ fn protection_of(term: Term<'_>) -> Result<Protection, Known> {
         (Known::Private, Protection::Private),
     ];
     one_of(term, &protections)
+}
+
+fn full_scan_of(term: Term<'_>) -> Result<FullScan, Known> {
+    let choices = [
+        (Known::Allow, FullScan::Allow),
+        (Known::Warn, FullScan::Warn),
+        (Known::Refuse, FullScan::Refuse),
+    ];
+    one_of(term, &choices)
 }
 
 fn one_of<T: Copy>(term: Term<'_>, choices: &[(Known, T)]) -> Result<T, Known> {
@@ -234,6 +246,11 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         Protection::Protected => Known::Protected,
         Protection::Private => Known::Private,
     };
+    let full_scan = match shared.full_scan.wanted() {
+        FullScan::Allow => Known::Allow,
+        FullScan::Warn => Known::Warn,
+        FullScan::Refuse => Known::Refuse,
+    };
     let wc = match reported.write_concurrency {
         WriteConcurrency::False => Known::False.word(),
         WriteConcurrency::True => Known::True.word(),
@@ -259,6 +276,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         env.int(shared.table.key_position() as i64),
         protection.word(),
         fixed,
+        full_scan.word(),
     ]))
 }
 

@@ -1,0 +1,66 @@
+//! What a table makes of queries that read all of it: its option `full_scan`.
+
+use crate::atoms::Known;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+/// The values of `{full_scan, _}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FullScan {
+    /// `allow`: nothing.
+    Allow,
+    /// `warn`: it is logged.
+    Warn,
+    /// `refuse`: it fails.
+    Refuse,
+}
+
+/// What becomes of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is run.
+    Run,
+    /// The caller logs a warning and asks again.
+    WarnFirst,
+}
+
+/// Watches over the queries of a table.
+pub struct Watch {
+    wanted: FullScan,
+    /// The second in which there was a warning.
+    warned_at: AtomicU64,
+}
+
+impl Watch {
+    /// Does with full scans what is wanted.
+    #[must_use]
+    pub fn new(wanted: FullScan) -> Self {
+        Watch {
+            wanted,
+            warned_at: AtomicU64::new(0),
+        }
+    }
+
+    /// What is done with full scans.
+    #[must_use]
+    pub fn wanted(&self) -> FullScan {
+        self.wanted
+    }
+
+    /// What becomes of a full scan. There is at most one warning in a second, so a loop does not drown the log.
+    pub fn judge(&self) -> Result<Verdict, Known> {
+        match self.wanted {
+            FullScan::Allow => Ok(Verdict::Run),
+            FullScan::Refuse => Err(Known::FullScan),
+            FullScan::Warn => {
+                let now = SystemTime::UNIX_EPOCH
+                    .elapsed()
+                    .map_or(1, |time| time.as_secs());
+                match self.warned_at.swap(now, Ordering::Relaxed) == now {
+                    true => Ok(Verdict::Run),
+                    false => Ok(Verdict::WarnFirst),
+                }
+            }
+        }
+    }
+}
