@@ -27,6 +27,7 @@ stage() {
     status=$(cat "$log.status")
     [ "$status" -ne 124 ] || echo "$name: stopped because it took too long"
     counts=$("$counter" "$log")
+    failures "$log" >>"$logs/failures"
     passed=${counts% *}
     failed=${counts#* }
     if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$passed" -eq 0 ]; }; then
@@ -72,6 +73,12 @@ count_common_test() {
 # Lines "ok: what" and "not ok: what", as printed by the smoke test below.
 count_lines() {
     awk '/^ok: / { passed++ } /^not ok: / { failed++ } END { print passed + 0, failed + 0 }' "$1"
+}
+
+# The names of the tests that failed, which a reader of the last lines would otherwise miss.
+failures() {
+    sed -e "s/$(printf '\033')\[[0-9;]*m//g" "$1" | tr '\r' '\n' |
+        awk '/^test .* FAILED$/ || /==> .*: FAILED/ || /^not ok: / { printf "failed: %s\n", $0 }'
 }
 
 # Unoptimised code would make the property tests slow; complete optimisation would make the
@@ -138,6 +145,8 @@ stage schedules count_cargo rust_schedules
 stage erlang count_common_test erlang_tests
 stage smoke count_lines smoke_test
 
-printf '\n%s' "$report"
+echo
+cat "$logs/failures"
+printf '%s' "$report"
 echo "$total_passed passed, $total_failed failed"
 [ "$total_failed" -eq 0 ]
