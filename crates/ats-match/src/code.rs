@@ -28,8 +28,8 @@ pub struct Program<H: Host> {
 pub(crate) enum Home {
     /// It is the object.
     Object,
-    /// It is this element of the object.
-    Element(u32),
+    /// It is part `index` of a container that the head has opened; of the object, if that is container 0.
+    Part { container: u32, index: u32 },
     /// It was bound under that number.
     Bound(u32),
 }
@@ -49,6 +49,18 @@ pub(crate) enum Op {
     Part {
         container: u32,
         index: u32,
+    },
+    /// Fails unless part `index` of a container is this immediate.
+    PartIs {
+        container: u32,
+        index: u32,
+        word: u64,
+    },
+    /// Fails unless part `index` of a container is a tuple of so many elements. Opens it.
+    PartTuple {
+        container: u32,
+        index: u32,
+        arity: u32,
     },
     /// The current term is what follows the first `skip` elements of a list.
     Rest {
@@ -105,15 +117,17 @@ pub(crate) enum Op {
     },
     /// Fails unless the top of the stack is `true`, which it takes off.
     Guard,
-    /// Fails unless the comparison of this element with this small integer or atom is `true`.
-    GuardElement {
+    /// Fails unless the comparison of this part with this small integer or atom is `true`.
+    GuardPart {
         function: Function,
+        container: u32,
         index: u32,
         word: u64,
     },
     /// Whether this comparison is true.
-    CompareElement {
+    ComparePart {
         function: Function,
+        container: u32,
         index: u32,
         word: u64,
     },
@@ -125,6 +139,8 @@ pub(crate) enum Op {
     Return,
     /// The object is the result.
     ReturnObject,
+    /// What is found here is the result.
+    ReturnHome(Home),
 }
 
 impl<H: Host> Program<H> {

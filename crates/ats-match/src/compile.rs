@@ -9,6 +9,15 @@ use crate::code::{Home, Op, Program};
 use crate::spec::{Clause, Constant, Expression, Pattern, Slot, Spec};
 use ats_term::image::Host;
 
+/// The container that the object itself is.
+const OBJECT: u32 = 0;
+
+/// Where the term is if objects are tuples of one element around it.
+const ONLY_ELEMENT: Home = Home::Part {
+    container: OBJECT,
+    index: 0,
+};
+
 impl<H: Host> Program<H> {
     /// Compiles a specification for objects. O(its size); not recursive.
     #[must_use]
@@ -21,7 +30,7 @@ impl<H: Host> Program<H> {
     /// tuple `{Term}` and tells about the term inside. O(its size); not recursive.
     #[must_use]
     pub fn for_any_term(spec: Spec<H>) -> Self {
-        Self::compile(spec, Home::Element(0))
+        Self::compile(spec, ONLY_ELEMENT)
     }
 
     fn compile(spec: Spec<H>, subject: Home) -> Self {
@@ -98,23 +107,28 @@ impl<'p, H: Host> Compiler<'p, H> {
     }
 
     fn body(&mut self, clause: &Clause) {
-        self.emit(Op::Body);
         let last = clause.body.len() - 1;
+        let result = clause.body.get(last);
+        let home = match self.program.spec.expression(result) {
+            Expression::WholeObject => Some(self.subject),
+            Expression::Variable(slot) => Some(self.home(slot)),
+            _ => None,
+        };
+        if last > 0 || home.is_none() {
+            self.emit(Op::Body);
+        }
         for i in 0..last {
             self.expression(clause.body.get(i));
             self.emit(Op::Drop);
         }
-        let result = clause.body.get(last);
-        let is_object = match self.program.spec.expression(result) {
-            Expression::WholeObject => self.subject == Home::Object,
-            Expression::Variable(slot) => self.home(slot) == Home::Object,
-            _ => false,
-        };
-        if is_object {
-            return self.emit(Op::ReturnObject);
+        match home {
+            Some(Home::Object) => self.emit(Op::ReturnObject),
+            Some(home) => self.emit(Op::ReturnHome(home)),
+            None => {
+                self.expression(result);
+                self.emit(Op::Return);
+            }
         }
-        self.expression(result);
-        self.emit(Op::Return);
     }
 
     /// Puts positions in the places of labels.

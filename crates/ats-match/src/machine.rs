@@ -171,22 +171,46 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                     (elements.len() == arity as usize).then_some(())?;
                     self.buffers.containers.push(elements);
                 }
-                Op::GuardElement {
-                    function,
-                    index,
-                    word,
-                } => self.compare_element(function, index, word).then_some(())?,
-                Op::CompareElement {
-                    function,
+                Op::PartIs {
+                    container,
                     index,
                     word,
                 } => {
-                    let holds = self.compare_element(function, index, word);
+                    let container = self.buffers.containers[container as usize];
+                    (container.word(index as usize) == Some(word)).then_some(())?;
+                }
+                Op::PartTuple {
+                    container,
+                    index,
+                    arity,
+                } => {
+                    let container = self.buffers.containers[container as usize];
+                    let elements = container.get(index as usize)?.tuple()?;
+                    (elements.len() == arity as usize).then_some(())?;
+                    self.buffers.containers.push(elements);
+                }
+                Op::GuardPart {
+                    function,
+                    container,
+                    index,
+                    word,
+                } => {
+                    let holds = self.compare_part(function, (container, index), word);
+                    holds.then_some(())?;
+                }
+                Op::ComparePart {
+                    function,
+                    container,
+                    index,
+                    word,
+                } => {
+                    let holds = self.compare_part(function, (container, index), word);
                     self.buffers.stack.push(truth(self.words(), holds));
                 }
                 Op::Guard => self.is_true().then_some(())?,
                 Op::Body => in_body = true,
                 Op::ReturnObject => return Some(Found::Object),
+                Op::ReturnHome(home) => return Some(Found::Value(Value::of(self.home(home)))),
                 Op::Return => return self.buffers.stack.pop().map(Found::Value),
                 Op::Drop => {
                     self.buffers.stack.pop();
@@ -370,16 +394,22 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         true
     }
 
-    /// Whether the comparison of an element with an immediate is true.
+    /// Whether the comparison of a part with an immediate is true.
     #[inline]
-    fn compare_element(&mut self, function: Function, index: u32, word: u64) -> bool {
-        let element = self.object.words()[index as usize];
-        if are_small(element, word)
-            && let Some(holds) = compare_small(function, element, word)
+    fn compare_part(
+        &mut self,
+        function: Function,
+        (container, index): (u32, u32),
+        word: u64,
+    ) -> bool {
+        let part = self.buffers.containers[container as usize].word(index as usize);
+        if let Some(part) = part
+            && are_small(part, word)
+            && let Some(holds) = compare_small(function, part, word)
         {
             return holds;
         }
-        let value = Value::of(self.home(Home::Element(index)));
+        let value = Value::of(self.home(Home::Part { container, index }));
         self.compare(function, value, Value::Word(word))
     }
 
@@ -395,9 +425,9 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     fn home(&self, home: Home) -> ImageRef<'r, H> {
         match home {
             Home::Object => self.object.term(),
-            Home::Element(index) => self.buffers.containers[0]
+            Home::Part { container, index } => self.buffers.containers[container as usize]
                 .get(index as usize)
-                .expect("match: the object has this element"),
+                .expect("match: the container has this part"),
             Home::Bound(index) => self.buffers.bound[index as usize],
         }
     }

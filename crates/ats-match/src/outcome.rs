@@ -60,9 +60,14 @@ impl<'r, H: Host> Outcome<'r, H> {
     }
 
     /// Builds the result. O(its size); not recursive.
+    #[inline]
     pub fn write<S: HostSink<H>>(&self, sink: &mut S, writer: &mut Writer<S::Term>) -> S::Term {
         match &self.result {
-            Ok(term) => writer.write(*term, sink),
+            // Most results of one word are not worth setting up stacks.
+            Ok(term) => match term.immediate() {
+                Some(word) => sink.immediate(word),
+                None => writer.write(*term, sink),
+            },
             Err(object) => decode_object(*object, sink, &mut writer.scratch),
         }
     }

@@ -168,16 +168,36 @@ thread_local! {
     });
 }
 
-/// A specification for a table, either as it is written or a reference to a compiled one. Also says whether
-/// there was no need to compile it.
-pub fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), Known> {
-    if let Some(compiled) = ResourceRef::<Compiled>::of_term(spec) {
+/// Does something with a specification for a table, which is either as it is written or a reference to a
+/// compiled one. Also says whether there was no need to compile it.
+pub fn with_prepared<T>(
+    table: &Table<Vm>,
+    spec: VmTerm<'_>,
+    work: impl FnOnce(&Prepared, bool) -> Result<T, Known>,
+) -> Result<T, Known> {
+    let written = spec.as_cons().is_some();
+    if let Some(compiled) = (!written)
+        .then(|| ResourceRef::<Compiled>::of_term(spec))
+        .flatten()
+    {
         let query = compiled.query(table).ok_or(Known::None)?;
-        return Ok((Prepared { query, compiled }, true));
+        return work(&Prepared { query, compiled }, true);
     }
-    if let Some(prepared) = MET.with_borrow_mut(|met| met.find_at_address(table, spec)) {
-        return Ok((prepared, true));
+    // The usual case is spared counting references, which other threads count as well.
+    let work = MET.with_borrow_mut(|met| match met.find_at_address(table, spec) {
+        Some(prepared) => Ok(work(prepared, true)),
+        None => Err(work),
+    });
+    match work {
+        Ok(result) => result,
+        Err(work) => {
+            let (prepared, known) = prepare(table, spec)?;
+            work(&prepared, known)
+        }
     }
+}
+
+fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), Known> {
     scratch::with_key(|key| {
         // Heads compare floats by their bits, so specifications that differ in the sign of a zero differ.
         let options = exact::Options {
@@ -207,7 +227,7 @@ fn address(spec: VmTerm<'_>) -> usize {
 impl Kept {
     /// The specification, if one that is the same was met at this address.
     #[inline]
-    fn find_at_address(&mut self, table: &Table<Vm>, spec: VmTerm<'_>) -> Option<Prepared> {
+    fn find_at_address(&mut self, table: &Table<Vm>, spec: VmTerm<'_>) -> Option<&Prepared> {
         let index = self.by_address[address(spec)];
         let met = self.specifications.get_mut(usize::from(index))?;
         let (_held, word) = met.term.as_ref()?;
@@ -218,7 +238,7 @@ impl Kept {
         }
         self.now += 1;
         met.at = self.now;
-        Some(met.prepared.clone())
+        Some(&met.prepared)
     }
 
     fn find(

@@ -26,8 +26,9 @@ impl<H: Host> Compiler<'_, H> {
                 }
                 Expression::Call(function, arguments) => {
                     match self.comparison(function, arguments) {
-                        Some((function, index, word)) => self.emit(Op::GuardElement {
+                        Some((function, (container, index), word)) => self.emit(Op::GuardPart {
                             function,
+                            container,
                             index,
                             word,
                         }),
@@ -44,26 +45,26 @@ impl<H: Host> Compiler<'_, H> {
         self.emit(Op::Guard);
     }
 
-    /// A comparison of an element of the object with an immediate.
+    /// A comparison of a part of a container with an immediate.
     fn comparison(
         &self,
         function: Function,
         arguments: Range<ExpressionId>,
-    ) -> Option<(Function, u32, u64)> {
+    ) -> Option<(Function, (u32, u32), u64)> {
         let mirrored = mirrored(function)?;
         let (left, right) = (arguments.get(0), arguments.get(1));
-        let parts = |element, word| Some((self.as_element(element)?, self.as_word(word)?));
+        let parts = |part, word| Some((self.as_part(part)?, self.as_word(word)?));
         match (parts(left, right), parts(right, left)) {
-            (Some((index, word)), _) => Some((function, index, word)),
-            (_, Some((index, word))) => Some((mirrored, index, word)),
+            (Some((part, word)), _) => Some((function, part, word)),
+            (_, Some((part, word))) => Some((mirrored, part, word)),
             _ => None,
         }
     }
 
-    fn as_element(&self, id: ExpressionId) -> Option<u32> {
+    fn as_part(&self, id: ExpressionId) -> Option<(u32, u32)> {
         match self.program.spec.expression(id) {
             Expression::Variable(slot) => match self.home(slot) {
-                Home::Element(index) => Some(index),
+                Home::Part { container, index } => Some((container, index)),
                 _ => None,
             },
             _ => None,
@@ -115,8 +116,9 @@ impl<H: Host> Compiler<'_, H> {
                 tasks.extend(keys.iter().rev().map(Task::Expression));
             }
             Expression::Call(function, arguments) => match self.comparison(function, arguments) {
-                Some((function, index, word)) => self.emit(Op::CompareElement {
+                Some((function, (container, index), word)) => self.emit(Op::ComparePart {
                     function,
+                    container,
                     index,
                     word,
                 }),

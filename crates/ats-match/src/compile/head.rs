@@ -1,6 +1,6 @@
 //! Compiling heads.
 
-use super::Compiler;
+use super::{Compiler, OBJECT, ONLY_ELEMENT};
 use crate::code::{Home, Op};
 use crate::spec::{Pattern, PatternId, Range, Slot};
 use ats_term::image::Host;
@@ -8,15 +8,12 @@ use ats_term::image::Host;
 /// A pattern, and the operation that makes the term that it shall match the current one.
 type Task = (Op, PatternId);
 
-/// The container that the object itself is.
-const OBJECT: u32 = 0;
-
 impl<H: Host> Compiler<'_, H> {
     pub(super) fn head(&mut self, head: PatternId) {
-        if let Home::Element(index) = self.subject {
-            self.emit(Op::Arity(index + 1));
+        if self.subject == ONLY_ELEMENT {
+            self.emit(Op::Arity(1));
             self.containers = 1;
-            return self.patterns(vec![(part(OBJECT, index), head)]);
+            return self.patterns(vec![(part(OBJECT, 0), head)]);
         }
         match self.program.spec.pattern(head) {
             Pattern::Tuple(elements) => self.object(elements),
@@ -31,7 +28,11 @@ impl<H: Host> Compiler<'_, H> {
         for (index, id) in (0..).zip(elements.iter()) {
             match self.program.spec.pattern(id) {
                 Pattern::Any => {}
-                Pattern::Variable(slot) => self.element_variable(slot, index, id, &mut rest),
+                // What is already known must be compared, when everything else has been.
+                Pattern::Variable(slot) if !self.found_at(slot, OBJECT, index) => {
+                    rest.push((2, part(OBJECT, index), id));
+                }
+                Pattern::Variable(_) => {}
                 Pattern::Literal(constant) => {
                     match self.program.spec.constant(constant).immediate() {
                         Some(word) => self.emit(Op::ElementIs { index, word }),
@@ -49,30 +50,62 @@ impl<H: Host> Compiler<'_, H> {
         self.patterns(tasks);
     }
 
-    /// A variable that is an element of the object needs no binding; another one of the same name is
-    /// compared when everything else has been.
-    fn element_variable(
-        &mut self,
-        slot: Slot,
-        index: u32,
-        id: PatternId,
-        rest: &mut Vec<(u8, Op, PatternId)>,
-    ) {
+    /// A variable that is a part of a container needs no binding, if this is the first place where it is met.
+    fn found_at(&mut self, slot: Slot, container: u32, index: u32) -> bool {
         let home = &mut self.homes[slot.0 as usize];
-        match home {
-            None => *home = Some(Home::Element(index)),
-            Some(_) => rest.push((2, part(OBJECT, index), id)),
-        }
+        let is_first = home.is_none();
+        home.get_or_insert(Home::Part { container, index });
+        is_first
     }
 
     fn patterns(&mut self, mut tasks: Vec<Task>) {
         while let Some((load, id)) = tasks.pop() {
             let pattern = self.program.spec.pattern(id);
-            if !matches!(pattern, Pattern::Any) {
+            let is_done = match (load, pattern) {
+                (_, Pattern::Any) => true,
+                (Op::Part { container, index }, _) => {
+                    self.part(container, index, pattern, &mut tasks)
+                }
+                _ => false,
+            };
+            if !is_done {
                 self.emit(load);
                 self.pattern(pattern, &mut tasks);
             }
         }
+    }
+
+    /// Tests a part of a container without making it the current term, if that can be done.
+    fn part(
+        &mut self,
+        container: u32,
+        index: u32,
+        pattern: Pattern,
+        tasks: &mut Vec<Task>,
+    ) -> bool {
+        match pattern {
+            Pattern::Variable(slot) => return self.found_at(slot, container, index),
+            Pattern::Literal(constant) => {
+                let Some(word) = self.program.spec.constant(constant).immediate() else {
+                    return false;
+                };
+                self.emit(Op::PartIs {
+                    container,
+                    index,
+                    word,
+                });
+            }
+            Pattern::Tuple(elements) => {
+                self.emit(Op::PartTuple {
+                    container,
+                    index,
+                    arity: elements.len() as u32,
+                });
+                self.parts(elements, tasks);
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// Tests the current term.

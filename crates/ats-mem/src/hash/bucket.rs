@@ -271,7 +271,7 @@ impl<'t, R: Release> Bucket<'t, R> {
     /// Asks for all records.
     #[inline]
     pub(super) fn prefetch_all_records(self, _guard: &Guard) {
-        self.for_each(|_, word| prefetch::<1, _>(word.pointer::<R>()));
+        self.for_each(|_, word| prefetch::<2, _>(word.pointer::<R>()));
     }
 
     #[inline]

@@ -60,7 +60,7 @@ struct Scouts {
 }
 
 /// How many buckets ahead of a walk are asked for; the records of those half as far.
-const AHEAD: usize = 6;
+const AHEAD: usize = 10;
 
 impl Scouts {
     fn new<R: Release>(table: &HashTable<R>, place: u64) -> Self {

@@ -29,10 +29,11 @@ fn range_start<'e>(env: Env<'e>, [table, spec, from, to, how]: [VmTerm<'e>; 5]) 
     if table.table_type() != TableType::OrderedSet {
         return Err(Known::TableType);
     }
-    let (known, _) = query::prepare(table, spec)?;
     let from = cut(env, from, End::From)?.unwrap_or_default();
     let to = cut(env, to, End::To)?;
-    let program = Arc::clone(known.query.program());
+    let program = query::with_prepared(table, spec, |known, _| {
+        Ok(Arc::clone(known.query.program()))
+    })?;
     let query = Arc::new(Query::within(program, table, from, to));
     let compiled = ResourceRef::new(Compiled::of_query(&query));
     let prepared = Prepared { query, compiled };

@@ -67,16 +67,15 @@ impl How {
                 down: Known::Down.is(*way),
             });
         }
-        let simple = [
-            (Known::All, How::List { reverse: false }),
-            (Known::Reverse, How::List { reverse: true }),
-            (Known::Count, How::Count),
-            (Known::Delete, How::Delete),
-            (Known::Replace, How::Replace),
-            (Known::Rows, How::Rows),
-        ];
-        let found = simple.iter().find(|(atom, _)| atom.is(term.word()));
-        found.map(|(_, how)| *how).ok_or(Known::None)
+        Ok(match term.word() {
+            word if Known::All.is(word) => How::List { reverse: false },
+            word if Known::Count.is(word) => How::Count,
+            word if Known::Reverse.is(word) => How::List { reverse: true },
+            word if Known::Delete.is(word) => How::Delete,
+            word if Known::Replace.is(word) => How::Replace,
+            word if Known::Rows.is(word) => How::Rows,
+            _ => return Err(Known::None),
+        })
     }
 
     fn writes(self) -> bool {
@@ -126,16 +125,16 @@ fn select_start<'e>(env: Env<'e>, [table, spec, how]: [VmTerm<'e>; 3]) -> NifRes
     if spec.is_nil() {
         return Ok(Work::new(env, how, VmWord::NIL).result());
     }
-    let (prepared, _known) = query::prepare(&shared.table, spec)?;
-    let is_full = prepared.query.access() == Access::Everything && !matches!(how, How::Rows);
-    if is_full && shared.full_scan.judge()? == Verdict::WarnFirst {
-        return Ok(Known::Warn.word());
-    }
-    let work = match how {
-        How::Replace if !keeps_key(shared, &prepared) => return Err(Known::None),
-        _ => Work::new(env, how, VmWord::NIL),
-    };
-    work.go_on(shared, &prepared, how.start(), &guard)
+    query::with_prepared(&shared.table, spec, |prepared, _known| {
+        let is_full = prepared.query.access() == Access::Everything && !matches!(how, How::Rows);
+        if is_full && shared.full_scan.judge()? == Verdict::WarnFirst {
+            return Ok(Known::Warn.word());
+        }
+        if matches!(how, How::Replace) && !keeps_key(shared, prepared) {
+            return Err(Known::None);
+        }
+        Work::new(env, how, VmWord::NIL).go_on(shared, prepared, how.start(), &guard)
+    })
 }
 
 fn keeps_key(shared: &Shared, prepared: &Prepared) -> bool {
@@ -154,13 +153,13 @@ fn select_more<'e>(
     if resource::get::<Compiled>(compiled).is_none() {
         return Err(Known::None);
     }
-    let (prepared, _known) = query::prepare(&shared.table, compiled)?;
-    if matches!(how, How::Replace) && !keeps_key(shared, &prepared) {
-        return Err(Known::None);
-    }
     let cursor = cursor_of(env, position).ok_or(Known::None)?;
-    let work = Work::new(env, how, so_far.word());
-    work.go_on(shared, &prepared, cursor, &guard)
+    query::with_prepared(&shared.table, compiled, |prepared, _known| {
+        if matches!(how, How::Replace) && !keeps_key(shared, prepared) {
+            return Err(Known::None);
+        }
+        Work::new(env, how, so_far.word()).go_on(shared, prepared, cursor, &guard)
+    })
 }
 
 /// Work on its way.
@@ -374,21 +373,22 @@ fn explain<'e>(env: Env<'e>, [table, spec]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     let begun = Instant::now();
-    let (prepared, known) = query::prepare(&shared.table, spec)?;
-    let nanos = begun.elapsed().as_nanos();
-    let access = match prepared.query.access() {
-        Access::Nothing => Known::Nothing,
-        Access::Points => Known::Points,
-        Access::Ranges => Known::Ranges,
-        Access::Everything => Known::Everything,
-    };
-    Ok(env.tuple(&[
-        access.word(),
-        env.binary(prepared.query.show_plan().as_bytes()),
-        super::boolean(known),
-        env.uint(u64::try_from(nanos).unwrap_or(u64::MAX)),
-        prepared.compiled.term(env),
-    ]))
+    query::with_prepared(&shared.table, spec, |prepared, known| {
+        let nanos = begun.elapsed().as_nanos();
+        let access = match prepared.query.access() {
+            Access::Nothing => Known::Nothing,
+            Access::Points => Known::Points,
+            Access::Ranges => Known::Ranges,
+            Access::Everything => Known::Everything,
+        };
+        Ok(env.tuple(&[
+            access.word(),
+            env.binary(prepared.query.show_plan().as_bytes()),
+            super::boolean(known),
+            env.uint(u64::try_from(nanos).unwrap_or(u64::MAX)),
+            prepared.compiled.term(env),
+        ]))
+    })
 }
 
 /// `clear(Table) -> N`: deletes all objects, as one step, and counts them.

@@ -252,6 +252,21 @@ impl<'a, H: Host> ImageRef<'a, H> {
         }
     }
 
+    /// The elements, if the term is a tuple. O(1), and less work than a [`view`](Self::view).
+    #[inline]
+    pub fn tuple(self) -> Option<Slots<'a, H>> {
+        if is_immediate(self.slot) {
+            return None;
+        }
+        if self.slot == WHOLE {
+            return Some(self.slots(0, self.from));
+        }
+        let at = slot_offset(self.slot);
+        let head = self.words[at];
+        (header_tag(head) == TUPLE).then(|| self.slots(at + 1, header_n(head)))
+    }
+
+    #[inline]
     fn slots(self, start: usize, len: usize) -> Slots<'a, H> {
         Slots {
             words: self.words,
@@ -366,7 +381,15 @@ impl<'a, H: Host> Slots<'a, H> {
         self.len == 0
     }
 
+    /// The word at place `i`, counted from 0: that of the term if it is an immediate, else none that an
+    /// immediate has. `None` if there are not so many. O(1).
+    #[inline]
+    pub fn word(self, i: usize) -> Option<u64> {
+        (i < self.len).then(|| self.words[self.start + i])
+    }
+
     /// Term `i`, counted from 0, or `None` if there are not so many. O(1).
+    #[inline]
     pub fn get(self, i: usize) -> Option<ImageRef<'a, H>> {
         (i < self.len).then(|| ImageRef::new(self.words, self.words[self.start + i]))
     }
