@@ -395,7 +395,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     }
 
     /// Whether the comparison of a part with an immediate is true.
-    #[inline]
+    #[inline(always)]
     fn compare_part(
         &mut self,
         function: Function,

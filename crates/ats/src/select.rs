@@ -80,7 +80,7 @@ impl<H: Host> Table<H> {
         environment: &E,
         slice: &Slice,
         guard: &Guard,
-        each: &mut dyn FnMut(Outcome<'_, H>) -> ControlFlow<()>,
+        each: &mut dyn FnMut(&Outcome<'_, H>) -> ControlFlow<()>,
     ) -> Progress {
         query.check_fits(self);
         let Runner { machine, room, .. } = runner;
@@ -89,7 +89,7 @@ impl<H: Host> Table<H> {
             let mut stop = false;
             let one = |object: Object<'_, H>| {
                 slice.count_object();
-                if let Some(outcome) = machine.run(program, object, environment) {
+                if let Some(outcome) = &machine.run(program, object, environment) {
                     stop |= each(outcome).is_break();
                 }
                 stop

@@ -264,7 +264,7 @@ impl<'e> Work<'e> {
             count,
             ..
         } = self;
-        let mut select = |each: &mut dyn FnMut(Outcome<'_, Vm>) -> ControlFlow<()>| {
+        let mut select = |each: &mut dyn FnMut(&Outcome<'_, Vm>) -> ControlFlow<()>| {
             table.select(query, cursor, runner, &caller, slice, guard, each)
         };
         let mut changed = |change: Changed| {
@@ -274,15 +274,15 @@ impl<'e> Work<'e> {
         Ok(match how {
             // The objects of a key of a bag come oldest first, so they are not put before each other.
             How::List { .. } if !table.table_type().is_bag() => select(&mut |outcome| {
-                *list = env.cons(results.build(*env, &outcome), *list);
+                *list = env.cons(results.build(*env, outcome), *list);
                 ControlFlow::Continue(())
             }),
             How::List { .. } => select(&mut |outcome| {
-                found.push(results.build(*env, &outcome));
+                found.push(results.build(*env, outcome));
                 ControlFlow::Continue(())
             }),
             How::Chunk { most, .. } => select(&mut |outcome| {
-                found.push(results.build(*env, &outcome));
+                found.push(results.build(*env, outcome));
                 match found.len() >= *most {
                     true => ControlFlow::Break(()),
                     false => ControlFlow::Continue(()),
