@@ -23,8 +23,8 @@ pub mod call;
 pub mod captured;
 pub mod env;
 pub mod foreign;
-#[cfg(not(feature = "test-nifs"))]
 mod full_scan;
+#[cfg(not(feature = "test-nifs"))]
 mod functions;
 pub mod handle;
 pub mod held;
