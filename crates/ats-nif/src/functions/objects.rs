@@ -1,7 +1,8 @@
 //! Reading and writing objects.
 
 use super::{
-    ListTerms, all_objects, boolean, cause, is_long, object_list, proper_length, readable, writable,
+    LONG_BAG, ListTerms, all_objects, boolean, cause, is_long, object_list, proper_length,
+    readable, writable,
 };
 use crate::atoms::Known;
 use crate::call::NifResult;
@@ -170,7 +171,8 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
         .collect::<Result<Vec<usize>, Known>>()?;
     let found = scratch::with_work(|work| shared.table.lookup(key, work, &guard));
     let found = found.ok_or(Known::BadKey)?;
-    if is_long(&found) {
+    let wanted = found.count().saturating_mul(indices.len());
+    if is_long(&found) || wanted > LONG_BAG && !process::on_dirty_scheduler() {
         return Err(Known::Dirty);
     }
     scratch::with_reading(|Reading { scratch, room }| {
