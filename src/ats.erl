@@ -38,7 +38,7 @@
 -export_type([table/0, tab/0, tid/0, table_type/0, table_access/0]).
 -export_type([write_concurrency/0, full_scan/0, option/0, update_op/0, element_spec/0]).
 -export_type([match_pattern/0, match_spec/0, compiled_match_spec/0, comp_match_spec/0]).
--export_type([continuation/0, range_option/0]).
+-export_type([continuation/0, range_option/0, range_bound/0]).
 
 -define(CHUNK_SIZE_OBJECTS, 1000).
 
@@ -89,6 +89,7 @@
 -type continuation() :: ats_select:continuation().
 %% Where a chunked call goes on; not to be looked into.
 -type range_option() :: ats_range:option().
+-type range_bound() :: ats_range:bound().
 -type element_spec() :: {Pos :: pos_integer(), Value :: term()}.
 
 %%--------------------------------------------------------------------------------------------
@@ -261,7 +262,9 @@ lookup_element(Table, Key, Pos, Default) ->
     ?NATIVE(lookup_element(Table, Key, Pos, Default), [Table, Key, Pos, Default]).
 
 %% @doc Returns several elements of the object with a key as a list, or a list of such lists from a bag.
-%% Other elements are not copied. Fails with `badarg' as {@link lookup_element/3} does.
+%% Other elements are not copied. Positions can come in any order, and more than once. The object
+%% is read as a whole, so the elements belong together. Fails with `badarg' if the key is not in
+%% the table, or an object is shorter than a position, as {@link lookup_element/3} does.
 %%
 %% There is no such function in `ets'.
 -spec lookup_elements(table(), Key :: term(), Positions :: [pos_integer()]) -> [term()].
@@ -509,10 +512,12 @@ explain(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:explain(Table, MatchSpec), [Table, MatchSpec]).
 
 %% @doc Makes a continuation usable again that was turned into a binary and back. `MatchSpec' is the match
-%% specification it was made with.
+%% specification it was made with. Fails with `badarg' for the continuation of a {@link range/4.
+%% range} that is not usable any more: no specification says where it ends. Begin another range
+%% behind the last key, with `{low, exclusive}'.
 -spec repair_continuation(continuation(), match_spec()) -> continuation().
 repair_continuation(Continuation, MatchSpec) ->
-    ats_select:repair(Continuation, MatchSpec).
+    ?WITH_ERROR_INFO(ats_select:repair(Continuation, MatchSpec), [Continuation, MatchSpec]).
 
 %% @doc Makes a match specification of a fun, in modules that use the parse transform {@link
 %% ats_ms_transform}, and in the shell. Any other call fails.
@@ -526,8 +531,10 @@ fun2ms(ShellFun) ->
 %% Ranges of an ordered_set
 %%
 %% These functions do not exist in `ets'. They read the objects with keys between two others, which
-%% need not be in the table, in time proportional to the number of these objects. They are no
-%% snapshots, and let other processes run, as {@link select/2} does.
+%% need not be in the table, in O(log size of the table + number of these objects). Keys are
+%% compared as the table does it: 1 and 1.0 are one key. None of the functions looks at the table at one
+%% moment, but each object is read or deleted as a whole, and objects that are there throughout are
+%% met once. Long calls let other processes run.
 %%--------------------------------------------------------------------------------------------
 
 %% @equiv range(Table, Low, High, [])
@@ -535,7 +542,8 @@ fun2ms(ShellFun) ->
 range(Table, Low, High) ->
     ?WITH_ERROR_INFO(ats_range:range(Table, Low, High, []), [Table, Low, High]).
 
-%% @doc Returns what has a key from `Low' to `High', in ascending order of the keys.
+%% @doc Returns what has a key from `Low' to `High', in ascending order of the keys; nothing if
+%% `Low' is greater than `High'.
 %%
 %% <table border="1">
 %% <tr><td>`{low, inclusive | exclusive | unbounded}'</td><td>whether an object with the key `Low'
@@ -544,11 +552,15 @@ range(Table, Low, High) ->
 %% <tr><td>`{high, inclusive | exclusive | unbounded}'</td><td>likewise</td></tr>
 %% <tr><td>`reverse', `{reverse, boolean()}'</td><td>descending order</td></tr>
 %% <tr><td>`{limit, N}'</td><td>at most `N' of them, and a continuation for {@link
-%% select/1}</td></tr>
+%% select/1}, or `` '$end_of_table' ''. The continuation keeps to the range, and cannot be {@link
+%% repair_continuation/2. repaired}</td></tr>
 %% <tr><td>`objects', `keys', `{positions, [Pos]}'</td><td>what to return: objects, which is the
 %% default; keys; or lists of these elements, with the atom `` 'EXIT' '' for one that an object does not
-%% have</td></tr>
+%% have. Nothing else is copied</td></tr>
 %% </table>
+%%
+%% Of options that contradict each other the last one counts. Fails with `badarg' if the table is no
+%% `ordered_set'.
 -spec range(table(), Low :: term(), High :: term(), [range_option()]) ->
           [term()] | {[term()], continuation()} | '$end_of_table'.
 range(Table, Low, High, Options) ->
@@ -559,28 +571,31 @@ range(Table, Low, High, Options) ->
 range_count(Table, Low, High) ->
     ?WITH_ERROR_INFO(ats_range:count(Table, Low, High, []), [Table, Low, High]).
 
-%% @doc Counts what {@link range/4} would return without a limit.
--spec range_count(table(), Low :: term(), High :: term(), [range_option()]) -> non_neg_integer().
-range_count(Table, Low, High, Options) ->
-    ?WITH_ERROR_INFO(ats_range:count(Table, Low, High, Options), [Table, Low, High, Options]).
+%% @doc Counts the objects of a range. Of the options of {@link range/4} only the bounds are
+%% possible.
+-spec range_count(table(), Low :: term(), High :: term(), [range_bound()]) -> non_neg_integer().
+range_count(Table, Low, High, Bounds) ->
+    ?WITH_ERROR_INFO(ats_range:count(Table, Low, High, Bounds), [Table, Low, High, Bounds]).
 
 %% @equiv range_delete(Table, Low, High, [])
 -spec range_delete(table(), Low :: term(), High :: term()) -> non_neg_integer().
 range_delete(Table, Low, High) ->
     ?WITH_ERROR_INFO(ats_range:delete(Table, Low, High, []), [Table, Low, High]).
 
-%% @doc Deletes the objects of a range, each atomically, and returns how many.
--spec range_delete(table(), Low :: term(), High :: term(), [range_option()]) ->
-          non_neg_integer().
-range_delete(Table, Low, High, Options) ->
-    ?WITH_ERROR_INFO(ats_range:delete(Table, Low, High, Options), [Table, Low, High, Options]).
+%% @doc Deletes the objects of a range, each atomically, and returns how many. Of the options of
+%% {@link range/4} only the bounds are possible.
+-spec range_delete(table(), Low :: term(), High :: term(), [range_bound()]) -> non_neg_integer().
+range_delete(Table, Low, High, Bounds) ->
+    ?WITH_ERROR_INFO(ats_range:delete(Table, Low, High, Bounds), [Table, Low, High, Bounds]).
 
 %% @equiv range_fold(Function, Acc, Table, Low, High, [])
 -spec range_fold(fun((term(), Acc) -> Acc), Acc, table(), Low :: term(), High :: term()) -> Acc.
 range_fold(Function, Acc, Table, Low, High) ->
-    range_fold(Function, Acc, Table, Low, High, []).
+    ?WITH_ERROR_INFO(ats_range:fold(Function, Acc, Table, Low, High, []),
+                     [Function, Acc, Table, Low, High]).
 
-%% @doc Folds a function over what {@link range/4} would return, in its order.
+%% @doc Folds a function over what {@link range/4} would return, in its order, of which not more
+%% than a hundred are in memory at a time. The function may change the table.
 -spec range_fold(fun((term(), Acc) -> Acc), Acc, table(), Low :: term(), High :: term(),
                  [range_option()]) -> Acc.
 range_fold(Function, Acc, Table, Low, High, Options) ->
@@ -592,11 +607,25 @@ range_fold(Function, Acc, Table, Low, High, Options) ->
 prefix(Table, Pattern) ->
     ?WITH_ERROR_INFO(ats_range:prefix(Table, Pattern, []), [Table, Pattern]).
 
-%% @doc Returns what has a key that begins as a pattern does: a tuple or list of which the last elements,
-%% or the tail, are the atom `` '_' ''. For example, `{user, 17, '_'}' means all keys that are tuples of
-%% three elements of which the first two are these, and `[a, b | '_']' all lists that begin with these.
+%% @doc Returns what has a key that begins as a pattern does: a term of which the last parts are the
+%% atom `` '_' ''.
 %%
-%% The options are those of {@link range/4}.
+%% <table border="1">
+%% <tr><td>`` {user, 17, '_'} ''</td><td>all tuples of three elements that begin with these
+%% two</td></tr>
+%% <tr><td>`` {{user, '_'}, '_'} ''</td><td>all pairs of which the first element is a pair that
+%% begins with `user'</td></tr>
+%% <tr><td>`` [a, b | '_'] ''</td><td>all lists that begin with these, also `[a, b]'</td></tr>
+%% <tr><td>`` "ab" ++ '_' ''</td><td>all strings that begin with these characters</td></tr>
+%% <tr><td>`` '_' ''</td><td>every key</td></tr>
+%% <tr><td>`{user, 17}'</td><td>this key alone</td></tr>
+%% </table>
+%%
+%% Fails with `badarg' if anything but `` '_' '' comes behind the first one, as in `` {'_', 17} '' or
+%% in `` [a, '_'] '', where the list ends; or if there is one in a map. Binaries have no such pattern:
+%% use `` range(Table, <<"ab">>, <<"ac">>, [{high, exclusive}]) ''.
+%%
+%% The options are those of {@link range/4} without the bounds.
 -spec prefix(table(), Pattern :: term(), [range_option()]) ->
           [term()] | {[term()], continuation()} | '$end_of_table'.
 prefix(Table, Pattern, Options) ->

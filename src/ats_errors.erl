@@ -15,6 +15,7 @@
 -type cause() ::
         type | id | access | table_type        % what is wrong with the table
       | badkey | keypos | position             % what is wrong with another argument
+      | options | function | range
       | owner | not_owner | already_exists
       | full_scan
       | none
@@ -74,8 +75,16 @@ messages(match_spec_compile, [_MatchSpec], _Cause) ->
     [match_spec()];
 messages(match_spec_run, [List, Compiled], _Cause) ->
     [proper_list(List), compiled(Compiled)];
-messages(range_fold, [_Function, _Acc, Table, _Low, _High | Options], Cause) ->
-    [none, none, table(Table, Cause), none, none | range_options(Options, Cause)];
+messages(repair_continuation, [_Continuation, _MatchSpec], range) ->
+    [<<"the continuation of a range, which cannot be repaired">>];
+messages(repair_continuation, [_Continuation, _MatchSpec], _Cause) ->
+    [none, match_spec()];
+messages(range_fold, [_Function, _Acc, _Table, _Low, _High | _Options], function) ->
+    [<<"not a function of two arguments">>];
+messages(range_fold, [Function, Acc, Table, Low, High], Cause) ->
+    messages(range_fold, [Function, Acc, Table, Low, High, []], Cause);
+messages(range_fold, [_Function, _Acc, Table, _Low, _High, Options], Cause) ->
+    [none, none, table(Table, Cause), none, none, range_options(any, Options)];
 messages(Fold, [_Function, _Acc, Table], Cause) when Fold =:= foldl; Fold =:= foldr ->
     [none, none, table(Table, Cause)];
 messages(update_counter, [_Table, _Key, Operations, Default], Cause)
@@ -168,13 +177,15 @@ other_messages(Match, _Table, [_Pattern], _Cause)
 other_messages(Match, _Table, [_Pattern, Limit], _Cause)
   when Match =:= match; Match =:= match_object ->
     [none, positive(Limit)];
-other_messages(Range, _Table, [_Low, _High, _Options], _Cause)
-  when Range =:= range; Range =:= range_count; Range =:= range_delete ->
-    [none, none, <<"invalid options">>];
-other_messages(prefix, _Table, [_Pattern], _Cause) ->
+other_messages(range, _Table, [_Low, _High, Options], _Cause) ->
+    [none, none, range_options(any, Options)];
+other_messages(Change, _Table, [_Low, _High, Options], _Cause)
+  when Change =:= range_count; Change =:= range_delete ->
+    [none, none, range_options(bounds, Options)];
+other_messages(prefix, _Table, [_Pattern, Options], options) ->
+    [none, range_options(no_bounds, Options)];
+other_messages(prefix, _Table, [_Pattern | _], _Cause) ->
     [<<"not a pattern with '_' at its end only">>];
-other_messages(prefix, _Table, [_Pattern, _Options], _Cause) ->
-    [<<"either this is not a pattern with '_' at its end only">>, <<"or these are invalid options">>];
 other_messages(lookup_elements, _Table, [_Key, _Positions], badkey) ->
     [<<"not a key that exists in the table">>];
 other_messages(lookup_elements, _Table, [_Key, _Positions], position) ->
@@ -256,9 +267,15 @@ match_spec(MatchSpec) ->
         error:_ -> match_spec()
     end.
 
--spec range_options([term()], cause()) -> [message()].
-range_options([_Options], none) -> [<<"invalid options">>];
-range_options(_Options, _Cause) -> [].
+-spec range_options(any | bounds | no_bounds, term()) -> message().
+range_options(Possible, Options) ->
+    first_of([proper_list(Options),
+              case [ats_range:are_options(P, Options) || P <- [any, Possible]] of
+                  [true, true] -> none;
+                  [true, false] when Possible =:= bounds -> <<"invalid options (not only bounds)">>;
+                  [true, false] -> <<"invalid options (a prefix has no bounds)">>;
+                  [false, _] -> <<"invalid options">>
+              end]).
 
 -spec compiled(term()) -> message().
 compiled(Compiled) ->

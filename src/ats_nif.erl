@@ -261,7 +261,7 @@ select_start(_Table, _MatchSpec, _How) -> ?NOT_LOADED.
 select_more(_Table, _Compiled, _Place, _How, _SoFar) -> ?NOT_LOADED.
 
 %% As select_start/3, but reads the keys between two cuts.
--spec range_start(ats:table(), ats:match_spec(), cut(), cut(), how()) -> selected().
+-spec range_start(ats:table(), ats:match_spec() | keys, cut(), cut(), how()) -> selected().
 range_start(_Table, _MatchSpec, _From, _To, _How) -> ?NOT_LOADED.
 
 %% What a match specification will read of a table.

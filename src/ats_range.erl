@@ -6,17 +6,20 @@
 %% compiled anew.
 -module(ats_range).
 
--export([range/4, prefix/3, count/4, delete/4, fold/6]).
+-export([range/4, prefix/3, count/4, delete/4, fold/6, are_options/2]).
 
--export_type([option/0]).
+-export_type([option/0, bound/0]).
 
+-type bound() :: {low | high, inclusive | exclusive | unbounded}.
 -type option() ::
-        {low | high, inclusive | exclusive | unbounded}
+        bound()
       | reverse | {reverse, boolean()}
       | {limit, pos_integer()}
       | objects | keys | {positions, [pos_integer()]}.
 
 -define(FOLDED_AT_ONCE, 100).
+%% A limit that no range reaches, and the largest that the native library takes.
+-define(MAX_LIMIT, (1 bsl 59) - 1).
 
 -record(range, {low = inclusive :: inclusive | exclusive | unbounded,
                 high = inclusive :: inclusive | exclusive | unbounded,
@@ -27,28 +30,31 @@
 -spec range(ats:table(), term(), term(), [option()]) ->
           [term()] | {[term()], ats:continuation()} | '$end_of_table'.
 range(Table, Low, High, Options) ->
-    Range = options(Options),
+    Range = options(any, Options, Table, count),
     read(Table, from(Range, Low), to(Range, High), Range).
 
 -spec prefix(ats:table(), term(), [option()]) ->
           [term()] | {[term()], ats:continuation()} | '$end_of_table'.
 prefix(Table, Pattern, Options) ->
-    read(Table, {prefix, Pattern}, {prefix, Pattern}, options(Options)).
+    Range = options(no_bounds, Options, Table, count),
+    read(Table, {prefix, Pattern}, {prefix, Pattern}, Range).
 
--spec count(ats:table(), term(), term(), [option()]) -> non_neg_integer().
-count(Table, Low, High, Options) ->
-    change(Table, Low, High, Options, count).
+-spec count(ats:table(), term(), term(), [bound()]) -> non_neg_integer().
+count(Table, Low, High, Bounds) ->
+    change(Table, Low, High, Bounds, count).
 
--spec delete(ats:table(), term(), term(), [option()]) -> non_neg_integer().
-delete(Table, Low, High, Options) ->
-    change(Table, Low, High, Options, delete).
+-spec delete(ats:table(), term(), term(), [bound()]) -> non_neg_integer().
+delete(Table, Low, High, Bounds) ->
+    change(Table, Low, High, Bounds, delete).
 
 %% @doc Folds a function over what {@link range/4} would return.
 -spec fold(fun((term(), Acc) -> Acc), Acc, ats:table(), term(), term(), [option()]) -> Acc.
-fold(Function, Acc, Table, Low, High, Options) ->
-    Range = options(Options),
+fold(Function, Acc, Table, Low, High, Options) when is_function(Function, 2) ->
+    Range = options(any, Options, Table, count),
     Chunk = read(Table, from(Range, Low), to(Range, High), Range#range{limit = ?FOLDED_AT_ONCE}),
-    fold_chunks(Function, Acc, Chunk, Range#range.limit).
+    fold_chunks(Function, Acc, Chunk, Range#range.limit);
+fold(_Function, _Acc, Table, _Low, _High, _Options) ->
+    refuse(Table, count, function).
 
 -spec fold_chunks(fun((term(), Acc) -> Acc), Acc,
                   {[term()], ats:continuation()} | '$end_of_table', pos_integer() | infinity) ->
@@ -68,43 +74,40 @@ fold_chunks(Function, Acc, {Terms, Continuation}, Left) ->
 -spec read(ats:table(), ats_nif:cut(), ats_nif:cut(), #range{}) ->
           [term()] | {[term()], ats:continuation()} | '$end_of_table'.
 read(Table, From, To, #range{limit = Limit, reverse = Reverse, shape = Shape}) ->
-    MatchSpec = [{'_', [], [body(Table, Shape)]}],
-    case {Limit, Reverse} of
-        {infinity, false} ->
-            ats_select:list_more(ats_nif:range_start(Table, MatchSpec, From, To, all), all);
-        {infinity, true} ->
-            Selected = ats_nif:range_start(Table, MatchSpec, From, To, reverse),
-            ats_select:list_more(Selected, reverse);
-        {_, _} ->
-            Way = case Reverse of
-                      true -> down;
-                      false -> up
-                  end,
-            Selected = ats_nif:range_start(Table, MatchSpec, From, To, {Way, Limit}),
-            ats_select:fill(Selected, Way, Limit)
+    How = case {Limit, Reverse} of
+              {infinity, false} -> all;
+              {infinity, true} -> reverse;
+              {_, false} -> {up, Limit};
+              {_, true} -> {down, Limit}
+          end,
+    Selected = ats_nif:range_start(Table, what(Shape), From, To, How),
+    case How of
+        {Way, Limit} -> ats_select:fill_range(Selected, Way, Limit);
+        _ -> ats_select:list_more(Selected, How)
     end.
 
--spec change(ats:table(), term(), term(), [option()], count | delete) -> non_neg_integer().
-change(Table, Low, High, Options, How) ->
-    Range = options(Options),
+-spec change(ats:table(), term(), term(), [bound()], count | delete) -> non_neg_integer().
+change(Table, Low, High, Bounds, How) ->
+    Range = options(bounds, Bounds, Table, How),
     All = [{'_', [], [true]}],
     Selected = ats_nif:range_start(Table, All, from(Range, Low), to(Range, High), How),
     ats_select:count_more(Selected, How).
 
--spec body(ats:table(), objects | keys | {positions, [pos_integer()]}) -> term().
-body(_Table, objects) ->
-    '$_';
-body(Table, keys) ->
-    {element, keypos(Table), '$_'};
-body(_Table, {positions, Positions}) ->
-    [{element, Position, '$_'} || Position <- Positions].
+%% What is made of each object.
+-spec what(objects | keys | {positions, [pos_integer()]}) -> keys | ats:match_spec().
+what(objects) ->
+    [{'_', [], ['$_']}];
+what(keys) ->
+    keys;
+what({positions, Positions}) ->
+    [{'_', [], [[{element, Position, '$_'} || Position <- Positions]]}].
 
--spec keypos(ats:table()) -> pos_integer().
-keypos(Table) ->
-    case ats_nif:info(Table) of
-        undefined -> erlang:error({ats_error, id});
-        Information -> element(13, Information)
-    end.
+%% Fails for this cause; or, if there is one, for what is wrong with the table, which counts more.
+-spec refuse(ats:table(), count | delete, ats_errors:cause()) -> no_return().
+refuse(Table, How, Cause) ->
+    Nothing = {before, []},
+    0 = ats_nif:range_start(Table, [{'_', [], [true]}], Nothing, Nothing, How),
+    erlang:error({ats_error, Cause}).
 
 -spec from(#range{}, term()) -> ats_nif:cut().
 from(#range{low = inclusive}, Low) -> {before, Low};
@@ -116,19 +119,28 @@ to(#range{high = inclusive}, High) -> {behind, High};
 to(#range{high = exclusive}, High) -> {before, High};
 to(#range{high = unbounded}, _High) -> none.
 
--spec options(term()) -> #range{}.
-options(Options) ->
-    options(Options, #range{}).
+-spec options(any | bounds | no_bounds, term(), ats:table(), count | delete) -> #range{}.
+options(Possible, Options, Table, How) ->
+    case are_options(Possible, Options) of
+        true -> lists:foldl(fun option/2, #range{}, Options);
+        false -> refuse(Table, How, options)
+    end.
 
--spec options(term(), #range{}) -> #range{}.
-options([], Range) ->
-    Range;
-options([Option | Options], Range) ->
-    options(Options, option(Option, Range));
-options(_, _Range) ->
-    erlang:error({ats_error, none}).
+%% @doc Whether these are options of {@link range/4}, and all of them or none are bounds.
+-spec are_options(any | bounds | no_bounds, term()) -> boolean().
+are_options(Possible, Options) ->
+    IsPossible = fun(Option) ->
+                         option(Option, #range{}) =/= wrong andalso
+                             (Possible =:= any orelse is_bound(Option) =:= (Possible =:= bounds))
+                 end,
+    is_list_of(IsPossible, Options).
 
--spec option(term(), #range{}) -> #range{}.
+-spec is_bound(option()) -> boolean().
+is_bound({low, _}) -> true;
+is_bound({high, _}) -> true;
+is_bound(_) -> false.
+
+-spec option(term(), #range{}) -> #range{} | wrong.
 option({low, How}, Range)
   when How =:= inclusive; How =:= exclusive; How =:= unbounded ->
     Range#range{low = How};
@@ -140,13 +152,18 @@ option(reverse, Range) ->
 option({reverse, Reverse}, Range) when is_boolean(Reverse) ->
     Range#range{reverse = Reverse};
 option({limit, Limit}, Range) when is_integer(Limit), Limit > 0 ->
-    Range#range{limit = Limit};
+    Range#range{limit = min(Limit, ?MAX_LIMIT)};
 option(Shape, Range) when Shape =:= objects; Shape =:= keys ->
     Range#range{shape = Shape};
-option({positions, Positions} = Shape, Range) when is_list(Positions) ->
-    case lists:all(fun(P) -> is_integer(P) andalso P > 0 end, Positions) of
+option({positions, Positions} = Shape, Range) ->
+    case is_list_of(fun(P) -> is_integer(P) andalso P > 0 end, Positions) of
         true -> Range#range{shape = Shape};
-        false -> erlang:error({ats_error, none})
+        false -> wrong
     end;
 option(_, _Range) ->
-    erlang:error({ats_error, none}).
+    wrong.
+
+%% Like lists:all/2, but what is not a proper list is none of these.
+-spec is_list_of(fun((term()) -> boolean()), term()) -> boolean().
+is_list_of(Is, [Element | Rest]) -> Is(Element) andalso is_list_of(Is, Rest);
+is_list_of(_Is, End) -> End =:= [].

@@ -10,14 +10,16 @@
 -include_lib("kernel/include/logger.hrl").
 
 -export([list/3, count/3, chunk/4, continue/1, repair/2, compile/1, run/2, explain/2]).
--export([list_more/2, count_more/2, fill/3]).
+-export([list_more/2, count_more/2, fill_range/3]).
 
 -export_type([continuation/0, explanation/0]).
 
 -opaque continuation() ::
-        {ats:tid(), ats_nif:place(), Limit :: pos_integer(), ats:compiled_match_spec(),
+        {ats:tid(), ats_nif:place(), Limit :: pos_integer(),
+         ats:compiled_match_spec() | {range, ats:compiled_match_spec()},
          Rest :: [term()]} | '$end_of_table'.
 %% `Rest' are results that were found together with the last ones of a chunk, but were too many.
+%% What is compiled of a range knows its ends, which no specification tells.
 
 -type explanation() ::
         #{access := nothing | points | ranges | everything,
@@ -81,7 +83,18 @@ count_more(Count, _How) ->
 chunk(Table, MatchSpec, Way, Limit) ->
     fill(start(Table, MatchSpec, {Way, Limit}), Way, Limit).
 
-%% @doc The first chunk of what was begun.
+%% @doc The first chunk of a range that was begun.
+-spec fill_range(ats_nif:selected(), up | down, pos_integer()) -> chunk().
+fill_range(Selected, Way, Limit) ->
+    of_range(fill(Selected, Way, Limit)).
+
+-spec of_range(chunk()) -> chunk().
+of_range({Results, {Id, Place, Limit, Compiled, Rest}}) ->
+    {Results, {Id, Place, Limit, {range, Compiled}, Rest}};
+of_range(LastChunk) ->
+    LastChunk.
+
+%% The first chunk of what was begun.
 -spec fill(ats_nif:selected(), up | down, pos_integer()) -> chunk().
 fill(Selected, Way, Limit) ->
     fill(Selected, Way, Limit, Limit, []).
@@ -90,6 +103,8 @@ fill(Selected, Way, Limit) ->
 -spec continue(continuation()) -> chunk().
 continue('$end_of_table') ->
     '$end_of_table';
+continue({Id, Place, Limit, {range, Compiled}, Rest}) ->
+    of_range(continue({Id, Place, Limit, Compiled, Rest}));
 continue({Id, Place, Limit, Compiled, Rest})
   when is_integer(Limit), Limit > 0, is_list(Rest),
        (Place =:= done orelse tuple_size(Place) =:= 3) ->
@@ -142,10 +157,17 @@ cut(Results, Limit, Id, Compiled, Place) ->
 in_order(Last, []) -> Last;
 in_order(Last, Parts) -> lists:append(lists:reverse(Parts, [Last])).
 
-%% @doc Makes a continuation that was a binary in between usable again.
+%% @doc Makes a continuation that was a binary in between usable again. That of a range would lose
+%% its end.
 -spec repair(continuation(), ats:match_spec()) -> continuation().
 repair('$end_of_table', _MatchSpec) ->
     '$end_of_table';
+repair({_Id, _Place, Limit, {range, Compiled}, Rest} = Continuation, _MatchSpec)
+  when is_integer(Limit), is_list(Rest) ->
+    case ats_nif:is_compiled_ms(Compiled) of
+        true -> Continuation;
+        false -> erlang:error({ats_error, range})
+    end;
 repair({Id, Place, Limit, Compiled, Rest} = Continuation, MatchSpec)
   when is_integer(Limit), is_list(Rest) ->
     case ats_nif:is_compiled_ms(Compiled) of

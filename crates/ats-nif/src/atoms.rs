@@ -122,6 +122,12 @@ known_atoms! {
     Behind = "behind",
     /// `'_'`
     Underscore = "_",
+    /// `'$_'`: the object, in specifications.
+    WholeObject = "$_",
+    /// `element`
+    Element = "element",
+    /// `keys`
+    Keys = "keys",
     /// `rows`
     Rows = "rows",
     /// `nothing`

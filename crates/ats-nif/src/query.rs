@@ -286,20 +286,7 @@ impl Kept {
 
 /// Whether a zero of either sign is in a term. Some VMs take them for the same term; heads do not.
 fn has_float_zero(term: VmTerm<'_>) -> bool {
-    let (mut todo, mut pairs) = (vec![term], Vec::new());
-    while let Some(term) = todo.pop() {
-        match term.kind() {
-            Kind::Float(0.0) => return true,
-            Kind::Cons(head, tail) => todo.extend([head, tail]),
-            Kind::Tuple(arity) => todo.extend((0..arity).map(|i| term.element(i))),
-            Kind::Map(_) => {
-                term.map_pairs(&mut pairs);
-                todo.extend(pairs.drain(..).flat_map(|(key, value)| [key, value]));
-            }
-            _ => {}
-        }
-    }
-    false
+    term.has_part(|part| matches!(part.kind(), Kind::Float(0.0)))
 }
 
 /// The process that runs a specification, and its node.

@@ -18,9 +18,9 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("range_start", range_start, 5)]
 }
 
-/// `range_start(Table, MatchSpec, From, To, How)`: as `select_start`, but reads the keys between two cuts, and no
-/// more, whatever the specification says. A cut is `none`, `{before, Key}`, `{behind, Key}`, or `{prefix, Pattern}`,
-/// before or behind all keys that begin as the pattern does before its first `'_'`.
+/// `range_start(Table, MatchSpec | keys, From, To, How)`: as `select_start`, but reads the keys between two cuts,
+/// and no more, whatever the specification says; `keys` is the one that makes the key of each object. A cut is
+/// `none`, `{before, Key}`, `{behind, Key}`, or `{prefix, Pattern}`, before or behind all keys that match the pattern.
 fn range_start<'e>(env: Env<'e>, [table, spec, from, to, how]: [VmTerm<'e>; 5]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let how = How::of(env, how)?;
@@ -29,6 +29,10 @@ fn range_start<'e>(env: Env<'e>, [table, spec, from, to, how]: [VmTerm<'e>; 5]) 
     if table.table_type() != TableType::OrderedSet {
         return Err(Known::TableType);
     }
+    let spec = match Known::Keys.is(spec.word()) {
+        true => VmTerm::of(env, keys_spec(env, table.key_position())),
+        false => spec,
+    };
     let from = cut(env, from, End::From)?.unwrap_or_default();
     let to = cut(env, to, End::To)?;
     let program = query::with_prepared(table, spec, |known, _| {
@@ -38,6 +42,14 @@ fn range_start<'e>(env: Env<'e>, [table, spec, from, to, how]: [VmTerm<'e>; 5]) 
     let compiled = ResourceRef::new(Compiled::of_query(&query));
     let prepared = Prepared { query, compiled };
     Work::new(env, how, VmWord::NIL).go_on(shared, &prepared, how.start(), &guard)
+}
+
+/// `[{'_', [], [{element, KeyPosition, '$_'}]}]`.
+fn keys_spec<'e>(env: Env<'e>, key_position: usize) -> VmWord<'e> {
+    let position = env.uint(key_position as u64);
+    let key = env.tuple(&[Known::Element.word(), position, Known::WholeObject.word()]);
+    let clause = env.tuple(&[Known::Underscore.word(), VmWord::NIL, env.list(&[key])]);
+    env.list(&[clause])
 }
 
 /// The ends of a range.
@@ -70,37 +82,30 @@ fn cut<'e>(env: Env<'e>, term: VmTerm<'e>, end: End) -> Result<Option<Vec<u8>>, 
     }))
 }
 
-/// Writes what is before the first `'_'` of a tuple or list; behind it, nothing else may be.
+/// Writes what is before the first `'_'` of a pattern, at whatever depth that is. Behind it only `'_'` may follow:
+/// anything else, also an end of a list or another tuple, would leave out some of the keys that begin alike.
 fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), Known> {
-    let is_open = |term: VmTerm<'_>| Known::Underscore.is(term.word());
+    let is_underscore = |part: VmTerm<'_>| Known::Underscore.is(part.word());
+    let mut todo = vec![pattern];
     let mut open = false;
-    let mut part = |term: VmTerm<'_>, front: &mut Prefix| match (open, is_open(term)) {
-        (true, false) => Err(Known::None),
-        (_, true) => {
-            open = true;
-            Ok(())
-        }
-        (false, false) => {
-            front.term(term);
-            Ok(())
-        }
-    };
-    match pattern.kind() {
-        Kind::Tuple(arity) => {
-            front.tuple(arity);
-            (0..arity).try_for_each(|i| part(pattern.element(i), front))
-        }
-        Kind::Cons(..) => {
-            let mut rest = pattern;
-            while let Kind::Cons(head, tail) = rest.kind() {
-                if !is_open(head) {
-                    front.cons();
-                }
-                part(head, front)?;
-                rest = tail;
+    while let Some(part) = todo.pop() {
+        match part.kind() {
+            _ if is_underscore(part) => open = true,
+            _ if open => return Err(Known::None),
+            Kind::Tuple(arity) => {
+                front.tuple(arity);
+                todo.extend((0..arity).rev().map(|i| part.element(i)));
             }
-            part(rest, front)
+            Kind::Cons(head, tail) => {
+                front.cons();
+                todo.extend([tail, head]);
+            }
+            // The bytes of a map begin with all of its keys, and their order is not that of the values.
+            Kind::Map(_) if part.has_part(is_underscore) => return Err(Known::None),
+            _ => {
+                front.term(part);
+            }
         }
-        _ => part(pattern, front),
     }
+    Ok(())
 }
