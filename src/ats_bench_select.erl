@@ -9,28 +9,36 @@
 -export([rows/3]).
 
 -type row() :: {Name :: string(), ats:table_type(), Objects :: objects(), call()}.
--type objects() :: {integers | paths, pos_integer()}.
+-type objects() :: {scattered | ascending | paths, pos_integer()}.
+%% Integers that were inserted in no order, or in ascending order, when what `ets' allocates for
+%% neighbours in a tree lies side by side; or tuples, in ascending order.
 -type call() :: {select | select_count, ats:match_spec()}.
 
 -define(SIDES, [ats, ets_plain]).
 -define(OBJECTS, 500000).
+%% A power of 3, so multiplying with it takes numbers below 500,000 to such numbers, each to its own.
+-define(SCATTER, 387420489).
 
 -spec all() -> [row()].
 all() ->
     Half = ?OBJECTS div 2,
-    [{"select_count of 1000 keys by guards, of 500k", ordered_set, {integers, ?OBJECTS},
-      {select_count, [{{'$1', '_'}, [{'>=', '$1', Half}, {'<', '$1', Half + 1000}], [true]}]}},
-     {"full scan, guard on a value, of 500k", ordered_set, {integers, ?OBJECTS},
-      {select_count, [{{'_', '$1'}, [{'=:=', '$1', Half}], [true]}]}},
-     {"full scan, guard on a value, of 500k", set, {integers, ?OBJECTS},
-      {select_count, [{{'_', '$1'}, [{'=:=', '$1', Half}], [true]}]}},
-     {"guard equality on the key, of 500k", set, {integers, ?OBJECTS},
+    Thousand = {select_count, [{{'$1', '_'}, [{'>=', '$1', Half}, {'<', '$1', Half + 1000}],
+                               [true]}]},
+    Value = {select_count, [{{'_', '$1'}, [{'=:=', '$1', Half}], [true]}]},
+    [{"select_count of 1000 keys by guards, of 500k", ordered_set, {scattered, ?OBJECTS}, Thousand},
+     {"select_count of 1000 keys by guards, of 500k ascending", ordered_set,
+      {ascending, ?OBJECTS}, Thousand},
+     {"full scan, guard on a value, of 500k", ordered_set, {scattered, ?OBJECTS}, Value},
+     {"full scan, guard on a value, of 500k ascending", ordered_set, {ascending, ?OBJECTS}, Value},
+     {"full scan, guard on a value, of 500k", set, {scattered, ?OBJECTS}, Value},
+     {"full scan, guard on a value, of 500k ascending", set, {ascending, ?OBJECTS}, Value},
+     {"guard equality on the key, of 500k", set, {scattered, ?OBJECTS},
       {select, [{{'$1', '_'}, [{'=:=', '$1', Half}], ['$_']}]}},
-     {"a point", ordered_set, {integers, ?OBJECTS}, {select, [{{42, '$1'}, [], ['$1']}]}},
-     {"a point", set, {integers, ?OBJECTS}, {select, [{{42, '$1'}, [], ['$1']}]}},
-     {"select of 100k whole objects", ordered_set, {integers, 100000},
+     {"a point", ordered_set, {scattered, ?OBJECTS}, {select, [{{42, '$1'}, [], ['$1']}]}},
+     {"a point", set, {scattered, ?OBJECTS}, {select, [{{42, '$1'}, [], ['$1']}]}},
+     {"select of 100k whole objects", ordered_set, {scattered, 100000},
       {select, [{'_', [], ['$_']}]}},
-     {"select of 100k whole objects", set, {integers, 100000}, {select, [{'_', [], ['$_']}]}}]
+     {"select of 100k whole objects", set, {scattered, 100000}, {select, [{'_', [], ['$_']}]}}]
     ++ [path_row(Power, Bound) || Power <- lists:seq(1, 9), Bound <- [none, prefix, range]].
 
 %% The number of objects is 5 to this power; the key in the middle is asked for.
@@ -82,15 +90,16 @@ measure_row({Name, Type, _, Call}, Tables, Rounds, RunMs) ->
 turned(Round, Tables) when Round rem 2 =:= 0 -> Tables;
 turned(_, Tables) -> lists:reverse(Tables).
 
-filled(Side, Type, {Kind, Count}) ->
+filled(Side, Type, {_, Count} = Objects) ->
     Loops = ats_bench_run:loops(Side),
     Table = Loops:new(benchmark, [Type, public]),
-    Insert = fun(N) -> true = Loops:insert(Table, object(Kind, N)) end,
+    Insert = fun(N) -> true = Loops:insert(Table, object(Objects, N)) end,
     ok = ats_bench_run:in_process(fun() -> lists:foreach(Insert, lists:seq(1, Count)) end),
     Table.
 
-object(integers, N) -> {N, N};
-object(paths, N) -> {{foo, N div 10, N}, bar}.
+object({scattered, Count}, N) -> object({ascending, Count}, 1 + N * ?SCATTER rem Count);
+object({ascending, _}, N) -> {N, N};
+object({paths, _}, N) -> {{foo, N div 10, N}, bar}.
 
 %% Calls a second.
 rate(Side, Table, Call, RunMs) ->
