@@ -303,15 +303,19 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         word.map(Value::Word).ok_or(Failed)
     }
 
-    /// So many bytes of a binary from a position on, or before it if there are fewer than none. What is
-    /// left of a byte at the end of a bitstring does not count.
+    /// So many bytes of a binary from a position on, or before it if there are fewer than none. Where bitstrings
+    /// are taken, what is left of a byte at their end does not count.
     fn binary_part(
         &mut self,
         binary: Value<'r, H>,
         start: Value<'r, H>,
         len: Value<'r, H>,
     ) -> Result<'r, H> {
-        let bytes = self.bits(binary)? / 8;
+        let bits = self.bits(binary)?;
+        if bits % 8 != 0 && self.program.spec.whole_bytes {
+            return Err(Failed);
+        }
+        let bytes = bits / 8;
         let int = |value| match self.made_ref().number(value) {
             Some(Number::Int(value)) => Ok(i128::from(value)),
             _ => Err(Failed),

@@ -140,7 +140,7 @@ impl<H: Host> Buffers<'_, H> {
 pub(crate) struct Run<'m, 'r, H: Host, E> {
     buffers: &'r mut Buffers<'r, H>,
     pub(crate) comparer: &'m mut Comparer,
-    program: &'r Program<H>,
+    pub(crate) program: &'r Program<H>,
     object: Object<'r, H>,
     pub(crate) environment: &'m E,
 }

@@ -21,6 +21,9 @@ pub struct Options {
     pub zeros: Zeros,
     /// What it may call.
     pub functions: FunctionSet,
+    /// Whether `binary_part` refuses bitstrings that end within a byte, as it does since OTP 27. Otherwise it
+    /// takes their whole bytes for a binary.
+    pub whole_bytes: bool,
     /// The atoms of the host.
     pub words: Words,
 }
@@ -42,6 +45,7 @@ pub fn parse<T: HostTerm>(term: T, options: &Options) -> Result<Spec<T::Host>, E
         variables: Vec::new(),
         words: options.words,
         zeros: options.zeros,
+        whole_bytes: options.whole_bytes,
     };
     for (number, image) in images.iter().enumerate() {
         let clause = Parser {

@@ -48,6 +48,8 @@ pub struct Spec<H: Host> {
     pub(crate) variables: Vec<u32>,
     pub(crate) words: Words,
     pub(crate) zeros: Zeros,
+    /// See [`Options`](crate::Options).
+    pub(crate) whole_bytes: bool,
 }
 
 /// One clause.

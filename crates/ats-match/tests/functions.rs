@@ -224,3 +224,25 @@ fn zeros_follow_the_option() {
     assert!(!run(tuple([float(-0.0), atom("_")]), yes.clone(), &same));
     assert!(run(tuple([float(0.0), float(-0.0)]), yes, &same));
 }
+
+#[test]
+fn parts_of_bitstrings_follow_the_option() {
+    let (whole, partial) = (Bits::new(&[1, 2], 16), Bits::new(&[1, 0b1010_0000], 11));
+    let [whole, partial] = [whole, partial].map(|bits| Term::Bits(bits.expect("enough bytes")));
+    let before = Options {
+        whole_bytes: false,
+        ..options()
+    };
+    let part = |of: &Term, start, len, options: &Options| {
+        let part = call("binary_part", [variable(1), int(start), int(len)]);
+        let spec = list([tuple([tuple([variable(1)]), Term::Nil, list([part])])]);
+        run(&spec, &tuple([of.clone()]), options).expect("every object has a result")
+    };
+    let first = Term::Bits(Bits::from_bytes(&[1]));
+    assert_eq!(part(&whole, 0, 1, &options()), first);
+    assert_eq!(part(&whole, 0, 1, &before), first);
+    assert_eq!(part(&partial, 0, 1, &options()), atom("EXIT"));
+    assert_eq!(part(&partial, 0, 0, &options()), atom("EXIT"));
+    assert_eq!(part(&partial, 0, 1, &before), first);
+    assert_eq!(part(&partial, 0, 2, &before), atom("EXIT"));
+}

@@ -53,6 +53,7 @@ impl Compiled {
         let options = Options {
             zeros: load::zeros(),
             functions: functions(),
+            whole_bytes: load::otp_release() >= 27,
             words,
         };
         let spec = parse(spec, &options).map_err(|error| match error.is_system_limit() {

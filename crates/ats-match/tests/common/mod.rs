@@ -56,6 +56,7 @@ pub(crate) fn options() -> Options {
     Options {
         zeros: Zeros::Distinct,
         functions: FunctionSet::ALL,
+        whole_bytes: true,
         words: words(),
     }
 }

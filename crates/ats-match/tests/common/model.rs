@@ -456,7 +456,7 @@ fn binary_part(binary: &Term, start: &Term, len: &Term) -> Value {
     };
     let end = start.checked_add(*len).ok_or(Exception)?;
     let (from, to) = (*start.min(&end), *start.max(&end));
-    if from < 0 || to > (bits.bit_len() / 8) as i64 {
+    if bits.bit_len() % 8 != 0 || from < 0 || to > (bits.bit_len() / 8) as i64 {
         return Err(Exception);
     }
     let part = &bits.bytes()[from as usize..to as usize];
