@@ -27,12 +27,25 @@ struct Local {
     pid: Word,
 }
 
-/// Where the numbers of local pids and ports are: `28 bits of data << 4 | tag`, the lower bits of the
-/// data being the number of a pid and the higher ones its serial.
+/// Where the numbers of local pids and ports are: `data << 4 | tag`, the lower bits of the data being the number
+/// of a pid and the higher ones its serial.
 #[derive(Clone, Copy)]
 struct Layout {
+    data_bits: u32,
     pid_number_bits: u32,
 }
+
+/// The layouts there are: that of OTP 25 and older, and that of OTP 26 and newer.
+const LAYOUTS: [Layout; 2] = [
+    Layout {
+        data_bits: 28,
+        pid_number_bits: 15,
+    },
+    Layout {
+        data_bits: 60,
+        pid_number_bits: 28,
+    },
+];
 
 static LOCAL: OnceLock<Local> = OnceLock::new();
 
@@ -41,22 +54,43 @@ fn local() -> &'static Local {
 }
 
 impl Layout {
-    const DATA_BITS: u32 = 28;
-
-    fn data(word: Word) -> u32 {
-        (word as u32) >> 4
-    }
-
     /// Serial and number of a local pid.
     fn pid(self, word: Word) -> [u32; 2] {
-        let data = Self::data(word);
-        let mask = (1u32 << self.pid_number_bits) - 1;
-        [data >> self.pid_number_bits, data & mask]
+        let data = (word as u64) >> 4;
+        let number = data & ((1 << self.pid_number_bits) - 1);
+        [(data >> self.pid_number_bits) as u32, number as u32]
     }
 
     /// The two halves of the number of a local port.
     fn port(self, word: Word) -> [u32; 2] {
-        [0, Self::data(word)]
+        let data = (word as u64) >> 4;
+        [(data >> 32) as u32, data as u32]
+    }
+
+    /// Whether it tells the numbers of every pid and port of this node that has one bit of them set. They need
+    /// not exist to have a word, and the external term format tells their numbers, too.
+    fn explains(self, env: Env<'_>, own: &EtfIdent) -> bool {
+        (0..self.data_bits).all(|bit| {
+            let (number, serial) = match bit.checked_sub(self.pid_number_bits) {
+                None => (1 << bit, 0),
+                Some(bit) => (0, 1 << bit),
+            };
+            self.reads(env, &own.encode_pid(number, serial))
+                && self.reads(env, &own.encode_port(1 << bit))
+        })
+    }
+
+    /// Whether it tells the numbers of an encoded identifier.
+    fn reads(self, env: Env<'_>, encoded: &[u8]) -> bool {
+        let Some(term) = env.from_etf(encoded).filter(|term| term.raw() & 3 == 3) else {
+            return false;
+        };
+        let etf = Etf::of(term);
+        EtfIdent::parse(etf.bytes()).is_some_and(|told| match told.kind {
+            IdentKind::Pid => told.numbers() == self.pid(term.raw()),
+            IdentKind::Port => told.numbers() == self.port(term.raw()),
+            IdentKind::Ref => false,
+        })
     }
 }
 
@@ -69,7 +103,9 @@ pub fn load(env: Env<'_>) -> Result<(), String> {
     let pid = env.own_pid().ok_or("not loaded by a process")?;
     let etf = Etf::of(pid);
     let own = EtfIdent::parse(etf.bytes()).ok_or("unknown external format of a pid")?;
-    let layout = find_layout(env, &own);
+    let layout = LAYOUTS
+        .into_iter()
+        .find(|layout| layout.explains(env, &own));
     // Losing a race is impossible (the VM loads one module at a time) and would be harmless.
     let _ = LOCAL.set(Local {
         node: own.node.into(),
@@ -91,60 +127,6 @@ pub fn written_node() -> (String, u32) {
 /// Whether the numbers of local pids and ports are read from their words.
 pub fn layout_is_known() -> bool {
     local().layout.is_some()
-}
-
-/// The layout that explains all samples.
-fn find_layout(env: Env<'_>, own: &EtfIdent) -> Option<Layout> {
-    let samples = sample_identifiers(env, own)?;
-    [15, Layout::DATA_BITS]
-        .into_iter()
-        .map(|pid_number_bits| Layout { pid_number_bits })
-        .find(|layout| {
-            samples.iter().all(|sample| {
-                let found = match sample.kind {
-                    IdentKind::Pid => layout.pid(sample.word),
-                    IdentKind::Port => layout.port(sample.word),
-                    IdentKind::Ref => return false,
-                };
-                found[..] == sample.numbers[..]
-            })
-        })
-}
-
-struct Sample {
-    kind: IdentKind,
-    word: Word,
-    numbers: Vec<u32>,
-}
-
-/// Identifiers of this node with every single bit of their numbers set once, and their numbers as
-/// the external term format tells them. They need not exist to have a word.
-fn sample_identifiers(env: Env<'_>, own: &EtfIdent) -> Option<Vec<Sample>> {
-    let mut samples = Vec::new();
-    for bit in 0..Layout::DATA_BITS {
-        let (number, serial) = if bit < 15 {
-            (1 << bit, 0)
-        } else {
-            (0, 1 << (bit - 15))
-        };
-        for encoded in [
-            own.encode_pid(number, serial),
-            own.encode_port(u64::from(1u32 << bit)),
-        ] {
-            let term = env.from_etf(&encoded)?;
-            if term.raw() & 3 != 3 {
-                return None;
-            }
-            let etf = Etf::of(term);
-            let parsed = EtfIdent::parse(etf.bytes())?;
-            samples.push(Sample {
-                kind: parsed.kind,
-                word: term.raw(),
-                numbers: parsed.numbers().to_vec(),
-            });
-        }
-    }
-    Some(samples)
 }
 
 /// A port of this node, which need not exist.
