@@ -130,6 +130,8 @@ further_messages(delete_object, [Object], _Cause) ->
     [tuple(1, Object)];
 further_messages(lookup_element, [_Key, Pos | _], _Cause) ->
     [none, positive(Pos)];
+further_messages(give_away, [Pid, _Gift], _Cause) ->
+    [pid(Pid)];
 further_messages(rename, [NewName], _Cause) ->
     [table_name(NewName)];
 further_messages(update_counter, [_Key, Operations], _Cause) ->
@@ -192,6 +194,14 @@ other_messages(lookup_elements, _Table, [_Key, _Positions], position) ->
     [none, <<"a position is greater than the size of the object">>];
 other_messages(lookup_elements, _Table, [_Key, _Positions], _Cause) ->
     [none, <<"not a list of positions">>];
+other_messages(give_away, _Table, [_Pid, _Gift], owner) ->
+    [<<"the process is already the owner of the table">>];
+other_messages(give_away, _Table, [_Pid, _Gift], not_owner) ->
+    [<<"the current process is not the owner">>];
+other_messages(give_away, _Table, [Pid, _Gift], _Cause) ->
+    [first_of([pid(Pid), <<"the pid refers to a terminated process">>])];
+other_messages(setopts, _Table, [_Options], _Cause) ->
+    [<<"invalid options">>];
 other_messages(slot, _Table, [_Number], _Cause) ->
     [<<"out of range">>];
 other_messages(safe_fixtable, _Table, [_Fix], _Cause) ->
@@ -236,6 +246,10 @@ element_messages(Elements, Default, _Cause) ->
 -spec same_as_keypos() -> message().
 same_as_keypos() ->
     <<"the position is the same as the key position">>.
+
+-spec pid(term()) -> message().
+pid(Pid) when is_pid(Pid) -> none;
+pid(_Pid) -> <<"not a pid">>.
 
 -spec name(term()) -> message().
 name(Name) when is_atom(Name) -> none;

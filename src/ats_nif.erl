@@ -19,6 +19,7 @@
 -export([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
 -export([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
+-export([give_away/4, setopts/3]).
 -export([nop/2, collect/0, provoke/3]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
@@ -30,9 +31,10 @@
 -nifs([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
 -nifs([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
+-nifs([give_away/4, setopts/3]).
 -nifs([nop/2, collect/0, provoke/3]).
 
--export_type([options/0, information/0, stats/0, position/0]).
+-export_type([options/0, changes/0, information/0, stats/0, position/0]).
 -export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0]).
 
 -on_load(load/0).
@@ -50,7 +52,16 @@
          ReadConcurrency :: boolean(),
          DecentralizedCounters :: boolean(),
          Compressed :: boolean(),
-         FullScan :: ats:full_scan()}.
+         FullScan :: ats:full_scan(),
+         %% A pid is that of an application.
+         Owner :: process | none | pid()}.
+
+%% What `setopts' changes; `false' is what stays as it is.
+-type changes() ::
+        {Heir :: false | none | pid(),
+         HeirData :: term(),
+         Protection :: false | ats:table_access(),
+         Owner :: false | process | none | pid()}.
 
 -type information() ::
         {Id :: reference(),
@@ -59,7 +70,7 @@
          WriteConcurrency :: ats:write_concurrency(),
          Compressed :: boolean(),
          MemoryWords :: non_neg_integer(),
-         Owner :: pid(),
+         Owner :: none | pid(),
          Heir :: none | pid(),
          Name :: atom(),
          Size :: non_neg_integer(),
@@ -286,6 +297,12 @@ match_spec_by_vm(_Compiled) -> ?NOT_LOADED.
 is_compiled_ms(_Term) -> ?NOT_LOADED.
 
 %% Does nothing. The benchmark subtracts its cost to see what a table costs.
+-spec give_away(ats:table(), pid(), Gift :: term(), GroupLeader :: pid()) -> true.
+give_away(_Table, _Pid, _Gift, _GroupLeader) -> ?NOT_LOADED.
+
+-spec setopts(ats:table(), changes() | error, GroupLeader :: pid()) -> true.
+setopts(_Table, _Changes, _GroupLeader) -> ?NOT_LOADED.
+
 -spec nop(term(), term()) -> true.
 nop(_A, _B) -> ?NOT_LOADED.
 

@@ -1,7 +1,7 @@
 %% @private
-%% @doc Reads the option list of `ats:new/2'.
+%% @doc Reads the option lists of `ats:new/2' and `ats:setopts/2'.
 %%
-%% The list is read from left to right, exactly as `ets' reads it, with its three surprises:
+%% The list of new/2 is read from left to right, exactly as `ets' reads it, with its three surprises:
 %% `set' and `protected' change nothing (`[bag, set]' is a bag), later options of one kind
 %% overwrite earlier ones, and the default of `decentralized_counters' depends on the order in
 %% which the other options appear. What comes out are the *effective* options, which is what
@@ -9,7 +9,7 @@
 %% machine with one scheduler for `write_concurrency'.
 -module(ats_options).
 
--export([parse/1]).
+-export([parse/1, parse_changes/1]).
 
 -define(MAX_SMALL_INTEGER, ((1 bsl 59) - 1)).
 -define(MIN_LOCKS, 64).
@@ -26,6 +26,7 @@
          read_concurrency = false :: boolean(),
          compressed = false :: boolean(),
          full_scan = allow :: ats:full_scan(),
+         owner = process :: process | none | pid(),
          %% What the other options imply, and what the user asked for by name.
          decentralized_implied = false :: boolean(),
          decentralized_asked = default :: default | boolean()}).
@@ -65,6 +66,11 @@ option(compressed, Read) ->
     Read#options{compressed = true};
 option({full_scan, Wanted}, Read) when Wanted =:= allow; Wanted =:= warn; Wanted =:= refuse ->
     Read#options{full_scan = Wanted};
+option({owner, Wanted}, Read) ->
+    case owner(Wanted) of
+        error -> error;
+        Owner -> Read#options{owner = Owner}
+    end;
 option({keypos, Pos}, Read) when is_integer(Pos), Pos > 0, Pos =< ?MAX_SMALL_INTEGER ->
     Read#options{keypos = Pos};
 option({heir, none}, Read) ->
@@ -106,6 +112,10 @@ effective(#options{type = ordered_set, write_concurrency = {_, _}}) ->
     %% A number of bucket locks asked of a table without buckets is an error even where
     %% write_concurrency has no effect.
     error;
+effective(#options{owner = Owner, protection = Protection})
+  when Owner =/= process, Protection =/= public ->
+    %% There would be nobody who may write, or even delete it.
+    error;
 effective(#options{protection = private} = Read) ->
     Read#options{write_concurrency = false, read_concurrency = false};
 effective(Read) ->
@@ -128,7 +138,8 @@ finish(#options{} = Read) ->
           Read#options.read_concurrency,
           decentralized_counters(Read),
           Read#options.compressed,
-          Read#options.full_scan}}.
+          Read#options.full_scan,
+          Read#options.owner}}.
 
 %% Only a table with several locks has counters worth spreading.
 -spec decentralized_counters(#options{}) -> boolean().
@@ -137,3 +148,42 @@ decentralized_counters(#options{decentralized_asked = default} = Read) ->
     Read#options.decentralized_implied;
 decentralized_counters(#options{decentralized_asked = Asked}) ->
     Asked.
+
+%% The processes of an application have the same group leader, which lives as long as the
+%% application and nothing else.
+-spec owner(term()) -> none | pid() | error.
+owner(none) ->
+    none;
+owner(application) ->
+    case application:get_application() of
+        {ok, _Application} -> group_leader();
+        undefined -> error
+    end;
+owner(_Unknown) ->
+    error.
+
+%% @doc Reads what {@link ats:setopts/2} shall change: one option or a list, none of them twice.
+-spec parse_changes(term()) -> ats_nif:changes() | error.
+parse_changes(Options) when is_list(Options) ->
+    changes(Options, {false, undefined, false, false});
+parse_changes(Option) ->
+    parse_changes([Option]).
+
+-spec changes(term(), ats_nif:changes()) -> ats_nif:changes() | error.
+changes([{heir, none} | Rest], {false, _, Protection, Owner}) ->
+    changes(Rest, {none, undefined, Protection, Owner});
+changes([{heir, Pid, Data} | Rest], {false, _, Protection, Owner})
+  when is_pid(Pid), node(Pid) =:= node() ->
+    changes(Rest, {Pid, Data, Protection, Owner});
+changes([{protection, Wanted} | Rest], {Heir, Data, false, Owner})
+  when Wanted =:= public; Wanted =:= protected; Wanted =:= private ->
+    changes(Rest, {Heir, Data, Wanted, Owner});
+changes([{owner, Wanted} | Rest], {Heir, Data, Protection, false}) ->
+    case owner(Wanted) of
+        error -> error;
+        Owner -> changes(Rest, {Heir, Data, Protection, Owner})
+    end;
+changes([], Changes) ->
+    Changes;
+changes(_Unknown, _Changes) ->
+    error.

@@ -12,9 +12,10 @@
 //!   the identifier any more.
 
 use crate::atoms::Known;
-use crate::env::{Env, OwnEnv, VmWord};
+use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::full_scan;
+use crate::owner::{Heir, Owner};
 use crate::process;
 use crate::registry;
 use crate::resource::{Resource, ResourceRef, Slot};
@@ -22,9 +23,10 @@ use crate::sys::Word;
 use ats::Table;
 use ats::reaper::Reap;
 use ats_sync::Guard;
+use std::collections::HashSet;
 use std::ffi::CStr;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a table identifier refers to.
@@ -42,6 +44,17 @@ pub enum Protection {
     Protected = 1,
     /// Only the owner may do either.
     Private = 2,
+}
+
+impl Protection {
+    /// The protection that is kept as this number.
+    fn of(number: u8) -> Self {
+        match number {
+            0 => Protection::Public,
+            1 => Protection::Protected,
+            _ => Protection::Private,
+        }
+    }
 }
 
 /// Options that are reported but change nothing here.
@@ -76,49 +89,34 @@ pub struct Shared {
     pub id: ResourceRef<Handle>,
     /// Whether users know it by its name.
     pub named: bool,
-    /// Who may do what.
-    pub protection: Protection,
+    /// Who may do what: a [`Protection`].
+    protection: AtomicU8,
     /// Options that are only reported.
     pub reported: Reported,
     /// Queries that read everything.
     pub full_scan: full_scan::Watch,
     /// The word of the name; changes by renaming.
     pub name: AtomicU64,
-    /// The word of the owner's pid; changes when an heir takes over.
+    /// The word of the owner's pid, or [`NOBODY`]; changes under the lock of `admin`.
     owner: AtomicU64,
     admin: Mutex<Admin>,
 }
+
+/// In the place of the pid of an owner: the table belongs to no process. No pid is this word.
+const NOBODY: Word = 0;
 
 /// What changes seldom and only under a lock.
 pub struct Admin {
     /// Who gets the table when its owner dies.
     pub heir: Option<Heir>,
+    /// Whether the owner stands for an application.
+    pub of_application: bool,
+    /// The processes of whose end the VM will tell.
+    watched: HashSet<Word>,
     /// Who has fixed the table, and how often.
     pub fixes: Vec<(Word, usize)>,
     /// When the table became fixed.
     pub fixed_since: Option<process::Moment>,
-}
-
-/// Who gets the table when its owner dies.
-pub struct Heir {
-    /// The word of its pid.
-    pub pid: Word,
-    data: Word,
-    /// Where `data` lives.
-    _env: OwnEnv,
-}
-
-impl Heir {
-    /// An heir, with data that is kept for the message to it.
-    pub fn new(pid: Word, data: VmWord<'_>) -> Self {
-        let mut env = OwnEnv::new();
-        let data = env.env().copy(data).raw();
-        Heir {
-            pid,
-            data,
-            _env: env,
-        }
-    }
 }
 
 /// What a table is made with.
@@ -135,6 +133,8 @@ pub struct Recipe {
     pub reported: Reported,
     /// Queries that read everything.
     pub full_scan: full_scan::Watch,
+    /// Whose it is.
+    pub owner: Owner,
     /// Who gets it when its owner dies.
     pub heir: Option<Heir>,
 }
@@ -152,9 +152,9 @@ impl Resource for Handle {
         let Some(shared) = self.shared(&guard) else {
             return;
         };
-        shared.forget_fixes_of(pid.raw());
-        if shared.owner().raw() == pid.raw() && !shared.bequeath(env) {
-            self.delete(&guard);
+        shared.forget(pid.raw());
+        if shared.owner_word() == pid.raw() {
+            shared.settle(env, &guard);
         }
     }
 }
@@ -167,9 +167,12 @@ impl Handle {
         unsafe { self.shared.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Makes a table that belongs to the calling process. Fails if its name is taken.
+    /// Makes a table. Fails if its name is taken, or the owner it shall have is not alive.
     pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g Shared, Known> {
-        let owner = env.own_pid().ok_or(Known::None)?;
+        let owner = match recipe.owner {
+            Owner::Process(pid) | Owner::Application(pid) => pid,
+            Owner::Nobody => NOBODY,
+        };
         let id = ResourceRef::new(Handle {
             shared: AtomicPtr::new(ptr::null_mut()),
         });
@@ -177,13 +180,15 @@ impl Handle {
             table: recipe.table,
             id: id.clone(),
             named: recipe.named,
-            protection: recipe.protection,
+            protection: AtomicU8::new(recipe.protection as u8),
             reported: recipe.reported,
             full_scan: recipe.full_scan,
             name: AtomicU64::new(recipe.name),
-            owner: AtomicU64::new(owner.raw()),
+            owner: AtomicU64::new(owner),
             admin: Mutex::new(Admin {
                 heir: recipe.heir,
+                of_application: matches!(recipe.owner, Owner::Application(_)),
+                watched: HashSet::new(),
                 fixes: Vec::new(),
                 fixed_since: None,
             }),
@@ -195,10 +200,16 @@ impl Handle {
         }
         registry::enter(shared);
         id.shared.store(shared, Ordering::Release);
-        // The caller is alive, so the monitor cannot fail.
-        id.monitor(env, owner);
         // SAFETY: published just now; whoever deletes it retires it after our guard.
-        Ok(unsafe { &*shared })
+        let shared = unsafe { &*shared };
+        // The VM is asked to tell of the owner's end only now, when it would find the table.
+        match shared.watch_all(env) {
+            true => Ok(shared),
+            false => {
+                id.delete(guard);
+                Err(Known::None)
+            }
+        }
     }
 
     /// Deletes the table: nobody finds it from now on. Its memory is freed by and by. False if
@@ -224,11 +235,36 @@ unsafe fn free(raw: *mut u8) {
 }
 
 impl Shared {
-    /// The process the table belongs to.
+    /// The process the table belongs to, if it belongs to one.
     #[inline]
-    pub fn owner(&self) -> VmWord<'static> {
+    pub fn owner(&self) -> Option<VmWord<'static>> {
+        let owner = self.owner_word();
         // SAFETY: the word of a local pid, which is an immediate.
-        unsafe { VmWord::new(self.owner.load(Ordering::Acquire)) }
+        (owner != NOBODY).then(|| unsafe { VmWord::new(owner) })
+    }
+
+    #[inline]
+    fn owner_word(&self) -> Word {
+        self.owner.load(Ordering::Acquire)
+    }
+
+    /// Gives the table another owner, which is watched if it is a process. To be called under the lock of
+    /// `admin`.
+    pub(crate) fn set_owner(&self, admin: &mut Admin, owner: Owner) {
+        let word = match owner {
+            Owner::Process(pid) | Owner::Application(pid) => pid,
+            Owner::Nobody => NOBODY,
+        };
+        admin.of_application = matches!(owner, Owner::Application(_));
+        self.owner.store(word, Ordering::Release);
+    }
+
+    /// Whether the owner is alive, or not needed. From the moment the VM begins to end a process, it is not
+    /// alive; that is before anybody is told.
+    #[inline]
+    pub fn has_living_owner(&self, env: Env<'_>) -> bool {
+        self.owner()
+            .is_none_or(|owner| process::is_alive(env, owner))
     }
 
     /// The name it was given.
@@ -245,21 +281,22 @@ impl Shared {
         }
     }
 
-    /// Whether the calling process may read.
+    /// Who may do what.
     #[inline]
-    pub fn may_read(&self, env: Env<'_>) -> bool {
-        self.protection != Protection::Private || self.is_owner(env)
+    pub fn protection(&self) -> Protection {
+        Protection::of(self.protection.load(Ordering::Acquire))
     }
 
-    /// Whether the calling process may write.
-    #[inline]
-    pub fn may_write(&self, env: Env<'_>) -> bool {
-        self.protection == Protection::Public || self.is_owner(env)
+    /// Changes who may do what, from the next operation of anybody on.
+    pub(crate) fn protect(&self, protection: Protection) {
+        self.protection.store(protection as u8, Ordering::Release);
     }
 
-    fn is_owner(&self, env: Env<'_>) -> bool {
+    /// Whether the calling process is the owner.
+    #[inline]
+    pub fn is_owner(&self, env: Env<'_>) -> bool {
         env.own_pid()
-            .is_some_and(|pid| pid.raw() == self.owner().raw())
+            .is_some_and(|pid| pid.raw() == self.owner_word())
     }
 
     /// The part under a lock.
@@ -284,9 +321,11 @@ impl Shared {
             None => {
                 admin.fixes.push((pid.raw(), 1));
                 self.table.fix();
-                drop(admin);
-                // The owner is monitored anyway; a second notice finds nothing left to do.
-                self.id.monitor(env, pid);
+                if !self.watch(env, &mut admin, pid.raw()) {
+                    // The call of a process that was killed meanwhile. Nobody would end this fixation.
+                    let last = admin.fixes.len() - 1;
+                    self.end_fix(&mut admin, last);
+                }
             }
         }
         Ok(())
@@ -305,8 +344,40 @@ impl Shared {
         Ok(())
     }
 
-    fn forget_fixes_of(&self, pid: Word) {
+    /// Has the VM tell of the end of a process. False if it is gone already.
+    pub(crate) fn watch(&self, env: Env<'_>, admin: &mut Admin, pid: Word) -> bool {
+        // SAFETY: the word of a local pid, which is an immediate.
+        let process = unsafe { VmWord::new(pid) };
+        if admin.watched.contains(&pid) {
+            return true;
+        }
+        let is_watched = self.id.monitor(env, process).is_some();
+        if is_watched {
+            admin.watched.insert(pid);
+        }
+        is_watched
+    }
+
+    /// Watches the owner and the heir of a new table. False if the owner is gone.
+    fn watch_all(&self, env: Env<'_>) -> bool {
         let mut admin = self.admin();
+        if let Some(heir) = admin.heir.as_ref().map(Heir::pid)
+            && !self.watch(env, &mut admin, heir)
+        {
+            admin.heir = None;
+        }
+        self.owner()
+            .is_none_or(|owner| self.watch(env, &mut admin, owner.raw()))
+    }
+
+    /// A process is gone: its fixations end, and it is nobody's heir. Its pid may be that of another process
+    /// one day.
+    fn forget(&self, pid: Word) {
+        let mut admin = self.admin();
+        admin.watched.remove(&pid);
+        if let Some(heir) = admin.heir.as_mut().filter(|heir| heir.pid() == pid) {
+            heir.is_gone();
+        }
         if let Some(at) = admin.fixes.iter().position(|(fixer, _)| *fixer == pid) {
             self.end_fix(&mut admin, at);
         }
@@ -321,35 +392,6 @@ impl Shared {
             ats::reaper::reap(Box::new(Tidying(self.id.clone())));
         }
     }
-
-    /// Gives the table of a dead owner to its heir; false if there is none, or it is dead, too.
-    fn bequeath(&self, env: Env<'_>) -> bool {
-        let mut admin = self.admin();
-        let Some(heir) = &mut admin.heir else {
-            return false;
-        };
-        let former = self.owner();
-        // SAFETY: the word of a local pid, which is an immediate.
-        let pid: VmWord<'static> = unsafe { VmWord::new(heir.pid) };
-        self.owner.store(heir.pid, Ordering::Release);
-        if self.id.monitor(env, pid).is_none() {
-            self.owner.store(former.raw(), Ordering::Release);
-            return false;
-        }
-        let mut message = OwnEnv::new();
-        let inside = message.env();
-        // SAFETY: the data lives in the heir's environment.
-        let data = inside.copy(unsafe { VmWord::new(heir.data) });
-        let parts = [
-            Known::EtsTransfer.word(),
-            self.known_as(inside),
-            former,
-            data,
-        ];
-        let message_term = inside.tuple(&parts).raw();
-        process::send(env, pid, &mut message, message_term);
-        true
-    }
 }
 
 /// The work that a table with many removed objects has left when it is fixed no more.
@@ -361,15 +403,5 @@ impl Reap for Tidying {
         self.0
             .shared(&guard)
             .is_none_or(|shared| shared.table.tidy())
-    }
-}
-
-impl Admin {
-    /// The pid of the heir.
-    pub fn heir_pid(&self) -> Option<VmWord<'static>> {
-        // SAFETY: the word of a local pid, which is an immediate.
-        self.heir
-            .as_ref()
-            .map(|heir| unsafe { VmWord::new(heir.pid) })
     }
 }

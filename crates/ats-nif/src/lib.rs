@@ -14,6 +14,7 @@
 //! | [`foreign`], [`shared`], [`held`], [`captured`] | what an image cannot spell out: large binaries, closures, ... |
 //! | [`resource`] | objects that Erlang holds by a reference |
 //! | [`handle`], [`registry`], [`process`] | tables as processes know them; all tables and their names |
+//! | [`owner`] | whose a table is, and what happens when that process ends |
 //! | [`query`] | compiled match specifications |
 //! | `functions` | the functions that Erlang calls |
 //! | [`scratch`] | buffers kept from call to call |
@@ -30,6 +31,7 @@ pub mod handle;
 pub mod held;
 pub mod ident;
 pub mod load;
+pub mod owner;
 pub mod process;
 pub mod query;
 pub mod reference;

@@ -2,7 +2,6 @@
 
 use crate::env::Env;
 use crate::handle::Shared;
-use crate::process;
 use crate::sys::Word;
 use ats::names::Names;
 use ats_sync::Guard;
@@ -30,25 +29,18 @@ pub fn named(name: Word, guard: &Guard) -> Option<&Shared> {
 
 /// Gives a name to a new table; false if it is taken.
 ///
-/// The VM says with a short delay that an owner is gone. Whoever replaces the owner, typically because
-/// a supervisor restarted it, must not find the name taken meanwhile; so a table of a dead owner
-/// without heir gives way.
+/// A table whose owner is dead gives way, unless an heir takes it: whoever replaces the owner, typically
+/// because a supervisor restarted it, must not find the name taken.
 pub fn claim_name(env: Env<'_>, name: Word, shared: *const Shared, guard: &Guard) -> bool {
     loop {
         if NAMES.insert(name, shared, guard) {
             return true;
         }
         match named(name, guard) {
-            Some(other) if is_abandoned(env, other) => other.id.delete(guard),
-            Some(_) => return false,
-            None => continue,
-        };
+            Some(other) if other.has_living_owner(env) || other.settle(env, guard) => return false,
+            _ => std::hint::spin_loop(),
+        }
     }
-}
-
-/// Whether the owner of a table is dead and no heir will take it over.
-pub fn is_abandoned(env: Env<'_>, shared: &Shared) -> bool {
-    !process::is_alive(env, shared.owner()) && shared.admin().heir.is_none()
 }
 
 /// Enters a new table.
@@ -82,12 +74,12 @@ pub fn rename(shared: &Shared, new: Word, guard: &Guard) -> bool {
     true
 }
 
-/// Calls `f` with every table there is.
-pub fn for_each(guard: &Guard, mut f: impl FnMut(&Shared)) {
-    let _ = guard;
+/// Every table there is.
+pub fn every(_guard: &Guard) -> Vec<&Shared> {
     let all = all();
-    for address in all.iter() {
-        // SAFETY: a table is taken out under the lock we hold before it is retired.
-        f(unsafe { &*std::ptr::with_exposed_provenance::<Shared>(*address) });
-    }
+    all.iter()
+        // SAFETY: a table is taken out under the lock we hold before it is retired, so it lives as long as the
+        // guard.
+        .map(|address| unsafe { &*std::ptr::with_exposed_provenance::<Shared>(*address) })
+        .collect()
 }

@@ -14,7 +14,7 @@ use crate::atoms::Known;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
-use crate::handle::{Handle, Shared};
+use crate::handle::{Handle, Protection, Shared};
 use crate::scratch::{self, Reading};
 use crate::vm_sink::{make_object, make_term};
 use crate::vm_term::VmTerm;
@@ -35,9 +35,9 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions
 }
 
-/// The table that a term names or identifies.
+/// The table that a term names or identifies, whether its owner is alive or not.
 #[inline]
-fn find<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, Known> {
+fn look_up<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, Known> {
     if term.is_atom() {
         return registry::named(term.word().raw(), guard).ok_or(Known::Id);
     }
@@ -45,22 +45,60 @@ fn find<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, Known> {
     handle.shared(guard).ok_or(Known::Id)
 }
 
+/// The table that a term names or identifies.
+#[inline]
+fn find<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, Known> {
+    let shared = look_up(term, guard)?;
+    if shared.has_living_owner(env) || shared.settle(env, guard) {
+        Ok(shared)
+    } else {
+        Err(Known::Id)
+    }
+}
+
 /// A table that the caller may read.
 #[inline]
 fn readable<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, Known> {
-    let shared = find(term, guard)?;
-    if shared.may_read(env) {
-        Ok(shared)
-    } else {
-        Err(Known::Access)
+    let shared = look_up(term, guard)?;
+    let for_all = shared.protection() != Protection::Private;
+    if is_allowed(env, shared, for_all) {
+        return Ok(shared);
     }
+    refuse(env, shared, for_all, guard)
 }
 
 /// A table that the caller may write.
 #[inline]
 fn writable<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, Known> {
-    let shared = find(term, guard)?;
-    if shared.may_write(env) {
+    let shared = look_up(term, guard)?;
+    let for_all = shared.protection() == Protection::Public;
+    if is_allowed(env, shared, for_all) {
+        return Ok(shared);
+    }
+    refuse(env, shared, for_all, guard)
+}
+
+/// Whether all processes, or else the owner, include the caller, and the table has not ended with its owner.
+#[inline]
+fn is_allowed(env: Env<'_>, shared: &Shared, for_all: bool) -> bool {
+    if for_all {
+        shared.has_living_owner(env)
+    } else {
+        shared.is_owner(env)
+    }
+}
+
+/// Says why the caller may not do it, or finds out that it may, because it is the heir of a dead owner.
+#[cold]
+fn refuse<'g>(
+    env: Env<'_>,
+    shared: &'g Shared,
+    for_all: bool,
+    guard: &Guard,
+) -> Result<&'g Shared, Known> {
+    if !shared.settle(env, guard) {
+        Err(Known::Id)
+    } else if is_allowed(env, shared, for_all) {
         Ok(shared)
     } else {
         Err(Known::Access)

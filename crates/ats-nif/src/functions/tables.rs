@@ -5,7 +5,8 @@ use crate::atoms::Known;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::full_scan::{self, FullScan};
-use crate::handle::{Handle, Heir, Protection, Recipe, Reported, Shared, WriteConcurrency};
+use crate::handle::{Handle, Protection, Recipe, Reported, Shared, WriteConcurrency};
+use crate::owner::{Changes, Heir, Owner};
 use crate::vm_term::VmTerm;
 use crate::{load, nif, process, registry, sys};
 use ats::{Adaptation, Buckets, Table, TableType};
@@ -22,15 +23,17 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("rename", rename, 2),
         nif!("all", all, 0),
         nif!("safe_fixtable", safe_fixtable, 2),
+        nif!("give_away", give_away, 4),
+        nif!("setopts", setopts, 3),
         nif!("collect", collect, 0),
     ]
 }
 
 /// `new(Name, {Type, Protection, KeyPos, Named, Heir, HeirData, WriteConcurrency, ReadConcurrency,
-/// DecentralizedCounters, Compressed, FullScan})`, checked by the Erlang side.
+/// DecentralizedCounters, Compressed, FullScan, Owner})`, checked by the Erlang side.
 fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let words = options.tuple_words().ok_or(Known::None)?;
-    let words: &[VmWord<'e>; 11] = words.try_into().map_err(|_| Known::None)?;
+    let words: &[VmWord<'e>; 12] = words.try_into().map_err(|_| Known::None)?;
     let [
         kind,
         protection,
@@ -43,6 +46,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         dc,
         compressed,
         scans,
+        owner,
     ] = words.map(Term);
     let position = VmTerm::of(env, position.0).as_small();
     let position = position.and_then(|position| usize::try_from(position).ok());
@@ -67,6 +71,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
                 decentralized_counters: dc.boolean(),
             },
             full_scan: full_scan::Watch::new(full_scan_of(scans)?),
+            owner: owner_of(env, owner)?,
             heir: heir_of(env, heir, data),
         },
         &guard,
@@ -136,6 +141,47 @@ fn heir_of(env: Env<'_>, heir: Term<'_>, data: Term<'_>) -> Option<Heir> {
     (is_pid && process::is_alive(env, heir.0)).then(|| Heir::new(heir.0.raw(), data.0))
 }
 
+/// The owner: `process` for the caller, `none`, or the pid that stands for an application.
+fn owner_of(env: Env<'_>, owner: Term<'_>) -> Result<Owner, Known> {
+    if Known::None.is(owner.0) {
+        Ok(Owner::Nobody)
+    } else if VmTerm::of(env, owner.0).is_local_pid() {
+        Ok(Owner::Application(owner.0.raw()))
+    } else {
+        let caller = env.own_pid().ok_or(Known::None)?;
+        Ok(Owner::Process(caller.raw()))
+    }
+}
+
+/// `give_away(Table, Pid, Gift, GroupLeader)`, with the group leader of the caller.
+fn give_away<'e>(env: Env<'e>, [table, to, gift, leader]: [VmTerm<'e>; 4]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = writable(env, table, &guard)?;
+    if !to.is_local_pid() {
+        return Err(Known::None);
+    }
+    shared.give_away(env, to.word(), gift.word(), leader.word())?;
+    Ok(Known::True.word())
+}
+
+/// `setopts(Table, {Heir, HeirData, Protection, Owner}, GroupLeader)`, with `false` for what stays as it is; or
+/// instead of the options anything else, if they are wrong, for the table is to blame first.
+fn setopts<'e>(env: Env<'e>, [table, options, leader]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = writable(env, table, &guard)?;
+    let words = options.tuple_words().ok_or(Known::None)?;
+    let words: &[VmWord<'e>; 4] = words.try_into().map_err(|_| Known::None)?;
+    let [heir, data, protection, owner] = words.map(Term);
+    let given = |term: Term<'e>| Some(term).filter(|term| !Known::False.is(term.0));
+    let changes = Changes {
+        heir: given(heir).map(|heir| heir_of(env, heir, data)),
+        protection: given(protection).map(protection_of).transpose()?,
+        owner: given(owner).map(|owner| owner_of(env, owner)).transpose()?,
+    };
+    shared.change(env, changes, leader.word())?;
+    Ok(Known::True.word())
+}
+
 fn delete<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
@@ -163,14 +209,13 @@ fn whereis<'e>(env: Env<'e>, [name]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     })
 }
 
-/// A table whose owner is alive, or will be when the VM has told its heir.
+/// The table, if there is one.
 fn existing<'g>(
     env: Env<'_>,
     term: VmTerm<'g>,
     guard: &'g ats_sync::Guard,
 ) -> Result<Option<&'g Shared>, Known> {
-    match find(term, guard) {
-        Ok(shared) if registry::is_abandoned(env, shared) => Ok(None),
+    match find(env, term, guard) {
         Ok(shared) => Ok(Some(shared)),
         Err(Known::Id) => Ok(None),
         Err(cause) => Err(cause),
@@ -197,7 +242,11 @@ fn rename<'e>(env: Env<'e>, [table, name]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let mut list = VmWord::NIL;
-    registry::for_each(&guard, |shared| list = env.cons(shared.known_as(env), list));
+    for shared in registry::every(&guard) {
+        if shared.has_living_owner(env) || shared.settle(env, &guard) {
+            list = env.cons(shared.known_as(env), list);
+        }
+    }
     Ok(list)
 }
 
@@ -241,7 +290,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         TableType::Bag => Known::Bag,
         TableType::DuplicateBag => Known::DuplicateBag,
     };
-    let protection = match shared.protection {
+    let protection = match shared.protection() {
         Protection::Public => Known::Public,
         Protection::Protected => Known::Protected,
         Protection::Private => Known::Private,
@@ -267,7 +316,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         wc,
         boolean(shared.table.is_compressed()),
         env.int(words as i64),
-        shared.owner(),
+        shared.owner().unwrap_or(Known::None.word()),
         heir,
         shared.name(),
         env.int(shared.table.len() as i64),
@@ -337,7 +386,8 @@ fn provoke<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -> NifResu
     Ok(Known::True.word())
 }
 
-/// `false`, or `{Timestamp, MonotonicTime, [{Pid, Count}]}`.
+/// `false`, or `{Timestamp, MonotonicTime, [{Pid, Count}]}`. The fixations of dead processes end when the VM tells
+/// of their end, which nobody shall notice.
 fn fixed<'e>(env: Env<'e>, admin: &crate::handle::Admin) -> VmWord<'e> {
     let Some(since) = admin.fixed_since else {
         return Known::False.word();
@@ -345,9 +395,12 @@ fn fixed<'e>(env: Env<'e>, admin: &crate::handle::Admin) -> VmWord<'e> {
     let pair = |(pid, count): &(sys::Word, usize)| {
         // SAFETY: the word of a local pid, which is an immediate.
         let pid = unsafe { VmWord::new(*pid) };
-        env.tuple(&[pid, env.int(*count as i64)])
+        process::is_alive(env, pid).then(|| env.tuple(&[pid, env.int(*count as i64)]))
     };
-    let fixers: Vec<VmWord<'e>> = admin.fixes.iter().map(pair).collect();
+    let fixers: Vec<VmWord<'e>> = admin.fixes.iter().filter_map(pair).collect();
+    if fixers.is_empty() {
+        return Known::False.word();
+    }
     let micros = since.system_micros;
     let timestamp = [
         micros / 1_000_000_000_000,

@@ -1,0 +1,240 @@
+//! Whose a table is: owners and heirs, and what happens when an owner ends.
+//!
+//! The VM tells a library of the end of a process after it has told the processes that are linked to it,
+//! and in turn with those that monitor it. Who has heard of the end must find the table gone, or with
+//! its heir. So nobody relies on being told: every operation asks whether the owner is alive, which takes two
+//! nanoseconds, and who finds it dead does what is due ([`Shared::settle`]). To be told serves the
+//! tables that nobody looks at.
+//!
+//! # Invariants
+//! - O1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced once, by an heir, or the
+//!   table is deleted.
+//! - O2. An owner is watched: the VM tells when it ends, so a table of a dead owner does not stay.
+//! - O3. An heir is watched and forgotten when it ends, so that its pid, used again, inherits nothing.
+
+use crate::atoms::Known;
+use crate::env::{Env, OwnEnv, VmWord};
+use crate::handle::{Admin, Protection, Shared};
+use crate::process;
+use crate::sys::Word;
+use ats_sync::Guard;
+
+/// Whom a table belongs to. Processes are words of local pids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A process.
+    Process(Word),
+    /// The process that lives as long as an application and is the group leader of its processes.
+    Application(Word),
+    /// Nobody: the table stays until it is deleted.
+    Nobody,
+}
+
+/// Who gets the table when its owner dies.
+pub struct Heir {
+    pid: Word,
+    data: Word,
+    /// Where `data` lives.
+    _env: OwnEnv,
+    is_gone: bool,
+}
+
+impl Heir {
+    /// An heir, with data that is kept for the message to it.
+    pub fn new(pid: Word, data: VmWord<'_>) -> Self {
+        let mut env = OwnEnv::new();
+        let data = env.env().copy(data).raw();
+        Heir {
+            pid,
+            data,
+            _env: env,
+            is_gone: false,
+        }
+    }
+
+    /// The word of its pid.
+    pub fn pid(&self) -> Word {
+        self.pid
+    }
+
+    /// It will not inherit. It is still shown as the heir, as `ets` does.
+    pub fn is_gone(&mut self) {
+        self.is_gone = true;
+    }
+}
+
+/// What `setopts/2` changes.
+#[derive(Default)]
+pub struct Changes {
+    /// The heir, if it shall be another, or none any more.
+    pub heir: Option<Option<Heir>>,
+    /// Who may do what.
+    pub protection: Option<Protection>,
+    /// Whose the table is.
+    pub owner: Option<Owner>,
+}
+
+/// What became of the attempt to give a table to its heir.
+enum Bequest {
+    Accepted,
+    /// There is no heir, or it is dead.
+    NoHeir,
+    /// The caller is being killed and can send no message. Somebody else will.
+    Unable,
+}
+
+impl Shared {
+    /// Does what is due if the owner is dead: the heir gets the table, or it is deleted. False if the table is
+    /// gone. May be called by anybody at any time.
+    #[cold]
+    pub fn settle(&self, env: Env<'_>, guard: &Guard) -> bool {
+        let mut admin = self.admin();
+        // Under the lock, so that only the first of many who found the owner dead goes on (O1).
+        if self.has_living_owner(env) {
+            return true;
+        }
+        match self.bequeath(env, &mut admin) {
+            Bequest::Accepted => true,
+            Bequest::Unable => false,
+            Bequest::NoHeir => {
+                drop(admin);
+                // Without an owner nobody can change the heir, so the answer holds without the lock.
+                self.id.delete(guard);
+                false
+            }
+        }
+    }
+
+    fn bequeath(&self, env: Env<'_>, admin: &mut Admin) -> Bequest {
+        let Some((heir, data)) = admin
+            .heir
+            .as_ref()
+            .filter(|heir| !heir.is_gone)
+            .map(|heir| (heir.pid, heir.data))
+        else {
+            return Bequest::NoHeir;
+        };
+        // SAFETY: the word of a local pid, which is an immediate.
+        let pid: VmWord<'static> = unsafe { VmWord::new(heir) };
+        let former = self.owner().unwrap_or(Known::None.word());
+        if !process::is_alive(env, pid) || !self.watch(env, admin, heir) {
+            return Bequest::NoHeir;
+        }
+        // SAFETY: the data lives in the heir's environment, which the lock keeps.
+        let data = unsafe { VmWord::new(data) };
+        if self.announce(env, pid, former, data) {
+            self.set_owner(admin, Owner::Process(heir));
+            Bequest::Accepted
+        } else if process::is_alive(env, pid) {
+            Bequest::Unable
+        } else {
+            Bequest::NoHeir
+        }
+    }
+
+    /// Gives the table away, with a message to the new owner. The caller has found out that it is a local pid.
+    pub fn give_away(
+        &self,
+        env: Env<'_>,
+        to: VmWord<'_>,
+        gift: VmWord<'_>,
+        group_leader: VmWord<'_>,
+    ) -> Result<(), Known> {
+        let giver = env.own_pid().ok_or(Known::None)?;
+        let mut admin = self.admin();
+        if !process::is_alive(env, to) {
+            return Err(Known::None);
+        }
+        if !self.has_rights(env, &admin, group_leader) {
+            return Err(Known::NotOwner);
+        }
+        if self.owner().is_some_and(|owner| owner.raw() == to.raw()) {
+            return Err(Known::Owner);
+        }
+        if !self.watch(env, &mut admin, to.raw()) {
+            return Err(Known::None);
+        }
+        // The message comes last: who gets it must find the table its own. If it dies before, the table is
+        // one of a dead owner.
+        self.set_owner(&mut admin, Owner::Process(to.raw()));
+        self.announce(env, to, giver, gift);
+        Ok(())
+    }
+
+    /// Makes all changes or, if the caller may not, or they do not fit together, none.
+    pub fn change(
+        &self,
+        env: Env<'_>,
+        changes: Changes,
+        group_leader: VmWord<'_>,
+    ) -> Result<(), Known> {
+        let mut admin = self.admin();
+        if !self.has_rights(env, &admin, group_leader) {
+            return Err(Known::None);
+        }
+        let protection = changes.protection.unwrap_or(self.protection());
+        let for_processes = match changes.owner {
+            Some(owner) => matches!(owner, Owner::Process(_)),
+            None => self.owner().is_some() && !admin.of_application,
+        };
+        // Otherwise there would be nobody who may do anything.
+        if !for_processes && protection != Protection::Public {
+            return Err(Known::None);
+        }
+        if let Some(Owner::Process(pid) | Owner::Application(pid)) = changes.owner
+            && !self.watch(env, &mut admin, pid)
+        {
+            return Err(Known::None);
+        }
+        if let Some(heir) = changes.heir {
+            admin.heir = heir.filter(|heir| self.watch(env, &mut admin, heir.pid));
+        }
+        if let Some(owner) = changes.owner {
+            self.set_owner(&mut admin, owner);
+        }
+        self.protect(protection);
+        Ok(())
+    }
+
+    /// Whether the caller may do what only an owner may. A table of an application is that of all its processes,
+    /// which have the same group leader; one of nobody is everybody's.
+    fn has_rights(&self, env: Env<'_>, admin: &Admin, group_leader: VmWord<'_>) -> bool {
+        match self.owner() {
+            None => true,
+            Some(owner) => {
+                self.is_owner(env) || admin.of_application && owner.raw() == group_leader.raw()
+            }
+        }
+    }
+
+    /// Tells a process that it is the owner now. False if it is dead, or the caller is being killed.
+    fn announce(
+        &self,
+        env: Env<'_>,
+        to: VmWord<'_>,
+        former: VmWord<'_>,
+        data: VmWord<'_>,
+    ) -> bool {
+        let mut message = OwnEnv::new();
+        let inside = message.env();
+        let data = inside.copy(data);
+        let parts = [
+            Known::EtsTransfer.word(),
+            self.known_as(inside),
+            former,
+            data,
+        ];
+        let term = inside.tuple(&parts).raw();
+        process::send(env, to, &mut message, term)
+    }
+}
+
+impl Admin {
+    /// The pid of the heir.
+    pub fn heir_pid(&self) -> Option<VmWord<'static>> {
+        // SAFETY: the word of a local pid, which is an immediate.
+        self.heir
+            .as_ref()
+            .map(|heir| unsafe { VmWord::new(heir.pid) })
+    }
+}
