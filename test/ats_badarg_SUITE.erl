@@ -15,6 +15,8 @@
     deleted_table/1,
     renamed_table/1,
     options_of_new/1,
+    options_of_setopts/1,
+    giving_away/1,
     wrong_type/1,
     short_objects/1,
     error_text/1,
@@ -33,6 +35,8 @@ all() ->
         deleted_table,
         renamed_table,
         options_of_new,
+        options_of_setopts,
+        giving_away,
         wrong_type,
         short_objects,
         error_text,
@@ -92,6 +96,9 @@ calls() ->
         {safe_fixtable, [T, {raw, true}]},
         {slot, [T, {raw, 0}]},
         {rename, [T, {name, 2}]},
+        {give_away, [T, {actor, b}, {raw, gift}]},
+        {setopts, [T, {raw, {protection, public}}]},
+        {setopts, [T, {raw, [{protection, protected}, {heir, none}]}]},
         {delete, [T]},
         {whereis, [{name, 1}]}
     ].
@@ -333,6 +340,83 @@ options_of_new(_) ->
      || Actor <- [a, b], More <- [[], [bag], [unknown]]
     ]).
 
+options_of_setopts(_) ->
+    Single = [
+        {heir, none},
+        {heir, a, data},
+        {heir, b, data},
+        {heir, self, data},
+        {heir, a},
+        {heir, none, data},
+        {heir},
+        {protection, public},
+        {protection, protected},
+        {protection, private},
+        {protection, secret},
+        {protection, public, protected},
+        {keypos, 1},
+        {},
+        protected,
+        named_table,
+        1,
+        []
+    ],
+    Lists = [[]] ++ [[A] || A <- Single] ++ [[A, B] || A <- Single, B <- Single],
+    Options = [{options, L} || L <- Lists] ++ [{option, A} || A <- Single],
+    check([
+        setup(Type, [Protection]) ++
+            [
+                {Actor, setopts, [{tab, 1}, Changes]},
+                {a, info, [{tab, 1}]},
+                {b, insert, [{tab, 1}, {raw, {k2, 1, x}}]},
+                {b, lookup, [{tab, 1}, {raw, k1}]},
+                {kill, a},
+                {b, info, [{tab, 1}]}
+            ]
+     || {Type, Protection} <- [{set, protected}, {ordered_set, public}],
+        Actor <- [a, b],
+        Changes <- Options
+    ]),
+    Improper = [{raw, T} || T <- [a, 1, <<>>, [{heir, none} | a], [{heir, none} | {heir, none}]]],
+    check(fun ats_oracle:run_strict/1, [
+        setup(set, []) ++ [{a, setopts, [{tab, 1}, Changes]}, {a, info, [{tab, 1}]}]
+     || Changes <- Improper
+    ]).
+
+giving_away(_) ->
+    Recipients =
+        [{actor, A} || A <- [a, b, c]] ++
+            [{recipe, R} || R <- [{exotic, pid, 2}, {exotic, external_pid, 1}]] ++
+            [{raw, nobody}],
+    check(fun ats_oracle:run_strict/1, [
+        setup(set, [Protection | Named]) ++ [{Actor, give_away, [Tab, To, {raw, {gift, "box"}}]}]
+     || Protection <- [public, protected, private],
+        Named <- [[], [named_table]],
+        Actor <- [a, b],
+        Tab <- [{tab, 1}, {tid, 1}, {raw, no_such_table}, {raw, 1}],
+        To <- Recipients
+    ]),
+    %% Everybody may do what fits the new owner, and nobody what fitted the old one.
+    check([
+        setup(Type, [Protection, {heir, Heir, bequest}]) ++
+            [
+                {a, give_away, [{tab, 1}, {actor, b}, {raw, gift}]},
+                {a, give_away, [{tab, 1}, {actor, c}, {raw, gift}]},
+                {a, setopts, [{tab, 1}, {raw, {heir, none}}]},
+                {Actor, insert, [{tab, 1}, {raw, {k4, 4, w}}]},
+                {Actor, lookup, [{tab, 1}, {raw, k4}]},
+                {kill, b},
+                {Actor, info, [{tab, 1}]},
+                {Actor, insert, [{tab, 1}, {raw, {k5, 5, v}}]},
+                {kill, Heir},
+                {Actor, info, [{tab, 1}]}
+            ]
+     || Type <- ?TYPES,
+        Protection <- [public, protected, private],
+        Heir <- [a, b, c],
+        Actor <- [a, b, c]
+    ]).
+
 wrong_type(_) ->
     Ops = [1, {2, 1}, [{2, 1}], [], a, {1, 1}],
     check([
@@ -386,7 +470,10 @@ error_text(_) ->
         {update_element, [Table, k, {1, x}], "argument 3:", "key position"},
         {new, [readable, [nonsense]], "argument 2:", "invalid options"},
         {new, [{}, []], "argument 1:", "not an atom"},
-        {safe_fixtable, [Table, 'maybe'], "argument 2:", "boolean"}
+        {safe_fixtable, [Table, 'maybe'], "argument 2:", "boolean"},
+        {give_away, [Table, self(), gift], "argument 2:", "the process is already the owner"},
+        {give_away, [Table, a, gift], "argument 2:", "not a pid"},
+        {setopts, [Table, {keypos, 1}], "argument 2:", "invalid options"}
     ],
     Texts = [
         {F, Args, unicode:characters_to_list(explain(Subject, F, Args)), Which, What}

@@ -7,8 +7,9 @@
 %% on their own table, with the very same terms as arguments.
 %%
 %% What is compared: results exactly (`=:=', and the sign of zeros); exceptions by class, reason,
-%% and which arguments the error description blames; after the program the whole content of every
-%% table. What `ets' leaves unspecified is compared as what it specifies: the slot order of hash
+%% and which arguments the error description blames; when a process has died, and after the program, who
+%% owns what; and after the program the whole content of every table, and the messages about tables that
+%% processes got. What `ets' leaves unspecified is compared as what it specifies: the slot order of hash
 %% tables is any order, the same for each pair of opposite directions.
 %%
 %% The environment variable ATS_SUBJECT names the module under test (`ats' by default; `ets'
@@ -30,6 +31,7 @@
     | {recipes, [ats_term_gen:recipe()]}
     | {actor, actor()}
     | {options, [term()]}
+    | {option, term()}
     | {collector, reverse | append}.
 -type command() ::
     {actor(), Function :: atom(), [arg()]}
@@ -62,9 +64,10 @@
         F =:= next_lookup orelse F =:= prev_lookup)
 ).
 -define(WHOLE(F), (F =:= tab2list orelse F =:= foldl orelse F =:= foldr)).
--define(GRACE_MS, 5000).
 %% Set in the process that judges: an actor, in a strict run.
 -define(STRICT, {?MODULE, strict}).
+%% What an actor was told about tables that are its own now.
+-define(TRANSFERS, {?MODULE, transfers}).
 
 %% ----- running programs -----
 
@@ -97,8 +100,11 @@ run_with(Program, IsStrict) ->
 
 run([], _, Run) ->
     Verdict = compare_all(Run),
-    stop(Run),
-    Verdict;
+    case {Verdict, stop(Run)} of
+        {ok, []} -> ok;
+        {ok, Left} -> {difference, #{outlives_its_process => Left}};
+        _ -> Verdict
+    end;
 run([Command | Rest], N, Run0) ->
     case step(Command, Run0) of
         {ok, Run} ->
@@ -156,6 +162,8 @@ realize({actor, Actor}, _, #run{actors = Actors}) ->
     maps:get(Actor, Actors);
 realize({options, Options}, _, #run{actors = Actors}) ->
     [realize_option(O, Actors) || O <- Options];
+realize({option, Option}, _, #run{actors = Actors}) ->
+    realize_option(Option, Actors);
 realize({collector, reverse}, _, _) ->
     fun(Object, Acc) -> [Object | Acc] end;
 realize({collector, append}, _, _) ->
@@ -217,8 +225,15 @@ actor_loop() ->
                 end,
             From ! {Ref, Answer},
             actor_loop();
-        {'ETS-TRANSFER', _, _, _} ->
+        {'ETS-TRANSFER', Id, Giver, Gift} ->
+            put(?TRANSFERS, [{Id, Giver, Gift} | transfers()]),
             actor_loop()
+    end.
+
+transfers() ->
+    case get(?TRANSFERS) of
+        undefined -> [];
+        Transfers -> Transfers
     end.
 
 on_actor(Actor, Fun, #run{actors = Actors}) ->
@@ -235,15 +250,14 @@ on_actor(Actor, Fun, #run{actors = Actors}) ->
         {difference, #{hangs => erlang:process_info(Pid, current_stacktrace)}}
     end.
 
-%% Real tables and fixations are gone when the 'DOWN' message arrives; the subject's may follow a
-%% little later.
+%% Tables and fixations are gone when the 'DOWN' message arrives.
 kill_actor(Actor, #run{actors = Actors} = Run0) ->
     kill(maps:get(Actor, Actors)),
     Run = Run0#run{actors = Actors#{Actor := start_actor(Run0#run.is_strict)}},
     Pairs = [T#table.tids || T <- maps:values(Run#run.tables)],
-    case wait_until(fun() -> [] =:= [P || P <- Pairs, not agree_on_life(P)] end) of
-        true -> {ok, Run};
-        false -> {difference, #{outlives_its_process => Pairs}}
+    case [P || P <- Pairs, not agree_on_life(P)] of
+        [] -> {ok, Run};
+        Left -> {difference, #{outlives_its_process => Left}}
     end.
 
 agree_on_life({RefTid, SubTid}) ->
@@ -254,39 +268,17 @@ agree_on_life({RefTid, SubTid}) ->
 fixers({_, Fixers}) -> lists:sort(Fixers);
 fixers(NotFixed) -> NotFixed.
 
+%% Ends all actors; tells which tables are still there although their owner is not.
 stop(#run{actors = Actors, tables = Tables}) ->
     lists:foreach(fun kill/1, maps:values(Actors)),
-    Subject = subject(),
-    Gone = fun() ->
-        lists:all(
-            fun(#table{tids = {_, Tid}}) -> Subject:info(Tid, id) =:= undefined end,
-            maps:values(Tables)
-        )
-    end,
-    wait_until(Gone).
+    Pairs = [T#table.tids || T <- maps:values(Tables)],
+    [P || P <- Pairs, not agree_on_life(P)].
 
 kill(Pid) ->
     Mon = erlang:monitor(process, Pid),
     exit(Pid, kill),
     receive
         {'DOWN', Mon, process, _, _} -> ok
-    end.
-
-wait_until(Condition) ->
-    wait_until(Condition, erlang:monotonic_time(millisecond) + ?GRACE_MS).
-
-wait_until(Condition, Deadline) ->
-    case Condition() of
-        true ->
-            true;
-        false ->
-            case erlang:monotonic_time(millisecond) > Deadline of
-                true ->
-                    false;
-                false ->
-                    timer:sleep(1),
-                    wait_until(Condition, Deadline)
-            end
     end.
 
 %% ----- calling and judging -----
@@ -622,7 +614,33 @@ same(A, B) ->
 compare_all(#run{tables = Tables} = Run) ->
     IsLive = fun(#table{tids = {RefTid, _}}) -> ets:info(RefTid, id) =/= undefined end,
     Live = lists:filter(IsLive, maps:values(Tables)),
-    first_difference([fun() -> compare_table(T, Run) end || T <- Live]).
+    first_difference(
+        [fun() -> compare_transfers(Actor, Run) end || Actor <- maps:keys(Run#run.actors)] ++
+            [fun() -> compare_table(T, Run) end || T <- Live]
+    ).
+
+%% The same messages from both sides, in any order: each process dies with several tables.
+compare_transfers(Actor, Run) ->
+    Compare = fun() ->
+        Sided = [{side(Id, Run), {Giver, Gift}} || {Id, Giver, Gift} <- transfers()],
+        Ref = lists:sort([{Which, What} || {{1, Which}, What} <- Sided]),
+        Sub = lists:sort([{Which, What} || {{2, Which}, What} <- Sided]),
+        difference_if(not same(Ref, Sub), {transfers, Actor, Ref, Sub})
+    end,
+    on_actor(Actor, Compare, Run).
+
+%% Which side a table is of, and what its counterpart on the other side has in common with it.
+side(Name, _) when is_atom(Name) ->
+    [Found] = [{Side, N} || Side <- [1, 2], N <- lists:seq(1, 9), name(N, Side) =:= Name],
+    Found;
+side(Tid, #run{tables = Tables}) ->
+    Pairs = [T#table.tids || T <- maps:values(Tables)],
+    case lists:keyfind(Tid, 1, Pairs) of
+        {Tid, _} = Pair ->
+            {1, Pair};
+        false ->
+            {2, lists:keyfind(Tid, 2, Pairs)}
+    end.
 
 compare_table(#table{tids = {RefTid, SubTid}, owner = Owner} = Table, Run) ->
     Compare = fun() -> compare_contents(RefTid, SubTid, Table#table.was_fixed) end,
@@ -752,5 +770,6 @@ arg_source({recipe, R}) -> ats_term_gen:source(R);
 arg_source({recipes, Rs}) -> ["[", lists:join(", ", [ats_term_gen:source(R) || R <- Rs]), "]"];
 arg_source({actor, Actor}) -> string:uppercase(atom_to_list(Actor));
 arg_source({options, Options}) -> io_lib:format("~0tp", [Options]);
+arg_source({option, Option}) -> io_lib:format("~0tp", [Option]);
 arg_source({collector, reverse}) -> "fun(O, Acc) -> [O | Acc] end";
 arg_source({collector, append}) -> "fun(O, Acc) -> Acc ++ [O] end".

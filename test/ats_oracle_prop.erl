@@ -88,7 +88,7 @@ tuning() ->
         {decentralized_counters, boolean()},
         compressed,
         {heir, none},
-        {heir, actor(), elements([gift, {a, "tuple"}])}
+        {heir, elements([a, b, c]), gift()}
     ]).
 
 %% Options in any order and number, sometimes wrong.
@@ -152,6 +152,8 @@ command() ->
         {1, ?LAZY(command(whereis, [frequency([{4, name()}, {1, key()}])]))},
         {1, ?LAZY(command(rename, [table(), frequency([{4, name()}, {1, not_an_atom()}])]))},
         {1, ?LAZY(command(all, []))},
+        {1, ?LAZY(command(give_away, [table(), recipient(), {raw, gift()}]))},
+        {3, ?LAZY(command(setopts, [table(), changes()]))},
         {2, ?LAZY({fixer(), safe_fixtable, [table(), {raw, fix()}]})},
         {2, ?LAZY(command(slot, [table(), {raw, slot()}]))},
         {1, ?LAZY(command(delete, [table()]))},
@@ -168,6 +170,27 @@ new_table(Options) ->
 
 fix() ->
     frequency([{9, boolean()}, {1, 'maybe'}]).
+
+%% Who gives a table away has it back sooner or later, or the rest of the program is errors.
+recipient() ->
+    frequency([
+        {6, {actor, elements([a, a, b, c])}},
+        {1, {recipe, elements([{exotic, pid, 2}, {exotic, external_pid, 1}, {lit, nobody}])}}
+    ]).
+
+gift() ->
+    elements([gift, {1.0, "gift"}, <<"gift">>]).
+
+changes() ->
+    oneof([{option, change()}, {options, list(change())}]).
+
+change() ->
+    frequency([
+        {4, {heir, elements([a, b, c]), gift()}},
+        {2, {heir, none}},
+        {6, {protection, elements([public, public, protected, private])}},
+        {1, elements([public, {heir, a}, {heir, none, 1}, {protection, all}, {keypos, 2}, 1])}
+    ]).
 
 slot() ->
     frequency([{6, integer(0, 4)}, {2, integer(0, 400)}, {1, elements([-1, a, 1.0, 1 bsl 64])}]).

@@ -47,10 +47,14 @@
     rename/2,
     all/0,
     safe_fixtable/2,
+    give_away/3,
+    setopts/2,
     slot/2
 ]).
 
 new(Name, Options) -> ets:new(Name, Options).
+give_away(T, Pid, Gift) -> ets:give_away(T, Pid, Gift).
+setopts(T, Options) -> ets:setopts(T, Options).
 lookup(T, K) -> ets:lookup(T, K).
 lookup_element(T, K, Pos) -> ets:lookup_element(T, K, Pos).
 member(T, K) -> ets:member(T, K).
