@@ -1,15 +1,16 @@
 %% Random tables, and match specifications that fit them.
 %%
-%% A specification is made from the objects of its table: heads are objects with some parts replaced
-%% by variables, and guards compare with parts of keys and values, or with their neighbours. So much
-%% matches, bounds lie among the keys, and terms meet that are equal but not identical.
+%% A specification is made from the objects of its table: heads are objects with some parts
+%% replaced by variables, and guards compare with parts of keys and values, or with their
+%% neighbours. So much matches, bounds lie among the keys, and terms meet that are equal but not
+%% identical.
 %%
 %% Plain random numbers rather than PropEr: a specification costs some ten microseconds, and there
 %% are to be many. `simpler/1' makes failing ones small.
 -module(ats_spec_gen).
 
 -export([table/0, spec/1, bad_spec/1, replacement/1]).
--export([simpler/1, has_map_in_key/2, pick/1]).
+-export([simpler/1, pick/1, near/1, written/1]).
 
 -export_type([table/0]).
 
@@ -34,10 +35,11 @@ table() ->
     Size = pick({0, 1, 2, 5, 10, 20, 20, 30, 40, 60}),
     Objects = [object(Kind, KeyPos) || _ <- lists:seq(1, Size)],
     Type = pick({set, ordered_set, ordered_set, ordered_set, bag, duplicate_bag}),
+    More = pick({[], [], [{write_concurrency, true}], [compressed]}),
     #{
         type => Type,
         keypos => KeyPos,
-        options => [Type, public, {keypos, KeyPos} | pick({[], [], [{write_concurrency, true}], [compressed]})],
+        options => [Type, public, {keypos, KeyPos} | More],
         objects => list_to_tuple(Objects),
         parts => list_to_tuple(lists:foldl(fun parts/2, [0], Objects))
     }.
@@ -62,7 +64,7 @@ value() ->
         N when N < 5 -> small();
         N when N < 7 -> atom();
         N when N < 9 -> term(pick({number, tuple, list, binary, map}));
-        _ -> term(pick({nested, exotic, number}))
+        _ -> term(pick({nested, exotic, number, deep, large_map}))
     end.
 
 term(small) -> small();
@@ -96,8 +98,9 @@ term(list) ->
     end;
 term(binary) ->
     pick({
-        <<>>, <<"a">>, <<"ab">>, <<"abc">>, <<"abd">>, <<"ac">>, <<"b">>, <<0>>, <<0, 0>>, <<"a", 0>>,
-        <<255>>, <<255, 255>>, <<"a", 255>>, <<1:1>>, <<"ab", 1:3>>, <<"a long binary that is shared">>
+        <<>>, <<"a">>, <<"ab">>, <<"abc">>, <<"abd">>, <<"ac">>, <<"b">>, <<0>>, <<0, 0>>,
+        <<"a", 0>>, <<255>>, <<255, 255>>, <<"a", 255>>, <<1:1>>, <<"ab", 1:3>>,
+        <<"a long binary that is shared">>
     });
 term(map) ->
     case rand:uniform(6) of
@@ -108,9 +111,25 @@ term(map) ->
         5 -> [#{a => {small(), small()}} | small()];
         6 -> #{}
     end;
+term(large_map) ->
+    %% More than `ets' keeps as a sorted array.
+    maps:from_list([{N, small()} || N <- lists:seq(1, 40)] ++ [{atom(), number()}]);
+term(deep) ->
+    deep(3);
 term(exotic) ->
     Kinds = {ref, pid, local_fun, closure, external_fun, magic_ref, external_pid, port},
     ats_term_gen:exotic(pick(Kinds), rand:uniform(3)).
+
+deep(0) ->
+    term(pick({small, number, atom, list, binary, tuple, map}));
+deep(Depth) ->
+    Inner = fun() -> deep(Depth - 1) end,
+    case rand:uniform(5) of
+        1 -> {Inner(), Inner()};
+        2 -> [Inner() | Inner()];
+        3 -> #{small() => Inner(), atom() => Inner()};
+        _ -> deep(0)
+    end.
 
 small() -> rand:uniform(7) - 2.
 
@@ -125,8 +144,8 @@ number() ->
             pick({Two53, float(Two53), Two53 + 1, Two53 + 2, float(Two53 + 2), -Two53 - 1});
         8 ->
             pick({
-                1 bsl 59, 1 bsl 64, (1 bsl 64) + 1, -(1 bsl 64), float(1 bsl 64), 1.0e300, -1.0e300,
-                1 bsl 1000, -(1 bsl 1000)
+                1 bsl 59, 1 bsl 64, (1 bsl 64) + 1, -(1 bsl 64), float(1 bsl 64), 1.0e300,
+                -1.0e300, 1 bsl 1000, -(1 bsl 1000)
             })
     end.
 
@@ -228,6 +247,7 @@ descend(Term, _, _) ->
     Term.
 
 %% A term, its neighbour, or one that is equal but not identical.
+-spec near(term()) -> term().
 near(Number) when is_integer(Number), abs(Number) < 1 bsl 70 ->
     case rand:uniform(8) of
         1 -> Number + 1;
@@ -313,7 +333,7 @@ test(Scope) ->
         13 ->
             {type_test(), place(Scope)};
         14 ->
-            {pick({type_test(), is_boolean}), place(Scope)};
+            {'not', {type_test(), place(Scope)}};
         15 ->
             prefix_test(Scope);
         16 ->
@@ -343,10 +363,19 @@ comparison(A, B) ->
     end.
 
 type_test() ->
+    New =
+        case has_new_functions() of
+            true -> pick({is_boolean, is_bitstring});
+            false -> is_atom
+        end,
     pick({
         is_atom, is_float, is_integer, is_list, is_number, is_pid, is_port, is_reference, is_tuple,
-        is_map, is_binary, is_function
+        is_map, is_binary, is_function, New
     }).
+
+%% Since Erlang/OTP 27 a specification may call eight more.
+has_new_functions() ->
+    list_to_integer(erlang:system_info(otp_release)) >= 27.
 
 prefix_test(Scope) ->
     Place = place(Scope),
@@ -399,6 +428,7 @@ first_or(#{bound := {}}) -> true;
 first_or(#{bound := Bound}) -> element(1, Bound).
 
 %% The expression whose value is the term.
+-spec written(term()) -> term().
 written(Tuple) when is_tuple(Tuple) ->
     {list_to_tuple([written(E) || E <- tuple_to_list(Tuple)])};
 written([Head | Tail]) ->
@@ -424,14 +454,24 @@ expression(Scope, Depth) ->
         4 -> {pick({'bsl', 'bsr'}), Inner(), small()};
         5 ->
             One = {
-                abs, hd, tl, length, round, trunc, float, size, map_size, bit_size, byte_size, '+', '-',
-                'bnot', 'not', node
+                abs, hd, tl, length, round, trunc, float, size, map_size, bit_size, byte_size,
+                '+', '-', 'bnot', 'not', node
             },
             {pick(One), Inner()};
         6 -> {element, pick({0, 1, 2, 3, Inner()}), Inner()};
         7 -> pick({{map_get, Inner(), Inner()}, {is_map_key, Inner(), Inner()}});
         8 -> pick({{self}, {node}, '$$', '$_', {is_record, Inner(), foo, 3}});
         9 -> {{Inner(), Inner()}};
+        10 ->
+            case has_new_functions() of
+                true ->
+                    pick({
+                        {pick({max, min, is_function}), Inner(), Inner()},
+                        {pick({ceil, floor, tuple_size}), Inner()}
+                    });
+                false ->
+                    #{Inner() => a, b => Inner()}
+            end;
         _ -> expression(Scope, 0)
     end.
 
@@ -450,13 +490,18 @@ body(Scope, Depth) ->
         8 -> {{}};
         9 -> [Inner() | pick({Inner(), [], [Inner()]})];
         10 ->
-            %% Maps of which all values are constants, and a key is not, and maps whose keys turn out to
-            %% be the same, make releases of `ets' leave heaps behind that crash the virtual machine.
-            pick({#{Inner() => {element, 1, '$_'}}, #{a => Inner(), b => Inner()}});
+            pick({
+                #{Inner() => {element, 1, '$_'}},
+                #{a => Inner(), b => Inner()},
+                #{Inner() => 1, Inner() => Inner(), Inner() => x}
+            });
         11 -> expression(Scope, 2);
         12 -> guard(Scope, 2);
         13 -> constant(Scope);
-        14 -> pick({{hd, x}, {'+', Inner(), 1}, {'div', 1, 0}, {element, 9, '$_'}, {'and', true, x}});
+        14 ->
+            pick({
+                {hd, x}, {'+', Inner(), 1}, {'div', 1, 0}, {element, 9, '$_'}, {'and', true, x}
+            });
         _ -> place(Scope)
     end.
 
@@ -510,9 +555,10 @@ rebuilt(Term) ->
 bad_spec(Table) ->
     [{Head, Guards, Body} | _] = Good = spec(Table),
     Guard = pick({
-        {foo, 1}, {message, 1}, {is_atom, a, b}, {'and'}, {'orelse'}, {self, 1}, {const}, {const, 1, 2},
-        {}, {1, 2}, {{1}, 2}, {'$1'}, '$55', {'>', '$1', '$77'}, {ceil, 1.5}, {max, 1, 2},
-        {is_record, '$_', x}, {return_trace}, {tuple_size, '$_'}, #{'$88' => 1}, ['$99'], {'==', 1}
+        {foo, 1}, {message, 1}, {is_atom, a, b}, {'and'}, {'orelse'}, {self, 1}, {const},
+        {const, 1, 2}, {}, {1, 2}, {{1}, 2}, {'$1'}, '$55', {'>', '$1', '$77'}, {ceil, 1.5},
+        {max, 1, 2}, {is_record, '$_', x}, {return_trace}, {tuple_size, '$_'},
+        #{'$88' => 1}, ['$99'], {'==', 1}
     }),
     pick({
         [{Head, Guards ++ [Guard], Body} | tl(Good)],
@@ -549,8 +595,8 @@ simpler({Head, Guards, Body}) when is_list(Guards), is_list(Body) ->
     [{Head, without(I, Guards), Body} || I <- lists:seq(1, length(Guards))] ++
         [{Head, Guards, ['$_']} || Body =/= ['$_']] ++
         [{Head, Guards, [true]} || Body =/= [true], Body =/= ['$_']] ++
-        [{Head, replaced(I, Guards, G), Body} || {I, Guard} <- numbered(Guards), G <- within(Guard)] ++
-        [{Head, Guards, replaced(I, Body, B)} || {I, Part} <- numbered(Body), B <- within(Part)] ++
+        [{Head, Simpler, Body} || Simpler <- with_simpler_part(Guards)] ++
+        [{Head, Guards, Simpler} || Simpler <- with_simpler_part(Body)] ++
         [{H, Guards, Body} || H <- simpler_head(Head)];
 simpler(_) ->
     [].
@@ -565,13 +611,16 @@ simpler_head(_) ->
 
 within(Tuple) when tuple_size(Tuple) > 0 ->
     Parts = tuple_to_list(Tuple),
-    Parts ++ [list_to_tuple(replaced(I, Parts, P)) || {I, Part} <- numbered(Parts), P <- within(Part)];
+    Parts ++ [list_to_tuple(Simpler) || Simpler <- with_simpler_part(Parts)];
 within([Head | Tail]) ->
     [Head, Tail];
 within(Map) when is_map(Map) ->
     maps:keys(Map) ++ maps:values(Map);
 within(_) ->
     [].
+
+with_simpler_part(Parts) ->
+    [replaced(I, Parts, P) || {I, Part} <- numbered(Parts), P <- within(Part)].
 
 numbered(List) -> lists:zip(lists:seq(1, length(List)), List).
 
@@ -580,20 +629,6 @@ without(I, List) -> lists:sublist(List, I - 1) ++ lists:nthtail(I, List).
 replaced(I, List, New) -> lists:sublist(List, I - 1) ++ [New | lists:nthtail(I, List)].
 
 %% ----- help -----
-
-%% Tells whether a head of the specification has a map within its key.
--spec has_map_in_key(term(), pos_integer()) -> boolean().
-has_map_in_key([{Head, _, _} | Clauses], KeyPos) when tuple_size(Head) >= KeyPos ->
-    has_map(element(KeyPos, Head)) orelse has_map_in_key(Clauses, KeyPos);
-has_map_in_key([_ | Clauses], KeyPos) ->
-    has_map_in_key(Clauses, KeyPos);
-has_map_in_key(_, _) ->
-    false.
-
-has_map(Map) when is_map(Map) -> true;
-has_map(Tuple) when is_tuple(Tuple) -> has_map(tuple_to_list(Tuple));
-has_map([Head | Tail]) -> has_map(Head) orelse has_map(Tail);
-has_map(_) -> false.
 
 %% One element of a tuple.
 -spec pick(tuple()) -> term().

@@ -3,7 +3,6 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([random_specifications/1]).
 -export([parallel/1, until/2, kill/1, check_consistency/1]).
 -export([settled_memory/0, assert_memory_returns/2, assert_memory_returns/3]).
 -export([resident_growth/1, collect/0]).
@@ -236,15 +235,3 @@ start_vm(Args) ->
 -spec stop_vm(pid()) -> ok.
 stop_vm(Peer) ->
     peer:stop(Peer).
-
-%% Runs a test of random match specifications. `ets' of Erlang/OTP 25 gives wrong answers to some and
-%% does not survive others, so there ATS_SELECT_SPECS, their number, has to ask for it.
--spec random_specifications(fun(() -> Result)) -> Result | {skip, string()}.
-random_specifications(Test) ->
-    Release = list_to_integer(erlang:system_info(otp_release)),
-    case os:getenv("ATS_SELECT_SPECS") of
-        Asked when Asked =:= "0"; Asked =:= false, Release < 26 ->
-            {skip, "ets of this release corrupts memory with random specifications"};
-        _ ->
-            Test()
-    end.
