@@ -11,6 +11,7 @@
     random_specs/1,
     random_replacements/1,
     not_specifications/1,
+    bounded_specs/1,
     oracle_finds_differences/1,
     bounds_of_ordered_tables/1,
     bounds_of_strange_keys/1,
@@ -27,6 +28,7 @@ all() ->
         random_specs,
         random_replacements,
         not_specifications,
+        bounded_specs,
         bounds_of_ordered_tables,
         bounds_of_strange_keys,
         keys_of_hash_tables
@@ -66,6 +68,11 @@ random_replacements(_) ->
 not_specifications(_) ->
     #{specs := Tried, refused := Refused} = apart(bad_specs, [seed()]),
     ?assert(Refused > Tried div 2).
+
+bounded_specs(_) ->
+    #{specs := Tried, reading := Reading, sparing := Sparing} = apart(bounded_specs, [seed()]),
+    ?assert(Reading > Tried div 2),
+    ?assert(Sparing > Tried div 2).
 
 %% Calls the oracle in a virtual machine of its own. Should `ets' be the end of it in a way that
 %% nobody knows yet, then the seed is reported, and other tests go on.
@@ -109,7 +116,20 @@ oracle_finds_differences(_) ->
     ?assertMatch(
         {difference, _, _, _},
         ats_select_prop:compare(Table(bag), tagged, Spec, fun(L) -> [{1, 1.0} | tl(L)] end)
-    ).
+    ),
+    [oracle_finds_excess(Table(Type)) || Type <- [set, ordered_set]].
+
+oracle_finds_excess(#{type := Type} = Table) ->
+    Pair = ats_select_prop:new_pair(Table),
+    Excess = fun(Guards, Within) ->
+        ats_select_prop:excess(Table, Pair, [{{'$1', '_'}, Guards, [true]}], Within)
+    end,
+    ?assertEqual(none, Excess([{'==', '$1', 2}], fun(Key) -> Key == 2 end)),
+    ?assertMatch({difference, _, _, _}, Excess([], fun(Key) -> Key == 2 end)),
+    ?assertMatch({difference, _, _, _}, Excess([{'==', '$1', 2}], fun(Key) -> Key > 2 end)),
+    %% A hash table is not to be read as a whole, even if nothing else is in it.
+    ?assertEqual(Type =:= ordered_set, none =:= Excess([], fun(_) -> true end)),
+    ok = ats_select_prop:delete_pair(Pair).
 
 seed() ->
     Seed = list_to_integer(os:getenv("ATS_SELECT_SEED", "2")),

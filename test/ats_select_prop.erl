@@ -11,8 +11,8 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([specs/2, bad_specs/1, replacements/1]).
--export([compare/3, compare/4]).
+-export([specs/2, bad_specs/1, replacements/1, bounded_specs/1]).
+-export([new_pair/1, delete_pair/1, excess/4, compare/3, compare/4]).
 
 -export_type([counts/0, difference/0]).
 
@@ -34,6 +34,7 @@ specs(Count, Seed) ->
         All = check(Table, Pair, select, [Spec]),
         _ = check(Table, Pair, select_count, [Spec]),
         _ = [check(Table, Pair, Call, Args) || {Call, Args} <- further_calls(Table, Spec)],
+        _ = read_for(Pair, Spec, All),
         #{
             specs => 1,
             with_results => sign(All),
@@ -77,6 +78,45 @@ replacements(Seed) ->
             replacing => case Replaced of 0 -> 0; _ -> 1 - Failed end
         }
     end).
+
+%% Tries so many specifications that bound the key, and sees that hardly anything else is read.
+-spec bounded_specs(pos_integer()) -> counts().
+bounded_specs(Seed) ->
+    try_tables(6000, Seed, fun(Table, {E, _} = Pair) ->
+        {Spec, Within} = ats_bounded_gen:spec(Table),
+        All = check(Table, Pair, select, [Spec]),
+        #{rows_read := Read} = read_for(Pair, Spec, All),
+        Size = ets:info(E, size),
+        case excess(Table, Pair, Spec, Within) of
+            none -> #{specs => 1, reading => min(Read, 1), sparing => min(Size - Read, 1)};
+            Excess -> error({difference, explain, source({Table, explain, [Spec]}, Excess)})
+        end
+    end).
+
+%% Whether objects are read whose keys are not within the bounds.
+-spec excess(ats_spec_gen:table(), pair(), ets:match_spec(), fun((term()) -> boolean())) ->
+    none | difference().
+excess(#{type := Type, keypos := KeyPos}, {E, A}, Spec, Within) ->
+    Most = length([O || O <- ets:tab2list(E), Within(element(KeyPos, O))]),
+    case ats:explain(A, Spec) of
+        #{access := everything} = Explained when Type =/= ordered_set ->
+            {difference, model, {access, points}, Explained};
+        #{rows_read := Read} = Explained when Read > Most ->
+            {difference, model, {most, Most}, Explained};
+        _ ->
+            none
+    end.
+
+%% What is read for a specification that has these results: at least the objects that have them,
+%% and no object twice.
+read_for({E, A}, Spec, All) when is_list(All) ->
+    Explained = #{rows_read := Read, rows_returned := Returned} = ats:explain(A, Spec),
+    ?assertEqual({Spec, length(All)}, {Spec, Returned}),
+    ?assert(Returned =< Read),
+    ?assert(Read =< ets:info(E, size)),
+    Explained;
+read_for({_, A}, Spec, {raised, Reason, _}) ->
+    ?assertError(Reason, ats:explain(A, Spec)).
 
 %% Deletions change the table, so they come last.
 further_calls(Table, [{Head, _, _} | _] = Spec) ->
