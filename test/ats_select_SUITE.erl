@@ -7,6 +7,7 @@
 -export([all/0, suite/0]).
 -export([
     skipped_in_bodies/1,
+    type_tests/1,
     chunks/1,
     chunk_shapes/1,
     objects_of_a_key_in_order/1,
@@ -33,6 +34,7 @@ suite() -> [{timetrap, {minutes, 15}}].
 all() ->
     [
         skipped_in_bodies,
+        type_tests,
         chunks,
         chunk_shapes,
         objects_of_a_key_in_order,
@@ -71,6 +73,59 @@ skipped_in_bodies(_) ->
         [{'EXIT', [1]}, {false, [false]}, {[true], [true]}],
         ats:select(A, [{{'$1', '$2'}, [], [{{{'andalso', '$1', '$2'}, '$2'}}]}])
     ).
+
+%% Every type test, and its opposite, on keys of all types. A plan may leave out what has another
+%% type, but `not' must not make it leave out what has the type of something else.
+type_tests(_) ->
+    Port = hd(erlang:ports()),
+    Keys = [
+        0, -1, 1.5, 1 bsl 70, -1.0e300, a, true, false, make_ref(), fun lists:map/3,
+        fun(X) -> X end, Port,
+        self(), {}, {1}, {true}, #{}, #{a => 1}, [], [1], [1 | 2], <<>>, <<"ab">>, <<1:1>>, <<"ab",
+        1:3>>
+    ],
+    Since27 = [is_boolean, is_bitstring],
+    Tests = [
+        is_atom, is_float, is_integer, is_list, is_number, is_pid, is_port, is_reference,
+        is_tuple, is_map, is_binary, is_function
+    ],
+    Known = Tests ++ [T || T <- Since27, is_release(27)],
+    [
+        begin
+            {E, A} = both(Type, [], [{K, x} || K <- Keys]),
+            [same_types(E, A, Keys, Test) || Test <- Known],
+            [
+                ?assertError(badarg, M:select(T, [{{'$1', '_'}, [{'not', {Test, '$1'}}], ['$1']}]))
+             || Test <- Since27 -- Known, {M, T} <- [{ets, E}, {ats, A}]
+            ]
+        end
+     || Type <- ?TYPES
+    ].
+
+is_release(Least) -> list_to_integer(erlang:system_info(otp_release)) >= Least.
+
+same_types(E, A, Keys, Test) ->
+    {Are, AreNot} = lists:partition(fun erlang:Test/1, Keys),
+    [
+        begin
+            Spec = [{{'$1', '_'}, [Guard], ['$1']}],
+            ?assertEqual({Spec, lists:sort(Expected)}, {Spec, lists:sort(ats:select(A, Spec))}),
+            ?assertEqual(lists:sort(Expected), lists:sort(ets:select(E, Spec)))
+        end
+     || {Expected, Guard} <- [
+            {Are, {Test, '$1'}},
+            {Are, {Test, {element, 1, '$_'}}},
+            {AreNot, {'not', {Test, '$1'}}},
+            {Are, {'not', {'not', {Test, '$1'}}}},
+            {AreNot, {'not', {'or', {Test, '$1'}, {Test, '$1'}}}},
+            {AreNot, {'not', {'andalso', {Test, '$1'}, true}}},
+            {AreNot, {'==', {Test, '$1'}, false}},
+            {AreNot, {'xor', {Test, '$1'}, true}},
+            {[], {'and', {Test, '$1'}, {'not', {Test, '$1'}}}},
+            {Keys, {'orelse', {Test, '$1'}, {'not', {Test, '$1'}}}},
+            {[K || K <- AreNot, K > a], {'and', {'not', {Test, '$1'}}, {'>', '$1', a}}}
+        ]
+    ].
 
 chunks(_) ->
     Objects = [{K, K rem 7} || K <- lists:seq(1, 1000)],
