@@ -225,6 +225,17 @@ fn unparse_pattern(spec: &Spec<TermHost>, variables: &[u32], pattern: Pattern) -
     }
 }
 
+/// The pairs without those that have the key of a later one. What was written in different ways may be one key,
+/// as 1 and `{const, 1}`, and then the last one counts.
+fn last_of_each(pairs: impl Iterator<Item = (Term, Term)>) -> Vec<(Term, Term)> {
+    let mut distinct: Vec<(Term, Term)> = Vec::new();
+    for (key, value) in pairs {
+        distinct.retain(|(other, _)| *other != key);
+        distinct.push((key, value));
+    }
+    distinct
+}
+
 /// The term that an expression was made from, or one that means the same.
 fn unparse_expression(spec: &Spec<TermHost>, variables: &[u32], expression: Expression) -> Term {
     let part = |id| unparse_expression(spec, variables, spec.expression(id));
@@ -238,7 +249,9 @@ fn unparse_expression(spec: &Spec<TermHost>, variables: &[u32], expression: Expr
         Expression::List { elements, tail } => {
             Term::list_with_tail(elements.iter().map(part).collect::<Vec<_>>(), part(tail))
         }
-        Expression::Map { keys, values } => map(keys.iter().map(part).zip(values.iter().map(part))),
+        Expression::Map { keys, values } => map(last_of_each(
+            keys.iter().map(part).zip(values.iter().map(part)),
+        )),
         Expression::Call(function, parts) => {
             named(function.name(), parts.iter().map(part).collect())
         }
