@@ -141,6 +141,8 @@ pub(crate) enum Op {
     ReturnObject,
     /// What is found here is the result.
     ReturnHome(Home),
+    /// A tuple of the last so many values is the result.
+    ReturnTuple(u32),
 }
 
 impl<H: Host> Program<H> {

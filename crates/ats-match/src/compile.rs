@@ -121,10 +121,16 @@ impl<'p, H: Host> Compiler<'p, H> {
             self.expression(clause.body.get(i));
             self.emit(Op::Drop);
         }
-        match home {
-            Some(Home::Object) => self.emit(Op::ReturnObject),
-            Some(home) => self.emit(Op::ReturnHome(home)),
-            None => {
+        match (home, self.program.spec.expression(result)) {
+            (Some(Home::Object), _) => self.emit(Op::ReturnObject),
+            (Some(home), _) => self.emit(Op::ReturnHome(home)),
+            (None, Expression::Tuple(parts)) => {
+                for part in parts.iter() {
+                    self.expression(part);
+                }
+                self.emit(Op::ReturnTuple(parts.len() as u32));
+            }
+            (None, _) => {
                 self.expression(result);
                 self.emit(Op::Return);
             }

@@ -160,9 +160,10 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         let mut current = None;
         let mut in_body = false;
         loop {
-            let op = self.program.code[at];
+            // Not copied as a whole: that would wait for the store of the copy.
+            let op = &self.program.code[at];
             at += 1;
-            match op {
+            match *op {
                 Op::ElementIs { index, word } => {
                     (words.get(index as usize) == Some(&word)).then_some(())?;
                 }
@@ -176,7 +177,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                     index,
                     word,
                 } => {
-                    let container = self.buffers.containers[container as usize];
+                    let container = &self.buffers.containers[container as usize];
                     (container.word(index as usize) == Some(word)).then_some(())?;
                 }
                 Op::PartTuple {
@@ -184,7 +185,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                     index,
                     arity,
                 } => {
-                    let container = self.buffers.containers[container as usize];
+                    let container = &self.buffers.containers[container as usize];
                     let elements = container.get(index as usize)?.tuple()?;
                     (elements.len() == arity as usize).then_some(())?;
                     self.buffers.containers.push(elements);
@@ -211,6 +212,11 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                 Op::Body => in_body = true,
                 Op::ReturnObject => return Some(Found::Object),
                 Op::ReturnHome(home) => return Some(Found::Value(Value::of(self.home(home)))),
+                Op::ReturnTuple(n) => {
+                    let parts = top(&self.buffers.stack, n);
+                    let tuple = self.buffers.made.tuple(parts);
+                    return Some(Found::Value(tuple.unwrap_or(self.exit())));
+                }
                 Op::Return => return self.buffers.stack.pop().map(Found::Value),
                 Op::Drop => {
                     self.buffers.stack.pop();
@@ -225,7 +231,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                     self.buffers.stack.push(value);
                 }
                 Op::AndAlso { end } | Op::OrElse { end } => {
-                    let goes_on = match op {
+                    let goes_on = match *op {
                         Op::AndAlso { .. } => self.words().true_,
                         _ => self.words().false_,
                     };
@@ -263,8 +269,8 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
 
     /// An operation of a head. Returns the term that is current after it, or nothing if the head does not
     /// match.
-    fn test(&mut self, op: Op, current: Option<ImageRef<'r, H>>) -> Option<ImageRef<'r, H>> {
-        match op {
+    fn test(&mut self, op: &Op, current: Option<ImageRef<'r, H>>) -> Option<ImageRef<'r, H>> {
+        match *op {
             Op::Part { container, index } => {
                 return self.buffers.containers[container as usize].get(index as usize);
             }
@@ -275,7 +281,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
             _ => {}
         }
         let current = current.expect("match: a test without a term");
-        let passes = match op {
+        let passes = match *op {
             Op::Is(word) => current.immediate() == Some(word),
             Op::IsConstant(index) => is_literal(current, self.constant(index), self.comparer.zeros),
             Op::IsSame(home) => {
@@ -315,8 +321,8 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     }
 
     /// An operation that takes so many values off the stack and puts one there.
-    fn evaluate(&mut self, op: Op) -> (usize, Result<Value<'r, H>, Failed>) {
-        let (takes, result) = match op {
+    fn evaluate(&mut self, op: &Op) -> (usize, Result<Value<'r, H>, Failed>) {
+        let (takes, result) = match *op {
             Op::Call(function) => (function.arity() as u32, self.call_top(function)),
             Op::PushSelf => {
                 let word = self.environment.self_word();

@@ -63,10 +63,11 @@ impl<'r, H: Host> Outcome<'r, H> {
     #[inline]
     pub fn write<S: HostSink<H>>(&self, sink: &mut S, writer: &mut Writer<S::Term>) -> S::Term {
         match &self.result {
-            // Most results of one word are not worth setting up stacks.
-            Ok(term) => match term.immediate() {
-                Some(word) => sink.immediate(word),
-                None => writer.write(*term, sink),
+            // What was not made needs no stack of ours.
+            Ok(term) => match term.value {
+                Value::Word(word) => sink.immediate(word),
+                Value::Image(image) => decode(image, sink, &mut writer.scratch),
+                _ => writer.write(*term, sink),
             },
             Err(object) => decode_object(*object, sink, &mut writer.scratch),
         }
@@ -133,6 +134,9 @@ impl<T: Copy> Writer<T> {
     ) -> T {
         self.terms.clear();
         self.terms.shrink_to(KEEP);
+        if let Some(tuple) = self.flat_tuple(term, sink) {
+            return tuple;
+        }
         self.frames.clear();
         self.frames.shrink_to(KEEP);
         let made = term.made;
@@ -161,6 +165,29 @@ impl<T: Copy> Writer<T> {
                 self.frames.pop();
             };
         }
+    }
+
+    /// Builds a tuple of which no part was made.
+    fn flat_tuple<H: Host, S: HostSink<H, Term = T>>(
+        &mut self,
+        term: RunTerm<'_, H>,
+        sink: &mut S,
+    ) -> Option<T> {
+        let Value::Tuple(parts) = term.value else {
+            return None;
+        };
+        let parts = term.made.parts_of(parts);
+        let is_made = |part: &Value<'_, H>| {
+            matches!(part, Value::Tuple(_) | Value::List(_) | Value::Map { .. })
+        };
+        if parts.iter().any(is_made) {
+            return None;
+        }
+        for part in parts {
+            let built = self.leaf(term.made.term(*part), sink);
+            self.terms.push(built);
+        }
+        Some(sink.tuple(&self.terms))
     }
 
     /// The frame of a term that was made and has parts.

@@ -184,6 +184,7 @@ impl<'a, H: Host> Made<'a, H> {
         })
     }
 
+    #[inline]
     pub(crate) fn tuple(&mut self, elements: &[Value<'a, H>]) -> Result<Value<'a, H>, TooMany> {
         self.push(elements).map(Value::Tuple)
     }
@@ -230,6 +231,10 @@ impl<'a, H: Host> Made<'a, H> {
     }
 
     pub(crate) fn elements(&self, parts: Parts) -> &[Value<'a, H>] {
+        &self.parts[parts.range()]
+    }
+
+    pub(crate) fn parts_of(&self, parts: Parts) -> &[Value<'a, H>] {
         &self.parts[parts.range()]
     }
 

@@ -208,13 +208,7 @@ impl Shared {
     }
 
     /// Tells a process that it is the owner now. False if it is dead, or the caller is being killed.
-    fn announce(
-        &self,
-        env: Env<'_>,
-        to: VmWord<'_>,
-        former: VmWord<'_>,
-        data: VmWord<'_>,
-    ) -> bool {
+    fn announce(&self, env: Env<'_>, to: VmWord<'_>, former: VmWord<'_>, data: VmWord<'_>) -> bool {
         let mut message = OwnEnv::new();
         let inside = message.env();
         let data = inside.copy(data);

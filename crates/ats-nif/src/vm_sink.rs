@@ -111,6 +111,11 @@ impl HostSink<Vm> for VmSink<'_> {
     fn host_box(&mut self, host_box: HostBox<'_, Vm>) -> Self::Term {
         foreign::make(self.env, host_box)
     }
+
+    #[inline]
+    fn tuple_of_immediates(&mut self, words: &[u64]) -> Self::Term {
+        self.env.tuple_of_immediates(words)
+    }
 }
 
 /// The object as a tuple in `env`. O(size); a tuple of immediates is handed over in one go.

@@ -84,6 +84,9 @@ pub fn decode<H: Host, S: HostSink<H>>(
     if is_immediate(term.slot) {
         return sink.immediate(term.slot);
     }
+    if let Some(words) = flat_tuple(term) {
+        return sink.tuple_of_immediates(words);
+    }
     scratch.clear();
     let Scratch { values, frames } = scratch;
     let Some(mut frame) = open(term, 0) else {
@@ -97,11 +100,14 @@ pub fn decode<H: Host, S: HostSink<H>>(
         frame.next += values.len() - before;
         let value = if frame.next < frame.end {
             let slot = ImageRef::new(term.words, term.words[frame.next]);
-            if let Some(inner) = open(slot, values.len()) {
+            if let Some(words) = flat_tuple(slot) {
+                sink.tuple_of_immediates(words)
+            } else if let Some(inner) = open(slot, values.len()) {
                 frames.push(std::mem::replace(&mut frame, inner));
                 continue;
+            } else {
+                leaf(slot, sink)
             }
-            leaf(slot, sink)
         } else {
             let value = build(frame.tag, &values[frame.values..], sink);
             values.truncate(frame.values);
@@ -114,6 +120,17 @@ pub fn decode<H: Host, S: HostSink<H>>(
         values.push(value);
         frame.next += 1;
     }
+}
+
+/// The elements of a tuple of nothing but immediates, which most tuples in objects are: no stack is needed to
+/// build it.
+#[inline]
+fn flat_tuple<'a, H: Host>(term: ImageRef<'a, H>) -> Option<&'a [u64]> {
+    let words = term.tuple()?.words();
+    words
+        .iter()
+        .all(|word| is_immediate(*word))
+        .then_some(words)
 }
 
 /// The frame of a term that has slots.

@@ -172,4 +172,10 @@ pub unsafe trait HostTerm: TermRef {
 pub trait HostSink<H: Host>: TermSink {
     /// The term in a host box.
     fn host_box(&mut self, host_box: HostBox<'_, H>) -> Self::Term;
+
+    /// A tuple of immediates, given by their words. Sinks whose terms are words may copy them.
+    fn tuple_of_immediates(&mut self, words: &[u64]) -> Self::Term {
+        let elements: Vec<_> = words.iter().map(|word| self.immediate(*word)).collect();
+        self.tuple(&elements)
+    }
 }

@@ -51,7 +51,7 @@ impl<'a, H: Host> Object<'a, H> {
 
     /// Element `i`, counted from 0, or `None` if there are not so many. O(i), as it has to look whether
     /// a box begins before; for all of them, see [`elements`](Object::elements).
-    pub fn get(self, i: usize) -> Option<ImageRef<'a, H>> {
+    pub fn get(&self, i: usize) -> Option<ImageRef<'a, H>> {
         let slots = self.words.get(..=i)?;
         (i < arity(slots)).then(|| ImageRef::new(self.words, slots[i]))
     }
@@ -384,8 +384,14 @@ impl<'a, H: Host> Slots<'a, H> {
     /// The word at place `i`, counted from 0: that of the term if it is an immediate, else none that an
     /// immediate has. `None` if there are not so many. O(1).
     #[inline]
-    pub fn word(self, i: usize) -> Option<u64> {
+    pub fn word(&self, i: usize) -> Option<u64> {
         (i < self.len).then(|| self.words[self.start + i])
+    }
+
+    /// The words of all of them.
+    #[inline]
+    pub(super) fn words(self) -> &'a [u64] {
+        &self.words[self.start..self.start + self.len]
     }
 
     /// Term `i`, counted from 0, or `None` if there are not so many. O(1).

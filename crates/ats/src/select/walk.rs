@@ -223,7 +223,7 @@ fn walk_range<'g, H: Host>(
     let mut visit_record = |record: &'g Rec<H>| {
         let is_inside = match down {
             false => to.is_none_or(|to| record.key() < to),
-            true => record.key() >= from,
+            true => from.is_empty() || record.key() >= from,
         };
         if !is_inside {
             return ControlFlow::Break(());
