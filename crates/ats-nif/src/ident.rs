@@ -4,14 +4,14 @@
 //! this node carry the name and creation that the node had when the library was loaded, together
 //! with the mark `local` that keeps them apart from everything else.
 //!
-//! The numbers of a local pid or port are bits of its word. Which bits is no promise of the VM:
-//! [`load`] tries the known layouts on identifiers whose numbers the external term format tells, and
-//! if none fits, the external term format is asked every time.
+//! The numbers of a local pid or port are bits of its word. Which bits is no promise of the VM: since OTP 26 it
+//! depends on the sizes of the tables of processes and ports. [`load`] makes identifiers of which it knows the
+//! numbers and sees where their bits went. If that makes no sense, the external term format is asked every time.
 
 use crate::atoms::etf_atom;
 use crate::env::{Env, Etf, VmWord};
 use crate::sys::Word;
-use crate::vm_term::PID_TAG;
+use crate::vm_term::{PID_TAG, PORT_TAG};
 use ats_term::walk::Ident;
 use std::sync::OnceLock;
 
@@ -22,30 +22,31 @@ const MAX_REF_WORDS: usize = 5;
 struct Local {
     node: Box<str>,
     creation: u32,
-    layout: Option<Layout>,
+    pids: Option<Layout>,
+    ports: Option<Layout>,
     /// A pid of this node, maybe of a process that is gone.
     pid: Word,
 }
 
-/// Where the numbers of local pids and ports are: `data << 4 | tag`, the lower bits of the data being the number
-/// of a pid and the higher ones its serial.
-#[derive(Clone, Copy)]
+/// Where the bits of the numbers of local pids, or ports, are in their words.
+#[derive(Clone, Copy, Default)]
 struct Layout {
-    data_bits: u32,
-    pid_number_bits: u32,
+    runs: [Run; RUNS],
+    /// All bits of words that are bits of numbers, or the tag.
+    known: Word,
 }
 
-/// The layouts there are: that of OTP 25 and older, and that of OTP 26 and newer.
-const LAYOUTS: [Layout; 2] = [
-    Layout {
-        data_bits: 28,
-        pid_number_bits: 15,
-    },
-    Layout {
-        data_bits: 60,
-        pid_number_bits: 28,
-    },
-];
+/// Bits that are equally far from where they are in the number, a word of 64 bits of two halves.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    bits: Word,
+    /// So far left of their place in the word is their place in the number, round the end.
+    left: u32,
+}
+
+/// Most runs of a layout: those of the serial, of the upper bits of a number, and of the two parts that the
+/// lower bits of a number are rotated by.
+const RUNS: usize = 4;
 
 static LOCAL: OnceLock<Local> = OnceLock::new();
 
@@ -54,44 +55,62 @@ fn local() -> &'static Local {
 }
 
 impl Layout {
-    /// Serial and number of a local pid.
-    fn pid(self, word: Word) -> [u32; 2] {
-        let data = (word as u64) >> 4;
-        let number = data & ((1 << self.pid_number_bits) - 1);
-        [(data >> self.pid_number_bits) as u32, number as u32]
+    /// The two halves of the number that a word has, unless it has bits that were never seen.
+    #[inline]
+    fn numbers(self, word: Word) -> Option<[u32; 2]> {
+        let place = |number, run: &Run| number | (word & run.bits).rotate_left(run.left);
+        let number = self.runs.iter().fold(0, place);
+        (word & !self.known == 0).then_some([(number >> 32) as u32, number as u32])
     }
 
-    /// The two halves of the number of a local port.
-    fn port(self, word: Word) -> [u32; 2] {
-        let data = (word as u64) >> 4;
-        [(data >> 32) as u32, data as u32]
-    }
-
-    /// Whether it tells the numbers of every pid and port of this node that has one bit of them set. They need
-    /// not exist to have a word, and the external term format tells their numbers, too.
-    fn explains(self, env: Env<'_>, own: &EtfIdent) -> bool {
-        (0..self.data_bits).all(|bit| {
-            let (number, serial) = match bit.checked_sub(self.pid_number_bits) {
-                None => (1 << bit, 0),
-                Some(bit) => (0, 1 << bit),
-            };
-            self.reads(env, &own.encode_pid(number, serial))
-                && self.reads(env, &own.encode_port(1 << bit))
-        })
-    }
-
-    /// Whether it tells the numbers of an encoded identifier.
-    fn reads(self, env: Env<'_>, encoded: &[u8]) -> bool {
-        let Some(term) = env.from_etf(encoded).filter(|term| term.raw() & 3 == 3) else {
-            return false;
+    /// Finds out where each bit of a number is in words with this tag. `encode` writes identifiers of this node in
+    /// the external term format; they need not exist to have a word. Not every number is one.
+    fn learn(env: Env<'_>, tag: Word, encode: impl Fn([u32; 2]) -> Vec<u8>) -> Option<Layout> {
+        let word = |number: u64| immediate(env, &encode([(number >> 32) as u32, number as u32]));
+        let mut layout = Layout {
+            known: 0xF,
+            ..Layout::default()
         };
-        let etf = Etf::of(term);
-        EtfIdent::parse(etf.bytes()).is_some_and(|told| match told.kind {
-            IdentKind::Pid => told.numbers() == self.pid(term.raw()),
-            IdentKind::Port => told.numbers() == self.port(term.raw()),
-            IdentKind::Ref => false,
-        })
+        let mut all = 0;
+        for bit in 0..u64::BITS {
+            let Some(word) = word(1 << bit) else {
+                continue;
+            };
+            layout.add(word ^ tag, bit)?;
+            all |= 1 << bit;
+        }
+        // Each bit alone says nothing of several.
+        let several = [0x5555_5555_5555_5555, 0x3333_3333_CCCC_CCCC, !0, !1];
+        several
+            .into_iter()
+            .all(|number| {
+                let number = number & all;
+                let halves = [(number >> 32) as u32, number as u32];
+                word(number).and_then(|word| layout.numbers(word)) == Some(halves)
+            })
+            .then_some(layout)
     }
+
+    /// Notes that these bits of words have the value of that bit of numbers. Up to OTP 25 there are two: above the
+    /// number a word has its place in the table.
+    fn add(&mut self, places: Word, bit: u32) -> Option<()> {
+        if places == 0 || self.known & places != 0 {
+            return None;
+        }
+        let lowest = places.trailing_zeros();
+        let left = bit.wrapping_sub(lowest) % u64::BITS;
+        let fits = |run: &&mut Run| run.bits == 0 || run.left == left;
+        let run = self.runs.iter_mut().find(fits)?;
+        (run.bits, run.left) = (run.bits | 1 << lowest, left);
+        self.known |= places;
+        Some(())
+    }
+}
+
+/// The word of an identifier of this node from its external term format.
+fn immediate(env: Env<'_>, encoded: &[u8]) -> Option<Word> {
+    let word = env.from_etf(encoded)?.raw();
+    (word & 3 == 3).then_some(word)
 }
 
 /// Learns name and creation of the node and the layout of local identifiers. Runs once per VM: when
@@ -103,14 +122,16 @@ pub fn load(env: Env<'_>) -> Result<(), String> {
     let pid = env.own_pid().ok_or("not loaded by a process")?;
     let etf = Etf::of(pid);
     let own = EtfIdent::parse(etf.bytes()).ok_or("unknown external format of a pid")?;
-    let layout = LAYOUTS
-        .into_iter()
-        .find(|layout| layout.explains(env, &own));
+    let pids = Layout::learn(env, PID_TAG, |[serial, number]| {
+        own.encode_pid(number, serial)
+    });
+    let ports = Layout::learn(env, PORT_TAG, |halves| own.encode_port(halves));
     // Losing a race is impossible (the VM loads one module at a time) and would be harmless.
     let _ = LOCAL.set(Local {
         node: own.node.into(),
         creation: own.creation,
-        layout,
+        pids,
+        ports,
         pid: pid.raw(),
     });
     Ok(())
@@ -126,21 +147,25 @@ pub fn written_node() -> (String, u32) {
 
 /// Whether the numbers of local pids and ports are read from their words.
 pub fn layout_is_known() -> bool {
-    local().layout.is_some()
+    local().pids.is_some() && local().ports.is_some()
 }
 
 /// A port of this node, which need not exist.
 pub fn some_port(env: Env<'_>) -> Option<VmWord<'_>> {
     let etf = Etf::of(env.own_pid()?);
-    env.from_etf(&EtfIdent::parse(etf.bytes())?.encode_port(1))
+    env.from_etf(&EtfIdent::parse(etf.bytes())?.encode_port([0, 1]))
 }
 
 /// Lends the identity of a local pid or port, which is an immediate.
 #[inline]
 pub fn with_local_immediate<R>(term: VmWord<'_>, f: impl FnOnce(Ident<'_>) -> R) -> R {
-    match local().layout {
-        Some(layout) if term.raw() & 0xF == PID_TAG => with_local(&layout.pid(term.raw()), f),
-        Some(layout) => with_local(&layout.port(term.raw()), f),
+    let local = local();
+    let layout = match term.raw() & 0xF {
+        PID_TAG => local.pids,
+        _ => local.ports,
+    };
+    match layout.and_then(|layout| layout.numbers(term.raw())) {
+        Some(numbers) => with_local(&numbers, f),
         None => with_vm_ident(term, true, f),
     }
 }
@@ -179,16 +204,8 @@ pub fn with_etf_ident<R>(etf: &[u8], is_local: bool, f: impl FnOnce(Ident<'_>) -
     })
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum IdentKind {
-    Pid,
-    Port,
-    Ref,
-}
-
 /// A pid, port or reference in the external term format.
 struct EtfIdent {
-    kind: IdentKind,
     node: String,
     creation: u32,
     numbers: [u32; MAX_REF_WORDS],
@@ -216,17 +233,17 @@ impl EtfIdent {
             NEW_PID_EXT => {
                 let (node, rest) = etf_atom(rest)?;
                 let [number, serial, creation] = be_words(rest)?;
-                Some(Self::new(IdentKind::Pid, node, creation, &[serial, number]))
+                Some(Self::new(node, creation, &[serial, number]))
             }
             NEW_PORT_EXT => {
                 let (node, rest) = etf_atom(rest)?;
                 let [number, creation] = be_words(rest)?;
-                Some(Self::new(IdentKind::Port, node, creation, &[0, number]))
+                Some(Self::new(node, creation, &[0, number]))
             }
             V4_PORT_EXT => {
                 let (node, rest) = etf_atom(rest)?;
                 let [high, low, creation] = be_words(rest)?;
-                Some(Self::new(IdentKind::Port, node, creation, &[high, low]))
+                Some(Self::new(node, creation, &[high, low]))
             }
             NEWER_REFERENCE_EXT => Self::parse_ref(rest),
             _ => None,
@@ -247,14 +264,13 @@ impl EtfIdent {
         for (number, word) in numbers.iter_mut().zip(words.chunks_exact(4).rev()) {
             [*number] = be_words(word)?;
         }
-        Some(Self::new(IdentKind::Ref, node, creation, &numbers[..count]))
+        Some(Self::new(node, creation, &numbers[..count]))
     }
 
-    fn new(kind: IdentKind, node: String, creation: u32, given: &[u32]) -> EtfIdent {
+    fn new(node: String, creation: u32, given: &[u32]) -> EtfIdent {
         let mut numbers = [0; MAX_REF_WORDS];
         numbers[..given.len()].copy_from_slice(given);
         EtfIdent {
-            kind,
             node,
             creation,
             numbers,
@@ -272,9 +288,10 @@ impl EtfIdent {
     }
 
     /// A port of the same node, encoded.
-    fn encode_port(&self, number: u64) -> Vec<u8> {
+    fn encode_port(&self, [high, low]: [u32; 2]) -> Vec<u8> {
         let mut out = self.start(V4_PORT_EXT);
-        out.extend(number.to_be_bytes());
+        out.extend(high.to_be_bytes());
+        out.extend(low.to_be_bytes());
         out.extend(self.creation.to_be_bytes());
         out
     }
