@@ -12,10 +12,11 @@
 //!   the identifier any more.
 
 use crate::atoms::Known;
+use crate::ending;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::full_scan;
-use crate::owner::{Heir, Owner};
+use crate::owner::{Fate, Heir, Owner};
 use crate::process;
 use crate::registry;
 use crate::resource::{Resource, ResourceRef, Slot};
@@ -153,8 +154,8 @@ impl Resource for Handle {
             return;
         };
         shared.forget(pid.raw());
-        if shared.owner_word() == pid.raw() {
-            shared.settle(env, &guard);
+        if shared.owner_word() == pid.raw() && shared.fate(env) == Fate::Ended {
+            ending::hand_over(shared.id.clone());
         }
     }
 }
@@ -215,6 +216,16 @@ impl Handle {
     /// Deletes the table: nobody finds it from now on. Its memory is freed by and by. False if
     /// somebody else was first.
     pub fn delete(&self, guard: &Guard) -> bool {
+        let is_ours = self.take_out(guard);
+        if is_ours {
+            ats::reaper::wake();
+        }
+        is_ours
+    }
+
+    /// Deletes the table without seeing to it that its memory is freed if nobody works on tables any more, for
+    /// the thread that does so.
+    pub(crate) fn take_out(&self, guard: &Guard) -> bool {
         let shared = self.shared.swap(ptr::null_mut(), Ordering::AcqRel);
         if shared.is_null() {
             return false;
@@ -224,7 +235,6 @@ impl Handle {
             registry::leave(shared, guard);
             guard.retire(shared.cast(), size_of::<Shared>(), free);
         }
-        ats::reaper::wake();
         true
     }
 }

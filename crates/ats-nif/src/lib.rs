@@ -14,7 +14,7 @@
 //! | [`foreign`], [`shared`], [`held`], [`captured`] | what an image cannot spell out: large binaries, closures, ... |
 //! | [`resource`] | objects that Erlang holds by a reference |
 //! | [`handle`], [`registry`], [`process`] | tables as processes know them; all tables and their names |
-//! | [`owner`] | whose a table is, and what happens when that process ends |
+//! | [`owner`], `ending` | whose a table is, and what happens when that process ends |
 //! | [`query`] | compiled match specifications |
 //! | `functions` | the functions that Erlang calls |
 //! | [`scratch`] | buffers kept from call to call |
@@ -22,6 +22,7 @@
 pub mod atoms;
 pub mod call;
 pub mod captured;
+mod ending;
 pub mod env;
 pub mod foreign;
 mod full_scan;

@@ -74,13 +74,15 @@ pub struct Changes {
     pub owner: Option<Owner>,
 }
 
-/// What became of the attempt to give a table to its heir.
-enum Bequest {
-    Accepted,
-    /// There is no heir, or it is dead.
-    NoHeir,
-    /// The caller is being killed and can send no message. Somebody else will.
-    Unable,
+/// What becomes of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It has an owner who is alive, or needs none.
+    Lives,
+    /// Its owner is dead, and there is no heir: whoever is told so deletes it.
+    Ended,
+    /// There is an heir, but the caller is being killed and can send it no message. Somebody else will.
+    Open,
 }
 
 impl Shared {
@@ -88,47 +90,48 @@ impl Shared {
     /// gone. May be called by anybody at any time.
     #[cold]
     pub fn settle(&self, env: Env<'_>, guard: &Guard) -> bool {
+        let fate = self.fate(env);
+        if fate == Fate::Ended {
+            self.id.delete(guard);
+        }
+        fate == Fate::Lives
+    }
+
+    /// Gives the table to its heir if the owner is dead. The answer [`Fate::Ended`] is final: without an owner
+    /// nobody can change the heir.
+    pub fn fate(&self, env: Env<'_>) -> Fate {
         let mut admin = self.admin();
         // Under the lock, so that only the first of many who found the owner dead goes on (O1).
         if self.has_living_owner(env) {
-            return true;
+            return Fate::Lives;
         }
-        match self.bequeath(env, &mut admin) {
-            Bequest::Accepted => true,
-            Bequest::Unable => false,
-            Bequest::NoHeir => {
-                drop(admin);
-                // Without an owner nobody can change the heir, so the answer holds without the lock.
-                self.id.delete(guard);
-                false
-            }
-        }
+        self.bequeath(env, &mut admin)
     }
 
-    fn bequeath(&self, env: Env<'_>, admin: &mut Admin) -> Bequest {
+    fn bequeath(&self, env: Env<'_>, admin: &mut Admin) -> Fate {
         let Some((heir, data)) = admin
             .heir
             .as_ref()
             .filter(|heir| !heir.is_gone)
             .map(|heir| (heir.pid, heir.data))
         else {
-            return Bequest::NoHeir;
+            return Fate::Ended;
         };
         // SAFETY: the word of a local pid, which is an immediate.
         let pid: VmWord<'static> = unsafe { VmWord::new(heir) };
         let former = self.owner().unwrap_or(Known::None.word());
         if !process::is_alive(env, pid) || !self.watch(env, admin, heir) {
-            return Bequest::NoHeir;
+            return Fate::Ended;
         }
         // SAFETY: the data lives in the heir's environment, which the lock keeps.
         let data = unsafe { VmWord::new(data) };
         if self.announce(env, pid, former, data) {
             self.set_owner(admin, Owner::Process(heir));
-            Bequest::Accepted
+            Fate::Lives
         } else if process::is_alive(env, pid) {
-            Bequest::Unable
+            Fate::Open
         } else {
-            Bequest::NoHeir
+            Fate::Ended
         }
     }
 
