@@ -19,6 +19,7 @@
     delete_all_objects/1,
     largest_table_goes/1,
     owner_of_large_table_dies/1,
+    owner_of_many_tables_dies/1,
     read_large_table/1,
     unfix_large_table/1,
     readers_do_not_wait/1,
@@ -53,6 +54,7 @@ all() ->
         delete_all_objects,
         largest_table_goes,
         owner_of_large_table_dies,
+        owner_of_many_tables_dies,
         read_large_table,
         unfix_large_table,
         readers_do_not_wait,
@@ -179,6 +181,52 @@ owner_of_large_table_dies(_) ->
             timer:sleep(300)
         end)
     end).
+
+%% Nor does it take long to end a process that owns a thousand tables, or to inherit them.
+owner_of_many_tables_dies(_) ->
+    M = ats_oracle:subject(),
+    Number = 1000,
+    lists:foreach(
+        fun({What, Options, Left}) ->
+            Heir = self(),
+            watch_briefly(
+                {What, Number},
+                fun() -> owner_of_tables(M, Number, Options(Heir)) end,
+                fun({Owner, Tables}) ->
+                    ats_test_lib:kill(Owner),
+                    ?assertEqual(Left(Heir), M:info(hd(Tables), owner)),
+                    ?assertEqual(Left(Heir), M:info(lists:last(Tables), owner)),
+                    timer:sleep(200)
+                end,
+                fun({_, Tables}) ->
+                    [Left(Heir)] = lists:usort([M:info(T, owner) || T <- Tables]),
+                    [M:delete(T) || T <- Tables, M:info(T, id) =/= undefined],
+                    true
+                end
+            )
+        end,
+        [
+            {gone, fun(_) -> [] end, fun(_) -> undefined end},
+            {inherited, fun(Heir) -> [{heir, Heir, x}] end, fun(Heir) -> Heir end}
+        ]
+    ).
+
+owner_of_tables(M, Number, Options) ->
+    Test = self(),
+    Owner = spawn(fun() ->
+        Test ! {self(), [owned_table(M, N, Options) || N <- lists:seq(1, Number)]},
+        receive
+            stop -> ok
+        end
+    end),
+    receive
+        {Owner, Tables} -> {Owner, Tables}
+    end.
+
+owned_table(M, N, Options) ->
+    T = M:new(owned, [lists:nth(1 + N rem 2, ?KINDS) | Options]),
+    M:insert(T, [{K, N} || K <- lists:seq(1, 20)]),
+    T.
 
 read_large_table(_) ->
     M = ats_oracle:subject(),
