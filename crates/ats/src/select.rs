@@ -88,7 +88,7 @@ impl<H: Host> Table<H> {
         walk(self.store(guard), query, cursor, slice, guard, |spot| {
             let mut stop = false;
             let one = |object: Object<'_, H>| {
-                slice.count_object();
+                slice.count_object(object.len_words());
                 if let Some(outcome) = &machine.run(program, object, environment) {
                     stop |= each(outcome).is_break();
                 }

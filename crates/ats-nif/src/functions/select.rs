@@ -319,7 +319,7 @@ impl<'e> Results<VmWord<'e>> {
 
 /// Tells the VM how much of the caller's time was used: all of it is about two slices.
 fn consume(env: Env<'_>, slice: &Slice) {
-    let percent = slice.percent() / 2;
+    let percent = (slice.percent() / 2).min(100);
     if percent > 0 {
         // SAFETY: the environment of this call.
         unsafe { sys::enif_consume_timeslice(env.raw(), percent as i32) };

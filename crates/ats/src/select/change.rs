@@ -23,8 +23,10 @@ use ats_term::image::{Form, Host, ImageBuilder, Object, Packer};
 use ats_term::{Kind, TermRef};
 use std::ops::ControlFlow;
 
-/// Candidates gathered before they are changed.
+/// Candidates gathered before they are changed; fewer if they are large.
 const BATCH: usize = 32;
+/// So many words of a large object count as a further candidate.
+const WORDS: usize = 256;
 
 /// What one slice of a change has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,8 @@ struct Candidate<'g, H: Host> {
     /// Where it was found.
     from: u64,
     step: usize,
+    /// How many further candidates it counts as, being large.
+    weight: usize,
 }
 
 /// What is done with candidates.
@@ -121,6 +125,7 @@ impl<H: Host> Table<H> {
                     }
                 }
                 // Changing takes time, too.
+                slice.weigh(candidate.weight * WORDS);
                 slice.tick();
             }
             candidates.clear();
@@ -141,40 +146,43 @@ impl<H: Host> Table<H> {
         candidates: &mut Vec<Candidate<'g, H>>,
     ) -> Progress {
         let Runner { machine, room, .. } = runner;
+        let mut gathered = 0;
         walk(self.store(guard), query, cursor, slice, guard, |spot| {
-            let (mut found_any, mut positions) = (false, Vec::new());
+            let (mut positions, mut found_any, mut weight) = (Vec::new(), false, 0);
             let is_meant = |object: Object<'_, H>| {
-                slice.count_object();
+                let words = object.len_words();
+                slice.count_object(words);
                 let outcome = machine.run(query.program(), object, environment);
-                outcome.is_some_and(|outcome| action.concerns(&outcome))
+                let is_meant = outcome.is_some_and(|outcome| action.concerns(&outcome));
+                is_meant.then_some(words / WORDS)
             };
             let next = match spot.found.is_large() {
-                true => gather_positions(
-                    &spot.found,
-                    spot.from,
-                    slice,
-                    room,
-                    is_meant,
-                    &mut positions,
-                ),
+                true => {
+                    let found = (&mut positions, &mut weight);
+                    gather_positions(&spot.found, spot.from, slice, room, is_meant, found)
+                }
                 false => {
                     let mut is_meant = is_meant;
                     visit_objects(&spot.found, 0, slice, room, |object| {
-                        found_any |= is_meant(object);
+                        let meant = is_meant(object);
+                        found_any |= meant.is_some();
+                        weight += meant.unwrap_or(0);
                         false
                     })
                 }
             };
             if found_any || !positions.is_empty() {
+                gathered += positions.len().max(1) + weight;
                 candidates.push(Candidate {
                     record: spot.found.record(),
                     positions: spot.found.is_large().then_some(positions),
                     from: spot.from,
                     step: spot.step,
+                    weight,
                 });
             }
             match next {
-                Next::Go if candidates.len() >= BATCH => Next::Stop,
+                Next::Go if gathered >= BATCH => Next::Stop,
                 next => next,
             }
         })
@@ -263,21 +271,23 @@ impl Action {
     }
 }
 
-/// Looks for candidates among the objects of a key that has many.
+/// Looks for candidates among the objects of a key that has many. `is_meant` says how many further ones an object
+/// counts as.
 fn gather_positions<H: Host>(
     found: &Found<'_, H>,
     from: u64,
     slice: &Slice,
     room: &mut Room,
-    mut is_meant: impl FnMut(Object<'_, H>) -> bool,
-    positions: &mut Vec<u64>,
+    mut is_meant: impl FnMut(Object<'_, H>) -> Option<usize>,
+    (positions, weight): (&mut Vec<u64>, &mut usize),
 ) -> Next {
     let mut next = Next::Go;
     let _part = found.each_from(from, room, |position, object| {
-        if is_meant(object) {
+        if let Some(further) = is_meant(object) {
             positions.push(position);
+            *weight += further;
         }
-        if slice.tick() || positions.len() >= BATCH {
+        if slice.tick() || positions.len() + *weight >= BATCH {
             next = Next::StopAt(position + 1);
             return ControlFlow::Break(());
         }
@@ -298,6 +308,7 @@ fn back_to<H: Host>(
         positions,
         from,
         step,
+        ..
     } = &candidates[at];
     let cursor = Cursor {
         step: *step,

@@ -27,6 +27,8 @@ pub struct Slice {
 const TIME: Duration = Duration::from_micros(400);
 /// Keys, objects or empty places between two looks at the clock.
 const LOOK: u32 = 16;
+/// So many words of an object are about as much work as another object.
+const WORDS: usize = 64;
 
 impl Slice {
     /// A slice that begins now.
@@ -65,10 +67,24 @@ impl Slice {
         }
     }
 
-    /// Counts an object that was read.
+    /// Counts an object of this many words that is going to be read.
     #[inline]
-    pub(super) fn count_object(&self) {
+    pub(super) fn count_object(&self, words: usize) {
         self.objects.set(self.objects.get() + 1);
+        if words > WORDS {
+            self.weigh(words);
+        }
+    }
+
+    /// Counts the work that this many words make, before it is done.
+    #[cold]
+    pub(super) fn weigh(&self, words: usize) {
+        let ticks = u32::try_from(words / WORDS).unwrap_or(u32::MAX);
+        self.left.set(self.left.get().saturating_sub(ticks));
+        if self.left.get() == 0 && self.begun.get().is_none() {
+            // The first of several objects can take all of the time.
+            self.begun.set(Some(Instant::now()));
+        }
     }
 
     /// How many objects were read.
@@ -77,17 +93,15 @@ impl Slice {
         self.objects.get()
     }
 
-    /// How much of its time was used, about: from 0 to 100.
+    /// How much of its time was used until now, about. More than 100 if it took longer than it should have, which
+    /// a single object can bring about.
     #[must_use]
     pub fn percent(&self) -> u32 {
-        match self.begun.get() {
-            _ if self.over.get() => 100,
-            None => 0,
-            Some(begun) => {
-                let share = begun.elapsed().as_micros() * 100 / TIME.as_micros();
-                u32::try_from(share).unwrap_or(100).min(100)
-            }
-        }
+        let Some(begun) = self.begun.get() else {
+            return 0;
+        };
+        let share = begun.elapsed().as_micros() * 100 / TIME.as_micros();
+        u32::try_from(share).unwrap_or(u32::MAX)
     }
 }
 
