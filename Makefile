@@ -51,7 +51,8 @@ trace: build ## Draw how an ordered_set adapts to contention, into docs/
 
 soak: setup ## Run random programs on ets and ats for SOAK_SECONDS and compare
 	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) ATS_LARGE_OBJECTS=10000000 ATS_TRAVERSAL_KEYS=200000 \
-	    rebar3 ct --suite test/ats_oracle_SUITE,test/ats_responsive_SUITE,test/ats_traversal_SUITE
+	    ATS_SELECT_OBJECTS=1000000 rebar3 ct --suite \
+	    test/ats_oracle_SUITE,test/ats_responsive_SUITE,test/ats_latency_SUITE,test/ats_traversal_SUITE
 
 soak-memory: setup ## Work on tables for SOAK_SECONDS and see that memory does not grow
 	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) rebar3 ct --suite test/ats_memory_SUITE
