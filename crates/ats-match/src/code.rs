@@ -141,6 +141,8 @@ pub(crate) enum Op {
     ReturnObject,
     /// What is found here is the result.
     ReturnHome(Home),
+    /// This immediate is the result.
+    ReturnWord(u64),
     /// A tuple of the last so many values is the result.
     ReturnTuple(u32),
 }

@@ -114,12 +114,16 @@ impl<'p, H: Host> Compiler<'p, H> {
             Expression::Variable(slot) => Some(self.home(slot)),
             _ => None,
         };
-        if last > 0 || home.is_none() {
+        let word = self.as_word(result);
+        if last > 0 || home.is_none() && word.is_none() {
             self.emit(Op::Body);
         }
         for i in 0..last {
             self.expression(clause.body.get(i));
             self.emit(Op::Drop);
+        }
+        if let Some(word) = word {
+            return self.emit(Op::ReturnWord(word));
         }
         match (home, self.program.spec.expression(result)) {
             (Some(Home::Object), _) => self.emit(Op::ReturnObject),

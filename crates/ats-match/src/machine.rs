@@ -212,6 +212,7 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
                 Op::Body => in_body = true,
                 Op::ReturnObject => return Some(Found::Object),
                 Op::ReturnHome(home) => return Some(Found::Value(Value::of(self.home(home)))),
+                Op::ReturnWord(word) => return Some(Found::Value(Value::Word(word))),
                 Op::ReturnTuple(n) => {
                     let parts = top(&self.buffers.stack, n);
                     let tuple = self.buffers.made.tuple(parts);

@@ -71,7 +71,7 @@ impl<H: Host> Compiler<'_, H> {
         }
     }
 
-    fn as_word(&self, id: ExpressionId) -> Option<u64> {
+    pub(super) fn as_word(&self, id: ExpressionId) -> Option<u64> {
         match self.program.spec.expression(id) {
             Expression::Constant(constant) => self.program.spec.constant(constant).immediate(),
             _ => None,

@@ -55,8 +55,10 @@ type Found<'g, R> = Vec<(u64, &'g Record<R>)>;
 /// are not neighbours in memory. If the table changes meanwhile, they may be somewhere else, which does no
 /// harm.
 struct Scouts {
-    /// The last is farthest; none beyond the end of the table.
-    places: [Option<u64>; AHEAD],
+    /// Where buckets are asked for; `None` beyond the end of the table.
+    far: Option<u64>,
+    /// Where records are asked for.
+    near: Option<u64>,
 }
 
 /// How many buckets ahead of a walk are asked for; the records of those half as far.
@@ -64,31 +66,34 @@ const AHEAD: usize = 10;
 
 impl Scouts {
     fn new<R: Release>(table: &HashTable<R>, place: u64) -> Self {
-        let mut scouts = Scouts {
-            places: [None; AHEAD],
-        };
-        let mut next = Some(place);
-        for slot in &mut scouts.places {
-            *slot = next;
-            next = next.and_then(|place| table.interval_after(place));
+        let ahead =
+            |place, steps| (0..steps).try_fold(place, |place, _| table.interval_after(place));
+        let near = ahead(place, AHEAD / 2);
+        Scouts {
+            far: near.and_then(|near| ahead(near, AHEAD - AHEAD / 2)),
+            near,
         }
-        scouts
     }
 
     /// Each goes on by one bucket.
     #[inline]
     fn go_on<R: Release>(&mut self, table: &HashTable<R>, guard: &Guard) {
-        let view = table.directory.view();
-        let bucket = |place: u64| table.directory.bucket(view.bucket(place.reverse_bits()));
-        if let Some(bucket) = self.places[AHEAD - 1].and_then(bucket) {
-            bucket.prefetch();
+        let bucket_at = |place: u64| {
+            let view = table.directory.view();
+            table.directory.bucket(view.bucket(place.reverse_bits()))
+        };
+        if let Some(place) = self.far {
+            if let Some(bucket) = bucket_at(place) {
+                bucket.prefetch();
+            }
+            self.far = table.interval_after(place);
         }
-        if let Some(bucket) = self.places[AHEAD / 2].and_then(bucket) {
-            bucket.prefetch_all_records(guard);
+        if let Some(place) = self.near {
+            if let Some(bucket) = bucket_at(place) {
+                bucket.prefetch_all_records(guard);
+            }
+            self.near = table.interval_after(place);
         }
-        self.places.rotate_left(1);
-        let before = self.places[AHEAD - 2];
-        self.places[AHEAD - 1] = before.and_then(|place| table.interval_after(place));
     }
 }
 
@@ -196,9 +201,14 @@ impl<R: Release> HashTable<R> {
             // A miss is what has to be confirmed here, as in `get`: that no record of the interval
             // was somewhere else.
             if self.directory.confirms_bucket(view, bucket) {
-                found.sort_unstable_by(|a, b| (a.0, a.1.key()).cmp(&(b.0, b.1.key())));
-                // A record that is being moved within its bucket can be met in both places.
-                found.dedup_by(|a, b| a.0 == b.0 && a.1.key() == b.1.key());
+                if found.len() > 1 {
+                    found.sort_unstable_by(|a, b| {
+                        let by_hash = a.0.cmp(&b.0);
+                        by_hash.then_with(|| a.1.key().cmp(b.1.key()))
+                    });
+                    // A record that is being moved within its bucket can be met in both places.
+                    found.dedup_by(|a, b| a.0 == b.0 && a.1.key() == b.1.key());
+                }
                 return last.checked_add(1);
             }
         }
