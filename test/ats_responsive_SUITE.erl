@@ -199,7 +199,7 @@ owner_of_many_tables_dies(_) ->
                     timer:sleep(200)
                 end,
                 fun({_, Tables}) ->
-                    [Left(Heir)] = lists:usort([M:info(T, owner) || T <- Tables]),
+                    ?assertEqual([Left(Heir)], lists:usort([M:info(T, owner) || T <- Tables])),
                     [M:delete(T) || T <- Tables, M:info(T, id) =/= undefined],
                     true
                 end
