@@ -8,14 +8,16 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 # Arguments for the benchmark, for example: make bench ARGS=--quick
 ARGS ?=
+# Suites for `make test-otp27`; without any, all.
+SUITES ?=
 # How long `make soak` and `make soak-memory` go on.
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup build demo test check sanitize bench bench-native trace soak soak-memory shell \
-	clean
+.PHONY: help setup build demo test test-otp27 check sanitize bench bench-native trace soak \
+	soak-memory shell clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 setup: ## Install what is missing to build and test (Debian), or say what it is
 	@./scripts/setup.sh
@@ -30,6 +32,9 @@ demo: build ## Show ats at work on real data, beside ets
 
 test: setup ## Run every test, Rust and Erlang
 	@./scripts/test.sh
+
+test-otp27: build ## Run the Erlang tests on Erlang/OTP 27; SUITES="ats_select_SUITE ..." for some
+	@./scripts/otp27.sh $(SUITES)
 
 check: setup ## Formatting, lints, documentation, cross references, types
 	@./scripts/check.sh

@@ -1,0 +1,228 @@
+#!/bin/sh
+# Runs common_test suites on Erlang/OTP 27, whatever release is installed here.
+#
+#   scripts/otp27.sh [SUITE...]     for example: scripts/otp27.sh ats_select_oracle_SUITE
+#
+# Without a suite named, all run. The project has to be built (`make build`).
+#
+# Debian 13 has OTP 27. The few of its packages that Erlang needs are downloaded (apt checks their
+# signatures) and unpacked into a folder; nothing is installed on this machine. The project is
+# copied there and the Erlang code is compiled by that release, but the native library is the one
+# that was built here. Then the folder becomes the root of the tests. Where the kernel allows it
+# they get namespaces of their own, so that no mount and no process is left behind.
+#
+#   ATS_OTP27_DIR   where the packages and the folder are kept; default _build/otp27
+#   ATS_...         whatever the suites understand
+#
+# If it cannot be done here the last line says "NOT RUN: reason" and the status is 77.
+set -u
+cd "$(dirname "$0")/.."
+
+dir=${ATS_OTP27_DIR:-_build/otp27}
+mkdir -p "$dir" && dir=$(cd "$dir" && pwd) || exit 1
+root=$dir/root
+ebin=_build/default/lib/ats/ebin
+target=${CARGO_TARGET_DIR:-$PWD/target}
+keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# Of what common_test depends on, it needs these to run; the others would bring a web browser.
+erlang="erlang-base erlang-common-test erlang-crypto erlang-proper erlang-proper-dev
+    erlang-runtime-tools erlang-syntax-tools erlang-tools"
+system="busybox-static libc6 libcap2 libgcc-s1 libssl3t64 libstdc++6 libsystemd0 libtinfo6
+    libzstd1 zlib1g"
+
+not_run() {
+    echo "NOT RUN: $*"
+    exit 77
+}
+
+# ----- the system -----
+
+make_root() {
+    # shellcheck disable=SC2086,SC2116 # lists of words, in one line
+    packages=$(echo $erlang $system)
+    [ "$(cat "$root/packages" 2>/dev/null)" != "$packages" ] || return 0
+    for command in apt-get dpkg-deb tar; do
+        command -v "$command" >/dev/null 2>&1 || not_run "there is no $command here"
+    done
+    [ -r "$keyring" ] || not_run "there is no $keyring (package debian-archive-keyring)"
+    rm -rf "$dir/debs" "$root.new"
+    mkdir -p "$dir/debs"
+    download || not_run "the packages of Debian 13 cannot be downloaded"
+    unpack || not_run "the packages of Debian 13 cannot be unpacked"
+    echo "$packages" >"$root.new/packages"
+    rm -rf "$root" "$dir/debs"
+    mv "$root.new" "$root"
+}
+
+# apt with a configuration and a state of its own, which know of no package that is installed.
+apt() {
+    APT_CONFIG=$dir/apt/apt.conf apt-get -q "$@"
+}
+
+download() {
+    mkdir -p "$dir/apt/lists/partial" "$dir/apt/archives/partial" "$dir/apt/etc"
+    : >"$dir/apt/status"
+    cat >"$dir/apt/apt.conf" <<EOF
+Dir "$dir/apt";
+Dir::Etc "$dir/apt/etc";
+Dir::Etc::sourceparts "-";
+Dir::Etc::parts "-";
+Dir::State "$dir/apt";
+Dir::State::status "$dir/apt/status";
+Dir::Cache "$dir/apt";
+APT::Sandbox::User "";
+Acquire::Languages "none";
+Acquire::Retries "2";
+Acquire::http::Timeout "20";
+EOF
+    echo "deb [signed-by=$keyring] http://deb.debian.org/debian trixie main" \
+        >"$dir/apt/etc/sources.list"
+    # shellcheck disable=SC2086 # a list of words
+    apt update && (cd "$dir/debs" && apt download $packages)
+    status=$?
+    # The lists are larger than all packages, and would be old the next time.
+    rm -rf "$dir/apt"
+    return $status
+}
+
+# The packages are unpacked and not installed, so what their scripts do has to be done here: the
+# folders of Debian that are links, a shell, and the files of other packages that links lead to.
+unpack() {
+    mkdir -p "$root.new" && cd "$root.new" || return 1
+    mkdir -p dev etc proc tmp usr/bin usr/lib usr/lib64 usr/sbin
+    for folder in bin lib lib64 sbin; do
+        ln -s "usr/$folder" "$folder"
+    done
+    for package in "$dir"/debs/*.deb; do
+        dpkg-deb --fsys-tarfile "$package" |
+            tar -x --no-same-owner --exclude=./usr/share/doc --exclude=./usr/share/man \
+                --exclude=./usr/share/locale || return 1
+    done
+    for applet in $(usr/bin/busybox --list); do
+        [ -e "usr/bin/$applet" ] || ln -s busybox "usr/bin/$applet"
+    done
+    echo "root:x:0:0:root:/tmp:/bin/sh" >etc/passwd
+    echo "127.0.0.1 localhost $(uname -n)" >etc/hosts
+    for script in usr/lib/erlang/lib/common_test-*/priv/*.js; do
+        [ -e "$script" ] || { rm "$script" && : >"$script"; }
+    done
+    cd "$OLDPWD" || return 1
+}
+
+# ----- inside -----
+
+# Which way there is to make a folder the root.
+choose_way() {
+    if unshare --mount --pid --fork --kill-child --map-root-user true 2>/dev/null; then
+        way=namespaces
+    elif [ "$(id -u)" -eq 0 ] && make_devices; then
+        way=chroot
+    else
+        not_run "no namespaces may be made here (unshare), and only root can do without"
+    fi
+}
+
+make_devices() {
+    for device in null:3 zero:5 random:8 urandom:9; do
+        [ -e "$root/dev/${device%:*}" ] ||
+            mknod -m 666 "$root/dev/${device%:*}" c 1 "${device#*:}" || return 1
+    done
+}
+
+# Runs a command with the folder as its root.
+inside() {
+    set -- env -u ROOTDIR -u BINDIR -u EMU -u PROGNAME -u ERL_LIBS -u ERL_FLAGS -u ERL_AFLAGS \
+        -u ERL_ZFLAGS PATH=/usr/bin:/usr/sbin HOME=/tmp TMPDIR=/tmp LANG=C.UTF-8 "$@"
+    case $way in
+        namespaces)
+            # shellcheck disable=SC2016 # expanded by the inner shell
+            unshare --mount --pid --fork --kill-child --map-root-user sh -c '
+                root=$1
+                shift
+                mount --rbind /dev "$root/dev" && mount -t proc proc "$root/proc" || exit 1
+                # Not exec: the first process of the namespace has to wait for orphans.
+                chroot "$root" "$@"' sh "$root" "$@"
+            ;;
+        chroot)
+            chroot "$root" "$@"
+            ;;
+    esac
+}
+
+# ----- the project -----
+
+copy_project() {
+    [ -f "$ebin/ats.app" ] && [ -f priv/ats_nif.so ] || {
+        echo "otp27: please run first: make build" >&2
+        exit 1
+    }
+    rm -rf "$root/ats"
+    mkdir -p "$root/ats/ebin" "$root/ats/logs" "$root/ats/priv"
+    cp -R src include test "$root/ats/"
+    rm -f "$root"/ats/test/*.beam
+    cp priv/ats_nif.so "$root/ats/priv/"
+    cp "$ebin/ats.app" "$root/ats/ebin/"
+    cp -R "$ebin" "$root/ats/ebin-here"
+}
+
+# The native library, and what was compiled here, must do there, too.
+check_built_here() {
+    output=$(inside erl -noinput -pa /ats/ebin-here -eval '
+        T = ats:new(smoke, [ordered_set]),
+        true = ats:insert(T, [{K, K} || K <- lists:seq(1, 1000)]),
+        1000 = length(ats:tab2list(T)),
+        io:put_chars(erlang:system_info(otp_release)),
+        halt().' 2>&1)
+    case $output in
+        27) echo "ok: what was built here works on Erlang/OTP 27" ;;
+        *GLIBC_*) not_run "the library was built for a C library newer than that of Debian 13" ;;
+        *)
+            echo "$output"
+            echo "not ok: what was built here works on Erlang/OTP 27"
+            exit 1
+            ;;
+    esac
+}
+
+compile() {
+    inside sh -c 'cd /ats &&
+        erlc -Werror +debug_info +warn_missing_spec +warn_export_vars -I include -o ebin \
+            src/*.erl &&
+        erlc -Werror +debug_info +nowarn_missing_spec -I include -pa /ats/ebin -o test test/*.erl'
+}
+
+# The suite of terms wants a library that has functions for it, and cannot build it there.
+build_term_nif() {
+    CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo build --locked -p ats-nif --features test-nifs \
+        --target-dir "$target/term-nif" &&
+        cp "$target/term-nif/debug/libats_nif.so" "$root/ats/ats_term_nif.so"
+}
+
+# Ends with a line as rebar3 has it, and before that one for each test that failed.
+run_suites() {
+    inside env ATS_TERM_NIF=/ats/ats_term_nif sh -c '
+        cd /ats && erl -noinput -pa /ats/ebin /ats/test -eval "
+            Suites = [list_to_atom(S) || S <- init:get_plain_arguments()],
+            {Passed, Failed, {Left, Unprepared}} = ct:run_test([
+                {dir, \"test\"}, {suite, Suites}, {auto_compile, false}, {logdir, \"logs\"}]),
+            io:format(\"Failed ~b tests. Skipped ~b (~b, ~b) tests. Passed ~b tests.~n\",
+                      [Failed, Left + Unprepared, Left, Unprepared, Passed]),
+            halt(case Failed + Unprepared of 0 -> 0; _ -> 1 end).
+            " -extra "$@"; echo "status $?"' sh "$@" |
+        awk '/^status / { status = $2; next }
+            { print }
+            /_SUITE:[^ ]+ failed/ { failed = failed "not ok: otp 27 " $1 "\n" }
+            END { printf "%s", failed; exit status }'
+}
+
+make_root
+choose_way
+copy_project
+check_built_here
+compile || exit 1
+[ $# -gt 0 ] || set -- $(cd test && ls ./*_SUITE.erl | sed 's,^\./\(.*\)\.erl$,\1,')
+case " $* " in
+    *" ats_term_SUITE "*) build_term_nif || exit 1 ;;
+esac
+run_suites "$@"
