@@ -37,7 +37,8 @@
 -export([safe_fixtable/2, slot/2, tab2list/1, foldl/3, foldr/3]).
 
 -export_type([table/0, tab/0, tid/0, table_type/0, table_access/0]).
--export_type([write_concurrency/0, full_scan/0, option/0, table_change/0, update_op/0, element_spec/0]).
+-export_type([write_concurrency/0, full_scan/0, option/0, table_change/0]).
+-export_type([update_op/0, element_spec/0]).
 -export_type([match_pattern/0, match_spec/0, compiled_match_spec/0, comp_match_spec/0]).
 -export_type([continuation/0, range_option/0, range_bound/0]).
 
@@ -105,10 +106,10 @@
 
 %% @doc Creates a table and returns its identifier, or its name if it is a `named_table'.
 %%
-%% The calling process owns the table: when it ends, the table is deleted, or given to the heir
-%% if there is one, see {@link setopts/2}. Whoever has received the owner's `` 'DOWN' '' or `` 'EXIT' ''
-%% message finds it so. The options `write_concurrency', `read_concurrency' and
-%% `decentralized_counters' are accepted, checked and shown by {@link info/1}.
+%% The calling process owns the table: when it ends, the table is deleted, or given to the
+%% heir if there is one, see {@link setopts/2}. Whoever has received the owner's `` 'DOWN' ''
+%% or `` 'EXIT' '' message finds it so. The options `write_concurrency', `read_concurrency'
+%% and `decentralized_counters' are accepted, checked and shown by {@link info/1}.
 %%
 %% `{full_scan, How}' says what happens if a match specification neither has nor implies a bound of the
 %% key, so that every object must be read for it (see {@link explain/2}). `allow' is the default. With
@@ -117,12 +118,13 @@
 %% and `select_delete(Table, [{'_', [], [true]}])', are not concerned, and neither is explain/2. This option
 %% does not exist in `ets'.
 %%
-%% `{owner, Whose}' makes a table that outlives the process that creates it. With `application' it belongs to
-%% the application the process is part of, and ends with it: {@link info/2} shows the application's master
-%% process as the owner. With `none' it belongs to nobody and stays until it is deleted. No process is
-%% the owner, so the table must be `public', or the call fails. All processes of the application may give it
-%% away and change its options; one of nobody anybody may. An application that ends has an heir like
-%% any owner. This option does not exist in `ets'.
+%% `{owner, Whose}' makes a table that outlives the process that creates it. With
+%% `application' it belongs to the application the process is part of, and ends with it:
+%% {@link info/2} shows the application's master process as the owner. With `none' it belongs
+%% to nobody and stays until it is deleted. No process is the owner, so the table must be
+%% `public', or the call fails. All processes of the application may give it away and change
+%% its options; one of nobody anybody may. An application that ends has an heir like any
+%% owner. This option does not exist in `ets'.
 -spec new(Name :: atom(), Options :: [option()]) -> tid() | atom().
 new(Name, Options) ->
     ?WITH_ERROR_INFO(create(Name, Options), [Name, Options]).
@@ -132,8 +134,9 @@ new(Name, Options) ->
 delete(Table) ->
     ?NATIVE(delete(Table), [Table]).
 
-%% @doc Makes another process the owner of a table, and sends it the message `` {'ETS-TRANSFER', Table,
-%% FromPid, Gift} ''. Only for the owner. The heir stays the same, and so do fixations of the old owner.
+%% @doc Makes another process the owner of a table, and sends it the message ``
+%% {'ETS-TRANSFER', Table, FromPid, Gift} ''. Only for the owner. The heir stays the same, and
+%% so do fixations of the old owner.
 -spec give_away(table(), Pid :: pid(), Gift :: term()) -> true.
 give_away(Table, Pid, Gift) ->
     ?NATIVE(give_away(Table, Pid, Gift, group_leader()), [Table, Pid, Gift]).
@@ -141,12 +144,12 @@ give_away(Table, Pid, Gift) ->
 %% @doc Changes options of a table, all or none of them. Only for the owner.
 %%
 %% <table border="1">
-%% <tr><td>`{heir, Pid, Data}', `{heir, none}'</td><td>the process that gets the table when the owner ends,
-%% with the message `` {'ETS-TRANSFER', Table, FromPid, Data} ''; a heir that is dead by then gets
-%% nothing, and the table is deleted</td></tr>
+%% <tr><td>`{heir, Pid, Data}', `{heir, none}'</td><td>the process that gets the table when the
+%% owner ends, with the message `` {'ETS-TRANSFER', Table, FromPid, Data} ''; an heir that is
+%% dead by then gets nothing, and the table is deleted</td></tr>
 %% <tr><td>`{protection, Access}'</td><td>who may read and write, from now on</td></tr>
-%% <tr><td>`{owner, none | application}'</td><td>as in {@link new/2}, not in `ets'; the way back is {@link
-%% give_away/3}, also to oneself</td></tr>
+%% <tr><td>`{owner, none | application}'</td><td>as in {@link new/2}, not in `ets'; the way back
+%% is {@link give_away/3}, also to oneself</td></tr>
 %% </table>
 -spec setopts(table(), Options :: table_change() | [table_change()]) -> true.
 setopts(Table, Options) ->

@@ -1,12 +1,12 @@
 %% @private
 %% @doc Reads the option lists of `ats:new/2' and `ats:setopts/2'.
 %%
-%% The list of new/2 is read from left to right, exactly as `ets' reads it, with its three surprises:
-%% `set' and `protected' change nothing (`[bag, set]' is a bag), later options of one kind
-%% overwrite earlier ones, and the default of `decentralized_counters' depends on the order in
-%% which the other options appear. What comes out are the *effective* options, which is what
-%% `info/1' shows: a private table has no use for concurrency options, and neither has a virtual
-%% machine with one scheduler for `write_concurrency'.
+%% The list of new/2 is read from left to right, exactly as `ets' reads it, with its three
+%% surprises: `set' and `protected' change nothing (`[bag, set]' is a bag), later options of
+%% one kind overwrite earlier ones, and the default of `decentralized_counters' depends on the
+%% order in which the other options appear. What comes out are the *effective* options, which
+%% is what `info/1' shows: a private table has no use for concurrency options, and neither has
+%% a virtual machine with one scheduler for `write_concurrency'.
 -module(ats_options).
 
 -export([parse/1, parse_changes/1]).

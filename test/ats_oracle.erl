@@ -6,11 +6,12 @@
 %% strangers to their access rights. Both sides of a command run in the same process, one after the other,
 %% on their own table, with the very same terms as arguments.
 %%
-%% What is compared: results exactly (`=:=', and the sign of zeros); exceptions by class, reason,
-%% and which arguments the error description blames; when a process has died, and after the program, who
-%% owns what; and after the program the whole content of every table, and the messages about tables that
-%% processes got. What `ets' leaves unspecified is compared as what it specifies: the slot order of hash
-%% tables is any order, the same for each pair of opposite directions.
+%% What is compared: results exactly (`=:=', and the sign of zeros); exceptions by class,
+%% reason, and which arguments the error description blames; when a process has died, and
+%% after the program, who owns what; and after the program the whole content of every table,
+%% and the messages about tables that processes got. What `ets' leaves unspecified is compared
+%% as what it specifies: the slot order of hash tables is any order, the same for each pair of
+%% opposite directions.
 %%
 %% The environment variable ATS_SUBJECT names the module under test (`ats' by default; `ets'
 %% compares `ets' with itself, which tests the oracle).

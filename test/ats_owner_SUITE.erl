@@ -1,8 +1,8 @@
 %% Whose a table is: owners and heirs, giving away, and what others see when an owner ends.
 %%
-%% What `ets' guarantees is expected here without waiting: whoever has got the 'DOWN' or 'EXIT' message of an
-%% owner finds its tables gone or inherited, and its fixations released. Only the order of the heir's
-%% message is another.
+%% What `ets' guarantees is expected here without waiting: whoever has got the 'DOWN' or
+%% 'EXIT' message of an owner finds its tables gone or inherited, and its fixations released.
+%% Only the order of the heir's message is another.
 -module(ats_owner_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -203,7 +203,8 @@ down_finds_fixations_gone(_) ->
     ],
     M:delete(T).
 
-%% What a supervisor does: the next owner of a name comes with the message that the last one is gone.
+%% What a supervisor does: the next owner of a name comes with the message that the last one
+%% is gone.
 name_is_taken_over(_) ->
     M = ats_oracle:subject(),
     process_flag(trap_exit, true),
@@ -231,7 +232,8 @@ name_is_taken_over(_) ->
 
 %% ----- heirs -----
 
-%% Whatever the heir does first, it finds that the table is its own, and after that also the message.
+%% Whatever the heir does first, it finds that the table is its own, and after that also the
+%% message.
 heir_owns_at_once(_) ->
     M = ats_oracle:subject(),
     First = [
@@ -273,8 +275,8 @@ heir_maker(M, Heir, Options) ->
         server(T)
     end.
 
-%% The VM tells in the order in which it was asked, so a monitor that is younger than the table comes
-%% second. In `ets' all do, and links.
+%% The VM tells in the order in which it was asked, so a monitor that is younger than the
+%% table comes second. In `ets' all do, and links.
 heir_is_told_before_down(_) ->
     M = ats_oracle:subject(),
     [
@@ -296,7 +298,8 @@ heir_is_told_before_down(_) ->
      || _ <- lists:seq(1, 300)
     ].
 
-%% A table goes from process to process, and from the last one to nobody. Each heir names the next one.
+%% A table goes from process to process, and from the last one to nobody. Each heir names the
+%% next one.
 heir_of_heir(_) ->
     M = ats_oracle:subject(),
     Last = spawn(fun() -> server(last) end),
@@ -376,7 +379,8 @@ heir_in_name_only(_) ->
     after 100 -> ok
     end.
 
-%% Many find the owner dead at the same time, some of them on schedulers for long work; the heir is told once.
+%% Many find the owner dead at the same time, some of them on schedulers for long work; the
+%% heir is told once.
 dead_owner_of_many_callers(_) ->
     M = ats_oracle:subject(),
     Long = [{K, x} || K <- lists:seq(1, 2000)],
@@ -433,7 +437,8 @@ give(M, Options) ->
     M:insert(T, {k, 1}),
     M:safe_fixtable(T, true),
     Self = self(),
-    Role = fun(Pid) -> maps:get(Pid, #{Self => giver, Next => next, Stranger => stranger}, Pid) end,
+    Roles = #{Self => giver, Next => next, Stranger => stranger},
+    Role = fun(Pid) -> maps:get(Pid, Roles, Pid) end,
     Try = fun(F, Args) ->
         case ats_oracle:call(M, F, Args) of
             {fail, C, R, _} -> {C, R};
@@ -514,8 +519,8 @@ until_refused(M, F, Args) ->
         {fail, error, badarg, _} -> ok
     end.
 
-%% Processes that pass a table on and die at any moment: it is always that of exactly one of them, or gone
-%% together with the one who had it last.
+%% Processes that pass a table on and die at any moment: it is always that of exactly one of
+%% them, or gone together with the one who had it last.
 hot_potato(_) ->
     M = ats_oracle:subject(),
     [
