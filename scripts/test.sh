@@ -149,6 +149,9 @@ smoke_test() {
             true = :ats.insert(table, {"key", %{value: 1}})
             [{"key", %{value: 1}}] = :ats.lookup(table, "key")') &&
             echo "ok: Elixir" || echo "not ok: Elixir"
+        (MIX_BUILD_PATH=$PWD/_build/mix-example && export MIX_BUILD_PATH &&
+            cd examples/elixir && MIX_ENV=test ATS_SKIP_NIF_BUILD=1 mix test) &&
+            echo "ok: the example in Elixir" || echo "not ok: the example in Elixir"
     fi
 }
 

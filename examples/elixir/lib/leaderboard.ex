@@ -1,0 +1,100 @@
+defmodule Leaderboard do
+  @moduledoc """
+  The best players of games, in a table of `:ats` that any number of processes read and write.
+
+  A table belongs to the process that makes it, here a server that does nothing else. Everything
+  else happens in the processes of the callers.
+
+      {:ok, _} = Leaderboard.start_link([])
+      Leaderboard.record(:chess, "ada", 1500)
+      Leaderboard.top(:chess, 10)
+
+  The table is an `:ordered_set` with keys `{game, -score, player}`, so that the players of a game
+  are neighbours and the best one comes first. A second table remembers the score of each player.
+  """
+  use GenServer
+
+  @scores __MODULE__.Scores
+  @players __MODULE__.Players
+
+  @spec start_link(keyword()) :: GenServer.on_start()
+  def start_link(options) do
+    GenServer.start_link(__MODULE__, options, name: __MODULE__)
+  end
+
+  @doc "Notes a result. Only the best one of a player counts."
+  @spec record(atom(), String.t(), non_neg_integer()) :: :best | :not_best
+  def record(game, player, score) do
+    # Each call changes one object as a whole, so of two results of a player the better one stays.
+    if :ats.insert_new(@players, {{game, player}, score}) or improve(game, player, score) do
+      true = :ats.insert(@scores, {{game, -score, player}})
+      forget_worse(game, player)
+      :best
+    else
+      :not_best
+    end
+  end
+
+  @doc "The best players of a game with their scores."
+  @spec top(atom(), pos_integer()) :: [{String.t(), non_neg_integer()}]
+  def top(game, count) do
+    # Reads `count` objects, however many there are.
+    case :ats.prefix(@scores, {game, :_, :_}, limit: count) do
+      :"$end_of_table" -> []
+      {objects, _continuation} -> for {{_, score, player}} <- objects, do: {player, -score}
+    end
+  end
+
+  @doc "The players with scores from `low` to `high`, the best one first."
+  @spec between(atom(), integer(), integer()) :: [String.t()]
+  def between(game, low, high) do
+    # Tuples are compared element by element, and numbers come before binaries: 0 in the place of
+    # the name lies before all names.
+    for {_, _, player} <-
+          :ats.range(@scores, {game, -high, 0}, {game, -low + 1, 0}, [:keys, high: :exclusive]),
+        do: player
+  end
+
+  @doc "The players of a game with more than `score`, by a match specification."
+  @spec better_than(atom(), integer()) :: [String.t()]
+  def better_than(game, score) do
+    :ats.select(@scores, better_than_spec(game, score))
+  end
+
+  @doc "What the match specification of `better_than/2` reads, without running it for its results."
+  @spec explain(atom(), integer()) :: map()
+  def explain(game, score) do
+    :ats.explain(@scores, better_than_spec(game, score))
+  end
+
+  @impl true
+  def init(_options) do
+    for {name, type} <- [{@scores, :ordered_set}, {@players, :set}] do
+      :ats.new(name, [type, :named_table, :public])
+    end
+
+    {:ok, nil}
+  end
+
+  # A match specification is data: a list of {pattern, guards, results}. The guard bounds the key,
+  # so only players that are better are read.
+  defp better_than_spec(game, score) do
+    [{{{game, :"$1", :"$2"}}, [{:<, :"$1", -score}], [:"$2"]}]
+  end
+
+  # Replaces the score in one step, if it is still lower than the new one.
+  defp improve(game, player, score) do
+    spec = [
+      {{{game, player}, :"$1"}, [{:<, :"$1", score}], [{{{{game, player}}, score}}]}
+    ]
+
+    :ats.select_replace(@players, spec) == 1
+  end
+
+  # Somebody else may have been faster with a better result, or with a worse one. Whoever writes
+  # removes what is not the best by now, and so the last one leaves nothing else.
+  defp forget_worse(game, player) do
+    best = :ats.lookup_element(@players, {game, player}, 2)
+    :ats.select_delete(@scores, [{{{game, :"$1", player}}, [{:>, :"$1", -best}], [true]}])
+  end
+end
