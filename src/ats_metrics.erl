@@ -48,7 +48,7 @@
           named_table := boolean(),
           type := ats:table_type(),
           protection := ats:table_access(),
-          owner := pid()}.
+          owner := pid() | none}.
 %% What tells tables apart.
 -type metrics() ::
         #{size := non_neg_integer(),
@@ -62,7 +62,7 @@
           named_table := boolean(),
           type := ats:table_type(),
           protection := ats:table_access(),
-          owner := pid()}.
+          owner := pid() | none}.
 %% Both together.
 -type totals() ::
         #{tables := non_neg_integer(),

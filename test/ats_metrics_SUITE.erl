@@ -36,6 +36,9 @@ tables_of_every_kind_are_described(_) ->
          ?assertEqual(Metrics, ats_metrics:table(Table))
      end || {Table, Type, Access, Named} <- Made],
     [ats:delete(Table) || {Table, _, _, _} <- Made],
+    Nobodys = ats:new(nobodys, [public, {owner, none}]),
+    ?assertMatch(#{owner := none, size := 0}, ats_metrics:table(Nobodys)),
+    ats:delete(Nobodys),
     ?assertEqual(undefined, ats_metrics:table(element(1, hd(Made)))),
     ?assertEqual(Before, length(ats_metrics:tables())).
 

@@ -1,0 +1,121 @@
+%% @doc The page "Moving from ets" says what is so, and names tests that exist.
+-module(ats_moving_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0]).
+-export([the_page_names_tests_that_exist/1, tables_are_separate/1, only_the_order_differs/1,
+         memory_is_that_of_ats/1, faults_are_not_moved/1, dets_wants_ets/1,
+         what_is_new_is_there/1]).
+
+all() ->
+    [the_page_names_tests_that_exist, tables_are_separate, only_the_order_differs,
+     memory_is_that_of_ats, faults_are_not_moved, dets_wants_ets, what_is_new_is_there].
+
+the_page_names_tests_that_exist(_) ->
+    {ok, Page} = file:read_file(page()),
+    {match, Named} = re:run(Page, "`(ats_\\w+_SUITE):(\\w+)`",
+                            [global, {capture, all_but_first, list}]),
+    ?assert(length(Named) >= 10),
+    [begin
+         {module, _} = code:ensure_loaded(list_to_atom(Suite)),
+         ?assert(erlang:function_exported(list_to_atom(Suite), list_to_atom(Case), 1),
+                 {Suite, Case})
+     end || [Suite, Case] <- Named],
+    ok.
+
+%% Tests are compiled where they lie, or run from a folder below that of the project.
+page() ->
+    Up = fun Search(Folder) ->
+                 File = filename:join([Folder, "docs", "moving-from-ets.md"]),
+                 case {filelib:is_regular(File), filename:dirname(Folder)} of
+                     {true, _} -> File;
+                     {false, Folder} -> ct:fail(no_page);
+                     {false, Above} -> Search(Above)
+                 end
+         end,
+    Up(filename:dirname(proplists:get_value(source, ?MODULE:module_info(compile)))).
+
+tables_are_separate(_) ->
+    Ats = ats:new(?MODULE, [named_table]),
+    Ets = ets:new(?MODULE, [named_table]),
+    true = ats:insert(?MODULE, {k, ats}),
+    true = ets:insert(?MODULE, {k, ets}),
+    ?assertEqual({[{k, ats}], [{k, ets}]}, {ats:lookup(Ats, k), ets:lookup(Ets, k)}),
+    ?assertError(badarg, ets:lookup(ats:whereis(?MODULE), k)),
+    ?assertError(badarg, ats:lookup(ets:whereis(?MODULE), k)),
+    ?assertNot(lists:member(ats:whereis(?MODULE), ets:all())),
+    Spec = [{'_', [], ['$_']}],
+    ?assertNot(ets:is_compiled_ms(ats:match_spec_compile(Spec))),
+    ?assertNot(ats:is_compiled_ms(ets:match_spec_compile(Spec))),
+    true = ats:delete(?MODULE),
+    ?assertEqual([{k, ets}], ets:lookup(?MODULE, k)),
+    true = ets:delete(?MODULE).
+
+only_the_order_differs(_) ->
+    Objects = [{N, N * N} || N <- lists:seq(1, 1000)],
+    [begin
+         [Ets, Ats] = [Module:new(order, [Type]) || Module <- [ets, ats]],
+         true = ets:insert(Ets, Objects),
+         true = ats:insert(Ats, Objects),
+         ?assertEqual(lists:sort(ets:tab2list(Ets)), lists:sort(ats:tab2list(Ats))),
+         ?assertEqual(lists:sort(walk(ets, Ets, ets:first(Ets))),
+                      lists:sort(walk(ats, Ats, ats:first(Ats)))),
+         case Type of
+             ordered_set -> ?assertEqual(ets:tab2list(Ets), ats:tab2list(Ats));
+             _ -> ?assertNotEqual(ets:tab2list(Ets), ats:tab2list(Ats))
+         end
+     end || Type <- [set, ordered_set, bag, duplicate_bag]],
+    ok.
+
+walk(_Module, _Table, '$end_of_table') -> [];
+walk(Module, Table, Key) -> [Key | walk(Module, Table, Module:next(Table, Key))].
+
+%% Other numbers, but in words as before, and they follow what is in the table.
+memory_is_that_of_ats(_) ->
+    [begin
+         Table = ats:new(memory, [Type]),
+         Empty = ats:info(Table, memory),
+         true = ats:insert(Table, [{N, lists:duplicate(8, N)} || N <- lists:seq(1, 1000)]),
+         Full = ats:info(Table, memory),
+         %% At least a byte for each number, and not more than a list in a heap takes.
+         ?assert(Full - Empty > 1000, {Empty, Full}),
+         ?assert(Full - Empty < 1000 * (2 + 3 + 2 * 8 + 8), {Empty, Full}),
+         ?assert(is_map(ats:info(Table, stats)))
+     end || Type <- [set, ordered_set, bag, duplicate_bag]],
+    ok.
+
+faults_are_not_moved(_) ->
+    Ordered = ats:new(ordered, [ordered_set]),
+    Keys = [{{1, 5}, a}, {{1.0, 3}, b}],
+    true = ats:insert(Ordered, [{Key} || Key <- Keys]),
+    Found = ats:select(Ordered, [{{{{1, 5}, '_'}}, [], ['$_']}, {{{{1.0, 3}, '_'}}, [], ['$_']}]),
+    ?assertEqual(lists:sort(Found), lists:sort([{Key} || Key <- Keys])),
+    Bag = ats:new(bag, [bag]),
+    true = ats:insert(Bag, [{k, 1}, {k, 2}, {k, 3}]),
+    ?assertEqual([{k, 1}, {k, 2}, {k, 3}], ats:lookup(Bag, k)),
+    [Map] = ats:select(Bag, [{{k, 1}, [], [#{{'+', 1, 1} => x, {'+', 2, 0} => x}]}]),
+    ?assertEqual(#{2 => x}, Map),
+    ?assertError(badarg, ats:update_counter(ats:new(short, [{keypos, 2}]), k, 1, {k})).
+
+dets_wants_ets(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "ats_moving.dets"),
+    {ok, Dets} = dets:open_file(?MODULE, [{file, File}]),
+    Table = ats:new(dets, []),
+    try
+        ?assertEqual({'EXIT', badarg}, tag(catch dets:to_ets(Dets, Table))),
+        ?assertEqual({'EXIT', badarg}, tag(catch dets:from_ets(Dets, Table)))
+    after
+        dets:close(Dets)
+    end.
+
+tag({'EXIT', {Reason, _Stack}}) -> {'EXIT', Reason};
+tag(Other) -> Other.
+
+what_is_new_is_there(_) ->
+    Table = ats:new(new, [ordered_set]),
+    ?assertEqual(none, ats:lookup_element(Table, k, 2, none)),
+    ?assertEqual(true, ats:update_element(Table, k, {2, w}, {k, v})),
+    ?assertEqual([{k, [{k, w}]}, {k, [{k, w}]}, {k, [{k, w}]}, {k, [{k, w}]}],
+                 [ats:first_lookup(Table), ats:last_lookup(Table), ats:next_lookup(Table, j),
+                  ats:prev_lookup(Table, l)]).
