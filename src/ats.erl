@@ -35,6 +35,9 @@
 -export([range/3, range/4, range_count/3, range_count/4, range_delete/3, range_delete/4]).
 -export([range_fold/5, range_fold/6, prefix/2, prefix/3, lookup_elements/3]).
 -export([safe_fixtable/2, slot/2, tab2list/1, foldl/3, foldr/3]).
+-export([tab2file/2, tab2file/3, file2tab/1, file2tab/2, tabfile_info/1]).
+-export([init_table/2, from_dets/2, to_dets/2, table/1, table/2]).
+-export([i/0, i/1, i/2, i/3]).
 
 -export_type([table/0, tab/0, tid/0, table_type/0, table_access/0]).
 -export_type([write_concurrency/0, full_scan/0, option/0, table_change/0]).
@@ -669,6 +672,123 @@ prefix(Table, Pattern) ->
           [term()] | {[term()], continuation()} | '$end_of_table'.
 prefix(Table, Pattern, Options) ->
     ?WITH_ERROR_INFO(ats_range:prefix(Table, Pattern, Options), [Table, Pattern, Options]).
+
+%%--------------------------------------------------------------------------------------------
+%% Files, Dets tables, queries, and tables at the shell
+%%--------------------------------------------------------------------------------------------
+
+%% @equiv tab2file(Table, File, [])
+-spec tab2file(table(), file:name()) -> ok | {error, Reason :: term()}.
+tab2file(Table, File) ->
+    ?WITH_ERROR_INFO(ats_file:write(Table, File, []), [Table, File]).
+
+%% @doc Writes a table to a file, which {@link file2tab/2} and `ets:file2tab/2' read. A file of
+%% that name is replaced.
+%%
+%% The table may change meanwhile: objects that are there throughout are written once. The memory
+%% that this takes does not depend on the size of the table.
+%%
+%% <table border="1">
+%% <tr><td>`{extended_info, [object_count]}'</td><td>also writes how many objects there
+%% are</td></tr>
+%% <tr><td>`{extended_info, [md5sum]}'</td><td>also writes a checksum of the objects</td></tr>
+%% <tr><td>`{sync, true}'</td><td>returns when the file is on the disk</td></tr>
+%% </table>
+-spec tab2file(table(), file:name(), [ats_file:write_option()]) ->
+          ok | {error, Reason :: term()}.
+tab2file(Table, File, Options) ->
+    ?WITH_ERROR_INFO(ats_file:write(Table, File, Options), [Table, File, Options]).
+
+%% @equiv file2tab(File, [])
+-spec file2tab(file:name()) -> {ok, table()} | {error, Reason :: term()}.
+file2tab(File) ->
+    ?WITH_ERROR_INFO(ats_file:read(File, []), [File]).
+
+%% @doc Makes a table of a file that {@link tab2file/3} or `ets:tab2file/3' wrote. The caller owns
+%% it. It has the name, type, protection and key position of the table that was written, is
+%% compressed if that was, and has the same options of concurrency, but no heir.
+%%
+%% With the option `{verify, true}' the objects are counted, and compared with the checksum if
+%% there is one; if the file is damaged there will be no table. Otherwise objects that can be read
+%% are.
+-spec file2tab(file:name(), [ats_file:read_option()]) ->
+          {ok, table()} | {error, Reason :: term()}.
+file2tab(File, Options) ->
+    ?WITH_ERROR_INFO(ats_file:read(File, Options), [File, Options]).
+
+%% @doc Says what table is in a file, without reading its objects.
+-spec tabfile_info(string() | atom()) ->
+          {ok, ats_file:description()} | {error, Reason :: term()}.
+tabfile_info(File) when is_list(File); is_atom(File) ->
+    ats_file:describe(File).
+
+%% @doc Replaces the objects of a table by those that a function provides. It is called with the
+%% argument `read' and returns a list of objects, together with the function to be called next, or
+%% `end_of_input'. If it returns anything else, the caller exits with that as reason. If its
+%% objects cannot be inserted, it is called with `close', and the caller exits.
+-spec init_table(table(), ats_dets:init_fun()) -> true.
+init_table(Table, InitFun) ->
+    ?WITH_ERROR_INFO(ats_dets:init_table(Table, InitFun), [Table, InitFun]).
+
+%% @doc Inserts the objects of an open Dets table. Objects that are there stay, unless they are
+%% replaced.
+-spec from_dets(table(), dets:tab_name()) -> true.
+from_dets(Table, DetsTable) ->
+    ?WITH_ERROR_INFO(ats_dets:from_dets(Table, DetsTable), [Table, DetsTable]).
+
+%% @doc Replaces the objects of an open Dets table by those of a table.
+-spec to_dets(table(), DetsTable) -> DetsTable when DetsTable :: dets:tab_name().
+to_dets(Table, DetsTable) ->
+    ?WITH_ERROR_INFO(ats_dets:to_dets(Table, DetsTable), [Table, DetsTable]).
+
+%% @equiv table(Table, [])
+-spec table(table()) -> qlc:query_handle().
+table(Table) ->
+    ?WITH_ERROR_INFO(ats_qlc:table(Table, []), [Table]).
+
+%% @doc Makes a table a source of queries of `qlc'.
+%%
+%% A query that asks for single keys looks them up. Other queries become match specifications as
+%% far as they can, and their conditions on the key decide how much of the table is read (see
+%% {@link explain/2}).
+%%
+%% <table border="1">
+%% <tr><td>`{traverse, select}'</td><td>the default, as described</td></tr>
+%% <tr><td>`{traverse, {select, MatchSpec}}'</td><td>the query is about what this match
+%% specification makes of the objects</td></tr>
+%% <tr><td>`{traverse, first_next}'</td><td>one key after the other, from the first to the
+%% last</td></tr>
+%% <tr><td>`{traverse, last_prev}'</td><td>from the last to the first</td></tr>
+%% <tr><td>`{n_objects, N}'</td><td>how many results of a match specification are fetched at a
+%% time, 100 by default</td></tr>
+%% </table>
+-spec table(table(), ats_qlc:option() | [ats_qlc:option()]) -> qlc:query_handle().
+table(Table, Options) ->
+    ?WITH_ERROR_INFO(ats_qlc:table(Table, Options), [Table, Options]).
+
+%% @doc Prints a list of all tables.
+-spec i() -> ok.
+i() ->
+    ats_browser:list().
+
+%% @doc Shows the objects of a table page by page, at the shell.
+%%
+%% After each page a line is read: `c' or nothing goes on; `q' quits; `k' deletes the table; `p'
+%% and a number print that object as a whole; `/' and a regular expression show only objects that
+%% match it.
+-spec i(table()) -> ok.
+i(Table) ->
+    ?WITH_ERROR_INFO(ats_browser:browse(Table, 40, 80), [Table]).
+
+%% @doc Like {@link i/1}, on pages of so many lines.
+-spec i(table(), Height :: pos_integer()) -> ok.
+i(Table, Height) ->
+    ?WITH_ERROR_INFO(ats_browser:browse(Table, Height, 80), [Table, Height]).
+
+%% @doc Like {@link i/2}, with lines of at most so many characters.
+-spec i(table(), Height :: pos_integer(), Width :: pos_integer()) -> ok.
+i(Table, Height, Width) ->
+    ?WITH_ERROR_INFO(ats_browser:browse(Table, Height, Width), [Table, Height, Width]).
 
 %%--------------------------------------------------------------------------------------------
 %% Functions that take more than one native call

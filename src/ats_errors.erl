@@ -20,6 +20,7 @@
       | full_scan
       | none
       | system_limit
+      | {dets, Reason :: term()}               % what Dets says
       | {panic, Text :: term()}.
 
 -type message() :: none | unicode:chardata().
@@ -29,8 +30,9 @@
 %%
 %% A panic is a programming error in the native library that was caught before it could harm the
 %% virtual machine. It must never be mistaken for a wrong argument, so it has a name of its own.
--spec reason(cause()) -> badarg | system_limit | {ats_internal_error, term()}.
+-spec reason(cause()) -> badarg | system_limit | {ats_internal_error, term()} | Dets :: term().
 reason(system_limit) -> system_limit;
+reason({dets, Reason}) -> Reason;
 reason({panic, Text}) -> {ats_internal_error, Text};
 reason(_Cause) -> badarg.
 
@@ -85,6 +87,12 @@ messages(range_fold, [Function, Acc, Table, Low, High], Cause) ->
     messages(range_fold, [Function, Acc, Table, Low, High, []], Cause);
 messages(range_fold, [_Function, _Acc, Table, _Low, _High, Options], Cause) ->
     [none, none, table(Table, Cause), none, none, range_options(any, Options)];
+messages(file2tab, [_File], _Cause) ->
+    [];
+messages(file2tab, [_File, Options], Cause) ->
+    [none, table(proplists:get_value(table, Options), Cause)];
+messages(_Function, [_Table, _DetsTable], {dets, badarg}) ->
+    [none, <<"not an open Dets table">>];
 messages(Fold, [_Function, _Acc, Table], Cause) when Fold =:= foldl; Fold =:= foldr ->
     [none, none, table(Table, Cause)];
 messages(update_counter, [_Table, _Key, Operations, Default], Cause)
@@ -200,7 +208,8 @@ other_messages(give_away, _Table, [_Pid, _Gift], not_owner) ->
     [<<"the current process is not the owner">>];
 other_messages(give_away, _Table, [Pid, _Gift], _Cause) ->
     [first_of([pid(Pid), <<"the pid refers to a terminated process">>])];
-other_messages(setopts, _Table, [_Options], _Cause) ->
+other_messages(Function, _Table, [_Options], _Cause)
+  when Function =:= setopts; Function =:= table ->
     [<<"invalid options">>];
 other_messages(slot, _Table, [_Number], _Cause) ->
     [<<"out of range">>];

@@ -1,0 +1,159 @@
+%% @private
+%% @doc What a person at the shell sees of tables: a list of all, and one of them page by page.
+%%
+%% The pages are read from and written to the group leader of the calling process.
+-module(ats_browser).
+
+-export([list/0, browse/3]).
+
+-define(COLUMNS, [15, 17, 5, 6, 8]).
+-define(COMMANDS, "(q)uit (p)Digits (k)ill /Regexp -->").
+
+%% How a table is shown: `all' objects, or those whose text matches a regular expression.
+-record(view, {table :: ats:table(),
+               height :: pos_integer(),
+               width :: pos_integer(),
+               filter = all :: all | {matching, tuple()}}).
+
+%%--------------------------------------------------------------------------------------------
+%% All tables
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Prints a line for each table.
+-spec list() -> ok.
+list() ->
+    print_row([id, name, type, size, mem, owner]),
+    io:format(" ~s~n", [lists:duplicate(76, $-)]),
+    lists:foreach(fun print_table/1, lists:sort(ats:all())).
+
+%% A table may be gone by the time that its line is printed.
+-spec print_table(ats:table()) -> ok.
+print_table(Table) ->
+    case ats:info(Table) of
+        undefined ->
+            io:format("~-10s ... unreadable ~n", [text(Table)]);
+        Info ->
+            Items = [proplists:get_value(Item, Info) || Item <- [name, type, size, memory]],
+            print_row([Table | Items] ++ [registered_name(proplists:get_value(owner, Info))])
+    end.
+
+-spec registered_name(pid()) -> atom() | pid().
+registered_name(Pid) ->
+    case process_info(Pid, registered_name) of
+        {registered_name, Name} -> Name;
+        _ -> Pid
+    end.
+
+%% Columns are wider where a value needs it, so that nothing is cut off.
+-spec print_row([term()]) -> ok.
+print_row(Values) ->
+    {Padded, [Last]} = lists:split(length(?COLUMNS), [text(Value) || Value <- Values]),
+    Columns = [string:pad(Text, Width) || {Text, Width} <- lists:zip(Padded, ?COLUMNS)],
+    io:format(" ~s~n", [lists:join($\s, Columns ++ [Last])]).
+
+%%--------------------------------------------------------------------------------------------
+%% The objects of one table
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Shows the objects of a table, as many lines at a time as the screen is high.
+-spec browse(ats:table(), pos_integer(), pos_integer()) -> ok.
+browse(Table, Height, Width) ->
+    First = ats_nif:first(Table),
+    page(First, 1, 1, #view{table = Table, height = Height, width = Width}).
+
+%% Shows objects from a key on until the page is full. The objects of one key stay on one page.
+-spec page(Key :: term(), Line :: pos_integer(), Number :: pos_integer(), #view{}) -> ok.
+page('$end_of_table', _Line, Number, View) ->
+    ask("EOT  " ?COMMANDS, '$end_of_table', Number, View);
+page(Key, Line, Number, #view{height = Height} = View) when Line >= Height ->
+    ask("(c)ontinue " ?COMMANDS, Key, Number, View);
+page(Key, Line, Number, View) ->
+    show(Key, Line, Number, View).
+
+-spec show(Key :: term(), Line :: pos_integer(), Number :: pos_integer(), #view{}) -> ok.
+show(Key, Line, Number, #view{table = Table, width = Width} = View) ->
+    Objects = visible(Key, View),
+    _ = [print_object(N, Object, Width)
+         || {N, Object} <- lists:zip(lists:seq(Number, Number + length(Objects) - 1), Objects)],
+    page(ats:next(Table, Key), Line + length(Objects), Number + length(Objects), View).
+
+%% A page can be continued also behind the last key, where there is nothing to show but the
+%% question.
+-spec ask(string(), Key :: term(), Number :: pos_integer(), #view{}) -> ok.
+ask(Question, Key, Number, #view{table = Table} = View) ->
+    case command(io:get_line(Question)) of
+        continue when Key =/= '$end_of_table' ->
+            show(Key, 1, Number, View);
+        quit ->
+            ok;
+        kill ->
+            true = ats:delete(Table),
+            ok;
+        {print, Text} ->
+            print_number(Text, View),
+            ask(Question, Key, Number, View);
+        {filter, Text} ->
+            case re:compile(Text, [unicode]) of
+                {ok, Expression} ->
+                    Filtered = View#view{filter = {matching, Expression}},
+                    page(ats:first(Table), 1, 1, Filtered);
+                {error, {Wrong, _Position}} ->
+                    io:format("~ts~n", [Wrong]),
+                    ask(Question, Key, Number, View)
+            end;
+        _ ->
+            ask(Question, Key, Number, View)
+    end.
+
+-spec command(io:server_no_data() | string() | binary()) ->
+          continue | quit | kill | {print, string()} | {filter, string()} | unknown.
+command(eof) -> quit;
+command({error, _}) -> quit;
+command(Line) when is_binary(Line) -> command(unicode:characters_to_list(Line));
+command("\n") -> continue;
+command("c\n") -> continue;
+command("q\n") -> quit;
+command("k\n") -> kill;
+command([$p | Text]) -> {print, string:trim(Text, trailing, "\n")};
+command([$/ | Text]) -> {filter, string:trim(Text, trailing, "\n")};
+command(_) -> unknown.
+
+%% The object with that number is printed as a whole; there need not be one.
+-spec print_number(string(), #view{}) -> ok.
+print_number(Text, #view{table = Table} = View) ->
+    try list_to_integer(Text) of
+        Number when Number >= 1 -> print_nth(Number, ats:first(Table), View);
+        _ -> ok
+    catch
+        error:badarg -> io:put_chars("Bad digits\n")
+    end.
+
+-spec print_nth(pos_integer(), Key :: term(), #view{}) -> ok.
+print_nth(_Number, '$end_of_table', _View) ->
+    ok;
+print_nth(Number, Key, #view{table = Table} = View) ->
+    Objects = visible(Key, View),
+    case Number - length(Objects) of
+        Left when Left >= 1 -> print_nth(Left, ats:next(Table, Key), View);
+        _ -> io:format("~p~n", [lists:nth(Number, Objects)])
+    end.
+
+-spec visible(Key :: term(), #view{}) -> [tuple()].
+visible(Key, #view{table = Table, filter = all}) ->
+    ats:lookup(Table, Key);
+visible(Key, #view{table = Table, filter = {matching, Expression}}) ->
+    [Object || Object <- ats:lookup(Table, Key),
+               re:run(text(Object), Expression, [{capture, none}]) =:= match].
+
+-spec print_object(pos_integer(), tuple(), pos_integer()) -> ok.
+print_object(Number, Object, Width) ->
+    Text = text(Object),
+    Fitting = case length(Text) > Width - 8 of
+                  true -> string:slice(Text, 0, max(0, Width - 13)) ++ "  ...";
+                  false -> Text
+              end,
+    io:format("<~-4w> ~s~n", [Number, Fitting]).
+
+-spec text(term()) -> string().
+text(Term) ->
+    lists:flatten(io_lib:format("~p", [Term])).

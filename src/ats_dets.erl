@@ -1,0 +1,110 @@
+%% @private
+%% @doc Filling tables: from a function, from Dets tables, and Dets tables from them.
+%%
+%% The module `dets' knows tables of `ets' only, so objects are handed over by functions here.
+-module(ats_dets).
+
+-export([init_table/2, from_dets/2, to_dets/2]).
+
+-export_type([init_fun/0]).
+
+-type init_fun() :: fun((read | close) -> end_of_input | {[term()], init_fun()} | term()).
+
+-define(CHUNK_SIZE_OBJECTS, 100).
+
+%% @doc Replaces the objects of a table by what a function provides.
+-spec init_table(ats:table(), init_fun()) -> true.
+init_table(Table, Function) ->
+    true = ats_nif:delete_all_objects(Table),
+    go_on(Table, Function(read)).
+
+-spec go_on(ats:table(), term()) -> true.
+go_on(_Table, end_of_input) ->
+    true;
+go_on(Table, {Objects, Function}) when is_list(Objects), is_function(Function) ->
+    try insert_each(Table, Objects)
+    catch
+        error:Reason:Stack ->
+            %% What the function makes of its end does not matter any more.
+            catch Function(close),
+            exit({Reason, Stack})
+    end,
+    go_on(Table, Function(read));
+go_on(_Table, Neither) ->
+    exit(Neither).
+
+%% One at a time, because an element may itself be a list of objects. The elements before a wrong
+%% one are inserted.
+-spec insert_each(ats:table(), term()) -> ok.
+insert_each(Table, [Object | Objects]) ->
+    true = ats:insert(Table, Object),
+    insert_each(Table, Objects);
+insert_each(_Table, []) ->
+    ok.
+
+%% @doc Inserts the objects of a Dets table.
+-spec from_dets(ats:table(), dets:tab_name()) -> true.
+from_dets(Table, DetsTable) ->
+    case ats_nif:info(Table) of
+        undefined -> erlang:error({ats_error, id});
+        _ -> ok
+    end,
+    Insert = fun(Object, ok) -> inserted(ats_nif:insert(Table, Object)) end,
+    ok = asked(fun() -> dets:foldl(Insert, ok, DetsTable) end),
+    true.
+
+-spec inserted(true) -> ok.
+inserted(true) -> ok.
+
+%% @doc Replaces the objects of a Dets table by those of a table.
+-spec to_dets(ats:table(), DetsTable) -> DetsTable.
+to_dets(Table, DetsTable) ->
+    true = ats_nif:safe_fixtable(Table, true),
+    try
+        First = ats_nif:chunk(Table, start, ?CHUNK_SIZE_OBJECTS),
+        Provider = provider(Table, First),
+        ok = asked(fun() -> dets:init_table(DetsTable, Provider, [{format, term}]) end),
+        DetsTable
+    after
+        %% It may have been deleted meanwhile.
+        catch ats_nif:safe_fixtable(Table, false)
+    end.
+
+%% The process of the Dets table calls this function, so of a private table all but the first chunk
+%% are out of its reach, as in `ets'.
+-spec provider(ats:table(), {[tuple()], done | ats_nif:position()} | done) ->
+          fun((read | close) -> term()).
+provider(Table, Chunk) ->
+    fun(close) ->
+            ok;
+       (read) ->
+            case Chunk of
+                done ->
+                    end_of_input;
+                {Objects, done} ->
+                    {Objects, provider(Table, done)};
+                {Objects, Position} ->
+                    Next = ats_nif:chunk(Table, Position, ?CHUNK_SIZE_OBJECTS),
+                    {Objects, provider(Table, Next)}
+            end
+    end.
+
+%% Dets says in several ways that it cannot: it returns an error, or what it caught, or throws
+%% that.
+-spec asked(fun(() -> term())) -> ok.
+asked(Dets) ->
+    Answer = try Dets()
+             catch
+                 throw:Thrown -> Thrown;
+                 _:Raised -> failed(Raised)
+             end,
+    case Answer of
+        ok -> ok;
+        {error, Reason} -> failed(Reason);
+        {'EXIT', {Reason, _Stack}} -> failed(Reason);
+        Unexpected -> failed(Unexpected)
+    end.
+
+-spec failed(term()) -> no_return().
+failed({ats_error, _} = OfTable) -> erlang:error(OfTable);
+failed(Reason) -> erlang:error({ats_error, {dets, Reason}}).

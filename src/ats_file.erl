@@ -1,0 +1,459 @@
+%% @private
+%% @doc Tables as files: those that `ets' writes and reads, in both directions.
+%%
+%% A file is a log of `disk_log' with these terms: a header, which is what `info/1' says of the
+%% table and which extended information there is, as one tuple; the objects; and if there is
+%% extended information, a last term with it. A checksum covers the external format of the header
+%% and of all objects, in the order in which they are in the file.
+%%
+%% Neither direction holds more than some hundred objects in memory at a time.
+%%
+%% What goes wrong with the file, or was wrong in the options, is thrown as the reason of an
+%% `{error, Reason}'. What goes wrong with the table is an exception, which leaves no half written
+%% file behind, and no half read table.
+-module(ats_file).
+
+-export([write/3, read/2, describe/1]).
+
+-export_type([write_option/0, read_option/0, extended_info/0, description/0]).
+
+-type extended_info() :: object_count | md5sum.
+-type write_option() :: {extended_info, [extended_info()]} | {sync, boolean()}.
+-type read_option() :: {verify, boolean()}.
+-type description() ::
+        [{name, atom()} | {type, ats:table_type()} | {protection, ats:table_access()}
+         | {named_table, boolean()} | {keypos, pos_integer()} | {size, non_neg_integer()}
+         | {extended_info, [extended_info()]}
+         | {version, {Major :: non_neg_integer(), Minor :: non_neg_integer()}}].
+
+-define(MAJOR_VERSION, 1).
+-define(MINOR_VERSION, 0).
+-define(CHUNK_SIZE_OBJECTS, 100).
+-define(END_OF_TABLE, '$end_of_table').
+
+-record(wanted, {object_count = false :: boolean(),
+                 md5sum = false :: boolean(),
+                 sync = false :: boolean()}).
+
+%% A log that is being written or read: how far it has come, and what of it has been summed up.
+-record(log, {name :: reference(),
+              place = start :: start | disk_log:continuation(),
+              verify = false :: boolean(),
+              count = 0 :: non_neg_integer(),
+              %% `none' if there is no checksum, or nobody wants to compare it.
+              md5 = none :: none | binary(),
+              %% What the last term says, once it has been read.
+              trailer = none :: none | {trailer, term()}}).
+
+%%--------------------------------------------------------------------------------------------
+%% Writing
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Writes a table to a file, in the place of a file that is there.
+-spec write(ats:table(), file:name(), [write_option()]) -> ok | {error, term()}.
+write(Table, File, Options) ->
+    try
+        Wanted = write_options(Options),
+        ok = make_way(File),
+        write_log(Table, File, Wanted, open(File, []))
+    catch
+        throw:Reason -> {error, Reason};
+        exit:Reason -> {error, Reason}
+    end.
+
+-spec make_way(file:name()) -> ok.
+make_way(File) ->
+    _ = file:delete(File),
+    case file:read_file_info(File) of
+        {error, enoent} -> ok;
+        _ -> throw(eaccess)
+    end.
+
+%% Closing a log can fail, too, and then something was not written.
+-spec write_log(ats:table(), file:name(), #wanted{}, reference()) -> ok | {error, term()}.
+write_log(Table, File, Wanted, Name) ->
+    try
+        Log = write_terms([header(Table, Wanted)], new_log(Name, Wanted)),
+        ok = write_trailer(write_objects(Table, Log#log{count = 0}), Wanted),
+        sync(Name, Wanted)
+    of
+        ok -> disk_log:close(Name)
+    catch
+        Class:Reason:Stack ->
+            _ = disk_log:close(Name),
+            _ = file:delete(File),
+            erlang:raise(Class, Reason, Stack)
+    end.
+
+-spec new_log(reference(), #wanted{}) -> #log{}.
+new_log(Name, #wanted{md5sum = false}) -> #log{name = Name};
+new_log(Name, #wanted{md5sum = true}) -> #log{name = Name, md5 = erlang:md5_init()}.
+
+-spec header(ats:table(), #wanted{}) -> tuple().
+header(Table, Wanted) ->
+    case ats_info:all(Table) of
+        undefined ->
+            throw(badtab);
+        Info ->
+            list_to_tuple(Info ++ [{major_version, ?MAJOR_VERSION},
+                                   {minor_version, ?MINOR_VERSION},
+                                   {extended_info, extended_info(Wanted)}])
+    end.
+
+-spec extended_info(#wanted{}) -> [extended_info()].
+extended_info(#wanted{object_count = Count, md5sum = Md5}) ->
+    [object_count || Count] ++ [md5sum || Md5].
+
+%% The table is fixed, so every object that is there throughout is written once.
+-spec write_objects(ats:table(), #log{}) -> #log{}.
+write_objects(Table, Log) ->
+    true = ats_nif:safe_fixtable(Table, true),
+    try write_chunks(Table, start, Log)
+    after
+        %% It may have been deleted meanwhile.
+        catch ats_nif:safe_fixtable(Table, false)
+    end.
+
+-spec write_chunks(ats:table(), ats_nif:position(), #log{}) -> #log{}.
+write_chunks(Table, Position, Log) ->
+    case ats_nif:chunk(Table, Position, ?CHUNK_SIZE_OBJECTS) of
+        {Objects, done} -> write_terms(Objects, Log);
+        {Objects, Next} -> write_chunks(Table, Next, write_terms(Objects, Log))
+    end.
+
+-spec write_terms([term()], #log{}) -> #log{}.
+write_terms([], Log) ->
+    Log;
+write_terms(Terms, #log{name = Name, md5 = none, count = Count} = Log) ->
+    ok = written(disk_log:log_terms(Name, Terms)),
+    Log#log{count = Count + length(Terms)};
+write_terms(Terms, #log{name = Name, md5 = Md5, count = Count} = Log) ->
+    Images = [term_to_binary(Term) || Term <- Terms],
+    ok = written(disk_log:blog_terms(Name, Images)),
+    Log#log{md5 = erlang:md5_update(Md5, Images), count = Count + length(Terms)}.
+
+-spec write_trailer(#log{}, #wanted{}) -> ok.
+write_trailer(Log, Wanted) ->
+    case [{count, Log#log.count} || Wanted#wanted.object_count]
+        ++ [{md5, erlang:md5_final(Log#log.md5)} || Wanted#wanted.md5sum] of
+        [] -> ok;
+        Said -> written(disk_log:log(Log#log.name, [?END_OF_TABLE, Said]))
+    end.
+
+-spec sync(reference(), #wanted{}) -> ok.
+sync(_Name, #wanted{sync = false}) -> ok;
+sync(Name, #wanted{sync = true}) -> written(disk_log:sync(Name)).
+
+-spec written(ok | {error, term()}) -> ok.
+written(ok) -> ok;
+written({error, Reason}) -> throw(Reason).
+
+%%--------------------------------------------------------------------------------------------
+%% Reading
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Makes a table of a file.
+-spec read(file:name(), [read_option()]) -> {ok, ats:table()} | {error, term()}.
+read(File, Options) ->
+    try
+        {Verify, Given} = read_options(Options),
+        reading(File, Verify,
+                fun(Header, Log) -> {ok, read_table(Header, Log, Given)} end)
+    catch
+        throw:Reason -> {error, Reason};
+        exit:Reason -> {error, Reason}
+    end.
+
+%% @doc Says what is in a file.
+-spec describe(file:name()) -> {ok, description()} | {error, term()}.
+describe(File) ->
+    try
+        reading(File, false, fun(Header, _Log) -> {ok, description(Header)} end)
+    catch
+        throw:Reason -> {error, Reason};
+        exit:Reason -> {error, Reason}
+    end.
+
+-spec reading(file:name(), boolean(), fun(([term()], #log{}) -> Result)) -> Result.
+reading(File, Verify, Function) ->
+    Name = open(File, [{mode, read_only}]),
+    try
+        ats_file_check:is_endless(File) andalso throw(badfile),
+        {Header, Log} = read_header(#log{name = Name, verify = Verify}),
+        Function(Header, Log)
+    after
+        disk_log:close(Name)
+    end.
+
+-spec open(file:name(), [{mode, read_only}]) -> reference().
+open(File, Mode) ->
+    Name = make_ref(),
+    case disk_log:open([{name, Name}, {file, File} | Mode]) of
+        {ok, Name} -> Name;
+        {error, Reason} when Mode =:= [] -> throw(Reason);
+        {error, Reason} -> throw({read_error, Reason})
+    end.
+
+%% The header as a list, and the log behind it, ready to be summed up if that is wanted.
+-spec read_header(#log{}) -> {[term()], #log{}}.
+read_header(#log{verify = false} = Log0) ->
+    {Terms, Log} = next(fun disk_log:chunk/3, 1, Log0),
+    {header_terms(Terms), Log};
+read_header(#log{verify = true} = Log0) ->
+    {Images, Log} = next(fun disk_log:bchunk/3, 1, Log0),
+    Header = header_terms(lists:flatmap(fun decode/1, Images)),
+    case lists:member(md5sum, extended(Header)) of
+        true -> {Header, Log#log{md5 = erlang:md5_update(erlang:md5_init(), Images)}};
+        false -> {Header, Log}
+    end.
+
+%% Terms, or their images, that follow in the log; none at its end.
+-spec next(fun((reference(), start | disk_log:continuation(), pos_integer()) -> tuple() | eof),
+           pos_integer(), #log{}) -> {[term()], #log{}}.
+next(Read, N, #log{name = Name, place = Place, verify = Verify} = Log) ->
+    case Read(Name, Place, N) of
+        eof -> {[], Log};
+        {error, Reason} -> throw({read_error, Reason});
+        {_Next, _Terms, BadBytes} when Verify, BadBytes > 0 -> throw(badfile);
+        {Next, Terms, _BadBytes} -> {Terms, Log#log{place = Next}};
+        {Next, Terms} -> {Terms, Log#log{place = Next}}
+    end.
+
+%% The term in an image, in a list that is empty if the image is damaged.
+-spec decode(binary()) -> [term()].
+decode(Image) ->
+    try [binary_to_term(Image)]
+    catch error:badarg -> []
+    end.
+
+-spec header_terms([term()]) -> [term()].
+header_terms([Tuple]) when is_tuple(Tuple) ->
+    Terms = tuple_to_list(Tuple),
+    Mandatory = [name, type, protection, named_table, keypos, size],
+    case length([Tag || {Tag, _} <- Terms, lists:member(Tag, Mandatory)]) of
+        6 -> Terms;
+        _ -> throw(badfile)
+    end;
+header_terms(_) ->
+    throw(badfile).
+
+-spec extended([term()]) -> [term()].
+extended(Header) ->
+    case optional(extended_info, Header, []) of
+        List when is_list(List) -> List;
+        _ -> []
+    end.
+
+-spec version([term()]) -> {term(), term()}.
+version(Header) ->
+    {optional(major_version, Header, 0), optional(minor_version, Header, 0)}.
+
+-spec description([term()]) -> description().
+description(Header) ->
+    [{Tag, mandatory(Tag, Header)}
+     || Tag <- [name, type, protection, named_table, keypos, size]]
+        ++ [{extended_info, optional(extended_info, Header, [])}, {version, version(Header)}].
+
+%% A damaged header can have two names and no type.
+-spec mandatory(atom(), [term()]) -> term().
+mandatory(Tag, Header) ->
+    case lists:keyfind(Tag, 1, Header) of
+        {Tag, Value} -> Value;
+        _ -> throw(badfile)
+    end.
+
+-spec optional(atom(), [term()], term()) -> term().
+optional(Tag, Header, Default) ->
+    case lists:keyfind(Tag, 1, Header) of
+        {Tag, Value} -> Value;
+        _ -> Default
+    end.
+
+-spec read_table([term()], #log{}, new | {given, ats:table()}) -> ats:table().
+read_table(Header, Log, Given) ->
+    case version(Header) of
+        {Major, _} = Version when Major > ?MAJOR_VERSION ->
+            throw({unsupported_file_version, Version});
+        _ ->
+            ok
+    end,
+    Size = mandatory(size, Header),
+    Table = target(Header, Given),
+    try
+        ok = judge(read_objects(Table, Log), Size, extended(Header)),
+        Table
+    catch
+        Class:Reason:Stack ->
+            true = ats_nif:delete(Table),
+            erlang:raise(Class, Reason, Stack)
+    end.
+
+-spec target([term()], new | {given, ats:table()}) -> ats:table().
+target(_Header, {given, Table}) ->
+    Table;
+target(Header, new) ->
+    Options = [mandatory(type, Header), mandatory(protection, Header),
+               {keypos, mandatory(keypos, Header)}]
+        ++ [named_table || is_true(mandatory(named_table, Header))]
+        ++ [compressed || is_true(optional(compressed, Header, false))]
+        ++ [Option || Tag <- [write_concurrency, read_concurrency],
+                      {_, _} = Option <- [lists:keyfind(Tag, 1, Header)]],
+    try ats:new(mandatory(name, Header), Options)
+    catch
+        error:badarg -> throw(cannot_create_table)
+    end.
+
+-spec is_true(term()) -> boolean().
+is_true(Value) when is_boolean(Value) -> Value;
+is_true(_Value) -> throw(badfile).
+
+%% What follows a chunk without objects is not read. There is such a chunk behind the last object,
+%% and there may be others in a damaged file.
+-spec read_objects(ats:table(), #log{}) -> #log{}.
+read_objects(Table, Log0) ->
+    case read_chunk(Log0) of
+        {[], Log} ->
+            Log;
+        {Objects, Log} ->
+            ok = insert(Table, Objects),
+            read_objects(Table, Log)
+    end.
+
+-spec read_chunk(#log{}) -> {[term()], #log{}}.
+read_chunk(#log{md5 = none} = Log0) ->
+    {Terms, Log} = next(fun disk_log:chunk/3, ?CHUNK_SIZE_OBJECTS, Log0),
+    without_trailer(Terms, Log);
+read_chunk(Log0) ->
+    {Images, Log} = next(fun disk_log:bchunk/3, ?CHUNK_SIZE_OBJECTS, Log0),
+    sum_up(Images, [], Log).
+
+%% The last term of the last chunk may be the trailer.
+-spec without_trailer([term()], #log{}) -> {[term()], #log{}}.
+without_trailer([], Log) ->
+    {[], Log};
+without_trailer(Terms, #log{count = Count} = Log) ->
+    {Objects, Trailer} = case lists:split(length(Terms) - 1, Terms) of
+                             {Before, [[?END_OF_TABLE, Said]]} -> {Before, {trailer, Said}};
+                             _ -> {Terms, none}
+                         end,
+    {Objects, Log#log{count = Count + length(Objects), trailer = Trailer}}.
+
+%% The checksum will show that an image was passed over.
+-spec sum_up([binary()], [term()], #log{}) -> {[term()], #log{}}.
+sum_up([Image | Images], Objects, #log{md5 = Md5, count = Count} = Log) ->
+    case decode(Image) of
+        [] ->
+            sum_up(Images, Objects, Log);
+        [[?END_OF_TABLE, Said]] ->
+            {lists:reverse(Objects), Log#log{trailer = {trailer, Said}}};
+        [Object] ->
+            sum_up(Images, [Object | Objects],
+                   Log#log{md5 = erlang:md5_update(Md5, Image), count = Count + 1,
+                           trailer = none})
+    end;
+sum_up([], Objects, Log) ->
+    {lists:reverse(Objects), Log}.
+
+%% A term that cannot be an object of the table comes from the file. Anything else is about the
+%% table.
+-spec insert(ats:table(), [term()]) -> ok.
+insert(Table, Objects) ->
+    try
+        true = ats_nif:insert(Table, Objects),
+        ok
+    catch
+        error:{ats_error, none} -> throw(badfile)
+    end.
+
+%% Compares what was read with what the file says that it holds, if the user wants that.
+-spec judge(#log{}, Size :: term(), [term()]) -> ok.
+judge(#log{trailer = none, verify = false}, _Size, _Extended) ->
+    ok;
+judge(#log{trailer = none, count = Count}, Size, Extended) ->
+    case lists:member(md5sum, Extended) orelse lists:member(object_count, Extended) of
+        true -> throw(badfile);
+        false -> same(Count, Size, invalid_object_count)
+    end;
+judge(#log{trailer = {trailer, Said}} = Log, Size, Extended) ->
+    %% Whatever is wanted: a trailer that cannot be read is damage.
+    SaidCount = said(count, Said),
+    SaidMd5 = said(md5, Said),
+    ok = judge_md5(Log, SaidMd5),
+    case lists:member(object_count, Extended) of
+        _ when not Log#log.verify -> ok;
+        true -> same(Log#log.count, SaidCount, invalid_object_count);
+        false when Log#log.md5 =:= none -> same(Log#log.count, Size, invalid_object_count);
+        false -> ok
+    end.
+
+-spec judge_md5(#log{}, term()) -> ok.
+judge_md5(#log{md5 = none}, _Said) -> ok;
+judge_md5(#log{md5 = Md5}, Said) -> same(erlang:md5_final(Md5), Said, checksum_error).
+
+-spec same(term(), term(), invalid_object_count | checksum_error) -> ok.
+same(Found, Found, _Otherwise) -> ok;
+same(_Found, _Said, Otherwise) -> throw(Otherwise).
+
+-spec said(count | md5, term()) -> term().
+said(Tag, Said) ->
+    try lists:keyfind(Tag, 1, Said) of
+        {Tag, Value} -> Value;
+        _ -> false
+    catch
+        error:badarg -> throw(badfile)
+    end.
+
+%%--------------------------------------------------------------------------------------------
+%% Options
+%%--------------------------------------------------------------------------------------------
+
+-spec write_options([write_option()]) -> #wanted{}.
+write_options(Options) when is_list(Options) ->
+    write_options(Options, #wanted{}, may_extend).
+
+-spec write_options(term(), #wanted{}, may_extend | is_extended) -> #wanted{}.
+write_options([{sync, true} | Options], Wanted, Extension) ->
+    write_options(Options, Wanted#wanted{sync = true}, Extension);
+write_options([{sync, false} | Options], Wanted, Extension) ->
+    write_options(Options, Wanted, Extension);
+write_options([{extended_info, Extended} | Options], Wanted, may_extend) ->
+    write_options(Options, extended_options(Extended, Wanted), is_extended);
+write_options([], Wanted, _Extension) ->
+    Wanted;
+write_options([Option | _], _Wanted, _Extension) ->
+    throw({unknown_option, Option});
+write_options(NoList, _Wanted, _Extension) ->
+    throw({malformed_option, NoList}).
+
+-spec extended_options(term(), #wanted{}) -> #wanted{}.
+extended_options([object_count | Extended], Wanted) ->
+    extended_options(Extended, Wanted#wanted{object_count = true});
+extended_options([md5sum | Extended], Wanted) ->
+    extended_options(Extended, Wanted#wanted{md5sum = true});
+extended_options([], Wanted) ->
+    Wanted;
+extended_options([Unknown | _], _Wanted) ->
+    throw({unknown_option, [{extended_info, [Unknown]}]});
+extended_options(NoList, _Wanted) ->
+    throw({malformed_option, NoList}).
+
+%% Like `ets', this knows an option that the documentation does not mention: `{table, Table}', to
+%% read into a table that exists.
+-spec read_options(term()) -> {Verify :: boolean(), new | {given, ats:table()}}.
+read_options(Options) ->
+    read_options(Options, false, new).
+
+-spec read_options(term(), boolean(), new | {given, ats:table()}) ->
+          {Verify :: boolean(), new | {given, ats:table()}}.
+read_options([{verify, true} | Options], _Verify, Given) ->
+    read_options(Options, true, Given);
+read_options([{verify, false} | Options], Verify, Given) ->
+    read_options(Options, Verify, Given);
+read_options([{table, Table} | Options], Verify, new) ->
+    read_options(Options, Verify, {given, Table});
+read_options([], Verify, Given) ->
+    {Verify, Given};
+read_options([Option | _], _Verify, _Given) ->
+    throw({unknown_option, Option});
+read_options(NoList, _Verify, _Given) ->
+    throw({malformed_option, NoList}).
