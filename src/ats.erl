@@ -34,6 +34,7 @@
 -export([test_ms/2, repair_continuation/2, fun2ms/1, explain/2]).
 -export([range/3, range/4, range_count/3, range_count/4, range_delete/3, range_delete/4]).
 -export([range_fold/5, range_fold/6, prefix/2, prefix/3, lookup_elements/3]).
+-export([rank/2, nth/2, range_nth/4, range_nth/5]).
 -export([safe_fixtable/2, slot/2, tab2list/1, foldl/3, foldr/3]).
 -export([tab2file/2, tab2file/3, file2tab/1, file2tab/2, tabfile_info/1]).
 -export([init_table/2, from_dets/2, to_dets/2, table/1, table/2]).
@@ -370,7 +371,7 @@ safe_fixtable(Table, Fix) ->
 %%
 %% Slots are parts of a table: every object is in one of them. While a table is fixed its slots do
 %% not change, although it may grow. In an `ordered_set' slot `I' is the object at that place, and
-%% takes time in proportion to `I'.
+%% takes as long as {@link nth/2}.
 -spec slot(table(), I :: non_neg_integer()) -> [tuple()] | '$end_of_table'.
 slot(Table, I) ->
     ?NATIVE(slot(Table, I), [Table, I]).
@@ -615,9 +616,50 @@ range_count(Table, Low, High) ->
 
 %% @doc Counts the objects of a range. Of the options of {@link range/4} only the bounds are
 %% possible.
+%%
+%% Takes O(log n) for each base node of the table (see {@link info/2}), however long the range is. The
+%% first who counts a part of the table, and whoever comes when much has been inserted there since, has
+%% to go through it without looking at the objects. The number is exact if nobody writes at the same
+%% time; beside writers it is not that of one moment.
+%%
+%% A table of which parts were counted keeps the numbers right from then on, so inserting a new key
+%% there, or deleting one, takes a little longer: a few dozen nanoseconds.
 -spec range_count(table(), Low :: term(), High :: term(), [range_bound()]) -> non_neg_integer().
 range_count(Table, Low, High, Bounds) ->
     ?WITH_ERROR_INFO(ats_range:count(Table, Low, High, Bounds), [Table, Low, High, Bounds]).
+
+%% @doc Returns the number of keys of an `ordered_set' that are below a key, which need not be in the
+%% table. It costs as much as {@link range_count/4}, and is as exact.
+%%
+%% If there is an object with this key it is `nth(Table, rank(Table, Key) + 1)'. Fails with `badarg' if
+%% the table is no `ordered_set'. There is no such function in `ets'.
+-spec rank(table(), Key :: term()) -> non_neg_integer().
+rank(Table, Key) ->
+    ?WITH_ERROR_INFO(ats_range:rank(Table, Key), [Table, Key]).
+
+%% @doc Returns the object of an `ordered_set' at a place in the order of the keys: the first for 1, as
+%% `lists:nth/2', the last for -1, the last but one for -2. `` '$end_of_table' '' if there are not so many.
+%% It costs as much as {@link range_count/4}, and is as exact.
+%%
+%% So `nth(Table, rand:uniform(info(Table, size)))' is an object chosen at random, and the median is near. Fails
+%% with `badarg' if `N' is 0 or the table is no `ordered_set'. There is no such function in `ets'; see also
+%% {@link slot/2}.
+-spec nth(table(), N :: integer()) -> Object :: tuple() | '$end_of_table'.
+nth(Table, N) ->
+    ?WITH_ERROR_INFO(ats_range:nth(Table, N), [Table, N]).
+
+%% @equiv range_nth(Table, Low, High, N, [])
+-spec range_nth(table(), Low :: term(), High :: term(), N :: integer()) ->
+          Object :: tuple() | '$end_of_table'.
+range_nth(Table, Low, High, N) ->
+    ?WITH_ERROR_INFO(ats_range:nth(Table, Low, High, N, []), [Table, Low, High, N]).
+
+%% @doc Like {@link nth/2}, among the objects of a range only. Of the options of {@link range/4} only the
+%% bounds are possible. What is returned is always in the range.
+-spec range_nth(table(), Low :: term(), High :: term(), N :: integer(), [range_bound()]) ->
+          Object :: tuple() | '$end_of_table'.
+range_nth(Table, Low, High, N, Bounds) ->
+    ?WITH_ERROR_INFO(ats_range:nth(Table, Low, High, N, Bounds), [Table, Low, High, N, Bounds]).
 
 %% @equiv range_delete(Table, Low, High, [])
 -spec range_delete(table(), Low :: term(), High :: term()) -> non_neg_integer().

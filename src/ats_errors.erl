@@ -192,6 +192,10 @@ other_messages(range, _Table, [_Low, _High, Options], _Cause) ->
 other_messages(Change, _Table, [_Low, _High, Options], _Cause)
   when Change =:= range_count; Change =:= range_delete ->
     [none, none, range_options(bounds, Options)];
+other_messages(nth, _Table, [N], _Cause) ->
+    [place(N)];
+other_messages(range_nth, _Table, [_Low, _High, N | Options], _Cause) ->
+    [none, none, place(N) | [range_options(bounds, Bounds) || Bounds <- Options]];
 other_messages(prefix, _Table, [_Pattern, Options], options) ->
     [none, range_options(no_bounds, Options)];
 other_messages(prefix, _Table, [_Pattern | _], _Cause) ->
@@ -277,6 +281,11 @@ proper_list(_List) ->
 positive(N) when is_integer(N), N >= 1 -> none;
 positive(N) when is_integer(N) -> <<"out of range">>;
 positive(_N) -> <<"not an integer">>.
+
+-spec place(term()) -> message().
+place(N) when is_integer(N), N =/= 0 -> none;
+place(N) when is_integer(N) -> <<"out of range">>;
+place(_N) -> <<"not an integer">>.
 
 -spec match_spec() -> message().
 match_spec() ->

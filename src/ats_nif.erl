@@ -18,6 +18,7 @@
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
 -export([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
 -export([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
+-export([range_size/3, range_nth/4]).
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([give_away/4, setopts/3]).
 -export([nop/2, collect/0, provoke/3]).
@@ -30,6 +31,7 @@
 -nifs([update_counter/3, update_counter/4, update_element/3, update_element/4]).
 -nifs([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
 -nifs([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
+-nifs([range_size/3, range_nth/4]).
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([give_away/4, setopts/3]).
 -nifs([nop/2, collect/0, provoke/3]).
@@ -274,6 +276,14 @@ select_more(_Table, _Compiled, _Place, _How, _SoFar) -> ?NOT_LOADED.
 %% As select_start/3, but reads the keys between two cuts.
 -spec range_start(ats:table(), ats:match_spec() | keys, cut(), cut(), how()) -> selected().
 range_start(_Table, _MatchSpec, _From, _To, _How) -> ?NOT_LOADED.
+
+%% The number of objects between two cuts.
+-spec range_size(ats:table(), cut(), cut()) -> non_neg_integer().
+range_size(_Table, _From, _To) -> ?NOT_LOADED.
+
+%% The N-th object between two cuts, from 1, or from the end, from -1.
+-spec range_nth(ats:table(), cut(), cut(), N :: integer()) -> tuple() | '$end_of_table'.
+range_nth(_Table, _From, _To, _N) -> ?NOT_LOADED.
 
 %% What a match specification will read of a table.
 -spec explain(ats:table(), ats:match_spec()) ->

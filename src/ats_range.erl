@@ -7,6 +7,7 @@
 -module(ats_range).
 
 -export([range/4, prefix/3, count/4, delete/4, fold/6, are_options/2]).
+-export([rank/2, nth/2, nth/5]).
 
 -export_type([option/0, bound/0]).
 
@@ -41,11 +42,36 @@ prefix(Table, Pattern, Options) ->
 
 -spec count(ats:table(), term(), term(), [bound()]) -> non_neg_integer().
 count(Table, Low, High, Bounds) ->
-    change(Table, Low, High, Bounds, count).
+    Range = options(bounds, Bounds, Table, count),
+    ats_nif:range_size(Table, from(Range, Low), to(Range, High)).
+
+%% @doc Returns how many keys are below one.
+-spec rank(ats:table(), term()) -> non_neg_integer().
+rank(Table, Key) ->
+    ats_nif:range_size(Table, none, {before, Key}).
+
+-spec nth(ats:table(), term()) -> tuple() | '$end_of_table'.
+nth(Table, N) ->
+    ats_nif:range_nth(Table, none, none, place(N, Table)).
+
+-spec nth(ats:table(), term(), term(), term(), [bound()]) -> tuple() | '$end_of_table'.
+nth(Table, Low, High, N, Bounds) ->
+    Range = options(bounds, Bounds, Table, count),
+    ats_nif:range_nth(Table, from(Range, Low), to(Range, High), place(N, Table)).
+
+%% A number that the native library takes.
+-spec place(term(), ats:table()) -> integer().
+place(N, _Table) when is_integer(N), N =/= 0 ->
+    max(-?MAX_LIMIT, min(N, ?MAX_LIMIT));
+place(_N, Table) ->
+    refuse(Table, count, none).
 
 -spec delete(ats:table(), term(), term(), [bound()]) -> non_neg_integer().
 delete(Table, Low, High, Bounds) ->
-    change(Table, Low, High, Bounds, delete).
+    Range = options(bounds, Bounds, Table, delete),
+    All = [{'_', [], [true]}],
+    Selected = ats_nif:range_start(Table, All, from(Range, Low), to(Range, High), delete),
+    ats_select:count_more(Selected, delete).
 
 %% @doc Folds a function over what {@link range/4} would return.
 -spec fold(fun((term(), Acc) -> Acc), Acc, ats:table(), term(), term(), [option()]) -> Acc.
@@ -85,13 +111,6 @@ read(Table, From, To, #range{limit = Limit, reverse = Reverse, shape = Shape}) -
         {Way, Limit} -> ats_select:fill_range(Selected, Way, Limit);
         _ -> ats_select:list_more(Selected, How)
     end.
-
--spec change(ats:table(), term(), term(), [bound()], count | delete) -> non_neg_integer().
-change(Table, Low, High, Bounds, How) ->
-    Range = options(bounds, Bounds, Table, How),
-    All = [{'_', [], [true]}],
-    Selected = ats_nif:range_start(Table, All, from(Range, Low), to(Range, High), How),
-    ats_select:count_more(Selected, How).
 
 %% What is made of each object.
 -spec what(objects | keys | {positions, [pos_integer()]}) -> keys | ats:match_spec().

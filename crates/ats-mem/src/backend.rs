@@ -53,6 +53,54 @@ pub enum SlotAnswer {
     Beyond,
 }
 
+/// The keys from one on and below another; without one of them, from the first on or up to the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span<'k> {
+    /// The first key that belongs to it.
+    pub low: Option<&'k [u8]>,
+    /// The first key above that does not.
+    pub high: Option<&'k [u8]>,
+}
+
+impl Span<'_> {
+    /// Whether no key can be in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        matches!((self.low, self.high), (Some(low), Some(high)) if low >= high)
+    }
+
+    /// Whether a key is in it.
+    #[must_use]
+    pub fn has(&self, key: &[u8]) -> bool {
+        self.low.is_none_or(|low| low <= key) && self.high.is_none_or(|high| key < high)
+    }
+}
+
+/// A direction in the order of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Ascending.
+    Up,
+    /// Descending.
+    Down,
+}
+
+/// What came of [passing over](Backend::pass) records.
+pub enum Passed<'g, R: Release> {
+    /// So many as wanted were passed, and this is the next.
+    At(&'g Record<R>),
+    /// So many were passed, and there are no more.
+    All(usize),
+    /// It was told to pause.
+    Paused {
+        /// How many records were passed.
+        passed: usize,
+        /// The end of what was passed: the new low end of the span on the way up, or the new high end on
+        /// the way down.
+        bound: Vec<u8>,
+    },
+}
+
 /// What a store that adapts to contention tells of its structure. Approximate while it is changing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Adaptation {
@@ -208,6 +256,45 @@ pub trait Backend<R: Release>: Send + Sync {
                 break;
             }
             record = self.prev(found.key(), guard).unwrap_or(None);
+        }
+    }
+
+    /// Passes over `most` records of a span, or all if they are not more, from its low end upwards or from its
+    /// high end downwards, and comes to the next: so it counts them, or finds the n-th. Asks `pause` now and
+    /// then, and ends if that breaks. For ordered stores only.
+    ///
+    /// Exact when nobody writes, else within the number of updates that run meanwhile, of whose records those of
+    /// a batch count before they can be read. The record that is returned is always in the span.
+    ///
+    /// Unless the store does it better, it costs O(records passed), and never pauses.
+    fn pass<'g>(
+        &'g self,
+        span: Span<'_>,
+        way: Way,
+        most: usize,
+        guard: &'g Guard,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Passed<'g, R> {
+        let _ = pause;
+        let (mut passed, mut next) = (0, None);
+        let mut visit = |record: &'g Record<R>| {
+            if !span.has(record.key()) {
+                return ControlFlow::Break(());
+            }
+            if passed == most {
+                next = Some(record);
+                return ControlFlow::Break(());
+            }
+            passed += 1;
+            ControlFlow::Continue(())
+        };
+        match way {
+            Way::Up => self.scan_from(span.low.unwrap_or(&[]), guard, &mut visit),
+            Way::Down => self.scan_down(span.high, guard, &mut visit),
+        }
+        match next {
+            Some(record) => Passed::At(record),
+            None => Passed::All(passed),
         }
     }
 

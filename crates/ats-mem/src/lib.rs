@@ -15,7 +15,9 @@ pub mod record;
 pub mod sequence;
 pub mod slab;
 
-pub use backend::{Adaptation, Backend, Buckets, Busy, Change, Mark, NoSuchKey, SlotAnswer};
+pub use backend::{
+    Adaptation, Backend, Buckets, Busy, Change, Mark, NoSuchKey, Passed, SlotAnswer, Span, Way,
+};
 pub use catree::CaTree;
 pub use hash::HashTable;
 pub use record::{Plain, Record, RecordBox, Release};

@@ -1,7 +1,9 @@
 //! The ordered store against a model, and under many threads.
 #![cfg(not(loom))]
 
-use ats_mem::{Backend, Busy, CaTree, Change, Plain, Record, RecordBox, Release};
+use ats_mem::{
+    Backend, Busy, CaTree, Change, Passed, Plain, Record, RecordBox, Release, Span, Way,
+};
 use ats_sync::{Guard, pin};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -64,6 +66,7 @@ enum Op {
     Prev(Vec<u8>),
     ScanFrom(Vec<u8>, usize),
     ScanDown(Option<Vec<u8>>, usize),
+    Pass(Option<Vec<u8>>, Option<Vec<u8>>, bool, usize),
     Batch(BTreeMap<Vec<u8>, u64>, Option<usize>),
 }
 
@@ -92,6 +95,8 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (key(), 1usize..60).prop_map(|(key, most)| Op::ScanFrom(key, most)),
         1 => (proptest::option::of(key()), 1usize..60)
             .prop_map(|(key, most)| Op::ScanDown(key, most)),
+        2 => (proptest::option::of(key()), proptest::option::of(key()), any::<bool>(), 0usize..500)
+            .prop_map(|(low, high, up, most)| Op::Pass(low, high, up, most)),
         1 => (proptest::collection::btree_map(key(), any::<u64>(), 0..20),
               proptest::option::of(0usize..20)).prop_map(|(all, stop)| Op::Batch(all, stop)),
     ]
@@ -151,6 +156,28 @@ fn apply(tree: &CaTree<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op) {
             let expected = model.range::<Vec<u8>, _>((Bound::Unbounded, below));
             let expected = expected.rev().take(most);
             assert_eq!(found, expected.map(owned).collect::<Vec<_>>());
+        }
+        Op::Pass(low, high, up, most) => {
+            let span = Span {
+                low: low.as_deref(),
+                high: high.as_deref(),
+            };
+            let mut there: Vec<_> = model.iter().filter(|(key, _)| span.has(key)).collect();
+            if !up {
+                there.reverse();
+            }
+            let way = if up { Way::Up } else { Way::Down };
+            let guard = pin();
+            match tree.pass(span, way, most, &guard, &mut || ControlFlow::Continue(())) {
+                Passed::At(record) => {
+                    assert_eq!(Some(pair(record)), there.get(most).copied().map(owned))
+                }
+                Passed::All(passed) => {
+                    assert!(passed <= most);
+                    assert_eq!(passed, there.len());
+                }
+                Passed::Paused { .. } => panic!("nobody said so"),
+            }
         }
         Op::Batch(all, stop) => {
             let keys: Vec<&[u8]> = all.keys().map(Vec::as_slice).collect();

@@ -91,6 +91,15 @@ impl Lock {
         }
     }
 
+    /// Takes the lock, waiting for it if need be. The statistics stay as they are: for those who would
+    /// not be served better by another number of locks.
+    pub fn lock_uncounted(&self) -> Held<'_> {
+        self.try_lock().unwrap_or_else(|| {
+            self.wait();
+            Held { lock: self }
+        })
+    }
+
     /// Takes the lock if it is free. The statistics stay as they are.
     #[inline]
     pub fn try_lock(&self) -> Option<Held<'_>> {

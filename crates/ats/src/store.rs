@@ -5,7 +5,8 @@ use crate::coarsener::{self, Coarsen, Listed};
 use crate::reaper::{self, Reap};
 use crate::value::{Rec, Values};
 use ats_mem::{
-    Adaptation, Backend, Buckets, Busy, CaTree, Change, HashTable, Mark, NoSuchKey, SlotAnswer,
+    Adaptation, Backend, Buckets, Busy, CaTree, Change, HashTable, Mark, NoSuchKey, Passed,
+    SlotAnswer, Span, Way,
 };
 use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
@@ -173,6 +174,17 @@ impl<H: Host> Store<H> {
         visit: &mut dyn FnMut(&'g Rec<H>),
     ) -> SlotAnswer {
         each!(&self.records, backend => backend.slot(index, guard, visit))
+    }
+
+    pub(crate) fn pass<'g>(
+        &'g self,
+        span: Span<'_>,
+        way: Way,
+        most: usize,
+        guard: &'g Guard,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Passed<'g, Values<H>> {
+        each!(&self.records, backend => backend.pass(span, way, most, guard, pause))
     }
 
     /// Number of records.

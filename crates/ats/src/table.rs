@@ -226,7 +226,7 @@ impl<H: Host> Table<H> {
 
     /// Visits the keys of slot `index`, from 0. The slots divide the table: each object is in one of them, and
     /// while the table is fixed an object that stays, stays in its slot. In an `ordered_set` slot `index` is
-    /// the object at that place, and costs O(index).
+    /// the object at that place; see [`nth`](Table::nth).
     pub fn slot<'g>(
         &'g self,
         index: usize,

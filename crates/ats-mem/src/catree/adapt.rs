@@ -200,7 +200,11 @@ impl<R: Release> CaTree<R> {
             Cut::Between(..) => base.patience() + 1,
         };
         let left = Nodes::<R>::base(parts.left, counts, patience);
-        let right = Nodes::<R>::base(parts.right, Counts::default(), patience);
+        let none = Counts {
+            tallied: counts.tallied,
+            ..Counts::default()
+        };
+        let right = Nodes::<R>::base(parts.right, none, patience);
         let mut routes = Nodes::<R>::new(guard);
         routes.bury(node_ptr(base));
         let with = Replacement::Two(left, parts.separator, right);
@@ -251,6 +255,7 @@ impl<R: Release> CaTree<R> {
             bytes: mine.bytes + theirs.bytes + nodes.bytes(),
             contended: mine.contended + theirs.contended,
             uncontended: mine.uncontended + theirs.uncontended,
+            tallied: mine.tallied || theirs.tallied,
         };
         let patience = base.patience().max(other.patience());
         let mut child = Nodes::<R>::base(joined, counts, patience);

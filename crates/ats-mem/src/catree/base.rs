@@ -7,12 +7,12 @@
 
 use super::header::{BASE, Header, NodePtr};
 use crate::slab::{self, SlabBox};
-use ats_sync::shim::atomic::AtomicPtr;
+use ats_sync::shim::atomic::{AtomicBool, AtomicPtr};
 use ats_sync::{Held, Lock};
 use std::cell::UnsafeCell;
 use std::ptr;
 // Not the shim's: nothing but numbers to be shown depends on them.
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// A base node whose statistics are above this is split.
 ///
@@ -130,7 +130,9 @@ pub(super) struct Writers {
     last: std::sync::atomic::AtomicPtr<Header>,
     last_at: AtomicU32,
     /// How many times [`JOIN_BELOW`] is doubled for this node.
-    patience: AtomicU32,
+    patience: AtomicU16,
+    /// Whether an inner node may have tallies.
+    tallied: AtomicBool,
 }
 
 /// Where a write went.
@@ -165,6 +167,8 @@ pub(super) struct Counts {
     pub bytes: i64,
     pub contended: u64,
     pub uncontended: u64,
+    /// Whether inner nodes may have tallies.
+    pub tallied: bool,
 }
 
 impl Base {
@@ -182,7 +186,8 @@ impl Base {
                 visited: AtomicU64::new(u64::MAX),
                 last: std::sync::atomic::AtomicPtr::new(ptr::null_mut()),
                 last_at: AtomicU32::new(0),
-                patience: AtomicU32::new(0),
+                patience: AtomicU16::new(0),
+                tallied: AtomicBool::new(counts.tallied),
             },
             finger: UnsafeCell::new(Finger::NONE),
         })
@@ -209,15 +214,20 @@ impl Base {
         self.writers.lock.try_lock()
     }
 
-    /// Adds to the numbers of records and of bytes. The caller holds the lock.
+    /// Adds to the number of records. Only for [`account`](super::tallies::account), which knows what else
+    /// has to be told. The caller holds the lock.
     #[inline]
-    pub(super) fn account(&self, records: i64, bytes: i64) {
-        let add = |number: &AtomicI64, more| number.store(number.load(Relaxed) + more, Relaxed);
-        if records != 0 {
-            add(&self.writers.records, records);
-        }
+    pub(super) fn account_records(&self, records: i64) {
+        let number = &self.writers.records;
+        number.store(number.load(Relaxed) + records, Relaxed);
+    }
+
+    /// Adds to the number of bytes. The caller holds the lock.
+    #[inline]
+    pub(super) fn account_bytes(&self, bytes: i64) {
         if bytes != 0 {
-            add(&self.writers.bytes, bytes);
+            let number = &self.writers.bytes;
+            number.store(number.load(Relaxed) + bytes, Relaxed);
         }
     }
 
@@ -228,7 +238,25 @@ impl Base {
             bytes: self.writers.bytes.load(Relaxed) - Self::bytes() as i64,
             contended: self.writers.contended.load(Relaxed),
             uncontended: self.writers.uncontended.load(Relaxed),
+            tallied: self.is_tallied(),
         }
+    }
+
+    /// Takes the lock for somebody who counts records. That changes nothing in the statistics: more base
+    /// nodes would make it dearer.
+    pub(super) fn lock_to_count(&self) -> Held<'_> {
+        self.writers.lock.lock_uncounted()
+    }
+
+    /// Whether inner nodes may have tallies, which writers have to keep right. The caller holds the lock.
+    #[inline]
+    pub(super) fn is_tallied(&self) -> bool {
+        self.writers.tallied.load(Relaxed)
+    }
+
+    /// Says that inner nodes may have tallies from now on. The caller holds the lock.
+    pub(super) fn set_tallied(&self) {
+        self.writers.tallied.store(true, Relaxed);
     }
 
     /// Whether no writer came since the last call. The caller holds the lock, not counting.
@@ -248,14 +276,13 @@ impl Base {
 
     /// How many times the threshold of joining is doubled.
     pub(super) fn patience(&self) -> u32 {
-        self.writers.patience.load(Relaxed)
+        u32::from(self.writers.patience.load(Relaxed))
     }
 
     /// The caller holds the lock, or has made the node.
     pub(super) fn set_patience(&self, patience: u32) {
-        self.writers
-            .patience
-            .store(patience.min(PATIENCE_MOST), Relaxed);
+        let patience = patience.min(PATIENCE_MOST) as u16;
+        self.writers.patience.store(patience, Relaxed);
     }
 
     /// Whether the last write was one at the end of a leaf, so that the next one may be, too. A guess

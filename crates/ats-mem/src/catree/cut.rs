@@ -72,14 +72,13 @@ fn cut_inner<R: Release>(
     };
     let separators = inner.separators();
     let children = inner.children();
-    let level = inner.header().level;
     let parts = if low < high {
         let at = low + (high - low - 1) / 2;
         let fence = separators[at];
         Parts {
             left: side(
                 nodes,
-                level,
+                inner,
                 fences.below(fence),
                 &separators[..at],
                 &children[..=at],
@@ -87,7 +86,7 @@ fn cut_inner<R: Release>(
             separator: fence.to_vec(),
             right: side(
                 nodes,
-                level,
+                inner,
                 fences.from(fence),
                 &separators[at + 1..],
                 &children[at + 1..],
@@ -101,8 +100,8 @@ fn cut_inner<R: Release>(
         lefts[at] = below.left;
         rights[0] = below.right;
         Parts {
-            left: side(nodes, level, fences.below(fence), &separators[..at], &lefts),
-            right: side(nodes, level, fences.from(fence), &separators[at..], &rights),
+            left: side(nodes, inner, fences.below(fence), &separators[..at], &lefts),
+            right: side(nodes, inner, fences.from(fence), &separators[at..], &rights),
             separator: below.separator,
         }
     };
@@ -110,17 +109,20 @@ fn cut_inner<R: Release>(
     Some(parts)
 }
 
-/// The node of these children; a child alone needs none.
+/// The node of these children, a part of those of `inner`; a child alone needs none.
 fn side<R: Release>(
     nodes: &mut Nodes<'_, R>,
-    level: u8,
+    inner: &Inner,
     fences: Fences<'_>,
     separators: &[&[u8]],
     children: &[NodePtr],
 ) -> NodePtr {
     match children {
         [child] => *child,
-        _ => nodes.inner(level, fences, separators, children),
+        _ => {
+            let level = inner.header().level;
+            nodes.inner_like(&[inner], level, fences, separators, children)
+        }
     }
 }
 
@@ -172,7 +174,8 @@ fn unite<R: Release>(
             let separators = [a.separators(), vec![separator], b.separators()].concat();
             let children = [a.children(), b.children()].concat();
             let level = a.header().level;
-            Replacement::One(nodes.inner(level, fences, &separators, &children))
+            let node = nodes.inner_like(&[a, b], level, fences, &separators, &children);
+            Replacement::One(node)
         }
         (Kind::Inner(a), _, Ordering::Greater) => {
             let place = a.len();

@@ -7,6 +7,7 @@ use super::fences::Fences;
 use super::header::{NodePtr, node_ptr};
 use super::node::{Item, LEAF, Leaf, separator_between};
 use super::nodes::{Nodes, Parts, Replacement, retire};
+use super::tallies::account;
 use super::trail::{Step, Trail, build, replace};
 use super::{CaTree, Kind, Seat, kind};
 use crate::record::{Record, RecordBox, Release};
@@ -40,7 +41,8 @@ impl<R: Release> CaTree<R> {
         guard: &Guard,
     ) {
         let bytes = record.bytes() as i64 - current.map_or(0, |old| old.bytes() as i64);
-        seat.base.account(i64::from(current.is_none()), bytes);
+        let more = i64::from(current.is_none());
+        account::<R>(seat.base, record.key(), more, bytes, guard);
         let record = record.into_raw();
         let spot = match seat.found {
             Ok(at) => {
@@ -118,7 +120,7 @@ impl<R: Release> CaTree<R> {
             }
             publish(&trail, two.into(), &mut nodes);
         }
-        seat.base.account(0, nodes.finish());
+        seat.base.account_bytes(nodes.finish());
         Spot {
             grew: is_end,
             is_new: true,
@@ -168,7 +170,7 @@ impl<R: Release> CaTree<R> {
             let leaf = nodes.leaf(trail.fences, &items, None);
             publish(&trail, Replacement::One(leaf), &mut nodes);
         }
-        seat.base.account(0, nodes.finish());
+        seat.base.account_bytes(nodes.finish());
     }
 }
 

@@ -74,12 +74,16 @@ mod leaves;
 mod models;
 mod node;
 mod nodes;
+mod passing;
 mod search;
 mod sums;
+mod tallies;
 mod trail;
 mod walk;
 
-use crate::backend::{Adaptation, Backend, Busy, Change, Mark, NoSuchKey};
+use crate::backend::{
+    Adaptation, Backend, Busy, Change, Mark, NoSuchKey, Passed, SlotAnswer, Span, Way,
+};
 use crate::batch::{self, Patience, Step, Stepwise, Trip};
 use crate::record::{self, Record, Release, Writable};
 use crate::slab::SlabBox;
@@ -97,6 +101,7 @@ use search::{Counting, Portable};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::ptr;
+use tallies::account;
 
 /// An ordered store of records; see the module's documentation.
 pub struct CaTree<R: Release> {
@@ -452,7 +457,7 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
                 Step::Install(record) => self.put(&mut seat, current, record, guard),
                 Step::Remove => {
                     if let (Some(old), Ok(at)) = (current, seat.found) {
-                        seat.base.account(-1, -(old.bytes() as i64));
+                        account::<R>(seat.base, key, -1, -(old.bytes() as i64), guard);
                         self.take_out(&mut seat, at, key, guard);
                         removed = true;
                         // SAFETY: it has just been taken out of the leaf.
@@ -473,11 +478,11 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         // SAFETY: the record before is not retired as long as the batch has not committed (B3).
         match unsafe { before.as_ref() } {
             None => {
-                seat.base.account(-1, -bytes);
+                account::<R>(seat.base, key, -1, -bytes, guard);
                 self.take_out(&mut seat, at, key, guard);
             }
             Some(old) => {
-                seat.base.account(0, old.bytes() as i64 - bytes);
+                seat.base.account_bytes(old.bytes() as i64 - bytes);
                 seat.leaf.put(at, before.cast_mut());
             }
         }
@@ -586,6 +591,34 @@ impl<R: Release> Backend<R> for CaTree<R> {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
         self.walk_down(below, guard, visit);
+    }
+
+    fn pass<'g>(
+        &'g self,
+        span: Span<'_>,
+        way: Way,
+        most: usize,
+        guard: &'g Guard,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Passed<'g, R> {
+        self.pass_over(span, way, most, guard, pause)
+    }
+
+    fn slot<'g>(
+        &'g self,
+        index: usize,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>),
+    ) -> SlotAnswer {
+        let go_on = &mut || ControlFlow::Continue(());
+        match self.pass_over(Span::default(), Way::Up, index, guard, go_on) {
+            Passed::At(record) => {
+                visit(record);
+                SlotAnswer::Here
+            }
+            Passed::All(len) if len == index => SlotAnswer::End,
+            _ => SlotAnswer::Beyond,
+        }
     }
 
     fn len(&self) -> usize {

@@ -7,7 +7,7 @@
 
 use super::cut::Cut;
 use super::{Backend, CaTree};
-use crate::backend::Change;
+use crate::backend::{Change, Passed, Span, Way};
 use crate::record::{Plain, RecordBox};
 use ats_sync::shim::atomic::quietly;
 use ats_sync::{collect, pin};
@@ -338,6 +338,86 @@ fn a_walk_meets_a_leaf_that_is_cut() {
         split(tree, 4);
         put(tree, 5, 5);
     });
+}
+
+/// Numbers that fill an inner node with leaves.
+const MANY: std::ops::Range<u64> = 0..17;
+
+fn count(tree: &CaTree<Plain>, below: u64) -> usize {
+    let below = key(below);
+    let span = Span {
+        low: None,
+        high: Some(&below),
+    };
+    let go_on = &mut || ControlFlow::Continue(());
+    match tree.pass(span, Way::Up, usize::MAX, &pin(), go_on) {
+        Passed::All(count) => count,
+        _ => panic!("there are fewer records"),
+    }
+}
+
+/// Counting fills in what it finds missing while writers keep what they find right; neither may undo what
+/// the other did.
+fn a_count_meets(
+    prepare: fn(&[u64]) -> Tree,
+    counted_before: bool,
+    change: fn(&CaTree<Plain>),
+    after: usize,
+) {
+    check(2, move || {
+        let tree = prepare(&MANY.map(|number| 2 * number).collect::<Vec<_>>());
+        if counted_before {
+            quietly(|| assert_eq!(count(&tree, 100), MANY.count()));
+        }
+        together(&tree, change, |tree| {
+            let counted = count(tree, 100);
+            assert!((MANY.count() - 1..=MANY.count() + 1).contains(&counted));
+        });
+        quietly(|| {
+            assert_eq!((count(&tree, 100), tree.len()), (after, after));
+            assert_eq!(
+                count(&tree, 16),
+                numbers(&tree).iter().filter(|it| **it < 16).count()
+            );
+        });
+    });
+}
+
+/// In place, by a copy of the leaf, by another leaf.
+fn write(tree: &CaTree<Plain>) {
+    put(tree, 35, 35);
+    remove(tree, 4);
+    put(tree, 9, 9);
+}
+
+#[test]
+fn a_count_meets_a_writer() {
+    a_count_meets(one_base, false, write, MANY.count() + 1);
+}
+
+#[test]
+fn a_count_of_what_is_known_meets_a_writer() {
+    a_count_meets(one_base, true, write, MANY.count() + 1);
+}
+
+#[test]
+fn a_count_meets_a_split() {
+    let change = |tree: &CaTree<Plain>| {
+        split(tree, 16);
+        put(tree, 9, 9);
+    };
+    a_count_meets(one_base, false, change, MANY.count() + 1);
+    a_count_meets(one_base, true, change, MANY.count() + 1);
+}
+
+#[test]
+fn a_count_meets_a_join() {
+    let change = |tree: &CaTree<Plain>| {
+        join(tree, 2);
+        remove(tree, 4);
+    };
+    a_count_meets(two_bases, false, change, MANY.count() - 1);
+    a_count_meets(two_bases, true, change, MANY.count() - 1);
 }
 
 /// A batch that is undone while its leaf moves to another base node.

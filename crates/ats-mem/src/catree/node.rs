@@ -14,6 +14,7 @@ use super::header::{Header, NodePtr};
 use super::search::{
     Counting, HEAD_MAX, Head, Heads, PREFIX_MAX, Portable, common_prefix, head_at,
 };
+use super::tallies::Tallies;
 use crate::prefetch::prefetch;
 use crate::record::{Record, Release};
 use crate::slab::{self, SlabBox};
@@ -22,6 +23,7 @@ use ats_sync::shim::atomic::{
     AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release as Rel,
 };
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::ptr;
 
 /// Most keys of a leaf. Small where interleavings are explored, so that few steps lead to changes of
@@ -46,6 +48,8 @@ pub(super) struct Inner {
     /// End of each separator in `bytes`.
     ends: [u32; FANOUT],
     bytes: Box<[u8]>,
+    /// How many records are below each child.
+    pub tallies: Tallies,
 }
 
 /// Cache lines of the heads and the children of an inner node.
@@ -241,9 +245,15 @@ impl<R: Release> Leaf<R> {
 
     /// Number of records (pending ones included).
     pub(super) fn live(&self) -> usize {
-        (0..self.len())
-            .filter(|place| matches!(self.content(*place), Content::Record(_)))
-            .count()
+        self.live_places(0..self.len()).count()
+    }
+
+    /// Which of these places have a record (a pending one included).
+    pub(super) fn live_places(
+        &self,
+        places: Range<usize>,
+    ) -> impl DoubleEndedIterator<Item = usize> {
+        places.filter(|place| matches!(self.content(*place), Content::Record(_)))
     }
 
     /// A copy with `record` inserted at `place`, if there is room and its key has the prefix of the
@@ -358,6 +368,7 @@ impl Inner {
             }),
             ends,
             bytes: separators.concat().into_boxed_slice(),
+            tallies: Tallies::unknown(),
         })
     }
 
@@ -403,6 +414,13 @@ impl Inner {
         child
     }
 
+    /// Asks for the lines of the child at a place, if there is one.
+    pub(super) fn prefetch_child(&self, place: usize) {
+        if place <= self.len() {
+            let _ = self.descend(place);
+        }
+    }
+
     /// The word that leads to a child. Stored to only under the lock.
     pub(super) fn link(&self, place: usize) -> &AtomicPtr<Header> {
         &self.children[place]
@@ -429,7 +447,7 @@ impl Inner {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        slab::rounded(size_of::<Self>()) + self.bytes.len()
+        slab::rounded(size_of::<Self>()) + self.bytes.len() + self.tallies.bytes()
     }
 }
 

@@ -4,6 +4,7 @@ use super::base::{Base, Counts};
 use super::fences::Fences;
 use super::header::{BASE, NodePtr, level};
 use super::node::{Inner, Item, Leaf};
+use super::tallies::Tallies;
 use crate::record::Release;
 use crate::slab::SlabBox;
 use ats_sync::Guard;
@@ -72,6 +73,23 @@ impl<'g, R: Release> Nodes<'g, R> {
         let inner = Inner::build(level, skip, separators, children);
         self.bytes += inner.bytes() as i64;
         SlabBox::into_raw(inner).cast()
+    }
+
+    /// Makes an inner node that replaces another, or a part of it.
+    pub(super) fn inner_like(
+        &mut self,
+        old: &[&Inner],
+        level: u8,
+        fences: Fences<'_>,
+        separators: &[&[u8]],
+        children: &[NodePtr],
+    ) -> NodePtr {
+        let node = self.inner(level, fences, separators, children);
+        // SAFETY: the node has just been made, as an inner node.
+        let inner = unsafe { &*node.cast::<Inner>() };
+        old.iter().for_each(|old| Tallies::inherit(inner, old));
+        self.bytes += inner.tallies.bytes() as i64;
+        node
     }
 
     /// Makes a base node. Its memory is counted in itself.

@@ -138,9 +138,10 @@ pub(super) fn build<R: Release>(
     children: &[NodePtr],
 ) -> Replacement {
     let level = level_above(nodes, children, step.inner.header().level);
-    let fences = step.fences;
+    let (fences, old) = (step.fences, &[step.inner]);
     if separators.len() <= FANOUT {
-        return Replacement::One(nodes.inner(level, fences, separators, children));
+        let node = nodes.inner_like(old, level, fences, separators, children);
+        return Replacement::One(node);
     }
     // What was added at the end is likely of an ascending row, of which more will follow: the left node
     // stays full. The same for descending rows.
@@ -154,9 +155,16 @@ pub(super) fn build<R: Release>(
         fences.from(separators[middle]),
     );
     Replacement::Two(
-        nodes.inner(level, left, &separators[..middle], &children[..=middle]),
+        nodes.inner_like(
+            old,
+            level,
+            left,
+            &separators[..middle],
+            &children[..=middle],
+        ),
         separators[middle].to_vec(),
-        nodes.inner(
+        nodes.inner_like(
+            old,
             level,
             right,
             &separators[middle + 1..],

@@ -39,11 +39,17 @@ fn writers_and_readers(tree: &Arc<Tree>, keys: u64) {
             down.reverse();
             are_ascending_with(&down, evens(keys));
         }
+        tree => {
+            // Of the writers' three new numbers two stay.
+            let counted = count(&tree, 0..end + 1) as u64;
+            assert!((keys..=keys + 3).contains(&counted), "{counted}");
+        }
     }
     assert_eq!(tree.len() as u64, keys + 2);
     let mut expected: Vec<u64> = evens(keys + 1).chain([end / 2 + 1]).collect();
     expected.sort_unstable();
     assert_eq!(numbers(&**tree), expected);
+    quietly(|| are_counted(tree, &expected));
     assert_eq!([end / 2, end - 2].map(|it| get(&**tree, it)), [Some(7); 2]);
     assert_eq!(get(&**tree, end / 2 + 1), Some(2));
 }

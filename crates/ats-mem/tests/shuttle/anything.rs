@@ -51,7 +51,7 @@ impl Player {
     fn play(mut self) -> BTreeMap<u64, u64> {
         for _ in 0..CALLS {
             self.next_value += 1;
-            match self.random.gen_range(0..16) {
+            match self.random.gen_range(0..19) {
                 0..4 => self.put(),
                 4..7 => self.remove(),
                 7..10 => self.batch(),
@@ -60,6 +60,7 @@ impl Player {
                 12 => self.walk(),
                 13 => self.next(),
                 14 => self.prev(),
+                15..18 => self.pass(),
                 _ => {
                     self.tree.coarsen(&pin());
                 }
@@ -205,6 +206,35 @@ impl Player {
         assert!(prev.is_none_or(|prev| turned(prev) > from));
     }
 
+    /// Own keys and those that stay are counted, and nothing is that nobody has.
+    fn pass(&mut self) {
+        let end = GROUPS * GROUP;
+        let from = self.random.gen_range(0..end);
+        let to = self.random.gen_range(from..=end);
+        let from = if from < end / 4 { 0 } else { from };
+        let range = self.own.base + from..self.own.base + to;
+        let own = self.mine.range(range.clone()).count();
+        let known = own + self.stay.all().filter(|it| range.contains(it)).count();
+        let others = range
+            .clone()
+            .filter(|it| !self.own.has(*it) && !self.stay.has(*it));
+        let count = count(&self.tree, range.clone());
+        let possible = known..=known + others.count();
+        assert!(possible.contains(&count), "{count}, not {possible:?}");
+        if known > 0 {
+            let most = self.random.gen_range(0..known);
+            for way in [Way::Up, Way::Down] {
+                let number = passed(&self.tree, range.clone(), way, most);
+                let number = number.expect("so many are known");
+                assert!(range.contains(&number) && self.is_possible(number));
+            }
+        }
+    }
+
+    fn is_possible(&self, number: u64) -> bool {
+        !self.own.has(number) || self.mine.contains_key(&number)
+    }
+
     /// A step comes no further than to the first of the keys that are known to be there.
     fn check_step(&self, to: Option<u64>, from: std::ops::Range<u64>, known: [Option<u64>; 2]) {
         for known in known.into_iter().flatten() {
@@ -251,6 +281,7 @@ fn anything_goes() {
         expected.sort_unstable();
         assert_eq!(tree.len(), expected.len());
         assert_eq!(numbers(&*tree), expected);
+        quietly(|| are_counted(&tree, &expected));
         quietly(|| {
             tree.provoke(0, 0);
             let mut visits = 0;
@@ -261,6 +292,7 @@ fn anything_goes() {
             let end = tree.adaptation().map(|it| (it.base_nodes, it.route_nodes));
             assert_eq!(end, Some((1, 0)));
             assert_eq!(numbers(&*tree), expected);
+            are_counted(&tree, &expected);
         });
     });
 }

@@ -34,12 +34,12 @@ mod hash;
 mod hashing;
 mod leaves;
 
-use ats_mem::{Backend, Busy, CaTree, Change, Plain, RecordBox};
+use ats_mem::{Backend, Busy, CaTree, Change, Passed, Plain, RecordBox, Span, Way};
 use ats_sync::pin;
 use ats_sync::shim::atomic::quietly;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, MaxSteps, Runner, thread};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -193,6 +193,38 @@ fn walked(tree: &CaTree<Plain>, upwards: bool) -> Vec<u64> {
         here = step.expect("ordered stores take any key");
     }
     met
+}
+
+/// What comes of passing over records.
+fn passed(tree: &CaTree<Plain>, range: Range<u64>, way: Way, most: usize) -> Result<u64, usize> {
+    let (low, high) = (key(range.start), key(range.end));
+    let span = Span {
+        low: Some(&low),
+        high: Some(&high),
+    };
+    let guard = pin();
+    match tree.pass(span, way, most, &guard, &mut || ControlFlow::Continue(())) {
+        Passed::At(record) => Ok(number(record.key())),
+        Passed::All(passed) => Err(passed),
+        Passed::Paused { .. } => panic!("nobody said so"),
+    }
+}
+
+/// How many records there are.
+fn count(tree: &CaTree<Plain>, range: Range<u64>) -> usize {
+    passed(tree, range, Way::Up, usize::MAX).expect_err("not so many")
+}
+
+/// Asserts that these numbers, which ascend, are counted and found by their places.
+fn are_counted(tree: &CaTree<Plain>, numbers: &[u64]) {
+    let all = || 0..u64::MAX;
+    assert_eq!(count(tree, all()), numbers.len());
+    for (rank, number) in numbers.iter().enumerate() {
+        assert_eq!(count(tree, 0..*number), rank);
+        assert_eq!(passed(tree, all(), Way::Up, rank), Ok(*number));
+        let behind = numbers.len() - rank - 1;
+        assert_eq!(passed(tree, all(), Way::Down, behind), Ok(*number));
+    }
 }
 
 /// Asserts that each of `stay` is among the numbers met, and that these ascend.

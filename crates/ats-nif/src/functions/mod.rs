@@ -5,6 +5,7 @@
 
 mod counters;
 mod objects;
+mod places;
 mod range;
 mod select;
 mod tables;
@@ -32,6 +33,7 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(walks::functions());
     functions.extend(select::functions());
     functions.extend(range::functions());
+    functions.extend(places::functions());
     functions
 }
 

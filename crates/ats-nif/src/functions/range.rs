@@ -54,13 +54,13 @@ fn keys_spec<'e>(env: Env<'e>, key_position: usize) -> VmWord<'e> {
 
 /// The ends of a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     From,
     To,
 }
 
 /// The bytes at a cut.
-fn cut<'e>(env: Env<'e>, term: VmTerm<'e>, end: End) -> Result<Option<Vec<u8>>, Known> {
+pub(super) fn cut<'e>(env: Env<'e>, term: VmTerm<'e>, end: End) -> Result<Option<Vec<u8>>, Known> {
     if Known::None.is(term.word()) {
         return Ok(None);
     }

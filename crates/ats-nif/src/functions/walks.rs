@@ -1,5 +1,6 @@
 //! Walking over keys.
 
+use super::places::{self, Reached};
 use super::{cause, is_long, key_term, object_list, readable};
 use crate::atoms::Known;
 use crate::call::NifResult;
@@ -9,8 +10,8 @@ use crate::handle::Shared;
 use crate::scratch::Reading;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
-use crate::{nif, process, scratch, sys};
-use ats::{Found, SlotAnswer, TableType};
+use crate::{nif, scratch, sys};
+use ats::{Found, SlotAnswer, TableType, Way};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -28,13 +29,6 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("slot", slot, 2),
         nif!("chunk", chunk, 3),
     ]
-}
-
-/// Which way to go.
-#[derive(Clone, Copy)]
-enum Way {
-    Up,
-    Down,
 }
 
 /// What to return of the key that was found.
@@ -126,9 +120,6 @@ fn prev_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
     step(env, table, key, Way::Down, with_objects)
 }
 
-/// Objects of an `ordered_set` beyond this place are looked for on a dirty scheduler.
-const FAR_SLOT: usize = 10_000;
-
 fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
@@ -136,9 +127,13 @@ fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         .as_small()
         .and_then(|index| usize::try_from(index).ok());
     let index = index.ok_or(Known::None)?;
-    let ordered = shared.table.table_type() == TableType::OrderedSet;
-    if ordered && index > FAR_SLOT && !process::on_dirty_scheduler() {
-        return Err(Known::Dirty);
+    if shared.table.table_type() == TableType::OrderedSet {
+        drop(guard);
+        return match places::pass(env, table, (None, None), Way::Up, index)? {
+            Reached::Object(object) => Ok(env.list(&[object])),
+            Reached::End(len) if len == index => Ok(Known::EndOfTable.word()),
+            Reached::End(_) => Err(Known::None),
+        };
     }
     let mut objects = Vec::new();
     let mut long = false;

@@ -1,0 +1,290 @@
+//! Passing over records without looking at them: how many there are between two keys, and which is the
+//! n-th of them.
+//!
+//! Base node after base node is locked and passed, from one end of the range to the other. Below a base
+//! node whole subtrees are passed by their [tallies](super::tallies). Where there is none, the leaves are
+//! counted, and the tally is there for the next who comes. So a range costs what its leaves cost when it is
+//! counted first, and O(log n) later, in each base node.
+//!
+//! The lock is given back after [`NODES_HELD`] nodes, and the rest of the range passed as if it had been
+//! asked for. So writers do not wait long, and a count ends even if they undo tallies faster than it makes
+//! them: it is a walk whose steps are sometimes long.
+
+use super::CaTree;
+use super::base::Base;
+use super::fences::Fences;
+use super::header::NodePtr;
+use super::node::{Inner, Leaf};
+use super::search::Portable;
+use super::{Kind, kind};
+use crate::backend::{Passed, Span, Way};
+use crate::record::{Record, Release};
+use ats_sync::Guard;
+use ats_sync::shim::atomic::Ordering;
+use std::ops::ControlFlow::{self, Break, Continue};
+
+/// How many nodes are visited while a lock is held: about fifty microseconds, if none is in the cache. More
+/// than there are on the way to a leaf.
+const NODES_HELD: usize = if cfg!(any(loom, shuttle)) { 12 } else { 400 };
+
+/// How many children ahead nodes are fetched.
+const AHEAD: usize = 3;
+
+/// Why the passing of a base node ends before its end.
+enum Stop<'g, R: Release> {
+    /// So many records as were wanted were passed; this is the next (it may be pending).
+    At(&'g Record<R>),
+    /// Enough for now. What is on the near side of this fence was passed.
+    Pause(&'g [u8]),
+}
+
+/// On the way through a base node, of which the lock is held.
+struct Passing<'g> {
+    guard: &'g Guard,
+    way: Way,
+    /// Records to be passed.
+    left: u64,
+    /// Nodes that may still be visited.
+    nodes: usize,
+    /// Bytes of memory taken by tallies.
+    bytes: usize,
+}
+
+/// Those of the ends of a range that lie within some node.
+#[derive(Clone, Copy)]
+struct Ends<'k> {
+    low: Option<&'k [u8]>,
+    high: Option<&'k [u8]>,
+}
+
+impl<'k> Ends<'k> {
+    /// Leaves out those which say no more than the fences.
+    fn within(self, fences: &Fences<'_>) -> Self {
+        let Ends { low, high } = self;
+        Ends {
+            low: low.filter(|low| fences.low.is_none_or(|fence| fence < *low)),
+            high: high.filter(|high| fences.high.is_none_or(|fence| *high < fence)),
+        }
+    }
+
+    fn are_none(&self) -> bool {
+        self.low.is_none() && self.high.is_none()
+    }
+}
+
+impl<'g> Passing<'g> {
+    /// Passes the records between the ends below a node, which has these fences.
+    fn pass<R: Release>(
+        &mut self,
+        node: NodePtr,
+        fences: Fences<'g>,
+        ends: Ends<'_>,
+    ) -> ControlFlow<Stop<'g, R>> {
+        let near = match self.way {
+            Way::Up => fences.low,
+            Way::Down => fences.high,
+        };
+        match (self.nodes.checked_sub(1), near) {
+            (Some(nodes), _) => self.nodes = nodes,
+            // Something was passed, or so many nodes would not have been visited.
+            (None, Some(fence)) => return Break(Stop::Pause(fence)),
+            (None, None) => {}
+        }
+        match kind::<R>(node, self.guard) {
+            Kind::Leaf(leaf) => self.pass_leaf(leaf, ends).map_break(Stop::At),
+            Kind::Inner(inner) => self.pass_inner(inner, fences, ends),
+            Kind::Base(_) => unreachable!("no base node is below another"),
+        }
+    }
+
+    fn pass_leaf<R: Release>(
+        &mut self,
+        leaf: &'g Leaf<R>,
+        ends: Ends<'_>,
+    ) -> ControlFlow<&'g Record<R>> {
+        let start = ends.low.map_or(0, |key| leaf.search_bound(key));
+        let end = ends.high.map_or(leaf.len(), |key| leaf.search_bound(key));
+        let places = || leaf.live_places(start..end);
+        let live = places().count() as u64;
+        if live <= self.left {
+            self.left -= live;
+            return Continue(());
+        }
+        let left = self.left as usize;
+        self.left = 0;
+        let place = match self.way {
+            Way::Up => places().nth(left),
+            Way::Down => places().nth_back(left),
+        };
+        let record = place.and_then(|place| leaf.record(place, self.guard));
+        Break(record.expect("only the holder of the lock takes records out"))
+    }
+
+    fn pass_inner<R: Release>(
+        &mut self,
+        inner: &'g Inner,
+        fences: Fences<'g>,
+        ends: Ends<'_>,
+    ) -> ControlFlow<Stop<'g, R>> {
+        let first = ends.low.map_or(0, |key| inner.child_for::<Portable>(key));
+        let last = ends.high.map_or(inner.len(), |key| inner.child_below(key));
+        let way = self.way;
+        let mut pass = |place| {
+            let fences = fences.of_child(inner, place);
+            self.pass_child(inner, place, fences, ends.within(&fences))
+        };
+        match way {
+            Way::Up => (first..=last).try_for_each(&mut pass),
+            Way::Down => (first..=last).rev().try_for_each(&mut pass),
+        }
+    }
+
+    fn pass_child<R: Release>(
+        &mut self,
+        inner: &'g Inner,
+        place: usize,
+        fences: Fences<'g>,
+        ends: Ends<'_>,
+    ) -> ControlFlow<Stop<'g, R>> {
+        let is_whole = ends.are_none();
+        let known = inner.tallies.get(place);
+        if is_whole && let Some(rest) = known.and_then(|tally| self.left.checked_sub(tally)) {
+            self.left = rest;
+            return Continue(());
+        }
+        let ahead = match self.way {
+            Way::Up => place + AHEAD,
+            Way::Down => place.wrapping_sub(AHEAD),
+        };
+        inner.prefetch_child(ahead);
+        let before = self.left;
+        self.pass(inner.child(place), fences, ends)?;
+        if is_whole && known.is_none() {
+            self.bytes += inner.tallies.set(place, before - self.left);
+        }
+        Continue(())
+    }
+}
+
+impl<R: Release> CaTree<R> {
+    /// See [`Backend::pass`](crate::Backend::pass).
+    pub(super) fn pass_over<'g>(
+        &'g self,
+        span: Span<'_>,
+        way: Way,
+        most: usize,
+        guard: &'g Guard,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Passed<'g, R> {
+        let mut rest = span;
+        let mut left = most as u64;
+        let passed = |left: u64| most - left as usize;
+        while !rest.is_empty() {
+            let bound = match self.pass_base(rest, way, &mut left, guard) {
+                Break(Stop::At(record)) => return self.visible(record, rest, way, most, guard),
+                Break(Stop::Pause(fence)) => Some(fence),
+                Continue(end) => end,
+            };
+            let Some(bound) = bound else { break };
+            match way {
+                Way::Up => rest.low = Some(bound),
+                Way::Down => rest.high = Some(bound),
+            }
+            if !rest.is_empty() && pause().is_break() {
+                return Passed::Paused {
+                    passed: passed(left),
+                    bound: bound.to_vec(),
+                };
+            }
+        }
+        Passed::All(passed(left))
+    }
+
+    /// Passes what a span has in the base node at its near end. Returns where that ends.
+    fn pass_base<'g>(
+        &'g self,
+        span: Span<'_>,
+        way: Way,
+        left: &mut u64,
+        guard: &'g Guard,
+    ) -> ControlFlow<Stop<'g, R>, Option<&'g [u8]>> {
+        let (base, fences, held) = loop {
+            let (base, fences) = self.base_at_end(span, way, guard);
+            let held = base.lock_to_count();
+            if !base.header.is_dead() {
+                break (base, fences, held);
+            }
+        };
+        let mut passing = Passing {
+            guard,
+            way,
+            left: *left,
+            nodes: NODES_HELD,
+            bytes: 0,
+        };
+        let ends = Ends {
+            low: span.low,
+            high: span.high,
+        };
+        let root = base.root.load(Ordering::Acquire);
+        let stop = passing.pass(root, fences, ends.within(&fences));
+        *left = passing.left;
+        if passing.bytes > 0 {
+            base.set_tallied();
+            base.account_bytes(passing.bytes as i64);
+        }
+        drop(held);
+        stop?;
+        Continue(match way {
+            Way::Up => fences.high,
+            Way::Down => fences.low,
+        })
+    }
+
+    /// The base node at the near end of a span, and its range, which is that of the base node for as long as
+    /// this is not dead.
+    fn base_at_end<'g>(
+        &'g self,
+        span: Span<'_>,
+        way: Way,
+        guard: &'g Guard,
+    ) -> (&'g Base, Fences<'g>) {
+        let mut fences = Fences::NONE;
+        let mut node = self.root.load(Ordering::Acquire);
+        loop {
+            match kind::<R>(node, guard) {
+                Kind::Base(base) => return (base, fences),
+                Kind::Inner(inner) => {
+                    let place = match way {
+                        Way::Up => span.low.map_or(0, |key| inner.child_for::<Portable>(key)),
+                        Way::Down => span.high.map_or(inner.len(), |key| inner.child_below(key)),
+                    };
+                    fences = fences.of_child(inner, place);
+                    node = inner.child(place);
+                }
+                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+            }
+        }
+    }
+
+    /// What a reader sees of a record that was come to: itself, what was there before, or if that is
+    /// nothing, the next.
+    fn visible<'g>(
+        &'g self,
+        record: &'g Record<R>,
+        span: Span<'_>,
+        way: Way,
+        most: usize,
+        guard: &'g Guard,
+    ) -> Passed<'g, R> {
+        let beyond = || match way {
+            Way::Up => self.above(record.key(), guard),
+            Way::Down => self.below(Some(record.key()), guard),
+        };
+        let seen = record.settled(guard).or_else(beyond);
+        match seen.filter(|seen| span.has(seen.key())) {
+            Some(seen) => Passed::At(seen),
+            None => Passed::All(most),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Objects of an `ordered_set` by their place.
+
+use super::range::{End, cut};
+use super::{cause, readable};
+use crate::atoms::Known;
+use crate::call::NifResult;
+use crate::env::{Env, VmWord};
+use crate::foreign::Vm;
+use crate::scratch::{self, Reading};
+use crate::vm_sink::make_object;
+use crate::vm_term::VmTerm;
+use crate::{nif, process, sys};
+use ats::{Found, Passed, Span, TableType, Way};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("range_size", range_size, 3),
+        nif!("range_nth", range_nth, 4),
+    ]
+}
+
+/// What takes longer goes on on a dirty scheduler. Counting for the first time does; what was counted
+/// until then is not counted again.
+const SLICE: Duration = Duration::from_micros(500);
+/// On a dirty scheduler: so long others may have to wait for memory that could be freed.
+const LONG_SLICE: Duration = Duration::from_millis(5);
+
+/// What is reached.
+pub(super) enum Reached<'e> {
+    /// An object.
+    Object(VmWord<'e>),
+    /// The end, behind so many objects.
+    End(usize),
+}
+
+/// Passes over objects between two cuts, which are bytes, to the one behind `most` of them.
+pub(super) fn pass<'e>(
+    env: Env<'e>,
+    table: VmTerm<'e>,
+    (mut low, mut high): (Option<Vec<u8>>, Option<Vec<u8>>),
+    way: Way,
+    most: usize,
+) -> Result<Reached<'e>, Known> {
+    let dirty = process::on_dirty_scheduler();
+    let time = if dirty { LONG_SLICE } else { SLICE };
+    let mut passed = 0;
+    loop {
+        // Anew for each slice, so that memory can be freed in between.
+        let guard = ats_sync::pin();
+        let table = &readable(env, table, &guard)?.table;
+        // Mostly nobody asks for a pause, and then not for the time, either.
+        let mut begun = None;
+        let mut pause = || match begun.get_or_insert_with(Instant::now).elapsed() > time {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let span = Span {
+            low: low.as_deref(),
+            high: high.as_deref(),
+        };
+        let slice = table.pass(span, way, most - passed, &guard, &mut pause);
+        if let Some(begun) = begun {
+            consume(env, begun.elapsed());
+        }
+        match slice.map_err(cause)? {
+            Passed::At(found) => return Ok(Reached::Object(object(env, &found))),
+            Passed::All(more) => return Ok(Reached::End(passed + more)),
+            Passed::Paused { .. } if !dirty => return Err(Known::Dirty),
+            Passed::Paused {
+                passed: more,
+                bound,
+            } => {
+                passed += more;
+                match way {
+                    Way::Up => low = Some(bound),
+                    Way::Down => high = Some(bound),
+                }
+            }
+        }
+    }
+}
+
+/// Tells the VM how much of the caller's time was used: all of it is about two slices.
+fn consume(env: Env<'_>, time: Duration) {
+    let percent = (time.as_micros() * 50 / SLICE.as_micros()).clamp(1, 100);
+    // SAFETY: the environment of this call.
+    unsafe { sys::enif_consume_timeslice(env.raw(), percent as i32) };
+}
+
+fn object<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> VmWord<'e> {
+    scratch::with_reading(|Reading { scratch, room }| {
+        let only = found.only(room);
+        make_object(env, only.expect("a key has one object here"), scratch)
+    })
+}
+
+/// The bytes at the two ends of a range of a table that has ranges.
+fn ends<'e>(
+    env: Env<'e>,
+    table: VmTerm<'e>,
+    from: VmTerm<'e>,
+    to: VmTerm<'e>,
+) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>), Known> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    if shared.table.table_type() != TableType::OrderedSet {
+        return Err(Known::TableType);
+    }
+    Ok((cut(env, from, End::From)?, cut(env, to, End::To)?))
+}
+
+/// `range_size(Table, From, To) -> N`: the number of objects between two cuts, which are as those of
+/// `range_start`.
+fn range_size<'e>(env: Env<'e>, [table, from, to]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    let ends = ends(env, table, from, to)?;
+    match pass(env, table, ends, Way::Up, usize::MAX)? {
+        Reached::End(count) => Ok(env.uint(count as u64)),
+        Reached::Object(_) => Err(Known::SystemLimit),
+    }
+}
+
+/// `range_nth(Table, From, To, N) -> Object | '$end_of_table'`: the N-th object between two cuts, from 1, or
+/// from the end, from -1.
+fn range_nth<'e>(env: Env<'e>, [table, from, to, n]: [VmTerm<'e>; 4]) -> NifResult<'e> {
+    let ends = ends(env, table, from, to)?;
+    let n = n.as_small().filter(|n| *n != 0).ok_or(Known::None)?;
+    let way = if n > 0 { Way::Up } else { Way::Down };
+    let place = n.unsigned_abs() as usize - 1;
+    Ok(match pass(env, table, ends, way, place)? {
+        Reached::Object(object) => object,
+        Reached::End(_) => Known::EndOfTable.word(),
+    })
+}
