@@ -19,8 +19,8 @@
       | objects | keys | {positions, [pos_integer()]}.
 
 -define(FOLDED_AT_ONCE, 100).
-%% A limit that no range reaches, and the largest that the native library takes.
--define(MAX_LIMIT, (1 bsl 59) - 1).
+%% A limit that no range reaches, nor a place, and the largest that the native library takes.
+-define(MAX_LIMIT, ((1 bsl 59) - 1)).
 
 -record(range, {low = inclusive :: inclusive | exclusive | unbounded,
                 high = inclusive :: inclusive | exclusive | unbounded,

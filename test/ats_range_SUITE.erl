@@ -165,11 +165,25 @@ check_range(T, KeyPos, All, {Low, High, Bounds, Limit}) ->
     ?assertEqual(Objects, Fold([])),
     ?assertEqual(lists:sublist(lists:reverse(Keys), Limit), Fold([reverse, keys, {limit, Limit}])),
     ?assertEqual(length(Objects), ats:range_count(T, Low, High, Bounds)),
+    check_places(T, KeyPos, All, {Low, High, Bounds}, Objects),
     ?assertEqual(length(Objects), ats:range_delete(T, Low, High, Bounds)),
     ?assertEqual(Others, ats:tab2list(T)),
     ?assertEqual(length(Others), ats:info(T, size)),
     ?assertEqual(0, ats:range_count(T, Low, High, Bounds)),
     ?assert(ats:insert(T, Objects)).
+
+%% Objects by their place, in the range and in the table.
+check_places(T, KeyPos, All, {Low, High, Bounds}, Objects) ->
+    Places = lists:seq(1, length(Objects)),
+    Nth = fun(N) -> ats:range_nth(T, Low, High, N, Bounds) end,
+    ?assertEqual(Objects, [Nth(N) || N <- Places]),
+    ?assertEqual(lists:reverse(Objects), [Nth(-N) || N <- Places]),
+    [?assertEqual('$end_of_table', Nth(N)) || N <- [length(Objects) + 1, -length(Objects) - 1]],
+    [
+        ?assertEqual(length([O || O <- All, element(KeyPos, O) < Key]), ats:rank(T, Key))
+     || Key <- [Low, High]
+    ],
+    [?assertEqual(O, ats:nth(T, ats:rank(T, element(KeyPos, O)) + 1)) || O <- Objects].
 
 %% All ways to read the same.
 check_reads(Read, KeyPos, Objects, Limit) ->
@@ -658,11 +672,16 @@ errors(_) ->
     Bounds = [{[keys, {End, inclusive}], "invalid options (a prefix has no bounds)"}
               || End <- [low, high]],
     Patterns = [{P, "not a pattern with '_' at its end only"} || P <- [{'_', 1}, #{a => '_'}]],
+    NoPlaces = [{0, "out of range"}, {1.0, "not an integer"}, {x, "not an integer"}],
     Calls =
         [{range, [T, 1, 2, O], #{4 => Text}} || {O, Text} <- Options] ++
         [{range_fold, [F, 0, T, 1, 2, O], #{6 => Text}} || {O, Text} <- Options] ++
         [{Change, [T, 1, 2, O], #{4 => Text}}
          || Change <- [range_count, range_delete], {O, Text} <- Options ++ NoBounds] ++
+        [{range_nth, [T, 1, 2, 1, O], #{5 => Text}} || {O, Text} <- Options ++ NoBounds] ++
+        [{range_nth, [T, 1, 2, N, []], #{4 => Text}} || {N, Text} <- NoPlaces] ++
+        [{range_nth, [T, 1, 2, N], #{4 => Text}} || {N, Text} <- NoPlaces] ++
+        [{nth, [T, N], #{2 => Text}} || {N, Text} <- NoPlaces] ++
         [{prefix, [T, {a, '_'}, O], #{3 => Text}} || {O, Text} <- Options ++ Bounds] ++
         [{prefix, [T, P | O], #{2 => Text}} || {P, Text} <- Patterns, O <- [[], [[]], [[keys]]]] ++
         [{range_fold, [Fun, 0, T, 1, 2 | O], #{1 => "not a function of two arguments"}}
@@ -679,6 +698,11 @@ errors(_) ->
                 {1, range, fun(X) -> [X, 1, 2, [nonsense]] end},
                 {1, range_count, fun(X) -> [X, 1, 2] end},
                 {1, range_count, fun(X) -> [X, 1, 2, nonsense] end},
+                {1, range_nth, fun(X) -> [X, 1, 2, 1] end},
+                {1, range_nth, fun(X) -> [X, 1, 2, 0, nonsense] end},
+                {1, nth, fun(X) -> [X, 1] end},
+                {1, nth, fun(X) -> [X, 0] end},
+                {1, rank, fun(X) -> [X, 1] end},
                 {1, range_delete, fun(X) -> [X, 1, 2] end},
                 {1, range_delete, fun(X) -> [X, 1, 2, [keys]] end},
                 {1, prefix, fun(X) -> [X, {'_', 1}] end},
@@ -730,6 +754,9 @@ access(_) ->
         {range, fun(T) -> [T, 1, 2, [{limit, 1}]] end},
         {range, fun(T) -> [T, 1, 2, nonsense] end},
         {range_count, fun(T) -> [T, 1, 2] end},
+        {range_nth, fun(T) -> [T, 1, 2, 1] end},
+        {nth, fun(T) -> [T, 0] end},
+        {rank, fun(T) -> [T, 1] end},
         {prefix, fun(T) -> [T, '_'] end},
         {lookup_elements, fun(T) -> [T, k, [1]] end}
     ],

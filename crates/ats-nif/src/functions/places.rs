@@ -27,6 +27,9 @@ const SLICE: Duration = Duration::from_micros(500);
 /// On a dirty scheduler: so long others may have to wait for memory that could be freed.
 const LONG_SLICE: Duration = Duration::from_millis(5);
 
+/// The bytes at the two ends of a range, where it has ends.
+pub(super) type Ends = (Option<Vec<u8>>, Option<Vec<u8>>);
+
 /// What is reached.
 pub(super) enum Reached<'e> {
     /// An object.
@@ -35,11 +38,11 @@ pub(super) enum Reached<'e> {
     End(usize),
 }
 
-/// Passes over objects between two cuts, which are bytes, to the one behind `most` of them.
+/// Passes over objects between two ends, to the one behind `most` of them.
 pub(super) fn pass<'e>(
     env: Env<'e>,
     table: VmTerm<'e>,
-    (mut low, mut high): (Option<Vec<u8>>, Option<Vec<u8>>),
+    (mut low, mut high): Ends,
     way: Way,
     most: usize,
 ) -> Result<Reached<'e>, Known> {
@@ -102,7 +105,7 @@ fn ends<'e>(
     table: VmTerm<'e>,
     from: VmTerm<'e>,
     to: VmTerm<'e>,
-) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>), Known> {
+) -> Result<Ends, Known> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     if shared.table.table_type() != TableType::OrderedSet {
