@@ -70,6 +70,11 @@
 //!   later. The later guard read the present epoch after its `L`, and it was `r`. The step from `r + 1`
 //!   begins after that, so its `H` comes after this `L`, and it fails as long as the guard lives.
 //!
+//! - E6. *When a [`Grace`] is over, no thread is in what was unlinked before it was asked for*, and what
+//!   those that were in it did there has happened before. It reads the epoch after `L`, as retiring
+//!   does, and is over in the epoch in which an object retired in its place would be freed, read with
+//!   acquire: E3 and E4 hold for it as for the object.
+//!
 //! # Sources
 //! Epochs: K. Fraser, *Practical lock-freedom*, 2004. Freeing a little at a time: D. Kim, T. Brown,
 //! A. Singh, *Are your epochs too epic? Batch free can be harmful*, PPoPP 2024. Good for many short
@@ -173,6 +178,25 @@ pub fn pending() -> (usize, usize) {
     DOMAIN.pending()
 }
 
+/// A period at the end of which nobody is left in something: see [`Guard::grace`].
+#[derive(Clone, Copy, Debug)]
+#[must_use = "it says nothing until it is over"]
+pub struct Grace {
+    /// The epoch in which it is over.
+    end: u64,
+}
+
+impl Grace {
+    /// Whether it is over; helps the epoch along if it is not.
+    ///
+    /// To be asked by a thread that is not pinned, now and then: it never ends while the asking thread is,
+    /// and not before those threads unpin that were pinned at its beginning. O(1) if it is over, else
+    /// O(threads) and at most three system calls. Frees nothing.
+    pub fn is_over(self) -> bool {
+        DOMAIN.has_come(self.end)
+    }
+}
+
 /// Keeps its thread pinned; see [`pin`].
 #[must_use = "the thread stays pinned only as long as the guard lives"]
 pub struct Guard {
@@ -220,6 +244,14 @@ impl Guard {
         }
         // SAFETY: the contract is handed on.
         unsafe { self.retire(pointer.cast(), size_of::<T>(), free::<T>) }
+    }
+
+    /// A period at the end of which no thread is in what has been unlinked before this call: all that could
+    /// have found it have dropped their guards, and what they did there can be seen. O(1).
+    pub fn grace(&self) -> Grace {
+        Grace {
+            end: DOMAIN.end_of_grace(self.slot),
+        }
     }
 
     /// The epoch in which the thread is pinned, for [`is_still`](Guard::is_still).

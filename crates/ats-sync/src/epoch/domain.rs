@@ -164,6 +164,25 @@ impl Domain {
         slot.barrier.light();
     }
 
+    /// The epoch in which what was unlinked before can be freed. The caller owns `slot` and is pinned.
+    pub(super) fn end_of_grace(&self, slot: &Slot) -> u64 {
+        slot.barrier.light();
+        self.epoch.load(Ordering::Acquire) + GRACE
+    }
+
+    /// Whether this epoch has come, if need be by advancing to it.
+    pub(super) fn has_come(&self, epoch: u64) -> bool {
+        for _ in 0..GRACE {
+            if self.epoch.load(Ordering::Acquire) >= epoch {
+                return true;
+            }
+            if !self.try_advance() {
+                break;
+            }
+        }
+        self.epoch.load(Ordering::Acquire) >= epoch
+    }
+
     /// Hands an object over. See [`Guard::retire`](super::Guard::retire).
     ///
     /// # Safety

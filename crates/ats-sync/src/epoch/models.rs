@@ -104,6 +104,49 @@ fn everything_is_freed_once_nobody_is_pinned() {
     });
 }
 
+/// Somebody who found an object before it was unlinked still writes to it; who waits for the end of the
+/// grace reads what he wrote, and no race.
+#[test]
+fn at_the_end_of_a_grace_nobody_is_left() {
+    check(2, || {
+        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::boxed(7))));
+        let writer = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let (domain, object) = (&shared.0, &shared.1);
+                let slot = domain.take_slot();
+                domain.pin(slot);
+                // SAFETY: it is freed after this thread is joined.
+                let found = unsafe { object.load(Ordering::Acquire).as_ref() };
+                if let Some(object) = found {
+                    // SAFETY: that nobody reads meanwhile is what the model checks.
+                    object.0.with_mut(|value| unsafe { *value = 8 });
+                }
+                slot.unpin();
+                slot.leave();
+                found.is_some()
+            })
+        };
+        let (domain, object) = (&shared.0, &shared.1);
+        let slot = domain.take_slot();
+        domain.pin(slot);
+        let old = object.swap(ptr::null_mut(), Ordering::AcqRel);
+        let end = domain.end_of_grace(slot);
+        slot.unpin();
+        slot.leave();
+        // SAFETY: nobody frees it before the end of this function.
+        let read = || unsafe { &*old }.read();
+        let early = domain.has_come(end).then(read);
+        let found = writer.join().expect("writer");
+        assert!(domain.has_come(end), "nobody is pinned");
+        let expected = if found { 8 } else { 7 };
+        assert!(early.is_none_or(|early| early == expected));
+        assert_eq!(read(), expected);
+        // SAFETY: all threads have been joined.
+        unsafe { free(old.cast()) };
+    });
+}
+
 #[test]
 fn the_global_domain_serves_threads() {
     check(2, || {

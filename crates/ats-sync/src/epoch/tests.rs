@@ -125,6 +125,34 @@ fn read_until(shared: &AtomicPtr<Canary>, done: &AtomicBool) -> usize {
 }
 
 #[test]
+fn a_grace_is_over_when_those_pinned_before_are_gone() {
+    let _alone = alone();
+    let (pinned, is_pinned) = mpsc::channel();
+    let (unpin, may_unpin) = mpsc::channel::<()>();
+    let early = thread::spawn(move || {
+        let _guard = super::pin();
+        pinned.send(()).expect("main");
+        may_unpin.recv().expect("main");
+    });
+    is_pinned.recv().expect("the other thread");
+    let guard = super::pin();
+    let grace = guard.grace();
+    assert!(!grace.is_over());
+    drop(guard);
+    for _ in 0..10 {
+        assert!(!grace.is_over(), "somebody is still pinned");
+    }
+    unpin.send(()).expect("the other thread");
+    early.join().expect("the other thread");
+    // Those who come later, and come and go, are not waited for.
+    let late = super::pin();
+    drop(late);
+    assert!(grace.is_over());
+    let _late = super::pin();
+    assert!(grace.is_over(), "what is over stays over");
+}
+
+#[test]
 fn a_stalled_reader_stops_freeing_and_its_end_resumes_it() {
     let _alone = alone();
     super::collect();
