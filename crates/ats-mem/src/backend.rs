@@ -42,6 +42,15 @@ pub enum Mark<'k> {
     At(u64),
 }
 
+/// An end of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Where [`first`](Backend::first) looks.
+    First,
+    /// Where [`last`](Backend::last) looks.
+    Last,
+}
+
 /// What there is at a number of a [slot](Backend::slot).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotAnswer {
@@ -168,6 +177,21 @@ pub trait Backend<R: Release>: Send + Sync {
     fn update<'g>(
         &'g self,
         key: &[u8],
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+    ) -> Result<(), Busy>;
+
+    /// Changes the record at an end of the store atomically.
+    ///
+    /// As [`update`](Backend::update), but of the key that is the first, or the last, at the moment of the
+    /// change: `decide` sees its record, or nothing if the store is empty at that moment, after which it
+    /// can change nothing. A new record must have the same key.
+    ///
+    /// An unordered store has no end. There `decide` sees *some* record, and nothing only if no record was
+    /// there throughout the call. Removing all records by and by takes O(1) for each, amortised.
+    fn update_end<'g>(
+        &'g self,
+        end: End,
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy>;

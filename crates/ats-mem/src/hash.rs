@@ -74,11 +74,11 @@ mod stripes;
 mod tests;
 mod walk;
 
-use crate::backend::{Backend, Buckets, Busy, Change, Mark, NoSuchKey, SlotAnswer};
+use crate::backend::{Backend, Buckets, Busy, Change, End, Mark, NoSuchKey, SlotAnswer};
 use crate::batch::{self, Patience, Step, Stepwise, Trip};
 use crate::forced::Provoked;
 use crate::record::{self, Record, RecordBox, Release, Writable};
-use ats_sync::shim::atomic::{AtomicI64, AtomicUsize, Ordering};
+use ats_sync::shim::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use ats_sync::{Guard, Lock, Padded, pin};
 use bucket::{Bucket, Slot};
 use directory::{Directory, bucket_of};
@@ -114,6 +114,10 @@ struct Rare {
     resizing: Lock,
     /// Lines behind the first ones of buckets.
     lines: AtomicI64,
+    /// Where in the order of the table [`update_end`](Backend::update_end) found the last record. Before
+    /// that there is likely nothing; if it were not remembered, each would begin with all the buckets
+    /// that those before it have emptied.
+    taken: AtomicU64,
 }
 
 /// What somebody who holds the lock of a bucket, and is about to change one key, finds there.
@@ -142,6 +146,7 @@ impl<R: Release> HashTable<R> {
                 slots: AtomicUsize::new(0),
                 resizing: Lock::new(),
                 lines: AtomicI64::new(0),
+                taken: AtomicU64::new(0),
             }),
         }
     }
@@ -523,6 +528,40 @@ impl<R: Release> Backend<R> for HashTable<R> {
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy> {
         batch::update(self, key, guard, decide)
+    }
+
+    /// Any record will do, so whichever end is asked for.
+    fn update_end<'g>(
+        &'g self,
+        _end: End,
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+    ) -> Result<(), Busy> {
+        let start = self.rare.taken.load(Ordering::Relaxed);
+        loop {
+            let found = self
+                .successor(Place::At(start), guard)
+                // The place is a hint, so only a search of the whole table tells that it is empty.
+                .or_else(|| self.successor(Place::START, guard));
+            let Some(found) = found else {
+                decide(None);
+                return Ok(());
+            };
+            let mut gone = false;
+            self.update(found.key(), guard, &mut |current| {
+                gone = current.is_none();
+                current.map_or(Change::Keep, |current| decide(Some(current)))
+            })?;
+            // Somebody else has taken it; there may be others.
+            if gone {
+                continue;
+            }
+            let place = self.seed.hash(found.key()).reverse_bits();
+            if place != start {
+                self.rare.taken.store(place, Ordering::Relaxed);
+            }
+            return Ok(());
+        }
     }
 
     fn update_many<'g>(

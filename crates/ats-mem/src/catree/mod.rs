@@ -67,6 +67,7 @@ mod adapt;
 mod base;
 mod cursor;
 mod cut;
+mod ends;
 mod fences;
 mod header;
 mod leaves;
@@ -82,7 +83,7 @@ mod trail;
 mod walk;
 
 use crate::backend::{
-    Adaptation, Backend, Busy, Change, Mark, NoSuchKey, Passed, SlotAnswer, Span, Way,
+    Adaptation, Backend, Busy, Change, End, Mark, NoSuchKey, Passed, SlotAnswer, Span, Way,
 };
 use crate::batch::{self, Patience, Step, Stepwise, Trip};
 use crate::record::{self, Record, Release, Writable};
@@ -298,6 +299,41 @@ impl<R: Release> CaTree<R> {
         }
     }
 
+    /// Changes the record of `key` as was decided, at its seat, where `current` is. Whether a record was
+    /// taken out.
+    #[inline]
+    fn carry_out<'g>(
+        &self,
+        seat: &mut Seat<'g, R>,
+        current: Option<&'g Record<R>>,
+        step: Step<R>,
+        key: &[u8],
+        guard: &Guard,
+    ) -> bool {
+        match step {
+            Step::Keep => {}
+            Step::Put(record) => {
+                self.put(seat, current, record, guard);
+                if let Some(old) = current {
+                    // SAFETY: its word in the leaf has just been overwritten.
+                    unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
+                }
+            }
+            // The batch retires what was there, when it has committed.
+            Step::Install(record) => self.put(seat, current, record, guard),
+            Step::Remove => {
+                if let (Some(old), Ok(at)) = (current, seat.found) {
+                    account::<R>(seat.base, key, -1, -(old.bytes() as i64), guard);
+                    self.take_out(seat, at, key, guard);
+                    // SAFETY: it has just been taken out of the leaf.
+                    unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
     /// Frees up to about `budget` records and nodes of those that were there when this was called first;
     /// true when all of them have been freed. So that a large store can be freed in slices; dropping it
     /// frees the rest at once.
@@ -443,28 +479,7 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
                 seat.held.count(SPANNING_COST);
             }
             let before = seat.base.last();
-            let mut removed = false;
-            match decide(current) {
-                Step::Keep => {}
-                Step::Put(record) => {
-                    self.put(&mut seat, current, record, guard);
-                    if let Some(old) = current {
-                        // SAFETY: its word in the leaf has just been overwritten.
-                        unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
-                    }
-                }
-                // The batch retires what was there, when it has committed.
-                Step::Install(record) => self.put(&mut seat, current, record, guard),
-                Step::Remove => {
-                    if let (Some(old), Ok(at)) = (current, seat.found) {
-                        account::<R>(seat.base, key, -1, -(old.bytes() as i64), guard);
-                        self.take_out(&mut seat, at, key, guard);
-                        removed = true;
-                        // SAFETY: it has just been taken out of the leaf.
-                        unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
-                    }
-                }
-            }
+            let removed = self.carry_out(&mut seat, current, decide(current), key, guard);
             self.adapt_after(seat, before, removed, key, guard);
             return Ok(());
         }
@@ -507,6 +522,15 @@ impl<R: Release> Backend<R> for CaTree<R> {
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy> {
         batch::update(self, key, guard, decide)
+    }
+
+    fn update_end<'g>(
+        &'g self,
+        end: End,
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+    ) -> Result<(), Busy> {
+        self.change_end(end, guard, decide)
     }
 
     fn update_many<'g>(

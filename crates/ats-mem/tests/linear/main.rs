@@ -10,7 +10,7 @@
 
 mod checker;
 
-use ats_mem::{Backend, CaTree, Change, HashTable, Plain, RecordBox};
+use ats_mem::{Backend, CaTree, Change, End, HashTable, Plain, RecordBox};
 use ats_sync::pin;
 use checker::{Clock, Event, linearizable};
 #[cfg(shuttle)]
@@ -36,6 +36,8 @@ enum What {
     Read(usize, Option<u64>),
     /// Wrote one value under several keys, and found these.
     Batch(Vec<(usize, Option<u64>)>, u64),
+    /// Removed what was at an end: a key with its value, or nothing because nothing was there at all.
+    TakeEnd(End, Option<(usize, u64)>),
 }
 
 fn apply(state: &State, what: &What) -> Option<State> {
@@ -54,6 +56,20 @@ fn apply(state: &State, what: &What) -> Option<State> {
                 after[*key] = Some(*new);
             }
         }
+        What::TakeEnd(end, taken) => {
+            let mut there = (0..KEYS).filter(|key| state[*key].is_some());
+            let outermost = match end {
+                End::First => there.next(),
+                End::Last => there.next_back(),
+            };
+            if outermost != taken.map(|(key, _)| key) {
+                return None;
+            }
+            if let Some((key, value)) = *taken {
+                after[key] = None;
+                return (state[key] == Some(value)).then_some(after);
+            }
+        }
     }
     Some(after)
 }
@@ -63,7 +79,8 @@ fn apply(state: &State, what: &What) -> Option<State> {
 struct Place {
     /// Whether the store has an order, and adapts.
     ordered: bool,
-    /// How many other keys there are, about: the even numbers from 0 on.
+    /// How many other keys there are, about: the even numbers from 0 on. With none, the keys are at the
+    /// ends of the store, and are taken from there.
     fillers: u64,
     keys: [u64; KEYS],
 }
@@ -80,6 +97,19 @@ const TREE: Place = match cfg!(shuttle) {
         fillers: 33,
         keys: [1, 17, 31, 63],
     },
+};
+
+/// Few keys, so that a base node that is split off is empty now and then.
+const QUEUE: Place = Place {
+    ordered: true,
+    fillers: 0,
+    keys: [1, 17, 31, 63],
+};
+
+/// As a queue, without an order.
+const POOL: Place = Place {
+    ordered: false,
+    ..QUEUE
 };
 
 /// A table grows with its 33rd key.
@@ -131,7 +161,8 @@ impl<S: Backend<Plain>> Player<S> {
     fn play(mut self) -> Vec<Event<What>> {
         for _ in 0..CALLS {
             self.next_value += 1;
-            match self.random.below(13) {
+            let ends = self.place.fillers == 0;
+            match self.random.below(if ends { 16 } else { 13 }) {
                 0..3 => self.write(Some(self.next_value)),
                 3..5 => self.write(None),
                 5..7 => self.batch(),
@@ -142,6 +173,7 @@ impl<S: Backend<Plain>> Player<S> {
                 11 => {
                     self.store.coarsen(&pin());
                 }
+                13.. => self.take_end(),
                 _ => self.get(),
             }
         }
@@ -167,6 +199,38 @@ impl<S: Backend<Plain>> Player<S> {
             .clock
             .record(update, |old| old.map(|old| What::Write(index, new, old)));
         self.push(event);
+    }
+
+    fn take_end(&mut self) {
+        let end = match self.random.below(3) {
+            0 => End::Last,
+            _ => End::First,
+        };
+        let (store, place) = (&self.store, self.place);
+        let take = || {
+            let (mut taken, guard) = (None, pin());
+            let done = store.update_end(end, &guard, &mut |current| match current {
+                None => Change::Keep,
+                Some(record) => {
+                    let index = place.index(record.key()).expect("one of the keys");
+                    taken = Some((index, record.value()[0]));
+                    Change::Remove
+                }
+            });
+            done.map(|()| taken)
+        };
+        let event = self.clock.record(take, |taken| taken);
+        let what = match event.what {
+            Ok(taken) if place.ordered => What::TakeEnd(end, taken),
+            Ok(Some((index, value))) => What::Write(index, None, Some(value)),
+            // A store without order may find nothing at no single moment.
+            Ok(None) | Err(ats_mem::Busy) => return,
+        };
+        self.events.push(Event {
+            what,
+            call: event.call,
+            end: event.end,
+        });
     }
 
     /// Writes some keys as one. Now and then gives up at the last key, after which nothing may have
@@ -354,7 +418,8 @@ fn histories<S: Backend<Plain> + Default + 'static>(place: Place) {
 fn history<S: Backend<Plain> + Default + 'static>(place: Place, round: u64) {
     let store = S::default();
     // One more or one less: one to four keys make the leaf split, or the table grow.
-    for filler in 0..place.fillers - 1 + round % 3 {
+    let fillers = place.fillers.checked_sub(1);
+    for filler in 0..fillers.map_or(0, |fillers| fillers + round % 3) {
         let key = (2 * filler).to_be_bytes();
         let put = store.update(&key, &pin(), &mut |_| {
             Change::Put(RecordBox::new(&key, &[0], false))
@@ -401,4 +466,14 @@ fn the_tree_is_linearizable() {
 #[test]
 fn the_hash_table_is_linearizable() {
     histories::<HashTable<Plain>>(HASH_TABLE);
+}
+
+#[test]
+fn the_ends_of_the_tree_are_linearizable() {
+    histories::<CaTree<Plain>>(QUEUE);
+}
+
+#[test]
+fn taking_any_record_of_the_hash_table_is_linearizable() {
+    histories::<HashTable<Plain>>(POOL);
 }

@@ -1,0 +1,160 @@
+//! Changing the first or the last record.
+//!
+//! Whoever holds the lock of the base node at an end of the tree knows that no other base node has keys
+//! beyond, for as long as he holds it: the range of a base node does not change in its life, and this one
+//! is without fence on that side. So if it has a record, its first one is the first of the tree, and what
+//! is done with it happens at a moment when that is true.
+//!
+//! If it has none, the first record is in a neighbour, of which that cannot be said as long as this one can
+//! get records. Instead of holding two locks, he joins the empty base node with its neighbour, and looks
+//! again. A queue that is consumed from its end so pays one join for each base node that it empties.
+//!
+//! A record of a batch that has not ended may be there or not there in the next moment. At the end of the
+//! tree it must be waited for, as by any other writer of its key.
+
+use super::base::{Base, SPLIT_ABOVE};
+use super::node::Leaf;
+use super::{CaTree, Kind, Seat, kind};
+use crate::backend::{Busy, Change, End};
+use crate::batch::{Patience, Step};
+use crate::record::{Record, Release, Writable};
+use ats_sync::Guard;
+use ats_sync::shim::atomic::Ordering;
+
+/// The leaf of a base node that has the record at one end, and the place of this record there.
+type Outermost<'g, R> = (&'g Leaf<R>, usize, &'g Record<R>);
+
+impl<R: Release> CaTree<R> {
+    /// [`update_end`](crate::Backend::update_end).
+    pub(super) fn change_end<'g>(
+        &'g self,
+        end: End,
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+    ) -> Result<(), Busy> {
+        let mut patience = Patience::new();
+        loop {
+            let (base, inside) = self.outermost_base(end, guard);
+            let held = base.lock();
+            if base.header.is_dead() {
+                continue;
+            }
+            let Some((leaf, at, record)) = outermost::<R>(base, end, guard) else {
+                if self.is_only(base) {
+                    decide(None);
+                    return Ok(());
+                }
+                self.join(base, &held, inside, guard);
+                let joined = base.header.is_dead();
+                drop(held);
+                if !joined {
+                    patience.wait()?;
+                }
+                continue;
+            };
+            let current = match record.writable() {
+                Writable::Settled(current) => current,
+                Writable::Pending => {
+                    drop(held);
+                    patience.wait()?;
+                    continue;
+                }
+            };
+            let step = match decide(current) {
+                Change::Keep | Change::Abort => Step::Keep,
+                Change::Put(record) => Step::Put(record),
+                Change::Remove => Step::Remove,
+            };
+            let mut seat = Seat {
+                base,
+                held,
+                leaf,
+                link: None,
+                found: Ok(at),
+            };
+            let before = base.last();
+            let removed = self.carry_out(&mut seat, current, step, record.key(), guard);
+            // Who fights for one end cannot be parted by a cut.
+            if seat.held.statistics() > SPLIT_ABOVE {
+                seat.held.reset_statistics();
+            }
+            self.adapt_after(seat, before, removed, record.key(), guard);
+            return Ok(());
+        }
+    }
+
+    /// The base node at an end, and a key of its range.
+    fn outermost_base<'g>(&'g self, end: End, guard: &'g Guard) -> (&'g Base, &'g [u8]) {
+        let mut inside: &[u8] = &[];
+        let mut node = self.root.load(Ordering::Acquire);
+        loop {
+            match kind::<R>(node, guard) {
+                Kind::Base(base) => return (base, inside),
+                Kind::Inner(inner) => {
+                    if let (End::Last, Some(last)) = (end, inner.len().checked_sub(1)) {
+                        inside = inner.separator(last);
+                    }
+                    node = inner.child(outer(inner.len(), end));
+                }
+                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+            }
+        }
+    }
+
+    /// Whether a base node, which the caller holds and which is valid, is the only one.
+    fn is_only(&self, base: &Base) -> bool {
+        // Only its holder can replace it.
+        self.root.load(Ordering::Acquire) == super::header::node_ptr(base)
+    }
+}
+
+/// The place of the outermost of children, behind `last` of which there is none.
+fn outer(last: usize, end: End) -> usize {
+    match end {
+        End::First => 0,
+        End::Last => last,
+    }
+}
+
+/// The outermost record of a base node, which the caller holds.
+fn outermost<'g, R: Release>(
+    base: &'g Base,
+    end: End,
+    guard: &'g Guard,
+) -> Option<Outermost<'g, R>> {
+    // Inner nodes whose outermost child has no record, and how many of their children had none.
+    let mut passed: Vec<(&super::node::Inner, usize)> = Vec::new();
+    let mut node = base.root.load(Ordering::Acquire);
+    loop {
+        match kind::<R>(node, guard) {
+            Kind::Inner(inner) => {
+                passed.push((inner, 0));
+                node = inner.child(outer(inner.len(), end));
+                continue;
+            }
+            Kind::Leaf(leaf) => {
+                let there = |at| Some((leaf, at, leaf.record(at, guard)?));
+                let found = match end {
+                    End::First => (0..leaf.len()).find_map(there),
+                    End::Last => (0..leaf.len()).rev().find_map(there),
+                };
+                if found.is_some() {
+                    return found;
+                }
+            }
+            Kind::Base(_) => unreachable!("no base node is below another"),
+        }
+        // The leaf is empty, which it can be for a moment only.
+        node = loop {
+            let (inner, without) = passed.last_mut()?;
+            *without += 1;
+            if *without <= inner.len() {
+                break inner.child(match end {
+                    End::First => *without,
+                    End::Last => inner.len() - *without,
+                });
+            }
+            passed.pop();
+        };
+    }
+}
