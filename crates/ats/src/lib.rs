@@ -38,16 +38,17 @@ mod workspace;
 mod write;
 
 pub use ats_mem::slab::trim;
-pub use ats_mem::{Adaptation, Buckets, SlotAnswer, Span, Way};
+pub use ats_mem::{Adaptation, Buckets, End, SlotAnswer, Span, Way};
 pub use ats_sync::{Guard, collect, pin};
 pub use ats_term::Integer;
 pub use ats_term::image::TermHost;
 pub use counter::CounterOp;
 pub use error::Error;
 pub use places::Passed;
-pub use table::{Table, TableType};
+pub use table::{Drained, Table, TableType};
 pub use value::{Found, Room};
 pub use workspace::Workspace;
+pub use write::Taken;
 
 /// The Rust example of the project's front page, which must stay right.
 #[doc = include_str!("../../../README.md")]

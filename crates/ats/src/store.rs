@@ -5,7 +5,7 @@ use crate::coarsener::{self, Coarsen, Listed};
 use crate::reaper::{self, Reap};
 use crate::value::{Rec, Values};
 use ats_mem::{
-    Adaptation, Backend, Buckets, Busy, CaTree, Change, HashTable, Mark, NoSuchKey, Passed,
+    Adaptation, Backend, Buckets, Busy, CaTree, Change, End, HashTable, Mark, NoSuchKey, Passed,
     SlotAnswer, Span, Way,
 };
 use ats_sync::{Guard, ShardedCounter};
@@ -216,6 +216,26 @@ impl<H: Host> Store<H> {
             (change, effect) = decide(current);
             change
         })?;
+        self.count(&effect);
+        // SAFETY: the change has just been made.
+        unsafe { effect.retire(guard) };
+        Ok(())
+    }
+
+    /// As [`update_bag`](Store::update_bag), for the key at an end of the store.
+    pub(crate) fn update_end<'g>(
+        &'g self,
+        end: End,
+        guard: &'g Guard,
+        decide: &mut DecideBag<'_, 'g, H>,
+    ) -> Result<(), Busy> {
+        let mut effect = Effect::none();
+        let mut decide = |current| {
+            let change;
+            (change, effect) = decide(current);
+            change
+        };
+        each!(&self.records, backend => backend.update_end(end, guard, &mut decide))?;
         self.count(&effect);
         // SAFETY: the change has just been made.
         unsafe { effect.retire(guard) };

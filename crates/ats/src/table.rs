@@ -6,7 +6,7 @@ use crate::store::{SLICE, Store};
 use crate::value::{Found, Rec};
 use crate::workspace::Workspace;
 use ats_mem::{Adaptation, Buckets, NoSuchKey, SlotAnswer};
-use ats_sync::Guard;
+use ats_sync::{Grace, Guard};
 use ats_term::image::{Built, Host, HostTerm, Packer};
 use ats_term::{TermRef, Zeros, exact, order};
 use std::ops::ControlFlow;
@@ -294,6 +294,17 @@ impl<H: Host> Table<H> {
     /// memory is freed by and by. The number is exact if no operation is running.
     pub fn clear(&self) -> usize {
         let guard = ats_sync::pin();
+        let old = self.exchange(&guard);
+        // SAFETY: unlinked under our guard, so it lives as long as that.
+        let objects = unsafe { &*old }.objects();
+        // SAFETY: the old store has just been unlinked.
+        unsafe { retire_store(old, &guard) };
+        objects
+    }
+
+    /// Puts an empty store in the place of the one with all the objects, which is returned. Operations that
+    /// found the old one under a guard may still be in it.
+    fn exchange(&self, _guard: &Guard) -> *mut Store<H> {
         let mut admin = self.admin();
         let fresh = new_store(self.table_type);
         if admin.fixed > 0 {
@@ -302,13 +313,31 @@ impl<H: Host> Table<H> {
         }
         let (splits, joins) = admin.provoked;
         fresh.provoke(splits, joins);
-        let old = self.store.swap(into_raw(fresh), Ordering::AcqRel);
-        // SAFETY: unlinked under our guard, so it lives as long as that.
-        let objects = unsafe { &*old }.objects();
-        // SAFETY: the old store was made by `into_raw` and has just been unlinked.
-        unsafe { guard.retire(old.cast(), size_of::<Store<H>>(), free_store::<H>) };
-        reaper::wake();
-        objects
+        self.store.swap(into_raw(fresh), Ordering::AcqRel)
+    }
+
+    /// Removes all objects, at one moment for every reader and writer, and gives them to the caller. O(1).
+    ///
+    /// Each object that anybody has put into the table is in what one drain gives, or is still in the table,
+    /// as it is after all changes of it that others were told of. See [`Drained`].
+    pub fn drain(&self) -> Drained<H> {
+        let guard = ats_sync::pin();
+        let store = self.exchange(&guard);
+        Drained {
+            grace: guard.grace(),
+            table: Table {
+                table_type: self.table_type,
+                key_index: self.key_index,
+                zeros: self.zeros,
+                compressed: self.compressed,
+                store: AtomicPtr::new(store),
+                admin: Mutex::new(Admin {
+                    fixed: 0,
+                    cleared: false,
+                    provoked: (0, 0),
+                }),
+            },
+        }
     }
 
     /// How a table with an order has adapted to contention since it was made or cleared; `None` of others.
@@ -343,9 +372,52 @@ impl<H: Host> Table<H> {
 
 impl<H: Host> Drop for Table<H> {
     fn drop(&mut self) {
-        // SAFETY: nobody else uses the table any more, so nobody is in its store.
-        unsafe { free_store::<H>((*self.store.get_mut()).cast()) };
+        let store = *self.store.get_mut();
+        // The store of what was drained may have been given up before.
+        if !store.is_null() {
+            // SAFETY: nobody else uses the table any more, so nobody is in its store.
+            unsafe { free_store::<H>(store.cast()) };
+        }
     }
+}
+
+/// The objects of a table that was [drained](Table::drain).
+///
+/// Writers that had begun before may still be writing to them, and so they cannot be read at once.
+/// Those writers count as done before the drain. When this is dropped, so are the objects.
+pub struct Drained<H: Host> {
+    table: Table<H>,
+    grace: Grace,
+}
+
+impl<H: Host> Drained<H> {
+    /// The objects, as a table of their own, if all writers have finished; else they are to be asked for again
+    /// after a moment. Not before all guards are gone that were there when the table was drained, and not
+    /// while the caller has one.
+    pub fn settled(&self) -> Option<&Table<H>> {
+        self.grace.is_over().then_some(&self.table)
+    }
+}
+
+impl<H: Host> Drop for Drained<H> {
+    fn drop(&mut self) {
+        if !self.grace.is_over() {
+            let guard = ats_sync::pin();
+            let store = std::mem::replace(self.table.store.get_mut(), std::ptr::null_mut());
+            // SAFETY: unlinked when the table was drained, and now from where only we would find it.
+            unsafe { retire_store(store, &guard) };
+        }
+    }
+}
+
+/// Frees a store, which nobody can find any more, when nobody is in it any more.
+///
+/// # Safety
+/// It was made by [`into_raw`], and is given up once.
+unsafe fn retire_store<H: Host>(store: *mut Store<H>, guard: &Guard) {
+    // SAFETY: handed on.
+    unsafe { guard.retire(store.cast(), size_of::<Store<H>>(), free_store::<H>) };
+    reaper::wake();
 }
 
 fn new_store<H: Host>(table_type: TableType) -> Arc<Store<H>> {

@@ -4,12 +4,16 @@ use crate::bag::{Effect, NewObject, Rules, TooMany};
 use crate::counted;
 use crate::store::Store;
 use crate::table::{Table, TableType};
-use crate::value::{Found, Values};
+use crate::value::{Found, Room, Values};
 use crate::workspace::Workspace;
 use crate::{Error, Guard};
-use ats_mem::{Change, RecordBox};
-use ats_term::TermRef;
-use ats_term::image::{Built, Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object, image_eq};
+use ats_mem::{Change, End, RecordBox};
+use ats_term::image::{
+    Built, Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object, Scratch, TermHost,
+    decode_object, image_eq,
+};
+use ats_term::term::TermBuilder;
+use ats_term::{Term, TermRef};
 
 impl<H: Host> Table<H> {
     /// Inserts an object. In sets it replaces the one with the same key; a bag that has an equal object
@@ -143,6 +147,38 @@ impl<H: Host> Table<H> {
             counted::stop(record).for_ever();
             taken = Some(Found::new(record));
             (Change::Remove, Effect::of_removal(record))
+        })?;
+        Ok(taken)
+    }
+
+    /// Removes the object with the first or the last key of an `ordered_set`, if there is one, and returns it.
+    /// At the moment of its removal no object has a key before it, or behind it. O(log n).
+    ///
+    /// Of other types it is some object, of a bag the oldest of some key; none only if no object was there
+    /// throughout the call. O(1), amortised, besides what it costs to take one object of those of a key.
+    pub fn take_end<'g, T: HostTerm<Host = H>>(
+        &'g self,
+        end: End,
+        work: &mut Workspace<T>,
+        guard: &'g Guard,
+    ) -> Result<Option<Taken<'g, H>>, Error> {
+        let mut taken = None;
+        let is_bag = self.table_type.is_bag();
+        self.store(guard).update_end(end, guard, &mut |current| {
+            let Some(record) = current else {
+                return (Change::Keep, Effect::none());
+            };
+            // What is returned must be what was there at the end.
+            counted::stop(record).for_ever();
+            taken = Some(Taken(Found::new(record)));
+            match is_bag {
+                // SAFETY: this is the decision of `update_end`, which is as that of `update_bag`.
+                true => unsafe {
+                    let rules = self.bag_rules();
+                    rules.delete_oldest(record.key(), record, &mut work.bag)
+                },
+                false => (Change::Remove, Effect::none()),
+            }
         })?;
         Ok(taken)
     }
@@ -315,6 +351,32 @@ impl<H: Host> Table<H> {
             }
         })?;
         result
+    }
+}
+
+/// An object that was [taken](Table::take_end).
+#[derive(Clone, Copy)]
+pub struct Taken<'g, H: Host>(Found<'g, H>);
+
+impl<'g, H: Host> Taken<'g, H> {
+    /// The object, as it was when it was removed.
+    pub fn object<'b>(&self, room: &'b mut Room) -> Object<'b, H>
+    where
+        'g: 'b,
+    {
+        // The oldest of those that the key had.
+        self.0.first(room)
+    }
+}
+
+impl Taken<'_, TermHost> {
+    /// The object as an owned term. O(its size).
+    pub fn to_term(&self) -> Term {
+        let (mut builder, mut scratch, mut room) =
+            (TermBuilder::new(), Scratch::new(), Room::new());
+        let built = decode_object(self.object(&mut room), &mut builder, &mut scratch);
+        let term = builder.finish(built);
+        term.expect("what was a term can be built again")
     }
 }
 

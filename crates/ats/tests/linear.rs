@@ -1,14 +1,14 @@
-//! Short histories of three threads on a whole table, in which clearing takes part, checked for
-//! linearizability.
+//! Short histories of three threads on a whole table, in which clearing, draining and taking from the ends
+//! take part, checked for linearizability.
 
 #[path = "../../ats-mem/tests/linear/checker.rs"]
 mod checker;
 mod common;
 
-use ats::{TableType, Workspace};
+use ats::{End, TableType, Workspace};
 use ats_term::Term;
 use checker::{Clock, Event, linearizable};
-use common::{ALL_TYPES, TermTable, objects, patiently};
+use common::{ALL_TYPES, TermTable, everything, objects, patiently};
 use std::sync::Barrier;
 
 const KEYS: usize = 3;
@@ -29,6 +29,9 @@ enum What {
     Lookup(usize, Vec<i64>),
     Take(usize, Vec<i64>),
     Clear,
+    Drain(State),
+    /// Took the oldest value of a key, at an end of the table if it has any.
+    TakeEnd(End, Option<(usize, i64)>),
 }
 
 fn add(kind: TableType, values: &mut Vec<i64>, value: i64) {
@@ -56,6 +59,24 @@ fn apply(kind: TableType, state: &State, what: &What) -> Option<State> {
             after[*key].clear();
         }
         What::Clear => after = State::default(),
+        What::Drain(found) => {
+            possible = state == found;
+            after = State::default();
+        }
+        What::TakeEnd(end, taken) => {
+            let mut there = (0..KEYS).filter(|key| !state[*key].is_empty());
+            let outermost = match end {
+                End::First => there.next(),
+                End::Last => there.next_back(),
+            };
+            if kind == TableType::OrderedSet {
+                possible = outermost == taken.map(|(key, _)| key);
+            }
+            if let Some((key, value)) = *taken {
+                possible &= state[key].first() == Some(&value);
+                after[key] = state[key].get(1..).unwrap_or_default().to_vec();
+            }
+        }
     }
     possible.then_some(after)
 }
@@ -65,14 +86,38 @@ fn values(objects: &[Term]) -> Vec<i64> {
     objects.iter().filter_map(value).collect()
 }
 
+/// Takes all objects out of a table.
+fn drained(table: &TermTable) -> State {
+    let drained = table.drain();
+    let settled = loop {
+        match drained.settled() {
+            Some(settled) => break settled,
+            None => std::thread::yield_now(),
+        }
+    };
+    let mut state = State::default();
+    for object in everything(settled) {
+        let key = object.as_tuple().and_then(|object| object[0].as_int());
+        state[key.expect("an integer") as usize].extend(values(&[object]));
+    }
+    state
+}
+
+fn taken_end(table: &TermTable, end: End) -> Option<(usize, i64)> {
+    let (guard, mut work) = (ats::pin(), Workspace::<&Term>::new());
+    let taken = patiently(|| table.take_end(end, &mut work, &guard))?.to_term();
+    let key = taken.as_tuple()?[0].as_int()?;
+    Some((key as usize, values(&[taken])[0]))
+}
+
 /// Calls what the number says and records it.
 fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What> {
-    let index = (choice / 8) as usize % KEYS;
+    let index = (choice / 12) as usize % KEYS;
     let key = Term::from(index);
     let object = Term::from((index, value));
     let all: Vec<Term> = (0..KEYS).map(|key| Term::from((key, value))).collect();
     let mut work = Workspace::new();
-    match choice % 8 {
+    match choice % 12 {
         0 | 1 => clock.record(
             || patiently(|| table.insert(&object, &mut work)),
             |()| What::Insert(index, value),
@@ -96,6 +141,15 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
                 taken.map_or(Vec::new(), |taken| taken.to_terms())
             },
             |found| What::Take(index, values(&found)),
+        ),
+        7 => clock.record(|| drained(table), What::Drain),
+        8 | 9 => clock.record(
+            || taken_end(table, End::First),
+            |taken| What::TakeEnd(End::First, taken),
+        ),
+        10 => clock.record(
+            || taken_end(table, End::Last),
+            |taken| What::TakeEnd(End::Last, taken),
         ),
         _ => clock.record(|| table.clear(), |_| What::Clear),
     }

@@ -17,7 +17,9 @@ pub(crate) struct Selected<'a> {
 }
 
 impl Rules {
-    /// Removes the objects of a key that are unwanted.
+    /// Removes the objects of a key that are unwanted; of a key that has many, only among those at
+    /// `positions`, if there are some. `deleted` becomes which they are of the objects of `current`:
+    /// their positions, or how many are before each.
     ///
     /// # Safety
     /// As for [`insert`](Rules::insert).
@@ -25,39 +27,63 @@ impl Rules {
         self,
         key: &[u8],
         current: &Rec<H>,
-        selected: Selected<'_>,
+        positions: Option<&[u64]>,
         is_unwanted: &mut impl FnMut(Object<'_, H>) -> bool,
+        deleted: &mut Vec<u64>,
         buffers: &mut Buffers<H>,
     ) -> Decided<H> {
-        let deleted = selected.changed;
-        *deleted = 0;
+        deleted.clear();
         let objects = match Objects::of(current) {
             Objects::List(objects) => objects,
             Objects::Large(large) => {
-                let meant = matching(large, selected.positions, is_unwanted);
-                *deleted = meant.len();
+                *deleted = matching(large, positions, is_unwanted);
                 // SAFETY: handed on.
-                return unsafe { self.delete_positions(key, current, large, &meant, buffers) };
+                return unsafe { self.delete_positions(key, current, large, deleted, buffers) };
             }
         };
         let Buffers { list, room, .. } = buffers;
         list.start();
         let mut kept = 0;
-        for object in objects.iter() {
+        for (at, object) in objects.iter().enumerate() {
             if is_unwanted(room.object(object)) {
-                *deleted += 1;
+                deleted.push(at as u64);
             } else {
                 list.push_copy(object);
                 kept += 1;
             }
         }
-        if *deleted == 0 {
+        if deleted.is_empty() {
             return keep();
         }
         if kept == 0 {
             return (Change::Remove, Effect::of_removal(current));
         }
         put(Some(current), record(key, list.take()))
+    }
+
+    /// Removes the oldest object of a key.
+    ///
+    /// # Safety
+    /// As for [`insert`](Rules::insert).
+    pub(crate) unsafe fn delete_oldest<H: Host>(
+        self,
+        key: &[u8],
+        current: &Rec<H>,
+        buffers: &mut Buffers<H>,
+    ) -> Decided<H> {
+        let position = match Objects::of(current) {
+            Objects::List(_) => 0,
+            Objects::Large(large) => {
+                let oldest = large.iter_from(0).next();
+                oldest.expect("no large bag is empty").0
+            }
+        };
+        let mut is_oldest = true;
+        let mut is_unwanted = |_: Object<'_, H>| std::mem::take(&mut is_oldest);
+        let among = Some(&[position][..]);
+        let deleted = &mut Vec::new();
+        // SAFETY: handed on.
+        unsafe { self.delete_selected(key, current, among, &mut is_unwanted, deleted, buffers) }
     }
 
     /// # Safety
@@ -87,6 +113,31 @@ impl Rules {
         // SAFETY: handed on.
         let (large, leftovers) = unsafe { draft.take_over() };
         with_leftovers(put(Some(current), large.into_record(key)), leftovers)
+    }
+
+    /// Visits those objects of a key that [`delete_selected`](Rules::delete_selected) has removed, oldest
+    /// first.
+    pub(crate) fn each_deleted<H: Host>(
+        before: &Rec<H>,
+        deleted: &[u64],
+        room: &mut Room,
+        visit: &mut dyn FnMut(Object<'_, H>),
+    ) {
+        match Objects::of(before) {
+            Objects::Large(large) => {
+                for &position in deleted {
+                    visit(large.object(position, room).expect("it was there"));
+                }
+            }
+            Objects::List(objects) => {
+                let mut deleted = deleted.iter().copied().peekable();
+                for (at, object) in objects.iter().enumerate() {
+                    if deleted.next_if_eq(&(at as u64)).is_some() {
+                        visit(room.object(object));
+                    }
+                }
+            }
+        }
     }
 
     /// Replaces objects of a key, which keep their places. For tables that may hold equal objects.

@@ -11,7 +11,7 @@ use super::cursor::{At, Cursor};
 use super::query::{Query, Step};
 use super::walk::{Next, Slice, walk};
 use super::{Progress, Runner, visit_objects};
-use crate::bag::{Effect, NewObject, Selected};
+use crate::bag::{Effect, NewObject, Rules, Selected};
 use crate::counted;
 use crate::table::{Table, TableType};
 use crate::value::{Found, Rec, Room, form};
@@ -57,6 +57,9 @@ enum Action {
     Replace,
 }
 
+/// Called with the objects that were deleted, each after that.
+type Deleted<'a, H> = dyn FnMut(Object<'_, H>) + 'a;
+
 impl<H: Host> Table<H> {
     /// Deletes objects for which the result of the query is `true`, for about a slice. Each is deleted
     /// atomically.
@@ -72,8 +75,36 @@ impl<H: Host> Table<H> {
         slice: &Slice,
         guard: &Guard,
     ) -> Changed {
+        self.select_take(
+            query,
+            cursor,
+            runner,
+            environment,
+            slice,
+            guard,
+            &mut |_| {},
+        )
+    }
+
+    /// As [`select_delete`](Table::select_delete), and calls `taken` with each object that was deleted, as it
+    /// was then. So of several threads that take an object one gets it. The objects of a key come oldest
+    /// first.
+    ///
+    /// # Panics
+    /// If the query was made for another kind of table.
+    #[expect(clippy::too_many_arguments, reason = "each is a thing of its own")]
+    pub fn select_take<E: Environment>(
+        &self,
+        query: &Query<H>,
+        cursor: &mut Cursor,
+        runner: &mut Runner<H>,
+        environment: &E,
+        slice: &Slice,
+        guard: &Guard,
+        taken: &mut dyn FnMut(Object<'_, H>),
+    ) -> Changed {
         let what = (Action::Delete, query, environment);
-        self.change_slice(what, cursor, runner, slice, guard)
+        self.change_slice(what, cursor, runner, slice, guard, taken)
     }
 
     /// Replaces objects by the result of the query, if there is one, for about a slice. Each is
@@ -95,7 +126,7 @@ impl<H: Host> Table<H> {
             return Err(Error::TableType);
         }
         let what = (Action::Replace, query, environment);
-        Ok(self.change_slice(what, cursor, runner, slice, guard))
+        Ok(self.change_slice(what, cursor, runner, slice, guard, &mut |_| {}))
     }
 
     fn change_slice<E: Environment>(
@@ -105,6 +136,7 @@ impl<H: Host> Table<H> {
         runner: &mut Runner<H>,
         slice: &Slice,
         guard: &Guard,
+        deleted: &mut Deleted<'_, H>,
     ) -> Changed {
         let (_, query, _) = what;
         query.check_fits(self);
@@ -114,7 +146,7 @@ impl<H: Host> Table<H> {
             let before = cursor.clone();
             let progress = self.gather(what, cursor, runner, slice, guard, &mut candidates);
             for (at, candidate) in candidates.iter().enumerate() {
-                match self.change(what, candidate, runner, guard) {
+                match self.change(what, candidate, runner, guard, deleted) {
                     Ok(changed) => objects += changed,
                     Err(Busy) => {
                         *cursor = back_to(query, &candidates, at, before);
@@ -195,6 +227,7 @@ impl<H: Host> Table<H> {
         candidate: &Candidate<'_, H>,
         runner: &mut Runner<H>,
         guard: &Guard,
+        deleted: &mut Deleted<'_, H>,
     ) -> Result<usize, Busy> {
         let Runner {
             machine,
@@ -214,6 +247,8 @@ impl<H: Host> Table<H> {
         let key = candidate.record.key();
         let store = self.store(guard);
         let mut changed = 0;
+        // What was deleted is looked at when the lock of the key is free again.
+        let mut gone = None;
         if !self.table_type.is_bag() {
             store.update(key, guard, &mut |current| {
                 let Some(current) = current else {
@@ -228,12 +263,17 @@ impl<H: Host> Table<H> {
                     changed = 1;
                     stopped.for_ever();
                 }
+                gone = matches!(change, Change::Remove).then_some(current);
                 change
             })?;
+            if let Some(gone) = gone {
+                deleted(Found::new(gone).first(room));
+            }
             return Ok(changed);
         }
         let rules = self.bag_rules();
         let positions = candidate.positions.as_deref();
+        let mut places = Vec::new();
         store.update_bag(key, guard, &mut |current| {
             let Some(current) = current else {
                 return (Change::Keep, Effect::none());
@@ -241,12 +281,10 @@ impl<H: Host> Table<H> {
             match action {
                 // SAFETY: this is the decision of `update_bag`.
                 Action::Delete => unsafe {
+                    gone = Some(current);
                     let mut is_unwanted = |object: Object<'_, H>| rerun.is_true(object);
-                    let unwanted = Selected {
-                        positions,
-                        changed: &mut changed,
-                    };
-                    rules.delete_selected(key, current, unwanted, &mut is_unwanted, bag)
+                    let (is_unwanted, places) = (&mut is_unwanted, &mut places);
+                    rules.delete_selected(key, current, positions, is_unwanted, places, bag)
                 },
                 // SAFETY: as above.
                 Action::Replace => unsafe {
@@ -258,6 +296,10 @@ impl<H: Host> Table<H> {
                 },
             }
         })?;
+        if let Some(before) = gone {
+            changed = places.len();
+            Rules::each_deleted(before, &places, room, deleted);
+        }
         Ok(changed)
     }
 }
