@@ -110,7 +110,12 @@ impl<H: Host> Table<H> {
 
     /// The counter that changes in place, if there is one and it is this element.
     #[inline]
-    fn counter_at<'g>(&'g self, key: &[u8], index: usize, guard: &'g Guard) -> Option<Counter<'g>> {
+    pub(crate) fn counter_at<'g>(
+        &'g self,
+        key: &[u8],
+        index: usize,
+        guard: &'g Guard,
+    ) -> Option<Counter<'g>> {
         let record = self.store(guard).get(key, guard)?;
         Counter::of(record).filter(|counter| counter.index == index)
     }

@@ -17,6 +17,10 @@ pub enum Error {
     Position,
     /// The element at the position is not an integer.
     NotAnInteger,
+    /// A value cannot be merged in this way, or not with what is there.
+    Operand,
+    /// What is in the table cannot be merged in this way.
+    Element,
     /// The operation does not exist for tables of this type.
     TableType,
     /// The result has more bits than an integer may have.
@@ -29,6 +33,16 @@ pub enum Error {
 impl From<ats_mem::Busy> for Error {
     fn from(_: ats_mem::Busy) -> Self {
         Error::Busy
+    }
+}
+
+impl From<ats_merge::Refused> for Error {
+    fn from(refused: ats_merge::Refused) -> Self {
+        match refused {
+            ats_merge::Refused::Earlier => Error::Element,
+            ats_merge::Refused::Later => Error::Operand,
+            ats_merge::Refused::SystemLimit => Error::SystemLimit,
+        }
     }
 }
 
@@ -47,6 +61,8 @@ impl fmt::Display for Error {
             Error::KeyPosition => "the key of an object cannot be changed",
             Error::Position => "the object has no element at this position",
             Error::NotAnInteger => "the element is not an integer",
+            Error::Operand => "the value cannot be merged in this way",
+            Error::Element => "the element cannot be merged in this way",
             Error::TableType => "tables of this type do not have this operation",
             Error::SystemLimit => "the result is larger than an integer may be",
             Error::Busy => "another operation holds a key; try again",

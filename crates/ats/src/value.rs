@@ -90,6 +90,11 @@ impl<'g, H: Host> Found<'g, H> {
         self.record.key()
     }
 
+    /// How many words the objects take where they are stored, but for large bags. O(1).
+    pub fn len_words(&self) -> usize {
+        self.record.value_words().1
+    }
+
     /// The first object; each key has at least one.
     #[inline]
     pub fn first<'b>(&self, room: &'b mut Room) -> Object<'b, H>

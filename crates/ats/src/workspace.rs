@@ -12,6 +12,8 @@ pub struct Workspace<T: HostTerm> {
     pub(crate) image: ImageBuilder<T>,
     /// For operations that make an object out of another one that was just made.
     pub(crate) second: ImageBuilder<T>,
+    /// For operations that make it out of two.
+    pub(crate) third: ImageBuilder<T>,
     pub(crate) bag: Buffers<T::Host>,
     pub(crate) many: Many<T::Host>,
     pub(crate) packer: Packer,
@@ -33,6 +35,7 @@ impl<T: HostTerm> Workspace<T> {
             key: Vec::new(),
             image: ImageBuilder::new(zeros),
             second: ImageBuilder::new(zeros),
+            third: ImageBuilder::new(zeros),
             bag: Buffers::new(),
             many: Many::new(),
             packer: Packer::new(),

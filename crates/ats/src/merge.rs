@@ -1,0 +1,230 @@
+//! Merging a value into an element of an object, atomically.
+//!
+//! What a merge is, is told in [`ats_merge`]. Sums, minima and maxima of small integers are changed in
+//! place, as counters are (see [`counted`](crate::counted)); everything else makes a new object under the
+//! lock of the key. The operand is made an image before that.
+
+use crate::counted;
+use crate::table::Table;
+use crate::value::{Found, Rec, Room};
+use crate::workspace::Workspace;
+use crate::write::{element, record};
+use crate::{Error, Guard};
+use ats_mem::Change;
+use ats_merge::{Merge, Merged, MergedTerm, Simple};
+use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, NIL, NewValue, Object, Packer};
+use ats_term::{Kind, TermRef};
+
+/// The value of an element, on its way to the caller.
+#[derive(Clone, Copy)]
+pub enum Value<'a, H> {
+    /// A small integer.
+    Small(i64),
+    /// A term inside an image.
+    Term(ImageRef<'a, H>),
+}
+
+impl<H: Host> Table<H> {
+    /// Merges `operand`, as the later value, into the element at a position (from 1) of the object of a key,
+    /// at one moment, and has `read` look at what that became.
+    ///
+    /// If the key is missing, `default` is inserted, with the key in the place of its own, and the operand
+    /// merged into it. Without a default a pair of the key and the operand is inserted, if that is an
+    /// object of this table with the operand at the position; else the key must be there. Changes nothing
+    /// if it fails. `read` may be called under a lock, and must not use the table.
+    ///
+    /// As fast as a counter for sums, minima and maxima of small integers; else O(size of the object).
+    #[expect(clippy::too_many_arguments, reason = "each is a thing of its own")]
+    pub fn merge<T: HostTerm<Host = H>, R>(
+        &self,
+        key: T,
+        position: usize,
+        operand: T,
+        merge: &Merge,
+        default: Option<T>,
+        work: &mut Workspace<T>,
+        read: impl FnOnce(Value<'_, H>) -> R,
+    ) -> Result<R, Error> {
+        if self.table_type().is_bag() {
+            return Err(Error::TableType);
+        }
+        let index = self.index_to_change(position)?;
+        if let Some(default) = default {
+            self.check_object(default)?;
+        }
+        let guard = ats_sync::pin();
+        work.start_key();
+        self.key_bytes(key, &mut work.key);
+        if let Some(value) = self.merge_in_place(&work.key, index, operand, merge, &guard) {
+            return Ok(read(Value::Small(value)));
+        }
+        // SAFETY: two immediates, and so the image of a pair.
+        let pair = unsafe { Object::from_words(&[NIL, NIL]) };
+        let parts = [(0, NewValue::Term(key)), (1, NewValue::Term(operand))];
+        work.second.replace_elements(pair, &parts);
+        if !merge.takes(work.second.object().element(1), self.zeros) {
+            return Err(Error::Operand);
+        }
+        let place = Place { index, merge };
+        self.merge_as_image(place, default, work, &guard, read)
+    }
+
+    /// Merges an operand into a counter that changes in place, if there is one and that can be.
+    #[inline]
+    fn merge_in_place<T: TermRef>(
+        &self,
+        key: &[u8],
+        index: usize,
+        operand: T,
+        merge: &Merge,
+        guard: &Guard,
+    ) -> Option<i64> {
+        let Kind::Int(operand) = operand.kind() else {
+            return None;
+        };
+        let change: fn(i64, i64) -> Option<i64> = match merge {
+            Merge::Simple(Simple::Sum) => i64::checked_add,
+            Merge::Simple(Simple::Min) => |a, b| Some(a.min(b)),
+            Merge::Simple(Simple::Max) => |a, b| Some(a.max(b)),
+            _ => return None,
+        };
+        let counter = self.counter_at(key, index, guard)?;
+        counter.update(|value| change(value, operand))
+    }
+
+    /// Merges the operand that stands behind the key in `work.second`.
+    fn merge_as_image<T: HostTerm<Host = H>, R>(
+        &self,
+        place: Place<'_>,
+        default: Option<T>,
+        work: &mut Workspace<T>,
+        guard: &Guard,
+        read: impl FnOnce(Value<'_, H>) -> R,
+    ) -> Result<R, Error> {
+        let Workspace {
+            key,
+            image,
+            second,
+            third,
+            packer,
+            room,
+            ..
+        } = work;
+        let mut read = Some(read);
+        let mut read = |value: ImageRef<'_, H>| {
+            let read = read.take().expect("decided once");
+            read(Value::Term(value))
+        };
+        let mut result = Err(Error::BadKey);
+        let mut making = Making {
+            table: self,
+            place,
+            key: &key[..],
+            packer,
+        };
+        self.store(guard).update(key, guard, &mut |current| {
+            let mut made = Change::Keep;
+            result = match (current, default) {
+                (Some(current), _) => {
+                    let pair = second.object();
+                    making.onto(current, pair, third, room, &mut made, &mut read)
+                }
+                (None, Some(default)) => image
+                    .encode_object(default)
+                    .map_err(Error::from)
+                    .and_then(|()| {
+                        let (object, pair) = (image.object(), second.object());
+                        let replaces_key = true;
+                        making.onto_object(object, pair, replaces_key, third, &mut made, &mut read)
+                    }),
+                // The pair is the object.
+                (None, None) if self.key_index == 0 && place.index == 1 => {
+                    let value = read(second.object().element(1));
+                    made = Change::Put(record(key, self.stored(second.take(), making.packer)));
+                    Ok(value)
+                }
+                (None, None) => Err(Error::BadKey),
+            };
+            made
+        })?;
+        result
+    }
+}
+
+/// What is merged where.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// The element, from 0.
+    index: usize,
+    merge: &'a Merge,
+}
+
+/// Makes objects with a merged element.
+struct Making<'a, H: Host> {
+    table: &'a Table<H>,
+    place: Place<'a>,
+    key: &'a [u8],
+    packer: &'a mut Packer,
+}
+
+type MadeChange<H> = Change<crate::value::Values<H>>;
+
+impl<H: Host> Making<'_, H> {
+    /// Merges into the object of a record, which the caller has locked.
+    fn onto<T: HostTerm<Host = H>, R>(
+        &mut self,
+        current: &Rec<H>,
+        pair: Object<'_, H>,
+        builder: &mut ImageBuilder<T>,
+        room: &mut Room,
+        made: &mut MadeChange<H>,
+        read: &mut dyn FnMut(ImageRef<'_, H>) -> R,
+    ) -> Result<R, Error> {
+        // Goes on if the object stays.
+        let stopped = counted::stop(current);
+        let object = Found::new(current).first(room);
+        let result = self.onto_object(object, pair, false, builder, made, read);
+        if !matches!(made, Change::Keep) {
+            stopped.for_ever();
+        }
+        result
+    }
+
+    /// Merges the second element of `pair` into an object, which also gets the first one as its key if
+    /// `replaces_key`.
+    fn onto_object<T: HostTerm<Host = H>, R>(
+        &mut self,
+        object: Object<'_, H>,
+        pair: Object<'_, H>,
+        replaces_key: bool,
+        builder: &mut ImageBuilder<T>,
+        made: &mut MadeChange<H>,
+        read: &mut dyn FnMut(ImageRef<'_, H>) -> R,
+    ) -> Result<R, Error> {
+        let (Place { index, merge }, zeros) = (self.place, self.table.zeros);
+        let earlier = element(object, index)?;
+        let merged = merge.merge(earlier, pair.element(1), zeros)?;
+        if let (Merged::Earlier(_), false) = (&merged, replaces_key) {
+            return Ok(read(earlier));
+        }
+        let own_key = Merged::Later(pair.element(0));
+        let key_too = [
+            (index, NewValue::Term(merged.term())),
+            (self.table.key_index, NewValue::Term(own_key.term())),
+        ];
+        let values = &key_too[..1 + usize::from(replaces_key)];
+        let lent = std::mem::replace(builder, ImageBuilder::new(zeros));
+        let mut lent = lent.recycle::<MergedTerm<'_, H>>();
+        lent.replace_elements(object, values);
+        let value = lent.object().element(index);
+        let is_counter = merge.is_of_numbers() && value.as_small().is_some_and(counted::fits);
+        let result = read(value);
+        let built = lent.take();
+        *made = Change::Put(match is_counter {
+            true => counted::record(self.key, built, index),
+            false => record(self.key, self.table.stored(built, self.packer)),
+        });
+        *builder = lent.recycle();
+        Ok(result)
+    }
+}
