@@ -35,6 +35,7 @@
 -export([range/3, range/4, range_count/3, range_count/4, range_delete/3, range_delete/4]).
 -export([range_fold/5, range_fold/6, prefix/2, prefix/3, lookup_elements/3]).
 -export([rank/2, nth/2, range_nth/4, range_nth/5]).
+-export([select_take/2, take_all_objects/1, take_first/1, take_last/1, merge/4, merge/5]).
 -export([safe_fixtable/2, slot/2, tab2list/1, foldl/3, foldr/3]).
 -export([tab2file/2, tab2file/3, file2tab/1, file2tab/2, tabfile_info/1]).
 -export([init_table/2, from_dets/2, to_dets/2, table/1, table/2]).
@@ -45,6 +46,7 @@
 -export_type([update_op/0, element_spec/0]).
 -export_type([match_pattern/0, match_spec/0, compiled_match_spec/0, comp_match_spec/0]).
 -export_type([continuation/0, range_option/0, range_bound/0]).
+-export_type([merge/0, simple_merge/0]).
 
 -define(CHUNK_SIZE_OBJECTS, 1000).
 
@@ -102,6 +104,9 @@
 %% Where a chunked call goes on; not to be looked into.
 -type range_option() :: ats_range:option().
 -type range_bound() :: ats_range:bound().
+-type simple_merge() :: sum | min | max | first | last | append | union.
+-type merge() :: simple_merge() | {vector, [simple_merge()]}.
+%% How two values become one; see {@link merge/4}.
 -type element_spec() :: {Pos :: pos_integer(), Value :: term()}.
 
 %%--------------------------------------------------------------------------------------------
@@ -831,6 +836,102 @@ i(Table, Height) ->
 -spec i(table(), Height :: pos_integer(), Width :: pos_integer()) -> ok.
 i(Table, Height, Width) ->
     ?WITH_ERROR_INFO(ats_browser:browse(Table, Height, Width), [Table, Height, Width]).
+
+%%--------------------------------------------------------------------------------------------
+%% Beyond ets
+%%
+%% These functions do not exist in `ets'. Each does at one moment what otherwise takes two calls,
+%% between which other processes can come.
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Takes out of a table the objects for which the result of a match specification is `true', and
+%% returns them: {@link select_delete/2} that says what it has deleted.
+%%
+%% Each object is taken atomically, as it was when it was removed. Of several processes that take
+%% the same object exactly one gets it. What they take from an `ordered_set' comes in ascending order,
+%% and the objects of a key of a bag oldest first. If the specification is `[{'_',[],[true]}]', this is
+%% {@link take_all_objects/1}.
+%%
+%% Costs what {@link select/2} costs with the same specification, and O(log size of the table) for
+%% each object of an `ordered_set', O(1) of a `set'. Long calls let other processes run. If the
+%% calling process is killed meanwhile, what it has taken so far is lost.
+-spec select_take(table(), match_spec()) -> [Object :: tuple()].
+select_take(Table, [{'_', [], [true]}] = MatchSpec) ->
+    ?WITH_ERROR_INFO(ats_drain:take_all(Table), [Table, MatchSpec]);
+select_take(Table, MatchSpec) ->
+    ?WITH_ERROR_INFO(ats_drain:select_take(Table, MatchSpec), [Table, MatchSpec]).
+
+%% @doc Takes all objects out of a table at one moment, and returns them, those of an `ordered_set' in
+%% ascending order.
+%%
+%% Nothing is lost and nothing comes twice: each insert, and each change of a counter, is in what one
+%% call returns or in the table afterwards. A list that was inserted as one comes out as one.
+%% Nobody is kept waiting: for others the table is empty at once. The caller waits until those
+%% have finished that were writing at that moment, and then reads in slices, in O(number of
+%% objects), letting other processes run. If it is killed meanwhile, the objects are lost.
+-spec take_all_objects(table()) -> [Object :: tuple()].
+take_all_objects(Table) ->
+    ?WITH_ERROR_INFO(ats_drain:take_all(Table), [Table]).
+
+%% @doc Takes the object with the first key out of an `ordered_set', and returns it in a list, which is
+%% empty if the table is.
+%%
+%% At the moment when it is removed there is no object with a smaller key in the table: so a table
+%% is a priority queue, of any number of producers and consumers. O(log size of the table).
+%%
+%% From other types it takes some object, from a bag the oldest one of some key. There the list is
+%% empty only if no object was in the table during all of the call. O(1), amortised.
+-spec take_first(table()) -> [Object :: tuple()].
+take_first(Table) ->
+    ?NATIVE(take_first(Table), [Table]).
+
+%% @doc Like {@link take_first/1}, with the last key of an `ordered_set'. For other types the same.
+-spec take_last(table()) -> [Object :: tuple()].
+take_last(Table) ->
+    ?NATIVE(take_last(Table), [Table]).
+
+%% @doc Merges a value into an element of the object with a key, as one atomic step, and returns what
+%% that has become. If the key is not in the table, `{Key, Operand}' is inserted. Only for `set'
+%% and `ordered_set'.
+%%
+%% The element is the one behind the key, or the one at `Pos'. The operand is the later value, what
+%% is in the table the earlier one:
+%%
+%% <table border="1">
+%% <tr><td>`sum'</td><td>numbers, also floats: `Earlier + Later'</td></tr>
+%% <tr><td>`min', `max'</td><td>any terms: `min(Earlier, Later)', `max(Earlier, Later)'</td></tr>
+%% <tr><td>`first', `last'</td><td>any terms: `Earlier', `Later'</td></tr>
+%% <tr><td>`append'</td><td>proper lists: `Earlier ++ Later'; or binaries:
+%% `<<Earlier/binary, Later/binary>>'</td></tr>
+%% <tr><td>`union'</td><td>ordered lists without duplicates, as those of `ordsets': `lists:umerge(Earlier,
+%% Later)'; or maps:
+%% `maps:merge(Earlier, Later)'</td></tr>
+%% <tr><td>`{vector, Merges}'</td><td>tuples: each element by the merge at its place in the list. No
+%% vector in a vector</td></tr>
+%% </table>
+%%
+%% All merges are associative (sums of floats up to rounding), so it does not matter if some values
+%% are merged before they come here.
+%%
+%% Sums, minima and maxima of integers of less than 60 bits are as fast as {@link
+%% update_counter/3}. All others write the object anew, under a lock: O(size of the object), so
+%% to append many times to one long list takes quadratic time. Large lists, sets and maps
+%% are merged on a dirty scheduler.
+%%
+%% Fails with `badarg', and changes nothing, if one of the two values cannot be merged in this way,
+%% if the key is not there and `{Key, Operand}' would not be an object of this table with the
+%% operand at the position, or if there is no such position.
+-spec merge(table(), Key :: term(), Operand :: term(),
+            merge() | {Pos :: pos_integer(), merge()}) -> term().
+merge(Table, Key, Operand, Merge) ->
+    ?NATIVE(merge(Table, Key, Operand, Merge), [Table, Key, Operand, Merge]).
+
+%% @doc Like {@link merge/4}, but if the key is not in the table, `Default' is inserted, with `Key' in the
+%% place of its key, after the operand has been merged into it.
+-spec merge(table(), Key :: term(), Operand :: term(),
+            merge() | {Pos :: pos_integer(), merge()}, Default :: tuple()) -> term().
+merge(Table, Key, Operand, Merge, Default) ->
+    ?NATIVE(merge(Table, Key, Operand, Merge, Default), [Table, Key, Operand, Merge, Default]).
 
 %%--------------------------------------------------------------------------------------------
 %% Functions that take more than one native call

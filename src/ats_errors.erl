@@ -18,6 +18,7 @@
       | options | function | range
       | owner | not_owner | already_exists
       | full_scan
+      | merge | operand | value | default    % of merge/4,5
       | none
       | system_limit
       | {dets, Reason :: term()}               % what Dets says
@@ -176,7 +177,8 @@ other_messages(rename, _Table, [NewName], _Cause) ->
     [first_of([table_name(NewName), <<"table name already exists">>])];
 other_messages(Select, _Table, [_MatchSpec], _Cause)
   when Select =:= select; Select =:= select_reverse; Select =:= select_count;
-       Select =:= select_delete; Select =:= select_replace; Select =:= explain ->
+       Select =:= select_delete; Select =:= select_replace; Select =:= select_take;
+       Select =:= explain ->
     [match_spec()];
 other_messages(Select, _Table, [MatchSpec, Limit], _Cause)
   when Select =:= select; Select =:= select_reverse ->
@@ -223,8 +225,27 @@ other_messages(update_counter, Table, [_Key, Operations | Default], Cause) ->
     counter_messages(Operations, default_object(Table, Default), Cause);
 other_messages(update_element, Table, [_Key, Elements | Default], Cause) ->
     element_messages(Elements, default_object(Table, Default), Cause);
+other_messages(merge, Table, [_Key, _Operand, Merge | Default], Cause) ->
+    merge_messages(Merge, default_object(Table, Default), Cause);
 other_messages(_Function, _Table, _Arguments, _Cause) ->
     [].
+
+-spec merge_messages(term(), message(), cause()) -> [message()].
+merge_messages(_Merge, Default, badkey) ->
+    [<<"not a key that exists in the table, and its object would need more than the operand">>,
+     none, none, Default];
+merge_messages(_Merge, _Default, operand) ->
+    [none, <<"not a value that can be merged in this way">>];
+merge_messages(_Merge, _Default, value) ->
+    [none, none, <<"the value in the given position, in the object, cannot be merged in this way">>];
+merge_messages(_Merge, _Default, position) ->
+    [none, none, <<"the position is out of range">>];
+merge_messages(_Merge, _Default, keypos) ->
+    [none, none, same_as_keypos()];
+merge_messages(_Merge, Default, default) ->
+    [none, none, none, Default];
+merge_messages(_Merge, _Default, _Cause) ->
+    [none, none, <<"not a valid merge">>].
 
 -spec counter_messages(term(), message(), cause()) -> [message()].
 counter_messages(Operations, Default, badkey) ->

@@ -19,6 +19,7 @@
 -export([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
 -export([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -export([range_size/3, range_nth/4]).
+-export([drain_start/1, drain_more/4, take_first/1, take_last/1, merge/4, merge/5]).
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([give_away/4, setopts/3]).
 -export([nop/2, collect/0, provoke/3]).
@@ -32,12 +33,13 @@
 -nifs([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
 -nifs([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -nifs([range_size/3, range_nth/4]).
+-nifs([drain_start/1, drain_more/4, take_first/1, take_last/1, merge/4, merge/5]).
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([give_away/4, setopts/3]).
 -nifs([nop/2, collect/0, provoke/3]).
 
 -export_type([options/0, changes/0, information/0, stats/0, position/0]).
--export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0]).
+-export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, drain/0, drained/0]).
 
 -on_load(load/0).
 
@@ -107,7 +109,8 @@
                   | {within, Key :: term(), Place :: non_neg_integer()}.
 
 %% What to do with objects that match.
--type how() :: all | reverse | count | delete | replace | rows | {up | down, Limit :: pos_integer()}.
+-type how() :: all | reverse | count | delete | take | replace | rows
+             | {up | down, Limit :: pos_integer()}.
 
 %% A place between keys; `prefix' is before or behind all keys that begin like the pattern.
 -type cut() :: none | {before | behind, Key :: term()} | {prefix, Pattern :: term()}.
@@ -123,6 +126,13 @@
                   | {more | part | done, ats:tid(), ats:compiled_match_spec(), place(),
                      so_far()}
                   | rows().
+
+%% The objects of a table that was drained.
+-type drain() :: reference().
+
+%% What a slice of reading them gives.
+-type drained() :: [tuple()]
+                 | {more | part, drain(), ats:compiled_match_spec(), place(), [tuple()]}.
 
 -type so_far() :: [term()] | non_neg_integer() | rows().
 
@@ -294,6 +304,26 @@ explain(_Table, _MatchSpec) -> ?NOT_LOADED.
 %% Deletes all objects, as one step, and returns how many they were.
 -spec clear(ats:table()) -> non_neg_integer().
 clear(_Table) -> ?NOT_LOADED.
+
+%% Takes all objects out of a table, as one step. They are read by drain_more/4, which begins at
+%% `start', and says `wait' as long as others may still be writing to them.
+-spec drain_start(ats:table()) -> drain().
+drain_start(_Table) -> ?NOT_LOADED.
+
+-spec drain_more(drain(), ats:match_spec(), start | place(), [tuple()]) -> wait | drained().
+drain_more(_Drain, _MatchSpec, _Place, _SoFar) -> ?NOT_LOADED.
+
+-spec take_first(ats:table()) -> [tuple()].
+take_first(_Table) -> ?NOT_LOADED.
+
+-spec take_last(ats:table()) -> [tuple()].
+take_last(_Table) -> ?NOT_LOADED.
+
+-spec merge(ats:table(), term(), term(), term()) -> term().
+merge(_Table, _Key, _Operand, _Merge) -> ?NOT_LOADED.
+
+-spec merge(ats:table(), term(), term(), term(), tuple()) -> term().
+merge(_Table, _Key, _Operand, _Merge, _Default) -> ?NOT_LOADED.
 
 %% A compiled match specification, to which belongs what `ets' compiled the same one to.
 -spec match_spec_compile(ats:match_spec(), ets:compiled_match_spec()) ->

@@ -45,13 +45,13 @@ start(Table, MatchSpec, How) ->
             Selected
     end.
 
-%% @doc All results, in the order of the keys or the other way round.
--spec list(ats:table(), ats:match_spec(), all | reverse) -> [term()].
+%% @doc All results, in the order of the keys or the other way round; or all objects that are taken.
+-spec list(ats:table(), ats:match_spec(), all | reverse | take) -> [term()].
 list(Table, MatchSpec, How) ->
     list_more(start(Table, MatchSpec, How), How).
 
 %% @doc The rest of a list that was begun.
--spec list_more(ats_nif:selected(), all | reverse) -> [term()].
+-spec list_more(ats_nif:selected(), all | reverse | take) -> [term()].
 list_more(Results, _How) when is_list(Results) ->
     Results;
 list_more({more, Id, Compiled, Place, Results}, How) ->
@@ -60,7 +60,7 @@ list_more({part, Id, Compiled, Place, Results}, How) ->
     list_parts(ats_nif:select_more(Id, Compiled, Place, How, []), How, [Results]).
 
 %% The objects of a key come oldest first also if they come in several parts.
--spec list_parts(ats_nif:selected(), all | reverse, [[term()]]) -> [term()].
+-spec list_parts(ats_nif:selected(), all | reverse | take, [[term()]]) -> [term()].
 list_parts({part, Id, Compiled, Place, Results}, How, Parts) ->
     list_parts(ats_nif:select_more(Id, Compiled, Place, How, []), How, [Results | Parts]);
 list_parts(Results, _How, Parts) ->

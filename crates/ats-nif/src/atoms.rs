@@ -106,6 +106,18 @@ known_atoms! {
     Count = "count",
     /// `delete`
     Delete = "delete",
+    /// `take`
+    Take = "take",
+    /// `wait`
+    Wait = "wait",
+    /// `operand`: the value cannot be merged in this way.
+    Operand = "operand",
+    /// `value`: what is in the table cannot be merged in this way.
+    Value = "value",
+    /// `merge`: there is no such merge.
+    Merge = "merge",
+    /// `default`: the default object is none of this table.
+    Default = "default",
     /// `replace`
     Replace = "replace",
     /// `full_scan`

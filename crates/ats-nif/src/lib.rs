@@ -57,6 +57,8 @@ fn open_resources(env: Env<'_>) -> Result<(), String> {
     #[cfg(feature = "test-nifs")]
     test_nifs::open_resources(env)?;
     resource::open::<handle::Handle>(env)?;
+    #[cfg(not(feature = "test-nifs"))]
+    resource::open::<functions::Drain>(env)?;
     resource::open::<query::Compiled>(env)
 }
 

@@ -112,7 +112,7 @@ fn is_list(term: VmTerm<'_>) -> bool {
     term.is_nil() || term.as_cons().is_some()
 }
 
-fn not_a_bag(shared: &Shared) -> Result<&Shared, Known> {
+pub(super) fn not_a_bag(shared: &Shared) -> Result<&Shared, Known> {
     match shared.table.table_type().is_bag() {
         true => Err(Known::TableType),
         false => Ok(shared),
@@ -137,7 +137,7 @@ fn counter_op(term: VmTerm<'_>) -> Result<CounterOp, Known> {
 }
 
 /// A position; those that no object can have are all the same to us.
-fn position(term: VmTerm<'_>) -> Result<usize, Known> {
+pub(super) fn position(term: VmTerm<'_>) -> Result<usize, Known> {
     let position = term.as_small().ok_or(Known::None)?;
     usize::try_from(position).map_err(|_| Known::Position)
 }

@@ -4,12 +4,17 @@
 //! other arguments. `ets` checks in this order, and it decides which cause an error names.
 
 mod counters;
+mod drain;
+mod ends;
+mod merge;
 mod objects;
 mod places;
 mod range;
 mod select;
 mod tables;
 mod walks;
+
+pub(crate) use drain::Drain;
 
 use crate::atoms::Known;
 use crate::call::NifResult;
@@ -34,6 +39,9 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(select::functions());
     functions.extend(range::functions());
     functions.extend(places::functions());
+    functions.extend(drain::functions());
+    functions.extend(ends::functions());
+    functions.extend(merge::functions());
     functions
 }
 
@@ -114,6 +122,8 @@ fn cause(error: Error) -> Known {
         Error::BadKey => Known::BadKey,
         Error::KeyPosition => Known::KeyPos,
         Error::Position => Known::Position,
+        Error::Operand => Known::Operand,
+        Error::Element => Known::Value,
         Error::TableType => Known::TableType,
         Error::SystemLimit => Known::SystemLimit,
         Error::Busy => Known::Busy,

@@ -18,11 +18,12 @@ use crate::scratch::{self, Results, Selecting};
 use crate::vm_sink::{VmSink, make_object};
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
-use ats::TableType;
 use ats::select::{At, Changed, Cursor, Progress, Slice};
+use ats::{Table, TableType};
 use ats_match::Outcome;
 use ats_match::plan::Access;
 use ats_sync::Guard;
+use ats_term::image::Object;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -49,6 +50,8 @@ pub(super) enum How {
     Count,
     /// Delete those whose result is `true`.
     Delete,
+    /// Delete those whose result is `true`, and list them.
+    Take,
     /// Replace them by the result.
     Replace,
     /// Count the objects that are read, and the results.
@@ -56,7 +59,7 @@ pub(super) enum How {
 }
 
 impl How {
-    /// `all`, `reverse`, `{up, N}`, `{down, N}`, `count`, `delete`, `replace` or `rows`.
+    /// `all`, `reverse`, `{up, N}`, `{down, N}`, `count`, `delete`, `take`, `replace` or `rows`.
     pub(super) fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, Known> {
         if let Some([way, most]) = term.tuple_words() {
             // SAFETY: a part of a term of this call.
@@ -72,6 +75,7 @@ impl How {
             word if Known::Count.is(word) => How::Count,
             word if Known::Reverse.is(word) => How::List { reverse: true },
             word if Known::Delete.is(word) => How::Delete,
+            word if Known::Take.is(word) => How::Take,
             word if Known::Replace.is(word) => How::Replace,
             word if Known::Rows.is(word) => How::Rows,
             _ => return Err(Known::None),
@@ -79,13 +83,20 @@ impl How {
     }
 
     fn writes(self) -> bool {
-        matches!(self, How::Delete | How::Replace)
+        matches!(self, How::Delete | How::Take | How::Replace)
+    }
+
+    /// Whether the result is one list.
+    fn lists(self) -> bool {
+        matches!(self, How::List { .. } | How::Take)
     }
 
     /// Where to begin. A list is made from its end, so what shall come first is read last.
     pub(super) fn start(self) -> Cursor {
         match self {
-            How::List { reverse: false } | How::Chunk { down: true, .. } => Cursor::down(),
+            How::List { reverse: false } | How::Take | How::Chunk { down: true, .. } => {
+                Cursor::down()
+            }
             _ => Cursor::up(),
         }
     }
@@ -193,40 +204,54 @@ impl<'e> Work<'e> {
     }
 
     pub(super) fn go_on(
-        mut self,
+        self,
         shared: &Shared,
+        prepared: &Prepared,
+        cursor: Cursor,
+        guard: &Guard,
+    ) -> NifResult<'e> {
+        let env = self.env;
+        let id = || shared.id.term(env);
+        self.go_on_with(&shared.table, &id, prepared, cursor, guard)
+    }
+
+    /// As [`go_on`](Work::go_on), for objects to which another term leads.
+    pub(super) fn go_on_with(
+        mut self,
+        table: &Table<Vm>,
+        id: &dyn Fn() -> VmWord<'e>,
         prepared: &Prepared,
         mut cursor: Cursor,
         guard: &Guard,
     ) -> NifResult<'e> {
         let slice = Slice::new();
         let progress = scratch::with_selecting(|selecting| {
-            self.run(shared, prepared, &mut cursor, &slice, selecting, guard)
+            self.run(table, prepared, &mut cursor, &slice, selecting, guard)
         })?;
         consume(self.env, &slice);
         self.read += slice.objects();
-        let is_part = matches!(self.how, How::List { .. }) && shared.table.table_type().is_bag();
+        let is_part = self.how.lists() && table.table_type().is_bag();
         let is_too_much = matches!(self.how, How::Chunk { most, .. } if self.found.len() > most);
         match (progress, is_part) {
             (Progress::Done, _) if is_too_much => {
-                Ok(self.unfinished(Known::Done, shared, prepared, &cursor))
+                Ok(self.unfinished(Known::Done, id(), prepared, &cursor))
             }
             (Progress::Done, _) => Ok(self.result()),
-            (Progress::More, true) => Ok(self.unfinished(Known::Part, shared, prepared, &cursor)),
-            (Progress::More, false) => Ok(self.unfinished(Known::More, shared, prepared, &cursor)),
+            (Progress::More, true) => Ok(self.unfinished(Known::Part, id(), prepared, &cursor)),
+            (Progress::More, false) => Ok(self.unfinished(Known::More, id(), prepared, &cursor)),
         }
     }
 
     fn unfinished(
         &self,
         tag: Known,
-        shared: &Shared,
+        id: VmWord<'e>,
         prepared: &Prepared,
         cursor: &Cursor,
     ) -> VmWord<'e> {
         self.env.tuple(&[
             tag.word(),
-            shared.id.term(self.env),
+            id,
             prepared.compiled.term(self.env),
             position(self.env, cursor),
             self.result(),
@@ -236,8 +261,8 @@ impl<'e> Work<'e> {
     /// What there is.
     fn result(&self) -> VmWord<'e> {
         match self.how {
-            How::List { .. } if self.found.is_empty() => self.list,
-            How::List { .. } | How::Chunk { .. } => self.env.list(&self.found),
+            how if how.lists() && self.found.is_empty() => self.list,
+            How::List { .. } | How::Take | How::Chunk { .. } => self.env.list(&self.found),
             How::Rows => (self.env).tuple(&[self.env.uint(self.read), self.env.uint(self.count)]),
             _ => self.env.uint(self.count),
         }
@@ -246,7 +271,7 @@ impl<'e> Work<'e> {
     /// Does a slice.
     fn run(
         &mut self,
-        shared: &Shared,
+        table: &Table<Vm>,
         prepared: &Prepared,
         cursor: &mut Cursor,
         slice: &Slice,
@@ -254,7 +279,7 @@ impl<'e> Work<'e> {
         guard: &Guard,
     ) -> Result<Progress, Known> {
         let Selecting { runner, results } = selecting;
-        let (table, query) = (&shared.table, &*prepared.query);
+        let query = &*prepared.query;
         let caller = Caller(self.env);
         let Work {
             env,
@@ -299,6 +324,16 @@ impl<'e> Work<'e> {
             How::Delete => {
                 changed(table.select_delete(query, cursor, runner, &caller, slice, guard))
             }
+            How::Take => {
+                let mut taken = |object: Object<'_, Vm>| {
+                    let object = make_object(*env, object, &mut results.scratch);
+                    match table.table_type().is_bag() {
+                        true => found.push(object),
+                        false => *list = env.cons(object, *list),
+                    }
+                };
+                changed(table.select_take(query, cursor, runner, &caller, slice, guard, &mut taken))
+            }
             How::Replace => {
                 let change = table.select_replace(query, cursor, runner, &caller, slice, guard);
                 changed(change.map_err(cause)?)
@@ -339,7 +374,7 @@ fn position<'e>(env: Env<'e>, cursor: &Cursor) -> VmWord<'e> {
 }
 
 /// The cursor that a term is.
-fn cursor_of<'e>(env: Env<'e>, term: VmTerm<'e>) -> Option<Cursor> {
+pub(super) fn cursor_of<'e>(env: Env<'e>, term: VmTerm<'e>) -> Option<Cursor> {
     let &[way, step, at] = term.tuple_words()? else {
         return None;
     };

@@ -1,0 +1,39 @@
+//! Taking objects from the ends of a table.
+
+use super::{cause, writable};
+use crate::call::NifResult;
+use crate::env::{Env, VmWord};
+use crate::scratch::Reading;
+use crate::vm_sink::make_object;
+use crate::vm_term::VmTerm;
+use crate::{nif, scratch, sys};
+use ats::End;
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("take_first", take_first, 1),
+        nif!("take_last", take_last, 1),
+    ]
+}
+
+fn take_first<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    take_end(env, table, End::First)
+}
+
+fn take_last<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    take_end(env, table, End::Last)
+}
+
+fn take_end<'e>(env: Env<'e>, table: VmTerm<'e>, end: End) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = writable(env, table, &guard)?;
+    let taken = scratch::with_work(|work: &mut ats::Workspace<VmTerm<'e>>| {
+        shared.table.take_end(end, work, &guard).map_err(cause)
+    })?;
+    Ok(taken.map_or(VmWord::NIL, |taken| {
+        scratch::with_reading(|Reading { scratch, room }| {
+            let object = make_object(env, taken.object(room), scratch);
+            env.cons(object, VmWord::NIL)
+        })
+    }))
+}

@@ -1,0 +1,88 @@
+//! Merging values into elements of objects.
+
+use super::counters::{not_a_bag, position};
+use super::{ListTerms, cause, writable};
+use crate::atoms::Known;
+use crate::call::NifResult;
+use crate::env::Env;
+use crate::handle::Shared;
+use crate::scratch::Reading;
+use crate::vm_sink::make_term;
+use crate::vm_term::VmTerm;
+use crate::{nif, process, scratch, sys};
+use ats::{Merge, Value};
+use ats_sync::Guard;
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![nif!("merge", merge, 4), nif!("merge", merge_or, 5)]
+}
+
+fn merge<'e>(env: Env<'e>, [table, key, operand, how]: [VmTerm<'e>; 4]) -> NifResult<'e> {
+    merge_into(env, table, key, operand, how, None)
+}
+
+fn merge_or<'e>(
+    env: Env<'e>,
+    [table, key, operand, how, default]: [VmTerm<'e>; 5],
+) -> NifResult<'e> {
+    merge_into(env, table, key, operand, how, Some(default))
+}
+
+fn merge_into<'e>(
+    env: Env<'e>,
+    table: VmTerm<'e>,
+    key: VmTerm<'e>,
+    operand: VmTerm<'e>,
+    how: VmTerm<'e>,
+    default: Option<VmTerm<'e>>,
+) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = not_a_bag(writable(env, table, &guard)?)?;
+    let (at, merge) = place_and_merge(shared, how)?;
+    if let Some(default) = default {
+        let checked = shared.table.check_object(default);
+        checked.map_err(|_| Known::Default)?;
+    }
+    if merge.is_of_collections()
+        && !process::on_dirty_scheduler()
+        && is_long(shared, key, operand, &guard)
+    {
+        return Err(Known::Dirty);
+    }
+    let merged = scratch::with_work(|work| {
+        let read = |value: Value<'_, _>| match value {
+            Value::Small(value) => env.int(value),
+            Value::Term(term) => {
+                scratch::with_reading(|Reading { scratch, .. }| make_term(env, term, scratch))
+            }
+        };
+        let table = &shared.table;
+        table.merge(key, at, operand, &merge, default, work, read)
+    });
+    merged.map_err(cause)
+}
+
+/// `Merge` or `{Position, Merge}`.
+fn place_and_merge(shared: &Shared, how: VmTerm<'_>) -> Result<(usize, Merge), Known> {
+    let of_term = |term| Merge::from_term(term).ok_or(Known::Merge);
+    match how.tuple_words() {
+        Some(&[at, merge]) if VmTerm::of(how.env(), at).as_small().is_some() => {
+            let at = position(VmTerm::of(how.env(), at))?;
+            Ok((at, of_term(VmTerm::of(how.env(), merge))?))
+        }
+        _ => Ok((shared.table.key_position() + 1, of_term(how)?)),
+    }
+}
+
+/// More words of an object, or elements of a list, are merged on a dirty scheduler: so many take well under a
+/// millisecond.
+const LONG: usize = 4_000;
+
+/// Whether what is merged is so large that this is not the scheduler to do it.
+fn is_long(shared: &Shared, key: VmTerm<'_>, operand: VmTerm<'_>, guard: &Guard) -> bool {
+    if operand.as_cons().is_some() && ListTerms(operand).take(LONG).count() == LONG {
+        return true;
+    }
+    let found = scratch::with_work(|work| shared.table.lookup(key, work, guard));
+    found.is_some_and(|found| found.len_words() > LONG)
+}

@@ -1,0 +1,45 @@
+%% @private
+%% @doc Taking many objects out of a table: those that match, or all.
+-module(ats_drain).
+
+-export([select_take/2, take_all/1]).
+
+-define(OBJECTS, [{'_', [], ['$_']}]).
+%% How often others are given their turn before time is given to them. Writers that are on another
+%% scheduler finish within microseconds.
+-define(YIELDS, 20).
+
+%% @doc Takes the objects that match.
+-spec select_take(ats:table(), ats:match_spec()) -> [tuple()].
+select_take(Table, MatchSpec) ->
+    ats_select:list(Table, MatchSpec, take).
+
+%% @doc Takes all objects at one moment.
+-spec take_all(ats:table()) -> [tuple()].
+take_all(Table) ->
+    Drain = ats_nif:drain_start(Table),
+    more(settled(Drain, ?YIELDS), Drain, []).
+
+%% The first objects, as soon as nobody writes to them any more.
+-spec settled(ats_nif:drain(), non_neg_integer()) -> ats_nif:drained().
+settled(Drain, Yields) ->
+    case ats_nif:drain_more(Drain, ?OBJECTS, start, []) of
+        wait when Yields > 0 ->
+            erlang:yield(),
+            settled(Drain, Yields - 1);
+        wait ->
+            receive after 1 -> settled(Drain, 0) end;
+        Drained ->
+            Drained
+    end.
+
+-spec more(ats_nif:drained(), ats_nif:drain(), [[tuple()]]) -> [tuple()].
+more({more, _, Compiled, Place, Objects}, Drain, []) ->
+    more(ats_nif:drain_more(Drain, Compiled, Place, Objects), Drain, []);
+%% The objects of a key come oldest first also if they come in several parts.
+more({part, _, Compiled, Place, Objects}, Drain, Parts) ->
+    more(ats_nif:drain_more(Drain, Compiled, Place, []), Drain, [Objects | Parts]);
+more(Objects, _Drain, []) ->
+    Objects;
+more(Objects, _Drain, Parts) ->
+    lists:append(lists:reverse(Parts, [Objects])).

@@ -1,0 +1,835 @@
+%% What is done at one moment and takes two calls of `ets': taking what matches, taking all, taking from
+%% the ends, merging. Where processes meet, it is counted that nothing is lost and nothing comes twice.
+-module(ats_beyond_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+-include_lib("proper/include/proper.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([
+    takes_what_matches/1,
+    takes_whatever_it_is/1,
+    one_taker_gets_it/1,
+    counters_are_taken_whole/1,
+    long_takes_go_on/1,
+    killed_takers/1,
+    takes_all/1,
+    all_beside_writers/1,
+    counters_beside_drains/1,
+    drains_of_fixed_tables/1,
+    killed_drains/1,
+    ends_in_order/1,
+    ends_of_other_types/1,
+    consumers_share_a_queue/1,
+    merges/1,
+    merges_as_a_model/1,
+    merges_beside_each_other/1,
+    large_merges/1,
+    refused_merges/1,
+    errors/1,
+    access/1
+]).
+
+-define(TYPES, [set, ordered_set, bag, duplicate_bag]).
+-define(ALL, [{'_', [], [true]}]).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() ->
+    [
+        takes_what_matches,
+        takes_whatever_it_is,
+        one_taker_gets_it,
+        counters_are_taken_whole,
+        long_takes_go_on,
+        killed_takers,
+        takes_all,
+        all_beside_writers,
+        counters_beside_drains,
+        drains_of_fixed_tables,
+        killed_drains,
+        ends_in_order,
+        ends_of_other_types,
+        consumers_share_a_queue,
+        merges,
+        merges_as_a_model,
+        merges_beside_each_other,
+        large_merges,
+        refused_merges,
+        errors,
+        access
+    ].
+
+init_per_suite(Config) ->
+    ok = ats_term_gen:prepare(),
+    Config.
+
+end_per_suite(_) ->
+    ok.
+
+check(Tests, Property) ->
+    Options = [{numtests, Tests}, {to_file, user}, {max_shrinks, 300}],
+    true = proper:quickcheck(Property, Options).
+
+is_bag(Type) -> lists:member(Type, [bag, duplicate_bag]).
+
+in_order(ordered_set, Objects) -> Objects;
+in_order(_, Objects) -> lists:sort(Objects).
+
+%% ----- what matches -----
+
+%% `ets' tells what matches, and what is left.
+takes_what_matches(_) ->
+    check(2000, ?FORALL(
+        {Type, Options, Objects, Spec},
+        {oneof(?TYPES), oneof([[], [compressed]]), small_objects(), spec()},
+        begin
+            Ets = ets:new(t, [Type]),
+            Ats = ats:new(t, [Type | Options]),
+            %% One by one, since of several in a list any may win.
+            [true = M:insert(T, O) || {M, T} <- [{ets, Ets}, {ats, Ats}], O <- Objects],
+            Count = ets:select_count(Ets, Spec),
+            Before = ets:tab2list(Ets),
+            Count = ets:select_delete(Ets, Spec),
+            Left = ets:tab2list(Ets),
+            Taken = ats:select_take(Ats, Spec),
+            ?assertEqual(in_order(Type, Before -- Left), in_order(Type, Taken)),
+            ?assertEqual(Count, length(Taken)),
+            ?assertEqual(in_order(Type, Left), in_order(Type, ats:tab2list(Ats))),
+            ?assertEqual(length(Left), ats:info(Ats, size)),
+            ?assert(are_oldest_first(Type, Objects, Taken)),
+            ats:delete(Ats),
+            ets:delete(Ets)
+        end
+    )).
+
+small_objects() ->
+    Key = oneof([integer(1, 5), integer(1, 50)]),
+    list({Key, integer(1, 8), oneof([a, b, 1.0])}).
+
+spec() ->
+    Clause = {
+        oneof(['_', '$1', {'$1', '$2', '_'}, {integer(1, 5), '$2', '$3'}, {'$1', '$2', a}]),
+        list({oneof(['<', '>', '=/=']), oneof(['$1', '$2']), integer(1, 8)}),
+        [oneof([true, true, true, {'>', '$2', integer(1, 8)}, '$2', {'andalso', true, true}])]
+    },
+    ?LET(Spec, non_empty(list(Clause)), lists:sublist([bound(C) || C <- Spec], 2)).
+
+%% Guards and bodies speak of variables of the head only.
+bound({Head, _, [Result]}) when is_atom(Head) ->
+    {Head, [], [if is_tuple(Result), element(1, Result) =:= 'andalso' -> Result; true -> true end]};
+bound({Head, Guards, Body}) when is_integer(element(1, Head)) ->
+    {Head, [Guard || {_, '$2', _} = Guard <- Guards], Body};
+bound(Clause) ->
+    Clause.
+
+%% Whether of each key the objects come in the order in which they were inserted.
+are_oldest_first(Type, _, _) when Type =:= set; Type =:= ordered_set ->
+    true;
+are_oldest_first(_, Inserted, Taken) ->
+    Keys = lists:usort([element(1, Object) || Object <- Taken]),
+    lists:all(
+        fun(Key) ->
+            With = fun(Objects) -> [O || O <- Objects, element(1, O) =:= Key] end,
+            is_subsequence(With(Taken), With(Inserted))
+        end,
+        Keys
+    ).
+
+is_subsequence([], _) -> true;
+is_subsequence([X | Rest], [X | Others]) -> is_subsequence(Rest, Others);
+is_subsequence(Some, [_ | Others]) -> is_subsequence(Some, Others);
+is_subsequence(_, []) -> false.
+
+%% Terms of all kinds come back as they were.
+takes_whatever_it_is(_) ->
+    Terms = [ats_term_gen:realize(R) || R <- ats_term_gen:one_of_each()],
+    [
+        begin
+            Objects = [{N, Term, [Term]} || {N, Term} <- lists:enumerate(Terms)],
+            Take = fun(Function) ->
+                T = ats:new(t, [Type | Options]),
+                true = ats:insert(T, Objects),
+                Taken = Function(T),
+                ?assertEqual(0, ats:info(T, size)),
+                true = ats:delete(T),
+                ?assertEqual(Objects, lists:keysort(1, Taken))
+            end,
+            Take(fun(T) -> ats:select_take(T, [{{'$1', '_', '_'}, [{'>', '$1', 0}], [true]}]) end),
+            Take(fun ats:take_all_objects/1),
+            Take(fun(T) -> ats:select_take(T, ?ALL) end),
+            Take(fun(T) -> lists:append([ats:take_last(T) || _ <- Objects]) end)
+        end
+     || Type <- ?TYPES, Options <- [[], [compressed]]
+    ].
+
+%% Several processes take what others insert: each object goes to one of them.
+one_taker_gets_it(_) ->
+    Count = 10000,
+    [
+        begin
+            T = ats_test_lib:new(t, [Type, public]),
+            Insert = fun(Part) ->
+                fun() ->
+                    [ats:insert(T, {key(Type, N), N}) || N <- lists:seq(Part, Count, 2)],
+                    []
+                end
+            end,
+            Take = fun() -> take_until(T, Count) end,
+            Taken = ats_test_lib:parallel([Insert(1), Insert(2), Take, Take]),
+            Rest = ats:select_take(T, [{{'_', '$1'}, [{'>', '$1', 0}], [true]}]),
+            Numbers = [N || {_, N} <- lists:append([Rest | Taken]), is_integer(N)],
+            ?assertEqual(lists:seq(1, Count), lists:sort(Numbers)),
+            ?assertEqual(0, ats:info(T, size)),
+            true = ats:delete(T)
+        end
+     || Type <- ?TYPES
+    ].
+
+%% In bags many objects have one key.
+key(Type, N) ->
+    case is_bag(Type) of
+        true -> N rem 10;
+        false -> N
+    end.
+
+%% Takes the odd and the even numbers in turn, until somebody has come to the end.
+take_until(T, Count) ->
+    Spec = fun(Rest) -> [{{'_', '$1'}, [{'=:=', {'rem', '$1', 2}, Rest}], [true]}] end,
+    (fun Loop(Taken) ->
+        New = ats:select_take(T, Spec(0)) ++ ats:select_take(T, Spec(1)),
+        case lists:keymember(Count, 2, New) orelse ats:member(T, stop) of
+            true ->
+                ats:insert(T, {stop, stop}),
+                New ++ Taken;
+            false ->
+                Loop(New ++ Taken)
+        end
+    end)([]).
+
+counters_are_taken_whole(_) ->
+    Count = 100000,
+    [
+        begin
+            T = ats_test_lib:new(t, [Type, public]),
+            Inc = fun() ->
+                [ats:update_counter(T, N rem 3, 1, {0, 0}) || N <- lists:seq(1, Count)],
+                []
+            end,
+            Take = fun() ->
+                [
+                    ats:select_take(T, [{{'$1', '$2'}, [{'>', '$2', N rem 5}], [true]}])
+                 || N <- lists:seq(1, 2000)
+                ]
+            end,
+            Taken = ats_test_lib:parallel([Inc, Inc, Take]),
+            All = lists:flatten([ats:tab2list(T) | Taken]),
+            ?assertEqual(2 * Count, lists:sum([N || {_, N} <- All])),
+            true = ats:delete(T)
+        end
+     || Type <- [set, ordered_set]
+    ].
+
+%% More than fits a slice; of bags also within a key.
+long_takes_go_on(_) ->
+    Count = 50000,
+    [
+        begin
+            T = ats:new(t, [Type]),
+            Key = fun(N) -> case is_bag(Type) of true -> N rem Keys; false -> N end end,
+            Objects = [{Key(N), N, <<"value">>} || N <- lists:seq(1, Count)],
+            true = ats:insert(T, Objects),
+            Taken = ats:select_take(T, [{{'_', '$1', '_'}, [{'>', '$1', 10}], [true]}]),
+            ?assertEqual(lists:seq(11, Count), lists:sort([N || {_, N, _} <- Taken])),
+            %% In order, as far as there is one.
+            ?assert(
+                Type =:= set orelse (is_bag(Type) andalso Keys > 1) orelse
+                    lists:sort(Taken) =:= Taken
+            ),
+            ?assertEqual(10, ats:info(T, size)),
+            true = ats:delete(T)
+        end
+     || Type <- ?TYPES, Keys <- [1, 100]
+    ].
+
+%% What they have taken is gone, but nothing else.
+killed_takers(_) ->
+    Count = 100000,
+    [
+        begin
+            T = ats:new(t, [Type, public]),
+            true = ats:insert(T, [{N, N} || N <- lists:seq(1, Count)]),
+            Taker = spawn(fun() -> ats:select_take(T, [{{'$1', '$1'}, [], [true]}]) end),
+            erlang:yield(),
+            timer:sleep(Wait),
+            ats_test_lib:kill(Taker),
+            Left = ats:info(T, size),
+            Rest = ats:select_take(T, [{{'$1', '$1'}, [], [true]}]),
+            ?assertEqual(Left, length(lists:usort(Rest))),
+            ?assertEqual(0, ats:info(T, size)),
+            true = ats:delete(T)
+        end
+     || Type <- ?TYPES, Wait <- [0, 1, 3, 10]
+    ].
+
+%% ----- all objects -----
+
+takes_all(_) ->
+    check(1500, ?FORALL(
+        {Type, Options, Objects},
+        {oneof(?TYPES), oneof([[], [compressed], [{keypos, 2}]]), list(ats_term_gen:object())},
+        begin
+            T = ats:new(t, [Type | Options]),
+            KeyPos = ats:info(T, keypos),
+            Cooked = [ats_term_gen:realize(Object) || Object <- Objects],
+            [ats:insert(T, Object) || Object <- Cooked, tuple_size(Object) >= KeyPos],
+            All = ats:tab2list(T),
+            ?assertEqual(in_order(Type, All), in_order(Type, ats:take_all_objects(T))),
+            ?assertEqual([], ats:tab2list(T)),
+            ?assertEqual([], ats:take_all_objects(T)),
+            ats:delete(T)
+        end
+    )).
+
+%% Lists are inserted as one, and so they come out.
+all_beside_writers(_) ->
+    Count = 20000,
+    [
+        begin
+            T = ats_test_lib:new(t, [Type, public]),
+            Insert = fun(Part) ->
+                fun() ->
+                    [
+                        ats:insert(T, [{{key(Type, N), I}, N} || I <- [1, 2, 3]])
+                     || N <- lists:seq(Part, Count, 2)
+                    ],
+                    done
+                end
+            end,
+            Self = self(),
+            Writers = spawn_link(fun() ->
+                Self ! {self(), ats_test_lib:parallel([Insert(1), Insert(2)])}
+            end),
+            Drains = drain_until(T, Writers, []),
+            [are_whole(Drain) || Drain <- Drains],
+            Numbers = lists:sort([N || {_, N} <- lists:append(Drains)]),
+            ?assertEqual(
+                lists:append([[N, N, N] || N <- lists:seq(1, Count)]),
+                Numbers
+            ),
+            true = ats:delete(T)
+        end
+     || Type <- ?TYPES
+    ].
+
+%% Whether three objects of each number have come out together.
+are_whole(Drain) ->
+    Counts = lists:foldl(
+        fun({_, N}, Counts) -> maps:update_with(N, fun(C) -> C + 1 end, 1, Counts) end, #{}, Drain
+    ),
+    ?assertEqual([], [N || {N, Count} <- maps:to_list(Counts), Count =/= 3]).
+
+drain_until(T, Writers, Drains) ->
+    receive
+        {Writers, _} -> [ats:take_all_objects(T) | Drains]
+    after 0 ->
+        drain_until(T, Writers, [ats:take_all_objects(T) | Drains])
+    end.
+
+counters_beside_drains(_) ->
+    Count = 200000,
+    [
+        begin
+            T = ats_test_lib:new(t, [Type, public]),
+            Inc = fun() ->
+                [ats:update_counter(T, N rem 3, 1, {0, 0}) || N <- lists:seq(1, Count)]
+            end,
+            Self = self(),
+            Writers = spawn_link(fun() ->
+                _ = ats_test_lib:parallel([Inc, Inc]),
+                Self ! {self(), done}
+            end),
+            Drains = drain_until(T, Writers, []),
+            ?assert(length(Drains) > 1),
+            ?assertEqual(2 * Count, lists:sum([N || {_, N} <- lists:append(Drains)])),
+            true = ats:delete(T)
+        end
+     || Type <- [set, ordered_set]
+    ].
+
+%% A walk that goes on ends, as after delete_all_objects/1.
+drains_of_fixed_tables(_) ->
+    [
+        begin
+            T = ats:new(t, [Type]),
+            true = ats:insert(T, [{N, N} || N <- lists:seq(1, 1000)]),
+            true = ats:safe_fixtable(T, true),
+            First = ats:first(T),
+            ?assertEqual(1000, length(ats:take_all_objects(T))),
+            ?assertEqual('$end_of_table', ats:next(T, First)),
+            true = ats:insert(T, {a, b}),
+            true = ats:safe_fixtable(T, false),
+            ?assertEqual([{a, b}], ats:take_all_objects(T)),
+            true = ats:delete(T)
+        end
+     || Type <- ?TYPES
+    ].
+
+%% The objects of those who are killed while they take them are freed.
+killed_drains(_) ->
+    Before = ats_test_lib:settled_memory(),
+    [
+        begin
+            T = ats:new(t, [Type, public]),
+            true = ats:insert(T, [{N, binary:copy(<<"x">>, 100)} || N <- lists:seq(1, 100000)]),
+            Drainer = spawn(fun() -> ats:take_all_objects(T) end),
+            ats_test_lib:until(fun() -> ats:info(T, size) =:= 0 end, 5000),
+            ats_test_lib:kill(Drainer),
+            ?assertEqual([], ats:tab2list(T)),
+            true = ats:delete(T)
+        end
+     || Type <- [set, ordered_set, bag], _ <- [1, 2]
+    ],
+    ats_test_lib:assert_memory_returns(Before, 0.05).
+
+%% ----- the ends -----
+
+ends_in_order(_) ->
+    check(1000, ?FORALL(
+        {Options, Recipes, Ends},
+        {oneof([[], [compressed]]), list(ats_term_gen:key()), list(oneof([take_first, take_last]))},
+        begin
+            T = ats_test_lib:new(t, [ordered_set | Options]),
+            true = ats:insert(T, [{ats_term_gen:realize(R), n} || R <- Recipes]),
+            lists:foldl(
+                fun(End, Left) ->
+                    {Expected, Rest} = taken_from(End, Left),
+                    ?assertEqual(Expected, ats:End(T)),
+                    ?assertEqual(Rest, ats:tab2list(T)),
+                    Rest
+                end,
+                ats:tab2list(T),
+                Ends
+            ),
+            ats:delete(T)
+        end
+    )).
+
+taken_from(_, []) -> {[], []};
+taken_from(take_first, [Object | Rest]) -> {[Object], Rest};
+taken_from(take_last, Objects) -> {[lists:last(Objects)], lists:droplast(Objects)}.
+
+ends_of_other_types(_) ->
+    Objects = [{N rem 7, N} || N <- lists:seq(1, 2000)],
+    [
+        begin
+            T = ats:new(t, [Type]),
+            true = ats:insert(T, Objects),
+            Size = ats:info(T, size),
+            Taken = lists:append([ats:Take(T) || _ <- lists:seq(1, Size)]),
+            ?assertEqual(lists:sort(Taken), lists:sort(ats_objects(Type, Objects))),
+            ?assert(are_oldest_first(Type, Objects, Taken)),
+            ?assertEqual([], ats:Take(T)),
+            ?assertEqual(0, ats:info(T, size)),
+            true = ats:delete(T)
+        end
+     || Type <- [set, bag, duplicate_bag], Take <- [take_first, take_last]
+    ].
+
+ats_objects(set, Objects) -> maps:to_list(maps:from_list(Objects));
+ats_objects(_, Objects) -> Objects.
+
+%% Producers put numbers that ascend, and consumers get each once, in ascending order; what each takes
+%% is not less than what it has seen put before all that is there.
+consumers_share_a_queue(_) ->
+    Count = 20000,
+    [
+        begin
+            T = ats_test_lib:new(t, [Type, public]),
+            Put = fun() -> [ats:insert(T, {N, N}) || N <- lists:seq(1, Count)], [] end,
+            Take = fun() -> consume(T, Count, []) end,
+            Taken = ats_test_lib:parallel([Put, Take, Take]),
+            [?assertEqual(lists:sort(Ns), Ns) || Ns <- Taken, Type =:= ordered_set],
+            Rest = [N || {N, N} <- ats:tab2list(T), is_integer(N)],
+            ?assertEqual(lists:seq(1, Count), lists:sort(lists:append([Rest | Taken]))),
+            true = ats:delete(T)
+        end
+     || Type <- ?TYPES
+    ].
+
+consume(T, Count, Taken) ->
+    case ats:take_first(T) of
+        [{Count, Count}] ->
+            ats:insert(T, {stop, stop}),
+            lists:reverse(Taken, [Count]);
+        [{stop, stop}] ->
+            ats:insert(T, {stop, stop}),
+            lists:reverse(Taken);
+        [{N, N}] ->
+            consume(T, Count, [N | Taken]);
+        [] ->
+            consume(T, Count, Taken)
+    end.
+
+%% ----- merges -----
+
+merges(_) ->
+    [
+        begin
+            T = ats:new(t, [Type | Options]),
+            ?assertEqual(5, ats:merge(T, k, 5, sum)),
+            ?assertEqual(8, ats:merge(T, k, 3, sum)),
+            ?assertEqual(8.5, ats:merge(T, k, 0.5, sum)),
+            ?assertEqual([{k, 8.5}], ats:lookup(T, k)),
+            ?assertEqual(1 bsl 70, ats:merge(T, big, 1 bsl 70, sum)),
+            ?assertEqual(0, ats:merge(T, big, -(1 bsl 70), sum)),
+            ?assertEqual(1 bsl 59, ats:merge(T, big, 1 bsl 59, sum)),
+            ?assertEqual(1 bsl 63, ats:merge(T, big, (1 bsl 63) - (1 bsl 59), sum)),
+            ?assertEqual(7, ats:merge(T, min, 7, min)),
+            ?assertEqual([3, 3, 3, 1], [ats:merge(T, min, N, min) || N <- [3, 5, 3.0, 1]]),
+            ?assertEqual([7, 7, b, []], [ats:merge(T, max, N, max) || N <- [7, 7.0, b, []]]),
+            ?assertEqual([a, a], [ats:merge(T, first, X, first) || X <- [a, b]]),
+            ?assertEqual([a, b], [ats:merge(T, last, X, last) || X <- [a, b]]),
+            ?assertEqual("abc", lists:last([ats:merge(T, l, X, append) || X <- ["a", "", "bc"]])),
+            ?assertEqual(<<"ab">>, lists:last([ats:merge(T, b, X, append) || X <- [<<"a">>, <<"b">>]])),
+            ?assertEqual([1, 2, 3], lists:last([ats:merge(T, s, X, union) || X <- [[1, 3], [1.0, 2]]])),
+            ?assertEqual(
+                #{a => 2, b => 1},
+                lists:last([ats:merge(T, m, X, union) || X <- [#{a => 1, b => 1}, #{a => 2}]])
+            ),
+            Vector = {vector, [sum, min, {last}, append]},
+            ?assertError(badarg, ats:merge(T, v, {1, 1, a, []}, Vector)),
+            Good = {vector, [sum, min, last, append]},
+            ?assertEqual({1, 5, a, [x]}, ats:merge(T, v, {1, 5, a, [x]}, Good)),
+            ?assertEqual({3, 4, b, [x, y]}, ats:merge(T, v, {2, 4, b, [y]}, Good)),
+            ?assertEqual([{v, {3, 4, b, [x, y]}}], ats:lookup(T, v)),
+            %% Positions and defaults.
+            true = ats:insert(T, {pos, 1, 2, 3}),
+            ?assertEqual(12, ats:merge(T, pos, 10, {3, sum})),
+            ?assertEqual([{pos, 1, 12, 3}], ats:lookup(T, pos)),
+            ?assertEqual(11, ats:merge(T, new, 1, {3, sum}, {x, y, 10, z})),
+            ?assertEqual([{new, y, 11, z}], ats:lookup(T, new)),
+            ?assertEqual(13, ats:merge(T, new, 2, {3, sum}, {x, y, 10, z})),
+            ?assertEqual(10, ats:merge(T, new2, 20, {3, min}, {x, y, 10, z})),
+            ?assertEqual([{new2, y, 10, z}], ats:lookup(T, new2)),
+            true = ats:delete(T)
+        end
+     || Type <- [set, ordered_set], Options <- [[], [compressed]]
+    ].
+
+%% Any values of any kind, one after the other, against the functions of Erlang.
+merges_as_a_model(_) ->
+    check(2000, ?FORALL(
+        {Type, Options, {Merge, Operands}},
+        {oneof([set, ordered_set]), oneof([[], [compressed]]), merge_and_operands()},
+        begin
+            T = ats:new(t, [Type | Options]),
+            Cooked = [cook(Merge, Operand) || Operand <- Operands],
+            lists:foldl(
+                fun(Operand, {N, Before}) ->
+                    Expected = model(Merge, Before, Operand),
+                    ?assertEqual(Expected, merge_or_refuse(T, Operand, Merge)),
+                    After =
+                        case Expected of
+                            badarg -> Before;
+                            _ -> {value, Expected}
+                        end,
+                    Found = [{value, V} || {k, V} <- ats:lookup(T, k)],
+                    ?assertEqual([A || {value, _} = A <- [After]], Found),
+                    {N + 1, After}
+                end,
+                {0, none},
+                Cooked
+            ),
+            ats:delete(T)
+        end
+    )).
+
+merge_or_refuse(T, Operand, Merge) ->
+    try
+        ats:merge(T, k, Operand, Merge)
+    catch
+        error:badarg -> badarg;
+        error:system_limit -> badarg
+    end.
+
+simple_merge() ->
+    oneof([sum, min, max, first, last, append, union]).
+
+merge_and_operands() ->
+    ?LET(
+        Merge,
+        oneof([simple_merge(), ?LET(M, list(simple_merge()), {vector, M})]),
+        {Merge, list(operand(Merge))}
+    ).
+
+%% Mostly of the kind that the merge takes.
+operand({vector, Merges}) ->
+    frequency([{9, {vector_of, [operand(M) || M <- Merges]}}, {1, operand(last)}]);
+operand(Merge) ->
+    frequency([{9, of_kind(Merge)}, {1, ats_term_gen:any_term()}]).
+
+of_kind(sum) ->
+    Int = ?LET({N, S}, {integer(), oneof([0, 0, 30, 55, 58, 59, 60, 62, 64, 100])},
+               {lit, N * (1 bsl S)}),
+    frequency([{5, Int}, {1, ?LET(F, float(), {lit, F})}]);
+of_kind(append) ->
+    oneof([{list, list(ats_term_gen:any_term())}, ?LET(B, binary(), {lit, B})]);
+of_kind(union) ->
+    oneof([
+        {set_of, list(ats_term_gen:key())},
+        {map, list({ats_term_gen:key(), ats_term_gen:any_term()})}
+    ]);
+of_kind(_) ->
+    oneof([ats_term_gen:key(), ats_term_gen:any_term()]).
+
+cook({vector, Merges}, {vector_of, Parts}) ->
+    list_to_tuple([cook(M, P) || {M, P} <- lists:zip(Merges, Parts)]);
+cook(_, {set_of, Recipes}) ->
+    ordsets:from_list([ats_term_gen:realize(R) || R <- Recipes]);
+cook(_, Recipe) ->
+    ats_term_gen:realize(Recipe).
+
+model({vector, Merges}, Before, Operand) ->
+    Size = length(Merges),
+    case is_tuple(Operand) andalso tuple_size(Operand) =:= Size of
+        true ->
+            Olds =
+                case Before of
+                    none -> [none || _ <- Merges];
+                    {value, Old} -> [{value, E} || E <- tuple_to_list(Old)]
+                end,
+            Parts = [
+                model(M, O, E)
+             || {M, {O, E}} <- lists:zip(Merges, lists:zip(Olds, tuple_to_list(Operand)))
+            ],
+            case lists:member(badarg, [P || P <- Parts, P =:= badarg]) of
+                true -> badarg;
+                false -> list_to_tuple(Parts)
+            end;
+        false ->
+            badarg
+    end;
+model(Merge, Before, Operand) ->
+    case {takes(Merge, Operand), Before} of
+        {false, _} -> badarg;
+        {true, none} -> Operand;
+        {true, {value, Old}} -> simple(Merge, Old, Operand)
+    end.
+
+takes(sum, X) -> is_number(X);
+takes(append, X) -> is_binary(X) orelse is_proper(X);
+takes(union, X) -> is_map(X) orelse (is_proper(X) andalso ascends(X));
+takes(_, _) -> true.
+
+is_proper(X) -> is_list(X) andalso (catch length(X)) =:= length_of(X, 0).
+
+length_of([_ | T], N) -> length_of(T, N + 1);
+length_of([], N) -> N;
+length_of(_, _) -> improper.
+
+ascends([A, B | Rest]) -> A < B andalso ascends([B | Rest]);
+ascends(_) -> true.
+
+simple(sum, A, B) -> try A + B catch error:_ -> badarg end;
+simple(min, A, B) -> min(A, B);
+simple(max, A, B) -> max(A, B);
+simple(first, A, _) -> A;
+simple(last, _, B) -> B;
+simple(append, A, B) when is_binary(A), is_binary(B) -> <<A/binary, B/binary>>;
+simple(append, A, B) when is_list(A), is_list(B) -> A ++ B;
+simple(union, A, B) when is_map(A), is_map(B) -> maps:merge(A, B);
+simple(union, A, B) when is_list(A), is_list(B) -> lists:umerge(A, B);
+simple(_, _, _) -> badarg.
+
+merges_beside_each_other(_) ->
+    Count = 20000,
+    [
+        begin
+            T = ats_test_lib:new(t, [Type, public]),
+            Work = fun(Part) ->
+                fun() ->
+                    Numbers = [N || N <- lists:seq(Part, Count, 2)],
+                    [ats:merge(T, sum, N, sum) || N <- Numbers],
+                    [ats:merge(T, min, N, min) || N <- Numbers],
+                    [ats:merge(T, max, N, max) || N <- Numbers],
+                    [ats:merge(T, v, {N, 1}, {vector, [sum, sum]}) || N <- Numbers],
+                    [ats:merge(T, set, [N rem 100], union) || N <- Numbers],
+                    [ats:merge(T, list, [N], append) || N <- Numbers, N rem 10 < 2],
+                    done
+                end
+            end,
+            [done, done] = ats_test_lib:parallel([Work(1), Work(2)]),
+            Sum = Count * (Count + 1) div 2,
+            ?assertEqual([{sum, Sum}], ats:lookup(T, sum)),
+            ?assertEqual([{min, 1}], ats:lookup(T, min)),
+            ?assertEqual([{max, Count}], ats:lookup(T, max)),
+            ?assertEqual([{v, {Sum, Count}}], ats:lookup(T, v)),
+            ?assertEqual([{set, lists:seq(0, 99)}], ats:lookup(T, set)),
+            [{list, List}] = ats:lookup(T, list),
+            ?assertEqual([N || N <- lists:seq(1, Count), N rem 10 < 2], lists:sort(List)),
+            %% Each process finds its own in the order in which it put them.
+            [
+                ?assertEqual(lists:sort(Own), Own)
+             || Rest <- [0, 1], Own <- [[N || N <- List, N rem 2 =:= Rest]]
+            ],
+            true = ats:delete(T)
+        end
+     || Type <- [set, ordered_set]
+    ].
+
+%% On another scheduler, but with the same result.
+large_merges(_) ->
+    T = ats:new(t, []),
+    Large = lists:seq(1, 20000),
+    ?assertEqual(Large, ats:merge(T, l, Large, append)),
+    ?assertEqual(Large ++ [x], ats:merge(T, l, [x], append)),
+    ?assertEqual(Large, ats:merge(T, s, Large, union)),
+    ?assertEqual(Large ++ [20001], ats:merge(T, s, [5, 20001], union)),
+    Map = maps:from_list([{N, N} || N <- Large]),
+    ?assertEqual(Map, ats:merge(T, m, Map, union)),
+    ?assertEqual(Map#{a => b}, ats:merge(T, m, #{a => b}, union)),
+    Binary = binary:copy(<<"x">>, 100000),
+    ?assertEqual(Binary, ats:merge(T, b, Binary, append)),
+    ?assertEqual(<<Binary/binary, "y">>, ats:merge(T, b, <<"y">>, append)),
+    ?assertEqual(<<Binary/binary, "y">>, ats:lookup_element(T, b, 2)),
+    true = ats:delete(T).
+
+%% Nothing changes, and the exception says why.
+refused_merges(_) ->
+    T = ats:new(t, []),
+    KeyPos2 = ats:new(t, [{keypos, 2}]),
+    Bag = ats:new(t, [bag]),
+    Objects = [{k, 1}, {l, [a]}, {m, #{}}, {b, <<"b">>}, {v, {1, 2}}, {t, 1, b}],
+    true = ats:insert(T, Objects),
+    Operand = "not a value that can be merged in this way",
+    Value = "the value in the given position, in the object, cannot be merged in this way",
+    NoKey = "not a key that exists in the table, and its object would need more than the operand",
+    Calls =
+        [{[T, K, X, M], #{3 => Operand}}
+         || {K, X, M} <- [
+                {k, a, sum}, {new, a, sum}, {l, b, append}, {new, [a | b], append},
+                {l, <<"b">>, append}, {b, "b", append}, {b, <<1:3>>, append},
+                {new, <<1:3>>, append}, {m, [], union}, {new, [b, a], union}, {l, [b, a], union},
+                {new, {1}, {vector, [sum, sum]}}, {v, {1, a}, {vector, [sum, sum]}},
+                {v, 7, {vector, [sum, sum]}}
+            ]] ++
+        [{[T, K, X, M], #{4 => Value}}
+         || {K, X, M} <- [
+                {l, 1, sum}, {k, [], append}, {k, [], union}, {v, 1, sum},
+                {v, {1}, {vector, [sum]}}, {k, {1}, {vector, [sum]}}, {t, 1, {3, sum}}
+            ]] ++
+        [{[T, k, 1, M], #{4 => "not a valid merge"}}
+         || M <- [
+                plus, 1, {sum, 1}, {vector, sum}, {vector, [sum | min]}, {vector, [x]},
+                {vector, [{vector, []}]}, {2, plus}, {2, 3, sum}, [], {2, {2, sum}}
+            ]] ++
+        [{[T, k, 1, {P, sum}], #{4 => "the position is out of range"}} || P <- [0, -1, 3, 1 bsl 40]] ++
+        [{[T, k, 1, {1, sum}], #{4 => "the position is the same as the key position"}}] ++
+        [{[T, new, 1, {3, sum}], #{2 => NoKey}}] ++
+        [{[KeyPos2, new, 1, sum], #{2 => NoKey}}] ++
+        [{[T, k, 1, sum, D], #{5 => Text}}
+         || {D, Text} <- [{x, "not a tuple"}, {{}, "is an empty tuple"}]] ++
+        [{[KeyPos2, new, 1, {1, sum}, {1}], #{5 => "has no element at the key position 2"}}] ++
+        [{[T, new, 1, sum, {x}], #{4 => "the position is out of range"}}] ++
+        [{[T, new, 1, sum, {x, y}], #{4 => Value}}] ++
+        [{[Bag, k, 1, sum],
+          #{1 => "the table identifier refers to an ATS table of a type not supported by"
+                 " this operation"}}],
+    [
+        ?assertEqual({Args, {badarg, Blamed}}, {Args, blame(merge, Args)})
+     || {Args, Blamed} <- Calls
+    ],
+    ?assertError(system_limit, begin ats:merge(T, f, 1.7e308, sum), ats:merge(T, f, 1.7e308, sum) end),
+    true = ats:delete(T, f),
+    ?assertEqual(lists:sort(Objects), lists:sort(ats:tab2list(T))),
+    ?assertEqual([], ats:tab2list(KeyPos2)),
+    ?assertEqual(6, ats:merge(KeyPos2, new, 1, {1, sum}, {5, x})),
+    ?assertEqual([{6, new}], ats:tab2list(KeyPos2)).
+
+%% ----- wrong arguments -----
+
+errors(_) ->
+    Gone = ats:new(t, []),
+    true = ats:delete(Gone),
+    T = ats:new(t, []),
+    Tables = [
+        {Gone, "the table identifier does not refer to an existing ATS table"},
+        {no_such_table, "the table identifier does not refer to an existing ATS table"},
+        {17, "not an atom or a table identifier"},
+        {make_ref(), "not a valid table identifier"}
+    ],
+    [
+        ?assertEqual({F, Args, {badarg, #{1 => Text}}}, {F, Args, blame(F, Args)})
+     || {Wrong, Text} <- Tables,
+        {F, Args} <- [
+            {select_take, [Wrong, ?ALL]},
+            {select_take, [Wrong, [{{1, '_'}, [], [true]}]]},
+            {select_take, [Wrong, nonsense]},
+            {take_all_objects, [Wrong]},
+            {take_first, [Wrong]},
+            {take_last, [Wrong]},
+            {merge, [Wrong, k, 1, sum]},
+            {merge, [Wrong, k, 1, nonsense]},
+            {merge, [Wrong, k, 1, sum, {k, 1}]}
+        ]
+    ],
+    [
+        ?assertEqual(
+            {badarg, #{2 => "not a valid match specification"}},
+            blame(select_take, [T, Spec])
+        )
+     || Spec <- [nonsense, [{'_', [], []}], [{'_', [{x}], [true]}]]
+    ],
+    ?assertEqual([], ats:select_take(T, [])).
+
+blame(Function, Args) ->
+    try apply(ats, Function, Args) of
+        Result -> {returned, Result}
+    catch
+        error:Reason:Stack ->
+            [{ats, Function, Args, Info} | _] = Stack,
+            #{module := Module} = proplists:get_value(error_info, Info),
+            Texts = Module:format_error(Reason, Stack),
+            {Reason, maps:map(fun(_, Text) -> unicode:characters_to_list(Text) end, Texts)}
+    end.
+
+%% All of them write.
+access(_) ->
+    Test = self(),
+    Owner = spawn_link(fun() ->
+        Tables = [ats:new(t, [P]) || P <- [private, protected, public]],
+        [true = ats:insert(T, {k, 1}) || T <- Tables],
+        Test ! Tables,
+        receive
+            stop -> ok
+        end
+    end),
+    [Private, Protected, Public] =
+        receive
+            Tables -> Tables
+        end,
+    Calls = [
+        {select_take, fun(T) -> [T, ?ALL] end, [{k, 1}]},
+        {select_take, fun(T) -> [T, [{{k, '_'}, [], [true]}]] end, [{k, 1}]},
+        {take_all_objects, fun(T) -> [T] end, [{k, 1}]},
+        {take_first, fun(T) -> [T] end, [{k, 1}]},
+        {take_last, fun(T) -> [T] end, [{k, 1}]},
+        {merge, fun(T) -> [T, k, 1, sum] end, 2},
+        {merge, fun(T) -> [T, k, 1, sum, {k, 0}] end, 2}
+    ],
+    Denied = "the table identifier refers to an ATS table with insufficient access rights",
+    [
+        ?assertEqual({Function, {badarg, #{1 => Denied}}}, {Function, blame(Function, Args(T))})
+     || T <- [Private, Protected], {Function, Args, _} <- Calls
+    ],
+    [
+        begin
+            true = ats:insert(Public, {k, 1}),
+            ?assertEqual(Result, apply(ats, Function, Args(Public)))
+        end
+     || {Function, Args, Result} <- Calls
+    ],
+    ?assertEqual([{k, 1}], ats:lookup(Protected, k)),
+    unlink(Owner),
+    ats_test_lib:kill(Owner).
