@@ -66,8 +66,9 @@ download() {
     cat >"$dir/apt/apt.conf" <<EOF
 Dir "$dir/apt";
 Dir::Etc "$dir/apt/etc";
-Dir::Etc::sourceparts "-";
-Dir::Etc::parts "-";
+Dir::Etc::sourceparts "/dev/null";
+Dir::Etc::parts "/dev/null";
+Dir::Etc::preferencesparts "/dev/null";
 Dir::State "$dir/apt";
 Dir::State::status "$dir/apt/status";
 Dir::Cache "$dir/apt";
