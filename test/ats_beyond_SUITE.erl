@@ -284,7 +284,10 @@ takes_all(_) ->
             Cooked = [ats_term_gen:realize(Object) || Object <- Objects],
             [ats:insert(T, Object) || Object <- Cooked, tuple_size(Object) >= KeyPos],
             All = ats:tab2list(T),
-            ?assertEqual(in_order(Type, All), in_order(Type, ats:take_all_objects(T))),
+            Taken = ats:take_all_objects(T),
+            %% Not sorted, since 1 and 1.0 have no order.
+            ?assertEqual({[], []}, {All -- Taken, Taken -- All}),
+            ?assert(Type =/= ordered_set orelse All =:= Taken),
             ?assertEqual([], ats:tab2list(T)),
             ?assertEqual([], ats:take_all_objects(T)),
             ats:delete(T)

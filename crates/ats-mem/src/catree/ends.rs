@@ -13,7 +13,8 @@
 //! tree it must be waited for, as by any other writer of its key.
 
 use super::base::{Base, SPLIT_ABOVE};
-use super::node::Leaf;
+use super::header::node_ptr;
+use super::node::{Inner, Leaf};
 use super::{CaTree, Kind, Seat, kind};
 use crate::backend::{Busy, Change, End};
 use crate::batch::{Patience, Step};
@@ -104,7 +105,7 @@ impl<R: Release> CaTree<R> {
     /// Whether a base node, which the caller holds and which is valid, is the only one.
     fn is_only(&self, base: &Base) -> bool {
         // Only its holder can replace it.
-        self.root.load(Ordering::Acquire) == super::header::node_ptr(base)
+        self.root.load(Ordering::Acquire) == node_ptr(base)
     }
 }
 
@@ -123,7 +124,7 @@ fn outermost<'g, R: Release>(
     guard: &'g Guard,
 ) -> Option<Outermost<'g, R>> {
     // Inner nodes whose outermost child has no record, and how many of their children had none.
-    let mut passed: Vec<(&super::node::Inner, usize)> = Vec::new();
+    let mut passed: Vec<(&Inner, usize)> = Vec::new();
     let mut node = base.root.load(Ordering::Acquire);
     loop {
         match kind::<R>(node, guard) {
@@ -144,7 +145,7 @@ fn outermost<'g, R: Release>(
             }
             Kind::Base(_) => unreachable!("no base node is below another"),
         }
-        // The leaf is empty, which it can be for a moment only.
+        // The leaf is empty. Such leaves are merged away as a rule, but nothing here depends on it.
         node = loop {
             let (inner, without) = passed.last_mut()?;
             *without += 1;
