@@ -1,9 +1,10 @@
 //! Records taken from the ends of stores: one after the other, and by many threads.
 #![cfg(not(any(loom, shuttle)))]
 
-use ats_mem::{Backend, Busy, CaTree, Change, End, HashTable, Plain, RecordBox};
+use ats_mem::{Backend, Busy, CaTree, Change, End, HashTable, Passed, Plain, RecordBox, Span, Way};
 use ats_sync::pin;
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -59,6 +60,26 @@ fn both_ends_come_in_order_across_base_nodes() {
         assert_eq!(tree.len(), left.len());
     }
     assert_eq!(tree.adaptation().map(|now| now.base_nodes), Some(1));
+}
+
+/// Once somebody has counted, what is taken must be counted, too, also where base nodes are joined.
+#[test]
+fn those_that_are_left_are_counted() {
+    let tree = split_tree(0..2000);
+    let counted = || {
+        let (guard, go_on) = (pin(), &mut || ControlFlow::Continue(()));
+        match tree.pass(Span::default(), Way::Up, usize::MAX, &guard, go_on) {
+            Passed::All(records) => records,
+            _ => panic!("there are not so many"),
+        }
+    };
+    assert_eq!(counted(), 2000);
+    for left in (0..2000).rev() {
+        let end = if left % 3 == 0 { End::Last } else { End::First };
+        assert!(take(&tree, end).is_some());
+        assert!(left % 100 != 0 || counted() == left);
+    }
+    assert_eq!(take(&tree, End::First), None);
 }
 
 /// The records that are left may be anywhere.
