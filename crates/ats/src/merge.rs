@@ -1,7 +1,7 @@
 //! Merging a value into an element of an object, atomically.
 //!
 //! What a merge is, is told in [`ats_merge`]. Sums, minima and maxima of small integers are changed in
-//! place, as counters are (see [`counted`](crate::counted)); everything else makes a new object under the
+//! place, as counters are (see [`counted`]); everything else makes a new object under the
 //! lock of the key. The operand is made an image before that.
 
 use crate::counted;
