@@ -1,7 +1,7 @@
 //! Counting records and finding the n-th, in trees of several levels that change all the time.
 #![cfg(not(loom))]
 
-use ats_mem::{Backend, CaTree, Change, Passed, Plain, RecordBox, Span, Way};
+use ats_mem::{Backend, CaTree, Change, End, Passed, Plain, RecordBox, Span, Way};
 use ats_sync::pin;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -36,6 +36,17 @@ impl Keys {
         let key = self.key(number);
         let done = tree.update(&key, &pin(), &mut |_| Change::Remove);
         assert_eq!(done, Ok(()));
+    }
+
+    /// Removes the first or the last record. Returns its number.
+    fn remove_at(self, tree: &Tree, end: End) -> Option<u64> {
+        let mut removed = None;
+        let done = tree.update_end(end, &pin(), &mut |record| {
+            removed = record.map(|record| record.value()[0]);
+            Change::Remove
+        });
+        assert_eq!(done, Ok(()));
+        removed
     }
 
     fn pass(self, tree: &Tree, range: Range<u64>, way: Way, most: usize) -> Answer {
@@ -82,6 +93,17 @@ impl Random {
 struct Model(Vec<bool>);
 
 impl Model {
+    fn remove_at(&mut self, end: End) -> Option<u64> {
+        let mut there = self.there(0..self.0.len() as u64);
+        let number = match end {
+            End::First => there.next(),
+            End::Last => there.next_back(),
+        }?;
+        drop(there);
+        self.0[number as usize] = false;
+        Some(number)
+    }
+
     fn there(&self, range: Range<u64>) -> impl DoubleEndedIterator<Item = u64> {
         range.filter(|number| self.0[*number as usize])
     }
@@ -126,6 +148,9 @@ fn counts_agree(tail: &'static [u8], splits: u32, joins: u32) {
             }
             if step % 50 != 0 {
                 continue;
+            }
+            for end in [End::First, End::Last] {
+                assert_eq!(keys.remove_at(&tree, end), model.remove_at(end));
             }
             let (one, other) = (random.below(NUMBERS), random.below(NUMBERS));
             let range = match random.below(3) {
