@@ -13,7 +13,7 @@ SUITES ?=
 # How long `make soak` and `make soak-memory` go on.
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup build demo test test-otp27 check sanitize bench bench-native trace soak \
+.PHONY: help setup build demo test test-otp27 check sanitize bench bench-latency bench-native trace soak \
 	soak-memory shell clean
 
 help: ## Show this list
@@ -45,6 +45,10 @@ sanitize: setup ## Run the Rust tests under ThreadSanitizer and AddressSanitizer
 bench: build ## Measure ats beside ets; ARGS=--quick for a short run
 	@erl -noinput -pa $(EBIN) \
 	    -eval 'ats_bench:main(init:get_plain_arguments()), halt().' -extra $(ARGS)
+
+bench-latency: build ## Measure how long others wait for calls on large tables; beside ets
+	@erl -noinput +S 2:2 -pa $(EBIN) \
+	    -eval 'ats_bench_latency:main(init:get_plain_arguments()).' -extra $(ARGS)
 
 bench-native: setup ## Measure the stores beside other Rust maps; ARGS=--quick
 	@cargo run --release --locked --manifest-path bench/native/Cargo.toml \
