@@ -970,7 +970,7 @@ collect_objects(Table) ->
 -spec collect_chunks(table(), ats_nif:position(), [[tuple()]]) -> [tuple()].
 collect_chunks(Id, Position, Chunks) ->
     case ats_nif:chunk(Id, Position, ?CHUNK_SIZE_OBJECTS) of
-        {Objects, done} -> lists:append(lists:reverse(Chunks, [Objects]));
+        {Objects, done} -> ats_select:in_order(Objects, Chunks);
         {Objects, Next} -> collect_chunks(Id, Next, [Objects | Chunks])
     end.
 

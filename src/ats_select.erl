@@ -11,6 +11,7 @@
 
 -export([list/3, count/3, chunk/4, continue/1, repair/2, compile/1, run/2, explain/2]).
 -export([list_more/2, count_more/2, fill_range/3]).
+-export([in_order/2]).
 
 -export_type([continuation/0, explanation/0]).
 
@@ -153,9 +154,18 @@ cut(Results, Limit, Id, Compiled, Place) ->
     {Chunk, Rest} = lists:split(Limit, Results),
     {Chunk, {Id, Place, Limit, Compiled, Rest}}.
 
--spec in_order([term()], [[term()]]) -> [term()].
-in_order(Last, []) -> Last;
-in_order(Last, Parts) -> lists:append(lists:reverse(Parts, [Last])).
+%% @doc Joins the parts of a list, of which the last comes first.
+%%
+%% The virtual machine reckons that `++' copies forty elements in the time of one call. If they have left the
+%% caches meanwhile, a process that does little else has twenty milliseconds at a time; so this counts
+%% each element.
+-spec in_order(Last :: [term()], Parts :: [[term()]]) -> [term()].
+in_order(Rest, []) -> Rest;
+in_order(Rest, [Part | Parts]) -> in_order(prepend(Part, Rest), Parts).
+
+-spec prepend([term()], [term()]) -> [term()].
+prepend([Element | Part], Rest) -> [Element | prepend(Part, Rest)];
+prepend([], Rest) -> Rest.
 
 %% @doc Makes a continuation that was a binary in between usable again. That of a range would lose
 %% its end.

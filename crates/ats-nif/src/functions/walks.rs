@@ -192,6 +192,13 @@ impl<'e> Position<'e> {
     }
 }
 
+/// Tells the VM how much of the caller's turn was used, which is to last a millisecond.
+fn consume_time_since(env: Env<'_>, begun: Instant) {
+    let percent = (begun.elapsed().as_micros() / 10).clamp(1, 100);
+    // SAFETY: the environment of this call.
+    unsafe { sys::enif_consume_timeslice(env.raw(), percent as i32) };
+}
+
 /// Objects on their way to the caller.
 struct Chunk<'e> {
     env: Env<'e>,
@@ -268,14 +275,14 @@ fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e
         most,
         begun: Instant::now(),
     };
-    // SAFETY: the environment of this call.
-    unsafe { sys::enif_consume_timeslice(env.raw(), 10) };
-    scratch::with_key(|bytes| {
+    let filled = scratch::with_key(|bytes| {
         if let Some(key) = from.key() {
             shared.table.key_bytes(key, bytes);
         }
         fill(&mut chunk, shared, from, bytes, &guard)
-    })
+    });
+    consume_time_since(env, chunk.begun);
+    filled
 }
 
 /// Fills a chunk. `bytes` are those of the key of the position, if it has one.
