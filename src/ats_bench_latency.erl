@@ -1,16 +1,17 @@
 %% @doc Measures how long other processes wait while one process works on a large table.
 %%
-%% One process makes one call that takes long: it reads, fills, clears or deletes a table of five
-%% million objects. Meanwhile another one looks an object up in the same table and sends a message to
-%% and fro, ten thousand times a second. (A table that is being deleted has no objects; then the
-%% lookups are in another one.) What is printed is how long most of them took, and how long a few.
+%% One process makes one call that takes long: it reads, fills, clears or deletes a table of
+%% five million objects. Meanwhile another one looks an object up in the same table and sends a
+%% message to and fro, ten thousand times a second. (A table that is being deleted has no
+%% objects; then the lookups are in another one.) What is printed is how long most of them
+%% took, and how long a few.
 %%
-%% Requests come when they come, whether or not the one before was answered. So a stall counts for all
-%% who would have come meanwhile: one of 50 ms is 500 late answers, and not one.
+%% Requests come when they come, whether or not the one before was answered. So a stall counts
+%% for all who would have come meanwhile: one of 50 ms is 500 late answers, and not one.
 %%
-%% The computer may have other work, which must not count: what took longer than the virtual machine had
-%% a processor meanwhile counts as so long, and a millisecond. How much is left of such noise shows
-%% where nobody does anything, in the row `nothing'.
+%% The computer may have other work, which must not count: what took longer than the virtual
+%% machine had a processor meanwhile counts as so long, and a millisecond. How much is left of
+%% such noise shows where nobody does anything, in the row `nothing'.
 %%
 %% Sides are measured one after the other, since each takes much memory.
 -module(ats_bench_latency).
@@ -54,8 +55,8 @@
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Measures all calls on all types of tables on both sides, and stops the virtual machine.
-%% Arguments: `--objects N' (of a table), `--list N' (objects inserted as one), `--only TEXT' (rows
-%% whose title, such as `ats, ordered_set, tab2list', contains it).
+%% Arguments: `--objects N' (of a table), `--list N' (objects inserted as one), `--only TEXT'
+%% (rows whose title, such as `ats, ordered_set, tab2list', contains it).
 -spec main([string()]) -> no_return().
 main(Args) ->
     try options(Args, #options{}) of
@@ -173,13 +174,13 @@ prepared(Call, Side, Table, _) ->
 %% Watching
 %%--------------------------------------------------------------------------------------------
 
-%% @doc How long lookups in a table and round trips of messages take while another process makes a call,
-%% and at least for some time.
+%% @doc How long lookups in a table and round trips of messages take while another process
+%% makes a call, and at least for some time.
 %%
 %% `Prepare' is called by that process before, and returns the call. The keys of the table are the
 %% integers from 1.
--spec measure(side(), {ats:table(), Keys :: pos_integer()}, Prepare :: fun(() -> fun(() -> term())),
-              LookMs :: pos_integer()) -> latencies().
+-spec measure(side(), {ats:table(), Keys :: pos_integer()},
+              Prepare :: fun(() -> fun(() -> term())), LookMs :: pos_integer()) -> latencies().
 measure(Side, {Table, Keys}, Prepare, LookMs) ->
     Echo = spawn_link(fun echo/0),
     Watcher = self(),

@@ -156,9 +156,9 @@ cut(Results, Limit, Id, Compiled, Place) ->
 
 %% @doc Joins the parts of a list, of which the last comes first.
 %%
-%% The virtual machine reckons that `++' copies forty elements in the time of one call. If they have left the
-%% caches meanwhile, a process that does little else has twenty milliseconds at a time; so this counts
-%% each element.
+%% The virtual machine reckons that `++' copies forty elements in the time of one call. If they
+%% have left the caches meanwhile, a process that does little else has twenty milliseconds at a
+%% time; so this counts each element.
 -spec in_order(Last :: [term()], Parts :: [[term()]]) -> [term()].
 in_order(Rest, []) -> Rest;
 in_order(Rest, [Part | Parts]) -> in_order(prepend(Part, Rest), Parts).
