@@ -65,13 +65,23 @@ pub unsafe fn leave(shared: *const Shared, guard: &Guard) {
 }
 
 /// Gives a named table another name; false if that is taken.
-pub fn rename(shared: &Shared, new: Word, guard: &Guard) -> bool {
-    let old = shared.name.load(Ordering::Acquire);
-    if !NAMES.rename(old, new, shared, guard) {
-        return false;
+///
+/// As in [`claim_name`], a table whose owner is dead gives way.
+pub fn rename(env: Env<'_>, shared: &Shared, new: Word, guard: &Guard) -> bool {
+    loop {
+        let old = shared.name.load(Ordering::Acquire);
+        if NAMES.rename(old, new, shared, guard) {
+            shared.name.store(new, Ordering::Release);
+            return true;
+        }
+        match named(new, guard) {
+            Some(other) if other.has_living_owner(env) || other.settle(env, guard) => return false,
+            // Nobody has the new name, so the old one is not ours any more: the table is renamed or
+            // deleted by somebody else.
+            None if NAMES.get(old, guard) != Some(std::ptr::from_ref(shared)) => return false,
+            _ => std::hint::spin_loop(),
+        }
     }
-    shared.name.store(new, Ordering::Release);
-    true
 }
 
 /// Every table there is.

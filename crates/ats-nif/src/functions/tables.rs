@@ -233,7 +233,7 @@ fn rename<'e>(env: Env<'e>, [table, name]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         shared
             .name
             .store(word, std::sync::atomic::Ordering::Release);
-    } else if !registry::rename(shared, word, &guard) {
+    } else if !registry::rename(env, shared, word, &guard) {
         return Err(Known::AlreadyExists);
     }
     Ok(shared.known_as(env))
