@@ -58,6 +58,9 @@ trace: build ## Draw how an ordered_set adapts to contention, into docs/
 	@erl -noinput -pa $(EBIN) \
 	    -eval 'ats_bench_trace:main(init:get_plain_arguments()).' -extra $(ARGS)
 
+functions: setup ## Write docs/functions.md, what all functions of ets are in ats
+	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/ats_functions_SUITE
+
 soak: setup ## Run random programs on ets and ats for SOAK_SECONDS and compare
 	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) ATS_LARGE_OBJECTS=10000000 ATS_TRAVERSAL_KEYS=200000 \
 	    ATS_SELECT_OBJECTS=1000000 rebar3 ct --suite \

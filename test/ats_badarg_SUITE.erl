@@ -103,71 +103,6 @@ calls() ->
         {whereis, [{name, 1}]}
     ].
 
-%% Terms of every kind; each is wrong somewhere.
-wrong_terms() ->
-    Literals = [
-        0,
-        -1,
-        1,
-        4,
-        1 bsl 27,
-        (1 bsl 59) - 1,
-        1 bsl 59,
-        1 bsl 64,
-        -(1 bsl 64),
-        1.0,
-        a,
-        '',
-        true,
-        '$end_of_table',
-        [],
-        [a],
-        [a | b],
-        [{k1, 1} | {k2, 2}],
-        [{k1, 1, x}, a],
-        [{k1, 1, x}, {}],
-        [{2, 1}],
-        [{2, 1}, {2, 1.0}],
-        [{2, 1}, {3, 1}],
-        [{2, 1} | {2, 1}],
-        [[{2, 1}]],
-        "text",
-        {},
-        {a},
-        {1},
-        {2, 1},
-        {1, 1},
-        {3, 1},
-        {4, 1},
-        {0, 1},
-        {-1, 1},
-        {1 bsl 64, 1},
-        {2, a},
-        {a, 1},
-        {2, 1.0},
-        {2, 1, 1},
-        {2, 1, 5, 0},
-        {2, 1, a, 0},
-        {2, 1, 0, a},
-        {2, a, 0, 0},
-        {2, 1 bsl 70},
-        {2, 1, 1 bsl 70, 0},
-        {k1, 1, x},
-        #{},
-        #{a => 1},
-        <<>>,
-        <<"binary">>,
-        <<1:3>>
-    ],
-    Exotic = [ref, alias_ref, magic_ref, external_ref, pid, external_pid, port, closure],
-    [{raw, T} || T <- Literals] ++
-        [{recipe, {exotic, K, 1}} || K <- Exotic] ++
-        [{recipe, {bin, 5000, 1}}, {recipe, {big_map, 40, {lit, 1}}}].
-
-few_wrong_terms() ->
-    Literals = [0, 1.0, a, [], [a | b], {}, {a}, {2, 1}, {1, 1}, {9, 1}, {2, a}, <<>>, 1 bsl 64],
-    [{raw, T} || T <- Literals] ++ [{recipe, {exotic, ref, 1}}].
-
 %% A table of its own for every program.
 setup(Type, Options) ->
     [
@@ -189,7 +124,7 @@ one_wrong_argument(_) ->
      || Type <- ?TYPES,
         {F, Args} <- calls(),
         not is_wrong_already(Type, F, Args),
-        Wrong <- [Args | replacements(Args, wrong_terms())],
+        Wrong <- [Args | replacements(Args, ats_wrong_terms:all())],
         is_comparable(F, Wrong)
     ]),
     check([
@@ -197,7 +132,7 @@ one_wrong_argument(_) ->
      || Type <- ?TYPES,
         {F, Args} <- calls(),
         is_wrong_already(Type, F, Args),
-        Wrong <- [Args | replacements(Args, wrong_terms())]
+        Wrong <- [Args | replacements(Args, ats_wrong_terms:all())]
     ]).
 
 %% A key that is not there, or a table whose objects cannot be updated.
@@ -212,8 +147,8 @@ two_wrong_arguments(_) ->
      || Type <- [set, bag],
         {F, Args} <- calls(),
         length(Args) > 1,
-        Once <- replacements(Args, few_wrong_terms()),
-        Wrong <- replacements(Once, few_wrong_terms()),
+        Once <- replacements(Args, ats_wrong_terms:few()),
+        Wrong <- replacements(Once, ats_wrong_terms:few()),
         is_comparable(F, Wrong)
     ]).
 
@@ -329,7 +264,7 @@ options_of_new(_) ->
     ]),
     Improper = [a, 1, {}, <<>>, [set | public], [set | {keypos, 1}], #{}],
     check([[{a, {new, 1}, [{name, 1}, {raw, Options}]}] || Options <- Improper]),
-    check([[{a, {new, 1}, [Name, {options, []}]}] || Name <- wrong_terms()]),
+    check([[{a, {new, 1}, [Name, {options, []}]}] || Name <- ats_wrong_terms:all()]),
     %% The table exists already.
     check([
         [

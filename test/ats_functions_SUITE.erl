@@ -1,0 +1,295 @@
+%% Every function of `ets', called on `ets' and on `ats', and what came out as a page of the
+%% documentation.
+%%
+%% The page docs/functions.md is written by this suite, if ATS_WRITE_DOCS is set (`make
+%% functions'). If it is not, the page must be what would be written. A difference that has no reason
+%% below is a failure.
+-module(ats_functions_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+-include_lib("xmerl/include/xmerl.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([every_function_is_there/1, every_function_is_called/1, sees_differences/1, page/1]).
+
+-define(PAGE, "functions.md").
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() ->
+    [every_function_is_there, every_function_is_called, sees_differences, page].
+
+init_per_suite(Config) ->
+    case ats_oracle:subject() of
+        ats ->
+            ok = ats_term_gen:prepare(),
+            Config;
+        _ ->
+            {skip, "the page is about ats"}
+    end.
+
+end_per_suite(_) ->
+    ok.
+
+%% ----- what is there -----
+
+every_function_is_there(_) ->
+    Exported = ats:module_info(exports),
+    ?assertEqual([], ats_functions:documented() -- Exported),
+    Public = ets:module_info(exports) -- ats_functions:internal(),
+    ?assertEqual([], Public -- Exported),
+    %% What `ets' has and the list has not was added by a later release.
+    ?assertEqual([], (Public -- ats_functions:documented()) -- ats_functions:interactive()).
+
+every_function_is_called(_) ->
+    Uncalled = [
+        Function
+     || Function <- ats_functions:documented() -- ats_functions:interactive(),
+        ats_functions:cases(Function) =:= []
+    ],
+    ?assertEqual([], Uncalled).
+
+%% The comparison is worth nothing if it cannot see a difference.
+sees_differences(Config) ->
+    in_scratch_directory(Config, fun() ->
+        Case = #{
+            function => info,
+            arguments => [tab, {raw, no_such_item}],
+            type => set,
+            objects => [],
+            situation => own
+        },
+        ?assertMatch(
+            #{kind := exception, answer := same, texts := same}, ats_functions:compare(Case)
+        ),
+        ?assertMatch(
+            #{answer := {differs, _, _}},
+            ats_functions:compare(Case, Case#{function := tab2list, arguments := [tab]})
+        ),
+        ?assertMatch(
+            #{answer := same, texts := {differs, _, _}},
+            ats_functions:compare(
+                Case#{function := delete, arguments := [{raw, no_table}]},
+                Case#{function := delete, arguments := [{raw, {}}]}
+            )
+        )
+    end).
+
+%% ----- the page -----
+
+page(Config) ->
+    Functions = ats_functions:documented() -- ats_functions:interactive(),
+    Rows = in_scratch_directory(Config, fun() -> [row(F) || F <- Functions] end),
+    Unexplained = lists:append([U || #{unexplained := U} <- Rows]),
+    ByFunction = maps:groups_from_list(fun({#{function := F}, _}) -> F end, Unexplained),
+    [
+        ct:pal("~0tp~n~0tp", [Case, Verdict])
+     || Some <- maps:values(ByFunction), {Case, Verdict} <- lists:sublist(Some, 3)
+    ],
+    ?assertEqual(#{}, maps:map(fun(_, Some) -> length(Some) end, ByFunction)),
+    Page = unicode:characters_to_binary([
+        introduction(),
+        table_of([R || #{line := R} <- Rows] ++ [interactive_line(F) || F <- [{i, 1}]]),
+        additions()
+    ]),
+    Calls = lists:sum([N || #{calls := N} <- Rows]),
+    compare_page(page_file(), Page, os:getenv("ATS_WRITE_DOCS")),
+    {comment, io_lib:format("~b calls", [Calls])}.
+
+compare_page(none, _, _) ->
+    ct:pal("the documentation is not here");
+compare_page(File, Page, false) ->
+    {ok, Found} = file:read_file(File),
+    %% `make functions' writes it.
+    ?assertEqual(string:split(Page, "\n", all), string:split(Found, "\n", all));
+compare_page(File, Page, _) ->
+    ok = file:write_file(File, Page).
+
+%% The page is beside another one, somewhere above the compiled modules.
+page_file() ->
+    page_file(filename:dirname(code:which(ats))).
+
+page_file("/") ->
+    none;
+page_file(Directory) ->
+    case filelib:is_regular(filename:join([Directory, "docs", "differences-from-ets.md"])) of
+        true -> filename:join([Directory, "docs", ?PAGE]);
+        false -> page_file(filename:dirname(Directory))
+    end.
+
+introduction() ->
+    [
+        "# Function by function\n\n",
+        "All functions that Erlang/OTP 27 documents for `ets`, as a test has found them in `ats`. "
+        "Each was called\nwith right arguments, and with each argument replaced by terms of every "
+        "kind, on tables of all types, of\nthe caller, of others, and deleted. *Results* are what "
+        "calls return, and what the table is like\nafterwards; *exceptions* are class and reason; "
+        "*texts* are the explanations of the arguments that the\nshell prints. \"More\" says that "
+        "there are the same texts, and others where `ets` explains nothing.\n\n",
+        "This page is written by `make functions`, and `make test` fails if it is out of date.\n\n"
+    ].
+
+table_of(Lines) ->
+    [
+        "| function | present | results | exceptions | texts | remark |\n",
+        "|---|---|---|---|---|---|\n",
+        Lines
+    ].
+
+interactive_line(Function) ->
+    line(Function, ["same", "same", "same", "a dialogue: compared as such, by another test"]).
+
+line({F, A}, Cells) ->
+    Name = io_lib:format("`~s/~b`", [F, A]),
+    ["| ", lists:join(" | ", [Name, "yes" | Cells]), " |\n"].
+
+%% What all calls of a function come to.
+row(Function) ->
+    Cases = ats_functions:cases(Function),
+    Verdicts = [{Case, verdict(Case)} || Case <- Cases],
+    Judged = [{judge(Function, Case, V), Case, V} || {Case, V} <- Verdicts],
+    Later = [R || {F, _, R} <- allowed(), F =:= Function, lists:member(F, later())],
+    Reasons = lists:usort([Reason || {{allowed, Reason}, _, _} <- Judged] ++ Later),
+    #{
+        calls => length(Cases),
+        unexplained => [{Case, V} || {unexplained, Case, V} <- Judged],
+        line => line(Function, [
+            cell(result, Judged),
+            cell(exception, Judged),
+            texts_cell(Function, Judged),
+            lists:join("; ", Reasons)
+        ])
+    }.
+
+verdict(Case) ->
+    try
+        ats_functions:compare(Case)
+    catch
+        error:Reason -> #{kind => result, answer => {differs, error, Reason}, texts => none}
+    end.
+
+judge(_, _, #{answer := same, texts := Texts}) when is_atom(Texts) ->
+    same;
+judge(Function, Case, Verdict) ->
+    case [Reason || {F, Is, Reason} <- allowed(), F =:= Function, Is(Case, Verdict)] of
+        [Reason | _] -> {allowed, Reason};
+        [] -> unexplained
+    end.
+
+cell(Kind, Judged) ->
+    case [A || {_, _, #{kind := K, answer := A}} <- Judged, K =:= Kind] of
+        [] -> "none";
+        Answers -> cell_of(lists:all(fun(A) -> A =:= same end, Answers))
+    end.
+
+cell_of(true) -> "same";
+cell_of(false) -> "see remark".
+
+texts_cell(Function, Judged) ->
+    Texts = [T || {_, _, #{kind := exception, answer := same, texts := T}} <- Judged],
+    IsSame = [T || {differs, _, _} = T <- Texts] =:= [],
+    case {lists:member(Function, later()), IsSame, lists:usort(Texts) -- [none]} of
+        {true, _, _} -> "see remark";
+        {false, false, _} -> "see remark";
+        {false, true, []} -> "none";
+        {false, true, [same]} -> "same";
+        {false, true, _} -> "same, and more"
+    end.
+
+%% Functions newer than the oldest release that `ats' runs on, where their texts have nothing to be
+%% compared with.
+later() ->
+    [
+        {first_lookup, 1},
+        {last_lookup, 1},
+        {lookup_element, 4},
+        {next_lookup, 2},
+        {prev_lookup, 2},
+        {update_element, 4}
+    ].
+
+%% ----- differences that have a reason -----
+
+%% The function, the differences that are meant, and the reason.
+allowed() ->
+    [
+        {{foldl, 3}, fun only_texts/2, "`ets` blames argument 1 for what is wrong with the table"},
+        {{foldr, 3}, fun only_texts/2, "`ets` blames argument 1 for what is wrong with the table"},
+        {{table, 2}, fun only_texts/2, "`ets` blames an argument 3 that it does not have"},
+        {{update_element, 3}, fun is_bag/2, "of a bag, it says that the type is not supported"}
+    ] ++
+        [
+            {F, fun only_texts/2, "has its own texts: the function is newer than some releases"}
+         || F <- later()
+        ].
+
+is_bag(#{type := Type} = Case, Verdict) ->
+    lists:member(Type, [bag, duplicate_bag]) andalso only_texts(Case, Verdict).
+
+only_texts(_, #{answer := Answer}) -> Answer =:= same.
+
+%% ----- functions that `ets' does not have -----
+
+additions() ->
+    Known = lists:append([
+        ets:module_info(exports),
+        ats_functions:documented(),
+        ats_functions:interactive(),
+        ats_functions:internal()
+    ]),
+    Added = lists:sort(ats:module_info(exports)) -- Known,
+    Briefs = briefs(),
+    [
+        "\n## Functions that `ets` does not have\n\n",
+        "| function | what it does |\n|---|---|\n",
+        [
+            io_lib:format("| `~s/~b` | ~ts |\n", [F, A, maps:get({F, A}, Briefs)])
+         || {F, A} <- Added
+        ]
+    ].
+
+%% The first sentence of the documentation of each function.
+briefs() ->
+    Source = proplists:get_value(source, ats:module_info(compile)),
+    {_, Documentation} = edoc:get_doc(Source, [{preprocess, true}]),
+    maps:from_list([
+        {{attribute(name, F), attribute(arity, F)}, brief(F)}
+     || F <- xmerl_xpath:string("//function", Documentation)
+    ]).
+
+attribute(arity, Element) -> list_to_integer(attribute("arity", Element));
+attribute(name, Element) -> list_to_atom(attribute("name", Element));
+attribute(Name, Element) ->
+    #xmlObj{value = Value} = xmerl_xpath:string("string(@" ++ Name ++ ")", Element),
+    Value.
+
+brief(Function) ->
+    case xmerl_xpath:string("description/briefDescription | equiv/expr", Function) of
+        [#xmlElement{name = expr, content = Content}] -> ["the same as `", text(Content), "`"];
+        [#xmlElement{content = Content} | _] -> on_one_line(text(Content))
+    end.
+
+on_one_line(Text) ->
+    re:replace(unicode:characters_to_binary(Text), "\\s+", " ", [global, {return, binary}]).
+
+text(Content) -> lists:map(fun text_of/1, Content).
+
+text_of(#xmlText{value = Value}) -> Value;
+text_of(#xmlElement{name = code, content = [#xmlElement{} | _] = Content}) -> text(Content);
+text_of(#xmlElement{name = N, content = Content}) when N =:= code; N =:= tt ->
+    ["`", text(Content), "`"];
+text_of(#xmlElement{content = Content}) -> text(Content).
+
+%% ----- help -----
+
+%% Some of the wrong arguments are names of files, and some of those can be written.
+in_scratch_directory(Config, Fun) ->
+    {ok, Here} = file:get_cwd(),
+    Scratch = filename:join(proplists:get_value(priv_dir, Config), "functions"),
+    ok = filelib:ensure_path(Scratch),
+    ok = file:set_cwd(Scratch),
+    try
+        Fun()
+    after
+        ok = file:set_cwd(Here)
+    end.
