@@ -64,6 +64,9 @@
     (F =:= first_lookup orelse F =:= last_lookup orelse
         F =:= next_lookup orelse F =:= prev_lookup)
 ).
+-define(SELECTS(F),
+    (F =:= select orelse F =:= select_reverse orelse F =:= match orelse F =:= match_object)
+).
 -define(WHOLE(F), (F =:= tab2list orelse F =:= foldl orelse F =:= foldr)).
 %% Set in the process that judges: an actor, in a strict run.
 -define(STRICT, {?MODULE, strict}).
@@ -455,6 +458,11 @@ results_differ(F, Args, Ref, Sub, Run) when ?WHOLE(F) ->
     case Type of
         ordered_set -> not same(Ref, Sub);
         _ -> groups_differ(F, Ref, Sub, Table)
+    end;
+results_differ(F, [Tab, _], Ref, Sub, Run) when ?SELECTS(F) ->
+    case find_table(Tab, Run) of
+        #table{type = ordered_set} -> not same(Ref, Sub);
+        _ -> multiset(Ref) =/= multiset(Sub)
     end;
 results_differ(slot, [Tab | _], Ref, Sub, Run) ->
     case find_table(Tab, Run) of

@@ -156,6 +156,14 @@ command() ->
         {3, ?LAZY(command(setopts, [table(), changes()]))},
         {2, ?LAZY({fixer(), safe_fixtable, [table(), {raw, fix()}]})},
         {2, ?LAZY(command(slot, [table(), {raw, slot()}]))},
+        {2, ?LAZY(command(select, [table(), {raw, spec()}]))},
+        {1, ?LAZY(command(select_reverse, [table(), {raw, spec()}]))},
+        {2, ?LAZY(command(select_count, [table(), {raw, spec()}]))},
+        {2, ?LAZY(command(select_delete, [table(), {raw, spec()}]))},
+        {2, ?LAZY(command(select_replace, [table(), {raw, replacing_spec()}]))},
+        {1, ?LAZY(command(match, [table(), {raw, pattern()}]))},
+        {1, ?LAZY(command(match_object, [table(), {raw, pattern()}]))},
+        {1, ?LAZY(command(match_delete, [table(), {raw, pattern()}]))},
         {1, ?LAZY(command(delete, [table()]))},
         {2, ?LAZY(new_table(good_options()))},
         {1, ?LAZY(new_table(any_options()))},
@@ -191,6 +199,50 @@ change() ->
         {6, {protection, elements([public, public, protected, private])}},
         {1, elements([public, {heir, a}, {heir, none, 1}, {protection, all}, {keypos, 2}, 1])}
     ]).
+
+%% Specifications in the midst of everything else. There is one clause in each, and no map in a head,
+%% since `ets' may overlook objects otherwise; other tests try all that specifications can say.
+spec() ->
+    frequency([
+        {12, ?LET({Head, Guards, Body}, {pattern(), guards(), body()}, [{Head, Guards, Body}])},
+        {1, elements([[], [{'_', [], [true]}], [a], a, [{a, [], [true]}, b], [{'_', [], []}]])}
+    ]).
+
+%% Most of them keep the key, wherever that is.
+replacing_spec() ->
+    Kept = oneof([
+        [{'$1', [], ['$1']}],
+        [{{'$1', '$2'}, guards(), [{{'$1', '$2'}}]}],
+        [{{'$1', '$2'}, [{is_integer, '$2'}], [{{'$1', {'+', '$2', 1}}}]}],
+        [{{'$1', '$2'}, [], [{{{const, new}, '$2'}}]}],
+        [{{'$1', '$2', '$3'}, [], [{{'$1', '$3', '$2'}}]}],
+        [{{'$1', '$2', '$3'}, [], [{{'$3', '$2', '$1'}}]}]
+    ]),
+    frequency([{4, Kept}, {1, spec()}]).
+
+pattern() ->
+    Element = frequency([
+        {3, '_'},
+        {3, '$1'},
+        {2, '$2'},
+        {2, elements([a, b, 1, 1.0, 2, 1 bsl 64, "key", {1, a}, <<"binary">>])}
+    ]),
+    frequency([
+        {1, '_'},
+        {1, '$1'},
+        {12, ?LET(N, elements([1, 2, 2, 3]), ?LET(L, vector(N, Element), list_to_tuple(L)))}
+    ]).
+
+guards() ->
+    Operand = elements(['$1', '$1', '$2', 0, 1, 2.0, a]),
+    frequency([
+        {3, []},
+        {3, [{elements(['<', '>=', '=:=', '==', '/=']), Operand, Operand}]},
+        {1, [{elements([is_integer, is_atom, is_tuple]), Operand}]}
+    ]).
+
+body() ->
+    elements([['$_'], ['$$'], ['$1'], [true], [true], [{{'$1', '$_'}}], [{'>', '$1', 1}]]).
 
 slot() ->
     frequency([{6, integer(0, 4)}, {2, integer(0, 400)}, {1, elements([-1, a, 1.0, 1 bsl 64])}]).

@@ -49,7 +49,15 @@
     safe_fixtable/2,
     give_away/3,
     setopts/2,
-    slot/2
+    slot/2,
+    select/2,
+    select_reverse/2,
+    select_count/2,
+    select_delete/2,
+    select_replace/2,
+    match/2,
+    match_object/2,
+    match_delete/2
 ]).
 
 new(Name, Options) -> ets:new(Name, Options).
@@ -75,6 +83,14 @@ whereis(Name) -> ets:whereis(Name).
 rename(T, Name) -> ets:rename(T, Name).
 all() -> ets:all().
 safe_fixtable(T, Fix) -> ets:safe_fixtable(T, Fix).
+select(T, Spec) -> ets:select(T, Spec).
+select_reverse(T, Spec) -> ets:select_reverse(T, Spec).
+select_count(T, Spec) -> ets:select_count(T, Spec).
+select_delete(T, Spec) -> ets:select_delete(T, Spec).
+select_replace(T, Spec) -> ets:select_replace(T, Spec).
+match(T, Pattern) -> ets:match(T, Pattern).
+match_object(T, Pattern) -> ets:match_object(T, Pattern).
+match_delete(T, Pattern) -> ets:match_delete(T, Pattern).
 slot(T, 0) ->
     case is_empty_tree(T) of
         true -> '$end_of_table';
