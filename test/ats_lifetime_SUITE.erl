@@ -15,6 +15,7 @@
     fixation_ends_with_process/1,
     named_tables_race/1,
     rename_race/1,
+    rename_after_death/1,
     tables_are_listed/1,
     many_tables/1,
     killed_in_any_call/1,
@@ -43,6 +44,7 @@ all() ->
         fixation_ends_with_process,
         named_tables_race,
         rename_race,
+        rename_after_death,
         tables_are_listed,
         many_tables,
         killed_in_any_call,
@@ -282,6 +284,25 @@ rename_race(_) ->
         end,
         lists:seq(1, 50)
     ).
+
+%% Whoever knows that an owner is dead can give its table's name to another table at once.
+rename_after_death(_) ->
+    M = ats_oracle:subject(),
+    Rename = fun() ->
+        T = M:new(ats_test_before, [named_table]),
+        exit({renamed, M:rename(T, ats_test_after)})
+    end,
+    lists:foreach(
+        fun(_) ->
+            {Pid, Mon} = spawn_monitor(Rename),
+            receive
+                {'DOWN', Mon, process, Pid, Reason} ->
+                    ?assertEqual({renamed, ats_test_after}, Reason)
+            end
+        end,
+        lists:seq(1, 2000)
+    ),
+    ?assertEqual(undefined, M:whereis(ats_test_after)).
 
 tables_are_listed(_) ->
     M = ats_oracle:subject(),
