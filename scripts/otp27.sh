@@ -28,6 +28,8 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 # Of what common_test depends on, it needs these to run; the others would bring a web browser.
 erlang="erlang-base erlang-common-test erlang-crypto erlang-proper erlang-proper-dev
     erlang-runtime-tools erlang-syntax-tools erlang-tools"
+# What the suites try `ats` on.
+programs="erlang-parsetools erlang-snmp erlang-xmerl"
 system="busybox-static libc6 libcap2 libgcc-s1 libssl3t64 libstdc++6 libsystemd0 libtinfo6
     libzstd1 zlib1g"
 
@@ -40,7 +42,7 @@ not_run() {
 
 make_root() {
     # shellcheck disable=SC2086,SC2116 # lists of words, in one line
-    packages=$(echo $erlang $system)
+    packages=$(echo $erlang $programs $system)
     [ "$(cat "$root/packages" 2>/dev/null)" != "$packages" ] || return 0
     for command in apt-get dpkg-deb tar; do
         command -v "$command" >/dev/null 2>&1 || not_run "there is no $command here"
@@ -160,7 +162,7 @@ copy_project() {
     }
     rm -rf "$root/ats"
     mkdir -p "$root/ats/ebin" "$root/ats/logs" "$root/ats/priv"
-    cp -R src include test "$root/ats/"
+    cp -R docs src include test "$root/ats/"
     rm -f "$root"/ats/test/*.beam
     cp priv/ats_nif.so "$root/ats/priv/"
     cp "$ebin/ats.app" "$root/ats/ebin/"
@@ -213,7 +215,7 @@ run_suites() {
             " -extra "$@"; echo "status $?"' sh "$@" |
         awk '/^status / { status = $2; next }
             { print }
-            /_SUITE:[^ ]+ failed/ { failed = failed "not ok: otp 27 " $1 "\n" }
+            /^ats_[^ ]+:[^ ]+ failed/ { failed = failed "not ok: otp 27 " $1 "\n" }
             END { printf "%s", failed; exit status }'
 }
 

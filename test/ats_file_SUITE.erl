@@ -682,6 +682,10 @@ exact(Object) ->
 answer(Module, Function, Arguments) ->
     try
         apply(Module, Function, Arguments)
+    of
+        %% What else the log was to be opened with differs between the releases of `ets'.
+        {error, {badarg, [{file, _} = File | _]}} -> {error, {badarg, [File]}};
+        Answer -> Answer
     catch
         Class:Reason -> {Class, reason(Reason), badarg_or_other(Reason)}
     end.
