@@ -123,7 +123,7 @@ rust_schedules() {
 }
 
 erlang_tests() {
-    limited 300 rebar3 compile && limited 720 rebar3 ct --readable=compact
+    limited 300 rebar3 compile && limited 1200 rebar3 ct --readable=compact
 }
 
 # What compares with `ets` runs once more on Erlang/OTP 27, where `ets` differs: in fewer rounds, as
