@@ -368,10 +368,18 @@ documents(_) ->
     check(?FORALL({Text, Validation}, {document(), oneof([off, dtd])},
                   begin
                       Options = [{validation, Validation}, {quiet, true}],
-                      same(result(xmerl_scan, string, [Text, Options]),
-                           result(Moved, string, [Text, Options]))
+                      same(scanned(xmerl_scan, [Text, Options]), scanned(Moved, [Text, Options]))
                   end), 300),
     ats_transplant:unload(Copies).
+
+%% What is referred to but not there is told in the order of a hash table.
+scanned(Module, Arguments) ->
+    case result(Module, string, Arguments) of
+        {exit, {fatal, {{Why, Names}, File, Line, Column}}} when is_list(Names) ->
+            {exit, {fatal, {{Why, lists:sort(Names)}, File, Line, Column}}};
+        Result ->
+            Result
+    end.
 
 document() ->
     Name = oneof(["a", "b", "c", "d"]),
