@@ -26,7 +26,7 @@ target=${CARGO_TARGET_DIR:-$PWD/target}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # Of what common_test depends on, it needs these to run; the others would bring a web browser.
-erlang="erlang-base erlang-common-test erlang-crypto erlang-proper erlang-proper-dev
+erlang="erlang-base erlang-common-test erlang-crypto erlang-dev erlang-proper erlang-proper-dev
     erlang-runtime-tools erlang-syntax-tools erlang-tools"
 # What the suites try `ats` on.
 programs="erlang-parsetools erlang-snmp erlang-xmerl"
