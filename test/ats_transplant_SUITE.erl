@@ -230,7 +230,8 @@ group_result({kill, N}, {Pg, Scope}, Workers) ->
     groups(Pg, Scope);
 group_result({monitor, Group}, {Pg, Scope}, _Workers) ->
     {Monitor, Members} = Pg:monitor(Scope, Group),
-    put({Scope, Monitor}, Group),
+    %% References are not in the order in which they were made.
+    put({Scope, length([S || {{S, _}, _} <- get(), S =:= Scope])}, Monitor),
     {Members, groups(Pg, Scope)};
 group_result({Function, Group, Numbers}, {Pg, Scope}, Workers) ->
     %% The dead are not joined: whether the server had heard of it would be a matter of luck.
@@ -247,10 +248,11 @@ groups(Pg, Scope) ->
       || Group <- sort([none | Pg:which_groups(Scope)])]}.
 
 told({_Pg, Scope}) ->
-    Monitors = [Monitor || {{S, Monitor}, _} <- get(), S =:= Scope],
-    [erase({Scope, Monitor}) || Monitor <- Monitors],
-    %% The scope answered a call after it had sent the last of its messages.
-    [messages(Monitor) || Monitor <- lists:sort(Monitors)].
+    %% It has sent all of its messages before it answers.
+    _ = sys:get_state(Scope),
+    Monitors = lists:sort([{N, Monitor} || {{S, N}, Monitor} <- get(), S =:= Scope]),
+    [erase({Scope, N}) || {N, _} <- Monitors],
+    [messages(Monitor) || {_, Monitor} <- Monitors].
 
 messages(Monitor) ->
     receive {Monitor, What, Group, Pids} -> [{What, Group, Pids} | messages(Monitor)]
