@@ -310,28 +310,6 @@ impl<'r, H: Host> RunTerm<'r, H> {
         RunTerm { value, ..self }
     }
 
-    /// Changes the references in the kind of a term of an image.
-    fn wrap(self, kind: Kind<ImageRef<'r, H>>) -> Kind<Self> {
-        match kind {
-            Kind::Cons(head, tail) => {
-                Kind::Cons(self.with(Value::of(head)), self.with(Value::of(tail)))
-            }
-            Kind::Int(value) => Kind::Int(value),
-            Kind::Big => Kind::Big,
-            Kind::Float(value) => Kind::Float(value),
-            Kind::Atom => Kind::Atom,
-            Kind::Nil => Kind::Nil,
-            Kind::Tuple(arity) => Kind::Tuple(arity),
-            Kind::Map(pairs) => Kind::Map(pairs),
-            Kind::Bits(bits) => Kind::Bits(bits),
-            Kind::Pid => Kind::Pid,
-            Kind::Port => Kind::Port,
-            Kind::Ref => Kind::Ref,
-            Kind::LocalFun => Kind::LocalFun,
-            Kind::ExternalFun => Kind::ExternalFun,
-        }
-    }
-
     fn image(self) -> ImageRef<'r, H> {
         match self.value {
             Value::Image(term) => term,
@@ -353,7 +331,7 @@ impl<'r, H: Host> TermRef for RunTerm<'r, H> {
             },
             Value::Wide(value) => Kind::Int(value),
             Value::Float(value) => Kind::Float(value),
-            Value::Image(term) => self.wrap(term.kind()),
+            Value::Image(term) => term.kind().map(|part| self.with(Value::of(part))),
             Value::Big(_) => Kind::Big,
             Value::Tuple(parts) => Kind::Tuple(parts.len()),
             Value::List(parts) => {
@@ -450,17 +428,10 @@ unsafe impl<H: Host> HostTerm for RunTerm<'_, H> {
 impl<H: Host> RunTerm<'_, H> {
     /// Appends the words of the host's box that this is, if it is one.
     fn copy_box(self, out: &mut Vec<u64>) -> Option<HostTag> {
-        let Value::Image(term) = self.value else {
-            return None;
-        };
-        let View::Host(host_box) = term.view() else {
-            return None;
-        };
-        if host_box.tag().owns() {
-            H::retain(host_box);
+        match self.value {
+            Value::Image(term) => term.copy_host_box(out),
+            _ => None,
         }
-        out.extend_from_slice(host_box.words());
-        Some(host_box.tag())
     }
 }
 

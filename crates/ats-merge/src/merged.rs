@@ -81,24 +81,8 @@ impl<H> Clone for Where<'_, H> {
 impl<H> Copy for Where<'_, H> {}
 
 impl<'r, H: Host> MergedTerm<'r, H> {
-    fn of_image(kind: Kind<ImageRef<'r, H>>) -> Kind<Self> {
-        let wrap = |term| MergedTerm(Where::Image(term));
-        match kind {
-            Kind::Cons(head, tail) => Kind::Cons(wrap(head), wrap(tail)),
-            Kind::Int(value) => Kind::Int(value),
-            Kind::Big => Kind::Big,
-            Kind::Float(value) => Kind::Float(value),
-            Kind::Atom => Kind::Atom,
-            Kind::Nil => Kind::Nil,
-            Kind::Tuple(arity) => Kind::Tuple(arity),
-            Kind::Map(pairs) => Kind::Map(pairs),
-            Kind::Bits(bits) => Kind::Bits(bits),
-            Kind::Pid => Kind::Pid,
-            Kind::Port => Kind::Port,
-            Kind::Ref => Kind::Ref,
-            Kind::LocalFun => Kind::LocalFun,
-            Kind::ExternalFun => Kind::ExternalFun,
-        }
+    fn of_image(term: ImageRef<'r, H>) -> Self {
+        MergedTerm(Where::Image(term))
     }
 
     fn image(self) -> ImageRef<'r, H> {
@@ -110,24 +94,17 @@ impl<'r, H: Host> MergedTerm<'r, H> {
 
     /// Appends the words of the host's box that this is, if it is one.
     fn copy_box(self, out: &mut Vec<u64>) -> Option<HostTag> {
-        let Where::Image(term) = self.0 else {
-            return None;
-        };
-        let View::Host(host_box) = term.view() else {
-            return None;
-        };
-        if host_box.tag().owns() {
-            H::retain(host_box);
+        match self.0 {
+            Where::Image(term) => term.copy_host_box(out),
+            _ => None,
         }
-        out.extend_from_slice(host_box.words());
-        Some(host_box.tag())
     }
 }
 
 impl<'r, H: Host> TermRef for MergedTerm<'r, H> {
     fn kind(self) -> Kind<Self> {
         let made = match self.0 {
-            Where::Image(term) => return Self::of_image(term.kind()),
+            Where::Image(term) => return term.kind().map(Self::of_image),
             Where::List([]) => return Kind::Nil,
             Where::List([head, tail @ ..]) => {
                 let head = MergedTerm(Where::Image(*head));
@@ -141,7 +118,7 @@ impl<'r, H: Host> TermRef for MergedTerm<'r, H> {
             Merged::Bytes(bytes) => Kind::Bits(8 * bytes.len()),
             Merged::Map(pairs) => Kind::Map(pairs.len()),
             Merged::Tuple(elements) => Kind::Tuple(elements.len()),
-            Merged::Earlier(term) | Merged::Later(term) => Self::of_image(term.kind()),
+            Merged::Earlier(term) | Merged::Later(term) => term.kind().map(Self::of_image),
             Merged::List(_) => unreachable!("merge: a list is seen as its elements"),
         }
     }

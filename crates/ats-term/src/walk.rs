@@ -38,6 +38,30 @@ pub enum Kind<T> {
     ExternalFun,
 }
 
+impl<T> Kind<T> {
+    /// The same kind, with head and tail of a list cell changed by a function: for references to terms that
+    /// wrap others.
+    #[inline]
+    pub fn map<U>(self, f: impl Fn(T) -> U) -> Kind<U> {
+        match self {
+            Kind::Cons(head, tail) => Kind::Cons(f(head), f(tail)),
+            Kind::Int(value) => Kind::Int(value),
+            Kind::Big => Kind::Big,
+            Kind::Float(value) => Kind::Float(value),
+            Kind::Atom => Kind::Atom,
+            Kind::Nil => Kind::Nil,
+            Kind::Tuple(arity) => Kind::Tuple(arity),
+            Kind::Map(pairs) => Kind::Map(pairs),
+            Kind::Bits(bits) => Kind::Bits(bits),
+            Kind::Pid => Kind::Pid,
+            Kind::Port => Kind::Port,
+            Kind::Ref => Kind::Ref,
+            Kind::LocalFun => Kind::LocalFun,
+            Kind::ExternalFun => Kind::ExternalFun,
+        }
+    }
+}
+
 /// The identity of a pid, port or reference: the node that made it and its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ident<'a> {

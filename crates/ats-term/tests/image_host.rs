@@ -121,22 +121,7 @@ struct Counted<'a>(&'a Term);
 
 impl TermRef for Counted<'_> {
     fn kind(self) -> Kind<Self> {
-        match self.0.kind() {
-            Kind::Cons(head, tail) => Kind::Cons(Counted(head), Counted(tail)),
-            Kind::Int(value) => Kind::Int(value),
-            Kind::Big => Kind::Big,
-            Kind::Float(value) => Kind::Float(value),
-            Kind::Atom => Kind::Atom,
-            Kind::Nil => Kind::Nil,
-            Kind::Tuple(arity) => Kind::Tuple(arity),
-            Kind::Map(len) => Kind::Map(len),
-            Kind::Bits(bits) => Kind::Bits(bits),
-            Kind::Pid => Kind::Pid,
-            Kind::Port => Kind::Port,
-            Kind::Ref => Kind::Ref,
-            Kind::LocalFun => Kind::LocalFun,
-            Kind::ExternalFun => Kind::ExternalFun,
-        }
+        self.0.kind().map(Counted)
     }
 
     fn immediate(self) -> Option<u64> {

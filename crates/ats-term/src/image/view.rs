@@ -266,6 +266,19 @@ impl<'a, H: Host> ImageRef<'a, H> {
         (header_tag(head) == TUPLE).then(|| self.slots(at + 1, header_n(head)))
     }
 
+    /// Appends the words of the host's box that this is, if it is one, and returns its tag. If the box owns
+    /// something, the copy owns it too: that is a unit of ownership more. O(words of the box).
+    pub fn copy_host_box(self, out: &mut Vec<u64>) -> Option<HostTag> {
+        let View::Host(host_box) = self.view() else {
+            return None;
+        };
+        if host_box.tag().owns() {
+            H::retain(host_box);
+        }
+        out.extend_from_slice(host_box.words());
+        Some(host_box.tag())
+    }
+
     #[inline]
     fn slots(self, start: usize, len: usize) -> Slots<'a, H> {
         Slots {

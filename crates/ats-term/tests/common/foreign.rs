@@ -9,22 +9,7 @@ pub(crate) struct Foreign<'a>(pub(crate) &'a Term);
 
 impl TermRef for Foreign<'_> {
     fn kind(self) -> Kind<Self> {
-        match self.0.kind() {
-            Kind::Cons(head, tail) => Kind::Cons(Foreign(head), Foreign(tail)),
-            Kind::Int(value) => Kind::Int(value),
-            Kind::Big => Kind::Big,
-            Kind::Float(value) => Kind::Float(value),
-            Kind::Atom => Kind::Atom,
-            Kind::Nil => Kind::Nil,
-            Kind::Tuple(arity) => Kind::Tuple(arity),
-            Kind::Map(pairs) => Kind::Map(pairs),
-            Kind::Bits(bits) => Kind::Bits(bits),
-            Kind::Pid => Kind::Pid,
-            Kind::Port => Kind::Port,
-            Kind::Ref => Kind::Ref,
-            Kind::LocalFun => Kind::LocalFun,
-            Kind::ExternalFun => Kind::ExternalFun,
-        }
+        self.0.kind().map(Foreign)
     }
 
     fn immediate(self) -> Option<u64> {
