@@ -186,7 +186,13 @@ info(Table) ->
     ?WITH_ERROR_INFO(ats_info:all(Table), [Table]).
 
 %% @doc Returns one item of the description of a table: any of those in {@link info/1}, `fixed',
-%% `safe_fixed', `safe_fixed_monotonic_time', `full_scan' or `stats'.
+%% `safe_fixed', `safe_fixed_monotonic_time', `full_scan', `binary' or `stats'.
+%%
+%% `binary' lists the binaries that the objects share with others, an element
+%% `{Identifier, Bytes, References}' for each time that an object refers to one, as
+%% `process_info(Pid, binary)' does for a process. Binaries of up to a kilobyte are not shared but
+%% copied, so they are not listed. The table is read by a process of its own, in O(size); objects that
+%% come or go meanwhile may be counted.
 %%
 %% `stats' tells how a table has adapted to contention since it was created or all its objects were
 %% deleted, as a map of integers.

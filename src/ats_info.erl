@@ -2,8 +2,8 @@
 %% @doc The description of a table, as `ats:info/1,2' shows it.
 %%
 %% The native library describes a table in one tuple, taken at one moment; this module picks
-%% items out of it and lists them in the order that programs know from `ets'. Only `stats' is
-%% asked for by itself, because it takes longer.
+%% items out of it and lists them in the order that programs know from `ets'. Only `stats' and
+%% `binary' are asked for by themselves, because they take longer.
 -module(ats_info).
 
 -export([all/1, item/2]).
@@ -49,6 +49,7 @@ pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compre
         keypos -> KeyPos;
         protection -> Protection;
         full_scan -> FullScan;
+        binary -> ats_binaries:of_table(Id);
         fixed -> Fixed =/= false;
         safe_fixed -> fixation(system_time, Fixed);
         safe_fixed_monotonic_time -> fixation(monotonic_time, Fixed);

@@ -19,7 +19,7 @@
 -export([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
 -export([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -export([range_size/3, range_nth/4]).
--export([drain_start/1, drain_more/4, take_first/1, take_last/1, merge/4, merge/5]).
+-export([drain_start/1, drain_more/4, peek/3, take_first/1, take_last/1, merge/4, merge/5]).
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([give_away/4, setopts/3]).
 -export([nop/2, collect/0, provoke/3]).
@@ -33,7 +33,7 @@
 -nifs([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
 -nifs([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -nifs([range_size/3, range_nth/4]).
--nifs([drain_start/1, drain_more/4, take_first/1, take_last/1, merge/4, merge/5]).
+-nifs([drain_start/1, drain_more/4, peek/3, take_first/1, take_last/1, merge/4, merge/5]).
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([give_away/4, setopts/3]).
 -nifs([nop/2, collect/0, provoke/3]).
@@ -68,7 +68,7 @@
          Owner :: false | process | none | pid()}.
 
 -type information() ::
-        {Id :: reference(),
+        {Id :: ats:tid(),
          DecentralizedCounters :: boolean(),
          ReadConcurrency :: boolean(),
          WriteConcurrency :: ats:write_concurrency(),
@@ -312,6 +312,10 @@ drain_start(_Table) -> ?NOT_LOADED.
 
 -spec drain_more(drain(), ats:match_spec(), start | place(), [tuple()]) -> wait | drained().
 drain_more(_Drain, _MatchSpec, _Place, _SoFar) -> ?NOT_LOADED.
+
+%% The objects of the next slice, from `start' on, also of a private table of another process.
+-spec peek(ats:table(), ats:match_spec(), start | place()) -> undefined | selected().
+peek(_Table, _MatchSpec, _Place) -> ?NOT_LOADED.
 
 -spec take_first(ats:table()) -> [tuple()].
 take_first(_Table) -> ?NOT_LOADED.

@@ -8,6 +8,7 @@ mod drain;
 mod ends;
 mod merge;
 mod objects;
+mod peek;
 mod places;
 mod range;
 mod select;
@@ -40,6 +41,7 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(range::functions());
     functions.extend(places::functions());
     functions.extend(drain::functions());
+    functions.extend(peek::functions());
     functions.extend(ends::functions());
     functions.extend(merge::functions());
     functions

@@ -210,7 +210,7 @@ fn whereis<'e>(env: Env<'e>, [name]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 }
 
 /// The table, if there is one.
-fn existing<'g>(
+pub(super) fn existing<'g>(
     env: Env<'_>,
     term: VmTerm<'g>,
     guard: &'g ats_sync::Guard,

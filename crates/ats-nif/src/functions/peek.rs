@@ -1,0 +1,31 @@
+//! Reading a table for a report about it, whoever asks.
+
+use super::select::{How, Work, cursor_of};
+use super::tables::existing;
+use crate::atoms::Known;
+use crate::call::NifResult;
+use crate::env::{Env, VmWord};
+use crate::vm_term::VmTerm;
+use crate::{nif, query, sys};
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![nif!("peek", peek, 3)]
+}
+
+/// `peek(Table, MatchSpec, Position)`: the objects of the next slice of a table, from `start` on, as `select_more`
+/// returns them; or `undefined`. Private tables of others can be read, too: the caller keeps what it reads to
+/// itself, and reports no more than `ets` would.
+fn peek<'e>(env: Env<'e>, [table, spec, position]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let Some(shared) = existing(env, table, &guard)? else {
+        return Ok(Known::Undefined.word());
+    };
+    let how = How::List { reverse: true };
+    let cursor = match Known::Start.is(position.word()) {
+        true => how.start(),
+        false => cursor_of(env, position).ok_or(Known::None)?,
+    };
+    query::with_prepared(&shared.table, spec, |prepared, _known| {
+        Work::new(env, how, VmWord::NIL).go_on(shared, prepared, cursor, &guard)
+    })
+}
