@@ -1,7 +1,7 @@
 //! Arithmetic of values: what the functions of `erlang` compute, and where they fail.
 
+use crate::failed::Failed;
 use crate::function::Function;
-use crate::machine::Failed;
 use crate::value::{Made, Number, Value};
 use ats_term::Zeros;
 use ats_term::image::Host;

@@ -22,6 +22,7 @@ mod code;
 mod compare;
 mod compile;
 mod error;
+mod failed;
 pub mod function;
 mod functions;
 mod keeps_key;

@@ -2,10 +2,11 @@
 
 use crate::arithmetic::of_small;
 use crate::code::{Home, Op, Program};
+use crate::failed::Failed;
 use crate::function::Function;
 use crate::outcome::Outcome;
 use crate::spec::Words;
-use crate::value::{Comparer, Made, RunTerm, TooMany, Value, empty};
+use crate::value::{Comparer, Made, RunTerm, Value, empty};
 use ats_term::Zeros;
 use ats_term::image::{Host, ImageRef, Object, Slots, View, term_eq};
 
@@ -22,16 +23,6 @@ pub unsafe trait Environment {
 
     /// The word of an atom, or nothing if there can be no such atom.
     fn atom_word(&self, text: &str) -> Option<u64>;
-}
-
-/// An expression has no value: the function raised an exception.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failed;
-
-impl From<TooMany> for Failed {
-    fn from(_: TooMany) -> Self {
-        Failed
-    }
 }
 
 /// Runs programs on objects; keeps its buffers, so that a warm one allocates nothing unless bignums or large

@@ -22,50 +22,15 @@
 //! - B4. Entries live until no stamp names them, plus a grace period.
 
 use crate::backend::{Busy, Change};
+use crate::record::entry::{Entry, Shared, State};
 use crate::record::{self, Record, RecordBox, Release};
 use crate::slab;
 use ats_sync::Guard;
-use ats_sync::shim::atomic::{AtomicU8, Ordering};
 use ats_sync::shim::thread;
 use std::ptr::{self, NonNull};
 #[cfg(not(any(loom, shuttle)))]
 use std::time::Duration;
 use std::time::Instant;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum State {
-    Open = 0,
-    Committed = 1,
-    Aborted = 2,
-}
-
-/// The part of a batch that readers look at.
-struct Shared {
-    state: AtomicU8,
-}
-
-/// What the stamp of a pending record points to.
-pub struct Entry<R: Release> {
-    shared: *const Shared,
-    before: *const Record<R>,
-    record: *mut Record<R>,
-}
-
-impl<R: Release> Entry<R> {
-    pub(crate) fn state(&self) -> State {
-        // SAFETY: the shared part is freed together with the entries (B4).
-        match unsafe { &*self.shared }.state.load(Ordering::Acquire) {
-            0 => State::Open,
-            1 => State::Committed,
-            _ => State::Aborted,
-        }
-    }
-
-    pub(crate) fn before(&self) -> *const Record<R> {
-        self.before
-    }
-}
 
 /// What a store is asked to do with one key on the way to a [`Change`].
 pub(crate) enum Step<R: Release> {
@@ -224,11 +189,10 @@ struct Head<R: Release> {
 impl<R: Release> Batch<R> {
     fn new(keys: usize) -> Self {
         let block = slab::allocate(Self::bytes(keys)).cast::<Head<R>>();
-        let state = AtomicU8::new(State::Open as u8);
         // SAFETY: the block is new, and large enough for its head.
         unsafe {
             block.write(Head {
-                shared: Shared { state },
+                shared: Shared::new(),
                 len: 0,
                 room: keys,
                 entries: [],
@@ -265,49 +229,40 @@ impl<R: Release> Batch<R> {
         let place = self.place(len);
         let record = record.with_room_for(place).into_raw();
         let block = self.0.as_ptr();
-        // SAFETY: there is room for this entry, which nobody knows yet. Only `len` of the head is written,
-        // of which readers know nothing. `record` was just given away by its box and is not published yet.
+        // SAFETY: there is room for this entry, which nobody knows yet; the shared part is in the same block,
+        // so it lives as long. Only `len` of the head is written, of which readers know nothing. `record` was just given away by its box and is not published yet.
         unsafe {
-            place.write(Entry {
-                shared: &raw const (*block).shared,
-                before: before.map_or(ptr::null(), ptr::from_ref),
-                record,
-            });
+            let shared = &raw const (*block).shared;
+            let before = before.map_or(ptr::null(), ptr::from_ref);
+            place.write(Entry::new(shared, before, record));
             (&raw mut (*block).len).write(len + 1);
             (*record).set_stamp(place);
             RecordBox::from_raw(record)
         }
     }
 
-    fn end(&self, state: State) {
-        self.head()
-            .shared
-            .state
-            .store(state as u8, Ordering::Release);
-    }
-
     fn commit(self, guard: &Guard) {
-        self.end(State::Committed);
+        self.head().shared.end(State::Committed);
         for entry in self.entries() {
             // SAFETY: the record was installed, and whoever replaces it since the commit retires it
             // under a guard younger than ours, so it lives.
-            unsafe { &*entry.record }.set_stamp(ptr::null_mut());
-            if !entry.before.is_null() {
+            unsafe { &*entry.record() }.set_stamp(ptr::null_mut());
+            if !entry.before().is_null() {
                 // SAFETY: the batch took the record before out of the store, and since the commit
                 // no reader looks through to it (B3).
-                unsafe { record::retire(entry.before.cast_mut(), guard) };
+                unsafe { record::retire(entry.before().cast_mut(), guard) };
             }
         }
         self.retire(guard);
     }
 
     fn abort<S: Stepwise<R>>(self, store: &S, guard: &Guard) {
-        self.end(State::Aborted);
+        self.head().shared.end(State::Aborted);
         for entry in self.entries() {
             // SAFETY: until it is reverted, the stamped record holds its key, so it is in the store.
-            store.revert(unsafe { &*entry.record }, entry.before, guard);
+            store.revert(unsafe { &*entry.record() }, entry.before(), guard);
             // SAFETY: `revert` has just taken it out of the store.
-            unsafe { record::retire(entry.record, guard) };
+            unsafe { record::retire(entry.record(), guard) };
         }
         self.retire(guard);
     }

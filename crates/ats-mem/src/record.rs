@@ -28,11 +28,12 @@
 //! - I3. `owns` is set exactly if the value holds resources that [`Release`] must give back when the
 //!   record is freed.
 
+pub(crate) mod entry;
 mod header;
 
-use crate::batch::{Entry, State};
 use crate::slab;
 use ats_sync::Guard;
+use entry::{Entry, State};
 use header::{Header, Shape};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;

@@ -11,7 +11,7 @@
 use crate::atoms::etf_atom;
 use crate::env::{Env, Etf, VmWord};
 use crate::sys::Word;
-use crate::vm_term::{PID_TAG, PORT_TAG};
+use crate::tags::{PID_TAG, PORT_TAG};
 use ats_term::walk::Ident;
 use std::sync::OnceLock;
 

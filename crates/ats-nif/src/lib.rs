@@ -41,6 +41,7 @@ pub mod resource;
 pub mod scratch;
 pub mod shared;
 pub mod sys;
+pub mod tags;
 #[cfg(feature = "test-nifs")]
 mod test_nifs;
 pub mod vm_sink;

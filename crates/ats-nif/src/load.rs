@@ -12,7 +12,7 @@
 
 use crate::env::{Env, VmWord};
 use crate::sys::{self, Word};
-use crate::vm_term::{IMMEDIATE_TAG, NIL, PID_TAG, PORT_TAG, SMALL_TAG};
+use crate::tags::{IMMEDIATE_TAG, NIL, PID_TAG, PORT_TAG, SMALL_TAG};
 use crate::{atoms, call, env, ident, reference};
 use ats_term::Zeros;
 use std::ffi::{CStr, c_int, c_void};

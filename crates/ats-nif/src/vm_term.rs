@@ -8,6 +8,7 @@
 use crate::atoms;
 use crate::env::{Env, Etf, VmWord};
 use crate::sys::{self, Word, term_type};
+use crate::tags::{CONS_TAG, IMMEDIATE_TAG, NIL, OTHER_TAG, PID_TAG, PORT_TAG, SMALL_TAG};
 use crate::{foreign, ident, reference};
 use ats_term::image::{HostKind, HostTag, HostTerm};
 use ats_term::walk::{FunIdent, Ident, Kind, TermRef};
@@ -18,21 +19,6 @@ pub struct VmTerm<'e> {
     env: Env<'e>,
     word: VmWord<'e>,
 }
-
-/// Low two bits of every immediate.
-pub const IMMEDIATE_TAG: Word = 0b11;
-/// Low two bits of a list cell.
-const CONS_TAG: Word = 0b01;
-/// Low four bits of a small integer.
-pub const SMALL_TAG: Word = 0xF;
-/// Low four bits of a local pid.
-pub const PID_TAG: Word = 0x3;
-/// Low four bits of a local port.
-pub const PORT_TAG: Word = 0x7;
-/// Low four bits of all other immediates: atoms and the empty list.
-const OTHER_TAG: Word = 0xB;
-/// The empty list.
-pub const NIL: Word = 0x3B;
 
 impl<'e> From<VmTerm<'e>> for VmWord<'e> {
     #[inline]

@@ -1,8 +1,19 @@
 //! What guards leave open, as a choice of cases.
 
 use super::LIMIT;
-use super::head::Subject;
 use super::range::Ranges;
+use crate::spec::{PatternId, Slot};
+
+/// A part of the key that guards can limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Subject {
+    /// The whole key, unless it is a variable.
+    Key,
+    /// What a variable in the key is bound to.
+    Slot(Slot),
+    /// What stands in the place of this `'_'`.
+    Any(PatternId),
+}
 
 /// For some parts of a key in which ranges they are. The others can be anything. Sorted by part; no ranges are
 /// empty.

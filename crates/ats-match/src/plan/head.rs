@@ -1,7 +1,7 @@
 //! From the head of a clause, and a case that its guards leave, to ranges of keys.
 
 use super::LIMIT;
-use super::cases::Case;
+use super::cases::{Case, Subject};
 use super::outline::Front;
 use super::planning::Planning;
 use super::range::{Interval, Ranges};
@@ -13,17 +13,6 @@ use std::collections::HashSet;
 
 /// What it costs to look at a part of a key, in steps.
 const PART_STEPS: usize = 4;
-
-/// A part of the key that guards can limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Subject {
-    /// The whole key, unless it is a variable.
-    Key,
-    /// What a variable in the key is bound to.
-    Slot(Slot),
-    /// What stands in the place of this `'_'`.
-    Any(PatternId),
-}
 
 /// The part of an object that an expression gives.
 #[derive(Clone, Copy)]

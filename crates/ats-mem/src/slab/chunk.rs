@@ -1,12 +1,11 @@
 //! A chunk: a header that describes 32 runs, and the runs.
 
 use super::class::{Class, SMALLEST};
+use super::corrupted;
 use super::list::{Linked, Links};
-use super::{corrupted, memory};
+use super::memory::{self, CHUNK};
 use std::ptr::NonNull;
 
-/// Bytes of a chunk: a huge page of the common processors.
-pub(super) const CHUNK: usize = 2 << 20;
 /// Bytes of a run.
 pub(super) const RUN: usize = 64 << 10;
 /// Runs of a chunk.

@@ -1,8 +1,9 @@
 //! All chunks, by how many of their runs are free.
 
-use super::chunk::{CHUNK, Chunk, RUN, RUNS, Run};
+use super::chunk::{Chunk, RUN, RUNS, Run};
 use super::class::Class;
 use super::list::List;
+use super::memory::CHUNK;
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 

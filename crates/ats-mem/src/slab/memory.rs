@@ -1,10 +1,18 @@
 //! Memory of the system: aligned chunks of 2 MiB, backed by huge pages where there are any.
 
-use super::chunk::CHUNK;
-use super::system::is_low;
+use super::ADDRESS_LIMIT;
 use std::ptr::NonNull;
 
 pub(super) use system::{map_block, prefer_huge_pages, purge, unmap, unmap_block};
+
+/// Bytes of a chunk: a huge page of the common processors.
+pub(super) const CHUNK: usize = 2 << 20;
+
+/// Whether the whole block lies below the limit.
+pub(super) fn is_low(block: NonNull<u8>, bytes: usize) -> bool {
+    let address = block.addr().get();
+    address < ADDRESS_LIMIT && bytes <= ADDRESS_LIMIT - address
+}
 
 /// An aligned chunk of zeros, or nothing if the system has no memory, or none at addresses that blocks
 /// may have.
@@ -163,5 +171,19 @@ mod system {
     /// None needed here; the other systems ask that nobody needs the content.
     pub(in super::super) unsafe fn purge(_start: NonNull<u8>, _bytes: usize) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn low_means_the_whole_block() {
+        let at = |address| NonNull::new(std::ptr::without_provenance_mut(address)).unwrap();
+        assert!(is_low(at(ADDRESS_LIMIT - 16), 16));
+        assert!(!is_low(at(ADDRESS_LIMIT - 16), 17));
+        assert!(!is_low(at(1 << 60 | 1 << 20), 16));
+        assert!(!is_low(at(usize::MAX - 15), 16));
     }
 }

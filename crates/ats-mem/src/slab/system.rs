@@ -1,13 +1,13 @@
 //! Blocks that are too large for the slabs: from the allocator of the system.
 //!
 //! # Addresses
-//! All blocks lie below [`ADDRESS_LIMIT`]. For mappings that is what systems do unless asked otherwise: with
+//! All blocks lie below [`ADDRESS_LIMIT`](super::ADDRESS_LIMIT). For mappings that is what systems do unless asked otherwise: with
 //! four levels of page tables there is nothing above, and where there are more (x86-64 with five levels,
 //! AArch64 with 52 bits) one has to ask `mmap` for it. An allocator, however, may hand out pointers with
 //! tags in their upper bits. Such a block is given back, and replaced by a mapping of its own; these few
 //! are remembered, so that [`free`] knows them.
 
-use super::{ADDRESS_LIMIT, memory};
+use super::memory::{self, is_low};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::collections::BTreeSet;
 use std::ptr::NonNull;
@@ -50,12 +50,6 @@ pub(super) unsafe fn free(block: NonNull<u8>, bytes: usize) {
         // SAFETY: the same `bytes` gave the same layout in `allocate`.
         unsafe { dealloc(block.as_ptr(), layout(bytes)) };
     }
-}
-
-/// Whether the whole block lies below the limit.
-pub(super) fn is_low(block: NonNull<u8>, bytes: usize) -> bool {
-    let address = block.addr().get();
-    address < ADDRESS_LIMIT && bytes <= ADDRESS_LIMIT - address
 }
 
 fn map(bytes: usize) -> Option<NonNull<u8>> {
@@ -102,14 +96,5 @@ mod tests {
             free(beside, bytes + 8);
         }
         assert!(!mapped().contains(&block.addr().get()));
-    }
-
-    #[test]
-    fn low_means_the_whole_block() {
-        let at = |address| NonNull::new(std::ptr::without_provenance_mut(address)).unwrap();
-        assert!(is_low(at(ADDRESS_LIMIT - 16), 16));
-        assert!(!is_low(at(ADDRESS_LIMIT - 16), 17));
-        assert!(!is_low(at(1 << 60 | 1 << 20), 16));
-        assert!(!is_low(at(usize::MAX - 15), 16));
     }
 }

@@ -1,7 +1,8 @@
 //! Unit tests of slabs of their own; what goes through the caches of threads is in `tests/slab.rs`.
 
-use super::chunk::{CHUNK, RUN};
+use super::chunk::RUN;
 use super::class::{CLASSES, Class};
+use super::memory::CHUNK;
 use super::pool::Slab;
 use super::{Statistics, allocate, free};
 use proptest::prelude::*;

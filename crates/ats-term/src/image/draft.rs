@@ -1,6 +1,5 @@
 //! The words of an image that is being built, and what they own.
 
-use super::encode::Built;
 use super::host::{Host, HostTag};
 use super::layout::header;
 use super::owned::owned_box;
@@ -14,6 +13,51 @@ enum State {
     Object,
     /// They belong to a record already.
     Taken,
+}
+
+/// Words that were built, on their way to the record that will hold them.
+///
+/// Whoever takes them takes the units of ownership they stand for (I5) and must see to it that
+/// [`release_all`](super::release_all) is called when the record dies.
+#[must_use = "the words may own resources, which leak unless a record takes them"]
+pub struct Built<'a, H> {
+    words: &'a [u64],
+    owns: bool,
+    /// Whether the words are those of an object list.
+    list: bool,
+    host: PhantomData<H>,
+}
+
+impl<'a, H: Host> Built<'a, H> {
+    pub(super) fn object(words: &'a [u64], owns: bool) -> Self {
+        Self {
+            words,
+            owns,
+            list: false,
+            host: PhantomData,
+        }
+    }
+
+    pub(super) fn list(words: &'a [u64], owns: bool) -> Self {
+        Self {
+            list: true,
+            ..Self::object(words, owns)
+        }
+    }
+
+    pub(super) fn is_list(&self) -> bool {
+        self.list
+    }
+
+    /// The words: an object image, or an object list.
+    pub fn words(&self) -> &'a [u64] {
+        self.words
+    }
+
+    /// Whether the words own a resource; if not, releasing them does nothing.
+    pub fn owns(&self) -> bool {
+        self.owns
+    }
 }
 
 /// Words under construction. What they own is released unless somebody takes it.

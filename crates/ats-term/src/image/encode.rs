@@ -1,14 +1,13 @@
 //! From terms to an image.
 
-use super::draft::{Draft, KEEP};
-use super::host::{Host, HostKind, HostTerm};
+use super::draft::{Built, Draft, KEEP};
+use super::host::{HostKind, HostTerm};
 use super::layout::{BIG, BITS, FLOAT, LIST, MAP, TUPLE, box_slot, header, push_bytes};
 use super::map_order::MapSorter;
 use super::view::Object;
 use crate::Zeros;
 use crate::walk::Kind;
 use crate::word::small_word;
-use std::marker::PhantomData;
 
 /// The term is not a tuple, so it cannot be an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,51 +20,6 @@ impl std::fmt::Display for NotATuple {
 }
 
 impl std::error::Error for NotATuple {}
-
-/// Words that were built, on their way to the record that will hold them.
-///
-/// Whoever takes them takes the units of ownership they stand for (I5) and must see to it that
-/// [`release_all`](super::release_all) is called when the record dies.
-#[must_use = "the words may own resources, which leak unless a record takes them"]
-pub struct Built<'a, H> {
-    words: &'a [u64],
-    owns: bool,
-    /// Whether the words are those of an object list.
-    list: bool,
-    host: PhantomData<H>,
-}
-
-impl<'a, H: Host> Built<'a, H> {
-    pub(super) fn object(words: &'a [u64], owns: bool) -> Self {
-        Self {
-            words,
-            owns,
-            list: false,
-            host: PhantomData,
-        }
-    }
-
-    pub(super) fn list(words: &'a [u64], owns: bool) -> Self {
-        Self {
-            list: true,
-            ..Self::object(words, owns)
-        }
-    }
-
-    pub(super) fn is_list(&self) -> bool {
-        self.list
-    }
-
-    /// The words: an object image, or an object list.
-    pub fn words(&self) -> &'a [u64] {
-        self.words
-    }
-
-    /// Whether the words own a resource; if not, releasing them does nothing.
-    pub fn owns(&self) -> bool {
-        self.owns
-    }
-}
 
 /// Builds the images of objects, one after the other.
 ///

@@ -8,8 +8,8 @@
 //! and removing copy words and change none. This is good for the few objects a key usually has; a
 //! key with very many of them pays O(size of all) for each change.
 
+use super::draft::Built;
 use super::draft::KEEP;
-use super::encode::Built;
 use super::host::Host;
 use super::layout::{OBJECT, header, header_n, header_tag};
 use super::owned::{release_all, retain_all};

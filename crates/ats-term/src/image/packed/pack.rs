@@ -1,7 +1,7 @@
 //! From an image to a stream.
 
+use super::super::draft::Built;
 use super::super::draft::KEEP;
-use super::super::encode::Built;
 use super::super::host::{Host, HostTag};
 use super::super::layout::{
     BIG, BITS, FLOAT, LIST, MAP, PACKED, PACKED_WITH, TUPLE, arity, boxes, bytes_of, content_words,

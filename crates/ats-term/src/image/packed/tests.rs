@@ -1,6 +1,6 @@
 //! What the words look like; what becomes of objects is tested from outside, in `tests/packed.rs`.
 
-use super::super::encode::Built;
+use super::super::draft::Built;
 use super::super::host::HostTag;
 use super::super::layout::{
     FLOAT, LIST, PACKED_WITH, TUPLE, box_slot, boxes, header, header_n, header_tag,
