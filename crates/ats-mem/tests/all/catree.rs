@@ -1,0 +1,577 @@
+//! The ordered store against a model, and under many threads.
+
+use ats_mem::{
+    Backend, Busy, CaTree, Change, Passed, Plain, Record, RecordBox, Release, Span, Way,
+};
+use ats_sync::{Guard, pin};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+fn put<R: Release>(tree: &CaTree<R>, key: &[u8], value: u64, owns: bool) -> Option<u64> {
+    let guard = pin();
+    loop {
+        let mut old = None;
+        let done = tree.update(key, &guard, &mut |current| {
+            old = current.map(|record| record.value()[0]);
+            Change::Put(RecordBox::new(key, &[value], owns))
+        });
+        if done.is_ok() {
+            return old;
+        }
+    }
+}
+
+fn remove<R: Release>(tree: &CaTree<R>, key: &[u8]) -> Option<u64> {
+    let guard = pin();
+    loop {
+        let mut old = None;
+        let done = tree.update(key, &guard, &mut |current| {
+            old = current.map(|record| record.value()[0]);
+            Change::Remove
+        });
+        if done.is_ok() {
+            return old;
+        }
+    }
+}
+
+fn get<R: Release>(tree: &CaTree<R>, key: &[u8]) -> Option<u64> {
+    tree.get(key, &pin()).map(|record| record.value()[0])
+}
+
+fn pair<R: Release>(record: &Record<R>) -> (Vec<u8>, u64) {
+    (record.key().to_vec(), record.value()[0])
+}
+
+fn contents<R: Release>(tree: &CaTree<R>) -> Vec<(Vec<u8>, u64)> {
+    let mut all = Vec::new();
+    tree.scan(None, &pin(), &mut |record| {
+        all.push(pair(record));
+        std::ops::ControlFlow::Continue(())
+    })
+    .expect("ordered stores scan from anywhere");
+    all
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Put(Vec<u8>, u64),
+    Remove(Vec<u8>),
+    Get(Vec<u8>),
+    Next(Vec<u8>),
+    Prev(Vec<u8>),
+    ScanFrom(Vec<u8>, usize),
+    ScanDown(Option<Vec<u8>>, usize),
+    Pass(Option<Vec<u8>>, Option<Vec<u8>>, bool, usize),
+    Batch(BTreeMap<Vec<u8>, u64>, Option<usize>),
+}
+
+/// Keys that meet often, share prefixes of many lengths, and differ in trailing zeros.
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    let tail = prop_oneof![
+        proptest::collection::vec(0u8..2, 0..12),
+        any::<u16>().prop_map(|n| n.to_be_bytes().to_vec()),
+    ];
+    let head = prop_oneof![
+        Just(&b""[..]),
+        Just(&b"a common beginning of some keys/"[..]),
+        Just(&b"a common beginning of some"[..]),
+        Just(&b"\0\0\0"[..]),
+    ];
+    (head, tail).prop_map(|(head, tail)| [head, &tail].concat())
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        5 => (key(), any::<u64>()).prop_map(|(key, value)| Op::Put(key, value)),
+        4 => key().prop_map(Op::Remove),
+        2 => key().prop_map(Op::Get),
+        1 => key().prop_map(Op::Next),
+        1 => key().prop_map(Op::Prev),
+        1 => (key(), 1usize..60).prop_map(|(key, most)| Op::ScanFrom(key, most)),
+        1 => (proptest::option::of(key()), 1usize..60)
+            .prop_map(|(key, most)| Op::ScanDown(key, most)),
+        2 => (proptest::option::of(key()), proptest::option::of(key()), any::<bool>(), 0usize..500)
+            .prop_map(|(low, high, up, most)| Op::Pass(low, high, up, most)),
+        1 => (proptest::collection::btree_map(key(), any::<u64>(), 0..20),
+              proptest::option::of(0usize..20)).prop_map(|(all, stop)| Op::Batch(all, stop)),
+    ]
+}
+
+fn owned((key, value): (&Vec<u8>, &u64)) -> (Vec<u8>, u64) {
+    (key.clone(), *value)
+}
+
+fn neighbours(model: &BTreeMap<Vec<u8>, u64>, key: &[u8]) -> [Option<(Vec<u8>, u64)>; 2] {
+    let above = model.range::<[u8], _>((Bound::Excluded(key), Bound::Unbounded));
+    let below = model.range::<[u8], _>((Bound::Unbounded, Bound::Excluded(key)));
+    [above.map(owned).next(), below.map(owned).next_back()]
+}
+
+/// Takes the first so many records of a scan.
+fn taken<'g>(
+    most: usize,
+    scan: impl FnOnce(&mut dyn FnMut(&'g Record<Plain>) -> ControlFlow<()>),
+) -> Vec<(Vec<u8>, u64)> {
+    let mut found = Vec::new();
+    scan(&mut |record| {
+        found.push(pair(record));
+        match found.len() < most {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    });
+    found
+}
+
+fn apply(tree: &CaTree<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op) {
+    match op {
+        Op::Put(key, value) => {
+            assert_eq!(put(tree, &key, value, false), model.insert(key, value));
+        }
+        Op::Remove(key) => assert_eq!(remove(tree, &key), model.remove(&key)),
+        Op::Get(key) => assert_eq!(get(tree, &key), model.get(&key).copied()),
+        Op::Next(key) => {
+            let next = tree.next(&key, &pin()).expect("any key will do").map(pair);
+            assert_eq!(next, neighbours(model, &key)[0]);
+        }
+        Op::Prev(key) => {
+            let prev = tree.prev(&key, &pin()).expect("any key will do").map(pair);
+            assert_eq!(prev, neighbours(model, &key)[1]);
+        }
+        Op::ScanFrom(key, most) => {
+            let guard = pin();
+            let found = taken(most, |visit| tree.scan_from(&key, &guard, visit));
+            let expected = model.range(key..).take(most);
+            assert_eq!(found, expected.map(owned).collect::<Vec<_>>());
+        }
+        Op::ScanDown(key, most) => {
+            let guard = pin();
+            let found = taken(most, |visit| tree.scan_down(key.as_deref(), &guard, visit));
+            let below = key.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+            let expected = model.range::<Vec<u8>, _>((Bound::Unbounded, below));
+            let expected = expected.rev().take(most);
+            assert_eq!(found, expected.map(owned).collect::<Vec<_>>());
+        }
+        Op::Pass(low, high, up, most) => {
+            let span = Span {
+                low: low.as_deref(),
+                high: high.as_deref(),
+            };
+            let mut there: Vec<_> = model.iter().filter(|(key, _)| span.has(key)).collect();
+            if !up {
+                there.reverse();
+            }
+            let way = if up { Way::Up } else { Way::Down };
+            let guard = pin();
+            match tree.pass(span, way, most, &guard, &mut || ControlFlow::Continue(())) {
+                Passed::At(record) => {
+                    assert_eq!(Some(pair(record)), there.get(most).copied().map(owned))
+                }
+                Passed::All(passed) => {
+                    assert!(passed <= most);
+                    assert_eq!(passed, there.len());
+                }
+                Passed::Paused { .. } => panic!("nobody said so"),
+            }
+        }
+        Op::Batch(all, stop) => {
+            let keys: Vec<&[u8]> = all.keys().map(Vec::as_slice).collect();
+            let values: Vec<u64> = all.values().copied().collect();
+            let done = tree.update_many(&keys, &pin(), &mut |index, current| {
+                assert_eq!(
+                    current.map(|r| r.value()[0]),
+                    model.get(keys[index]).copied()
+                );
+                match stop {
+                    Some(stop) if stop == index => Change::Abort,
+                    _ => Change::Put(RecordBox::new(keys[index], &[values[index]], false)),
+                }
+            });
+            let aborted = stop.is_some_and(|stop| stop < all.len());
+            assert_eq!(done, Ok(!aborted));
+            if !aborted {
+                model.extend(all);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn behaves_as_a_sorted_map(ops in proptest::collection::vec(op(), 0..1500)) {
+        let tree = CaTree::<Plain>::new();
+        let mut model = BTreeMap::new();
+        for op in ops {
+            apply(&tree, &mut model, op);
+            prop_assert_eq!(tree.len(), model.len());
+        }
+        let guard = pin();
+        prop_assert_eq!(tree.first(&guard).map(pair), model.iter().next().map(|(k, v)| (k.clone(), *v)));
+        prop_assert_eq!(tree.last(&guard).map(pair), model.iter().next_back().map(|(k, v)| (k.clone(), *v)));
+        prop_assert_eq!(contents(&tree), model.into_iter().collect::<Vec<_>>());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// However finely it is split and joined, and whatever is cut where.
+    #[test]
+    fn behaves_as_a_sorted_map_while_it_adapts(
+        ops in proptest::collection::vec(op(), 0..1500),
+        splits in 1u32..10,
+        joins in 0u32..10,
+    ) {
+        let tree = CaTree::<Plain>::new();
+        tree.provoke(splits, joins);
+        let mut model = BTreeMap::new();
+        for op in ops {
+            apply(&tree, &mut model, op);
+            prop_assert_eq!(tree.len(), model.len());
+        }
+        prop_assert_eq!(contents(&tree), model.into_iter().collect::<Vec<_>>());
+        tree.provoke(0, 0);
+        let mut visits = 0;
+        while !tree.coarsen(&pin()) {
+            visits += 1;
+            prop_assert!(visits < 100, "{:?}", tree.adaptation());
+        }
+        prop_assert_eq!(tree.adaptation().map(|a| (a.base_nodes, a.route_nodes)), Some((1, 0)));
+    }
+}
+
+/// A small generator, so that threads need no shared one.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+    fn below(&mut self, n: u64) -> u64 {
+        (self.next() >> 33) % n
+    }
+}
+
+fn number(n: u64) -> [u8; 8] {
+    n.to_be_bytes()
+}
+
+#[test]
+fn memory_returns_when_everything_is_removed() {
+    let tree = CaTree::<Plain>::new();
+    let empty = tree.bytes();
+    for order in 0..3u64 {
+        for n in 0..20_000u64 {
+            let n = if order == 1 { 20_000 - n } else { n };
+            put(
+                &tree,
+                &number(n.wrapping_mul([1, 1, 0x9e37_79b9_7f4a_7c15][order as usize])),
+                n,
+                false,
+            );
+        }
+        assert!(tree.bytes() > 20_000 * 32);
+        for (key, _) in contents(&tree) {
+            remove(&tree, &key);
+        }
+        assert_eq!(tree.len(), 0);
+        // An empty leaf beside an inner node stays.
+        assert!(
+            tree.bytes() < empty + 40_000,
+            "{} bytes remain",
+            tree.bytes()
+        );
+    }
+}
+
+/// A table that was large and is sparse now must not keep the leaves it had.
+#[test]
+fn sparse_leaves_are_merged() {
+    let tree = CaTree::<Plain>::new();
+    for n in 0..20_000u64 {
+        put(&tree, &number(n), n, false);
+    }
+    for n in (0..20_000u64).filter(|n| n % 20 != 0) {
+        remove(&tree, &number(n));
+    }
+    assert_eq!(tree.len(), 1_000);
+    let each = tree.bytes() / tree.len();
+    assert!(each < 300, "{each} bytes a record");
+}
+
+/// Records that are alive, for each of the tests that count.
+static LIVE: [AtomicI64; 3] = [const { AtomicI64::new(0) }; 3];
+
+struct Counted<const TEST: usize>;
+
+impl<const TEST: usize> Release for Counted<TEST> {
+    unsafe fn release(_value: &[u64]) {
+        LIVE[TEST].fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn owning<const TEST: usize>(key: &[u8], value: u64) -> RecordBox<Counted<TEST>> {
+    LIVE[TEST].fetch_add(1, Ordering::Relaxed);
+    RecordBox::new(key, &[value], true)
+}
+
+#[test]
+fn a_store_freed_in_slices_can_be_used_again() {
+    let mut tree = CaTree::<Plain>::new();
+    let empty = tree.bytes();
+    for n in 0..10_000u64 {
+        put(&tree, &number(n), n, false);
+    }
+    let mut slices = 1;
+    while !tree.free_some(100) {
+        slices += 1;
+        assert_eq!(contents(&tree), []);
+    }
+    assert!(slices >= 50, "{slices} slices");
+    assert_eq!((tree.len(), tree.bytes()), (0, empty));
+    assert_eq!(put(&tree, &number(5), 7, false), None);
+    assert_eq!(contents(&tree), [(number(5).to_vec(), 7)]);
+}
+
+/// A store that is used again before the last slice, and dropped then, gives everything back.
+#[test]
+fn a_store_freed_in_part_can_be_used_and_dropped() {
+    let fill = |tree: &CaTree<Counted<0>>| {
+        for n in 0..10_000u64 {
+            let key = number(n);
+            let put = tree.update(&key, &pin(), &mut |_| Change::Put(owning(&key, n)));
+            assert_eq!(put, Ok(()));
+        }
+    };
+    let mut tree = CaTree::new();
+    fill(&tree);
+    assert!(!tree.free_some(100));
+    fill(&tree);
+    assert_eq!(contents(&tree).len(), 10_000);
+    drop(tree);
+    assert_eq!(LIVE[0].load(Ordering::Relaxed), 0);
+}
+
+/// Threads write keys of their own (whose state they know exactly) between each other's, while
+/// readers check keys that are always there and walk over everything.
+fn many_threads<const TEST: usize>(provoked: u32) {
+    const WRITERS: u64 = 3;
+    const KEYS: u64 = 3_000;
+    const STEPS: u64 = 100_000;
+    let tree = CaTree::<Counted<TEST>>::new();
+    for n in 0..KEYS {
+        let guard = pin();
+        let key = number(n * 8);
+        tree.update(&key, &guard, &mut |_| Change::Put(owning(&key, n)))
+            .expect("no batch runs");
+    }
+    tree.provoke(provoked, provoked);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                tree.coarsen(&pin());
+                std::thread::sleep(Duration::from_micros(300));
+            }
+        });
+        let writers: Vec<_> = (1..=WRITERS)
+            .map(|id| {
+                let tree = &tree;
+                scope.spawn(move || {
+                    let mut random = Random(id * 77);
+                    let mut mine = BTreeMap::new();
+                    for step in 0..STEPS {
+                        let n = random.below(KEYS);
+                        let key = number(n * 8 + id);
+                        let guard = pin();
+                        let insert = random.below(2) == 0;
+                        let mut seen = None;
+                        tree.update(&key, &guard, &mut |current| {
+                            seen = current.map(|record| record.value()[0]);
+                            match insert {
+                                true => Change::Put(owning(&key, step)),
+                                false => Change::Remove,
+                            }
+                        })
+                        .expect("no batch runs");
+                        let known = match insert {
+                            true => mine.insert(n, step),
+                            false => mine.remove(&n),
+                        };
+                        assert_eq!(seen, known);
+                    }
+                    mine.len()
+                })
+            })
+            .collect();
+        for id in 0..2 {
+            let (tree, stop) = (&tree, &stop);
+            scope.spawn(move || {
+                let mut random = Random(id + 1000);
+                while !stop.load(Ordering::Relaxed) {
+                    let n = random.below(KEYS);
+                    assert_eq!(get(tree, &number(n * 8)), Some(n));
+                    if random.below(500) == 0 {
+                        let all = contents(tree);
+                        assert!(all.windows(2).all(|two| two[0].0 < two[1].0));
+                        let stable = all.iter().filter(|(key, _)| key[7] % 8 == 0).count();
+                        assert_eq!(stable as u64, KEYS);
+                        let mut back = tree.last(&pin()).map(|r| r.key().to_vec());
+                        let mut steps = 0;
+                        while let Some(key) = back {
+                            steps += u64::from(key[7] % 8 == 0);
+                            back = tree
+                                .prev(&key, &pin())
+                                .expect("ordered")
+                                .map(|r| r.key().to_vec());
+                        }
+                        assert_eq!(steps, KEYS);
+                    }
+                }
+            });
+        }
+        let left: usize = writers
+            .into_iter()
+            .map(|writer| writer.join().expect("no panic"))
+            .sum();
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(tree.len(), left + KEYS as usize);
+        assert_eq!(contents(&tree).len(), tree.len());
+    });
+    let mut tree = tree;
+    while !tree.free_some(1000) {}
+    // Other tests of this program may keep the epoch back for a moment.
+    let start = Instant::now();
+    while LIVE[TEST].load(Ordering::Relaxed) != 0 {
+        assert!(start.elapsed().as_secs() < 20, "a record was not released");
+        ats_sync::collect();
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn many_threads_never_lose_or_leak_a_record() {
+    many_threads::<1>(0);
+}
+
+#[test]
+fn many_threads_never_lose_or_leak_a_record_while_the_tree_adapts() {
+    many_threads::<2>(8);
+}
+
+fn write_batch(
+    tree: &CaTree<Plain>,
+    keys: &[&[u8]],
+    guard: &Guard,
+    new_only: bool,
+    value: u64,
+) -> Result<bool, Busy> {
+    tree.update_many(keys, guard, &mut |index, current| match current {
+        Some(_) if new_only => Change::Abort,
+        _ => Change::Put(RecordBox::new(keys[index], &[value], false)),
+    })
+}
+
+/// Writers give all keys of an overlapping set one value at a time; readers that see a value at one
+/// key must see it, or a later one, at every other.
+#[test]
+fn readers_never_see_half_a_batch() {
+    let tree = CaTree::<Plain>::new();
+    let keys: Vec<[u8; 8]> = (0..40).map(|n| number(n * 1000)).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
+    for n in 0..5000u64 {
+        put(&tree, &number(n * 14 + 1), n, false);
+    }
+    let clock = AtomicU64::new(1);
+    assert_eq!(write_batch(&tree, &keys, &pin(), true, 0), Ok(true));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for _ in 0..3_000 {
+                let now = clock.fetch_add(1, Ordering::Relaxed);
+                while write_batch(&tree, &keys, &pin(), false, now).is_err() {}
+                assert_eq!(
+                    write_batch(&tree, &keys[3..], &pin(), true, u64::MAX),
+                    Ok(false)
+                );
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        for seed in 1..3 {
+            let (tree, keys, stop) = (&tree, &keys, &stop);
+            scope.spawn(move || {
+                let mut random = Random(seed);
+                let mut latest = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let key = keys[random.below(keys.len() as u64) as usize];
+                    let now = get(tree, key).expect("the keys are always there");
+                    assert!(now >= latest && now != u64::MAX, "saw {now} after {latest}");
+                    latest = now;
+                }
+            });
+        }
+        // Unrelated writers force leaves to be copied, split and merged under the batches.
+        let (tree, stop) = (&tree, &stop);
+        scope.spawn(move || {
+            let mut random = Random(9);
+            while !stop.load(Ordering::Relaxed) {
+                let key = number(random.below(40_000) * 2 + 1);
+                match random.below(2) {
+                    0 => put(tree, &key, 1, false),
+                    _ => remove(tree, &key),
+                };
+            }
+        });
+        writer.join().expect("no panic");
+    });
+}
+
+/// Batches with overlapping keys from several threads: increments are never lost, so batches
+/// exclude each other and single writers key by key.
+#[test]
+fn batches_do_not_lose_updates() {
+    let tree = CaTree::<Plain>::new();
+    const ROUNDS: u64 = 4_000;
+    std::thread::scope(|scope| {
+        for id in 0..3u64 {
+            let tree = &tree;
+            scope.spawn(move || {
+                let mut random = Random(id + 5);
+                for _ in 0..ROUNDS {
+                    let start = random.below(20);
+                    let keys: Vec<[u8; 8]> = (start..start + 6).map(number).collect();
+                    let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
+                    loop {
+                        let done = tree.update_many(&keys, &pin(), &mut |index, current| {
+                            let value = current.map_or(0, |record| record.value()[0]) + 1;
+                            Change::Put(RecordBox::new(keys[index], &[value], false))
+                        });
+                        if done.is_ok() {
+                            break;
+                        }
+                    }
+                    let key = number(random.below(26));
+                    let guard = pin();
+                    while tree
+                        .update(&key, &guard, &mut |current| {
+                            let value = current.map_or(0, |record| record.value()[0]) + 1;
+                            Change::Put(RecordBox::new(&key, &[value], false))
+                        })
+                        .is_err()
+                    {}
+                }
+            });
+        }
+    });
+    let total: u64 = contents(&tree).iter().map(|(_, value)| value).sum();
+    assert_eq!(total, 3 * ROUNDS * 7);
+}

@@ -1,0 +1,187 @@
+//! Records taken from the ends of stores: one after the other, and by many threads.
+#![cfg(not(shuttle))]
+
+use ats_mem::{Backend, Busy, CaTree, Change, End, HashTable, Passed, Plain, RecordBox, Span, Way};
+use ats_sync::pin;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+fn put(store: &impl Backend<Plain>, number: u64) {
+    let key = number.to_be_bytes();
+    let done = store.update(&key, &pin(), &mut |_| {
+        Change::Put(RecordBox::new(&key, &[number], false))
+    });
+    assert_eq!(done, Ok(()));
+}
+
+fn take(store: &impl Backend<Plain>, end: End) -> Option<u64> {
+    loop {
+        let (guard, mut taken) = (pin(), None);
+        let done = store.update_end(end, &guard, &mut |current| match current {
+            None => Change::Keep,
+            Some(record) => {
+                taken = Some(record.value()[0]);
+                Change::Remove
+            }
+        });
+        // A neighbour that is to be joined may be held for long, by a thread that sleeps.
+        match done {
+            Ok(()) => return taken,
+            Err(Busy) => assert_eq!(taken, None),
+        }
+    }
+}
+
+/// A tree of these numbers with many base nodes.
+fn split_tree(numbers: impl Iterator<Item = u64>) -> CaTree<Plain> {
+    let tree = CaTree::new();
+    tree.provoke(5, 0);
+    numbers.for_each(|number| put(&tree, number));
+    tree.provoke(0, 0);
+    assert!(tree.adaptation().is_some_and(|now| now.base_nodes > 10));
+    tree
+}
+
+#[test]
+fn both_ends_come_in_order_across_base_nodes() {
+    let tree = split_tree((0..3000).map(|i| i * 7919 % 3001));
+    let mut left: BTreeSet<u64> = (0..3000).map(|i| i * 7919 % 3001).collect();
+    for turn in 0.. {
+        let (end, expected) = match turn % 3 {
+            0 => (End::Last, left.pop_last()),
+            _ => (End::First, left.pop_first()),
+        };
+        assert_eq!(take(&tree, end), expected);
+        if expected.is_none() {
+            break;
+        }
+        assert_eq!(tree.len(), left.len());
+    }
+    assert_eq!(tree.adaptation().map(|now| now.base_nodes), Some(1));
+}
+
+/// Once somebody has counted, what is taken must be counted, too, also where base nodes are joined.
+#[test]
+fn those_that_are_left_are_counted() {
+    let tree = split_tree(0..2000);
+    let counted = || {
+        let (guard, go_on) = (pin(), &mut || ControlFlow::Continue(()));
+        match tree.pass(Span::default(), Way::Up, usize::MAX, &guard, go_on) {
+            Passed::All(records) => records,
+            _ => panic!("there are not so many"),
+        }
+    };
+    assert_eq!(counted(), 2000);
+    for left in (0..2000).rev() {
+        let end = if left % 3 == 0 { End::Last } else { End::First };
+        assert!(take(&tree, end).is_some());
+        assert!(left % 100 != 0 || counted() == left);
+    }
+    assert_eq!(take(&tree, End::First), None);
+}
+
+/// The records that are left may be anywhere.
+#[test]
+fn what_lies_behind_empty_base_nodes_is_found() {
+    for end in [End::First, End::Last] {
+        for survivor in [0, 1, 700, 1999] {
+            let tree = split_tree(0..2000);
+            for number in (0..2000u64).filter(|number| *number != survivor) {
+                let removed = tree.update(&number.to_be_bytes(), &pin(), &mut |_| Change::Remove);
+                assert_eq!(removed, Ok(()));
+            }
+            assert_eq!(take(&tree, end), Some(survivor));
+            assert_eq!(take(&tree, end), None);
+            put(&tree, 5);
+            assert_eq!(take(&tree, end), Some(5));
+        }
+    }
+}
+
+#[test]
+fn a_record_at_an_end_can_be_replaced_or_kept() {
+    let tree = split_tree(0..500);
+    let guard = pin();
+    let done = tree.update_end(End::First, &guard, &mut |current| {
+        let key = current.expect("the tree is not empty").key();
+        Change::Put(RecordBox::new(key, &[77], false))
+    });
+    assert_eq!(done, Ok(()));
+    let done = tree.update_end(End::First, &guard, &mut |_| Change::Keep);
+    assert_eq!(done, Ok(()));
+    assert_eq!(tree.len(), 500);
+    assert_eq!(take(&tree, End::First), Some(77));
+    assert_eq!(take(&tree, End::First), Some(1));
+}
+
+#[test]
+fn a_hash_table_gives_everything_away_in_linear_time() {
+    let table = HashTable::new();
+    const NUMBERS: u64 = 30_000;
+    (0..NUMBERS).for_each(|number| put(&table, number));
+    let taken: BTreeSet<u64> = std::iter::from_fn(|| take(&table, End::First)).collect();
+    assert!(taken.into_iter().eq(0..NUMBERS));
+    // What comes before the place of the last one is found, too.
+    put(&table, 1);
+    put(&table, 2);
+    assert_eq!(
+        [take(&table, End::Last), take(&table, End::First)]
+            .into_iter()
+            .flatten()
+            .sum::<u64>(),
+        3
+    );
+    assert_eq!(take(&table, End::First), None);
+}
+
+/// Consumers that never meet: each number comes out once, and to each consumer in ascending order, since
+/// nothing smaller is ever put.
+fn each_number_goes_to_one(store: impl Backend<Plain> + Default, ordered: bool) {
+    const NUMBERS: u64 = 20_000;
+    const CONSUMERS: usize = 3;
+    store.provoke(3, 5);
+    let produced = AtomicU64::new(0);
+    let taken: Vec<Vec<u64>> = thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 1..=NUMBERS {
+                put(&store, number);
+                produced.store(number, Ordering::Release);
+            }
+        });
+        let consumer = || {
+            let mut mine = Vec::new();
+            loop {
+                let done = produced.load(Ordering::Acquire) == NUMBERS;
+                match take(&store, End::First) {
+                    Some(number) => mine.push(number),
+                    None if done => return mine,
+                    None => thread::yield_now(),
+                }
+            }
+        };
+        let consumers: Vec<_> = (0..CONSUMERS).map(|_| scope.spawn(consumer)).collect();
+        let join =
+            |consumer: thread::ScopedJoinHandle<'_, Vec<u64>>| consumer.join().expect("a consumer");
+        consumers.into_iter().map(join).collect()
+    });
+    if ordered {
+        let ascends = |numbers: &Vec<u64>| numbers.windows(2).all(|pair| pair[0] < pair[1]);
+        assert!(taken.iter().all(ascends));
+    }
+    let mut all = taken.concat();
+    all.sort_unstable();
+    assert!(all.into_iter().eq(1..=NUMBERS));
+    assert_eq!(store.len(), 0);
+}
+
+#[test]
+fn consumers_of_a_tree_share_a_queue() {
+    each_number_goes_to_one(CaTree::new(), true);
+}
+
+#[test]
+fn consumers_of_a_hash_table_share_a_pool() {
+    each_number_goes_to_one(HashTable::new(), false);
+}

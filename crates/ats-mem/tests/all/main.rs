@@ -1,0 +1,10 @@
+//! Tests of the stores from outside, in one program: what they share is compiled once. Those that look
+//! at the statistics of the slab have a program of their own.
+#![cfg(not(loom))]
+
+mod adapting;
+mod batches;
+mod catree;
+mod ends;
+mod hash;
+mod passing;

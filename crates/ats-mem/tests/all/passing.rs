@@ -1,0 +1,401 @@
+//! Counting records and finding the n-th, in trees of several levels that change all the time.
+
+use ats_mem::{Backend, CaTree, Change, End, Passed, Plain, RecordBox, Span, Way};
+use ats_sync::pin;
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+type Tree = CaTree<Plain>;
+
+/// Keys that leave no tombstone in a leaf have this tail.
+const TAIL: &[u8] = b"a tail that no head completes";
+
+/// The keys of a test.
+#[derive(Clone, Copy)]
+struct Keys {
+    tail: &'static [u8],
+}
+
+impl Keys {
+    fn key(self, number: u64) -> Vec<u8> {
+        [&number.to_be_bytes()[..], self.tail].concat()
+    }
+
+    fn put(self, tree: &Tree, number: u64) {
+        let key = self.key(number);
+        let done = tree.update(&key, &pin(), &mut |_| {
+            Change::Put(RecordBox::new(&key, &[number], false))
+        });
+        assert_eq!(done, Ok(()));
+    }
+
+    fn remove(self, tree: &Tree, number: u64) {
+        let key = self.key(number);
+        let done = tree.update(&key, &pin(), &mut |_| Change::Remove);
+        assert_eq!(done, Ok(()));
+    }
+
+    /// Removes the first or the last record. Returns its number.
+    fn remove_at(self, tree: &Tree, end: End) -> Option<u64> {
+        let mut removed = None;
+        let done = tree.update_end(end, &pin(), &mut |record| {
+            removed = record.map(|record| record.value()[0]);
+            Change::Remove
+        });
+        assert_eq!(done, Ok(()));
+        removed
+    }
+
+    fn pass(self, tree: &Tree, range: Range<u64>, way: Way, most: usize) -> Answer {
+        let (low, high) = (self.key(range.start), self.key(range.end));
+        let span = Span {
+            low: Some(&low),
+            high: Some(&high),
+        };
+        let guard = pin();
+        match tree.pass(span, way, most, &guard, &mut || ControlFlow::Continue(())) {
+            Passed::At(record) => Answer::Number(record.value()[0]),
+            Passed::All(passed) => Answer::All(passed),
+            Passed::Paused { .. } => panic!("nobody said so"),
+        }
+    }
+
+    fn count(self, tree: &Tree, range: Range<u64>) -> usize {
+        match self.pass(tree, range, Way::Up, usize::MAX) {
+            Answer::All(count) => count,
+            Answer::Number(_) => panic!("there are no more records than numbers"),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    Number(u64),
+    All(usize),
+}
+
+/// Numbers without much pattern (Marsaglia's xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit
+    }
+}
+
+/// Which numbers are there.
+struct Model(Vec<bool>);
+
+impl Model {
+    fn remove_at(&mut self, end: End) -> Option<u64> {
+        let mut there = self.there(0..self.0.len() as u64);
+        let number = match end {
+            End::First => there.next(),
+            End::Last => there.next_back(),
+        }?;
+        drop(there);
+        self.0[number as usize] = false;
+        Some(number)
+    }
+
+    fn there(&self, range: Range<u64>) -> impl DoubleEndedIterator<Item = u64> {
+        range.filter(|number| self.0[*number as usize])
+    }
+
+    fn pass(&self, range: Range<u64>, way: Way, most: usize) -> Answer {
+        let there = || self.there(range.clone());
+        let next = match way {
+            Way::Up => there().nth(most),
+            Way::Down => there().nth_back(most),
+        };
+        match next {
+            Some(number) => Answer::Number(number),
+            None => Answer::All(there().count()),
+        }
+    }
+}
+
+/// Rows, random writes, and clearings of whole ranges, which split, share, merge and remove leaves and
+/// inner nodes that have been counted.
+fn counts_agree(tail: &'static [u8], splits: u32, joins: u32) {
+    const NUMBERS: u64 = 12_000;
+    let keys = Keys { tail };
+    let tree = Tree::new();
+    tree.provoke(splits, joins);
+    let mut model = Model(vec![false; NUMBERS as usize + 1]);
+    let mut random = Random(88_172_645_463_325_252 + u64::from(splits));
+    for _ in 0..150 {
+        let start = random.below(NUMBERS);
+        let what = random.below(4);
+        let len = if what < 2 { 600 } else { 150 };
+        for step in 0..len {
+            let (number, there) = match what {
+                0 => (start + step, true),
+                1 => (start + len - step, step % 40 == 0),
+                _ => (random.below(NUMBERS), what == 2),
+            };
+            let number = number.min(NUMBERS - 1);
+            model.0[number as usize] = there;
+            match there {
+                true => keys.put(&tree, number),
+                false => keys.remove(&tree, number),
+            }
+            if step % 50 != 0 {
+                continue;
+            }
+            for end in [End::First, End::Last] {
+                assert_eq!(keys.remove_at(&tree, end), model.remove_at(end));
+            }
+            let (one, other) = (random.below(NUMBERS), random.below(NUMBERS));
+            let range = match random.below(3) {
+                0 => 0..NUMBERS,
+                1 => one.min(other)..one.max(other),
+                _ => one..(one + 100).min(NUMBERS),
+            };
+            let most = random.below(range.end - range.start + 1) as usize;
+            for way in [Way::Up, Way::Down] {
+                let expected = model.pass(range.clone(), way, most);
+                assert_eq!(keys.pass(&tree, range.clone(), way, most), expected);
+            }
+            let expected = model.there(range.clone()).count();
+            assert_eq!(keys.count(&tree, range), expected);
+        }
+    }
+    let there = model.there(0..NUMBERS).count();
+    assert_eq!((tree.len(), keys.count(&tree, 0..NUMBERS)), (there, there));
+}
+
+#[test]
+fn counts_agree_in_one_part() {
+    counts_agree(b"", 0, 0);
+}
+
+#[test]
+fn counts_agree_without_tombstones() {
+    counts_agree(TAIL, 0, 0);
+}
+
+#[test]
+fn counts_agree_in_many_parts() {
+    counts_agree(b"", 50, 0);
+}
+
+#[test]
+fn counts_agree_while_parts_come_and_go() {
+    counts_agree(b"", 7, 8);
+    counts_agree(TAIL, 40, 41);
+}
+
+/// A batch that is undone leaves the counts as they were.
+#[test]
+fn undone_batches_do_not_count() {
+    let keys = Keys { tail: b"" };
+    let tree = Tree::new();
+    (0..4000).for_each(|number| keys.put(&tree, 2 * number));
+    assert_eq!(keys.count(&tree, 0..8000), 4000);
+    let batch: Vec<Vec<u8>> = (0..8000)
+        .step_by(3)
+        .map(|number| keys.key(number))
+        .collect();
+    let batch: Vec<&[u8]> = batch.iter().map(Vec::as_slice).collect();
+    for done in [false, true] {
+        let result = tree.update_many(&batch, &pin(), &mut |index, _| match index {
+            2000 if !done => Change::Abort,
+            _ => Change::Put(RecordBox::new(batch[index], &[0], false)),
+        });
+        assert_eq!(result, Ok(done));
+        let new = if done {
+            (0..8000).step_by(3).filter(|n| n % 2 == 1).count()
+        } else {
+            0
+        };
+        assert_eq!(keys.count(&tree, 0..8000), 4000 + new);
+        assert_eq!(keys.count(&tree, 0..4000), 2000 + new.div_ceil(2));
+    }
+}
+
+/// A count that is told to pause whenever it may, and goes on where it was.
+#[test]
+fn paused_counts_go_on() {
+    let keys = Keys { tail: b"" };
+    let (first, last) = (keys.key(10), keys.key(99_990));
+    for way in [Way::Up, Way::Down] {
+        let tree = Tree::new();
+        (0..100_000).for_each(|number| keys.put(&tree, number));
+        let (mut low, mut high) = (first.clone(), last.clone());
+        let (mut total, mut pauses) = (0, 0);
+        loop {
+            let span = Span {
+                low: Some(&low),
+                high: Some(&high),
+            };
+            let guard = pin();
+            match tree.pass(
+                span,
+                way,
+                usize::MAX,
+                &guard,
+                &mut || ControlFlow::Break(()),
+            ) {
+                Passed::At(_) => panic!("there are no more records than numbers"),
+                Passed::All(passed) => {
+                    total += passed;
+                    break;
+                }
+                Passed::Paused { passed, bound } => {
+                    assert!(passed > 0 && span.has(&bound));
+                    total += passed;
+                    pauses += 1;
+                    match way {
+                        Way::Up => low = bound,
+                        Way::Down => high = bound,
+                    }
+                }
+            }
+        }
+        assert_eq!(total, 99_980);
+        assert!(pauses >= 7, "{pauses} pauses");
+    }
+}
+
+/// What counting takes of memory goes with the nodes.
+#[test]
+fn counting_takes_little_memory() {
+    let keys = Keys { tail: b"" };
+    let trees = [(); 2].map(|()| Tree::new());
+    for tree in &trees {
+        (0..50_000).for_each(|number| keys.put(tree, number));
+    }
+    let [bytes, counted] = trees.each_ref().map(|tree| tree.bytes());
+    assert_eq!(bytes, counted);
+    assert_eq!(keys.count(&trees[1], 0..50_000), 50_000);
+    let counted = trees[1].bytes();
+    assert!(counted > bytes && counted - bytes < bytes / 50);
+    assert_eq!(keys.count(&trees[1], 0..50_000), 50_000);
+    assert_eq!(trees[1].bytes(), counted);
+    for tree in &trees {
+        (0..50_000).for_each(|number| keys.remove(tree, number));
+    }
+    let [bytes, counted] = trees.each_ref().map(|tree| tree.bytes());
+    assert!(counted - bytes < 4_000, "{bytes} {counted}");
+}
+
+/// Writers, and others who count what nobody changes between what they write.
+#[test]
+fn counts_beside_writers_keep_what_stays() {
+    const NUMBERS: u64 = 20_000;
+    let keys = Keys { tail: b"" };
+    let tree = Tree::new();
+    tree.provoke(300, 300);
+    (0..NUMBERS)
+        .step_by(2)
+        .for_each(|number| keys.put(&tree, number));
+    let end = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let tree = &tree;
+        let end = &end;
+        let writers: Vec<_> = (1..3)
+            .map(|seed| {
+                scope.spawn(move || {
+                    let mut random = Random(seed);
+                    for _ in 0..60_000 {
+                        // Each writer has odd numbers of its own.
+                        let number = random.below(NUMBERS / 4) * 4 + 2 * seed - 1;
+                        match random.below(2) {
+                            0 => keys.put(tree, number),
+                            _ => keys.remove(tree, number),
+                        }
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(move || {
+            let mut random = Random(77);
+            while !end.load(Relaxed) {
+                let start = random.below(NUMBERS / 2) * 2;
+                let len = random.below(NUMBERS - start);
+                let range = start..start + len;
+                let stay = len.div_ceil(2) as usize;
+                let count = keys.count(tree, range.clone());
+                assert!(
+                    (stay..=len as usize).contains(&count),
+                    "{count} in {range:?}"
+                );
+                let most = random.below(stay as u64 + 1) as usize;
+                for way in [Way::Up, Way::Down] {
+                    match keys.pass(tree, range.clone(), way, most) {
+                        Answer::Number(number) => {
+                            assert!(range.contains(&number));
+                            let passed = match way {
+                                Way::Up => range.start..number,
+                                Way::Down => number + 1..range.end,
+                            };
+                            let len = passed.end - passed.start;
+                            let least = (passed.start.next_multiple_of(2)..passed.end).step_by(2);
+                            assert!(least.count() <= most && most as u64 <= len);
+                        }
+                        Answer::All(passed) => assert_eq!(most, stay.max(passed)),
+                    }
+                }
+            }
+        });
+        for writer in writers {
+            writer.join().expect("a writer");
+        }
+        end.store(true, Relaxed);
+    });
+    let mut there = 0;
+    let scanned = tree.scan(None, &pin(), &mut |_| {
+        there += 1;
+        ControlFlow::Continue(())
+    });
+    assert_eq!(scanned, Ok(()));
+    assert_eq!((tree.len(), keys.count(&tree, 0..NUMBERS)), (there, there));
+}
+
+/// The least time of a few.
+fn time(mut act: impl FnMut()) -> Duration {
+    let times = (0..5).map(|_| {
+        let begun = Instant::now();
+        act();
+        begun.elapsed()
+    });
+    times.min().expect("some")
+}
+
+/// A count after a few writes does not look at everything again.
+#[test]
+fn counting_is_fast() {
+    const NUMBERS: u64 = 400_000;
+    let keys = Keys { tail: b"" };
+    let tree = Tree::new();
+    let mut random = Random(5);
+    (0..NUMBERS).for_each(|number| keys.put(&tree, 2 * number));
+    let scan = time(|| {
+        let mut met = 0;
+        let scanned = tree.scan(None, &pin(), &mut |_| {
+            met += 1;
+            ControlFlow::Continue(())
+        });
+        assert_eq!((scanned, met), (Ok(()), tree.len()));
+    });
+    let _warm = keys.count(&tree, 0..2 * NUMBERS);
+    let count = (0..5).map(|_| {
+        (0..100).for_each(|_| keys.put(&tree, random.below(2 * NUMBERS)));
+        let begun = Instant::now();
+        let count = keys.count(&tree, 1..2 * NUMBERS);
+        let elapsed = begun.elapsed();
+        assert_eq!(count + 1, tree.len());
+        elapsed
+    });
+    let count = count.min().expect("some");
+    assert!(
+        count * 100 < scan,
+        "counted in {count:?}, scanned in {scan:?}"
+    );
+}

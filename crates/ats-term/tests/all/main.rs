@@ -1,0 +1,11 @@
+//! Tests of the crate from outside, in one program: what they share is compiled once.
+
+mod common;
+mod deep;
+mod etf;
+mod golden;
+mod image;
+mod image_host;
+mod keys;
+mod packed;
+mod terms;

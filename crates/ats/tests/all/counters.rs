@@ -1,0 +1,304 @@
+//! Counters that change in place, while others read, replace and remove the objects they are in.
+
+use crate::checker::{Clock, Event, linearizable};
+use crate::common::{TermTable, objects, patiently};
+use ats::{CounterOp, Error, TableType, Workspace};
+use ats_term::Term;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+const KINDS: [TableType; 2] = [TableType::Set, TableType::OrderedSet];
+
+fn add(position: usize, increment: i64) -> CounterOp {
+    CounterOp {
+        position,
+        increment: increment.into(),
+        wrap: None,
+    }
+}
+
+fn numbers(object: &Term) -> [i64; 2] {
+    let parts = object.as_tuple().expect("an object is a tuple");
+    [&parts[1], &parts[2]].map(|part| part.as_int().expect("a counter is an integer"))
+}
+
+/// Changes one counter of the object of a key, which begins at `{Key, 0, 0}`.
+fn count(table: &TermTable, key: &Term, op: CounterOp) -> i64 {
+    let default = Term::from((key.clone(), 0, 0));
+    let mut work = Workspace::new();
+    let value = patiently(|| table.update_one_counter(key, &op, Some(&default), &mut work));
+    value.as_small().expect("a small number")
+}
+
+fn take(table: &TermTable, key: &Term) -> Vec<Term> {
+    let guard = ats::pin();
+    let taken = patiently(|| table.take(key, &mut Workspace::new(), &guard));
+    taken.map_or(Vec::new(), |taken| taken.to_terms())
+}
+
+#[test]
+fn a_counter_has_no_bounds() {
+    const LARGEST: i64 = (1 << 59) - 1;
+    for (kind, compressed) in KINDS
+        .into_iter()
+        .flat_map(|kind| [(kind, false), (kind, true)])
+    {
+        let table = TermTable::new(kind, 1).compressed(compressed);
+        let mut work = Workspace::new();
+        let (key, object) = (Term::from(1), Term::from((1, LARGEST - 1, 7)));
+        assert_eq!(table.insert(&object, &mut work), Ok(()));
+        for (increment, value) in [
+            (0, LARGEST - 1),
+            (1, LARGEST),
+            // Out of what is changed in place, and back.
+            (1, LARGEST + 1),
+            (-1, LARGEST),
+            (i64::MIN, LARGEST + i64::MIN),
+            (i64::MAX, LARGEST - 1),
+            (1, LARGEST),
+            (-2, LARGEST - 2),
+        ] {
+            let changed = table.update_one_counter(&key, &add(2, increment), None, &mut work);
+            assert_eq!(changed, Ok(value.into()), "{kind:?} {increment}");
+            assert_eq!(objects(&table, &key), [Term::from((1, value, 7))]);
+        }
+        let huge = table.update_one_counter(&key, &add(2, i64::MAX), None, &mut work);
+        assert_eq!(huge.as_ref().map(|value| value.as_small()), Ok(None));
+        let back = table.update_one_counter(&key, &add(2, -i64::MAX), None, &mut work);
+        assert_eq!(back, Ok((LARGEST - 2).into()));
+    }
+}
+
+#[test]
+fn limits_hold_in_place() {
+    for kind in KINDS {
+        let table = TermTable::new(kind, 1);
+        let mut work = Workspace::new();
+        let (key, object) = (Term::from(1), Term::from((1, 0, 0)));
+        assert_eq!(table.insert(&object, &mut work), Ok(()));
+        let op = |increment: i64, limit: i64, reset: i64| CounterOp {
+            position: 2,
+            increment: increment.into(),
+            wrap: Some((limit.into(), reset.into())),
+        };
+        let steps = [
+            (op(2, 5, 0), 2),
+            (op(2, 5, 0), 4),
+            (op(2, 5, 1), 1),
+            (op(-3, -2, 9), -2),
+            (op(-1, -2, 9), 9),
+            (op(0, 5, 3), 3),
+            (op(0, -5, 4), 4),
+            // A reset that cannot be kept in place.
+            (op(1, 0, i64::MAX), i64::MAX),
+            (op(-1, i64::MAX, 6), 6),
+        ];
+        for (op, value) in steps {
+            let changed = table.update_one_counter(&key, &op, None, &mut work);
+            assert_eq!(changed, Ok(value.into()), "{kind:?} {op:?}");
+        }
+    }
+}
+
+/// Every change is in what was taken out or in what is left.
+#[test]
+fn no_change_is_lost() {
+    for kind in KINDS {
+        let table = &TermTable::new(kind, 1);
+        let key = &Term::from(1);
+        let (counted, taken) = (
+            &[const { AtomicI64::new(0) }; 2],
+            &[const { AtomicI64::new(0) }; 2],
+        );
+        let collect = |object: &Term| {
+            for (sum, number) in taken.iter().zip(numbers(object)) {
+                sum.fetch_add(number, Ordering::Relaxed);
+            }
+        };
+        let end = Instant::now() + Duration::from_millis(500);
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                scope.spawn(move || {
+                    let mut round = thread;
+                    while Instant::now() < end {
+                        // Mostly the same counter for a while, so that it is changed in place.
+                        let at = usize::from(round % 50 == 0);
+                        round += 1;
+                        count(table, key, add(2 + at, 1));
+                        counted[at].fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            scope.spawn(move || {
+                let mut work = Workspace::new();
+                let default = Term::from((1, 0, 0));
+                for round in 0.. {
+                    if Instant::now() > end {
+                        break;
+                    }
+                    if round % 3 == 0 {
+                        take(table, key).iter().for_each(collect);
+                    } else if round % 3 == 1 {
+                        let both = [add(2, 10), add(3, -10)];
+                        patiently(|| table.update_counter(key, &both, Some(&default), &mut work));
+                        counted[0].fetch_add(10, Ordering::Relaxed);
+                        counted[1].fetch_add(-10, Ordering::Relaxed);
+                    } else {
+                        // Fails, but stops the counter meanwhile.
+                        let failed = table.update_element(key, &[(9, key)], None, &mut work);
+                        assert!(matches!(
+                            failed,
+                            Err(Error::Position | Error::Busy) | Ok(false)
+                        ));
+                    }
+                }
+            });
+        });
+        take(table, key).iter().for_each(collect);
+        for (counted, taken) in counted.iter().zip(taken) {
+            let sums = [counted, taken].map(|sum| sum.load(Ordering::Relaxed));
+            assert_eq!(sums[0], sums[1], "{kind:?}");
+        }
+    }
+}
+
+const KEYS: usize = 2;
+const THREADS: u64 = 3;
+const CALLS: u64 = 6;
+const ROUNDS: u64 = 3000;
+
+/// The object of each key.
+type State = [Option<[i64; 2]>; KEYS];
+
+#[derive(Clone, Debug)]
+enum What {
+    /// Key, counter, increment, new value.
+    Count(usize, usize, i64, i64),
+    Insert(usize, [i64; 2]),
+    /// The same under all keys.
+    InsertAll([i64; 2]),
+    Lookup(usize, Option<[i64; 2]>),
+    Take(usize, Option<[i64; 2]>),
+    DeleteObject(usize, [i64; 2]),
+    /// Key, counter, value, whether there was an object.
+    Set(usize, usize, i64, bool),
+}
+
+fn apply(state: &State, what: &What) -> Option<State> {
+    let mut after = *state;
+    let mut possible = true;
+    match *what {
+        What::Count(key, at, increment, value) => {
+            let object = after[key].get_or_insert_default();
+            object[at] += increment;
+            possible = object[at] == value;
+        }
+        What::Insert(key, object) => after[key] = Some(object),
+        What::InsertAll(object) => after = [Some(object); KEYS],
+        What::Lookup(key, found) => possible = state[key] == found,
+        What::Take(key, found) => possible = after[key].take() == found,
+        What::DeleteObject(key, object) => {
+            after[key].take_if(|found| *found == object);
+        }
+        What::Set(key, at, value, found) => {
+            possible = found == after[key].is_some();
+            if let Some(object) = &mut after[key] {
+                object[at] = value;
+            }
+        }
+    }
+    possible.then_some(after)
+}
+
+/// Calls what the number says and records it.
+fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What> {
+    let index = (choice / 16) as usize % KEYS;
+    let at = (choice / 64) as usize % 2;
+    let key = &Term::from(index);
+    let few = value % 3;
+    let object = Term::from((index, few, few));
+    let found = |terms: Vec<Term>| terms.first().map(numbers);
+    let mut work = Workspace::new();
+    match choice % 16 {
+        0..=5 => clock.record(
+            || count(table, key, add(2 + at, 1)),
+            |value| What::Count(index, at, 1, value),
+        ),
+        6 => clock.record(
+            || patiently(|| table.insert(&object, &mut work)),
+            |()| What::Insert(index, [few, few]),
+        ),
+        7 => {
+            let all: Vec<Term> = (0..KEYS).map(|key| Term::from((key, few, few))).collect();
+            clock.record(
+                || patiently(|| table.insert_many(all.iter(), &mut work)),
+                |()| What::InsertAll([few, few]),
+            )
+        }
+        8..=11 => clock.record(
+            || objects(table, key),
+            |terms| What::Lookup(index, found(terms)),
+        ),
+        12 | 13 => clock.record(|| take(table, key), |terms| What::Take(index, found(terms))),
+        14 => clock.record(
+            || patiently(|| table.delete_object(&object, &mut work)),
+            |()| What::DeleteObject(index, [few, few]),
+        ),
+        _ => {
+            let new = Term::from(value);
+            clock.record(
+                || patiently(|| table.update_element(key, &[(2 + at, &new)], None, &mut work)),
+                |found| What::Set(index, at, value, found),
+            )
+        }
+    }
+}
+
+fn history(kind: TableType, round: u64) -> (State, Vec<Event<What>>) {
+    let table = &TermTable::new(kind, 1).compressed(round % 4 >= 2);
+    // Half of the time the counters already change in place.
+    let state = if round.is_multiple_of(2) {
+        for key in 0..KEYS {
+            for _ in 0..2 {
+                count(table, &Term::from(key), add(2, 1));
+            }
+        }
+        [Some([2, 0]); KEYS]
+    } else {
+        State::default()
+    };
+    let (clock, start) = (&Clock::default(), &Barrier::new(THREADS as usize));
+    let play = |thread: u64| {
+        start.wait();
+        // A multiplication scatters the numbers well enough to choose by.
+        let choice = |at: u64| {
+            let number = (round * THREADS + thread) * CALLS + at + 1;
+            number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
+        };
+        let one = |at| call(table, clock, choice(at), (100 * thread + at) as i64);
+        (0..CALLS).map(one).collect::<Vec<_>>()
+    };
+    let play = &play;
+    let events = std::thread::scope(|scope| {
+        let players: Vec<_> = (0..THREADS)
+            .map(|thread| scope.spawn(move || play(thread)))
+            .collect();
+        let events = players.into_iter().map(|player| player.join());
+        events
+            .flat_map(|events| events.expect("a player"))
+            .collect()
+    });
+    (state, events)
+}
+
+#[test]
+fn counters_are_linearizable() {
+    for kind in KINDS {
+        for round in 0..ROUNDS {
+            let (state, events) = history(kind, round);
+            let explained = linearizable(state, &events, apply);
+            assert!(explained, "{kind:?} {round}: no order explains {events:#?}");
+        }
+    }
+}

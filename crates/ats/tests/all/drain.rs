@@ -1,0 +1,148 @@
+//! Draining tables that others write to: everything comes out once.
+
+use crate::common::{ALL_TYPES, TermTable, everything, patiently};
+use ats::{CounterOp, Drained, Table, TableType, TermHost, Workspace};
+use ats_term::Term;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+fn settled(drained: &Drained<TermHost>) -> &Table<TermHost> {
+    loop {
+        match drained.settled() {
+            Some(table) => return table,
+            None => thread::yield_now(),
+        }
+    }
+}
+
+fn drain(table: &TermTable) -> Vec<Term> {
+    everything(settled(&table.drain()))
+}
+
+fn int(term: &Term, index: usize) -> i64 {
+    let element = term.as_tuple().and_then(|object| object[index].as_int());
+    element.expect("an integer")
+}
+
+const WRITERS: i64 = 3;
+
+/// Runs writers, and drains their table until they have finished, and once more.
+fn drain_beside(table: &TermTable, writer: impl Fn(i64) + Sync) -> Vec<Term> {
+    let running = AtomicUsize::new(WRITERS as usize);
+    let mut all = Vec::new();
+    thread::scope(|scope| {
+        for number in 0..WRITERS {
+            let (writer, running) = (&writer, &running);
+            scope.spawn(move || {
+                writer(number);
+                running.fetch_sub(1, Ordering::Release);
+            });
+        }
+        while running.load(Ordering::Acquire) > 0 {
+            all.extend(drain(table));
+        }
+    });
+    all.extend(drain(table));
+    assert!(table.is_empty());
+    all
+}
+
+#[test]
+fn each_object_comes_out_once() {
+    const OBJECTS: i64 = 20_000;
+    for kind in ALL_TYPES {
+        let table = TermTable::new(kind, 1);
+        table.provoke(50, 50);
+        let all = drain_beside(&table, |writer| {
+            for at in 0..OBJECTS {
+                // In bags many objects come under one key.
+                let key = match kind.is_bag() {
+                    true => at % 10,
+                    false => at * WRITERS + writer,
+                };
+                let object = Term::from((key, at * WRITERS + writer));
+                let mut work = Workspace::new();
+                patiently(|| table.insert(&object, &mut work));
+            }
+        });
+        let mut numbers: Vec<i64> = all.iter().map(|object| int(object, 1)).collect();
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..OBJECTS * WRITERS), "{kind:?}");
+    }
+}
+
+/// Counters change in place, without a lock: a change that comes to a store that was drained must be in what
+/// is read there.
+#[test]
+fn no_increment_is_lost_or_counted_twice() {
+    const INCREMENTS: i64 = 200_000;
+    for kind in [TableType::Set, TableType::OrderedSet] {
+        let table = TermTable::new(kind, 1);
+        let op = CounterOp {
+            position: 2,
+            increment: 1.into(),
+            wrap: None,
+        };
+        let all = drain_beside(&table, |_| {
+            let zero = Term::from((0, 0));
+            for at in 0..INCREMENTS {
+                let key = Term::from(at % 4);
+                let mut work = Workspace::new();
+                patiently(|| table.update_one_counter(&key, &op, Some(&zero), &mut work));
+            }
+        });
+        let mut sums = HashMap::new();
+        for object in &all {
+            *sums.entry(int(object, 0)).or_insert(0) += int(object, 1);
+        }
+        let each = INCREMENTS * WRITERS / 4;
+        assert_eq!(sums, (0..4).map(|key| (key, each)).collect());
+    }
+}
+
+/// A list that is inserted as one comes out of one drain.
+#[test]
+fn lists_are_not_torn() {
+    let table = TermTable::new(TableType::OrderedSet, 1);
+    let running = AtomicUsize::new(1);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..20_000 {
+                let list: Vec<Term> = (0..3).map(|key| Term::from((key, round))).collect();
+                let mut work = Workspace::new();
+                patiently(|| table.insert_many(list.iter(), &mut work));
+            }
+            running.store(0, Ordering::Release);
+        });
+        while running.load(Ordering::Acquire) > 0 {
+            let objects = drain(&table);
+            assert!(objects.is_empty() || objects.len() == 3, "{objects:?}");
+            assert!(
+                objects
+                    .windows(2)
+                    .all(|two| int(&two[0], 1) == int(&two[1], 1))
+            );
+        }
+    });
+}
+
+#[test]
+fn a_drain_waits_for_guards_and_can_be_given_up() {
+    let table = TermTable::new(TableType::Set, 1);
+    let (old, new) = (Term::from((1, 2)), Term::from((3, 4)));
+    let mut work = Workspace::new();
+    assert_eq!(table.insert(&old, &mut work), Ok(()));
+    table.fix();
+    let guard = ats::pin();
+    let drained = table.drain();
+    assert!(drained.settled().is_none(), "somebody may be in it");
+    assert!(table.is_empty());
+    // The fixation went to the new objects.
+    assert_eq!(table.insert(&new, &mut work), Ok(()));
+    assert!(table.unfix());
+    drop(table.drain());
+    drop(guard);
+    assert_eq!(everything(settled(&drained)), [old]);
+    assert!(table.is_empty());
+}

@@ -1,0 +1,190 @@
+//! Short histories of three threads on a whole table, in which clearing, draining and taking from the ends
+//! take part, checked for linearizability.
+
+use crate::checker::{Clock, Event, linearizable};
+use crate::common::{ALL_TYPES, TermTable, everything, objects, patiently};
+use ats::{End, TableType, Workspace};
+use ats_term::Term;
+use std::sync::Barrier;
+
+const KEYS: usize = 3;
+const THREADS: u64 = 3;
+const CALLS: u64 = 6;
+const ROUNDS: u64 = 1500;
+
+/// The values of each key, oldest first.
+type State = [Vec<i64>; KEYS];
+
+#[derive(Clone, Debug)]
+enum What {
+    Insert(usize, i64),
+    /// One value under all keys.
+    InsertAll(i64),
+    /// The same, if no key was there, and whether that was so.
+    InsertAllNew(i64, bool),
+    Lookup(usize, Vec<i64>),
+    Take(usize, Vec<i64>),
+    Clear,
+    Drain(State),
+    /// Took the oldest value of a key, at an end of the table if it has any.
+    TakeEnd(End, Option<(usize, i64)>),
+}
+
+fn add(kind: TableType, values: &mut Vec<i64>, value: i64) {
+    if !kind.is_bag() {
+        values.clear();
+    }
+    values.push(value);
+}
+
+fn apply(kind: TableType, state: &State, what: &What) -> Option<State> {
+    let mut after = state.clone();
+    let mut possible = true;
+    match what {
+        What::Insert(key, value) => add(kind, &mut after[*key], *value),
+        What::InsertAll(value) => after.iter_mut().for_each(|all| add(kind, all, *value)),
+        What::InsertAllNew(value, done) => {
+            possible = *done == state.iter().all(Vec::is_empty);
+            if *done {
+                after.iter_mut().for_each(|all| add(kind, all, *value));
+            }
+        }
+        What::Lookup(key, found) => possible = state[*key] == *found,
+        What::Take(key, found) => {
+            possible = state[*key] == *found;
+            after[*key].clear();
+        }
+        What::Clear => after = State::default(),
+        What::Drain(found) => {
+            possible = state == found;
+            after = State::default();
+        }
+        What::TakeEnd(end, taken) => {
+            let mut there = (0..KEYS).filter(|key| !state[*key].is_empty());
+            let outermost = match end {
+                End::First => there.next(),
+                End::Last => there.next_back(),
+            };
+            if kind == TableType::OrderedSet {
+                possible = outermost == taken.map(|(key, _)| key);
+            }
+            if let Some((key, value)) = *taken {
+                possible &= state[key].first() == Some(&value);
+                after[key] = state[key].get(1..).unwrap_or_default().to_vec();
+            }
+        }
+    }
+    possible.then_some(after)
+}
+
+fn values(objects: &[Term]) -> Vec<i64> {
+    let value = |object: &Term| object.as_tuple()?[1].as_int();
+    objects.iter().filter_map(value).collect()
+}
+
+/// Takes all objects out of a table.
+fn drained(table: &TermTable) -> State {
+    let drained = table.drain();
+    let settled = loop {
+        match drained.settled() {
+            Some(settled) => break settled,
+            None => std::thread::yield_now(),
+        }
+    };
+    let mut state = State::default();
+    for object in everything(settled) {
+        let key = object.as_tuple().and_then(|object| object[0].as_int());
+        state[key.expect("an integer") as usize].extend(values(&[object]));
+    }
+    state
+}
+
+fn taken_end(table: &TermTable, end: End) -> Option<(usize, i64)> {
+    let (guard, mut work) = (ats::pin(), Workspace::<&Term>::new());
+    let taken = patiently(|| table.take_end(end, &mut work, &guard))?.to_term();
+    let key = taken.as_tuple()?[0].as_int()?;
+    Some((key as usize, values(&[taken])[0]))
+}
+
+/// Calls what the number says and records it.
+fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What> {
+    let index = (choice / 12) as usize % KEYS;
+    let key = Term::from(index);
+    let object = Term::from((index, value));
+    let all: Vec<Term> = (0..KEYS).map(|key| Term::from((key, value))).collect();
+    let mut work = Workspace::new();
+    match choice % 12 {
+        0 | 1 => clock.record(
+            || patiently(|| table.insert(&object, &mut work)),
+            |()| What::Insert(index, value),
+        ),
+        2 => clock.record(
+            || patiently(|| table.insert_many(all.iter(), &mut work)),
+            |()| What::InsertAll(value),
+        ),
+        3 => clock.record(
+            || patiently(|| table.insert_many_new(all.iter(), &mut work)),
+            |done| What::InsertAllNew(value, done),
+        ),
+        4 | 5 => clock.record(
+            || objects(table, &key),
+            |found| What::Lookup(index, values(&found)),
+        ),
+        6 => clock.record(
+            || {
+                let guard = ats::pin();
+                let taken = patiently(|| table.take(&key, &mut work, &guard));
+                taken.map_or(Vec::new(), |taken| taken.to_terms())
+            },
+            |found| What::Take(index, values(&found)),
+        ),
+        7 => clock.record(|| drained(table), What::Drain),
+        8 | 9 => clock.record(
+            || taken_end(table, End::First),
+            |taken| What::TakeEnd(End::First, taken),
+        ),
+        10 => clock.record(
+            || taken_end(table, End::Last),
+            |taken| What::TakeEnd(End::Last, taken),
+        ),
+        _ => clock.record(|| table.clear(), |_| What::Clear),
+    }
+}
+
+fn history(kind: TableType, round: u64) -> Vec<Event<What>> {
+    let table = TermTable::new(kind, 1).compressed(round % 4 == 3);
+    let (clock, start) = (Clock::default(), Barrier::new(THREADS as usize));
+    let play = |thread: u64| {
+        start.wait();
+        // A multiplication scatters the numbers well enough to choose by.
+        let choice = |at: u64| {
+            let number = (round * THREADS + thread) * CALLS + at + 1;
+            number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
+        };
+        let one = |at| call(&table, &clock, choice(at), (100 * thread + at) as i64);
+        (0..CALLS).map(one).collect::<Vec<_>>()
+    };
+    let play = &play;
+    std::thread::scope(|scope| {
+        let players: Vec<_> = (0..THREADS)
+            .map(|thread| scope.spawn(move || play(thread)))
+            .collect();
+        let events = players.into_iter().map(|player| player.join());
+        events
+            .flat_map(|events| events.expect("a player"))
+            .collect()
+    })
+}
+
+#[test]
+fn tables_are_linearizable() {
+    for kind in ALL_TYPES {
+        for round in 0..ROUNDS {
+            let events = history(kind, round);
+            let explained = linearizable(State::default(), &events, |state, what| {
+                apply(kind, state, what)
+            });
+            assert!(explained, "{kind:?} {round}: no order explains {events:#?}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Tests of the crate from outside, in one program: what they share is compiled once. Those that look
+//! at the memory of the whole process have a program of their own.
+
+mod adaptation;
+mod bags;
+#[path = "../../../ats-mem/tests/linear/checker.rs"]
+mod checker;
+mod common;
+mod compressed;
+mod counters;
+mod drain;
+mod linear;
+mod merges;
+mod model;
+mod ownership;
+mod threads;

@@ -1,0 +1,157 @@
+//! Merging values into objects: what is stored, what is refused, and many threads at once.
+
+use crate::common::{TermTable, objects, patiently};
+use ats::{Error, Merge, TableType, TermHost, Value, Workspace};
+use ats_term::image::{Scratch, decode};
+use ats_term::term::TermBuilder;
+use ats_term::{Atom, Term};
+use std::thread;
+
+const SETS: [TableType; 2] = [TableType::Set, TableType::OrderedSet];
+
+fn atom(text: &str) -> Term {
+    Term::Atom(Atom::new(text).expect("a short text"))
+}
+
+fn named(name: &str) -> Merge {
+    Merge::from_term(&atom(name)).expect("the name of a merge")
+}
+
+fn term(value: Value<'_, TermHost>) -> Term {
+    let image = match value {
+        Value::Small(value) => return Term::from(value),
+        Value::Term(image) => image,
+    };
+    let mut builder = TermBuilder::new();
+    let built = decode(image, &mut builder, &mut Scratch::new());
+    builder.finish(built).expect("a term")
+}
+
+fn merged(
+    table: &TermTable,
+    key: i64,
+    position: usize,
+    operand: &Term,
+    merge: &Merge,
+    default: Option<&Term>,
+) -> Result<Term, Error> {
+    let key = Term::from(key);
+    let mut work = Workspace::new();
+    table.merge(&key, position, operand, merge, default, &mut work, term)
+}
+
+#[test]
+fn the_element_becomes_what_is_returned() {
+    for (kind, compressed) in SETS.into_iter().zip([false, true]) {
+        let table = TermTable::new(kind, 1).compressed(compressed);
+        let list = |elements: &[i64]| {
+            Term::list_with_tail(elements.iter().map(|it| Term::from(*it)), Term::Nil)
+        };
+        let append = named("append");
+        for (operand, expected) in [
+            (&[1, 2][..], &[1, 2][..]),
+            (&[3], &[1, 2, 3]),
+            (&[], &[1, 2, 3]),
+        ] {
+            let result = merged(&table, 1, 2, &list(operand), &append, None);
+            assert_eq!(result, Ok(list(expected)));
+            let stored = objects(&table, &Term::from(1));
+            assert_eq!(stored, [Term::from((1, list(expected)))]);
+        }
+        // From counters to floats and back to large integers.
+        for (operand, expected) in [
+            (Term::from(1), Term::from(1)),
+            (Term::from(1), Term::from(2)),
+            (Term::from(1i64 << 61), Term::from((1i64 << 61) + 2)),
+            (Term::from(-(1i64 << 61)), Term::from(2)),
+            (
+                Term::try_from(0.5).expect("finite"),
+                Term::try_from(2.5).expect("finite"),
+            ),
+        ] {
+            assert_eq!(
+                merged(&table, 2, 2, &operand, &named("sum"), None),
+                Ok(expected.clone())
+            );
+            assert_eq!(objects(&table, &Term::from(2)), [Term::from((2, expected))]);
+        }
+        assert_eq!(table.len(), 2);
+    }
+}
+
+#[test]
+fn what_cannot_be_merged_changes_nothing() {
+    let table = TermTable::new(TableType::Set, 1);
+    let (sum, one) = (named("sum"), Term::from(1));
+    let object = Term::from((1, atom("a"), 5));
+    let mut work = Workspace::new();
+    assert_eq!(table.insert(&object, &mut work), Ok(()));
+    let default = Term::from((atom("x"), atom("y"), 10));
+    let calls = [
+        (1, 2, &one, None, Error::Element),
+        (1, 3, &object, None, Error::Operand),
+        (7, 2, &object, None, Error::Operand),
+        (1, 1, &one, None, Error::KeyPosition),
+        (1, 0, &one, None, Error::Position),
+        (1, 4, &one, None, Error::Position),
+        (7, 3, &one, None, Error::BadKey),
+        (7, 2, &one, Some(&default), Error::Element),
+        (7, 4, &one, Some(&default), Error::Position),
+        (7, 2, &one, Some(&one), Error::NotATuple),
+    ];
+    for (key, position, operand, default, error) in calls {
+        let result = merged(&table, key, position, operand, &sum, default);
+        assert_eq!(result, Err(error), "{key} {position} {operand}");
+    }
+    assert_eq!(crate::common::everything(&table), [object]);
+    // The counter goes on after somebody has tried.
+    for expected in 6..10 {
+        assert_eq!(
+            merged(&table, 1, 3, &one, &sum, None),
+            Ok(Term::from(expected))
+        );
+        let refused = merged(&table, 1, 3, &default, &sum, None);
+        assert_eq!(refused, Err(Error::Operand));
+    }
+    let result = merged(&table, 7, 3, &one, &sum, Some(&default));
+    assert_eq!(result, Ok(Term::from(11)));
+    let stored = objects(&table, &Term::from(7));
+    assert_eq!(stored, [Term::from((7, atom("y"), 11))]);
+    let bag = TermTable::new(TableType::Bag, 1);
+    assert_eq!(merged(&bag, 1, 2, &one, &sum, None), Err(Error::TableType));
+}
+
+#[test]
+fn no_operand_is_lost() {
+    const EACH: i64 = 5_000;
+    for kind in SETS {
+        let table = TermTable::new(kind, 1);
+        table.provoke(20, 20);
+        let work = |number: i64| {
+            let pair = Merge::Vector(vec![ats_merge::Simple::Sum, ats_merge::Simple::Max]);
+            for at in 0..EACH {
+                let value = Term::from(at * 3 + number);
+                let both = Term::from((at * 3 + number, at * 3 + number));
+                patiently(|| merged(&table, 0, 2, &value, &named("sum"), None));
+                patiently(|| merged(&table, 1, 2, &value, &named("min"), None));
+                patiently(|| merged(&table, 2, 2, &value, &named("max"), None));
+                patiently(|| merged(&table, 3, 2, &both, &pair, None));
+            }
+        };
+        thread::scope(|scope| {
+            (0..3).for_each(|number| drop(scope.spawn(move || work(number))));
+        });
+        let last = EACH * 3 - 1;
+        let sum = last * (last + 1) / 2;
+        let expected = [
+            Term::from(sum),
+            Term::from(0),
+            Term::from(last),
+            Term::from((sum, last)),
+        ];
+        for (key, value) in expected.into_iter().enumerate() {
+            let key = Term::from(key as i64);
+            assert_eq!(objects(&table, &key), [Term::from((key, value))]);
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! All four types of tables against a model, with terms that are often equal or nearly so.
+
+use crate::common::model::{self, Count, Model};
+use crate::common::{ALL_TYPES, TermTable, everything, objects, same_key};
+use ats::{CounterOp, Error, Integer, Room, TableType, Workspace};
+use ats_term::Term;
+use ats_term::arbitrary::near_term;
+use ats_term::image::{Scratch, decode};
+use ats_term::term::{TermBuilder, Tuple};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+#[derive(Clone, Debug)]
+enum Op {
+    Insert(Term, bool),
+    InsertMany(Vec<Term>, bool),
+    Lookup(Term),
+    Take(Term),
+    Delete(Term),
+    DeleteObject(Term),
+    /// Deletes the object that is there with this number, so that something is deleted for sure.
+    DeletePresent(usize),
+    UpdateElement(Term, Vec<(usize, Term)>, Option<Term>),
+    UpdateCounter(Term, Vec<Count>, Option<Term>),
+    Step(Term),
+    Clear,
+    Fix,
+    Unfix,
+}
+
+/// Small numbers of both kinds, which meet often, and everything else.
+fn key() -> BoxedStrategy<Term> {
+    prop_oneof![
+        6 => (0i64..12).prop_map(Term::from),
+        2 => (0i32..6).prop_map(|n| Term::try_from(f64::from(n)).expect("finite")),
+        1 => near_term(),
+    ]
+    .boxed()
+}
+
+fn value() -> BoxedStrategy<Term> {
+    let large = |byte| Term::binary(&[byte; 2000]);
+    prop_oneof![
+        3 => (0i64..3).prop_map(Term::from),
+        2 => select(vec![i64::MAX, i64::MIN, (1 << 59) - 1, -(1 << 59)]).prop_map(Term::from),
+        1 => select(vec![i128::from(i64::MAX) + 1, -(1i128 << 80)]).prop_map(Term::from),
+        1 => (0u8..2).prop_map(large),
+        2 => near_term(),
+    ]
+    .boxed()
+}
+
+/// Mostly objects with a key in both places where the tables look for it.
+fn object() -> BoxedStrategy<Term> {
+    let tuple = |parts| Term::Tuple(Tuple::new(parts));
+    prop_oneof![
+        8 => (key(), key(), vec(value(), 0..3)).prop_map(move |(one, two, rest)| {
+            tuple([one, two].into_iter().chain(rest).collect())
+        }),
+        1 => vec(key(), 0..2).prop_map(tuple),
+    ]
+    .boxed()
+}
+
+fn anything() -> BoxedStrategy<Term> {
+    prop_oneof![20 => object(), 1 => near_term()].boxed()
+}
+
+fn number() -> BoxedStrategy<i128> {
+    let limits = vec![
+        i64::MAX as i128,
+        i64::MIN as i128,
+        1 << 59,
+        -(1 << 59),
+        1 << 80,
+    ];
+    prop_oneof![4 => -3i128..4, 1 => select(limits)].boxed()
+}
+
+fn count() -> impl Strategy<Value = Count> {
+    (0usize..6, number(), option::of((number(), number()))).prop_map(
+        |(position, increment, wrap)| Count {
+            position,
+            increment,
+            wrap,
+        },
+    )
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let default = || option::of(anything());
+    prop_oneof![
+        8 => (anything(), any::<bool>()).prop_map(|(object, new)| Op::Insert(object, new)),
+        2 => (vec(object(), 0..6), any::<bool>()).prop_map(|(all, new)| Op::InsertMany(all, new)),
+        1 => (vec(anything(), 0..6), any::<bool>()).prop_map(|(all, new)| Op::InsertMany(all, new)),
+        3 => key().prop_map(Op::Lookup),
+        2 => key().prop_map(Op::Take),
+        1 => key().prop_map(Op::Delete),
+        1 => anything().prop_map(Op::DeleteObject),
+        2 => any::<usize>().prop_map(Op::DeletePresent),
+        3 => (key(), vec((0usize..6, value()), 0..3), default())
+            .prop_map(|(key, values, default)| Op::UpdateElement(key, values, default)),
+        3 => (key(), vec(count(), 0..4), default())
+            .prop_map(|(key, counts, default)| Op::UpdateCounter(key, counts, default)),
+        3 => key().prop_map(Op::Step),
+        1 => select(vec![Op::Clear, Op::Fix, Op::Fix, Op::Unfix, Op::Unfix, Op::Unfix]),
+    ]
+}
+
+fn integer(value: i128) -> Integer {
+    Integer::from_term(&Term::from(value)).expect("an integer")
+}
+
+fn counter_ops(counts: &[Count]) -> Vec<CounterOp> {
+    let op = |count: &Count| CounterOp {
+        position: count.position,
+        increment: integer(count.increment),
+        wrap: count
+            .wrap
+            .map(|(limit, reset)| (integer(limit), integer(reset))),
+    };
+    counts.iter().map(op).collect()
+}
+
+/// Applies an operation to both and compares what they answer.
+fn apply<'o>(table: &TermTable, model: &mut Model, op: &'o Op, work: &mut Workspace<&'o Term>) {
+    match op {
+        Op::Insert(object, true) => {
+            let expected = model.insert(std::slice::from_ref(object), true);
+            assert_eq!(table.insert_new(object, work), expected);
+        }
+        Op::Insert(object, false) => {
+            let expected = model.insert(std::slice::from_ref(object), false);
+            assert_eq!(table.insert(object, work).map(|()| true), expected);
+        }
+        Op::InsertMany(all, true) => {
+            let expected = model.insert(all, true);
+            assert_eq!(table.insert_many_new(all.iter(), work), expected);
+        }
+        Op::InsertMany(all, false) => {
+            let expected = model.insert(all, false);
+            assert_eq!(table.insert_many(all.iter(), work).map(|()| true), expected);
+        }
+        Op::Lookup(key) => {
+            let guard = ats::pin();
+            let found = table.lookup(key, work, &guard);
+            let found = found.map_or(Vec::new(), |found| found.to_terms());
+            assert_eq!(found, model.lookup(key));
+        }
+        Op::Take(key) => {
+            let guard = ats::pin();
+            let taken = table.take(key, work, &guard).expect("nobody is in the way");
+            let taken = taken.map_or(Vec::new(), |taken| taken.to_terms());
+            assert_eq!(taken, model.take(key));
+        }
+        Op::Delete(key) => {
+            model.take(key);
+            assert_eq!(table.delete(key, work), Ok(()));
+        }
+        Op::DeleteObject(object) => {
+            assert_eq!(
+                table.delete_object(object, work),
+                model.delete_object(object)
+            );
+        }
+        Op::DeletePresent(at) => {
+            if let Some(object) = model.objects.get(at % model.objects.len().max(1)).cloned() {
+                let deleted = table.delete_object(&object, &mut Workspace::new());
+                assert_eq!(deleted, model.delete_object(&object));
+            }
+        }
+        Op::UpdateElement(key, values, default) => {
+            let expected = model.update_element(key, values, default.as_ref());
+            let values: Vec<(usize, &Term)> = values.iter().map(|(at, new)| (*at, new)).collect();
+            let done = table.update_element(key, &values, default.as_ref(), work);
+            assert_eq!(done, expected);
+        }
+        Op::UpdateCounter(key, counts, default) => {
+            let expected = model.update_counter(key, counts, default.as_ref());
+            let done = table.update_counter(key, &counter_ops(counts), default.as_ref(), work);
+            let done = done.map(|all| {
+                all.iter()
+                    .map(|n| model::value(n).expect("small"))
+                    .collect()
+            });
+            assert_eq!(done, expected);
+        }
+        Op::Step(key) => step(table, model, key),
+        Op::Clear => {
+            table.clear();
+            model.clear();
+        }
+        Op::Fix => {
+            table.fix();
+            model.fix();
+        }
+        Op::Unfix => {
+            table.unfix();
+            model.unfix();
+        }
+    }
+}
+
+/// The keys of an ordered table on both sides of `key`.
+fn neighbours(model: &Model, key: &Term) -> [Option<Term>; 2] {
+    let mut keys = model.keys();
+    keys.sort_by(Term::compare);
+    let above = keys.iter().find(|other| other.compare(key).is_gt());
+    let below = keys.iter().rfind(|other| other.compare(key).is_lt());
+    [above.cloned(), below.cloned()]
+}
+
+fn step(table: &TermTable, model: &Model, key: &Term) {
+    let guard = ats::pin();
+    let mut bytes = Vec::new();
+    table.key_bytes(key, &mut bytes);
+    let steps = [table.next(&bytes, &guard), table.prev(&bytes, &guard)];
+    let steps = steps
+        .map(|step| step.map(|found| found.map(|found| model.key(&found.to_terms()[0]).clone())));
+    if model.kind == TableType::OrderedSet {
+        assert_eq!(steps, neighbours(model, key).map(Ok));
+        return;
+    }
+    let known = !model.lookup(key).is_empty() || {
+        let same = |other: &Term| same_key(model.kind, other, key);
+        model.removed.iter().any(same)
+    };
+    for step in steps {
+        match step {
+            Ok(Some(next)) => {
+                assert!(known && !same_key(model.kind, &next, key));
+                assert!(!model.lookup(&next).is_empty());
+            }
+            Ok(None) => assert!(known || model.cleared),
+            Err(error) => {
+                assert_eq!(error, Error::BadKey);
+                assert!(!model.cleared && !known);
+            }
+        }
+    }
+}
+
+/// Compares the contents, by a scan, by steps and by single keys.
+fn compare(table: &TermTable, model: &Model) {
+    assert_eq!(table.len(), model.objects.len());
+    assert_eq!(table.is_empty(), model.objects.is_empty());
+    let mut keys = model.keys();
+    for key in &keys {
+        assert_eq!(objects(table, key), model.lookup(key));
+        compare_elements(table, key, &model.lookup(key)[0]);
+    }
+    let scanned = everything(table);
+    let met = keys_by_steps(table, model);
+    if model.kind == TableType::OrderedSet {
+        keys.sort_by(Term::compare);
+        let last = table.last(&ats::pin()).map(|found| found.to_terms());
+        let expected = keys.last().map(|key| model.lookup(key));
+        assert_eq!(last, expected);
+    } else {
+        // The order is the table's own, but always the same.
+        assert_eq!(met.len(), keys.len());
+        keys.clone_from(&met);
+    }
+    assert_eq!(met, keys);
+    let expected: Vec<Term> = keys.iter().flat_map(|key| model.lookup(key)).collect();
+    assert_eq!(scanned, expected);
+}
+
+/// Compares the first object of a key element by element.
+fn compare_elements(table: &TermTable, key: &Term, object: &Term) {
+    let guard = ats::pin();
+    let found = table.lookup(key, &mut Workspace::new(), &guard);
+    let (found, mut room) = (found.expect("a key of the table"), Room::new());
+    let elements = object.as_tuple().expect("an object");
+    for (index, element) in elements.iter().enumerate() {
+        let mut sink = TermBuilder::new();
+        let stored = found.element(index, &mut room).expect("an element");
+        let built = decode(stored, &mut sink, &mut Scratch::new());
+        assert_eq!(sink.finish(built).as_ref().ok(), Some(element));
+    }
+    assert!(found.element(elements.len(), &mut room).is_none());
+}
+
+/// The keys that `first` and `next` lead to.
+fn keys_by_steps(table: &TermTable, model: &Model) -> Vec<Term> {
+    let guard = ats::pin();
+    let mut keys = Vec::new();
+    let mut here = table.first(&guard);
+    while let Some(found) = here {
+        keys.push(model.key(&found.to_terms()[0]).clone());
+        here = table
+            .next(found.key_bytes(), &guard)
+            .expect("a key of the table");
+    }
+    keys
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 700, ..ProptestConfig::default() })]
+
+    #[test]
+    fn tables_behave_as_lists_of_objects(
+        key_position in 1usize..3,
+        compressed in any::<bool>(),
+        ops in vec(op(), 0..120),
+    ) {
+        for kind in ALL_TYPES {
+            let table = TermTable::new(kind, key_position).compressed(compressed);
+            let mut model = Model::new(kind, key_position - 1);
+            let mut work = Workspace::new();
+            for op in &ops {
+                apply(&table, &mut model, op, &mut work);
+                prop_assert_eq!(table.len(), model.objects.len());
+            }
+            compare(&table, &model);
+        }
+    }
+}

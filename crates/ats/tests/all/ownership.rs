@@ -1,0 +1,191 @@
+//! What objects own is given back exactly once, on every way out of a table.
+
+use crate::common::{ALL_TYPES, TermTable, collect_until, objects};
+use ats::{CounterOp, Error, TableType, Workspace};
+use ats_term::Term;
+use ats_term::term::Bits;
+use std::sync::Arc;
+
+/// A binary that is shared and not copied, and whose owners can be counted.
+fn shared(byte: u8) -> (Arc<[u8]>, Term) {
+    let bytes: Arc<[u8]> = vec![byte; 4000].into();
+    let term = Term::Bits(Bits::from_shared(Arc::clone(&bytes)));
+    (bytes, term)
+}
+
+/// Runs `work` with a term that owns memory; afterwards nobody but the test may own it.
+fn balanced(kind: TableType, work: impl Fn(&TermTable, &Term)) {
+    for compressed in [false, true] {
+        let (bytes, term) = shared(7);
+        let table = TermTable::new(kind, 1).compressed(compressed);
+        work(&table, &term);
+        drop(table);
+        drop(term);
+        let free = collect_until(|| Arc::strong_count(&bytes) == 1);
+        assert!(free, "{} owners in a {kind:?}", Arc::strong_count(&bytes));
+    }
+}
+
+fn object(key: i64, term: &Term) -> Term {
+    // The text makes it pay to pack the object.
+    let text: Vec<Term> = (65..91).map(Term::from).collect();
+    Term::from((key, term.clone(), 0i64, text))
+}
+
+#[test]
+fn a_dropped_table_gives_back() {
+    for kind in ALL_TYPES {
+        balanced(kind, |table, term| {
+            for key in 0..100 {
+                let object = object(key, term);
+                assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
+            }
+            // Shared, so that a hundred objects have not copied it.
+            assert!(table.bytes() < 100 * 4000);
+        });
+    }
+}
+
+#[test]
+fn a_large_dropped_table_gives_back_in_the_background() {
+    for kind in ALL_TYPES {
+        balanced(kind, |table, term| {
+            for key in 0..5000 {
+                let object = object(key, term);
+                assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
+            }
+        });
+    }
+}
+
+#[test]
+fn a_cleared_table_gives_back_while_it_lives() {
+    for kind in ALL_TYPES {
+        for count in [10, 5000] {
+            let (bytes, term) = shared(8);
+            let table = TermTable::new(kind, 1);
+            for key in 0..count {
+                let object = object(key, &term);
+                assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
+            }
+            drop(term);
+            table.clear();
+            assert!(collect_until(|| Arc::strong_count(&bytes) == 1), "{kind:?}");
+            assert_eq!(table.len(), 0);
+        }
+    }
+}
+
+#[test]
+fn replacing_and_removing_give_back() {
+    for kind in ALL_TYPES {
+        balanced(kind, |table, term| {
+            let (one, same, other) = (object(1, term), object(1, term), object(2, term));
+            let with_more = Term::from((1i64, term.clone(), one.clone(), term.clone()));
+            let many = [
+                one.clone(),
+                with_more.clone(),
+                other.clone(),
+                with_more.clone(),
+            ];
+            let key = Term::from(1);
+            let mut work = Workspace::new();
+            for _ in 0..3 {
+                assert_eq!(table.insert(&one, &mut work), Ok(()));
+                assert_eq!(table.insert_new(&same, &mut work), Ok(false));
+                assert_eq!(table.insert_many(many.iter(), &mut work), Ok(()));
+                assert_eq!(table.insert_many_new(many.iter(), &mut work), Ok(false));
+                assert_eq!(table.delete_object(&with_more, &mut work), Ok(()));
+                assert_eq!(table.delete_object(&with_more, &mut work), Ok(()));
+                let guard = ats::pin();
+                let taken = table
+                    .take(&key, &mut work, &guard)
+                    .expect("nobody else is here");
+                // In a set the object with more had replaced the others, and was deleted.
+                assert_eq!(taken.is_some(), kind.is_bag());
+                assert_eq!(objects(table, &key), []);
+            }
+        });
+    }
+}
+
+#[test]
+fn updates_give_back_also_when_they_fail() {
+    for kind in [TableType::Set, TableType::OrderedSet] {
+        balanced(kind, |table, term| {
+            let (key, default) = (Term::from(1), object(9, term));
+            let count = |position| CounterOp {
+                position,
+                increment: 1.into(),
+                wrap: None,
+            };
+            let mut work = Workspace::new();
+            for _ in 0..3 {
+                let done = table.update_counter(&key, &[count(3)], Some(&default), &mut work);
+                assert!(done.is_ok());
+                let values = [(2, &default), (2, term)];
+                assert_eq!(
+                    table.update_element(&key, &values, None, &mut work),
+                    Ok(true)
+                );
+                let failed = table.update_counter(&key, &[count(3), count(2)], None, &mut work);
+                assert_eq!(failed, Err(Error::NotAnInteger));
+                let failed = table.update_element(&key, &[(7, term)], Some(&default), &mut work);
+                assert_eq!(failed, Err(Error::Position));
+            }
+            assert_eq!(table.delete(&key, &mut work), Ok(()));
+            let failed = table.update_element(&key, &[(7, term)], Some(&default), &mut work);
+            assert_eq!(failed, Err(Error::Position));
+            let done = table.update_element(&key, &[], Some(&default), &mut work);
+            assert_eq!((done, table.len()), (Ok(true), 1));
+        });
+    }
+}
+
+#[test]
+fn what_is_removed_while_fixed_goes_with_the_fixation() {
+    let (bytes, term) = shared(9);
+    let table = TermTable::new(TableType::Set, 1);
+    let object = object(1, &term);
+    assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
+    drop(term);
+    table.fix();
+    assert_eq!(table.delete(&Term::from(1), &mut Workspace::new()), Ok(()));
+    drop(object);
+    table.unfix();
+    assert!(collect_until(|| Arc::strong_count(&bytes) == 1));
+    assert_eq!(table.len(), 0);
+}
+
+#[test]
+fn a_panic_in_the_middle_of_a_list_changes_nothing() {
+    for kind in ALL_TYPES {
+        balanced(kind, |table, term| {
+            let objects: Vec<Term> = (0..4).map(|key| object(key, term)).collect();
+            let mut work = Workspace::new();
+            let list = objects
+                .iter()
+                .inspect(|object| assert_ne!(**object, objects[2]));
+            let call = std::panic::AssertUnwindSafe(|| table.insert_many(list, &mut work));
+            assert!(std::panic::catch_unwind(call).is_err());
+            assert_eq!(table.len(), 0);
+            assert_eq!(table.insert_many(objects.iter(), &mut work), Ok(()));
+            assert_eq!(table.len(), 4);
+        });
+    }
+}
+
+/// An unfix without a fix must not confuse the walks that come later.
+#[test]
+fn unfixing_what_is_not_fixed_does_nothing() {
+    let table = TermTable::new(TableType::Set, 1);
+    table.unfix();
+    let object = Term::from((1, 2));
+    assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
+    let empty = TermTable::new(TableType::Set, 1).bytes();
+    assert_eq!(table.delete(&Term::from(1), &mut Workspace::new()), Ok(()));
+    assert_eq!(table.bytes(), empty, "nothing is kept for a walk");
+    let mut key = Vec::new();
+    table.key_bytes(&Term::from(1), &mut key);
+    assert_eq!(table.next(&key, &ats::pin()).err(), Some(Error::BadKey));
+}
