@@ -141,6 +141,17 @@ impl Merge {
         }
     }
 
+    /// Whether values are compared, which takes time that grows with their size if both are tuples, lists,
+    /// maps or bitstrings.
+    #[must_use]
+    pub fn compares(&self) -> bool {
+        let compares = |merge: &Simple| matches!(merge, Simple::Min | Simple::Max);
+        match self {
+            Merge::Simple(merge) => compares(merge),
+            Merge::Vector(merges) => merges.iter().any(compares),
+        }
+    }
+
     /// Whether a term is a value of the kind, and so can be the first one. O(its size) at most.
     pub fn takes<H: Host>(&self, value: ImageRef<'_, H>, zeros: Zeros) -> bool {
         match self {

@@ -164,6 +164,41 @@ pub trait TermRef: Copy {
     }
 }
 
+/// Whether a term is larger than `most`: an element of a tuple counts as one, so does a key or a value of a map,
+/// a list cell as two, and a bitstring as the 64-bit words that hold it. What a fun has captured does not
+/// count. O(`most`) at most, without recursion.
+pub fn is_larger<T: TermRef>(term: T, most: usize) -> bool {
+    let mut left = most;
+    let (mut todo, mut pairs) = (Vec::new(), Vec::new());
+    let mut next = Some(term);
+    while let Some(term) = next {
+        let kind = term.kind();
+        let size = match kind {
+            Kind::Cons(..) => 2,
+            Kind::Tuple(arity) => arity,
+            Kind::Map(len) => 2 * len,
+            Kind::Bits(bits) => bits.div_ceil(64),
+            Kind::Big => term.with_big(|_, magnitude| magnitude.len().div_ceil(8)),
+            _ => 0,
+        };
+        if size > left {
+            return true;
+        }
+        left -= size;
+        match kind {
+            Kind::Cons(head, tail) => todo.extend([head, tail]),
+            Kind::Tuple(arity) => todo.extend((0..arity).map(|i| term.element(i))),
+            Kind::Map(_) => {
+                term.map_pairs(&mut pairs);
+                todo.extend(pairs.drain(..).flat_map(|(key, value)| [key, value]));
+            }
+            _ => {}
+        }
+        next = todo.pop();
+    }
+    false
+}
+
 /// A place where terms are built.
 pub trait TermSink {
     /// A built term.
@@ -188,4 +223,24 @@ pub trait TermSink {
     }
     /// A map; keys are distinct and in no particular order.
     fn map(&mut self, keys: &[Self::Term], values: &[Self::Term]) -> Self::Term;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Term;
+
+    #[test]
+    fn sizes_are_found_up_to_a_limit() {
+        let list = |len: i64| Term::list_with_tail((0..len).map(Term::from), Term::Nil);
+        let pair = Term::from((list(3), Term::binary(&[1; 20])));
+        for (term, size) in [(Term::from(1), 0), (list(10), 20), (pair, 2 + 6 + 3)] {
+            assert!(!is_larger(&term, size));
+            assert!(size == 0 || is_larger(&term, size - 1));
+        }
+        let deep =
+            (0..1_000_000).fold(Term::Nil, |term, _| Term::list_with_tail([term], Term::Nil));
+        assert!(is_larger(&deep, 4_000));
+        assert!(!is_larger(&deep, 2_000_000));
+    }
 }

@@ -1,7 +1,7 @@
 //! Merging values into elements of objects.
 
 use super::counters::{not_a_bag, position};
-use super::{ListTerms, cause, writable};
+use super::{cause, writable};
 use crate::atoms::Known;
 use crate::call::NifResult;
 use crate::env::Env;
@@ -12,6 +12,8 @@ use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::{Merge, Value};
 use ats_sync::Guard;
+use ats_term::TermRef;
+use ats_term::walk::{Kind, is_larger};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("merge", merge, 4), nif!("merge", merge_or, 5)]
@@ -43,10 +45,7 @@ fn merge_into<'e>(
         let checked = shared.table.check_object(default);
         checked.map_err(|_| Known::Default)?;
     }
-    if merge.is_of_collections()
-        && !process::on_dirty_scheduler()
-        && is_long(shared, key, operand, &guard)
-    {
+    if !process::on_dirty_scheduler() && is_long(shared, key, at, operand, &merge, &guard) {
         return Err(Known::Dirty);
     }
     let merged = scratch::with_work(|work| {
@@ -74,15 +73,33 @@ fn place_and_merge(shared: &Shared, how: VmTerm<'_>) -> Result<(usize, Merge), K
     }
 }
 
-/// More words of an object, or elements of a list, are merged on a dirty scheduler: so many take well under a
-/// millisecond.
+/// Larger values are merged on a dirty scheduler, unless it is as simple as an insert: values of this size take
+/// well under a millisecond.
 const LONG: usize = 4_000;
 
 /// Whether what is merged is so large that this is not the scheduler to do it.
-fn is_long(shared: &Shared, key: VmTerm<'_>, operand: VmTerm<'_>, guard: &Guard) -> bool {
-    if operand.as_cons().is_some() && ListTerms(operand).take(LONG).count() == LONG {
-        return true;
+fn is_long(
+    shared: &Shared,
+    key: VmTerm<'_>,
+    at: usize,
+    operand: VmTerm<'_>,
+    merge: &Merge,
+    guard: &Guard,
+) -> bool {
+    // What has no parts is easily compared, whatever it is compared with.
+    let can_be = merge.is_of_collections() || (merge.compares() && has_parts(operand));
+    if !can_be || is_larger(operand, LONG) {
+        return can_be;
     }
-    let found = scratch::with_work(|work| shared.table.lookup(key, work, guard));
-    found.is_some_and(|found| found.len_words() > LONG)
+    let Some(found) = scratch::with_work(|work| shared.table.lookup(key, work, guard)) else {
+        return false;
+    };
+    scratch::with_reading(|Reading { room, .. }| {
+        let value = at.checked_sub(1).and_then(|at| found.element(at, room));
+        value.is_some_and(|value| is_larger(value, LONG))
+    })
+}
+
+fn has_parts(term: VmTerm<'_>) -> bool {
+    !term.is_immediate() && !matches!(term.kind(), Kind::Int(_) | Kind::Float(_))
 }
