@@ -33,7 +33,8 @@ impl<H: Host> Table<H> {
     /// object of this table with the operand at the position; else the key must be there. Changes nothing
     /// if it fails. `read` may be called under a lock, and must not use the table.
     ///
-    /// As fast as a counter for sums, minima and maxima of small integers; else O(size of the object).
+    /// As fast as a counter for sums, minima and maxima of small integers; else O(size of the object), during
+    /// which others wait that write near this key: see [`merge_large`](Table::merge_large).
     #[expect(clippy::too_many_arguments, reason = "each is a thing of its own")]
     pub fn merge<T: HostTerm<Host = H>, R>(
         &self,
@@ -43,7 +44,41 @@ impl<H: Host> Table<H> {
         merge: &Merge,
         default: Option<T>,
         work: &mut Workspace<T>,
-        read: impl FnOnce(Value<'_, H>) -> R,
+        read: impl Fn(Value<'_, H>) -> R,
+    ) -> Result<R, Error> {
+        let lock = Lock::First;
+        self.merge_with(lock, key, position, operand, merge, default, work, read)
+    }
+
+    /// Does what [`merge`](Table::merge) does, but merges values before it locks the key, so that others
+    /// need not wait if the values are large. If the object has changed meanwhile it begins again, a few
+    /// times; so `read` may be called several times.
+    #[expect(clippy::too_many_arguments, reason = "each is a thing of its own")]
+    pub fn merge_large<T: HostTerm<Host = H>, R>(
+        &self,
+        key: T,
+        position: usize,
+        operand: T,
+        merge: &Merge,
+        default: Option<T>,
+        work: &mut Workspace<T>,
+        read: impl Fn(Value<'_, H>) -> R,
+    ) -> Result<R, Error> {
+        let lock = Lock::AfterMerging;
+        self.merge_with(lock, key, position, operand, merge, default, work, read)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "each is a thing of its own")]
+    fn merge_with<T: HostTerm<Host = H>, R>(
+        &self,
+        lock: Lock,
+        key: T,
+        position: usize,
+        operand: T,
+        merge: &Merge,
+        default: Option<T>,
+        work: &mut Workspace<T>,
+        read: impl Fn(Value<'_, H>) -> R,
     ) -> Result<R, Error> {
         if self.table_type().is_bag() {
             return Err(Error::TableType);
@@ -66,7 +101,68 @@ impl<H: Host> Table<H> {
             return Err(Error::Operand);
         }
         let place = Place { index, merge };
+        if let Lock::AfterMerging = lock {
+            for _ in 0..ATTEMPTS {
+                if let Some(result) = self.merge_and_exchange(place, work, &guard, &read) {
+                    return result;
+                }
+            }
+        }
         self.merge_as_image(place, default, work, &guard, read)
+    }
+
+    /// Merges the operand that stands behind the key in `work.second` into the object of the key, and puts the
+    /// result in its place if that is still the same object. `None` if it is not, or if there is no object
+    /// of which the lock of the key is not needed to make another one.
+    fn merge_and_exchange<T: HostTerm<Host = H>, R>(
+        &self,
+        place: Place<'_>,
+        work: &mut Workspace<T>,
+        guard: &Guard,
+        read: &impl Fn(Value<'_, H>) -> R,
+    ) -> Option<Result<R, Error>> {
+        let Workspace {
+            key,
+            second,
+            third,
+            packer,
+            room,
+            ..
+        } = work;
+        let store = self.store(guard);
+        let seen = store.get(key, guard)?;
+        // An object with a counter changes where it is, unless that is stopped.
+        if counted::Counter::of(seen).is_some() {
+            return None;
+        }
+        let mut making = Making {
+            table: self,
+            place,
+            key: &key[..],
+            packer,
+        };
+        let object = Found::new(seen).first(room);
+        let mut made = Change::Keep;
+        let mut read = |value: ImageRef<'_, H>| read(Value::Term(value));
+        let result =
+            making.onto_object(object, second.object(), false, third, &mut made, &mut read);
+        if let Change::Keep = made {
+            return Some(result);
+        }
+        // While the thread is pinned no other record can be where this one is, and a record that has no
+        // counter never changes: so the same record is the same object.
+        let mut is_same = false;
+        let exchanged = store.update(key, guard, &mut |current| {
+            is_same = current.is_some_and(|current| std::ptr::eq(current, seen));
+            match is_same {
+                true => std::mem::replace(&mut made, Change::Keep),
+                false => Change::Keep,
+            }
+        });
+        match exchanged {
+            Err(busy) => Some(Err(busy.into())),
+            Ok(()) => is_same.then_some(result),
+        }
     }
 
     /// Merges an operand into a counter that changes in place, if there is one and that can be.
@@ -99,7 +195,7 @@ impl<H: Host> Table<H> {
         default: Option<T>,
         work: &mut Workspace<T>,
         guard: &Guard,
-        read: impl FnOnce(Value<'_, H>) -> R,
+        read: impl Fn(Value<'_, H>) -> R,
     ) -> Result<R, Error> {
         let Workspace {
             key,
@@ -110,11 +206,7 @@ impl<H: Host> Table<H> {
             room,
             ..
         } = work;
-        let mut read = Some(read);
-        let mut read = |value: ImageRef<'_, H>| {
-            let read = read.take().expect("decided once");
-            read(Value::Term(value))
-        };
+        let mut read = |value: ImageRef<'_, H>| read(Value::Term(value));
         let mut result = Err(Error::BadKey);
         let mut making = Making {
             table: self,
@@ -150,6 +242,18 @@ impl<H: Host> Table<H> {
         result
     }
 }
+
+/// When the key is locked.
+#[derive(Clone, Copy)]
+enum Lock {
+    /// Before anything is merged.
+    First,
+    /// When there is something to be put in the place of the object.
+    AfterMerging,
+}
+
+/// How often values are merged without a lock. After that the lock sees to it that there is an end.
+const ATTEMPTS: usize = 3;
 
 /// What is merged where.
 #[derive(Clone, Copy)]

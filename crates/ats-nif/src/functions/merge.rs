@@ -56,7 +56,11 @@ fn merge_into<'e>(
             }
         };
         let table = &shared.table;
-        table.merge(key, at, operand, &merge, default, work, read)
+        match process::on_dirty_scheduler() {
+            // Nobody shall wait on a normal one meanwhile.
+            true => table.merge_large(key, at, operand, &merge, default, work, read),
+            false => table.merge(key, at, operand, &merge, default, work, read),
+        }
     });
     merged.map_err(cause)
 }

@@ -5,7 +5,7 @@ use ats::{Error, Merge, TableType, TermHost, Value, Workspace};
 use ats_term::image::{Scratch, decode};
 use ats_term::term::TermBuilder;
 use ats_term::{Atom, Term};
-use std::thread;
+use std::{iter, thread};
 
 const SETS: [TableType; 2] = [TableType::Set, TableType::OrderedSet];
 
@@ -38,6 +38,16 @@ fn merged(
     let key = Term::from(key);
     let mut work = Workspace::new();
     table.merge(&key, position, operand, merge, default, &mut work, term)
+}
+
+fn merged_large(table: &TermTable, key: i64, operand: &Term, merge: &Merge) -> Result<Term, Error> {
+    let key = Term::from(key);
+    let mut work = Workspace::new();
+    table.merge_large(&key, 2, operand, merge, None, &mut work, term)
+}
+
+fn numbers(numbers: impl DoubleEndedIterator<Item = i64>) -> Term {
+    Term::list_with_tail(numbers.map(Term::from), Term::Nil)
 }
 
 #[test]
@@ -122,6 +132,39 @@ fn what_cannot_be_merged_changes_nothing() {
 }
 
 #[test]
+fn merges_before_locking_as_well() {
+    for (kind, compressed) in SETS.into_iter().zip([false, true]) {
+        let table = TermTable::new(kind, 1).compressed(compressed);
+        let union = named("union");
+        let has = |expected: &Term| {
+            let stored = objects(&table, &Term::from(1));
+            assert_eq!(stored, [Term::from((1, expected.clone()))]);
+        };
+        // An object that is not there, one that stays, and one that changes.
+        for (operand, expected) in [(0..5_000, 0..5_000), (7..9, 0..5_000), (-9..1, -9..5_000)] {
+            let expected = numbers(expected);
+            let result = merged_large(&table, 1, &numbers(operand), &union);
+            assert_eq!(result, Ok(expected.clone()));
+            has(&expected);
+        }
+        let refused = merged_large(&table, 1, &numbers([2, 1].into_iter()), &union);
+        assert_eq!(refused, Err(Error::Operand));
+        has(&numbers(-9..5_000));
+        // A counter that changes in place, as a value and beside it.
+        assert_eq!(
+            merged_large(&table, 2, &Term::from(1), &named("sum")),
+            Ok(Term::from(1))
+        );
+        assert_eq!(
+            merged_large(&table, 2, &Term::from(2), &named("sum")),
+            Ok(Term::from(3))
+        );
+        let later = merged_large(&table, 2, &numbers(iter::once(1)), &named("max"));
+        assert_eq!(later, Ok(numbers(iter::once(1))));
+    }
+}
+
+#[test]
 fn no_operand_is_lost() {
     const EACH: i64 = 5_000;
     for kind in SETS {
@@ -129,13 +172,24 @@ fn no_operand_is_lost() {
         table.provoke(20, 20);
         let work = |number: i64| {
             let pair = Merge::Vector(vec![ats_merge::Simple::Sum, ats_merge::Simple::Max]);
+            let value_of = |at| at * 3 + number;
             for at in 0..EACH {
-                let value = Term::from(at * 3 + number);
+                let value = Term::from(value_of(at));
                 let both = Term::from((at * 3 + number, at * 3 + number));
                 patiently(|| merged(&table, 0, 2, &value, &named("sum"), None));
                 patiently(|| merged(&table, 1, 2, &value, &named("min"), None));
                 patiently(|| merged(&table, 2, 2, &value, &named("max"), None));
                 patiently(|| merged(&table, 3, 2, &both, &pair, None));
+                if at % 50 == 0 {
+                    patiently(|| {
+                        merged_large(
+                            &table,
+                            4,
+                            &numbers(iter::once(value_of(at))),
+                            &named("union"),
+                        )
+                    });
+                }
             }
         };
         thread::scope(|scope| {
@@ -148,6 +202,7 @@ fn no_operand_is_lost() {
             Term::from(0),
             Term::from(last),
             Term::from((sum, last)),
+            numbers((0..EACH * 3).filter(|value| value / 3 % 50 == 0)),
         ];
         for (key, value) in expected.into_iter().enumerate() {
             let key = Term::from(key as i64);
