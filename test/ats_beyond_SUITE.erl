@@ -1,5 +1,6 @@
-%% What is done at one moment and takes two calls of `ets': taking what matches, taking all, taking from
-%% the ends, merging. Where processes meet, it is counted that nothing is lost and nothing comes twice.
+%% What is done at one moment and takes two calls of `ets': taking what matches, taking all, taking
+%% from the ends, merging. Where processes meet, it is counted that nothing is lost and nothing comes
+%% twice.
 -module(ats_beyond_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -527,123 +528,40 @@ merges_as_a_model(_) ->
         {oneof([set, ordered_set]), oneof([[], [compressed]]), merge_and_operands()},
         begin
             T = ats:new(t, [Type | Options]),
-            Cooked = [cook(Merge, Operand) || Operand <- Operands],
+            Cooked = [ats_beyond_gen:cook(Operand) || Operand <- Operands],
             lists:foldl(
-                fun(Operand, {N, Before}) ->
-                    Expected = model(Merge, Before, Operand),
-                    ?assertEqual(Expected, merge_or_refuse(T, Operand, Merge)),
+                fun(Operand, Before) ->
+                    Expected = ats_beyond_reference:merged(Merge, Before, Operand),
+                    ?assertEqual(Expected, merged(T, Operand, Merge)),
                     After =
                         case Expected of
-                            badarg -> Before;
-                            _ -> {value, Expected}
+                            {ok, Value} -> {value, Value};
+                            {refused, _} -> Before
                         end,
                     Found = [{value, V} || {k, V} <- ats:lookup(T, k)],
                     ?assertEqual([A || {value, _} = A <- [After]], Found),
-                    {N + 1, After}
+                    After
                 end,
-                {0, none},
+                none,
                 Cooked
             ),
             ats:delete(T)
         end
     )).
 
-merge_or_refuse(T, Operand, Merge) ->
+merged(T, Operand, Merge) ->
     try
-        ats:merge(T, k, Operand, Merge)
+        {ok, ats:merge(T, k, Operand, Merge)}
     catch
-        error:badarg -> badarg;
-        error:system_limit -> badarg
+        error:Reason:Stack ->
+            [{ats, merge, _, Info} | _] = Stack,
+            #{cause := Cause} = proplists:get_value(error_info, Info),
+            ?assertEqual(Reason, ats_errors:reason(Cause)),
+            {refused, Cause}
     end.
-
-simple_merge() ->
-    oneof([sum, min, max, first, last, append, union]).
 
 merge_and_operands() ->
-    ?LET(
-        Merge,
-        oneof([simple_merge(), ?LET(M, list(simple_merge()), {vector, M})]),
-        {Merge, list(operand(Merge))}
-    ).
-
-%% Mostly of the kind that the merge takes.
-operand({vector, Merges}) ->
-    frequency([{9, {vector_of, [operand(M) || M <- Merges]}}, {1, operand(last)}]);
-operand(Merge) ->
-    frequency([{9, of_kind(Merge)}, {1, ats_term_gen:any_term()}]).
-
-of_kind(sum) ->
-    Int = ?LET({N, S}, {integer(), oneof([0, 0, 30, 55, 58, 59, 60, 62, 64, 100])},
-               {lit, N * (1 bsl S)}),
-    frequency([{5, Int}, {1, ?LET(F, float(), {lit, F})}]);
-of_kind(append) ->
-    oneof([{list, list(ats_term_gen:any_term())}, ?LET(B, binary(), {lit, B})]);
-of_kind(union) ->
-    oneof([
-        {set_of, list(ats_term_gen:key())},
-        {map, list({ats_term_gen:key(), ats_term_gen:any_term()})}
-    ]);
-of_kind(_) ->
-    oneof([ats_term_gen:key(), ats_term_gen:any_term()]).
-
-cook({vector, Merges}, {vector_of, Parts}) ->
-    list_to_tuple([cook(M, P) || {M, P} <- lists:zip(Merges, Parts)]);
-cook(_, {set_of, Recipes}) ->
-    ordsets:from_list([ats_term_gen:realize(R) || R <- Recipes]);
-cook(_, Recipe) ->
-    ats_term_gen:realize(Recipe).
-
-model({vector, Merges}, Before, Operand) ->
-    Size = length(Merges),
-    case is_tuple(Operand) andalso tuple_size(Operand) =:= Size of
-        true ->
-            Olds =
-                case Before of
-                    none -> [none || _ <- Merges];
-                    {value, Old} -> [{value, E} || E <- tuple_to_list(Old)]
-                end,
-            Parts = [
-                model(M, O, E)
-             || {M, {O, E}} <- lists:zip(Merges, lists:zip(Olds, tuple_to_list(Operand)))
-            ],
-            case lists:member(badarg, [P || P <- Parts, P =:= badarg]) of
-                true -> badarg;
-                false -> list_to_tuple(Parts)
-            end;
-        false ->
-            badarg
-    end;
-model(Merge, Before, Operand) ->
-    case {takes(Merge, Operand), Before} of
-        {false, _} -> badarg;
-        {true, none} -> Operand;
-        {true, {value, Old}} -> simple(Merge, Old, Operand)
-    end.
-
-takes(sum, X) -> is_number(X);
-takes(append, X) -> is_binary(X) orelse is_proper(X);
-takes(union, X) -> is_map(X) orelse (is_proper(X) andalso ascends(X));
-takes(_, _) -> true.
-
-is_proper(X) -> is_list(X) andalso (catch length(X)) =:= length_of(X, 0).
-
-length_of([_ | T], N) -> length_of(T, N + 1);
-length_of([], N) -> N;
-length_of(_, _) -> improper.
-
-ascends([A, B | Rest]) -> A < B andalso ascends([B | Rest]);
-ascends(_) -> true.
-
-simple(sum, A, B) -> try A + B catch error:_ -> badarg end;
-simple(min, A, B) -> min(A, B);
-simple(max, A, B) -> max(A, B);
-simple(first, A, _) -> A;
-simple(last, _, B) -> B;
-simple(append, A, B) when is_binary(A), is_binary(B) -> <<A/binary, B/binary>>;
-simple(append, A, B) when is_list(A), is_list(B) -> A ++ B;
-simple(union, A, B) when is_map(A), is_map(B) -> maps:merge(A, B);
-simple(union, A, B) when is_list(A), is_list(B) -> lists:umerge(A, B);
-simple(_, _, _) -> badarg.
+    ?LET(Merge, ats_beyond_gen:merge(), {Merge, list(ats_beyond_gen:operand(Merge))}).
 
 merges_beside_each_other(_) ->
     Count = 20000,

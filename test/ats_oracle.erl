@@ -3,15 +3,16 @@
 %%
 %% A program is plain data (see `program/0'), so it can be shrunk, printed and replayed. Each
 %% command names the process that runs it; process `a' owns the first tables, `b' and `c' are
-%% strangers to their access rights. Both sides of a command run in the same process, one after the other,
-%% on their own table, with the very same terms as arguments.
+%% strangers to their access rights. Both sides of a command run in the same process, one after the
+%% other, on their own table, with the very same terms as arguments.
 %%
 %% What is compared: results exactly (`=:=', and the sign of zeros); exceptions by class,
 %% reason, and which arguments the error description blames; when a process has died, and
 %% after the program, who owns what; and after the program the whole content of every table,
 %% and the messages about tables that processes got. What `ets' leaves unspecified is compared
 %% as what it specifies: the slot order of hash tables is any order, the same for each pair of
-%% opposite directions.
+%% opposite directions. Functions that `ets' does not have are composed of those that it has, see
+%% `ats_beyond_reference'; the explanations of their errors are compared in full.
 %%
 %% The environment variable ATS_SUBJECT names the module under test (`ats' by default; `ets'
 %% compares `ets' with itself, which tests the oracle).
@@ -30,6 +31,7 @@
     | {raw, term()}
     | {recipe, ats_term_gen:recipe()}
     | {recipes, [ats_term_gen:recipe()]}
+    | {operand, ats_beyond_gen:operand()}
     | {actor, actor()}
     | {options, [term()]}
     | {option, term()}
@@ -68,6 +70,9 @@
     (F =:= select orelse F =:= select_reverse orelse F =:= match orelse F =:= match_object)
 ).
 -define(WHOLE(F), (F =:= tab2list orelse F =:= foldl orelse F =:= foldr)).
+-define(TAKES_END(F), (F =:= take_first orelse F =:= take_last)).
+-define(IN_CHUNKS(F), (F =:= range orelse F =:= prefix)).
+-define(TAKES_MANY(F), (F =:= select_take orelse F =:= take_all_objects)).
 %% Set in the process that judges: an actor, in a strict run.
 -define(STRICT, {?MODULE, strict}).
 %% What an actor was told about tables that are its own now.
@@ -135,14 +140,26 @@ step({Actor, Function, Args}, Run) ->
     RefArgs = [realize(A, 1, Run) || A <- Args],
     SubArgs = [realize(A, 2, Run) || A <- Args],
     Both = fun() ->
-        Ref = call(ats_reference, F, RefArgs),
-        Sub = call(subject(), F, SubArgs),
+        {Ref, Sub} = call_both(F, Args, RefArgs, SubArgs, Run),
         judge(F, Args, SubArgs, Ref, Sub, Run)
     end,
     case on_actor(Actor, Both, Run) of
         {ok, Ref, Sub} -> {ok, note(Function, Args, Actor, Ref, Sub, Run)};
         {difference, _} = Difference -> Difference
     end.
+
+%% What comes out of a table without order is up to the subject, and the reference takes the same.
+call_both(F, [Tab], RefArgs, SubArgs, Run) when ?TAKES_END(F) ->
+    Which =
+        case find_table(Tab, Run) of
+            #table{was_fixed = true} -> any;
+            _ -> oldest
+        end,
+    Sub = call(subject(), F, SubArgs),
+    {call(ats_reference, F, RefArgs ++ [Sub, Which]), Sub};
+call_both(F, _, RefArgs, SubArgs, _) ->
+    Ref = call(ats_reference, F, RefArgs),
+    {Ref, call(subject(), F, SubArgs)}.
 
 realize({tab, I}, Side, #run{tables = Tables}) ->
     case Tables of
@@ -162,6 +179,8 @@ realize({recipe, Recipe}, _, _) ->
     ats_term_gen:realize(Recipe);
 realize({recipes, Recipes}, _, _) ->
     [ats_term_gen:realize(R) || R <- Recipes];
+realize({operand, Operand}, _, _) ->
+    ats_beyond_gen:cook(Operand);
 realize({actor, Actor}, _, #run{actors = Actors}) ->
     maps:get(Actor, Actors);
 realize({options, Options}, _, #run{actors = Actors}) ->
@@ -291,10 +310,21 @@ kill(Pid) ->
 -spec call(module(), atom(), [term()]) -> {ok, term()} | {fail, atom(), term(), list()}.
 call(Module, Function, Args) ->
     try
-        {ok, made(Module, Function, apply(Module, Function, Args))}
+        {ok, made(Module, Function, apply(implementation(Module, Function), Function, Args))}
     catch
         Class:Reason:Stack -> {fail, Class, Reason, Stack}
     end.
+
+implementation(ats_reference, Function) ->
+    case is_beyond_ets(Function) of
+        true -> ats_beyond_reference;
+        false -> ats_reference
+    end;
+implementation(Module, _) ->
+    Module.
+
+is_beyond_ets(Function) ->
+    lists:member(Function, ats_beyond_reference:functions()).
 
 %% Tables of the subject adapt if that is forced.
 made(Module, new, T) ->
@@ -302,8 +332,19 @@ made(Module, new, T) ->
         Module -> ats_test_lib:adapting(T);
         _ -> T
     end;
+%% Of a chunk, all that follow.
+made(Module, F, {Chunk, Continuation}) when Module =/= ats_reference, ?IN_CHUNKS(F) ->
+    {chunks, [Chunk | chunks_behind(Module, Continuation)]};
+made(Module, F, '$end_of_table') when Module =/= ats_reference, ?IN_CHUNKS(F) ->
+    {chunks, []};
 made(_, _, Result) ->
     Result.
+
+chunks_behind(Module, Continuation) ->
+    case Module:select(Continuation) of
+        '$end_of_table' -> [];
+        {Chunk, Next} -> [Chunk | chunks_behind(Module, Next)]
+    end.
 
 judge(F, Args, SubArgs, Ref, Sub, Run) ->
     case differs(F, Args, SubArgs, Ref, Sub, Run) of
@@ -378,7 +419,8 @@ outcomes_differ(_, _, _, _, _, _) ->
 
 %% Both sides failed. The class and the reason must agree, and the failure must be described. If
 %% several arguments are wrong each side may blame any of them; a strict run knows that only one
-%% is, and compares what is blamed wherever `ets' describes its errors.
+%% is, and compares what is blamed wherever `ets' describes its errors. Of functions that `ets'
+%% does not have the reference knows the very words.
 -spec compare_failures({atom(), [term()]}, tuple(), tuple()) -> ok | {difference, term()}.
 compare_failures(_, {fail, C1, R1, _}, {fail, C2, R2, _}) when C1 =/= C2; R1 =/= R2 ->
     {difference, exception};
@@ -398,6 +440,21 @@ compare_failures({F, Args}, {fail, _, _, RefStack}, {fail, _, _, SubStack}) ->
     end.
 
 compare_blame(F, Arity, RefBlame, SubBlame) ->
+    case is_beyond_ets(F) of
+        true -> compare_words(RefBlame, SubBlame);
+        false -> compare_arguments(F, Arity, RefBlame, SubBlame)
+    end.
+
+compare_words(RefBlame, none) ->
+    {difference, {no_error_info, RefBlame}};
+compare_words(RefBlame, SubBlame) ->
+    Words = fun(_, Text) -> unicode:characters_to_list(Text) end,
+    case {maps:map(Words, RefBlame), maps:map(Words, SubBlame)} of
+        {Same, Same} -> ok;
+        {Ref, Sub} -> {difference, {blame, Ref, Sub}}
+    end.
+
+compare_arguments(F, Arity, RefBlame, SubBlame) ->
     case {is_strict() andalso is_described_by_ets(F, Arity), RefBlame, SubBlame} of
         {_, _, none} -> {difference, no_error_info};
         {_, _, Blamed} when map_size(Blamed) =:= 0 -> {difference, no_error_text};
@@ -459,6 +516,11 @@ results_differ(F, Args, Ref, Sub, Run) when ?WHOLE(F) ->
         ordered_set -> not same(Ref, Sub);
         _ -> groups_differ(F, Ref, Sub, Table)
     end;
+results_differ(F, [Tab | _], Ref, Sub, Run) when ?TAKES_MANY(F) ->
+    case find_table(Tab, Run) of
+        #table{type = ordered_set} -> not same(Ref, Sub);
+        Table -> groups_differ(F, Ref, Sub, Table)
+    end;
 results_differ(F, [Tab, _], Ref, Sub, Run) when ?SELECTS(F) ->
     case find_table(Tab, Run) of
         #table{type = ordered_set} -> not same(Ref, Sub);
@@ -473,7 +535,7 @@ results_differ(slot, [Tab | _], Ref, Sub, Run) ->
     end;
 results_differ(F, [Tab | _], Ref, Sub, Run) when F =:= lookup; F =:= take ->
     objects_differ(Ref, Sub, find_table(Tab, Run));
-results_differ(lookup_element, [Tab | _], Ref, Sub, Run) ->
+results_differ(F, [Tab | _], Ref, Sub, Run) when F =:= lookup_element; F =:= lookup_elements ->
     objects_differ(Ref, Sub, find_table(Tab, Run));
 results_differ(info, _, undefined, Sub, _) ->
     Sub =/= undefined;
@@ -777,6 +839,7 @@ arg_source({name, N}) -> io_lib:format("name_~b", [N]);
 arg_source({raw, Term}) -> io_lib:format("~0tp", [Term]);
 arg_source({recipe, R}) -> ats_term_gen:source(R);
 arg_source({recipes, Rs}) -> ["[", lists:join(", ", [ats_term_gen:source(R) || R <- Rs]), "]"];
+arg_source({operand, Operand}) -> ats_beyond_gen:source(Operand);
 arg_source({actor, Actor}) -> string:uppercase(atom_to_list(Actor));
 arg_source({options, Options}) -> io_lib:format("~0tp", [Options]);
 arg_source({option, Option}) -> io_lib:format("~0tp", [Option]);

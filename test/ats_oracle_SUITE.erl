@@ -1,16 +1,16 @@
 %% `ats' answers as `ets' does: random programs with `ets' as the oracle.
 %%
-%% ATS_ORACLE_COMMANDS sets how many commands to compare (50000 by default); ATS_SOAK_SECONDS, if
-%% set, keeps the properties running for that long, with growing programs, half of it with forced
-%% adaptation.
+%% ATS_ORACLE_COMMANDS sets how many commands to compare in programs of all commands (40000 by
+%% default); ATS_SOAK_SECONDS, if set, keeps the properties running for that long, with growing
+%% programs, half of it with forced adaptation.
 -module(ats_oracle_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([programs/1, bags/1, bulk/1, traversal/1, every_kind_of_term/1, oracle_finds_differences/1]).
--export([forced_adaptation/1]).
+-export([programs/1, bags/1, beyond_ets/1, bulk/1, traversal/1, every_kind_of_term/1]).
+-export([oracle_finds_differences/1, forced_adaptation/1]).
 
 -define(BATCH, 100).
--define(DEFAULT_COMMANDS, "50000").
+-define(DEFAULT_COMMANDS, "40000").
 
 suite() ->
     Soak = list_to_integer(os:getenv("ATS_SOAK_SECONDS", "0")),
@@ -23,6 +23,7 @@ all() ->
         bulk,
         traversal,
         bags,
+        beyond_ets,
         programs,
         forced_adaptation
     ].
@@ -36,16 +37,19 @@ end_per_suite(_) ->
     ok.
 
 programs(_) ->
-    run(ats_oracle_prop:prop_programs(), commands(), 0.25).
+    run(ats_oracle_prop:prop_programs(), commands(), 0.2).
 
 bags(_) ->
-    run(ats_oracle_prop:prop_bags(), 8000, 0.1).
+    run(ats_oracle_prop:prop_bags(), 8000, 0.08).
+
+beyond_ets(_) ->
+    run(ats_oracle_prop:prop_beyond(), 10000, 0.08).
 
 bulk(_) ->
-    run(ats_oracle_prop:prop_bulk(), 20000, 0.08).
+    run(ats_oracle_prop:prop_bulk(), 20000, 0.07).
 
 traversal(_) ->
-    run(ats_oracle_prop:prop_traversal(), 20000, 0.08).
+    run(ats_oracle_prop:prop_traversal(), 20000, 0.07).
 
 %% All of this once more, on tables that keep adapting.
 forced_adaptation(_) ->
@@ -58,6 +62,7 @@ forced_adaptation(_) ->
                     bulk,
                     traversal,
                     bags,
+                    beyond_ets,
                     programs
                 ]),
                 Seen = ats_test_lib:forced_so_far(),

@@ -1,12 +1,12 @@
-%% The properties of the oracle: random programs, programs with bags of many objects a key, bulk
-%% contents, and traversals under change.
+%% The properties of the oracle: random programs, programs with bags of many objects a key or with
+%% what `ets' cannot do, bulk contents, and traversals under change.
 %%
 %% Each property adds the table operations it compared to a counter, see `commands_done/0'.
 -module(ats_oracle_prop).
 
 -include_lib("proper/include/proper.hrl").
 
--export([prop_programs/0, prop_bags/0, prop_bulk/0, prop_traversal/0]).
+-export([prop_programs/0, prop_bags/0, prop_beyond/0, prop_bulk/0, prop_traversal/0]).
 -export([start_counting/0, commands_done/0]).
 -export([check_bulk/2, check_traversal/2]).
 
@@ -33,6 +33,10 @@ prop_programs() ->
 %% The same of programs whose bags have hundreds of objects under a few keys.
 prop_bags() ->
     holds_for(bag_program()).
+
+%% The same of programs that do with tables of many objects what `ets' cannot do.
+prop_beyond() ->
+    holds_for(beyond_program()).
 
 holds_for(Programs) ->
     ?FORALL(
@@ -164,6 +168,10 @@ command() ->
         {1, ?LAZY(command(match, [table(), {raw, pattern()}]))},
         {1, ?LAZY(command(match_object, [table(), {raw, pattern()}]))},
         {1, ?LAZY(command(match_delete, [table(), {raw, pattern()}]))},
+        {1, ?LAZY(command(select_take, [table(), {raw, spec()}]))},
+        {1, ?LAZY(command(take_all_objects, [table()]))},
+        {2, ?LAZY(command(elements([take_first, take_last]), [table()]))},
+        {3, ?LAZY(beyond_command(table(), key(), recipe(prefix())))},
         {1, ?LAZY(command(delete, [table()]))},
         {2, ?LAZY(new_table(good_options()))},
         {1, ?LAZY(new_table(any_options()))},
@@ -200,8 +208,9 @@ change() ->
         {1, elements([public, {heir, a}, {heir, none, 1}, {protection, all}, {keypos, 2}, 1])}
     ]).
 
-%% Specifications in the midst of everything else. There is one clause in each, and no map in a head,
-%% since `ets' may overlook objects otherwise; other tests try all that specifications can say.
+%% Specifications in the midst of everything else. There is one clause in each, and no map in a
+%% head, since `ets' may overlook objects otherwise; other tests try all that specifications can
+%% say.
 spec() ->
     frequency([
         {12, ?LET({Head, Guards, Body}, {pattern(), guards(), body()}, [{Head, Guards, Body}])},
@@ -380,6 +389,9 @@ bag_command() ->
         {2, ?LAZY({a, insert_new, [T, few_objects()]})},
         {12, ?LAZY({a, delete_object, [T, bag_object()]})},
         {2, ?LAZY({a, take, [T, hot_key()]})},
+        {3, ?LAZY({a, elements([take_first, take_last]), [T]})},
+        {1, ?LAZY({a, select_take, [T, {raw, taken_values()}]})},
+        {1, ?LAZY({a, lookup_elements, [T, hot_key(), {raw, list(integer(1, 2))}]})},
         {1, ?LAZY({a, delete, [T, hot_key()]})},
         {6, ?LAZY({a, lookup, [T, hot_key()]})},
         {4, ?LAZY({a, lookup_element, [T, hot_key(), {raw, elements([1, 2, 2, 3])}]})},
@@ -394,6 +406,20 @@ bag_command() ->
 
 hot_key() ->
     {recipe, ?LET(K, frequency([{6, a}, {3, 1}, {2, 1.0}, {1, "key"}, {1, absent}]), {lit, K})}.
+
+%% A few or many of each key; seldom all.
+taken_values() ->
+    ?LET(
+        {Least, Most},
+        {integer(0, 400), integer(1, 40)},
+        frequency([
+            {8,
+                [
+                    {{'_', '$1'}, [{'>=', '$1', Least}, {'<', '$1', Least + Most}], [true]}
+                ]},
+            {1, [{'_', [], [true]}]}
+        ])
+    ).
 
 bag_object() ->
     {recipe, bag_recipe()}.
@@ -426,6 +452,128 @@ many_objects() ->
 
 few_objects() ->
     {recipes, resize(4, list(bag_recipe()))}.
+
+%% ----- what `ets' cannot do -----
+
+%% Tables, mostly ordered, with keys close together.
+beyond_program() ->
+    Numbers = lists:seq(1, 20),
+    ?LET(
+        {Options, Commands},
+        {beyond_options(), ?SIZED(S, resize(25 + S, list(resize(S, beyond_command()))))},
+        [
+            {a, {new, 1}, [{name, 1}, {options, Options}]},
+            {a, insert, [{tab, 1}, {recipes, [{tuple, [{lit, N}, {lit, N}]} || N <- Numbers]}]}
+            | Commands
+        ]
+    ).
+
+beyond_options() ->
+    ?LET(
+        {Type, KeyPos, Tuning},
+        {
+            elements([ordered_set, ordered_set, ordered_set, set]),
+            frequency([{6, 1}, {1, 2}]),
+            list(tuning())
+        },
+        [Type, public, {keypos, KeyPos} | Tuning]
+    ).
+
+beyond_command() ->
+    T = {tab, 1},
+    frequency([
+        {8, ?LAZY({a, insert, [T, {recipes, list(close_object())}]})},
+        {3, ?LAZY({a, insert, [T, {recipe, close_object()}]})},
+        {3, ?LAZY({a, delete, [T, close_key()]})},
+        {2, ?LAZY({a, lookup, [T, close_key()]})},
+        {3, ?LAZY({a, elements([take_first, take_last]), [T]})},
+        {2, ?LAZY({a, select_take, [T, {raw, taken_values()}]})},
+        {30, ?LAZY(beyond_command(T, close_key(), recipe(oneof([prefix(), prefix(), close()]))))}
+    ]).
+
+%% Merges, and functions of an `ordered_set'.
+beyond_command(Table, Key, Pattern) ->
+    Bounds = ats_beyond_gen:bounds(),
+    Options = ats_beyond_gen:range_options(),
+    Fold = frequency([{12, collector()}, {1, {raw, elements([x, fun erlang:hd/1])}}]),
+    frequency([
+        {10, ?LAZY(merge_command(Table, Key))},
+        {2, ?LAZY(command(rank, [Table, Key]))},
+        {2, ?LAZY(command(nth, [Table, {raw, place()}]))},
+        {3, ?LAZY(with_options(range_nth, [Table, Key, Key, {raw, place()}], Bounds))},
+        {3, ?LAZY(with_options(range_count, [Table, Key, Key], Bounds))},
+        {1, ?LAZY(with_options(range_delete, [Table, Key, Key], Bounds))},
+        {5, ?LAZY(with_options(range, [Table, Key, Key], Options))},
+        {2, ?LAZY(with_options(range_fold, [Fold, {raw, []}, Table, Key, Key], Options))},
+        {3, ?LAZY(with_options(prefix, [Table, Pattern], ats_beyond_gen:prefix_options()))},
+        {3, ?LAZY(command(lookup_elements, [Table, Key, {raw, positions()}]))}
+    ]).
+
+%% The options may be missing.
+with_options(Function, Args, Options) ->
+    ?LET(Last, frequency([{1, []}, {2, [{raw, Options}]}]), command(Function, Args ++ Last)).
+
+%% A key is often called as the merge, so that values of its kind meet.
+merge_command(Table, Key) ->
+    ?LET(
+        Merge,
+        ats_beyond_gen:merge(),
+        ?LET(
+            Default,
+            frequency([{2, []}, {1, [default()]}, {1, [{recipe, close_object()}]}]),
+            command(merge, [
+                Table,
+                frequency([{2, {recipe, {lit, Merge}}}, {1, Key}]),
+                {operand, ats_beyond_gen:operand(Merge)},
+                {raw, frequency([{6, Merge}, {4, {integer(1, 3), Merge}}, {1, wrong_merge()}])}
+                | Default
+            ])
+        )
+    ).
+
+wrong_merge() ->
+    ?LET(
+        P,
+        wrong_position(),
+        elements([plus, 1, {sum, 1}, {vector, sum}, {vector, [sum | min]}, {P, sum}, {P, plus}])
+    ).
+
+place() ->
+    frequency([{8, integer(1, 30)}, {6, integer(-30, -1)}, {1, elements([0, a, 1.0, 1 bsl 64])}]).
+
+positions() ->
+    frequency([
+        {12, list(integer(1, 3))},
+        {1, [wrong_position()]},
+        {1, elements([x, 1, [1 | 2]])}
+    ]).
+
+prefix() -> ats_beyond_gen:prefix().
+recipe(Recipe) -> {recipe, Recipe}.
+close_key() -> {recipe, close()}.
+
+%% Keys that are neighbours, or begin alike, or are equal.
+close() ->
+    Small = integer(1, 60),
+    frequency([
+        {8, ?LET(N, Small, {lit, N})},
+        {2, ?LET(N, Small, {lit, float(N)})},
+        {1, ?LET(N, Small, {lit, {prefix, shared, 1, N rem 4}})},
+        {1, ?LET(N, Small, {lit, [prefix, shared, N rem 4]})},
+        {1, ats_term_gen:key()}
+    ]).
+
+%% The values are such that most merges have something to begin with.
+close_object() ->
+    Value = frequency([
+        {4, ?LET(N, integer(1, 400), {lit, N})},
+        {2, {lit, "list"}},
+        {1, {lit, #{a => 1}}},
+        {1, {lit, <<"binary">>}},
+        {1, {lit, {1, 2}}},
+        {1, close()}
+    ]),
+    ?LET({K, Values}, {close(), oneof([[Value], [Value, Value]])}, {tuple, [K | Values]}).
 
 %% ----- bulk contents -----
 
@@ -486,12 +634,14 @@ check_bulk(Options, Keys, Ref, Sub) ->
     first_difference([
         fun() -> ats_oracle:compare_contents(Ref, Sub, false) end,
         fun() -> compare_neighbours(IsOrdered, Absent ++ Present, Ref, Sub) end,
+        fun() -> compare_places(IsOrdered, Absent ++ Present, Ref, Sub) end,
         fun() ->
             Deleted = Absent ++ every_other(Present),
             lists:foreach(fun(K) -> ets:delete(Ref, K), Subject:delete(Sub, K) end, Deleted),
             ats_oracle:compare_contents(Ref, Sub, false)
         end,
-        fun() -> compare_neighbours(IsOrdered, Absent ++ Present, Ref, Sub) end
+        fun() -> compare_neighbours(IsOrdered, Absent ++ Present, Ref, Sub) end,
+        fun() -> compare_places(IsOrdered, Absent ++ Present, Ref, Sub) end
     ]).
 
 bulk_object(1, Key, N) -> {Key, N};
@@ -514,6 +664,31 @@ compare_neighbours(true, Keys, Ref, Sub) ->
         end
      || K <- Keys, F <- [next, prev, next_lookup, prev_lookup, lookup, member]
     ]).
+
+%% Every object is where the order of the keys has it, and every key has as many below it.
+compare_places(false, _, _, _) ->
+    ok;
+compare_places(true, Keys, Ref, Sub) ->
+    KeyPos = ets:info(Ref, keypos),
+    Objects = ets:tab2list(Ref),
+    Size = length(Objects),
+    Sorted = lists:sort([element(KeyPos, O) || O <- Objects]),
+    Places = lists:seq(1, Size + 1),
+    Nth = fun(N) -> {ok, Object} = subject_call(nth, [Sub, N]), Object end,
+    Rank = fun(Key) -> {ok, Rank} = subject_call(rank, [Sub, Key]), Rank end,
+    Below = fun(Key) -> length(lists:takewhile(fun(K) -> K < Key end, Sorted)) end,
+    first_difference([
+        fun() -> equal(nth, all, Objects ++ ['$end_of_table'], [Nth(N) || N <- Places]) end,
+        fun() ->
+            Backwards = ['$end_of_table' | Objects],
+            equal(nth, from_end, Backwards, [Nth(-N) || N <- lists:reverse(Places)])
+        end,
+        fun() ->
+            equal(rank, all, [{K, Below(K)} || K <- Keys], [{K, Rank(K)} || K <- Keys])
+        end
+    ]).
+
+subject_call(F, Args) -> ats_oracle:call(ats_oracle:subject(), F, Args).
 
 equal(F, K, A, B) ->
     case ats_oracle:same(A, B) of
@@ -580,7 +755,9 @@ edit() ->
         {3, delete_current},
         {1, {insert_many, integer(1, 3)}},
         {1, {delete_object, integer(1, 150)}},
-        {1, {take, integer(1, 150)}}
+        {1, {take, integer(1, 150)}},
+        {1, {take_end, elements([take_first, take_last])}},
+        {1, {select_take, integer(1, 150), integer(0, 9)}}
     ]).
 
 -spec check_traversal([term()], tuple()) -> ok | {difference, term()}.
@@ -645,7 +822,15 @@ edit({delete_object, K}, _, Table, State) ->
 edit({take, K}, _, Table, State) ->
     Subject = ats_oracle:subject(),
     Subject:take(Table, K),
-    remove(K, State).
+    remove(K, State);
+
+edit({take_end, End}, _, Table, State) ->
+    {ok, Taken} = subject_call(End, [Table]),
+    remove_all([K || {K, _} <- Taken], State);
+edit({select_take, K, Others}, _, Table, State) ->
+    Guards = [{'>=', '$1', K}, {'=<', '$1', K + Others}],
+    {ok, Taken} = subject_call(select_take, [Table, [{{'$1', '_'}, Guards, [true]}]]),
+    remove_all([Key || {Key, _} <- Taken], State).
 
 add(Keys, Table, #{ever := Ever} = State) ->
     Subject = ats_oracle:subject(),
@@ -654,6 +839,9 @@ add(Keys, Table, #{ever := Ever} = State) ->
 
 remove(K, #{stable := Stable} = State) ->
     State#{stable := sets:del_element(K, Stable)}.
+
+remove_all(Keys, State) ->
+    lists:foldl(fun remove/2, State, Keys).
 
 %% ----- help -----
 

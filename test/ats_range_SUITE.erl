@@ -279,44 +279,15 @@ open(_, Term, Left) ->
     {Term, Left - 1}.
 
 check_prefix(T, All, Pattern, Limit) ->
-    case is_prefix(Pattern) of
+    case ats_beyond_reference:is_prefix(Pattern) of
         true ->
-            Objects = [O || O <- All, begins(Pattern, element(2, O))],
+            Objects = [O || O <- All, ats_beyond_reference:begins(Pattern, element(2, O))],
             ?assertEqual(Objects, ats:prefix(T, Pattern)),
             check_reads(fun(Options) -> ats:prefix(T, Pattern, Options) end, 2, Objects, Limit);
         false ->
             ?assertError(badarg, ats:prefix(T, Pattern)),
             ?assertError(badarg, ats:prefix(T, Pattern, [{limit, Limit}]))
     end.
-
-%% Whether there are only open parts behind the first one.
-is_prefix(Pattern) ->
-    Parts = lists:dropwhile(fun(Part) -> Part =/= '_' end, parts(Pattern)),
-    not lists:member(open_map, parts(Pattern)) andalso lists:all(fun(P) -> P =:= '_' end, Parts).
-
-parts('_') -> ['_'];
-parts(Tuple) when is_tuple(Tuple) -> [tuple | lists:flatmap(fun parts/1, tuple_to_list(Tuple))];
-parts([Head | Tail]) -> [cons | parts(Head) ++ parts(Tail)];
-parts(Map) when is_map(Map) ->
-    case lists:any(fun has_open/1, maps:to_list(Map)) of
-        true -> [open_map];
-        false -> [literal]
-    end;
-parts(_) -> [literal].
-
-has_open(Term) ->
-    lists:any(fun(Part) -> Part =:= '_' orelse Part =:= open_map end, parts(Term)).
-
-begins('_', _) ->
-    true;
-begins(Pattern, Key) when is_tuple(Pattern), tuple_size(Pattern) =:= tuple_size(Key) ->
-    lists:all(
-        fun({P, K}) -> begins(P, K) end, lists:zip(tuple_to_list(Pattern), tuple_to_list(Key))
-    );
-begins([Head | Tail], [KeyHead | KeyTail]) ->
-    begins(Head, KeyHead) andalso begins(Tail, KeyTail);
-begins(Pattern, Key) ->
-    Pattern == Key.
 
 %% ----- examples, as in the documentation -----
 

@@ -1,0 +1,133 @@
+%% Random arguments of the functions that `ets' does not have. What is yielded are recipes, as of
+%% `ats_term_gen'; operands of merges need more of them: sets whose elements are in order when they
+%% are cooked, and vectors.
+-module(ats_beyond_gen).
+
+-include_lib("proper/include/proper.hrl").
+
+-export([merge/0, operand/1, bounds/0, range_options/0, prefix_options/0, prefix/0]).
+-export([cook/1, source/1]).
+
+-export_type([operand/0]).
+
+-type operand() ::
+    ats_term_gen:recipe()
+    | {set_of, [ats_term_gen:recipe()]}
+    | {vector_of, [operand()]}.
+
+%% ----- merges -----
+
+merge() ->
+    frequency([{7, simple_merge()}, {1, ?LET(Merges, list(simple_merge()), {vector, Merges})}]).
+
+simple_merge() ->
+    elements([sum, min, max, first, last, append, union]).
+
+%% Mostly of the kind that the merge takes.
+operand({vector, Merges}) ->
+    frequency([{9, {vector_of, [operand(M) || M <- Merges]}}, {1, operand(last)}]);
+operand(Merge) ->
+    frequency([{9, ?LAZY(of_kind(Merge))}, {1, ?LAZY(ats_term_gen:any_term())}]).
+
+of_kind(sum) ->
+    Int = ?LET(
+        {N, S},
+        {integer(), elements([0, 0, 30, 55, 58, 59, 60, 62, 64, 100])},
+        {lit, N * (1 bsl S)}
+    ),
+    frequency([{5, Int}, {1, ?LET(F, float(), {lit, F})}, {1, {lit, 1.7e308}}]);
+of_kind(append) ->
+    oneof([{list, list(ats_term_gen:any_term())}, ?LET(B, binary(), {lit, B})]);
+of_kind(union) ->
+    oneof([
+        {set_of, list(ats_term_gen:key())},
+        {map, list({ats_term_gen:key(), ats_term_gen:any_term()})}
+    ]);
+of_kind(_) ->
+    oneof([ats_term_gen:key(), ats_term_gen:any_term()]).
+
+-spec cook(operand()) -> term().
+cook({set_of, Recipes}) -> ordsets:from_list([ats_term_gen:realize(R) || R <- Recipes]);
+cook({vector_of, Parts}) -> list_to_tuple([cook(P) || P <- Parts]);
+cook(Recipe) -> ats_term_gen:realize(Recipe).
+
+%% The operand as Erlang source.
+-spec source(operand()) -> iodata().
+source({set_of, Recipes}) -> ["ordsets:from_list([", separated(ats_term_gen, Recipes), "])"];
+source({vector_of, Parts}) -> ["{", separated(?MODULE, Parts), "}"];
+source(Recipe) -> ats_term_gen:source(Recipe).
+
+separated(Module, Parts) -> lists:join(", ", [Module:source(P) || P <- Parts]).
+
+%% ----- ranges -----
+
+%% Options that say which ends belong to a range, sometimes wrong.
+bounds() ->
+    frequency([{12, list(bound())}, {1, wrong_options()}, {1, [elements([reverse, keys])]}]).
+
+range_options() ->
+    options(frequency([{4, bound()}, {8, reading()}])).
+
+%% A prefix has no bounds.
+prefix_options() ->
+    frequency([{5, options(reading())}, {1, range_options()}]).
+
+options(Option) ->
+    frequency([{12, list(Option)}, {1, wrong_options()}]).
+
+%% What is read, in which direction, and how much.
+reading() ->
+    oneof([
+        elements([objects, keys]),
+        {positions, list(integer(1, 4))},
+        elements([reverse, {reverse, true}, {reverse, false}]),
+        {limit, frequency([{8, integer(1, 5)}, {1, 1 bsl 70}])}
+    ]).
+
+bound() ->
+    {elements([low, high]), elements([inclusive, exclusive, unbounded])}.
+
+wrong_options() ->
+    elements([
+        x,
+        {low, inclusive},
+        [reverse | x],
+        [x],
+        [{limit, 0}],
+        [{limit, 1.0}],
+        [{reverse, 1}],
+        [{low, x}],
+        [{high, 1, 2}],
+        [{positions, 1}],
+        [{positions, [0]}],
+        [{positions, [1 | 2]}],
+        [keys, {positions, [1, x]}]
+    ]).
+
+%% Patterns of keys that `ats_term_gen' makes, and of others, with and without an open end.
+prefix() ->
+    frequency([
+        {3,
+            elements([
+                {lit, '_'},
+                {lit, {prefix, '_', '_', '_'}},
+                {lit, {prefix, shared, 1, '_'}},
+                {lit, {'_', '_'}},
+                {lit, [prefix | '_']},
+                {lit, [prefix, shared | '_']},
+                {lit, [prefix, shared, '_' | '_']},
+                {lit, "a" ++ '_'},
+                {lit, {a, '_'}},
+                {lit, {1, '_'}},
+                {lit, {}}
+            ])},
+        {1,
+            elements([
+                {lit, {'_', 1}},
+                {lit, [prefix, '_']},
+                {lit, ['_' | b]},
+                {lit, #{a => '_'}},
+                {lit, {'_', {'_'}}}
+            ])},
+        {1, ats_term_gen:key()}
+    ]).
