@@ -22,6 +22,10 @@
     owner_of_many_tables_dies/1,
     read_large_table/1,
     unfix_large_table/1,
+    much_is_taken/1,
+    uncounted_places/1,
+    large_values_are_merged/1,
+    nobody_waits_for_large_merges/1,
     readers_do_not_wait/1,
     one_large_key_is_changed/1,
     one_large_key_costs_no_more/1,
@@ -57,6 +61,10 @@ all() ->
         owner_of_many_tables_dies,
         read_large_table,
         unfix_large_table,
+        much_is_taken,
+        uncounted_places,
+        large_values_are_merged,
+        nobody_waits_for_large_merges,
         readers_do_not_wait,
         one_large_key_is_changed,
         one_large_key_costs_no_more,
@@ -257,6 +265,120 @@ unfix_large_table(_) ->
         ?assertEqual(0, M:info(T, size)),
         M:delete(T)
     end).
+
+%% ----- what `ets' does not have -----
+
+%% Half of the objects by a specification, and then the rest.
+much_is_taken(_) ->
+    N = 300000,
+    Half = [{{'$1', '_'}, [{'=:=', {'rem', '$1', 2}, 0}], [true]}],
+    beyond_ets(fun(M) ->
+        for_each(fun(Type) ->
+            T = M:new(t, [Type, public]),
+            M:insert(T, [{K, {value, K}} || K <- lists:seq(1, N)]),
+            Take = fun(Function) -> fun() -> in_large_process(Function) end end,
+            Some = fun() -> ?assertEqual(N div 2, length(M:select_take(T, Half))) end,
+            All = fun() -> ?assertEqual(N div 2, length(M:take_all_objects(T))) end,
+            watch({select_take, Type}, Take(Some)),
+            watch({take_all_objects, Type}, Take(All)),
+            ?assertEqual(0, M:info(T, size)),
+            M:delete(T)
+        end)
+    end).
+
+%% Whoever asks first counts all of the table.
+uncounted_places(_) ->
+    Calls = [
+        {rank, fun(M, T) -> ?assertEqual(?OBJECTS, M:rank(T, x)) end},
+        {nth, fun(M, T) -> ?assertMatch({_, _}, M:nth(T, ?OBJECTS - 10)) end},
+        {last, fun(M, T) -> ?assertMatch({_, _}, M:nth(T, 10 - ?OBJECTS)) end}
+    ],
+    beyond_ets(fun(M) ->
+        [
+            attempt(
+                fun(_) ->
+                    T = filled(M, ordered_set),
+                    watch({What, ordered_set}, fun() -> Call(M, T) end),
+                    M:delete(T)
+                end,
+                What,
+                3
+            )
+         || {What, Call} <- Calls
+        ]
+    end).
+
+%% Both ways round: a large operand, and a large value in the table.
+large_values_are_merged(_) ->
+    beyond_ets(fun(M) ->
+        %% Processes need no copies of what is there.
+        persistent_term:put(?MODULE, merges()),
+        try
+            [
+                attempt(fun(_) -> large_values_are_merged(M, Kind, Merge) end, Kind, 3)
+             || {Kind, Merge, _} <- persistent_term:get(?MODULE)
+            ]
+        after
+            persistent_term:erase(?MODULE)
+        end
+    end).
+
+large_values_are_merged(M, Kind, Merge) ->
+    T = M:new(t, [ordered_set, public]),
+    watch({merge, Merge, Kind}, fun() ->
+        in_large_process(fun() ->
+            {Kind, _, Values} = lists:keyfind(Kind, 1, persistent_term:get(?MODULE)),
+            lists:foreach(fun(V) -> M:merge(T, key, V, {2, Merge}) end, Values)
+        end)
+    end),
+    M:delete(T).
+
+merges() ->
+    Numbers = lists:seq(1, 200000),
+    Map = maps:from_list([{N, N} || N <- Numbers]),
+    Bytes = binary:copy(<<"bytes">>, 2000000),
+    [
+        {lists, append, [[x], Numbers, [y]]},
+        {binaries, append, [<<"x">>, Bytes, <<"y">>]},
+        {sets, union, [[0], Numbers, [-1]]},
+        {maps, union, [#{x => y}, Map, #{y => z}]},
+        {greatest, max, [[0], Numbers, [2], Numbers]},
+        {least, min, [Map#{0 => 0}, Map]},
+        {united_vectors, {vector, [union, sum]}, [{#{x => y}, 1}, {Map, 2}, {#{}, 3}]},
+        {appended_vectors, {vector, [append, max]}, [{[x], Map}, {Numbers, Map}, {[y], Map}]}
+    ].
+
+%% What is near a large value in the table can be written while that is merged with another one.
+nobody_waits_for_large_merges(_) ->
+    Set = [{N, <<"name">>} || N <- lists:seq(1, 200000)],
+    beyond_ets(fun(M) ->
+        for_each(fun(Type) ->
+            T = M:new(t, [Type, public]),
+            M:insert(T, [{N, N} || N <- lists:seq(1, 100)]),
+            M:insert(T, {50, Set}),
+            Stop = atomics:new(1, []),
+            Write = fun() -> [M:insert(T, {N, x}) || N <- lists:seq(1, 100), N =/= 50] end,
+            [Merge, Longest] = ats_test_lib:parallel([
+                fun() ->
+                    {Us, _} = timer:tc(fun() -> M:merge(T, 50, [{0, zero}], union) end),
+                    atomics:put(Stop, 1, 1),
+                    Us
+                end,
+                fun() -> longest_gap(Write, Stop) end
+            ]),
+            ct:pal("~p: a merge of ~b us, longest 99 inserts meanwhile ~b us", [
+                Type, Merge, Longest
+            ]),
+            ?assertEqual([], [Longest || Longest > 1000 * ?LIMIT_MS]),
+            M:delete(T)
+        end)
+    end).
+
+beyond_ets(Test) ->
+    case ats_oracle:subject() of
+        ats_reference -> {skip, "ets has no such functions"};
+        M -> Test(M)
+    end.
 
 %% A reader of a table is not held up by a writer that inserts long lists into it.
 readers_do_not_wait(_) ->
