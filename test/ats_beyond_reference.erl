@@ -61,10 +61,27 @@ functions() ->
 select_take(T, Spec) ->
     check_table(1, T, write, any),
     Before = objects(T),
-    try ets:select_delete(T, Spec) of
+    try select_delete(T, Before, Spec) of
         _ -> Before -- objects(T)
     catch
         error:badarg -> refuse(#{2 => "not a valid match specification"})
+    end.
+
+%% In a fixed table with write_concurrency, `ets' forgets the places of what it deletes in this way, and
+%% whoever walks through the table cannot go on.
+select_delete(T, Objects, Spec) ->
+    case ets:info(T, fixed) of
+        true ->
+            Copy = ets:new(copy, [ets:info(T, type), {keypos, ets:info(T, keypos)}]),
+            try
+                [true = ets:insert(Copy, O) || O <- Objects],
+                _ = ets:select_delete(Copy, Spec),
+                [true = ets:delete_object(T, O) || O <- Objects -- ets:tab2list(Copy)]
+            after
+                ets:delete(Copy)
+            end;
+        false ->
+            ets:select_delete(T, Spec)
     end.
 
 take_all_objects(T) ->

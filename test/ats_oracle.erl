@@ -661,11 +661,19 @@ item_differs(id, Ref, Sub, #table{tids = Tids}) -> {Ref, Sub} =/= Tids;
 item_differs(name, Ref, Sub, _) -> ids_differ(Ref, Sub);
 item_differs(memory, _, Sub, _) -> not (is_integer(Sub) andalso Sub > 0);
 item_differs(stats, _, _, _) -> false;
-item_differs(binary, _, Sub, _) -> not is_list(Sub);
+item_differs(binary, Ref, Sub, #table{ids = {RefId, _}}) ->
+    %% At the key '$end_of_table', `ets' stops looking.
+    call(ets, member, [RefId, '$end_of_table']) =:= {ok, false} andalso
+        large_binaries(Ref) =/= large_binaries(Sub);
 item_differs(safe_fixed, {_, Ref}, Sub, _) -> fixers_differ(Ref, Sub, fun is_timestamp/1);
 item_differs(safe_fixed_monotonic_time, {_, Ref}, Sub, _) ->
     fixers_differ(Ref, Sub, fun is_integer/1);
 item_differs(_, Ref, Sub, _) -> Ref =/= Sub.
+
+%% The sizes of those that both sides share. Each side has got its own, and how many refer to one depends
+%% on who asks.
+large_binaries(Binaries) ->
+    lists:sort([Size || {_, Size} <- lists:usort([{I, S} || {I, S, _} <- Binaries]), Size > 1024]).
 
 fixers_differ(Ref, {Time, Sub}, IsTime) ->
     lists:sort(Ref) =/= lists:sort(Sub) orelse not IsTime(Time);

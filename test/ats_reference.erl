@@ -101,9 +101,9 @@ slot(T, I) ->
 update_element(T, K, Spec) -> ets:update_element(T, K, Spec).
 update_counter(T, K, Op) -> ets:update_counter(T, K, Op).
 
-%% An item about the insides of `ets', which `ats' does not know (see docs/differences-from-ets.md).
+%% Of a table that is not there, this item alone would be an exception.
 info_binary(_, undefined) -> undefined;
-info_binary(T, _) -> ets:info(T, no_such_item).
+info_binary(T, _) -> ets:info(T, binary).
 
 insert(T, Objects) when is_list(Objects), Objects =/= [] ->
     case is_valid_list(T, Objects) andalso is_bag(T) of
