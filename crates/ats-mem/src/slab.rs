@@ -186,5 +186,5 @@ fn corrupted(what: &str, pointer: NonNull<u8>) -> ! {
     std::process::abort()
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

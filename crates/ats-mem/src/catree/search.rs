@@ -380,7 +380,7 @@ impl<const N: usize> Heads<N> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;
