@@ -1,49 +1,58 @@
 #!/bin/sh
 # Runs every test of the project and prints, as its last line, how many passed and failed.
 #
-# Each stage is one run of a test tool. Its output goes to the terminal and to a log, and the
-# tool's own summary lines are counted from the log. A stage that ends badly without naming a
-# failed test (it did not compile, it crashed) counts as one failure, and so does a stage in
+# Each stage is one run of a test tool. Its output goes to a log, which is printed when the stage is
+# done, and the tool's own summary lines are counted from the log. A stage that ends badly without
+# naming a failed test (it did not compile, it crashed) counts as one failure, and so does a stage in
 # which no test ran at all: silence is not success. A stage that ends with the status 77 cannot be
 # run on this machine, and the summary says why.
+#
+# Two rows of stages run beside each other, because much of what tests and compilers do keeps one
+# processor busy or waits. What measures how long something takes comes after them, alone.
 set -u
 cd "$(dirname "$0")/.."
 
 logs=_build/test-logs
 rm -rf "$logs"
 mkdir -p "$logs"
-total_passed=0
-total_failed=0
-report=""
-
-# stage NAME COUNTER COMMAND...: COUNTER is a function that prints "PASSED FAILED" of a log.
+# stage NAME COUNTER COMMAND...: COUNTER is a function that prints "PASSED FAILED" of a log. What came
+# of it is left in files: "PASSED FAILED" in NAME.counts and a line of the summary in NAME.report.
 stage() {
     name=$1
     counter=$2
     shift 2
     log=$logs/$name.log
-    printf '\n== %s\n' "$name"
+    echo "$name: running, see $log"
     start=$(date +%s)
-    { "$@" 2>&1; echo $? >"$log.status"; } </dev/null | tee "$log"
-    status=$(cat "$log.status")
-    [ "$status" -ne 124 ] || echo "$name: stopped because it took too long"
+    "$@" >"$log" 2>&1 </dev/null
+    status=$?
+    [ "$status" -ne 124 ] || echo "$name: stopped because it took too long" >>"$log"
+    print_log
     if [ "$status" -eq 77 ]; then
-        report="$report$(printf '%-12s %s' "$name" "$(grep '^NOT RUN: ' "$log" | tail -n 1)")
-"
+        echo "0 0" >"$logs/$name.counts"
+        printf '%-12s %s\n' "$name" "$(grep '^NOT RUN: ' "$log" | tail -n 1)" >"$logs/$name.report"
         return
     fi
     counts=$("$counter" "$log")
-    failures "$log" >>"$logs/failures"
+    failures "$log" >"$logs/$name.failures"
     passed=${counts% *}
     failed=${counts#* }
     if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$passed" -eq 0 ]; }; then
         failed=1
     fi
-    total_passed=$((total_passed + passed))
-    total_failed=$((total_failed + failed))
-    report="$report$(printf '%-12s %6d passed %4d failed %5d s' \
-        "$name" "$passed" "$failed" $(($(date +%s) - start)))
-"
+    echo "$passed $failed" >"$logs/$name.counts"
+    printf '%-12s %6d passed %4d failed %5d s\n' \
+        "$name" "$passed" "$failed" $(($(date +%s) - start)) >"$logs/$name.report"
+}
+
+# Prints the log of a stage in one piece, also when stages of both rows end at the same time.
+print_log() {
+    until mkdir "$logs/printing" 2>/dev/null; do
+        sleep 1
+    done
+    printf '\n== %s\n' "$name"
+    cat "$log"
+    rmdir "$logs/printing"
 }
 
 # Sums what follows the patterns: "test result: ok. 12 passed; 0 failed; ...".
@@ -92,44 +101,63 @@ failures() {
 export CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=line-tables-only
 
 # A test that hangs must not hang whoever waits for the result. The limits are generous, because
-# compiling counts too: `limited SECONDS COMMAND...`.
+# compiling counts too, and the other row: `limited SECONDS COMMAND...`. Whoever ends a row ends what
+# runs in it.
 limited() {
     if command -v timeout >/dev/null 2>&1; then
-        timeout -k 10 "$@"
+        timeout -k 10 "$@" &
     else
         shift
-        "$@"
+        "$@" &
     fi
+    running=$!
+    trap 'kill "$running"; exit 143' TERM
+    wait "$running"
 }
 
 rust_tests() {
-    limited 600 cargo test --workspace --locked --no-fail-fast
+    limited 1200 cargo test --workspace --locked --no-fail-fast
 }
 
 # The lock, the epochs, and the tree where its parts are split and joined, under a model checker that
 # tries all interleavings with a few switches, and what weak memory makes of them. It needs a build of
 # its own, kept apart so that neither build undoes the other, and an optimised one.
 rust_models() {
-    limited 420 env RUSTFLAGS="--cfg loom" CARGO_PROFILE_DEV_OPT_LEVEL=3 \
-        cargo test -p ats-sync -p ats-mem --lib --locked \
+    limited 900 env RUSTFLAGS="--cfg loom" cargo test -p ats-sync -p ats-mem --lib --locked \
+        --profile models \
         --target-dir "${CARGO_TARGET_DIR:-target}/loom" models
 }
 
 # The stores of records under a scheduler that looks for the interleavings that break them. A build
 # of its own, too.
 rust_schedules() {
-    limited 300 env RUSTFLAGS="--cfg shuttle" cargo test -p ats-mem --locked \
+    limited 600 env RUSTFLAGS="--cfg shuttle" cargo test -p ats-mem --locked \
         --test shuttle --test linear --target-dir "${CARGO_TARGET_DIR:-target}/shuttle"
 }
 
+# The suites that are run alone: they measure how long others wait, or how long it takes until tables
+# have adapted to what is done to them.
+measuring="ats_adaptation_SUITE ats_latency_SUITE ats_places_SUITE ats_responsive_SUITE"
+
+# suites FLAG: with -v all suites but those that measure, without it those, as rebar3 wants them.
+suites() {
+    # shellcheck disable=SC2086 # A list of words.
+    find test -name '*_SUITE.erl' | sed 's/\.erl$//' | grep $1 -F "$(printf '%s\n' $measuring)" |
+        sort | paste -s -d , -
+}
+
 erlang_tests() {
-    limited 300 rebar3 compile && limited 1200 rebar3 ct --readable=compact
+    limited 600 rebar3 compile && limited 1500 rebar3 ct --readable=compact --suite "$(suites -v)"
+}
+
+measuring_tests() {
+    limited 600 rebar3 ct --readable=compact --suite "$(suites "")"
 }
 
 # What compares with `ets` runs once more on Erlang/OTP 27, where `ets` differs: in fewer rounds, as
 # most of it has just been tried. That release is downloaded the first time (see the script).
 otp27_tests() {
-    limited 420 env ATS_SELECT_SPECS=20000 scripts/otp27.sh ats_badarg_SUITE ats_options_SUITE \
+    limited 600 env ATS_SELECT_SPECS=20000 scripts/otp27.sh ats_badarg_SUITE ats_options_SUITE \
         ats_oracle_SUITE ats_select_SUITE ats_select_oracle_SUITE ats_values_SUITE
 }
 
@@ -155,15 +183,46 @@ smoke_test() {
     fi
 }
 
-stage rust count_cargo rust_tests
-stage models count_cargo rust_models
-stage schedules count_cargo rust_schedules
-stage erlang count_common_test erlang_tests
-stage smoke count_lines smoke_test
-stage otp27 count_common_test otp27_tests
+first_row() {
+    stage rust count_cargo rust_tests
+    stage models count_cargo rust_models
+    stage schedules count_cargo rust_schedules
+}
 
+second_row() {
+    stage erlang count_common_test erlang_tests
+    stage otp27 count_common_test otp27_tests
+}
+
+alone() {
+    stage measuring count_common_test measuring_tests
+    stage smoke count_lines smoke_test
+}
+
+rows=""
+# shellcheck disable=SC2086 # A list of words.
+trap 'trap - INT TERM HUP; [ -z "$rows" ] || kill $rows; wait; exit 130' INT TERM HUP
+first_row &
+rows=$!
+second_row &
+rows="$rows $!"
+wait
+alone &
+rows=$!
+wait
+
+# A stage that left nothing was ended by somebody.
+total_passed=0
+total_failed=0
 echo
-cat "$logs/failures"
-printf '%s' "$report"
+for name in rust models schedules erlang otp27 measuring smoke; do
+    cat "$logs/$name.failures" 2>/dev/null
+done
+for name in rust models schedules erlang otp27 measuring smoke; do
+    cat "$logs/$name.report" 2>/dev/null || echo "$name was not completed"
+    counts=$(cat "$logs/$name.counts" 2>/dev/null || echo "0 1")
+    total_passed=$((total_passed + ${counts% *}))
+    total_failed=$((total_failed + ${counts#* }))
+done
 echo "$total_passed passed, $total_failed failed"
 [ "$total_failed" -eq 0 ]
