@@ -4,6 +4,10 @@
 //! The modules of this crate, and those of crates above that are to be explored, take these names
 //! from here and never from `std` directly.
 
+#[cfg(any(loom, shuttle))]
+#[macro_use]
+mod wrapped;
+
 #[cfg(loom)]
 pub mod checked;
 #[cfg(shuttle)]

@@ -13,14 +13,14 @@
 //! order nothing but what fences order anyway.
 #![allow(missing_docs, reason = "the interface is that of the standard library")]
 
-use loom::sync::atomic as checked;
+use loom::sync::atomic as inner;
 pub use loom::sync::atomic::{Ordering, fence};
 use std::sync::Arc;
 
 /// One mark for each thread. All are made by the first one, since to make an atomic is an access that
 /// must be ordered before all others.
 struct Marks {
-    marks: [checked::AtomicUsize; loom::MAX_THREADS],
+    marks: [inner::AtomicUsize; loom::MAX_THREADS],
     threads: std::sync::atomic::AtomicUsize,
     quiet: std::sync::atomic::AtomicBool,
 }
@@ -42,7 +42,7 @@ impl Own {
 
 loom::lazy_static! {
     static ref MARKS: Arc<Marks> = Arc::new(Marks {
-        marks: std::array::from_fn(|_| checked::AtomicUsize::new(0)),
+        marks: std::array::from_fn(|_| inner::AtomicUsize::new(0)),
         threads: std::sync::atomic::AtomicUsize::new(0),
         quiet: std::sync::atomic::AtomicBool::new(false),
     });
@@ -80,99 +80,17 @@ fn will_store() {
     });
 }
 
-macro_rules! operations {
-    ($name:ident, $value:ty) => {
-        pub fn new(value: $value) -> Self {
-            Self(checked::$name::new(value))
-        }
-
-        pub fn load(&self, order: Ordering) -> $value {
-            will_load();
-            self.0.load(order)
-        }
-
-        pub fn store(&self, value: $value, order: Ordering) {
-            will_store();
-            self.0.store(value, order);
-        }
-
-        pub fn swap(&self, value: $value, order: Ordering) -> $value {
-            will_load();
-            will_store();
-            self.0.swap(value, order)
-        }
-
-        pub fn compare_exchange(
-            &self,
-            current: $value,
-            new: $value,
-            success: Ordering,
-            failure: Ordering,
-        ) -> Result<$value, $value> {
-            will_load();
-            will_store();
-            self.0.compare_exchange(current, new, success, failure)
-        }
-
-        pub fn compare_exchange_weak(
-            &self,
-            current: $value,
-            new: $value,
-            success: Ordering,
-            failure: Ordering,
-        ) -> Result<$value, $value> {
-            self.compare_exchange(current, new, success, failure)
-        }
-    };
+/// Before an operation that does both.
+fn will_change() {
+    will_load();
+    will_store();
 }
 
-macro_rules! atomics {
-    ($($name:ident: $value:ty),*) => {$(
-        #[derive(Debug)]
-        pub struct $name(checked::$name);
-
-        impl $name {
-            operations!($name, $value);
-        }
-    )*};
-}
-
-macro_rules! numbers {
-    ($($name:ident: $value:ty),*) => {$(
-        atomics!($name: $value);
-
-        impl $name {
-            pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                will_load();
-                will_store();
-                self.0.fetch_add(value, order)
-            }
-
-            pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                will_load();
-                will_store();
-                self.0.fetch_sub(value, order)
-            }
-        }
-    )*};
-}
-
-atomics!(AtomicBool: bool);
-numbers!(
-    AtomicU8: u8, AtomicU32: u32, AtomicI32: i32,
-    AtomicU64: u64, AtomicI64: i64, AtomicUsize: usize
-);
+wrapped_atomics!();
 
 impl AtomicU64 {
     /// A load of a part of the value that never changes: which value it is makes no difference.
     pub fn peek(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
-}
-
-#[derive(Debug)]
-pub struct AtomicPtr<T>(checked::AtomicPtr<T>);
-
-impl<T> AtomicPtr<T> {
-    operations!(AtomicPtr, *mut T);
 }

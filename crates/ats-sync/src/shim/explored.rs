@@ -7,6 +7,7 @@
 #![allow(missing_docs, reason = "the interface is that of the standard library")]
 
 use std::cell::Cell;
+use std::sync::atomic as inner;
 pub use std::sync::atomic::{Ordering, compiler_fence, fence};
 
 thread_local! {
@@ -33,94 +34,8 @@ fn point() {
     }
 }
 
-macro_rules! operations {
-    ($name:ident, $value:ty) => {
-        pub const fn new(value: $value) -> Self {
-            Self(std::sync::atomic::$name::new(value))
-        }
+use point as will_load;
+use point as will_store;
+use point as will_change;
 
-        pub fn load(&self, order: Ordering) -> $value {
-            point();
-            self.0.load(order)
-        }
-
-        pub fn store(&self, value: $value, order: Ordering) {
-            point();
-            self.0.store(value, order);
-        }
-
-        pub fn swap(&self, value: $value, order: Ordering) -> $value {
-            point();
-            self.0.swap(value, order)
-        }
-
-        pub fn compare_exchange(
-            &self,
-            current: $value,
-            new: $value,
-            success: Ordering,
-            failure: Ordering,
-        ) -> Result<$value, $value> {
-            point();
-            self.0.compare_exchange(current, new, success, failure)
-        }
-
-        pub fn compare_exchange_weak(
-            &self,
-            current: $value,
-            new: $value,
-            success: Ordering,
-            failure: Ordering,
-        ) -> Result<$value, $value> {
-            self.compare_exchange(current, new, success, failure)
-        }
-
-        pub fn get_mut(&mut self) -> &mut $value {
-            self.0.get_mut()
-        }
-    };
-}
-
-macro_rules! atomics {
-    ($($name:ident: $value:ty),*) => {$(
-        #[derive(Debug)]
-        #[repr(transparent)]
-        pub struct $name(std::sync::atomic::$name);
-
-        impl $name {
-            operations!($name, $value);
-        }
-    )*};
-}
-
-macro_rules! numbers {
-    ($($name:ident: $value:ty),*) => {$(
-        atomics!($name: $value);
-
-        impl $name {
-            pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                point();
-                self.0.fetch_add(value, order)
-            }
-
-            pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                point();
-                self.0.fetch_sub(value, order)
-            }
-        }
-    )*};
-}
-
-atomics!(AtomicBool: bool);
-numbers!(
-    AtomicU8: u8, AtomicU32: u32, AtomicI32: i32,
-    AtomicU64: u64, AtomicI64: i64, AtomicUsize: usize
-);
-
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct AtomicPtr<T>(std::sync::atomic::AtomicPtr<T>);
-
-impl<T> AtomicPtr<T> {
-    operations!(AtomicPtr, *mut T);
-}
+wrapped_atomics!(const);
