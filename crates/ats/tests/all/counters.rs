@@ -1,10 +1,9 @@
 //! Counters that change in place, while others read, replace and remove the objects they are in.
 
 use crate::checker::{Clock, Event, linearizable};
-use crate::common::{TermTable, objects, patiently};
+use crate::common::{TermTable, histories, objects, patiently};
 use ats::{CounterOp, Error, TableType, Workspace};
 use ats_term::Term;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -164,8 +163,6 @@ fn no_change_is_lost() {
 }
 
 const KEYS: usize = 2;
-const THREADS: u64 = 3;
-const CALLS: u64 = 6;
 const ROUNDS: u64 = 3000;
 
 /// The object of each key.
@@ -268,26 +265,8 @@ fn history(kind: TableType, round: u64) -> (State, Vec<Event<What>>) {
     } else {
         State::default()
     };
-    let (clock, start) = (&Clock::default(), &Barrier::new(THREADS as usize));
-    let play = |thread: u64| {
-        start.wait();
-        // A multiplication scatters the numbers well enough to choose by.
-        let choice = |at: u64| {
-            let number = (round * THREADS + thread) * CALLS + at + 1;
-            number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
-        };
-        let one = |at| call(table, clock, choice(at), (100 * thread + at) as i64);
-        (0..CALLS).map(one).collect::<Vec<_>>()
-    };
-    let play = &play;
-    let events = std::thread::scope(|scope| {
-        let players: Vec<_> = (0..THREADS)
-            .map(|thread| scope.spawn(move || play(thread)))
-            .collect();
-        let events = players.into_iter().map(|player| player.join());
-        events
-            .flat_map(|events| events.expect("a player"))
-            .collect()
+    let events = histories::history(round, |clock, choice, value| {
+        call(table, clock, choice, value)
     });
     (state, events)
 }

@@ -2,14 +2,11 @@
 //! take part, checked for linearizability.
 
 use crate::checker::{Clock, Event, linearizable};
-use crate::common::{ALL_TYPES, TermTable, everything, objects, patiently};
+use crate::common::{ALL_TYPES, TermTable, everything, histories, objects, patiently};
 use ats::{End, TableType, Workspace};
 use ats_term::Term;
-use std::sync::Barrier;
 
 const KEYS: usize = 3;
-const THREADS: u64 = 3;
-const CALLS: u64 = 6;
 const ROUNDS: u64 = 1500;
 
 /// The values of each key, oldest first.
@@ -153,26 +150,8 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
 
 fn history(kind: TableType, round: u64) -> Vec<Event<What>> {
     let table = TermTable::new(kind, 1).compressed(round % 4 == 3);
-    let (clock, start) = (Clock::default(), Barrier::new(THREADS as usize));
-    let play = |thread: u64| {
-        start.wait();
-        // A multiplication scatters the numbers well enough to choose by.
-        let choice = |at: u64| {
-            let number = (round * THREADS + thread) * CALLS + at + 1;
-            number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
-        };
-        let one = |at| call(&table, &clock, choice(at), (100 * thread + at) as i64);
-        (0..CALLS).map(one).collect::<Vec<_>>()
-    };
-    let play = &play;
-    std::thread::scope(|scope| {
-        let players: Vec<_> = (0..THREADS)
-            .map(|thread| scope.spawn(move || play(thread)))
-            .collect();
-        let events = players.into_iter().map(|player| player.join());
-        events
-            .flat_map(|events| events.expect("a player"))
-            .collect()
+    histories::history(round, |clock, choice, value| {
+        call(&table, clock, choice, value)
     })
 }
 

@@ -1,5 +1,6 @@
 //! What several tests need.
 
+pub(crate) mod histories;
 pub(crate) mod model;
 
 use ats::{Error, Table, TableType, TermHost, Workspace};

@@ -1,0 +1,36 @@
+//! Short histories of a few threads, to be checked for linearizability.
+
+use crate::checker::{Clock, Event};
+use std::sync::Barrier;
+
+const THREADS: u64 = 3;
+const CALLS: u64 = 6;
+
+/// What the threads called at the same time. `call` makes one call that a number chooses, with a value
+/// that no other call of the history has.
+pub(crate) fn history<O: Send>(
+    round: u64,
+    call: impl Fn(&Clock, u64, i64) -> Event<O> + Sync,
+) -> Vec<Event<O>> {
+    let (clock, start) = (Clock::default(), Barrier::new(THREADS as usize));
+    let play = |thread: u64| {
+        start.wait();
+        // A multiplication scatters the numbers well enough to choose by.
+        let choice = |at: u64| {
+            let number = (round * THREADS + thread) * CALLS + at + 1;
+            number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
+        };
+        let one = |at| call(&clock, choice(at), (100 * thread + at) as i64);
+        (0..CALLS).map(one).collect::<Vec<_>>()
+    };
+    let play = &play;
+    std::thread::scope(|scope| {
+        let players: Vec<_> = (0..THREADS)
+            .map(|thread| scope.spawn(move || play(thread)))
+            .collect();
+        let events = players.into_iter().map(|player| player.join());
+        events
+            .flat_map(|events| events.expect("a player"))
+            .collect()
+    })
+}
