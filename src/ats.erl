@@ -48,8 +48,6 @@
 -export_type([continuation/0, range_option/0, range_bound/0]).
 -export_type([merge/0, simple_merge/0]).
 
--define(CHUNK_SIZE_OBJECTS, 1000).
-
 %% Runs an expression whose native calls may refuse their arguments, and gives the refusal the
 %% shape of an error of the standard library: the exception comes from the function the user
 %% called, carries its arguments, and names the cause. It is a macro and not a function because
@@ -390,7 +388,7 @@ slot(Table, I) ->
 %% @doc Returns all objects. This is no snapshot: changes made meanwhile may or may not show.
 -spec tab2list(table()) -> [tuple()].
 tab2list(Table) ->
-    ?WITH_ERROR_INFO(collect_objects(Table), [Table]).
+    ?WITH_ERROR_INFO(ats_select:objects(Table), [Table]).
 
 %% @doc Folds a function over the objects, in ascending order of the keys of an `ordered_set'.
 %%
@@ -962,23 +960,6 @@ identifier(Name) when is_atom(Name) ->
     end;
 identifier(Id) ->
     Id.
-
-%% The objects are fetched in pieces because one native call for all of them would hold its
-%% scheduler for as long as the table is large.
--spec collect_objects(table()) -> [tuple()].
-collect_objects(Table) ->
-    Id = identifier(Table),
-    true = ats_nif:safe_fixtable(Id, true),
-    try collect_chunks(Id, start, [])
-    after ats_nif:safe_fixtable(Id, false)
-    end.
-
--spec collect_chunks(table(), ats_nif:position(), [[tuple()]]) -> [tuple()].
-collect_chunks(Id, Position, Chunks) ->
-    case ats_nif:chunk(Id, Position, ?CHUNK_SIZE_OBJECTS) of
-        {Objects, done} -> ats_select:in_order(Objects, Chunks);
-        {Objects, Next} -> collect_chunks(Id, Next, [Objects | Chunks])
-    end.
 
 -spec fold_forwards(fun((tuple(), Acc) -> Acc), Acc, table(),
                     {term(), [tuple()]} | '$end_of_table') -> Acc.

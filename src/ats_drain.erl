@@ -18,7 +18,10 @@ select_take(Table, MatchSpec) ->
 -spec take_all(ats:table()) -> [tuple()].
 take_all(Table) ->
     Drain = ats_nif:drain_start(Table),
-    more(settled(Drain, ?YIELDS), Drain, []).
+    More = fun(_, Compiled, Place, SoFar) ->
+                   ats_nif:drain_more(Drain, Compiled, Place, SoFar)
+           end,
+    ats_collect:list(More, fun() -> 0 end, settled(Drain, ?YIELDS)).
 
 %% The first objects, as soon as nobody writes to them any more.
 -spec settled(ats_nif:drain(), non_neg_integer()) -> ats_nif:drained().
@@ -32,14 +35,3 @@ settled(Drain, Yields) ->
         Drained ->
             Drained
     end.
-
--spec more(ats_nif:drained(), ats_nif:drain(), [[tuple()]]) -> [tuple()].
-more({more, _, Compiled, Place, Objects}, Drain, []) ->
-    more(ats_nif:drain_more(Drain, Compiled, Place, Objects), Drain, []);
-%% The objects of a key come oldest first also if they come in several parts.
-more({part, _, Compiled, Place, Objects}, Drain, Parts) ->
-    more(ats_nif:drain_more(Drain, Compiled, Place, []), Drain, [Objects | Parts]);
-more(Objects, _Drain, []) ->
-    Objects;
-more(Objects, _Drain, Parts) ->
-    lists:append(lists:reverse(Parts, [Objects])).

@@ -109,7 +109,7 @@
                   | {within, Key :: term(), Place :: non_neg_integer()}.
 
 %% What to do with objects that match.
--type how() :: all | reverse | count | delete | take | replace | rows
+-type how() :: all | reverse | objects | count | delete | take | replace | rows
              | {up | down, Limit :: pos_integer()}.
 
 %% A place between keys; `prefix' is before or behind all keys that begin like the pattern.

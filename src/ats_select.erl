@@ -10,8 +10,7 @@
 -include_lib("kernel/include/logger.hrl").
 
 -export([list/3, count/3, chunk/4, continue/1, repair/2, compile/1, run/2, explain/2]).
--export([list_more/2, count_more/2, fill_range/3]).
--export([in_order/2]).
+-export([list_more/2, count_more/2, fill_range/3, objects/1]).
 
 -export_type([continuation/0, explanation/0]).
 
@@ -31,6 +30,8 @@
           rows_returned := non_neg_integer(),
           run_microseconds := non_neg_integer()}.
 
+-define(OBJECTS, [{'_', [], ['$_']}]).
+
 -type chunk() :: {[term()], continuation()} | '$end_of_table'.
 
 %% The first slice. If it is the beginning of a full scan of which the owner of the table wants to hear, that
@@ -46,26 +47,36 @@ start(Table, MatchSpec, How) ->
             Selected
     end.
 
-%% @doc All results, in the order of the keys or the other way round; or all objects that are taken.
+%% @doc All results, in the order of the keys or the other way round; or all objects that are
+%% taken.
 -spec list(ats:table(), ats:match_spec(), all | reverse | take) -> [term()].
 list(Table, MatchSpec, How) ->
     list_more(start(Table, MatchSpec, How), How).
 
 %% @doc The rest of a list that was begun.
 -spec list_more(ats_nif:selected(), all | reverse | take) -> [term()].
-list_more(Results, _How) when is_list(Results) ->
-    Results;
-list_more({more, Id, Compiled, Place, Results}, How) ->
-    list_more(ats_nif:select_more(Id, Compiled, Place, How, Results), How);
-list_more({part, Id, Compiled, Place, Results}, How) ->
-    list_parts(ats_nif:select_more(Id, Compiled, Place, How, []), How, [Results]).
+list_more(Selected, How) ->
+    ats_collect:list(more(How), fun() -> 0 end, Selected).
 
-%% The objects of a key come oldest first also if they come in several parts.
--spec list_parts(ats_nif:selected(), all | reverse | take, [[term()]]) -> [term()].
-list_parts({part, Id, Compiled, Place, Results}, How, Parts) ->
-    list_parts(ats_nif:select_more(Id, Compiled, Place, How, []), How, [Results | Parts]);
-list_parts(Results, _How, Parts) ->
-    in_order(Results, Parts).
+%% @doc All objects.
+-spec objects(ats:table()) -> [tuple()].
+objects(Table) ->
+    Selected = ats_nif:select_start(Table, ?OBJECTS, objects),
+    %% An object takes about as much room in a table as on a heap, often a little more.
+    ats_collect:list(more(objects), fun() -> words(Selected) end, Selected).
+
+-spec more(all | reverse | take | objects) -> ats_collect:more().
+more(How) ->
+    fun(Id, Compiled, Place, SoFar) ->
+            ats_nif:select_more(Id, Compiled, Place, How, SoFar)
+    end.
+
+-spec words(ats_nif:selected()) -> non_neg_integer().
+words({_, Id, _, _, _}) ->
+    case ats_info:item(memory, Id) of
+        undefined -> 0;
+        Words -> Words
+    end.
 
 %% @doc Counts, deletes or replaces objects; returns how many.
 -spec count(ats:table(), ats:match_spec(), count | delete | replace) -> non_neg_integer().
@@ -136,14 +147,14 @@ fill({more, Id, Compiled, Place, Results}, Way, Wanted, Limit, Parts) ->
             Selected = ats_nif:select_more(Id, Compiled, Place, {Way, Missing}, []),
             fill(Selected, Way, Missing, Limit, [Results | Parts]);
         Wanted ->
-            {in_order(Results, Parts), {Id, Place, Limit, Compiled, []}};
+            {ats_collect:in_order(Results, Parts), {Id, Place, Limit, Compiled, []}};
         _ ->
-            cut(in_order(Results, Parts), Limit, Id, Compiled, Place)
+            cut(ats_collect:in_order(Results, Parts), Limit, Id, Compiled, Place)
     end;
 fill({done, Id, Compiled, _Place, Results}, _Way, _Wanted, Limit, Parts) ->
-    cut(in_order(Results, Parts), Limit, Id, Compiled, done);
+    cut(ats_collect:in_order(Results, Parts), Limit, Id, Compiled, done);
 fill(Results, _Way, _Wanted, _Limit, Parts) ->
-    case in_order(Results, Parts) of
+    case ats_collect:in_order(Results, Parts) of
         [] -> '$end_of_table';
         All -> {All, '$end_of_table'}
     end.
@@ -153,19 +164,6 @@ fill(Results, _Way, _Wanted, _Limit, Parts) ->
 cut(Results, Limit, Id, Compiled, Place) ->
     {Chunk, Rest} = lists:split(Limit, Results),
     {Chunk, {Id, Place, Limit, Compiled, Rest}}.
-
-%% @doc Joins the parts of a list, of which the last comes first.
-%%
-%% The virtual machine reckons that `++' copies forty elements in the time of one call. If they
-%% have left the caches meanwhile, a process that does little else has twenty milliseconds at a
-%% time; so this counts each element.
--spec in_order(Last :: [term()], Parts :: [[term()]]) -> [term()].
-in_order(Rest, []) -> Rest;
-in_order(Rest, [Part | Parts]) -> in_order(prepend(Part, Rest), Parts).
-
--spec prepend([term()], [term()]) -> [term()].
-prepend([Element | Part], Rest) -> [Element | prepend(Part, Rest)];
-prepend([], Rest) -> Rest.
 
 %% @doc Makes a continuation that was a binary in between usable again. That of a range would lose
 %% its end.

@@ -102,6 +102,8 @@ known_atoms! {
     All = "all",
     /// `reverse`
     Reverse = "reverse",
+    /// `objects`
+    Objects = "objects",
     /// `count`
     Count = "count",
     /// `delete`

@@ -55,8 +55,8 @@ fn drain_more<'e>(env: Env<'e>, [drain, spec, position, so_far]: [VmTerm<'e>; 4]
         true => how.start(),
         false => cursor_of(env, position).ok_or(Known::None)?,
     };
-    let id = || -> VmWord<'e> { drain.word() };
     query::with_prepared(table, spec, |prepared, _known| {
-        Work::new(env, how, so_far.word()).go_on_with(table, &id, prepared, cursor, &guard)
+        let terms = || -> [VmWord<'e>; 2] { [drain.word(), prepared.compiled.term(env)] };
+        Work::new(env, how, so_far.word()).go_on_with(table, &terms, prepared, cursor, &guard)
     })
 }

@@ -44,6 +44,8 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 pub(super) enum How {
     /// List all results; of a table with order in the order of its keys or the other way round.
     List { reverse: bool },
+    /// List as above, and do so if queries must not read everything: this is how everything is read.
+    Objects,
     /// List about so many.
     Chunk { most: usize, down: bool },
     /// Count those whose result is `true`.
@@ -59,7 +61,7 @@ pub(super) enum How {
 }
 
 impl How {
-    /// `all`, `reverse`, `{up, N}`, `{down, N}`, `count`, `delete`, `take`, `replace` or `rows`.
+    /// `all`, `reverse`, `objects`, `{up, N}`, `{down, N}`, `count`, `delete`, `take`, `replace` or `rows`.
     pub(super) fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, Known> {
         if let Some([way, most]) = term.tuple_words() {
             // SAFETY: a part of a term of this call.
@@ -74,6 +76,7 @@ impl How {
             word if Known::All.is(word) => How::List { reverse: false },
             word if Known::Count.is(word) => How::Count,
             word if Known::Reverse.is(word) => How::List { reverse: true },
+            word if Known::Objects.is(word) => How::Objects,
             word if Known::Delete.is(word) => How::Delete,
             word if Known::Take.is(word) => How::Take,
             word if Known::Replace.is(word) => How::Replace,
@@ -88,15 +91,21 @@ impl How {
 
     /// Whether the result is one list.
     fn lists(self) -> bool {
-        matches!(self, How::List { .. } | How::Take)
+        matches!(self, How::List { .. } | How::Objects | How::Take)
+    }
+
+    /// Whether nothing but all of a table will do, so nobody wants to be told.
+    fn is_meant_to_be_full(self) -> bool {
+        matches!(self, How::Objects | How::Rows)
     }
 
     /// Where to begin. A list is made from its end, so what shall come first is read last.
     pub(super) fn start(self) -> Cursor {
         match self {
-            How::List { reverse: false } | How::Take | How::Chunk { down: true, .. } => {
-                Cursor::down()
-            }
+            How::List { reverse: false }
+            | How::Objects
+            | How::Take
+            | How::Chunk { down: true, .. } => Cursor::down(),
             _ => Cursor::up(),
         }
     }
@@ -116,8 +125,9 @@ pub(super) fn allowed<'g>(
 }
 
 /// `select_start(Table, MatchSpec, How) -> Result | {Tag, Table, Compiled, Position, Result}`, where the tag is
-/// `more` if there is more to do. It is `part` instead if the result is only what is new in it, and comes behind
-/// what there was before; and `done` if a chunk has too much in it, but nothing is left to do.
+/// `more` if there is more to do. It is `part` instead if the result is only what is new in it, and ends among the
+/// objects of a key, so that it comes in front of what is still to be found, and not of what was; and `done` if a
+/// chunk has too much in it, but nothing is left to do.
 ///
 /// If the result is `warn`, nothing has been done: the query reads the whole table, of which somebody wants to
 /// hear. It is run when it is asked for again.
@@ -137,8 +147,9 @@ fn select_start<'e>(env: Env<'e>, [table, spec, how]: [VmTerm<'e>; 3]) -> NifRes
         return Ok(Work::new(env, how, VmWord::NIL).result());
     }
     query::with_prepared(&shared.table, spec, |prepared, _known| {
-        let is_full = prepared.query.access() == Access::Everything && !matches!(how, How::Rows);
-        if is_full && shared.full_scan.judge()? == Verdict::WarnFirst {
+        let is_full = prepared.query.access() == Access::Everything;
+        if is_full && !how.is_meant_to_be_full() && shared.full_scan.judge()? == Verdict::WarnFirst
+        {
             return Ok(Known::Warn.word());
         }
         if matches!(how, How::Replace) && !keeps_key(shared, prepared) {
@@ -169,7 +180,10 @@ fn select_more<'e>(
         if matches!(how, How::Replace) && !keeps_key(shared, prepared) {
             return Err(Known::None);
         }
-        Work::new(env, how, so_far.word()).go_on(shared, prepared, cursor, &guard)
+        let again = [table.word(), compiled.word()];
+        Work::new(env, how, so_far.word())
+            .called_with(again)
+            .go_on(shared, prepared, cursor, &guard)
     })
 }
 
@@ -184,6 +198,8 @@ pub(super) struct Work<'e> {
     count: u64,
     /// Objects read.
     read: u64,
+    /// The terms of what is read and of the specification, if the caller has them.
+    again: Option<[VmWord<'e>; 2]>,
 }
 
 impl<'e> Work<'e> {
@@ -200,6 +216,16 @@ impl<'e> Work<'e> {
             found: Vec::new(),
             count,
             read,
+            again: None,
+        }
+    }
+
+    /// With these terms of what is read and of the specification, to be called with once more. References made
+    /// anew for each slice are binaries to the garbage collector, which comes when there are many.
+    pub(super) fn called_with(self, again: [VmWord<'e>; 2]) -> Self {
+        Work {
+            again: Some(again),
+            ..self
         }
     }
 
@@ -211,15 +237,16 @@ impl<'e> Work<'e> {
         guard: &Guard,
     ) -> NifResult<'e> {
         let env = self.env;
-        let id = || shared.id.term(env);
-        self.go_on_with(&shared.table, &id, prepared, cursor, guard)
+        let terms = || [shared.id.term(env), prepared.compiled.term(env)];
+        self.go_on_with(&shared.table, &terms, prepared, cursor, guard)
     }
 
-    /// As [`go_on`](Work::go_on), for objects to which another term leads.
+    /// As [`go_on`](Work::go_on), for objects to which another term leads: makes that and the term of the
+    /// specification.
     pub(super) fn go_on_with(
         mut self,
         table: &Table<Vm>,
-        id: &dyn Fn() -> VmWord<'e>,
+        terms: &dyn Fn() -> [VmWord<'e>; 2],
         prepared: &Prepared,
         mut cursor: Cursor,
         guard: &Guard,
@@ -230,39 +257,30 @@ impl<'e> Work<'e> {
         })?;
         consume(self.env, &slice);
         self.read += slice.objects();
-        let is_part = self.how.lists() && table.table_type().is_bag();
+        let is_part = self.how.lists() && matches!(cursor.at, At::Within(..));
         let is_too_much = matches!(self.how, How::Chunk { most, .. } if self.found.len() > most);
-        match (progress, is_part) {
-            (Progress::Done, _) if is_too_much => {
-                Ok(self.unfinished(Known::Done, id(), prepared, &cursor))
-            }
-            (Progress::Done, _) => Ok(self.result()),
-            (Progress::More, true) => Ok(self.unfinished(Known::Part, id(), prepared, &cursor)),
-            (Progress::More, false) => Ok(self.unfinished(Known::More, id(), prepared, &cursor)),
+        let tag = match progress {
+            Progress::Done if is_too_much => Known::Done,
+            Progress::Done => return Ok(self.result()),
+            Progress::More if is_part => Known::Part,
+            Progress::More => Known::More,
+        };
+        if is_part {
+            self.list = VmWord::NIL;
         }
-    }
-
-    fn unfinished(
-        &self,
-        tag: Known,
-        id: VmWord<'e>,
-        prepared: &Prepared,
-        cursor: &Cursor,
-    ) -> VmWord<'e> {
-        self.env.tuple(&[
-            tag.word(),
-            id,
-            prepared.compiled.term(self.env),
-            position(self.env, cursor),
-            self.result(),
-        ])
+        let [what, compiled] = self.again.unwrap_or_else(terms);
+        let position = position(self.env, &cursor);
+        Ok((self.env).tuple(&[tag.word(), what, compiled, position, self.result()]))
     }
 
     /// What there is.
     fn result(&self) -> VmWord<'e> {
         match self.how {
-            how if how.lists() && self.found.is_empty() => self.list,
-            How::List { .. } | How::Take | How::Chunk { .. } => self.env.list(&self.found),
+            How::Chunk { .. } => self.env.list(&self.found),
+            how if how.lists() => match self.list.raw() == VmWord::NIL.raw() {
+                true => self.env.list(&self.found),
+                false => self.env.list_before(&self.found, self.list),
+            },
             How::Rows => (self.env).tuple(&[self.env.uint(self.read), self.env.uint(self.count)]),
             _ => self.env.uint(self.count),
         }
@@ -298,11 +316,13 @@ impl<'e> Work<'e> {
         };
         Ok(match how {
             // The objects of a key of a bag come oldest first, so they are not put before each other.
-            How::List { .. } if !table.table_type().is_bag() => select(&mut |outcome| {
-                *list = env.cons(results.build(*env, outcome), *list);
-                ControlFlow::Continue(())
-            }),
-            How::List { .. } => select(&mut |outcome| {
+            How::List { .. } | How::Objects if !table.table_type().is_bag() => {
+                select(&mut |outcome| {
+                    *list = env.cons(results.build(*env, outcome), *list);
+                    ControlFlow::Continue(())
+                })
+            }
+            How::List { .. } | How::Objects => select(&mut |outcome| {
                 found.push(results.build(*env, outcome));
                 ControlFlow::Continue(())
             }),

@@ -1,0 +1,117 @@
+%% @private
+%% @doc Lists of results that take more than one native call to make, and room for them on the heap
+%% of the caller.
+%%
+%% A large heap that becomes full is collected, and is then a fifth larger. While a list of
+%% millions is built, its elements are copied half a dozen times in that way, which takes longer
+%% than to find them, and keeps a processor from others. So the heap is told beforehand to
+%% be larger the next time: as large as the list is going to be, if that is known, or else several
+%% times as large as what there is of it. Memory that was not written to is only reserved.
+%%
+%% The heap of a process that has a limit (`max_heap_size') is left alone: room that is never used
+%% counts, too.
+-module(ats_collect).
+
+-export([list/3, in_order/2]).
+
+-export_type([more/0]).
+
+-type more() ::
+        fun((ats:tid() | ats_nif:drain(), ats:compiled_match_spec(), ats_nif:place(),
+             SoFar :: [term()]) -> ats_nif:selected() | ats_nif:drained()).
+
+%% How large the heap is to be at first, in words, and how many times as large each time after:
+%% more if nobody knows how long the list will be.
+-define(FIRST, 262144).
+-define(GROWTH_OF_UNKNOWN, 4).
+-define(GROWTH_OF_EXPECTED, 2).
+
+-record(room,
+        {%% How large the young heap shall be after the next collection.
+         wanted :: pos_integer(),
+         growth :: pos_integer(),
+         %% How large the heap was when it was last looked at, used or not.
+         heap :: non_neg_integer()}).
+
+%% @doc The whole list, of which a first slice was made. `More' makes the next; `Expected' says how
+%% many words the list will take, or 0 if nobody knows. It is asked only if the list is long.
+-spec list(more(), Expected :: fun(() -> non_neg_integer()),
+           ats_nif:selected() | ats_nif:drained()) -> [term()].
+list(_More, _Expected, List) when is_list(List) ->
+    List;
+list(More, Expected, Slice) ->
+    case has_limit() of
+        true ->
+            slices(Slice, More, [], [], none);
+        false ->
+            Room = room(Expected()),
+            Usual = process_flag(min_heap_size, Room#room.wanted),
+            try slices(Slice, More, [], [], Room)
+            after process_flag(min_heap_size, Usual)
+            end
+    end.
+
+%% A slice comes in front of those before it. But if it ends among the objects of a key of a bag,
+%% of which the oldest come first, it comes in front of those after it: it is kept as a part.
+-spec slices(ats_nif:selected() | ats_nif:drained(), more(), SoFar :: [term()],
+             Parts :: [[term()]], #room{} | none) -> [term()].
+slices({more, Id, Compiled, Place, Results}, More, _SoFar, Parts, Room) ->
+    List = in_order(Results, Parts),
+    slices(More(Id, Compiled, Place, List), More, List, [], enlarged(Room));
+slices({part, Id, Compiled, Place, Part}, More, SoFar, Parts, Room) ->
+    slices(More(Id, Compiled, Place, SoFar), More, SoFar, [Part | Parts], enlarged(Room));
+slices(Results, _More, _SoFar, Parts, _Room) ->
+    in_order(Results, Parts).
+
+%% @doc Joins the parts of a list, of which the last comes first.
+%%
+%% The virtual machine reckons that `++' copies forty elements in the time of one call. If they
+%% have left the caches meanwhile, a process that does little else has twenty milliseconds at a
+%% time; so this counts each element.
+-spec in_order(Last :: [term()], Parts :: [[term()]]) -> [term()].
+in_order(Rest, []) -> Rest;
+in_order(Rest, [Part | Parts]) -> in_order(prepend(Part, Rest), Parts).
+
+-spec prepend([term()], [term()]) -> [term()].
+prepend([Element | Part], Rest) -> [Element | prepend(Part, Rest)];
+prepend([], Rest) -> Rest.
+
+%%--------------------------------------------------------------------------------------------
+%% Room
+%%--------------------------------------------------------------------------------------------
+
+-spec has_limit() -> boolean().
+has_limit() ->
+    {garbage_collection, Settings} = process_info(self(), garbage_collection),
+    case proplists:get_value(max_heap_size, Settings) of
+        #{size := 0} -> false;
+        _ -> true
+    end.
+
+-spec room(Expected :: non_neg_integer()) -> #room{}.
+room(0) -> #room{wanted = ?FIRST, growth = ?GROWTH_OF_UNKNOWN, heap = heap()};
+room(Expected) ->
+    #room{wanted = max(Expected, ?FIRST), growth = ?GROWTH_OF_EXPECTED, heap = heap()}.
+
+%% If a collection has made room, has the next one make more. A heap that is smaller than before
+%% either has become full already, and what comes is put aside until it is collected; or it was
+%% collected as a whole, and has not got what was wanted.
+-spec enlarged(#room{} | none) -> #room{} | none.
+enlarged(none) ->
+    none;
+enlarged(#room{wanted = Wanted, growth = Growth, heap = Heap} = Room) ->
+    case heap() of
+        NewHeap when NewHeap > Heap ->
+            %% Not more than that of what there is, whatever made it larger.
+            NewWanted = max(Wanted, min(Growth * Wanted, Growth * NewHeap)),
+            _ = process_flag(min_heap_size, NewWanted),
+            Room#room{wanted = NewWanted, heap = NewHeap};
+        NewHeap ->
+            Room#room{heap = NewHeap}
+    end.
+
+%% How large the heap is, used or not. Not counted is what was put aside because it is full.
+-spec heap() -> non_neg_integer().
+heap() ->
+    {garbage_collection_info, Info} = process_info(self(), garbage_collection_info),
+    proplists:get_value(heap_block_size, Info) + proplists:get_value(old_heap_block_size, Info).
