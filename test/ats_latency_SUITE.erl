@@ -75,11 +75,11 @@ changes(_) ->
     ]).
 
 reads(ordered_set) -> [range, range_fold, range_count | reads(set)];
-reads(_) -> [select, select_count, match_object, none_match, chunks, explain].
+reads(_) -> [select, select_count, match_object, none_match, chunks, explain, tab2list].
 
 writes(ordered_set) -> [range_delete | writes(set)];
-writes(set) -> [select_replace, select_delete];
-writes(_) -> [select_delete].
+writes(set) -> [select_replace | writes(bag)];
+writes(_) -> [select_delete, insert_list, delete_all_objects].
 
 check(Cases) ->
     {ok, Peer, _} = ats_test_lib:start_vm(["+S", "1"]),
@@ -191,6 +191,16 @@ call(chunks, T) ->
     all_chunks(ats:select(T, [{'$1', [], ['$1']}], 1000));
 call(lookup_elements, T) ->
     _ = ats:lookup_elements(T, key, [2, 1]);
+call(tab2list, T) ->
+    _ = ats:tab2list(T);
+call(insert_list, T) ->
+    %% Half of them are there, half are new.
+    N = ats:info(T, size),
+    true = ats:insert(T, [{K, {value, -K}} || K <- lists:seq(N div 2, N + N div 2)]);
+call(delete_all_objects, T) ->
+    true = ats:delete_all_objects(T),
+    %% What is left to do is done in the background.
+    timer:sleep(200);
 call(explain, T) ->
     _ = ats:explain(T, [{'_', [], [true]}]);
 call(range, T) ->
