@@ -68,20 +68,9 @@ main() ->
 %% alone), `--results FOLDER'.
 -spec main([string()]) -> no_return().
 main(Args) ->
-    try
-        measure(options(Args, #options{}))
-    of
-        ok -> halt(0)
-    catch
-        throw:{usage, What} ->
-            io:format(standard_error,
-                      "~ts~nusage: ats_bench [--quick] [--full] [--rounds N] [--ms N] "
-                      "[--disjoint N] [--only TEXT] [--results FOLDER]~n", [What]),
-            halt(2);
-        Class:Reason:Stack ->
-            io:format(standard_error, "~ts~n", [erl_error:format_exception(Class, Reason, Stack)]),
-            halt(1)
-    end.
+    Usage = "ats_bench [--quick] [--full] [--rounds N] [--ms N] [--disjoint N] [--only TEXT] "
+            "[--results FOLDER]",
+    ats_bench_command:run(Usage, fun() -> measure(options(Args, #options{})) =:= ok end).
 
 options([], Options) ->
     Options;
@@ -91,23 +80,17 @@ options(["--quick" | Rest], Options) ->
 options(["--full" | Rest], Options) ->
     options(Rest, Options#options{is_full = true});
 options(["--rounds", N | Rest], Options) ->
-    options(Rest, Options#options{rounds = positive(N)});
+    options(Rest, Options#options{rounds = ats_bench_command:positive(N)});
 options(["--ms", N | Rest], Options) ->
-    options(Rest, Options#options{run_ms = positive(N)});
+    options(Rest, Options#options{run_ms = ats_bench_command:positive(N)});
 options(["--disjoint", N | Rest], Options) ->
-    options(Rest, Options#options{disjoint = positive(N)});
+    options(Rest, Options#options{disjoint = ats_bench_command:positive(N)});
 options(["--only", Text | Rest], Options) ->
     options(Rest, Options#options{only = Text});
 options(["--results", Folder | Rest], Options) ->
     options(Rest, Options#options{results = Folder});
 options([What | _], _) ->
-    throw({usage, ["what is ", What, "?"]}).
-
-positive(Text) ->
-    case string:to_integer(Text) of
-        {N, []} when N > 0 -> N;
-        _ -> throw({usage, [Text, " is not a positive number"]})
-    end.
+    ats_bench_command:unknown(What).
 
 measure(Options) ->
     Facts = ats_bench_report:machine_facts(),
@@ -126,8 +109,7 @@ measure(Options) ->
     io:format("~nwritten to ~ts~n",
               [ats_bench_report:write(Rows, Facts, Options#options.results)]).
 
-is_chosen(_, #options{only = all}) -> true;
-is_chosen(Title, #options{only = Text}) -> string:find(Title, Text) =/= nomatch.
+is_chosen(Title, #options{only = Only}) -> ats_bench_command:is_chosen(Title, Only).
 
 progress(Title, P, Round, #options{rounds = Rounds}, Side) ->
     ats_bench_report:progress("~ts, ~b process(es), round ~b of ~b: ~s",

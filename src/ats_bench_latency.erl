@@ -59,36 +59,24 @@
 %% (rows whose title, such as `ats, ordered_set, tab2list', contains it).
 -spec main([string()]) -> no_return().
 main(Args) ->
-    try options(Args, #options{}) of
-        Options ->
-            print_head(Options),
-            lists:foreach(fun({Type, Side}) -> measure_side(Type, Side, Options) end,
-                          [{Type, Side} || Type <- ?TYPES, Side <- ?SIDES]),
-            halt(0)
-    catch
-        throw:{usage, What} ->
-            io:format(standard_error,
-                      "~ts~nusage: ats_bench_latency [--objects N] [--list N] [--only TEXT]~n",
-                      [What]),
-            halt(2)
-    end.
+    Usage = "ats_bench_latency [--objects N] [--list N] [--only TEXT]",
+    ats_bench_command:run(Usage, fun() -> measure_all(options(Args, #options{})) =:= ok end).
+
+measure_all(Options) ->
+    print_head(Options),
+    lists:foreach(fun({Type, Side}) -> measure_side(Type, Side, Options) end,
+                  [{Type, Side} || Type <- ?TYPES, Side <- ?SIDES]).
 
 options([], Options) ->
     Options;
 options(["--objects", N | Rest], Options) ->
-    options(Rest, Options#options{objects = positive(N)});
+    options(Rest, Options#options{objects = ats_bench_command:positive(N)});
 options(["--list", N | Rest], Options) ->
-    options(Rest, Options#options{list = positive(N)});
+    options(Rest, Options#options{list = ats_bench_command:positive(N)});
 options(["--only", Text | Rest], Options) ->
     options(Rest, Options#options{only = Text});
 options([What | _], _) ->
-    throw({usage, ["what is ", What, "?"]}).
-
-positive(Text) ->
-    case string:to_integer(Text) of
-        {N, []} when N > 0 -> N;
-        _ -> throw({usage, [Text, " is not a positive number"]})
-    end.
+    ats_bench_command:unknown(What).
 
 print_head(#options{objects = Objects, list = List}) ->
     io:format("~b schedulers, tables of ~b objects, lists of ~b; microseconds~n~n",
@@ -109,8 +97,7 @@ measure_side(Type, Side, Options) ->
 
 title(Side, Type, Call) -> lists:flatten(io_lib:format("~s, ~s, ~s", [Side, Type, Call])).
 
-is_chosen(_, #options{only = all}) -> true;
-is_chosen(Title, #options{only = Text}) -> string:find(Title, Text) =/= nomatch.
+is_chosen(Title, #options{only = Only}) -> ats_bench_command:is_chosen(Title, Only).
 
 measure_table(Side, Type, Calls, #options{objects = Objects, list = List}) ->
     Table = filled(Side, Type, Objects),

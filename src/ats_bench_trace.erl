@@ -47,34 +47,19 @@
 %% `--quick' (half a second each, files in `bench/results').
 -spec main([string()]) -> no_return().
 main(Args) ->
-    try
-        trace(options(Args, #options{}))
-    of
-        true -> halt(0);
-        false -> halt(1)
-    catch
-        throw:{refused, What} ->
-            io:format(standard_error, "~ts~n", [What]),
-            halt(2);
-        Class:Reason:Stack ->
-            io:format(standard_error, "~ts~n", [erl_error:format_exception(Class, Reason, Stack)]),
-            halt(1)
-    end.
+    Usage = "ats_bench_trace [--quick] [--ms N] [--folder NAME]",
+    ats_bench_command:run(Usage, fun() -> trace(options(Args, #options{})) end).
 
 options([], Options) ->
     Options;
 options(["--quick" | Rest], Options) ->
     options(Rest, Options#options{phase_ms = 500, folder = "bench/results"});
-options(["--ms", Text | Rest], Options) ->
-    case string:to_integer(Text) of
-        {N, []} when N > 0 -> options(Rest, Options#options{phase_ms = N});
-        _ -> throw({refused, [Text, " is not a positive number"]})
-    end;
+options(["--ms", N | Rest], Options) ->
+    options(Rest, Options#options{phase_ms = ats_bench_command:positive(N)});
 options(["--folder", Folder | Rest], Options) ->
     options(Rest, Options#options{folder = Folder});
 options([What | _], _) ->
-    throw({refused, ["what is ", What, "?\n"
-                     "usage: ats_bench_trace [--quick] [--ms N] [--folder NAME]"]}).
+    ats_bench_command:unknown(What).
 
 trace(Options) ->
     %% The clock of the samples must not wait behind eight writers.
