@@ -23,7 +23,9 @@
 
 mod merge;
 mod merged;
+mod refused;
 mod sets;
 
-pub use merge::{Merge, Refused, Simple};
+pub use merge::{Merge, Simple};
 pub use merged::{Merged, MergedTerm};
+pub use refused::Refused;

@@ -1,6 +1,7 @@
 //! Which merges there are, and what they do with two values.
 
 use crate::merged::Merged;
+use crate::refused::Refused;
 use crate::sets;
 use ats_term::image::{Host, ImageRef};
 use ats_term::{Integer, Kind, TermRef, Zeros};
@@ -31,17 +32,6 @@ pub enum Simple {
     Append,
     /// Unites ordered sets, or maps.
     Union,
-}
-
-/// Why two values cannot be merged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// The earlier value is not of the kind.
-    Earlier,
-    /// The later value is not of the kind, or not of that of the earlier one.
-    Later,
-    /// The sum is larger than a number may be.
-    SystemLimit,
 }
 
 impl Simple {

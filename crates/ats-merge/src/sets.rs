@@ -1,7 +1,7 @@
 //! Lists, ordered sets and maps.
 
-use crate::merge::Refused;
 use crate::merged::Merged;
+use crate::refused::Refused;
 use ats_term::exact::{Options, exact_key};
 use ats_term::image::{Host, ImageRef, View};
 use ats_term::order::order_key;

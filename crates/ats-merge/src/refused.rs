@@ -1,0 +1,12 @@
+//! What cannot be merged.
+
+/// Why two values cannot be merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The earlier value is not of the kind.
+    Earlier,
+    /// The later value is not of the kind, or not of that of the earlier one.
+    Later,
+    /// The sum is larger than a number may be.
+    SystemLimit,
+}
