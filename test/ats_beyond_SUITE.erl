@@ -561,7 +561,7 @@ merged(T, Operand, Merge) ->
     end.
 
 merge_and_operands() ->
-    ?LET(Merge, ats_beyond_gen:merge(), {Merge, list(ats_beyond_gen:operand(Merge))}).
+    ?LET(Merge, ats_beyond_gen:merge(), {Merge, resize(10, list(ats_beyond_gen:operand(Merge)))}).
 
 merges_beside_each_other(_) ->
     Count = 20000,

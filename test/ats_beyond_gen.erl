@@ -18,7 +18,8 @@
 %% ----- merges -----
 
 merge() ->
-    frequency([{7, simple_merge()}, {1, ?LET(Merges, list(simple_merge()), {vector, Merges})}]).
+    Vector = ?LET(Merges, resize(6, list(simple_merge())), {vector, Merges}),
+    frequency([{7, simple_merge()}, {1, Vector}]).
 
 simple_merge() ->
     elements([sum, min, max, first, last, append, union]).
@@ -40,11 +41,16 @@ of_kind(append) ->
     oneof([{list, list(ats_term_gen:any_term())}, ?LET(B, binary(), {lit, B})]);
 of_kind(union) ->
     oneof([
-        {set_of, list(ats_term_gen:key())},
-        {map, list({ats_term_gen:key(), ats_term_gen:any_term()})}
+        {set_of, list(element())},
+        {map, list({element(), ats_term_gen:any_term()})}
     ]);
 of_kind(_) ->
     oneof([ats_term_gen:key(), ats_term_gen:any_term()]).
+
+%% Of a set, or a key of a map: often one of those that only some comparisons tell apart.
+element() ->
+    Zeros = [0, 0.0, ats_term_gen:negative_zero(), {0.0}, {ats_term_gen:negative_zero()}],
+    frequency([{1, {lit, elements(Zeros)}}, {2, ats_term_gen:key()}]).
 
 -spec cook(operand()) -> term().
 cook({set_of, Recipes}) -> ordsets:from_list([ats_term_gen:realize(R) || R <- Recipes]);
