@@ -265,6 +265,12 @@ counter_messages(Operations, Default, _Cause) ->
     end.
 
 -spec element_messages(term(), message(), cause()) -> [message()].
+element_messages(Elements, Default, position) ->
+    %% `ets' looks at the numbers of positions only since Erlang/OTP 27.
+    case list_to_integer(erlang:system_info(otp_release)) >= 27 of
+        true -> [none, <<"the position in the update operation is out of range">>];
+        false -> element_messages(Elements, Default, none)
+    end;
 element_messages(_Elements, Default, keypos) ->
     [none, same_as_keypos(), Default];
 element_messages(Elements, Default, _Cause) ->

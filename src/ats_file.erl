@@ -55,7 +55,7 @@ write(Table, File, Options) ->
     try
         Wanted = write_options(Options),
         ok = make_way(File),
-        write_log(Table, File, Wanted, open(File, []))
+        write_log(Table, File, Wanted, open(File, write))
     catch
         throw:Reason -> {error, Reason};
         exit:Reason -> {error, Reason}
@@ -176,7 +176,7 @@ describe(File) ->
 
 -spec reading(file:name(), boolean(), fun(([term()], #log{}) -> Result)) -> Result.
 reading(File, Verify, Function) ->
-    Name = open(File, [{mode, read_only}]),
+    Name = open(File, read),
     try
         ats_file_check:is_endless(File) andalso throw(badfile),
         {Header, Log} = read_header(#log{name = Name, verify = Verify}),
@@ -185,12 +185,17 @@ reading(File, Verify, Function) ->
         disk_log:close(Name)
     end.
 
--spec open(file:name(), [{mode, read_only}]) -> reference().
+-spec open(file:name(), write | read) -> reference().
 open(File, Mode) ->
     Name = make_ref(),
-    case disk_log:open([{name, Name}, {file, File} | Mode]) of
+    %% What may be wrong with these options, an error names as it does for `ets'.
+    Options = case Mode of
+                  write -> [{repair, truncate}];
+                  read -> [{mode, read_only}]
+              end,
+    case disk_log:open([{name, Name}, {file, File} | Options]) of
         {ok, Name} -> Name;
-        {error, Reason} when Mode =:= [] -> throw(Reason);
+        {error, Reason} when Mode =:= write -> throw(Reason);
         {error, Reason} -> throw({read_error, Reason})
     end.
 

@@ -7,7 +7,7 @@
 %% the content and the options of the table after the call, and what processes were told.
 -module(ats_functions).
 
--export([documented/0, internal/0, interactive/0, cases/0, cases/1, compare/1, compare/2]).
+-export([documented/0, later/0, internal/0, interactive/0, cases/0, cases/1, compare/1, compare/2]).
 
 -export_type([function_name/0, test_case/0, verdict/0]).
 
@@ -118,6 +118,19 @@ documented() ->
             {whereis, [1]}
         ],
         Arity <- Arities
+    ].
+
+%% Those that are newer than the oldest release that `ats' runs on, and the releases that have them. There
+%% the texts of exceptions have something to be compared with.
+-spec later() -> [{function_name(), Release :: pos_integer()}].
+later() ->
+    [
+        {{first_lookup, 1}, 27},
+        {{last_lookup, 1}, 27},
+        {{lookup_element, 4}, 26},
+        {{next_lookup, 2}, 27},
+        {{prev_lookup, 2}, 27},
+        {{update_element, 4}, 27}
     ].
 
 %% What `ets' exports for its own use, without documentation.
@@ -455,12 +468,14 @@ add(dets, Type, Env) ->
 add(_, _, Env) ->
     Env.
 
-%% The module to call a function of: differences between releases are levelled by the reference.
+%% The module to call a function of: differences between releases are levelled by the reference. It
+%% always composes steps that return objects, also if there are such functions.
 module(ats, _) ->
     ats;
 module(reference, {Function, Arity}) ->
     {module, _} = code:ensure_loaded(ats_reference),
-    case erlang:function_exported(ats_reference, Function, Arity) of
+    IsThere = ?ONE_LOOKUP(Function) andalso erlang:function_exported(ets, Function, Arity),
+    case erlang:function_exported(ats_reference, Function, Arity) andalso not IsThere of
         true -> ats_reference;
         false -> ets
     end.

@@ -7,6 +7,7 @@
 %% - of objects with the same key in one list the last one wins (`ets' leaves that open, and
 %%   depends on whether the insertion yields);
 %% - a list inserted into a bag keeps its order (releases before 25.3 reverse it);
+%% - a failure to open a file says that what is in it would be thrown away, as the newest releases do;
 %% - an empty `ordered_set' has its end in slot 0 (with write_concurrency there is no such slot);
 %% - the folds treat the key '$end_of_table' as any other;
 %% - a default object shorter than the key position is refused (the releases that only assert it
@@ -15,6 +16,8 @@
 
 -export([
     new/2,
+    tab2file/2,
+    tab2file/3,
     insert/2,
     insert_new/2,
     lookup/2,
@@ -61,6 +64,8 @@
 ]).
 
 new(Name, Options) -> ets:new(Name, Options).
+tab2file(T, File) -> newest_failure(ets:tab2file(T, File)).
+tab2file(T, File, Options) -> newest_failure(ets:tab2file(T, File, Options)).
 give_away(T, Pid, Gift) -> ets:give_away(T, Pid, Gift).
 setopts(T, Options) -> ets:setopts(T, Options).
 lookup(T, K) -> ets:lookup(T, K).
@@ -105,6 +110,12 @@ update_counter(T, K, Op) -> ets:update_counter(T, K, Op).
 info_binary(_, undefined) -> undefined;
 info_binary(T, _) -> ets:info(T, binary).
 
+%% What has been told to open the file is part of the reason.
+newest_failure({error, {badarg, [{file, File}]}}) ->
+    {error, {badarg, [{file, File}, {repair, truncate}]}};
+newest_failure(Result) ->
+    Result.
+
 insert(T, Objects) when is_list(Objects), Objects =/= [] ->
     case is_valid_list(T, Objects) andalso is_bag(T) of
         true ->
@@ -143,6 +154,12 @@ last_of_each_key(T, Objects) ->
     end.
 
 lookup_element(T, K, Pos, Default) ->
+    case erlang:function_exported(ets, lookup_element, 4) of
+        true -> apply(ets, lookup_element, [T, K, Pos, Default]);
+        false -> composed_lookup_element(T, K, Pos, Default)
+    end.
+
+composed_lookup_element(T, K, Pos, Default) ->
     Objects = ets:lookup(T, K),
     true = (is_integer(Pos) andalso Pos >= 1 andalso Pos < 1 bsl 59) orelse error(badarg),
     case {Objects, is_bag(T)} of
@@ -179,8 +196,14 @@ update_counter(T, K, Op, Default) ->
 
 %% The update is tried on a scratch table first: a failing update must leave no new object.
 update_element(T, K, Spec, Default) ->
-    true = is_tuple(Default) orelse error(badarg),
     ok = check_default(T, Default),
+    case erlang:function_exported(ets, update_element, 4) of
+        true -> apply(ets, update_element, [T, K, Spec, Default]);
+        false -> composed_update_element(T, K, Spec, Default)
+    end.
+
+composed_update_element(T, K, Spec, Default) ->
+    true = is_tuple(Default) orelse error(badarg),
     case ets:update_element(T, K, Spec) of
         true ->
             true;
