@@ -46,19 +46,8 @@ all() ->
 groups() ->
     [{by_chance, [], cases()}, {forced, [], cases() ++ [adaptation_was_forced]}].
 
-init_per_group(by_chance, Config) ->
-    Config;
-init_per_group(forced, Config) ->
-    case ats_oracle:subject() of
-        ats ->
-            ok = ats_test_lib:force_adaptation(),
-            Config;
-        _ ->
-            {skip, "only ats can be forced"}
-    end.
-
-end_per_group(by_chance, _) -> ok;
-end_per_group(forced, _) -> ats_test_lib:stop_forcing().
+init_per_group(Group, Config) -> ats_test_lib:begin_group(Group, Config).
+end_per_group(Group, _) -> ats_test_lib:end_group(Group).
 
 cases() ->
     [

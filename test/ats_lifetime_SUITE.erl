@@ -25,7 +25,7 @@
 ]).
 -export([work_in_background/1]).
 
--import(ats_test_lib, [parallel/1, until/2, kill/1, check_consistency/1]).
+-import(ats_test_lib, [parallel/1, until/2, kill/1, ask/2, check_consistency/1]).
 
 -define(SOON_MS, 2000).
 %% How long the last call of a killed process may go on.
@@ -549,22 +549,11 @@ owner(M, Name, Options) ->
 
 server(State) ->
     receive
-        {ask, From, Ref, Fun} ->
+        {From, Ref, Fun} when is_function(Fun) ->
             From ! {Ref, Fun()},
             server(State);
         stop ->
             ok;
         _ ->
             server(State)
-    end.
-
-ask(Pid, Fun) ->
-    Ref = erlang:monitor(process, Pid),
-    Pid ! {ask, self(), Ref, Fun},
-    receive
-        {Ref, Answer} ->
-            erlang:demonitor(Ref, [flush]),
-            Answer;
-        {'DOWN', Ref, process, Pid, Reason} ->
-            error(Reason)
     end.

@@ -29,7 +29,7 @@
 ]).
 -export([start/2, stop/1]).
 
--import(ats_test_lib, [parallel/1, until/2, kill/1]).
+-import(ats_test_lib, [parallel/1, until/2, kill/1, ask/2]).
 
 -define(SOON_MS, 5000).
 -define(APPLICATION, ats_owner_test).
@@ -795,16 +795,4 @@ outcome(Fun) ->
         Fun()
     catch
         Class:Reason -> {Class, Reason}
-    end.
-
-ask(Pid, What) ->
-    Ref = erlang:monitor(process, Pid),
-    Pid ! {self(), Ref, What},
-    receive
-        {Ref, Answer} ->
-            erlang:demonitor(Ref, [flush]),
-            Answer;
-        {'DOWN', Ref, process, Pid, Reason} ->
-            error(Reason)
-    after 60000 -> error({hangs, process_info(Pid, current_stacktrace)})
     end.

@@ -24,6 +24,8 @@
     access/1
 ]).
 
+-import(ats_test_lib, [check/2]).
+
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 -define(TABLES, 1500).
 -define(RANGES_PER_TABLE, 6).
@@ -67,11 +69,7 @@ ranges(_) ->
             [check_range(T, KeyPos, All, realize(Range, Keys)) || Range <- Ranges],
             ats:delete(T)
         end
-    )).
-
-check(Property) ->
-    Options = [{numtests, ?TABLES}, {to_file, user}, {max_shrinks, 300}],
-    true = proper:quickcheck(Property, Options).
+    ), ?TABLES).
 
 table_options() ->
     oneof([[], [], [compressed], [{write_concurrency, true}]]).
@@ -245,7 +243,7 @@ prefixes(_) ->
             [check_prefix(T, All, realize_pattern(P, Keys), Limit) || {P, Limit} <- Patterns],
             ats:delete(T)
         end
-    )).
+    ), ?TABLES).
 
 %% A key in which everything behind some part is left open, or some part anywhere.
 pattern() ->

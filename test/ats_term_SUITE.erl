@@ -27,6 +27,8 @@
     reloading/1,
     other_build_is_refused/1
 ]).
+
+-import(ats_test_lib, [check/2]).
 %% Called on another node.
 -export([renaming/0]).
 
@@ -485,9 +487,6 @@ one_of_each() ->
 
 realize(Recipe) ->
     ats_term_gen:realize(Recipe).
-
-check(Property, Count) ->
-    true = proper:quickcheck(Property, [{numtests, Count}, {to_file, user}, {max_shrinks, 200}]).
 
 %% The result of a function, run in a process that is dead when this returns.
 in_a_process(Fun) ->

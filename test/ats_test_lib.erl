@@ -3,10 +3,11 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([parallel/1, until/2, kill/1, check_consistency/1]).
+-export([parallel/1, until/2, kill/1, ask/2, check/2, check_consistency/1]).
 -export([settled_memory/0, assert_memory_returns/2, assert_memory_returns/3]).
 -export([resident_growth/1, collect/0]).
 -export([start_vm/1, stop_vm/1]).
+-export([begin_group/2, end_group/1]).
 -export([force_adaptation/0, stop_forcing/0, is_adaptation_forced/0, forced_so_far/0]).
 -export([new/2, adapting/1, count_adaptation/1]).
 
@@ -65,6 +66,31 @@ kill(Pid) ->
     receive
         {'DOWN', Mon, process, _, _} -> ok
     end.
+
+%% Sends a question to a process, as `{From, Ref, What}', and waits for `{Ref, Answer}'.
+-spec ask(pid(), term()) -> term().
+ask(Pid, What) ->
+    Ref = erlang:monitor(process, Pid),
+    Pid ! {self(), Ref, What},
+    receive
+        {Ref, Answer} ->
+            erlang:demonitor(Ref, [flush]),
+            Answer;
+        {'DOWN', Ref, process, Pid, Reason} ->
+            error(Reason)
+    after 60000 -> error({hangs, process_info(Pid, current_stacktrace)})
+    end.
+
+%% Tries a property of PropEr so many times. A counterexample is printed, as small as can be; a dot
+%% for each try is not.
+-spec check(term(), pos_integer()) -> true.
+check(Property, Runs) ->
+    Print = fun
+        (".", _) -> ok;
+        (Format, Arguments) -> io:format(user, Format, Arguments)
+    end,
+    Options = [{numtests, Runs}, {on_output, Print}, {max_shrinks, 300}],
+    true = proper:quickcheck(Property, Options).
 
 %% All ways to read a table that nobody changes say the same.
 -spec check_consistency(term()) -> ok.
@@ -169,6 +195,24 @@ resident_bytes() ->
     end.
 
 %% ----- forced adaptation -----
+
+%% For suites whose cases run twice, in two groups: as chance has it, and on tables that are forced
+%% to adapt. What `init_per_group' and `end_per_group' do.
+-spec begin_group(by_chance | forced, Config) -> Config | {skip, string()}.
+begin_group(by_chance, Config) ->
+    Config;
+begin_group(forced, Config) ->
+    case ats_oracle:subject() of
+        ats ->
+            ok = force_adaptation(),
+            Config;
+        _ ->
+            {skip, "only ats can be forced"}
+    end.
+
+-spec end_group(by_chance | forced) -> ok.
+end_group(by_chance) -> ok;
+end_group(forced) -> stop_forcing().
 
 %% From now on, tables that tests make with new/2 adapt far more often than contention would make
 %% them: ordered ones split and join, others double and halve their locks and get and lose buckets.

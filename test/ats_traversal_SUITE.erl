@@ -8,8 +8,8 @@
 %%
 %% All cases run twice: as chance has it, and on tables that are forced to adapt all the time.
 %%
-%% ATS_TRAVERSAL_KEYS sets to how many keys the tables grow (40,000 by default, and 10,000 where they
-%% are forced: those adapt with one write in eight, however many keys they have).
+%% ATS_TRAVERSAL_KEYS sets to how many keys the tables grow (40,000 by default, and 10,000 where
+%% they are forced: those adapt with one write in eight, however many keys they have).
 -module(ats_traversal_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -50,19 +50,8 @@ all() ->
 groups() ->
     [{by_chance, [], cases()}, {forced, [], cases()}].
 
-init_per_group(by_chance, Config) ->
-    Config;
-init_per_group(forced, Config) ->
-    case ats_oracle:subject() of
-        ats ->
-            ok = ats_test_lib:force_adaptation(),
-            Config;
-        _ ->
-            {skip, "only ats can be forced"}
-    end.
-
-end_per_group(by_chance, _) -> ok;
-end_per_group(forced, _) -> ats_test_lib:stop_forcing().
+init_per_group(Group, Config) -> ats_test_lib:begin_group(Group, Config).
+end_per_group(Group, _) -> ats_test_lib:end_group(Group).
 
 cases() ->
     [
