@@ -1,6 +1,7 @@
 //! What the tree promises under contention: readers that nobody stops, parts that come when they are
 //! fought for and go when they are not.
 
+use crate::random::Random;
 use ats_mem::{Adaptation, Backend, CaTree, Change, Plain, RecordBox};
 use ats_sync::pin;
 use std::ops::ControlFlow;
@@ -34,18 +35,6 @@ fn filled(numbers: impl Iterator<Item = u64>) -> Tree {
 
 fn adaptation(tree: &Tree) -> Adaptation {
     tree.adaptation().expect("the tree adapts")
-}
-
-/// Numbers without much pattern (Marsaglia's xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
-    }
 }
 
 const KEYS: u64 = 5000;

@@ -8,3 +8,4 @@ mod catree;
 mod ends;
 mod hash;
 mod passing;
+mod random;

@@ -1,5 +1,6 @@
 //! Counting records and finding the n-th, in trees of several levels that change all the time.
 
+use crate::random::Random;
 use ats_mem::{Backend, CaTree, Change, End, Passed, Plain, RecordBox, Span, Way};
 use ats_sync::pin;
 use std::ops::{ControlFlow, Range};
@@ -74,18 +75,6 @@ impl Keys {
 enum Answer {
     Number(u64),
     All(usize),
-}
-
-/// Numbers without much pattern (Marsaglia's xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
-    }
 }
 
 /// Which numbers are there.

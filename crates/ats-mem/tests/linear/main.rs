@@ -9,10 +9,13 @@
 #![cfg(not(loom))]
 
 mod checker;
+#[path = "../all/random.rs"]
+mod random;
 
 use ats_mem::{Backend, CaTree, Change, End, HashTable, Plain, RecordBox};
 use ats_sync::pin;
 use checker::{Clock, Event, linearizable};
+use random::Random;
 #[cfg(shuttle)]
 use shuttle::{sync::Barrier, thread};
 use std::ops::ControlFlow;
@@ -138,17 +141,7 @@ impl Place {
     }
 }
 
-/// Numbers without much pattern (Marsaglia's xorshift).
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
-    }
-
     fn key(&mut self) -> usize {
         self.below(KEYS as u64) as usize
     }
