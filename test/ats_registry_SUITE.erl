@@ -15,6 +15,8 @@
 
 -behaviour(gen_server).
 
+-import(ats_transplant, [check/2]).
+
 -define(MODULES, ['Elixir.Registry', 'Elixir.Registry.Partition', 'Elixir.Registry.Supervisor']).
 -define(WORKERS, 3).
 
@@ -56,16 +58,6 @@ compare(Keys, Config) ->
     Property = ?FORALL({Partitions, Commands}, {integer(1, 3), list(command())},
                        same_work(Keys, Partitions, Commands, ['Elixir.Registry', Copy])),
     check(Property, 200).
-
-check(Property, Runs) ->
-    Options = [{numtests, Runs}, long_result, {on_output, fun(_, _) -> ok end}],
-    case proper:quickcheck(Property, Options) of
-        true ->
-            ok;
-        Counterexample ->
-            ct:pal("~0tp~n~0tp", [Counterexample, get(difference)]),
-            ct:fail(counterexample_found)
-    end.
 
 command() ->
     frequency(

@@ -3,7 +3,7 @@
 %% A copy is compiled with `ats_transform', so that its tables are tables of `ats', or without it.
 -module(ats_transplant).
 
--export([load/2, load/3, unload/1, name/2, forms/1]).
+-export([load/2, load/3, unload/1, name/2, forms/1, check/2]).
 
 -type kind() :: moved | plain.
 %% Whether a copy uses `ats' or `ets'.
@@ -43,6 +43,19 @@ object_file(Module) ->
     case code:which(Module) of
         preloaded -> code:where_is_file(atom_to_list(Module) ++ ".beam");
         File when is_list(File) -> File
+    end.
+
+%% Tries a property of copies and originals so many times. A counterexample is printed with what the
+%% property has left in the process dictionary as the `difference'.
+-spec check(term(), pos_integer()) -> ok.
+check(Property, Runs) ->
+    Options = [{numtests, Runs}, long_result, {on_output, fun(_, _) -> ok end}],
+    case proper:quickcheck(Property, Options) of
+        true ->
+            ok;
+        Counterexample ->
+            ct:pal("~0tp~n~0tp", [Counterexample, get(difference)]),
+            ct:fail(counterexample_found)
     end.
 
 load_copy(Kind, Module, Names) ->

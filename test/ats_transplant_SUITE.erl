@@ -11,6 +11,8 @@
 -export([digraphs/1, ordered_digraphs/1, process_groups/1, parsers/1, inlining/1,
          snmp_indexes/1, documents/1, every_module_of_otp/1]).
 
+-import(ats_transplant, [check/2]).
+
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
@@ -18,16 +20,6 @@ all() ->
      every_module_of_otp].
 
 end_per_testcase(_, _) -> ok.
-
-check(Property, Runs) ->
-    Options = [{numtests, Runs}, long_result, {on_output, fun(_, _) -> ok end}],
-    case proper:quickcheck(Property, Options) of
-        true ->
-            ok;
-        Counterexample ->
-            ct:pal("~0tp~n~0tp", [Counterexample, get(difference)]),
-            ct:fail(counterexample_found)
-    end.
 
 %% What a call returns or how it fails, without the stack.
 result(Module, Function, Arguments) ->
