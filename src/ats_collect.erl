@@ -33,9 +33,9 @@
          %% How large the heap was when it was last looked at, used or not.
          heap :: non_neg_integer()}).
 
-%% @doc The whole list, of which a first slice was made. `More' makes the next; `Expected' says how
-%% many words the list will take, or 0 if nobody knows. It is asked only if the list is long.
--spec list(more(), Expected :: fun(() -> non_neg_integer()),
+%% @doc The whole list, of which a first slice was made. `More' makes the next; `Expected' is how
+%% many words the list will take, more or less.
+-spec list(more(), Expected :: non_neg_integer() | unknown,
            ats_nif:selected() | ats_nif:drained()) -> [term()].
 list(_More, _Expected, List) when is_list(List) ->
     List;
@@ -44,7 +44,7 @@ list(More, Expected, Slice) ->
         true ->
             slices(Slice, More, [], [], none);
         false ->
-            Room = room(Expected()),
+            Room = room(Expected),
             Usual = process_flag(min_heap_size, Room#room.wanted),
             try slices(Slice, More, [], [], Room)
             after process_flag(min_heap_size, Usual)
@@ -88,8 +88,9 @@ has_limit() ->
         _ -> true
     end.
 
--spec room(Expected :: non_neg_integer()) -> #room{}.
-room(0) -> #room{wanted = ?FIRST, growth = ?GROWTH_OF_UNKNOWN, heap = heap()};
+-spec room(Expected :: non_neg_integer() | unknown) -> #room{}.
+room(unknown) ->
+    #room{wanted = ?FIRST, growth = ?GROWTH_OF_UNKNOWN, heap = heap()};
 room(Expected) ->
     #room{wanted = max(Expected, ?FIRST), growth = ?GROWTH_OF_EXPECTED, heap = heap()}.
 

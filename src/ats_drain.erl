@@ -21,7 +21,7 @@ take_all(Table) ->
     More = fun(_, Compiled, Place, SoFar) ->
                    ats_nif:drain_more(Drain, Compiled, Place, SoFar)
            end,
-    ats_collect:list(More, fun() -> 0 end, settled(Drain, ?YIELDS)).
+    ats_collect:list(More, unknown, settled(Drain, ?YIELDS)).
 
 %% The first objects, as soon as nobody writes to them any more.
 -spec settled(ats_nif:drain(), non_neg_integer()) -> ats_nif:drained().

@@ -55,15 +55,21 @@ list(Table, MatchSpec, How) ->
 
 %% @doc The rest of a list that was begun.
 -spec list_more(ats_nif:selected(), all | reverse | take) -> [term()].
+list_more(Results, _How) when is_list(Results) ->
+    Results;
 list_more(Selected, How) ->
-    ats_collect:list(more(How), fun() -> 0 end, Selected).
+    ats_collect:list(more(How), unknown, Selected).
 
 %% @doc All objects.
 -spec objects(ats:table()) -> [tuple()].
 objects(Table) ->
-    Selected = ats_nif:select_start(Table, ?OBJECTS, objects),
-    %% An object takes about as much room in a table as on a heap, often a little more.
-    ats_collect:list(more(objects), fun() -> words(Selected) end, Selected).
+    case ats_nif:select_start(Table, ?OBJECTS, objects) of
+        Objects when is_list(Objects) ->
+            Objects;
+        Selected ->
+            %% An object takes about as much room in a table as on a heap, often a little more.
+            ats_collect:list(more(objects), words(Selected), Selected)
+    end.
 
 -spec more(all | reverse | take | objects) -> ats_collect:more().
 more(How) ->
@@ -71,10 +77,10 @@ more(How) ->
             ats_nif:select_more(Id, Compiled, Place, How, SoFar)
     end.
 
--spec words(ats_nif:selected()) -> non_neg_integer().
+-spec words(ats_nif:selected()) -> non_neg_integer() | unknown.
 words({_, Id, _, _, _}) ->
     case ats_info:item(memory, Id) of
-        undefined -> 0;
+        undefined -> unknown;
         Words -> Words
     end.
 
