@@ -62,6 +62,22 @@ impl<H: Host> Runner<H> {
     }
 }
 
+/// A query on its way through a table: what all slices of it take.
+pub struct Selection<'a, H: Host, E> {
+    /// What is looked for.
+    pub query: &'a Query<H>,
+    /// How far it has come. A slice goes on from there, and leaves it where the next one begins.
+    pub cursor: &'a mut Cursor,
+    /// What it is run with.
+    pub runner: &'a mut Runner<H>,
+    /// What its specification may ask about who runs it.
+    pub environment: &'a E,
+    /// The time that this slice may take.
+    pub slice: &'a Slice,
+    /// What keeps objects that others remove meanwhile.
+    pub guard: &'a Guard,
+}
+
 impl<H: Host> Table<H> {
     /// Runs a query on the objects from the cursor on, until the slice is over or `each`, which gets the
     /// results, breaks. Of a key that has few objects all are read, even so.
@@ -71,25 +87,27 @@ impl<H: Host> Table<H> {
     ///
     /// # Panics
     /// If the query was made for another kind of table.
-    #[expect(clippy::too_many_arguments, reason = "each is a thing of its own")]
     pub fn select<E: Environment>(
         &self,
-        query: &Query<H>,
-        cursor: &mut Cursor,
-        runner: &mut Runner<H>,
-        environment: &E,
-        slice: &Slice,
-        guard: &Guard,
+        selection: &mut Selection<'_, H, E>,
         each: &mut dyn FnMut(&Outcome<'_, H>) -> ControlFlow<()>,
     ) -> Progress {
+        let Selection {
+            query,
+            cursor,
+            runner,
+            environment,
+            slice,
+            guard,
+        } = selection;
         query.check_fits(self);
-        let Runner { machine, room, .. } = runner;
+        let Runner { machine, room, .. } = &mut **runner;
         let program = query.program();
         walk(self.store(guard), query, cursor, slice, guard, |spot| {
             let mut stop = false;
             let one = |object: Object<'_, H>| {
                 slice.count_object(object.len_words());
-                if let Some(outcome) = &machine.run(program, object, environment) {
+                if let Some(outcome) = &machine.run(program, object, *environment) {
                     stop |= each(outcome).is_break();
                 }
                 stop

@@ -18,7 +18,7 @@ use crate::scratch::{self, Results, Selecting};
 use crate::vm_sink::{VmSink, make_object};
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
-use ats::select::{At, Changed, Cursor, Progress, Slice};
+use ats::select::{At, Changed, Cursor, Progress, Selection, Slice};
 use ats::{Table, TableType};
 use ats_match::Outcome;
 use ats_match::plan::Access;
@@ -297,8 +297,14 @@ impl<'e> Work<'e> {
         guard: &Guard,
     ) -> Result<Progress, Known> {
         let Selecting { runner, results } = selecting;
-        let query = &*prepared.query;
-        let caller = Caller(self.env);
+        let selection = &mut Selection {
+            query: &*prepared.query,
+            cursor,
+            runner,
+            environment: &Caller(self.env),
+            slice,
+            guard,
+        };
         let Work {
             env,
             how,
@@ -307,9 +313,6 @@ impl<'e> Work<'e> {
             count,
             ..
         } = self;
-        let mut select = |each: &mut dyn FnMut(&Outcome<'_, Vm>) -> ControlFlow<()>| {
-            table.select(query, cursor, runner, &caller, slice, guard, each)
-        };
         let mut changed = |change: Changed| {
             *count += change.objects as u64;
             change.progress
@@ -317,33 +320,31 @@ impl<'e> Work<'e> {
         Ok(match how {
             // The objects of a key of a bag come oldest first, so they are not put before each other.
             How::List { .. } | How::Objects if !table.table_type().is_bag() => {
-                select(&mut |outcome| {
+                table.select(selection, &mut |outcome| {
                     *list = env.cons(results.build(*env, outcome), *list);
                     ControlFlow::Continue(())
                 })
             }
-            How::List { .. } | How::Objects => select(&mut |outcome| {
+            How::List { .. } | How::Objects => table.select(selection, &mut |outcome| {
                 found.push(results.build(*env, outcome));
                 ControlFlow::Continue(())
             }),
-            How::Chunk { most, .. } => select(&mut |outcome| {
+            How::Chunk { most, .. } => table.select(selection, &mut |outcome| {
                 found.push(results.build(*env, outcome));
                 match found.len() >= *most {
                     true => ControlFlow::Break(()),
                     false => ControlFlow::Continue(()),
                 }
             }),
-            How::Count => select(&mut |outcome| {
+            How::Count => table.select(selection, &mut |outcome| {
                 *count += u64::from(outcome.is_true());
                 ControlFlow::Continue(())
             }),
-            How::Rows => select(&mut |_| {
+            How::Rows => table.select(selection, &mut |_| {
                 *count += 1;
                 ControlFlow::Continue(())
             }),
-            How::Delete => {
-                changed(table.select_delete(query, cursor, runner, &caller, slice, guard))
-            }
+            How::Delete => changed(table.select_delete(selection)),
             How::Take => {
                 let mut taken = |object: Object<'_, Vm>| {
                     let object = make_object(*env, object, &mut results.scratch);
@@ -352,10 +353,10 @@ impl<'e> Work<'e> {
                         false => *list = env.cons(object, *list),
                     }
                 };
-                changed(table.select_take(query, cursor, runner, &caller, slice, guard, &mut taken))
+                changed(table.select_take(selection, &mut taken))
             }
             How::Replace => {
-                let change = table.select_replace(query, cursor, runner, &caller, slice, guard);
+                let change = table.select_replace(selection);
                 changed(change.map_err(cause)?)
             }
         })

@@ -10,7 +10,7 @@
 use super::cursor::{At, Cursor};
 use super::query::{Query, Step};
 use super::walk::{Next, Slice, walk};
-use super::{Progress, Runner, visit_objects};
+use super::{Progress, Runner, Selection, visit_objects};
 use crate::bag::{Effect, NewObject, Rules, Selected};
 use crate::counted;
 use crate::table::{Table, TableType};
@@ -66,24 +66,8 @@ impl<H: Host> Table<H> {
     ///
     /// # Panics
     /// If the query was made for another kind of table.
-    pub fn select_delete<E: Environment>(
-        &self,
-        query: &Query<H>,
-        cursor: &mut Cursor,
-        runner: &mut Runner<H>,
-        environment: &E,
-        slice: &Slice,
-        guard: &Guard,
-    ) -> Changed {
-        self.select_take(
-            query,
-            cursor,
-            runner,
-            environment,
-            slice,
-            guard,
-            &mut |_| {},
-        )
+    pub fn select_delete<E: Environment>(&self, selection: &mut Selection<'_, H, E>) -> Changed {
+        self.select_take(selection, &mut |_| {})
     }
 
     /// As [`select_delete`](Table::select_delete), and calls `taken` with each object that was deleted, as it
@@ -92,19 +76,12 @@ impl<H: Host> Table<H> {
     ///
     /// # Panics
     /// If the query was made for another kind of table.
-    #[expect(clippy::too_many_arguments, reason = "each is a thing of its own")]
     pub fn select_take<E: Environment>(
         &self,
-        query: &Query<H>,
-        cursor: &mut Cursor,
-        runner: &mut Runner<H>,
-        environment: &E,
-        slice: &Slice,
-        guard: &Guard,
+        selection: &mut Selection<'_, H, E>,
         taken: &mut dyn FnMut(Object<'_, H>),
     ) -> Changed {
-        let what = (Action::Delete, query, environment);
-        self.change_slice(what, cursor, runner, slice, guard, taken)
+        self.change_slice(Action::Delete, selection, taken)
     }
 
     /// Replaces objects by the result of the query, if there is one, for about a slice. Each is
@@ -115,41 +92,32 @@ impl<H: Host> Table<H> {
     /// If the query was made for another kind of table.
     pub fn select_replace<E: Environment>(
         &self,
-        query: &Query<H>,
-        cursor: &mut Cursor,
-        runner: &mut Runner<H>,
-        environment: &E,
-        slice: &Slice,
-        guard: &Guard,
+        selection: &mut Selection<'_, H, E>,
     ) -> Result<Changed, Error> {
         if self.table_type == TableType::Bag {
             return Err(Error::TableType);
         }
-        let what = (Action::Replace, query, environment);
-        Ok(self.change_slice(what, cursor, runner, slice, guard, &mut |_| {}))
+        Ok(self.change_slice(Action::Replace, selection, &mut |_| {}))
     }
 
     fn change_slice<E: Environment>(
         &self,
-        what: (Action, &Query<H>, &E),
-        cursor: &mut Cursor,
-        runner: &mut Runner<H>,
-        slice: &Slice,
-        guard: &Guard,
+        action: Action,
+        selection: &mut Selection<'_, H, E>,
         deleted: &mut Deleted<'_, H>,
     ) -> Changed {
-        let (_, query, _) = what;
+        let (query, slice) = (selection.query, selection.slice);
         query.check_fits(self);
         let mut objects = 0;
         let mut candidates = Vec::new();
         loop {
-            let before = cursor.clone();
-            let progress = self.gather(what, cursor, runner, slice, guard, &mut candidates);
+            let before = selection.cursor.clone();
+            let progress = self.gather(action, selection, &mut candidates);
             for (at, candidate) in candidates.iter().enumerate() {
-                match self.change(what, candidate, runner, guard, deleted) {
+                match self.change(action, candidate, selection, deleted) {
                     Ok(changed) => objects += changed,
                     Err(Busy) => {
-                        *cursor = back_to(query, &candidates, at, before);
+                        *selection.cursor = back_to(query, &candidates, at, before);
                         return Changed {
                             objects,
                             progress: Progress::More,
@@ -168,23 +136,29 @@ impl<H: Host> Table<H> {
     }
 
     /// Looks for candidates.
-    fn gather<'g, E: Environment>(
+    fn gather<'g, 'a: 'g, E: Environment>(
         &'g self,
-        (action, query, environment): (Action, &Query<H>, &E),
-        cursor: &mut Cursor,
-        runner: &mut Runner<H>,
-        slice: &Slice,
-        guard: &'g Guard,
+        action: Action,
+        selection: &mut Selection<'a, H, E>,
         candidates: &mut Vec<Candidate<'g, H>>,
     ) -> Progress {
-        let Runner { machine, room, .. } = runner;
+        let Selection {
+            query,
+            cursor,
+            runner,
+            environment,
+            slice,
+            guard,
+        } = selection;
+        let (slice, guard): (&Slice, &'g Guard) = (slice, guard);
+        let Runner { machine, room, .. } = &mut **runner;
         let mut gathered = 0;
         walk(self.store(guard), query, cursor, slice, guard, |spot| {
             let (mut positions, mut found_any, mut weight) = (Vec::new(), false, 0);
             let is_meant = |object: Object<'_, H>| {
                 let words = object.len_words();
                 slice.count_object(words);
-                let outcome = machine.run(query.program(), object, environment);
+                let outcome = machine.run(query.program(), object, *environment);
                 let is_meant = outcome.is_some_and(|outcome| action.concerns(&outcome));
                 is_meant.then_some(words / WORDS)
             };
@@ -223,23 +197,29 @@ impl<H: Host> Table<H> {
     /// Changes a candidate, if it is still one. Returns the number of objects.
     fn change<E: Environment>(
         &self,
-        (action, query, environment): (Action, &Query<H>, &E),
+        action: Action,
         candidate: &Candidate<'_, H>,
-        runner: &mut Runner<H>,
-        guard: &Guard,
+        selection: &mut Selection<'_, H, E>,
         deleted: &mut Deleted<'_, H>,
     ) -> Result<usize, Busy> {
+        let Selection {
+            query,
+            runner,
+            environment,
+            guard,
+            ..
+        } = selection;
         let Runner {
             machine,
             room,
             image,
             packer,
             bag,
-        } = runner;
+        } = &mut **runner;
         let mut rerun = Rerun {
             table: self,
             program: query.program(),
-            environment,
+            environment: *environment,
             machine,
             image,
             packer,
