@@ -671,9 +671,10 @@ item_differs(safe_fixed_monotonic_time, {_, Ref}, Sub, _) ->
 item_differs(_, Ref, Sub, _) -> Ref =/= Sub.
 
 %% The sizes of those that both sides share. Each side has got its own, and how many refer to one depends
-%% on who asks.
+%% on who asks. What is listed is a whole binary, of which objects may have a part: the parts that
+%% `ats_term_gen' makes lack few bytes, and whether they are large enough to be shared is clear here.
 large_binaries(Binaries) ->
-    lists:sort([Size || {_, Size} <- lists:usort([{I, S} || {I, S, _} <- Binaries]), Size > 1024]).
+    lists:sort([Size || {_, Size} <- lists:usort([{I, S} || {I, S, _} <- Binaries]), Size > 1100]).
 
 fixers_differ(Ref, {Time, Sub}, IsTime) ->
     lists:sort(Ref) =/= lists:sort(Sub) orelse not IsTime(Time);
