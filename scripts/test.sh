@@ -157,8 +157,9 @@ measuring_tests() {
 # What compares with `ets` runs once more on Erlang/OTP 27, where `ets` differs: in fewer rounds, as
 # most of it has just been tried. That release is downloaded the first time (see the script).
 otp27_tests() {
-    limited 600 env ATS_SELECT_SPECS=20000 scripts/otp27.sh ats_badarg_SUITE ats_options_SUITE \
-        ats_oracle_SUITE ats_select_SUITE ats_select_oracle_SUITE ats_values_SUITE
+    limited 600 env ATS_SELECT_SPECS=10000 ATS_ORACLE_COMMANDS=49000 scripts/otp27.sh \
+        ats_badarg_SUITE ats_file_SUITE ats_functions_SUITE ats_options_SUITE ats_oracle_SUITE \
+        ats_owner_SUITE ats_range_SUITE ats_select_SUITE ats_select_oracle_SUITE ats_values_SUITE
 }
 
 # The application as a user has it: started from elsewhere, with nothing but its code path.

@@ -68,10 +68,6 @@ init_per_suite(Config) ->
 end_per_suite(_) ->
     ok.
 
-check(Tests, Property) ->
-    Options = [{numtests, Tests}, {to_file, user}, {max_shrinks, 300}],
-    true = proper:quickcheck(Property, Options).
-
 is_bag(Type) -> lists:member(Type, [bag, duplicate_bag]).
 
 in_order(ordered_set, Objects) -> Objects;
@@ -81,7 +77,7 @@ in_order(_, Objects) -> lists:sort(Objects).
 
 %% `ets' tells what matches, and what is left.
 takes_what_matches(_) ->
-    check(2000, ?FORALL(
+    ats_test_lib:check(?FORALL(
         {Type, Options, Objects, Spec},
         {oneof(?TYPES), oneof([[], [compressed]]), small_objects(), spec()},
         begin
@@ -102,7 +98,7 @@ takes_what_matches(_) ->
             ats:delete(Ats),
             ets:delete(Ets)
         end
-    )).
+    ), 2000).
 
 small_objects() ->
     Key = oneof([integer(1, 5), integer(1, 50)]),
@@ -276,7 +272,7 @@ killed_takers(_) ->
 %% ----- all objects -----
 
 takes_all(_) ->
-    check(1500, ?FORALL(
+    ats_test_lib:check(?FORALL(
         {Type, Options, Objects},
         {oneof(?TYPES), oneof([[], [compressed], [{keypos, 2}]]), list(ats_term_gen:object())},
         begin
@@ -293,7 +289,7 @@ takes_all(_) ->
             ?assertEqual([], ats:take_all_objects(T)),
             ats:delete(T)
         end
-    )).
+    ), 1500).
 
 %% Lists are inserted as one, and so they come out.
 all_beside_writers(_) ->
@@ -399,7 +395,7 @@ killed_drains(_) ->
 %% ----- the ends -----
 
 ends_in_order(_) ->
-    check(1000, ?FORALL(
+    ats_test_lib:check(?FORALL(
         {Options, Recipes, Ends},
         {oneof([[], [compressed]]), list(ats_term_gen:key()), list(oneof([take_first, take_last]))},
         begin
@@ -417,7 +413,7 @@ ends_in_order(_) ->
             ),
             ats:delete(T)
         end
-    )).
+    ), 1000).
 
 taken_from(_, []) -> {[], []};
 taken_from(take_first, [Object | Rest]) -> {[Object], Rest};
@@ -523,7 +519,7 @@ merges(_) ->
 
 %% Any values of any kind, one after the other, against the functions of Erlang.
 merges_as_a_model(_) ->
-    check(2000, ?FORALL(
+    ats_test_lib:check(?FORALL(
         {Type, Options, {Merge, Operands}},
         {oneof([set, ordered_set]), oneof([[], [compressed]]), merge_and_operands()},
         begin
@@ -547,7 +543,7 @@ merges_as_a_model(_) ->
             ),
             ats:delete(T)
         end
-    )).
+    ), 2000).
 
 merged(T, Operand, Merge) ->
     try

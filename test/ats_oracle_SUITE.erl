@@ -1,8 +1,8 @@
 %% `ats' answers as `ets' does: random programs with `ets' as the oracle.
 %%
-%% ATS_ORACLE_COMMANDS sets how many commands to compare in programs of all commands (40000 by
-%% default); ATS_SOAK_SECONDS, if set, keeps the properties running for that long, with growing
-%% programs, half of it with forced adaptation.
+%% ATS_ORACLE_COMMANDS sets how many commands to compare (196000 by default); ATS_SOAK_SECONDS, if
+%% set, keeps the properties running for that long, with growing programs. Half of both is for tables
+%% that are forced to adapt.
 -module(ats_oracle_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
@@ -10,7 +10,7 @@
 -export([oracle_finds_differences/1, forced_adaptation/1]).
 
 -define(BATCH, 100).
--define(DEFAULT_COMMANDS, "40000").
+-define(DEFAULT_COMMANDS, "196000").
 
 suite() ->
     Soak = list_to_integer(os:getenv("ATS_SOAK_SECONDS", "0")),
@@ -37,19 +37,19 @@ end_per_suite(_) ->
     ok.
 
 programs(_) ->
-    run(ats_oracle_prop:prop_programs(), commands(), 0.2).
+    run(ats_oracle_prop:prop_programs(), commands(40000), 0.2).
 
 bags(_) ->
-    run(ats_oracle_prop:prop_bags(), 8000, 0.08).
+    run(ats_oracle_prop:prop_bags(), commands(8000), 0.08).
 
 beyond_ets(_) ->
-    run(ats_oracle_prop:prop_beyond(), 10000, 0.08).
+    run(ats_oracle_prop:prop_beyond(), commands(10000), 0.08).
 
 bulk(_) ->
-    run(ats_oracle_prop:prop_bulk(), 20000, 0.07).
+    run(ats_oracle_prop:prop_bulk(), commands(20000), 0.07).
 
 traversal(_) ->
-    run(ats_oracle_prop:prop_traversal(), 20000, 0.07).
+    run(ats_oracle_prop:prop_traversal(), commands(20000), 0.07).
 
 %% All of this once more, on tables that keep adapting.
 forced_adaptation(_) ->
@@ -66,7 +66,8 @@ forced_adaptation(_) ->
                     programs
                 ]),
                 Seen = ats_test_lib:forced_so_far(),
-                [] = [{Item, N} || {Item, N} <- maps:to_list(Seen), N =< 1000],
+                Least = commands(1000),
+                [] = [{Item, N} || {Item, N} <- maps:to_list(Seen), N =< Least],
                 {comment, io_lib:format("~0p", [Seen])}
             after
                 ats_test_lib:stop_forcing()
@@ -75,8 +76,9 @@ forced_adaptation(_) ->
             {skip, "only ats can be forced"}
     end.
 
-commands() ->
-    list_to_integer(os:getenv("ATS_ORACLE_COMMANDS", ?DEFAULT_COMMANDS)).
+%% The share of a property, in all that are to be compared.
+commands(Share) ->
+    Share * list_to_integer(os:getenv("ATS_ORACLE_COMMANDS", ?DEFAULT_COMMANDS)) div 196000.
 
 %% Coverage without chance: every kind of term as a key and as a value, in every table type.
 every_kind_of_term(_) ->
