@@ -24,6 +24,7 @@
     unfix_large_table/1,
     much_is_taken/1,
     uncounted_places/1,
+    large_objects_are_copied/1,
     large_values_are_merged/1,
     nobody_waits_for_large_merges/1,
     readers_do_not_wait/1,
@@ -63,6 +64,7 @@ all() ->
         unfix_large_table,
         much_is_taken,
         uncounted_places,
+        large_objects_are_copied,
         large_values_are_merged,
         nobody_waits_for_large_merges,
         readers_do_not_wait,
@@ -309,6 +311,52 @@ uncounted_places(_) ->
     end).
 
 %% Both ways round: a large operand, and a large value in the table.
+%% An object of a million words, in and out.
+large_objects_are_copied(_) ->
+    M = ats_oracle:subject(),
+    case M of
+        ats_reference -> {skip, "ets copies an object in one piece"};
+        _ -> [large_objects_are_copied(M, Type) || Type <- [bag | ?KINDS]]
+    end.
+
+large_objects_are_copied(M, Type) ->
+    %% Processes need no copy of it.
+    Large = lists:seq(1, 500000),
+    persistent_term:put(?MODULE, {{key, Large}, {key, small, Large}, [{other, Large}, {key, 1}]}),
+    T = M:new(t, [Type, public]),
+    Writes = [
+        {insert, fun({Object, _, _}) -> M:insert(T, Object) end},
+        {insert_new, fun({Object, _, _}) -> not M:insert_new(T, Object) end},
+        {insert_list, fun({_, _, Objects}) -> M:insert(T, Objects) end},
+        {delete_object, fun({Object, _, _}) -> M:delete_object(T, Object) end},
+        {insert, fun({_, Object, _}) -> M:insert(T, Object) end}
+    ],
+    [
+        watch_briefly({What, Type}, fun() ->
+            in_large_process(fun() -> ?assert(Write(persistent_term:get(?MODULE))) end)
+        end)
+     || {What, Write} <- Writes
+    ],
+    %% It is not compared as a whole, which would take long by itself.
+    Reads = [
+        {lookup, fun() -> element(2, hd(M:lookup(T, other))) end},
+        {lookup, fun() -> element(3, lists:last(M:lookup(T, key))) end},
+        {lookup_element, fun() -> one(M:lookup_element(T, other, 2)) end},
+        {lookup_elements, fun() -> one(one(M:lookup_elements(T, other, [2]))) end}
+    ],
+    [
+        watch_briefly({What, Type}, fun() ->
+            in_large_process(fun() -> ?assertEqual(500000, length(Read())) end)
+        end)
+     || {What, Read} <- Reads
+    ],
+    M:delete(T),
+    persistent_term:erase(?MODULE).
+
+%% From a bag, or of several elements, it comes in a list.
+one([Value]) -> Value;
+one(Value) -> Value.
+
 large_values_are_merged(_) ->
     beyond_ets(fun(M) ->
         %% Processes need no copies of what is there.

@@ -25,6 +25,8 @@ pub enum Error {
     TableType,
     /// The result has more bits than an integer may have.
     SystemLimit,
+    /// The objects take more words than the workspace is [limited](crate::Workspace::limit) to.
+    TooLarge,
     /// Another operation that changes several keys at once holds a key. Try again later, best after
     /// giving the processor away.
     Busy,
@@ -46,9 +48,12 @@ impl From<ats_merge::Refused> for Error {
     }
 }
 
-impl From<ats_term::image::NotATuple> for Error {
-    fn from(_: ats_term::image::NotATuple) -> Self {
-        Error::NotATuple
+impl From<ats_term::image::NoImage> for Error {
+    fn from(reason: ats_term::image::NoImage) -> Self {
+        match reason {
+            ats_term::image::NoImage::NotATuple => Error::NotATuple,
+            ats_term::image::NoImage::TooLarge => Error::TooLarge,
+        }
     }
 }
 
@@ -65,6 +70,7 @@ impl fmt::Display for Error {
             Error::Element => "the element cannot be merged in this way",
             Error::TableType => "tables of this type do not have this operation",
             Error::SystemLimit => "the result is larger than an integer may be",
+            Error::TooLarge => "the objects are larger than the caller allows",
             Error::Busy => "another operation holds a key; try again",
         })
     }

@@ -105,7 +105,9 @@ impl<H: Host> Table<H> {
     ) -> Result<(), Error> {
         for term in terms {
             self.encode(term, store, work)?;
-            let built = self.stored(work.image.take(), &mut work.packer);
+            let image = work.image.take();
+            work.words_left = work.words_left.saturating_sub(image.words().len());
+            let built = self.stored(image, &mut work.packer);
             let record = record(&work.key, built);
             many.objects.push(One {
                 key: many.keys.push(&work.key),

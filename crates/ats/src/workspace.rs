@@ -18,6 +18,8 @@ pub struct Workspace<T: HostTerm> {
     pub(crate) many: Many<T::Host>,
     pub(crate) packer: Packer,
     pub(crate) room: Room,
+    /// How many words the images of objects may still take.
+    pub(crate) words_left: usize,
 }
 
 /// A key buffer with more room than this is given back.
@@ -40,7 +42,16 @@ impl<T: HostTerm> Workspace<T> {
             many: Many::new(),
             packer: Packer::new(),
             room: Room::new(),
+            words_left: usize::MAX,
         }
+    }
+
+    /// From now on, operations that are given objects refuse them with
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if they take more than about so many words together, and
+    /// change nothing. For callers who must not work for long: to find that out takes no longer than to
+    /// copy so many words. Without a limit at first.
+    pub fn limit(&mut self, words: usize) {
+        self.words_left = words;
     }
 
     pub(crate) fn start_key(&mut self) {

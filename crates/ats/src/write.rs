@@ -106,7 +106,7 @@ impl<H: Host> Table<H> {
         self.key_bytes(object.element(self.key_index), &mut work.key);
         // While the image is made.
         store.prefetch(&work.key);
-        work.image.encode_object(object)?;
+        work.image.encode_object_within(object, work.words_left)?;
         Ok(())
     }
 

@@ -26,8 +26,10 @@ use crate::scratch::{self, Reading};
 use crate::vm_sink::{make_object, make_term};
 use crate::vm_term::VmTerm;
 use crate::{process, registry, resource, sys};
-use ats::{Error, Found};
+use ats::{Error, Found, Workspace};
 use ats_sync::Guard;
+use ats_term::image::{ImageRef, Scratch};
+use ats_term::walk::is_larger;
 use std::ops::ControlFlow;
 
 /// The functions of this module, for the VM.
@@ -128,6 +130,7 @@ fn cause(error: Error) -> Known {
         Error::Element => Known::Value,
         Error::TableType => Known::TableType,
         Error::SystemLimit => Known::SystemLimit,
+        Error::TooLarge => Known::Dirty,
         Error::Busy => Known::Busy,
     }
 }
@@ -140,15 +143,60 @@ fn boolean(value: bool) -> VmWord<'static> {
     }
 }
 
+/// Runs an operation that copies objects of the caller into a table; [`Known::Dirty`] if they are large.
+fn copying<'e, R>(
+    operation: impl Fn(&mut Workspace<VmTerm<'e>>) -> Result<R, Error>,
+) -> Result<R, Known> {
+    let within = |words| {
+        scratch::with_work(|work| {
+            work.limit(words);
+            let result = operation(work);
+            work.limit(usize::MAX);
+            result
+        })
+    };
+    let result = match within(LONG_OBJECT) {
+        // Asked late, since it takes longer than to keep to the limit.
+        Err(Error::TooLarge) if process::on_dirty_scheduler() => within(usize::MAX),
+        result => result,
+    };
+    result.map_err(cause)
+}
+
+/// Objects of more words are copied on a dirty scheduler: this many take a few hundred microseconds.
+const LONG_OBJECT: usize = 1 << 14;
+
 /// More objects of one key are read on a dirty scheduler: this many take well under a millisecond.
 const LONG_BAG: usize = 1_000;
 
-/// Whether a key has so many objects that this is not the scheduler to read them all.
+/// Whether a key has so many objects, or such large ones, that this is not the scheduler to read them all.
+#[inline]
 fn is_long(found: &Found<'_, Vm>) -> bool {
+    has_many(found) || found.len_words() > LONG_OBJECT && !process::on_dirty_scheduler()
+}
+
+/// Whether a key has so many objects that this is not the scheduler to read a part of each.
+#[inline]
+fn has_many(found: &Found<'_, Vm>) -> bool {
     found.is_large() && found.count() > LONG_BAG && !process::on_dirty_scheduler()
 }
 
-/// The objects of a key as a list, oldest first; [`Known::Dirty`] if they are many.
+/// An element of an object as a term; [`Known::Dirty`] if it is large.
+#[inline]
+fn element_term<'e>(
+    env: Env<'e>,
+    found: &Found<'_, Vm>,
+    element: ImageRef<'_, Vm>,
+    scratch: &mut Scratch<VmWord<'e>>,
+) -> NifResult<'e> {
+    let is_large = found.len_words() > LONG_OBJECT && is_larger(element, LONG_OBJECT);
+    if is_large && !process::on_dirty_scheduler() {
+        return Err(Known::Dirty);
+    }
+    Ok(make_term(env, element, scratch))
+}
+
+/// The objects of a key as a list, oldest first; [`Known::Dirty`] if they are many, or large.
 #[inline]
 fn object_list<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> NifResult<'e> {
     if is_long(found) {

@@ -1,8 +1,8 @@
 //! Reading and writing objects.
 
 use super::{
-    LONG_BAG, ListTerms, all_objects, boolean, cause, is_long, object_list, proper_length,
-    readable, writable,
+    LONG_BAG, ListTerms, all_objects, boolean, cause, copying, element_term, has_many, is_long,
+    object_list, proper_length, readable, writable,
 };
 use crate::atoms::Known;
 use crate::call::NifResult;
@@ -10,7 +10,6 @@ use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::handle::Shared;
 use crate::scratch::Reading;
-use crate::vm_sink::make_term;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::Error;
@@ -56,33 +55,33 @@ fn insert_if<'e>(
         return Ok(true);
     }
     let Some((first, rest)) = objects.as_cons() else {
-        return insert_one(shared, objects, new_only).map_err(cause);
+        return insert_one(shared, objects, new_only);
     };
     if rest.is_nil() {
-        return insert_one(shared, first, new_only).map_err(cause);
+        return insert_one(shared, first, new_only);
     }
     if !process::on_dirty_scheduler() && proper_length(objects, LONG_LIST + 1) > Some(LONG_LIST) {
         return Err(Known::Dirty);
     }
-    insert_list(shared, objects, new_only).map_err(cause)
+    insert_list(shared, objects, new_only)
 }
 
-fn insert_one(shared: &Shared, object: VmTerm<'_>, new_only: bool) -> Result<bool, Error> {
-    scratch::with_work(|work| match new_only {
+fn insert_one(shared: &Shared, object: VmTerm<'_>, new_only: bool) -> Result<bool, Known> {
+    copying(|work| match new_only {
         true => shared.table.insert_new(object, work),
         false => shared.table.insert(object, work).map(|()| true),
     })
 }
 
-fn insert_list(shared: &Shared, objects: VmTerm<'_>, new_only: bool) -> Result<bool, Error> {
+fn insert_list(shared: &Shared, objects: VmTerm<'_>, new_only: bool) -> Result<bool, Known> {
     // The whole list is checked first, so that a bad one costs nothing.
     if proper_length(objects, usize::MAX).is_none() {
-        return Err(Error::NotATuple);
+        return Err(cause(Error::NotATuple));
     }
     for object in ListTerms(objects) {
-        shared.table.check_object(object)?;
+        shared.table.check_object(object).map_err(cause)?;
     }
-    scratch::with_work(|work| match new_only {
+    copying(|work| match new_only {
         true => shared.table.insert_many_new(ListTerms(objects), work),
         false => shared
             .table
@@ -131,12 +130,12 @@ fn element<'e>(
     let Some(found) = found else {
         return default.map(VmTerm::word).ok_or(Known::BadKey);
     };
-    if is_long(&found) {
+    if has_many(&found) {
         return Err(Known::Dirty);
     }
     scratch::with_reading(|Reading { scratch, room }| {
-        let mut one = |term: Option<ImageRef<'_, Vm>>| {
-            Ok(make_term(env, term.ok_or(Known::Position)?, scratch))
+        let mut one = |element: Option<ImageRef<'_, Vm>>| {
+            element_term(env, &found, element.ok_or(Known::Position)?, scratch)
         };
         if !shared.table.table_type().is_bag() {
             return one(found.element(index, room));
@@ -172,7 +171,7 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
     let found = scratch::with_work(|work| shared.table.lookup(key, work, &guard));
     let found = found.ok_or(Known::BadKey)?;
     let wanted = found.count().saturating_mul(indices.len());
-    if is_long(&found) || wanted > LONG_BAG && !process::on_dirty_scheduler() {
+    if has_many(&found) || wanted > LONG_BAG && !process::on_dirty_scheduler() {
         return Err(Known::Dirty);
     }
     scratch::with_reading(|Reading { scratch, room }| {
@@ -181,10 +180,11 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
         let _all = found.each(room, |object| {
             elements.clear();
             for &index in &indices {
-                match object.get(index) {
-                    Some(element) => elements.push(make_term(env, element, scratch)),
-                    None => {
-                        result = Err(Known::Position);
+                let element = object.get(index).ok_or(Known::Position);
+                match element.and_then(|element| element_term(env, &found, element, scratch)) {
+                    Ok(element) => elements.push(element),
+                    Err(cause) => {
+                        result = Err(cause);
                         return ControlFlow::Break(());
                     }
                 }
@@ -229,8 +229,7 @@ fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResul
         true => usize::MAX,
         false => LONG_LIST,
     };
-    let delete = |work: &mut _| shared.table.delete_object_if_few(object, most, work);
-    match scratch::with_work(delete).map_err(cause)? {
+    match copying(|work| shared.table.delete_object_if_few(object, most, work))? {
         true => Ok(Known::True.word()),
         false => Err(Known::Dirty),
     }

@@ -9,17 +9,25 @@ use crate::Zeros;
 use crate::walk::Kind;
 use crate::word::small_word;
 
-/// The term is not a tuple, so it cannot be an object.
+/// Why there is no image of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotATuple;
+pub enum NoImage {
+    /// It is not a tuple, so it cannot be an object.
+    NotATuple,
+    /// It takes more words than it may.
+    TooLarge,
+}
 
-impl std::fmt::Display for NotATuple {
+impl std::fmt::Display for NoImage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("not a tuple")
+        f.write_str(match self {
+            NoImage::NotATuple => "not a tuple",
+            NoImage::TooLarge => "too large",
+        })
     }
 }
 
-impl std::error::Error for NotATuple {}
+impl std::error::Error for NoImage {}
 
 /// Builds the images of objects, one after the other.
 ///
@@ -35,6 +43,9 @@ pub struct ImageBuilder<T: HostTerm> {
     todo: Vec<Todo<T>>,
     sorter: MapSorter<T>,
     zeros: Zeros,
+    /// The words that the draft may have, about, and whether it has come to their end.
+    most: usize,
+    is_too_large: bool,
 }
 
 /// A term whose box must be written, and the slot that refers to it.
@@ -52,19 +63,32 @@ impl<T: HostTerm> ImageBuilder<T> {
             todo: Vec::new(),
             sorter: MapSorter::new(),
             zeros,
+            most: usize::MAX,
+            is_too_large: false,
         }
     }
 
     /// Builds the image of a tuple. O(size of the term), plus sorting the keys of each map. A map
     /// key that holds maps is looked at again for each map around it, since every one of them must
     /// sort it.
-    pub fn encode_object(&mut self, object: T) -> Result<(), NotATuple> {
+    pub fn encode_object(&mut self, object: T) -> Result<(), NoImage> {
+        self.encode_object_within(object, usize::MAX)
+    }
+
+    /// Does what [`encode_object`](ImageBuilder::encode_object) does, but gives up if the image takes more than
+    /// about `most` words, without having written many more. For callers who have to be quick.
+    pub fn encode_object_within(&mut self, object: T, most: usize) -> Result<(), NoImage> {
         let Kind::Tuple(arity) = object.kind() else {
-            return Err(NotATuple);
+            return Err(NoImage::NotATuple);
         };
         self.discard();
+        self.most = most;
         self.write_elements(object, arity);
         self.write_todo();
+        if self.is_too_large {
+            self.discard();
+            return Err(NoImage::TooLarge);
+        }
         self.draft.finish();
         Ok(())
     }
@@ -91,6 +115,8 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.todo.clear();
         self.todo.shrink_to(KEEP);
         self.sorter.trim(KEEP);
+        self.most = usize::MAX;
+        self.is_too_large = false;
     }
 
     /// The same builder for terms of another type of the same host, with the buffer of its words.
@@ -109,7 +135,17 @@ impl<T: HostTerm> ImageBuilder<T> {
     pub(super) fn write_todo(&mut self) {
         while let Some(Todo { term, slot }) = self.todo.pop() {
             self.write_box(term, slot);
+            if !self.has_room(0) {
+                break;
+            }
         }
+    }
+
+    /// Whether the draft may have so many words more. Once it may not, the draft is not finished.
+    #[inline]
+    fn has_room(&mut self, words: usize) -> bool {
+        self.is_too_large |= self.draft.words.len().saturating_add(words) > self.most;
+        !self.is_too_large
     }
 
     /// Fills `slot` with a term: at once if it is immediate, else when its turn comes.
@@ -160,6 +196,9 @@ impl<T: HostTerm> ImageBuilder<T> {
     }
 
     fn write_elements(&mut self, tuple: T, arity: usize) {
+        if !self.has_room(arity) {
+            return;
+        }
         self.draft.words.reserve(arity);
         let mark = self.todo.len();
         for i in 0..arity {
@@ -174,7 +213,7 @@ impl<T: HostTerm> ImageBuilder<T> {
         let mark = self.todo.len();
         loop {
             self.push(head);
-            if tail.immediate().is_some() {
+            if tail.immediate().is_some() || !self.has_room(0) {
                 break;
             }
             let Kind::Cons(next, rest) = tail.kind() else {
@@ -188,6 +227,9 @@ impl<T: HostTerm> ImageBuilder<T> {
     }
 
     fn write_map(&mut self, map: T, len: usize) {
+        if !self.has_room(2 * len) {
+            return;
+        }
         let mark = self.todo.len();
         self.draft.words.reserve(1 + 2 * len);
         self.draft.words.push(header(MAP, len));
@@ -234,6 +276,9 @@ impl<T: HostTerm> ImageBuilder<T> {
     fn write_bits(&mut self, term: T, bits: usize) {
         let host_takes = |words: &mut Vec<u64>| term.write_large_bits(bits, words);
         if bits > T::LARGE_BITS && self.draft.write_host(host_takes) {
+            return;
+        }
+        if !self.has_room(bits.div_ceil(64)) {
             return;
         }
         self.draft.words.push(header(BITS, bits));

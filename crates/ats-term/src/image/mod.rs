@@ -102,7 +102,7 @@ mod view;
 pub use crate::word::{Immediate, NIL, SMALL_MAX, SMALL_MIN, atom_word, small_word};
 pub use decode::{Scratch, decode, decode_element, decode_object};
 pub use draft::Built;
-pub use encode::{ImageBuilder, NotATuple};
+pub use encode::{ImageBuilder, NoImage};
 pub use eq::{image_eq, term_eq};
 pub use form::{Form, LARGE_WORD, counted_word};
 pub use host::{Host, HostBox, HostKind, HostSink, HostTag, HostTerm};

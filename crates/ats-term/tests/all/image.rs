@@ -4,8 +4,8 @@ use crate::common::as_seen;
 use ats_term::arbitrary::{any_term, near_term};
 use ats_term::exact::{Options, exact_key};
 use ats_term::image::{
-    Host, ImageBuilder, ImageRef, NewValue, NotATuple, Object, ObjectListBuilder, Scratch,
-    TermHost, View, all_immediate, decode, decode_element, decode_object, image_eq, term_eq,
+    Host, ImageBuilder, ImageRef, NewValue, NoImage, Object, ObjectListBuilder, Scratch, TermHost,
+    View, all_immediate, decode, decode_element, decode_object, image_eq, term_eq,
 };
 use ats_term::order::order_key;
 use ats_term::term::{Map, TermBuilder, Tuple};
@@ -154,9 +154,38 @@ fn only_tuples_are_objects() {
         let expected = if term.as_tuple().is_some() {
             Ok(())
         } else {
-            Err(NotATuple)
+            Err(NoImage::NotATuple)
         };
         assert_eq!(builder.encode_object(term), expected);
+    }
+}
+
+#[test]
+fn images_keep_to_their_words() {
+    let mut builder = Builder::new(Zeros::Distinct);
+    let numbers = |len: i64| Term::from((0..len).map(Term::from).collect::<Vec<Term>>());
+    let nested = (0..5_000).fold(Term::Nil, |inner, _| {
+        Term::from((inner, 1i64 << 62, "text"))
+    });
+    let large = [
+        Term::from((1, numbers(10_000))),
+        Term::Tuple(Tuple::new((0..10_000).map(Term::from).collect())),
+        Term::from((1, Term::from((2, numbers(10_000))), numbers(3))),
+        Term::from((1, Term::binary(&[1; 1_000]), nested)),
+    ];
+    for object in &large {
+        let fits = builder.encode_object(object);
+        assert_eq!(fits, Ok(()));
+        let words = builder.object().len_words();
+        assert_eq!(builder.encode_object_within(object, words), Ok(()));
+        assert_eq!(read(builder.object()), *object);
+        for most in [0, words / 2, words - 10] {
+            let none = builder.encode_object_within(object, most);
+            assert_eq!(none, Err(NoImage::TooLarge), "{most} of {words}");
+        }
+        // The limit was for that call only.
+        assert_eq!(builder.encode_object(object), Ok(()));
+        assert_eq!(builder.object().len_words(), words);
     }
 }
 

@@ -189,3 +189,30 @@ fn unfixing_what_is_not_fixed_does_nothing() {
     table.key_bytes(&Term::from(1), &mut key);
     assert_eq!(table.next(&key, &ats::pin()).err(), Some(Error::BadKey));
 }
+
+#[test]
+fn what_is_too_large_changes_nothing() {
+    for kind in ALL_TYPES {
+        balanced(kind, |table, term| {
+            let mut work = Workspace::new();
+            let (first, second) = (object(1, term), object(2, term));
+            work.limit(20);
+            assert_eq!(table.insert(&first, &mut work), Err(Error::TooLarge));
+            assert_eq!(table.insert_new(&first, &mut work), Err(Error::TooLarge));
+            assert!(table.is_empty());
+            // Each would fit, but not both.
+            let both = [&first, &second];
+            work.limit(50);
+            assert_eq!(table.insert(&first, &mut work), Ok(()));
+            let many = table.insert_many(both.into_iter(), &mut work);
+            assert_eq!(many, Err(Error::TooLarge));
+            assert_eq!(objects(table, &Term::from(2)), []);
+            work.limit(usize::MAX);
+            assert_eq!(table.insert_many(both.into_iter(), &mut work), Ok(()));
+            assert_eq!(
+                objects(table, &Term::from(2)),
+                std::slice::from_ref(&second)
+            );
+        });
+    }
+}
