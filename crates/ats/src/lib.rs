@@ -46,7 +46,7 @@ pub use ats_term::Integer;
 pub use ats_term::image::TermHost;
 pub use counter::CounterOp;
 pub use error::Error;
-pub use merge::Value;
+pub use merge::{Locking, Merging, Value};
 pub use places::Passed;
 pub use table::{Drained, Table, TableType};
 pub use value::{Found, Room};

@@ -24,62 +24,57 @@ pub enum Value<'a, H> {
     Term(ImageRef<'a, H>),
 }
 
+/// An operand on its way into an element of an object.
+#[derive(Clone, Copy)]
+pub struct Merging<'a, T> {
+    /// The key of the object.
+    pub key: T,
+    /// Which element, from 1.
+    pub position: usize,
+    /// What is merged into it, as the later value.
+    pub operand: T,
+    /// How.
+    pub merge: &'a Merge,
+    /// What is inserted if the key is missing, with the key in the place of its own.
+    pub default: Option<T>,
+    /// When the key is locked.
+    pub locking: Locking,
+}
+
+/// When the key of an object is locked into which a value is merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locking {
+    /// Before anything is merged: quick if values are small. Others wait meanwhile that write near this key.
+    First,
+    /// When there is something to be put in the place of the object, so that nobody waits while large values are
+    /// merged. If the object has changed meanwhile it begins again, a few times.
+    AfterMerging,
+}
+
 impl<H: Host> Table<H> {
-    /// Merges `operand`, as the later value, into the element at a position (from 1) of the object of a key,
-    /// at one moment, and has `read` look at what that became.
+    /// Merges an operand into an element of the object of a key, at one moment, and has `read` look at what that
+    /// became.
     ///
-    /// If the key is missing, `default` is inserted, with the key in the place of its own, and the operand
-    /// merged into it. Without a default a pair of the key and the operand is inserted, if that is an
-    /// object of this table with the operand at the position; else the key must be there. Changes nothing
-    /// if it fails. `read` may be called under a lock, and must not use the table.
+    /// If the key is missing, the default is inserted, and the operand merged into it. Without a default a pair
+    /// of the key and the operand is inserted, if that is an object of this table with the operand at the
+    /// position; else the key must be there. Changes nothing if it fails. `read` may be called under a lock,
+    /// and several times, and must not use the table.
     ///
-    /// As fast as a counter for sums, minima and maxima of small integers; else O(size of the object), during
-    /// which others wait that write near this key: see [`merge_large`](Table::merge_large).
-    #[expect(clippy::too_many_arguments, reason = "each is a thing of its own")]
+    /// As fast as a counter for sums, minima and maxima of small integers; else O(size of the object).
     pub fn merge<T: HostTerm<Host = H>, R>(
         &self,
-        key: T,
-        position: usize,
-        operand: T,
-        merge: &Merge,
-        default: Option<T>,
+        merging: Merging<'_, T>,
         work: &mut Workspace<T>,
         read: impl Fn(Value<'_, H>) -> R,
     ) -> Result<R, Error> {
-        let lock = Lock::First;
-        self.merge_with(lock, key, position, operand, merge, default, work, read)
-    }
-
-    /// Does what [`merge`](Table::merge) does, but merges values before it locks the key, so that others
-    /// need not wait if the values are large. If the object has changed meanwhile it begins again, a few
-    /// times; so `read` may be called several times.
-    #[expect(clippy::too_many_arguments, reason = "each is a thing of its own")]
-    pub fn merge_large<T: HostTerm<Host = H>, R>(
-        &self,
-        key: T,
-        position: usize,
-        operand: T,
-        merge: &Merge,
-        default: Option<T>,
-        work: &mut Workspace<T>,
-        read: impl Fn(Value<'_, H>) -> R,
-    ) -> Result<R, Error> {
-        let lock = Lock::AfterMerging;
-        self.merge_with(lock, key, position, operand, merge, default, work, read)
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "each is a thing of its own")]
-    fn merge_with<T: HostTerm<Host = H>, R>(
-        &self,
-        lock: Lock,
-        key: T,
-        position: usize,
-        operand: T,
-        merge: &Merge,
-        default: Option<T>,
-        work: &mut Workspace<T>,
-        read: impl Fn(Value<'_, H>) -> R,
-    ) -> Result<R, Error> {
+        let Merging {
+            key,
+            position,
+            operand,
+            merge,
+            default,
+            locking,
+        } = merging;
         if self.table_type().is_bag() {
             return Err(Error::TableType);
         }
@@ -101,7 +96,7 @@ impl<H: Host> Table<H> {
             return Err(Error::Operand);
         }
         let place = Place { index, merge };
-        if let Lock::AfterMerging = lock {
+        if locking == Locking::AfterMerging {
             for _ in 0..ATTEMPTS {
                 if let Some(result) = self.merge_and_exchange(place, work, &guard, &read) {
                     return result;
@@ -241,15 +236,6 @@ impl<H: Host> Table<H> {
         })?;
         result
     }
-}
-
-/// When the key is locked.
-#[derive(Clone, Copy)]
-enum Lock {
-    /// Before anything is merged.
-    First,
-    /// When there is something to be put in the place of the object.
-    AfterMerging,
 }
 
 /// How often values are merged without a lock. After that the lock sees to it that there is an end.

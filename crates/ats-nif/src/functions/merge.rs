@@ -10,7 +10,7 @@ use crate::scratch::Reading;
 use crate::vm_sink::make_term;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
-use ats::{Merge, Value};
+use ats::{Locking, Merge, Merging, Value};
 use ats_sync::Guard;
 use ats_term::TermRef;
 use ats_term::walk::{Kind, is_larger};
@@ -45,22 +45,29 @@ fn merge_into<'e>(
         let checked = shared.table.check_object(default);
         checked.map_err(|_| Known::Default)?;
     }
-    if !process::on_dirty_scheduler() && is_long(shared, key, at, operand, &merge, &guard) {
+    let is_dirty = process::on_dirty_scheduler();
+    if !is_dirty && is_long(shared, key, at, operand, &merge, &guard) {
         return Err(Known::Dirty);
     }
+    let merging = Merging {
+        key,
+        position: at,
+        operand,
+        merge: &merge,
+        default,
+        // Nobody shall wait on a normal scheduler for one who takes long.
+        locking: match is_dirty {
+            true => Locking::AfterMerging,
+            false => Locking::First,
+        },
+    };
     let merged = scratch::with_work(|work| {
-        let read = |value: Value<'_, _>| match value {
+        shared.table.merge(merging, work, |value| match value {
             Value::Small(value) => env.int(value),
             Value::Term(term) => {
                 scratch::with_reading(|Reading { scratch, .. }| make_term(env, term, scratch))
             }
-        };
-        let table = &shared.table;
-        match process::on_dirty_scheduler() {
-            // Nobody shall wait on a normal one meanwhile.
-            true => table.merge_large(key, at, operand, &merge, default, work, read),
-            false => table.merge(key, at, operand, &merge, default, work, read),
-        }
+        })
     });
     merged.map_err(cause)
 }

@@ -1,7 +1,7 @@
 //! Merging values into objects: what is stored, what is refused, and many threads at once.
 
 use crate::common::{TermTable, objects, patiently};
-use ats::{Error, Merge, TableType, TermHost, Value, Workspace};
+use ats::{Error, Locking, Merge, Merging, TableType, TermHost, Value, Workspace};
 use ats_term::image::{Scratch, decode};
 use ats_term::term::TermBuilder;
 use ats_term::{Atom, Term};
@@ -35,15 +35,27 @@ fn merged(
     merge: &Merge,
     default: Option<&Term>,
 ) -> Result<Term, Error> {
-    let key = Term::from(key);
-    let mut work = Workspace::new();
-    table.merge(&key, position, operand, merge, default, &mut work, term)
+    let merging = Merging {
+        key: &Term::from(key),
+        position,
+        operand,
+        merge,
+        default,
+        locking: Locking::First,
+    };
+    table.merge(merging, &mut Workspace::new(), term)
 }
 
 fn merged_large(table: &TermTable, key: i64, operand: &Term, merge: &Merge) -> Result<Term, Error> {
-    let key = Term::from(key);
-    let mut work = Workspace::new();
-    table.merge_large(&key, 2, operand, merge, None, &mut work, term)
+    let merging = Merging {
+        key: &Term::from(key),
+        position: 2,
+        operand,
+        merge,
+        default: None,
+        locking: Locking::AfterMerging,
+    };
+    table.merge(merging, &mut Workspace::new(), term)
 }
 
 fn numbers(numbers: impl DoubleEndedIterator<Item = i64>) -> Term {
