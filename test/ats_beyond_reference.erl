@@ -151,13 +151,9 @@ take_likewise(T, _, _) ->
 
 %% `ets' deletes all objects of a bag that are equal.
 take_one(T, Key, Object) ->
-    case ets:lookup(T, Key) -- [Object] of
-        [] ->
-            true = ets:delete(T, Key);
-        Others ->
-            [_ | _] = ets:take(T, Key),
-            [true = ets:insert(T, Other) || Other <- Others]
-    end,
+    Others = ets:lookup(T, Key) -- [Object],
+    true = ets:delete(T, Key),
+    [true = ets:insert(T, Other) || Other <- Others],
     ok.
 
 %% ----- merging -----
