@@ -3,7 +3,7 @@
 %% A copy is compiled with `ats_transform', so that its tables are tables of `ats', or without it.
 -module(ats_transplant).
 
--export([load/2, load/3, unload/1, name/2, forms/1, check/2]).
+-export([load/2, load/3, unload/1, name/2, forms/1, check/2, same/2, sort/1]).
 
 -type kind() :: moved | plain.
 %% Whether a copy uses `ats' or `ets'.
@@ -57,6 +57,24 @@ check(Property, Runs) ->
             ct:pal("~0tp~n~0tp", [Counterexample, get(difference)]),
             ct:fail(counterexample_found)
     end.
+
+%% Remembers what is not the same, for the report of the smallest case.
+-spec same(term(), term()) -> boolean().
+same(Expected, Expected) ->
+    true;
+same([E | Expected], [E | Got]) ->
+    same(Expected, Got);
+same([E | _], [G | _]) ->
+    same(E, G);
+same(Expected, Got) ->
+    put(difference, {{expected, Expected}, {got, Got}}),
+    false.
+
+%% Elements that come in the order of a hash table, in one that is theirs alone: in the order of terms
+%% 1 and 1.0 are equal, and would stay as they came.
+-spec sort([Element]) -> [Element].
+sort(List) ->
+    lists:sort(fun(A, B) -> {A, term_to_binary(A)} =< {B, term_to_binary(B)} end, List).
 
 load_copy(Kind, Module, Names) ->
     Copy = maps:get(Module, Names),

@@ -11,7 +11,7 @@
 -export([digraphs/1, ordered_digraphs/1, process_groups/1, parsers/1, inlining/1,
          snmp_indexes/1, documents/1, every_module_of_otp/1]).
 
--import(ats_transplant, [check/2]).
+-import(ats_transplant, [check/2, same/2, sort/1]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
@@ -26,21 +26,6 @@ result(Module, Function, Arguments) ->
     try apply(Module, Function, Arguments)
     catch Class:Reason -> {Class, Reason}
     end.
-
-%% Remembers what is not the same, for the report of the smallest case.
-same(Expected, Expected) ->
-    true;
-same([E | Expected], [E | Got]) ->
-    same(Expected, Got);
-same([E | _], [G | _]) ->
-    same(E, G);
-same(Expected, Got) ->
-    put(difference, {{expected, Expected}, {got, Got}}),
-    false.
-
-%% In the order of terms 1 and 1.0 may change places.
-sort(List) ->
-    lists:sort(fun(A, B) -> {A, term_to_binary(A)} =< {B, term_to_binary(B)} end, List).
 
 %%--------------------------------------------------------------------------------------------
 %% digraph and digraph_utils
