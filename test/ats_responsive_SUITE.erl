@@ -25,6 +25,7 @@
     much_is_taken/1,
     uncounted_places/1,
     large_objects_are_copied/1,
+    large_objects_are_changed/1,
     large_values_are_merged/1,
     nobody_waits_for_large_merges/1,
     readers_do_not_wait/1,
@@ -65,6 +66,7 @@ all() ->
         much_is_taken,
         uncounted_places,
         large_objects_are_copied,
+        large_objects_are_changed,
         large_values_are_merged,
         nobody_waits_for_large_merges,
         readers_do_not_wait,
@@ -310,7 +312,6 @@ uncounted_places(_) ->
         ]
     end).
 
-%% Both ways round: a large operand, and a large value in the table.
 %% An object of a million words, in and out.
 large_objects_are_copied(_) ->
     M = ats_oracle:subject(),
@@ -353,10 +354,60 @@ large_objects_are_copied(M, Type) ->
     M:delete(T),
     persistent_term:erase(?MODULE).
 
+%% What is large in them, or in the call, or both.
+large_objects_are_changed(_) ->
+    beyond_ets(fun(M) -> for_each(fun(Type) -> large_objects_are_changed(M, Type) end) end).
+
+large_objects_are_changed(M, Type) ->
+    Large = lists:seq(1, 500000),
+    persistent_term:put(?MODULE, {{key, Large, 0}, [{3, N} || N <- Large]}),
+    T = M:new(t, [Type, public]),
+    Small = fun() -> M:insert(T, {key, small, 0}) end,
+    Filled = fun() -> M:insert(T, element(1, persistent_term:get(?MODULE))) end,
+    Empty = fun() -> M:delete_all_objects(T) end,
+    Default = {other, small, 0},
+    Changes = [
+        {update_element, Small, fun(Object, _) -> M:update_element(T, key, {2, element(2, Object)}) end},
+        {update_element, Filled, fun(_, _) -> M:update_element(T, key, {3, new}) end},
+        {update_element, Empty, fun(Object, _) -> M:update_element(T, key, {3, new}, Object) end},
+        {update_elements, Small, fun(_, List) -> M:update_element(T, key, List) end},
+        {update_counter, Filled, fun(_, _) -> M:update_counter(T, key, {3, 1}) =:= 1 end},
+        {update_counter, Empty, fun(Object, _) -> M:update_counter(T, key, {3, 1}, Object) =:= 1 end},
+        {update_counters, Filled, fun(_, _) -> M:update_counter(T, key, [{3, 1}, {3, 2}]) =:= [1, 3] end},
+        {update_counters, Empty, fun(_, List) ->
+            500000 =:= length(M:update_counter(T, key, List, Default))
+        end},
+        {merge, Filled, fun(_, _) -> M:merge(T, key, 2, {3, sum}) =:= 2 end},
+        {merge, Empty, fun(Object, _) -> M:merge(T, key, 2, {3, sum}, Object) =:= 2 end},
+        {take, Filled, fun(Object, _) -> is_alike(Object, M:take(T, key)) end},
+        {take_first, Filled, fun(Object, _) -> is_alike(Object, M:take_first(T)) end},
+        {take_last, Filled, fun(Object, _) -> is_alike(Object, M:take_last(T)) end}
+    ],
+    [
+        watch_briefly(
+            {What, Type},
+            Before,
+            fun(true) ->
+                in_large_process(fun() ->
+                    {Object, List} = persistent_term:get(?MODULE),
+                    ?assert(Change(Object, List))
+                end)
+            end,
+            fun(true) -> true end
+        )
+     || {What, Before, Change} <- Changes
+    ],
+    M:delete(T),
+    persistent_term:erase(?MODULE).
+
+%% They are not compared as a whole, which would take long by itself.
+is_alike({Key, [A, B | _], Value}, [{Key, [A, B | _], Value}]) -> true.
+
 %% From a bag, or of several elements, it comes in a list.
 one([Value]) -> Value;
 one(Value) -> Value.
 
+%% Both ways round: a large operand, and a large value in the table.
 large_values_are_merged(_) ->
     beyond_ets(fun(M) ->
         %% Processes need no copies of what is there.

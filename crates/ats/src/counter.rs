@@ -92,13 +92,13 @@ impl<H: Host> Table<H> {
         {
             return Ok(Integer::Small(value));
         }
-        let mut result = Err(Error::BadKey);
+        let (mut result, most) = (Err(Error::BadKey), work.words_left);
         self.update_object(key, default, work, &guard, |object, image| {
             let term = element(object, index)?;
             let current = Integer::from_term(term).ok_or(Error::NotAnInteger)?;
             let value = op.apply(&current)?;
             let parts = Parts::of(&value);
-            image.replace_elements(object, &[(index, parts.as_value())]);
+            image.replace_elements_within(object, &[(index, parts.as_value())], most)?;
             let counter = value.as_small().filter(|value| counted::fits(*value));
             result = Ok(value);
             Ok(Changed::To {
@@ -144,7 +144,7 @@ impl<H: Host> Table<H> {
             self.index_to_change(op.position)?;
         }
         let guard = ats_sync::pin();
-        let mut results = None;
+        let (mut results, most) = (None, work.words_left);
         self.update_object(key, default, work, &guard, |object, image| {
             let values = new_values(object, ops)?;
             let parts: Vec<Parts> = values.iter().map(Parts::of).collect();
@@ -153,12 +153,15 @@ impl<H: Host> Table<H> {
                 .zip(&parts)
                 .map(|(op, value)| (op.position - 1, value.as_value()))
                 .collect();
+            let changed = match changes.is_empty() {
+                true => Changed::No,
+                false => {
+                    image.replace_elements_within(object, &changes, most)?;
+                    Changed::To { counter: None }
+                }
+            };
             results = Some(values);
-            if changes.is_empty() {
-                return Ok(Changed::No);
-            }
-            image.replace_elements(object, &changes);
-            Ok(Changed::To { counter: None })
+            Ok(changed)
         })?;
         results.ok_or(Error::BadKey)
     }

@@ -25,7 +25,7 @@ pub enum Error {
     TableType,
     /// The result has more bits than an integer may have.
     SystemLimit,
-    /// The objects take more words than the workspace is [limited](crate::Workspace::limit) to.
+    /// The objects have more words than the workspace is [limited](crate::Workspace::limit) to.
     TooLarge,
     /// Another operation that changes several keys at once holds a key. Try again later, best after
     /// giving the processor away.

@@ -91,7 +91,8 @@ impl<H: Host> Table<H> {
         // SAFETY: two immediates, and so the image of a pair.
         let pair = unsafe { Object::from_words(&[NIL, NIL]) };
         let parts = [(0, NewValue::Term(key)), (1, NewValue::Term(operand))];
-        work.second.replace_elements(pair, &parts);
+        let most = work.words_left;
+        work.second.replace_elements_within(pair, &parts, most)?;
         if !merge.takes(work.second.object().element(1), self.zeros) {
             return Err(Error::Operand);
         }
@@ -122,6 +123,7 @@ impl<H: Host> Table<H> {
             third,
             packer,
             room,
+            words_left,
             ..
         } = work;
         let store = self.store(guard);
@@ -135,6 +137,7 @@ impl<H: Host> Table<H> {
             place,
             key: &key[..],
             packer,
+            most: *words_left,
         };
         let object = Found::new(seen).first(room);
         let mut made = Change::Keep;
@@ -199,6 +202,7 @@ impl<H: Host> Table<H> {
             third,
             packer,
             room,
+            words_left,
             ..
         } = work;
         let mut read = |value: ImageRef<'_, H>| read(Value::Term(value));
@@ -208,6 +212,7 @@ impl<H: Host> Table<H> {
             place,
             key: &key[..],
             packer,
+            most: *words_left,
         };
         self.store(guard).update(key, guard, &mut |current| {
             let mut made = Change::Keep;
@@ -217,7 +222,7 @@ impl<H: Host> Table<H> {
                     making.onto(current, pair, third, room, &mut made, &mut read)
                 }
                 (None, Some(default)) => image
-                    .encode_object(default)
+                    .encode_object_within(default, making.most)
                     .map_err(Error::from)
                     .and_then(|()| {
                         let (object, pair) = (image.object(), second.object());
@@ -255,6 +260,8 @@ struct Making<'a, H: Host> {
     place: Place<'a>,
     key: &'a [u8],
     packer: &'a mut Packer,
+    /// Words that an object may have.
+    most: usize,
 }
 
 type MadeChange<H> = Change<crate::value::Values<H>>;
@@ -270,6 +277,9 @@ impl<H: Host> Making<'_, H> {
         made: &mut MadeChange<H>,
         read: &mut dyn FnMut(ImageRef<'_, H>) -> R,
     ) -> Result<R, Error> {
+        if Found::new(current).len_words() > self.most {
+            return Err(Error::TooLarge);
+        }
         // Goes on if the object stays.
         let stopped = counted::stop(current);
         let object = Found::new(current).first(room);
@@ -305,7 +315,7 @@ impl<H: Host> Making<'_, H> {
         let values = &key_too[..1 + usize::from(replaces_key)];
         let lent = std::mem::replace(builder, ImageBuilder::new(zeros));
         let mut lent = lent.recycle::<MergedTerm<'_, H>>();
-        lent.replace_elements(object, values);
+        lent.replace_elements_within(object, values, self.most)?;
         let value = lent.object().element(index);
         let is_counter = merge.is_of_numbers() && value.as_small().is_some_and(counted::fits);
         let result = read(value);

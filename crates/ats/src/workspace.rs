@@ -18,7 +18,7 @@ pub struct Workspace<T: HostTerm> {
     pub(crate) many: Many<T::Host>,
     pub(crate) packer: Packer,
     pub(crate) room: Room,
-    /// How many words the images of objects may still take.
+    /// How many words the objects may still have.
     pub(crate) words_left: usize,
 }
 
@@ -46,10 +46,11 @@ impl<T: HostTerm> Workspace<T> {
         }
     }
 
-    /// From now on, operations that are given objects refuse them with
-    /// [`Error::TooLarge`](crate::Error::TooLarge) if they take more than about so many words together, and
+    /// From now on, operations that copy objects or take them away refuse with
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if these have more than about so many words together, and
     /// change nothing. For callers who must not work for long: to find that out takes no longer than to
-    /// copy so many words. Without a limit at first.
+    /// copy so many words. Without a limit at first. Merging itself has [a
+    /// way of its own](crate::Locking).
     pub fn limit(&mut self, words: usize) {
         self.words_left = words;
     }

@@ -128,7 +128,8 @@ impl<H: Host> Table<H> {
         self.take(key, work, &ats_sync::pin()).map(|_| ())
     }
 
-    /// Removes all objects of a key and returns them.
+    /// Removes all objects of a key and returns them, unless they are larger than the workspace's
+    /// [limit](Workspace::limit) says. Those of a key that has very many are not counted in words.
     pub fn take<'g, T: HostTerm<Host = H>>(
         &'g self,
         key: T,
@@ -138,17 +139,22 @@ impl<H: Host> Table<H> {
         work.start_key();
         self.key_bytes(key, &mut work.key);
         let store = self.store(guard);
-        let mut taken = None;
+        let mut taken = Ok(None);
         store.update_bag(&work.key, guard, &mut |current| {
             let Some(record) = current else {
                 return (Change::Keep, Effect::none());
             };
+            let found = Found::new(record);
+            if found.len_words() > work.words_left {
+                taken = Err(Error::TooLarge);
+                return (Change::Keep, Effect::none());
+            }
             // What is returned must be what was there at the end.
             counted::stop(record).for_ever();
-            taken = Some(Found::new(record));
+            taken = Ok(Some(found));
             (Change::Remove, Effect::of_removal(record))
         })?;
-        Ok(taken)
+        taken
     }
 
     /// Removes the object with the first or the last key of an `ordered_set`, if there is one, and returns it.
@@ -156,21 +162,28 @@ impl<H: Host> Table<H> {
     ///
     /// Of other types it is some object, of a bag the oldest of some key; none only if no object was there
     /// throughout the call. O(1), amortised, besides what it costs to take one object of those of a key.
+    ///
+    /// Refuses to take one of objects that are larger than the workspace's [limit](Workspace::limit) says.
     pub fn take_end<'g, T: HostTerm<Host = H>>(
         &'g self,
         end: End,
         work: &mut Workspace<T>,
         guard: &'g Guard,
     ) -> Result<Option<Taken<'g, H>>, Error> {
-        let mut taken = None;
+        let mut taken = Ok(None);
         let is_bag = self.table_type.is_bag();
         self.store(guard).update_end(end, guard, &mut |current| {
             let Some(record) = current else {
                 return (Change::Keep, Effect::none());
             };
+            let found = Found::new(record);
+            if found.len_words() > work.words_left {
+                taken = Err(Error::TooLarge);
+                return (Change::Keep, Effect::none());
+            }
             // What is returned must be what was there at the end.
             counted::stop(record).for_ever();
-            taken = Some(Taken(Found::new(record)));
+            taken = Ok(Some(Taken(found)));
             match is_bag {
                 // SAFETY: this is the decision of `update_end`, which is as that of `update_bag`.
                 true => unsafe {
@@ -180,7 +193,7 @@ impl<H: Host> Table<H> {
                 false => (Change::Remove, Effect::none()),
             }
         })?;
-        Ok(taken)
+        taken
     }
 
     /// Removes the object that is equal (`=:=`) to this one; a `duplicate_bag` may hold several, which
@@ -262,7 +275,7 @@ impl<H: Host> Table<H> {
             changes.push((index, NewValue::Term(*value)));
         }
         let guard = ats_sync::pin();
-        let mut found = false;
+        let (mut found, most) = (false, work.words_left);
         self.update_object(key, default, work, &guard, |object, image| {
             found = true;
             if changes.iter().any(|(index, _)| *index >= object.arity()) {
@@ -271,7 +284,7 @@ impl<H: Host> Table<H> {
             if changes.is_empty() {
                 return Ok(Changed::No);
             }
-            image.replace_elements(object, &changes);
+            image.replace_elements_within(object, &changes, most)?;
             Ok(Changed::To { counter: None })
         })?;
         Ok(found)
@@ -288,7 +301,7 @@ impl<H: Host> Table<H> {
 
     /// Changes the object of a key, or a default object. `change` builds the new object in the builder
     /// it is given and says which of its elements is a counter, or leaves the old one. Not called if there
-    /// is no object and no default.
+    /// is no object and no default, or if the object is larger than the workspace's limit says.
     pub(crate) fn update_object<'g, T: HostTerm<Host = H>>(
         &'g self,
         key: T,
@@ -299,10 +312,11 @@ impl<H: Host> Table<H> {
     ) -> Result<(), Error> {
         if let Some(default) = default {
             self.check_object(default)?;
-            work.image.encode_object(default)?;
+            work.image.encode_object_within(default, work.words_left)?;
             // The default object may bring any key; the one it is inserted under counts.
             let own_key = [(self.key_index, NewValue::Term(key))];
-            work.second.replace_elements(work.image.object(), &own_key);
+            let (image, most) = (work.image.object(), work.words_left);
+            work.second.replace_elements_within(image, &own_key, most)?;
         }
         work.start_key();
         self.key_bytes(key, &mut work.key);
@@ -312,10 +326,15 @@ impl<H: Host> Table<H> {
             second,
             packer,
             room,
+            words_left,
             ..
         } = work;
         let mut result = Ok(());
         self.store(guard).update(key, guard, &mut |current| {
+            if current.is_some_and(|current| Found::new(current).len_words() > *words_left) {
+                result = Err(Error::TooLarge);
+                return Change::Keep;
+            }
             // Goes on if the object stays.
             let stopped = current.map(counted::stop);
             let changed = match current {

@@ -1,6 +1,6 @@
 //! Changing elements of objects: `update_counter` and `update_element`.
 
-use super::{ListTerms, boolean, cause, proper_length, writable};
+use super::{ListTerms, boolean, copying, is_long_list, proper_length, writable};
 use crate::atoms::Known;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
@@ -70,8 +70,8 @@ fn change_one<'e>(
         None => counter_op(op)?,
     };
     let table = &shared.table;
-    let value = scratch::with_work(|work| table.update_one_counter(key, &op, default, work));
-    Ok(integer(env, &value.map_err(cause)?))
+    let value = copying(|work| table.update_one_counter(key, &op, default, work))?;
+    Ok(integer(env, &value))
 }
 
 fn change_several<'e>(
@@ -81,13 +81,15 @@ fn change_several<'e>(
     ops: VmTerm<'e>,
     default: Option<VmTerm<'e>>,
 ) -> NifResult<'e> {
+    if is_long_list(ops) {
+        return Err(Known::Dirty);
+    }
     proper_length(ops, usize::MAX).ok_or(Known::None)?;
     let ops = ListTerms(ops)
         .map(counter_op)
         .collect::<Result<Vec<_>, _>>()?;
     let table = &shared.table;
-    let values = scratch::with_work(|work| table.update_counter(key, &ops, default, work));
-    let values = values.map_err(cause)?;
+    let values = copying(|work| table.update_counter(key, &ops, default, work))?;
     let values: Vec<VmWord<'e>> = values.iter().map(|value| integer(env, value)).collect();
     Ok(env.list(&values))
 }
@@ -169,10 +171,9 @@ fn replace<'e>(
 ) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = not_a_bag(writable(env, table, &guard)?)?;
-    let done = element_specs(specs).and_then(|values| {
-        scratch::with_work(|work| shared.table.update_element(key, &values, default, work))
-            .map_err(cause)
-    });
+    let table = &shared.table;
+    let done = element_specs(specs)
+        .and_then(|values| copying(|work| table.update_element(key, &values, default, work)));
     match done {
         Err(refusal) if is_for_missing_key(refusal, shared, key, default, &guard) => {
             Ok(boolean(false))
@@ -183,6 +184,9 @@ fn replace<'e>(
 
 fn element_specs(specs: VmTerm<'_>) -> Result<Vec<(usize, VmTerm<'_>)>, Known> {
     if is_list(specs) {
+        if is_long_list(specs) {
+            return Err(Known::Dirty);
+        }
         proper_length(specs, usize::MAX).ok_or(Known::None)?;
         return ListTerms(specs).map(element_spec).collect();
     }

@@ -1,6 +1,6 @@
 //! Taking objects from the ends of a table.
 
-use super::{cause, writable};
+use super::{copying, writable};
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::scratch::Reading;
@@ -27,9 +27,7 @@ fn take_last<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 fn take_end<'e>(env: Env<'e>, table: VmTerm<'e>, end: End) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
-    let taken = scratch::with_work(|work: &mut ats::Workspace<VmTerm<'e>>| {
-        shared.table.take_end(end, work, &guard).map_err(cause)
-    })?;
+    let taken = copying(|work| shared.table.take_end(end, work, &guard))?;
     Ok(taken.map_or(VmWord::NIL, |taken| {
         scratch::with_reading(|Reading { scratch, room }| {
             let object = make_object(env, taken.object(room), scratch);

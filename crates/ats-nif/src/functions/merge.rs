@@ -1,7 +1,7 @@
 //! Merging values into elements of objects.
 
 use super::counters::{not_a_bag, position};
-use super::{cause, writable};
+use super::{copying, writable};
 use crate::atoms::Known;
 use crate::call::NifResult;
 use crate::env::Env;
@@ -49,27 +49,26 @@ fn merge_into<'e>(
     if !is_dirty && is_long(shared, key, at, operand, &merge, &guard) {
         return Err(Known::Dirty);
     }
-    let merging = Merging {
-        key,
-        position: at,
-        operand,
-        merge: &merge,
-        default,
-        // Nobody shall wait on a normal scheduler for one who takes long.
-        locking: match is_dirty {
-            true => Locking::AfterMerging,
-            false => Locking::First,
-        },
-    };
-    let merged = scratch::with_work(|work| {
+    copying(|work| {
+        let merging = Merging {
+            key,
+            position: at,
+            operand,
+            merge: &merge,
+            default,
+            // Nobody shall wait on a normal scheduler for one who takes long.
+            locking: match is_dirty {
+                true => Locking::AfterMerging,
+                false => Locking::First,
+            },
+        };
         shared.table.merge(merging, work, |value| match value {
             Value::Small(value) => env.int(value),
             Value::Term(term) => {
                 scratch::with_reading(|Reading { scratch, .. }| make_term(env, term, scratch))
             }
         })
-    });
-    merged.map_err(cause)
+    })
 }
 
 /// `Merge` or `{Position, Merge}`.

@@ -143,7 +143,8 @@ fn boolean(value: bool) -> VmWord<'static> {
     }
 }
 
-/// Runs an operation that copies objects of the caller into a table; [`Known::Dirty`] if they are large.
+/// Runs an operation that copies objects into a table or takes them out of it; [`Known::Dirty`] if they are
+/// large.
 fn copying<'e, R>(
     operation: impl Fn(&mut Workspace<VmTerm<'e>>) -> Result<R, Error>,
 ) -> Result<R, Known> {
@@ -227,6 +228,14 @@ fn key_term<'e>(env: Env<'e>, shared: &Shared, found: &Found<'_, Vm>) -> VmWord<
         let key = found.element(shared.table.key_position() - 1, room);
         make_term(env, key.expect("an object has its key"), scratch)
     })
+}
+
+/// More objects, or elements, are changed on a dirty scheduler: this many take well under a millisecond.
+const LONG_LIST: usize = 500;
+
+/// Whether a list is so long that this is not the scheduler to work through it.
+fn is_long_list(list: VmTerm<'_>) -> bool {
+    !process::on_dirty_scheduler() && proper_length(list, LONG_LIST + 1) > Some(LONG_LIST)
 }
 
 /// The terms of a proper list.

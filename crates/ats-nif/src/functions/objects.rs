@@ -1,8 +1,8 @@
 //! Reading and writing objects.
 
 use super::{
-    LONG_BAG, ListTerms, all_objects, boolean, cause, copying, element_term, has_many, is_long,
-    object_list, proper_length, readable, writable,
+    LONG_BAG, LONG_LIST, ListTerms, all_objects, boolean, cause, copying, element_term, has_many,
+    is_long_list, object_list, proper_length, readable, writable,
 };
 use crate::atoms::Known;
 use crate::call::NifResult;
@@ -31,9 +31,6 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// More objects are inserted or deleted on a dirty scheduler: this many take well under a millisecond.
-const LONG_LIST: usize = 500;
-
 fn insert<'e>(env: Env<'e>, [table, objects]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     insert_if(env, table, objects, false)?;
     Ok(Known::True.word())
@@ -60,7 +57,7 @@ fn insert_if<'e>(
     if rest.is_nil() {
         return insert_one(shared, first, new_only);
     }
-    if !process::on_dirty_scheduler() && proper_length(objects, LONG_LIST + 1) > Some(LONG_LIST) {
+    if is_long_list(objects) {
         return Err(Known::Dirty);
     }
     insert_list(shared, objects, new_only)
@@ -203,15 +200,14 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
 fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
-    let taken = scratch::with_work(|work| {
+    if shared.table.table_type().is_bag() {
         // What has been taken must be returned, on whichever scheduler; so one looks before.
-        let table = &shared.table;
-        let is_long = |found| is_long(&found);
-        if table.table_type().is_bag() && table.lookup(key, work, &guard).is_some_and(is_long) {
+        let found = scratch::with_work(|work| shared.table.lookup(key, work, &guard));
+        if found.is_some_and(|found| has_many(&found)) {
             return Err(Known::Dirty);
         }
-        table.take(key, work, &guard).map_err(cause)
-    })?;
+    }
+    let taken = copying(|work| shared.table.take(key, work, &guard))?;
     Ok(taken.map_or(VmWord::NIL, |found| all_objects(env, &found)))
 }
 

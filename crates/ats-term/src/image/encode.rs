@@ -44,8 +44,8 @@ pub struct ImageBuilder<T: HostTerm> {
     sorter: MapSorter<T>,
     zeros: Zeros,
     /// The words that the draft may have, about, and whether it has come to their end.
-    most: usize,
-    is_too_large: bool,
+    pub(super) most: usize,
+    pub(super) is_too_large: bool,
 }
 
 /// A term whose box must be written, and the slot that refers to it.

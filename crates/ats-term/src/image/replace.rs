@@ -1,5 +1,6 @@
 //! A new image out of an old one, with some elements replaced.
 
+use super::NoImage;
 use super::encode::ImageBuilder;
 use super::host::{Host, HostBox, HostTag, HostTerm};
 use super::layout::{
@@ -50,9 +51,25 @@ impl<T: HostTerm> ImageBuilder<T> {
         object: Object<'_, T::Host>,
         values: &[(usize, NewValue<'_, T>)],
     ) {
+        let built = self.replace_elements_within(object, values, usize::MAX);
+        built.expect("no image has so many words");
+    }
+
+    /// Does what [`replace_elements`](ImageBuilder::replace_elements) does, but gives up if the old image or the
+    /// new one takes more than about `most` words, without having written many more.
+    pub fn replace_elements_within(
+        &mut self,
+        object: Object<'_, T::Host>,
+        values: &[(usize, NewValue<'_, T>)],
+        most: usize,
+    ) -> Result<(), NoImage> {
         self.discard();
         let arity = object.arity();
         let old = object.words();
+        if old.len() > most {
+            return Err(NoImage::TooLarge);
+        }
+        self.most = most;
         self.draft.words.reserve(old.len());
         self.draft.words.extend_from_slice(&old[..arity]);
         for (k, &(i, _)) in values.iter().enumerate() {
@@ -65,12 +82,17 @@ impl<T: HostTerm> ImageBuilder<T> {
             if is_waiting(word) {
                 let (_, value) = values[(word >> 2) as usize];
                 self.write_value(slot, value);
+                if self.is_too_large {
+                    self.discard();
+                    return Err(NoImage::TooLarge);
+                }
             } else if !is_immediate(word) {
                 let (start, end) = (slot_offset(word), element_end(old, arity, slot));
                 self.copy_boxes(slot, &old[start..end], start);
             }
         }
         self.draft.finish();
+        Ok(())
     }
 
     fn write_value(&mut self, slot: usize, value: NewValue<'_, T>) {

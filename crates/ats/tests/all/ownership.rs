@@ -1,7 +1,7 @@
 //! What objects own is given back exactly once, on every way out of a table.
 
 use crate::common::{ALL_TYPES, TermTable, collect_until, objects};
-use ats::{CounterOp, Error, TableType, Workspace};
+use ats::{CounterOp, End, Error, Integer, TableType, Workspace};
 use ats_term::Term;
 use ats_term::term::Bits;
 use std::sync::Arc;
@@ -213,6 +213,75 @@ fn what_is_too_large_changes_nothing() {
                 objects(table, &Term::from(2)),
                 std::slice::from_ref(&second)
             );
+        });
+    }
+}
+
+/// A workspace for objects of at most so many words.
+fn limited<'a>(words: usize) -> Workspace<&'a Term> {
+    let mut work = Workspace::new();
+    work.limit(words);
+    work
+}
+
+#[test]
+fn what_is_too_large_is_not_taken() {
+    for kind in ALL_TYPES {
+        balanced(kind, |table, term| {
+            let (key, there) = (Term::from(1), object(1, term));
+            assert_eq!(table.insert(&there, &mut Workspace::new()), Ok(()));
+            let guard = ats::pin();
+            let taken = table.take(&key, &mut limited(2), &guard);
+            assert_eq!(taken.err(), Some(Error::TooLarge));
+            for end in [End::First, End::Last] {
+                let taken = table.take_end(end, &mut limited(2), &guard);
+                assert_eq!(taken.err(), Some(Error::TooLarge));
+            }
+            assert_eq!(objects(table, &key), std::slice::from_ref(&there));
+            let taken = table.take(&key, &mut Workspace::new(), &guard).unwrap();
+            assert_eq!(taken.expect("it is there").to_terms(), [there]);
+            assert!(table.is_empty());
+        });
+    }
+}
+
+#[test]
+fn what_is_too_large_is_not_changed() {
+    let key = Term::from(1);
+    let op = CounterOp {
+        position: 3,
+        increment: Integer::Small(1),
+        wrap: None,
+    };
+    let ops = [op.clone(), op.clone()];
+    for kind in [TableType::Set, TableType::OrderedSet] {
+        balanced(kind, |table, term| {
+            let insert = |object| assert_eq!(table.insert(object, &mut Workspace::new()), Ok(()));
+            let change = |values: &[(usize, &Term)], default, words| {
+                table.update_element(&key, values, default, &mut limited(words))
+            };
+            let (small, large) = (Term::from((1, 0, 0)), object(1, term));
+            let too_large = Error::TooLarge;
+            // A value, behind another one that owns something.
+            insert(&small);
+            let values = [(2, term), (3, &large)];
+            assert_eq!(change(&values, None, 20), Err(too_large));
+            assert_eq!(objects(table, &key), std::slice::from_ref(&small));
+            assert_eq!(change(&values[..1], None, 20), Ok(true));
+            // The object.
+            insert(&large);
+            assert_eq!(change(&[(2, &key)], None, 2), Err(too_large));
+            let counted = table.update_one_counter(&key, &op, None, &mut limited(2));
+            assert_eq!(counted, Err(too_large));
+            let counted = table.update_counter(&key, &ops, None, &mut limited(2));
+            assert_eq!(counted, Err(too_large));
+            assert_eq!(objects(table, &key), std::slice::from_ref(&large));
+            // A default.
+            assert_eq!(table.delete(&key, &mut Workspace::new()), Ok(()));
+            assert_eq!(change(&[(2, &key)], Some(&large), 2), Err(too_large));
+            assert!(table.is_empty());
+            assert_eq!(change(&[(2, term)], Some(&large), usize::MAX), Ok(true));
+            assert_eq!(objects(table, &key), [large]);
         });
     }
 }
