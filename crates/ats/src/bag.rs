@@ -11,8 +11,7 @@ pub(crate) use large::{Large, release};
 pub(crate) use selected::Selected;
 
 use crate::table::Table;
-use crate::value::{Rec, Room, Values, form, list as list_of};
-use crate::write::record;
+use crate::value::{Rec, Room, Values, form, list as list_of, record};
 use ats_mem::sequence::Leftovers;
 use ats_mem::{Change, RecordBox};
 use ats_sync::Guard;

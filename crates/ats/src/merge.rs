@@ -6,9 +6,9 @@
 
 use crate::counted;
 use crate::table::Table;
-use crate::value::{Found, Rec, Room};
+use crate::value::{Found, Rec, Room, record};
 use crate::workspace::Workspace;
-use crate::write::{element, record};
+use crate::write::element;
 use crate::{Error, Guard};
 use ats_mem::Change;
 use ats_merge::{Merge, Merged, MergedTerm, Simple};

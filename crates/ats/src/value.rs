@@ -2,11 +2,11 @@
 
 use crate::bag::{self, Large};
 use crate::counted::{self, Counter};
-use ats_mem::{Record, Release};
+use ats_mem::{Record, RecordBox, Release};
 use ats_term::Term;
 use ats_term::image::{
-    Form, Host, ImageRef, Object, ObjectList, Packed, Scratch, Stored, TermHost, decode_object,
-    release_all,
+    Built, Form, Host, ImageRef, Object, ObjectList, Packed, Scratch, Stored, TermHost,
+    decode_object, release_all,
 };
 use ats_term::term::TermBuilder;
 use std::marker::PhantomData;
@@ -229,6 +229,11 @@ impl<H: Host> Clone for Found<'_, H> {
 }
 
 impl<H: Host> Copy for Found<'_, H> {}
+
+/// A record of what was just built.
+pub(crate) fn record<H: Host>(key: &[u8], built: Built<'_, H>) -> RecordBox<Values<H>> {
+    RecordBox::new(key, built.words(), built.owns())
+}
 
 /// What the value of a record is. Values are built by this crate for host `H`, in the form that their first
 /// word tells, and what a borrowed record owns is not released.

@@ -4,13 +4,13 @@ use crate::bag::{Effect, NewObject, Rules, TooMany};
 use crate::counted;
 use crate::store::Store;
 use crate::table::{Table, TableType};
-use crate::value::{Found, Room, Values};
+use crate::value::{Found, Room, record};
 use crate::workspace::Workspace;
 use crate::{Error, Guard};
-use ats_mem::{Change, End, RecordBox};
+use ats_mem::{Change, End};
 use ats_term::image::{
-    Built, Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object, Scratch, TermHost,
-    decode_object, image_eq,
+    Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object, Scratch, TermHost, decode_object,
+    image_eq,
 };
 use ats_term::term::TermBuilder;
 use ats_term::{Term, TermRef};
@@ -408,11 +408,6 @@ pub(crate) enum Changed {
         /// The element of the new one that shall be a counter which changes in place: a small integer.
         counter: Option<usize>,
     },
-}
-
-/// A record of what was just built.
-pub(crate) fn record<H: Host>(key: &[u8], built: Built<'_, H>) -> RecordBox<Values<H>> {
-    RecordBox::new(key, built.words(), built.owns())
 }
 
 /// An element that must be there.

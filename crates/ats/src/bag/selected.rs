@@ -3,8 +3,7 @@
 use super::large::Large;
 use super::{Buffers, Decided, Effect, Objects, Rules, keep, put, with_leftovers};
 use crate::select::{Replace, Replacement};
-use crate::value::{Rec, Room};
-use crate::write::record;
+use crate::value::{Rec, Room, record};
 use ats_mem::Change;
 use ats_term::image::{Host, Object};
 
