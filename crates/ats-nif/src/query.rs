@@ -14,7 +14,8 @@ use crate::{ident, load, scratch};
 use ats::Table;
 use ats::select::Query;
 use ats_match::{Environment, FunctionSet, Options, Program, Words, parse};
-use ats_term::{Kind, TermRef, Zeros, exact};
+use ats_term::walk::has_part;
+use ats_term::{Kind, Zeros, exact};
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::hash::{BuildHasher, RandomState};
@@ -287,7 +288,7 @@ impl Kept {
 
 /// Whether a zero of either sign is in a term. Some VMs take them for the same term; heads do not.
 fn has_float_zero(term: VmTerm<'_>) -> bool {
-    term.has_part(|part| matches!(part.kind(), Kind::Float(0.0)))
+    has_part(term, |_, kind| matches!(kind, Kind::Float(0.0)))
 }
 
 /// The process that runs a specification, and its node.

@@ -176,26 +176,6 @@ impl<'e> VmTerm<'e> {
         Etf::of(self.word)
     }
 
-    /// Whether the term, or one in it, is so; what a fun has captured does not count. O(size), without recursion.
-    pub fn has_part(self, is_so: impl Fn(Self) -> bool) -> bool {
-        let (mut todo, mut pairs) = (vec![self], Vec::new());
-        while let Some(term) = todo.pop() {
-            if is_so(term) {
-                return true;
-            }
-            match term.kind() {
-                Kind::Cons(head, tail) => todo.extend([head, tail]),
-                Kind::Tuple(arity) => todo.extend((0..arity).map(|i| term.element(i))),
-                Kind::Map(_) => {
-                    term.map_pairs(&mut pairs);
-                    todo.extend(pairs.drain(..).flat_map(|(key, value)| [key, value]));
-                }
-                _ => {}
-            }
-        }
-        false
-    }
-
     fn long(self) -> Option<i64> {
         let mut value = 0;
         // SAFETY: the term is valid; the VM fills `value` on success.

@@ -164,27 +164,16 @@ pub trait TermRef: Copy {
     }
 }
 
-/// Whether a term is larger than `most`: an element of a tuple counts as one, so does a key or a value of a map,
-/// a list cell as two, and a bitstring as the 64-bit words that hold it. What a fun has captured does not
-/// count. O(`most`) at most, without recursion.
-pub fn is_larger<T: TermRef>(term: T, most: usize) -> bool {
-    let mut left = most;
+/// Whether a term, or one in it, is so; each is asked about before the terms in it, which are looked for only if
+/// it is not. What a fun has captured does not count. O(size), without recursion.
+pub fn has_part<T: TermRef>(term: T, mut is_so: impl FnMut(T, &Kind<T>) -> bool) -> bool {
     let (mut todo, mut pairs) = (Vec::new(), Vec::new());
     let mut next = Some(term);
     while let Some(term) = next {
         let kind = term.kind();
-        let size = match kind {
-            Kind::Cons(..) => 2,
-            Kind::Tuple(arity) => arity,
-            Kind::Map(len) => 2 * len,
-            Kind::Bits(bits) => bits.div_ceil(64),
-            Kind::Big => term.with_big(|_, magnitude| magnitude.len().div_ceil(8)),
-            _ => 0,
-        };
-        if size > left {
+        if is_so(term, &kind) {
             return true;
         }
-        left -= size;
         match kind {
             Kind::Cons(head, tail) => todo.extend([head, tail]),
             Kind::Tuple(arity) => todo.extend((0..arity).map(|i| term.element(i))),
@@ -197,6 +186,28 @@ pub fn is_larger<T: TermRef>(term: T, most: usize) -> bool {
         next = todo.pop();
     }
     false
+}
+
+/// Whether a term is larger than `most`: an element of a tuple counts as one, so does a key or a value of a map,
+/// a list cell as two, and a bitstring as the 64-bit words that hold it. What a fun has captured does not
+/// count. O(`most`) at most, without recursion.
+pub fn is_larger<T: TermRef>(term: T, most: usize) -> bool {
+    let mut left = most;
+    has_part(term, |part, kind| {
+        let size = match *kind {
+            Kind::Cons(..) => 2,
+            Kind::Tuple(arity) => arity,
+            Kind::Map(len) => 2 * len,
+            Kind::Bits(bits) => bits.div_ceil(64),
+            Kind::Big => part.with_big(|_, magnitude| magnitude.len().div_ceil(8)),
+            _ => 0,
+        };
+        if size > left {
+            return true;
+        }
+        left -= size;
+        false
+    })
 }
 
 /// A place where terms are built.

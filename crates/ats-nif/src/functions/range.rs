@@ -11,6 +11,7 @@ use crate::{load, nif, sys};
 use ats::TableType;
 use ats::select::Query;
 use ats_term::order::{self, Prefix};
+use ats_term::walk::has_part;
 use ats_term::{Kind, TermRef};
 use std::sync::Arc;
 
@@ -101,7 +102,9 @@ fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), Known> {
                 todo.extend([tail, head]);
             }
             // The bytes of a map begin with all of its keys, and their order is not that of the values.
-            Kind::Map(_) if part.has_part(is_underscore) => return Err(Known::None),
+            Kind::Map(_) if has_part(part, |part, _| is_underscore(part)) => {
+                return Err(Known::None);
+            }
             _ => {
                 front.term(part);
             }
