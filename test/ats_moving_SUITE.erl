@@ -96,7 +96,13 @@ faults_are_not_moved(_) ->
     ?assertEqual([{k, 1}, {k, 2}, {k, 3}], ats:lookup(Bag, k)),
     [Map] = ats:select(Bag, [{{k, 1}, [], [#{{'+', 1, 1} => x, {'+', 2, 0} => x}]}]),
     ?assertEqual(#{2 => x}, Map),
-    ?assertError(badarg, ats:update_counter(ats:new(short, [{keypos, 2}]), k, 1, {k})).
+    ?assertError(badarg, ats:update_counter(ats:new(short, [{keypos, 2}]), k, 1, {k})),
+    Counters = ats:new(counters, []),
+    Large = 1 bsl 6400,
+    ?assertEqual([Large, Large + 1, Large - 1, 0],
+                 ats:update_counter(Counters, k, [{2, Large}, {2, 1}, {2, -2}, {2, 1, Large - 1, 0}],
+                                    {k, 0})),
+    ?assertEqual([{k, 0}], ats:lookup(Counters, k)).
 
 dets_wants_ets(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "ats_moving.dets"),

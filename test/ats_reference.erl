@@ -13,6 +13,8 @@
 %%   fixed, with write_concurrency `auto', `ets' counts those once more);
 %% - what is taken counts once (from a fixed bag, `ets' also counts objects that were deleted before, and
 %%   the size of the table is wrong afterwards, and may be less than nothing);
+%% - several changes of one counter that make it large are made one by one (`ets' has not enough room for what
+%%   they return, and ends the machine);
 %% - the folds treat the key '$end_of_table' as any other;
 %% - a default object shorter than the key position is refused (the releases that only assert it
 %%   use it write outside of the object).
@@ -129,7 +131,7 @@ slot(T, 0) ->
 slot(T, I) ->
     ets:slot(T, I).
 update_element(T, K, Spec) -> ets:update_element(T, K, Spec).
-update_counter(T, K, Op) -> ets:update_counter(T, K, Op).
+update_counter(T, K, Ops) -> count(T, K, Ops, []).
 
 %% Of a table that is not there, this item alone would be an exception.
 info_binary(_, undefined) -> undefined;
@@ -215,9 +217,38 @@ in_order(false, _, End) -> End.
 foldl(F, Acc, T) -> lists:foldl(F, Acc, ets:tab2list(T)).
 foldr(F, Acc, T) -> lists:foldr(F, Acc, ets:tab2list(T)).
 
-update_counter(T, K, Op, Default) ->
+update_counter(T, K, Ops, Default) ->
     ok = check_default(T, Default),
-    ets:update_counter(T, K, Op, Default).
+    count(T, K, Ops, [Default]).
+
+count(T, K, Ops, Default) ->
+    case may_outgrow(T, K, Ops, Default) of
+        true -> [hd(apply(ets, update_counter, [T, K, [Op] | Default])) || Op <- Ops];
+        false -> apply(ets, update_counter, [T, K, Ops | Default])
+    end.
+
+%% Whether there are several changes of one counter, which succeed and may leave more than a small integer:
+%% `ets' makes room for each result as if the others were not there.
+may_outgrow(T, K, Ops, Default) when is_list(Ops) ->
+    try
+        Positions = [element(1, Op) || Op <- Ops],
+        true = length(lists:usort(Positions)) < length(Positions),
+        true = is_writable(T),
+        KeyPos = ets:info(T, keypos),
+        [Object | _] = ets:lookup(T, K) ++ [setelement(KeyPos, D, K) || D <- Default],
+        Counters = [element(P, Object) || P <- Positions, P =/= KeyPos],
+        true = length(Counters) =:= length(Positions),
+        Numbers = Counters ++ lists:append([numbers(Op) || Op <- Ops]),
+        lists:all(fun is_integer/1, Numbers) andalso
+            lists:any(fun(N) -> abs(N) > 1 bsl 50 end, Numbers)
+    catch
+        error:_ -> false
+    end;
+may_outgrow(_, _, _, _) ->
+    false.
+
+numbers({_, Increment}) -> [Increment];
+numbers({_, Increment, Threshold, SetValue}) -> [Increment, Threshold, SetValue].
 
 %% The update is tried on a scratch table first: a failing update must leave no new object.
 update_element(T, K, Spec, Default) ->
