@@ -132,6 +132,7 @@ largest_table_goes_of(M) ->
         %% Fills the pools that stay.
         ok = fill(M, T, 10000),
         true = M:delete_all_objects(T),
+        ok = ats_test_lib:wait_for_cached_segments(),
         Before = ats_test_lib:settled_memory(),
         goes({cleared, Type, Objects}, M, T, fun() -> M:delete_all_objects(T) end, Before),
         ?assertEqual([], M:tab2list(T)),

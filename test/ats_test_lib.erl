@@ -5,7 +5,7 @@
 
 -export([parallel/1, until/2, kill/1, ask/2, check/2, check_consistency/1]).
 -export([settled_memory/0, assert_memory_returns/2, assert_memory_returns/3]).
--export([resident_growth/1, collect/0]).
+-export([resident_growth/1, collect/0, wait_for_cached_segments/0]).
 -export([start_vm/1, stop_vm/1]).
 -export([begin_group/2, end_group/1]).
 -export([force_adaptation/0, stop_forcing/0, is_adaptation_forced/0, forced_so_far/0]).
@@ -133,20 +133,35 @@ steps(M, T, Key, Step) -> [Key | steps(M, T, M:Step(T, Key), Step)].
 -spec settled_memory() -> memory().
 settled_memory() ->
     lists:foreach(fun erlang:garbage_collect/1, processes()),
-    ok = wait_for_segments(?SEGMENT_TRIES),
-    memory_now().
+    ok = collect(),
+    settled_memory(resident_bytes()).
 
-%% The virtual machine keeps up to ten segments of memory for each scheduler when it needs them no more,
-%% and gives one back each second: tens of megabytes that were other tests'.
-wait_for_segments(0) ->
+%% What was deleted may still be on its way back: measured again until it is less no more.
+settled_memory(Before) ->
+    timer:sleep(200),
+    ok = collect(),
+    case resident_bytes() of
+        Less when Less < Before - 1024 * 1024 -> settled_memory(Less);
+        Resident -> #{erlang => erlang:memory(total), resident => Resident}
+    end.
+
+%% Waits for memory that was other tests', tens of megabytes: the virtual machine keeps up to ten segments for
+%% each scheduler when it needs them no more, and gives one back each second. For tests to which that would
+%% look as if a table had given it.
+-spec wait_for_cached_segments() -> ok.
+wait_for_cached_segments() ->
+    lists:foreach(fun erlang:garbage_collect/1, processes()),
+    wait_for_cached_segments(?SEGMENT_TRIES).
+
+wait_for_cached_segments(0) ->
     ok;
-wait_for_segments(Tries) ->
+wait_for_cached_segments(Tries) ->
     case cached_segments() of
         0 ->
             ok;
         _ ->
             timer:sleep(100),
-            wait_for_segments(Tries - 1)
+            wait_for_cached_segments(Tries - 1)
     end.
 
 cached_segments() ->
@@ -157,20 +172,6 @@ cached_segments() ->
         {status, Status} <- Kind,
         {cached_segments, Cached} <- Status
     ]).
-
-memory_now() ->
-    lists:foreach(fun erlang:garbage_collect/1, processes()),
-    ok = collect(),
-    memory_now(resident_bytes()).
-
-%% What was deleted may still be on its way back: measured again until it is less no more.
-memory_now(Before) ->
-    timer:sleep(200),
-    ok = collect(),
-    case resident_bytes() of
-        Less when Less < Before - 1024 * 1024 -> memory_now(Less);
-        Resident -> #{erlang => erlang:memory(total), resident => Resident}
-    end.
 
 %% Asks the subject to free what it still holds back, if it can be asked.
 -spec collect() -> ok.
@@ -192,7 +193,7 @@ assert_memory_returns(Before, Part) ->
 -spec assert_memory_returns(memory(), float(), non_neg_integer()) -> ok.
 assert_memory_returns(Before, Part, SlackBytes) ->
     Most = maps:map(fun(_, Bytes) -> Bytes * (1 + Part) + SlackBytes end, Before),
-    assert_memory_returns(Before, Most, 40, memory_now()).
+    assert_memory_returns(Before, Most, 40, settled_memory()).
 
 assert_memory_returns(Before, Most, Tries, Now) ->
     case {[Kind || {Kind, Bytes} <- maps:to_list(Now), Bytes > maps:get(Kind, Most)], Tries} of
@@ -202,7 +203,7 @@ assert_memory_returns(Before, Most, Tries, Now) ->
             ct:fail({memory_grows, #{before => Before, now => Now}});
         _ ->
             timer:sleep(250),
-            assert_memory_returns(Before, Most, Tries - 1, memory_now())
+            assert_memory_returns(Before, Most, Tries - 1, settled_memory())
     end.
 
 %% Bytes that the operating system gave since then, where it tells.
