@@ -17,24 +17,35 @@
 //! memory allocator; so every retirement frees at most two ripe objects, the oldest.
 //!
 //! # Advancing
-//! After 128 retirements or 256 KiB of them, a thread tries to begin the next epoch. That is possible
-//! when every pinned thread has the present one in its slot. [`collect`] does the same on demand,
-//! and frees ripe objects from all bags, also those of threads that are idle or gone; somebody should
-//! call it now and then when nobody retires any more.
+//! After 128 retirements, or after retirements of objects that keep 256 KiB from being used, a thread
+//! tries to begin the next epoch. That is possible when every pinned thread has the present one in
+//! its slot. The number of bytes is what the thread that retires says: the object with all that is
+//! freed with it, wherever that lies.
+//!
+//! What the last retirements of a thread leave in its bag is freed by the [collector], a thread that
+//! the program lends: see [`Collector`]. [`collect`] advances and frees on demand.
 //!
 //! # Asymmetric fences
 //! A reader must make its slot visible before it reads anything, which takes a full fence of about
 //! 20 cycles each time it pins. Advancing is rarer by orders of magnitude. On Linux the advancing
 //! thread therefore executes the fences of everybody, with the system call `membarrier`, and the
-//! fence of the reader is one for the compiler alone. Elsewhere both sides execute ordinary fences.
+//! fence of the reader is one for the compiler alone. Elsewhere both sides execute ordinary fences,
+//! and so they do from the moment on at which the system refuses the call: nothing is freed for one
+//! second then. The module [`barrier`] proves why that is safe.
 //!
-//! # How much garbage there can be
-//! If nobody stays pinned, then per thread about four times 128 objects or four times (256 KiB plus
-//! the largest object), besides what an earlier delay has piled up, which shrinks by one object per
-//! retirement. **A thread that stays pinned stops the epoch and nothing that is retired meanwhile is
-//! freed**: memory grows by what is retired. It stays safe, and freeing resumes as soon as the guard
-//! goes. So whoever reads for long should call [`Guard::repin`] often, and nobody should wait for
-//! anything while pinned.
+//! # How much garbage there can be, and for how long
+//! If no thread stays pinned, and there is a collector, then
+//! - of a thread that retires steadily: about four times 128 objects or four times (256 KiB plus what the
+//!   largest object keeps), besides what an earlier delay has piled up, which shrinks by one object per
+//!   retirement, and by what the collector frees of a bag of more than 4096 objects or 8 MiB;
+//! - of a thread that retires fewer than 32 objects in 20 ms, and of one that has stopped: what it retired
+//!   in the last 40 ms. All is freed within 100 ms of the last retirement, unless freeing itself takes
+//!   longer, or the system keeps the collector from running.
+//!
+//! **A thread that stays pinned stops the epoch and nothing that is retired meanwhile is freed**: memory
+//! grows by what is retired. It stays safe, and freeing resumes as soon as the guard goes. So a thread that
+//! reads for long should call [`Guard::repin`] often, and no thread should wait, or make something large,
+//! while it is pinned.
 //!
 //! # Invariants and why nothing is freed too early
 //! Let `L` stand for the light half of the asymmetric fence and `H` for the heavy half. One `L` and
@@ -83,12 +94,14 @@
 
 mod bag;
 mod barrier;
+mod collector;
 mod domain;
 #[cfg(all(test, loom))]
 mod models;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
+pub use collector::{Collector, Next, wake};
 use domain::{Domain, Slot};
 use std::cell::{Cell, OnceCell};
 use std::fmt;
@@ -215,11 +228,15 @@ impl Guard {
         }
     }
 
-    /// Hands over an object of about `bytes` bytes that has been made unreachable: `free(pointer)`
-    /// is called once, later, by any thread, when nobody can be looking at it any more. Until this
+    /// Hands over an object that has been made unreachable: `free(pointer)` is called once, later, by
+    /// any thread, when nobody can be looking at it any more. Until this
     /// guard goes, the caller too may go on reading it.
     ///
-    /// Amortised O(1). Frees at most two objects retired earlier.
+    /// `bytes` is about how much memory is kept from being used as long as the object is not freed: its
+    /// own, and all other that is given back with it. Threads advance the epoch by it.
+    ///
+    /// Amortised O(1). Frees at most two objects retired earlier. At most one system call to advance
+    /// the epoch, and one to wake the collector.
     ///
     /// # Safety
     /// - No thread that pins from now on can reach the object, and it is retired only once.
@@ -250,7 +267,7 @@ impl Guard {
     /// have found it have dropped their guards, and what they did there can be seen. O(1).
     pub fn grace(&self) -> Grace {
         Grace {
-            end: DOMAIN.end_of_grace(self.slot),
+            end: DOMAIN.end_of_grace(),
         }
     }
 

@@ -32,6 +32,11 @@ impl Garbage {
         }
     }
 
+    /// About how many bytes it keeps from being used.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Frees the object.
     ///
     /// # Safety
@@ -49,11 +54,15 @@ impl Garbage {
 struct Queue {
     objects: VecDeque<Garbage>,
     bytes: usize,
+    /// How many objects have ever been pushed; wraps.
+    pushed: usize,
 }
 
 impl Queue {
     fn push(&mut self, garbage: Garbage) {
-        self.bytes += garbage.bytes;
+        // Bytes that several objects keep alive count for each, so the sum may be beyond all memory.
+        self.bytes = self.bytes.saturating_add(garbage.bytes);
+        self.pushed = self.pushed.wrapping_add(1);
         self.objects.push_back(garbage);
     }
 
@@ -63,8 +72,11 @@ impl Queue {
         if oldest.epoch + GRACE > epoch {
             return None;
         }
-        self.bytes -= oldest.bytes;
+        self.bytes = self.bytes.saturating_sub(oldest.bytes);
         let oldest = self.objects.pop_front();
+        if self.objects.is_empty() {
+            self.bytes = 0;
+        }
         // A burst of garbage must not cost memory for ever. Asking for this only when the queue has
         // become empty keeps popping O(1).
         if self.objects.is_empty() && self.objects.capacity() > IDLE_CAPACITY {
@@ -87,6 +99,11 @@ pub(super) struct Bag {
     /// Copies of what the queue holds, written under the lock and read without it.
     items: AtomicUsize,
     bytes: AtomicUsize,
+    pushed: AtomicUsize,
+    /// `pushed` at the last survey, and whether that found that the owner cannot be left alone with what
+    /// is here. Written by the collector only.
+    surveyed: AtomicUsize,
+    neglected: AtomicBool,
 }
 
 // SAFETY: `queue` is accessed only under the lock. A retired object may be freed by any thread, as
@@ -102,19 +119,25 @@ impl Bag {
             queue: UnsafeCell::new(Queue::default()),
             items: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
+            pushed: AtomicUsize::new(0),
+            surveyed: AtomicUsize::new(0),
+            neglected: AtomicBool::new(false),
         }
     }
 
     /// Adds one object at the young end and takes up to `N` ripe ones off the old end, in one visit
-    /// to the lock.
+    /// to the lock. Says besides whether the bag was empty.
+    #[inline]
     pub(super) fn push_and_pop<const N: usize>(
         &self,
         garbage: Garbage,
         epoch: u64,
-    ) -> [Option<Garbage>; N] {
+    ) -> (bool, [Option<Garbage>; N]) {
         self.with(|queue| {
+            let was_empty = queue.objects.is_empty();
             queue.push(garbage);
-            std::array::from_fn(|_| queue.pop_ripe(epoch))
+            let ripe = std::array::from_fn(|_| queue.pop_ripe(epoch));
+            (was_empty, ripe)
         })
     }
 
@@ -138,6 +161,24 @@ impl Bag {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// How many objects have been pushed since the last survey. For the collector.
+    pub(super) fn survey(&self) -> usize {
+        let pushed = self.pushed.load(Ordering::Relaxed);
+        let before = self.surveyed.load(Ordering::Relaxed);
+        self.surveyed.store(pushed, Ordering::Relaxed);
+        pushed.wrapping_sub(before)
+    }
+
+    /// Says whether the collector shall free what is ripe here.
+    pub(super) fn set_neglected(&self, neglected: bool) {
+        self.neglected.store(neglected, Ordering::Relaxed);
+    }
+
+    /// Whether the collector shall free what is ripe here.
+    pub(super) fn is_neglected(&self) -> bool {
+        self.neglected.load(Ordering::Relaxed) && self.items() > 0
+    }
+
     fn with<T>(&self, access: impl FnOnce(&mut Queue) -> T) -> T {
         self.lock();
         // Nothing in `access` panics short of running out of memory, which aborts, so the lock is
@@ -148,6 +189,7 @@ impl Bag {
             let result = access(queue);
             self.items.store(queue.objects.len(), Ordering::Relaxed);
             self.bytes.store(queue.bytes, Ordering::Relaxed);
+            self.pushed.store(queue.pushed, Ordering::Relaxed);
             result
         });
         self.locked.store(false, Ordering::Release);

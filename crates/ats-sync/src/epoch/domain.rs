@@ -3,6 +3,7 @@
 
 use super::bag::{Bag, GRACE, Garbage};
 use super::barrier::Barrier;
+use super::collector::Bell;
 use crate::Padded;
 use crate::shim::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
 use std::cell::Cell;
@@ -32,7 +33,6 @@ pub(super) struct Slot {
     bag: Bag,
     /// Set before the slot is published and never changed.
     next: *const Slot,
-    barrier: Barrier,
     /// The remaining fields belong to the owner alone.
     own: Own,
 }
@@ -65,10 +65,24 @@ impl Own {
     }
 }
 
+/// What was freed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Freed {
+    pub(super) objects: usize,
+    /// By the word of the threads that retired them.
+    pub(super) bytes: usize,
+}
+
 /// A set of threads that protect objects from each other.
 pub(super) struct Domain {
-    epoch: Padded<AtomicU64>,
+    hot: Padded<Hot>,
     slots: AtomicPtr<Slot>,
+    pub(super) bell: Bell,
+}
+
+/// What every thread reads each time it pins: on one cache line.
+struct Hot {
+    epoch: AtomicU64,
     barrier: Barrier,
 }
 
@@ -80,11 +94,29 @@ unsafe impl Sync for Domain {}
 
 impl Domain {
     pub(super) fn new() -> Self {
+        Self::with_barrier(Barrier::detect())
+    }
+
+    pub(super) fn with_barrier(barrier: Barrier) -> Self {
         Self {
-            epoch: Padded(AtomicU64::new(FIRST_EPOCH)),
+            hot: Padded(Hot {
+                epoch: AtomicU64::new(FIRST_EPOCH),
+                barrier,
+            }),
             slots: AtomicPtr::new(ptr::null_mut()),
-            barrier: Barrier::detect(),
+            bell: Bell::new(),
         }
+    }
+
+    /// The present epoch. Acquires what was done before it began.
+    #[inline]
+    pub(super) fn epoch(&self) -> u64 {
+        self.hot.epoch.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    pub(super) fn barrier(&self) -> &Barrier {
+        &self.hot.barrier
     }
 
     /// Gives the calling thread a slot: one that a dead thread left, or a new one.
@@ -99,7 +131,6 @@ impl Domain {
             owned: AtomicBool::new(true),
             bag: Bag::new(),
             next: ptr::null(),
-            barrier: self.barrier,
             own: Own::new(),
         }));
         let mut head = self.slots.load(Ordering::Relaxed);
@@ -119,7 +150,7 @@ impl Domain {
         }
     }
 
-    fn slots(&self) -> impl Iterator<Item = &Slot> {
+    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
         let mut next: *const Slot = self.slots.load(Ordering::Acquire);
         std::iter::from_fn(move || {
             // SAFETY: published slots are valid as long as the domain.
@@ -151,36 +182,36 @@ impl Domain {
     /// Whether this is the present epoch, asked by somebody who is pinned (E5).
     #[inline]
     pub(super) fn is_still(&self, epoch: u64) -> bool {
-        self.epoch.load(Ordering::Acquire) == epoch
+        self.epoch() == epoch
     }
 
     #[inline]
     fn announce(&self, slot: &Slot) {
         // Acquire: a thread pinned in an epoch sees what was unlinked long enough before it (E3).
-        let epoch = self.epoch.load(Ordering::Acquire);
+        let epoch = self.epoch();
         // Release, although it takes rather than gives: the scan may read this store instead of the
         // unpinning before it, and must then still be ordered after what we did while pinned (E4).
         slot.local.store(epoch, Ordering::Release);
-        slot.barrier.light();
+        self.barrier().light();
     }
 
-    /// The epoch in which what was unlinked before can be freed. The caller owns `slot` and is pinned.
-    pub(super) fn end_of_grace(&self, slot: &Slot) -> u64 {
-        slot.barrier.light();
-        self.epoch.load(Ordering::Acquire) + GRACE
+    /// The epoch in which what was unlinked before can be freed. The caller is pinned.
+    pub(super) fn end_of_grace(&self) -> u64 {
+        self.barrier().light();
+        self.epoch() + GRACE
     }
 
     /// Whether this epoch has come, if need be by advancing to it.
     pub(super) fn has_come(&self, epoch: u64) -> bool {
         for _ in 0..GRACE {
-            if self.epoch.load(Ordering::Acquire) >= epoch {
+            if self.epoch() >= epoch {
                 return true;
             }
             if !self.try_advance() {
                 break;
             }
         }
-        self.epoch.load(Ordering::Acquire) >= epoch
+        self.epoch() >= epoch
     }
 
     /// Hands an object over. See [`Guard::retire`](super::Guard::retire).
@@ -195,19 +226,26 @@ impl Domain {
         free: unsafe fn(*mut u8),
     ) {
         // Orders the unlinking before reading the epoch, against the heavy fence (E2).
-        slot.barrier.light();
-        let epoch = self.epoch.load(Ordering::Acquire);
+        self.barrier().light();
+        let epoch = self.epoch();
         let garbage = Garbage::new(pointer, bytes, free, epoch);
+        let was_empty;
         if slot.own.freeing.get() {
-            let _: [_; 0] = slot.bag.push_and_pop(garbage, epoch);
+            (was_empty, _) = slot.bag.push_and_pop::<0>(garbage, epoch);
         } else {
-            let ripe: [_; FREE_PER_RETIRE] = slot.bag.push_and_pop(garbage, epoch);
+            let ripe: [_; FREE_PER_RETIRE];
+            (was_empty, ripe) = slot.bag.push_and_pop(garbage, epoch);
             slot.own.freeing.set(true);
             for garbage in ripe.into_iter().flatten() {
                 // SAFETY: ripe objects are out of everybody's sight (E3).
                 unsafe { garbage.free() };
             }
             slot.own.freeing.set(false);
+        }
+        if was_empty {
+            // Orders the push before the look at the bell, against the collector's heavy fence (K2).
+            self.barrier().light();
+            self.bell.ring_for_garbage();
         }
         if slot.spend(bytes) {
             self.advance_sometimes(slot, epoch);
@@ -223,20 +261,20 @@ impl Domain {
         if slot.own.seen.get() == epoch {
             self.try_advance();
         }
-        slot.own.seen.set(self.epoch.load(Ordering::Relaxed));
+        slot.own.seen.set(self.hot.epoch.load(Ordering::Relaxed));
     }
 
     /// Begins the next epoch if every pinned thread has arrived in this one. O(number of slots).
     pub(super) fn try_advance(&self) -> bool {
-        let epoch = self.epoch.load(Ordering::Acquire);
+        let epoch = self.epoch();
         // A look before the system call: it would be in vain if somebody lags behind.
-        if self.someone_lags(epoch) || !self.barrier.heavy() || self.someone_lags(epoch) {
+        if self.someone_lags(epoch) || !self.barrier().heavy() || self.someone_lags(epoch) {
             return false;
         }
         // The scan read what unpinning threads released; this makes it happen before our release.
         fence(Ordering::Acquire);
-        self.epoch
-            .compare_exchange(epoch, epoch + 1, Ordering::AcqRel, Ordering::Relaxed)
+        let next = &self.hot.epoch;
+        next.compare_exchange(epoch, epoch + 1, Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
     }
 
@@ -264,8 +302,9 @@ impl Domain {
                 break;
             }
         }
-        let epoch = self.epoch.load(Ordering::Acquire);
-        self.slots().map(|slot| slot.free_ripe(epoch)).sum()
+        let epoch = self.epoch();
+        let freed = self.slots().map(|slot| slot.free_ripe(epoch, usize::MAX));
+        freed.map(|freed| freed.objects).sum()
     }
 
     /// Objects and bytes that are retired and not freed yet.
@@ -346,18 +385,27 @@ impl Slot {
         items == 0 || bytes == 0
     }
 
-    fn free_ripe(&self, epoch: u64) -> usize {
-        let mut freed = 0;
-        loop {
-            let ripe = self.bag.take_ripe(epoch, COLLECT_BATCH);
+    /// What the thread has retired.
+    pub(super) fn bag(&self) -> &Bag {
+        &self.bag
+    }
+
+    /// Frees up to `most` objects that are ripe in `epoch`.
+    pub(super) fn free_ripe(&self, epoch: u64, most: usize) -> Freed {
+        let mut freed = Freed::default();
+        while freed.objects < most {
+            let limit = COLLECT_BATCH.min(most - freed.objects);
+            let ripe = self.bag.take_ripe(epoch, limit);
             if ripe.is_empty() {
-                return freed;
+                break;
             }
-            freed += ripe.len();
+            freed.objects += ripe.len();
             for garbage in ripe {
+                freed.bytes = freed.bytes.saturating_add(garbage.bytes());
                 // SAFETY: ripe objects are out of everybody's sight (E3).
                 unsafe { garbage.free() };
             }
         }
+        freed
     }
 }

@@ -1,6 +1,7 @@
 //! Models for `loom`: every interleaving, and every value that the memory model lets a load return.
 //! They check the variant with ordinary fences; the asymmetric one has the same order of steps.
 
+use super::barrier::Barrier;
 use super::domain::Domain;
 use crate::shim::UnsafeCell;
 use crate::shim::atomic::{AtomicPtr, Ordering};
@@ -131,7 +132,7 @@ fn at_the_end_of_a_grace_nobody_is_left() {
         let slot = domain.take_slot();
         domain.pin(slot);
         let old = object.swap(ptr::null_mut(), Ordering::AcqRel);
-        let end = domain.end_of_grace(slot);
+        let end = domain.end_of_grace();
         slot.unpin();
         slot.leave();
         // SAFETY: nobody frees it before the end of this function.
@@ -169,5 +170,71 @@ fn the_global_domain_serves_threads() {
         }
         super::collect();
         reader.join().expect("reader");
+    });
+}
+
+/// A thread that retires while the collector goes to sleep: either the collector sees the garbage, or it is
+/// woken.
+#[test]
+fn no_garbage_is_left_to_a_sleeping_collector() {
+    check(3, || {
+        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::boxed(7))));
+        let collector = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.0.falls_asleep())
+        };
+        unlink_and_retire(&shared.0, &shared.1);
+        let asleep = collector.join().expect("collector");
+        assert_eq!(shared.0.pending().0, 1);
+        assert!(
+            !asleep || shared.0.was_woken(),
+            "garbage would be forgotten"
+        );
+    });
+}
+
+/// The collector frees what others have retired, beside a reader.
+#[test]
+fn the_collector_frees_behind_a_reader() {
+    check(2, || {
+        let shared = Arc::new((Domain::new(), AtomicPtr::new(Object::boxed(7))));
+        let reader = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || read_once(&shared.0, &shared.1))
+        };
+        unlink_and_retire(&shared.0, &shared.1);
+        let domain = &shared.0;
+        let target = domain.survey();
+        let advanced = domain.advance_to(target);
+        let freed = domain.free_neglected(10).objects;
+        assert!(freed <= 1 && (!advanced || freed == 1));
+        reader.join().expect("reader");
+        assert!(domain.advance_to(target));
+        assert_eq!(freed + domain.free_neglected(10).objects, 1);
+    });
+}
+
+/// The system refuses the heavy half. A model knows no time: that of settling is over when the threads have
+/// been joined which read that the fences are asymmetric. From then on both halves are fences, of which the
+/// model checks that they are enough; before, nothing is freed.
+#[test]
+fn after_the_system_refused_both_halves_are_fences() {
+    check(2, || {
+        let domain = Domain::with_barrier(Barrier::new(Some(|| false)));
+        let shared = Arc::new((domain, AtomicPtr::new(Object::boxed(7))));
+        let early = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || read_once(&shared.0, &shared.1))
+        };
+        assert!(!shared.0.try_advance(), "refused");
+        early.join().expect("early reader");
+        let reader = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || read_once(&shared.0, &shared.1))
+        };
+        unlink_and_retire(&shared.0, &shared.1);
+        let freed = shared.0.collect();
+        reader.join().expect("reader");
+        assert_eq!(freed + shared.0.collect(), 1);
     });
 }

@@ -1,10 +1,11 @@
 use super::Guard;
-#[cfg(all(target_os = "linux", not(miri), not(tsan)))]
-use super::barrier::Barrier;
+use super::barrier::{Barrier, SETTLING};
+use super::collector::{Collector, FEW, Next, SURVEY_EVERY};
 use super::domain::{ADVANCE_BYTES, ADVANCE_ITEMS, Domain};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Tests that look at the global domain must not see each other's garbage or guards.
 static GLOBAL: Mutex<()> = Mutex::new(());
@@ -238,6 +239,168 @@ fn huge_objects_are_not_hoarded() {
     super::collect();
 }
 
+/// What an object keeps counts, not its own size: as many small objects that keep much let the epoch advance
+/// as large ones do.
+#[test]
+fn kept_bytes_advance_the_epoch() {
+    let _alone = alone();
+    let domain = Domain::new();
+    let slot = domain.take_slot();
+    // How many epochs begin while ten objects are retired that keep so many bytes.
+    let epochs = |bytes| {
+        let before = domain.epoch();
+        for _ in 0..10 {
+            domain.pin(slot);
+            // SAFETY: nobody has ever seen the object.
+            unsafe { domain.retire(slot, Canary::boxed(0).cast(), bytes, free_canary) };
+            slot.unpin();
+        }
+        domain.epoch() - before
+    };
+    assert!(epochs(1) <= 1);
+    assert!(epochs(ADVANCE_BYTES / 2) >= 4);
+    assert!(epochs(ADVANCE_BYTES) >= 9);
+    // Several objects may keep the same, so the sum may be beyond all memory.
+    assert!(epochs(usize::MAX) >= 9);
+    assert!(epochs(1) <= 1);
+    assert!(domain.pending().0 < 20, "{:?}", domain.pending());
+    slot.leave();
+    domain.collect();
+    assert_eq!(domain.pending(), (0, 0));
+}
+
+/// A domain with a collector of its own, which works until the end of the test.
+fn domain_with_collector() -> &'static Domain {
+    let domain: &'static Domain = Box::leak(Box::new(Domain::new()));
+    thread::spawn(move || {
+        let mut collector = Collector::claim_in(domain).expect("there is no other");
+        assert!(
+            Collector::claim_in(domain).is_none(),
+            "there is one already"
+        );
+        loop {
+            let (_, next) = collector.work(100);
+            collector.rest(next, None, || false);
+        }
+    });
+    domain
+}
+
+fn retire_in(domain: &Domain, objects: usize) {
+    let slot = domain.take_slot();
+    domain.pin(slot);
+    for value in 0..objects {
+        // SAFETY: nobody has ever seen the object.
+        unsafe { domain.retire(slot, Canary::boxed(value as u64).cast(), 64, free_canary) };
+    }
+    slot.unpin();
+    slot.leave();
+}
+
+fn assert_empty_soon(domain: &Domain) {
+    // Forty times what it takes if the system lets the collector run.
+    let deadline = Instant::now() + Duration::from_secs(4);
+    while domain.pending().0 > 0 {
+        assert!(Instant::now() < deadline, "{:?}", domain.pending());
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the collector never ends")]
+fn garbage_of_idle_threads_is_freed_by_the_collector() {
+    let _alone = alone();
+    let domain = domain_with_collector();
+    for objects in [1, 10, 1000, 20_000] {
+        for _ in 0..5 {
+            let before = FREED.load(Ordering::Relaxed);
+            retire_in(domain, objects);
+            assert_empty_soon(domain);
+            assert_eq!(FREED.load(Ordering::Relaxed) - before, objects);
+        }
+        // It sleeps, and is woken the next time.
+        thread::sleep(2 * SURVEY_EVERY);
+    }
+    // What is retired while a thread is pinned waits for that, and not for the next retirement.
+    let slot = domain.take_slot();
+    domain.pin(slot);
+    retire_in(domain, 100);
+    thread::sleep(5 * SURVEY_EVERY);
+    assert_eq!(domain.pending().0, 100);
+    slot.unpin();
+    assert_empty_soon(domain);
+}
+
+/// A thread that retires steadily frees its own garbage; one that does it seldom is helped.
+#[test]
+fn surveys_tell_busy_threads_from_others() {
+    let _alone = alone();
+    let domain = Domain::new();
+    retire_in(&domain, FEW / 2);
+    let target = domain.survey();
+    assert!(target > 0 && domain.advance_to(target));
+    assert_eq!(domain.free_neglected(usize::MAX).objects, FEW / 2);
+    retire_in(&domain, 2 * FEW);
+    assert_eq!(domain.survey(), 0, "busy");
+    assert_eq!(domain.free_neglected(usize::MAX).objects, 0);
+    // It has stopped.
+    let target = domain.survey();
+    assert!(domain.advance_to(target));
+    assert_eq!(domain.free_neglected(FEW).objects, FEW, "in slices");
+    assert_eq!(domain.free_neglected(usize::MAX).objects, FEW);
+    assert_eq!(domain.pending(), (0, 0));
+    // Busy, but something delayed it.
+    domain.survey();
+    let slot = domain.take_slot();
+    domain.pin(slot);
+    for _ in 0..FEW {
+        // SAFETY: nobody has ever seen the object.
+        unsafe { domain.retire(slot, Canary::boxed(0).cast(), 1 << 20, free_canary) };
+    }
+    slot.unpin();
+    assert!(domain.survey() > 0);
+    slot.leave();
+}
+
+/// Once the system refuses its half of the fence, nothing is freed for a while, and all as before afterwards.
+#[test]
+fn freeing_goes_on_after_the_system_refused_the_fence() {
+    static REFUSES: AtomicBool = AtomicBool::new(false);
+    let _alone = alone();
+    let call = || !REFUSES.load(Ordering::Relaxed);
+    let domain = Domain::with_barrier(Barrier::new(Some(call)));
+    retire_in(&domain, 10);
+    assert_eq!(domain.collect(), 10);
+    REFUSES.store(true, Ordering::Relaxed);
+    let refused = Instant::now();
+    retire_in(&domain, 10);
+    assert_eq!(domain.collect(), 0, "the system refuses");
+    assert!(!domain.barrier().is_asymmetric());
+    // It would do it again. But readers use the other kind now.
+    REFUSES.store(false, Ordering::Relaxed);
+    assert!(domain.collect() == 0 || refused.elapsed() >= SETTLING);
+    thread::sleep(SETTLING);
+    assert!(!domain.barrier().is_asymmetric());
+    retire_in(&domain, 10);
+    assert_eq!(domain.collect(), 20);
+    assert_eq!(domain.pending(), (0, 0));
+}
+
+/// A collector does not sleep without limit if it cannot know what other threads have retired.
+#[test]
+#[cfg_attr(miri, ignore = "measures time")]
+fn a_collector_without_fence_does_not_sleep_for_ever() {
+    let barrier = Barrier::new(Some(|| false));
+    let domain: &'static Domain = Box::leak(Box::new(Domain::with_barrier(barrier)));
+    let mut collector = Collector::claim_in(domain).expect("there is no other");
+    // All bags are empty, by its word. It comes back from the first rest, in which the system refuses, and
+    // from the second, in which the domain has not settled yet.
+    for _ in 0..2 {
+        collector.rest(Next::Sleep, None, || false);
+        assert!(!domain.barrier().is_asymmetric());
+    }
+}
+
 #[test]
 fn slots_are_recycled() {
     let domain = Domain::new();
@@ -353,6 +516,7 @@ fn pinning_works_while_a_thread_ends() {
 #[test]
 #[cfg(all(target_os = "linux", not(miri), not(tsan)))]
 fn linux_has_the_free_fence() {
-    assert_eq!(Barrier::detect(), Barrier::Asymmetric);
-    assert!(Barrier::detect().heavy());
+    let barrier = Barrier::detect();
+    assert!(barrier.is_asymmetric());
+    assert!(barrier.heavy());
 }

@@ -1,0 +1,316 @@
+//! One thread frees what the threads that retired it leave behind.
+//!
+//! A thread frees its own garbage when it retires more. What the last retirements of a thread leave
+//! would wait until the thread retires again. The collector frees it: a thread of the program that
+//! calls [`Collector::work`] in a loop, and [`Collector::rest`] in between.
+//!
+//! # Which bags it empties
+//! Objects that one thread allocates and another frees cost more than those that stay with their
+//! thread, since the two meet in the allocator. So the collector leaves a bag to its owner as long as
+//! the owner retires steadily. It takes a *survey* of all bags every [`SURVEY_EVERY`], and empties
+//! a bag if fewer than [`FEW`] objects were retired since the survey before, or if the bag is larger
+//! than its owner lets it become unless something delays it.
+//!
+//! # What it costs the others
+//! While a bag is not empty the collector looks at the bags in its own time, and a retirement costs
+//! nothing more than without it. It sleeps without limit when all bags are empty. The first object of
+//! an empty bag wakes it, by one system call. It does nothing before the next survey then, so the bag
+//! cannot become empty again soon, and no thread makes more than one such call each [`SURVEY_EVERY`].
+//!
+//! # How long garbage waits
+//! If no thread stays pinned: until the second survey after the last retirement of a busy thread,
+//! 40 ms, and until the first one if the thread retired little; besides the time that freeing takes.
+//! An attempt to advance fails if a thread happens to be pinned in an earlier epoch; it is repeated
+//! after 1 ms, then after twice as long, and with each survey.
+//!
+//! # Invariants
+//! - K1. There is one collector for a domain. It alone writes the marks of bags that surveys set.
+//! - K2. *Garbage is never left while the collector sleeps without limit.* The thread that retires pushes
+//!   its object into an empty bag, executes the light fence, and reads the bell; the collector sets the
+//!   bell to [`ASLEEP`], executes the heavy fence, and looks at all bags. By the contract of the fences
+//!   either the collector sees the object and stays awake, or the thread sees the bell and rings it.
+//!   The same holds for a slot that is new: it is published before its first object is pushed. If the
+//!   heavy fence fails, the collector does not sleep without limit.
+//! - K3. *A bell that is rung ends the sleep.* Ringing takes the bell from `ASLEEP` or [`NAPPING`] back to
+//!   [`AWAKE`] and then unparks the thread; a token of `unpark` that comes before `park` makes that return
+//!   at once.
+
+use super::DOMAIN;
+use super::bag::GRACE;
+use super::domain::{Domain, Freed};
+use crate::shim::atomic::{AtomicU32, Ordering};
+use std::fmt;
+use std::sync::OnceLock;
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+/// The time between two surveys.
+pub(super) const SURVEY_EVERY: Duration = Duration::from_millis(20);
+/// The first repetition of an attempt to advance comes after this time.
+const FIRST_RETRY: Duration = Duration::from_millis(1);
+/// An owner that retires fewer objects between two surveys is helped.
+pub(super) const FEW: usize = 32;
+/// A bag with more objects, or more bytes, is emptied whatever its owner does. Without delays bags have
+/// about four times what an owner retires between two attempts to advance, hence less.
+const MANY_OBJECTS: usize = 1 << 12;
+const MANY_BYTES: usize = 8 << 20;
+
+/// The collector works, or is about to look at everything.
+const AWAKE: u32 = 0;
+/// It rests until the next survey; only work of another kind wakes it.
+const NAPPING: u32 = 1;
+/// It sleeps until there is garbage.
+const ASLEEP: u32 = 2;
+
+/// By which threads wake the collector of their domain.
+pub(super) struct Bell {
+    state: AtomicU32,
+    /// The thread of the collector, once there is one.
+    collector: OnceLock<Thread>,
+}
+
+impl Bell {
+    pub(super) fn new() -> Self {
+        Self {
+            state: AtomicU32::new(AWAKE),
+            collector: OnceLock::new(),
+        }
+    }
+
+    /// Wakes the collector if it sleeps without limit. Comes after a push into an empty bag and a light
+    /// fence (K2).
+    #[inline]
+    pub(super) fn ring_for_garbage(&self) {
+        if self.state.load(Ordering::Relaxed) == ASLEEP {
+            self.ring();
+        }
+    }
+
+    /// Wakes the collector if it rests.
+    fn ring_for_work(&self) {
+        if self.state.load(Ordering::Relaxed) != AWAKE {
+            self.ring();
+        }
+    }
+
+    #[cold]
+    fn ring(&self) {
+        // One ring is enough.
+        if self.state.swap(AWAKE, Ordering::Relaxed) != AWAKE
+            && let Some(collector) = self.collector.get()
+        {
+            collector.unpark();
+        }
+    }
+}
+
+/// What the collector is to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// To go on at once: there is more to be freed.
+    Now,
+    /// To go on after this time.
+    After(Duration),
+    /// To sleep: there is no garbage.
+    Sleep,
+}
+
+/// The right to be the collector, which one thread of the program has; see the [module](self).
+pub struct Collector {
+    domain: &'static Domain,
+    next_survey: Instant,
+    /// What the last survey found is ripe from this epoch on.
+    target: u64,
+    /// When and after how long the next attempt to advance may be made.
+    retry_at: Instant,
+    retry_after: Duration,
+    /// The epoch at the last survey.
+    epoch: u64,
+}
+
+impl Collector {
+    /// Makes the calling thread the collector. None if there is one already; the role is never given up.
+    pub fn claim() -> Option<Self> {
+        Self::claim_in(&DOMAIN)
+    }
+
+    pub(super) fn claim_in(domain: &'static Domain) -> Option<Self> {
+        let claimed = domain.bell.collector.set(std::thread::current()).is_ok();
+        let now = Instant::now();
+        claimed.then_some(Self {
+            domain,
+            next_survey: now,
+            target: 0,
+            retry_at: now,
+            retry_after: FIRST_RETRY,
+            epoch: 0,
+        })
+    }
+
+    /// Frees up to `most` objects that their owners do not free, and says how many bytes they kept, by
+    /// the word of those who retired them, and what to do next. O(threads and objects freed); up to three
+    /// system calls. To be called by a thread that is not pinned.
+    pub fn work(&mut self, most: usize) -> (usize, Next) {
+        let now = Instant::now();
+        if now >= self.next_survey {
+            self.next_survey = now + SURVEY_EVERY;
+            self.retry_at = now;
+            let epoch = self.domain.epoch();
+            if epoch != self.epoch {
+                // No thread has been pinned for that long.
+                self.retry_after = FIRST_RETRY;
+                self.epoch = epoch;
+            }
+            self.target = self.domain.survey();
+        }
+        if now >= self.retry_at && !self.domain.advance_to(self.target) {
+            self.retry_at = now + self.retry_after;
+            self.retry_after = SURVEY_EVERY.min(self.retry_after * 2);
+        }
+        let Freed { objects, bytes } = self.domain.free_neglected(most);
+        let next = match () {
+            () if objects == most => Next::Now,
+            () if self.domain.pending().0 == 0 => Next::Sleep,
+            () => {
+                let is_waiting = self.domain.epoch() < self.target;
+                let at = match is_waiting {
+                    true => self.retry_at.min(self.next_survey),
+                    false => self.next_survey,
+                };
+                Next::After(at.saturating_duration_since(now))
+            }
+        };
+        (bytes, next)
+    }
+
+    /// Rests as [`work`](Collector::work) says, at most for the time that is given, unless `is_needed`; that
+    /// is asked after the bell has been set, so a [`wake`] after what it looks at has changed is not missed.
+    pub fn rest(
+        &mut self,
+        next: Next,
+        at_most: Option<Duration>,
+        is_needed: impl FnOnce() -> bool,
+    ) {
+        let (state, limit) = match next {
+            Next::Now => return,
+            Next::After(time) => (NAPPING, Some(time)),
+            Next::Sleep => (ASLEEP, None),
+        };
+        let mut limit = limit.into_iter().chain(at_most).min();
+        match self.domain.prepare_to_sleep(state) {
+            Prepared::HasGarbage if state == ASLEEP => return self.wake_up(state),
+            Prepared::Unknown => {
+                limit = Some(limit.map_or(SURVEY_EVERY, |limit| limit.min(SURVEY_EVERY)))
+            }
+            _ => {}
+        }
+        if !is_needed() {
+            match limit {
+                Some(limit) => std::thread::park_timeout(limit),
+                None => std::thread::park(),
+            }
+        }
+        self.wake_up(state);
+    }
+
+    fn wake_up(&mut self, state: u32) {
+        self.domain.bell.state.store(AWAKE, Ordering::Relaxed);
+        if state == ASLEEP {
+            // Whatever woke it, the bags are left to their owners for a moment.
+            self.next_survey = Instant::now() + SURVEY_EVERY;
+        }
+    }
+}
+
+impl fmt::Debug for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Collector").finish_non_exhaustive()
+    }
+}
+
+/// Ends the [rest](Collector::rest) of the collector, if there is one and it rests: for work of another kind
+/// that its thread does. To be called after the change that its `is_needed` sees.
+pub fn wake() {
+    DOMAIN.barrier().light();
+    DOMAIN.bell.ring_for_work();
+}
+
+/// What the collector found behind its heavy fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Prepared {
+    /// All bags are empty.
+    IsIdle,
+    /// There is garbage.
+    HasGarbage,
+    /// The heavy fence failed.
+    Unknown,
+}
+
+impl Domain {
+    /// Marks the bags that the collector shall empty. Returns the epoch in which everything is ripe that is in
+    /// them.
+    pub(super) fn survey(&self) -> u64 {
+        let mut any = false;
+        for slot in self.slots() {
+            let bag = slot.bag();
+            let is_small = bag.items() <= MANY_OBJECTS && bag.bytes() <= MANY_BYTES;
+            let neglected = bag.survey() < FEW || !is_small;
+            bag.set_neglected(neglected);
+            any |= bag.is_neglected();
+        }
+        match any {
+            // An object in a bag has the epoch in which it was retired, which is not later than this one.
+            true => self.epoch() + GRACE,
+            false => 0,
+        }
+    }
+
+    /// Advances to this epoch, as far as pinned threads allow. Whether it has come.
+    pub(super) fn advance_to(&self, target: u64) -> bool {
+        while self.epoch() < target {
+            if !self.try_advance() {
+                return self.epoch() >= target;
+            }
+        }
+        true
+    }
+
+    /// Frees up to `most` ripe objects from the bags that the last survey marked.
+    pub(super) fn free_neglected(&self, most: usize) -> Freed {
+        let epoch = self.epoch();
+        let mut sum = Freed::default();
+        for slot in self.slots() {
+            if slot.bag().is_neglected() && sum.objects < most {
+                let freed = slot.free_ripe(epoch, most - sum.objects);
+                sum.objects += freed.objects;
+                sum.bytes = sum.bytes.saturating_add(freed.bytes);
+            }
+        }
+        sum
+    }
+
+    /// Sets the bell, so that threads ring from now on, and looks at what they did before (K2).
+    pub(super) fn prepare_to_sleep(&self, state: u32) -> Prepared {
+        self.bell.state.store(state, Ordering::Relaxed);
+        if !self.barrier().heavy() {
+            Prepared::Unknown
+        } else if self.pending().0 > 0 {
+            Prepared::HasGarbage
+        } else {
+            Prepared::IsIdle
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+impl Domain {
+    /// Goes to sleep as far as a model can: whether the collector would sleep.
+    pub(super) fn falls_asleep(&self) -> bool {
+        self.prepare_to_sleep(ASLEEP) == Prepared::IsIdle
+    }
+
+    /// Whether the collector has been woken.
+    pub(super) fn was_woken(&self) -> bool {
+        self.bell.state.load(Ordering::Relaxed) == AWAKE
+    }
+}
