@@ -49,6 +49,18 @@ pub trait Release: Send + Sync + 'static {
     /// `value` must be the value of a record that was created with `owns`, and must not be used
     /// afterwards.
     unsafe fn release(value: &[u64]);
+
+    /// About how many bytes of memory what the words own keeps from being used, besides the words. Called
+    /// when an owning value is retired, while readers may still be looking at it. Nothing, unless the owner of the
+    /// values says more.
+    ///
+    /// # Safety
+    /// `value` and `words` are those of an owning value, as
+    /// [`value_words`](Record::value_words) tells them.
+    unsafe fn kept_bytes(value: *const u64, words: usize) -> usize {
+        let _ = (value, words);
+        0
+    }
 }
 
 /// Values that own nothing.
@@ -311,10 +323,15 @@ pub(crate) unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
     // SAFETY: the caller's promise is the one `Guard::retire` asks for. A record that owns nothing is
     // nothing but its block.
     unsafe {
-        let bytes = (*record).bytes();
+        let mut bytes = (*record).bytes();
         let free = match slab::freeing(bytes) {
-            Some(free_block) if !(*record).owns() => free_block,
-            _ => free::<R>,
+            _ if (*record).owns() => {
+                let (value, words) = (*record).value_words();
+                bytes = bytes.saturating_add(R::kept_bytes(value, words));
+                free::<R>
+            }
+            Some(free_block) => free_block,
+            None => free::<R>,
         };
         guard.retire(record.cast(), bytes, free);
     }

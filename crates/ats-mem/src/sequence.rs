@@ -121,6 +121,14 @@ impl<R: Release> Sequence<R> {
         self.bytes
     }
 
+    /// About how many bytes are given back when this version is: none if it has been taken over. O(1).
+    pub fn kept_bytes(&self) -> usize {
+        match self.taken_over.load(Relaxed) {
+            true => 0,
+            false => self.bytes,
+        }
+    }
+
     /// The position of the value that is appended next: larger than all before it. O(1).
     pub fn next_position(&self) -> u64 {
         self.next

@@ -42,7 +42,7 @@ impl Reap for Ended {
         drop(ended);
         let guard = ats_sync::pin();
         for table in slice {
-            table.take_out(&guard);
+            table.delete(&guard);
         }
         // What was handed over since, to an empty list, has woken the thread anew.
         rest == 0

@@ -43,6 +43,11 @@ const HELD_FUN: HostTag = HostTag::owning(2);
 const HELD_PID: HostTag = HostTag::owning(3);
 const HELD_PORT: HostTag = HostTag::owning(4);
 
+/// What an identifier takes in an environment.
+const HELD_BYTES: usize = 64;
+/// What something of unknown size is taken to keep: so much that the epoch advances after a few dozen.
+const UNKNOWN_BYTES: usize = 16 << 10;
+
 /// The VM, as far as it can be asked about the words of an image.
 #[derive(Clone, Copy, Debug)]
 pub struct Vm;
@@ -216,6 +221,17 @@ impl Host for Vm {
                 SHARED_BINARY => Arc::increment_strong_count(place as *const SharedBinary),
                 _ => Arc::increment_strong_count(place as *const HeldEnv),
             }
+        }
+    }
+
+    fn kept_bytes(host_box: HostBox<'_, Self>) -> usize {
+        match host_box.tag() {
+            SHARED_BINARY => size_of::<SharedBinary>() + shared(host_box).bytes().len(),
+            HELD_REF if reference::classify(held(host_box)) != RefKind::Magic => HELD_BYTES,
+            HELD_PID | HELD_PORT => HELD_BYTES,
+            // A resource of a library, an array of counters, what a closure has captured: the VM tells no
+            // size, which may be anything.
+            _ => UNKNOWN_BYTES,
         }
     }
 

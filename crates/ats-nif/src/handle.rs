@@ -216,16 +216,6 @@ impl Handle {
     /// Deletes the table: nobody finds it from now on. Its memory is freed by and by. False if
     /// somebody else was first.
     pub fn delete(&self, guard: &Guard) -> bool {
-        let is_ours = self.take_out(guard);
-        if is_ours {
-            ats::reaper::wake();
-        }
-        is_ours
-    }
-
-    /// Deletes the table without seeing to it that its memory is freed if nobody works on tables any more, for
-    /// the thread that does so.
-    pub(crate) fn take_out(&self, guard: &Guard) -> bool {
         let shared = self.shared.swap(ptr::null_mut(), Ordering::AcqRel);
         if shared.is_null() {
             return false;
@@ -233,7 +223,8 @@ impl Handle {
         // SAFETY: we took the pointer out, so the table is ours to delete (H1).
         unsafe {
             registry::leave(shared, guard);
-            guard.retire(shared.cast(), size_of::<Shared>(), free);
+            let bytes = size_of::<Shared>() + (*shared).table.bytes();
+            guard.retire(shared.cast(), bytes, free);
         }
         true
     }

@@ -22,6 +22,6 @@ pub mod padded;
 pub mod shim;
 
 pub use counter::ShardedCounter;
-pub use epoch::{Grace, Guard, collect, pending, pin};
+pub use epoch::{Collector, Grace, Guard, collect, pending, pin};
 pub use lock::{Held, Lock};
 pub use padded::Padded;

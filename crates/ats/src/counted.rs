@@ -58,11 +58,6 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// The word of the counter's value at this moment.
-    fn word(self) -> u64 {
-        self.cell.load(Ordering::Acquire) | RUNNING
-    }
-
     /// Changes the counter at one moment and returns its new value. `None` if it is stopped, or `change` gives
     /// nothing, or what it gives is not a small integer.
     #[inline]
@@ -117,13 +112,27 @@ impl Drop for Stopped<'_> {
 #[cold]
 pub(crate) fn copy_image<H: Host>(record: &Rec<H>, counter: Counter<'_>, into: &mut Vec<u64>) {
     let (words, len) = record.value_words();
+    // SAFETY: these are the words of a value with this counter.
+    unsafe { copy_words(words, len, counter.index, into) };
+}
+
+/// Copies the image behind the first word of a value of which element `index` is a counter.
+///
+/// # Safety
+/// There are so many words, of a value that a record of this module has.
+pub(crate) unsafe fn copy_words(words: *const u64, len: usize, index: usize, into: &mut Vec<u64>) {
     into.clear();
     into.reserve(len - 1);
     for at in 1..len {
-        into.push(match at == 1 + counter.index {
-            true => counter.word(),
-            // SAFETY: a word of the value, and not the cell, so it never changes.
-            false => unsafe { *words.add(at) },
+        // SAFETY: by contract a word of the value. The cell is accessed atomically (C1), and the others never
+        // change.
+        into.push(unsafe {
+            match at == 1 + index {
+                true => {
+                    AtomicU64::from_ptr(words.add(at).cast_mut()).load(Ordering::Acquire) | RUNNING
+                }
+                false => *words.add(at),
+            }
         });
     }
 }

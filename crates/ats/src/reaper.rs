@@ -1,15 +1,24 @@
-//! A thread that frees what is too large to be freed by whoever let go of it.
+//! A thread that frees what threads leave, and what is too large to be freed by the thread that let go of it.
 //!
-//! A table of ten million objects takes seconds to free, and whoever deletes or clears it must not
+//! A table of ten million objects takes seconds to free, and the thread that deletes or clears it must not
 //! be held that long (a scheduler of the Erlang VM least of all). So stores above a size are handed to
-//! one background thread, which frees them in slices, and which also keeps deferred reclamation
-//! going when no thread works on any table. A while after the last large store is gone, it gives the memory
-//! back to the system: not at once, because who lets go of one large table often fills another, and
-//! memory fresh from the system costs more than to fill it. The thread is started when it is first needed and sleeps while there is
+//! one background thread, which frees them in slices. The same thread is the
+//! [collector](ats_sync::Collector): it frees the objects that threads have retired and do not free
+//! themselves, since they retire no more. It is started with the first table, and sleeps while there is
 //! nothing to do.
+//!
+//! # Giving memory back to the system
+//! Free memory in chunks that hold other blocks goes back to the system only when the slabs are trimmed.
+//! That happens [`KEEP_FOR`] after something large was freed, and nothing large since: not at once, because a
+//! program that lets go of one large table often fills another, and memory fresh from the system costs
+//! more than to fill it. A table that is written to over and over thus keeps what it frees as long as that goes
+//! on. It also happens [`KEEP_FOR`] after the last garbage of all threads is gone, if the slabs have more
+//! than [`SLACK`] that no block uses.
 
+use ats_sync::epoch::{self, Collector, Next};
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Something that can be freed in slices.
@@ -18,23 +27,20 @@ pub trait Reap: Send {
     fn free_slice(&mut self) -> bool;
 }
 
-/// How long the thread rests between two looks at deferred garbage.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-
 /// How long memory is kept after something large was freed, and nothing since.
 const KEEP_FOR: Duration = Duration::from_secs(2);
+/// So many bytes of garbage are something large.
+const LARGE: usize = 8 << 20;
+/// Slabs with less than so many bytes that no block uses are left as they are.
+const SLACK: usize = 4 << 20;
+/// So many objects are freed between two looks at the queue.
+const SLICE: usize = 1_000;
 
-struct Reaper {
-    work: Mutex<VecDeque<Box<dyn Reap>>>,
-    arrived: Condvar,
-    start: Once,
-}
+type Queue = VecDeque<Box<dyn Reap>>;
 
-static REAPER: Reaper = Reaper {
-    work: Mutex::new(VecDeque::new()),
-    arrived: Condvar::new(),
-    start: Once::new(),
-};
+static QUEUE: Mutex<Queue> = Mutex::new(VecDeque::new());
+/// Whether the thread runs.
+static STARTED: AtomicBool = AtomicBool::new(false);
 
 /// Hands something over to be freed in the background. If the thread cannot be started, frees it
 /// here and now.
@@ -44,77 +50,110 @@ pub fn reap(mut item: Box<dyn Reap>) {
         return;
     }
     lock().push_back(item);
-    REAPER.arrived.notify_one();
+    epoch::wake();
 }
 
-/// Wakes the thread if deferred garbage is waiting that nobody else may come to free. To be called
-/// after that garbage was retired.
-pub fn wake() {
-    if start() {
-        // Under the lock, or the call could fall between the thread's look at the garbage and its
-        // going to sleep.
-        let _queue = lock();
-        REAPER.arrived.notify_one();
-    }
-}
-
-fn lock() -> MutexGuard<'static, VecDeque<Box<dyn Reap>>> {
+fn lock() -> MutexGuard<'static, Queue> {
     // The queue is valid at every moment, so a panic elsewhere does not spoil it.
-    REAPER.work.lock().unwrap_or_else(PoisonError::into_inner)
+    QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the thread runs.
-fn start() -> bool {
-    REAPER.start.call_once(|| {
+/// Starts the thread, unless it runs. Whether it runs then: it is tried again with the next table if
+/// the system has no room for a thread now.
+pub(crate) fn start() -> bool {
+    STARTED.load(Ordering::Relaxed) || start_first()
+}
+
+#[cold]
+fn start_first() -> bool {
+    // Under the lock, so that it is started once.
+    let _queue = lock();
+    if !STARTED.load(Ordering::Relaxed) {
         let thread = std::thread::Builder::new().name("ats_reaper".into());
         // Not joined: it lives as long as the process.
-        STARTED.store(
-            thread.spawn(run).is_ok(),
-            std::sync::atomic::Ordering::Relaxed,
-        );
-    });
-    STARTED.load(std::sync::atomic::Ordering::Relaxed)
+        STARTED.store(thread.spawn(run).is_ok(), Ordering::Relaxed);
+    }
+    STARTED.load(Ordering::Relaxed)
 }
-
-static STARTED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 fn run() {
-    // When something large was freed, unless memory was given back since.
-    let mut reaped = None;
+    let mut collector = Collector::claim().expect("one thread of the process is started here");
+    let mut trimming = Trimming::default();
     loop {
         let item = lock().pop_front();
-        match item {
-            Some(mut item) => {
-                if item.free_slice() {
-                    reaped = Some(Instant::now());
-                } else {
-                    // To the end of the queue, so that small items do not wait for large ones.
-                    lock().push_back(item);
-                }
+        if let Some(mut item) = item {
+            if item.free_slice() {
+                trimming.freed_large();
+            } else {
+                // To the end of the queue, so that small items do not wait for large ones.
+                lock().push_back(item);
             }
-            None => rest(&mut reaped),
         }
+        let (bytes, next) = collector.work(SLICE);
+        trimming.freed(bytes);
+        if next == Next::Sleep {
+            trimming.all_is_freed();
+        } else {
+            trimming.there_is_garbage();
+        }
+        let at_most = trimming.trim_if_due();
+        collector.rest(next, at_most, || !lock().is_empty());
     }
 }
 
-/// Waits for work; looks at deferred garbage now and then while there is some, and gives memory back when
-/// it is time.
-fn rest(reaped: &mut Option<Instant>) {
-    ats_sync::collect();
-    if reaped.is_some_and(|when| when.elapsed() >= KEEP_FOR) {
-        ats_mem::slab::trim();
-        *reaped = None;
+/// When memory is given back to the system.
+#[derive(Default)]
+struct Trimming {
+    /// Bytes of garbage that were freed since something large was.
+    freed: usize,
+    /// After this time, because something large was freed.
+    after_large: Option<Instant>,
+    /// There was garbage since all was freed the last time.
+    is_active: bool,
+    /// After this time, because all garbage is gone, if that is worth it.
+    after_all: Option<Instant>,
+}
+
+impl Trimming {
+    fn freed(&mut self, bytes: usize) {
+        self.freed = self.freed.saturating_add(bytes);
+        if self.freed >= LARGE {
+            self.freed_large();
+        }
     }
-    let queue = lock();
-    if !queue.is_empty() {
-        return;
+
+    fn freed_large(&mut self) {
+        self.freed = 0;
+        self.after_large = Some(Instant::now() + KEEP_FOR);
     }
-    // The queue is looked at anew by the caller, whatever woke the thread.
-    let look = (ats_sync::pending().0 > 0).then_some(LOOK_EVERY);
-    let trim = reaped.map(|when| KEEP_FOR.saturating_sub(when.elapsed()));
-    match look.into_iter().chain(trim).min() {
-        Some(at_most) => drop(REAPER.arrived.wait_timeout(queue, at_most)),
-        None => drop(REAPER.arrived.wait(queue)),
+
+    fn there_is_garbage(&mut self) {
+        self.is_active = true;
+        self.after_all = None;
+    }
+
+    fn all_is_freed(&mut self) {
+        if std::mem::take(&mut self.is_active) {
+            self.after_all = Some(Instant::now() + KEEP_FOR);
+        }
+    }
+
+    /// Trims if it is time. Returns how long it is until it may be.
+    fn trim_if_due(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        let is_due = |time: Option<Instant>| time.is_some_and(|time| time <= now);
+        if is_due(self.after_large) {
+            ats_mem::slab::trim();
+            (self.after_large, self.after_all) = (None, None);
+        } else if is_due(self.after_all) {
+            self.after_all = None;
+            let statistics = ats_mem::slab::statistics();
+            if statistics.reserved > statistics.used + SLACK {
+                ats_mem::slab::trim();
+            }
+        }
+        let times = self.after_large.into_iter().chain(self.after_all);
+        times.min().map(|time| time.saturating_duration_since(now))
     }
 }
 

@@ -57,6 +57,8 @@ pub(crate) type Visit<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a
 impl<H: Host> Store<H> {
     /// An empty store, in the order of keys or without order. It has itself coarsened.
     pub(crate) fn new(ordered: bool) -> Arc<Self> {
+        // What is retired from it is freed also when no thread works on tables any more.
+        reaper::start();
         let store = Arc::new(Store {
             records: match ordered {
                 true => Records::Ordered(CaTree::new()),

@@ -415,9 +415,11 @@ impl<H: Host> Drop for Drained<H> {
 /// # Safety
 /// It was made by [`into_raw`], and is given up once.
 unsafe fn retire_store<H: Host>(store: *mut Store<H>, guard: &Guard) {
-    // SAFETY: handed on.
-    unsafe { guard.retire(store.cast(), size_of::<Store<H>>(), free_store::<H>) };
-    reaper::wake();
+    // SAFETY: handed on; nobody frees the store before it is retired.
+    unsafe {
+        let bytes = size_of::<Store<H>>() + (*store).bytes();
+        guard.retire(store.cast(), bytes, free_store::<H>);
+    }
 }
 
 fn new_store<H: Host>(table_type: TableType) -> Arc<Store<H>> {

@@ -6,7 +6,7 @@ use ats_mem::{Record, RecordBox, Release};
 use ats_term::Term;
 use ats_term::image::{
     Built, Form, Host, ImageRef, Object, ObjectList, Packed, Scratch, Stored, TermHost,
-    decode_object, release_all,
+    decode_object, kept_bytes, release_all,
 };
 use ats_term::term::TermBuilder;
 use std::marker::PhantomData;
@@ -26,6 +26,24 @@ impl<H: Host> Release for Values<H> {
         // SAFETY: the value of an owning record was built by this crate for this host, and our
         // caller promises that this is its end.
         unsafe { release_all::<H>(words) };
+    }
+
+    unsafe fn kept_bytes(value: *const u64, words: usize) -> usize {
+        // SAFETY: the contract: so many words, of which the first never changes. Those of an object with a
+        // counter are copied, the others never change; all were built by this crate for this host.
+        unsafe {
+            match Form::of(*value) {
+                Form::Counted(index) => {
+                    let mut copy = Vec::new();
+                    counted::copy_words(value, words, index, &mut copy);
+                    kept_bytes::<H>(&copy)
+                }
+                Form::Large => bag::kept_bytes::<H>(std::slice::from_raw_parts(value, words)),
+                Form::Object | Form::Packed | Form::List => {
+                    kept_bytes::<H>(std::slice::from_raw_parts(value, words))
+                }
+            }
+        }
     }
 }
 

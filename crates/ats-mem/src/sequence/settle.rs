@@ -8,7 +8,7 @@
 //! old one keeps what it has, and the new one counts.
 
 use super::Sequence;
-use super::block::{Link, Node, slots};
+use super::block::{Link, Node, Value, slots};
 use super::free::{Remains, free_value};
 use crate::record::Release;
 use ats_sync::Guard;
@@ -58,12 +58,18 @@ impl<R: Release> Leftovers<R> {
                         guard.retire(link.pointer(), link.node().bytes(), free_bare);
                     }
                     Leftover::Value(link) => {
-                        let bytes = link.value().bytes();
+                        let bytes = kept_by::<R>(link.value());
                         guard.retire(link.pointer(), bytes, give_up_value::<R>);
                     }
                     Leftover::Node(link, height) => {
-                        let remains = Remains::<R>::new(Some((link, height)));
-                        guard.retire_box(Box::into_raw(Box::new(remains)));
+                        // If others have part in it, no more is given back than the reference.
+                        let bytes = match link.is_only() {
+                            true => bytes_below::<R>(link, height),
+                            false => 0,
+                        };
+                        let remains = Box::new(Remains::<R>::new(Some((link, height))));
+                        let bytes = bytes.saturating_add(size_of_val(&*remains));
+                        guard.retire(Box::into_raw(remains).cast(), bytes, free_remains::<R>);
                     }
                 }
             }
@@ -76,6 +82,47 @@ impl<R: Release> Leftovers<R> {
             _ => Leftover::Node(link, height),
         });
     }
+}
+
+/// About what is given back with a value.
+fn kept_by<R: Release>(value: Value<'_>) -> usize {
+    let mut bytes = value.bytes();
+    if value.owns() {
+        let words = value.words();
+        // SAFETY: the words of a value that owns, and values of sequences do not change.
+        bytes = bytes.saturating_add(unsafe { R::kept_bytes(words.as_ptr(), words.len()) });
+    }
+    bytes
+}
+
+/// About what is given back with a node of which nobody else has part: of values that were taken out of the
+/// new version one by one, so this takes no longer than that did.
+///
+/// # Safety
+/// The link leads to a node of this height, which lives.
+unsafe fn bytes_below<R: Release>(link: Link, height: u32) -> usize {
+    let mut stack = vec![(link, height)];
+    let mut sum = 0usize;
+    while let Some((link, height)) = stack.pop() {
+        // SAFETY: the contract; children live as long as their nodes, with the height below.
+        unsafe {
+            match height {
+                0 => sum = sum.saturating_add(kept_by::<R>(link.value())),
+                _ => {
+                    let node = link.node();
+                    sum = sum.saturating_add(node.bytes());
+                    let children = node.links().iter();
+                    stack.extend(children.map(|child| (child.settled(), height - 1)));
+                }
+            }
+        }
+    }
+    sum
+}
+
+unsafe fn free_remains<R: Release>(raw: *mut u8) {
+    // SAFETY: retired as the pointer of a box of this type, which nobody else has.
+    drop(unsafe { Box::from_raw(raw.cast::<Remains<R>>()) });
 }
 
 unsafe fn free_bare(raw: *mut u8) {

@@ -268,7 +268,6 @@ fn safe_fixtable<'e>(env: Env<'e>, [table, on]: [VmTerm<'e>; 2]) -> NifResult<'e
 fn collect<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let freed = ats_sync::collect();
     ats::trim();
-    ats::reaper::wake();
     Ok(env.int(freed as i64))
 }
 

@@ -138,6 +138,10 @@ pub trait Host: Copy + 'static {
     /// Adds one unit of ownership to the resource of an owning box, for a copy of its words.
     fn retain(host_box: HostBox<'_, Self>);
 
+    /// About how many bytes of memory the resource of an owning box keeps from being used, to be given back
+    /// with the last unit of ownership. If the host cannot know, what it takes for likely.
+    fn kept_bytes(host_box: HostBox<'_, Self>) -> usize;
+
     /// Gives back one unit of ownership of an owning box.
     ///
     /// # Safety

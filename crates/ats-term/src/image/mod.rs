@@ -107,7 +107,7 @@ pub use eq::{image_eq, term_eq};
 pub use form::{Form, LARGE_WORD, counted_word};
 pub use host::{Host, HostBox, HostKind, HostSink, HostTag, HostTerm};
 pub use list::{ObjectList, ObjectListBuilder, Objects};
-pub use owned::{for_each_owned, release_all, retain_all};
+pub use owned::{for_each_owned, kept_bytes, release_all, retain_all};
 pub use packed::{Packed, Packer};
 pub use replace::NewValue;
 pub use stored::Stored;

@@ -44,6 +44,21 @@ pub unsafe fn retain_all<H: Host>(words: &[u64]) -> bool {
     owns
 }
 
+/// About how many bytes the resources of an image or object list keep from being used. O(number of boxes).
+///
+/// # Safety
+/// As for [`Object::from_words`](super::Object::from_words).
+pub unsafe fn kept_bytes<H: Host>(words: &[u64]) -> usize {
+    let mut sum = 0usize;
+    // SAFETY: what is asked of the words is asked of our caller.
+    unsafe {
+        for_each_owned::<H>(words, |host_box| {
+            sum = sum.saturating_add(H::kept_bytes(host_box));
+        });
+    }
+    sum
+}
+
 /// Gives back the units of ownership of an image or object list. O(number of boxes).
 ///
 /// # Safety

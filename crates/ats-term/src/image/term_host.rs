@@ -33,6 +33,9 @@ pub enum TermHost {}
 
 type TermBox<'a> = HostBox<'a, TermHost>;
 
+/// What a closure is taken to keep.
+const CLOSURE_BYTES: usize = 4 << 10;
+
 /// The shared term of a SHARED box.
 fn shared(host_box: TermBox<'_>) -> &Term {
     assert_eq!(host_box.tag(), SHARED, "image: this box shares no term");
@@ -127,6 +130,14 @@ impl Host for TermHost {
         debug_assert_eq!(host_box.tag(), SHARED);
         // SAFETY: T1: the pointer came from `Arc::into_raw` and the box holds a count of it.
         unsafe { Arc::increment_strong_count(pointer(host_box)) };
+    }
+
+    fn kept_bytes(host_box: TermBox<'_>) -> usize {
+        match shared(host_box) {
+            Term::Bits(bits) => bits.bit_len().div_ceil(8),
+            // What a closure has captured is not looked through.
+            _ => CLOSURE_BYTES,
+        }
     }
 
     unsafe fn release(host_box: TermBox<'_>) {

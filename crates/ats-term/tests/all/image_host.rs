@@ -106,6 +106,13 @@ impl Host for Counting {
         kept(a) == kept(b)
     }
 
+    fn kept_bytes(host_box: CountedBox<'_>) -> usize {
+        match kept(host_box) {
+            Term::Bits(bits) => bits.bit_len().div_ceil(8),
+            _ => 0,
+        }
+    }
+
     fn retain(host_box: CountedBox<'_>) {
         count(host_box, 1);
     }

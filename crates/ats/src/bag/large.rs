@@ -37,6 +37,8 @@ const FREED_AT_ONCE: usize = 256;
 const SLICE: usize = 2_000;
 /// Bytes that an entry of the index takes, about: nodes of B-trees are between half full and full.
 const ENTRY_BYTES: usize = 24;
+/// Bytes that each object of a large bag is taken to keep besides its own.
+const OBJECT_KEEPS: usize = 1 << 10;
 /// A buffer for contents with more room than this is given back.
 const KEEP_BYTES: usize = 1 << 16;
 
@@ -126,6 +128,20 @@ impl<H: Host> Large<H> {
 
 fn pointer<H: Host>(value: &[u64]) -> *mut Large<H> {
     std::ptr::with_exposed_provenance_mut(value[1] as usize)
+}
+
+/// About how many bytes are given back with the large bag of a record, if that version is not taken over: with
+/// something for what its many objects refer to, which are not looked through. O(1).
+///
+/// # Safety
+/// The value is that of a record that is a large bag of this host.
+pub(crate) unsafe fn kept_bytes<H: Host>(value: &[u64]) -> usize {
+    // SAFETY: made by `into_record`, and freed with the record.
+    let large = unsafe { &*pointer::<H>(value) };
+    match large.objects.kept_bytes() {
+        0 => size_of::<Large<H>>(),
+        bytes => bytes + large.len() * (ENTRY_BYTES + OBJECT_KEEPS),
+    }
 }
 
 /// Frees the large bag of a record that goes.
