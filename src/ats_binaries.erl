@@ -52,14 +52,16 @@ read(Table, MatchSpec, Place, Parts) ->
           | {more, ats:compiled_match_spec(), ats_nif:place(), binaries()}.
 slice(undefined) ->
     undefined;
-slice({_More, _Table, Compiled, Place, Objects}) ->
+slice({part, Table, Compiled, Place, {Part, Objects}}) ->
+    slice({more, Table, Compiled, Place, [Part | Objects]});
+slice({more, _Table, Compiled, Place, Objects}) ->
     {more, Compiled, Place, others(Objects, process_info(self(), binary))};
 slice(Objects) ->
     {done, others(Objects, process_info(self(), binary))}.
 
 %% The binaries of this process, less its own references. It has them by its objects alone, which are
 %% an argument so that they are still there when the process is asked.
--spec others([tuple()], {binary, binaries()}) -> binaries().
+-spec others([tuple() | [tuple()]], {binary, binaries()}) -> binaries().
 others([], _) ->
     [];
 others([_ | _], {binary, Binaries}) ->

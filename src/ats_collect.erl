@@ -42,25 +42,26 @@ list(_More, _Expected, List) when is_list(List) ->
 list(More, Expected, Slice) ->
     case has_limit() of
         true ->
-            slices(Slice, More, [], [], none);
+            slices(Slice, More, [], none);
         false ->
             Room = room(Expected),
             Usual = process_flag(min_heap_size, Room#room.wanted),
-            try slices(Slice, More, [], [], Room)
+            try slices(Slice, More, [], Room)
             after process_flag(min_heap_size, Usual)
             end
     end.
 
 %% A slice comes in front of those before it. But if it ends among the objects of a key of a bag,
-%% of which the oldest come first, it comes in front of those after it: it is kept as a part.
--spec slices(ats_nif:selected() | ats_nif:drained(), more(), SoFar :: [term()],
-             Parts :: [[term()]], #room{} | none) -> [term()].
-slices({more, Id, Compiled, Place, Results}, More, _SoFar, Parts, Room) ->
-    List = in_order(Results, Parts),
-    slices(More(Id, Compiled, Place, List), More, List, [], enlarged(Room));
-slices({part, Id, Compiled, Place, Part}, More, SoFar, Parts, Room) ->
-    slices(More(Id, Compiled, Place, SoFar), More, SoFar, [Part | Parts], enlarged(Room));
-slices(Results, _More, _SoFar, Parts, _Room) ->
+%% of which the oldest come first, what it found of that key comes in front of what those after it
+%% find of the key: it is kept as a part until then. The first slice that does not end there again
+%% has found the last of the key, and nothing else.
+-spec slices(ats_nif:selected() | ats_nif:drained(), more(), Parts :: [[term()]],
+             #room{} | none) -> [term()].
+slices({more, Id, Compiled, Place, Results}, More, Parts, Room) ->
+    slices(More(Id, Compiled, Place, in_order(Results, Parts)), More, [], enlarged(Room));
+slices({part, Id, Compiled, Place, {Part, SoFar}}, More, Parts, Room) ->
+    slices(More(Id, Compiled, Place, SoFar), More, [Part | Parts], enlarged(Room));
+slices(Results, _More, Parts, _Room) ->
     in_order(Results, Parts).
 
 %% @doc Joins the parts of a list, of which the last comes first.

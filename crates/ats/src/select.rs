@@ -83,7 +83,9 @@ impl<H: Host> Table<H> {
     /// results, breaks. Of a key that has few objects all are read, even so.
     ///
     /// Not a snapshot: each key is as of the moment it is visited. An object that is in the table throughout
-    /// all slices is met exactly once; the objects of a key come oldest first.
+    /// all slices is met exactly once; the objects of a key come oldest first. [`Slice::key`] tells, while `each`
+    /// runs, the objects of one key from those of the next. A slice whose cursor is among the objects of a key
+    /// ends with the last of them.
     ///
     /// # Panics
     /// If the query was made for another kind of table.
@@ -105,6 +107,9 @@ impl<H: Host> Table<H> {
         let program = query.program();
         walk(self.store(guard), query, cursor, slice, guard, |spot| {
             let mut stop = false;
+            if spot.from == 0 {
+                slice.count_key();
+            }
             let one = |object: Object<'_, H>| {
                 slice.count_object(object.len_words());
                 if let Some(outcome) = &machine.run(program, object, *environment) {

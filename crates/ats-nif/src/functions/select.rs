@@ -18,19 +18,20 @@ use crate::scratch::{self, Results, Selecting};
 use crate::vm_sink::{VmSink, make_object};
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
-use ats::select::{At, Changed, Cursor, Progress, Selection, Slice};
+use ats::select::{At, Cursor, Progress, Selection, Slice};
 use ats::{Table, TableType};
 use ats_match::Outcome;
 use ats_match::plan::Access;
 use ats_sync::Guard;
-use ats_term::image::Object;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("select_start", select_start, 3),
         nif!("select_more", select_more, 5),
+        nif!("force_slices", force_slices, 1),
         nif!("explain", explain, 2),
         nif!("clear", clear, 1),
         nif!("match_spec_compile", match_spec_compile, 2),
@@ -125,9 +126,13 @@ pub(super) fn allowed<'g>(
 }
 
 /// `select_start(Table, MatchSpec, How) -> Result | {Tag, Table, Compiled, Position, Result}`, where the tag is
-/// `more` if there is more to do. It is `part` instead if the result is only what is new in it, and ends among the
-/// objects of a key, so that it comes in front of what is still to be found, and not of what was; and `done` if a
-/// chunk has too much in it, but nothing is left to do.
+/// `more` if there is more to do; and `done` if a chunk has too much in it, but nothing is left to do. It is `part` if
+/// the slice ended among the objects of a key, which come oldest first. Then the result is `{Part, Result}`, with what
+/// this slice found of this key, and the list of what was found of others. The part comes in front of what is still
+/// to be found of the key, and that in front of the list. The slice that finds the last of it ends there.
+///
+/// So the list does not depend on where slices end: keys are in the reverse of the order in which they are read, and
+/// the objects of a key in their own order.
 ///
 /// If the result is `warn`, nothing has been done: the query reads the whole table, of which somebody wants to
 /// hear. It is run when it is asked for again.
@@ -193,8 +198,10 @@ pub(super) struct Work<'e> {
     how: How,
     /// Results that are already a list.
     list: VmWord<'e>,
-    /// Results in the order in which they were found.
+    /// Results in the order in which they were found: of a chunk all, of the list of a bag those of one key.
     found: Vec<VmWord<'e>>,
+    /// Of which key these are: the [`Slice::key`].
+    key: u64,
     count: u64,
     /// Objects read.
     read: u64,
@@ -214,6 +221,7 @@ impl<'e> Work<'e> {
             how,
             list: so_far,
             found: Vec::new(),
+            key: 0,
             count,
             read,
             again: None,
@@ -251,11 +259,11 @@ impl<'e> Work<'e> {
         mut cursor: Cursor,
         guard: &Guard,
     ) -> NifResult<'e> {
-        let slice = Slice::new();
+        let (env, slice) = (self.env, new_slice());
         let progress = scratch::with_selecting(|selecting| {
             self.run(table, prepared, &mut cursor, &slice, selecting, guard)
         })?;
-        consume(self.env, &slice);
+        consume(env, &slice);
         self.read += slice.objects();
         let is_part = self.how.lists() && matches!(cursor.at, At::Within(..));
         let is_too_much = matches!(self.how, How::Chunk { most, .. } if self.found.len() > most);
@@ -265,22 +273,36 @@ impl<'e> Work<'e> {
             Progress::More if is_part => Known::Part,
             Progress::More => Known::More,
         };
+        // What was found may be of the key before the one that the slice ended in.
+        let mut of_key = Vec::new();
+        if is_part && self.key == slice.key() {
+            of_key = std::mem::take(&mut self.found);
+        }
+        let mut result = self.result();
         if is_part {
-            self.list = VmWord::NIL;
+            result = env.tuple(&[env.list(&of_key), result]);
         }
         let [what, compiled] = self.again.unwrap_or_else(terms);
-        let position = position(self.env, &cursor);
-        Ok((self.env).tuple(&[tag.word(), what, compiled, position, self.result()]))
+        let position = position(env, &cursor);
+        Ok(env.tuple(&[tag.word(), what, compiled, position, result]))
+    }
+
+    /// Takes what was found of a bag. The objects of a key come oldest first, so they are not put before each other.
+    #[inline]
+    fn found_of_key(&mut self, key: u64, result: VmWord<'e>) {
+        if key != self.key {
+            self.key = key;
+            self.list = self.env.list_before(&self.found, self.list);
+            self.found.clear();
+        }
+        self.found.push(result);
     }
 
     /// What there is.
     fn result(&self) -> VmWord<'e> {
         match self.how {
             How::Chunk { .. } => self.env.list(&self.found),
-            how if how.lists() => match self.list.raw() == VmWord::NIL.raw() {
-                true => self.env.list(&self.found),
-                false => self.env.list_before(&self.found, self.list),
-            },
+            how if how.lists() => self.env.list_before(&self.found, self.list),
             How::Rows => (self.env).tuple(&[self.env.uint(self.read), self.env.uint(self.count)]),
             _ => self.env.uint(self.count),
         }
@@ -305,61 +327,53 @@ impl<'e> Work<'e> {
             slice,
             guard,
         };
-        let Work {
-            env,
-            how,
-            list,
-            found,
-            count,
-            ..
-        } = self;
-        let mut changed = |change: Changed| {
-            *count += change.objects as u64;
-            change.progress
-        };
-        Ok(match how {
-            // The objects of a key of a bag come oldest first, so they are not put before each other.
-            How::List { .. } | How::Objects if !table.table_type().is_bag() => {
-                table.select(selection, &mut |outcome| {
-                    *list = env.cons(results.build(*env, outcome), *list);
+        let (env, is_bag) = (self.env, table.table_type().is_bag());
+        let changed = match self.how {
+            How::List { .. } | How::Objects if !is_bag => {
+                return Ok(table.select(selection, &mut |outcome| {
+                    self.list = env.cons(results.build(env, outcome), self.list);
                     ControlFlow::Continue(())
-                })
+                }));
             }
-            How::List { .. } | How::Objects => table.select(selection, &mut |outcome| {
-                found.push(results.build(*env, outcome));
-                ControlFlow::Continue(())
-            }),
-            How::Chunk { most, .. } => table.select(selection, &mut |outcome| {
-                found.push(results.build(*env, outcome));
-                match found.len() >= *most {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
+            How::List { .. } | How::Objects => {
+                return Ok(table.select(selection, &mut |outcome| {
+                    self.found_of_key(slice.key(), results.build(env, outcome));
+                    ControlFlow::Continue(())
+                }));
+            }
+            How::Chunk { most, .. } => {
+                return Ok(table.select(selection, &mut |outcome| {
+                    self.found.push(results.build(env, outcome));
+                    match self.found.len() >= most {
+                        true => ControlFlow::Break(()),
+                        false => ControlFlow::Continue(()),
+                    }
+                }));
+            }
+            How::Count => {
+                return Ok(table.select(selection, &mut |outcome| {
+                    self.count += u64::from(outcome.is_true());
+                    ControlFlow::Continue(())
+                }));
+            }
+            How::Rows => {
+                return Ok(table.select(selection, &mut |_| {
+                    self.count += 1;
+                    ControlFlow::Continue(())
+                }));
+            }
+            How::Delete => table.select_delete(selection),
+            How::Take => table.select_take(selection, &mut |object| {
+                let object = make_object(env, object, &mut results.scratch);
+                match is_bag {
+                    true => self.found_of_key(slice.key(), object),
+                    false => self.list = env.cons(object, self.list),
                 }
             }),
-            How::Count => table.select(selection, &mut |outcome| {
-                *count += u64::from(outcome.is_true());
-                ControlFlow::Continue(())
-            }),
-            How::Rows => table.select(selection, &mut |_| {
-                *count += 1;
-                ControlFlow::Continue(())
-            }),
-            How::Delete => changed(table.select_delete(selection)),
-            How::Take => {
-                let mut taken = |object: Object<'_, Vm>| {
-                    let object = make_object(*env, object, &mut results.scratch);
-                    match table.table_type().is_bag() {
-                        true => found.push(object),
-                        false => *list = env.cons(object, *list),
-                    }
-                };
-                changed(table.select_take(selection, &mut taken))
-            }
-            How::Replace => {
-                let change = table.select_replace(selection);
-                changed(change.map_err(cause)?)
-            }
-        })
+            How::Replace => table.select_replace(selection).map_err(cause)?,
+        };
+        self.count += changed.objects as u64;
+        Ok(changed.progress)
     }
 }
 
@@ -371,6 +385,24 @@ impl<'e> Results<VmWord<'e>> {
             None => outcome.write(&mut VmSink::new(env), &mut self.writer),
         }
     }
+}
+
+/// How much work slices are forced to end after; 0 if they end when their time is over.
+static FORCED: AtomicU32 = AtomicU32::new(0);
+
+fn new_slice() -> Slice {
+    match FORCED.load(Ordering::Relaxed) {
+        0 => Slice::new(),
+        ticks => Slice::of_work(ticks - 1),
+    }
+}
+
+/// `force_slices(Ticks)`, for tests: from now on slices end after so much work, see [`Slice::of_work`]. 0 undoes that.
+fn force_slices<'e>(_env: Env<'e>, [ticks]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let ticks = ticks.as_small().ok_or(Known::None)?;
+    let ticks = u32::try_from(ticks).map_err(|_| Known::None)?;
+    FORCED.store(ticks, Ordering::Relaxed);
+    Ok(Known::True.word())
 }
 
 /// Tells the VM how much of the caller's time was used: all of it is about two slices.

@@ -45,6 +45,8 @@ struct Candidate<'g, H: Host> {
     /// Where it was found.
     from: u64,
     step: usize,
+    /// Which key of the slice it is: [`Slice::key`].
+    number: u64,
     /// How many further candidates it counts as, being large.
     weight: usize,
 }
@@ -71,7 +73,8 @@ impl<H: Host> Table<H> {
 
     /// As [`select_delete`](Table::select_delete), and calls `taken` with each object that was deleted, as it
     /// was then. So of several threads that take an object one gets it. The objects of a key come oldest
-    /// first.
+    /// first; [`Slice::key`] tells them from those of the next key, and slices end, as in
+    /// [`select`](Table::select).
     ///
     /// # Panics
     /// If the query was made for another kind of table.
@@ -109,10 +112,14 @@ impl<H: Host> Table<H> {
         query.check_fits(self);
         let mut objects = 0;
         let mut candidates = Vec::new();
+        let is_within = |cursor: &Cursor| matches!(cursor.at, At::Within(..));
+        let begun_within = is_within(selection.cursor);
         loop {
             let before = selection.cursor.clone();
             let progress = self.gather(action, selection, &mut candidates);
+            let last = slice.key();
             for (at, candidate) in candidates.iter().enumerate() {
+                slice.set_key(candidate.number);
                 match self.change(action, candidate, selection, deleted) {
                     Ok(changed) => objects += changed,
                     Err(Busy) => {
@@ -128,7 +135,9 @@ impl<H: Host> Table<H> {
                 slice.tick();
             }
             candidates.clear();
-            if progress == Progress::Done || slice.is_over() {
+            slice.set_key(last);
+            let is_behind = begun_within && !is_within(selection.cursor);
+            if progress == Progress::Done || slice.is_over() || is_behind {
                 return Changed { objects, progress };
             }
         }
@@ -154,6 +163,9 @@ impl<H: Host> Table<H> {
         let mut gathered = 0;
         walk(self.store(guard), query, cursor, slice, guard, |spot| {
             let (mut positions, mut found_any, mut weight) = (Vec::new(), false, 0);
+            if spot.from == 0 {
+                slice.count_key();
+            }
             let is_meant = |object: Object<'_, H>| {
                 let words = object.len_words();
                 slice.count_object(words);
@@ -183,6 +195,7 @@ impl<H: Host> Table<H> {
                     positions: spot.found.is_large().then_some(positions),
                     from: spot.from,
                     step: spot.step,
+                    number: slice.key(),
                     weight,
                 });
             }
