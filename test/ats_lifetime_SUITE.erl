@@ -15,6 +15,9 @@
     fixation_ends_with_process/1,
     named_tables_race/1,
     rename_race/1,
+    renamings_by_identifier/1,
+    one_name_at_a_time/1,
+    made_and_deleted_for_both_names/1,
     rename_after_death/1,
     tables_are_listed/1,
     many_tables/1,
@@ -44,6 +47,9 @@ all() ->
         fixation_ends_with_process,
         named_tables_race,
         rename_race,
+        renamings_by_identifier,
+        one_name_at_a_time,
+        made_and_deleted_for_both_names,
         rename_after_death,
         tables_are_listed,
         many_tables,
@@ -284,6 +290,114 @@ rename_race(_) ->
         end,
         lists:seq(1, 50)
     ).
+
+%% A process that knows the identifier can rename the table, whatever other processes call it.
+renamings_by_identifier(_) ->
+    M = ats_oracle:subject(),
+    T = M:whereis(M:new(ats_test_a, [named_table, public])),
+    Renamer = fun(Names) ->
+        fun() -> [?assertEqual(Name, M:rename(T, Name)) || _ <- lists:seq(1, 50000), Name <- Names] end
+    end,
+    _ = parallel([
+        Renamer([ats_test_1, ats_test_2]),
+        Renamer([ats_test_3, ats_test_4]),
+        Renamer([ats_test_5, ats_test_6])
+    ]),
+    Name = M:info(T, name),
+    ?assertEqual(T, M:whereis(Name)),
+    Names = [ats_test_a, ats_test_1, ats_test_2, ats_test_3, ats_test_4, ats_test_5, ats_test_6],
+    ?assertEqual([Name], [N || N <- Names, M:whereis(N) =/= undefined]),
+    true = M:delete(T),
+    ok.
+
+%% While the name of a table goes round, nothing finds it under the next name and then under the one
+%% before.
+one_name_at_a_time(_) ->
+    M = ats_oracle:subject(),
+    {Rounds, Ring} = {100000, 1000},
+    Names = list_to_tuple([
+        list_to_atom("ats_test_" ++ integer_to_list(N))
+     || N <- lists:seq(1, Ring)
+    ]),
+    Nth = fun(N) -> element(N rem Ring + 1, Names) end,
+    Counter = atomics:new(1, []),
+    T = M:whereis(M:new(Nth(0), [named_table, public])),
+    Rename = fun() ->
+        [
+            begin
+                ?assertEqual(Nth(N), M:rename(Nth(N - 1), Nth(N))),
+                atomics:put(Counter, 1, N)
+            end
+         || N <- lists:seq(1, Rounds)
+        ]
+    end,
+    Look = fun Look(Looks) ->
+        Before = atomics:get(Counter, 1),
+        Found = [M:whereis(Nth(Before + 1)), M:whereis(Nth(Before))],
+        %% More than that, and the name may have gone round.
+        After = atomics:get(Counter, 1),
+        ?assertNot(Found =:= [T, T] andalso After - Before < Ring - 10, {Before, After}),
+        case Before of
+            Rounds -> Looks;
+            _ -> Look(Looks + 1)
+        end
+    end,
+    [_, Looks] = parallel([Rename, fun() -> Look(0) end]),
+    ct:pal("~b looks", [Looks]),
+    true = M:delete(T),
+    ok.
+
+%% A table that is deleted is neither found by its identifier nor by its name, and one that is new is
+%% found by both.
+made_and_deleted_for_both_names(_) ->
+    M = ats_oracle:subject(),
+    Rounds = 20000,
+    Name = ats_test_both,
+    Found = fun Found() ->
+        case M:whereis(Name) of
+            undefined -> Found();
+            T -> T
+        end
+    end,
+    Gone = fun Gone(T) -> M:info(T, id) =:= undefined orelse Gone(T) end,
+    Deleter = self(),
+    Watch = fun() ->
+        [
+            begin
+                T = Found(),
+                ?assertEqual(T, M:info(T, id)),
+                Deleter ! {found, T},
+                true = Gone(T),
+                ?assertEqual(undefined, M:whereis(Name)),
+                Name = M:new(Name, [named_table, public]),
+                New = M:whereis(Name),
+                ?assertEqual(New, M:info(New, id)),
+                true = M:delete(New),
+                Deleter ! again
+            end
+         || _ <- lists:seq(1, Rounds)
+        ]
+    end,
+    {Watcher, Monitor} = spawn_monitor(Watch),
+    Await = fun(Message) ->
+        receive
+            {found, _} = Found1 when Message =:= found -> Found1;
+            again when Message =:= again -> again;
+            {'DOWN', Monitor, process, Watcher, Reason} -> error(Reason)
+        end
+    end,
+    [
+        begin
+            Name = M:new(Name, [named_table, public]),
+            {found, T} = Await(found),
+            true = M:delete(T),
+            again = Await(again)
+        end
+     || _ <- lists:seq(1, Rounds)
+    ],
+    receive
+        {'DOWN', Monitor, process, Watcher, Reason} -> ?assertEqual(normal, Reason)
+    end.
 
 %% Whoever knows that an owner is dead can give its table's name to another table at once.
 rename_after_death(_) ->

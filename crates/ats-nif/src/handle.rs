@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //! - H1. `Handle::shared` goes from null to the table to null again, once. Whoever takes the pointer
-//!   out deletes the table; nobody else does.
+//!   out deletes the table; nobody else does. A named table gets its name between the two, and with it exists.
 //! - H2. A `Shared` is freed by epochs only, after H1, and after its name was taken out of the names.
 //! - H3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
 //!   the identifier any more.
@@ -96,7 +96,7 @@ pub struct Shared {
     pub reported: Reported,
     /// Queries that read everything.
     pub full_scan: full_scan::Watch,
-    /// The word of the name; changes by renaming.
+    /// The word of the name; changes by renaming: that of a named table in the [registry] only.
     pub name: AtomicU64,
     /// The word of the owner's pid, or [`NOBODY`]; changes under the lock of `admin`.
     owner: AtomicU64,
@@ -194,13 +194,16 @@ impl Handle {
                 fixed_since: None,
             }),
         }));
-        if recipe.named && !registry::claim_name(env, recipe.name, shared, guard) {
+        // No process knows the identifier yet, unless by the name.
+        id.shared.store(shared, Ordering::Release);
+        // SAFETY: just made, with its identifier.
+        if recipe.named && !unsafe { registry::claim_name(env, recipe.name, shared, guard) } {
+            id.shared.store(ptr::null_mut(), Ordering::Relaxed);
             // SAFETY: the name was refused, so nobody else has the pointer.
             drop(unsafe { Box::from_raw(shared) });
             return Err(Known::AlreadyExists);
         }
         registry::enter(shared);
-        id.shared.store(shared, Ordering::Release);
         // SAFETY: published just now; whoever deletes it retires it after our guard.
         let shared = unsafe { &*shared };
         // The VM is asked to tell of the owner's end only now, when it would find the table.
@@ -272,6 +275,13 @@ impl Shared {
     pub fn name(&self) -> VmWord<'static> {
         // SAFETY: the word of an atom, which is an immediate.
         unsafe { VmWord::new(self.name.load(Ordering::Acquire)) }
+    }
+
+    /// Whether it has not been deleted. Deleting takes it out of its handle, which is the moment that counts, also
+    /// for those who know it by its name.
+    #[inline]
+    pub(crate) fn is_found_by_id(&self) -> bool {
+        !self.id.shared.load(Ordering::Acquire).is_null()
     }
 
     /// How users know the table: by its name if it is a named one, else by its identifier.

@@ -3,13 +3,23 @@
 use crate::env::Env;
 use crate::handle::Shared;
 use crate::sys::Word;
-use ats::names::Names;
+use ats::names::{Named, Names, Renaming};
 use ats_sync::Guard;
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicU64;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 static NAMES: Names<Shared> = Names::new();
+
+impl Named for Shared {
+    fn name(&self) -> &AtomicU64 {
+        &self.name
+    }
+
+    fn exists(&self) -> bool {
+        self.is_found_by_id()
+    }
+}
 
 /// Every table, by address. Touched when tables come and go, and by `all/0`.
 static ALL: LazyLock<Mutex<HashSet<usize>>> = LazyLock::new(Mutex::default);
@@ -27,20 +37,28 @@ pub fn named(name: Word, guard: &Guard) -> Option<&Shared> {
     Some(unsafe { &*shared })
 }
 
-/// Gives a name to a new table; false if it is taken.
+/// Gives a new table its name; false if that is taken.
 ///
-/// A table whose owner is dead gives way, unless an heir takes it: whoever replaces the owner, typically
+/// A table whose owner is dead gives way, unless an heir takes it: a process that replaces the owner, typically
 /// because a supervisor restarted it, must not find the name taken.
-pub fn claim_name(env: Env<'_>, name: Word, shared: *const Shared, guard: &Guard) -> bool {
+///
+/// # Safety
+/// `shared` is a table that has an identifier, and is known to no other thread.
+pub unsafe fn claim_name(env: Env<'_>, name: Word, shared: *const Shared, guard: &Guard) -> bool {
     loop {
-        if NAMES.insert(name, shared, guard) {
+        // SAFETY: promised by the caller; it lives until `leave` (H2 of `handle`).
+        if unsafe { NAMES.insert(shared, guard) } {
             return true;
         }
-        match named(name, guard) {
-            Some(other) if other.has_living_owner(env) || other.settle(env, guard) => return false,
-            _ => std::hint::spin_loop(),
+        if is_kept(env, name, guard) {
+            return false;
         }
     }
+}
+
+/// Whether there is a table with this name. If its owner is dead it ends now, or its heir takes it.
+fn is_kept(env: Env<'_>, name: Word, guard: &Guard) -> bool {
+    named(name, guard).is_some_and(|other| other.has_living_owner(env) || other.settle(env, guard))
 }
 
 /// Enters a new table.
@@ -57,29 +75,27 @@ pub unsafe fn leave(shared: *const Shared, guard: &Guard) {
     // SAFETY: promised by the caller.
     let table = unsafe { &*shared };
     if table.named {
-        // A renaming may be under way: it either sees the table's new name here or fails.
-        while !NAMES.remove(table.name.load(Ordering::Acquire), shared, guard) {
-            std::hint::spin_loop();
-        }
+        // SAFETY: a named table was given its name before it could be taken out of its handle.
+        unsafe { NAMES.remove(shared, guard) };
     }
 }
 
-/// Gives a named table another name; false if that is taken.
+/// Gives a named table another name instead of the one it has, which must be `old` if that is given: a process that
+/// knows the table by its name does not know it under another.
 ///
 /// As in [`claim_name`], a table whose owner is dead gives way.
-pub fn rename(env: Env<'_>, shared: &Shared, new: Word, guard: &Guard) -> bool {
+pub fn rename(
+    env: Env<'_>,
+    shared: &Shared,
+    old: Option<Word>,
+    new: Word,
+    guard: &Guard,
+) -> Renaming {
     loop {
-        let old = shared.name.load(Ordering::Acquire);
-        if NAMES.rename(old, new, shared, guard) {
-            shared.name.store(new, Ordering::Release);
-            return true;
-        }
-        match named(new, guard) {
-            Some(other) if other.has_living_owner(env) || other.settle(env, guard) => return false,
-            // Nobody has the new name, so the old one is not ours any more: the table is renamed or
-            // deleted by somebody else.
-            None if NAMES.get(old, guard) != Some(std::ptr::from_ref(shared)) => return false,
-            _ => std::hint::spin_loop(),
+        // SAFETY: a named table has got its name, and lives as long as the guard.
+        let renaming = unsafe { NAMES.rename(shared, old, new, guard) };
+        if renaming != Renaming::Taken || is_kept(env, new, guard) {
+            return renaming;
         }
     }
 }

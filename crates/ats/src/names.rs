@@ -4,20 +4,57 @@
 //! lookup must not write anything shared. (`ets` takes a lock on its name table for each.) The map is
 //! an array of lists whose nodes never change; writers take a lock and publish by one store.
 //!
+//! What has a name knows its name, and whether it exists: see [`Named`]. A node of the map is only a hint, which
+//! counts if what it leads to says so, too. So every change of names is one store, although a renaming concerns two
+//! lists and a deletion an identifier beside the name:
+//! - a name is given when its node is linked,
+//! - a thing is renamed when its word changes: from then on the node of the old name, which is still linked, does
+//!   not count, and that of the new name, which is linked already, does,
+//! - a thing is deleted when it stops existing, whatever is linked.
+//!
 //! # Invariants
-//! - N1. Lists are changed only under the lock of the map.
+//! - N1. Lists, and the names that things with a node know, are changed only under the lock of the map.
 //! - N2. A node never changes; a name that is taken out is unlinked by copying its predecessors, and
 //!   the nodes are retired.
+//! - N3. What a linked node leads to is not retired before the node is unlinked. So both live as long as a guard
+//!   under which the node was found.
+//! - N4. Between two changes there is at most one node for a name, and one for a thing: that of its name.
+//! - N5. What has stopped existing never exists again.
+//!
+//! # Why a reader that finds nothing is right
+//! A reader walks through a list as it was at some moment. If there is no node for the name, no thing had the name
+//! then. If there is one that does not count, its thing was renamed or deleted, or is about to get the name. Each
+//! change gives a name to one thing or takes it from one (N4), so between this thing and another with the same name
+//! there was a moment at which none had it, during the walk.
 
 use ats_sync::Guard;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const BUCKETS: usize = 1 << 12;
 
-/// A map from names to pointers to `T`. Whoever looks something up must keep the pointee alive by
-/// other means: a pointer found under a guard may be retired, not freed, when its name is removed.
+/// What can have a name.
+pub trait Named {
+    /// The name, or the last one. If the thing is in a map, only the map changes it.
+    fn name(&self) -> &AtomicU64;
+
+    /// Whether it has not been deleted. After it was once `false` it is so for ever.
+    fn exists(&self) -> bool;
+}
+
+/// What came of a renaming.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renaming {
+    /// The thing has the new name, and no other.
+    Done,
+    /// Something has the new name.
+    Taken,
+    /// The thing does not exist any more, or does not have the name under which it was found.
+    Gone,
+}
+
+/// A map from names to pointers to `T`. To use what was found, keep the guard under which it was found.
 pub struct Names<T> {
     buckets: [AtomicPtr<Node<T>>; BUCKETS],
     writing: Mutex<()>,
@@ -29,12 +66,13 @@ struct Node<T> {
     next: *mut Node<T>,
 }
 
-// SAFETY: nodes are plain data and are only handed out as copied pointers.
-unsafe impl<T> Send for Names<T> {}
+// SAFETY: nodes are plain data; what they lead to is handed out as pointers, and only the two methods of
+// `Named`, for which `T` must be `Sync`, are called through them.
+unsafe impl<T: Sync> Send for Names<T> {}
 // SAFETY: as for `Send`; changes are serialized by the lock (N1).
-unsafe impl<T> Sync for Names<T> {}
+unsafe impl<T: Sync> Sync for Names<T> {}
 
-impl<T> Default for Names<T> {
+impl<T: Named> Default for Names<T> {
     fn default() -> Self {
         Self::new()
     }
@@ -48,16 +86,29 @@ impl<T> Names<T> {
             writing: Mutex::new(()),
         }
     }
+}
 
+impl<T: Named> Names<T> {
     fn bucket(&self, name: u64) -> &AtomicPtr<Node<T>> {
         // Names are numbered densely above some tag bits: multiply to use all bits.
         let hash = name.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
         &self.buckets[hash as usize % BUCKETS]
     }
 
-    /// What a name stands for. O(1).
+    /// What has this name, at some moment of the call. O(1).
     #[inline]
-    pub fn get(&self, name: u64, _guard: &Guard) -> Option<*const T> {
+    pub fn get(&self, name: u64, guard: &Guard) -> Option<*const T> {
+        let target = self.linked(name, guard)?;
+        // SAFETY: found under the guard (N3).
+        let thing = unsafe { &*target };
+        // Acquire: what was done before the name was given is seen.
+        let is_its_name = thing.name().load(Ordering::Acquire) == name;
+        (is_its_name && thing.exists()).then_some(target)
+    }
+
+    /// What the node for a name leads to, whether it counts or not.
+    #[inline]
+    fn linked(&self, name: u64, _guard: &Guard) -> Option<*const T> {
         let mut node = self.bucket(name).load(Ordering::Acquire);
         while !node.is_null() {
             // SAFETY: nodes are retired after they were unlinked (N2), so one found under a guard
@@ -75,36 +126,75 @@ impl<T> Names<T> {
         None
     }
 
-    /// Gives a name to something, unless the name stands for something else already.
-    pub fn insert(&self, name: u64, target: *const T, guard: &Guard) -> bool {
-        let _held = self.lock();
+    /// Whether a name is to be had. The caller holds the lock.
+    fn is_free(&self, name: u64, guard: &Guard) -> bool {
         if self.get(name, guard).is_some() {
+            return false;
+        }
+        if self.linked(name, guard).is_some() {
+            // Deleted, but its name has not been removed yet.
+            self.unlink(name, guard);
+        }
+        true
+    }
+
+    /// Gives `target` the name that it knows, unless something has this name already. One step.
+    ///
+    /// # Safety
+    /// `target` has no name in a map yet. It is valid, and is not freed before [`remove`](Names::remove) was called
+    /// for it and all guards are gone that were there then.
+    pub unsafe fn insert(&self, target: *const T, guard: &Guard) -> bool {
+        let _held = self.lock();
+        // SAFETY: promised by the caller.
+        let name = unsafe { &*target }.name().load(Ordering::Relaxed);
+        if !self.is_free(name, guard) {
             return false;
         }
         self.link(name, target);
         true
     }
 
-    /// Takes a name away from `target`; does nothing if it stands for something else.
-    pub fn remove(&self, name: u64, target: *const T, guard: &Guard) -> bool {
+    /// Forgets the name of `target`, which has stopped existing. Another that has got the name meanwhile keeps it.
+    ///
+    /// # Safety
+    /// `target` was [inserted](Names::insert), and has not been freed.
+    pub unsafe fn remove(&self, target: *const T, guard: &Guard) {
         let _held = self.lock();
-        if self.get(name, guard) != Some(target) {
-            return false;
+        // SAFETY: promised by the caller. The lock is held, so this is its last name (N1).
+        let name = unsafe { &*target }.name().load(Ordering::Relaxed);
+        if self.linked(name, guard) == Some(target) {
+            self.unlink(name, guard);
         }
-        self.unlink(name, guard);
-        true
     }
 
-    /// Gives `target` the name `new` instead of `old`; fails if `new` is taken or `old` is not its.
-    /// For a moment it has both names; it is never without one.
-    pub fn rename(&self, old: u64, new: u64, target: *const T, guard: &Guard) -> bool {
+    /// Gives `target` the name `new` instead of the one it has; which must be `old`, if given. One step: at no moment
+    /// it has two names or none.
+    ///
+    /// # Safety
+    /// `target` was [inserted](Names::insert), and has not been freed.
+    pub unsafe fn rename(
+        &self,
+        target: *const T,
+        old: Option<u64>,
+        new: u64,
+        guard: &Guard,
+    ) -> Renaming {
         let _held = self.lock();
-        if self.get(new, guard).is_some() || self.get(old, guard) != Some(target) {
-            return false;
+        // SAFETY: promised by the caller.
+        let thing = unsafe { &*target };
+        let name = thing.name().load(Ordering::Relaxed);
+        let is_its = self.linked(name, guard) == Some(target) && thing.exists();
+        if !is_its || old.is_some_and(|old| old != name) {
+            return Renaming::Gone;
+        }
+        if !self.is_free(new, guard) {
+            return Renaming::Taken;
         }
         self.link(new, target);
-        self.unlink(old, guard);
-        true
+        // Release: whoever sees the new name finds what was done before.
+        thing.name().store(new, Ordering::Release);
+        self.unlink(name, guard);
+        Renaming::Done
     }
 
     fn lock(&self) -> MutexGuard<'_, ()> {
@@ -169,28 +259,185 @@ impl<T> Drop for Names<T> {
 mod tests {
     use super::*;
     use ats_sync::pin;
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
+    struct Thing {
+        name: AtomicU64,
+        exists: AtomicBool,
+    }
+
+    impl Named for Thing {
+        fn name(&self) -> &AtomicU64 {
+            &self.name
+        }
+
+        fn exists(&self) -> bool {
+            self.exists.load(Ordering::Acquire)
+        }
+    }
+
+    impl Thing {
+        fn new(name: u64) -> Self {
+            Thing {
+                name: AtomicU64::new(name),
+                exists: AtomicBool::new(true),
+            }
+        }
+    }
+
+    /// Names of things that outlive them.
+    struct Things<'t>(Names<Thing>, &'t [Thing]);
+
+    impl Things<'_> {
+        fn get(&self, name: u64) -> Option<usize> {
+            let found = self.0.get(name, &pin())?;
+            self.1.iter().position(|thing| ptr::eq(thing, found))
+        }
+
+        fn insert(&self, thing: usize) -> bool {
+            // SAFETY: each test inserts a thing once, and things outlive the map.
+            unsafe { self.0.insert(&self.1[thing], &pin()) }
+        }
+
+        fn delete(&self, thing: usize) {
+            self.1[thing].exists.store(false, Ordering::Release);
+        }
+
+        fn remove(&self, thing: usize) {
+            // SAFETY: as above.
+            unsafe { self.0.remove(&self.1[thing], &pin()) }
+        }
+
+        fn rename(&self, thing: usize, old: Option<u64>, new: u64) -> Renaming {
+            // SAFETY: as above; only what was inserted is renamed.
+            unsafe { self.0.rename(&self.1[thing], old, new, &pin()) }
+        }
+    }
 
     #[test]
     fn names_stand_for_one_thing_at_a_time() {
-        let names = Box::new(Names::<u8>::new());
-        let guard = pin();
-        let things = [1u8; 20_000];
-        for (name, thing) in things.iter().enumerate() {
-            assert!(names.insert(name as u64, thing, &guard));
-            assert!(!names.insert(name as u64, thing, &guard));
+        const THINGS: u64 = if cfg!(miri) { 100 } else { 20_000 };
+        let things: Vec<Thing> = (0..2 * THINGS).map(|at| Thing::new(at % THINGS)).collect();
+        let names = Things(Names::new(), &things);
+        let numbers = 0..THINGS as usize;
+        for at in numbers.clone() {
+            assert!(names.insert(at));
+            assert!(!names.insert(at + THINGS as usize), "the name is taken");
         }
-        for (name, thing) in things.iter().enumerate().filter(|(name, _)| name % 3 == 0) {
-            assert!(!names.remove(name as u64, &things[name ^ 1], &guard));
-            assert!(names.remove(name as u64, thing, &guard));
-            assert!(!names.remove(name as u64, thing, &guard));
+        for at in numbers.clone().filter(|at| at % 3 == 0) {
+            names.delete(at);
+            assert_eq!(names.get(at as u64), None);
+            names.remove(at);
         }
-        for (name, thing) in things.iter().enumerate() {
-            let expected = (name % 3 != 0).then_some(ptr::from_ref(thing));
-            assert_eq!(names.get(name as u64, &guard), expected);
+        for at in numbers {
+            let expected = (at % 3 != 0).then_some(at);
+            assert_eq!(names.get(at as u64), expected);
         }
-        assert!(names.rename(1, 3, &things[1], &guard));
-        assert!(!names.rename(2, 4, &things[2], &guard), "4 is taken");
-        assert_eq!(names.get(1, &guard), None);
-        assert_eq!(names.get(3, &guard), Some(ptr::from_ref(&things[1])));
+        assert_eq!(names.rename(1, None, 3), Renaming::Done);
+        assert_eq!(names.rename(2, None, 4), Renaming::Taken);
+        assert_eq!(
+            names.rename(2, Some(5), 6),
+            Renaming::Gone,
+            "that is not its name"
+        );
+        assert_eq!(names.get(1), None);
+        assert_eq!(names.get(3), Some(1));
+    }
+
+    #[test]
+    fn what_is_deleted_leaves_its_name_at_once() {
+        let things = [Thing::new(7), Thing::new(7), Thing::new(8)];
+        let names = Things(Names::new(), &things);
+        assert!(names.insert(0));
+        assert!(names.insert(2));
+        names.delete(0);
+        assert_eq!(names.get(7), None);
+        assert!(names.insert(1), "although it was not removed yet");
+        names.remove(0);
+        assert_eq!(names.get(7), Some(1), "this name is not that of the other");
+        names.delete(1);
+        assert_eq!(names.rename(1, None, 9), Renaming::Gone);
+        assert_eq!(names.rename(2, Some(8), 7), Renaming::Done);
+        names.remove(1);
+        assert_eq!((names.get(7), names.get(8)), (Some(2), None));
+    }
+
+    /// Threads that know a thing, and not its name, rename it, each to names of its own: all of these succeed.
+    #[test]
+    fn renamings_beside_each_other_all_succeed() {
+        const ROUNDS: u64 = if cfg!(miri) { 20 } else { 20_000 };
+        let things = [Thing::new(0)];
+        let names = &Things(Names::new(), &things);
+        assert!(names.insert(0));
+        thread::scope(|scope| {
+            for thread in 1..=3 {
+                scope.spawn(move || {
+                    for round in 0..ROUNDS {
+                        let new = thread << 32 | round;
+                        assert_eq!(names.rename(0, None, new), Renaming::Done);
+                    }
+                });
+            }
+        });
+        let last = things[0].name.load(Ordering::Relaxed);
+        assert_eq!((last as u32, names.get(last)), (ROUNDS as u32 - 1, Some(0)));
+    }
+
+    /// The name goes through the numbers upwards. A thread that has found the thing under one of them never finds
+    /// it under a smaller one, and finds it under that or a larger one.
+    #[test]
+    fn a_thing_has_one_name_at_a_time() {
+        const ROUNDS: u64 = if cfg!(miri) { 50 } else { 100_000 };
+        let things = [Thing::new(0)];
+        let names = &Things(Names::new(), &things);
+        assert!(names.insert(0));
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                for new in 1..=ROUNDS {
+                    assert_eq!(names.rename(0, Some(new - 1), new), Renaming::Done);
+                }
+            });
+            let (mut seen, mut found) = (0, 0u64);
+            while seen < ROUNDS {
+                match names.get(seen + 1) {
+                    Some(_) => {
+                        seen += 1;
+                        found += 1;
+                        assert_eq!(names.get(seen - 1), None, "{seen} has been seen");
+                    }
+                    None if names.get(seen).is_none() => seen += 1,
+                    None => {}
+                }
+            }
+            assert_eq!(names.get(ROUNDS), Some(0));
+            assert!(found <= ROUNDS);
+        });
+    }
+
+    /// Threads that want a name as soon as it is free: only one has it at a time.
+    #[test]
+    fn a_name_is_given_to_one() {
+        const ROUNDS: usize = if cfg!(miri) { 10 } else { 2_000 };
+        let things: Vec<Thing> = (0..3 * ROUNDS).map(|_| Thing::new(5)).collect();
+        let names = &Things(Names::new(), &things);
+        let holders = &AtomicU64::new(0);
+        thread::scope(|scope| {
+            for thread in 0..3 {
+                scope.spawn(move || {
+                    for at in thread * ROUNDS..(thread + 1) * ROUNDS {
+                        while !names.insert(at) {
+                            thread::yield_now();
+                        }
+                        assert_eq!(holders.fetch_add(1, Ordering::Relaxed), 0);
+                        assert_eq!(names.get(5), Some(at));
+                        holders.fetch_sub(1, Ordering::Relaxed);
+                        names.delete(at);
+                        names.remove(at);
+                    }
+                });
+            }
+        });
+        assert_eq!(names.get(5), None);
     }
 }

@@ -9,6 +9,7 @@ use crate::handle::{Handle, Protection, Recipe, Reported, Shared, WriteConcurren
 use crate::owner::{Changes, Heir, Owner};
 use crate::vm_term::VmTerm;
 use crate::{load, nif, process, registry, sys};
+use ats::names::Renaming;
 use ats::{Adaptation, Buckets, Table, TableType};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -233,10 +234,14 @@ fn rename<'e>(env: Env<'e>, [table, name]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         shared
             .name
             .store(word, std::sync::atomic::Ordering::Release);
-    } else if !registry::rename(env, shared, word, &guard) {
-        return Err(Known::AlreadyExists);
+        return Ok(shared.id.term(env));
     }
-    Ok(shared.known_as(env))
+    let old = table.is_atom().then(|| table.word().raw());
+    match registry::rename(env, shared, old, word, &guard) {
+        Renaming::Done => Ok(name.word()),
+        Renaming::Taken => Err(Known::AlreadyExists),
+        Renaming::Gone => Err(Known::Id),
+    }
 }
 
 fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
