@@ -19,14 +19,16 @@ use ats_sync::Guard;
 const MAX_LOAD: usize = 4;
 /// The table shrinks when there are fewer. Half of the other, so that a table of stable size rests.
 const MIN_LOAD: usize = 2;
-/// Most steps of an update.
+/// Most steps of an update, as long as there are few stripes.
 const STEPS: usize = 8;
+/// Before it changes the number of buckets, an update looks at all stripes. It does a step for each so many.
+const STRIPES_PER_STEP: usize = 32;
 
 /// How many steps an update does at once in a table of `active` buckets. Each update changes the number of
 /// records by one, so one step for four would keep up. But a step changes what everybody looks at, and
 /// whoever does several in a row disturbs the others once.
-fn steps(active: usize) -> usize {
-    (active / 16).clamp(1, STEPS)
+pub(super) fn steps(active: usize, stripes: usize) -> usize {
+    (active / 16).clamp(1, STEPS.max(stripes / STRIPES_PER_STEP))
 }
 
 /// In which direction the number of buckets should change.
@@ -41,7 +43,10 @@ enum Direction {
 #[derive(Clone, Copy)]
 pub(super) struct Chores {
     locks: Advice,
+    /// About how many records there are: what one stripe makes of it.
     records: usize,
+    /// A hash of this stripe.
+    hash: u64,
 }
 
 impl Chores {
@@ -49,17 +54,19 @@ impl Chores {
         Self {
             locks: locked.advice(active),
             records: locked.estimate(),
+            hash: locked.hash(),
         }
     }
+}
 
-    fn direction(self, active: usize) -> Direction {
-        if self.records > active * MAX_LOAD {
-            Direction::Grow
-        } else if self.records < active * MIN_LOAD && active > MIN_BUCKETS {
-            Direction::Shrink
-        } else {
-            Direction::Stay
-        }
+/// Where `active` buckets are to go with so many records.
+fn direction(records: usize, active: usize) -> Direction {
+    if records > active * MAX_LOAD {
+        Direction::Grow
+    } else if records < active * MIN_LOAD && active > MIN_BUCKETS {
+        Direction::Shrink
+    } else {
+        Direction::Stay
     }
 }
 
@@ -88,7 +95,7 @@ impl<R: Release> HashTable<R> {
     /// Does a little of what is to be done, unless somebody else is at it. Holds no stripe.
     #[inline]
     pub(super) fn do_chores(&self, chores: Chores, guard: &Guard) {
-        let direction = chores.direction(self.directory.active());
+        let direction = direction(chores.records, self.directory.active());
         if direction != Direction::Stay || chores.locks != Advice::Keep {
             self.adapt(chores, guard);
         }
@@ -102,15 +109,19 @@ impl<R: Release> HashTable<R> {
         self.stripes
             .adapt(chores.locks, self.directory.active(), guard);
         let active = self.directory.active();
-        let steps = steps(active);
-        match chores.direction(active) {
+        if direction(chores.records, active) == Direction::Stay {
+            return;
+        }
+        let records = self.stripes.survey(chores.hash, guard);
+        let steps = steps(active, self.stripes.count(guard));
+        match direction(records, active) {
             Direction::Stay => {}
             Direction::Grow => {
-                let enough = chores.records / MAX_LOAD + steps;
+                let enough = records / MAX_LOAD + steps;
                 self.grow(steps.min(enough.saturating_sub(active)), guard);
             }
             Direction::Shrink => {
-                let enough = (chores.records / MIN_LOAD).saturating_sub(steps);
+                let enough = (records / MIN_LOAD).saturating_sub(steps);
                 let few = active - enough.max(MIN_BUCKETS);
                 (0..steps.min(few)).for_each(|_| self.join(guard));
             }

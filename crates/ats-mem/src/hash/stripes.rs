@@ -9,13 +9,22 @@
 //! - S1. An array of stripes is replaced only while all its locks are held. So whoever holds a lock
 //!   and finds its array still in place holds the right one, and the array stays.
 //! - S2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a split never
-//!   concerns two locks, and the number of records under one lock tells how full the table is.
+//!   concerns two locks.
+//! - S3. The sum of what the stripes have counted is exact while no lock is held. What one of them has counted is not:
+//!   when locks become more, nobody knows which of the records under one lock are under which of the two.
+//!
+//! # How full the table is
+//! What one stripe has counted tells how full the table is, if all of them are alike. With a few dozen records each
+//! they are not: by chance, and by S3. So that a stripe is only a reason to have a look at all of them, under the
+//! resize lock; and it remembers by how much it deviates from the mean, so that it is no reason a second time before
+//! its records have changed. A table whose stripes disagreed would grow and shrink for ever.
 
 use crate::backend::Buckets;
 use crate::prefetch::prefetch_to_write;
 use ats_sync::lock::{Held, STATISTICS_LIMIT};
 use ats_sync::shim::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 use ats_sync::{Guard, Lock, Padded};
+use std::sync::atomic::AtomicI64 as Hint;
 use std::sync::{Mutex, PoisonError};
 
 pub(super) const MIN_BUCKETS_PER_STRIPE: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
@@ -40,6 +49,9 @@ pub(super) struct Stripe {
     /// Written by the holder of the lock only.
     records: AtomicI64,
     bytes: AtomicI64,
+    /// How many records more than the mean of all stripes it had when that was looked at. Written by the holder of
+    /// the resize lock only. Whatever it is, the table is right, so models need not try.
+    surplus: Hint,
     /// How often the lock was taken at once, and after waiting. Written by the holder of the lock only.
     uncontended: AtomicU64,
     contended: AtomicU64,
@@ -54,6 +66,7 @@ impl Stripe {
             lock: Lock::new(),
             records: AtomicI64::new(0),
             bytes: AtomicI64::new(0),
+            surplus: Hint::new(0),
             uncontended: AtomicU64::new(0),
             contended: AtomicU64::new(0),
             deleted: Mutex::new(Vec::new()),
@@ -106,6 +119,22 @@ impl Stripes {
         &self.0[hash as usize & (self.0.len() - 1)]
     }
 
+    /// Number and size of all records.
+    fn totals(&self) -> (i64, i64) {
+        self.0.iter().fold((0, 0), |sum, stripe| {
+            let records = stripe.records.load(Ordering::Relaxed);
+            let bytes = stripe.bytes.load(Ordering::Relaxed);
+            (sum.0 + records, sum.1 + bytes)
+        })
+    }
+
+    /// Has a stripe remember by how much it deviates from the mean of so many records.
+    fn note_surplus(&self, stripe: &Stripe, records: i64) {
+        let mean = records / self.0.len() as i64;
+        let surplus = stripe.records.load(Ordering::Relaxed) - mean;
+        stripe.surplus.store(surplus, Ordering::Relaxed);
+    }
+
     fn bytes(&self) -> usize {
         std::mem::size_of_val(&*self.0)
     }
@@ -114,6 +143,7 @@ impl Stripes {
 /// A stripe whose lock is held.
 pub(super) struct Locked<'g> {
     stripe: &'g Stripe,
+    hash: u64,
     count: usize,
     held: Held<'g>,
 }
@@ -124,10 +154,16 @@ impl Locked<'_> {
         self.stripe.add(records, bytes);
     }
 
-    /// How many records the table has if all stripes are like this one.
+    /// How many records the table has if all stripes have changed like this one. Exact if there is only one.
     pub(super) fn estimate(&self) -> usize {
         let records = self.stripe.records.load(Ordering::Relaxed);
-        usize::try_from(records).unwrap_or(0) * self.count
+        let mean = records - self.stripe.surplus.load(Ordering::Relaxed);
+        usize::try_from(mean).unwrap_or(0) * self.count
+    }
+
+    /// One of the hashes that this lock guards.
+    pub(super) fn hash(&self) -> u64 {
+        self.hash
     }
 
     /// Remembers that a record of this hash has to be purged.
@@ -210,6 +246,7 @@ impl StripeSet {
                 stripe.count(waited);
                 return Locked {
                     stripe,
+                    hash,
                     count: stripes.0.len(),
                     held,
                 };
@@ -224,11 +261,18 @@ impl StripeSet {
 
     /// Number and size of all records, exact when nobody writes.
     pub(super) fn totals(&self, guard: &Guard) -> (i64, i64) {
-        self.present(guard).0.iter().fold((0, 0), |sum, stripe| {
-            let records = stripe.records.load(Ordering::Relaxed);
-            let bytes = stripe.bytes.load(Ordering::Relaxed);
-            (sum.0 + records, sum.1 + bytes)
-        })
+        self.present(guard).totals()
+    }
+
+    /// The number of all records. If there are several stripes, that of this hash, which was not like the others,
+    /// remembers by how much it deviates. For the holder of the resize lock.
+    pub(super) fn survey(&self, hash: u64, guard: &Guard) -> usize {
+        let stripes = self.present(guard);
+        let (records, _) = stripes.totals();
+        if stripes.0.len() > 1 {
+            stripes.note_surplus(stripes.of(hash), records);
+        }
+        usize::try_from(records).unwrap_or(0)
     }
 
     /// What the locks tell in [`Buckets`].
@@ -275,6 +319,8 @@ impl StripeSet {
         for (index, stripe) in old.0.iter().enumerate() {
             redistribute(stripe, index, &new, old.0.len());
         }
+        let (records, _) = new.totals();
+        new.0.iter().for_each(|one| new.note_surplus(one, records));
         add(
             match advice {
                 Advice::Double => &self.doublings,
@@ -291,7 +337,7 @@ impl StripeSet {
 }
 
 /// Gives what one old stripe counted to the new ones. How many of its records belong to each of two
-/// successors is not known, so they get half each: the total is exact, the parts are estimates.
+/// successors is not known, so they get half each (S3).
 fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) {
     let records = stripe.records.load(Ordering::Relaxed);
     let bytes = stripe.bytes.load(Ordering::Relaxed);

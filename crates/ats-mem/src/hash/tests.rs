@@ -1,6 +1,7 @@
 //! Tests that look inside: after every kind of change the whole structure must be in order.
 
 use super::directory::{MIN_BUCKETS, bucket_of};
+use super::resize::steps;
 use super::stripes::Advice;
 use super::*;
 use crate::Plain;
@@ -456,6 +457,61 @@ fn locks_follow_contention() {
     }
     assert_eq!(table.stripes.count(&guard), 1);
     table.check();
+}
+
+/// Removes a key and puts another, so often, as if the table had one record more or less each time. Returns how often
+/// the number of buckets changed meanwhile.
+fn churn(table: &Table, keys: &mut std::ops::Range<u64>, times: usize) -> usize {
+    let mut changes = 0;
+    let mut buckets = table.directory.active();
+    let mut note = || {
+        let now = table.directory.active();
+        changes += now.abs_diff(buckets);
+        buckets = now;
+    };
+    for _ in 0..times {
+        remove(table, &key(keys.start));
+        note();
+        put(table, &key(keys.end), keys.end);
+        note();
+        *keys = keys.start + 1..keys.end + 1;
+    }
+    changes
+}
+
+/// However much it has shrunk or grown, a table of stable size that has as many locks as it may have rests: it does
+/// not take one part of itself, which by chance has more records than another, for the whole.
+#[test]
+fn a_table_with_many_locks_rests() {
+    const KEYS: u64 = if cfg!(miri) { 600 } else { 60_000 };
+    for left in [KEYS, KEYS / 4, KEYS / 20, KEYS / 100] {
+        let table = Table::new();
+        let mut keys = 0..KEYS;
+        for number in keys.clone() {
+            put(&table, &key(number), number);
+            if number.is_multiple_of(100) {
+                table.adapt_locks(Advice::Double);
+            }
+        }
+        while keys.end - keys.start > left {
+            remove(&table, &key(keys.start));
+            keys.start += 1;
+        }
+        // The table may be just about to change.
+        churn(&table, &mut keys, left as usize);
+        let (buckets, locks) = (table.directory.active(), table.stripes.count(&pin()));
+        let changes = churn(&table, &mut keys, 4 * left as usize);
+        table.check();
+        assert!(
+            changes <= 2 * steps(buckets, locks),
+            "{left} records, {buckets} buckets, {locks} locks: {changes} changes"
+        );
+        let load = left as usize / table.directory.active();
+        assert!(
+            (1..=4).contains(&load) || left < 16,
+            "{load} records a bucket"
+        );
+    }
 }
 
 #[test]
