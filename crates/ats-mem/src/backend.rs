@@ -18,8 +18,37 @@ pub enum Change<R: Release> {
     Put(RecordBox<R>),
     /// Remove the record.
     Remove,
-    /// Only in [`Backend::update_many`]: undo the whole batch.
+    /// Only in a batch: undo the whole batch.
     Abort,
+    /// Only as a decision of a [`Plan`]: hold the key, and have the change [built](Plan::build) when no lock
+    /// is held. For what takes longer than a few microseconds.
+    Later,
+}
+
+/// What a [batch](Backend::update_batch) makes of its keys.
+pub trait Plan<R: Release> {
+    /// Decides about the key with this index, seeing its record. Called once for each key, in order, under a
+    /// lock that the key shares with others, so it must be short. It must not call the store. It may not
+    /// answer [`Remove`](Change::Remove).
+    fn decide(&mut self, index: usize, current: Option<&Record<R>>) -> Change<R>;
+
+    /// Makes the change of a key for which [`decide`](Plan::decide) has answered [`Later`](Change::Later), of
+    /// the same record: [`Keep`](Change::Keep) or [`Put`](Change::Put) or, if it is the only key of the
+    /// batch, [`Remove`](Change::Remove). Called right after the decision, with no lock but that of the key,
+    /// so it may take its time.
+    fn build(&mut self, index: usize, current: Option<&Record<R>>) -> Change<R> {
+        let _ = (index, current);
+        unreachable!("this plan puts nothing off")
+    }
+}
+
+/// A [`Plan`] that puts nothing off.
+pub type DecideMany<'a, R> = dyn FnMut(usize, Option<&Record<R>>) -> Change<R> + 'a;
+
+impl<R: Release, F: FnMut(usize, Option<&Record<R>>) -> Change<R>> Plan<R> for F {
+    fn decide(&mut self, index: usize, current: Option<&Record<R>>) -> Change<R> {
+        self(index, current)
+    }
 }
 
 /// The key is held by a batch that did not finish within the patience of the store; nothing was
@@ -150,7 +179,7 @@ pub struct Buckets {
 
 /// A store of records.
 ///
-/// `get`, `update` and `update_many` are linearizable. The walks (`first`, `last`, `next`, `prev`,
+/// `get`, `update` and batches are linearizable. The walks (`first`, `last`, `next`, `prev`,
 /// `scan`) are not snapshots: they look at one key after the other, each as of the moment it is looked
 /// at. So a key that was there throughout is not passed over, a key that was missing throughout is not
 /// returned, and a walk sees every write that had returned before it began. But what `next` returns
@@ -198,16 +227,33 @@ pub trait Backend<R: Release>: Send + Sync {
 
     /// Changes several keys as one: every reader sees all of the changes or none.
     ///
-    /// `keys` are distinct and ascending bytewise. `decide` is called once for each, with its index,
-    /// in order; it may not answer `Remove`. Returns `Ok(false)` if it answered `Abort`, after which
-    /// nothing has changed. `Err(Busy)` also leaves nothing changed, and `decide` may then be called
-    /// again for all keys by a later attempt. If `decide` panics, nothing has changed either.
-    fn update_many<'g>(
-        &'g self,
+    /// `keys` are distinct and ascending bytewise. Returns `Ok(false)` if the plan answered `Abort`, after
+    /// which nothing has changed. `Err(Busy)` also leaves nothing changed, and the plan may then be asked
+    /// again for all keys by a later attempt. If it panics, nothing has changed either.
+    ///
+    /// From the decision about a key until the batch ends no other writer changes it, also if it is kept: so
+    /// all decisions are right at the moment at which the changes become visible. Words of a value that
+    /// their owner [changes in place](Record::value_words) may change meanwhile, as those of any record.
+    fn update_batch(
+        &self,
         keys: &[&[u8]],
-        guard: &'g Guard,
-        decide: &mut dyn FnMut(usize, Option<&'g Record<R>>) -> Change<R>,
+        guard: &Guard,
+        plan: &mut dyn Plan<R>,
     ) -> Result<bool, Busy>;
+
+    /// As [`update_batch`](Backend::update_batch), for any number of keys: pins for some hundred keys at a
+    /// time, and not at all while the plan builds. The caller is not pinned, and keeps the store alive.
+    fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn Plan<R>) -> Result<bool, Busy>;
+
+    /// [`update_batch`](Backend::update_batch) with a closure that decides.
+    fn update_many(
+        &self,
+        keys: &[&[u8]],
+        guard: &Guard,
+        mut decide: &mut DecideMany<'_, R>,
+    ) -> Result<bool, Busy> {
+        self.update_batch(keys, guard, &mut decide)
+    }
 
     /// The first record in the order of the store.
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>>;

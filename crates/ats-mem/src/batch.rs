@@ -5,7 +5,7 @@
 //! store into the state all entries share, so the records become visible together. Afterwards
 //! the stamps are cleared, and what was replaced is retired.
 //!
-//! A stamped record of an open batch is the lock of its key: other writers wait, with bounded
+//! A stamped record is the lock of its key until its stamp is cleared: other writers wait, with bounded
 //! patience, and report [`Busy`] when it is exhausted. Keys are installed in ascending order, so
 //! batches wait for each other in one direction only and cannot deadlock. An aborted batch takes
 //! its records out again; until it has, they still lock their keys.
@@ -14,23 +14,71 @@
 //! the versioned pointers of Blelloch and Wei's Verlib, PPoPP 2024); here it costs a reader one
 //! comparison on a cache line it needs anyway.
 //!
+//! # Keys that stay as they are
+//! What a batch decides about one key must still be right when it commits, so it holds every key it has
+//! looked at. A key that is to stay as it is gets a *hold*: a stamped record without value, through which
+//! readers see what was there before, whatever becomes of the batch. When the batch has ended, the record
+//! before is put back. Without the hold another writer could change the key between the decision and the
+//! commit, and its change would be lost or seen in an order that no moment explains. A batch of one key
+//! needs no hold, since its decision and its commit are one step under one lock.
+//!
+//! # Keys whose new record takes long to make
+//! A decision runs under a lock that the key shares with others, so it must be short. If it is not, the plan
+//! answers [`Change::Later`]: the key gets a hold, the lock is let go, and [`Plan::build`] makes the record
+//! while only this key is locked. Then the record takes the place of the hold.
+//!
+//! # Long batches
+//! A batch that [pins for itself](Pinning::Own) pins anew after each [`PIECE`] keys, installed or cleared, and
+//! is not pinned while it builds a record. What it refers to from one piece to the next lives without a
+//! guard: the record before, and the record installed, as long as the stamp holds the key (B3, B5); entries,
+//! since they are the batch's own; and the store, which its caller keeps alive.
+//!
 //! # Invariants
 //! - B1. The state goes from `Open` to `Committed` or to `Aborted`, once.
 //! - B2. `before` of an entry is set before its record is published, and never changed.
-//! - B3. The record before stays unretired as long as the state is `Open` or the entry can be found
-//!   in a stamp of an aborted batch.
+//! - B3. The record before is neither retired nor changed by a writer as long as the key is held.
 //! - B4. Entries live until no stamp names them, plus a grace period.
+//! - B5. A stamped record is taken out of the store by its batch only. Other writers leave it there until the
+//!   stamp is cleared, also when the batch has committed; after that, the batch does not touch it.
+//! - B6. From its decision about a key until its end, a batch holds the key, whatever the decision was.
 
-use crate::backend::{Busy, Change};
-use crate::record::entry::{Entry, Shared, State};
+use crate::backend::{Busy, Change, Plan};
+use crate::record::entry::{Entry, Installed, Shared, State};
 use crate::record::{self, Record, RecordBox, Release};
 use crate::slab;
-use ats_sync::Guard;
 use ats_sync::shim::thread;
+use ats_sync::{Guard, pin};
 use std::ptr::{self, NonNull};
 #[cfg(not(any(loom, shuttle)))]
 use std::time::Duration;
 use std::time::Instant;
+
+/// After so many keys a long batch pins anew: this many take well under a millisecond.
+pub const PIECE: usize = 256;
+
+/// How a batch is pinned.
+pub(crate) enum Pinning<'a> {
+    /// By its caller, throughout.
+    Callers(&'a Guard),
+    /// By itself, for a piece at a time; `None` between two.
+    Own(Option<Guard>),
+}
+
+impl Pinning<'_> {
+    fn guard(&mut self) -> &Guard {
+        match self {
+            Pinning::Callers(guard) => guard,
+            Pinning::Own(guard) => guard.get_or_insert_with(pin),
+        }
+    }
+
+    /// Lets the thread be unpinned until the guard is asked for again, if that is the batch's business.
+    fn pause(&mut self) {
+        if let Pinning::Own(guard) = self {
+            *guard = None;
+        }
+    }
+}
 
 /// What a store is asked to do with one key on the way to a [`Change`].
 pub(crate) enum Step<R: Release> {
@@ -40,6 +88,18 @@ pub(crate) enum Step<R: Release> {
     /// Put a stamped record; retiring the old one is the batch's business.
     Install(RecordBox<R>),
     Remove,
+}
+
+impl<R: Release> Step<R> {
+    /// The change of a single key.
+    pub(crate) fn of(change: Change<R>) -> Self {
+        match change {
+            Change::Keep | Change::Abort => Step::Keep,
+            Change::Put(record) => Step::Put(record),
+            Change::Remove => Step::Remove,
+            Change::Later => unreachable!("only a plan can put a change off"),
+        }
+    }
 }
 
 /// The way of a writer through the parts of a store that have locks of their own, so that a store that
@@ -77,9 +137,12 @@ pub(crate) trait Stepwise<R: Release> {
         let _ = (keys, guard);
     }
 
-    /// Puts `before` (or nothing, if null) in the place of `installed`, which is in the store and was
-    /// counted there.
-    fn revert(&self, installed: &Record<R>, before: *const Record<R>, guard: &Guard);
+    /// Puts another record of the key (or nothing, if null) in the place of `installed`, which is stamped,
+    /// in the store, and was counted there. The other one is new, or was there before.
+    fn exchange(&self, installed: &Record<R>, other: *const Record<R>, guard: &Guard);
+
+    /// Removes a key that is held, as [`Step::Remove`] does, and retires the record before.
+    fn remove_held(&self, hold: &Record<R>, before: *const Record<R>, guard: &Guard);
 }
 
 /// [`Backend::update`](crate::Backend::update) by way of [`Stepwise::step`].
@@ -89,91 +152,142 @@ pub(crate) fn update<'g, R: Release, S: Stepwise<R>>(
     guard: &'g Guard,
     decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
 ) -> Result<(), Busy> {
-    store.step(
-        key,
-        guard,
-        &mut Trip::new(),
-        &mut |current| match decide(current) {
-            Change::Keep | Change::Abort => Step::Keep,
-            Change::Put(record) => Step::Put(record),
-            Change::Remove => Step::Remove,
-        },
-    )
+    store.step(key, guard, &mut Trip::new(), &mut |current| {
+        Step::of(decide(current))
+    })
 }
 
-/// [`Backend::update_many`](crate::Backend::update_many) for any store that can step.
-pub(crate) fn update_many<'g, R: Release, S: Stepwise<R>>(
-    store: &'g S,
+/// [`Backend::update_batch`](crate::Backend::update_batch) for any store that can step.
+pub(crate) fn update_batch<R: Release, S: Stepwise<R>>(
+    store: &S,
     keys: &[&[u8]],
-    guard: &'g Guard,
-    decide: &mut dyn FnMut(usize, Option<&'g Record<R>>) -> Change<R>,
+    pinning: Pinning<'_>,
+    plan: &mut dyn Plan<R>,
 ) -> Result<bool, Busy> {
     debug_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "keys ascend");
-    store.approach(keys, guard);
-    let mut open = Open::new(store, guard, keys.len());
+    let mut open = Open {
+        batch: Batch::new(keys.len()),
+        ended: false,
+        store,
+        pinning,
+    };
     let mut trip = Trip::new();
-    for (index, key) in keys.iter().enumerate() {
-        let mut aborted = false;
-        store.step(
-            key,
-            guard,
-            &mut trip,
-            &mut |current| match decide(index, current) {
-                Change::Keep => Step::Keep,
-                Change::Put(record) => Step::Install(open.batch().stamp(record, current)),
-                Change::Remove | Change::Abort => {
-                    aborted = true;
-                    Step::Keep
-                }
-            },
-        )?;
-        if aborted {
-            return Ok(false);
+    for (piece, some) in keys.chunks(PIECE).enumerate() {
+        open.pinning.pause();
+        store.approach(some, open.pinning.guard());
+        for (at, key) in some.iter().enumerate() {
+            match open.decide(piece * PIECE + at, key, &mut trip, plan)? {
+                Then::Next => {}
+                Then::Build(index) => open.build(index, plan),
+                Then::Abort => return Ok(false),
+            }
         }
     }
     open.commit();
     Ok(true)
 }
 
-/// A batch that is undone unless it commits: because `decide` said so, because another batch was in
-/// the way, or because `decide` panicked. Its records would hold their keys for ever, and their
-/// stamps would name entries that are gone.
-struct Open<'a, R: Release, S: Stepwise<R>> {
-    /// Until the end.
-    batch: Option<Batch<R>>,
-    store: &'a S,
-    guard: &'a Guard,
+/// What follows the decision about a key.
+enum Then {
+    Next,
+    /// Make the record for the key with this index, which is held.
+    Build(usize),
+    Abort,
 }
 
-impl<'a, R: Release, S: Stepwise<R>> Open<'a, R, S> {
-    fn new(store: &'a S, guard: &'a Guard, keys: usize) -> Self {
-        Open {
-            batch: Some(Batch::new(keys)),
+/// A batch that is undone unless it commits: because its plan said so, because another batch was in
+/// the way, or because the plan panicked. Its records would hold their keys for ever, and their
+/// stamps would name entries that are gone.
+struct Open<'a, R: Release, S: Stepwise<R>> {
+    batch: Batch<R>,
+    ended: bool,
+    store: &'a S,
+    pinning: Pinning<'a>,
+}
+
+impl<R: Release, S: Stepwise<R>> Open<'_, R, S> {
+    #[inline]
+    fn decide(
+        &mut self,
+        index: usize,
+        key: &[u8],
+        trip: &mut Trip,
+        plan: &mut dyn Plan<R>,
+    ) -> Result<Then, Busy> {
+        let Open {
+            batch,
             store,
-            guard,
-        }
+            pinning,
+            ..
+        } = self;
+        let mut then = Then::Next;
+        store.step(
+            key,
+            pinning.guard(),
+            trip,
+            &mut |current| match plan.decide(index, current) {
+                Change::Keep if batch.is_single() => Step::Keep,
+                Change::Keep => Step::Install(batch.hold(key, current)),
+                Change::Put(record) => Step::Install(batch.stamp(record, current)),
+                Change::Later => {
+                    then = Then::Build(index);
+                    Step::Install(batch.hold(key, current))
+                }
+                Change::Remove | Change::Abort => {
+                    then = Then::Abort;
+                    Step::Keep
+                }
+            },
+        )?;
+        Ok(then)
     }
 
-    fn batch(&mut self) -> &mut Batch<R> {
-        self.batch.as_mut().expect("the batch has not ended")
+    /// Makes the record for the key that was held last.
+    #[cold]
+    fn build(&mut self, index: usize, plan: &mut dyn Plan<R>) {
+        let entry = self.batch.last();
+        let before = entry.before();
+        let Installed::Hold(hold) = entry.installed() else {
+            unreachable!("the key was held");
+        };
+        self.pinning.pause();
+        // SAFETY: the key is held, so the record before lives, pinned or not (B3).
+        let change = plan.build(index, unsafe { before.as_ref() });
+        let guard = self.pinning.guard();
+        // SAFETY: a record that only holds its key stays in the store until the batch takes it out (B5).
+        let held = unsafe { &*hold };
+        match change {
+            Change::Put(record) => {
+                let record = self.batch.stamp_again(record);
+                self.store.exchange(held, record, guard);
+            }
+            Change::Remove if self.batch.is_single() => {
+                self.batch.last().install(&Installed::Nothing);
+                self.store.remove_held(held, before, guard);
+            }
+            // The hold stays until the batch ends.
+            _ => return,
+        }
+        // SAFETY: it has just been taken out of the store.
+        unsafe { record::retire(hold, guard) };
     }
 
     fn commit(mut self) {
-        if let Some(batch) = self.batch.take() {
-            batch.commit(self.guard);
-        }
+        self.ended = true;
+        self.batch.commit(self.store, &mut self.pinning);
     }
 }
 
 impl<R: Release, S: Stepwise<R>> Drop for Open<'_, R, S> {
     fn drop(&mut self) {
-        if let Some(batch) = self.batch.take() {
-            batch.abort(self.store, self.guard);
+        if !self.ended {
+            self.batch.abort(self.store, &mut self.pinning);
         }
     }
 }
 
-/// A batch being made: one block of the slab, so that its entries do not move.
+/// A batch being made: one block of the slab, so that its entries do not move. Ends by
+/// [`commit`](Batch::commit) or [`abort`](Batch::abort).
 struct Batch<R: Release>(NonNull<Head<R>>);
 
 /// What the block begins with; the entries follow.
@@ -210,6 +324,11 @@ impl<R: Release> Batch<R> {
         unsafe { self.0.as_ref() }
     }
 
+    /// Whether it is a batch of one key.
+    fn is_single(&self) -> bool {
+        self.head().room == 1
+    }
+
     /// The place of entry `index`, for which there must be room.
     fn place(&self, index: usize) -> *mut Entry<R> {
         debug_assert!(index < self.head().room);
@@ -218,57 +337,96 @@ impl<R: Release> Batch<R> {
         unsafe { (&raw mut (*block).entries).cast::<Entry<R>>().add(index) }
     }
 
-    fn entries(&self) -> impl Iterator<Item = &Entry<R>> {
+    /// The entry that was made last; there is one.
+    fn last(&self) -> &Entry<R> {
         // SAFETY: so many entries were written.
-        (0..self.head().len).map(|index| unsafe { &*self.place(index) })
+        unsafe { &*self.place(self.head().len - 1) }
     }
 
-    fn stamp(&mut self, record: RecordBox<R>, before: Option<&Record<R>>) -> RecordBox<R> {
+    /// An entry for the next key.
+    fn entry(&mut self, before: Option<&Record<R>>) -> *mut Entry<R> {
         let len = self.head().len;
         assert!(len < self.head().room, "each key is stamped once");
         let place = self.place(len);
-        let record = record.with_room_for(place).into_raw();
         let block = self.0.as_ptr();
-        // SAFETY: there is room for this entry, which nobody knows yet; the shared part is in the same block,
-        // so it lives as long. Only `len` of the head is written, of which readers know nothing. `record` was just given away by its box and is not published yet.
+        // SAFETY: there is room for this entry, which nobody knows yet; the shared part is in the same
+        // block, so it lives as long. Only `len` of the head is written, of which readers know nothing.
         unsafe {
             let shared = &raw const (*block).shared;
             let before = before.map_or(ptr::null(), ptr::from_ref);
-            place.write(Entry::new(shared, before, record));
+            place.write(Entry::new(shared, before));
             (&raw mut (*block).len).write(len + 1);
-            (*record).set_stamp(place);
-            RecordBox::from_raw(record)
         }
+        place
     }
 
-    fn commit(self, guard: &Guard) {
+    /// The record of a key that only holds it.
+    #[cold]
+    fn hold(&mut self, key: &[u8], before: Option<&Record<R>>) -> RecordBox<R> {
+        let entry = self.entry(before);
+        stamped(RecordBox::new(key, &[], false), entry, Installed::Hold)
+    }
+
+    fn stamp(&mut self, record: RecordBox<R>, before: Option<&Record<R>>) -> RecordBox<R> {
+        let entry = self.entry(before);
+        stamped(record, entry, Installed::Put)
+    }
+
+    /// Stamps the record that takes the place of the hold that was made last.
+    fn stamp_again(&mut self, record: RecordBox<R>) -> *const Record<R> {
+        let entry = self.place(self.head().len - 1);
+        stamped(record, entry, Installed::Put).into_raw()
+    }
+
+    fn commit<S: Stepwise<R>>(&self, store: &S, pinning: &mut Pinning<'_>) {
+        // The thread is pinned when the state changes, so readers that it makes blind for what was before
+        // are no older than what is retired.
+        pinning.guard();
         self.head().shared.end(State::Committed);
-        for entry in self.entries() {
-            // SAFETY: the record was installed, and whoever replaces it since the commit retires it
-            // under a guard younger than ours, so it lives.
-            unsafe { &*entry.record() }.set_stamp(ptr::null_mut());
-            if !entry.before().is_null() {
-                // SAFETY: the batch took the record before out of the store, and since the commit
-                // no reader looks through to it (B3).
-                unsafe { record::retire(entry.before().cast_mut(), guard) };
+        for index in 0..self.head().len {
+            if index % PIECE == PIECE - 1 {
+                pinning.pause();
+            }
+            // SAFETY: so many entries were written.
+            let entry = unsafe { &*self.place(index) };
+            let guard = pinning.guard();
+            match entry.installed() {
+                Installed::Nothing => {}
+                Installed::Hold(hold) => give_back(store, hold, entry.before(), guard),
+                Installed::Put(record) => {
+                    // SAFETY: the record is in the store until its stamp is cleared (B5).
+                    unsafe { &*record }.set_stamp(ptr::null_mut());
+                    if !entry.before().is_null() {
+                        // SAFETY: the batch took the record before out of the store, and since the commit
+                        // no reader that pins looks through to it (B3).
+                        unsafe { record::retire(entry.before().cast_mut(), guard) };
+                    }
+                }
             }
         }
-        self.retire(guard);
+        self.retire(pinning.guard());
     }
 
-    fn abort<S: Stepwise<R>>(self, store: &S, guard: &Guard) {
+    fn abort<S: Stepwise<R>>(&self, store: &S, pinning: &mut Pinning<'_>) {
         self.head().shared.end(State::Aborted);
-        for entry in self.entries() {
-            // SAFETY: until it is reverted, the stamped record holds its key, so it is in the store.
-            store.revert(unsafe { &*entry.record() }, entry.before(), guard);
-            // SAFETY: `revert` has just taken it out of the store.
-            unsafe { record::retire(entry.record(), guard) };
+        for index in 0..self.head().len {
+            if index % PIECE == PIECE - 1 {
+                pinning.pause();
+            }
+            // SAFETY: so many entries were written.
+            let entry = unsafe { &*self.place(index) };
+            match entry.installed() {
+                Installed::Nothing => {}
+                Installed::Hold(record) | Installed::Put(record) => {
+                    give_back(store, record, entry.before(), pinning.guard());
+                }
+            }
         }
-        self.retire(guard);
+        self.retire(pinning.guard());
     }
 
     /// Frees the batch after a grace period, since readers may still hold its entries (B4).
-    fn retire(self, guard: &Guard) {
+    fn retire(&self, guard: &Guard) {
         unsafe fn free<R: Release>(raw: *mut u8) {
             // SAFETY: `retire` hands over a block that begins with a head, whose entries need no care.
             unsafe {
@@ -280,9 +438,39 @@ impl<R: Release> Batch<R> {
         }
         let bytes = Self::bytes(self.head().room);
         // SAFETY: no stamp of a record that is in the store names an entry of this batch any more,
-        // and stamps of reverted records are read only by readers pinned before.
+        // and stamps of records that were taken out are read only by readers pinned before. A batch ends
+        // once.
         unsafe { guard.retire(self.0.as_ptr().cast(), bytes, free::<R>) };
     }
+}
+
+/// The record with the stamp of an entry, which is told of it.
+fn stamped<R: Release>(
+    record: RecordBox<R>,
+    entry: *mut Entry<R>,
+    installed: fn(*mut Record<R>) -> Installed<R>,
+) -> RecordBox<R> {
+    let record = record.with_room_for(entry).into_raw();
+    // SAFETY: the entry was written, and lives as long as the batch. The record was just given away by its
+    // box and is not published yet.
+    unsafe {
+        (*entry).install(&installed(record));
+        (*record).set_stamp(entry);
+        RecordBox::from_raw(record)
+    }
+}
+
+/// Puts what was there before in the place of a record of a batch.
+fn give_back<R: Release, S: Stepwise<R>>(
+    store: &S,
+    installed: *mut Record<R>,
+    before: *const Record<R>,
+    guard: &Guard,
+) {
+    // SAFETY: a stamped record is in the store until its batch takes it out (B5).
+    store.exchange(unsafe { &*installed }, before, guard);
+    // SAFETY: it has just been taken out of the store.
+    unsafe { record::retire(installed, guard) };
 }
 
 /// How long a writer waits for a batch before it reports [`Busy`].

@@ -74,10 +74,10 @@ mod stripes;
 mod tests;
 mod walk;
 
-use crate::backend::{Backend, Buckets, Busy, Change, End, Mark, NoSuchKey, SlotAnswer};
-use crate::batch::{self, Patience, Step, Stepwise, Trip};
+use crate::backend::{Backend, Buckets, Busy, Change, End, Mark, NoSuchKey, Plan, SlotAnswer};
+use crate::batch::{self, Patience, Pinning, Step, Stepwise, Trip};
 use crate::forced::Provoked;
-use crate::record::{self, Record, RecordBox, Release, Writable};
+use crate::record::{self, Record, RecordBox, Release};
 use ats_sync::shim::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use ats_sync::{Guard, Lock, Padded, pin};
 use bucket::{Bucket, Slot};
@@ -442,18 +442,13 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         let mut patience = Patience::new();
         loop {
             let entry = self.lock(key, hash, guard);
-            let current = match entry.live {
-                None => None,
-                // SAFETY: read from a slot, under the guard, and not empty.
-                Some((_, word)) => match unsafe { word.record::<R>(guard) }.writable() {
-                    Writable::Settled(current) => current,
-                    Writable::Pending => {
-                        drop(entry);
-                        patience.wait()?;
-                        continue;
-                    }
-                },
-            };
+            // SAFETY: read from a slot, under the guard, and not empty.
+            let current = (entry.live).map(|(_, word)| unsafe { word.record::<R>(guard) });
+            if current.is_some_and(Record::is_held) {
+                drop(entry);
+                patience.wait()?;
+                continue;
+            }
             let gone = self.apply(&entry, decide(current), guard);
             let chores = Chores::of(&entry.locked, self.directory.active());
             drop(entry);
@@ -486,22 +481,43 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         }
     }
 
-    fn revert(&self, installed: &Record<R>, before: *const Record<R>, guard: &Guard) {
+    fn exchange(&self, installed: &Record<R>, other: *const Record<R>, guard: &Guard) {
         let key = installed.key();
         let entry = self.lock(key, self.seed.hash(key), guard);
         let (slot, word) = entry.live.expect("an installed record is in its slot");
         debug_assert!(std::ptr::eq(word.pointer(), installed));
         let bytes = installed.bytes() as i64;
-        if before.is_null() {
+        if other.is_null() {
             slot.clear();
             entry.locked.add(-1, -bytes);
             self.add_lines(-(entry.bucket.unlink_empty(guard) as i64));
         } else {
-            slot.replace(Word::new(entry.hash, before.cast_mut()));
-            // SAFETY: the batch was open, so what was there before is not retired.
-            let before_bytes = unsafe { &*before }.bytes() as i64;
-            entry.locked.add(0, before_bytes - bytes);
+            slot.replace(Word::new(entry.hash, other.cast_mut()));
+            // SAFETY: the contract: it is the record before, which is not retired as long as the batch
+            // holds the key (B3), or a new one.
+            let other_bytes = unsafe { &*other }.bytes() as i64;
+            entry.locked.add(0, other_bytes - bytes);
         }
+    }
+
+    /// The record before comes back first, since it stays, marked as deleted, while the table is fixed.
+    fn remove_held(&self, hold: &Record<R>, before: *const Record<R>, guard: &Guard) {
+        if before.is_null() {
+            return self.exchange(hold, before, guard);
+        }
+        let key = hold.key();
+        let mut entry = self.lock(key, self.seed.hash(key), guard);
+        let (slot, word) = entry.live.expect("an installed record is in its slot");
+        debug_assert!(std::ptr::eq(word.pointer(), hold));
+        let back = Word::new(entry.hash, before.cast_mut());
+        slot.replace(back);
+        // SAFETY: as in `exchange`.
+        let bytes = unsafe { &*before }.bytes() as i64;
+        entry.locked.add(0, bytes - hold.bytes() as i64);
+        entry.live = Some((slot, back));
+        let gone = self.remove(&entry, guard);
+        drop(entry);
+        self.retire(gone, guard);
     }
 }
 
@@ -564,13 +580,17 @@ impl<R: Release> Backend<R> for HashTable<R> {
         }
     }
 
-    fn update_many<'g>(
-        &'g self,
+    fn update_batch(
+        &self,
         keys: &[&[u8]],
-        guard: &'g Guard,
-        decide: &mut dyn FnMut(usize, Option<&'g Record<R>>) -> Change<R>,
+        guard: &Guard,
+        plan: &mut dyn Plan<R>,
     ) -> Result<bool, Busy> {
-        batch::update_many(self, keys, guard, decide)
+        batch::update_batch(self, keys, Pinning::Callers(guard), plan)
+    }
+
+    fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn Plan<R>) -> Result<bool, Busy> {
+        batch::update_batch(self, keys, Pinning::Own(None), plan)
     }
 
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {

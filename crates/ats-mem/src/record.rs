@@ -16,9 +16,12 @@
 //! A record whose stamp is not 0 belongs to a batch (several keys written as one). While the batch
 //! is open, every reader sees through it to the record that was there before; when the batch
 //! commits, by one atomic store, all its records become visible at once. A writer that meets a
-//! pending record waits for its batch: the pending record is the lock of its key. Batches install
+//! stamped record waits until the stamp is gone: the stamp is the lock of its key. Batches install
 //! their records in ascending key order, so they cannot wait for each other in a circle.
 //! See [`batch`](crate::batch).
+//!
+//! A record without value can stand for a key that a batch only holds. It never becomes visible: every
+//! reader sees through it.
 //!
 //! # Invariants
 //! - I1. Key and value of a published record never change; only the stamp does, from "my batch" to 0, and
@@ -33,7 +36,7 @@ mod header;
 
 use crate::slab;
 use ats_sync::Guard;
-use entry::{Entry, State};
+use entry::Entry;
 use header::{Header, Shape};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -76,14 +79,6 @@ impl Release for Plain {
 pub struct Record<R: Release> {
     header: Header<Entry<R>>,
     release: PhantomData<R>,
-}
-
-/// What a writer finds in a slot.
-pub enum Writable<'g, R: Release> {
-    /// This is the current record (none if a batch that inserted it was undone).
-    Settled(Option<&'g Record<R>>),
-    /// A batch holds the key.
-    Pending,
 }
 
 impl<R: Release> Record<R> {
@@ -173,26 +168,21 @@ impl<R: Release> Record<R> {
         // SAFETY: a batch retires its entries after it has taken them out of every stamp, so an
         // entry read from a stamp under a guard lives as long as the guard.
         let entry = unsafe { &*entry };
-        if entry.state() == State::Committed {
+        if entry.shows(self) {
             return Some(self);
         }
         // SAFETY: the record before is retired only after the batch has committed, hence after this
-        // guard was made if the batch is seen uncommitted under it.
+        // guard was made if the batch is seen uncommitted under it. If the record is one that only holds
+        // its key, it was taken out of the store before the record before could be replaced, and this guard
+        // is older than that.
         let before = unsafe { entry.before().as_ref() };
         before.and_then(|record| record.settled(guard))
     }
 
-    /// What a writer that holds the lock of the slot may change.
-    pub(crate) fn writable(&self) -> Writable<'_, R> {
-        let entry = self.header.stamp();
-        if entry.is_null() {
-            return Writable::Settled(Some(self));
-        }
-        // SAFETY: as in `settled_in_batch`; writers hold a guard, too.
-        match unsafe { &*entry }.state() {
-            State::Committed => Writable::Settled(Some(self)),
-            State::Open | State::Aborted => Writable::Pending,
-        }
+    /// Whether a batch holds the key of this record, which was found in a store whose lock the caller has.
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        !self.header.stamp().is_null()
     }
 
     /// Stamps a record that nobody else can see yet and that has

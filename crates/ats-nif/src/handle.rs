@@ -7,7 +7,9 @@
 //! # Invariants
 //! - H1. `Handle::shared` goes from null to the table to null again, once. Whoever takes the pointer
 //!   out deletes the table; nobody else does. A named table gets its name between the two, and with it exists.
-//! - H2. A `Shared` is freed by epochs only, after H1, and after its name was taken out of the names.
+//! - H2. The handle's reference to a `Shared` is given up by epochs only, after H1, and after its name was
+//!   taken out of the names. So a table found under a guard lives as long as the guard; a call that goes on
+//!   without it takes a reference of its own ([`Shared::keep`]).
 //! - H3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
 //!   the identifier any more.
 
@@ -28,7 +30,7 @@ use std::collections::HashSet;
 use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// What a table identifier refers to.
 pub struct Handle {
@@ -86,6 +88,8 @@ pub enum WriteConcurrency {
 pub struct Shared {
     /// The objects.
     pub table: Table<Vm>,
+    /// For [`keep`](Shared::keep).
+    myself: Weak<Shared>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
     /// Whether users know it by its name.
@@ -177,7 +181,8 @@ impl Handle {
         let id = ResourceRef::new(Handle {
             shared: AtomicPtr::new(ptr::null_mut()),
         });
-        let shared = Box::into_raw(Box::new(Shared {
+        let shared = Arc::into_raw(Arc::new_cyclic(|myself| Shared {
+            myself: Weak::clone(myself),
             table: recipe.table,
             id: id.clone(),
             named: recipe.named,
@@ -200,7 +205,7 @@ impl Handle {
         if recipe.named && !unsafe { registry::claim_name(env, recipe.name, shared, guard) } {
             id.shared.store(ptr::null_mut(), Ordering::Relaxed);
             // SAFETY: the name was refused, so nobody else has the pointer.
-            drop(unsafe { Box::from_raw(shared) });
+            drop(unsafe { Arc::from_raw(shared) });
             return Err(Known::AlreadyExists);
         }
         registry::enter(shared);
@@ -234,11 +239,18 @@ impl Handle {
 }
 
 unsafe fn free(raw: *mut u8) {
-    // SAFETY: made by `Box::into_raw` in `create`, and nobody can reach it any more (H2).
-    drop(unsafe { Box::from_raw(raw.cast::<Shared>()) });
+    // SAFETY: the reference that `create` made, which nobody can reach any more (H2).
+    drop(unsafe { Arc::from_raw(raw.cast::<Shared>().cast_const()) });
 }
 
 impl Shared {
+    /// A reference that lives longer than the guard under which the table was found.
+    pub(crate) fn keep(&self) -> Arc<Shared> {
+        let kept = self.myself.upgrade();
+        // Whoever can borrow it has a reference, or a guard, for which the handle's is kept (H2).
+        kept.expect("a table that is borrowed lives")
+    }
+
     /// The process the table belongs to, if it belongs to one.
     #[inline]
     pub fn owner(&self) -> Option<VmWord<'static>> {

@@ -169,7 +169,7 @@ impl<'a, H: Host> Objects<'a, H> {
 /// What becomes of a key.
 pub(crate) type Decided<H> = (Change<Values<H>>, Effect<H>);
 
-/// There are more objects to change than the caller has time for. Nothing has changed.
+/// There is more to change than the caller has time for. Nothing has changed.
 pub(crate) struct TooMany;
 
 fn keep<H: Host>() -> Decided<H> {
@@ -180,6 +180,25 @@ fn keep<H: Host>() -> Decided<H> {
 fn put<H: Host>(before: Option<&Rec<H>>, after: RecordBox<Values<H>>) -> Decided<H> {
     let effect = Effect::of_change(before, &after);
     (Change::Put(after), effect)
+}
+
+/// So many objects may be changed, and so many words copied, under a lock that other keys share: that takes
+/// some ten microseconds at most.
+const QUICK_OBJECTS: usize = 16;
+pub(crate) const QUICK_WORDS: usize = 1 << 11;
+
+/// Whether the objects of these records are so few, and so small, that one may copy them under a lock. Those
+/// of a large bag do not count, since a change does not copy them.
+pub(crate) fn is_quick<'r, H: Host>(records: impl Iterator<Item = &'r Rec<H>>) -> bool {
+    let (mut objects, mut words) = (0, 0);
+    for record in records {
+        objects += 1;
+        words += record.value_words().1;
+        if objects > QUICK_OBJECTS + 1 || words > QUICK_WORDS {
+            return false;
+        }
+    }
+    true
 }
 
 /// Whether so many words of so many objects are too many for a list.
@@ -306,8 +325,8 @@ impl Rules {
         }
     }
 
-    /// Removes all objects that equal this one from those of a key, unless there are more than `most` of
-    /// them in a large bag.
+    /// Removes all objects that equal this one from those of a key, unless that takes too long to be done under
+    /// a lock.
     ///
     /// # Safety
     /// As for [`insert`](Rules::insert).
@@ -316,16 +335,59 @@ impl Rules {
         key: &[u8],
         current: &Rec<H>,
         unwanted: Object<'_, H>,
+        buffers: &mut Buffers<H>,
+    ) -> Result<Decided<H>, TooMany> {
+        let large = match Objects::of(current) {
+            Objects::List(objects) if is_quick([current].into_iter()) => {
+                return Ok(self.delete_from_list(key, current, objects, unwanted, buffers));
+            }
+            Objects::List(_) => return Err(TooMany),
+            Objects::Large(large) => large,
+        };
+        let mut draft = large.draft(self, buffers);
+        Ok(match draft.remove_equal(unwanted, QUICK_OBJECTS)? {
+            0 => keep(),
+            _ if draft.len() == 0 => (Change::Remove, Effect::of_removal(current)),
+            _ => {
+                // SAFETY: handed on.
+                let (large, leftovers) = unsafe { draft.take_over() };
+                with_leftovers(put(Some(current), large.into_record(key)), leftovers)
+            }
+        })
+    }
+
+    /// As [`delete_object`](Rules::delete_object), unless more than `most` objects of a large bag would go. The
+    /// change can be undone.
+    pub(crate) fn delete_object_slowly<H: Host>(
+        self,
+        key: &[u8],
+        current: &Rec<H>,
+        unwanted: Object<'_, H>,
         most: usize,
         buffers: &mut Buffers<H>,
     ) -> Result<Decided<H>, TooMany> {
-        let objects = match Objects::of(current) {
-            Objects::List(objects) => objects,
-            // SAFETY: handed on.
-            Objects::Large(large) => unsafe {
-                return self.delete_from_large(key, current, large, unwanted, most, buffers);
-            },
+        let large = match Objects::of(current) {
+            Objects::List(objects) => {
+                return Ok(self.delete_from_list(key, current, objects, unwanted, buffers));
+            }
+            Objects::Large(large) => large,
         };
+        let mut draft = large.draft(self, buffers);
+        Ok(match draft.remove_equal(unwanted, most)? {
+            0 => keep(),
+            _ if draft.len() == 0 => (Change::Remove, Effect::of_removal(current)),
+            _ => put(Some(current), draft.finish().into_record(key)),
+        })
+    }
+
+    fn delete_from_list<H: Host>(
+        self,
+        key: &[u8],
+        current: &Rec<H>,
+        objects: ObjectList<'_, H>,
+        unwanted: Object<'_, H>,
+        buffers: &mut Buffers<H>,
+    ) -> Decided<H> {
         let Buffers { list, room, .. } = buffers;
         list.start();
         let (mut kept, mut deleted) = (0, 0);
@@ -338,49 +400,16 @@ impl Rules {
             }
         }
         if deleted == 0 {
-            return Ok(keep());
+            return keep();
         }
         if kept == 0 {
-            return Ok((Change::Remove, Effect::of_removal(current)));
+            return (Change::Remove, Effect::of_removal(current));
         }
         let effect = Effect {
             extra: -deleted,
             ..Effect::none()
         };
-        Ok((Change::Put(record(key, list.take())), effect))
-    }
-
-    /// # Safety
-    /// As for [`insert`](Rules::insert); the objects are those of `current`.
-    unsafe fn delete_from_large<H: Host>(
-        self,
-        key: &[u8],
-        current: &Rec<H>,
-        large: &Large<H>,
-        unwanted: Object<'_, H>,
-        most: usize,
-        buffers: &mut Buffers<H>,
-    ) -> Result<Decided<H>, TooMany> {
-        let mut draft = large.draft(self, buffers);
-        let hash = draft.hash(unwanted);
-        let equal = draft.equal(hash, unwanted).take(most.saturating_add(1));
-        let positions: Vec<u64> = equal.collect();
-        if positions.is_empty() {
-            return Ok(keep());
-        }
-        if positions.len() > most {
-            return Err(TooMany);
-        }
-        for position in positions {
-            draft.remove(hash, position);
-        }
-        if draft.len() == 0 {
-            return Ok((Change::Remove, Effect::of_removal(current)));
-        }
-        // SAFETY: handed on.
-        let (large, leftovers) = unsafe { draft.take_over() };
-        let decided = put(Some(current), large.into_record(key));
-        Ok(with_leftovers(decided, leftovers))
+        (Change::Put(record(key, list.take())), effect)
     }
 
     fn is_among<'o, H: Host>(

@@ -1,13 +1,12 @@
 //! Inserting several objects as one.
 
 use crate::Error;
-use crate::bag::{Buffers, Effect};
+use crate::bag::{Buffers, Effect, Rules, is_quick};
 use crate::store::Store;
 use crate::table::Table;
 use crate::value::{Rec, Values, record};
 use crate::workspace::Workspace;
-use ats_mem::{Change, RecordBox};
-use ats_sync::Guard;
+use ats_mem::{Change, Plan, RecordBox};
 use ats_term::image::{Host, HostTerm, Stored};
 use std::ops::Range;
 
@@ -53,11 +52,16 @@ impl Keys {
 const KEEP_OBJECTS: usize = 1 << 10;
 /// As many groups need no allocation.
 const FEW: usize = 16;
+/// Objects that are encoded under one guard, and records written under one.
+const PIECE: usize = ats_mem::batch::PIECE;
 
 impl<H: Host> Table<H> {
     /// Inserts all objects at one moment: every reader sees all of them or none. Of several objects
     /// with the same key a set keeps the last. Takes O(n log n) for n objects, and locks only the
     /// keys it changes.
+    ///
+    /// However long the list is, the thread is pinned for some hundred objects at a time, if it is not before
+    /// the call; and what takes long for one key is done without a lock that other keys share.
     pub fn insert_many<T: HostTerm<Host = H>>(
         &self,
         objects: impl Iterator<Item = T>,
@@ -67,7 +71,7 @@ impl<H: Host> Table<H> {
     }
 
     /// Inserts all objects at one moment, unless there is an object with the key of one of them; says
-    /// whether it did.
+    /// whether it did. As [`insert_many`](Table::insert_many) otherwise.
     pub fn insert_many_new<T: HostTerm<Host = H>>(
         &self,
         objects: impl Iterator<Item = T>,
@@ -83,11 +87,8 @@ impl<H: Host> Table<H> {
         new_only: bool,
     ) -> Result<bool, Error> {
         let mut many = std::mem::replace(&mut work.many, Many::new());
-        let guard = ats_sync::pin();
-        let store = self.store(&guard);
-        let prepared = self.prepare(terms, store, &mut many, work);
-        let done = prepared
-            .and_then(|()| self.write_many(&mut many, store, &guard, &mut work.bag, new_only));
+        let prepared = self.prepare(terms, &mut many, work);
+        let done = prepared.and_then(|()| self.write_many(&mut many, &mut work.bag, new_only));
         // What was not written owns resources.
         many.clear();
         work.many = many;
@@ -98,33 +99,43 @@ impl<H: Host> Table<H> {
     fn prepare<T: HostTerm<Host = H>>(
         &self,
         terms: impl Iterator<Item = T>,
-        store: &Store<H>,
         many: &mut Many<H>,
         work: &mut Workspace<T>,
     ) -> Result<(), Error> {
-        for term in terms {
-            self.encode(term, store, work)?;
-            let image = work.image.take();
-            work.words_left = work.words_left.saturating_sub(image.words().len());
-            let built = self.stored(image, &mut work.packer);
-            let record = record(&work.key, built);
-            many.objects.push(One {
-                key: many.keys.push(&work.key),
-                record: Some(record),
-            });
+        let mut terms = terms.peekable();
+        while terms.peek().is_some() {
+            let guard = ats_sync::pin();
+            let store = self.store(&guard);
+            for term in terms.by_ref().take(PIECE) {
+                self.encode(term, store, work)?;
+                many.push(self, work);
+            }
         }
         many.sort();
         Ok(())
     }
 
+    /// Inserts the object that was just encoded into a bag, holding its key while that is done: for what takes
+    /// too long to be done under a lock.
+    #[cold]
+    pub(crate) fn insert_slowly<T: HostTerm<Host = H>>(
+        &self,
+        work: &mut Workspace<T>,
+        new_only: bool,
+    ) -> Result<bool, Error> {
+        let mut many = Many::new();
+        many.push(self, work);
+        many.sort();
+        self.write_many(&mut many, &mut work.bag, new_only)
+    }
+
     fn write_many(
         &self,
         many: &mut Many<H>,
-        store: &Store<H>,
-        guard: &Guard,
         buffers: &mut Buffers<H>,
         new_only: bool,
     ) -> Result<bool, Error> {
+        let is_long = many.objects.len() > PIECE;
         let Many {
             keys,
             objects,
@@ -142,27 +153,81 @@ impl<H: Host> Table<H> {
             all = groups.iter().map(key_of).collect();
             &all
         };
-        let rules = self.bag_rules();
-        let mut effect = Effect::none();
-        let done = store.update_many(keys, guard, &mut |index, current| {
-            if new_only && current.is_some() {
-                return Change::Abort;
-            }
-            let group = &mut objects[groups[index].clone()];
-            if !self.table_type.is_bag() {
-                let last = group.last_mut().and_then(|object| object.record.take());
-                return Change::Put(last.expect("each group is written once"));
-            }
-            let added = group.iter().filter_map(|object| object.record.as_ref());
-            let added = added.map(|record| single(record));
-            let (change, of_key) = rules.insert_many(keys[index], current, added, buffers);
-            effect.add(of_key);
-            change
-        })?;
-        if done {
-            store.count(&effect);
+        let mut writing = Writing {
+            is_bag: self.table_type.is_bag(),
+            rules: self.bag_rules(),
+            keys,
+            objects,
+            groups,
+            buffers,
+            new_only,
+            effect: Effect::none(),
+        };
+        if is_long {
+            let visit = self.visit();
+            let done = visit.update_long_batch(keys, &mut writing)?;
+            return Ok(writing.ended(&visit, done));
         }
-        Ok(done)
+        let guard = ats_sync::pin();
+        let store = self.store(&guard);
+        let done = store.update_batch(keys, &guard, &mut writing)?;
+        Ok(writing.ended(store, done))
+    }
+}
+
+/// The writing of the objects.
+struct Writing<'a, H: Host> {
+    is_bag: bool,
+    rules: Rules,
+    keys: &'a [&'a [u8]],
+    objects: &'a mut [One<H>],
+    groups: &'a [Range<usize>],
+    buffers: &'a mut Buffers<H>,
+    new_only: bool,
+    effect: Effect<H>,
+}
+
+impl<H: Host> Writing<'_, H> {
+    /// To be called when the batch has ended; says whether it was done.
+    fn ended(self, store: &Store<H>, done: bool) -> bool {
+        if done {
+            store.count(&self.effect);
+        }
+        done
+    }
+
+    /// Whether the objects of a bag with this index are added so quickly that it may be done under a lock.
+    fn is_quick(&self, index: usize, current: Option<&Rec<H>>) -> bool {
+        let group = &self.objects[self.groups[index].clone()];
+        let added = group.iter().filter_map(|object| object.record.as_deref());
+        is_quick(added.chain(current))
+    }
+}
+
+impl<H: Host> Plan<Values<H>> for Writing<'_, H> {
+    fn decide(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
+        if self.new_only && current.is_some() {
+            return Change::Abort;
+        }
+        if !self.is_bag {
+            let group = &mut self.objects[self.groups[index].clone()];
+            let last = group.last_mut().and_then(|object| object.record.take());
+            return Change::Put(last.expect("each group is written once"));
+        }
+        match self.is_quick(index, current) {
+            true => self.build(index, current),
+            false => Change::Later,
+        }
+    }
+
+    fn build(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
+        let group = &self.objects[self.groups[index].clone()];
+        let added = group.iter().filter_map(|object| object.record.as_ref());
+        let added = added.map(|record| single(record));
+        let (change, of_key) =
+            (self.rules).insert_many(self.keys[index], current, added, self.buffers);
+        self.effect.add(of_key);
+        change
     }
 }
 
@@ -174,6 +239,18 @@ impl<H: Host> Many<H> {
             objects: Vec::new(),
             groups: Vec::new(),
         }
+    }
+
+    /// Appends the object that was just encoded.
+    fn push<T: HostTerm<Host = H>>(&mut self, table: &Table<H>, work: &mut Workspace<T>) {
+        let image = work.image.take();
+        work.words_left = work.words_left.saturating_sub(image.words().len());
+        let built = table.stored(image, &mut work.packer);
+        let record = record(&work.key, built);
+        self.objects.push(One {
+            key: self.keys.push(&work.key),
+            record: Some(record),
+        });
     }
 
     fn sort(&mut self) {

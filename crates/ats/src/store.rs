@@ -6,12 +6,22 @@ use crate::reaper::{self, Reap};
 use crate::value::{Rec, Values};
 use ats_mem::{
     Adaptation, Backend, Buckets, Busy, CaTree, Change, End, HashTable, Mark, NoSuchKey, Passed,
-    SlotAnswer, Span, Way,
+    Plan, SlotAnswer, Span, Way,
 };
 use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+macro_rules! each {
+    ($store:expr, $backend:ident => $call:expr) => {
+        match $store {
+            Records::Ordered($backend) => $call,
+            Records::Hash($backend) => $call,
+        }
+    };
+}
 
 /// What a table holds at a time.
 pub(crate) struct Store<H: Host> {
@@ -21,6 +31,62 @@ pub(crate) struct Store<H: Host> {
     /// Bytes that large bags take besides their records.
     bag_bytes: ShardedCounter,
     listed: Listed,
+    /// How many [visits](Visit) there are.
+    visits: AtomicUsize,
+}
+
+/// A reference to a store, by which a call works on it beyond one guard.
+///
+/// A store that was taken out of its table is at rest when all guards are gone under which it could be found,
+/// and then all visits: a visit begins under such a guard, so none is overlooked.
+pub(crate) struct Visit<H: Host> {
+    /// Until the end.
+    store: Option<Arc<Store<H>>>,
+}
+
+impl<H: Host> Visit<H> {
+    /// # Safety
+    /// `store` was made by [`Arc::into_raw`], and is found under the guard in a place that gives its reference
+    /// up by retiring it.
+    pub(crate) unsafe fn new(store: *const Store<H>, _guard: &Guard) -> Self {
+        // SAFETY: the contract; the reference that the place has outlives the guard.
+        let store = unsafe {
+            Arc::increment_strong_count(store);
+            Arc::from_raw(store)
+        };
+        // The end of the guard publishes this.
+        store.visits.fetch_add(1, Ordering::Relaxed);
+        Visit { store: Some(store) }
+    }
+}
+
+impl<H: Host> Visit<H> {
+    /// See [`Backend::update_long_batch`].
+    pub(crate) fn update_long_batch(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn Plan<Values<H>>,
+    ) -> Result<bool, Busy> {
+        each!(&self.records, backend => backend.update_long_batch(keys, plan))
+    }
+}
+
+impl<H: Host> std::ops::Deref for Visit<H> {
+    type Target = Store<H>;
+
+    fn deref(&self) -> &Store<H> {
+        self.store.as_deref().expect("the visit has not ended")
+    }
+}
+
+impl<H: Host> Drop for Visit<H> {
+    fn drop(&mut self) {
+        if let Some(store) = self.store.take() {
+            // Release: who finds no visit finds all that was done in it.
+            store.visits.fetch_sub(1, Ordering::Release);
+            store.release();
+        }
+    }
 }
 
 /// A store with at most this many records is freed at once, a larger one in the background.
@@ -39,20 +105,9 @@ enum Records<H: Host> {
     Hash(HashTable<Values<H>>),
 }
 
-macro_rules! each {
-    ($store:expr, $backend:ident => $call:expr) => {
-        match $store {
-            Records::Ordered($backend) => $call,
-            Records::Hash($backend) => $call,
-        }
-    };
-}
-
 pub(crate) type Decide<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Change<Values<H>> + 'a;
-pub(crate) type DecideMany<'a, 'g, H> =
-    dyn FnMut(usize, Option<&'g Rec<H>>) -> Change<Values<H>> + 'a;
 pub(crate) type DecideBag<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Decided<H> + 'a;
-pub(crate) type Visit<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
+pub(crate) type EachRecord<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
 impl<H: Host> Store<H> {
     /// An empty store, in the order of keys or without order. It has itself coarsened.
@@ -67,6 +122,7 @@ impl<H: Host> Store<H> {
             extra_objects: ShardedCounter::new(),
             bag_bytes: ShardedCounter::new(),
             listed: Listed::new(),
+            visits: AtomicUsize::new(0),
         });
         if let Records::Ordered(tree) = &store.records {
             let itself = Arc::downgrade(&store);
@@ -99,13 +155,14 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => backend.update(key, guard, decide))
     }
 
-    pub(crate) fn update_many<'g>(
-        &'g self,
+    /// See [`Backend::update_batch`].
+    pub(crate) fn update_batch(
+        &self,
         keys: &[&[u8]],
-        guard: &'g Guard,
-        decide: &mut DecideMany<'_, 'g, H>,
+        guard: &Guard,
+        plan: &mut dyn Plan<Values<H>>,
     ) -> Result<bool, Busy> {
-        each!(&self.records, backend => backend.update_many(keys, guard, decide))
+        each!(&self.records, backend => backend.update_batch(keys, guard, plan))
     }
 
     pub(crate) fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Rec<H>> {
@@ -136,7 +193,7 @@ impl<H: Host> Store<H> {
         &'g self,
         after: Option<&[u8]>,
         guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
+        visit: &mut EachRecord<'_, 'g, H>,
     ) -> Result<(), NoSuchKey> {
         each!(&self.records, backend => backend.scan(after, guard, visit))
     }
@@ -145,7 +202,7 @@ impl<H: Host> Store<H> {
         &'g self,
         from: &[u8],
         guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
+        visit: &mut EachRecord<'_, 'g, H>,
     ) {
         each!(&self.records, backend => backend.scan_from(from, guard, visit));
     }
@@ -154,7 +211,7 @@ impl<H: Host> Store<H> {
         &'g self,
         below: Option<&[u8]>,
         guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
+        visit: &mut EachRecord<'_, 'g, H>,
     ) {
         each!(&self.records, backend => backend.scan_down(below, guard, visit));
     }
@@ -163,7 +220,7 @@ impl<H: Host> Store<H> {
         &'g self,
         from: Mark<'_>,
         guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
+        visit: &mut EachRecord<'_, 'g, H>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Option<u64> {
         each!(&self.records, backend => backend.sweep(from, guard, visit, pause))
@@ -187,6 +244,12 @@ impl<H: Host> Store<H> {
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Passed<'g, Values<H>> {
         each!(&self.records, backend => backend.pass(span, way, most, guard, pause))
+    }
+
+    /// Whether there is no [visit](Visit). For a store that was taken out of its table, when all guards are
+    /// gone under which it could be found there: then it stays so.
+    pub(crate) fn has_no_visits(&self) -> bool {
+        self.visits.load(Ordering::Acquire) == 0
     }
 
     /// Number of records.

@@ -2,7 +2,7 @@
 
 use crate::coarsener::Coarsen;
 use crate::reaper;
-use crate::store::{SLICE, Store};
+use crate::store::{SLICE, Store, Visit};
 use crate::value::{Found, Rec};
 use crate::workspace::Workspace;
 use ats_mem::{Adaptation, Buckets, NoSuchKey, SlotAnswer};
@@ -140,6 +140,14 @@ impl<H: Host> Table<H> {
         // SAFETY: a store is retired after it was exchanged, so one found under a guard lives as
         // long as the guard; the table itself frees its last store only when it is dropped.
         unsafe { &*self.store.load(Ordering::Acquire) }
+    }
+
+    /// The store, for a call that works on it beyond one guard.
+    pub(crate) fn visit(&self) -> Visit<H> {
+        let guard = ats_sync::pin();
+        // SAFETY: the store is one of `into_raw`, and is given up by retiring it after it was exchanged. The
+        // last one is given up when the table is dropped, which the caller borrows.
+        unsafe { Visit::new(self.store.load(Ordering::Acquire), &guard) }
     }
 
     /// The objects of a key, if there are any. O(log n) in an `ordered_set`, else O(1).
@@ -384,7 +392,9 @@ impl<H: Host> Drop for Table<H> {
 /// The objects of a table that was [drained](Table::drain).
 ///
 /// Writers that had begun before may still be writing to them, and so they cannot be read at once.
-/// Those writers count as done before the drain. When this is dropped, so are the objects.
+/// Those writers count as done before the drain. All but long lists write under one guard; so it is waited
+/// for the guards that there were, and then for the long lists, which are counted. When this is dropped, so are
+/// the objects.
 pub struct Drained<H: Host> {
     table: Table<H>,
     grace: Grace,
@@ -395,7 +405,8 @@ impl<H: Host> Drained<H> {
     /// after a moment. Not before all guards are gone that were there when the table was drained, and not
     /// while the caller has one.
     pub fn settled(&self) -> Option<&Table<H>> {
-        self.grace.is_over().then_some(&self.table)
+        let settled = self.grace.is_over() && self.table.store(&ats_sync::pin()).has_no_visits();
+        settled.then_some(&self.table)
     }
 }
 

@@ -1,13 +1,13 @@
 //! Operations that change the objects of one key. Each is atomic.
 
-use crate::bag::{Effect, NewObject, Rules, TooMany};
+use crate::bag::{Buffers, Effect, NewObject, QUICK_WORDS, Rules, TooMany};
 use crate::counted;
 use crate::store::Store;
 use crate::table::{Table, TableType};
-use crate::value::{Found, Room, record};
+use crate::value::{Found, Rec, Room, Values, record};
 use crate::workspace::Workspace;
 use crate::{Error, Guard};
-use ats_mem::{Change, End};
+use ats_mem::{Change, End, Plan};
 use ats_term::image::{
     Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object, Scratch, TermHost, decode_object,
     image_eq,
@@ -61,12 +61,16 @@ impl<H: Host> Table<H> {
             return Ok(true);
         }
         if !self.table_type.is_bag() {
+            // A large one is copied before the lock is taken.
+            let is_large = image.object().len_words() > QUICK_WORDS;
+            let mut new = is_large.then(|| record(key, self.stored(image.take(), packer)));
             store.update(key, &guard, &mut |current| {
                 if current.is_some() {
                     done = false;
                     return Change::Keep;
                 }
-                Change::Put(record(key, self.stored(image.take(), packer)))
+                let new = new.take();
+                Change::Put(new.unwrap_or_else(|| record(key, self.stored(image.take(), packer))))
             })?;
             return Ok(done);
         }
@@ -75,14 +79,28 @@ impl<H: Host> Table<H> {
             image,
             packer,
         };
+        // More is not copied under a lock.
+        let Some(most) = QUICK_WORDS.checked_sub(object.object().len_words()) else {
+            drop(guard);
+            return self.insert_slowly(work, new_only);
+        };
+        let mut is_quick = true;
         store.update_bag(key, &guard, &mut |current| {
             if new_only && current.is_some() {
                 done = false;
                 return (Change::Keep, Effect::none());
             }
+            if current.is_some_and(|current| current.value_words().1 > most) {
+                is_quick = false;
+                return (Change::Keep, Effect::none());
+            }
             // SAFETY: this is the decision of `update_bag`.
             unsafe { (self.bag_rules()).insert(key, current, &mut object, bag) }
         })?;
+        if !is_quick {
+            drop(guard);
+            return self.insert_slowly(work, new_only);
+        }
         Ok(done)
     }
 
@@ -227,20 +245,36 @@ impl<H: Host> Table<H> {
         } = work;
         let unwanted = image.object();
         if self.table_type.is_bag() {
-            let mut done = true;
+            let mut is_quick = true;
             store.update_bag(key, &guard, &mut |current| {
                 let Some(current) = current else {
                     return (Change::Keep, Effect::none());
                 };
-                let rules = self.bag_rules();
                 // SAFETY: this is the decision of `update_bag`.
-                let decided = unsafe { rules.delete_object(key, current, unwanted, most, bag) };
+                let decided =
+                    unsafe { (self.bag_rules()).delete_object(key, current, unwanted, bag) };
                 decided.unwrap_or_else(|TooMany| {
-                    done = false;
+                    is_quick = false;
                     (Change::Keep, Effect::none())
                 })
             })?;
-            return Ok(done);
+            if is_quick {
+                return Ok(true);
+            }
+            drop(guard);
+            let visit = self.visit();
+            let mut deleting = Deleting {
+                rules: self.bag_rules(),
+                key,
+                unwanted,
+                most,
+                buffers: bag,
+                done: true,
+                effect: Effect::none(),
+            };
+            visit.update_long_batch(&[&key[..]], &mut deleting)?;
+            visit.count(&deleting.effect);
+            return Ok(deleting.done);
         }
         store.update(key, &guard, &mut |current| {
             let Some(current) = current else {
@@ -370,6 +404,42 @@ impl<H: Host> Table<H> {
             }
         })?;
         result
+    }
+}
+
+/// The deletion of equal objects of a key of a bag that takes long, while the key is held.
+struct Deleting<'a, H: Host> {
+    rules: Rules,
+    key: &'a [u8],
+    unwanted: Object<'a, H>,
+    most: usize,
+    buffers: &'a mut Buffers<H>,
+    /// Whether there were not too many.
+    done: bool,
+    effect: Effect<H>,
+}
+
+impl<H: Host> Plan<Values<H>> for Deleting<'_, H> {
+    fn decide(&mut self, _index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
+        current.map_or(Change::Keep, |_| Change::Later)
+    }
+
+    fn build(&mut self, _index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
+        let Some(current) = current else {
+            return Change::Keep;
+        };
+        let (key, unwanted, most) = (self.key, self.unwanted, self.most);
+        let decided = (self.rules).delete_object_slowly(key, current, unwanted, most, self.buffers);
+        match decided {
+            Ok((change, effect)) => {
+                self.effect = effect;
+                change
+            }
+            Err(TooMany) => {
+                self.done = false;
+                Change::Keep
+            }
+        }
     }
 }
 

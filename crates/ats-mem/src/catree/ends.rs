@@ -18,7 +18,7 @@ use super::node::{Inner, Leaf};
 use super::{CaTree, Kind, Seat, kind};
 use crate::backend::{Busy, Change, End};
 use crate::batch::{Patience, Step};
-use crate::record::{Record, Release, Writable};
+use crate::record::{Record, Release};
 use ats_sync::Guard;
 use ats_sync::shim::atomic::Ordering;
 
@@ -53,19 +53,13 @@ impl<R: Release> CaTree<R> {
                 }
                 continue;
             };
-            let current = match record.writable() {
-                Writable::Settled(current) => current,
-                Writable::Pending => {
-                    drop(held);
-                    patience.wait()?;
-                    continue;
-                }
-            };
-            let step = match decide(current) {
-                Change::Keep | Change::Abort => Step::Keep,
-                Change::Put(record) => Step::Put(record),
-                Change::Remove => Step::Remove,
-            };
+            if record.is_held() {
+                drop(held);
+                patience.wait()?;
+                continue;
+            }
+            let current = Some(record);
+            let step = Step::of(decide(current));
             let mut seat = Seat {
                 base,
                 held,

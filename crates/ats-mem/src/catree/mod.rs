@@ -83,10 +83,10 @@ mod trail;
 mod walk;
 
 use crate::backend::{
-    Adaptation, Backend, Busy, Change, End, Mark, NoSuchKey, Passed, SlotAnswer, Span, Way,
+    Adaptation, Backend, Busy, Change, End, Mark, NoSuchKey, Passed, Plan, SlotAnswer, Span, Way,
 };
-use crate::batch::{self, Patience, Step, Stepwise, Trip};
-use crate::record::{self, Record, Release, Writable};
+use crate::batch::{self, Patience, Pinning, Step, Stepwise, Trip};
+use crate::record::{self, Record, Release};
 use crate::slab::SlabBox;
 use adapt::Adapting;
 use ats_sync::shim::atomic::{AtomicPtr, Ordering};
@@ -466,40 +466,45 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         loop {
             let mut seat = self.seat_for(key, guard);
             let here = seat.found.ok().and_then(|at| seat.leaf.record(at, guard));
-            let current = match here.map(Record::writable) {
-                None => None,
-                Some(Writable::Settled(current)) => current,
-                Some(Writable::Pending) => {
-                    drop(seat);
-                    patience.wait()?;
-                    continue;
-                }
-            };
+            if here.is_some_and(Record::is_held) {
+                drop(seat);
+                patience.wait()?;
+                continue;
+            }
             if trip.comes_to(ptr::from_ref(seat.base).addr()) {
                 seat.held.count(SPANNING_COST);
             }
             let before = seat.base.last();
-            let removed = self.carry_out(&mut seat, current, decide(current), key, guard);
+            let removed = self.carry_out(&mut seat, here, decide(here), key, guard);
             self.adapt_after(seat, before, removed, key, guard);
             return Ok(());
         }
     }
 
-    fn revert(&self, installed: &Record<R>, before: *const Record<R>, guard: &Guard) {
+    fn exchange(&self, installed: &Record<R>, other: *const Record<R>, guard: &Guard) {
         let key = installed.key();
         let mut seat = self.seat_for(key, guard);
         let at = seat.found.expect("a pending record stays in the store");
         let bytes = installed.bytes() as i64;
-        // SAFETY: the record before is not retired as long as the batch has not committed (B3).
-        match unsafe { before.as_ref() } {
+        // SAFETY: the contract: it is the record before, which is not retired as long as the batch holds
+        // the key (B3), or a new one.
+        match unsafe { other.as_ref() } {
             None => {
                 account::<R>(seat.base, key, -1, -bytes, guard);
                 self.take_out(&mut seat, at, key, guard);
             }
-            Some(old) => {
-                seat.base.account_bytes(old.bytes() as i64 - bytes);
-                seat.leaf.put(at, before.cast_mut());
+            Some(record) => {
+                seat.base.account_bytes(record.bytes() as i64 - bytes);
+                seat.leaf.put(at, other.cast_mut());
             }
+        }
+    }
+
+    fn remove_held(&self, hold: &Record<R>, before: *const Record<R>, guard: &Guard) {
+        self.exchange(hold, ptr::null(), guard);
+        if !before.is_null() {
+            // SAFETY: it was in the store before the hold, which has just been taken out.
+            unsafe { record::retire(before.cast_mut(), guard) };
         }
     }
 }
@@ -533,13 +538,17 @@ impl<R: Release> Backend<R> for CaTree<R> {
         self.change_end(end, guard, decide)
     }
 
-    fn update_many<'g>(
-        &'g self,
+    fn update_batch(
+        &self,
         keys: &[&[u8]],
-        guard: &'g Guard,
-        decide: &mut dyn FnMut(usize, Option<&'g Record<R>>) -> Change<R>,
+        guard: &Guard,
+        plan: &mut dyn Plan<R>,
     ) -> Result<bool, Busy> {
-        batch::update_many(self, keys, guard, decide)
+        batch::update_batch(self, keys, Pinning::Callers(guard), plan)
+    }
+
+    fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn Plan<R>) -> Result<bool, Busy> {
+        batch::update_batch(self, keys, Pinning::Own(None), plan)
     }
 
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {

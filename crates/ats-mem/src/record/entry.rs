@@ -3,7 +3,8 @@
 //! The invariants (B1 and so on) are those of [`batch`](crate::batch).
 
 use super::{Record, Release};
-use ats_sync::shim::atomic::{AtomicU8, Ordering};
+use ats_sync::shim::atomic::{AtomicPtr, AtomicU8, Ordering};
+use std::ptr;
 
 /// What has become of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,36 +42,67 @@ impl Shared {
 pub(crate) struct Entry<R: Release> {
     shared: *const Shared,
     before: *const Record<R>,
-    record: *mut Record<R>,
+    /// The record in the store that bears the stamp. One that only holds its key has the lowest bit of its
+    /// address set: so it is not the record that a commit makes visible.
+    installed: AtomicPtr<Record<R>>,
+}
+
+/// The bit of an address that says that the record only holds its key. Records are aligned to words.
+const HOLDS: usize = 1;
+
+/// What a batch has in the store for one of its keys.
+pub(crate) enum Installed<R: Release> {
+    /// Nothing any more.
+    Nothing,
+    /// A record that only holds the key.
+    Hold(*mut Record<R>),
+    /// The record that the commit makes visible.
+    Put(*mut Record<R>),
 }
 
 impl<R: Release> Entry<R> {
-    /// The entry of a record, which takes the place of the one before, or of nothing (null).
+    /// The entry of a record that takes the place of the one before, or of nothing (null), but is not
+    /// [installed](Entry::install) yet.
     ///
     /// # Safety
     /// The shared part lives as long as the entry.
-    pub(crate) unsafe fn new(
-        shared: *const Shared,
-        before: *const Record<R>,
-        record: *mut Record<R>,
-    ) -> Self {
+    pub(crate) unsafe fn new(shared: *const Shared, before: *const Record<R>) -> Self {
         Entry {
             shared,
             before,
-            record,
+            installed: AtomicPtr::new(ptr::null_mut()),
         }
     }
 
-    pub(crate) fn state(&self) -> State {
+    /// Says what has the stamp now, before it is published.
+    pub(crate) fn install(&self, installed: &Installed<R>) {
+        let word = match installed {
+            Installed::Nothing => ptr::null_mut(),
+            Installed::Hold(record) => record.map_addr(|address| address | HOLDS),
+            Installed::Put(record) => *record,
+        };
+        self.installed.store(word, Ordering::Release);
+    }
+
+    pub(crate) fn installed(&self) -> Installed<R> {
+        let word = self.installed.load(Ordering::Acquire);
+        if word.is_null() {
+            Installed::Nothing
+        } else if word.addr() & HOLDS == 0 {
+            Installed::Put(word)
+        } else {
+            Installed::Hold(word.map_addr(|address| address & !HOLDS))
+        }
+    }
+
+    /// Whether readers see this record, which is stamped with the entry, and not the one before.
+    pub(crate) fn shows(&self, stamped: &Record<R>) -> bool {
         // SAFETY: promised to `new`; the batch frees it together with the entries (B4).
-        unsafe { &*self.shared }.state()
+        unsafe { &*self.shared }.state() == State::Committed
+            && ptr::eq(self.installed.load(Ordering::Acquire), stamped)
     }
 
     pub(crate) fn before(&self) -> *const Record<R> {
         self.before
-    }
-
-    pub(crate) fn record(&self) -> *mut Record<R> {
-        self.record
     }
 }

@@ -29,7 +29,7 @@ fn batch<'g, R: Release>(
     store.update_many(
         keys,
         guard,
-        &mut |index, _: Option<&'g Record<R>>| match index == stop {
+        &mut |index, _: Option<&Record<R>>| match index == stop {
             true => last(),
             false => Change::Put(RecordBox::new(keys[index], &[new], owns)),
         },

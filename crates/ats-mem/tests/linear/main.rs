@@ -12,7 +12,7 @@ mod checker;
 #[path = "../all/random.rs"]
 mod random;
 
-use ats_mem::{Backend, CaTree, Change, End, HashTable, Plain, RecordBox};
+use ats_mem::{Backend, CaTree, Change, End, HashTable, Plain, Plan, Record, RecordBox};
 use ats_sync::pin;
 use checker::{Clock, Event, linearizable};
 use random::Random;
@@ -37,10 +37,19 @@ enum What {
     /// Wrote the new value and found the old one.
     Write(usize, Option<u64>, Option<u64>),
     Read(usize, Option<u64>),
-    /// Wrote one value under several keys, and found these.
-    Batch(Vec<(usize, Option<u64>)>, u64),
+    /// Looked at several keys as one, found these values, and wrote one under some of the keys.
+    Batch(Vec<Part>, u64),
     /// Removed what was at an end: a key with its value, or nothing because nothing was there at all.
     TakeEnd(End, Option<(usize, u64)>),
+}
+
+/// The part of a key in a batch.
+#[derive(Clone, Debug)]
+struct Part {
+    key: usize,
+    found: Option<u64>,
+    /// Whether the key was left as it is.
+    is_kept: bool,
 }
 
 fn apply(state: &State, what: &What) -> Option<State> {
@@ -52,11 +61,13 @@ fn apply(state: &State, what: &What) -> Option<State> {
             return (state[*key] == *old).then_some(after);
         }
         What::Batch(found, new) => {
-            for (key, old) in found {
-                if state[*key] != *old {
+            for part in found {
+                if state[part.key] != part.found {
                     return None;
                 }
-                after[*key] = Some(*new);
+                if !part.is_kept {
+                    after[part.key] = Some(*new);
+                }
             }
         }
         What::TakeEnd(end, taken) => {
@@ -234,27 +245,30 @@ impl<S: Backend<Plain>> Player<S> {
         });
     }
 
-    /// Writes some keys as one. Now and then gives up at the last key, after which nothing may have
-    /// happened.
+    /// Writes some keys as one, and leaves others as they are. Now and then gives up at the last key, after
+    /// which nothing may have happened.
     fn batch(&mut self) {
         let chosen: Vec<usize> = (0..KEYS).filter(|_| self.random.below(3) > 0).collect();
-        let gives_up = self.random.below(4) == 0;
+        let answers = chosen.iter().map(|_| self.random.below(6)).collect();
         let keys: Vec<[u8; 8]> = chosen.iter().map(|index| self.place.key(*index)).collect();
         let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
         let (store, new) = (&self.store, self.next_value);
-        let mut found = Vec::new();
-        let update = || {
-            store.update_many(&keys, &pin(), &mut |at, current| {
-                if gives_up && at + 1 == keys.len() {
-                    return Change::Abort;
-                }
-                found.push((chosen[at], current.map(|record| record.value()[0])));
-                Change::Put(RecordBox::new(keys[at], &[new], false))
-            })
+        let mut writing = Writing {
+            gives_up: self.random.below(4) == 0,
+            keys: &keys,
+            chosen: &chosen,
+            answers,
+            new,
+            parts: Vec::new(),
+        };
+        let is_long = self.random.below(2) == 0;
+        let update = || match is_long {
+            true => store.update_long_batch(&keys, &mut writing),
+            false => store.update_batch(&keys, &pin(), &mut writing),
         };
         let event = self.clock.record(update, |done| done);
         if event.what == Ok(true) {
-            let what = What::Batch(found, new);
+            let what = What::Batch(writing.parts, new);
             self.events.push(Event {
                 what,
                 call: event.call,
@@ -396,6 +410,42 @@ impl<S: Backend<Plain>> Player<S> {
                 call: event.call,
                 end: event.end,
             });
+        }
+    }
+}
+
+/// What a batch does with its keys.
+struct Writing<'a> {
+    gives_up: bool,
+    keys: &'a [&'a [u8]],
+    chosen: &'a [usize],
+    /// A number for each key, which says what becomes of it.
+    answers: Vec<u64>,
+    new: u64,
+    parts: Vec<Part>,
+}
+
+impl Plan<Plain> for Writing<'_> {
+    fn decide(&mut self, at: usize, current: Option<&Record<Plain>>) -> Change<Plain> {
+        if self.gives_up && at + 1 == self.keys.len() {
+            return Change::Abort;
+        }
+        match self.answers[at] {
+            0 | 1 => Change::Later,
+            _ => self.build(at, current),
+        }
+    }
+
+    fn build(&mut self, at: usize, current: Option<&Record<Plain>>) -> Change<Plain> {
+        let is_kept = self.answers[at] % 2 == 0;
+        self.parts.push(Part {
+            key: self.chosen[at],
+            found: current.map(|record| record.value()[0]),
+            is_kept,
+        });
+        match is_kept {
+            true => Change::Keep,
+            false => Change::Put(RecordBox::new(self.keys[at], &[self.new], false)),
         }
     }
 }

@@ -60,6 +60,12 @@ fn insert_if<'e>(
     if is_long_list(objects) {
         return Err(Known::Dirty);
     }
+    if process::on_dirty_scheduler() {
+        // A long call must not keep what others remove meanwhile from being freed.
+        let kept = shared.keep();
+        drop(guard);
+        return insert_list(&kept, objects, new_only);
+    }
     insert_list(shared, objects, new_only)
 }
 
@@ -221,12 +227,16 @@ fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
-    let most = match process::on_dirty_scheduler() {
-        true => usize::MAX,
-        false => LONG_LIST,
-    };
-    match copying(|work| shared.table.delete_object_if_few(object, most, work))? {
+    let delete = |shared: &Shared, most| match copying(|work| {
+        shared.table.delete_object_if_few(object, most, work)
+    })? {
         true => Ok(Known::True.word()),
         false => Err(Known::Dirty),
+    };
+    if process::on_dirty_scheduler() {
+        let kept = shared.keep();
+        drop(guard);
+        return delete(&kept, usize::MAX);
     }
+    delete(shared, LONG_LIST)
 }

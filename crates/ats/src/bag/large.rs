@@ -12,14 +12,14 @@
 //! its content to positions.
 //!
 //! # Invariants
-//! - G1. The index is only touched by who holds the lock of the key: in the decision of `update` or
-//!   `update_many` about a record that is settled.
+//! - G1. The index is only touched by the call that holds the key: in the decision of `update` or of a batch
+//!   about a record that is settled, or while a batch that holds the key builds its record.
 //! - G2. Each object of the current version has its entry in the index. There may be more entries, left by
 //!   batches that were undone; so what the index says is verified against the version.
 //! - G3. A version that was replaced in `update` was taken over by its successor, since it cannot come back;
 //!   one that was replaced in a batch was not, since it can.
 
-use super::{Buffers, Rules};
+use super::{Buffers, Rules, TooMany};
 use crate::reaper::{self, Reap};
 use crate::value::{Rec, Room, Values, form};
 use ats_mem::RecordBox;
@@ -263,6 +263,24 @@ impl<H: Host> Draft<'_, H> {
         let was_there = self.edit.remove(position);
         debug_assert!(was_there);
         self.entries.set.remove(&(hash, position));
+    }
+
+    /// Removes all objects that equal this one, if they are not more than `most`. Returns how many they were.
+    pub(super) fn remove_equal(
+        &mut self,
+        unwanted: Object<'_, H>,
+        most: usize,
+    ) -> Result<usize, TooMany> {
+        let hash = self.hash(unwanted);
+        let equal = self.equal(hash, unwanted).take(most.saturating_add(1));
+        let positions: Vec<u64> = equal.collect();
+        if positions.len() > most {
+            return Err(TooMany);
+        }
+        for position in &positions {
+            self.remove(hash, *position);
+        }
+        Ok(positions.len())
     }
 
     /// Puts another object in the place of the one at a position. `hash` is that of the old one, `new_hash` of
