@@ -10,6 +10,7 @@ mod compressed;
 mod counters;
 mod drain;
 mod linear;
+mod lists;
 mod merges;
 mod model;
 mod ownership;

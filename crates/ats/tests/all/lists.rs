@@ -1,0 +1,310 @@
+//! Lists that are inserted as one: what they find must hold until they take effect, and long ones must be in
+//! nobody's way.
+
+use crate::checker::{Clock, Event, linearizable};
+use crate::common::{ALL_TYPES, TermTable, everything, histories, objects, patiently};
+use ats::{CounterOp, Error, Integer, TableType, Workspace};
+use ats_term::Term;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const KEYS: usize = 3;
+const ROUNDS: u64 = 2000;
+/// Objects of a list between two of the keys, of which no other call knows. They take time.
+const BETWEEN: usize = 12;
+/// As many make the list a long one.
+const LONG_BETWEEN: usize = 150;
+/// As many objects of one key are not added under a lock.
+const MANY_OF_ONE: usize = 20;
+
+/// The values of each key, oldest first.
+type State = [Vec<i64>; KEYS];
+
+#[derive(Clone, Debug)]
+enum What {
+    Insert(usize, i64),
+    /// These values under these keys, in this order.
+    InsertList(Vec<(usize, i64)>),
+    /// The same, if no key was there, and whether that was so.
+    InsertListNew(Vec<(usize, i64)>, bool),
+    DeleteObject(usize, i64),
+    Lookup(usize, Vec<i64>),
+    Take(usize, Vec<i64>),
+    /// Added one to the value of a key, if that was there, which then was this.
+    Count(usize, Option<i64>),
+    Clear,
+    Drain(State),
+}
+
+fn add(kind: TableType, values: &mut Vec<i64>, value: i64) {
+    match kind {
+        TableType::Bag if values.contains(&value) => return,
+        TableType::Set | TableType::OrderedSet => values.clear(),
+        _ => {}
+    }
+    values.push(value);
+}
+
+fn apply(kind: TableType, state: &State, what: &What) -> Option<State> {
+    let mut after = state.clone();
+    let mut possible = true;
+    let mut add_all = |list: &[(usize, i64)]| {
+        for (key, value) in list {
+            add(kind, &mut after[*key], *value);
+        }
+    };
+    match what {
+        What::Insert(key, value) => add(kind, &mut after[*key], *value),
+        What::InsertList(list) => add_all(list),
+        What::InsertListNew(list, done) => {
+            possible = *done == list.iter().all(|(key, _)| state[*key].is_empty());
+            if *done {
+                add_all(list);
+            }
+        }
+        What::DeleteObject(key, value) => after[*key].retain(|other| other != value),
+        What::Lookup(key, found) => possible = state[*key] == *found,
+        What::Take(key, found) => {
+            possible = state[*key] == *found;
+            after[*key].clear();
+        }
+        What::Count(key, counted) => {
+            possible = state[*key].first().map(|value| value + 1) == *counted;
+            after[*key] = Vec::from_iter(*counted);
+        }
+        What::Clear => after = State::default(),
+        What::Drain(found) => {
+            possible = state == found;
+            after = State::default();
+        }
+    }
+    possible.then_some(after)
+}
+
+/// A key of the histories. Between two there is room for others.
+fn key_of(index: usize) -> usize {
+    1000 * index
+}
+
+fn value_of(object: &Term) -> i64 {
+    let value = object.as_tuple().and_then(|object| object[1].as_int());
+    value.expect("an integer")
+}
+
+/// Calls what the number says and records it. Values are few, so that lists find them.
+fn call(table: &TermTable, clock: &Clock, choice: u64, _value: i64) -> Event<What> {
+    let kind = table.table_type();
+    let index = (choice / 16) as usize % KEYS;
+    let value = (choice / 64) as i64 % 2;
+    let key = Term::from(key_of(index));
+    let object = Term::from((key_of(index), value));
+    let mut work = Workspace::new();
+    // Two objects of this key, one of the next, and now and then one of the last.
+    let (next, last) = ((index + 1) % KEYS, (index + 2) % KEYS);
+    let mut list = vec![(index, value), (next, value), (index, 1 - value)];
+    if choice / 128 % 2 == 0 {
+        list.push((last, value));
+    }
+    if choice / 256 % 4 == 0 {
+        list.extend([(index, value); MANY_OF_ONE]);
+    }
+    let between = match choice / 1024 % 8 {
+        0 => LONG_BETWEEN,
+        _ => BETWEEN,
+    };
+    let others = (0..KEYS).flat_map(|index| (1..=between).map(move |at| (key_of(index) + at, 0)));
+    let objects_of_list = || {
+        let known = list.iter().map(|(index, value)| (key_of(*index), *value));
+        let all: Vec<Term> = known.chain(others.clone()).map(Term::from).collect();
+        all
+    };
+    match choice % 16 {
+        0 => clock.record(
+            || patiently(|| table.insert(&object, &mut work)),
+            |()| What::Insert(index, value),
+        ),
+        1..6 => {
+            let all = objects_of_list();
+            clock.record(
+                || patiently(|| table.insert_many(all.iter(), &mut work)),
+                |()| What::InsertList(list.clone()),
+            )
+        }
+        6 => {
+            // Without the others, which are there already as a rule.
+            let all: Vec<Term> = (list.iter())
+                .map(|(index, value)| Term::from((key_of(*index), *value)))
+                .collect();
+            clock.record(
+                || patiently(|| table.insert_many_new(all.iter(), &mut work)),
+                |done| What::InsertListNew(list.clone(), done),
+            )
+        }
+        7..10 => clock.record(
+            || patiently(|| table.delete_object(&object, &mut work)),
+            |()| What::DeleteObject(index, value),
+        ),
+        10 => clock.record(
+            || {
+                let guard = ats::pin();
+                let taken = patiently(|| table.take(&key, &mut work, &guard));
+                taken.map_or(Vec::new(), |taken| taken.to_terms())
+            },
+            |found| What::Take(index, found.iter().map(value_of).collect()),
+        ),
+        11 if !kind.is_bag() => {
+            let op = CounterOp {
+                position: 2,
+                increment: 1.into(),
+                wrap: None,
+            };
+            let mut count = || match table.update_one_counter(&key, &op, None, &mut work) {
+                Err(Error::BadKey) => Ok(None),
+                counted => counted.map(Some),
+            };
+            clock.record(
+                || patiently(&mut count),
+                |counted| What::Count(index, counted.as_ref().and_then(Integer::as_small)),
+            )
+        }
+        12 => clock.record(
+            || {
+                if choice / 2048 % 2 == 0 {
+                    table.clear();
+                    return None;
+                }
+                Some(drained(table))
+            },
+            |drained| drained.map_or(What::Clear, What::Drain),
+        ),
+        _ => clock.record(
+            || objects(table, &key),
+            |found| What::Lookup(index, found.iter().map(value_of).collect()),
+        ),
+    }
+}
+
+/// Takes all objects out of a table.
+fn drained(table: &TermTable) -> State {
+    let drained = table.drain();
+    let settled = loop {
+        match drained.settled() {
+            Some(settled) => break settled,
+            None => thread::yield_now(),
+        }
+    };
+    let mut state = State::default();
+    for object in everything(settled) {
+        let key = object.as_tuple().and_then(|object| object[0].as_int());
+        let key = key.expect("an integer") as usize;
+        if key % 1000 == 0 {
+            state[key / 1000].push(value_of(&object));
+        }
+    }
+    state
+}
+
+#[test]
+fn lists_are_linearizable() {
+    for kind in ALL_TYPES {
+        for round in 0..ROUNDS {
+            let table = TermTable::new(kind, 1).compressed(round % 4 == 3);
+            let events = histories::history(round, |clock, choice, value| {
+                call(&table, clock, choice, value)
+            });
+            let explained = linearizable(State::default(), &events, |state, what| {
+                apply(kind, state, what)
+            });
+            assert!(explained, "{kind:?} {round}: no order explains {events:#?}");
+        }
+    }
+}
+
+/// The objects of a list, and the epochs in which the thread is pinned when the list asks for them.
+struct Watched<'a> {
+    terms: std::slice::Iter<'a, Term>,
+    epochs: &'a mut HashSet<u64>,
+}
+
+impl<'a> Iterator for Watched<'a> {
+    type Item = &'a Term;
+
+    fn next(&mut self) -> Option<&'a Term> {
+        let guard = ats::pin();
+        self.epochs.insert(guard.epoch());
+        // The next epoch can begin, but none after it until the thread pins anew.
+        let _ = guard.grace().is_over();
+        self.terms.next()
+    }
+}
+
+#[test]
+fn a_long_list_is_not_pinned_while_it_is_encoded() {
+    let list: Vec<Term> = (0..20 * 256).map(|key| Term::from((key, 0))).collect();
+    let table = TermTable::new(TableType::OrderedSet, 1);
+    let mut epochs = HashSet::new();
+    let terms = Watched {
+        terms: list.iter(),
+        epochs: &mut epochs,
+    };
+    assert_eq!(table.insert_many(terms, &mut Workspace::new()), Ok(()));
+    assert_eq!(table.len(), list.len());
+    // Other tests of the program keep the epoch back now and then.
+    assert!(epochs.len() >= 10, "{} epochs", epochs.len());
+}
+
+/// While a list, or a deletion, works on very many objects of one key, writers of other keys go on.
+#[test]
+fn many_objects_of_one_key_are_in_the_way_of_no_other_key() {
+    const MANY: usize = 60_000;
+    for kind in [TableType::Bag, TableType::DuplicateBag] {
+        let different: Vec<Term> = (0..MANY).map(|at| Term::from((0, at))).collect();
+        let equal = vec![Term::from((0, 0)); MANY];
+        let goes_on = (0..5).any(|_| {
+            let table = TermTable::new(kind, 1);
+            let mut work = Workspace::new();
+            let list =
+                |list: &[Term]| patiently(|| table.insert_many(list.iter(), &mut Workspace::new()));
+            let inserting = longest_beside(&table, || list(&different));
+            assert_eq!(objects(&table, &Term::from(0)).len(), MANY);
+            if kind == TableType::DuplicateBag {
+                list(&equal);
+            }
+            let deleting = longest_beside(&table, || {
+                patiently(|| table.delete_object(&equal[0], &mut work));
+            });
+            assert_eq!(objects(&table, &Term::from(0)).len(), MANY - 1);
+            let is_short = |(longest, whole): (Duration, Duration)| longest < whole / 4;
+            is_short(inserting) && (kind == TableType::Bag || is_short(deleting))
+        });
+        assert!(
+            goes_on,
+            "{kind:?}: writers of another key wait for the whole of a call"
+        );
+    }
+}
+
+/// Runs a call beside a writer of another key. Returns the longest of the writes, and how long the call took.
+fn longest_beside(table: &TermTable, call: impl FnOnce()) -> (Duration, Duration) {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let (mut longest, mut work) = (Duration::ZERO, Workspace::new());
+            let (key, object) = (Term::from(1), Term::from((1, 1)));
+            while !stop.load(Ordering::Acquire) {
+                let start = Instant::now();
+                patiently(|| table.insert(&object, &mut work));
+                patiently(|| table.delete(&key, &mut work));
+                longest = longest.max(start.elapsed());
+            }
+            longest
+        });
+        let start = Instant::now();
+        call();
+        let whole = start.elapsed();
+        stop.store(true, Ordering::Release);
+        (writer.join().expect("a writer"), whole)
+    })
+}
