@@ -200,7 +200,7 @@ impl Handle {
             }),
         }));
         // No process knows the identifier yet, unless by the name.
-        id.shared.store(shared, Ordering::Release);
+        id.shared.store(shared.cast_mut(), Ordering::Release);
         // SAFETY: just made, with its identifier.
         if recipe.named && !unsafe { registry::claim_name(env, recipe.name, shared, guard) } {
             id.shared.store(ptr::null_mut(), Ordering::Relaxed);
