@@ -51,8 +51,8 @@ impl<R: Release, F: FnMut(usize, Option<&Record<R>>) -> Change<R>> Plan<R> for F
     }
 }
 
-/// The key is held by a batch that did not finish within the patience of the store; nothing was
-/// changed. Try again later, best after giving the processor away.
+/// The key is held by a batch, or by an [`update_alone`](Backend::update_alone), that did not finish
+/// within the patience of the store; nothing was changed. Try again later, best after giving the processor away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
@@ -204,6 +204,18 @@ pub trait Backend<R: Release>: Send + Sync {
     /// and must not call the store. If it panics, nothing has changed. After `Put` or `Remove` the old record may still
     /// be read by `decide`'s caller until the guard goes.
     fn update<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+    ) -> Result<(), Busy>;
+
+    /// As [`update`](Backend::update), for a decision that may take long: `decide` runs without any lock.
+    ///
+    /// Meanwhile readers of the key find the old record, and its other writers are [`Busy`] after a
+    /// while. All other keys go on. Costs two visits to the lock of the key, and a block of memory. If
+    /// the key is missing, the number of records may include it while `decide` runs.
+    fn update_alone<'g>(
         &'g self,
         key: &[u8],
         guard: &'g Guard,

@@ -25,7 +25,8 @@
 //! # Keys whose new record takes long to make
 //! A decision runs under a lock that the key shares with others, so it must be short. If it is not, the plan
 //! answers [`Change::Later`]: the key gets a hold, the lock is let go, and [`Plan::build`] makes the record
-//! while only this key is locked. Then the record takes the place of the hold.
+//! while only this key is locked. Then the record takes the place of the hold. A single key that is changed in
+//! this way is [`Backend::update_alone`](crate::Backend::update_alone).
 //!
 //! # Long batches
 //! A batch that [pins for itself](Pinning::Own) pins anew after each [`PIECE`] keys, installed or cleared, and
@@ -185,6 +186,34 @@ pub(crate) fn update_batch<R: Release, S: Stepwise<R>>(
     }
     open.commit();
     Ok(true)
+}
+
+/// [`Backend::update_alone`](crate::Backend::update_alone) for any store that can step: a batch of one key whose
+/// change is put off until no lock is held.
+pub(crate) fn update_alone<'g, R: Release, S: Stepwise<R>>(
+    store: &'g S,
+    key: &[u8],
+    guard: &'g Guard,
+    decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+) -> Result<(), Busy> {
+    let mut plan = Alone(decide);
+    update_batch(store, &[key], Pinning::Callers(guard), &mut plan).map(|_| ())
+}
+
+/// The plan of a batch of one key, decided while the key alone is held. The batch is pinned by a guard of the
+/// lifetime `'g`.
+struct Alone<'a, 'g, R: Release>(&'a mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>);
+
+impl<R: Release> Plan<R> for Alone<'_, '_, R> {
+    fn decide(&mut self, _: usize, _: Option<&Record<R>>) -> Change<R> {
+        Change::Later
+    }
+
+    fn build(&mut self, _: usize, current: Option<&Record<R>>) -> Change<R> {
+        // SAFETY: the record was found under the guard of the lifetime `'g`, and is not retired before its key
+        // is let go (B3): so it lives as long as the guard.
+        (self.0)(current.map(|record| unsafe { &*ptr::from_ref(record) }))
+    }
 }
 
 /// What follows the decision about a key.

@@ -546,6 +546,15 @@ impl<R: Release> Backend<R> for HashTable<R> {
         batch::update(self, key, guard, decide)
     }
 
+    fn update_alone<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+    ) -> Result<(), Busy> {
+        batch::update_alone(self, key, guard, decide)
+    }
+
     /// Any record will do, so whichever end is asked for.
     fn update_end<'g>(
         &'g self,

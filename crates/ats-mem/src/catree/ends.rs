@@ -68,12 +68,12 @@ impl<R: Release> CaTree<R> {
                 found: Ok(at),
             };
             let before = base.last();
-            let removed = self.carry_out(&mut seat, current, step, record.key(), guard);
+            let gone = self.carry_out(&mut seat, current, step, record.key(), guard);
             // Who fights for one end cannot be parted by a cut.
             if seat.held.statistics() > SPLIT_ABOVE {
                 seat.held.reset_statistics();
             }
-            self.adapt_after(seat, before, removed, record.key(), guard);
+            self.end_write(seat, before, gone, record.key(), guard);
             return Ok(());
         }
     }

@@ -91,7 +91,7 @@ use crate::slab::SlabBox;
 use adapt::Adapting;
 use ats_sync::shim::atomic::{AtomicPtr, Ordering};
 use ats_sync::{Guard, Held};
-use base::{Base, Counts, SPANNING_COST};
+use base::{Base, Counts, SPANNING_COST, Spot};
 use fences::Fences;
 use header::{BASE, Header, NodePtr};
 use node::{Inner, Leaf};
@@ -139,6 +139,14 @@ struct Seat<'g, R: Release> {
     link: Option<&'g AtomicPtr<Header>>,
     /// The place of the key, or where it would be inserted.
     found: Result<usize, usize>,
+}
+
+/// A record that a write took out of the store.
+enum Gone<'g, R: Release> {
+    /// Another one is in its place.
+    Replaced(&'g Record<R>),
+    /// Its key is gone.
+    Removed(&'g Record<R>),
 }
 
 impl<R: Release> Default for CaTree<R> {
@@ -299,39 +307,57 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// Changes the record of `key` as was decided, at its seat, where `current` is. Whether a record was
-    /// taken out.
+    /// Changes the record of `key` as was decided, at its seat, where `current` is. Returns what it took
+    /// out of the store, for [`end_write`](Self::end_write).
     #[inline]
     fn carry_out<'g>(
         &self,
-        seat: &mut Seat<'g, R>,
+        seat: &mut Seat<'_, R>,
         current: Option<&'g Record<R>>,
         step: Step<R>,
         key: &[u8],
         guard: &Guard,
-    ) -> bool {
+    ) -> Option<Gone<'g, R>> {
         match step {
-            Step::Keep => {}
+            Step::Keep => None,
             Step::Put(record) => {
                 self.put(seat, current, record, guard);
-                if let Some(old) = current {
-                    // SAFETY: its word in the leaf has just been overwritten.
-                    unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
-                }
+                current.map(Gone::Replaced)
             }
             // The batch retires what was there, when it has committed.
-            Step::Install(record) => self.put(seat, current, record, guard),
+            Step::Install(record) => {
+                self.put(seat, current, record, guard);
+                None
+            }
             Step::Remove => {
-                if let (Some(old), Ok(at)) = (current, seat.found) {
-                    account::<R>(seat.base, key, -1, -(old.bytes() as i64), guard);
-                    self.take_out(seat, at, key, guard);
-                    // SAFETY: it has just been taken out of the leaf.
-                    unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
-                    return true;
-                }
+                let (Some(old), Ok(at)) = (current, seat.found) else {
+                    return None;
+                };
+                account::<R>(seat.base, key, -1, -(old.bytes() as i64), guard);
+                self.take_out(seat, at, key, guard);
+                Some(Gone::Removed(old))
             }
         }
-        false
+    }
+
+    /// Ends a write: adapts if need be, unlocks, and retires what the write took out. Not before that, since
+    /// who retires also frees records that others have retired, of whatever size. `before` is where the write
+    /// before this one went.
+    #[inline]
+    fn end_write(
+        &self,
+        seat: Seat<'_, R>,
+        before: Spot,
+        gone: Option<Gone<'_, R>>,
+        key: &[u8],
+        guard: &Guard,
+    ) {
+        let removed = matches!(gone, Some(Gone::Removed(_)));
+        self.adapt_after(seat, before, removed, key, guard);
+        if let Some(Gone::Replaced(old) | Gone::Removed(old)) = gone {
+            // SAFETY: it was taken out of its leaf under the lock that was held.
+            unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
+        }
     }
 
     /// Frees up to about `budget` records and nodes of those that were there when this was called first;
@@ -475,8 +501,8 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
                 seat.held.count(SPANNING_COST);
             }
             let before = seat.base.last();
-            let removed = self.carry_out(&mut seat, here, decide(here), key, guard);
-            self.adapt_after(seat, before, removed, key, guard);
+            let gone = self.carry_out(&mut seat, here, decide(here), key, guard);
+            self.end_write(seat, before, gone, key, guard);
             return Ok(());
         }
     }
@@ -527,6 +553,15 @@ impl<R: Release> Backend<R> for CaTree<R> {
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy> {
         batch::update(self, key, guard, decide)
+    }
+
+    fn update_alone<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+    ) -> Result<(), Busy> {
+        batch::update_alone(self, key, guard, decide)
     }
 
     fn update_end<'g>(

@@ -5,6 +5,7 @@
 mod adapting;
 mod batches;
 mod catree;
+mod claims;
 mod ends;
 mod hash;
 mod passing;

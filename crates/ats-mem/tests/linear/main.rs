@@ -195,16 +195,25 @@ impl<S: Backend<Plain>> Player<S> {
     fn write(&mut self, new: Option<u64>) {
         let (index, store) = (self.random.key(), &self.store);
         let key = self.place.key(index);
+        // One in three as changes that take long are made.
+        let alone = self.random.below(3) == 0;
         let update = || {
             let mut old = None;
             let guard = pin();
-            let done = store.update(&key, &guard, &mut |current| {
+            let mut decide = |current: Option<&Record<Plain>>| {
                 old = current.map(|record| record.value()[0]);
+                if alone {
+                    thread::yield_now();
+                }
                 match new {
                     Some(value) => Change::Put(RecordBox::new(&key, &[value], false)),
                     None => Change::Remove,
                 }
-            });
+            };
+            let done = match alone {
+                true => store.update_alone(&key, &guard, &mut decide),
+                false => store.update(&key, &guard, &mut decide),
+            };
             done.map(|()| old)
         };
         let event = self

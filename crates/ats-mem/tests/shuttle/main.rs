@@ -12,6 +12,7 @@
 //! | [`leaves`] | leaves and inner nodes of the tree that split, share, merge and go |
 //! | [`adapting`] | base nodes that are split and joined |
 //! | [`batches`] | several keys written as one |
+//! | [`claims`] | one key held by a change that takes long |
 //! | [`anything`] | random operations of any kind while the tree adapts |
 //! | [`hash`] | buckets of the hash table that split and join, and fixations |
 //! | [`hashing`] | random operations of any kind while the hash table adapts |
@@ -30,6 +31,7 @@ macro_rules! together {
 mod adapting;
 mod anything;
 mod batches;
+mod claims;
 mod hash;
 mod hashing;
 mod leaves;
