@@ -39,6 +39,14 @@ impl Integer {
         }
     }
 
+    /// How many words of 64 bits its magnitude takes, at least one. O(1).
+    pub fn words(&self) -> usize {
+        match self {
+            Integer::Small(_) => 1,
+            Integer::Big(value) => usize::try_from(value.bits().div_ceil(64)).unwrap_or(usize::MAX),
+        }
+    }
+
     /// Whether it is below zero.
     pub fn is_negative(&self) -> bool {
         match self {

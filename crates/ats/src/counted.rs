@@ -10,8 +10,8 @@
 //! whoever still changes its cell had found it before, so the change counts as done just before the
 //! replacement, and so do all looks at it. But who makes a new object out of an old one, or returns what he
 //! has removed, must not miss a change. So he *stops* the cell first, which one bit of it says. A stopped
-//! cell is not changed by anybody; who wants to change it waits for the lock of the key. If the record is
-//! replaced, the cell stays stopped, and those who wait find the new record.
+//! cell is not changed by anybody; who wants to change it waits for the lock of the key, or is told that the
+//! key is busy. If the record is replaced, the cell stays stopped, and those who wait find the new record.
 //!
 //! One element at most is a counter, so that reading the cell once is reading the object at one moment.
 //! An object with several counters that are changed in turn is replaced whenever another one's turn comes.
@@ -19,8 +19,10 @@
 //! # Invariants
 //! - C1. The cell of a published record is accessed atomically only.
 //! - C2. It holds the word of a small integer; without the bit [`RUNNING`] it is stopped.
-//! - C3. A stopped cell is changed by nobody. Only the holder of the key's lock stops it, and starts it again
-//!   before he lets the lock go, unless he has replaced or removed the record.
+//! - C3. A stopped cell is not changed. Only the writer that has the key to itself stops it: in the decision
+//!   of [`Store::update`](crate::store::Store::update), under the lock of the key, or in that of
+//!   [`Store::update_alone`](crate::store::Store::update_alone), which holds the key. It starts the cell again
+//!   before it lets the key go, unless it has replaced or removed the record.
 //! - C4. Who replaces or removes a record depending on its value, or returns it, has stopped its cell.
 
 use crate::value::{Rec, Values};
@@ -84,7 +86,7 @@ impl<'a> Counter<'a> {
 /// Keeps the counter of a record stopped, if it has one, until this is dropped.
 pub(crate) struct Stopped<'a>(Option<&'a AtomicU64>);
 
-/// Stops the counter of a record, if it has one. For the holder of the key's lock (C3).
+/// Stops the counter of a record, if it has one. For the writer that has the key to itself (C3).
 pub(crate) fn stop<H: Host>(record: &Rec<H>) -> Stopped<'_> {
     let cell = Counter::of(record).map(|counter| counter.cell);
     if let Some(cell) = cell {

@@ -54,6 +54,13 @@ impl CounterOp {
         }
     }
 
+    /// How many words the integers take: how long it takes to apply it.
+    fn parts(&self) -> usize {
+        let wrap = self.wrap.as_ref();
+        let wrap = wrap.map_or(0, |(limit, reset)| limit.words() + reset.words());
+        self.increment.words() + wrap
+    }
+
     fn passes(&self, sum: &Integer, limit: &Integer) -> bool {
         match self.increment.is_negative() {
             true => sum < limit,
@@ -92,8 +99,8 @@ impl<H: Host> Table<H> {
         {
             return Ok(Integer::Small(value));
         }
-        let (mut result, most) = (Err(Error::BadKey), work.words_left);
-        self.update_object(key, default, work, &guard, |object, image| {
+        let (mut result, parts) = (Err(Error::BadKey), op.parts());
+        self.update_object(key, default, parts, work, &guard, |object, image, most| {
             let term = element(object, index)?;
             let current = Integer::from_term(term).ok_or(Error::NotAnInteger)?;
             let value = op.apply(&current)?;
@@ -125,6 +132,7 @@ impl<H: Host> Table<H> {
     /// own, and its counters are changed. Changes nothing if it fails.
     ///
     /// Replaces the object; for a single change see [`update_one_counter`](Table::update_one_counter).
+    /// O(size of the object + operations * log operations) for integers of 64 bits.
     pub fn update_counter<T: HostTerm<Host = H>>(
         &self,
         key: T,
@@ -144,9 +152,14 @@ impl<H: Host> Table<H> {
             self.index_to_change(op.position)?;
         }
         let guard = ats_sync::pin();
-        let (mut results, most) = (None, work.words_left);
-        self.update_object(key, default, work, &guard, |object, image| {
-            let values = new_values(object, ops)?;
+        let earlier = earlier_ones(ops);
+        let parts = ops
+            .iter()
+            .map(CounterOp::parts)
+            .fold(0, usize::saturating_add);
+        let mut results = None;
+        self.update_object(key, default, parts, work, &guard, |object, image, most| {
+            let values = new_values(object, ops, &earlier)?;
             let parts: Vec<Parts> = values.iter().map(Parts::of).collect();
             let changes: Vec<(usize, NewValue<'_, T>)> = ops
                 .iter()
@@ -167,18 +180,34 @@ impl<H: Host> Table<H> {
     }
 }
 
+/// For each operation the last one before it on the same counter. O(operations * log operations).
+fn earlier_ones(ops: &[CounterOp]) -> Vec<Option<usize>> {
+    let mut by_position: Vec<usize> = (0..ops.len()).collect();
+    // Stable, so that those of one counter stay in order.
+    by_position.sort_by_key(|at| ops[*at].position);
+    let mut earlier = vec![None; ops.len()];
+    for pair in by_position.windows(2) {
+        if ops[pair[0]].position == ops[pair[1]].position {
+            earlier[pair[1]] = Some(pair[0]);
+        }
+    }
+    earlier
+}
+
 /// The values after each operation. An operation on a counter that an earlier one has changed goes
-/// on from there.
-fn new_values<H: Host>(object: Object<'_, H>, ops: &[CounterOp]) -> Result<Vec<Integer>, Error> {
+/// on from there. O(elements of the object + operations).
+fn new_values<H: Host>(
+    object: Object<'_, H>,
+    ops: &[CounterOp],
+    earlier: &[Option<usize>],
+) -> Result<Vec<Integer>, Error> {
+    let elements = object.elements();
     let mut values: Vec<Integer> = Vec::with_capacity(ops.len());
-    for (done, op) in ops.iter().enumerate() {
-        let earlier = ops[..done]
-            .iter()
-            .rposition(|before| before.position == op.position);
+    for (op, earlier) in ops.iter().zip(earlier) {
         let current = match earlier {
-            Some(before) => values[before].clone(),
+            Some(before) => values[*before].clone(),
             None => {
-                let term = element(object, op.position - 1)?;
+                let term = elements.get(op.position - 1).ok_or(Error::Position)?;
                 Integer::from_term(term).ok_or(Error::NotAnInteger)?
             }
         };

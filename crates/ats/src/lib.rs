@@ -32,6 +32,7 @@ pub mod names;
 mod places;
 pub mod reaper;
 pub mod select;
+mod short;
 mod store;
 mod table;
 mod value;

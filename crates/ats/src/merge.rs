@@ -2,9 +2,11 @@
 //!
 //! What a merge is, is told in [`ats_merge`]. Sums, minima and maxima of small integers are changed in
 //! place, as counters are (see [`counted`]); everything else makes a new object under the
-//! lock of the key. The operand is made an image before that.
+//! lock of the key, if it is [short](crate::short), or while the key alone is held. The operand is made an
+//! image before that.
 
 use crate::counted;
+use crate::short::{self, SHORT_WORDS, is_long_change};
 use crate::table::Table;
 use crate::value::{Found, Rec, Room, record};
 use crate::workspace::Workspace;
@@ -13,6 +15,7 @@ use crate::{Error, Guard};
 use ats_mem::Change;
 use ats_merge::{Merge, Merged, MergedTerm, Simple};
 use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, NIL, NewValue, Object, Packer};
+use ats_term::walk::is_larger;
 use ats_term::{Kind, TermRef};
 
 /// The value of an element, on its way to the caller.
@@ -44,10 +47,11 @@ pub struct Merging<'a, T> {
 /// When the key of an object is locked into which a value is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locking {
-    /// Before anything is merged: quick if values are small. Others wait meanwhile that write near this key.
+    /// Before anything is merged: quick if values are small. Other writers of this key wait meanwhile, or
+    /// get [`Error::Busy`].
     First,
-    /// When there is something to be put in the place of the object, so that nobody waits while large values are
-    /// merged. If the object has changed meanwhile it begins again, a few times.
+    /// When there is something to be put in the place of the object, so that no writer of this key waits while
+    /// large values are merged. If the object has changed meanwhile it begins again, a few times.
     AfterMerging,
 }
 
@@ -138,6 +142,7 @@ impl<H: Host> Table<H> {
             key: &key[..],
             packer,
             most: *words_left,
+            under_lock: false,
         };
         let object = Found::new(seen).first(room);
         let mut made = Change::Keep;
@@ -187,12 +192,12 @@ impl<H: Host> Table<H> {
     }
 
     /// Merges the operand that stands behind the key in `work.second`.
-    fn merge_as_image<T: HostTerm<Host = H>, R>(
-        &self,
+    fn merge_as_image<'g, T: HostTerm<Host = H>, R>(
+        &'g self,
         place: Place<'_>,
         default: Option<T>,
         work: &mut Workspace<T>,
-        guard: &Guard,
+        guard: &'g Guard,
         read: impl Fn(Value<'_, H>) -> R,
     ) -> Result<R, Error> {
         let Workspace {
@@ -207,15 +212,27 @@ impl<H: Host> Table<H> {
         } = work;
         let mut read = |value: ImageRef<'_, H>| read(Value::Term(value));
         let mut result = Err(Error::BadKey);
+        let begins_alone = is_long_change(0, key)
+            || second.object().len_words() > SHORT_WORDS
+            || place.is_long_with(second.object().element(1));
+        let most = *words_left;
         let mut making = Making {
             table: self,
             place,
             key: &key[..],
             packer,
-            most: *words_left,
+            most,
+            under_lock: true,
         };
-        self.store(guard).update(key, guard, &mut |current| {
+        let store = self.store(guard);
+        store.update_short(key, guard, begins_alone, &mut |current, alone| {
             let mut made = Change::Keep;
+            making.under_lock = !alone;
+            making.most = if alone { most } else { SHORT_WORDS.min(most) };
+            if current.is_some_and(|current| Found::new(current).len_words() > most) {
+                result = Err(Error::TooLarge);
+                return Some(made);
+            }
             result = match (current, default) {
                 (Some(current), _) => {
                     let pair = second.object();
@@ -237,13 +254,14 @@ impl<H: Host> Table<H> {
                 }
                 (None, None) => Err(Error::BadKey),
             };
-            made
+            let takes_long = !alone && matches!(result, Err(Error::TooLarge));
+            (!takes_long).then_some(made)
         })?;
         result
     }
 }
 
-/// How often values are merged without a lock. After that the lock sees to it that there is an end.
+/// How often values are merged without holding the key. After that it is held, so that there is an end.
 const ATTEMPTS: usize = 3;
 
 /// What is merged where.
@@ -254,6 +272,13 @@ struct Place<'a> {
     merge: &'a Merge,
 }
 
+impl Place<'_> {
+    /// Whether it may take long to merge this value with another one.
+    fn is_long_with<H: Host>(&self, value: ImageRef<'_, H>) -> bool {
+        (self.merge.is_of_collections() || self.merge.compares()) && is_larger(value, SHORT_WORDS)
+    }
+}
+
 /// Makes objects with a merged element.
 struct Making<'a, H: Host> {
     table: &'a Table<H>,
@@ -262,12 +287,14 @@ struct Making<'a, H: Host> {
     packer: &'a mut Packer,
     /// Words that an object may have.
     most: usize,
+    /// Whether other keys wait. Then what takes long is [`Error::TooLarge`].
+    under_lock: bool,
 }
 
 type MadeChange<H> = Change<crate::value::Values<H>>;
 
 impl<H: Host> Making<'_, H> {
-    /// Merges into the object of a record, which the caller has locked.
+    /// Merges into the object of a record, of which the caller has locked the key, or has it alone.
     fn onto<T: HostTerm<Host = H>, R>(
         &mut self,
         current: &Rec<H>,
@@ -277,7 +304,7 @@ impl<H: Host> Making<'_, H> {
         made: &mut MadeChange<H>,
         read: &mut dyn FnMut(ImageRef<'_, H>) -> R,
     ) -> Result<R, Error> {
-        if Found::new(current).len_words() > self.most {
+        if self.under_lock && short::is_long(current) {
             return Err(Error::TooLarge);
         }
         // Goes on if the object stays.
@@ -303,6 +330,9 @@ impl<H: Host> Making<'_, H> {
     ) -> Result<R, Error> {
         let (Place { index, merge }, zeros) = (self.place, self.table.zeros);
         let earlier = element(object, index)?;
+        if self.under_lock && self.place.is_long_with(earlier) {
+            return Err(Error::TooLarge);
+        }
         let merged = merge.merge(earlier, pair.element(1), zeros)?;
         if let (Merged::Earlier(_), false) = (&merged, replaces_key) {
             return Ok(read(earlier));

@@ -106,6 +106,8 @@ enum Records<H: Host> {
 }
 
 pub(crate) type Decide<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Change<Values<H>> + 'a;
+pub(crate) type DecideShort<'a, 'g, H> =
+    dyn FnMut(Option<&'g Rec<H>>, bool) -> Option<Change<Values<H>>> + 'a;
 pub(crate) type DecideBag<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Decided<H> + 'a;
 pub(crate) type EachRecord<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
@@ -153,6 +155,47 @@ impl<H: Host> Store<H> {
         decide: &mut Decide<'_, 'g, H>,
     ) -> Result<(), Busy> {
         each!(&self.records, backend => backend.update(key, guard, decide))
+    }
+
+    /// As [`update`](Store::update), for a decision that may take long: no lock is held meanwhile, only the
+    /// key.
+    pub(crate) fn update_alone<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut Decide<'_, 'g, H>,
+    ) -> Result<(), Busy> {
+        each!(&self.records, backend => backend.update_alone(key, guard, decide))
+    }
+
+    /// As [`update`](Store::update), for a decision that may turn out to take long: see
+    /// [`short`](crate::short). `decide` is told whether the key is held alone. If it is not, other keys may
+    /// wait, and `decide` returns `None` if it would take long; then it is called again while the key is held
+    /// alone. If `begins_alone`, that is done at once.
+    #[inline]
+    pub(crate) fn update_short<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        begins_alone: bool,
+        decide: &mut DecideShort<'_, 'g, H>,
+    ) -> Result<(), Busy> {
+        let mut is_long = begins_alone;
+        if !begins_alone {
+            self.update(key, guard, &mut |current| {
+                decide(current, false).unwrap_or_else(|| {
+                    is_long = true;
+                    Change::Keep
+                })
+            })?;
+        }
+        if is_long {
+            self.update_alone(key, guard, &mut |current| {
+                let change = decide(current, true);
+                change.expect("a key that is held alone can be changed")
+            })?;
+        }
+        Ok(())
     }
 
     /// See [`Backend::update_batch`].

@@ -2,6 +2,7 @@
 
 use crate::bag::{Buffers, Effect, NewObject, QUICK_WORDS, Rules, TooMany};
 use crate::counted;
+use crate::short::{self, SHORT_WORDS, is_long_change, is_long_to_compare};
 use crate::store::Store;
 use crate::table::{Table, TableType};
 use crate::value::{Found, Rec, Room, Values, record};
@@ -61,16 +62,20 @@ impl<H: Host> Table<H> {
             return Ok(true);
         }
         if !self.table_type.is_bag() {
-            // A large one is copied before the lock is taken.
-            let is_large = image.object().len_words() > QUICK_WORDS;
-            let mut new = is_large.then(|| record(key, self.stored(image.take(), packer)));
+            let mut made = None;
+            if image.object().len_words() > SHORT_WORDS || is_long_change(0, key) {
+                if store.get(key, &guard).is_some() {
+                    return Ok(false);
+                }
+                made = Some(record(key, self.stored(image.take(), packer)));
+            }
             store.update(key, &guard, &mut |current| {
                 if current.is_some() {
                     done = false;
                     return Change::Keep;
                 }
-                let new = new.take();
-                Change::Put(new.unwrap_or_else(|| record(key, self.stored(image.take(), packer))))
+                let made = made.take();
+                Change::Put(made.unwrap_or_else(|| record(key, self.stored(image.take(), packer))))
             })?;
             return Ok(done);
         }
@@ -276,16 +281,19 @@ impl<H: Host> Table<H> {
             visit.count(&deleting.effect);
             return Ok(deleting.done);
         }
-        store.update(key, &guard, &mut |current| {
+        store.update_short(key, &guard, false, &mut |current, alone| {
             let Some(current) = current else {
-                return Change::Keep;
+                return Some(Change::Keep);
             };
+            if !alone && is_long_to_compare(current) {
+                return None;
+            }
             let stopped = counted::stop(current);
             if !image_eq(Found::new(current).first(room), unwanted, self.zeros) {
-                return Change::Keep;
+                return Some(Change::Keep);
             }
             stopped.for_ever();
-            Change::Remove
+            Some(Change::Remove)
         })?;
         Ok(true)
     }
@@ -304,15 +312,17 @@ impl<H: Host> Table<H> {
             return Err(Error::TableType);
         }
         let mut changes = Vec::with_capacity(values.len());
+        let mut last = 0;
         for (position, value) in values {
             let index = self.index_to_change(*position)?;
+            last = last.max(index);
             changes.push((index, NewValue::Term(*value)));
         }
         let guard = ats_sync::pin();
-        let (mut found, most) = (false, work.words_left);
-        self.update_object(key, default, work, &guard, |object, image| {
+        let (mut found, parts) = (false, values.len());
+        self.update_object(key, default, parts, work, &guard, |object, image, most| {
             found = true;
-            if changes.iter().any(|(index, _)| *index >= object.arity()) {
+            if !changes.is_empty() && last >= object.arity() {
                 return Err(Error::Position);
             }
             if changes.is_empty() {
@@ -336,13 +346,17 @@ impl<H: Host> Table<H> {
     /// Changes the object of a key, or a default object. `change` builds the new object in the builder
     /// it is given and says which of its elements is a counter, or leaves the old one. Not called if there
     /// is no object and no default, or if the object is larger than the workspace's limit says.
+    ///
+    /// `change` is called under the lock of the key if it has few `parts`, and else, or if it returns
+    /// [`Error::TooLarge`] because the new object has more words than it is told, while the key alone is held.
     pub(crate) fn update_object<'g, T: HostTerm<Host = H>>(
         &'g self,
         key: T,
         default: Option<T>,
+        parts: usize,
         work: &mut Workspace<T>,
         guard: &'g Guard,
-        mut change: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>) -> Result<Changed, Error>,
+        mut change: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>, usize) -> Result<Changed, Error>,
     ) -> Result<(), Error> {
         if let Some(default) = default {
             self.check_object(default)?;
@@ -364,17 +378,28 @@ impl<H: Host> Table<H> {
             ..
         } = work;
         let mut result = Ok(());
-        self.store(guard).update(key, guard, &mut |current| {
-            if current.is_some_and(|current| Found::new(current).len_words() > *words_left) {
+        let begins_alone = is_long_change(parts, key);
+        let limit = *words_left;
+        let store = self.store(guard);
+        store.update_short(key, guard, begins_alone, &mut |current, alone| {
+            let most = if alone { limit } else { SHORT_WORDS.min(limit) };
+            if current.is_some_and(|current| Found::new(current).len_words() > limit) {
                 result = Err(Error::TooLarge);
-                return Change::Keep;
+                return Some(Change::Keep);
+            }
+            let is_long = match current {
+                Some(current) => short::is_long(current),
+                None => default.is_some() && second.object().len_words() > most,
+            };
+            if is_long && !alone {
+                return None;
             }
             // Goes on if the object stays.
             let stopped = current.map(counted::stop);
             let changed = match current {
-                Some(current) => change(Found::new(current).first(room), image),
+                Some(current) => change(Found::new(current).first(room), image, most),
                 None if default.is_some() => {
-                    change(second.object(), image).map(|changed| match changed {
+                    change(second.object(), image, most).map(|changed| match changed {
                         Changed::No => {
                             std::mem::swap(image, second);
                             Changed::To { counter: None }
@@ -394,12 +419,13 @@ impl<H: Host> Table<H> {
                     if let Some(stopped) = stopped {
                         stopped.for_ever();
                     }
-                    Change::Put(new)
+                    Some(Change::Put(new))
                 }
-                Ok(Changed::No) => Change::Keep,
+                Ok(Changed::No) => Some(Change::Keep),
+                Err(Error::TooLarge) if most < limit => None,
                 Err(error) => {
                     result = Err(error);
-                    Change::Keep
+                    Some(Change::Keep)
                 }
             }
         })?;

@@ -1,7 +1,7 @@
 //! Deleting and replacing what a query finds.
 //!
 //! A query is run without locks, so what it finds is only a candidate. It is looked at again under the lock
-//! of its key, where it is changed; so each object is changed atomically, as the query saw it or as it has
+//! of its key, or if that may take long while the key alone is held, and is changed there; so each object is changed atomically, as the query saw it or as it has
 //! become. A record never changes, except for its counter; if the same one is still there, its object need
 //! not be looked at again.
 //!
@@ -13,12 +13,13 @@ use super::walk::{Next, Slice, walk};
 use super::{Progress, Runner, Selection, visit_objects};
 use crate::bag::{Effect, NewObject, Rules, Selected};
 use crate::counted;
+use crate::short::{SHORT_WORDS, is_long_to_compare};
 use crate::table::{Table, TableType};
 use crate::value::{Found, Rec, Room, form, record};
 use crate::{Error, Guard};
 use ats_match::{Environment, Machine, Outcome, Program, RunTerm};
 use ats_mem::{Busy, Change};
-use ats_term::image::{Form, Host, ImageBuilder, Object, Packer};
+use ats_term::image::{Form, Host, ImageBuilder, NoImage, Object, Packer};
 use ats_term::{Kind, TermRef};
 use std::ops::ControlFlow;
 
@@ -26,6 +27,8 @@ use std::ops::ControlFlow;
 const BATCH: usize = 32;
 /// So many words of a large object count as a further candidate.
 const WORDS: usize = 256;
+/// A program of more bytes is not run under a lock that other keys share.
+const LONG_PROGRAM: usize = 1 << 15;
 
 /// What one slice of a change has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +113,7 @@ impl<H: Host> Table<H> {
     ) -> Changed {
         let (query, slice) = (selection.query, selection.slice);
         query.check_fits(self);
+        let is_long = query.program().memory() > LONG_PROGRAM;
         let mut objects = 0;
         let mut candidates = Vec::new();
         let is_within = |cursor: &Cursor| matches!(cursor.at, At::Within(..));
@@ -120,7 +124,7 @@ impl<H: Host> Table<H> {
             let last = slice.key();
             for (at, candidate) in candidates.iter().enumerate() {
                 slice.set_key(candidate.number);
-                match self.change(action, candidate, selection, deleted) {
+                match self.change(action, candidate, is_long, selection, deleted) {
                     Ok(changed) => objects += changed,
                     Err(Busy) => {
                         *selection.cursor = back_to(query, &candidates, at, before);
@@ -211,6 +215,7 @@ impl<H: Host> Table<H> {
         &self,
         action: Action,
         candidate: &Candidate<'_, H>,
+        is_long_program: bool,
         selection: &mut Selection<'_, H, E>,
         deleted: &mut Deleted<'_, H>,
     ) -> Result<usize, Busy> {
@@ -235,6 +240,8 @@ impl<H: Host> Table<H> {
             machine,
             image,
             packer,
+            most: usize::MAX,
+            is_too_large: false,
         };
         let key = candidate.record.key();
         let store = self.store(guard);
@@ -242,21 +249,32 @@ impl<H: Host> Table<H> {
         // What was deleted is looked at when the lock of the key is free again.
         let mut gone = None;
         if !self.table_type.is_bag() {
-            store.update(key, guard, &mut |current| {
+            store.update_short(key, guard, false, &mut |current, alone| {
                 let Some(current) = current else {
-                    return Change::Keep;
+                    return Some(Change::Keep);
                 };
+                let is_known = matches!(action, Action::Delete) && candidate.is_still(current);
+                let is_long = is_long_program || is_long_to_compare(current);
+                if is_long && !is_known && !alone {
+                    return None;
+                }
+                rerun.most = if alone { usize::MAX } else { SHORT_WORDS };
+                rerun.is_too_large = false;
                 let stopped = counted::stop(current);
                 let change = match action {
-                    Action::Delete => rerun.delete(current, candidate, room),
+                    Action::Delete if is_known => Change::Remove,
+                    Action::Delete => rerun.delete(current, room),
                     Action::Replace => rerun.replace(current, room, &mut changed),
                 };
+                if rerun.is_too_large {
+                    return None;
+                }
                 if !matches!(change, Change::Keep) {
                     changed = 1;
                     stopped.for_ever();
                 }
                 gone = matches!(change, Change::Remove).then_some(current);
-                change
+                Some(change)
             })?;
             if let Some(gone) = gone {
                 deleted(Found::new(gone).first(room));
@@ -363,7 +381,14 @@ fn back_to<H: Host>(
     Cursor { at, ..cursor }
 }
 
-/// The program on its second run, under the lock of a key.
+impl<H: Host> Candidate<'_, H> {
+    /// Whether the object of this record, which is in the store, is the one that was found.
+    fn is_still(&self, current: &Rec<H>) -> bool {
+        std::ptr::eq(current, self.record) && !matches!(form(current), Form::Counted(_))
+    }
+}
+
+/// The program on its second run, under the lock of a key, or while the key alone is held.
 pub(crate) struct Rerun<'a, H: Host, E> {
     table: &'a Table<H>,
     program: &'a Program<H>,
@@ -371,6 +396,10 @@ pub(crate) struct Rerun<'a, H: Host, E> {
     machine: &'a mut Machine<H>,
     image: &'a mut ImageBuilder<RunTerm<'static, H>>,
     packer: &'a mut Packer,
+    /// Words that a new object may have.
+    most: usize,
+    /// Whether the last one had more, and was given up.
+    is_too_large: bool,
 }
 
 impl<H: Host, E: Environment> Rerun<'_, H, E> {
@@ -379,15 +408,8 @@ impl<H: Host, E: Environment> Rerun<'_, H, E> {
         outcome.is_some_and(|outcome| outcome.is_true())
     }
 
-    fn delete(
-        &mut self,
-        current: &Rec<H>,
-        candidate: &Candidate<'_, H>,
-        room: &mut Room,
-    ) -> Change<crate::value::Values<H>> {
-        let is_same =
-            std::ptr::eq(current, candidate.record) && !matches!(form(current), Form::Counted(_));
-        match is_same || self.is_true(Found::new(current).first(room)) {
+    fn delete(&mut self, current: &Rec<H>, room: &mut Room) -> Change<crate::value::Values<H>> {
+        match self.is_true(Found::new(current).first(room)) {
             true => Change::Remove,
             false => Change::Keep,
         }
@@ -450,7 +472,13 @@ impl<H: Host, E: Environment> Replace<H> for Rerun<'_, H, E> {
         }
         let zeros = self.table.zeros;
         let mut image = std::mem::replace(self.image, ImageBuilder::new(zeros)).recycle();
-        image.encode_object(new).expect("a tuple");
+        let encoded = image.encode_object_within(new, self.most);
+        self.is_too_large = encoded == Err(NoImage::TooLarge);
+        if self.is_too_large {
+            *self.image = image.recycle();
+            return Replacement::None;
+        }
+        encoded.expect("a tuple");
         let result = put(&mut NewObject {
             table: self.table,
             image: &mut image,
