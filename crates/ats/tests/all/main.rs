@@ -11,6 +11,7 @@ mod counters;
 mod drain;
 mod linear;
 mod lists;
+mod long;
 mod merges;
 mod model;
 mod ownership;
