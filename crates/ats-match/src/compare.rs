@@ -155,6 +155,11 @@ impl Comparer {
         positions
     }
 
+    /// Gives back buffers that something huge blew up.
+    pub(crate) fn tidy(&mut self) {
+        self.start();
+    }
+
     fn start(&mut self) {
         for buffer in [&mut self.left, &mut self.right] {
             buffer.clear();

@@ -57,6 +57,12 @@ impl<H: Host> Machine<H> {
         }
     }
 
+    /// Gives back buffers that something huge blew up. For after each use.
+    pub fn tidy(&mut self) {
+        self.buffers.for_run();
+        self.comparer.tidy();
+    }
+
     /// What the program makes of an object, or nothing if no clause matches.
     ///
     /// The clauses are tried in order; the first whose head matches and whose guards are all `true` gives the

@@ -125,6 +125,17 @@ impl<T> std::fmt::Debug for Writer<T> {
     }
 }
 
+impl<T> Writer<T> {
+    /// Gives back stacks that one huge term blew up. For after each use.
+    pub fn tidy(&mut self) {
+        self.scratch.tidy();
+        if self.terms.capacity().max(self.frames.capacity()) > KEEP {
+            self.terms = Vec::new();
+            self.frames = Vec::new();
+        }
+    }
+}
+
 impl<T: Copy> Writer<T> {
     /// Builds a term.
     fn write<H: Host, S: HostSink<H, Term = T>>(

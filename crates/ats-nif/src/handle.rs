@@ -7,9 +7,9 @@
 //! # Invariants
 //! - H1. `Handle::shared` goes from null to the table to null again, once. Whoever takes the pointer
 //!   out deletes the table; nobody else does. A named table gets its name between the two, and with it exists.
-//! - H2. The handle's reference to a `Shared` is given up by epochs only, after H1, and after its name was
-//!   taken out of the names. So a table found under a guard lives as long as the guard; a call that goes on
-//!   without it takes a reference of its own ([`Shared::keep`]).
+//! - H2. The handle has one count of the `Arc` of its `Shared`, which is given up by epochs only, after H1, and
+//!   after the name was taken out of the names. So a `Shared` that was found under a guard lives as long as the
+//!   guard; [`Shared::hold`] takes a count of its own for longer.
 //! - H3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
 //!   the identifier any more.
 
@@ -30,7 +30,7 @@ use std::collections::HashSet;
 use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a table identifier refers to.
 pub struct Handle {
@@ -88,8 +88,6 @@ pub enum WriteConcurrency {
 pub struct Shared {
     /// The objects.
     pub table: Table<Vm>,
-    /// For [`keep`](Shared::keep).
-    myself: Weak<Shared>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
     /// Whether users know it by its name.
@@ -181,8 +179,7 @@ impl Handle {
         let id = ResourceRef::new(Handle {
             shared: AtomicPtr::new(ptr::null_mut()),
         });
-        let shared = Arc::into_raw(Arc::new_cyclic(|myself| Shared {
-            myself: Weak::clone(myself),
+        let shared = Arc::new(Shared {
             table: recipe.table,
             id: id.clone(),
             named: recipe.named,
@@ -198,9 +195,10 @@ impl Handle {
                 fixes: Vec::new(),
                 fixed_since: None,
             }),
-        }));
+        });
+        let shared = Arc::into_raw(shared).cast_mut();
         // No process knows the identifier yet, unless by the name.
-        id.shared.store(shared.cast_mut(), Ordering::Release);
+        id.shared.store(shared, Ordering::Release);
         // SAFETY: just made, with its identifier.
         if recipe.named && !unsafe { registry::claim_name(env, recipe.name, shared, guard) } {
             id.shared.store(ptr::null_mut(), Ordering::Relaxed);
@@ -239,16 +237,20 @@ impl Handle {
 }
 
 unsafe fn free(raw: *mut u8) {
-    // SAFETY: the reference that `create` made, which nobody can reach any more (H2).
+    // SAFETY: made by `Arc::into_raw` in `create`; this is the count of the handle, which leads to it no more.
     drop(unsafe { Arc::from_raw(raw.cast::<Shared>().cast_const()) });
 }
 
 impl Shared {
-    /// A reference that lives longer than the guard under which the table was found.
-    pub(crate) fn keep(&self) -> Arc<Shared> {
-        let kept = self.myself.upgrade();
-        // Whoever can borrow it has a reference, or a guard, for which the handle's is kept (H2).
-        kept.expect("a table that is borrowed lives")
+    /// The table, to be kept beyond the guard it was found under. It may be deleted meanwhile; then it is a table
+    /// that no process finds, and is freed when this is dropped.
+    pub fn hold(&self) -> Arc<Shared> {
+        // SAFETY: `create` makes every `Shared` in an `Arc`, and the count of the handle keeps it alive as long as
+        // the guard which `self` was found under (H2).
+        unsafe {
+            Arc::increment_strong_count(self);
+            Arc::from_raw(self)
+        }
     }
 
     /// The process the table belongs to, if it belongs to one.

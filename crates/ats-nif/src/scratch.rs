@@ -1,7 +1,8 @@
 //! Buffers kept from call to call, one set per thread, so that a warm call allocates nothing.
 //!
 //! Each buffer is lent to a closure and cannot be borrowed twice at a time: asking for one while
-//! working with it panics.
+//! working with it panics. What it refers to, and what one huge term blew up, is given back at the end of the
+//! call: a thread that is idle afterwards keeps nothing of it.
 
 use crate::env::VmWord;
 use crate::foreign::Vm;
@@ -48,7 +49,9 @@ pub fn with_builder<'e, R>(f: impl FnOnce(&mut ImageBuilder<VmTerm<'e>>) -> R) -
         // that are left in the buffers are dropped unread when the builder starts anew.
         let builder: &mut ImageBuilder<VmTerm<'e>> =
             unsafe { &mut *std::ptr::from_mut(builder).cast() };
-        f(builder)
+        let result = f(builder);
+        builder.tidy();
+        result
     })
 }
 
@@ -66,7 +69,10 @@ pub fn with_reading<'e, R>(f: impl FnOnce(&mut Reading<VmWord<'e>>) -> R) -> R {
     READING.with_borrow_mut(|reading| {
         // SAFETY: as in `with_builder`; words have no destructor either.
         let reading: &mut Reading<VmWord<'e>> = unsafe { &mut *std::ptr::from_mut(reading).cast() };
-        f(reading)
+        let result = f(reading);
+        reading.scratch.tidy();
+        reading.room.tidy();
+        result
     })
 }
 
@@ -93,7 +99,11 @@ pub fn with_selecting<'e, R>(f: impl FnOnce(&mut Selecting<VmWord<'e>>) -> R) ->
         // SAFETY: as in `with_reading`.
         let selecting: &mut Selecting<VmWord<'e>> =
             unsafe { &mut *std::ptr::from_mut(selecting).cast() };
-        f(selecting)
+        let result = f(selecting);
+        selecting.runner.tidy();
+        selecting.results.scratch.tidy();
+        selecting.results.writer.tidy();
+        result
     })
 }
 

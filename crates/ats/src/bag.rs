@@ -56,7 +56,20 @@ impl<H: Host> Buffers<H> {
             content: Vec::new(),
         }
     }
+
+    /// Gives back what was built and not stored, and buffers that something huge blew up.
+    pub(crate) fn tidy(&mut self) {
+        self.list.tidy();
+        self.room.tidy();
+        self.second_room.tidy();
+        if self.content.capacity() > KEEP_BYTES {
+            self.content = Vec::new();
+        }
+    }
 }
+
+/// A buffer for contents with more room than this is given back.
+const KEEP_BYTES: usize = 1 << 16;
 
 /// An object that was just built, to be inserted.
 pub(crate) struct NewObject<'a, T: HostTerm> {

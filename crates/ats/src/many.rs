@@ -50,6 +50,8 @@ impl Keys {
 
 /// Buffers for more objects than this are given back.
 const KEEP_OBJECTS: usize = 1 << 10;
+/// A buffer for keys with more room than this is given back.
+const KEEP_BYTES: usize = 1 << 16;
 /// As many groups need no allocation.
 const FEW: usize = 16;
 /// Objects that are encoded under one guard, and records written under one.
@@ -92,6 +94,7 @@ impl<H: Host> Table<H> {
         // What was not written owns resources.
         many.clear();
         work.many = many;
+        work.tidy();
         done
     }
 
@@ -273,7 +276,8 @@ impl<H: Host> Many<H> {
         self.keys.0.clear();
         self.objects.clear();
         self.groups.clear();
-        if self.objects.capacity() > KEEP_OBJECTS {
+        let objects = self.objects.capacity().max(self.groups.capacity());
+        if objects > KEEP_OBJECTS || self.keys.0.capacity() > KEEP_BYTES {
             *self = Many::new();
         }
     }

@@ -77,7 +77,7 @@ impl<H: Host> Table<H> {
             operand,
             merge,
             default,
-            locking,
+            ..
         } = merging;
         if self.table_type().is_bag() {
             return Err(Error::TableType);
@@ -92,6 +92,28 @@ impl<H: Host> Table<H> {
         if let Some(value) = self.merge_in_place(&work.key, index, operand, merge, &guard) {
             return Ok(read(Value::Small(value)));
         }
+        let merged = self.merge_objects(merging, index, work, &guard, read);
+        work.tidy();
+        merged
+    }
+
+    /// [`merge`](Table::merge) where no counter is changed in place.
+    fn merge_objects<T: HostTerm<Host = H>, R>(
+        &self,
+        merging: Merging<'_, T>,
+        index: usize,
+        work: &mut Workspace<T>,
+        guard: &Guard,
+        read: impl Fn(Value<'_, H>) -> R,
+    ) -> Result<R, Error> {
+        let Merging {
+            key,
+            operand,
+            merge,
+            default,
+            locking,
+            ..
+        } = merging;
         // SAFETY: two immediates, and so the image of a pair.
         let pair = unsafe { Object::from_words(&[NIL, NIL]) };
         let parts = [(0, NewValue::Term(key)), (1, NewValue::Term(operand))];
@@ -103,12 +125,12 @@ impl<H: Host> Table<H> {
         let place = Place { index, merge };
         if locking == Locking::AfterMerging {
             for _ in 0..ATTEMPTS {
-                if let Some(result) = self.merge_and_exchange(place, work, &guard, &read) {
+                if let Some(result) = self.merge_and_exchange(place, work, guard, &read) {
                     return result;
                 }
             }
         }
-        self.merge_as_image(place, default, work, &guard, read)
+        self.merge_as_image(place, default, work, guard, read)
     }
 
     /// Merges the operand that stands behind the key in `work.second` into the object of the key, and puts the

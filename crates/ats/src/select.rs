@@ -60,6 +60,15 @@ impl<H: Host> Runner<H> {
             bag: Buffers::new(),
         }
     }
+
+    /// Gives back what was made and not stored, and buffers that something huge blew up. For after each use.
+    pub fn tidy(&mut self) {
+        self.machine.tidy();
+        self.room.tidy();
+        self.image.tidy();
+        self.packer.tidy();
+        self.bag.tidy();
+    }
 }
 
 /// A query on its way through a table: what all slices of it take.

@@ -159,7 +159,9 @@ impl<H: Host> Table<H> {
     ) -> Option<Found<'g, H>> {
         work.start_key();
         self.key_bytes(key, &mut work.key);
-        self.lookup_bytes(&work.key, guard)
+        let found = self.lookup_bytes(&work.key, guard);
+        work.tidy_key();
+        found
     }
 
     /// As [`lookup`](Table::lookup), by the bytes of the key.

@@ -64,6 +64,14 @@ impl Room {
         Room(Vec::new())
     }
 
+    /// Gives the room back that one huge object took. For after each use.
+    #[inline]
+    pub fn tidy(&mut self) {
+        if self.0.capacity() > KEEP_WORDS {
+            self.0 = Vec::new();
+        }
+    }
+
     /// The words, empty.
     fn start(&mut self) -> &mut Vec<u64> {
         self.0.clear();

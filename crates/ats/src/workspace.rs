@@ -7,6 +7,9 @@ use ats_term::Zeros;
 use ats_term::image::{HostTerm, ImageBuilder, Packer};
 
 /// Buffers for the terms `T`. Keep one per thread and lend it to each operation.
+///
+/// After an operation the buffers refer to nothing of the host, and none of them has more than about 64 KiB:
+/// what was made and not stored is given back before the operation returns.
 pub struct Workspace<T: HostTerm> {
     pub(crate) key: Vec<u8>,
     pub(crate) image: ImageBuilder<T>,
@@ -22,7 +25,7 @@ pub struct Workspace<T: HostTerm> {
     pub(crate) words_left: usize,
 }
 
-/// A key buffer with more room than this is given back.
+/// A key buffer with more room than this is not kept.
 const KEEP_BYTES: usize = 1 << 16;
 
 impl<T: HostTerm> Workspace<T> {
@@ -57,7 +60,31 @@ impl<T: HostTerm> Workspace<T> {
 
     pub(crate) fn start_key(&mut self) {
         self.key.clear();
-        self.key.shrink_to(KEEP_BYTES);
+    }
+
+    /// Gives back the room of a huge key. For the end of an operation that uses nothing else.
+    #[inline]
+    pub(crate) fn tidy_key(&mut self) {
+        if self.key.capacity() > KEEP_BYTES {
+            self.key = Vec::new();
+        }
+    }
+
+    /// The same for an operation that uses an image, too, and what it is packed with.
+    #[inline]
+    pub(crate) fn tidy_object(&mut self) {
+        self.tidy_key();
+        self.image.tidy();
+        self.packer.tidy();
+    }
+
+    /// The same for all other operations.
+    pub(crate) fn tidy(&mut self) {
+        self.tidy_object();
+        self.second.tidy();
+        self.third.tidy();
+        self.bag.tidy();
+        self.room.tidy();
     }
 }
 

@@ -1,6 +1,6 @@
 //! Operations that change the objects of one key. Each is atomic.
 
-use crate::bag::{Buffers, Effect, NewObject, QUICK_WORDS, Rules, TooMany};
+use crate::bag::{Buffers, Effect, NewObject, Rules, TooMany};
 use crate::counted;
 use crate::short::{self, SHORT_WORDS, is_long_change, is_long_to_compare};
 use crate::store::Store;
@@ -15,6 +15,19 @@ use ats_term::image::{
 };
 use ats_term::term::TermBuilder;
 use ats_term::{Term, TermRef};
+
+/// An object of more words is not encoded while the thread is pinned, since nothing is freed meanwhile: so
+/// many take a few hundred microseconds. Smaller ones are, so that the place of the key can be fetched from memory
+/// at the same time.
+const PINNED_WORDS: usize = 1 << 14;
+
+/// What came of an attempt to encode an object.
+enum Encoded {
+    /// Key and image are made.
+    Small,
+    /// Only the key is.
+    Large,
+}
 
 impl<H: Host> Table<H> {
     /// Inserts an object. In sets it replaces the one with the same key; a bag that has an equal object
@@ -42,9 +55,69 @@ impl<H: Host> Table<H> {
         work: &mut Workspace<T>,
         new_only: bool,
     ) -> Result<bool, Error> {
+        let is_bag = self.table_type.is_bag();
         let guard = ats_sync::pin();
-        let store = self.store(&guard);
-        self.encode(object, store, work)?;
+        let done = match self.encode_pinned(object, &guard, work) {
+            Err(error) => Err(error),
+            Ok(Encoded::Small) if is_bag => self.put_in_bag(work, new_only, guard),
+            Ok(Encoded::Small) => self.put_in_set(work, new_only, &guard),
+            Ok(Encoded::Large) => {
+                drop(guard);
+                self.insert_large(object, work, new_only)
+            }
+        };
+        match is_bag {
+            true => work.tidy(),
+            false => work.tidy_object(),
+        }
+        done
+    }
+
+    /// Inserts the object that was encoded, in a set.
+    fn put_in_set<T: HostTerm<Host = H>>(
+        &self,
+        work: &mut Workspace<T>,
+        new_only: bool,
+        guard: &Guard,
+    ) -> Result<bool, Error> {
+        let Workspace {
+            key, image, packer, ..
+        } = work;
+        let store = self.store(guard);
+        if !new_only {
+            // Made before the lock is taken.
+            let mut new = Some(record(key, self.stored(image.take(), packer)));
+            store.update(key, guard, &mut |_| {
+                Change::Put(new.take().expect("decided once"))
+            })?;
+            return Ok(true);
+        }
+        let mut made = None;
+        if image.object().len_words() > SHORT_WORDS || is_long_change(0, key) {
+            if store.get(key, guard).is_some() {
+                return Ok(false);
+            }
+            made = Some(record(key, self.stored(image.take(), packer)));
+        }
+        let mut done = true;
+        store.update(key, guard, &mut |current| {
+            if current.is_some() {
+                done = false;
+                return Change::Keep;
+            }
+            let made = made.take();
+            Change::Put(made.unwrap_or_else(|| record(key, self.stored(image.take(), packer))))
+        })?;
+        Ok(done)
+    }
+
+    /// Inserts the object that was encoded, in a bag.
+    fn put_in_bag<T: HostTerm<Host = H>>(
+        &self,
+        work: &mut Workspace<T>,
+        new_only: bool,
+        guard: Guard,
+    ) -> Result<bool, Error> {
         let Workspace {
             key,
             image,
@@ -53,44 +126,18 @@ impl<H: Host> Table<H> {
             ..
         } = work;
         let mut done = true;
-        if !self.table_type.is_bag() && !new_only {
-            // Made before the lock is taken.
-            let mut new = Some(record(key, self.stored(image.take(), packer)));
-            store.update(key, &guard, &mut |_| {
-                Change::Put(new.take().expect("decided once"))
-            })?;
-            return Ok(true);
-        }
-        if !self.table_type.is_bag() {
-            let mut made = None;
-            if image.object().len_words() > SHORT_WORDS || is_long_change(0, key) {
-                if store.get(key, &guard).is_some() {
-                    return Ok(false);
-                }
-                made = Some(record(key, self.stored(image.take(), packer)));
-            }
-            store.update(key, &guard, &mut |current| {
-                if current.is_some() {
-                    done = false;
-                    return Change::Keep;
-                }
-                let made = made.take();
-                Change::Put(made.unwrap_or_else(|| record(key, self.stored(image.take(), packer))))
-            })?;
-            return Ok(done);
-        }
         let mut object = NewObject {
             table: self,
             image,
             packer,
         };
         // More is not copied under a lock.
-        let Some(most) = QUICK_WORDS.checked_sub(object.object().len_words()) else {
+        let Some(most) = SHORT_WORDS.checked_sub(object.object().len_words()) else {
             drop(guard);
             return self.insert_slowly(work, new_only);
         };
         let mut is_quick = true;
-        store.update_bag(key, &guard, &mut |current| {
+        self.store(&guard).update_bag(key, &guard, &mut |current| {
             if new_only && current.is_some() {
                 done = false;
                 return (Change::Keep, Effect::none());
@@ -109,6 +156,32 @@ impl<H: Host> Table<H> {
         Ok(done)
     }
 
+    /// Inserts a large object, of which the key has been encoded: image and record are made while the thread
+    /// is not pinned, unless the caller is.
+    #[cold]
+    fn insert_large<T: HostTerm<Host = H>>(
+        &self,
+        object: T,
+        work: &mut Workspace<T>,
+        new_only: bool,
+    ) -> Result<bool, Error> {
+        work.image.encode_object_within(object, work.words_left)?;
+        if self.table_type.is_bag() {
+            return self.put_in_bag(work, new_only, ats_sync::pin());
+        }
+        let Workspace {
+            key, image, packer, ..
+        } = work;
+        let mut new = Some(record(key, self.stored(image.take(), packer)));
+        let guard = ats_sync::pin();
+        self.store(&guard)
+            .update(key, &guard, &mut |current| match current {
+                Some(_) if new_only => Change::Keep,
+                _ => Change::Put(new.take().expect("decided once")),
+            })?;
+        Ok(new.is_none())
+    }
+
     /// How bags of this table treat equal objects.
     pub(crate) fn bag_rules(&self) -> Rules {
         Rules {
@@ -124,12 +197,39 @@ impl<H: Host> Table<H> {
         store: &Store<H>,
         work: &mut Workspace<T>,
     ) -> Result<(), Error> {
+        self.encode_within(object, store, work, work.words_left)
+    }
+
+    /// Makes the key, and the image unless the object is so large that the thread shall not be pinned
+    /// meanwhile.
+    #[inline]
+    fn encode_pinned<T: HostTerm<Host = H>>(
+        &self,
+        object: T,
+        guard: &Guard,
+        work: &mut Workspace<T>,
+    ) -> Result<Encoded, Error> {
+        let most = work.words_left.min(PINNED_WORDS);
+        match self.encode_within(object, self.store(guard), work, most) {
+            Ok(()) => Ok(Encoded::Small),
+            Err(Error::TooLarge) if most < work.words_left => Ok(Encoded::Large),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn encode_within<T: HostTerm<Host = H>>(
+        &self,
+        object: T,
+        store: &Store<H>,
+        work: &mut Workspace<T>,
+        most: usize,
+    ) -> Result<(), Error> {
         self.check_object(object)?;
         work.start_key();
         self.key_bytes(object.element(self.key_index), &mut work.key);
         // While the image is made.
         store.prefetch(&work.key);
-        work.image.encode_object_within(object, work.words_left)?;
+        work.image.encode_object_within(object, most)?;
         Ok(())
     }
 
@@ -177,6 +277,7 @@ impl<H: Host> Table<H> {
             taken = Ok(Some(found));
             (Change::Remove, Effect::of_removal(record))
         })?;
+        work.tidy_key();
         taken
     }
 
@@ -216,6 +317,7 @@ impl<H: Host> Table<H> {
                 false => (Change::Remove, Effect::none()),
             }
         })?;
+        work.bag.tidy();
         taken
     }
 
@@ -238,9 +340,30 @@ impl<H: Host> Table<H> {
         most: usize,
         work: &mut Workspace<T>,
     ) -> Result<bool, Error> {
-        let guard = ats_sync::pin();
+        let mut guard = ats_sync::pin();
+        let encoded = match self.encode_pinned(object, &guard, work) {
+            Ok(Encoded::Large) => {
+                drop(guard);
+                let image = &mut work.image;
+                let encoded = image.encode_object_within(object, work.words_left);
+                guard = ats_sync::pin();
+                encoded.map_err(Error::from)
+            }
+            encoded => encoded.map(|_| ()),
+        };
+        let done = encoded.and_then(|()| self.delete_encoded(most, work, guard));
+        work.tidy();
+        done
+    }
+
+    /// Removes the object that was encoded, as [`delete_object_if_few`](Table::delete_object_if_few) says.
+    fn delete_encoded<T: HostTerm<Host = H>>(
+        &self,
+        most: usize,
+        work: &mut Workspace<T>,
+        guard: Guard,
+    ) -> Result<bool, Error> {
         let store = self.store(&guard);
-        self.encode(object, store, work)?;
         let Workspace {
             key,
             image,
@@ -350,6 +473,20 @@ impl<H: Host> Table<H> {
     /// `change` is called under the lock of the key if it has few `parts`, and else, or if it returns
     /// [`Error::TooLarge`] because the new object has more words than it is told, while the key alone is held.
     pub(crate) fn update_object<'g, T: HostTerm<Host = H>>(
+        &'g self,
+        key: T,
+        default: Option<T>,
+        parts: usize,
+        work: &mut Workspace<T>,
+        guard: &'g Guard,
+        change: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>, usize) -> Result<Changed, Error>,
+    ) -> Result<(), Error> {
+        let done = self.update_with(key, default, parts, work, guard, change);
+        work.tidy();
+        done
+    }
+
+    fn update_with<'g, T: HostTerm<Host = H>>(
         &'g self,
         key: T,
         default: Option<T>,

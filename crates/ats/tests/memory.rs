@@ -66,10 +66,7 @@ fn emptied_tables_give_their_memory_back() {
             assert_eq!(buckets.lines, 0, "{buckets:?}");
             assert!(buckets.buckets <= 16, "{buckets:?}");
         }
-        // This thread has freed everything, so it keeps some hundred blocks of each size, which may lie
-        // far from each other.
-        ats::collect();
-        ats::trim();
+        // Blocks in the cache of this thread stay; the thread ends, and so does that.
         assert_memory_returns();
     }
 }

@@ -148,20 +148,32 @@ fn boolean(value: bool) -> VmWord<'static> {
 fn copying<'e, R>(
     operation: impl Fn(&mut Workspace<VmTerm<'e>>) -> Result<R, Error>,
 ) -> Result<R, Known> {
-    let within = |words| {
-        scratch::with_work(|work| {
-            work.limit(words);
-            let result = operation(work);
-            work.limit(usize::MAX);
-            result
-        })
-    };
-    let result = match within(LONG_OBJECT) {
-        // Asked late, since it takes longer than to keep to the limit.
-        Err(Error::TooLarge) if process::on_dirty_scheduler() => within(usize::MAX),
-        result => result,
-    };
+    let mut result = copying_within(LONG_OBJECT, &operation);
+    // Asked late, since it takes longer than to keep to the limit.
+    if is_refused_for_size(&result) {
+        result = copying_within(usize::MAX, &operation);
+    }
     result.map_err(cause)
+}
+
+/// Whether an operation was refused because of a limit that does not count on this scheduler. It is to be repeated
+/// without one; preferably while the table is [held](Shared::hold) and the thread is not pinned, so that memory
+/// can be freed meanwhile.
+fn is_refused_for_size<R>(result: &Result<R, Error>) -> bool {
+    matches!(result, Err(Error::TooLarge)) && process::on_dirty_scheduler()
+}
+
+/// Runs an operation with the workspace of the thread, limited to so many words.
+fn copying_within<'e, R>(
+    words: usize,
+    operation: impl FnOnce(&mut Workspace<VmTerm<'e>>) -> Result<R, Error>,
+) -> Result<R, Error> {
+    scratch::with_work(|work| {
+        work.limit(words);
+        let result = operation(work);
+        work.limit(usize::MAX);
+        result
+    })
 }
 
 /// Objects of more words are copied on a dirty scheduler: this many take a few hundred microseconds.

@@ -1,8 +1,9 @@
 //! Reading and writing objects.
 
 use super::{
-    LONG_BAG, LONG_LIST, ListTerms, all_objects, boolean, cause, copying, element_term, has_many,
-    is_long_list, object_list, proper_length, readable, writable,
+    LONG_BAG, LONG_LIST, LONG_OBJECT, ListTerms, all_objects, boolean, cause, copying,
+    copying_within, element_term, has_many, is_long_list, is_refused_for_size, object_list,
+    proper_length, readable, writable,
 };
 use crate::atoms::Known;
 use crate::call::NifResult;
@@ -51,26 +52,34 @@ fn insert_if<'e>(
     if objects.is_nil() {
         return Ok(true);
     }
-    let Some((first, rest)) = objects.as_cons() else {
-        return insert_one(shared, objects, new_only);
+    let object = match objects.as_cons() {
+        None => objects,
+        Some((only, rest)) if rest.is_nil() => only,
+        Some(_) if is_long_list(objects) => return Err(Known::Dirty),
+        Some(_) if process::on_dirty_scheduler() => {
+            // A long call must not keep what others remove meanwhile from being freed.
+            let held = shared.hold();
+            drop(guard);
+            return insert_list(&held, objects, new_only);
+        }
+        Some(_) => return insert_list(shared, objects, new_only),
     };
-    if rest.is_nil() {
-        return insert_one(shared, first, new_only);
-    }
-    if is_long_list(objects) {
-        return Err(Known::Dirty);
-    }
-    if process::on_dirty_scheduler() {
-        // A long call must not keep what others remove meanwhile from being freed.
-        let kept = shared.keep();
+    let mut done = insert_one(shared, object, new_only, LONG_OBJECT);
+    if is_refused_for_size(&done) {
+        let held = shared.hold();
         drop(guard);
-        return insert_list(&kept, objects, new_only);
+        done = insert_one(&held, object, new_only, usize::MAX);
     }
-    insert_list(shared, objects, new_only)
+    done.map_err(cause)
 }
 
-fn insert_one(shared: &Shared, object: VmTerm<'_>, new_only: bool) -> Result<bool, Known> {
-    copying(|work| match new_only {
+fn insert_one(
+    shared: &Shared,
+    object: VmTerm<'_>,
+    new_only: bool,
+    most_words: usize,
+) -> Result<bool, Error> {
+    copying_within(most_words, |work| match new_only {
         true => shared.table.insert_new(object, work),
         false => shared.table.insert(object, work).map(|()| true),
     })
@@ -227,16 +236,19 @@ fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
-    let delete = |shared: &Shared, most| match copying(|work| {
-        shared.table.delete_object_if_few(object, most, work)
-    })? {
+    if process::on_dirty_scheduler() {
+        // A long call must not keep what others remove meanwhile from being freed.
+        let held = shared.hold();
+        drop(guard);
+        return delete_equal(&held, object, usize::MAX);
+    }
+    delete_equal(shared, object, LONG_LIST)
+}
+
+/// Deletes the objects equal to this one, unless they are more than `most`.
+fn delete_equal<'e>(shared: &Shared, object: VmTerm<'e>, most: usize) -> NifResult<'e> {
+    match copying(|work| shared.table.delete_object_if_few(object, most, work))? {
         true => Ok(Known::True.word()),
         false => Err(Known::Dirty),
-    };
-    if process::on_dirty_scheduler() {
-        let kept = shared.keep();
-        drop(guard);
-        return delete(&kept, usize::MAX);
     }
-    delete(shared, LONG_LIST)
 }

@@ -38,6 +38,14 @@ impl<T> Scratch<T> {
         }
     }
 
+    /// Gives back stacks that one huge term blew up. For after each use.
+    #[inline]
+    pub fn tidy(&mut self) {
+        if self.values.capacity().max(self.frames.capacity()) > KEEP {
+            self.clear();
+        }
+    }
+
     fn clear(&mut self) {
         self.values.clear();
         self.values.shrink_to(KEEP);

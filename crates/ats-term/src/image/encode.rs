@@ -119,6 +119,22 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.is_too_large = false;
     }
 
+    /// As [`discard`](ImageBuilder::discard), if there is something to be given back: resources, or buffers
+    /// that one huge object blew up. For after each use, so that a builder that is kept keeps nothing alive.
+    #[inline]
+    pub fn tidy(&mut self) {
+        // The other buffers have at most about as many entries as there were words.
+        let is_large = self.draft.words.capacity() > KEEP || self.sorter.bytes() > 8 * KEEP;
+        if is_large || self.draft.owns() {
+            self.discard_all();
+        }
+    }
+
+    #[cold]
+    fn discard_all(&mut self) {
+        self.discard();
+    }
+
     /// The same builder for terms of another type of the same host, with the buffer of its words.
     ///
     /// A builder of borrowed terms is bound to their lifetime; this lets a long-lived place keep

@@ -119,6 +119,14 @@ impl<H: Host> ObjectListBuilder<H> {
         self.words.shrink_to(KEEP);
     }
 
+    /// As [`start`](ObjectListBuilder::start), if there is something to be given back: resources, or a buffer
+    /// that one huge list blew up. For after each use.
+    pub fn tidy(&mut self) {
+        if self.owns || self.words.capacity() > KEEP {
+            self.start();
+        }
+    }
+
     /// Whether no object was appended since the list was begun or taken.
     pub fn is_empty(&self) -> bool {
         self.taken || self.words.is_empty()

@@ -21,6 +21,11 @@ impl<T> MapSorter<T> {
         }
     }
 
+    /// The bytes of the buffer for keys.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Forgets the terms, and gives back buffers with room for more than `keep` entries.
     pub(super) fn trim(&mut self, keep: usize) {
         self.pairs.clear();

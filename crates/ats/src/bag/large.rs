@@ -19,7 +19,7 @@
 //! - G3. A version that was replaced in `update` was taken over by its successor, since it cannot come back;
 //!   one that was replaced in a batch was not, since it can.
 
-use super::{Buffers, Rules, TooMany};
+use super::{Buffers, KEEP_BYTES, Rules, TooMany};
 use crate::reaper::{self, Reap};
 use crate::value::{Rec, Room, Values, form};
 use ats_mem::RecordBox;
@@ -39,8 +39,6 @@ const SLICE: usize = 2_000;
 const ENTRY_BYTES: usize = 24;
 /// Bytes that each object of a large bag is taken to keep besides its own.
 const OBJECT_KEEPS: usize = 1 << 10;
-/// A buffer for contents with more room than this is given back.
-const KEEP_BYTES: usize = 1 << 16;
 
 /// What a record points to that is a large bag: one version of its objects.
 pub(crate) struct Large<H: Host> {

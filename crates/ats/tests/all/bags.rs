@@ -1,7 +1,7 @@
 //! Bags with very many objects under one key.
 
 use crate::common::model::Model;
-use crate::common::{TermTable, collect_until, everything, objects, patiently};
+use crate::common::{TermTable, everything, objects, patiently, soon};
 use ats::{Found, TableType, TermHost, Workspace};
 use ats_term::Term;
 use ats_term::term::Bits;
@@ -493,14 +493,11 @@ fn what_objects_own_is_given_back() {
             way(&table, &all);
             drop((all, term));
             if number < 4 {
-                assert!(
-                    collect_until(|| Arc::strong_count(&bytes) == 1),
-                    "{kind:?} {number}"
-                );
+                assert!(soon(|| Arc::strong_count(&bytes) == 1), "{kind:?} {number}");
                 assert!(table.is_empty());
             }
             drop(table);
-            let given_back = collect_until(|| Arc::strong_count(&bytes) == 1);
+            let given_back = soon(|| Arc::strong_count(&bytes) == 1);
             let owners = Arc::strong_count(&bytes);
             assert!(given_back, "{owners} owners, {kind:?}, way {number}");
         }

@@ -15,4 +15,5 @@ mod long;
 mod merges;
 mod model;
 mod ownership;
+mod reclaim;
 mod threads;

@@ -1,6 +1,6 @@
 //! What objects own is given back exactly once, on every way out of a table.
 
-use crate::common::{ALL_TYPES, TermTable, collect_until, objects};
+use crate::common::{ALL_TYPES, TermTable, objects, soon};
 use ats::{CounterOp, End, Error, Integer, TableType, Workspace};
 use ats_term::Term;
 use ats_term::term::Bits;
@@ -21,7 +21,7 @@ fn balanced(kind: TableType, work: impl Fn(&TermTable, &Term)) {
         work(&table, &term);
         drop(table);
         drop(term);
-        let free = collect_until(|| Arc::strong_count(&bytes) == 1);
+        let free = soon(|| Arc::strong_count(&bytes) == 1);
         assert!(free, "{} owners in a {kind:?}", Arc::strong_count(&bytes));
     }
 }
@@ -70,7 +70,7 @@ fn a_cleared_table_gives_back_while_it_lives() {
             }
             drop(term);
             table.clear();
-            assert!(collect_until(|| Arc::strong_count(&bytes) == 1), "{kind:?}");
+            assert!(soon(|| Arc::strong_count(&bytes) == 1), "{kind:?}");
             assert_eq!(table.len(), 0);
         }
     }
@@ -153,7 +153,7 @@ fn what_is_removed_while_fixed_goes_with_the_fixation() {
     assert_eq!(table.delete(&Term::from(1), &mut Workspace::new()), Ok(()));
     drop(object);
     table.unfix();
-    assert!(collect_until(|| Arc::strong_count(&bytes) == 1));
+    assert!(soon(|| Arc::strong_count(&bytes) == 1));
     assert_eq!(table.len(), 0);
 }
 

@@ -31,6 +31,14 @@ impl Packer {
         }
     }
 
+    /// Gives back buffers that one huge object blew up. For after what was packed has been copied.
+    pub fn tidy(&mut self) {
+        let words = self.words.capacity().max(self.around.capacity());
+        if self.bytes.capacity() > 8 * KEEP || words > KEEP {
+            *self = Packer::new();
+        }
+    }
+
     /// Packs an object if that makes it smaller, else returns it as it was. What the words own passes on
     /// to those that are returned, of which [`Form`](super::super::Form) tells what they are. O(size).
     ///

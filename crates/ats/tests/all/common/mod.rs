@@ -55,10 +55,9 @@ pub(crate) fn patiently<R>(mut operation: impl FnMut() -> Result<R, Error>) -> R
     }
 }
 
-/// Frees what can be freed until `done`, which other tests of the program can delay.
-pub(crate) fn collect_until(mut done: impl FnMut() -> bool) -> bool {
+/// Waits until `done`: for what is freed in the background, which other tests of the program can delay.
+pub(crate) fn soon(mut done: impl FnMut() -> bool) -> bool {
     for _ in 0..2000 {
-        ats::collect();
         if done() {
             return true;
         }

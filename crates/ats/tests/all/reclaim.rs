@@ -1,0 +1,169 @@
+//! What an operation leaves is given back soon, without anything being asked for it.
+
+use crate::common::{ALL_TYPES, TermTable, objects, soon};
+use ats::{CounterOp, Error, Integer, Locking, Merge, Merging, TableType, Workspace};
+use ats_term::term::Bits;
+use ats_term::{Atom, Term};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// A binary that is shared and not copied, and whose owners can be counted.
+fn shared(bytes: usize) -> (Arc<[u8]>, Term) {
+    let bytes: Arc<[u8]> = vec![7; bytes].into();
+    let term = Term::Bits(Bits::from_shared(Arc::clone(&bytes)));
+    (bytes, term)
+}
+
+/// Many objects are retired, each of which refers to much. No other thread works on tables, and none is asked to
+/// free anything.
+#[test]
+fn what_idle_threads_have_retired_is_freed() {
+    for kind in ALL_TYPES {
+        let table = TermTable::new(kind, 1);
+        let all: Vec<(Arc<[u8]>, Term)> = (0..50).map(|_| shared(100_000)).collect();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for (key, (_, term)) in (0_i64..).zip(&all) {
+                    let object = Term::from((key, term.clone()));
+                    assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
+                }
+                for key in 0..50_i64 {
+                    assert_eq!(
+                        table.delete(&Term::from(key), &mut Workspace::new()),
+                        Ok(())
+                    );
+                }
+            });
+        });
+        let bytes: Vec<Arc<[u8]>> = all.into_iter().map(|(bytes, _)| bytes).collect();
+        assert!(
+            soon(|| bytes.iter().all(|bytes| Arc::strong_count(bytes) == 1)),
+            "{kind:?}"
+        );
+    }
+}
+
+/// As long as one thread retires objects that keep much, no more of them wait than a few.
+#[test]
+fn objects_count_with_what_they_refer_to() {
+    let table = TermTable::new(TableType::Set, 1);
+    let mut all: Vec<Arc<[u8]>> = Vec::new();
+    let mut most = 0;
+    for _ in 0..400 {
+        let (bytes, term) = shared(1 << 20);
+        all.push(bytes);
+        let object = Term::from((1_i64, term));
+        assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
+        all.retain(|bytes| Arc::strong_count(bytes) > 1);
+        most = most.max(all.len());
+    }
+    // Threads of other tests are pinned now and then, but not all the time.
+    assert!(most < 200, "{most} of 400 MB were kept");
+}
+
+/// Whatever an operation made and did not store.
+#[test]
+fn workspaces_keep_nothing() {
+    let mut work: Workspace<&Term> = Workspace::new();
+    let key = Term::from(1_i64);
+    for compressed in [false, true] {
+        for kind in ALL_TYPES {
+            let table = TermTable::new(kind, 1).compressed(compressed);
+            let (bytes, term) = shared(100_000);
+            let object = Term::from((1_i64, term.clone(), 2_i64));
+            let with_key = Term::from((term.clone(), 1_i64));
+            let free = |what: &str| {
+                // The test has the bytes, the term, and the two objects.
+                let owners = Arc::strong_count(&bytes);
+                assert_eq!(owners, 4, "{what}, {kind:?}, compressed: {compressed}");
+            };
+            let small = Term::from((1_i64, 2_i64, 3_i64));
+            assert_eq!(table.insert(&small, &mut work), Ok(()));
+            assert_eq!(table.insert_new(&object, &mut work), Ok(false));
+            free("insert_new");
+            assert_eq!(table.delete_object(&object, &mut work), Ok(()));
+            assert_eq!(table.delete_object(&with_key, &mut work), Ok(()));
+            free("delete_object");
+            let list = [&object, &object];
+            assert_eq!(
+                table.insert_many_new(list.into_iter(), &mut work),
+                Ok(false)
+            );
+            free("insert_many_new");
+            let no_objects = [&object, &key];
+            assert!(
+                table
+                    .insert_many(no_objects.into_iter(), &mut work)
+                    .is_err()
+            );
+            free("insert_many");
+            work.limit(10);
+            let large = Term::from((
+                1_i64,
+                term.clone(),
+                (0..100).map(Term::from).collect::<Vec<_>>(),
+            ));
+            assert_eq!(table.insert(&large, &mut work), Err(Error::TooLarge));
+            work.limit(usize::MAX);
+            drop(large);
+            free("insert that is too large");
+            let _ = table.update_element(&key, &[(2, &term), (9, &term)], None, &mut work);
+            free("update_element");
+            let op = CounterOp {
+                position: 2,
+                increment: Integer::from(1),
+                wrap: None,
+            };
+            let absent = Term::from(2_i64);
+            let _ = table.update_counter(&absent, &[op], Some(&object), &mut work);
+            free("update_counter");
+            let sum = Merge::from_term(&Term::Atom(Atom::new("sum").unwrap())).unwrap();
+            let merging = Merging {
+                key: &key,
+                position: 2,
+                operand: &term,
+                merge: &sum,
+                default: None,
+                locking: Locking::First,
+            };
+            assert!(table.merge(merging, &mut work, |_| ()).is_err());
+            free("merge");
+            assert_eq!(objects(&table, &key), [small]);
+        }
+    }
+}
+
+/// A thread that makes a large object is not pinned meanwhile, so the epoch advances.
+#[test]
+fn making_a_large_object_lets_the_epoch_advance() {
+    const WORDS: i64 = 1 << 21;
+    let object = Term::from((1_i64, (0..WORDS).map(Term::from).collect::<Vec<_>>()));
+    for kind in ALL_TYPES {
+        for compressed in [false, true] {
+            let table = TermTable::new(kind, 1).compressed(compressed);
+            let works = AtomicBool::new(true);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut work = Workspace::new();
+                    // As many as can be made while others wait for the epoch at most once for each.
+                    for _ in 0..5 {
+                        assert_eq!(table.insert(&object, &mut work), Ok(()));
+                        assert_eq!(table.delete_object(&object, &mut work), Ok(()));
+                    }
+                    works.store(false, Ordering::Relaxed);
+                });
+                let mut graces = 0;
+                while works.load(Ordering::Relaxed) {
+                    let grace = ats::pin().grace();
+                    while !grace.is_over() && works.load(Ordering::Relaxed) {
+                        thread::yield_now();
+                    }
+                    graces += 1;
+                }
+                // If the thread was pinned all the time, one for each operation at most.
+                assert!(graces > 40, "{graces} graces, {kind:?}");
+            });
+        }
+    }
+}

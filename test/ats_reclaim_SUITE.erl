@@ -1,0 +1,228 @@
+%% Memory that a table needs no more is given back soon, also if no process does anything afterwards
+%% and nothing asks for it: what deleted and replaced objects refer to, what lists on dirty schedulers
+%% have replaced, and what an operation has looked at and not stored.
+%%
+%% All of it comes back within 100 ms. The computer that runs the tests may have other work, so the
+%% tests wait for a few seconds; without its being collected it would stay for ever.
+-module(ats_reclaim_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([
+    deleted_objects/1,
+    replaced_objects/1,
+    garbage_beside_busy_processes/1,
+    lists_on_dirty_schedulers/1,
+    arrays_of_counters/1,
+    objects_not_stored/1,
+    large_results/1
+]).
+
+-define(TYPES, [set, ordered_set, bag, duplicate_bag]).
+-define(MEGABYTE, 1000000).
+%% Not to be reached: what is tested takes a fiftieth of it.
+-define(PATIENCE_MS, 5000).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() ->
+    [
+        deleted_objects,
+        replaced_objects,
+        garbage_beside_busy_processes,
+        lists_on_dirty_schedulers,
+        arrays_of_counters,
+        objects_not_stored,
+        large_results
+    ].
+
+%% ----- objects that go -----
+
+deleted_objects(_) ->
+    [
+        begin
+            T = ats:new(reclaim, [Type, public]),
+            Before = binaries(),
+            apart(fun() -> [ats:insert(T, {N, binary(1)}) || N <- lists:seq(1, 100)] end),
+            ?assert(binaries() >= Before + 95 * ?MEGABYTE),
+            apart(fun() -> [Delete(T, N) || N <- lists:seq(1, 100)] end),
+            assert_binaries_return({Type, What}, Before),
+            ats:delete(T)
+        end
+     || Type <- ?TYPES,
+        {What, Delete} <- [
+            {delete, fun ats:delete/2},
+            {take, fun ats:take/2},
+            {match_delete, fun(T, N) -> ats:match_delete(T, {N, '_'}) end}
+        ]
+    ],
+    ok.
+
+%% Not even while it goes on is much more kept than the last few.
+replaced_objects(_) ->
+    [
+        begin
+            T = ats:new(reclaim, [Type, public]),
+            Before = binaries(),
+            apart(fun() ->
+                Most = lists:max([
+                    begin
+                        true = ats:insert(T, {key, binary(1)}),
+                        erlang:garbage_collect(),
+                        erlang:memory(binary) - Before
+                    end
+                 || _ <- lists:seq(1, 400)
+                ]),
+                ?assert(Most < 100 * ?MEGABYTE, {Type, Most})
+            end),
+            true = ats:delete(T, key),
+            assert_binaries_return(Type, Before),
+            ats:delete(T)
+        end
+     || Type <- [set, ordered_set]
+    ],
+    ok.
+
+%% Others that write all the time neither free what a process has left, nor do they keep it.
+garbage_beside_busy_processes(_) ->
+    Busy = ats:new(busy, [public]),
+    Writers = [spawn_link(fun() -> write(Busy, N, 0) end) || N <- [1, 2]],
+    T = ats:new(reclaim, [public]),
+    Before = binaries(),
+    apart(fun() -> [ats:insert(T, {N, binary(1)}) || N <- lists:seq(1, 100)] end),
+    apart(fun() -> [ats:delete(T, N) || N <- lists:seq(1, 100)] end),
+    assert_binaries_return(busy, Before),
+    [
+        begin
+            unlink(Writer),
+            exit(Writer, kill)
+        end
+     || Writer <- Writers
+    ],
+    ats:delete(T),
+    ats:delete(Busy).
+
+write(T, Writer, N) ->
+    ats:insert(T, {{Writer, N rem 1000}, N}),
+    write(T, Writer, N + 1).
+
+%% What is asked for here comes after the garbage was collected, and so finds nothing.
+lists_on_dirty_schedulers(_) ->
+    [
+        begin
+            T = ats:new(reclaim, [Type, public]),
+            [
+                apart(fun() ->
+                    ats:insert(T, [{N, Round, <<N:800>>} || N <- lists:seq(1, 50000)])
+                end)
+             || Round <- [1, 2]
+            ],
+            timer:sleep(?PATIENCE_MS div 2),
+            ?assert(ats_nif:collect() < 100, Type),
+            ats:delete(T)
+        end
+     || Type <- [set, ordered_set]
+    ],
+    ok.
+
+%% The virtual machine does not tell how large they are.
+arrays_of_counters(_) ->
+    T = ats:new(reclaim, [public]),
+    Before = all_memory(),
+    apart(fun() -> [ats:insert(T, {N, counters:new(125000, [])}) || N <- lists:seq(1, 100)] end),
+    ?assert(all_memory() >= Before + 95 * ?MEGABYTE),
+    apart(fun() -> [ats:delete(T, N) || N <- lists:seq(1, 100)] end),
+    assert_returns(counters, fun all_memory/0, Before),
+    ats:delete(T).
+
+%% ----- objects that stay where they were -----
+
+objects_not_stored(_) ->
+    [
+        begin
+            T = ats:new(reclaim, [Type, public | Options]),
+            true = ats:insert(T, {key, 1}),
+            Before = binaries(),
+            apart(fun() -> Operation(T, {key, Make()}) end),
+            assert_binaries_return({Type, Options, What}, Before),
+            ?assertEqual([{key, 1}], ats:lookup(T, key)),
+            ats:delete(T)
+        end
+     || Type <- ?TYPES,
+        Options <- [[], [compressed]],
+        Make <- [fun() -> binary(50) end, fun() -> lists:seq(1, 3000000) end],
+        {What, Operation} <- [
+            {delete_object, fun ats:delete_object/2},
+            {insert_new, fun ats:insert_new/2},
+            {insert_new_list, fun(T, Object) -> ats:insert_new(T, [Object, {other, Object}]) end},
+            {insert_bad, fun(T, Object) -> catch ats:insert(T, [Object, not_an_object]) end},
+            {lookup, fun ats:lookup/2},
+            {update_element, fun(T, {_, New}) ->
+                catch ats:update_element(T, key, [{2, New}, {3, New}])
+            end},
+            {update_counter, fun(T, Object) ->
+                catch ats:update_counter(T, other, {2, 1}, Object)
+            end}
+        ]
+    ],
+    ok.
+
+%% What was taken out, or read, is not kept besides by the thread that did it.
+large_results(_) ->
+    [
+        begin
+            Before = binaries(),
+            T = ats:new(reclaim, [Type, public | Options]),
+            apart(fun() -> ats:insert(T, {key, binary(50), binary(50)}) end),
+            apart(fun() -> [{key, _, _}] = Read(T) end),
+            true = ats:delete(T),
+            assert_binaries_return({Type, Options, What}, Before)
+        end
+     || Type <- ?TYPES,
+        Options <- [[], [compressed]],
+        {What, Read} <- [
+            {lookup, fun(T) -> ats:lookup(T, key) end},
+            {take, fun(T) -> ats:take(T, key) end},
+            {tab2list, fun ats:tab2list/1},
+            {select, fun(T) -> ats:select(T, [{{key, '_', '$1'}, [{is_binary, '$1'}], ['$_']}]) end}
+        ]
+    ],
+    ok.
+
+%% ----- memory -----
+
+binary(Megabytes) -> binary:copy(<<1>>, Megabytes * ?MEGABYTE).
+
+%% Runs something in a process that is gone afterwards, with all it had.
+apart(Fun) ->
+    {Pid, Monitor} = spawn_monitor(fun() ->
+        _ = Fun(),
+        ok
+    end),
+    receive
+        {'DOWN', Monitor, process, Pid, Reason} -> ?assertEqual(normal, Reason)
+    end.
+
+binaries() ->
+    erlang:garbage_collect(),
+    erlang:memory(binary).
+
+all_memory() ->
+    erlang:garbage_collect(),
+    erlang:memory(system).
+
+assert_binaries_return(What, Before) -> assert_returns(What, fun binaries/0, Before).
+
+assert_returns(What, Measure, Before) ->
+    assert_returns(What, Measure, Before, erlang:monotonic_time(millisecond) + ?PATIENCE_MS).
+
+assert_returns(What, Measure, Before, Deadline) ->
+    case Measure() - Before of
+        Kept when Kept < 5 * ?MEGABYTE ->
+            ok;
+        Kept ->
+            erlang:monotonic_time(millisecond) < Deadline orelse ct:fail({What, keeps, Kept}),
+            timer:sleep(5),
+            assert_returns(What, Measure, Before, Deadline)
+    end.
