@@ -28,10 +28,10 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [
+        lists_on_dirty_schedulers,
         deleted_objects,
         replaced_objects,
         garbage_beside_busy_processes,
-        lists_on_dirty_schedulers,
         arrays_of_counters,
         objects_not_stored,
         large_results

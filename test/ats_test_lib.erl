@@ -5,7 +5,7 @@
 
 -export([parallel/1, until/2, kill/1, ask/2, check/2, check_consistency/1]).
 -export([settled_memory/0, assert_memory_returns/2, assert_memory_returns/3]).
--export([resident_growth/1, collect/0, wait_for_cached_segments/0]).
+-export([resident_growth/1, wait_for_cached_segments/0]).
 -export([start_vm/1, stop_vm/1]).
 -export([begin_group/2, end_group/1]).
 -export([force_adaptation/0, stop_forcing/0, is_adaptation_forced/0, forced_so_far/0]).
@@ -16,6 +16,8 @@
 -opaque memory() :: #{erlang := pos_integer(), resident := pos_integer()}.
 
 -define(SLACK_BYTES, 6 * 1024 * 1024).
+%% After two seconds without garbage, free memory goes back to the operating system.
+-define(TRIMMED_AFTER_MS, 2300).
 %% Each takes a tenth of a second; ten seconds are enough for what is there at first.
 -define(SEGMENT_TRIES, 200).
 %% Counters of how tables adapted; there while adaptation is forced.
@@ -133,13 +135,12 @@ steps(M, T, Key, Step) -> [Key | steps(M, T, M:Step(T, Key), Step)].
 -spec settled_memory() -> memory().
 settled_memory() ->
     lists:foreach(fun erlang:garbage_collect/1, processes()),
-    ok = collect(),
+    timer:sleep(?TRIMMED_AFTER_MS),
     settled_memory(resident_bytes()).
 
 %% What was deleted may still be on its way back: measured again until it is less no more.
 settled_memory(Before) ->
     timer:sleep(200),
-    ok = collect(),
     case resident_bytes() of
         Less when Less < Before - 1024 * 1024 -> settled_memory(Less);
         Resident -> #{erlang => erlang:memory(total), resident => Resident}
@@ -172,17 +173,6 @@ cached_segments() ->
         {status, Status} <- Kind,
         {cached_segments, Cached} <- Status
     ]).
-
-%% Asks the subject to free what it still holds back, if it can be asked.
--spec collect() -> ok.
-collect() ->
-    case ats_oracle:subject() of
-        ats ->
-            _ = ats_nif:collect(),
-            ok;
-        _ ->
-            ok
-    end.
 
 %% Memory is at most `Part' above what it was; freeing may go on for a while, so it is waited for.
 -spec assert_memory_returns(memory(), float()) -> ok.

@@ -97,7 +97,10 @@ fn run() {
             trimming.there_is_garbage();
         }
         let at_most = trimming.trim_if_due();
-        collector.rest(next, at_most, || !lock().is_empty());
+        // Not between slices: to go to rest takes a system call.
+        if lock().is_empty() {
+            collector.rest(next, at_most, || !lock().is_empty());
+        }
     }
 }
 
