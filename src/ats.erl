@@ -234,7 +234,10 @@ info(Table, Item) ->
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Inserts an object or a list of objects, replacing those with an equal key in a `set' or
-%% `ordered_set'. A list is inserted as a whole: nobody ever sees a part of it.
+%% `ordered_set'. A list takes effect at one moment: a lookup after a lookup that has found an object
+%% of it finds no older object of its other keys. Functions that read several keys, such as {@link
+%% tab2list/1} and {@link select/2}, read them one after the other, and may find some objects of a list
+%% and others not, if it is inserted meanwhile.
 -spec insert(table(), tuple() | [tuple()]) -> true.
 insert(Table, Objects) ->
     ?NATIVE(insert(Table, Objects), [Table, Objects]).
@@ -385,7 +388,9 @@ safe_fixtable(Table, Fix) ->
 slot(Table, I) ->
     ?NATIVE(slot(Table, I), [Table, I]).
 
-%% @doc Returns all objects. This is no snapshot: changes made meanwhile may or may not show.
+%% @doc Returns all objects. This is no snapshot: changes made meanwhile may or may not show, and of a
+%% list that is inserted meanwhile some objects may show and others not. Of each key the objects are
+%% those of one moment, unless there are many.
 -spec tab2list(table()) -> [tuple()].
 tab2list(Table) ->
     ?WITH_ERROR_INFO(ats_select:objects(Table), [Table]).
@@ -415,8 +420,8 @@ foldr(Function, Acc, Table) ->
 %%
 %% What bounds the key, in the heads or in the guards, decides how much of a table is read: in an
 %% `ordered_set' ranges and prefixes of tuples and lists, in the other types single keys. None of the
-%% functions looks at the table at one moment, but each object is read, deleted or replaced as a
-%% whole. Objects that are there throughout are met once. Long calls let other processes run.
+%% functions looks at the table at one moment, however small it is, but each object is read, deleted or
+%% replaced as a whole. Of a list that is inserted meanwhile some objects may be met and others not. Objects that are there throughout are met once. Long calls let other processes run.
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Returns what a match specification makes of the objects that match it, in ascending order of

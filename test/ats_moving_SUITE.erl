@@ -5,12 +5,12 @@
 
 -export([all/0]).
 -export([the_page_names_tests_that_exist/1, tables_are_separate/1, only_the_order_differs/1,
-         memory_is_that_of_ats/1, faults_are_not_moved/1, dets_wants_ets/1,
+         queries_beside_lists/1, memory_is_that_of_ats/1, faults_are_not_moved/1, dets_wants_ets/1,
          what_is_new_is_there/1]).
 
 all() ->
     [the_page_names_tests_that_exist, tables_are_separate, only_the_order_differs,
-     memory_is_that_of_ats, faults_are_not_moved, dets_wants_ets, what_is_new_is_there].
+     queries_beside_lists, memory_is_that_of_ats, faults_are_not_moved, dets_wants_ets, what_is_new_is_there].
 
 the_page_names_tests_that_exist(_) ->
     {ok, Page} = file:read_file(page()),
@@ -70,6 +70,30 @@ only_the_order_differs(_) ->
 
 walk(_Module, _Table, '$end_of_table') -> [];
 walk(Module, Table, Key) -> [Key | walk(Module, Table, Module:next(Table, Key))].
+
+%% Lookups see a list as a whole, one key after the other. A query meets each key once, but perhaps one
+%% with what the list has put there, and another with what was there before.
+queries_beside_lists(_) ->
+    [begin
+         Table = ats:new(lists, [Type, public]),
+         true = ats:insert(Table, [{a, 0}, {b, 0}]),
+         Writer = spawn_link(fun() -> insert_lists(Table, 1) end),
+         [begin
+              [{a, First}] = ats:lookup(Table, a),
+              [{b, Second}] = ats:lookup(Table, b),
+              ?assert(First =< Second),
+              [{a, A}, {b, B}] = lists:sort(ats:tab2list(Table)),
+              [C, D] = ats:select(Table, [{{'_', '$1'}, [], ['$1']}]),
+              ?assert(lists:min([A, B, C, D]) >= First, [First, A, B, C, D])
+          end || _ <- lists:seq(1, 20000)],
+         unlink(Writer),
+         exit(Writer, kill)
+     end || Type <- [set, ordered_set]],
+    ok.
+
+insert_lists(Table, N) ->
+    true = ats:insert(Table, [{a, N}, {b, N}]),
+    insert_lists(Table, N + 1).
 
 %% Other numbers, but in words as before, and they follow what is in the table.
 memory_is_that_of_ats(_) ->
