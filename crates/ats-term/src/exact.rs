@@ -25,7 +25,7 @@
 //! [`Term`](crate::Term)s, whose atoms are numbered by this crate.
 
 use crate::Zeros;
-use crate::keys::{self, Boundary, Format};
+use crate::keys::{self, Boundary, Format, Record};
 use crate::walk::{FunIdent, Ident, Kind, TermRef};
 use crate::word::{Immediate, NIL, small_word};
 
@@ -61,24 +61,43 @@ pub enum Atoms {
     Text,
 }
 
-/// Appends the exact key of a term. O(size) plus the sorting of map keys; without recursion.
+/// Appends the exact key of a term. O(n log n) at most, where n is the size of the term, and O(n) for
+/// a term without maps; without recursion.
 #[inline]
 pub fn exact_key<T: TermRef>(term: T, out: &mut Vec<u8>, options: Options) {
+    let _work = exact_key_within(term, out, options, usize::MAX);
+}
+
+/// Does what [`exact_key`] does, but gives up when that takes more than about `most` steps: then it
+/// appends nothing and returns `None`. For callers that must not work for long. Else returns the number
+/// of steps. A byte of the key is a step, and so is about a nanosecond's work of sorting the keys of maps.
+#[inline]
+pub fn exact_key_within<T: TermRef>(
+    term: T,
+    out: &mut Vec<u8>,
+    options: Options,
+    most: usize,
+) -> Option<usize> {
     // Small integers, and in memory all immediates, are their word: those need no walk.
     if let Some(word) = term.immediate()
         && (options.atoms == Atoms::Word || word & 0xF == 0xF)
     {
-        out.extend_from_slice(&word.to_le_bytes());
-        return;
+        let bytes = word.to_le_bytes();
+        out.extend_from_slice(&bytes);
+        return Some(bytes.len());
     }
-    keys::write(
-        term,
-        &mut Exact {
-            options,
-            captured: 0,
-        },
-        out,
-    );
+    keys::write(term, &mut Exact::new(options), out, most)
+}
+
+/// Does what [`exact_key_within`] does, and tells `record` of the maps in the term.
+pub(crate) fn exact_key_recorded<T: TermRef, R: Record<T>>(
+    term: T,
+    out: &mut Vec<u8>,
+    options: Options,
+    most: usize,
+    record: &mut R,
+) -> Option<usize> {
+    keys::write_recorded(term, &mut Exact::new(options), out, most, record)
 }
 
 /// An exact key that is written from parts, for a term that does not stand anywhere as a whole.
@@ -148,6 +167,13 @@ struct Exact {
 }
 
 impl Exact {
+    fn new(options: Options) -> Exact {
+        Exact {
+            options,
+            captured: 0,
+        }
+    }
+
     fn word_is_portable(&self, word: u64) -> bool {
         word & 0xF == 0xF || word == NIL
     }

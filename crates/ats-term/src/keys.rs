@@ -2,14 +2,22 @@
 //!
 //! Both kinds of keys are written depth first: what a format writes for a compound term, then its
 //! parts. Maps are the difficulty, since their keys must be sorted by bytes that are not known yet.
-//! So the keys are written as they come, and when all of them are there, their bytes are put in
-//! order where they lie, and the values follow in that order. A key that is itself a map is finished
-//! by then.
+//! So the keys are written as they come, and when all of them are there, they are put in order, and
+//! the values follow in that order. A key that is itself a map is finished by then. Bytes are moved
+//! only for maps that are not within keys of others; for the rest the order is noted, see [`folds`].
+//!
+//! What a walk does is counted as *work*: a byte that is written or moved counts one, and so does a
+//! byte that is compared, or eight of them where no map is in the way. A walk stops when it has done
+//! more than it may.
 //!
 //! The walk keeps its own stack. The first few levels need no heap, so that usual keys are made
 //! without allocating anything but the output.
 
-use std::ops::Range;
+mod folds;
+mod record;
+
+use folds::{Folds, Part};
+pub(crate) use record::{NoRecord, Record};
 
 use crate::term::Term;
 use crate::walk::{FunIdent, Kind, TermRef};
@@ -41,19 +49,48 @@ pub(crate) enum Boundary {
     Leave,
 }
 
-/// Appends the key of a term. O(size), except that the keys of maps are sorted and may be moved
-/// once for each map around them.
-pub(crate) fn write<T: TermRef, F: Format>(term: T, format: &mut F, out: &mut Vec<u8>) {
+/// Appends the key of a term, and returns how much work that was. `None` if it is more than `most`,
+/// about; what was written until then is taken back. At most O(n log n) work, where n is the size of
+/// the term.
+pub(crate) fn write<T: TermRef, F: Format>(
+    term: T,
+    format: &mut F,
+    out: &mut Vec<u8>,
+    most: usize,
+) -> Option<usize> {
+    write_recorded(term, format, out, most, &mut NoRecord)
+}
+
+/// Does what [`write`] does, and tells `record` of the maps, but for those that funs have captured.
+pub(crate) fn write_recorded<T: TermRef, F: Format, R: Record<T>>(
+    term: T,
+    format: &mut F,
+    out: &mut Vec<u8>,
+    most: usize,
+    record: &mut R,
+) -> Option<usize> {
+    let start = out.len();
     if let Some(word) = term.immediate() {
-        return format.immediate(term, word, out);
+        format.immediate(term, word, out);
+        return Some(out.len() - start);
     }
-    Walk {
+    let mut walk = Walk {
         stack: Stack::new(),
         maps: Vec::new(),
+        keys_around: 0,
+        folds: Folds::default(),
+        captured: 0,
+        work: 0,
+        limit: start.saturating_add(most),
+        record,
         format,
         out,
+    };
+    if walk.run(term) {
+        return Some(walk.out.len() - start + walk.work);
     }
-    .run(term);
+    walk.out.truncate(start);
+    None
 }
 
 /// A compound term whose parts are not all written yet.
@@ -72,25 +109,56 @@ enum Frame<T> {
 }
 
 /// A map that is being written.
-struct Map<T> {
+struct Map<T, M> {
     pairs: Vec<(T, T)>,
-    /// Where in the output each key that was begun starts.
-    starts: Vec<usize>,
+    /// Where in the output each key that was begun starts, and the number of folds before it.
+    starts: Vec<(usize, usize)>,
     /// The next pair whose key or value is to be written.
     next: usize,
+    /// The number of the fold of its keys, if it is within a key.
+    fold: Option<usize>,
+    /// The marks of the map and of its pairs, unless a fun has captured it.
+    begun: Option<M>,
+    marks: Vec<(M, M)>,
 }
 
-struct Walk<'a, T, F> {
+struct Walk<'a, T, F, R: Record<T>> {
     stack: Stack<Frame<T>>,
-    maps: Vec<Map<T>>,
+    maps: Vec<Map<T, R::Mark>>,
+    /// How many maps there are whose keys are being written.
+    keys_around: usize,
+    /// Only keys of unfinished maps contain folds.
+    folds: Folds,
+    /// How many funs there are whose captured values are being written.
+    captured: usize,
+    /// The work besides that of writing, and how long the output with it may be.
+    work: usize,
+    limit: usize,
+    record: &'a mut R,
     format: &'a mut F,
     out: &'a mut Vec<u8>,
 }
 
-impl<T: TermRef, F: Format> Walk<'_, T, F> {
-    fn run(mut self, term: T) {
+/// What a comparison counts besides the bytes.
+const COMPARISON: usize = 4;
+
+impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
+    /// Whether the work is more than it may be, or would be with so much more.
+    #[inline]
+    fn is_over(&self, more: usize) -> bool {
+        self.out
+            .len()
+            .saturating_add(self.work.saturating_add(more))
+            > self.limit
+    }
+
+    /// Writes the term. Returns whether it did so within the limit.
+    fn run(&mut self, term: T) -> bool {
         let mut current = Some(term);
         while let Some(term) = current {
+            if self.is_over(0) {
+                return false;
+            }
             current = match term.immediate() {
                 Some(word) => {
                     self.format.immediate(term, word, self.out);
@@ -99,6 +167,7 @@ impl<T: TermRef, F: Format> Walk<'_, T, F> {
                 None => self.begin(term).or_else(|| self.next()),
             };
         }
+        !self.is_over(0)
     }
 
     /// Writes a term as far as possible without the stack. Returns the part to go on with, having
@@ -118,11 +187,20 @@ impl<T: TermRef, F: Format> Walk<'_, T, F> {
                 self.begin_fun(term);
                 None
             }
+            // Bitstrings can be long, and all their bytes are written at once.
+            Kind::Bits(bits) if self.is_over(bits / 8) => self.give_up(),
             kind => {
                 self.format.scalar(term, kind, self.out);
                 None
             }
         }
+    }
+
+    /// Ends the walk with the work that it may do.
+    #[cold]
+    fn give_up(&mut self) -> Option<T> {
+        self.work = usize::MAX;
+        None
     }
 
     /// Writes the elements of a tuple from `next` on up to the first that is no immediate, which it
@@ -131,6 +209,7 @@ impl<T: TermRef, F: Format> Walk<'_, T, F> {
         for i in next..arity {
             let element = tuple.element(i);
             match element.immediate() {
+                Some(_) if self.is_over(0) => return self.give_up(),
                 Some(word) => self.format.immediate(element, word, self.out),
                 None => {
                     // A finished tuple needs no frame, so nesting in last elements takes no room.
@@ -151,6 +230,7 @@ impl<T: TermRef, F: Format> Walk<'_, T, F> {
         loop {
             self.format.cons(self.out);
             match head.immediate() {
+                Some(_) if self.is_over(0) => return head,
                 Some(word) => self.format.immediate(head, word, self.out),
                 None => {
                     self.stack.push(Frame::Tail(tail));
@@ -172,19 +252,35 @@ impl<T: TermRef, F: Format> Walk<'_, T, F> {
         if count == 0 {
             return;
         }
+        if self.is_over(2 * count) {
+            self.give_up();
+            return;
+        }
         let mut pairs = Vec::with_capacity(count);
         term.map_pairs(&mut pairs);
+        let is_recorded = self.captured == 0;
+        let begun = is_recorded.then(|| self.record.mark());
+        if is_recorded {
+            self.record.begin();
+        }
+        let is_within_key = self.keys_around > 0;
         self.maps.push(Map {
             pairs,
             starts: Vec::with_capacity(count),
             next: 0,
+            fold: is_within_key.then(|| self.folds.begin(self.out.len())),
+            begun,
+            marks: Vec::with_capacity(if is_recorded { count } else { 0 }),
         });
         self.stack.push(Frame::Keys);
+        self.keys_around += 1;
         self.format.map_keys(Boundary::Enter);
     }
 
     fn begin_fun(&mut self, term: T) {
         let in_place = term.captured(0).is_some();
+        let most = self.limit.saturating_sub(self.out.len());
+        let mut is_within = true;
         let count = term.with_fun(|fun| {
             self.format.local_fun(&fun, self.out);
             self.format.captured(Boundary::Enter);
@@ -194,11 +290,16 @@ impl<T: TermRef, F: Format> Walk<'_, T, F> {
             if !in_place {
                 // This nests calls only once: captured values are owned terms, whose funs can be
                 // walked in place.
-                free.iter()
-                    .for_each(|value: &Term| write(value, self.format, self.out));
+                is_within = free
+                    .iter()
+                    .all(|value: &Term| write(value, self.format, self.out, most).is_some());
             }
             free.len()
         });
+        if !is_within {
+            self.give_up();
+        }
+        self.captured += 1;
         let next = if in_place { 0 } else { count };
         self.stack.push(Frame::Captured {
             fun: term,
@@ -231,6 +332,7 @@ impl<T: TermRef, F: Format> Walk<'_, T, F> {
                         return Some(value);
                     }
                     self.stack.pop();
+                    self.captured -= 1;
                     self.format.captured(Boundary::Leave);
                 }
                 Frame::Keys => {
@@ -245,7 +347,7 @@ impl<T: TermRef, F: Format> Walk<'_, T, F> {
                         return Some(value);
                     }
                     self.stack.pop();
-                    self.maps.pop();
+                    self.end_map();
                 }
             }
         }
@@ -255,45 +357,94 @@ impl<T: TermRef, F: Format> Walk<'_, T, F> {
     fn next_key(&mut self) -> Option<T> {
         let map = self.maps.last_mut()?;
         if let Some(&(key, _)) = map.pairs.get(map.next) {
-            map.starts.push(self.out.len());
+            map.starts.push((self.out.len(), self.folds.len()));
+            if map.begun.is_some() {
+                let mark = self.record.mark();
+                map.marks.push((mark, mark));
+            }
             map.next += 1;
             return Some(key);
         }
-        sort_keys(map, self.out);
-        map.next = 0;
+        self.keys_around -= 1;
         self.format.map_keys(Boundary::Leave);
+        self.sort_keys();
         None
     }
 
     fn next_value(&mut self) -> Option<T> {
         let map = self.maps.last_mut()?;
         let &(_, value) = map.pairs.get(map.next)?;
+        if let Some((_, mark)) = map.marks.get_mut(map.next) {
+            *mark = self.record.mark();
+        }
         map.next += 1;
         Some(value)
     }
+
+    fn end_map(&mut self) {
+        if let Some(map) = self.maps.pop()
+            && let Some(begun) = map.begun
+        {
+            self.record.end(begun, &map.pairs, &map.marks);
+        }
+    }
+
+    /// Sorts the keys of the innermost map, which are the end of the output, and its pairs alike.
+    fn sort_keys(&mut self) {
+        let Some(map) = self.maps.last_mut() else {
+            return;
+        };
+        map.next = 0;
+        let end = (self.out.len(), self.folds.len());
+        let ends = map.starts.iter().skip(1).chain([&end]);
+        let parts = map.starts.iter().zip(ends).map(|(start, end)| Part {
+            start: start.0,
+            end: end.0,
+            folds: (start.1, end.1),
+        });
+        let mut keys: Vec<(Part, usize)> = parts.zip(0..).collect();
+        let (folds, out, work) = (&mut self.folds, &mut *self.out, &mut self.work);
+        let mut compare = |a: &(Part, usize), b: &(Part, usize)| {
+            let (order, steps) = folds.compare(out, a.0, b.0);
+            *work = work.saturating_add(COMPARISON + steps);
+            order
+        };
+        let is_sorted = keys.is_sorted_by(|a, b| compare(a, b).is_le());
+        if !is_sorted {
+            let comparisons = keys.len() * keys.len().ilog2() as usize;
+            if end.0.saturating_add(COMPARISON * comparisons) > self.limit {
+                self.give_up();
+                return;
+            }
+            // A merge sort, which compares a key that is much larger than the others with few of them.
+            keys.sort_by(compare);
+            map_in_order(map, &keys);
+        }
+        let parts = keys.iter().map(|(part, _)| *part);
+        match map.fold {
+            Some(number) if !is_sorted => self.folds.fold(number, parts, end.0),
+            Some(_) => {}
+            None => {
+                if !is_sorted || !self.folds.is_plain() {
+                    let first = map.starts.first().map_or(end.0, |start| start.0);
+                    let mut sorted = Vec::with_capacity(end.0 - first);
+                    parts.for_each(|part| self.folds.copy(self.out, part, &mut sorted));
+                    self.work = self.work.saturating_add(sorted.len());
+                    self.out.truncate(first);
+                    self.out.append(&mut sorted);
+                }
+                self.folds.clear();
+            }
+        }
+    }
 }
 
-/// Sorts the keys of a map, which are the end of the output, and its pairs alike.
-fn sort_keys<T: Copy>(map: &mut Map<T>, out: &mut Vec<u8>) {
-    let Some(&first) = map.starts.first() else {
-        return;
-    };
-    let end = |i: usize| map.starts.get(i + 1).copied().unwrap_or(out.len());
-    let mut keys: Vec<(Range<usize>, T, T)> = (map.pairs.iter().enumerate())
-        .map(|(i, &(key, value))| (map.starts[i]..end(i), key, value))
-        .collect();
-    if keys.is_sorted_by(|a, b| out[a.0.clone()] <= out[b.0.clone()]) {
-        return;
+/// Puts the pairs of a map in the order of its keys, of which each stands with its number.
+fn map_in_order<T: Copy, M: Copy>(map: &mut Map<T, M>, keys: &[(Part, usize)]) {
+    map.pairs = keys.iter().map(|&(_, i)| map.pairs[i]).collect();
+    if !map.marks.is_empty() {
+        map.marks = keys.iter().map(|&(_, i)| map.marks[i]).collect();
     }
-    keys.sort_by(|a, b| out[a.0.clone()].cmp(&out[b.0.clone()]));
-    let mut sorted = Vec::with_capacity(out.len() - first);
-    map.pairs.clear();
-    for (bytes, key, value) in keys {
-        sorted.extend_from_slice(&out[bytes]);
-        map.pairs.push((key, value));
-    }
-    out.truncate(first);
-    out.append(&mut sorted);
 }
 
 /// A stack whose lowest few entries need no heap.

@@ -70,15 +70,32 @@ const FRACTION: u8 = 0xFE;
 /// Most bytes that [`order_key_int`] writes.
 pub const MAX_INT_KEY: usize = 9;
 
-/// Appends the order key of a term. O(size) plus the sorting of map keys; without recursion.
+/// Appends the order key of a term. O(n log n) at most, where n is the size of the term, and O(n) for
+/// a term without maps; without recursion.
 ///
 /// `zeros` says whether `0.0` and `-0.0` are different keys of maps; elsewhere they are equal.
 #[inline]
 pub fn order_key<T: TermRef>(term: T, out: &mut Vec<u8>, zeros: Zeros) {
+    let _work = order_key_within(term, out, zeros, usize::MAX);
+}
+
+/// Does what [`order_key`] does, but gives up when that takes more than about `most` steps: then it
+/// appends nothing and returns `None`. For callers that must not work for long. Else returns the number
+/// of steps. A byte of the key is a step, and so is about a nanosecond's work of sorting the keys of maps.
+#[inline]
+pub fn order_key_within<T: TermRef>(
+    term: T,
+    out: &mut Vec<u8>,
+    zeros: Zeros,
+    most: usize,
+) -> Option<usize> {
     // Most keys are small integers: those need no walk.
     match term.immediate() {
-        Some(word) if word & 0xF == 0xF => push_int(word as i64 >> 4, out),
-        _ => keys::write(term, &mut Order::new(zeros), out),
+        Some(word) if word & 0xF == 0xF => {
+            push_int(word as i64 >> 4, out);
+            Some(MAX_INT_KEY)
+        }
+        _ => keys::write(term, &mut Order::new(zeros), out, most),
     }
 }
 

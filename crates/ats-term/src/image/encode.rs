@@ -3,7 +3,7 @@
 use super::draft::{Built, Draft, KEEP};
 use super::host::{HostKind, HostTerm};
 use super::layout::{BIG, BITS, FLOAT, LIST, MAP, TUPLE, box_slot, header, push_bytes};
-use super::map_order::MapSorter;
+use super::map_order::{MapSorter, Recorded};
 use super::view::Object;
 use crate::Zeros;
 use crate::walk::Kind;
@@ -43,15 +43,31 @@ pub struct ImageBuilder<T: HostTerm> {
     todo: Vec<Todo<T>>,
     sorter: MapSorter<T>,
     zeros: Zeros,
-    /// The words that the draft may have, about, and whether it has come to their end.
+    /// The number of the next map in those that the sorter recorded, within a key that holds maps.
+    next_map: Option<usize>,
+    /// The words that the draft may have, about, and whether it has come to their end. What sorting costs
+    /// counts as words.
     pub(super) most: usize,
     pub(super) is_too_large: bool,
 }
 
-/// A term whose box must be written, and the slot that refers to it.
+/// A term whose box must be written, and the slot that refers to it; or, where the slot has [`MARK`], what
+/// `next_map` becomes.
 struct Todo<T> {
     term: T,
     slot: usize,
+}
+
+/// No slot has this bit. The others are the number of a recorded map, or all of them are set.
+const MARK: usize = 1 << (usize::BITS - 1);
+
+impl<T> Todo<T> {
+    fn mark(term: T, next_map: Option<usize>) -> Self {
+        Todo {
+            term,
+            slot: MARK | next_map.unwrap_or(usize::MAX),
+        }
+    }
 }
 
 impl<T: HostTerm> ImageBuilder<T> {
@@ -63,20 +79,21 @@ impl<T: HostTerm> ImageBuilder<T> {
             todo: Vec::new(),
             sorter: MapSorter::new(),
             zeros,
+            next_map: None,
             most: usize::MAX,
             is_too_large: false,
         }
     }
 
-    /// Builds the image of a tuple. O(size of the term), plus sorting the keys of each map. A map
-    /// key that holds maps is looked at again for each map around it, since every one of them must
-    /// sort it.
+    /// Builds the image of a tuple. O(n log n) at most, where n is the size of the term, and O(n) if keys
+    /// of maps are immediates, but for sorting them.
     pub fn encode_object(&mut self, object: T) -> Result<(), NoImage> {
         self.encode_object_within(object, usize::MAX)
     }
 
-    /// Does what [`encode_object`](ImageBuilder::encode_object) does, but gives up if the image takes more than
-    /// about `most` words, without having written many more. For callers who have to be quick.
+    /// Does what [`encode_object`](ImageBuilder::encode_object) does, but gives up if that takes more than
+    /// about `most` steps. Each word of the image is one, and so is what takes as long while the keys of maps
+    /// are sorted. For callers who have to be quick.
     pub fn encode_object_within(&mut self, object: T, most: usize) -> Result<(), NoImage> {
         let Kind::Tuple(arity) = object.kind() else {
             return Err(NoImage::NotATuple);
@@ -98,6 +115,12 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.draft.object()
     }
 
+    /// How many steps were taken since the object was begun, as
+    /// [`encode_object_within`](ImageBuilder::encode_object_within) counts them.
+    pub fn steps(&self) -> usize {
+        self.draft.words.len().saturating_add(self.sorter.work)
+    }
+
     /// Whether the image owns a resource of the host.
     pub fn owns(&self) -> bool {
         self.draft.owns()
@@ -115,6 +138,7 @@ impl<T: HostTerm> ImageBuilder<T> {
         self.todo.clear();
         self.todo.shrink_to(KEEP);
         self.sorter.trim(KEEP);
+        self.next_map = None;
         self.most = usize::MAX;
         self.is_too_large = false;
     }
@@ -150,6 +174,10 @@ impl<T: HostTerm> ImageBuilder<T> {
     /// Writes the boxes that are still to be written, each followed by everything below it (I2).
     pub(super) fn write_todo(&mut self) {
         while let Some(Todo { term, slot }) = self.todo.pop() {
+            if slot & MARK != 0 {
+                self.next_map = (slot != usize::MAX).then_some(slot & !MARK);
+                continue;
+            }
             self.write_box(term, slot);
             if !self.has_room(0) {
                 break;
@@ -160,7 +188,7 @@ impl<T: HostTerm> ImageBuilder<T> {
     /// Whether the draft may have so many words more. Once it may not, the draft is not finished.
     #[inline]
     fn has_room(&mut self, words: usize) -> bool {
-        self.is_too_large |= self.draft.words.len().saturating_add(words) > self.most;
+        self.is_too_large |= self.steps().saturating_add(words) > self.most;
         !self.is_too_large
     }
 
@@ -249,15 +277,61 @@ impl<T: HostTerm> ImageBuilder<T> {
         let mark = self.todo.len();
         self.draft.words.reserve(1 + 2 * len);
         self.draft.words.push(header(MAP, len));
+        if len == 0 {
+            return;
+        }
         // The sorter is out of `self` for a moment, so that `push` can be called while its pairs
         // are borrowed. An empty one does not allocate.
         let mut sorter = std::mem::replace(&mut self.sorter, MapSorter::new());
-        let pairs = sorter.sort(map, self.zeros);
-        debug_assert_eq!(pairs.len(), len);
-        pairs.iter().for_each(|&(key, _)| self.push(key));
-        pairs.iter().for_each(|&(_, value)| self.push(value));
+        match self.next_map {
+            Some(number) => self.write_recorded_map(map, &sorter.recorded, number),
+            None => self.write_unrecorded_map(map, len, &mut sorter),
+        }
         self.sorter = sorter;
         self.todo[mark..].reverse();
+    }
+
+    /// Writes a map that is in no key of another, or in one that was not sorted because it is the only one
+    /// that is no immediate.
+    fn write_unrecorded_map(&mut self, map: T, len: usize, sorter: &mut MapSorter<T>) {
+        let left = self
+            .most
+            .saturating_sub(self.draft.words.len() + sorter.work);
+        if sorter.sort(map, self.zeros, left).is_none() {
+            self.is_too_large = true;
+            return;
+        }
+        let pairs = sorter.pairs();
+        debug_assert_eq!(pairs.len(), len);
+        match sorter.key_marks() {
+            None => pairs.iter().for_each(|&(key, _)| self.push(key)),
+            Some(marks) => {
+                // There are maps in the keys: this tells where each finds how they are sorted.
+                let marked = pairs.iter().zip(marks);
+                marked.for_each(|(&(key, _), mark)| self.push_marked(key, mark));
+                self.todo.push(Todo::mark(map, None));
+            }
+        }
+        pairs.iter().for_each(|&(_, value)| self.push(value));
+    }
+
+    /// Writes a map in a key of another, the keys of which were sorted together with that one.
+    fn write_recorded_map(&mut self, map: T, recorded: &Recorded<T>, number: usize) {
+        let (pairs, end) = recorded.map(number);
+        for pair in pairs {
+            self.push_marked(pair.key, pair.marks.0);
+        }
+        for pair in pairs {
+            self.push_marked(pair.value, pair.marks.1);
+        }
+        self.todo.push(Todo::mark(map, Some(end)));
+    }
+
+    fn push_marked(&mut self, term: T, next_map: usize) {
+        if term.immediate().is_none() {
+            self.todo.push(Todo::mark(term, Some(next_map)));
+        }
+        self.push(term);
     }
 
     fn write_float(&mut self, value: f64) {

@@ -1,7 +1,13 @@
 //! The canonical order of the keys of a map (I3).
+//!
+//! Where two or more keys of a map are no immediates, these are sorted by their exact keys. Within the keys
+//! there can be maps again, whose keys need an order, too, when the image gets to them. The walk that makes
+//! the exact keys has just found it, for all of them at once; so it is recorded, and a term is walked once for
+//! this, however many maps are around it.
 
 use crate::Zeros;
-use crate::exact::{Options, exact_key};
+use crate::exact::{Options, exact_key_recorded};
+use crate::keys::Record;
 use crate::walk::TermRef;
 use std::ops::Range;
 
@@ -9,8 +15,17 @@ use std::ops::Range;
 pub(super) struct MapSorter<T> {
     pairs: Vec<(T, T)>,
     bytes: Vec<u8>,
-    keys: Vec<(Range<usize>, (T, T))>,
+    keys: Vec<(Range<usize>, (T, T), usize)>,
+    /// The maps in keys of the map that was sorted last.
+    pub(super) recorded: Recorded<T>,
+    /// For each of its keys that are no immediates, the mark before it.
+    marks: Vec<usize>,
+    /// About how many words could have been written instead of what was done since the last `trim`.
+    pub(super) work: usize,
 }
+
+/// What a step of sorting is worth, in words of an image.
+const STEPS_PER_WORD: usize = 8;
 
 impl<T> MapSorter<T> {
     pub(super) const fn new() -> Self {
@@ -18,6 +33,9 @@ impl<T> MapSorter<T> {
             pairs: Vec::new(),
             bytes: Vec::new(),
             keys: Vec::new(),
+            recorded: Recorded::new(),
+            marks: Vec::new(),
+            work: 0,
         }
     }
 
@@ -34,46 +52,160 @@ impl<T> MapSorter<T> {
         self.bytes.shrink_to(keep);
         self.keys.clear();
         self.keys.shrink_to(keep);
+        self.marks.clear();
+        self.marks.shrink_to(keep);
+        self.recorded.trim(keep);
+        self.work = 0;
+    }
+
+    /// The pairs that were sorted last.
+    pub(super) fn pairs(&self) -> &[(T, T)] {
+        &self.pairs
+    }
+
+    /// For each pair that was sorted last, the mark before its key, if there are maps in any of the keys.
+    pub(super) fn key_marks(&self) -> Option<impl Iterator<Item = usize>> {
+        let immediates = self.pairs.len() - self.marks.len();
+        let none = std::iter::repeat_n(0, immediates);
+        (!self.recorded.maps.is_empty()).then(|| none.chain(self.marks.iter().copied()))
     }
 }
 
 impl<T: TermRef> MapSorter<T> {
-    /// The pairs of a map in canonical order.
+    /// Puts the pairs of a map in canonical order; `None` if that takes more work than about so many words.
     ///
     /// O(n log n) comparisons. Exact keys are made only if two or more keys are no immediates, so
     /// maps with atoms and small integers for keys sort by single words.
-    pub(super) fn sort(&mut self, map: T, zeros: Zeros) -> &[(T, T)] {
+    pub(super) fn sort(&mut self, map: T, zeros: Zeros, most: usize) -> Option<()> {
         self.pairs.clear();
+        self.recorded.clear();
+        self.marks.clear();
         map.map_pairs(&mut self.pairs);
-        self.pairs
-            .sort_unstable_by_key(|(key, _)| match key.immediate() {
-                Some(word) => (false, word),
-                None => (true, 0),
-            });
-        let immediates = self
-            .pairs
-            .partition_point(|(key, _)| key.immediate().is_some());
+        let immediates = sort_immediates(&mut self.pairs);
         if self.pairs.len() - immediates > 1 {
-            self.sort_by_exact_key(immediates, zeros);
+            self.sort_by_exact_key(immediates, zeros, most)?;
         }
-        &self.pairs
+        Some(())
     }
 
-    fn sort_by_exact_key(&mut self, start: usize, zeros: Zeros) {
+    fn sort_by_exact_key(&mut self, start: usize, zeros: Zeros, most: usize) -> Option<()> {
         let options = Options {
             zeros,
             ..Options::default()
         };
         self.bytes.clear();
         self.keys.clear();
+        let most = most.saturating_mul(STEPS_PER_WORD);
+        let mut steps = 0usize;
         for pair in self.pairs.drain(start..) {
             let begin = self.bytes.len();
-            exact_key(pair.0, &mut self.bytes, options);
-            self.keys.push((begin..self.bytes.len(), pair));
+            let mark = self.recorded.mark();
+            let (bytes, left) = (&mut self.bytes, most.saturating_sub(steps));
+            let taken = exact_key_recorded(pair.0, bytes, options, left, &mut self.recorded)?;
+            steps = steps.saturating_add(taken);
+            self.keys.push((begin..self.bytes.len(), pair, mark));
         }
         let bytes = &self.bytes;
-        self.keys
-            .sort_unstable_by(|(a, _), (b, _)| bytes[a.clone()].cmp(&bytes[b.clone()]));
-        self.pairs.extend(self.keys.drain(..).map(|(_, pair)| pair));
+        let mut compared = 0usize;
+        // Stable, as that is a merge sort: a key that is much larger than all others is compared with few.
+        self.keys.sort_by(|(a, ..), (b, ..)| {
+            compared += 4 + a.len().min(b.len()) / 8;
+            bytes[a.clone()].cmp(&bytes[b.clone()])
+        });
+        self.work += steps.saturating_add(compared) / STEPS_PER_WORD;
+        for (_, pair, mark) in self.keys.drain(..) {
+            self.pairs.push(pair);
+            self.marks.push(mark);
+        }
+        Some(())
+    }
+}
+
+/// Puts the pairs whose keys are immediates first, sorted by their words. Returns how many they are. The others
+/// keep their order.
+fn sort_immediates<T: TermRef>(pairs: &mut [(T, T)]) -> usize {
+    let rank = |key: T| match key.immediate() {
+        Some(word) => (false, word),
+        None => (true, 0),
+    };
+    pairs.sort_unstable_by_key(|(key, _)| rank(*key));
+    pairs.partition_point(|(key, _)| key.immediate().is_some())
+}
+
+/// A pair of a map with the marks before key and value.
+#[derive(Clone, Copy)]
+pub(super) struct Marked<T> {
+    pub(super) key: T,
+    pub(super) value: T,
+    pub(super) marks: (usize, usize),
+}
+
+/// The maps in a term with their pairs in canonical order. A mark is the number of the next map in the order
+/// of the walk that made exact keys.
+pub(super) struct Recorded<T> {
+    maps: Vec<RecordedMap>,
+    pairs: Vec<Marked<T>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct RecordedMap {
+    /// Where in `pairs` its pairs are.
+    start: usize,
+    len: usize,
+    /// The mark behind the map.
+    end: usize,
+}
+
+impl<T> Recorded<T> {
+    const fn new() -> Self {
+        Self {
+            maps: Vec::new(),
+            pairs: Vec::new(),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.maps.clear();
+        self.pairs.clear();
+    }
+
+    fn trim(&mut self, keep: usize) {
+        self.clear();
+        self.maps.shrink_to(keep);
+        self.pairs.shrink_to(keep);
+    }
+
+    /// The pairs of a map that was recorded, and the mark behind it.
+    pub(super) fn map(&self, mark: usize) -> (&[Marked<T>], usize) {
+        let map = self.maps[mark];
+        (&self.pairs[map.start..][..map.len], map.end)
+    }
+}
+
+impl<T: TermRef> Record<T> for Recorded<T> {
+    type Mark = usize;
+
+    fn mark(&self) -> usize {
+        self.maps.len()
+    }
+
+    fn begin(&mut self) {
+        self.maps.push(RecordedMap::default());
+    }
+
+    fn end(&mut self, begun: usize, pairs: &[(T, T)], marks: &[(usize, usize)]) {
+        let start = self.pairs.len();
+        let marked = |(&(key, value), &marks)| Marked { key, value, marks };
+        self.pairs.extend(pairs.iter().zip(marks).map(marked));
+        // Those that are no immediates are in order, which a stable sort keeps.
+        self.pairs[start..].sort_by_key(|pair| match pair.key.immediate() {
+            Some(word) => (false, word),
+            None => (true, 0),
+        });
+        self.maps[begun] = RecordedMap {
+            start,
+            len: pairs.len(),
+            end: self.maps.len(),
+        };
     }
 }
