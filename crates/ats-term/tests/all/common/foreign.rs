@@ -1,5 +1,6 @@
 //! A term as another host would show it.
 
+use ats_term::image::{HostKind, HostTag, HostTerm, TermHost};
 use ats_term::{FunIdent, Ident, Kind, Term, TermRef};
 
 /// Shows a term with the pairs of its maps in another order, and without a way to walk captured
@@ -51,5 +52,18 @@ impl TermRef for Foreign<'_> {
 
     fn with_fun<R>(self, f: impl FnOnce(FunIdent<'_>) -> R) -> R {
         self.0.with_fun(f)
+    }
+}
+
+// SAFETY: as for `&Term`, which does all of it.
+unsafe impl HostTerm for Foreign<'_> {
+    type Host = TermHost;
+
+    fn write_identity(self, kind: HostKind, out: &mut Vec<u64>) -> HostTag {
+        self.0.write_identity(kind, out)
+    }
+
+    fn write_large_bits(self, bits: usize, out: &mut Vec<u64>) -> Option<HostTag> {
+        self.0.write_large_bits(bits, out)
     }
 }
