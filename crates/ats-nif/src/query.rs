@@ -10,7 +10,7 @@ use crate::held::{self, HeldEnv};
 use crate::resource::{Resource, ResourceRef, Slot};
 use crate::sys::Word;
 use crate::vm_term::VmTerm;
-use crate::{ident, load, scratch};
+use crate::{ident, load, process, scratch};
 use ats::Table;
 use ats::select::Query;
 use ats_match::{Environment, FunctionSet, Options, Program, Words, parse};
@@ -158,6 +158,8 @@ struct Kept {
 const KEPT: usize = 64;
 /// Number of different ends of addresses.
 const ADDRESSES: usize = 256;
+/// Specifications whose keys take more steps are compiled on a dirty scheduler.
+const SLOW: usize = 1 << 16;
 /// Specifications with longer keys are not kept.
 const LONG: usize = 1 << 13;
 
@@ -206,7 +208,13 @@ fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), Know
             zeros: Zeros::Distinct,
             atoms: exact::Atoms::Word,
         };
-        exact::exact_key(spec, key, options);
+        let most = match process::on_dirty_scheduler() {
+            true => usize::MAX,
+            false => SLOW,
+        };
+        if exact::exact_key_within(spec, key, options, most).is_none() {
+            return Err(Known::Dirty);
+        }
         match key.len() > LONG {
             true => compile(table, spec).map(|prepared| (prepared, false)),
             false => MET.with_borrow_mut(|met| met.find(table, spec, key)),

@@ -188,6 +188,12 @@ impl Prefix {
         self
     }
 
+    /// The next part is this term, unless that takes more than about `most` steps, as
+    /// [`order_key_within`] counts them; false if it does, and nothing has changed.
+    pub fn term_within<T: TermRef>(&mut self, term: T, most: usize) -> bool {
+        order_key_within(term, &mut self.bytes, self.zeros, most).is_some()
+    }
+
     /// The bytes with which the keys begin.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {

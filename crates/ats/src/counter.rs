@@ -91,8 +91,7 @@ impl<H: Host> Table<H> {
             self.check_object(default)?;
         }
         let guard = ats_sync::pin();
-        work.start_key();
-        self.key_bytes(key, &mut work.key);
+        self.make_key(key, work)?;
         let counter = self.counter_at(&work.key, index, &guard);
         if let Some(value) =
             counter.and_then(|counter| counter.update(|value| op.apply_small(value)))

@@ -6,6 +6,7 @@ use crate::store::Store;
 use crate::table::Table;
 use crate::value::{Rec, Values, record};
 use crate::workspace::Workspace;
+use crate::write::{Encoded, PINNED_WORDS};
 use ats_mem::{Change, Plan, RecordBox};
 use ats_term::image::{Host, HostTerm, Stored};
 use std::ops::Range;
@@ -105,14 +106,20 @@ impl<H: Host> Table<H> {
         many: &mut Many<H>,
         work: &mut Workspace<T>,
     ) -> Result<(), Error> {
-        let mut terms = terms.peekable();
-        while terms.peek().is_some() {
-            let guard = ats_sync::pin();
-            let store = self.store(&guard);
-            for term in terms.by_ref().take(PIECE) {
-                self.encode(term, store, work)?;
-                many.push(self, work);
+        let mut guard = None;
+        let mut words = 0;
+        for (at, term) in terms.enumerate() {
+            let is_piece = at % PIECE == 0 || words > PINNED_WORDS;
+            if is_piece {
+                // What others have retired can be freed before the next piece.
+                (guard, words) = (None, 0);
             }
+            let pinned = guard.get_or_insert_with(ats_sync::pin);
+            if let Encoded::Large = self.encode_pinned(term, pinned, work)? {
+                guard = None;
+                work.image.encode_object_within(term, work.words_left)?;
+            }
+            words += many.push(self, work);
         }
         many.sort();
         Ok(())
@@ -244,16 +251,18 @@ impl<H: Host> Many<H> {
         }
     }
 
-    /// Appends the object that was just encoded.
-    fn push<T: HostTerm<Host = H>>(&mut self, table: &Table<H>, work: &mut Workspace<T>) {
+    /// Appends the object that was just encoded. Returns how much work that was, in words.
+    fn push<T: HostTerm<Host = H>>(&mut self, table: &Table<H>, work: &mut Workspace<T>) -> usize {
+        let steps = work.image.steps() + work.key.len() / size_of::<u64>();
+        work.words_left = work.words_left.saturating_sub(steps);
         let image = work.image.take();
-        work.words_left = work.words_left.saturating_sub(image.words().len());
         let built = table.stored(image, &mut work.packer);
         let record = record(&work.key, built);
         self.objects.push(One {
             key: self.keys.push(&work.key),
             record: Some(record),
         });
+        steps
     }
 
     fn sort(&mut self) {

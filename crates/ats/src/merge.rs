@@ -87,8 +87,7 @@ impl<H: Host> Table<H> {
             self.check_object(default)?;
         }
         let guard = ats_sync::pin();
-        work.start_key();
-        self.key_bytes(key, &mut work.key);
+        self.make_key(key, work)?;
         if let Some(value) = self.merge_in_place(&work.key, index, operand, merge, &guard) {
             return Ok(read(Value::Small(value)));
         }

@@ -124,14 +124,42 @@ impl<H: Host> Table<H> {
     /// The bytes by which this table knows a key; appended to `out`.
     #[inline]
     pub fn key_bytes<T: TermRef>(&self, key: T, out: &mut Vec<u8>) {
+        let _made = self.key_bytes_within(key, out, usize::MAX);
+    }
+
+    /// Does what [`key_bytes`](Table::key_bytes) does, unless that takes longer than to copy about so many
+    /// words: then it appends nothing. For callers that must not work for long.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if it gave up.
+    #[inline]
+    pub fn key_bytes_within<T: TermRef>(
+        &self,
+        key: T,
+        out: &mut Vec<u8>,
+        words: usize,
+    ) -> Result<(), crate::Error> {
         let zeros = self.zeros;
-        match self.table_type {
-            TableType::OrderedSet => order::order_key(key, out, zeros),
+        let most = words.saturating_mul(size_of::<u64>());
+        let made = match self.table_type {
+            TableType::OrderedSet => order::order_key_within(key, out, zeros, most),
             _ => {
                 let atoms = exact::Atoms::Word;
-                exact::exact_key(key, out, exact::Options { zeros, atoms });
+                exact::exact_key_within(key, out, exact::Options { zeros, atoms }, most)
             }
-        }
+        };
+        made.map(|_| ()).ok_or(crate::Error::TooLarge)
+    }
+
+    /// Writes the bytes of a key to the workspace, within its limit.
+    #[inline]
+    pub(crate) fn make_key<T: HostTerm<Host = H>>(
+        &self,
+        key: T,
+        work: &mut Workspace<T>,
+    ) -> Result<(), crate::Error> {
+        work.start_key();
+        self.key_bytes_within(key, &mut work.key, work.words_left)
     }
 
     #[inline]
@@ -162,6 +190,22 @@ impl<H: Host> Table<H> {
         let found = self.lookup_bytes(&work.key, guard);
         work.tidy_key();
         found
+    }
+
+    /// As [`lookup`](Table::lookup), but refuses a key that takes more than the workspace's
+    /// [limit](Workspace::limit) says.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`](crate::Error::TooLarge) if it refuses.
+    #[inline]
+    pub fn lookup_within<'g, T: HostTerm<Host = H>>(
+        &'g self,
+        key: T,
+        work: &mut Workspace<T>,
+        guard: &'g Guard,
+    ) -> Result<Option<Found<'g, H>>, crate::Error> {
+        self.make_key(key, work)?;
+        Ok(self.lookup_bytes(&work.key, guard))
     }
 
     /// As [`lookup`](Table::lookup), by the bytes of the key.

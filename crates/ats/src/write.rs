@@ -19,10 +19,10 @@ use ats_term::{Term, TermRef};
 /// An object of more words is not encoded while the thread is pinned, since nothing is freed meanwhile: so
 /// many take a few hundred microseconds. Smaller ones are, so that the place of the key can be fetched from memory
 /// at the same time.
-const PINNED_WORDS: usize = 1 << 14;
+pub(crate) const PINNED_WORDS: usize = 1 << 14;
 
 /// What came of an attempt to encode an object.
-enum Encoded {
+pub(crate) enum Encoded {
     /// Key and image are made.
     Small,
     /// Only the key is.
@@ -190,47 +190,29 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Makes the key and the image of an object that is on its way to a store.
-    pub(crate) fn encode<T: HostTerm<Host = H>>(
-        &self,
-        object: T,
-        store: &Store<H>,
-        work: &mut Workspace<T>,
-    ) -> Result<(), Error> {
-        self.encode_within(object, store, work, work.words_left)
-    }
-
-    /// Makes the key, and the image unless the object is so large that the thread shall not be pinned
-    /// meanwhile.
+    /// Makes the key of an object that is on its way to a store, and the image unless the object is so large that
+    /// the thread must not be pinned meanwhile.
     #[inline]
-    fn encode_pinned<T: HostTerm<Host = H>>(
+    pub(crate) fn encode_pinned<T: HostTerm<Host = H>>(
         &self,
         object: T,
         guard: &Guard,
         work: &mut Workspace<T>,
     ) -> Result<Encoded, Error> {
+        self.check_object(object)?;
+        self.make_key(object.element(self.key_index), work)?;
+        // While the image is made.
+        self.store(guard).prefetch(&work.key);
         let most = work.words_left.min(PINNED_WORDS);
-        match self.encode_within(object, self.store(guard), work, most) {
+        match work
+            .image
+            .encode_object_within(object, most)
+            .map_err(Error::from)
+        {
             Ok(()) => Ok(Encoded::Small),
             Err(Error::TooLarge) if most < work.words_left => Ok(Encoded::Large),
             Err(error) => Err(error),
         }
-    }
-
-    fn encode_within<T: HostTerm<Host = H>>(
-        &self,
-        object: T,
-        store: &Store<H>,
-        work: &mut Workspace<T>,
-        most: usize,
-    ) -> Result<(), Error> {
-        self.check_object(object)?;
-        work.start_key();
-        self.key_bytes(object.element(self.key_index), &mut work.key);
-        // While the image is made.
-        store.prefetch(&work.key);
-        work.image.encode_object_within(object, most)?;
-        Ok(())
     }
 
     /// Whether a term can be an object of this table.
@@ -259,8 +241,7 @@ impl<H: Host> Table<H> {
         work: &mut Workspace<T>,
         guard: &'g Guard,
     ) -> Result<Option<Found<'g, H>>, Error> {
-        work.start_key();
-        self.key_bytes(key, &mut work.key);
+        self.make_key(key, work)?;
         let store = self.store(guard);
         let mut taken = Ok(None);
         store.update_bag(&work.key, guard, &mut |current| {
@@ -503,8 +484,7 @@ impl<H: Host> Table<H> {
             let (image, most) = (work.image.object(), work.words_left);
             work.second.replace_elements_within(image, &own_key, most)?;
         }
-        work.start_key();
-        self.key_bytes(key, &mut work.key);
+        self.make_key(key, work)?;
         let Workspace {
             key,
             image,

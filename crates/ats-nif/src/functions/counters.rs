@@ -1,13 +1,13 @@
 //! Changing elements of objects: `update_counter` and `update_element`.
 
-use super::{ListTerms, boolean, copying, is_long_list, proper_length, writable};
+use super::{ListTerms, boolean, copying, found, is_long_list, proper_length, writable};
 use crate::atoms::Known;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::handle::Shared;
 use crate::vm_sink::VmSink;
 use crate::vm_term::VmTerm;
-use crate::{nif, scratch, sys};
+use crate::{nif, sys};
 use ats::{CounterOp, Integer};
 use ats_sync::Guard;
 use ats_term::walk::TermSink;
@@ -106,8 +106,8 @@ fn is_for_missing_key(
     guard: &Guard,
 ) -> bool {
     default.is_none()
-        && !matches!(refusal, Known::Busy)
-        && scratch::with_work(|work| shared.table.lookup(key, work, guard).is_none())
+        && !matches!(refusal, Known::Busy | Known::Dirty)
+        && matches!(found(shared, key, guard), Ok(None))
 }
 
 fn is_list(term: VmTerm<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! Merging values into elements of objects.
 
 use super::counters::{not_a_bag, position};
-use super::{copying, writable};
+use super::{copying, found, writable};
 use crate::atoms::Known;
 use crate::call::NifResult;
 use crate::env::Env;
@@ -101,8 +101,10 @@ fn is_long(
     if !can_be || is_larger(operand, LONG) {
         return can_be;
     }
-    let Some(found) = scratch::with_work(|work| shared.table.lookup(key, work, guard)) else {
-        return false;
+    let found = match found(shared, key, guard) {
+        Ok(Some(found)) => found,
+        Ok(None) => return false,
+        Err(_) => return true,
     };
     scratch::with_reading(|Reading { room, .. }| {
         let value = at.checked_sub(1).and_then(|at| found.element(at, room));

@@ -26,7 +26,7 @@ use crate::scratch::{self, Reading};
 use crate::vm_sink::{make_object, make_term};
 use crate::vm_term::VmTerm;
 use crate::{process, registry, resource, sys};
-use ats::{Error, Found, Workspace};
+use ats::{Error, Found, Table, Workspace};
 use ats_sync::Guard;
 use ats_term::image::{ImageRef, Scratch};
 use ats_term::walk::is_larger;
@@ -143,8 +143,9 @@ fn boolean(value: bool) -> VmWord<'static> {
     }
 }
 
-/// Runs an operation that copies objects into a table or takes them out of it; [`Known::Dirty`] if they are
-/// large.
+/// Runs an operation that copies objects into a table or takes them out of it; [`Known::Dirty`] if they, or
+/// the key, are large.
+#[inline]
 fn copying<'e, R>(
     operation: impl Fn(&mut Workspace<VmTerm<'e>>) -> Result<R, Error>,
 ) -> Result<R, Known> {
@@ -174,6 +175,25 @@ fn copying_within<'e, R>(
         work.limit(usize::MAX);
         result
     })
+}
+
+/// The objects of a key, if there are any; [`Known::Dirty`] if the key is large.
+#[inline]
+fn found<'g>(
+    shared: &'g Shared,
+    key: VmTerm<'_>,
+    guard: &'g Guard,
+) -> Result<Option<Found<'g, Vm>>, Known> {
+    copying(|work| shared.table.lookup_within(key, work, guard))
+}
+
+/// Appends the bytes of a key; [`Known::Dirty`] if that takes long.
+fn write_key(table: &Table<Vm>, key: VmTerm<'_>, bytes: &mut Vec<u8>) -> Result<(), Known> {
+    let written = match table.key_bytes_within(key, bytes, LONG_OBJECT) {
+        Err(_) if process::on_dirty_scheduler() => table.key_bytes_within(key, bytes, usize::MAX),
+        written => written,
+    };
+    written.map_err(cause)
 }
 
 /// Objects of more words are copied on a dirty scheduler: this many take a few hundred microseconds.

@@ -2,7 +2,7 @@
 
 use super::{
     LONG_BAG, LONG_LIST, LONG_OBJECT, ListTerms, all_objects, boolean, cause, copying,
-    copying_within, element_term, has_many, is_long_list, is_refused_for_size, object_list,
+    copying_within, element_term, found, has_many, is_long_list, is_refused_for_size, object_list,
     proper_length, readable, writable,
 };
 use crate::atoms::Known;
@@ -105,14 +105,14 @@ fn insert_list(shared: &Shared, objects: VmTerm<'_>, new_only: bool) -> Result<b
 fn lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
-    let found = scratch::with_work(|work| shared.table.lookup(key, work, &guard));
+    let found = found(shared, key, &guard)?;
     found.map_or(Ok(VmWord::NIL), |found| object_list(env, &found))
 }
 
 fn member<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
-    let found = scratch::with_work(|work| shared.table.lookup(key, work, &guard));
+    let found = found(shared, key, &guard)?;
     Ok(boolean(found.is_some()))
 }
 
@@ -138,8 +138,7 @@ fn element<'e>(
     let shared = readable(env, table, &guard)?;
     let position = position.as_small().filter(|position| *position > 0);
     let index = position.ok_or(Known::None)? as usize - 1;
-    let found = scratch::with_work(|work| shared.table.lookup(key, work, &guard));
-    let Some(found) = found else {
+    let Some(found) = found(shared, key, &guard)? else {
         return default.map(VmTerm::word).ok_or(Known::BadKey);
     };
     if has_many(&found) {
@@ -180,8 +179,7 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
     let indices = ListTerms(positions)
         .map(index)
         .collect::<Result<Vec<usize>, Known>>()?;
-    let found = scratch::with_work(|work| shared.table.lookup(key, work, &guard));
-    let found = found.ok_or(Known::BadKey)?;
+    let found = found(shared, key, &guard)?.ok_or(Known::BadKey)?;
     let wanted = found.count().saturating_mul(indices.len());
     if has_many(&found) || wanted > LONG_BAG && !process::on_dirty_scheduler() {
         return Err(Known::Dirty);
@@ -217,7 +215,7 @@ fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let shared = writable(env, table, &guard)?;
     if shared.table.table_type().is_bag() {
         // What has been taken must be returned, on whichever scheduler; so one looks before.
-        let found = scratch::with_work(|work| shared.table.lookup(key, work, &guard));
+        let found = found(shared, key, &guard)?;
         if found.is_some_and(|found| has_many(&found)) {
             return Err(Known::Dirty);
         }
@@ -229,7 +227,7 @@ fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
-    scratch::with_work(|work| shared.table.delete(key, work)).map_err(cause)?;
+    copying(|work| shared.table.delete(key, work))?;
     Ok(Known::True.word())
 }
 

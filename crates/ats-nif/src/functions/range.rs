@@ -1,5 +1,6 @@
 //! Ranges of keys, given by their ends.
 
+use super::LONG_OBJECT;
 use super::select::{How, Work, allowed};
 use crate::atoms::Known;
 use crate::call::NifResult;
@@ -7,11 +8,11 @@ use crate::env::{Env, VmWord};
 use crate::query::{self, Compiled, Prepared};
 use crate::resource::ResourceRef;
 use crate::vm_term::VmTerm;
-use crate::{load, nif, sys};
+use crate::{load, nif, process, sys};
 use ats::TableType;
 use ats::select::Query;
 use ats_term::order::{self, Prefix};
-use ats_term::walk::has_part;
+use ats_term::walk::{has_part, is_larger};
 use ats_term::{Kind, TermRef};
 use std::sync::Arc;
 
@@ -71,9 +72,12 @@ pub(super) fn cut<'e>(env: Env<'e>, term: VmTerm<'e>, end: End) -> Result<Option
     let key = VmTerm::of(env, key);
     let mut front = Prefix::new(load::zeros());
     if Known::Prefix.is(tag) {
+        if is_larger(key, LONG_OBJECT) && !process::on_dirty_scheduler() {
+            return Err(Known::Dirty);
+        }
         write_front(key, &mut front)?;
     } else {
-        front.term(key);
+        write_term(key, &mut front)?;
     }
     let bytes = front.into_bytes();
     let is_behind = Known::Behind.is(tag) || Known::Prefix.is(tag) && end == End::To;
@@ -105,10 +109,21 @@ fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), Known> {
             Kind::Map(_) if has_part(part, |part, _| is_underscore(part)) => {
                 return Err(Known::None);
             }
-            _ => {
-                front.term(part);
-            }
+            _ => write_term(part, front)?,
         }
     }
+    Ok(())
+}
+
+/// Writes a term behind what is written; [`Known::Dirty`] if that takes long.
+fn write_term(term: VmTerm<'_>, front: &mut Prefix) -> Result<(), Known> {
+    let most = LONG_OBJECT * size_of::<u64>();
+    if front.term_within(term, most) {
+        return Ok(());
+    }
+    if !process::on_dirty_scheduler() {
+        return Err(Known::Dirty);
+    }
+    front.term(term);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Walking over keys.
 
 use super::places::{self, Reached};
-use super::{cause, is_long, key_term, object_list, readable};
+use super::{cause, is_long, key_term, object_list, readable, write_key};
 use crate::atoms::Known;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
@@ -67,13 +67,14 @@ fn step<'e>(
         return Err(Known::None);
     }
     let found = scratch::with_key(|bytes| {
-        table.key_bytes(key, bytes);
-        match way {
+        write_key(table, key, bytes)?;
+        let found = match way {
             Way::Up => table.next(bytes, &guard),
             Way::Down => table.prev(bytes, &guard),
-        }
+        };
+        found.map_err(cause)
     });
-    shaped(env, shared, found.map_err(cause)?, shape)
+    shaped(env, shared, found?, shape)
 }
 
 fn shaped<'e>(
@@ -277,7 +278,7 @@ fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e
     };
     let filled = scratch::with_key(|bytes| {
         if let Some(key) = from.key() {
-            shared.table.key_bytes(key, bytes);
+            write_key(&shared.table, key, bytes)?;
         }
         fill(&mut chunk, shared, from, bytes, &guard)
     });
