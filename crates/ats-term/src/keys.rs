@@ -77,8 +77,12 @@ pub(crate) fn write_recorded<T: TermRef, F: Format, R: Record<T>>(
     let mut walk = Walk {
         stack: Stack::new(),
         maps: Vec::new(),
+        pairs: Vec::new(),
+        marks: Vec::new(),
+        starts: Vec::new(),
         keys_around: 0,
         folds: Folds::default(),
+        keys: Vec::new(),
         captured: 0,
         work: 0,
         limit: start.saturating_add(most),
@@ -109,26 +113,33 @@ enum Frame<T> {
 }
 
 /// A map that is being written.
-struct Map<T, M> {
-    pairs: Vec<(T, T)>,
-    /// Where in the output each key that was begun starts, and the number of folds before it.
-    starts: Vec<(usize, usize)>,
-    /// The next pair whose key or value is to be written.
+struct Map<M> {
+    /// Where its pairs begin; those of maps within are behind them.
+    first: usize,
+    /// Where its pairs end, and the next one whose key or value is to be written.
+    end: usize,
     next: usize,
     /// The number of the fold of its keys, if it is within a key.
     fold: Option<usize>,
-    /// The marks of the map and of its pairs, unless a fun has captured it.
+    /// The mark of the map, unless a fun has captured it.
     begun: Option<M>,
-    marks: Vec<(M, M)>,
 }
 
 struct Walk<'a, T, F, R: Record<T>> {
     stack: Stack<Frame<T>>,
-    maps: Vec<Map<T, R::Mark>>,
+    maps: Vec<Map<R::Mark>>,
+    /// The pairs of the unfinished maps, and for each pair the marks before key and value.
+    pairs: Vec<(T, T)>,
+    marks: Vec<(R::Mark, R::Mark)>,
+    /// Of the maps whose keys are being written: where in the output each key that was begun starts, and
+    /// the number of folds before it.
+    starts: Vec<(usize, usize)>,
     /// How many maps there are whose keys are being written.
     keys_around: usize,
     /// Only keys of unfinished maps contain folds.
     folds: Folds,
+    /// The keys that are being sorted. Kept for the next ones.
+    keys: Vec<(Part, usize)>,
     /// How many funs there are whose captured values are being written.
     captured: usize,
     /// The work besides that of writing, and how long the output with it may be.
@@ -256,21 +267,21 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
             self.give_up();
             return;
         }
-        let mut pairs = Vec::with_capacity(count);
-        term.map_pairs(&mut pairs);
+        let first = self.pairs.len();
+        term.map_pairs(&mut self.pairs);
+        let mark = self.record.mark();
+        self.marks.resize(self.pairs.len(), (mark, mark));
         let is_recorded = self.captured == 0;
-        let begun = is_recorded.then(|| self.record.mark());
         if is_recorded {
             self.record.begin();
         }
         let is_within_key = self.keys_around > 0;
         self.maps.push(Map {
-            pairs,
-            starts: Vec::with_capacity(count),
-            next: 0,
+            first,
+            end: self.pairs.len(),
+            next: first,
             fold: is_within_key.then(|| self.folds.begin(self.out.len())),
-            begun,
-            marks: Vec::with_capacity(if is_recorded { count } else { 0 }),
+            begun: is_recorded.then_some(mark),
         });
         self.stack.push(Frame::Keys);
         self.keys_around += 1;
@@ -356,15 +367,13 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
     /// The next key of the innermost map. When there is none, its keys are put in order.
     fn next_key(&mut self) -> Option<T> {
         let map = self.maps.last_mut()?;
-        if let Some(&(key, _)) = map.pairs.get(map.next) {
-            map.starts.push((self.out.len(), self.folds.len()));
-            if map.begun.is_some() {
-                let mark = self.record.mark();
-                map.marks.push((mark, mark));
-            }
+        if map.next < map.end {
+            self.starts.push((self.out.len(), self.folds.len()));
+            self.marks[map.next].0 = self.record.mark();
             map.next += 1;
-            return Some(key);
+            return Some(self.pairs[map.next - 1].0);
         }
+        map.next = map.first;
         self.keys_around -= 1;
         self.format.map_keys(Boundary::Leave);
         self.sort_keys();
@@ -373,36 +382,48 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
 
     fn next_value(&mut self) -> Option<T> {
         let map = self.maps.last_mut()?;
-        let &(_, value) = map.pairs.get(map.next)?;
-        if let Some((_, mark)) = map.marks.get_mut(map.next) {
-            *mark = self.record.mark();
+        if map.next == map.end {
+            return None;
         }
+        self.marks[map.next].1 = self.record.mark();
         map.next += 1;
-        Some(value)
+        Some(self.pairs[map.next - 1].1)
     }
 
     fn end_map(&mut self) {
-        if let Some(map) = self.maps.pop()
-            && let Some(begun) = map.begun
-        {
-            self.record.end(begun, &map.pairs, &map.marks);
+        let Some(map) = self.maps.pop() else {
+            return;
+        };
+        if let Some(begun) = map.begun {
+            let (pairs, marks) = (&self.pairs[map.first..], &self.marks[map.first..]);
+            self.record.end(begun, pairs, marks);
         }
+        self.pairs.truncate(map.first);
+        self.marks.truncate(map.first);
     }
 
     /// Sorts the keys of the innermost map, which are the end of the output, and its pairs alike.
     fn sort_keys(&mut self) {
-        let Some(map) = self.maps.last_mut() else {
+        let Some(&Map {
+            first, end, fold, ..
+        }) = self.maps.last()
+        else {
             return;
         };
-        map.next = 0;
-        let end = (self.out.len(), self.folds.len());
-        let ends = map.starts.iter().skip(1).chain([&end]);
-        let parts = map.starts.iter().zip(ends).map(|(start, end)| Part {
+        let starts = &self.starts[self.starts.len() - (end - first)..];
+        let start = starts.first().map_or(0, |start| start.0);
+        let out_end = self.out.len();
+        let last_end = (out_end, self.folds.len());
+        let ends = starts.iter().skip(1).chain([&last_end]);
+        let parts = starts.iter().zip(ends).map(|(start, end)| Part {
             start: start.0,
             end: end.0,
             folds: (start.1, end.1),
         });
-        let mut keys: Vec<(Part, usize)> = parts.zip(0..).collect();
+        let mut keys = std::mem::take(&mut self.keys);
+        keys.clear();
+        keys.extend(parts.zip(first..));
+        self.starts.truncate(self.starts.len() - (end - first));
         let (folds, out, work) = (&mut self.folds, &mut *self.out, &mut self.work);
         let mut compare = |a: &(Part, usize), b: &(Part, usize)| {
             let (order, steps) = folds.compare(out, a.0, b.0);
@@ -412,38 +433,43 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
         let is_sorted = keys.is_sorted_by(|a, b| compare(a, b).is_le());
         if !is_sorted {
             let comparisons = keys.len() * keys.len().ilog2() as usize;
-            if end.0.saturating_add(COMPARISON * comparisons) > self.limit {
+            if out_end.saturating_add(COMPARISON * comparisons) > self.limit {
                 self.give_up();
                 return;
             }
             // A merge sort, which compares a key that is much larger than the others with few of them.
             keys.sort_by(compare);
-            map_in_order(map, &keys);
+            self.put_pairs_in_order(first, &keys);
         }
         let parts = keys.iter().map(|(part, _)| *part);
-        match map.fold {
-            Some(number) if !is_sorted => self.folds.fold(number, parts, end.0),
+        match fold {
+            Some(number) if !is_sorted => self.folds.fold(number, parts, out_end),
             Some(_) => {}
             None => {
                 if !is_sorted || !self.folds.is_plain() {
-                    let first = map.starts.first().map_or(end.0, |start| start.0);
-                    let mut sorted = Vec::with_capacity(end.0 - first);
+                    let mut sorted = Vec::with_capacity(out_end - start);
                     parts.for_each(|part| self.folds.copy(self.out, part, &mut sorted));
                     self.work = self.work.saturating_add(sorted.len());
-                    self.out.truncate(first);
+                    self.out.truncate(start);
                     self.out.append(&mut sorted);
                 }
                 self.folds.clear();
             }
         }
+        self.keys = keys;
     }
-}
 
-/// Puts the pairs of a map in the order of its keys, of which each stands with its number.
-fn map_in_order<T: Copy, M: Copy>(map: &mut Map<T, M>, keys: &[(Part, usize)]) {
-    map.pairs = keys.iter().map(|&(_, i)| map.pairs[i]).collect();
-    if !map.marks.is_empty() {
-        map.marks = keys.iter().map(|&(_, i)| map.marks[i]).collect();
+    /// Puts the pairs from `first` on in the order of their keys, of which each stands with its number.
+    fn put_pairs_in_order(&mut self, first: usize, keys: &[(Part, usize)]) {
+        let end = self.pairs.len();
+        for &(_, i) in keys {
+            self.pairs.push(self.pairs[i]);
+            self.marks.push(self.marks[i]);
+        }
+        self.pairs.copy_within(end.., first);
+        self.marks.copy_within(end.., first);
+        self.pairs.truncate(end);
+        self.marks.truncate(end);
     }
 }
 
