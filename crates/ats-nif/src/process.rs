@@ -20,10 +20,16 @@ pub fn send(env: Env<'_>, to: VmWord<'_>, message_env: &mut OwnEnv, message: Wor
     unsafe { sys::enif_send(env.raw(), &to, message_env.raw(), message) != 0 }
 }
 
-/// Whether the caller runs on a scheduler for long work.
+/// Whether the caller runs on a scheduler for long work. A nanosecond.
+#[inline]
 pub fn on_dirty_scheduler() -> bool {
-    // SAFETY: always allowed.
-    unsafe { sys::enif_thread_type() >= sys::THREAD_DIRTY_CPU }
+    thread_local! {
+        /// A thread never becomes one of another type, and asking the VM takes longer than to remember.
+        static IS_DIRTY: bool =
+            // SAFETY: always allowed.
+            unsafe { sys::enif_thread_type() >= sys::THREAD_DIRTY_CPU };
+    }
+    IS_DIRTY.with(|is_dirty| *is_dirty)
 }
 
 /// A moment, on both clocks.

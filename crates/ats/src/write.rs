@@ -3,7 +3,6 @@
 use crate::bag::{Buffers, Effect, NewObject, Rules, TooMany};
 use crate::counted;
 use crate::short::{self, SHORT_WORDS, is_long_change, is_long_to_compare};
-use crate::store::Store;
 use crate::table::{Table, TableType};
 use crate::value::{Found, Rec, Room, Values, record};
 use crate::workspace::Workspace;

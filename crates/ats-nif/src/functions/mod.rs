@@ -147,34 +147,24 @@ fn boolean(value: bool) -> VmWord<'static> {
 /// the key, are large.
 #[inline]
 fn copying<'e, R>(
-    operation: impl Fn(&mut Workspace<VmTerm<'e>>) -> Result<R, Error>,
-) -> Result<R, Known> {
-    let mut result = copying_within(LONG_OBJECT, &operation);
-    // Asked late, since it takes longer than to keep to the limit.
-    if is_refused_for_size(&result) {
-        result = copying_within(usize::MAX, &operation);
-    }
-    result.map_err(cause)
-}
-
-/// Whether an operation was refused because of a limit that does not count on this scheduler. It is to be repeated
-/// without one; preferably while the table is [held](Shared::hold) and the thread is not pinned, so that memory
-/// can be freed meanwhile.
-fn is_refused_for_size<R>(result: &Result<R, Error>) -> bool {
-    matches!(result, Err(Error::TooLarge)) && process::on_dirty_scheduler()
-}
-
-/// Runs an operation with the workspace of the thread, limited to so many words.
-fn copying_within<'e, R>(
-    words: usize,
     operation: impl FnOnce(&mut Workspace<VmTerm<'e>>) -> Result<R, Error>,
-) -> Result<R, Error> {
-    scratch::with_work(|work| {
-        work.limit(words);
+) -> Result<R, Known> {
+    let result = scratch::with_work(|work| {
+        work.limit(limit());
         let result = operation(work);
         work.limit(usize::MAX);
         result
-    })
+    });
+    result.map_err(cause)
+}
+
+/// The words that an operation may copy on this scheduler.
+#[inline]
+fn limit() -> usize {
+    match process::on_dirty_scheduler() {
+        true => usize::MAX,
+        false => LONG_OBJECT,
+    }
 }
 
 /// The objects of a key, if there are any; [`Known::Dirty`] if the key is large.
@@ -189,10 +179,7 @@ fn found<'g>(
 
 /// Appends the bytes of a key; [`Known::Dirty`] if that takes long.
 fn write_key(table: &Table<Vm>, key: VmTerm<'_>, bytes: &mut Vec<u8>) -> Result<(), Known> {
-    let written = match table.key_bytes_within(key, bytes, LONG_OBJECT) {
-        Err(_) if process::on_dirty_scheduler() => table.key_bytes_within(key, bytes, usize::MAX),
-        written => written,
-    };
+    let written = table.key_bytes_within(key, bytes, limit());
     written.map_err(cause)
 }
 

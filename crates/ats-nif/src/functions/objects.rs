@@ -1,9 +1,8 @@
 //! Reading and writing objects.
 
 use super::{
-    LONG_BAG, LONG_LIST, LONG_OBJECT, ListTerms, all_objects, boolean, cause, copying,
-    copying_within, element_term, found, has_many, is_long_list, is_refused_for_size, object_list,
-    proper_length, readable, writable,
+    LONG_BAG, LONG_LIST, ListTerms, all_objects, boolean, cause, copying, element_term, found,
+    has_many, is_long_list, object_list, proper_length, readable, writable,
 };
 use crate::atoms::Known;
 use crate::call::NifResult;
@@ -52,34 +51,28 @@ fn insert_if<'e>(
     if objects.is_nil() {
         return Ok(true);
     }
-    let object = match objects.as_cons() {
-        None => objects,
-        Some((only, rest)) if rest.is_nil() => only,
-        Some(_) if is_long_list(objects) => return Err(Known::Dirty),
-        Some(_) if process::on_dirty_scheduler() => {
-            // A long call must not keep what others remove meanwhile from being freed.
-            let held = shared.hold();
-            drop(guard);
-            return insert_list(&held, objects, new_only);
-        }
-        Some(_) => return insert_list(shared, objects, new_only),
-    };
-    let mut done = insert_one(shared, object, new_only, LONG_OBJECT);
-    if is_refused_for_size(&done) {
+    if process::on_dirty_scheduler() {
+        // A long call must not keep what others remove meanwhile from being freed.
         let held = shared.hold();
         drop(guard);
-        done = insert_one(&held, object, new_only, usize::MAX);
+        return insert_all(&held, objects, new_only);
     }
-    done.map_err(cause)
+    insert_all(shared, objects, new_only)
 }
 
-fn insert_one(
-    shared: &Shared,
-    object: VmTerm<'_>,
-    new_only: bool,
-    most_words: usize,
-) -> Result<bool, Error> {
-    copying_within(most_words, |work| match new_only {
+/// Inserts an object, or those of a list that is not empty.
+#[inline]
+fn insert_all(shared: &Shared, objects: VmTerm<'_>, new_only: bool) -> Result<bool, Known> {
+    match objects.as_cons() {
+        None => insert_one(shared, objects, new_only),
+        Some((only, rest)) if rest.is_nil() => insert_one(shared, only, new_only),
+        Some(_) if is_long_list(objects) => Err(Known::Dirty),
+        Some(_) => insert_list(shared, objects, new_only),
+    }
+}
+
+fn insert_one(shared: &Shared, object: VmTerm<'_>, new_only: bool) -> Result<bool, Known> {
+    copying(|work| match new_only {
         true => shared.table.insert_new(object, work),
         false => shared.table.insert(object, work).map(|()| true),
     })

@@ -1,6 +1,6 @@
 //! Ranges of keys, given by their ends.
 
-use super::LONG_OBJECT;
+use super::limit;
 use super::select::{How, Work, allowed};
 use crate::atoms::Known;
 use crate::call::NifResult;
@@ -8,7 +8,7 @@ use crate::env::{Env, VmWord};
 use crate::query::{self, Compiled, Prepared};
 use crate::resource::ResourceRef;
 use crate::vm_term::VmTerm;
-use crate::{load, nif, process, sys};
+use crate::{load, nif, sys};
 use ats::TableType;
 use ats::select::Query;
 use ats_term::order::{self, Prefix};
@@ -72,7 +72,7 @@ pub(super) fn cut<'e>(env: Env<'e>, term: VmTerm<'e>, end: End) -> Result<Option
     let key = VmTerm::of(env, key);
     let mut front = Prefix::new(load::zeros());
     if Known::Prefix.is(tag) {
-        if is_larger(key, LONG_OBJECT) && !process::on_dirty_scheduler() {
+        if is_larger(key, limit()) {
             return Err(Known::Dirty);
         }
         write_front(key, &mut front)?;
@@ -117,13 +117,9 @@ fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), Known> {
 
 /// Writes a term behind what is written; [`Known::Dirty`] if that takes long.
 fn write_term(term: VmTerm<'_>, front: &mut Prefix) -> Result<(), Known> {
-    let most = LONG_OBJECT * size_of::<u64>();
-    if front.term_within(term, most) {
-        return Ok(());
+    let most = limit().saturating_mul(size_of::<u64>());
+    match front.term_within(term, most) {
+        true => Ok(()),
+        false => Err(Known::Dirty),
     }
-    if !process::on_dirty_scheduler() {
-        return Err(Known::Dirty);
-    }
-    front.term(term);
-    Ok(())
 }
