@@ -21,6 +21,7 @@ impl Comparer {
             zeros: Zeros::Distinct,
             left: Vec::new(),
             right: Vec::new(),
+            fingerprints: None,
         }
     }
 
@@ -122,37 +123,84 @@ impl Comparer {
         (self.right == self.left).then_some(i)
     }
 
-    /// Which of these values is this term (`=:=`).
+    /// Which of these values is this term (`=:=`). Makes at most one key of each.
     pub(crate) fn position<'a, H: Host>(
         &mut self,
         made: &Made<'a, H>,
         values: &[Value<'a, H>],
         wanted: Value<'a, H>,
     ) -> Option<usize> {
-        (0..values.len()).find(|&i| self.same(made, values[i], wanted))
+        if let Value::Word(wanted) = wanted {
+            let is_it =
+                |value: &Value<'a, H>| matches!(value, Value::Word(word) if *word == wanted);
+            return values.iter().position(is_it);
+        }
+        self.start();
+        let options = exact_options(self.zeros);
+        exact_key(made.term(wanted), &mut self.left, options);
+        values.iter().position(|&value| {
+            // Whatever can be a word is one.
+            !matches!(value, Value::Word(_)) && {
+                self.right.clear();
+                exact_key(made.term(value), &mut self.right, options);
+                self.left == self.right
+            }
+        })
     }
 
-    /// The positions of these values without those that come again later. Makes O(n) keys.
+    /// Forgets what concerns the run before.
+    #[inline]
+    pub(crate) fn begin_run(&mut self) {
+        if let Some(fingerprints) = &mut self.fingerprints {
+            fingerprints.clear();
+        }
+    }
+
+    /// The positions of these values, ascending, without those that come again later.
+    ///
+    /// O(n log n), besides looking at each value that is no immediate, if there are two of them: at maps that
+    /// were made only once, however often they are looked at, or are in others.
     pub(crate) fn last_of_each<'a, H: Host>(
-        &self,
+        &mut self,
         made: &Made<'a, H>,
         values: &[Value<'a, H>],
     ) -> Vec<usize> {
-        if values.len() < 2 {
-            return (0..values.len()).collect();
-        }
-        let key = |value: Value<'a, H>| {
-            let mut bytes = Vec::new();
-            exact_key(made.term(value), &mut bytes, exact_options(self.zeros));
-            bytes
-        };
-        let mut last = HashMap::with_capacity(values.len());
+        let mut words = Vec::with_capacity(values.len());
+        let mut others = Vec::new();
         for (position, &value) in values.iter().enumerate() {
-            last.insert(key(value), position);
+            match value {
+                Value::Word(word) => words.push((word, position)),
+                _ => others.push((0, position)),
+            }
         }
-        let mut positions: Vec<_> = last.into_values().collect();
-        positions.sort_unstable();
-        positions
+        let options = exact_options(self.zeros);
+        if others.len() > 1 {
+            let fingerprints = self.fingerprints.get_or_insert_default();
+            for (fingerprint, position) in &mut others {
+                *fingerprint = fingerprints.of(made.term(values[*position]), options);
+            }
+        }
+        words.sort_unstable();
+        others.sort_unstable();
+        let mut last = Vec::with_capacity(values.len());
+        let of_run = |run: &[(u64, usize)]| run[run.len() - 1].1;
+        last.extend(words.chunk_by(|a, b| a.0 == b.0).map(of_run));
+        for run in others.chunk_by(|a, b| a.0 == b.0) {
+            if let [(_, only)] = run {
+                last.push(*only);
+                continue;
+            }
+            // Most likely all of them are the same.
+            let key = |position: usize| {
+                let mut bytes = Vec::new();
+                exact_key(made.term(values[position]), &mut bytes, options);
+                bytes
+            };
+            let of_key: HashMap<_, _> = run.iter().map(|&(_, i)| (key(i), i)).collect();
+            last.extend(of_key.into_values());
+        }
+        last.sort_unstable();
+        last
     }
 
     /// Gives back buffers that something huge blew up.

@@ -76,6 +76,7 @@ impl<H: Host> Machine<H> {
         environment: &E,
     ) -> Option<Outcome<'r, H>> {
         self.comparer.zeros = program.spec.zeros();
+        self.comparer.begin_run();
         let mut run = Run {
             buffers: self.buffers.for_run(),
             comparer: &mut self.comparer,

@@ -3,6 +3,7 @@
 //! A value is a word, or tells where the rest of it is: in the image of the object or of a constant, or among
 //! the things that this run has made, which are kept in its [`Made`].
 
+use crate::fingerprint::Fingerprints;
 use ats_term::image::{
     Host, HostKind, HostTag, HostTerm, ImageRef, Immediate, NIL, View, small_word,
 };
@@ -45,6 +46,10 @@ pub(crate) struct Parts {
 impl Parts {
     pub(crate) fn len(self) -> usize {
         self.len as usize
+    }
+
+    pub(crate) fn start(self) -> u32 {
+        self.start
     }
 
     fn range(self) -> Range<usize> {
@@ -443,4 +448,6 @@ pub(crate) struct Comparer {
     pub(crate) zeros: Zeros,
     pub(crate) left: Vec<u8>,
     pub(crate) right: Vec<u8>,
+    /// Of maps that this run has made. Most runs make none that are keys of others.
+    pub(crate) fingerprints: Option<Box<Fingerprints>>,
 }

@@ -273,7 +273,7 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
         self.marks.resize(self.pairs.len(), (mark, mark));
         let is_recorded = self.captured == 0;
         if is_recorded {
-            self.record.begin();
+            self.record.begin(term);
         }
         let is_within_key = self.keys_around > 0;
         self.maps.push(Map {

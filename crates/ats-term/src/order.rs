@@ -43,7 +43,7 @@
 //! `p` to `p ++ [0xFE]`, the end excluded; see [`prefix_bounds`] and [`Prefix`].
 
 use crate::Zeros;
-use crate::keys::{self, Boundary, Format};
+use crate::keys::{self, Boundary, Format, Record};
 use crate::walk::{FunIdent, Ident, Kind, TermRef};
 use crate::word::NIL as NIL_WORD;
 
@@ -96,6 +96,42 @@ pub fn order_key_within<T: TermRef>(
             Some(MAX_INT_KEY)
         }
         _ => keys::write(term, &mut Order::new(zeros), out, most),
+    }
+}
+
+/// Visits the maps in a term that have pairs, inner ones before those around them, each with its pairs in the
+/// order of the keys. Map keys are compared exactly, at every depth. What a fun has captured does not count.
+/// O(n log n) at most, where n is the size of the term; without recursion.
+pub fn for_each_map<T: TermRef>(term: T, zeros: Zeros, visit: impl FnMut(T, &[(T, T)])) {
+    let mut visitor = Visitor {
+        maps: Vec::new(),
+        visit,
+    };
+    let mut order = Order::new(zeros);
+    // Within a key all is compared exactly.
+    order.map_keys(Boundary::Enter);
+    keys::write_recorded(term, &mut order, &mut Vec::new(), usize::MAX, &mut visitor);
+}
+
+/// What [`for_each_map`] listens to a walk with.
+struct Visitor<T, F> {
+    maps: Vec<T>,
+    visit: F,
+}
+
+impl<T: TermRef, F: FnMut(T, &[(T, T)])> Record<T> for Visitor<T, F> {
+    type Mark = usize;
+
+    fn mark(&self) -> usize {
+        self.maps.len()
+    }
+
+    fn begin(&mut self, map: T) {
+        self.maps.push(map);
+    }
+
+    fn end(&mut self, begun: usize, pairs: &[(T, T)], _: &[(usize, usize)]) {
+        (self.visit)(self.maps[begun], pairs);
     }
 }
 

@@ -4,25 +4,28 @@ use super::{Parser, reserve, variable};
 use crate::error::{Error, text};
 use crate::function::{Function, is_trace_form, is_trace_function};
 use crate::spec::{Constant, Expression, ExpressionId, Id, Range, Slot};
+use ats_term::Zeros;
 use ats_term::image::{Host, ImageRef, Immediate, Place, Slots, View};
-use ats_term::order::order_key;
+use ats_term::order::{for_each_map, order_key};
+use std::collections::HashMap;
 
 /// A node that is to be filled in, and the term that it is made from.
 type Task<'i, H> = (ExpressionId, ImageRef<'i, H>);
 
 impl<H: Host> Parser<'_, H> {
     /// Reads expressions that stand side by side.
-    pub(super) fn read_all(
+    pub(super) fn read_all<'i>(
         &mut self,
-        terms: &[ImageRef<'_, H>],
+        terms: &[ImageRef<'i, H>],
     ) -> Result<Range<ExpressionId>, Error> {
+        let mut orders = Orders::of(terms);
         let first = self.spec.expressions.len();
         let mut tasks = Vec::new();
         let range = self.subexpressions(terms.iter().copied(), &mut tasks)?;
         // Where the term of each node stands that was read here.
         let mut sources: Vec<Option<Source>> = vec![None; terms.len()];
         while let Some((id, term)) = tasks.pop() {
-            let expression = self.expression(term, &mut tasks)?;
+            let expression = self.expression(term, &mut tasks, &mut orders)?;
             self.spec.expressions[id.index()] = expression;
             sources.resize(self.spec.expressions.len() - first, None);
             sources[id.index() - first] = Some(Source::of(term));
@@ -48,6 +51,7 @@ impl<H: Host> Parser<'_, H> {
         &mut self,
         term: ImageRef<'i, H>,
         tasks: &mut Vec<Task<'i, H>>,
+        orders: &mut Orders<'_, 'i, H>,
     ) -> Result<Expression, Error> {
         match term.view() {
             View::Immediate(Immediate::Atom(_)) => self.atom_expression(term),
@@ -56,7 +60,10 @@ impl<H: Host> Parser<'_, H> {
                 elements: self.subexpressions(elements.iter(), tasks)?,
                 tail: self.subexpressions(std::iter::once(tail), tasks)?.get(0),
             }),
-            View::Map { keys, values } => self.map_expression(keys, values, tasks),
+            View::Map { keys, values } => {
+                let pairs = orders.pairs(term, keys, values, self.spec.zeros);
+                self.map_expression(&pairs, tasks)
+            }
             _ => Ok(Expression::Constant(self.constant(term))),
         }
     }
@@ -130,20 +137,13 @@ impl<H: Host> Parser<'_, H> {
         }
     }
 
-    /// Reads a map. Its pairs are put in the order of the terms that stand for the keys, because if two keys
+    /// Reads a map. Its pairs are in the order of the terms that stand for the keys, because if two keys
     /// turn out to be the same, the later one counts.
     fn map_expression<'i>(
         &mut self,
-        keys: Slots<'i, H>,
-        values: Slots<'i, H>,
+        pairs: &[Pair<'i, H>],
         tasks: &mut Vec<Task<'i, H>>,
     ) -> Result<Expression, Error> {
-        let mut pairs: Vec<_> = keys.iter().zip(values).collect();
-        pairs.sort_by_cached_key(|&(key, _)| {
-            let mut bytes = Vec::new();
-            order_key(key, &mut bytes, self.spec.zeros);
-            bytes
-        });
         let keys = pairs.iter().map(|pair| pair.0);
         let keys = self.subexpressions(keys, tasks)?;
         let values = pairs.iter().map(|pair| pair.1);
@@ -183,6 +183,59 @@ impl<H: Host> Parser<'_, H> {
             }
         }
     }
+}
+
+/// A key and its value.
+type Pair<'i, H> = (ImageRef<'i, H>, ImageRef<'i, H>);
+
+/// The pairs of the maps in some terms, in the order of the terms that stand for the keys.
+struct Orders<'t, 'i, H: Host> {
+    terms: &'t [ImageRef<'i, H>],
+    /// Those of all maps in the terms, by where the maps stand: each key is looked at once, although all the
+    /// maps around it have to be put in order. Only found out if a map has keys that are no immediates.
+    known: Option<HashMap<Place, Vec<Pair<'i, H>>>>,
+}
+
+impl<'t, 'i, H: Host> Orders<'t, 'i, H> {
+    fn of(terms: &'t [ImageRef<'i, H>]) -> Self {
+        Orders { terms, known: None }
+    }
+
+    /// The pairs of one of the maps.
+    fn pairs(
+        &mut self,
+        map: ImageRef<'i, H>,
+        keys: Slots<'i, H>,
+        values: Slots<'i, H>,
+        zeros: Zeros,
+    ) -> Vec<Pair<'i, H>> {
+        let mut pairs: Vec<_> = keys.iter().zip(values).collect();
+        let is_flat = keys.iter().all(|key| key.immediate().is_some());
+        if keys.len() > 1 && !is_flat {
+            let terms = self.terms;
+            let known = self.known.get_or_insert_with(|| orders(terms, zeros));
+            return known.remove(&map.place()).unwrap_or(pairs);
+        }
+        pairs.sort_by_cached_key(|&(key, _)| {
+            let mut bytes = Vec::new();
+            order_key(key, &mut bytes, zeros);
+            bytes
+        });
+        pairs
+    }
+}
+
+fn orders<'i, H: Host>(
+    terms: &[ImageRef<'i, H>],
+    zeros: Zeros,
+) -> HashMap<Place, Vec<Pair<'i, H>>> {
+    let mut known = HashMap::new();
+    for &term in terms {
+        for_each_map(term, zeros, |map, pairs| {
+            known.insert(map.place(), pairs.to_vec());
+        });
+    }
+    known
 }
 
 /// What a tuple in an expression may begin with.

@@ -189,7 +189,7 @@ impl<T: TermRef> Record<T> for Recorded<T> {
         self.maps.len()
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self, _: T) {
         self.maps.push(RecordedMap::default());
     }
 

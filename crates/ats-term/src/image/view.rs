@@ -121,7 +121,7 @@ impl<H: Host> fmt::Debug for Object<'_, H> {
 
 /// Where in its image a term stands, for those who keep the image and want to find the term again with
 /// [`Object::term_at`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     slot: u64,
     from: usize,

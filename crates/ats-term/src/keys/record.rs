@@ -8,7 +8,7 @@ pub(crate) trait Record<T> {
     /// The place where the walk is: how many maps have begun.
     fn mark(&self) -> Self::Mark;
     /// A map that is not empty begins; the marks of its keys are asked for after that.
-    fn begin(&mut self);
+    fn begin(&mut self, map: T);
     /// A map ends: its pairs in the order of the keys, and for each the marks before key and value.
     fn end(&mut self, begun: Self::Mark, pairs: &[(T, T)], marks: &[(Self::Mark, Self::Mark)]);
 }
@@ -22,7 +22,7 @@ impl<T> Record<T> for NoRecord {
     #[inline]
     fn mark(&self) {}
     #[inline]
-    fn begin(&mut self) {}
+    fn begin(&mut self, _: T) {}
     #[inline]
     fn end(&mut self, (): (), _: &[(T, T)], _: &[((), ())]) {}
 }
