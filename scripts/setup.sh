@@ -3,7 +3,8 @@
 #
 # On Debian and its relatives missing Erlang packages are installed from the distribution;
 # elsewhere the script says what is missing and fails. It never asks anything, changes nothing
-# when nothing is missing, and may be run any number of times.
+# when nothing is missing, and may be run any number of times. Without Elixir a few tests cannot be run, which
+# `scripts/test.sh` counts; so it is installed where that is possible, and not asked for elsewhere.
 set -eu
 
 minimum_otp=25
@@ -75,6 +76,26 @@ install_packages() {
         apt-get install -q -y --no-install-recommends $packages
 }
 
+# Elixir works if it starts on this Erlang, and finds its build tool.
+has_elixir() {
+    has_command elixir && has_command mix && elixir -e ':ok' >/dev/null 2>&1
+}
+
+install_elixir() {
+    say "Elixir is missing; the tests of ats on it need the package elixir"
+    if ! has_command apt-get; then
+        say "there is no apt-get here: these tests will not be run"
+    elif [ "$(id -u)" -ne 0 ] && ! has_command sudo; then
+        say "installing it needs root or sudo: these tests will not be run"
+    elif as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q &&
+        as_root env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -q -y --no-install-recommends elixir && has_elixir; then
+        say "Elixir is installed"
+    else
+        say "Elixir cannot be installed, or does not start: these tests will not be run"
+    fi
+}
+
 check_rust() {
     has_command cargo || fail "Rust is missing: the core of ats is written in it. Install Rust" \
         "$minimum_rust or newer from https://rustup.rs and run this again."
@@ -103,4 +124,5 @@ if [ -n "$packages" ]; then
     [ -z "$packages" ] || fail "still missing after the installation: $packages"
 fi
 check_otp
+has_elixir || install_elixir
 say "Erlang/OTP $otp_version, $(rebar3 --version 2>/dev/null | cut -d ' ' -f 1,2), Rust $rust_version: complete"

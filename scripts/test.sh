@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs every test of the project and prints, as its last line, how many passed and failed.
+# Runs every test of the project and prints, as its last line, how many passed and failed, and how many could not be
+# run on this machine, if any: "N passed, N failed, N skipped". The lines before it name them.
 #
 # Each stage is one run of a test tool. Its output goes to a log, which is printed when the stage is
 # done, and the tool's own summary lines are counted from the log. A stage that ends badly without
@@ -30,11 +31,16 @@ stage() {
     print_log
     if [ "$status" -eq 77 ]; then
         echo "0 0" >"$logs/$name.counts"
+        reason=$(grep '^NOT RUN: ' "$log" | tail -n 1)
+        for test in $("$counter"_all); do
+            echo "not run: $name: $test: ${reason#NOT RUN: }"
+        done >"$logs/$name.skipped"
         printf '%-12s %s\n' "$name" "$(grep '^NOT RUN: ' "$log" | tail -n 1)" >"$logs/$name.report"
         return
     fi
     counts=$("$counter" "$log")
     failures "$log" >"$logs/$name.failures"
+    skipped "$log" >"$logs/$name.skipped"
     passed=${counts% *}
     failed=${counts#* }
     if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$passed" -eq 0 ]; }; then
@@ -85,6 +91,11 @@ count_common_test() {
             END { print passed + 0, failed + 0 }'
 }
 
+# The tests of a stage that cannot be run at all: those of the only one that says so.
+count_common_test_all() {
+    echo "$compared"
+}
+
 # Lines "ok: what" and "not ok: what", as printed by the smoke test below.
 count_lines() {
     awk '/^ok: / { passed++ } /^not ok: / { failed++ } END { print passed + 0, failed + 0 }' "$1"
@@ -94,6 +105,27 @@ count_lines() {
 failures() {
     sed -e "s/$(printf '\033')\[[0-9;]*m//g" "$1" | tr '\r' '\n' |
         awk '/^test .* FAILED$/ || /==> .*: FAILED/ || /^not ok: / { printf "failed: %s\n", $0 }'
+}
+
+# The names of the tests that were not run, with the reason. Those that common_test skips because their preparation
+# failed have failed.
+skipped() {
+    sed -e "s/$(printf '\033')\[[0-9;]*m//g" "$1" | tr '\r' '\n' |
+        awk -v stage="$name" '/==> .*: SKIPPED/ {
+                test = $0
+                sub(/^.*%%% /, "", test)
+                sub(/: SKIPPED.*/, "", test)
+                next
+            }
+            /==> \{tc_user_skip,/ {
+                if (test !~ /==> (init|end)_per_/) {
+                    sub(/^.*\{tc_user_skip,/, "")
+                    sub(/\}$/, "")
+                    printf "not run: %s: %s: %s\n", stage, test, $0
+                }
+            }
+            /^test .* \.\.\. ignored/ { printf "not run: %s: %s\n", stage, $0 }
+            /^not run: / { sub(/^not run: /, ""); printf "not run: %s: %s\n", stage, $0 }'
 }
 
 # Unoptimised code would make the property tests slow; complete optimisation would make the
@@ -156,6 +188,10 @@ measuring_tests() {
     limited 600 rebar3 ct --readable=compact --suite "$(suites "")"
 }
 
+# The suites that compare with `ets`.
+compared="ats_badarg_SUITE ats_file_SUITE ats_functions_SUITE ats_options_SUITE ats_oracle_SUITE
+    ats_owner_SUITE ats_range_SUITE ats_select_SUITE ats_select_oracle_SUITE ats_values_SUITE"
+
 # What compares with `ets` runs once more on Erlang/OTP 27, where `ets` differs: in fewer rounds, as
 # most of it has just been tried. That release is downloaded the first time (see the script).
 otp27_tests() {
@@ -163,9 +199,8 @@ otp27_tests() {
     until [ -e "$logs/built" ] || [ -e "$logs/erlang.counts" ]; do
         sleep 1
     done
-    limited 600 env ATS_SELECT_SPECS=10000 ATS_ORACLE_COMMANDS=49000 scripts/otp27.sh \
-        ats_badarg_SUITE ats_file_SUITE ats_functions_SUITE ats_options_SUITE ats_oracle_SUITE \
-        ats_owner_SUITE ats_range_SUITE ats_select_SUITE ats_select_oracle_SUITE ats_values_SUITE
+    # shellcheck disable=SC2086 # A list of words.
+    limited 600 env ATS_SELECT_SPECS=10000 ATS_ORACLE_COMMANDS=49000 scripts/otp27.sh $compared
 }
 
 # The application as a user has it: started from elsewhere, with nothing but its code path.
@@ -187,6 +222,9 @@ smoke_test() {
         (MIX_BUILD_PATH=$PWD/_build/mix-example && export MIX_BUILD_PATH &&
             cd examples/elixir && MIX_ENV=test ATS_SKIP_NIF_BUILD=1 mix test) &&
             echo "ok: the example in Elixir" || echo "not ok: the example in Elixir"
+    else
+        echo "not run: Elixir: it is not installed"
+        echo "not run: the example in Elixir: Elixir is not installed"
     fi
 }
 
@@ -221,9 +259,16 @@ wait
 # A stage that left nothing was ended by somebody.
 total_passed=0
 total_failed=0
+total_skipped=0
 echo
 for name in rust models schedules erlang otp27 measuring smoke; do
     cat "$logs/$name.failures" 2>/dev/null
+done
+for name in rust models schedules erlang otp27 measuring smoke; do
+    if [ -s "$logs/$name.skipped" ]; then
+        cat "$logs/$name.skipped"
+        total_skipped=$((total_skipped + $(wc -l <"$logs/$name.skipped")))
+    fi
 done
 for name in rust models schedules erlang otp27 measuring smoke; do
     cat "$logs/$name.report" 2>/dev/null || echo "$name was not completed"
@@ -231,5 +276,7 @@ for name in rust models schedules erlang otp27 measuring smoke; do
     total_passed=$((total_passed + ${counts% *}))
     total_failed=$((total_failed + ${counts#* }))
 done
-echo "$total_passed passed, $total_failed failed"
+closing="$total_passed passed, $total_failed failed"
+[ "$total_skipped" -eq 0 ] || closing="$closing, $total_skipped skipped"
+echo "$closing"
 [ "$total_failed" -eq 0 ]

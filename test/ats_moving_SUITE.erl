@@ -10,7 +10,8 @@
 
 all() ->
     [the_page_names_tests_that_exist, tables_are_separate, only_the_order_differs,
-     queries_beside_lists, memory_is_that_of_ats, faults_are_not_moved, dets_wants_ets, what_is_new_is_there].
+     queries_beside_lists, memory_is_that_of_ats, faults_are_not_moved,
+     dets_wants_ets, what_is_new_is_there].
 
 the_page_names_tests_that_exist(_) ->
     {ok, Page} = file:read_file(page()),
@@ -71,7 +72,7 @@ only_the_order_differs(_) ->
 walk(_Module, _Table, '$end_of_table') -> [];
 walk(Module, Table, Key) -> [Key | walk(Module, Table, Module:next(Table, Key))].
 
-%% Lookups see a list as a whole, one key after the other. A query meets each key once, but perhaps one
+%% Lookups see a list as a whole, one key after the other. A query meets each key once, but may meet one
 %% with what the list has put there, and another with what was there before.
 queries_beside_lists(_) ->
     [begin
