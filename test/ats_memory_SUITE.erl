@@ -13,7 +13,9 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([memory_does_not_grow/1]).
+-export([memory_never_falls_by_inserts/1,
+    memory_falls_when_objects_go/1,
+    memory_does_not_grow/1]).
 
 -define(DEFAULT_SECONDS, "8").
 -define(WORKERS, 4).
@@ -26,7 +28,9 @@ suite() ->
     [{timetrap, {seconds, 600 + 2 * soak_seconds()}}].
 
 all() ->
-    [memory_does_not_grow].
+    [
+        memory_never_falls_by_inserts,
+        memory_falls_when_objects_go,memory_does_not_grow].
 
 soak_seconds() ->
     list_to_integer(os:getenv("ATS_SOAK_SECONDS", ?DEFAULT_SECONDS)).
@@ -125,3 +129,70 @@ typical(Samples) ->
 
 median(Numbers) ->
     lists:nth((length(Numbers) + 1) div 2, lists:sort(Numbers)).
+
+%% ----- what is reported -----
+
+%% However a table adapts, also when others have written before, it takes more memory after each
+%% insert of something new.
+memory_never_falls_by_inserts(_) ->
+    [
+        begin
+            T = ats:new(memory, [Type, public | Options]),
+            true = ats_nif:provoke(T, Splits, Joins),
+            Writers = [
+                fun() -> [ats:insert(T, {{Writer, N}, N}) || N <- lists:seq(1, 3000)] end
+             || Writer <- [a, b]
+            ],
+            _ = ats_test_lib:parallel(Writers),
+            Kind = {Type, Options, Splits, Joins, Name},
+            _ = lists:foldl(
+                fun(N, Before) ->
+                    true = ats:insert(T, Object(N)),
+                    After = ats:info(T, memory),
+                    ?assert(After >= Before, {Kind, N, Before, After}),
+                    After
+                end,
+                ats:info(T, memory),
+                lists:seq(1, 6000)
+            ),
+            true = ats:delete(T)
+        end
+     || Type <- [set, ordered_set, bag, duplicate_bag],
+        Options <- [[], [compressed]],
+        {Splits, Joins} <- [{0, 0}, {8, 8}, {2, 3}, {0, 2}],
+        {Name, Object} <- objects(Type)
+    ],
+    ok.
+
+objects(Type) when Type =:= set; Type =:= ordered_set ->
+    [
+        {up, fun(N) -> {N, x} end},
+        {down, fun(N) -> {-N, "text"} end},
+        %% A permutation of the numbers, and objects of different sizes.
+        {random, fun(N) -> {N * 7919 rem 6007, lists:seq(1, N rem 9)} end}
+    ];
+objects(_) ->
+    [
+        {one_key, fun(N) -> {1, N} end},
+        {few_keys, fun(N) -> {N * 7919 rem 60, N, <<N:64>>} end}
+        | objects(set)
+    ].
+
+%% It is not only ever more: what is removed is not reported any longer.
+memory_falls_when_objects_go(_) ->
+    [
+        begin
+            T = ats:new(memory, [Type]),
+            Empty = ats:info(T, memory),
+            [true = ats:insert(T, {N, x}) || N <- lists:seq(1, 20000)],
+            Full = ats:info(T, memory),
+            [true = ats:insert(T, {N, erlang:make_tuple(100, y)}) || N <- lists:seq(1, 100)],
+            ?assert(ats:info(T, memory) > Full + 100 * 90),
+            [true = ats:delete(T, N) || N <- lists:seq(1, 19000)],
+            ?assert(ats:info(T, memory) < Empty + (Full - Empty) div 4),
+            [true = ats:delete(T, N) || N <- lists:seq(19001, 20000)],
+            ?assert(ats:info(T, memory) < Empty + (Full - Empty) div 20)
+        end
+     || Type <- [set, ordered_set, bag, duplicate_bag]
+    ],
+    ok.

@@ -177,6 +177,16 @@ pub struct Buckets {
     pub uncontended: u64,
 }
 
+/// Bytes of memory that a store holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// In live records.
+    pub records: usize,
+    /// In what it takes to find them. It becomes less also when no record is removed, since the structure adapts to
+    /// how it is used.
+    pub structure: usize,
+}
+
 /// A store of records.
 ///
 /// `get`, `update` and batches are linearizable. The walks (`first`, `last`, `next`, `prev`,
@@ -435,8 +445,14 @@ pub trait Backend<R: Release>: Send + Sync {
         self.len() == 0
     }
 
-    /// Bytes of memory held: structure and live records. O(number of counter shards).
-    fn bytes(&self) -> usize;
+    /// Bytes of memory held. O(number of counter shards).
+    fn memory(&self) -> Memory;
+
+    /// The sum of [`memory`](Backend::memory).
+    fn bytes(&self) -> usize {
+        let Memory { records, structure } = self.memory();
+        records + structure
+    }
 
     /// Starts a period in which a walk returns every record that stays, exactly once, and may
     /// continue from a key that was deleted meanwhile. Nests. Waits for removals that have begun.

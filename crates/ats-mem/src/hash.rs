@@ -74,7 +74,9 @@ mod stripes;
 mod tests;
 mod walk;
 
-use crate::backend::{Backend, Buckets, Busy, Change, End, Mark, NoSuchKey, Plan, SlotAnswer};
+use crate::backend::{
+    Backend, Buckets, Busy, Change, End, Mark, Memory, NoSuchKey, Plan, SlotAnswer,
+};
 use crate::batch::{self, Patience, Pinning, Step, Stepwise, Trip};
 use crate::forced::Provoked;
 use crate::record::{self, Record, RecordBox, Release};
@@ -681,12 +683,14 @@ impl<R: Release> Backend<R> for HashTable<R> {
         usize::try_from(records).unwrap_or(0)
     }
 
-    fn bytes(&self) -> usize {
+    fn memory(&self) -> Memory {
         let guard = pin();
         let (_, records) = self.stripes.totals(&guard);
-        let records = usize::try_from(records).unwrap_or(0);
-        let structure = self.directory.bytes() + self.lines() * size_of::<Line<R>>();
-        size_of::<Self>() + self.stripes.bytes(&guard) + structure + records
+        let buckets = self.directory.bytes() + self.lines() * size_of::<Line<R>>();
+        Memory {
+            records: usize::try_from(records).unwrap_or(0),
+            structure: size_of::<Self>() + self.stripes.bytes(&guard) + buckets,
+        }
     }
 
     fn buckets(&self) -> Option<Buckets> {

@@ -13,6 +13,7 @@ use ats_term::image::Host;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 macro_rules! each {
     ($store:expr, $backend:ident => $call:expr) => {
@@ -31,6 +32,7 @@ pub(crate) struct Store<H: Host> {
     /// Bytes that large bags take besides their records.
     bag_bytes: ShardedCounter,
     listed: Listed,
+    reported: Mutex<Reported>,
     /// How many [visits](Visit) there are.
     visits: AtomicUsize,
 }
@@ -89,6 +91,32 @@ impl<H: Host> Drop for Visit<H> {
     }
 }
 
+/// What [`Store::bytes`] has told.
+///
+/// The structure of a store adapts to its writers: locks are divided and joined, buckets are moved, and so the memory
+/// for them becomes less now and then, also while objects are only added. A number that is to tell how the objects
+/// add up must not. So the structure counts as large as it was when objects took no more than now, until some are
+/// removed or become smaller.
+#[derive(Default)]
+struct Reported {
+    /// Bytes of objects.
+    objects: usize,
+    /// Bytes of all else.
+    structure: usize,
+}
+
+impl Reported {
+    /// The sum to report.
+    fn report(&mut self, objects: usize, structure: usize) -> usize {
+        if objects < self.objects {
+            self.structure = 0;
+        }
+        self.objects = objects;
+        self.structure = self.structure.max(structure);
+        self.objects + self.structure
+    }
+}
+
 /// A store with at most this many records is freed at once, a larger one in the background.
 const FREED_AT_ONCE: usize = 1_000;
 /// Records freed in one slice, or tidied up in one go.
@@ -123,6 +151,7 @@ impl<H: Host> Store<H> {
             },
             extra_objects: ShardedCounter::new(),
             bag_bytes: ShardedCounter::new(),
+            reported: Mutex::default(),
             listed: Listed::new(),
             visits: AtomicUsize::new(0),
         });
@@ -305,10 +334,14 @@ impl<H: Host> Store<H> {
         self.len() + usize::try_from(self.extra_objects.sum()).unwrap_or(0)
     }
 
+    /// Bytes of memory, which become fewer only if objects are removed or become smaller: see [`Reported`].
     pub(crate) fn bytes(&self) -> usize {
-        let bags = usize::try_from(self.bag_bytes.sum()).unwrap_or(0);
         let counters = self.extra_objects.bytes() + self.bag_bytes.bytes();
-        each!(&self.records, backend => backend.bytes()) + bags + counters
+        // Calls beside each other report one after the other, each what it has found after the one before.
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let bags = usize::try_from(self.bag_bytes.sum()).unwrap_or(0);
+        let memory = each!(&self.records, backend => backend.memory());
+        reported.report(memory.records + bags, memory.structure + counters)
     }
 
     /// As [`update`](Store::update), for the objects of a key of a bag.

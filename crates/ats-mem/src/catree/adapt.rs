@@ -195,6 +195,7 @@ impl<R: Release> CaTree<R> {
         // How many records are on which side is not known, nor of interest: only sums are shown.
         let mut counts = base.counts();
         counts.bytes += nodes.bytes();
+        counts.node_bytes += nodes.bytes();
         let patience = match wish {
             Cut::Middle => base.patience(),
             Cut::Between(..) => base.patience() + 1,
@@ -253,6 +254,7 @@ impl<R: Release> CaTree<R> {
         let counts = Counts {
             records: mine.records + theirs.records,
             bytes: mine.bytes + theirs.bytes + nodes.bytes(),
+            node_bytes: mine.node_bytes + theirs.node_bytes + nodes.bytes(),
             contended: mine.contended + theirs.contended,
             uncontended: mine.uncontended + theirs.uncontended,
             tallied: mine.tallied || theirs.tallied,

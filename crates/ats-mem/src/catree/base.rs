@@ -47,6 +47,8 @@ pub(super) struct Base {
     pub writers: Writers,
     /// Used only by the holder of the lock.
     finger: UnsafeCell<Finger>,
+    /// Of the bytes that writers count, those of nodes. A number that only reports show.
+    node_bytes: std::sync::atomic::AtomicI64,
 }
 
 // SAFETY: the finger is the only part that is neither atomic nor a lock, and only the holder of the lock
@@ -165,6 +167,8 @@ impl Spot {
 pub(super) struct Counts {
     pub records: i64,
     pub bytes: i64,
+    /// Those of the bytes that nodes take, and not records.
+    pub node_bytes: i64,
     pub contended: u64,
     pub uncontended: u64,
     /// Whether inner nodes may have tallies.
@@ -190,6 +194,7 @@ impl Base {
                 tallied: AtomicBool::new(counts.tallied),
             },
             finger: UnsafeCell::new(Finger::NONE),
+            node_bytes: std::sync::atomic::AtomicI64::new(counts.node_bytes),
         })
     }
 
@@ -231,11 +236,22 @@ impl Base {
         }
     }
 
+    /// Adds to the number of bytes what nodes have become larger by. The caller holds the lock.
+    #[inline]
+    pub(super) fn account_nodes(&self, bytes: i64) {
+        if bytes != 0 {
+            let number = &self.node_bytes;
+            number.store(number.load(Relaxed) + bytes, Relaxed);
+            self.account_bytes(bytes);
+        }
+    }
+
     /// The numbers, a moment old unless the caller holds the lock. Without the bytes of the node itself.
     pub(super) fn counts(&self) -> Counts {
         Counts {
             records: self.writers.records.load(Relaxed),
             bytes: self.writers.bytes.load(Relaxed) - Self::bytes() as i64,
+            node_bytes: self.node_bytes.load(Relaxed),
             contended: self.writers.contended.load(Relaxed),
             uncontended: self.writers.uncontended.load(Relaxed),
             tallied: self.is_tallied(),

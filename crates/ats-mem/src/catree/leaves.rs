@@ -120,7 +120,7 @@ impl<R: Release> CaTree<R> {
             }
             publish(&trail, two.into(), &mut nodes);
         }
-        seat.base.account_bytes(nodes.finish());
+        seat.base.account_nodes(nodes.finish());
         Spot {
             grew: is_end,
             is_new: true,
@@ -170,7 +170,7 @@ impl<R: Release> CaTree<R> {
             let leaf = nodes.leaf(trail.fences, &items, None);
             publish(&trail, Replacement::One(leaf), &mut nodes);
         }
-        seat.base.account_bytes(nodes.finish());
+        seat.base.account_nodes(nodes.finish());
     }
 }
 

@@ -83,7 +83,8 @@ mod trail;
 mod walk;
 
 use crate::backend::{
-    Adaptation, Backend, Busy, Change, End, Mark, NoSuchKey, Passed, Plan, SlotAnswer, Span, Way,
+    Adaptation, Backend, Busy, Change, End, Mark, Memory, NoSuchKey, Passed, Plan, SlotAnswer,
+    Span, Way,
 };
 use crate::batch::{self, Patience, Pinning, Step, Stepwise, Trip};
 use crate::record::{self, Record, Release};
@@ -475,6 +476,7 @@ fn empty_base<R: Release>() -> NodePtr {
     let leaf = SlabBox::into_raw(Leaf::<R>::empty()).cast();
     let counts = Counts {
         bytes: Leaf::<R>::bytes() as i64,
+        node_bytes: Leaf::<R>::bytes() as i64,
         ..Counts::default()
     };
     Nodes::<R>::base(leaf, counts, 0)
@@ -693,9 +695,14 @@ impl<R: Release> Backend<R> for CaTree<R> {
         usize::try_from(self.sums().counts.records).unwrap_or(0)
     }
 
-    fn bytes(&self) -> usize {
+    fn memory(&self) -> Memory {
         let sums = self.sums();
-        size_of::<Self>() + usize::try_from(sums.counts.bytes + sums.route_bytes).unwrap_or(0)
+        let nodes = sums.counts.node_bytes + sums.route_bytes;
+        let records = sums.counts.bytes - sums.counts.node_bytes;
+        Memory {
+            records: usize::try_from(records).unwrap_or(0),
+            structure: size_of::<Self>() + usize::try_from(nodes).unwrap_or(0),
+        }
     }
 
     fn fix(&self) {}

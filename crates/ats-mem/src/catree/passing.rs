@@ -231,7 +231,7 @@ impl<R: Release> CaTree<R> {
         *left = passing.left;
         if passing.bytes > 0 {
             base.set_tallied();
-            base.account_bytes(passing.bytes as i64);
+            base.account_nodes(passing.bytes as i64);
         }
         drop(held);
         stop?;

@@ -36,6 +36,7 @@ impl<R: Release> CaTree<R> {
                     let more = base.counts();
                     counts.records += more.records;
                     counts.bytes += more.bytes + super::Base::bytes() as i64;
+                    counts.node_bytes += more.node_bytes + super::Base::bytes() as i64;
                     counts.contended += more.contended;
                     counts.uncontended += more.uncontended;
                     adaptation.base_nodes += 1;
