@@ -22,7 +22,7 @@
 //! its slot. The number of bytes is what the thread that retires says: the object with all that is
 //! freed with it, wherever that lies.
 //!
-//! What the last retirements of a thread leave in its bag is freed by the [collector], a thread that
+//! What the last retirements of a thread leave in its bag is freed by the collector, a thread that
 //! the program lends: see [`Collector`]. [`collect`] advances and frees on demand.
 //!
 //! # Asymmetric fences
@@ -31,7 +31,7 @@
 //! thread therefore executes the fences of everybody, with the system call `membarrier`, and the
 //! fence of the reader is one for the compiler alone. Elsewhere both sides execute ordinary fences,
 //! and so they do from the moment on at which the system refuses the call: nothing is freed for one
-//! second then. The module [`barrier`] proves why that is safe.
+//! second then. The module `barrier` proves why that is safe.
 //!
 //! # How much garbage there can be, and for how long
 //! If no thread stays pinned, and there is a collector, then

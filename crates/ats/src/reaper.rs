@@ -9,11 +9,11 @@
 //!
 //! # Giving memory back to the system
 //! Free memory in chunks that hold other blocks goes back to the system only when the slabs are trimmed.
-//! That happens [`KEEP_FOR`] after something large was freed, and nothing large since: not at once, because a
+//! That happens two seconds after something large was freed, and nothing large since: not at once, because a
 //! program that lets go of one large table often fills another, and memory fresh from the system costs
 //! more than to fill it. A table that is written to over and over thus keeps what it frees as long as that goes
-//! on. It also happens [`KEEP_FOR`] after the last garbage of all threads is gone, if the slabs have more
-//! than [`SLACK`] that no block uses.
+//! on. It also happens two seconds after the last garbage of all threads is gone, if the slabs have more
+//! than 4 MiB that no block uses.
 
 use ats_sync::epoch::{self, Collector, Next};
 use std::collections::VecDeque;

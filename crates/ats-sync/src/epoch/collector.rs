@@ -115,7 +115,8 @@ pub enum Next {
     Sleep,
 }
 
-/// The right to be the collector, which one thread of the program has; see the [module](self).
+/// The right to be the collector, which one thread of the program has. It frees what other
+/// threads have retired and do not free themselves, because they retire no more.
 pub struct Collector {
     domain: &'static Domain,
     next_survey: Instant,
