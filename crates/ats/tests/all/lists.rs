@@ -2,18 +2,23 @@
 //! nobody's way.
 
 use crate::checker::{Clock, Event, linearizable};
-use crate::common::{ALL_TYPES, TermTable, everything, histories, objects, patiently};
+use crate::common::{ALL_TYPES, TermTable, everything, objects, patiently};
 use ats::{CounterOp, Error, Integer, TableType, Workspace};
 use ats_term::Term;
 use std::collections::HashSet;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 const KEYS: usize = 3;
-const ROUNDS: u64 = 2000;
+const ROUNDS: u64 = 1500;
+/// Lists of one thread, and calls of each other one.
+const LISTS: u64 = 3;
+const CALLS: u64 = 16;
 /// Objects of a list between two of the keys, of which no other call knows. They take time.
-const BETWEEN: usize = 12;
+const BETWEEN: usize = 60;
+
 /// As many make the list a long one.
 const LONG_BETWEEN: usize = 150;
 /// As many objects of one key are not added under a lock.
@@ -93,60 +98,70 @@ fn value_of(object: &Term) -> i64 {
     value.expect("an integer")
 }
 
+/// A list, and its objects: two of one key, one of the next, now and then one of the last or many of the first,
+/// and others of which the histories know nothing.
+struct List {
+    known: Vec<(usize, i64)>,
+    objects: Vec<Term>,
+}
+
+impl List {
+    fn of(choice: u64) -> Self {
+        let (index, value) = (choice as usize % KEYS, (choice / 4) as i64 % 2);
+        let (next, last) = ((index + 1) % KEYS, (index + 2) % KEYS);
+        let mut known = vec![(index, value), (next, value), (index, 1 - value)];
+        if choice / 8 % 2 == 0 {
+            known.push((last, value));
+        }
+        if choice / 16 % 4 == 0 {
+            known.extend([(index, value); MANY_OF_ONE]);
+        }
+        let between = match choice / 64 % 4 {
+            0 => LONG_BETWEEN,
+            _ => BETWEEN,
+        };
+        let others = (0..KEYS).flat_map(|index| (1..=between).map(move |at| key_of(index) + at));
+        let objects = (known.iter())
+            .map(|(index, value)| (key_of(*index), *value))
+            .chain(others.map(|key| (key, 0)))
+            .map(Term::from)
+            .collect();
+        List { known, objects }
+    }
+
+    fn insert(&self, table: &TermTable, clock: &Clock) -> Event<What> {
+        let mut work = Workspace::new();
+        clock.record(
+            || patiently(|| table.insert_many(self.objects.iter(), &mut work)),
+            |()| What::InsertList(self.known.clone()),
+        )
+    }
+}
+
 /// Calls what the number says and records it. Values are few, so that lists find them.
-fn call(table: &TermTable, clock: &Clock, choice: u64, _value: i64) -> Event<What> {
-    let kind = table.table_type();
-    let index = (choice / 16) as usize % KEYS;
-    let value = (choice / 64) as i64 % 2;
+fn call(table: &TermTable, clock: &Clock, choice: u64) -> Event<What> {
+    let (index, value) = ((choice / 16) as usize % KEYS, (choice / 64) as i64 % 2);
     let key = Term::from(key_of(index));
     let object = Term::from((key_of(index), value));
     let mut work = Workspace::new();
-    // Two objects of this key, one of the next, and now and then one of the last.
-    let (next, last) = ((index + 1) % KEYS, (index + 2) % KEYS);
-    let mut list = vec![(index, value), (next, value), (index, 1 - value)];
-    if choice / 128 % 2 == 0 {
-        list.push((last, value));
-    }
-    if choice / 256 % 4 == 0 {
-        list.extend([(index, value); MANY_OF_ONE]);
-    }
-    let between = match choice / 1024 % 8 {
-        0 => LONG_BETWEEN,
-        _ => BETWEEN,
-    };
-    let others = (0..KEYS).flat_map(|index| (1..=between).map(move |at| (key_of(index) + at, 0)));
-    let objects_of_list = || {
-        let known = list.iter().map(|(index, value)| (key_of(*index), *value));
-        let all: Vec<Term> = known.chain(others.clone()).map(Term::from).collect();
-        all
-    };
     match choice % 16 {
         0 => clock.record(
             || patiently(|| table.insert(&object, &mut work)),
             |()| What::Insert(index, value),
         ),
-        1..6 => {
-            let all = objects_of_list();
+        1 => {
+            let known = [(index, value), ((index + 1) % KEYS, value)];
+            let list = known.map(|(index, value)| Term::from((key_of(index), value)));
             clock.record(
-                || patiently(|| table.insert_many(all.iter(), &mut work)),
-                |()| What::InsertList(list.clone()),
+                || patiently(|| table.insert_many_new(list.iter(), &mut work)),
+                |done| What::InsertListNew(known.to_vec(), done),
             )
         }
-        6 => {
-            // Without the others, which are there already as a rule.
-            let all: Vec<Term> = (list.iter())
-                .map(|(index, value)| Term::from((key_of(*index), *value)))
-                .collect();
-            clock.record(
-                || patiently(|| table.insert_many_new(all.iter(), &mut work)),
-                |done| What::InsertListNew(list.clone(), done),
-            )
-        }
-        7..10 => clock.record(
+        2..7 => clock.record(
             || patiently(|| table.delete_object(&object, &mut work)),
             |()| What::DeleteObject(index, value),
         ),
-        10 => clock.record(
+        7 => clock.record(
             || {
                 let guard = ats::pin();
                 let taken = patiently(|| table.take(&key, &mut work, &guard));
@@ -154,7 +169,7 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, _value: i64) -> Event<Wha
             },
             |found| What::Take(index, found.iter().map(value_of).collect()),
         ),
-        11 if !kind.is_bag() => {
+        8 if !table.table_type().is_bag() => {
             let op = CounterOp {
                 position: 2,
                 increment: 1.into(),
@@ -169,21 +184,50 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, _value: i64) -> Event<Wha
                 |counted| What::Count(index, counted.as_ref().and_then(Integer::as_small)),
             )
         }
-        12 => clock.record(
-            || {
-                if choice / 2048 % 2 == 0 {
-                    table.clear();
-                    return None;
-                }
-                Some(drained(table))
-            },
-            |drained| drained.map_or(What::Clear, What::Drain),
-        ),
-        _ => clock.record(
-            || objects(table, &key),
-            |found| What::Lookup(index, found.iter().map(value_of).collect()),
-        ),
+        9 if choice / 128 % 4 == 0 => clock.record(|| table.clear(), |_| What::Clear),
+        10 if choice / 128 % 4 == 0 => clock.record(|| drained(table), What::Drain),
+        _ => look_up(table, clock, index),
     }
+}
+
+/// One thread inserts lists, two others do something else, and then one looks at what there is.
+fn history(table: &TermTable, round: u64) -> Vec<Event<What>> {
+    let (clock, start) = (&Clock::default(), &Barrier::new(3));
+    // A multiplication scatters the numbers well enough to choose by.
+    let choice = |thread: u64, at: u64| {
+        let number = (round * 3 + thread) * 16 + at + 1;
+        number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
+    };
+    let lists: Vec<List> = (0..LISTS).map(|at| List::of(choice(0, at))).collect();
+    let calls = &|thread: u64| {
+        start.wait();
+        let one = |at| {
+            let choice = choice(thread, at);
+            // So that each moment of the list is met.
+            (0..choice / 512 % 256).for_each(|_| std::hint::spin_loop());
+            call(table, clock, choice)
+        };
+        (0..CALLS).map(one).collect::<Vec<_>>()
+    };
+    thread::scope(|scope| {
+        let others = [1, 2].map(|number| scope.spawn(move || calls(number)));
+        start.wait();
+        let mut events: Vec<_> = (lists.iter())
+            .map(|list| list.insert(table, clock))
+            .collect();
+        for other in others {
+            events.extend(other.join().expect("a thread"));
+        }
+        events.extend((0..KEYS).map(|index| look_up(table, clock, index)));
+        events
+    })
+}
+
+fn look_up(table: &TermTable, clock: &Clock, index: usize) -> Event<What> {
+    clock.record(
+        || objects(table, &Term::from(key_of(index))),
+        |found| What::Lookup(index, found.iter().map(value_of).collect()),
+    )
 }
 
 /// Takes all objects out of a table.
@@ -211,12 +255,16 @@ fn lists_are_linearizable() {
     for kind in ALL_TYPES {
         for round in 0..ROUNDS {
             let table = TermTable::new(kind, 1).compressed(round % 4 == 3);
-            let events = histories::history(round, |clock, choice, value| {
-                call(&table, clock, choice, value)
-            });
-            let explained = linearizable(State::default(), &events, |state, what| {
-                apply(kind, state, what)
-            });
+            // The first list finds something under its first key, and nothing under the others.
+            let mut state = State::default();
+            for value in [0, 1] {
+                let what = What::Insert(0, value);
+                let object = Term::from((key_of(0), value));
+                assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
+                state = apply(kind, &state, &what).expect("always possible");
+            }
+            let events = history(&table, round);
+            let explained = linearizable(state, &events, |state, what| apply(kind, state, what));
             assert!(explained, "{kind:?} {round}: no order explains {events:#?}");
         }
     }
