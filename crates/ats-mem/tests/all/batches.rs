@@ -1,7 +1,9 @@
 //! Batches end cleanly, whatever happens in the middle of them.
 
-use ats_mem::{Backend, CaTree, Change, HashTable, Plain, Record, RecordBox, Release};
+use ats_mem::{Backend, CaTree, Change, HashTable, Plain, Plan, Record, RecordBox, Release};
 use ats_sync::{Guard, pin};
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -116,4 +118,199 @@ fn records_of_batches_release_what_they_own_once() {
         std::thread::yield_now();
     }
     assert_eq!(UNITS.load(Ordering::Relaxed), expected);
+}
+
+/// Sees the epochs in which a thread is pinned.
+#[derive(Default)]
+struct Epochs(HashSet<u64>);
+
+impl Epochs {
+    /// Notes the present one, and has the next one begin, if that is possible; the one after it is not until
+    /// the thread pins anew.
+    fn look(&mut self) {
+        let guard = pin();
+        self.0.insert(guard.epoch());
+        let _ = guard.grace().is_over();
+    }
+}
+
+thread_local! {
+    /// What is seen when values are released, which happens while others are retired.
+    static RELEASING: RefCell<Epochs> = RefCell::default();
+}
+
+/// Looks at the epochs when it is released.
+struct Looking;
+
+impl Release for Looking {
+    unsafe fn release(_value: &[u64]) {
+        RELEASING.with_borrow_mut(Epochs::look);
+    }
+}
+
+/// How many pieces of keys there are in the long batches.
+const PIECES: usize = 24;
+
+/// Writes many keys, and gives up at the end or does not. Returns in how many epochs it was pinned while it
+/// decided, and while it ended.
+fn epochs_of<S: Backend<Looking>>(store: &S, is_long: bool, gives_up: bool) -> (usize, usize) {
+    let count = PIECES * ats_mem::batch::PIECE;
+    let keys: Vec<_> = (0..count as u64).map(u64::to_be_bytes).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+    let mut deciding = Epochs::default();
+    let mut plan = |index: usize, _: Option<&Record<Looking>>| {
+        deciding.look();
+        if index + 1 == count {
+            RELEASING.take();
+            if gives_up {
+                return Change::Abort;
+            }
+        }
+        // Some are kept, and some are replaced.
+        match index % 4 {
+            3 => Change::Keep,
+            _ => Change::Put(RecordBox::new(keys[index], &[1], true)),
+        }
+    };
+    let done = match is_long {
+        true => store.update_long_batch(&keys, &mut plan),
+        false => store.update_batch(&keys, &pin(), &mut plan),
+    };
+    assert_eq!(done, Ok(!gives_up));
+    (deciding.0.len(), RELEASING.take().0.len())
+}
+
+fn a_long_batch_pins_anew<S: Backend<Looking> + Default>() {
+    let store = S::default();
+    for gives_up in [false, false, true, false] {
+        let (deciding, ending) = epochs_of(&store, true, gives_up);
+        // Other tests of the program keep the epoch back now and then.
+        assert!(deciding >= PIECES / 4, "{deciding} epochs");
+        // The first batch replaces nothing; those after it free what was replaced before.
+        if gives_up {
+            assert!(ending >= PIECES / 4, "{ending} epochs at the end");
+        }
+    }
+    let (deciding, ending) = epochs_of(&store, false, false);
+    assert!(deciding <= 1 && ending <= 1, "pinned by its caller");
+}
+
+/// One after the other, since the batches that are pinned by their caller would disturb the others.
+#[test]
+fn long_batches_pin_anew() {
+    a_long_batch_pins_anew::<CaTree<Looking>>();
+    a_long_batch_pins_anew::<HashTable<Looking>>();
+}
+
+/// While a record is built its key is held, and nothing else: others can be written, and its old record be read.
+fn only_the_key_is_held<S: Backend<Plain> + Default>() {
+    /// Counts how often it builds.
+    struct Building<'a, S>(&'a S, usize, Option<Change<Plain>>);
+
+    impl<S: Backend<Plain>> Plan<Plain> for Building<'_, S> {
+        fn decide(&mut self, index: usize, _: Option<&Record<Plain>>) -> Change<Plain> {
+            match index {
+                1 => Change::Later,
+                _ => Change::Keep,
+            }
+        }
+
+        fn build(&mut self, index: usize, current: Option<&Record<Plain>>) -> Change<Plain> {
+            let old = current.map(|record| record.value()[0]);
+            assert_eq!((index, old), (1, value(self.0, b"b")));
+            let busy = self.0.update(b"b", &pin(), &mut |_| Change::Remove);
+            assert_eq!(busy, Err(ats_mem::Busy));
+            // Decided and kept before.
+            let busy = self.0.update(b"a", &pin(), &mut |_| Change::Remove);
+            assert_eq!(busy, Err(ats_mem::Busy));
+            for key in [b"c", b"d"] {
+                put(self.0, key, 7, false);
+            }
+            self.1 += 1;
+            self.2.take().expect("built once")
+        }
+    }
+
+    let is_there = |store: &S, key| value(store, key);
+    for old in [None, Some(1)] {
+        for new in [None, Some(2)] {
+            let store = S::default();
+            if let Some(old) = old {
+                put(&store, b"a", old, false);
+                put(&store, b"b", old, false);
+            }
+            let change = new.map_or(Change::Keep, |new| {
+                Change::Put(RecordBox::new(b"b", &[new], false))
+            });
+            let mut plan = Building(&store, 0, Some(change));
+            let keys: [&[u8]; 2] = [b"a", b"b"];
+            assert_eq!(store.update_long_batch(&keys, &mut plan), Ok(true));
+            assert_eq!(plan.1, 1);
+            assert_eq!(is_there(&store, b"a"), old);
+            assert_eq!(is_there(&store, b"b"), new.or(old));
+            let there = 2 + usize::from(old.is_some()) + usize::from(new.or(old).is_some());
+            assert_eq!(store.len(), there);
+            // Nothing is held any more.
+            KEYS.iter().for_each(|key| put(&store, key, 9, false));
+            assert_eq!(KEYS.map(|key| value(&store, key)), [Some(9); 4]);
+        }
+    }
+}
+
+#[test]
+fn only_the_key_is_held_in_the_tree() {
+    only_the_key_is_held::<CaTree<Plain>>();
+}
+
+#[test]
+fn only_the_key_is_held_in_the_hash_table() {
+    only_the_key_is_held::<HashTable<Plain>>();
+}
+
+/// A batch of one key can remove it after having looked for long; a walk that is at the key goes on.
+#[test]
+fn a_key_that_was_held_is_removed_as_any_other() {
+    struct Removing;
+
+    impl Plan<Plain> for Removing {
+        fn decide(&mut self, _: usize, _: Option<&Record<Plain>>) -> Change<Plain> {
+            Change::Later
+        }
+
+        fn build(&mut self, _: usize, _: Option<&Record<Plain>>) -> Change<Plain> {
+            Change::Remove
+        }
+    }
+
+    fn check<S: Backend<Plain> + Default>(is_fixed: bool) {
+        let store = S::default();
+        KEYS.iter().for_each(|key| put(&store, key, 1, false));
+        let bytes = store.bytes();
+        if is_fixed {
+            store.fix();
+        }
+        let second = store
+            .next(b"b", &pin())
+            .map(|next| next.map(|next| next.key().to_vec()));
+        for _ in 0..2 {
+            assert_eq!(store.update_long_batch(&[b"b"], &mut Removing), Ok(true));
+            assert_eq!((value(&store, b"b"), store.len()), (None, 3));
+        }
+        if is_fixed {
+            let now = store
+                .next(b"b", &pin())
+                .map(|next| next.map(|next| next.key().to_vec()));
+            assert_eq!(now, second);
+            store.unfix();
+            assert!(store.tidy(100, &pin()));
+        }
+        put(&store, b"b", 2, false);
+        assert_eq!((value(&store, b"b"), store.len()), (Some(2), 4));
+        assert_eq!(store.bytes(), bytes);
+    }
+
+    for is_fixed in [false, true] {
+        check::<CaTree<Plain>>(is_fixed);
+        check::<HashTable<Plain>>(is_fixed);
+    }
 }
