@@ -146,3 +146,32 @@ fn a_drain_waits_for_guards_and_can_be_given_up() {
     assert_eq!(everything(settled(&drained)), [old]);
     assert!(table.is_empty());
 }
+
+/// A long list does not keep one guard, so a drain counts it.
+#[test]
+fn a_drain_waits_for_long_lists() {
+    const LONG: i64 = 2_000;
+    let table = TermTable::new(TableType::Bag, 1);
+    let running = AtomicUsize::new(1);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..200 {
+                let list: Vec<Term> = (0..LONG).map(|key| Term::from((key, round))).collect();
+                let mut work = Workspace::new();
+                patiently(|| table.insert_many(list.iter(), &mut work));
+            }
+            running.store(0, Ordering::Release);
+        });
+        let mut objects = 0;
+        let mut drain_whole = || {
+            let drained = drain(&table).len();
+            assert!(drained.is_multiple_of(LONG as usize), "{drained}");
+            objects += drained;
+        };
+        while running.load(Ordering::Acquire) > 0 {
+            drain_whole();
+        }
+        drain_whole();
+        assert_eq!(objects, 200 * LONG as usize, "each object is drained once");
+    });
+}
