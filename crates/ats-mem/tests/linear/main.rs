@@ -446,7 +446,7 @@ impl Plan<Plain> for Writing<'_> {
     }
 
     fn build(&mut self, at: usize, current: Option<&Record<Plain>>) -> Change<Plain> {
-        let is_kept = self.answers[at] % 2 == 0;
+        let is_kept = self.answers[at].is_multiple_of(2);
         self.parts.push(Part {
             key: self.chosen[at],
             found: current.map(|record| record.value()[0]),

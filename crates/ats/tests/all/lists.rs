@@ -110,10 +110,10 @@ impl List {
         let (index, value) = (choice as usize % KEYS, (choice / 4) as i64 % 2);
         let (next, last) = ((index + 1) % KEYS, (index + 2) % KEYS);
         let mut known = vec![(index, value), (next, value), (index, 1 - value)];
-        if choice / 8 % 2 == 0 {
+        if (choice / 8).is_multiple_of(2) {
             known.push((last, value));
         }
-        if choice / 16 % 4 == 0 {
+        if (choice / 16).is_multiple_of(4) {
             known.extend([(index, value); MANY_OF_ONE]);
         }
         let between = match choice / 64 % 4 {
@@ -184,8 +184,8 @@ fn call(table: &TermTable, clock: &Clock, choice: u64) -> Event<What> {
                 |counted| What::Count(index, counted.as_ref().and_then(Integer::as_small)),
             )
         }
-        9 if choice / 128 % 4 == 0 => clock.record(|| table.clear(), |_| What::Clear),
-        10 if choice / 128 % 4 == 0 => clock.record(|| drained(table), What::Drain),
+        9 if (choice / 128).is_multiple_of(4) => clock.record(|| table.clear(), |_| What::Clear),
+        10 if (choice / 128).is_multiple_of(4) => clock.record(|| drained(table), What::Drain),
         _ => look_up(table, clock, index),
     }
 }
