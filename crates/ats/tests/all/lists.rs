@@ -243,7 +243,7 @@ fn drained(table: &TermTable) -> State {
     for object in everything(settled) {
         let key = object.as_tuple().and_then(|object| object[0].as_int());
         let key = key.expect("an integer") as usize;
-        if key % 1000 == 0 {
+        if key.is_multiple_of(1000) {
             state[key / 1000].push(value_of(&object));
         }
     }
