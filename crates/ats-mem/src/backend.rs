@@ -52,7 +52,8 @@ impl<R: Release, F: FnMut(usize, Option<&Record<R>>) -> Change<R>> Plan<R> for F
 }
 
 /// The key is held by a batch, or by an [`update_alone`](Backend::update_alone), that did not finish
-/// within the patience of the store; nothing was changed. Try again later, best after giving the processor away.
+/// within the patience of the store; or a lock was held for longer than the calling thread
+/// [may wait](ats_sync::lock::set_may_wait). Nothing was changed. Try again later, best after giving the processor away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 

@@ -267,12 +267,42 @@ impl<R: Release> HashTable<R> {
     /// Locks the bucket of `key` and finds the key in it.
     #[inline]
     fn lock<'t, 'g>(&'t self, key: &[u8], hash: u64, guard: &'g Guard) -> Entry<'t, 'g, R> {
+        self.approach_to_write(hash, guard);
+        self.entry(key, hash, self.stripes.lock(hash, guard), guard)
+    }
+
+    /// As [`lock`](Self::lock), but a thread that must not wait for long gives up after a while.
+    #[inline]
+    fn lock_patiently<'t, 'g>(
+        &'t self,
+        key: &[u8],
+        hash: u64,
+        guard: &'g Guard,
+    ) -> Result<Entry<'t, 'g, R>, Busy> {
+        self.approach_to_write(hash, guard);
+        let locked = self.stripes.lock_patiently(hash, guard)?;
+        Ok(self.entry(key, hash, locked, guard))
+    }
+
+    /// Has what a writer of this hash will look at fetched while it takes the lock.
+    #[inline]
+    fn approach_to_write(&self, hash: u64, guard: &Guard) {
         // To be had by the time the lock is. Another bucket may turn out to be the right one.
         if let Some(bucket) = self.directory.bucket(self.directory.view().bucket(hash)) {
             bucket.prefetch_line();
             bucket.prefetch_records(hash, guard);
         }
-        let locked = self.stripes.lock(hash, guard);
+    }
+
+    /// Finds a key in its bucket, which is locked.
+    #[inline]
+    fn entry<'t, 'g>(
+        &'t self,
+        key: &[u8],
+        hash: u64,
+        locked: Locked<'g>,
+        guard: &'g Guard,
+    ) -> Entry<'t, 'g, R> {
         // Under the lock this is exact: the number of buckets may change meanwhile, but not in a way
         // that concerns the buckets of this stripe.
         let bucket = self.active_bucket(bucket_of(hash, self.directory.active()));
@@ -443,7 +473,7 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         let hash = self.seed.hash(key);
         let mut patience = Patience::new();
         loop {
-            let entry = self.lock(key, hash, guard);
+            let entry = self.lock_patiently(key, hash, guard)?;
             // SAFETY: read from a slot, under the guard, and not empty.
             let current = (entry.live).map(|(_, word)| unsafe { word.record::<R>(guard) });
             if current.is_some_and(Record::is_held) {

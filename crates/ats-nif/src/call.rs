@@ -6,8 +6,11 @@
 //! anything when nothing goes wrong, and nothing is allocated.
 //!
 //! # How a function is called again
-//! A function that fails with [`Known::Busy`] met a change of several keys that is under way; it has
-//! changed nothing and is called again after other processes had their turn. One that fails with
+//! A function that fails with [`Known::Busy`] met a key that is held by a longer change under way, or a lock
+//! that was not free for a while; it has
+//! changed nothing and is called again after other processes had their turn. How often that has happened
+//! is told by an argument behind those of the function. After [`ATTEMPTS`] the call goes on on a dirty
+//! scheduler, which may wait, so that there is an end. One that fails with
 //! [`Known::Dirty`] has too much to do for a normal scheduler and is called again on a dirty one, where
 //! it runs to its end even if its process is killed.
 //!
@@ -20,6 +23,7 @@ use crate::atoms::Known;
 use crate::env::{Env, VmWord};
 use crate::process;
 use crate::sys::{self, NifFn, Word};
+use crate::vm_term::VmTerm;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,6 +56,7 @@ macro_rules! nif {
             let again = $crate::call::Again {
                 name: concat!($name, "\0").as_ptr().cast(),
                 entry,
+                arity: $arity,
                 argc,
                 argv,
             };
@@ -79,7 +84,9 @@ pub struct Again {
     pub name: *const c_char,
     /// The function.
     pub entry: NifFn,
-    /// Number of arguments.
+    /// How many arguments the function has. One more is the number of attempts.
+    pub arity: usize,
+    /// How many arguments there are.
     pub argc: c_int,
     /// The arguments.
     pub argv: *const Word,
@@ -92,11 +99,37 @@ pub fn run<'e>(env: Env<'e>, again: Again, body: impl FnOnce() -> NifResult<'e>)
     // only kept from unwinding into the VM.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(term)) => term.raw(),
-        Ok(Err(Known::Busy)) => call_again(env, again, process::on_dirty_scheduler()),
+        Ok(Err(Known::Busy)) => call_when_free(env, again),
         Ok(Err(Known::Dirty)) => call_again(env, again, true),
         Ok(Err(cause)) => raise_cause(env, cause),
         Err(_) => raise_panic(env),
     }
+}
+
+/// So many attempts are made on a normal scheduler.
+const ATTEMPTS: i64 = 16;
+
+/// Has the VM make the same call again, which found something held.
+#[cold]
+fn call_when_free(env: Env<'_>, again: Again) -> Word {
+    // SAFETY: the VM gives as many valid terms as it says (E2).
+    let args = unsafe { std::slice::from_raw_parts(again.argv, again.argc as usize) };
+    let (args, told) = args.split_at(again.arity);
+    let before = told.first().and_then(|word| {
+        // SAFETY: a term of this call.
+        unsafe { VmTerm::new(env, *word) }.as_small()
+    });
+    let attempts = before.unwrap_or(0) + 1;
+    let mut args = args.to_vec();
+    args.push(env.int(attempts).raw());
+    let again = Again {
+        argc: args.len() as c_int,
+        argv: args.as_ptr(),
+        ..again
+    };
+    let dirty = attempts >= ATTEMPTS || process::on_dirty_scheduler();
+    // The VM copies the arguments.
+    call_again(env, again, dirty)
 }
 
 /// Has the VM make the same call again, after other processes had their turn.
@@ -108,6 +141,7 @@ fn call_again(env: Env<'_>, again: Again, dirty: bool) -> Word {
         entry,
         argc,
         argv,
+        ..
     } = again;
     // SAFETY: these are the name, function and arguments of the call being made.
     unsafe { sys::enif_schedule_nif(env.raw(), name, flags as c_int, entry, argc, argv) }

@@ -150,6 +150,7 @@ unsafe fn finish(result: Result<(), String>, priv_data: *mut *mut c_void) -> c_i
 
 fn prepare(env: Env<'_>) -> Result<(), String> {
     call::install_panic_hook();
+    ats_sync::lock::set_may_wait(crate::process::may_wait);
     let prepared = catch_unwind(std::panic::AssertUnwindSafe(|| {
         env::load();
         atoms::load(env);

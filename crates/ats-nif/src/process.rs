@@ -32,6 +32,13 @@ pub fn on_dirty_scheduler() -> bool {
     IS_DIRTY.with(|is_dirty| *is_dirty)
 }
 
+/// Whether the calling thread may wait for a lock as long as it takes: not if it is a normal scheduler, on
+/// which other processes wait.
+pub fn may_wait() -> bool {
+    // SAFETY: always allowed.
+    unsafe { sys::enif_thread_type() != sys::THREAD_NORMAL }
+}
+
 /// A moment, on both clocks.
 #[derive(Clone, Copy)]
 pub struct Moment {

@@ -67,6 +67,8 @@ pub struct ErlNifSysInfo {
 
 /// Flag of a function that runs on a dirty CPU scheduler.
 pub const DIRTY_JOB_CPU_BOUND: c_uint = 1;
+/// `ERL_NIF_THR_NORMAL_SCHEDULER`.
+pub const THREAD_NORMAL: c_int = 1;
 /// `ERL_NIF_THR_DIRTY_CPU_SCHEDULER`; the one for input and output is above, the others below.
 pub const THREAD_DIRTY_CPU: c_int = 2;
 /// `ERL_NIF_NSEC`.

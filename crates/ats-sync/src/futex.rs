@@ -1,18 +1,28 @@
 //! Sleeping until a word in memory changes, by the Linux system call `futex`.
 
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
-/// Sleeps while `word` holds `expected`. May return early for no reason.
-pub(crate) fn wait(word: &AtomicU32, expected: u32) {
-    // SAFETY: the kernel only reads the four aligned bytes behind the reference, which stay valid
-    // for the whole call; a null timeout means to wait without limit.
+/// Sleeps while `word` holds `expected`, no longer than `limit` if there is one. May return early for no
+/// reason.
+pub(crate) fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
+    let limit = limit.map(|limit| libc::timespec {
+        tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
+        // Below a billion, which any type of this field holds.
+        tv_nsec: limit.subsec_nanos() as _,
+    });
+    let limit = limit
+        .as_ref()
+        .map_or(std::ptr::null(), std::ptr::from_ref::<libc::timespec>);
+    // SAFETY: the kernel only reads the four aligned bytes behind the reference, and the time if it is not
+    // null, which stay valid for the whole call; null means to wait without limit.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
             word.as_ptr(),
             libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
             expected,
-            std::ptr::null::<libc::timespec>(),
+            limit,
         );
     }
 }

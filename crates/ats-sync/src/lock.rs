@@ -10,14 +10,22 @@
 //! thread that comes by may overtake one that sleeps. There is no poisoning: a panic in a critical
 //! section unlocks.
 //!
+//! Critical sections are short, but the system may stop the holder of a lock in the middle of one, for many
+//! milliseconds. Some threads must not wait for so long, since others depend on them: the schedulers of a
+//! virtual machine. A program says [once](set_may_wait) which threads may wait. The others give up after
+//! [`PATIENCE`] where that is [possible](Lock::lock_patiently).
+//!
 //! # Invariants
 //! - L1. `state` is `FREE` exactly if nobody holds the lock.
 //! - L2. A thread sleeps only while `state` is `CONTENDED`, and whoever unlocks a `CONTENDED` lock
 //!   wakes one sleeper. The woken thread takes the lock as `CONTENDED`, because it cannot know
-//!   whether it was the last one asleep.
+//!   whether it was the last one asleep. A thread gives up only directly after it has found the lock held
+//!   and left it `CONTENDED`, so a wake-up that it has received is not lost: the holder wakes another one.
 //! - L3. `statistics` is written only by the holder.
 
 use crate::shim::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// What an acquisition that had to wait adds to the statistics.
 ///
@@ -42,6 +50,26 @@ const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 400 };
 /// Most pauses between two looks at the lock. Each look takes the cache line from the holder, who needs
 /// it to unlock: with few looks one hot lock changes hands twice as often.
 const SPINS_BETWEEN: u32 = 64;
+
+/// How long a thread that must not wait for long sleeps for a lock.
+pub const PATIENCE: Duration = Duration::from_millis(1);
+
+/// Tells whether the calling thread may wait for a lock as long as it takes. Not set: all may.
+static MAY_WAIT: OnceLock<fn() -> bool> = OnceLock::new();
+
+/// Says which threads may wait for locks as long as it takes: `may_wait` tells it of the calling thread. It
+/// is asked only by threads that are about to sleep. Of several calls in a program the first counts.
+pub fn set_may_wait(may_wait: fn() -> bool) {
+    // Set once; a second call, by the same library loaded again, says the same.
+    let _ = MAY_WAIT.set(may_wait);
+}
+
+/// How long the calling thread may sleep for a lock, if that is limited.
+#[cold]
+fn limit_of_thread() -> Option<Duration> {
+    let may_wait = MAY_WAIT.get().is_none_or(|may_wait| may_wait());
+    (!may_wait).then_some(PATIENCE)
+}
 
 /// A mutual exclusion lock with contention statistics. It guards no data of its own.
 #[derive(Debug)]
@@ -91,6 +119,22 @@ impl Lock {
         }
     }
 
+    /// As [`lock_noting`](Lock::lock_noting), but a thread that must [not wait](set_may_wait) for long gives
+    /// up after [`PATIENCE`]: `None`, and the statistics stay as they are. Costs what `lock` costs if the lock
+    /// is free.
+    #[inline]
+    pub fn lock_patiently(&self) -> Option<(Held<'_>, bool)> {
+        if let Some(held) = self.try_lock() {
+            held.count(UNCONTENDED_COST);
+            return Some((held, false));
+        }
+        self.wait_within(limit_of_thread).then(|| {
+            let held = Held { lock: self };
+            held.count(CONTENDED_COST);
+            (held, true)
+        })
+    }
+
     /// Takes the lock, waiting for it if need be. The statistics stay as they are: for those who would
     /// not be served better by another number of locks.
     pub fn lock_uncounted(&self) -> Held<'_> {
@@ -123,19 +167,33 @@ impl Lock {
 
     #[cold]
     fn wait(&self) {
+        let taken = self.wait_within(|| None);
+        debug_assert!(taken, "without a limit there is no giving up");
+    }
+
+    /// Takes the lock after waiting, or gives up: false. `limit` says for how long to sleep at most.
+    #[cold]
+    fn wait_within(&self, limit: impl FnOnce() -> Option<Duration>) -> bool {
         let (mut spins, mut between) = (0, 1);
         while spins < SPINS {
             if self.state.load(Ordering::Relaxed) == FREE && self.try_state(HELD) {
-                return;
+                return true;
             }
             (0..between).for_each(|_| crate::shim::pause());
             spins += between;
             between = (2 * between).min(SPINS_BETWEEN);
         }
+        let limit = limit();
+        let end = limit.map(|limit| Instant::now() + limit);
         // Taking the lock as `CONTENDED` keeps L2: others may have gone to sleep before us.
         while self.state.swap(CONTENDED, Ordering::Acquire) != FREE {
-            self.sleep();
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return false;
+            }
+            self.sleep(left);
         }
+        true
     }
 
     fn try_state(&self, state: u32) -> bool {
@@ -147,12 +205,12 @@ impl Lock {
     /// The kernel compares the word with `CONTENDED` before it lets us sleep, so an unlock between
     /// our swap and this call is not missed.
     #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-    fn sleep(&self) {
-        crate::futex::wait(&self.state, CONTENDED);
+    fn sleep(&self, limit: Option<Duration>) {
+        crate::futex::wait(&self.state, CONTENDED, limit);
     }
 
     #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
-    fn sleep(&self) {
+    fn sleep(&self, _limit: Option<Duration>) {
         crate::shim::thread::yield_now();
     }
 
@@ -284,6 +342,53 @@ mod tests {
         });
     }
 
+    #[test]
+    fn a_thread_gives_up_within_its_limit_and_takes_what_is_free() {
+        let lock = Lock::new();
+        let held = lock.lock();
+        let begin = Instant::now();
+        assert!(!lock.wait_within(|| Some(Duration::from_millis(5))));
+        assert!(begin.elapsed() >= Duration::from_millis(5));
+        assert_eq!(held.statistics(), UNCONTENDED_COST);
+        drop(held);
+        assert!(lock.wait_within(|| Some(Duration::ZERO)));
+        drop(Held { lock: &lock });
+        assert!(!lock.is_locked());
+        assert!(matches!(lock.lock_patiently(), Some((_, false))));
+    }
+
+    /// Threads that give up do not take a wake-up with them that another one needs.
+    #[test]
+    fn giving_up_loses_no_wakeup() {
+        const ROUNDS: u64 = 3_000;
+        let (lock, shared) = (&Lock::new(), &Shared(UnsafeCell::new(0)));
+        let given_up = &std::sync::atomic::AtomicU64::new(0);
+        thread::scope(|scope| {
+            for thread in 0..6 {
+                scope.spawn(move || {
+                    for round in 0..ROUNDS {
+                        let limit = (thread % 2 == 0).then(|| Duration::from_micros(round % 60));
+                        if !lock.wait_within(|| limit) {
+                            given_up.fetch_add(1, Ordering::Relaxed);
+                            continue;
+                        }
+                        let _held = Held { lock };
+                        // SAFETY: the lock is held.
+                        unsafe { *shared.0.get() += 1 };
+                        if round % 8 == 0 {
+                            thread::sleep(Duration::from_micros(50));
+                        }
+                    }
+                });
+            }
+        });
+        let _held = lock.lock();
+        let given_up = given_up.load(Ordering::Relaxed);
+        assert!(given_up > 0, "nothing was tested");
+        // SAFETY: the lock is held.
+        assert_eq!(unsafe { *shared.0.get() } + given_up, 6 * ROUNDS);
+    }
+
     struct Shared(UnsafeCell<u64>);
     // SAFETY: the test accesses the cell only while it holds the lock.
     unsafe impl Sync for Shared {}
@@ -364,6 +469,33 @@ mod models {
             };
             increment(&shared);
             other.join().expect("thread");
+        });
+    }
+
+    #[test]
+    fn one_that_gives_up_has_not_entered() {
+        loom::model(|| {
+            let shared = Arc::new((Lock::new(), UnsafeCell::new(0)));
+            let other = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    // No time is left after the first look, which makes this independent of the clock.
+                    let entered = shared.0.wait_within(|| Some(Duration::ZERO));
+                    if entered {
+                        let _held = Held { lock: &shared.0 };
+                        // SAFETY: the lock is held.
+                        shared.1.with_mut(|value| unsafe { *value += 1 });
+                    }
+                    entered
+                })
+            };
+            increment(&shared);
+            let entered = other.join().expect("thread");
+            let _held = shared.0.lock();
+            // SAFETY: the lock is held.
+            shared
+                .1
+                .with_mut(|value| unsafe { assert_eq!(*value, 1 + i32::from(entered)) });
         });
     }
 

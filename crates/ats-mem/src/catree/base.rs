@@ -206,7 +206,18 @@ impl Base {
     /// Takes the lock, counting whether it was contended.
     #[inline]
     pub(super) fn lock(&self) -> Held<'_> {
-        let (held, waited) = self.writers.lock.lock_noting();
+        self.counted(self.writers.lock.lock_noting())
+    }
+
+    /// As [`lock`](Self::lock), but a thread that must not wait for long gives up after a while.
+    #[inline]
+    pub(super) fn lock_patiently(&self) -> Option<Held<'_>> {
+        let taken = self.writers.lock.lock_patiently()?;
+        Some(self.counted(taken))
+    }
+
+    #[inline]
+    fn counted<'h>(&self, (held, waited): (Held<'h>, bool)) -> Held<'h> {
         let count = match waited {
             true => &self.writers.contended,
             false => &self.writers.uncontended,

@@ -36,7 +36,7 @@ impl<R: Release> CaTree<R> {
         let mut patience = Patience::new();
         loop {
             let (base, inside) = self.outermost_base(end, guard);
-            let held = base.lock();
+            let held = base.lock_patiently().ok_or(Busy)?;
             if base.header.is_dead() {
                 continue;
             }

@@ -246,22 +246,44 @@ impl<R: Release> CaTree<R> {
 
     /// Takes the lock of the base node of `key`, and finds its leaf and its place there.
     fn seat_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Seat<'g, R> {
+        let seat = self.seat_or_busy(key, |base| Some(base.lock()), guard);
+        seat.expect("this way of locking waits")
+    }
+
+    /// As [`seat_for`](Self::seat_for), for a way of locking that may give up.
+    #[inline]
+    fn seat_or_busy<'g>(
+        &'g self,
+        key: &[u8],
+        take: impl Fn(&'g Base) -> Option<Held<'g>>,
+        guard: &'g Guard,
+    ) -> Result<Seat<'g, R>, Busy> {
         #[cfg(target_arch = "x86_64")]
         if has_vectors() {
             // SAFETY: the processor has just said that it has these instructions.
-            return unsafe { self.seat_by_vectors(key, guard) };
+            return unsafe { self.seat_by_vectors(key, take, guard) };
         }
-        self.seat_by::<Portable>(key, guard)
+        self.seat_by::<Portable>(key, take, guard)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
-    fn seat_by_vectors<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Seat<'g, R> {
-        self.seat_by::<Vectors>(key, guard)
+    fn seat_by_vectors<'g>(
+        &'g self,
+        key: &[u8],
+        take: impl Fn(&'g Base) -> Option<Held<'g>>,
+        guard: &'g Guard,
+    ) -> Result<Seat<'g, R>, Busy> {
+        self.seat_by::<Vectors>(key, take, guard)
     }
 
     #[inline(always)]
-    fn seat_by<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> Seat<'g, R> {
+    fn seat_by<'g, C: Counting>(
+        &'g self,
+        key: &[u8],
+        take: impl Fn(&'g Base) -> Option<Held<'g>>,
+        guard: &'g Guard,
+    ) -> Result<Seat<'g, R>, Busy> {
         loop {
             let mut node = self.root.load(Ordering::Acquire);
             let base = loop {
@@ -272,7 +294,7 @@ impl<R: Release> CaTree<R> {
                 }
             };
             if base.expects_row() {
-                let mut held = base.lock();
+                let mut held = take(base).ok_or(Busy)?;
                 if base.header.is_dead() {
                     continue;
                 }
@@ -280,31 +302,31 @@ impl<R: Release> CaTree<R> {
                     && let Kind::Leaf(leaf) = kind::<R>(leaf, guard)
                     && leaf.can_append(key, guard)
                 {
-                    return Seat {
+                    return Ok(Seat {
                         base,
                         held,
                         leaf,
                         link: None,
                         found: Err(leaf.len()),
-                    };
+                    });
                 }
             }
             // Down to the leaf first, so that its misses are not suffered under the lock.
             let (mut leaf, mut link, parent) = descend::<R, C>(base, key, guard);
-            let held = base.lock();
+            let held = take(base).ok_or(Busy)?;
             if base.header.is_dead() {
                 continue;
             }
             if leaf.header().is_dead() || parent.is_some_and(|inner| inner.header().is_dead()) {
                 (leaf, link, _) = descend::<R, C>(base, key, guard);
             }
-            return Seat {
+            return Ok(Seat {
                 base,
                 held,
                 leaf,
                 link: Some(link),
                 found: leaf.search::<C>(key),
-            };
+            });
         }
     }
 
@@ -492,7 +514,7 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
     ) -> Result<(), Busy> {
         let mut patience = Patience::new();
         loop {
-            let mut seat = self.seat_for(key, guard);
+            let mut seat = self.seat_or_busy(key, Base::lock_patiently, guard)?;
             let here = seat.found.ok().and_then(|at| seat.leaf.record(at, guard));
             if here.is_some_and(Record::is_held) {
                 drop(seat);

@@ -19,7 +19,7 @@
 //! resize lock; and it remembers by how much it deviates from the mean, so that it is no reason a second time before
 //! its records have changed. A table whose stripes disagreed would grow and shrink for ever.
 
-use crate::backend::Buckets;
+use crate::backend::{Buckets, Busy};
 use crate::prefetch::prefetch_to_write;
 use ats_sync::lock::{Held, STATISTICS_LIMIT};
 use ats_sync::shim::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
@@ -237,19 +237,39 @@ impl StripeSet {
 
     /// Locks the buckets of a hash, or all that share the low bits of a bucket number.
     pub(super) fn lock<'g>(&self, hash: u64, guard: &'g Guard) -> Locked<'g> {
+        let locked = self.lock_by(hash, guard, |lock| Some(lock.lock_noting()));
+        locked.expect("this way of locking waits")
+    }
+
+    /// As [`lock`](Self::lock), but a thread that must not wait for long gives up after a while.
+    pub(super) fn lock_patiently<'g>(
+        &self,
+        hash: u64,
+        guard: &'g Guard,
+    ) -> Result<Locked<'g>, Busy> {
+        self.lock_by(hash, guard, Lock::lock_patiently).ok_or(Busy)
+    }
+
+    #[inline(always)]
+    fn lock_by<'g>(
+        &self,
+        hash: u64,
+        guard: &'g Guard,
+        take: impl Fn(&'g Lock) -> Option<(Held<'g>, bool)>,
+    ) -> Option<Locked<'g>> {
         loop {
             let stripes = self.present(guard);
             let stripe = stripes.of(hash);
-            let (held, waited) = stripe.lock.lock_noting();
+            let (held, waited) = take(&stripe.lock)?;
             // The lock orders this load after a replacement, which held the lock (S1).
             if std::ptr::eq(self.present.load(Ordering::Relaxed), stripes) {
                 stripe.count(waited);
-                return Locked {
+                return Some(Locked {
                     stripe,
                     hash,
                     count: stripes.0.len(),
                     held,
-                };
+                });
             }
         }
     }
