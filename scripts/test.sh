@@ -169,7 +169,7 @@ rust_schedules() {
 
 # The suites that are run alone: they measure how long others wait, or how long it takes until tables
 # have adapted to what is done to them.
-measuring="ats_adaptation_SUITE ats_latency_SUITE ats_places_SUITE ats_responsive_SUITE"
+measuring="ats_adaptation_SUITE ats_held_SUITE ats_latency_SUITE ats_places_SUITE ats_responsive_SUITE"
 
 # suites FLAG: with -v all suites but those that measure, without it those, as rebar3 wants them.
 suites() {
