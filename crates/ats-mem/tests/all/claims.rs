@@ -249,7 +249,7 @@ fn records_release_what_they_own_once() {
         if UNITS.load(Ordering::Relaxed) >= expected {
             break;
         }
-        std::thread::yield_now();
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
     assert_eq!(UNITS.load(Ordering::Relaxed), expected);
 }
