@@ -137,7 +137,7 @@ fn merge_one(table: &TermTable, key: usize, position: usize, locking: Locking) -
 fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What> {
     let index = (choice / 20) as usize % KEYS;
     let at = (choice / 64) as usize % 2;
-    let wide = (choice / 128) % 4 > 0;
+    let wide = !(choice / 128).is_multiple_of(4);
     let key = &Term::from(index);
     let few = value % 3;
     let new = object(index, [few, few], wide);
