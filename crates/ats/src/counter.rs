@@ -181,6 +181,12 @@ impl<H: Host> Table<H> {
 
 /// For each operation the last one before it on the same counter. O(operations * log operations).
 fn earlier_ones(ops: &[CounterOp]) -> Vec<Option<usize>> {
+    // Of a few, looking through them is quicker than sorting them.
+    if ops.len() <= 8 {
+        let one_before =
+            |at: usize| (ops[..at].iter()).rposition(|op| op.position == ops[at].position);
+        return (0..ops.len()).map(one_before).collect();
+    }
     let mut by_position: Vec<usize> = (0..ops.len()).collect();
     // Stable, so that those of one counter stay in order.
     by_position.sort_by_key(|at| ops[*at].position);
