@@ -76,13 +76,8 @@ pub(crate) fn write_recorded<T: TermRef, F: Format, R: Record<T>>(
     }
     let mut walk = Walk {
         stack: Stack::new(),
-        maps: Vec::new(),
-        pairs: Vec::new(),
-        marks: Vec::new(),
-        starts: Vec::new(),
+        sorting: None,
         keys_around: 0,
-        folds: Folds::default(),
-        keys: Vec::new(),
         captured: 0,
         work: 0,
         limit: start.saturating_add(most),
@@ -125,21 +120,40 @@ struct Map<M> {
     begun: Option<M>,
 }
 
-struct Walk<'a, T, F, R: Record<T>> {
-    stack: Stack<Frame<T>>,
-    maps: Vec<Map<R::Mark>>,
+/// What it takes to write maps.
+struct Sorting<T, M> {
+    maps: Vec<Map<M>>,
     /// The pairs of the unfinished maps, and for each pair the marks before key and value.
     pairs: Vec<(T, T)>,
-    marks: Vec<(R::Mark, R::Mark)>,
+    marks: Vec<(M, M)>,
     /// Of the maps whose keys are being written: where in the output each key that was begun starts, and
     /// the number of folds before it.
     starts: Vec<(usize, usize)>,
-    /// How many maps there are whose keys are being written.
-    keys_around: usize,
     /// Only keys of unfinished maps contain folds.
     folds: Folds,
     /// The keys that are being sorted. Kept for the next ones.
     keys: Vec<(Part, usize)>,
+}
+
+impl<T, M> Default for Sorting<T, M> {
+    fn default() -> Self {
+        Sorting {
+            maps: Vec::new(),
+            pairs: Vec::new(),
+            marks: Vec::new(),
+            starts: Vec::new(),
+            folds: Folds::default(),
+            keys: Vec::new(),
+        }
+    }
+}
+
+struct Walk<'a, T, F, R: Record<T>> {
+    stack: Stack<Frame<T>>,
+    /// There from the first map on: most terms have none.
+    sorting: Option<Box<Sorting<T, R::Mark>>>,
+    /// How many maps there are whose keys are being written.
+    keys_around: usize,
     /// How many funs there are whose captured values are being written.
     captured: usize,
     /// The work besides that of writing, and how long the output with it may be.
@@ -267,20 +281,21 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
             self.give_up();
             return;
         }
-        let first = self.pairs.len();
-        term.map_pairs(&mut self.pairs);
+        let sorting = self.sorting.get_or_insert_default();
+        let first = sorting.pairs.len();
+        term.map_pairs(&mut sorting.pairs);
         let mark = self.record.mark();
-        self.marks.resize(self.pairs.len(), (mark, mark));
+        sorting.marks.resize(sorting.pairs.len(), (mark, mark));
         let is_recorded = self.captured == 0;
         if is_recorded {
             self.record.begin(term);
         }
         let is_within_key = self.keys_around > 0;
-        self.maps.push(Map {
+        sorting.maps.push(Map {
             first,
-            end: self.pairs.len(),
+            end: sorting.pairs.len(),
             next: first,
-            fold: is_within_key.then(|| self.folds.begin(self.out.len())),
+            fold: is_within_key.then(|| sorting.folds.begin(self.out.len())),
             begun: is_recorded.then_some(mark),
         });
         self.stack.push(Frame::Keys);
@@ -366,12 +381,13 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
 
     /// The next key of the innermost map. When there is none, its keys are put in order.
     fn next_key(&mut self) -> Option<T> {
-        let map = self.maps.last_mut()?;
+        let sorting = self.sorting.as_deref_mut()?;
+        let map = sorting.maps.last_mut()?;
         if map.next < map.end {
-            self.starts.push((self.out.len(), self.folds.len()));
-            self.marks[map.next].0 = self.record.mark();
+            sorting.starts.push((self.out.len(), sorting.folds.len()));
+            sorting.marks[map.next].0 = self.record.mark();
             map.next += 1;
-            return Some(self.pairs[map.next - 1].0);
+            return Some(sorting.pairs[map.next - 1].0);
         }
         map.next = map.first;
         self.keys_around -= 1;
@@ -381,50 +397,59 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
     }
 
     fn next_value(&mut self) -> Option<T> {
-        let map = self.maps.last_mut()?;
+        let sorting = self.sorting.as_deref_mut()?;
+        let map = sorting.maps.last_mut()?;
         if map.next == map.end {
             return None;
         }
-        self.marks[map.next].1 = self.record.mark();
+        sorting.marks[map.next].1 = self.record.mark();
         map.next += 1;
-        Some(self.pairs[map.next - 1].1)
+        Some(sorting.pairs[map.next - 1].1)
     }
 
     fn end_map(&mut self) {
-        let Some(map) = self.maps.pop() else {
+        let Some(sorting) = self.sorting.as_deref_mut() else {
+            return;
+        };
+        let Some(map) = sorting.maps.pop() else {
             return;
         };
         if let Some(begun) = map.begun {
-            let (pairs, marks) = (&self.pairs[map.first..], &self.marks[map.first..]);
+            let (pairs, marks) = (&sorting.pairs[map.first..], &sorting.marks[map.first..]);
             self.record.end(begun, pairs, marks);
         }
-        self.pairs.truncate(map.first);
-        self.marks.truncate(map.first);
+        sorting.pairs.truncate(map.first);
+        sorting.marks.truncate(map.first);
     }
 
     /// Sorts the keys of the innermost map, which are the end of the output, and its pairs alike.
     fn sort_keys(&mut self) {
+        let Some(sorting) = self.sorting.as_deref_mut() else {
+            return;
+        };
         let Some(&Map {
             first, end, fold, ..
-        }) = self.maps.last()
+        }) = sorting.maps.last()
         else {
             return;
         };
-        let starts = &self.starts[self.starts.len() - (end - first)..];
+        let starts = &sorting.starts[sorting.starts.len() - (end - first)..];
         let start = starts.first().map_or(0, |start| start.0);
         let out_end = self.out.len();
-        let last_end = (out_end, self.folds.len());
+        let last_end = (out_end, sorting.folds.len());
         let ends = starts.iter().skip(1).chain([&last_end]);
         let parts = starts.iter().zip(ends).map(|(start, end)| Part {
             start: start.0,
             end: end.0,
             folds: (start.1, end.1),
         });
-        let mut keys = std::mem::take(&mut self.keys);
+        let mut keys = std::mem::take(&mut sorting.keys);
         keys.clear();
         keys.extend(parts.zip(first..));
-        self.starts.truncate(self.starts.len() - (end - first));
-        let (folds, out, work) = (&mut self.folds, &mut *self.out, &mut self.work);
+        sorting
+            .starts
+            .truncate(sorting.starts.len() - (end - first));
+        let (folds, out, work) = (&mut sorting.folds, &mut *self.out, &mut self.work);
         let mut compare = |a: &(Part, usize), b: &(Part, usize)| {
             let (order, steps) = folds.compare(out, a.0, b.0);
             *work = work.saturating_add(COMPARISON + steps);
@@ -439,26 +464,28 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
             }
             // A merge sort, which compares a key that is much larger than the others with few of them.
             keys.sort_by(compare);
-            self.put_pairs_in_order(first, &keys);
+            sorting.put_pairs_in_order(first, &keys);
         }
         let parts = keys.iter().map(|(part, _)| *part);
         match fold {
-            Some(number) if !is_sorted => self.folds.fold(number, parts, out_end),
+            Some(number) if !is_sorted => sorting.folds.fold(number, parts, out_end),
             Some(_) => {}
             None => {
-                if !is_sorted || !self.folds.is_plain() {
+                if !is_sorted || !sorting.folds.is_plain() {
                     let mut sorted = Vec::with_capacity(out_end - start);
-                    parts.for_each(|part| self.folds.copy(self.out, part, &mut sorted));
+                    parts.for_each(|part| sorting.folds.copy(self.out, part, &mut sorted));
                     self.work = self.work.saturating_add(sorted.len());
                     self.out.truncate(start);
                     self.out.append(&mut sorted);
                 }
-                self.folds.clear();
+                sorting.folds.clear();
             }
         }
-        self.keys = keys;
+        sorting.keys = keys;
     }
+}
 
+impl<T: Copy, M: Copy> Sorting<T, M> {
     /// Puts the pairs from `first` on in the order of their keys, of which each stands with its number.
     fn put_pairs_in_order(&mut self, first: usize, keys: &[(Part, usize)]) {
         let end = self.pairs.len();
