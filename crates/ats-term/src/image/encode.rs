@@ -3,7 +3,7 @@
 use super::draft::{Built, Draft, KEEP};
 use super::host::{HostKind, HostTerm};
 use super::layout::{BIG, BITS, FLOAT, LIST, MAP, TUPLE, box_slot, header, push_bytes};
-use super::map_order::{MapSorter, Recorded};
+use super::map_order::MapSorter;
 use super::view::Object;
 use crate::Zeros;
 use crate::walk::Kind;
@@ -280,48 +280,48 @@ impl<T: HostTerm> ImageBuilder<T> {
         if len == 0 {
             return;
         }
-        // The sorter is out of `self` for a moment, so that `push` can be called while its pairs
-        // are borrowed. An empty one does not allocate.
-        let mut sorter = std::mem::replace(&mut self.sorter, MapSorter::new());
         match self.next_map {
-            Some(number) => self.write_recorded_map(map, &sorter.recorded, number),
-            None => self.write_unrecorded_map(map, len, &mut sorter),
+            Some(number) => self.write_recorded_map(map, number),
+            None => self.write_unrecorded_map(map, len),
         }
-        self.sorter = sorter;
         self.todo[mark..].reverse();
     }
 
     /// Writes a map that is in no key of another, or in one that was not sorted because it is the only one
     /// that is no immediate.
-    fn write_unrecorded_map(&mut self, map: T, len: usize, sorter: &mut MapSorter<T>) {
-        let left = self
-            .most
-            .saturating_sub(self.draft.words.len() + sorter.work);
-        if sorter.sort(map, self.zeros, left).is_none() {
+    fn write_unrecorded_map(&mut self, map: T, len: usize) {
+        let left = self.most.saturating_sub(self.steps());
+        if self.sorter.sort(map, self.zeros, left).is_none() {
             self.is_too_large = true;
             return;
         }
-        let pairs = sorter.pairs();
-        debug_assert_eq!(pairs.len(), len);
-        match sorter.key_marks() {
-            None => pairs.iter().for_each(|&(key, _)| self.push(key)),
-            Some(marks) => {
-                // There are maps in the keys: this tells where each finds how they are sorted.
-                let marked = pairs.iter().zip(marks);
-                marked.for_each(|(&(key, _), mark)| self.push_marked(key, mark));
-                self.todo.push(Todo::mark(map, None));
+        debug_assert_eq!(self.sorter.pairs().len(), len);
+        let has_maps = self.sorter.has_maps_in_keys();
+        for i in 0..len {
+            let (key, _) = self.sorter.pairs()[i];
+            match has_maps {
+                false => self.push(key),
+                // This tells where the maps in the key find how they are sorted.
+                true => self.push_marked(key, self.sorter.key_mark(i)),
             }
         }
-        pairs.iter().for_each(|&(_, value)| self.push(value));
+        if has_maps {
+            self.todo.push(Todo::mark(map, None));
+        }
+        for i in 0..len {
+            self.push(self.sorter.pairs()[i].1);
+        }
     }
 
     /// Writes a map in a key of another, the keys of which were sorted together with that one.
-    fn write_recorded_map(&mut self, map: T, recorded: &Recorded<T>, number: usize) {
-        let (pairs, end) = recorded.map(number);
-        for pair in pairs {
+    fn write_recorded_map(&mut self, map: T, number: usize) {
+        let (pairs, end) = self.sorter.recorded.map(number);
+        for i in pairs.clone() {
+            let pair = self.sorter.recorded.pair(i);
             self.push_marked(pair.key, pair.marks.0);
         }
-        for pair in pairs {
+        for i in pairs {
+            let pair = self.sorter.recorded.pair(i);
             self.push_marked(pair.value, pair.marks.1);
         }
         self.todo.push(Todo::mark(map, Some(end)));

@@ -63,11 +63,15 @@ impl<T> MapSorter<T> {
         &self.pairs
     }
 
-    /// For each pair that was sorted last, the mark before its key, if there are maps in any of the keys.
-    pub(super) fn key_marks(&self) -> Option<impl Iterator<Item = usize>> {
+    /// Whether there are maps in those of the keys that were sorted by their bytes.
+    pub(super) fn has_maps_in_keys(&self) -> bool {
+        !self.recorded.maps.is_empty()
+    }
+
+    /// The mark before key `i` of those that were sorted last; any for immediates, in which there is no map.
+    pub(super) fn key_mark(&self, i: usize) -> usize {
         let immediates = self.pairs.len() - self.marks.len();
-        let none = std::iter::repeat_n(0, immediates);
-        (!self.recorded.maps.is_empty()).then(|| none.chain(self.marks.iter().copied()))
+        i.checked_sub(immediates).map_or(0, |i| self.marks[i])
     }
 }
 
@@ -175,10 +179,18 @@ impl<T> Recorded<T> {
         self.pairs.shrink_to(keep);
     }
 
-    /// The pairs of a map that was recorded, and the mark behind it.
-    pub(super) fn map(&self, mark: usize) -> (&[Marked<T>], usize) {
+    /// The pairs of a map that was recorded, by their numbers, and the mark behind it.
+    pub(super) fn map(&self, mark: usize) -> (Range<usize>, usize) {
         let map = self.maps[mark];
-        (&self.pairs[map.start..][..map.len], map.end)
+        (map.start..map.start + map.len, map.end)
+    }
+
+    /// The pair with this number.
+    pub(super) fn pair(&self, number: usize) -> Marked<T>
+    where
+        T: Copy,
+    {
+        self.pairs[number]
     }
 }
 
