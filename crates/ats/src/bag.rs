@@ -10,6 +10,7 @@ mod selected;
 pub(crate) use large::{Large, kept_bytes, release};
 pub(crate) use selected::Selected;
 
+use crate::short::{SHORT_OBJECTS, SHORT_WORDS};
 use crate::table::Table;
 use crate::value::{Rec, Room, Values, form, list as list_of, record};
 use ats_mem::sequence::Leftovers;
@@ -195,11 +196,6 @@ fn put<H: Host>(before: Option<&Rec<H>>, after: RecordBox<Values<H>>) -> Decided
     (Change::Put(after), effect)
 }
 
-/// So many objects may be changed, and so many words copied, under a lock that other keys share: that takes
-/// some ten microseconds at most.
-const QUICK_OBJECTS: usize = 16;
-pub(crate) const QUICK_WORDS: usize = 1 << 11;
-
 /// Whether the objects of these records are so few, and so small, that one may copy them under a lock. Those
 /// of a large bag do not count, since a change does not copy them.
 pub(crate) fn is_quick<'r, H: Host>(records: impl Iterator<Item = &'r Rec<H>>) -> bool {
@@ -207,7 +203,7 @@ pub(crate) fn is_quick<'r, H: Host>(records: impl Iterator<Item = &'r Rec<H>>) -
     for record in records {
         objects += 1;
         words += record.value_words().1;
-        if objects > QUICK_OBJECTS + 1 || words > QUICK_WORDS {
+        if objects > SHORT_OBJECTS + 1 || words > SHORT_WORDS {
             return false;
         }
     }
@@ -358,7 +354,7 @@ impl Rules {
             Objects::Large(large) => large,
         };
         let mut draft = large.draft(self, buffers);
-        Ok(match draft.remove_equal(unwanted, QUICK_OBJECTS)? {
+        Ok(match draft.remove_equal(unwanted, SHORT_OBJECTS)? {
             0 => keep(),
             _ if draft.len() == 0 => (Change::Remove, Effect::of_removal(current)),
             _ => {

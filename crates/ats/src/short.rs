@@ -15,6 +15,9 @@ pub(crate) const SHORT_WORDS: usize = 1 << 10;
 /// Most words of an object that has to be unpacked before. They become about eight times as many.
 const SHORT_PACKED_WORDS: usize = 1 << 7;
 
+/// Most objects of a bag that are changed under a lock.
+pub(crate) const SHORT_OBJECTS: usize = 16;
+
 /// Most parts of a change (elements, operations, or words of large integers) that are worked through
 /// under a lock.
 pub(crate) const SHORT_PARTS: usize = 1 << 6;
