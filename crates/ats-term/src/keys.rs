@@ -164,6 +164,9 @@ struct Walk<'a, T, F, R: Record<T>> {
     out: &'a mut Vec<u8>,
 }
 
+/// Maps with more pairs are not sorted by insertion.
+const FLAT_PAIRS: usize = 16;
+
 /// What a comparison counts besides the bytes.
 const COMPARISON: usize = 4;
 
@@ -281,6 +284,14 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
             self.give_up();
             return;
         }
+        if count <= FLAT_PAIRS {
+            let mut pairs = Vec::with_capacity(count);
+            term.map_pairs(&mut pairs);
+            if pairs.iter().all(|(key, _)| key.immediate().is_some()) {
+                self.begin_flat_map(term, pairs);
+                return;
+            }
+        }
         let sorting = self.sorting.get_or_insert_default();
         let first = sorting.pairs.len();
         term.map_pairs(&mut sorting.pairs);
@@ -301,6 +312,81 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
         self.stack.push(Frame::Keys);
         self.keys_around += 1;
         self.format.map_keys(Boundary::Enter);
+    }
+
+    /// Begins a map whose keys are immediates, and ends it if its values are, too. Such keys are short, so their
+    /// bytes are moved at once, also within a key of another map.
+    fn begin_flat_map(&mut self, term: T, mut pairs: Vec<(T, T)>) {
+        let begun = (self.captured == 0).then(|| {
+            let mark = self.record.mark();
+            self.record.begin(term);
+            mark
+        });
+        self.write_flat_keys(&mut pairs);
+        let mark = self.record.mark();
+        let marks = vec![(mark, mark); pairs.len()];
+        if pairs.iter().all(|(_, value)| value.immediate().is_some()) {
+            for (_, value) in &pairs {
+                if let Some(word) = value.immediate() {
+                    self.format.immediate(*value, word, self.out);
+                }
+            }
+            if let Some(begun) = begun {
+                self.record.end(begun, &pairs, &marks);
+            }
+            return;
+        }
+        let sorting = self.sorting.get_or_insert_default();
+        let first = sorting.pairs.len();
+        sorting.pairs.append(&mut pairs);
+        sorting.marks.extend(marks);
+        sorting.maps.push(Map {
+            first,
+            end: sorting.pairs.len(),
+            next: first,
+            fold: None,
+            begun,
+        });
+        self.stack.push(Frame::Values);
+    }
+
+    /// Writes keys that are immediates in the order of their bytes, and puts the pairs in that order.
+    fn write_flat_keys(&mut self, pairs: &mut [(T, T)]) {
+        self.format.map_keys(Boundary::Enter);
+        let start = self.out.len();
+        let mut places = [(0, 0); FLAT_PAIRS];
+        let places = &mut places[..pairs.len()];
+        for ((key, _), place) in pairs.iter().zip(places.iter_mut()) {
+            let from = self.out.len();
+            if let Some(word) = key.immediate() {
+                self.format.immediate(*key, word, self.out);
+            }
+            *place = (from, self.out.len());
+        }
+        self.format.map_keys(Boundary::Leave);
+        let bytes = |place: (usize, usize)| &self.out[place.0..place.1];
+        let mut comparisons = 0;
+        let mut is_sorted = true;
+        for i in 1..places.len() {
+            for at in (1..=i).rev() {
+                comparisons += 1;
+                if bytes(places[at - 1]) <= bytes(places[at]) {
+                    break;
+                }
+                places.swap(at - 1, at);
+                pairs.swap(at - 1, at);
+                is_sorted = false;
+            }
+        }
+        self.work = self.work.saturating_add(COMPARISON * comparisons);
+        if !is_sorted {
+            let end = self.out.len();
+            for (from, to) in places {
+                self.out.extend_from_within(*from..*to);
+            }
+            self.out.copy_within(end.., start);
+            self.out.truncate(end);
+        }
     }
 
     fn begin_fun(&mut self, term: T) {
