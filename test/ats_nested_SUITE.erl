@@ -111,7 +111,8 @@ made_maps(_Config) ->
     ?assert(Result =:= [Made]),
     ats:delete(T).
 
-%% Of keys that turn out to be the same the later one counts, however they come about.
+%% Of keys that turn out to be the same the later one counts, however they come about. `ets' cannot be asked:
+%% it leaves such a map with a key twice, and words that are not initialised (see `ats_ets_faults').
 equal_made_keys(_Config) ->
     Objects = [{1, [1]}, {1.0, {1}}, {#{a => 1}, #{{1} => [2], b => #{}}}, {{1, 2}, [1 | 2]}],
     Bodies = [
@@ -126,12 +127,15 @@ equal_made_keys(_Config) ->
     ],
     [
         begin
-            {A, E} = {ats:new(t, [ordered_set]), ets:new(t, [ordered_set])},
-            [begin ats:insert(A, Object), ets:insert(E, Object) end || Object <- Objects],
+            A = ats:new(t, [ordered_set]),
+            ats:insert(A, Objects),
             Spec = [{{'$1', '$2'}, [], [Body]}],
-            ?assertEqual(ets:select(E, Spec), ats:select(A, Spec)),
-            ats:delete(A),
-            ets:delete(E)
+            Expected = [
+                Result
+             || Object <- ats:tab2list(A), {value, Result} <- [ats_spec_model:run(Spec, Object)]
+            ],
+            ?assertEqual(Expected, ats:select(A, Spec)),
+            ats:delete(A)
         end
      || Body <- Bodies
     ].
