@@ -7,6 +7,7 @@
 use crate::env::VmWord;
 use crate::foreign::Vm;
 use crate::load;
+use crate::process;
 use crate::vm_term::VmTerm;
 use ats::select::Runner;
 use ats::{Room, Workspace};
@@ -18,8 +19,11 @@ use std::cell::RefCell;
 const KEEP_BYTES: usize = 1 << 16;
 
 thread_local! {
-    static WORK: RefCell<Workspace<VmTerm<'static>>> =
-        RefCell::new(Workspace::with_zeros(load::zeros()));
+    static WORK: RefCell<Workspace<VmTerm<'static>>> = {
+        let mut work = Workspace::with_zeros(load::zeros());
+        work.limit(limit());
+        RefCell::new(work)
+    };
     static BUILDER: RefCell<ImageBuilder<VmTerm<'static>>> =
         RefCell::new(ImageBuilder::new(load::zeros()));
     static READING: RefCell<Reading<VmWord<'static>>> = const {
@@ -32,7 +36,19 @@ thread_local! {
     static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Lends the workspace of this thread.
+/// Objects of more words are copied on a dirty scheduler: this many take a few hundred microseconds.
+pub const LONG_OBJECT: usize = 1 << 14;
+
+/// The words that one operation may copy on this scheduler.
+#[inline]
+pub fn limit() -> usize {
+    match process::on_dirty_scheduler() {
+        true => usize::MAX,
+        false => LONG_OBJECT,
+    }
+}
+
+/// Lends the workspace of this thread, with the [limit] of its scheduler.
 #[inline]
 pub fn with_work<'e, R>(f: impl FnOnce(&mut Workspace<VmTerm<'e>>) -> R) -> R {
     WORK.with_borrow_mut(|work| {

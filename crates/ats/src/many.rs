@@ -90,7 +90,10 @@ impl<H: Host> Table<H> {
         new_only: bool,
     ) -> Result<bool, Error> {
         let mut many = std::mem::replace(&mut work.many, Many::new());
+        // Counts down, since the limit is for all objects together.
+        let limit = work.words_left;
         let prepared = self.prepare(terms, &mut many, work);
+        work.limit(limit);
         let done = prepared.and_then(|()| self.write_many(&mut many, &mut work.bag, new_only));
         // What was not written owns resources.
         many.clear();
@@ -119,7 +122,9 @@ impl<H: Host> Table<H> {
                 guard = None;
                 work.image.encode_object_within(term, work.words_left)?;
             }
-            words += many.push(self, work);
+            let steps = many.push(self, work);
+            work.words_left = work.words_left.saturating_sub(steps);
+            words += steps;
         }
         many.sort();
         Ok(())
@@ -254,7 +259,6 @@ impl<H: Host> Many<H> {
     /// Appends the object that was just encoded. Returns how much work that was, in words.
     fn push<T: HostTerm<Host = H>>(&mut self, table: &Table<H>, work: &mut Workspace<T>) -> usize {
         let steps = work.image.steps() + work.key.len() / size_of::<u64>();
-        work.words_left = work.words_left.saturating_sub(steps);
         let image = work.image.take();
         let built = table.stored(image, &mut work.packer);
         let record = record(&work.key, built);

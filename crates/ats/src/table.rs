@@ -205,7 +205,9 @@ impl<H: Host> Table<H> {
         guard: &'g Guard,
     ) -> Result<Option<Found<'g, H>>, crate::Error> {
         self.make_key(key, work)?;
-        Ok(self.lookup_bytes(&work.key, guard))
+        let found = self.lookup_bytes(&work.key, guard);
+        work.tidy_key();
+        Ok(found)
     }
 
     /// As [`lookup`](Table::lookup), by the bytes of the key.

@@ -22,7 +22,7 @@ use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::handle::{Handle, Protection, Shared};
-use crate::scratch::{self, Reading};
+use crate::scratch::{self, LONG_OBJECT, Reading};
 use crate::vm_sink::{make_object, make_term};
 use crate::vm_term::VmTerm;
 use crate::{process, registry, resource, sys};
@@ -144,27 +144,12 @@ fn boolean(value: bool) -> VmWord<'static> {
 }
 
 /// Runs an operation that copies objects into a table or takes them out of it; [`Known::Dirty`] if they, or
-/// the key, are large.
+/// the key, are large and this is not the scheduler for that.
 #[inline]
 fn copying<'e, R>(
     operation: impl FnOnce(&mut Workspace<VmTerm<'e>>) -> Result<R, Error>,
 ) -> Result<R, Known> {
-    let result = scratch::with_work(|work| {
-        work.limit(limit());
-        let result = operation(work);
-        work.limit(usize::MAX);
-        result
-    });
-    result.map_err(cause)
-}
-
-/// The words that an operation may copy on this scheduler.
-#[inline]
-fn limit() -> usize {
-    match process::on_dirty_scheduler() {
-        true => usize::MAX,
-        false => LONG_OBJECT,
-    }
+    scratch::with_work(operation).map_err(cause)
 }
 
 /// The objects of a key, if there are any; [`Known::Dirty`] if the key is large.
@@ -179,12 +164,9 @@ fn found<'g>(
 
 /// Appends the bytes of a key; [`Known::Dirty`] if that takes long.
 fn write_key(table: &Table<Vm>, key: VmTerm<'_>, bytes: &mut Vec<u8>) -> Result<(), Known> {
-    let written = table.key_bytes_within(key, bytes, limit());
+    let written = table.key_bytes_within(key, bytes, scratch::limit());
     written.map_err(cause)
 }
-
-/// Objects of more words are copied on a dirty scheduler: this many take a few hundred microseconds.
-const LONG_OBJECT: usize = 1 << 14;
 
 /// More objects of one key are read on a dirty scheduler: this many take well under a millisecond.
 const LONG_BAG: usize = 1_000;

@@ -1,12 +1,12 @@
 //! Ranges of keys, given by their ends.
 
-use super::limit;
 use super::select::{How, Work, allowed};
 use crate::atoms::Known;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::query::{self, Compiled, Prepared};
 use crate::resource::ResourceRef;
+use crate::scratch::limit;
 use crate::vm_term::VmTerm;
 use crate::{load, nif, sys};
 use ats::TableType;
