@@ -15,6 +15,7 @@
     huge_objects_are_replaced/1,
     huge_values_are_merged/1,
     counters_take_linear_time/1,
+    positions_take_linear_time/1,
     one_key_is_changed_by_all/1
 ]).
 
@@ -37,6 +38,7 @@ all() ->
         huge_objects_are_replaced,
         huge_values_are_merged,
         counters_take_linear_time,
+        positions_take_linear_time,
         one_key_is_changed_by_all
     ].
 
@@ -109,6 +111,22 @@ counters_take_linear_time(_) ->
     {Ets, Ats} = {Time(ets), Time(ats)},
     ct:pal("64,000 operations: ets ~b us, ats ~b us", [Ets, Ats]),
     ?assert(Ats < 60 * Ets).
+
+%% Eight times as many elements take eight times as long to read, and not sixty-four times.
+positions_take_linear_time(_) ->
+    Time = fun(N) ->
+        T = ats:new(t, [public]),
+        true = ats:insert(T, object(N)),
+        Positions = lists:seq(1, N),
+        Once = fun() -> element(1, timer:tc(fun() -> ats:lookup_elements(T, 0, Positions) end)) end,
+        ?assertEqual(tuple_to_list(object(N)), ats:lookup_elements(T, 0, Positions)),
+        Least = lists:min([Once() || _ <- lists:seq(1, 5)]),
+        ats:delete(T),
+        Least
+    end,
+    {Few, Many} = {Time(10000), Time(80000)},
+    ct:pal("10,000 elements: ~b us, 80,000 elements: ~b us", [Few, Many]),
+    ?assert(Many < 32 * Few).
 
 %% Calls that find the key held are made again, also on dirty schedulers, until they are done: nothing is lost.
 one_key_is_changed_by_all(_) ->

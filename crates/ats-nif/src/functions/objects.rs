@@ -161,6 +161,9 @@ fn element<'e>(
 }
 
 /// `lookup_elements(Table, Key, Positions)`: a list of these elements; of bags a list of such lists.
+/// So many elements of an object are found one by one.
+const FEW_POSITIONS: usize = 8;
+
 fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
@@ -182,8 +185,14 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
         let mut result = Ok(());
         let _all = found.each(room, |object| {
             elements.clear();
+            // To find one takes as long as the elements before it; to find where they are, as long as all.
+            let slots = (indices.len() > FEW_POSITIONS).then(|| object.elements());
             for &index in &indices {
-                let element = object.get(index).ok_or(Known::Position);
+                let element = match slots {
+                    Some(slots) => slots.get(index),
+                    None => object.get(index),
+                };
+                let element = element.ok_or(Known::Position);
                 match element.and_then(|element| element_term(env, &found, element, scratch)) {
                     Ok(element) => elements.push(element),
                     Err(cause) => {
