@@ -191,9 +191,10 @@ fn a_long_batch_pins_anew<S: Backend<Looking> + Default>() {
     for gives_up in [false, false, true, false] {
         let (deciding, ending) = epochs_of(&store, true, gives_up);
         assert!(deciding >= PIECES, "{deciding} epochs");
-        // The first batch replaces nothing; those after it free what was replaced before.
+        // The first batch replaces nothing; those after it free what was replaced before. How many epochs that
+        // takes depends on how long other tests stay pinned; a thread that does not pin anew sees one.
         if gives_up {
-            assert!(ending >= PIECES / 2, "{ending} epochs at the end");
+            assert!(ending > 1, "{ending} epochs at the end");
         }
     }
     let (deciding, ending) = epochs_of(&store, false, false);
