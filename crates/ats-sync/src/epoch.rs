@@ -94,6 +94,7 @@
 
 mod bag;
 mod barrier;
+mod bell;
 mod collector;
 mod domain;
 #[cfg(all(test, loom))]

@@ -84,7 +84,7 @@ impl<H: Host> std::ops::Deref for Visit<H> {
 impl<H: Host> Drop for Visit<H> {
     fn drop(&mut self) {
         if let Some(store) = self.store.take() {
-            // Release: who finds no visit finds all that was done in it.
+            // Release: a thread that finds no visit finds all that was done in it.
             store.visits.fetch_sub(1, Ordering::Release);
             store.release();
         }

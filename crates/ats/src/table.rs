@@ -473,7 +473,7 @@ impl<H: Host> Drop for Drained<H> {
 /// # Safety
 /// It was made by [`into_raw`], and is given up once.
 unsafe fn retire_store<H: Host>(store: *mut Store<H>, guard: &Guard) {
-    // SAFETY: handed on; nobody frees the store before it is retired.
+    // SAFETY: handed on; the store is not freed before it is retired.
     unsafe {
         let bytes = size_of::<Store<H>>() + (*store).bytes();
         guard.retire(store.cast(), bytes, free_store::<H>);

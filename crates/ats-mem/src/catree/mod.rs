@@ -364,8 +364,8 @@ impl<R: Release> CaTree<R> {
     }
 
     /// Ends a write: adapts if need be, unlocks, and retires what the write took out. Not before that, since
-    /// who retires also frees records that others have retired, of whatever size. `before` is where the write
-    /// before this one went.
+    /// a thread that retires also frees records that others have retired, of whatever size. `before` is
+    /// where the write before this one went.
     #[inline]
     fn end_write(
         &self,

@@ -37,11 +37,10 @@
 
 use super::DOMAIN;
 use super::bag::GRACE;
+use super::bell::{ASLEEP, AWAKE, NAPPING};
 use super::domain::{Domain, Freed};
-use crate::shim::atomic::{AtomicU32, Ordering};
+use crate::shim::atomic::Ordering;
 use std::fmt;
-use std::sync::OnceLock;
-use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// The time between two surveys.
@@ -54,55 +53,6 @@ pub(super) const FEW: usize = 32;
 /// about four times what an owner retires between two attempts to advance, hence less.
 const MANY_OBJECTS: usize = 1 << 12;
 const MANY_BYTES: usize = 8 << 20;
-
-/// The collector works, or is about to look at everything.
-const AWAKE: u32 = 0;
-/// It rests until the next survey; only work of another kind wakes it.
-const NAPPING: u32 = 1;
-/// It sleeps until there is garbage.
-const ASLEEP: u32 = 2;
-
-/// By which threads wake the collector of their domain.
-pub(super) struct Bell {
-    state: AtomicU32,
-    /// The thread of the collector, once there is one.
-    collector: OnceLock<Thread>,
-}
-
-impl Bell {
-    pub(super) fn new() -> Self {
-        Self {
-            state: AtomicU32::new(AWAKE),
-            collector: OnceLock::new(),
-        }
-    }
-
-    /// Wakes the collector if it sleeps without limit. Comes after a push into an empty bag and a light
-    /// fence (K2).
-    #[inline]
-    pub(super) fn ring_for_garbage(&self) {
-        if self.state.load(Ordering::Relaxed) == ASLEEP {
-            self.ring();
-        }
-    }
-
-    /// Wakes the collector if it rests.
-    fn ring_for_work(&self) {
-        if self.state.load(Ordering::Relaxed) != AWAKE {
-            self.ring();
-        }
-    }
-
-    #[cold]
-    fn ring(&self) {
-        // One ring is enough.
-        if self.state.swap(AWAKE, Ordering::Relaxed) != AWAKE
-            && let Some(collector) = self.collector.get()
-        {
-            collector.unpark();
-        }
-    }
-}
 
 /// What the collector is to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use super::bag::{Bag, GRACE, Garbage};
 use super::barrier::Barrier;
-use super::collector::Bell;
+use super::bell::Bell;
 use crate::Padded;
 use crate::shim::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
 use std::cell::Cell;
