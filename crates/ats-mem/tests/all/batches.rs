@@ -188,15 +188,19 @@ fn epochs_of<S: Backend<Looking>>(store: &S, is_long: bool, gives_up: bool) -> (
 
 fn a_long_batch_pins_anew<S: Backend<Looking> + Default>() {
     let store = S::default();
-    for gives_up in [false, false, true, false] {
+    let round = |gives_up| {
         let (deciding, ending) = epochs_of(&store, true, gives_up);
         assert!(deciding >= PIECES, "{deciding} epochs");
-        // The first batch replaces nothing; those after it free what was replaced before. How many epochs that
-        // takes depends on how long other tests stay pinned; a thread that does not pin anew sees one.
-        if gives_up {
-            assert!(ending > 1, "{ending} epochs at the end");
-        }
-    }
+        ending
+    };
+    // The first batch replaces nothing; those after it free what was replaced before.
+    round(false);
+    round(false);
+    // Other tests that stay pinned can keep what was retired from being freed until the end, so that has to be
+    // seen once in some rounds.
+    let pins_anew = |_| round(true) >= PIECES / 2;
+    assert!((0..50).any(pins_anew), "too few epochs at the end");
+    round(false);
     let (deciding, ending) = epochs_of(&store, false, false);
     assert!(deciding <= 1 && ending <= 1, "pinned by its caller");
 }
