@@ -14,7 +14,9 @@
 //! # Bags
 //! A retired object goes to the bag of its thread, tagged with the epoch of the moment. It is *ripe*
 //! when three more epochs have begun. Freeing a whole bag at once makes threads fight in the
-//! memory allocator; so every retirement frees at most two ripe objects, the oldest.
+//! memory allocator; so every retirement takes at most two ripe objects, the oldest, out of the bag. They
+//! are freed when the thread drops its last guard: a thread that retires may hold a lock, and objects can
+//! take long to free, whatever it is that they own.
 //!
 //! # Advancing
 //! After 128 retirements, or after retirements of objects that keep 256 KiB from being used, a thread
@@ -187,7 +189,7 @@ pub fn collect() -> usize {
 }
 
 /// How many objects, and how many bytes by the word of those who retired them, wait to be freed.
-/// Approximate while others retire. O(threads).
+/// Approximate while others retire; objects that a pinned thread is about to free do not count. O(threads).
 pub fn pending() -> (usize, usize) {
     DOMAIN.pending()
 }
@@ -236,8 +238,9 @@ impl Guard {
     /// `bytes` is about how much memory is kept from being used as long as the object is not freed: its
     /// own, and all other that is given back with it. Threads advance the epoch by it.
     ///
-    /// Amortised O(1). Frees at most two objects retired earlier. At most one system call to advance
-    /// the epoch, and one to wake the collector.
+    /// Amortised O(1), and frees nothing: so it may be called under a lock. When the last guard of the thread
+    /// goes, or is [pinned anew](Guard::repin), at most two objects are freed for each that was retired
+    /// since then. At most one system call to advance the epoch, and one to wake the collector.
     ///
     /// # Safety
     /// - No thread that pins from now on can reach the object, and it is retired only once.

@@ -7,6 +7,7 @@ mod batches;
 mod catree;
 mod claims;
 mod ends;
+mod freeing;
 mod hash;
 mod passing;
 mod random;

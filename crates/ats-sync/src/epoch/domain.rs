@@ -13,8 +13,10 @@ use std::ptr;
 pub(super) const ADVANCE_ITEMS: u32 = 128;
 /// ... or this many bytes, whichever comes first, so that a few huge objects are not hoarded.
 pub(super) const ADVANCE_BYTES: usize = 256 * 1024;
-/// How many ripe objects a retirement frees at most. Two for one: a backlog shrinks.
-const FREE_PER_RETIRE: usize = 2;
+/// How many ripe objects a retirement takes out of the bag at most. Two for one: a backlog shrinks.
+const RIPE_PER_RETIRE: usize = 2;
+/// Room for this many ripe objects is kept by a thread that has none.
+const PUT_ASIDE_CAPACITY: usize = 64;
 /// How many objects a collector takes out of a bag per visit to its lock.
 const COLLECT_BATCH: usize = 64;
 
@@ -42,7 +44,11 @@ struct Own {
     depth: Cell<u32>,
     /// Give the slot back as soon as no guard is alive: the thread is ending.
     leaving: Cell<bool>,
-    /// An object is being freed; a retirement inside frees nothing itself, or the recursion could
+    /// Ripe objects that retirements have taken out of the bag, to be freed when no guard is alive; and
+    /// whether there are any.
+    ripe: Cell<Vec<Garbage>>,
+    has_ripe: Cell<bool>,
+    /// Objects are being freed; a retirement inside takes nothing out of the bag, or the recursion could
     /// become as deep as the bag is long.
     freeing: Cell<bool>,
     /// Retirements left, and bytes left, until the next attempt to advance.
@@ -57,6 +63,8 @@ impl Own {
         Self {
             depth: Cell::new(0),
             leaving: Cell::new(false),
+            ripe: Cell::default(),
+            has_ripe: Cell::new(false),
             freeing: Cell::new(false),
             items_left: Cell::new(ADVANCE_ITEMS),
             bytes_left: Cell::new(ADVANCE_BYTES),
@@ -175,6 +183,7 @@ impl Domain {
         let alone = slot.own.depth.get() == 1;
         if alone {
             self.announce(slot);
+            slot.free_put_aside();
         }
         alone
     }
@@ -233,14 +242,9 @@ impl Domain {
         if slot.own.freeing.get() {
             (was_empty, _) = slot.bag.push_and_pop::<0>(garbage, epoch);
         } else {
-            let ripe: [_; FREE_PER_RETIRE];
+            let ripe: [_; RIPE_PER_RETIRE];
             (was_empty, ripe) = slot.bag.push_and_pop(garbage, epoch);
-            slot.own.freeing.set(true);
-            for garbage in ripe.into_iter().flatten() {
-                // SAFETY: ripe objects are out of everybody's sight (E3).
-                unsafe { garbage.free() };
-            }
-            slot.own.freeing.set(false);
+            slot.put_aside(ripe);
         }
         if was_empty {
             // Orders the push before the look at the bell, against the collector's heavy fence (K2).
@@ -355,10 +359,48 @@ impl Slot {
         if depth == 0 {
             // Release: what we did while pinned happens before what is freed because of it (E4).
             self.local.store(IDLE, Ordering::Release);
+            self.free_put_aside();
             if self.own.leaving.get() {
                 self.give_back();
             }
         }
+    }
+
+    /// Keeps ripe objects until the owner, who calls this, is not pinned: now it may hold a lock, and
+    /// freeing takes as long as it takes.
+    #[inline]
+    fn put_aside<const N: usize>(&self, objects: [Option<Garbage>; N]) {
+        // They come in order, so if the first is missing, all are.
+        if objects.first().is_some_and(Option::is_some) {
+            let mut ripe = self.own.ripe.take();
+            ripe.extend(objects.into_iter().flatten());
+            self.own.ripe.set(ripe);
+            self.own.has_ripe.set(true);
+        }
+    }
+
+    /// Frees what was [put aside](Slot::put_aside). For the owner.
+    #[inline]
+    fn free_put_aside(&self) {
+        if self.own.has_ripe.get() {
+            self.free_all_put_aside();
+        }
+    }
+
+    #[cold]
+    fn free_all_put_aside(&self) {
+        // A `free` function that pins comes here again when it unpins, and finds nothing.
+        self.own.has_ripe.set(false);
+        let was_freeing = self.own.freeing.replace(true);
+        let mut ripe = self.own.ripe.take();
+        for garbage in ripe.drain(..) {
+            // SAFETY: ripe objects are out of everybody's sight (E3).
+            unsafe { garbage.free() };
+        }
+        if ripe.capacity() <= PUT_ASIDE_CAPACITY {
+            self.own.ripe.set(ripe);
+        }
+        self.own.freeing.set(was_freeing);
     }
 
     /// The owner is about to end: gives the slot back now, or when its last guard goes.

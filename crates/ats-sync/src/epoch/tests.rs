@@ -220,6 +220,41 @@ fn a_retirement_frees_two_objects_at_most() {
     super::collect();
 }
 
+/// A thread that retires may hold a lock, and what is freed takes as long as it takes.
+#[test]
+fn nothing_is_freed_until_the_last_guard_goes() {
+    let _alone = alone();
+    super::collect();
+    let make_ripe = || {
+        let blocker = super::pin();
+        for value in 0..100 {
+            retire_canary(&blocker, Canary::boxed(value));
+        }
+        drop(blocker);
+        for _ in 0..3 {
+            assert!(super::DOMAIN.try_advance());
+        }
+    };
+    let freed_since = |before| FREED.load(Ordering::Relaxed) - before;
+    for repins in [false, true] {
+        make_ripe();
+        let before = FREED.load(Ordering::Relaxed);
+        let mut outer = super::pin();
+        for value in 0..10 {
+            retire_canary(&super::pin(), Canary::boxed(value));
+            assert_eq!(freed_since(before), 0);
+        }
+        if repins {
+            assert!(outer.repin());
+            assert_eq!(freed_since(before), 20);
+        }
+        drop(outer);
+        assert_eq!(freed_since(before), 20);
+        super::collect();
+    }
+    assert_eq!(super::pending(), (0, 0));
+}
+
 #[test]
 fn huge_objects_are_not_hoarded() {
     let _alone = alone();
