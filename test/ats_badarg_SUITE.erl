@@ -11,6 +11,7 @@
 -export([
     one_wrong_argument/1,
     two_wrong_arguments/1,
+    wrong_argument_beside_a_long_key/1,
     wrong_access/1,
     deleted_table/1,
     renamed_table/1,
@@ -31,6 +32,7 @@ all() ->
     [
         one_wrong_argument,
         two_wrong_arguments,
+        wrong_argument_beside_a_long_key,
         wrong_access,
         deleted_table,
         renamed_table,
@@ -150,6 +152,17 @@ two_wrong_arguments(_) ->
         Once <- replacements(Args, ats_wrong_terms:few()),
         Wrong <- replacements(Once, ats_wrong_terms:few()),
         is_comparable(F, Wrong)
+    ]).
+
+%% A key that takes long to look for is looked for on a dirty scheduler, also if something else is wrong.
+wrong_argument_beside_a_long_key(_) ->
+    Long = {recipe, {bin, 300000, 1}},
+    check([
+        setup(Type, []) ++ [{a, F, Wrong}]
+     || Type <- ?TYPES,
+        {F, [T, Key | Args]} <- calls(),
+        Key =:= {raw, k1} orelse Key =:= {raw, absent},
+        Wrong <- [[T, Long | Others] || Others <- [Args | replacements(Args, ats_wrong_terms:few())]]
     ]).
 
 %% A fold over objects calls back into the test, which can collect them in a list only.

@@ -48,8 +48,9 @@ fn count<'e>(
     };
     values.map_err(
         |refusal| match is_for_missing_key(refusal, shared, key, default, &guard) {
-            true => Known::BadKey,
-            false => refusal,
+            Ok(true) => Known::BadKey,
+            Ok(false) => refusal,
+            Err(cause) => cause,
         },
     )
 }
@@ -97,17 +98,18 @@ fn change_several<'e>(
 /// Whether a refusal concerns a key that is not there. `ets` looks for the key before it looks at
 /// what to do with the object, so a missing key counts more than whatever is wrong with that. The
 /// key may have come or gone since the refusal; both answers are then right, each for a moment
-/// within the call.
+/// within the call. [`Known::Dirty`] if it takes long to look for the key.
 fn is_for_missing_key(
     refusal: Known,
     shared: &Shared,
     key: VmTerm<'_>,
     default: Option<VmTerm<'_>>,
     guard: &Guard,
-) -> bool {
-    default.is_none()
-        && !matches!(refusal, Known::Busy | Known::Dirty)
-        && matches!(found(shared, key, guard), Ok(None))
+) -> Result<bool, Known> {
+    if default.is_some() || matches!(refusal, Known::Busy | Known::Dirty) {
+        return Ok(false);
+    }
+    Ok(found(shared, key, guard)?.is_none())
 }
 
 fn is_list(term: VmTerm<'_>) -> bool {
@@ -175,10 +177,11 @@ fn replace<'e>(
     let done = element_specs(specs)
         .and_then(|values| copying(|work| table.update_element(key, &values, default, work)));
     match done {
-        Err(refusal) if is_for_missing_key(refusal, shared, key, default, &guard) => {
-            Ok(boolean(false))
-        }
-        done => done.map(boolean),
+        Err(refusal) => match is_for_missing_key(refusal, shared, key, default, &guard)? {
+            true => Ok(boolean(false)),
+            false => Err(refusal),
+        },
+        Ok(replaced) => Ok(boolean(replaced)),
     }
 }
 
