@@ -21,7 +21,8 @@
 //! goes back to its chunk at once, and may serve another size. A chunk without a used run goes back
 //! to the system, except one, which is kept so that a store at the border does not map and unmap all
 //! the time. What remains are blocks in the caches of threads, at most 16 KiB for each size, and
-//! chunks that these or a few other blocks keep; [`trim`] gives back the free runs of such chunks.
+//! chunks that these or a few other blocks keep; [`trim`] gives back the free runs of such chunks, and takes
+//! back what the system was told about huge pages, or it would fill them again.
 //!
 //! # Metadata
 //! Which blocks of a run are used is a bitmap in the header of the chunk. Unlike lists of free blocks,

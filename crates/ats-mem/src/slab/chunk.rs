@@ -92,6 +92,10 @@ impl Chunk {
         // SAFETY: what is free belongs to the lock of the chunks (S2).
         let (free, purged) = unsafe { ((*chunk.as_ptr()).free, &mut (*chunk.as_ptr()).purged) };
         let before = purged.count_ones();
+        if before == 0 {
+            // Or the system, which looks for huge pages to make, gives all of the chunk memory again.
+            memory::set_huge(chunk.cast(), false);
+        }
         // The memory of run 0 begins with the header.
         for run in 1..RUNS {
             let resident = (free & !*purged) >> run & 1 == 1;
@@ -101,6 +105,21 @@ impl Chunk {
             }
         }
         (purged.count_ones() - before) as usize
+    }
+
+    /// Notes that a free run is to be used. Whether it took no memory.
+    ///
+    /// # Safety
+    /// The chunk is live, and the caller holds the lock of the chunks.
+    pub(super) unsafe fn unpurge(chunk: NonNull<Chunk>, run: u32) -> bool {
+        // SAFETY: what is free belongs to the lock of the chunks (S2).
+        let purged = unsafe { &mut (*chunk.as_ptr()).purged };
+        let was_purged = *purged >> run & 1 == 1;
+        *purged &= !(1 << run);
+        if was_purged && *purged == 0 {
+            memory::set_huge(chunk.cast(), true);
+        }
+        was_purged
     }
 
     /// Notes that a block goes to the user (`true`) or comes back, and stops the program if it was

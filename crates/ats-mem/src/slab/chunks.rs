@@ -38,8 +38,7 @@ impl Chunks {
             let free = (*chunk.as_ptr()).free;
             let index = free.trailing_zeros();
             self.set_free(chunk, free & !(1 << index));
-            self.purged_runs -= ((*chunk.as_ptr()).purged >> index & 1) as usize;
-            (*chunk.as_ptr()).purged &= !(1 << index);
+            self.purged_runs -= usize::from(Chunk::unpurge(chunk, index));
             let run = Chunk::run(chunk, index as usize);
             Run::begin(run, class);
             run

@@ -3,7 +3,7 @@
 use super::ADDRESS_LIMIT;
 use std::ptr::NonNull;
 
-pub(super) use system::{map_block, prefer_huge_pages, purge, unmap, unmap_block};
+pub(super) use system::{map_block, prefer_huge_pages, purge, set_huge, unmap, unmap_block};
 
 /// Bytes of a chunk: a huge page of the common processors.
 pub(super) const CHUNK: usize = 2 << 20;
@@ -29,7 +29,8 @@ pub(super) fn map() -> Option<NonNull<u8>> {
 #[cfg(target_os = "linux")]
 mod system {
     use super::{CHUNK, NonNull};
-    use libc::{MADV_DONTNEED, MADV_HUGEPAGE, MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE};
+    use libc::{MADV_DONTNEED, MADV_HUGEPAGE, MADV_NOHUGEPAGE};
+    use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE};
     use libc::{PROT_READ, PROT_WRITE, madvise, mmap, munmap};
     use std::ptr;
 
@@ -39,7 +40,7 @@ mod system {
         // the right size is often aligned by itself.
         let exact = map_bytes(CHUNK)?;
         if exact.addr().get().is_multiple_of(CHUNK) {
-            advise_huge(exact);
+            set_huge(exact, true);
             return Some(exact);
         }
         unmap_bytes(exact, CHUNK);
@@ -49,7 +50,7 @@ mod system {
         let (chunk, after) = unsafe { (wide.add(before), wide.add(before + CHUNK)) };
         unmap_bytes(wide, before);
         unmap_bytes(after, CHUNK - before);
-        advise_huge(chunk);
+        set_huge(chunk, true);
         Some(chunk)
     }
 
@@ -119,10 +120,13 @@ mod system {
         }
     }
 
-    fn advise_huge(chunk: NonNull<u8>) {
+    /// Says whether a chunk should be a huge page. If so, the system may make one of it at any time, also of a
+    /// chunk of which parts were [purged](purge): these take memory again then.
+    pub(in super::super) fn set_huge(chunk: NonNull<u8>, huge: bool) {
+        let advice = if huge { MADV_HUGEPAGE } else { MADV_NOHUGEPAGE };
         // SAFETY: advice about a mapping of our own. A kernel without huge pages refuses, and the
         // chunk has small ones then.
-        unsafe { madvise(chunk.as_ptr().cast(), CHUNK, MADV_HUGEPAGE) };
+        unsafe { madvise(chunk.as_ptr().cast(), CHUNK, advice) };
     }
 }
 
@@ -164,6 +168,9 @@ mod system {
 
     /// There is no portable way to ask for huge pages.
     pub(in super::super) fn prefer_huge_pages(_start: *mut u8, _bytes: usize) {}
+
+    /// As above.
+    pub(in super::super) fn set_huge(_chunk: NonNull<u8>, _huge: bool) {}
 
     /// There is no portable way to give back a part of an allocation.
     ///

@@ -106,6 +106,23 @@ fn the_fullest_runs_are_used_first_so_that_others_drain() {
     );
 }
 
+/// Whether the system may make a huge page where this is; `None` if it has not been told, or does not tell.
+fn may_be_huge<T>(place: *const T) -> Option<bool> {
+    let maps = std::fs::read_to_string("/proc/self/smaps").ok()?;
+    let mut is_here = false;
+    for line in maps.lines() {
+        let range = line.split(' ').next()?.split_once('-');
+        let range = range.map(|(low, high)| [low, high].map(|at| usize::from_str_radix(at, 16)));
+        if let Some([Ok(low), Ok(high)]) = range {
+            is_here = (low..high).contains(&place.addr());
+        } else if let Some(flags) = line.strip_prefix("VmFlags:").filter(|_| is_here) {
+            let has = |flag| flags.split(' ').any(|one| one == flag);
+            return (has("hg") != has("nh")).then(|| has("hg"));
+        }
+    }
+    None
+}
+
 #[test]
 fn trim_thins_out_a_chunk_that_one_block_keeps() {
     let slab = Slab::new();
@@ -113,10 +130,15 @@ fn trim_thins_out_a_chunk_that_one_block_keeps() {
     let blocks = take(&slab, class, CHUNK / 256 - 300);
     assert_eq!(slab.statistics().reserved, CHUNK);
     let (kept, gone) = blocks.split_at(1);
+    let knows_huge_pages = may_be_huge(kept[0]).is_some();
+    let huge = |huge| knows_huge_pages.then_some(huge);
+    assert_eq!(may_be_huge(kept[0]), huge(true));
     give(&slab, class, gone);
     slab.trim();
     let thin = slab.statistics().reserved;
     assert!(!cfg!(target_os = "linux") || thin == RUN, "{thin}");
+    // Or the system would make one, and the memory would not be free any more.
+    assert_eq!(may_be_huge(kept[0]), huge(false));
     // The purged runs are usable again, and count again.
     let blocks = take(&slab, class, CHUNK / 256 - 300 - 1);
     for block in &blocks {
@@ -124,6 +146,7 @@ fn trim_thins_out_a_chunk_that_one_block_keeps() {
         unsafe { block.write_bytes(0xff, 256) };
     }
     assert_eq!(slab.statistics().reserved, CHUNK);
+    assert_eq!(may_be_huge(kept[0]), huge(true));
     give(&slab, class, &blocks);
     give(&slab, class, kept);
     slab.trim();
