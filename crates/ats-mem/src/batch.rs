@@ -16,11 +16,12 @@
 //!
 //! # Keys that stay as they are
 //! What a batch decides about one key must still be right when it commits, so it holds every key it has
-//! looked at. A key that is to stay as it is gets a *hold*: a stamped record without value, through which
-//! readers see what was there before, whatever becomes of the batch. When the batch has ended, the record
-//! before is put back. Without the hold another writer could change the key between the decision and the
-//! commit, and its change would be lost or seen in an order that no moment explains. A batch of one key
-//! needs no hold, since its decision and its commit are one step under one lock.
+//! looked at. If a key is to stay as it is, the record that is there is *kept*: it is stamped, but readers see
+//! it whatever becomes of the batch. If there is no record, or none that can bear the stamp, the key gets a
+//! *hold*: a stamped record without value, through which readers see what was there before. When the batch
+//! has ended, the record before is put back. Without that another writer could change the key between the
+//! decision and the commit, and its change would be lost or seen in an order that no moment explains. A batch
+//! of one key needs none of this, since its decision and its commit are one step under one lock.
 //!
 //! # Keys whose new record takes long to make
 //! A decision runs under a lock that the key shares with others, so it must be short. If it is not, the plan
@@ -256,7 +257,7 @@ impl<R: Release, S: Stepwise<R>> Open<'_, R, S> {
             trip,
             &mut |current| match plan.decide(index, current) {
                 Change::Keep if batch.is_single() => Step::Keep,
-                Change::Keep => Step::Install(batch.hold(key, current)),
+                Change::Keep => batch.keep(key, current),
                 Change::Put(record) => Step::Install(batch.stamp(record, current)),
                 Change::Later => {
                     then = Then::Build(index);
@@ -389,6 +390,19 @@ impl<R: Release> Batch<R> {
         place
     }
 
+    /// What is done with a key that stays as it is.
+    fn keep(&mut self, key: &[u8], current: Option<&Record<R>>) -> Step<R> {
+        let next = self.place(self.head().len);
+        let Some(kept) = current.filter(|record| record.has_room_for(next)) else {
+            return Step::Install(self.hold(key, current));
+        };
+        let entry = self.entry(current);
+        // SAFETY: the entry was just written, and lives as long as the batch.
+        unsafe { &*entry }.install(&Installed::Kept(ptr::from_ref(kept).cast_mut()));
+        kept.set_stamp(entry);
+        Step::Keep
+    }
+
     /// The record of a key that only holds it.
     #[cold]
     fn hold(&mut self, key: &[u8], before: Option<&Record<R>>) -> RecordBox<R> {
@@ -422,9 +436,9 @@ impl<R: Release> Batch<R> {
             match entry.installed() {
                 Installed::Nothing => {}
                 Installed::Hold(hold) => give_back(store, hold, entry.before(), guard),
+                Installed::Kept(record) => clear(record),
                 Installed::Put(record) => {
-                    // SAFETY: the record is in the store until its stamp is cleared (B5).
-                    unsafe { &*record }.set_stamp(ptr::null_mut());
+                    clear(record);
                     if !entry.before().is_null() {
                         // SAFETY: the batch took the record before out of the store, and since the commit
                         // no reader that pins looks through to it (B3).
@@ -446,6 +460,7 @@ impl<R: Release> Batch<R> {
             let entry = unsafe { &*self.place(index) };
             match entry.installed() {
                 Installed::Nothing => {}
+                Installed::Kept(record) => clear(record),
                 Installed::Hold(record) | Installed::Put(record) => {
                     give_back(store, record, entry.before(), pinning.guard());
                 }
@@ -487,6 +502,12 @@ fn stamped<R: Release>(
         (*record).set_stamp(entry);
         RecordBox::from_raw(record)
     }
+}
+
+/// Takes the stamp of a batch from one of its records.
+fn clear<R: Release>(record: *mut Record<R>) {
+    // SAFETY: the record is in the store until its stamp is cleared (B5).
+    unsafe { &*record }.set_stamp(ptr::null_mut());
 }
 
 /// Puts what was there before in the place of a record of a batch.

@@ -20,13 +20,15 @@
 //! their records in ascending key order, so they cannot wait for each other in a circle.
 //! See [`batch`](crate::batch).
 //!
-//! A record without value can stand for a key that a batch only holds. It never becomes visible: every
-//! reader sees through it.
+//! A batch that lets a key be as it is stamps the record that is there, which stays visible. For a key that
+//! has none, a record without value stands for a key that the batch only holds. It never becomes visible:
+//! every reader sees through it.
 //!
 //! # Invariants
-//! - I1. Key and value of a published record never change; only the stamp does, from "my batch" to 0, and
-//!   such words of the value as their owner accesses atomically, and by
-//!   [`value_words`](Record::value_words) only.
+//! - I1. Key and value of a published record never change; only the stamp does, from 0 to the entry of a batch
+//!   and back, and such words of the value as their owner accesses atomically, and by
+//!   [`value_words`](Record::value_words) only. A record is stamped before it is published, or under the lock
+//!   of its key, and only if it has no stamp; only the batch that has stamped it takes the stamp away.
 //! - I2. A record that was reachable is freed only through [`Guard::retire`](ats_sync::Guard::retire).
 //! - I3. `owns` is set exactly if the value holds resources that [`Release`] must give back when the
 //!   record is freed.
@@ -185,8 +187,13 @@ impl<R: Release> Record<R> {
         !self.header.stamp().is_null()
     }
 
-    /// Stamps a record that nobody else can see yet and that has
-    /// [room](RecordBox::with_room_for) for it; once. With null, takes the stamp away.
+    /// Whether the record, as it is, can be stamped with this entry.
+    pub(crate) fn has_room_for(&self, entry: *const Entry<R>) -> bool {
+        self.header.has_room_for(entry)
+    }
+
+    /// Stamps a record that has [room](Record::has_room_for) for it and no stamp, as I1 says. With null, takes
+    /// the stamp away.
     pub(crate) fn set_stamp(&self, entry: *mut Entry<R>) {
         if entry.is_null() {
             self.header.clear_stamp();
@@ -247,7 +254,7 @@ impl<R: Release> RecordBox<R> {
     /// This record, or if `entry` is at an address that does not fit into its header, a copy which
     /// has room for any.
     pub(crate) fn with_room_for(self, entry: *const Entry<R>) -> Self {
-        if self.header.has_room_for(entry) {
+        if self.has_room_for(entry) {
             return self;
         }
         let shape = self.header.shape();

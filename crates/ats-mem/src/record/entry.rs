@@ -42,13 +42,15 @@ impl Shared {
 pub(crate) struct Entry<R: Release> {
     shared: *const Shared,
     before: *const Record<R>,
-    /// The record in the store that bears the stamp. One that only holds its key has the lowest bit of its
-    /// address set: so it is not the record that a commit makes visible.
+    /// The record in the store that bears the stamp. Bits of its address say if it only holds its key, or is
+    /// kept: so it is not the record that a commit makes visible.
     installed: AtomicPtr<Record<R>>,
 }
 
 /// The bit of an address that says that the record only holds its key. Records are aligned to words.
 const HOLDS: usize = 1;
+/// The bit that says that the record was there before, and stays.
+const KEPT: usize = 2;
 
 /// What a batch has in the store for one of its keys.
 pub(crate) enum Installed<R: Release> {
@@ -56,6 +58,8 @@ pub(crate) enum Installed<R: Release> {
     Nothing,
     /// A record that only holds the key.
     Hold(*mut Record<R>),
+    /// The record that was there before.
+    Kept(*mut Record<R>),
     /// The record that the commit makes visible.
     Put(*mut Record<R>),
 }
@@ -74,11 +78,12 @@ impl<R: Release> Entry<R> {
         }
     }
 
-    /// Says what has the stamp now, before it is published.
+    /// Says what has the stamp, before it is published.
     pub(crate) fn install(&self, installed: &Installed<R>) {
         let word = match installed {
             Installed::Nothing => ptr::null_mut(),
             Installed::Hold(record) => record.map_addr(|address| address | HOLDS),
+            Installed::Kept(record) => record.map_addr(|address| address | KEPT),
             Installed::Put(record) => *record,
         };
         self.installed.store(word, Ordering::Release);
@@ -86,20 +91,27 @@ impl<R: Release> Entry<R> {
 
     pub(crate) fn installed(&self) -> Installed<R> {
         let word = self.installed.load(Ordering::Acquire);
-        if word.is_null() {
-            Installed::Nothing
-        } else if word.addr() & HOLDS == 0 {
-            Installed::Put(word)
-        } else {
-            Installed::Hold(word.map_addr(|address| address & !HOLDS))
+        let record = word.map_addr(|address| address & !(HOLDS | KEPT));
+        match word.addr() & (HOLDS | KEPT) {
+            _ if word.is_null() => Installed::Nothing,
+            0 => Installed::Put(record),
+            HOLDS => Installed::Hold(record),
+            _ => Installed::Kept(record),
         }
     }
 
     /// Whether readers see this record, which is stamped with the entry, and not the one before.
     pub(crate) fn shows(&self, stamped: &Record<R>) -> bool {
+        match self.installed() {
+            Installed::Kept(record) => ptr::eq(record, stamped),
+            Installed::Put(record) => ptr::eq(record, stamped) && self.has_committed(),
+            Installed::Nothing | Installed::Hold(_) => false,
+        }
+    }
+
+    fn has_committed(&self) -> bool {
         // SAFETY: promised to `new`; the batch frees it together with the entries (B4).
         unsafe { &*self.shared }.state() == State::Committed
-            && ptr::eq(self.installed.load(Ordering::Acquire), stamped)
     }
 
     pub(crate) fn before(&self) -> *const Record<R> {

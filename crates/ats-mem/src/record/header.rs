@@ -228,8 +228,9 @@ impl<E> Header<E> {
     #[cold]
     fn stamp_of(&self, word: u64) -> *mut E {
         if word & SHAPE == WIDE {
-            // Written before the first word got its stamp, and never again.
-            return self.wide().stamp.load(Relaxed);
+            // Written before the first word got its stamp. If another stamp has been given meanwhile, it is that
+            // one, which is as good: it is younger, and what it leads to lives as long.
+            return self.wide().stamp.load(Acquire);
         }
         ptr::with_exposed_provenance_mut(((word >> STAMP_SHIFT) * ENTRY_ALIGN) as usize)
     }
@@ -239,11 +240,11 @@ impl<E> Header<E> {
         self.shape().wide || narrow_stamp(entry.addr()).is_some()
     }
 
-    /// Stamps the header, once, while nobody else can see it.
+    /// Stamps the header, which has no stamp. The caller has it alone, or holds the lock of its key.
     pub(super) fn set_stamp(&self, entry: *mut E) {
         let bits = self.bits();
         let stamp = if bits == WIDE {
-            self.wide().stamp.store(entry, Relaxed);
+            self.wide().stamp.store(entry, Release);
             STAMPED
         } else {
             narrow_stamp(entry.expose_provenance()).expect("there is room for the stamp")

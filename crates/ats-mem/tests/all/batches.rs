@@ -223,6 +223,63 @@ fn long_batches_pin_anew() {
     a_long_batch_pins_anew::<HashTable<Looking>>();
 }
 
+/// Keeps all keys but the last, which it puts off: so it can look at the store while it holds them.
+struct Keeping<'a, S> {
+    store: &'a S,
+    keys: [&'static [u8]; 6],
+    gives_up: bool,
+}
+
+impl<S: Backend<Plain>> Plan<Plain> for Keeping<'_, S> {
+    fn decide(&mut self, index: usize, _: Option<&Record<Plain>>) -> Change<Plain> {
+        match index {
+            4 => Change::Later,
+            5 if self.gives_up => Change::Abort,
+            _ => Change::Keep,
+        }
+    }
+
+    fn build(&mut self, _: usize, _: Option<&Record<Plain>>) -> Change<Plain> {
+        // They are held, missing ones as well, and seen as they were.
+        for (index, key) in self.keys[..5].iter().enumerate() {
+            let busy = self.store.update(key, &pin(), &mut |_| Change::Remove);
+            assert_eq!(busy, Err(ats_mem::Busy));
+            assert_eq!(value(self.store, key), (index < 3).then_some(1));
+        }
+        Change::Keep
+    }
+}
+
+/// A batch, whatever becomes of it, leaves the records that it keeps where they are, seen by all and, as soon as it
+/// has ended, for all to write.
+fn what_is_kept_stays<S: Backend<Plain> + Default>() {
+    let keys: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
+    let store = S::default();
+    let place = |key| store.get(key, &pin()).map(std::ptr::from_ref);
+    for key in &keys[..3] {
+        put(&store, key, 1, false);
+    }
+    for gives_up in [false, true, false] {
+        let (before, len) = (keys.map(place), store.len());
+        let mut plan = Keeping {
+            store: &store,
+            keys,
+            gives_up,
+        };
+        assert_eq!(store.update_batch(&keys, &pin(), &mut plan), Ok(!gives_up));
+        assert_eq!((keys.map(place), store.len()), (before, len));
+        for key in keys {
+            assert_eq!(store.update(key, &pin(), &mut |_| Change::Keep), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn what_is_kept_stays_in_both_stores() {
+    what_is_kept_stays::<CaTree<Plain>>();
+    what_is_kept_stays::<HashTable<Plain>>();
+}
+
 /// While a record is built its key is held, and nothing else: others can be written, and its old record be read.
 fn only_the_key_is_held<S: Backend<Plain> + Default>() {
     /// Counts how often it builds.

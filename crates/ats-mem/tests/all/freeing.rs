@@ -23,7 +23,7 @@ struct Asking {
     answer: Receiver<Result<(), Busy>>,
     asked: usize,
     /// What was found first that should not be.
-    wrong: Option<&'static str>,
+    wrong: Option<String>,
 }
 
 impl Asking {
@@ -32,13 +32,14 @@ impl Asking {
         for key in &self.keys {
             self.asked += 1;
             self.ask.send(*key).expect("the other thread lives");
-            let wrong = match self.answer.recv_timeout(Duration::from_secs(5)) {
+            let wrong = match self.answer.recv_timeout(Duration::from_secs(20)) {
                 Ok(Ok(())) => continue,
                 Ok(Err(Busy)) => "a key is held",
                 Err(_) => "a lock is held",
             };
             // The answer will come, too late for being of use.
-            self.wrong = self.wrong.or(Some(wrong));
+            let keys = &self.keys;
+            (self.wrong).get_or_insert_with(|| format!("{wrong}: {key} of {keys:?}"));
         }
     }
 }
