@@ -7,7 +7,7 @@
 mod large;
 mod selected;
 
-pub(crate) use large::{Large, kept_bytes, release};
+pub(crate) use large::{Large, kept_bytes, objects_from, release};
 pub(crate) use selected::Selected;
 
 use crate::short::{SHORT_OBJECTS, SHORT_WORDS};

@@ -98,8 +98,9 @@ impl<H: Host> Table<H> {
         {
             return Ok(Integer::Small(value));
         }
+        drop(guard);
         let (mut result, parts) = (Err(Error::BadKey), op.parts());
-        self.update_object(key, default, parts, work, &guard, |object, image, most| {
+        self.update_object(key, default, parts, work, |object, image, most| {
             let term = element(object, index)?;
             let current = Integer::from_term(term).ok_or(Error::NotAnInteger)?;
             let value = op.apply(&current)?;
@@ -150,14 +151,13 @@ impl<H: Host> Table<H> {
         for op in ops {
             self.index_to_change(op.position)?;
         }
-        let guard = ats_sync::pin();
         let earlier = earlier_ones(ops);
         let parts = ops
             .iter()
             .map(CounterOp::parts)
             .fold(0, usize::saturating_add);
         let mut results = None;
-        self.update_object(key, default, parts, work, &guard, |object, image, most| {
+        self.update_object(key, default, parts, work, |object, image, most| {
             let values = new_values(object, ops, &earlier)?;
             let parts: Vec<Parts> = values.iter().map(Parts::of).collect();
             let changes: Vec<(usize, NewValue<'_, T>)> = ops

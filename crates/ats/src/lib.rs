@@ -50,7 +50,7 @@ pub use error::Error;
 pub use merge::{Locking, Merging, Value};
 pub use places::Passed;
 pub use table::{Drained, Table, TableType};
-pub use value::{Found, Room};
+pub use value::{Found, KeptObjects, Room};
 pub use workspace::Workspace;
 pub use write::Taken;
 

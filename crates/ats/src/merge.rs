@@ -91,7 +91,8 @@ impl<H: Host> Table<H> {
         if let Some(value) = self.merge_in_place(&work.key, index, operand, merge, &guard) {
             return Ok(read(Value::Small(value)));
         }
-        let merged = self.merge_objects(merging, index, work, &guard, read);
+        drop(guard);
+        let merged = self.merge_objects(merging, index, work, read);
         work.tidy();
         merged
     }
@@ -102,7 +103,6 @@ impl<H: Host> Table<H> {
         merging: Merging<'_, T>,
         index: usize,
         work: &mut Workspace<T>,
-        guard: &Guard,
         read: impl Fn(Value<'_, H>) -> R,
     ) -> Result<R, Error> {
         let Merging {
@@ -124,12 +124,12 @@ impl<H: Host> Table<H> {
         let place = Place { index, merge };
         if locking == Locking::AfterMerging {
             for _ in 0..ATTEMPTS {
-                if let Some(result) = self.merge_and_exchange(place, work, guard, &read) {
+                if let Some(result) = self.merge_and_exchange(place, work, &read) {
                     return result;
                 }
             }
         }
-        self.merge_as_image(place, default, work, guard, read)
+        self.merge_as_image(place, default, work, read)
     }
 
     /// Merges the operand that stands behind the key in `work.second` into the object of the key, and puts the
@@ -139,7 +139,6 @@ impl<H: Host> Table<H> {
         &self,
         place: Place<'_>,
         work: &mut Workspace<T>,
-        guard: &Guard,
         read: &impl Fn(Value<'_, H>) -> R,
     ) -> Option<Result<R, Error>> {
         let Workspace {
@@ -151,6 +150,7 @@ impl<H: Host> Table<H> {
             words_left,
             ..
         } = work;
+        let guard = &ats_sync::pin();
         let store = self.store(guard);
         let seen = store.get(key, guard)?;
         // An object with a counter changes where it is, unless that is stopped.
@@ -213,12 +213,11 @@ impl<H: Host> Table<H> {
     }
 
     /// Merges the operand that stands behind the key in `work.second`.
-    fn merge_as_image<'g, T: HostTerm<Host = H>, R>(
-        &'g self,
+    fn merge_as_image<T: HostTerm<Host = H>, R>(
+        &self,
         place: Place<'_>,
         default: Option<T>,
         work: &mut Workspace<T>,
-        guard: &'g Guard,
         read: impl Fn(Value<'_, H>) -> R,
     ) -> Result<R, Error> {
         let Workspace {
@@ -245,8 +244,7 @@ impl<H: Host> Table<H> {
             most,
             under_lock: true,
         };
-        let store = self.store(guard);
-        store.update_short(key, guard, begins_alone, &mut |current, alone| {
+        self.update_pinned_shortly(key, begins_alone, &mut |current, alone| {
             let mut made = Change::Keep;
             making.under_lock = !alone;
             making.most = if alone { most } else { SHORT_WORDS.min(most) };

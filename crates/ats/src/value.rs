@@ -2,6 +2,7 @@
 
 use crate::bag::{self, Large};
 use crate::counted::{self, Counter};
+use ats_mem::sequence::Sequence;
 use ats_mem::{Record, RecordBox, Release};
 use ats_term::Term;
 use ats_term::image::{
@@ -222,6 +223,15 @@ impl<'g, H: Host> Found<'g, H> {
         objects.try_for_each(|(position, stored)| visit(position, room.object(stored)))
     }
 
+    /// The objects of a key that has very many, to be read when the guard is gone, so that a long call does not
+    /// keep memory from being freed. None if they are few, or if the key has been written since it was found.
+    /// O(1).
+    pub fn keep(&self) -> Option<KeptObjects<H>> {
+        self.is_large()
+            .then(|| Large::of(self.record).share().map(KeptObjects))
+            .flatten()
+    }
+
     /// Number of objects. O(1).
     pub fn count(&self) -> usize {
         match form(self.record) {
@@ -230,6 +240,22 @@ impl<'g, H: Host> Found<'g, H> {
             Form::Large => Large::of(self.record).len(),
             _ => 1,
         }
+    }
+}
+
+/// The objects that a key with very many of them had when it was [found](Found::keep).
+///
+/// Frees what no table has any more when it is dropped: O(objects) if the key has been removed meanwhile.
+pub struct KeptObjects<H: Host>(Sequence<Values<H>>);
+
+impl<H: Host> KeptObjects<H> {
+    /// Visits the objects, oldest first, until `visit` breaks.
+    pub fn each(
+        &self,
+        room: &mut Room,
+        mut visit: impl FnMut(Object<'_, H>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        bag::objects_from(&self.0, 0).try_for_each(|(_, stored)| visit(room.object(stored)))
     }
 }
 

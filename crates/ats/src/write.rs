@@ -384,7 +384,8 @@ impl<H: Host> Table<H> {
             visit.count(&deleting.effect);
             return Ok(deleting.done);
         }
-        store.update_short(key, &guard, false, &mut |current, alone| {
+        drop(guard);
+        self.update_pinned_shortly(key, false, &mut |current, alone| {
             let Some(current) = current else {
                 return Some(Change::Keep);
             };
@@ -421,9 +422,8 @@ impl<H: Host> Table<H> {
             last = last.max(index);
             changes.push((index, NewValue::Term(*value)));
         }
-        let guard = ats_sync::pin();
         let (mut found, parts) = (false, values.len());
-        self.update_object(key, default, parts, work, &guard, |object, image, most| {
+        self.update_object(key, default, parts, work, |object, image, most| {
             found = true;
             if !changes.is_empty() && last >= object.arity() {
                 return Err(Error::Position);
@@ -452,27 +452,50 @@ impl<H: Host> Table<H> {
     ///
     /// `change` is called under the lock of the key if it has few `parts`, and else, or if it returns
     /// [`Error::TooLarge`] because the new object has more words than it is told, while the key alone is held.
-    pub(crate) fn update_object<'g, T: HostTerm<Host = H>>(
-        &'g self,
+    /// Then, and while the default object is encoded, the thread is not pinned, unless the caller is.
+    pub(crate) fn update_object<T: HostTerm<Host = H>>(
+        &self,
         key: T,
         default: Option<T>,
         parts: usize,
         work: &mut Workspace<T>,
-        guard: &'g Guard,
         change: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>, usize) -> Result<Changed, Error>,
     ) -> Result<(), Error> {
-        let done = self.update_with(key, default, parts, work, guard, change);
+        let done = self.update_with(key, default, parts, work, change);
         work.tidy();
         done
     }
 
-    fn update_with<'g, T: HostTerm<Host = H>>(
-        &'g self,
+    /// As [`update_short`](crate::store::Store::update_short), but pins by itself, and not while the key alone
+    /// is held.
+    pub(crate) fn update_pinned_shortly(
+        &self,
+        key: &[u8],
+        begins_alone: bool,
+        decide: &mut DecidePinnedShortly<'_, H>,
+    ) -> Result<(), Error> {
+        let mut is_long = begins_alone;
+        if !begins_alone {
+            let guard = ats_sync::pin();
+            self.store(&guard).update(key, &guard, &mut |current| {
+                decide(current, false).unwrap_or_else(|| {
+                    is_long = true;
+                    Change::Keep
+                })
+            })?;
+        }
+        if is_long {
+            self.visit().update_long_batch(&[key], &mut Alone(decide))?;
+        }
+        Ok(())
+    }
+
+    fn update_with<T: HostTerm<Host = H>>(
+        &self,
         key: T,
         default: Option<T>,
         parts: usize,
         work: &mut Workspace<T>,
-        guard: &'g Guard,
         mut change: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>, usize) -> Result<Changed, Error>,
     ) -> Result<(), Error> {
         if let Some(default) = default {
@@ -496,8 +519,7 @@ impl<H: Host> Table<H> {
         let mut result = Ok(());
         let begins_alone = is_long_change(parts, key);
         let limit = *words_left;
-        let store = self.store(guard);
-        store.update_short(key, guard, begins_alone, &mut |current, alone| {
+        self.update_pinned_shortly(key, begins_alone, &mut |current, alone| {
             let most = if alone { limit } else { SHORT_WORDS.min(limit) };
             if current.is_some_and(|current| Found::new(current).len_words() > limit) {
                 result = Err(Error::TooLarge);
@@ -546,6 +568,22 @@ impl<H: Host> Table<H> {
             }
         })?;
         result
+    }
+}
+
+/// A change of one key that is made while the key alone is held.
+struct Alone<'a, 'd, H: Host>(&'a mut DecidePinnedShortly<'d, H>);
+
+pub(crate) type DecidePinnedShortly<'d, H> =
+    dyn FnMut(Option<&Rec<H>>, bool) -> Option<Change<Values<H>>> + 'd;
+
+impl<H: Host> Plan<Values<H>> for Alone<'_, '_, H> {
+    fn decide(&mut self, _index: usize, _current: Option<&Rec<H>>) -> Change<Values<H>> {
+        Change::Later
+    }
+
+    fn build(&mut self, _index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
+        (self.0)(current, true).expect("a key that is held alone can be changed")
     }
 }
 

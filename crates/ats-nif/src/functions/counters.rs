@@ -7,9 +7,8 @@ use crate::env::{Env, VmWord};
 use crate::handle::Shared;
 use crate::vm_sink::VmSink;
 use crate::vm_term::VmTerm;
-use crate::{nif, sys};
+use crate::{nif, process, sys};
 use ats::{CounterOp, Integer};
-use ats_sync::Guard;
 use ats_term::walk::TermSink;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -41,13 +40,29 @@ fn count<'e>(
 ) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = not_a_bag(writable(env, table, &guard)?)?;
+    if process::on_dirty_scheduler() {
+        // A long call must not keep what other calls remove meanwhile from being freed.
+        let held = shared.hold();
+        drop(guard);
+        return count_in(env, &held, key, ops, default);
+    }
+    count_in(env, shared, key, ops, default)
+}
+
+fn count_in<'e>(
+    env: Env<'e>,
+    shared: &Shared,
+    key: VmTerm<'e>,
+    ops: VmTerm<'e>,
+    default: Option<VmTerm<'e>>,
+) -> NifResult<'e> {
     let values = if is_list(ops) {
         change_several(env, shared, key, ops, default)
     } else {
         change_one(env, shared, key, ops, default)
     };
     values.map_err(
-        |refusal| match is_for_missing_key(refusal, shared, key, default, &guard) {
+        |refusal| match is_for_missing_key(refusal, shared, key, default) {
             Ok(true) => Known::BadKey,
             Ok(false) => refusal,
             Err(cause) => cause,
@@ -104,12 +119,11 @@ fn is_for_missing_key(
     shared: &Shared,
     key: VmTerm<'_>,
     default: Option<VmTerm<'_>>,
-    guard: &Guard,
 ) -> Result<bool, Known> {
     if default.is_some() || matches!(refusal, Known::Busy | Known::Dirty) {
         return Ok(false);
     }
-    Ok(found(shared, key, guard)?.is_none())
+    Ok(found(shared, key, &ats_sync::pin())?.is_none())
 }
 
 fn is_list(term: VmTerm<'_>) -> bool {
@@ -173,11 +187,25 @@ fn replace<'e>(
 ) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = not_a_bag(writable(env, table, &guard)?)?;
+    if process::on_dirty_scheduler() {
+        let held = shared.hold();
+        drop(guard);
+        return replace_in(&held, key, specs, default);
+    }
+    replace_in(shared, key, specs, default)
+}
+
+fn replace_in<'e>(
+    shared: &Shared,
+    key: VmTerm<'e>,
+    specs: VmTerm<'e>,
+    default: Option<VmTerm<'e>>,
+) -> NifResult<'e> {
     let table = &shared.table;
     let done = element_specs(specs)
         .and_then(|values| copying(|work| table.update_element(key, &values, default, work)));
     match done {
-        Err(refusal) => match is_for_missing_key(refusal, shared, key, default, &guard)? {
+        Err(refusal) => match is_for_missing_key(refusal, shared, key, default)? {
             true => Ok(boolean(false)),
             false => Err(refusal),
         },

@@ -45,23 +45,29 @@ fn merge_into<'e>(
         let checked = shared.table.check_object(default);
         checked.map_err(|_| Known::Default)?;
     }
-    let is_dirty = process::on_dirty_scheduler();
-    if !is_dirty && is_long(shared, key, at, operand, &merge, &guard) {
+    let merging = |locking| Merging {
+        key,
+        position: at,
+        operand,
+        merge: &merge,
+        default,
+        locking,
+    };
+    if process::on_dirty_scheduler() {
+        // A long call must not keep what other calls remove meanwhile from being freed.
+        let held = shared.hold();
+        drop(guard);
+        return merge_in(env, &held, merging(Locking::AfterMerging));
+    }
+    if is_long(shared, key, at, operand, &merge, &guard) {
         return Err(Known::Dirty);
     }
+    // Other keys must not wait on a normal scheduler for a merge that takes long.
+    merge_in(env, shared, merging(Locking::First))
+}
+
+fn merge_in<'e>(env: Env<'e>, shared: &Shared, merging: Merging<'_, VmTerm<'e>>) -> NifResult<'e> {
     copying(|work| {
-        let merging = Merging {
-            key,
-            position: at,
-            operand,
-            merge: &merge,
-            default,
-            // Nobody shall wait on a normal scheduler for one who takes long.
-            locking: match is_dirty {
-                true => Locking::AfterMerging,
-                false => Locking::First,
-            },
-        };
         shared.table.merge(merging, work, |value| match value {
             Value::Small(value) => env.int(value),
             Value::Term(term) => {

@@ -26,7 +26,7 @@ use crate::scratch::{self, LONG_OBJECT, Reading};
 use crate::vm_sink::{make_object, make_term};
 use crate::vm_term::VmTerm;
 use crate::{process, registry, resource, sys};
-use ats::{Error, Found, Table, Workspace};
+use ats::{Error, Found, KeptObjects, Table, Workspace};
 use ats_sync::Guard;
 use ats_term::image::{ImageRef, Scratch};
 use ats_term::walk::is_larger;
@@ -183,15 +183,15 @@ fn has_many(found: &Found<'_, Vm>) -> bool {
     found.is_large() && found.count() > LONG_BAG && !process::on_dirty_scheduler()
 }
 
-/// An element of an object as a term; [`Known::Dirty`] if it is large.
+/// An element of one of the objects of a key, which are so many `words`, as a term; [`Known::Dirty`] if it is large.
 #[inline]
 fn element_term<'e>(
     env: Env<'e>,
-    found: &Found<'_, Vm>,
+    words: usize,
     element: ImageRef<'_, Vm>,
     scratch: &mut Scratch<VmWord<'e>>,
 ) -> NifResult<'e> {
-    let is_large = found.len_words() > LONG_OBJECT && is_larger(element, LONG_OBJECT);
+    let is_large = words > LONG_OBJECT && is_larger(element, LONG_OBJECT);
     if is_large && !process::on_dirty_scheduler() {
         return Err(Known::Dirty);
     }
@@ -216,6 +216,19 @@ fn all_objects<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> VmWord<'e> {
         }
         let mut all = Vec::new();
         let _all = found.each(room, |object| {
+            all.push(make_object(env, object, scratch));
+            ControlFlow::Continue(())
+        });
+        env.list(&all)
+    })
+}
+
+/// As [`all_objects`], when the guard is gone under which they were found.
+#[cold]
+fn kept_objects<'e>(env: Env<'e>, kept: &KeptObjects<Vm>) -> VmWord<'e> {
+    scratch::with_reading(|Reading { scratch, room }| {
+        let mut all = Vec::new();
+        let _all = kept.each(room, |object| {
             all.push(make_object(env, object, scratch));
             ControlFlow::Continue(())
         });

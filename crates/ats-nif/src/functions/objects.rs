@@ -2,7 +2,7 @@
 
 use super::{
     LONG_BAG, LONG_LIST, ListTerms, all_objects, boolean, cause, copying, element_term, found,
-    has_many, is_long_list, object_list, proper_length, readable, writable,
+    has_many, is_long_list, kept_objects, object_list, proper_length, readable, writable,
 };
 use crate::atoms::Known;
 use crate::call::NifResult;
@@ -12,8 +12,8 @@ use crate::handle::Shared;
 use crate::scratch::Reading;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
-use ats::Error;
-use ats_term::image::ImageRef;
+use ats::{Error, Room};
+use ats_term::image::Object;
 use std::ops::ControlFlow;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -98,8 +98,17 @@ fn insert_list(shared: &Shared, objects: VmTerm<'_>, new_only: bool) -> Result<b
 fn lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
-    let found = found(shared, key, &guard)?;
-    found.map_or(Ok(VmWord::NIL), |found| object_list(env, &found))
+    let Some(found) = found(shared, key, &guard)? else {
+        return Ok(VmWord::NIL);
+    };
+    if found.is_large()
+        && process::on_dirty_scheduler()
+        && let Some(kept) = found.keep()
+    {
+        drop(guard);
+        return Ok(kept_objects(env, &kept));
+    }
+    object_list(env, &found)
 }
 
 fn member<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
@@ -137,28 +146,48 @@ fn element<'e>(
     if has_many(&found) {
         return Err(Known::Dirty);
     }
+    let words = found.len_words();
+    if !shared.table.table_type().is_bag() {
+        return scratch::with_reading(|Reading { scratch, room }| {
+            let element = found.element(index, room).ok_or(Known::Position)?;
+            element_term(env, words, element, scratch)
+        });
+    }
+    if let Some(kept) = found.keep() {
+        drop(guard);
+        return elements(env, index, words, |room, visit| kept.each(room, visit));
+    }
+    elements(env, index, words, |room, visit| found.each(room, visit))
+}
+
+/// Element `index` of each of the objects of a key, which are so many `words`.
+fn elements<'e>(
+    env: Env<'e>,
+    index: usize,
+    words: usize,
+    each: impl FnOnce(&mut Room, &mut EachObject<'_>) -> ControlFlow<()>,
+) -> NifResult<'e> {
     scratch::with_reading(|Reading { scratch, room }| {
-        let mut one = |element: Option<ImageRef<'_, Vm>>| {
-            element_term(env, &found, element.ok_or(Known::Position)?, scratch)
-        };
-        if !shared.table.table_type().is_bag() {
-            return one(found.element(index, room));
-        }
         let mut elements = Vec::new();
         let mut result = Ok(());
-        let _all = found.each(room, |object| match one(object.get(index)) {
-            Ok(term) => {
-                elements.push(term);
-                ControlFlow::Continue(())
-            }
-            Err(cause) => {
-                result = Err(cause);
-                ControlFlow::Break(())
+        let _all = each(room, &mut |object| {
+            let element = object.get(index).ok_or(Known::Position);
+            match element.and_then(|element| element_term(env, words, element, scratch)) {
+                Ok(term) => {
+                    elements.push(term);
+                    ControlFlow::Continue(())
+                }
+                Err(cause) => {
+                    result = Err(cause);
+                    ControlFlow::Break(())
+                }
             }
         });
         result.map(|()| env.list(&elements))
     })
 }
+
+type EachObject<'a> = dyn FnMut(Object<'_, Vm>) -> ControlFlow<()> + 'a;
 
 /// `lookup_elements(Table, Key, Positions)`: a list of these elements; of bags a list of such lists.
 /// So many elements of an object are found one by one.
@@ -180,6 +209,7 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
     if has_many(&found) || wanted > LONG_BAG && !process::on_dirty_scheduler() {
         return Err(Known::Dirty);
     }
+    let words = found.len_words();
     scratch::with_reading(|Reading { scratch, room }| {
         let (mut lists, mut elements) = (Vec::new(), Vec::new());
         let mut result = Ok(());
@@ -193,7 +223,7 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
                     None => object.get(index),
                 };
                 let element = element.ok_or(Known::Position);
-                match element.and_then(|element| element_term(env, &found, element, scratch)) {
+                match element.and_then(|element| element_term(env, words, element, scratch)) {
                     Ok(element) => elements.push(element),
                     Err(cause) => {
                         result = Err(cause);
@@ -222,8 +252,14 @@ fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
             return Err(Known::Dirty);
         }
     }
-    let taken = copying(|work| shared.table.take(key, work, &guard))?;
-    Ok(taken.map_or(VmWord::NIL, |found| all_objects(env, &found)))
+    let Some(taken) = copying(|work| shared.table.take(key, work, &guard))? else {
+        return Ok(VmWord::NIL);
+    };
+    if let Some(kept) = taken.keep() {
+        drop(guard);
+        return Ok(kept_objects(env, &kept));
+    }
+    Ok(all_objects(env, &taken))
 }
 
 fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {

@@ -98,9 +98,13 @@ impl<H: Host> Large<H> {
 
     /// The objects from a position on, with their positions.
     pub(crate) fn iter_from(&self, position: u64) -> impl Iterator<Item = (u64, Stored<'_, H>)> {
-        let values = self.objects.iter_from(position);
-        // SAFETY: the values are objects that were built for this host, and own their resources.
-        values.map(|(position, words)| (position, unsafe { Stored::from_words(words) }))
+        objects_from(&self.objects, position)
+    }
+
+    /// The same objects, to be kept beyond the guard under which the record was found; none if a newer version
+    /// has taken the place of this one. O(1).
+    pub(crate) fn share(&self) -> Option<Sequence<Values<H>>> {
+        self.objects.share()
     }
 
     /// The object at a position, if there is one. O(log positions).
@@ -122,6 +126,16 @@ impl<H: Host> Large<H> {
             content: &mut buffers.content,
         }
     }
+}
+
+/// The objects of a version from a position on, with their positions.
+pub(crate) fn objects_from<H: Host>(
+    objects: &Sequence<Values<H>>,
+    position: u64,
+) -> impl Iterator<Item = (u64, Stored<'_, H>)> {
+    let values = objects.iter_from(position);
+    // SAFETY: the values are objects that were built for this host, and own their resources.
+    values.map(|(position, words)| (position, unsafe { Stored::from_words(words) }))
 }
 
 fn pointer<H: Host>(value: &[u64]) -> *mut Large<H> {
