@@ -10,8 +10,8 @@ use super::header::{NodePtr, node_ptr};
 use super::leaves::without_pair;
 use super::node::{FANOUT, Leaf};
 use super::nodes::{Nodes, Replacement};
-use super::trail::{Step, replace};
-use super::{CaTree, Kind, Seat, kind};
+use super::path::{Step, replace};
+use super::{CaTree, Kind, LockedLeaf, kind};
 use crate::forced::{Forced, Provoked};
 use crate::record::Release;
 use ats_sync::shim::atomic::Ordering;
@@ -87,31 +87,31 @@ impl<R: Release> CaTree<R> {
     #[inline]
     pub(super) fn adapt_after(
         &self,
-        seat: Seat<'_, R>,
+        locked: LockedLeaf<'_, R>,
         before: Spot,
         removed: bool,
         key: &[u8],
         guard: &Guard,
     ) {
-        let statistics = seat.held.statistics();
+        let statistics = locked.held.statistics();
         let forced = self.adapting.provoked.forced();
-        let fitting = statistics <= SPLIT_ABOVE && !seat.base.wants_to_join(statistics);
+        let fitting = statistics <= SPLIT_ABOVE && !locked.base.wants_to_join(statistics);
         if !fitting || removed || forced.is_some() {
-            self.adapt(seat, before, removed, forced, key, guard);
+            self.adapt(locked, before, removed, forced, key, guard);
         }
     }
 
     #[cold]
     fn adapt(
         &self,
-        seat: Seat<'_, R>,
+        locked: LockedLeaf<'_, R>,
         before: Spot,
         removed: bool,
         forced: Option<Forced>,
         key: &[u8],
         guard: &Guard,
     ) {
-        let Seat { base, held, .. } = seat;
+        let LockedLeaf { base, held, .. } = locked;
         let mut first = false;
         if matches!(forced, Some(Forced::Split)) {
             first = self.split(base, &held, Cut::Middle, key, guard);
@@ -166,7 +166,7 @@ impl<R: Release> CaTree<R> {
     /// They are if there is hardly a leaf between them. Where one is at an end of the base node, which the
     /// caller holds, it may be further to the other: so far as the row has got while a writer slept.
     fn is_one_row(&self, low: &[u8], high: &[u8], guard: &Guard) -> bool {
-        let (first, last) = (self.trail(low, guard), self.trail(high, guard));
+        let (first, last) = (self.path(low, guard), self.path(high, guard));
         let at_an_end =
             first.fences.low == first.base_fences.low || last.fences.high == last.base_fences.high;
         let apart = leaves_apart(&first.steps, &last.steps);
@@ -185,10 +185,10 @@ impl<R: Release> CaTree<R> {
         let Some(_adapting) = self.adapting.lock.try_lock() else {
             return false;
         };
-        let trail = self.trail(key, guard);
+        let path = self.path(key, guard);
         let mut nodes = Nodes::new(guard);
         let root = base.root.load(Ordering::Acquire);
-        let Some(parts) = cut::<R>(root, trail.base_fences, wish, &mut nodes) else {
+        let Some(parts) = cut::<R>(root, path.base_fences, wish, &mut nodes) else {
             held.reset_statistics();
             return false;
         };
@@ -202,14 +202,14 @@ impl<R: Release> CaTree<R> {
         };
         let left = Nodes::<R>::base(parts.left, counts, patience);
         let none = Counts {
-            tallied: counts.tallied,
+            counts_subtrees: counts.counts_subtrees,
             ..Counts::default()
         };
         let right = Nodes::<R>::base(parts.right, none, patience);
         let mut routes = Nodes::<R>::new(guard);
         routes.bury(node_ptr(base));
         let with = Replacement::Two(left, parts.separator, right);
-        replace(&self.root, Fences::NONE, &trail.routes, with, &mut routes);
+        replace(&self.root, Fences::NONE, &path.routes, with, &mut routes);
         nodes.finish();
         self.note(&self.adapting.splits, 1, routes.finish());
         self.adapting.base_nodes.load(Relaxed) == 2
@@ -223,8 +223,8 @@ impl<R: Release> CaTree<R> {
         let Some(_adapting) = self.adapting.lock.try_lock() else {
             return;
         };
-        let trail = self.trail(key, guard);
-        let Some((step, above)) = trail.routes.split_last() else {
+        let path = self.path(key, guard);
+        let Some((step, above)) = path.routes.split_last() else {
             // Alone, and for long: what was is forgotten.
             base.set_patience(base.patience().saturating_sub(1));
             return;
@@ -241,12 +241,12 @@ impl<R: Release> CaTree<R> {
             true => (
                 root(base),
                 root(other),
-                trail.base_fences.to(neighbour.fences),
+                path.base_fences.to(neighbour.fences),
             ),
             false => (
                 root(other),
                 root(base),
-                neighbour.fences.to(trail.base_fences),
+                neighbour.fences.to(path.base_fences),
             ),
         };
         let joined = graft::<R>(left, neighbour.separator, right, fences, &mut nodes);
@@ -257,7 +257,7 @@ impl<R: Release> CaTree<R> {
             node_bytes: mine.node_bytes + theirs.node_bytes + nodes.bytes(),
             contended: mine.contended + theirs.contended,
             uncontended: mine.uncontended + theirs.uncontended,
-            tallied: mine.tallied || theirs.tallied,
+            counts_subtrees: mine.counts_subtrees || theirs.counts_subtrees,
         };
         let patience = base.patience().max(other.patience());
         let mut child = Nodes::<R>::base(joined, counts, patience);

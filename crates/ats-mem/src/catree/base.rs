@@ -133,8 +133,8 @@ pub(super) struct Writers {
     last_at: AtomicU32,
     /// How many times [`JOIN_BELOW`] is doubled for this node.
     patience: AtomicU16,
-    /// Whether an inner node may have tallies.
-    tallied: AtomicBool,
+    /// Whether an inner node may have subtree counts.
+    counts_subtrees: AtomicBool,
 }
 
 /// Where a write went.
@@ -171,8 +171,8 @@ pub(super) struct Counts {
     pub node_bytes: i64,
     pub contended: u64,
     pub uncontended: u64,
-    /// Whether inner nodes may have tallies.
-    pub tallied: bool,
+    /// Whether inner nodes may have subtree counts.
+    pub counts_subtrees: bool,
 }
 
 impl Base {
@@ -191,7 +191,7 @@ impl Base {
                 last: std::sync::atomic::AtomicPtr::new(ptr::null_mut()),
                 last_at: AtomicU32::new(0),
                 patience: AtomicU16::new(0),
-                tallied: AtomicBool::new(counts.tallied),
+                counts_subtrees: AtomicBool::new(counts.counts_subtrees),
             },
             finger: UnsafeCell::new(Finger::NONE),
             node_bytes: std::sync::atomic::AtomicI64::new(counts.node_bytes),
@@ -230,7 +230,7 @@ impl Base {
         self.writers.lock.try_lock()
     }
 
-    /// Adds to the number of records. Only for [`account`](super::tallies::account), which knows what else
+    /// Adds to the number of records. Only for [`account`](super::subtree_counts::account), which knows what else
     /// has to be told. The caller holds the lock.
     #[inline]
     pub(super) fn account_records(&self, records: i64) {
@@ -265,7 +265,7 @@ impl Base {
             node_bytes: self.node_bytes.load(Relaxed),
             contended: self.writers.contended.load(Relaxed),
             uncontended: self.writers.uncontended.load(Relaxed),
-            tallied: self.is_tallied(),
+            counts_subtrees: self.counts_subtrees(),
         }
     }
 
@@ -275,15 +275,15 @@ impl Base {
         self.writers.lock.lock_uncounted()
     }
 
-    /// Whether inner nodes may have tallies, which writers have to keep right. The caller holds the lock.
+    /// Whether inner nodes may have subtree counts, which writers have to keep right. The caller holds the lock.
     #[inline]
-    pub(super) fn is_tallied(&self) -> bool {
-        self.writers.tallied.load(Relaxed)
+    pub(super) fn counts_subtrees(&self) -> bool {
+        self.writers.counts_subtrees.load(Relaxed)
     }
 
-    /// Says that inner nodes may have tallies from now on. The caller holds the lock.
-    pub(super) fn set_tallied(&self) {
-        self.writers.tallied.store(true, Relaxed);
+    /// Says that inner nodes may have subtree counts from now on. The caller holds the lock.
+    pub(super) fn set_counts_subtrees(&self) {
+        self.writers.counts_subtrees.store(true, Relaxed);
     }
 
     /// Whether no writer came since the last call. The caller holds the lock, not counting.

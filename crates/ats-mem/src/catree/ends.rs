@@ -15,7 +15,7 @@
 use super::base::{Base, SPLIT_ABOVE};
 use super::header::node_ptr;
 use super::node::{Inner, Leaf};
-use super::{CaTree, Kind, Seat, kind};
+use super::{CaTree, Kind, LockedLeaf, kind};
 use crate::backend::{Busy, Change, End};
 use crate::batch::{Patience, Step};
 use crate::record::{Record, Release};
@@ -60,7 +60,7 @@ impl<R: Release> CaTree<R> {
             }
             let current = Some(record);
             let step = Step::of(decide(current));
-            let mut seat = Seat {
+            let mut locked = LockedLeaf {
                 base,
                 held,
                 leaf,
@@ -68,12 +68,12 @@ impl<R: Release> CaTree<R> {
                 found: Ok(at),
             };
             let before = base.last();
-            let gone = self.carry_out(&mut seat, current, step, record.key(), guard);
+            let gone = self.carry_out(&mut locked, current, step, record.key(), guard);
             // Who fights for one end cannot be parted by a cut.
-            if seat.held.statistics() > SPLIT_ABOVE {
-                seat.held.reset_statistics();
+            if locked.held.statistics() > SPLIT_ABOVE {
+                locked.held.reset_statistics();
             }
-            self.end_write(seat, before, gone, record.key(), guard);
+            self.end_write(locked, before, gone, record.key(), guard);
             return Ok(());
         }
     }

@@ -7,9 +7,9 @@ use super::fences::Fences;
 use super::header::{NodePtr, node_ptr};
 use super::node::{Item, LEAF, Leaf, separator_between};
 use super::nodes::{Nodes, Parts, Replacement, retire};
-use super::tallies::account;
-use super::trail::{Step, Trail, build, replace};
-use super::{CaTree, Kind, Seat, kind};
+use super::path::{Path, Step, build, replace};
+use super::subtree_counts::account;
+use super::{CaTree, Kind, LockedLeaf, kind};
 use crate::record::{Record, RecordBox, Release};
 use crate::slab::SlabBox;
 use ats_sync::Guard;
@@ -35,36 +35,36 @@ impl<R: Release> CaTree<R> {
     /// Puts a record where its key was found, in the place of `current`, which the caller retires.
     pub(super) fn put(
         &self,
-        seat: &mut Seat<'_, R>,
+        locked: &mut LockedLeaf<'_, R>,
         current: Option<&Record<R>>,
         record: RecordBox<R>,
         guard: &Guard,
     ) {
         let bytes = record.bytes() as i64 - current.map_or(0, |old| old.bytes() as i64);
         let more = i64::from(current.is_none());
-        account::<R>(seat.base, record.key(), more, bytes, guard);
+        account::<R>(locked.base, record.key(), more, bytes, guard);
         let record = record.into_raw();
-        let spot = match seat.found {
+        let spot = match locked.found {
             Ok(at) => {
-                seat.leaf.put(at, record);
-                spot(seat.leaf, at)
+                locked.leaf.put(at, record);
+                spot(locked.leaf, at)
             }
-            Err(at) => self.insert(seat, at, record, guard),
+            Err(at) => self.insert(locked, at, record, guard),
         };
-        seat.base.set_last(spot);
+        locked.base.set_last(spot);
     }
 
     /// Puts the record of a new key into a leaf. Says where it is.
     fn insert(
         &self,
-        seat: &mut Seat<'_, R>,
+        locked: &mut LockedLeaf<'_, R>,
         at: usize,
         record: *mut Record<R>,
         guard: &Guard,
     ) -> Spot {
-        let leaf = seat.leaf;
+        let leaf = locked.leaf;
         if at == leaf.len() && leaf.append(record) {
-            self.point_finger(seat, record, guard);
+            self.point_finger(locked, record, guard);
             return Spot {
                 grew: true,
                 is_new: true,
@@ -74,10 +74,11 @@ impl<R: Release> CaTree<R> {
         if let Some(copy) = leaf.with_inserted(at, record) {
             let copy = SlabBox::into_raw(copy);
             leaf.header().set_dead();
-            let link = seat.link.expect("the finger leads to leaves that append");
+            let link = locked.link.expect("the finger leads to leaves that append");
             link.store(copy.cast(), Ordering::Release);
-            seat.base
-                .finger(&mut seat.held)
+            locked
+                .base
+                .finger(&mut locked.held)
                 .follow(node_ptr(leaf), copy.cast());
             retire::<R>(node_ptr(leaf), guard);
             return Spot {
@@ -87,13 +88,13 @@ impl<R: Release> CaTree<R> {
                 is_new: true,
             };
         }
-        seat.base.finger(&mut seat.held).lift();
-        let last = seat.base.last();
+        locked.base.finger(&mut locked.held).lift();
+        let last = locked.base.last();
         // Behind the record that was put last: a row that grows between other keys.
         let is_row_inside = last.leaf == node_ptr(leaf) && last.at + 1 == at;
         // SAFETY: the caller owns the record until it is published below.
         let key = unsafe { &*record }.key();
-        let trail = self.trail(key, guard);
+        let path = self.path(key, guard);
         let mut nodes = Nodes::new(guard);
         let mut items = leaf.items();
         let at = among_records(leaf, at, guard);
@@ -101,9 +102,9 @@ impl<R: Release> CaTree<R> {
         nodes.bury(node_ptr(leaf));
         let is_end = at == 0 || at + 1 == items.len();
         if items.len() <= COPIED_MOST {
-            let copy = nodes.leaf(trail.fences, &items, None);
-            publish(&trail, Replacement::One(copy), &mut nodes);
-        } else if is_end || is_row_inside || !share(&trail, &items, &mut nodes) {
+            let copy = nodes.leaf(path.fences, &items, None);
+            publish(&path, Replacement::One(copy), &mut nodes);
+        } else if is_end || is_row_inside || !share(&path, &items, &mut nodes) {
             // A key at the end is likely one of an ascending row, of which more will follow: they get a
             // leaf of their own, and this one stays full. The same for descending rows. A row that grows
             // inside gets to the end of its leaf.
@@ -113,14 +114,14 @@ impl<R: Release> CaTree<R> {
                 _ if is_row_inside => at + 1,
                 _ => items.len() / 2,
             };
-            let two = two_leaves(&mut nodes, trail.fences, &items, middle);
+            let two = two_leaves(&mut nodes, path.fences, &items, middle);
             if at + 1 == items.len() {
-                let finger = seat.base.finger(&mut seat.held);
-                finger.point(two.right, trail.fences.high);
+                let finger = locked.base.finger(&mut locked.held);
+                finger.point(two.right, path.fences.high);
             }
-            publish(&trail, two.into(), &mut nodes);
+            publish(&path, two.into(), &mut nodes);
         }
-        seat.base.account_nodes(nodes.finish());
+        locked.base.account_nodes(nodes.finish());
         Spot {
             grew: is_end,
             is_new: true,
@@ -129,48 +130,60 @@ impl<R: Release> CaTree<R> {
     }
 
     /// Lets the finger point at a leaf to which two writes in a row have added at the end.
-    fn point_finger(&self, seat: &mut Seat<'_, R>, record: *mut Record<R>, guard: &Guard) {
-        let leaf = node_ptr(seat.leaf);
-        let last = seat.base.last();
+    fn point_finger(&self, locked: &mut LockedLeaf<'_, R>, record: *mut Record<R>, guard: &Guard) {
+        let leaf = node_ptr(locked.leaf);
+        let last = locked.base.last();
         let is_row = last.grew && last.leaf == leaf;
-        if is_row && !seat.base.finger(&mut seat.held).points_at(leaf) {
+        if is_row && !locked.base.finger(&mut locked.held).points_at(leaf) {
             // SAFETY: the record has just been put into a leaf of a base node that we hold.
-            let trail = self.trail(unsafe { &*record }.key(), guard);
-            let finger = seat.base.finger(&mut seat.held);
-            finger.point(leaf, trail.fences.high);
+            let path = self.path(unsafe { &*record }.key(), guard);
+            let finger = locked.base.finger(&mut locked.held);
+            finger.point(leaf, path.fences.high);
         }
     }
 
     /// Takes the record at a place out of its leaf; the record itself is not retired.
-    pub(super) fn take_out(&self, seat: &mut Seat<'_, R>, at: usize, key: &[u8], guard: &Guard) {
-        let leaf = seat.leaf;
+    pub(super) fn take_out(
+        &self,
+        locked: &mut LockedLeaf<'_, R>,
+        at: usize,
+        key: &[u8],
+        guard: &Guard,
+    ) {
+        let leaf = locked.leaf;
         if leaf.bury(at, key) {
             let live = leaf.live();
             let tombstones = leaf.len() - live;
             if live > 0 && tombstones <= 2 * live + TOMBSTONES_SPARED {
-                return seat.base.set_last(spot(leaf, at));
+                return locked.base.set_last(spot(leaf, at));
             }
-            self.shrink(seat, leaf.items(), key, guard);
+            self.shrink(locked, leaf.items(), key, guard);
         } else {
             let mut items = leaf.items();
             items.remove(among_records(leaf, at, guard));
-            self.shrink(seat, items, key, guard);
+            self.shrink(locked, items, key, guard);
         }
-        seat.base.set_last(Spot::UNKNOWN);
+        locked.base.set_last(Spot::UNKNOWN);
     }
 
     /// Replaces a leaf by one with these records, or merges them into a neighbour if they are few.
-    fn shrink(&self, seat: &mut Seat<'_, R>, items: Vec<Item<R>>, key: &[u8], guard: &Guard) {
-        seat.base.finger(&mut seat.held).lift();
-        let trail = self.trail(key, guard);
+    fn shrink(
+        &self,
+        locked: &mut LockedLeaf<'_, R>,
+        items: Vec<Item<R>>,
+        key: &[u8],
+        guard: &Guard,
+    ) {
+        locked.base.finger(&mut locked.held).lift();
+        let path = self.path(key, guard);
         let mut nodes = Nodes::new(guard);
-        let merged = items.len() <= MERGE_BELOW && merge(&trail, &items, &mut nodes);
+        let merged = items.len() <= MERGE_BELOW && merge(&path, &items, &mut nodes);
         if !merged {
-            nodes.bury(node_ptr(seat.leaf));
-            let leaf = nodes.leaf(trail.fences, &items, None);
-            publish(&trail, Replacement::One(leaf), &mut nodes);
+            nodes.bury(node_ptr(locked.leaf));
+            let leaf = nodes.leaf(path.fences, &items, None);
+            publish(&path, Replacement::One(leaf), &mut nodes);
         }
-        seat.base.account_nodes(nodes.finish());
+        locked.base.account_nodes(nodes.finish());
     }
 }
 
@@ -183,10 +196,10 @@ fn spot<R: Release>(leaf: &Leaf<R>, at: usize) -> Spot {
     }
 }
 
-/// Puts `with` in the place of the leaf of a trail, which has been buried.
-fn publish<R: Release>(trail: &Trail<'_, R>, with: Replacement, nodes: &mut Nodes<'_, R>) {
-    let root = &trail.base.root;
-    replace(root, trail.base_fences, &trail.steps, with, nodes);
+/// Puts `with` in the place of the leaf of a path, which has been buried.
+fn publish<R: Release>(path: &Path<'_, R>, with: Replacement, nodes: &mut Nodes<'_, R>) {
+    let root = &path.base.root;
+    replace(root, path.base_fences, &path.steps, with, nodes);
 }
 
 /// The place of a record of a leaf if tombstones are left out.
@@ -196,7 +209,7 @@ fn among_records<R: Release>(leaf: &Leaf<R>, at: usize, guard: &Guard) -> usize 
         .count()
 }
 
-/// Two leaves side by side under one parent: that of a trail, and a neighbour.
+/// Two leaves side by side under one parent: that of a path, and a neighbour.
 struct Pair<'g, R: Release> {
     /// The place of the left one.
     left: usize,
@@ -243,28 +256,28 @@ impl<'g, R: Release> Pair<'g, R> {
     }
 }
 
-/// Tries to move the items of the leaf of a trail into one of its neighbours under the same parent.
-fn merge<R: Release>(trail: &Trail<'_, R>, items: &[Item<R>], nodes: &mut Nodes<'_, R>) -> bool {
-    let Some((step, above)) = trail.steps.split_last() else {
+/// Tries to move the items of the leaf of a path into one of its neighbours under the same parent.
+fn merge<R: Release>(path: &Path<'_, R>, items: &[Item<R>], nodes: &mut Nodes<'_, R>) -> bool {
+    let Some((step, above)) = path.steps.split_last() else {
         return false;
     };
     let suits = |others| fit_together(items.len(), others);
     let Some(pair) = Pair::find(step, items, suits, nodes.guard) else {
         return false;
     };
-    nodes.bury(node_ptr(trail.leaf));
+    nodes.bury(node_ptr(path.leaf));
     nodes.bury(pair.neighbour);
     nodes.bury(node_ptr(step.inner));
     let merged = nodes.leaf(pair.fences, &pair.items, None);
     let with = without_pair(nodes, step, pair.left, merged);
-    replace(&trail.base.root, trail.base_fences, above, with, nodes);
+    replace(&path.base.root, path.base_fences, above, with, nodes);
     true
 }
 
-/// Tries to give records of the leaf of a trail, which is buried and too full, to a neighbour that has
+/// Tries to give records of the leaf of a path, which is buried and too full, to a neighbour that has
 /// room, so that leaves are fuller than splitting alone would leave them (the idea of the B*-tree).
-fn share<R: Release>(trail: &Trail<'_, R>, items: &[Item<R>], nodes: &mut Nodes<'_, R>) -> bool {
-    let Some((step, above)) = trail.steps.split_last() else {
+fn share<R: Release>(path: &Path<'_, R>, items: &[Item<R>], nodes: &mut Nodes<'_, R>) -> bool {
+    let Some((step, above)) = path.steps.split_last() else {
         return false;
     };
     let suits = |others| others <= SHARED_MOST;
@@ -281,7 +294,7 @@ fn share<R: Release>(trail: &Trail<'_, R>, items: &[Item<R>], nodes: &mut Nodes<
     children[pair.left] = two.left;
     children[pair.left + 1] = two.right;
     let with = build(nodes, step, &separators, &children);
-    replace(&trail.base.root, trail.base_fences, above, with, nodes);
+    replace(&path.base.root, path.base_fences, above, with, nodes);
     true
 }
 

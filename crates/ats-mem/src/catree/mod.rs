@@ -76,10 +76,10 @@ mod models;
 mod node;
 mod nodes;
 mod passing;
+mod path;
 mod search;
+mod subtree_counts;
 mod sums;
-mod tallies;
-mod trail;
 mod walk;
 
 use crate::backend::{
@@ -103,7 +103,7 @@ use search::{Counting, Portable};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::ptr;
-use tallies::account;
+use subtree_counts::account;
 
 /// An ordered store of records; see the module's documentation.
 pub struct CaTree<R: Release> {
@@ -127,11 +127,11 @@ struct Place<'g, R: Release> {
     leaf: &'g Leaf<R>,
     fences: Fences<'g>,
     /// The node above, unless that is a base node.
-    parent: Option<trail::Step<'g>>,
+    parent: Option<path::Step<'g>>,
 }
 
 /// Where a writer works: a leaf, and the base node around it, held.
-struct Seat<'g, R: Release> {
+struct LockedLeaf<'g, R: Release> {
     base: &'g Base,
     held: Held<'g>,
     leaf: &'g Leaf<R>,
@@ -232,7 +232,7 @@ impl<R: Release> CaTree<R> {
                 }
                 Kind::Inner(inner) => {
                     let place = choose(inner);
-                    parent = Some(trail::Step {
+                    parent = Some(path::Step {
                         inner,
                         place,
                         fences,
@@ -245,45 +245,45 @@ impl<R: Release> CaTree<R> {
     }
 
     /// Takes the lock of the base node of `key`, and finds its leaf and its place there.
-    fn seat_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Seat<'g, R> {
-        let seat = self.seat_or_busy(key, |base| Some(base.lock()), guard);
-        seat.expect("this way of locking waits")
+    fn locked_leaf_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> LockedLeaf<'g, R> {
+        let locked = self.try_locked_leaf(key, |base| Some(base.lock()), guard);
+        locked.expect("this way of locking waits")
     }
 
-    /// As [`seat_for`](Self::seat_for), for a way of locking that may give up.
+    /// As [`locked_leaf_for`](Self::locked_leaf_for), for a way of locking that may give up.
     #[inline]
-    fn seat_or_busy<'g>(
+    fn try_locked_leaf<'g>(
         &'g self,
         key: &[u8],
         take: impl Fn(&'g Base) -> Option<Held<'g>>,
         guard: &'g Guard,
-    ) -> Result<Seat<'g, R>, Busy> {
+    ) -> Result<LockedLeaf<'g, R>, Busy> {
         #[cfg(target_arch = "x86_64")]
         if has_vectors() {
             // SAFETY: the processor has just said that it has these instructions.
-            return unsafe { self.seat_by_vectors(key, take, guard) };
+            return unsafe { self.locked_leaf_by_vectors(key, take, guard) };
         }
-        self.seat_by::<Portable>(key, take, guard)
+        self.locked_leaf_by::<Portable>(key, take, guard)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
-    fn seat_by_vectors<'g>(
+    fn locked_leaf_by_vectors<'g>(
         &'g self,
         key: &[u8],
         take: impl Fn(&'g Base) -> Option<Held<'g>>,
         guard: &'g Guard,
-    ) -> Result<Seat<'g, R>, Busy> {
-        self.seat_by::<Vectors>(key, take, guard)
+    ) -> Result<LockedLeaf<'g, R>, Busy> {
+        self.locked_leaf_by::<Vectors>(key, take, guard)
     }
 
     #[inline(always)]
-    fn seat_by<'g, C: Counting>(
+    fn locked_leaf_by<'g, C: Counting>(
         &'g self,
         key: &[u8],
         take: impl Fn(&'g Base) -> Option<Held<'g>>,
         guard: &'g Guard,
-    ) -> Result<Seat<'g, R>, Busy> {
+    ) -> Result<LockedLeaf<'g, R>, Busy> {
         loop {
             let mut node = self.root.load(Ordering::Acquire);
             let base = loop {
@@ -302,7 +302,7 @@ impl<R: Release> CaTree<R> {
                     && let Kind::Leaf(leaf) = kind::<R>(leaf, guard)
                     && leaf.can_append(key, guard)
                 {
-                    return Ok(Seat {
+                    return Ok(LockedLeaf {
                         base,
                         held,
                         leaf,
@@ -320,7 +320,7 @@ impl<R: Release> CaTree<R> {
             if leaf.header().is_dead() || parent.is_some_and(|inner| inner.header().is_dead()) {
                 (leaf, link, _) = descend::<R, C>(base, key, guard);
             }
-            return Ok(Seat {
+            return Ok(LockedLeaf {
                 base,
                 held,
                 leaf,
@@ -330,12 +330,12 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// Changes the record of `key` as was decided, at its seat, where `current` is. Returns what it took
+    /// Changes the record of `key` as was decided, at its locked leaf, where `current` is. Returns what it took
     /// out of the store, for [`end_write`](Self::end_write).
     #[inline]
     fn carry_out<'g>(
         &self,
-        seat: &mut Seat<'_, R>,
+        locked: &mut LockedLeaf<'_, R>,
         current: Option<&'g Record<R>>,
         step: Step<R>,
         key: &[u8],
@@ -344,20 +344,20 @@ impl<R: Release> CaTree<R> {
         match step {
             Step::Keep => None,
             Step::Put(record) => {
-                self.put(seat, current, record, guard);
+                self.put(locked, current, record, guard);
                 current.map(Gone::Replaced)
             }
             // The batch retires what was there, when it has committed.
             Step::Install(record) => {
-                self.put(seat, current, record, guard);
+                self.put(locked, current, record, guard);
                 None
             }
             Step::Remove => {
-                let (Some(old), Ok(at)) = (current, seat.found) else {
+                let (Some(old), Ok(at)) = (current, locked.found) else {
                     return None;
                 };
-                account::<R>(seat.base, key, -1, -(old.bytes() as i64), guard);
-                self.take_out(seat, at, key, guard);
+                account::<R>(locked.base, key, -1, -(old.bytes() as i64), guard);
+                self.take_out(locked, at, key, guard);
                 Some(Gone::Removed(old))
             }
         }
@@ -369,14 +369,14 @@ impl<R: Release> CaTree<R> {
     #[inline]
     fn end_write(
         &self,
-        seat: Seat<'_, R>,
+        locked: LockedLeaf<'_, R>,
         before: Spot,
         gone: Option<Gone<'_, R>>,
         key: &[u8],
         guard: &Guard,
     ) {
         let removed = matches!(gone, Some(Gone::Removed(_)));
-        self.adapt_after(seat, before, removed, key, guard);
+        self.adapt_after(locked, before, removed, key, guard);
         if let Some(Gone::Replaced(old) | Gone::Removed(old)) = gone {
             // SAFETY: it was taken out of its leaf under the lock that was held.
             unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
@@ -514,38 +514,41 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
     ) -> Result<(), Busy> {
         let mut patience = Patience::new();
         loop {
-            let mut seat = self.seat_or_busy(key, Base::lock_patiently, guard)?;
-            let here = seat.found.ok().and_then(|at| seat.leaf.record(at, guard));
+            let mut locked = self.try_locked_leaf(key, Base::lock_patiently, guard)?;
+            let here = locked
+                .found
+                .ok()
+                .and_then(|at| locked.leaf.record(at, guard));
             if here.is_some_and(Record::is_held) {
-                drop(seat);
+                drop(locked);
                 patience.wait()?;
                 continue;
             }
-            if trip.comes_to(ptr::from_ref(seat.base).addr()) {
-                seat.held.count(SPANNING_COST);
+            if trip.comes_to(ptr::from_ref(locked.base).addr()) {
+                locked.held.count(SPANNING_COST);
             }
-            let before = seat.base.last();
-            let gone = self.carry_out(&mut seat, here, decide(here), key, guard);
-            self.end_write(seat, before, gone, key, guard);
+            let before = locked.base.last();
+            let gone = self.carry_out(&mut locked, here, decide(here), key, guard);
+            self.end_write(locked, before, gone, key, guard);
             return Ok(());
         }
     }
 
     fn exchange(&self, installed: &Record<R>, other: *const Record<R>, guard: &Guard) {
         let key = installed.key();
-        let mut seat = self.seat_for(key, guard);
-        let at = seat.found.expect("a pending record stays in the store");
+        let mut locked = self.locked_leaf_for(key, guard);
+        let at = locked.found.expect("a pending record stays in the store");
         let bytes = installed.bytes() as i64;
         // SAFETY: the contract: it is the record before, which is not retired as long as the batch holds
         // the key (B3), or a new one.
         match unsafe { other.as_ref() } {
             None => {
-                account::<R>(seat.base, key, -1, -bytes, guard);
-                self.take_out(&mut seat, at, key, guard);
+                account::<R>(locked.base, key, -1, -bytes, guard);
+                self.take_out(&mut locked, at, key, guard);
             }
             Some(record) => {
-                seat.base.account_bytes(record.bytes() as i64 - bytes);
-                seat.leaf.put(at, other.cast_mut());
+                locked.base.account_bytes(record.bytes() as i64 - bytes);
+                locked.leaf.put(at, other.cast_mut());
             }
         }
     }

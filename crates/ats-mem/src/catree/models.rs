@@ -69,15 +69,15 @@ fn numbers(tree: &CaTree<Plain>) -> Vec<u64> {
 /// Splits the base node of a key in the middle, unless somebody else is adapting.
 fn split(tree: &CaTree<Plain>, number: u64) {
     let (key, guard) = (key(number), pin());
-    let seat = tree.seat_for(&key, &guard);
-    tree.split(seat.base, &seat.held, Cut::Middle, &key, &guard);
+    let locked = tree.locked_leaf_for(&key, &guard);
+    tree.split(locked.base, &locked.held, Cut::Middle, &key, &guard);
 }
 
 /// Joins the base node of a key with a neighbour, unless somebody else is adapting, or busy there.
 fn join(tree: &CaTree<Plain>, number: u64) {
     let (key, guard) = (key(number), pin());
-    let seat = tree.seat_for(&key, &guard);
-    tree.join(seat.base, &seat.held, &key, &guard);
+    let locked = tree.locked_leaf_for(&key, &guard);
+    tree.join(locked.base, &locked.held, &key, &guard);
 }
 
 fn bases(tree: &CaTree<Plain>) -> usize {

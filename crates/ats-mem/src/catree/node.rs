@@ -14,7 +14,7 @@ use super::header::{Header, NodePtr};
 use super::search::{
     Counting, HEAD_MAX, Head, Heads, PREFIX_MAX, Portable, common_prefix, head_at,
 };
-use super::tallies::Tallies;
+use super::subtree_counts::SubtreeCounts;
 use crate::prefetch::prefetch;
 use crate::record::{Record, Release};
 use crate::slab::{self, SlabBox};
@@ -49,7 +49,7 @@ pub(super) struct Inner {
     ends: [u32; FANOUT],
     bytes: Box<[u8]>,
     /// How many records are below each child.
-    pub tallies: Tallies,
+    pub subtree_counts: SubtreeCounts,
 }
 
 /// Cache lines of the heads and the children of an inner node.
@@ -368,7 +368,7 @@ impl Inner {
             }),
             ends,
             bytes: separators.concat().into_boxed_slice(),
-            tallies: Tallies::unknown(),
+            subtree_counts: SubtreeCounts::unknown(),
         })
     }
 
@@ -447,7 +447,7 @@ impl Inner {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        slab::rounded(size_of::<Self>()) + self.bytes.len() + self.tallies.bytes()
+        slab::rounded(size_of::<Self>()) + self.bytes.len() + self.subtree_counts.bytes()
     }
 }
 

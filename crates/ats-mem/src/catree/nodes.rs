@@ -4,7 +4,7 @@ use super::base::{Base, Counts};
 use super::fences::Fences;
 use super::header::{BASE, NodePtr, level};
 use super::node::{Inner, Item, Leaf};
-use super::tallies::Tallies;
+use super::subtree_counts::SubtreeCounts;
 use crate::record::Release;
 use crate::slab::SlabBox;
 use ats_sync::Guard;
@@ -87,8 +87,9 @@ impl<'g, R: Release> Nodes<'g, R> {
         let node = self.inner(level, fences, separators, children);
         // SAFETY: the node has just been made, as an inner node.
         let inner = unsafe { &*node.cast::<Inner>() };
-        old.iter().for_each(|old| Tallies::inherit(inner, old));
-        self.bytes += inner.tallies.bytes() as i64;
+        old.iter()
+            .for_each(|old| SubtreeCounts::inherit(inner, old));
+        self.bytes += inner.subtree_counts.bytes() as i64;
         node
     }
 

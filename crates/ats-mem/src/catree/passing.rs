@@ -2,12 +2,12 @@
 //! n-th of them.
 //!
 //! Base node after base node is locked and passed, from one end of the range to the other. Below a base
-//! node whole subtrees are passed by their [tallies](super::tallies). Where there is none, the leaves are
-//! counted, and the tally is there for the next who comes. So a range costs what its leaves cost when it is
+//! node whole subtrees are passed by their [subtree counts](super::subtree_counts). Where there is none, the leaves are
+//! counted, and the count is there for the next who comes. So a range costs what its leaves cost when it is
 //! counted first, and O(log n) later, in each base node.
 //!
 //! The lock is given back after [`NODES_HELD`] nodes, and the rest of the range passed as if it had been
-//! asked for. So writers do not wait long, and a count ends even if they undo tallies faster than it makes
+//! asked for. So writers do not wait long, and a count ends even if they undo subtree counts faster than it makes
 //! them: it is a walk whose steps are sometimes long.
 
 use super::CaTree;
@@ -46,7 +46,7 @@ struct Passing<'g> {
     left: u64,
     /// Nodes that may still be visited.
     nodes: usize,
-    /// Bytes of memory taken by tallies.
+    /// Bytes of memory taken by subtree counts.
     bytes: usize,
 }
 
@@ -147,8 +147,8 @@ impl<'g> Passing<'g> {
         ends: Ends<'_>,
     ) -> ControlFlow<Stop<'g, R>> {
         let is_whole = ends.are_none();
-        let known = inner.tallies.get(place);
-        if is_whole && let Some(rest) = known.and_then(|tally| self.left.checked_sub(tally)) {
+        let known = inner.subtree_counts.get(place);
+        if is_whole && let Some(rest) = known.and_then(|count| self.left.checked_sub(count)) {
             self.left = rest;
             return Continue(());
         }
@@ -160,7 +160,7 @@ impl<'g> Passing<'g> {
         let before = self.left;
         self.pass(inner.child(place), fences, ends)?;
         if is_whole && known.is_none() {
-            self.bytes += inner.tallies.set(place, before - self.left);
+            self.bytes += inner.subtree_counts.set(place, before - self.left);
         }
         Continue(())
     }
@@ -230,7 +230,7 @@ impl<R: Release> CaTree<R> {
         let stop = passing.pass(root, fences, ends.within(&fences));
         *left = passing.left;
         if passing.bytes > 0 {
-            base.set_tallied();
+            base.set_counts_subtrees();
             base.account_nodes(passing.bytes as i64);
         }
         drop(held);

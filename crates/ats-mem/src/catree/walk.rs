@@ -11,8 +11,8 @@
 
 use super::cursor::Hanging;
 use super::node::Leaf;
+use super::path::Step;
 use super::search::Portable;
-use super::trail::Step;
 use super::{CaTree, Place, cursor};
 use crate::record::{Record, Release};
 use ats_sync::Guard;

@@ -1,4 +1,4 @@
-//! The way from the root to a leaf, and the publication of changes upwards along it.
+//! The path from the root to a leaf, and the publication of changes upwards along it.
 //!
 //! A node that gets another number of children is replaced by a copy, which changes the word that leads
 //! to it in the node above. If the copy must be two nodes, the node above is copied, too, and so on. The
@@ -23,9 +23,9 @@ pub(super) struct Step<'g> {
     pub fences: Fences<'g>,
 }
 
-/// The way from the root to the leaf of a key. Exact below the base node for the holder of its lock, and
+/// The path from the root to the leaf of a key. Exact below the base node for the holder of its lock, and
 /// above it for the holder of the lock of adaptation.
-pub(super) struct Trail<'g, R: Release> {
+pub(super) struct Path<'g, R: Release> {
     pub routes: Vec<Step<'g>>,
     pub base: &'g Base,
     pub base_fences: Fences<'g>,
@@ -35,8 +35,8 @@ pub(super) struct Trail<'g, R: Release> {
 }
 
 impl<R: Release> CaTree<R> {
-    /// The way to the leaf of `key`.
-    pub(super) fn trail<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Trail<'g, R> {
+    /// The path to the leaf of `key`.
+    pub(super) fn path<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Path<'g, R> {
         let root = self.root.load(Ordering::Acquire);
         let (routes, base, base_fences) = way::<R>(root, Fences::NONE, key, guard);
         let Kind::Base(base) = kind::<R>(base, guard) else {
@@ -47,7 +47,7 @@ impl<R: Release> CaTree<R> {
         let Kind::Leaf(leaf) = kind(leaf, guard) else {
             unreachable!("no base node is below another")
         };
-        Trail {
+        Path {
             routes,
             base,
             base_fences,

@@ -6,14 +6,14 @@
 //! of the base node says so.
 //!
 //! # Invariants
-//! - T1. Tallies are read and written only by the holder of the lock of the base node they are below. They
+//! - T1. SubtreeCounts are read and written only by the holder of the lock of the base node they are below. They
 //!   move to another base node only together with their inner node, by whoever holds the locks of both; so
 //!   they need no order of their own.
-//! - T2. A tally is the number of records in the leaves below its child, pending ones included, as
+//! - T2. A subtree count is the number of records in the leaves below its child, pending ones included, as
 //!   [`Base::account_records`] counts them. It is changed before the leaf is, under the same lock.
 //! - T3. A change of structure moves no record into a node that stays, or out of it. So a new inner node
-//!   can have the tallies that the old one had of the children that both share.
-//! - T4. If an inner node below a base node has tallies, the base node is marked.
+//!   can have the subtree counts that the old one had of the children that both share.
+//! - T4. If an inner node below a base node has subtree counts, the base node is marked.
 
 use super::base::Base;
 use super::node::{FANOUT, Inner};
@@ -29,40 +29,40 @@ const UNKNOWN: u64 = u64::MAX;
 
 type Numbers = [AtomicU64; FANOUT + 1];
 
-/// The tallies of one inner node. Takes memory of its own when the first is set.
+/// The subtree counts of one inner node. Takes memory of its own when the first is set.
 // A cell that is set once would do, since all of this happens under a lock (T1); this one needs no
 // proof of that.
-pub(super) struct Tallies(OnceLock<Box<Numbers>>);
+pub(super) struct SubtreeCounts(OnceLock<Box<Numbers>>);
 
-impl Tallies {
+impl SubtreeCounts {
     pub(super) fn unknown() -> Self {
-        Tallies(OnceLock::new())
+        SubtreeCounts(OnceLock::new())
     }
 
     /// Number of records below the child at a place, if it is known.
     pub(super) fn get(&self, place: usize) -> Option<u64> {
-        let tally = self.0.get()?[place].load(Ordering::Relaxed);
-        (tally != UNKNOWN).then_some(tally)
+        let count = self.0.get()?[place].load(Ordering::Relaxed);
+        (count != UNKNOWN).then_some(count)
     }
 
     /// Remembers a number. Returns how many bytes of memory that has taken.
-    pub(super) fn set(&self, place: usize, tally: u64) -> usize {
+    pub(super) fn set(&self, place: usize, count: u64) -> usize {
         let before = self.bytes();
         let unknown = || Box::new(std::array::from_fn(|_| AtomicU64::new(UNKNOWN)));
-        self.0.get_or_init(unknown)[place].store(tally, Ordering::Relaxed);
+        self.0.get_or_init(unknown)[place].store(count, Ordering::Relaxed);
         self.bytes() - before
     }
 
     /// Adds to a number, if it is known.
     fn add(&self, place: usize, more: i64) {
-        if let Some(tally) = self.get(place) {
-            self.set(place, tally.wrapping_add_signed(more));
+        if let Some(count) = self.get(place) {
+            self.set(place, count.wrapping_add_signed(more));
         }
     }
 
     /// Takes over what the old node `from` knew of children that this one, of `to`, has as well.
     pub(super) fn inherit(to: &Inner, from: &Inner) {
-        if from.tallies.0.get().is_none() {
+        if from.subtree_counts.0.get().is_none() {
             return;
         }
         let mut rest = 0..from.len() + 1;
@@ -72,8 +72,8 @@ impl Tallies {
                 continue;
             };
             rest.start = at + 1;
-            if let Some(tally) = from.tallies.get(at) {
-                to.tallies.set(place, tally);
+            if let Some(count) = from.subtree_counts.get(at) {
+                to.subtree_counts.set(place, count);
             }
         }
     }
@@ -85,7 +85,7 @@ impl Tallies {
 }
 
 /// Counts what a writer is about to do with a key: in the base node, of which it holds the lock, and in
-/// the tallies on the way to the key.
+/// the subtree counts on the way to the key.
 #[inline]
 pub(super) fn account<R: Release>(
     base: &Base,
@@ -97,18 +97,18 @@ pub(super) fn account<R: Release>(
     base.account_bytes(bytes);
     if records != 0 {
         base.account_records(records);
-        if base.is_tallied() {
-            keep_tallies::<R>(base, key, records, guard);
+        if base.counts_subtrees() {
+            keep_subtree_counts::<R>(base, key, records, guard);
         }
     }
 }
 
 #[cold]
-fn keep_tallies<R: Release>(base: &Base, key: &[u8], records: i64, guard: &Guard) {
+fn keep_subtree_counts<R: Release>(base: &Base, key: &[u8], records: i64, guard: &Guard) {
     let mut node = base.root.load(Ordering::Acquire);
     while let Kind::Inner(inner) = kind::<R>(node, guard) {
         let place = inner.child_for::<Portable>(key);
-        inner.tallies.add(place, records);
+        inner.subtree_counts.add(place, records);
         node = inner.child(place);
     }
 }
