@@ -22,7 +22,7 @@
 -export([drain_start/1, drain_more/4, peek/3, take_first/1, take_last/1, merge/4, merge/5]).
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([give_away/4, setopts/3]).
--export([nop/2, collect/0, provoke/3, force_slices/1]).
+-export([nop/2, collect/0, force_adaptation/3, force_slices/1]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -nifs([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
@@ -36,7 +36,7 @@
 -nifs([drain_start/1, drain_more/4, peek/3, take_first/1, take_last/1, merge/4, merge/5]).
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([give_away/4, setopts/3]).
--nifs([nop/2, collect/0, provoke/3, force_slices/1]).
+-nifs([nop/2, collect/0, force_adaptation/3, force_slices/1]).
 
 -export_type([options/0, changes/0, information/0, stats/0, position/0]).
 -export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, drain/0, drained/0]).
@@ -360,8 +360,8 @@ collect() -> ?NOT_LOADED.
 
 %% For tests only: from now on one of `Splits' writes to an `ordered_set' forces it to split a
 %% part of itself, as contention would do, and one of `Joins' to join two; 0 is never.
--spec provoke(ats:table(), Splits :: non_neg_integer(), Joins :: non_neg_integer()) -> true.
-provoke(_Table, _Splits, _Joins) -> ?NOT_LOADED.
+-spec force_adaptation(ats:table(), Splits :: non_neg_integer(), Joins :: non_neg_integer()) -> true.
+force_adaptation(_Table, _Splits, _Joins) -> ?NOT_LOADED.
 
 %% For tests only: from now on the slices of queries of all processes end after `Ticks' keys, objects
 %% and empty places; those of 0 when their time is over, as usual.

@@ -14,7 +14,7 @@
     monotone_keys_split_too/1,
     buckets_follow_objects/1,
     locks_are_doubled_and_halved/1,
-    provoke_checks_its_arguments/1,
+    forcing_checks_its_arguments/1,
     clearing_starts_anew/1,
     read_only_table_coarsens/1,
     idle_tables_coarsen/1,
@@ -43,7 +43,7 @@ all() ->
         monotone_keys_split_too,
         buckets_follow_objects,
         locks_are_doubled_and_halved,
-        provoke_checks_its_arguments,
+        forcing_checks_its_arguments,
         clearing_starts_anew,
         read_only_table_coarsens,
         idle_tables_coarsen,
@@ -110,7 +110,7 @@ splits_and_joins_are_forced(_) ->
     T = split(2000, fun(N) -> erlang:phash2(N) end),
     #{base_nodes := Fine, joins := 0} = is_consistent(ats:info(T, stats)),
     ?assert(Fine > 50),
-    true = ats_nif:provoke(T, 0, 1),
+    true = ats_nif:force_adaptation(T, 0, 1),
     [ats:insert(T, {erlang:phash2(N), again}) || N <- lists:seq(1, 2000)],
     #{base_nodes := Coarse, joins := Joins} = is_consistent(ats:info(T, stats)),
     ?assert(Coarse < Fine div 2),
@@ -141,15 +141,15 @@ is_consistent(#{base_nodes := Bases, route_nodes := Routes, depth := Depth} = St
     ?assert(Depth =< Routes),
     Stats.
 
-provoke_checks_its_arguments(_) ->
+forcing_checks_its_arguments(_) ->
     T = ats:new(t, [ordered_set]),
-    true = ats_nif:provoke(T, 0, 16#FFFFFFFF),
+    true = ats_nif:force_adaptation(T, 0, 16#FFFFFFFF),
     Wrong = [-1, 1 bsl 32, 1 bsl 64, 1.0, a],
-    [?assertError({ats_error, none}, ats_nif:provoke(T, N, 1)) || N <- Wrong],
-    [?assertError({ats_error, none}, ats_nif:provoke(T, 1, N)) || N <- Wrong],
-    _ = parallel([fun() -> ?assertError({ats_error, access}, ats_nif:provoke(T, 1, 1)) end]),
+    [?assertError({ats_error, none}, ats_nif:force_adaptation(T, N, 1)) || N <- Wrong],
+    [?assertError({ats_error, none}, ats_nif:force_adaptation(T, 1, N)) || N <- Wrong],
+    _ = parallel([fun() -> ?assertError({ats_error, access}, ats_nif:force_adaptation(T, 1, 1)) end]),
     ats:delete(T),
-    ?assertError({ats_error, id}, ats_nif:provoke(T, 1, 1)).
+    ?assertError({ats_error, id}, ats_nif:force_adaptation(T, 1, 1)).
 
 buckets_follow_objects(_) ->
     lists:foreach(
@@ -172,12 +172,12 @@ locks_are_doubled_and_halved(_) ->
         fun(Type) ->
             T = ats:new(t, [Type, public]),
             write(T, 2000, fun(N) -> N end),
-            true = ats_nif:provoke(T, 1, 0),
+            true = ats_nif:force_adaptation(T, 1, 0),
             write(T, 100, fun(N) -> -N end),
             #{locks := Many, doublings := Doublings} = ats:info(T, stats),
             ?assert(Many > 1),
             ?assert(Doublings > 0),
-            true = ats_nif:provoke(T, 0, 1),
+            true = ats_nif:force_adaptation(T, 0, 1),
             write(T, 100, fun(N) -> {N} end),
             #{locks := Few, halvings := Halvings} = ats:info(T, stats),
             ?assert(Few < Many),
@@ -192,7 +192,7 @@ clearing_starts_anew(_) ->
     ats:delete_all_objects(T),
     ?assertMatch(#{splits := 0, joins := 0, base_nodes := 1}, ats:info(T, stats)),
     %% What was asked for stays asked for.
-    true = ats_nif:provoke(T, 1, 0),
+    true = ats_nif:force_adaptation(T, 1, 0),
     ats:delete_all_objects(T),
     write(T, 1000, fun(N) -> N end),
     #{base_nodes := Bases} = ats:info(T, stats),
@@ -283,7 +283,7 @@ nothing_shows_through(Type, Finer, Coarser) ->
     T = ats:new(t, [Type, public]),
     Keys = lists:seq(2, 4000, 2),
     ats:insert(T, [{K, K} || K <- Keys]),
-    true = ats_nif:provoke(T, 3, 2),
+    true = ats_nif:force_adaptation(T, 3, 2),
     Stop = atomics:new(1, []),
     Writer = fun() ->
         lists:foreach(
@@ -352,9 +352,9 @@ come_and_go(Rounds) ->
 %% A table of that many objects, every insertion of which forced a split; it is left to itself now.
 split(N, KeyOf) ->
     T = ats:new(split, [ordered_set, public]),
-    true = ats_nif:provoke(T, 1, 0),
+    true = ats_nif:force_adaptation(T, 1, 0),
     write(T, N, KeyOf),
-    true = ats_nif:provoke(T, 0, 0),
+    true = ats_nif:force_adaptation(T, 0, 0),
     T.
 
 write(T, N, KeyOf) ->

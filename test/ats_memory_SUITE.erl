@@ -138,7 +138,7 @@ memory_never_falls_by_inserts(_) ->
     [
         begin
             T = ats:new(memory, [Type, public | Options]),
-            true = ats_nif:provoke(T, Splits, Joins),
+            true = ats_nif:force_adaptation(T, Splits, Joins),
             Writers = [
                 fun() -> [ats:insert(T, {{Writer, N}, N}) || N <- lists:seq(1, 3000)] end
              || Writer <- [a, b]

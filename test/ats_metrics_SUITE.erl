@@ -62,7 +62,7 @@ contention_is_counted(_) ->
     [begin
          Table = ats:new(contended, [Type, public]),
          %% One write in four is taken for a contended one, so to speak.
-         ats_nif:provoke(Table, 4, 1 bsl 30),
+         ats_nif:force_adaptation(Table, 4, 1 bsl 30),
          [true = ats:insert(Table, {N, N}) || N <- lists:seq(1, 1000)],
          Stats = ats:info(Table, stats),
          #{locks := Locks, contended := Contended, uncontended := Uncontended} =

@@ -58,7 +58,7 @@ changing_tables(_) ->
 change(Seed, Kind, Adapts) ->
     _ = rand:seed(exsss, Seed),
     T = ats:new(t, [ordered_set, public]),
-    true = not Adapts orelse ats_nif:provoke(T, 200, 250),
+    true = not Adapts orelse ats_nif:force_adaptation(T, 200, 250),
     Model = lists:foldl(
         fun(_, There) ->
             Now = change_somehow(T, Kind, There),
@@ -159,7 +159,7 @@ undone_inserts_do_not_count(_) ->
 %% Beside writers, what stays is counted and what nobody has is not; and afterwards all is exact.
 writers_beside(_) ->
     T = ats:new(t, [ordered_set, public]),
-    true = ats_nif:provoke(T, 2000, 2000),
+    true = ats_nif:force_adaptation(T, 2000, 2000),
     true = ats:insert(T, [{N, x} || N <- lists:seq(2, ?NUMBERS, 2)]),
     Counter = spawn_link(fun() -> count(T) end),
     Writers = [fun() -> come_and_go(T, 20000) end || _ <- [1, 2]],

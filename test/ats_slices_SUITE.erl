@@ -220,7 +220,7 @@ for_random_tables(Test) ->
             T = new(slices, [Type, public | Options]),
             fill(T),
             Adapting = rand:uniform(2) =:= 1,
-            Adapting andalso ats_nif:provoke(T, 5, 5),
+            Adapting andalso ats_nif:force_adaptation(T, 5, 5),
             Test(T, Type),
             true = ats:delete(T)
         end

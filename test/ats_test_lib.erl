@@ -266,7 +266,7 @@ new(Name, Options) ->
 -spec adapting(T) -> T.
 adapting(T) ->
     is_adaptation_forced() andalso
-        ats_nif:provoke(T, ?ONE_IN_WRITES, ?ONE_IN_WRITES),
+        ats_nif:force_adaptation(T, ?ONE_IN_WRITES, ?ONE_IN_WRITES),
     T.
 
 %% Adds what a table of the subject has been through, at its end.

@@ -61,14 +61,14 @@ pub struct Busy;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchKey;
 
-/// Where a [sweep](Backend::sweep) begins.
+/// Where a [resumable scan](Backend::resume_scan) begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark<'k> {
+pub enum ScanPosition<'k> {
     /// At the beginning.
     Start,
     /// Behind this key, which need not be there.
     Behind(&'k [u8]),
-    /// Where another sweep paused.
+    /// Where another scan paused.
     At(u64),
 }
 
@@ -94,14 +94,14 @@ pub enum SlotAnswer {
 
 /// The keys from one on and below another; without one of them, from the first on or up to the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Span<'k> {
+pub struct KeyRange<'k> {
     /// The first key that belongs to it.
     pub low: Option<&'k [u8]>,
     /// The first key above that does not.
     pub high: Option<&'k [u8]>,
 }
 
-impl Span<'_> {
+impl KeyRange<'_> {
     /// Whether no key can be in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -117,15 +117,15 @@ impl Span<'_> {
 
 /// A direction in the order of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// Ascending.
     Up,
     /// Descending.
     Down,
 }
 
-/// What came of [passing over](Backend::pass) records.
-pub enum Passed<'g, R: Release> {
+/// What came of [skipping](Backend::skip) records.
+pub enum Skipped<'g, R: Release> {
     /// So many as wanted were passed, and this is the next.
     At(&'g Record<R>),
     /// So many were passed, and there are no more.
@@ -133,8 +133,8 @@ pub enum Passed<'g, R: Release> {
     /// It was told to pause.
     Paused {
         /// How many records were passed.
-        passed: usize,
-        /// The end of what was passed: the new low end of the span on the way up, or the new high end on
+        skipped: usize,
+        /// The end of what was passed: the new low end of the range on the way up, or the new high end on
         /// the way down.
         bound: Vec<u8>,
     },
@@ -352,54 +352,54 @@ pub trait Backend<R: Release>: Send + Sync {
         }
     }
 
-    /// Passes over `most` records of a span, or all if they are not more, from its low end upwards or from its
+    /// Passes over `most` records of a range, or all if they are not more, from its low end upwards or from its
     /// high end downwards, and comes to the next: so it counts them, or finds the n-th. Asks `pause` now and
     /// then, and ends if that breaks. For ordered stores only.
     ///
     /// Exact when nobody writes, else within the number of updates that run meanwhile, of whose records those of
-    /// a batch count before they can be read. The record that is returned is always in the span.
+    /// a batch count before they can be read. The record that is returned is always in the range.
     ///
     /// Unless the store does it better, it costs O(records passed), and never pauses.
-    fn pass<'g>(
+    fn skip<'g>(
         &'g self,
-        span: Span<'_>,
-        way: Way,
+        key_range: KeyRange<'_>,
+        direction: Direction,
         most: usize,
         guard: &'g Guard,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Passed<'g, R> {
+    ) -> Skipped<'g, R> {
         let _ = pause;
-        let (mut passed, mut next) = (0, None);
+        let (mut skipped, mut next) = (0, None);
         let mut visit = |record: &'g Record<R>| {
-            if !span.has(record.key()) {
+            if !key_range.has(record.key()) {
                 return ControlFlow::Break(());
             }
-            if passed == most {
+            if skipped == most {
                 next = Some(record);
                 return ControlFlow::Break(());
             }
-            passed += 1;
+            skipped += 1;
             ControlFlow::Continue(())
         };
-        match way {
-            Way::Up => self.scan_from(span.low.unwrap_or(&[]), guard, &mut visit),
-            Way::Down => self.scan_down(span.high, guard, &mut visit),
+        match direction {
+            Direction::Up => self.scan_from(key_range.low.unwrap_or(&[]), guard, &mut visit),
+            Direction::Down => self.scan_down(key_range.high, guard, &mut visit),
         }
         match next {
-            Some(record) => Passed::At(record),
-            None => Passed::All(passed),
+            Some(record) => Skipped::At(record),
+            None => Skipped::All(skipped),
         }
     }
 
-    /// Visits the records behind a mark in the order of the store until `visit` breaks. Also asks `pause` now
+    /// Visits the records behind a position in the order of the store until `visit` breaks. Also asks `pause` now
     /// and then, at least after so much work as finding a few records is, whether there were any or not; if
-    /// that breaks, returns a mark at which another sweep goes on.
+    /// that breaks, returns a position at which another scan goes on.
     ///
     /// As [`scan`](Backend::scan), but goes on behind any key, whether the store is fixed or not: a key that
-    /// is there throughout all sweeps is met exactly once.
-    fn sweep<'g>(
+    /// is there throughout all these scans is met exactly once.
+    fn resume_scan<'g>(
         &'g self,
-        from: Mark<'_>,
+        from: ScanPosition<'_>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
@@ -491,7 +491,7 @@ pub trait Backend<R: Release>: Send + Sync {
     /// For tests: from now on one of `splits` writes forces a split of the part it writes to, and one
     /// of `joins` a join; 0 is never. A store that hashes doubles or halves the number of its locks
     /// instead, and gets a few buckets more or less than it should have.
-    fn provoke(&self, splits: u32, joins: u32) {
+    fn force_adaptation(&self, splits: u32, joins: u32) {
         let _ = (splits, joins);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What is forced after a write, by [`provoke`](crate::Backend::provoke).
+/// What is forced after a write, by [`force_adaptation`](crate::Backend::force_adaptation).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forced {
     Split,
@@ -11,16 +11,16 @@ pub(crate) enum Forced {
 
 /// How often something is forced.
 #[derive(Default)]
-pub(crate) struct Provoked {
+pub(crate) struct Forcing {
     /// One split in so many writes (upper half), one join in so many (lower half).
     every: AtomicU64,
     /// Writes since.
     writes: AtomicU64,
 }
 
-impl Provoked {
+impl Forcing {
     /// From now on one of `splits` writes forces a split, and one of `joins` a join; 0 is never.
-    pub(crate) fn provoke(&self, splits: u32, joins: u32) {
+    pub(crate) fn set(&self, splits: u32, joins: u32) {
         self.every
             .store(u64::from(splits) << 32 | u64::from(joins), Relaxed);
     }

@@ -8,7 +8,7 @@
 //! # How it works
 //! A bucket is a line of seven slots; a slot is one word with 16 bits of the hash and the address of a
 //! record (module `line`). Apart from the lines, densely, lies a word with seven bits of the hash for each
-//! slot (module `prints`): a search looks there first, nearly always needs one slot of the line or none,
+//! slot (module `fingerprints`): a search looks there first, nearly always needs one slot of the line or none,
 //! and then compares one key. Buckets that overflow continue in further lines (module `bucket`). The
 //! array of buckets grows by linear hashing (Litwin
 //! 1980, Larson 1988): one bucket at a time is split in two, in a fixed order, so that two words say
@@ -63,10 +63,10 @@
 
 mod bucket;
 mod directory;
+mod fingerprints;
 mod line;
 #[cfg(all(test, loom))]
 mod models;
-mod prints;
 mod resize;
 mod seed;
 mod stripes;
@@ -75,10 +75,10 @@ mod tests;
 mod walk;
 
 use crate::backend::{
-    Backend, Buckets, Busy, Change, End, Mark, Memory, NoSuchKey, Plan, SlotAnswer,
+    Backend, Buckets, Busy, Change, End, Memory, NoSuchKey, Plan, ScanPosition, SlotAnswer,
 };
 use crate::batch::{self, Patience, Pinning, Step, Stepwise, Trip};
-use crate::forced::Provoked;
+use crate::forced::Forcing;
 use crate::record::{self, Record, RecordBox, Release};
 use ats_sync::shim::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use ats_sync::{Guard, Lock, Padded, pin};
@@ -99,7 +99,7 @@ pub struct HashTable<R: Release> {
     directory: Padded<Directory<R>>,
     stripes: StripeSet,
     seed: Seed,
-    provoked: Provoked,
+    forcing: Forcing,
     /// Buckets emptied by `free_some`.
     drained: usize,
     rare: Padded<Rare>,
@@ -141,7 +141,7 @@ impl<R: Release> HashTable<R> {
             directory: Padded(Directory::new()),
             stripes: StripeSet::new(),
             seed: Seed::random(),
-            provoked: Provoked::default(),
+            forcing: Forcing::default(),
             drained: 0,
             rare: Padded(Rare {
                 fixed: AtomicUsize::new(0),
@@ -486,7 +486,7 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
             drop(entry);
             self.retire(gone, guard);
             self.do_chores(chores, guard);
-            if let Some(forced) = self.provoked.forced() {
+            if let Some(forced) = self.forcing.forced() {
                 self.force(forced, guard);
             }
             return Ok(());
@@ -672,17 +672,17 @@ impl<R: Release> Backend<R> for HashTable<R> {
         Ok(())
     }
 
-    fn sweep<'g>(
+    fn resume_scan<'g>(
         &'g self,
-        from: Mark<'_>,
+        from: ScanPosition<'_>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Option<u64> {
         let place = match from {
-            Mark::Start => Place::START,
-            Mark::At(reversed) => Place::At(reversed),
-            Mark::Behind(key) => Place::behind(self.seed.hash(key), key),
+            ScanPosition::Start => Place::START,
+            ScanPosition::At(reversed) => Place::At(reversed),
+            ScanPosition::Behind(key) => Place::behind(self.seed.hash(key), key),
         };
         self.walk_until(place, guard, visit, pause)
     }
@@ -731,8 +731,8 @@ impl<R: Release> Backend<R> for HashTable<R> {
         })
     }
 
-    fn provoke(&self, splits: u32, joins: u32) {
-        self.provoked.provoke(splits, joins);
+    fn force_adaptation(&self, splits: u32, joins: u32) {
+        self.forcing.set(splits, joins);
     }
 
     fn fix(&self) {

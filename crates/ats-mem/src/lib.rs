@@ -17,8 +17,8 @@ pub mod sequence;
 pub mod slab;
 
 pub use backend::{
-    Adaptation, Backend, Buckets, Busy, Change, DecideMany, End, Mark, Memory, NoSuchKey, Passed,
-    Plan, SlotAnswer, Span, Way,
+    Adaptation, Backend, Buckets, Busy, Change, DecideMany, Direction, End, KeyRange, Memory,
+    NoSuchKey, Plan, ScanPosition, Skipped, SlotAnswer,
 };
 pub use catree::CaTree;
 pub use hash::HashTable;

@@ -10,7 +10,7 @@ use crate::load;
 use crate::process;
 use crate::vm_term::VmTerm;
 use ats::select::Runner;
-use ats::{Room, Workspace};
+use ats::{UnpackBuffer, Workspace};
 use ats_match::Writer;
 use ats_term::image::{ImageBuilder, Scratch};
 use std::cell::RefCell;
@@ -27,7 +27,7 @@ thread_local! {
     static BUILDER: RefCell<ImageBuilder<VmTerm<'static>>> =
         RefCell::new(ImageBuilder::new(load::zeros()));
     static READING: RefCell<Reading<VmWord<'static>>> = const {
-        RefCell::new(Reading { scratch: Scratch::new(), room: Room::new() })
+        RefCell::new(Reading { scratch: Scratch::new(), room: UnpackBuffer::new() })
     };
     static SELECTING: RefCell<Selecting<VmWord<'static>>> = RefCell::new(Selecting {
         runner: Runner::new(load::zeros()),
@@ -76,7 +76,7 @@ pub struct Reading<T> {
     /// Stacks for building terms.
     pub scratch: Scratch<T>,
     /// Room for objects that cannot be read where they are.
-    pub room: Room,
+    pub room: UnpackBuffer,
 }
 
 /// Lends what this thread reads with.

@@ -12,7 +12,7 @@ pub(crate) use selected::Selected;
 
 use crate::short::{SHORT_OBJECTS, SHORT_WORDS};
 use crate::table::Table;
-use crate::value::{Rec, Room, Values, form, list as list_of, record};
+use crate::value::{Rec, UnpackBuffer, Values, form, list as list_of, record};
 use ats_mem::sequence::Leftovers;
 use ats_mem::{Change, RecordBox};
 use ats_sync::Guard;
@@ -40,9 +40,9 @@ pub(crate) struct Rules {
 pub(crate) struct Buffers<H: Host> {
     list: ObjectListBuilder<H>,
     /// For objects that are there.
-    room: Room,
+    room: UnpackBuffer,
     /// For objects they are compared with.
-    second_room: Room,
+    second_room: UnpackBuffer,
     /// For what an object is hashed by.
     content: Vec<u8>,
 }
@@ -52,8 +52,8 @@ impl<H: Host> Buffers<H> {
     pub(crate) const fn new() -> Self {
         Buffers {
             list: ObjectListBuilder::new(),
-            room: Room::new(),
-            second_room: Room::new(),
+            room: UnpackBuffer::new(),
+            second_room: UnpackBuffer::new(),
             content: Vec::new(),
         }
     }
@@ -425,7 +425,7 @@ impl Rules {
         self,
         mut objects: impl Iterator<Item = Stored<'o, H>>,
         object: Object<'_, H>,
-        room: &mut Room,
+        room: &mut UnpackBuffer,
     ) -> bool {
         objects.any(|other| image_eq(room.object(other), object, self.zeros))
     }

@@ -40,7 +40,7 @@ mod workspace;
 mod write;
 
 pub use ats_mem::slab::trim;
-pub use ats_mem::{Adaptation, Buckets, End, SlotAnswer, Span, Way};
+pub use ats_mem::{Adaptation, Buckets, Direction, End, KeyRange, SlotAnswer};
 pub use ats_merge::Merge;
 pub use ats_sync::{Guard, collect, pin};
 pub use ats_term::Integer;
@@ -48,9 +48,9 @@ pub use ats_term::image::TermHost;
 pub use counter::CounterOp;
 pub use error::Error;
 pub use merge::{Locking, Merging, Value};
-pub use places::Passed;
+pub use places::Skipped;
 pub use table::{Drained, Table, TableType};
-pub use value::{Found, KeptObjects, Room};
+pub use value::{Found, KeptObjects, UnpackBuffer};
 pub use workspace::Workspace;
 pub use write::Taken;
 

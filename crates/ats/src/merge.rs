@@ -8,7 +8,7 @@
 use crate::counted;
 use crate::short::{self, SHORT_WORDS, is_long_change};
 use crate::table::Table;
-use crate::value::{Found, Rec, Room, record};
+use crate::value::{Found, Rec, UnpackBuffer, record};
 use crate::workspace::Workspace;
 use crate::write::element;
 use crate::{Error, Guard};
@@ -319,7 +319,7 @@ impl<H: Host> Making<'_, H> {
         current: &Rec<H>,
         pair: Object<'_, H>,
         builder: &mut ImageBuilder<T>,
-        room: &mut Room,
+        room: &mut UnpackBuffer,
         made: &mut MadeChange<H>,
         read: &mut dyn FnMut(ImageRef<'_, H>) -> R,
     ) -> Result<R, Error> {

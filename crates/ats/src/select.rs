@@ -6,7 +6,7 @@
 //! may stop at any time without anybody noticing.
 //!
 //! That a table without order need not be fixed between slices follows from how it is
-//! [swept](ats_mem::Backend::sweep): in an order that does not depend on its layout, from behind any key.
+//! [scanned](ats_mem::Backend::resume_scan): in an order that does not depend on its layout, from behind any key.
 
 mod change;
 mod cursor;
@@ -21,7 +21,7 @@ pub use walk::Slice;
 
 use crate::bag::Buffers;
 use crate::table::Table;
-use crate::value::{Found, Room};
+use crate::value::{Found, UnpackBuffer};
 use ats_match::{Environment, Machine, Outcome, RunTerm};
 use ats_sync::Guard;
 use ats_term::Zeros;
@@ -41,7 +41,7 @@ pub enum Progress {
 /// What it takes to run queries. Keep one per thread.
 pub struct Runner<H: Host> {
     machine: Machine<H>,
-    room: Room,
+    room: UnpackBuffer,
     /// What it takes to change objects.
     image: ImageBuilder<RunTerm<'static, H>>,
     packer: Packer,
@@ -54,7 +54,7 @@ impl<H: Host> Runner<H> {
     pub const fn new(zeros: Zeros) -> Self {
         Runner {
             machine: Machine::new(),
-            room: Room::new(),
+            room: UnpackBuffer::new(),
             image: ImageBuilder::new(zeros),
             packer: Packer::new(),
             bag: Buffers::new(),
@@ -138,7 +138,7 @@ fn visit_objects<H: Host>(
     found: &Found<'_, H>,
     from: u64,
     slice: &Slice,
-    room: &mut Room,
+    room: &mut UnpackBuffer,
     mut one: impl FnMut(Object<'_, H>) -> bool,
 ) -> Next {
     let mut next = Next::Go;

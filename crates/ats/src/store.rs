@@ -5,8 +5,8 @@ use crate::coarsener::{self, Coarsen, Listed};
 use crate::reaper::{self, Reap};
 use crate::value::{Rec, Values};
 use ats_mem::{
-    Adaptation, Backend, Buckets, Busy, CaTree, Change, End, HashTable, Mark, NoSuchKey, Passed,
-    Plan, SlotAnswer, Span, Way,
+    Adaptation, Backend, Buckets, Busy, CaTree, Change, Direction, End, HashTable, KeyRange,
+    NoSuchKey, Plan, ScanPosition, Skipped, SlotAnswer,
 };
 use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
@@ -288,14 +288,14 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => backend.scan_down(below, guard, visit));
     }
 
-    pub(crate) fn sweep<'g>(
+    pub(crate) fn resume_scan<'g>(
         &'g self,
-        from: Mark<'_>,
+        from: ScanPosition<'_>,
         guard: &'g Guard,
         visit: &mut EachRecord<'_, 'g, H>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Option<u64> {
-        each!(&self.records, backend => backend.sweep(from, guard, visit, pause))
+        each!(&self.records, backend => backend.resume_scan(from, guard, visit, pause))
     }
 
     pub(crate) fn slot<'g>(
@@ -307,15 +307,15 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => backend.slot(index, guard, visit))
     }
 
-    pub(crate) fn pass<'g>(
+    pub(crate) fn skip<'g>(
         &'g self,
-        span: Span<'_>,
-        way: Way,
+        key_range: KeyRange<'_>,
+        direction: Direction,
         most: usize,
         guard: &'g Guard,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Passed<'g, Values<H>> {
-        each!(&self.records, backend => backend.pass(span, way, most, guard, pause))
+    ) -> Skipped<'g, Values<H>> {
+        each!(&self.records, backend => backend.skip(key_range, direction, most, guard, pause))
     }
 
     /// Whether there is no [visit](Visit). For a store that was taken out of its table, when all guards are
@@ -412,8 +412,8 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => backend.buckets())
     }
 
-    pub(crate) fn provoke(&self, splits: u32, joins: u32) {
-        each!(&self.records, backend => backend.provoke(splits, joins));
+    pub(crate) fn force_adaptation(&self, splits: u32, joins: u32) {
+        each!(&self.records, backend => backend.force_adaptation(splits, joins));
     }
 }
 

@@ -53,8 +53,8 @@ struct Admin {
     fixed: usize,
     /// Whether the table was cleared since it was fixed: then keys that a walk remembers may be gone.
     cleared: bool,
-    /// What [`Table::provoke`] was called with.
-    provoked: (u32, u32),
+    /// What [`Table::force_adaptation`] was called with.
+    forcing: (u32, u32),
 }
 
 impl<H: Host> Table<H> {
@@ -82,7 +82,7 @@ impl<H: Host> Table<H> {
             admin: Mutex::new(Admin {
                 fixed: 0,
                 cleared: false,
-                provoked: (0, 0),
+                forcing: (0, 0),
             }),
         }
     }
@@ -366,8 +366,8 @@ impl<H: Host> Table<H> {
             fresh.fix();
             admin.cleared = true;
         }
-        let (splits, joins) = admin.provoked;
-        fresh.provoke(splits, joins);
+        let (splits, joins) = admin.forcing;
+        fresh.force_adaptation(splits, joins);
         self.store.swap(into_raw(fresh), Ordering::AcqRel)
     }
 
@@ -389,7 +389,7 @@ impl<H: Host> Table<H> {
                 admin: Mutex::new(Admin {
                     fixed: 0,
                     cleared: false,
-                    provoked: (0, 0),
+                    forcing: (0, 0),
                 }),
             },
         }
@@ -411,12 +411,12 @@ impl<H: Host> Table<H> {
     /// table to split a part of itself, or to double its locks, as contention would do, and one of `joins` to
     /// join two parts, or to halve its locks; 0 is never. Nobody sees a difference but in
     /// [`adaptation`](Table::adaptation) and [`buckets`](Table::buckets).
-    pub fn provoke(&self, splits: u32, joins: u32) {
+    pub fn force_adaptation(&self, splits: u32, joins: u32) {
         let guard = ats_sync::pin();
         let mut admin = self.admin();
-        admin.provoked = (splits, joins);
+        admin.forcing = (splits, joins);
         // Under the lock, lest a store that `clear` has just made keeps the old numbers.
-        self.store(&guard).provoke(splits, joins);
+        self.store(&guard).force_adaptation(splits, joins);
     }
 
     fn admin(&self) -> MutexGuard<'_, Admin> {

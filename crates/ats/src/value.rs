@@ -54,15 +54,15 @@ pub(crate) type Rec<H> = Record<Values<H>>;
 /// Room for objects that cannot be read where they are, because they change in place or are packed. Keep one
 /// per thread; most objects do not need it.
 #[derive(Debug, Default)]
-pub struct Room(Vec<u64>);
+pub struct UnpackBuffer(Vec<u64>);
 
 /// Room for more words than this is given back.
 const KEEP_WORDS: usize = 1 << 13;
 
-impl Room {
+impl UnpackBuffer {
     /// No room yet; does not allocate.
     pub const fn new() -> Self {
-        Room(Vec::new())
+        UnpackBuffer(Vec::new())
     }
 
     /// Gives the room back that one huge object took. For after each use.
@@ -124,7 +124,7 @@ impl<'g, H: Host> Found<'g, H> {
 
     /// The first object; each key has at least one.
     #[inline]
-    pub fn first<'b>(&self, room: &'b mut Room) -> Object<'b, H>
+    pub fn first<'b>(&self, room: &'b mut UnpackBuffer) -> Object<'b, H>
     where
         'g: 'b,
     {
@@ -148,7 +148,7 @@ impl<'g, H: Host> Found<'g, H> {
     /// Element `index` of the first object, counted from 0, or `None` if it has not so many. Reads no more of
     /// the object than it must.
     #[inline]
-    pub fn element<'b>(&self, index: usize, room: &'b mut Room) -> Option<ImageRef<'b, H>>
+    pub fn element<'b>(&self, index: usize, room: &'b mut UnpackBuffer) -> Option<ImageRef<'b, H>>
     where
         'g: 'b,
     {
@@ -168,7 +168,7 @@ impl<'g, H: Host> Found<'g, H> {
 
     /// The only object of a key, or nothing if it has several.
     #[inline]
-    pub fn only<'b>(&self, room: &'b mut Room) -> Option<Object<'b, H>>
+    pub fn only<'b>(&self, room: &'b mut UnpackBuffer) -> Option<Object<'b, H>>
     where
         'g: 'b,
     {
@@ -187,7 +187,7 @@ impl<'g, H: Host> Found<'g, H> {
     /// Visits the objects, oldest first, until `visit` breaks.
     pub fn each(
         &self,
-        room: &mut Room,
+        room: &mut UnpackBuffer,
         mut visit: impl FnMut(Object<'_, H>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match form(self.record) {
@@ -213,7 +213,7 @@ impl<'g, H: Host> Found<'g, H> {
     pub fn each_from(
         &self,
         position: u64,
-        room: &mut Room,
+        room: &mut UnpackBuffer,
         mut visit: impl FnMut(u64, Object<'_, H>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         if !self.is_large() {
@@ -252,7 +252,7 @@ impl<H: Host> KeptObjects<H> {
     /// Visits the objects, oldest first, until `visit` breaks.
     pub fn each(
         &self,
-        room: &mut Room,
+        room: &mut UnpackBuffer,
         mut visit: impl FnMut(Object<'_, H>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         bag::objects_from(&self.0, 0).try_for_each(|(_, stored)| visit(room.object(stored)))
@@ -264,7 +264,7 @@ impl Found<'_, TermHost> {
     pub fn to_terms(&self) -> Vec<Term> {
         let (mut builder, mut scratch) = (TermBuilder::new(), Scratch::new());
         let mut terms = Vec::new();
-        let _all = self.each(&mut Room::new(), |object| {
+        let _all = self.each(&mut UnpackBuffer::new(), |object| {
             let built = decode_object(object, &mut builder, &mut scratch);
             let term = builder.finish(built);
             terms.push(term.expect("what was a term can be built again"));
@@ -305,7 +305,7 @@ pub(crate) fn list<H: Host>(record: &Rec<H>) -> ObjectList<'_, H> {
 }
 
 #[cold]
-fn counted_object<'b, H: Host>(record: &'b Rec<H>, room: &'b mut Room) -> Object<'b, H> {
+fn counted_object<'b, H: Host>(record: &'b Rec<H>, room: &'b mut UnpackBuffer) -> Object<'b, H> {
     let counter = Counter::of(record).expect("the form of the record says so");
     let words = room.start();
     counted::copy_image(record, counter, words);

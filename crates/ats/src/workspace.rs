@@ -2,7 +2,7 @@
 
 use crate::bag::Buffers;
 use crate::many::Many;
-use crate::value::Room;
+use crate::value::UnpackBuffer;
 use ats_term::Zeros;
 use ats_term::image::{HostTerm, ImageBuilder, Packer};
 
@@ -20,7 +20,7 @@ pub struct Workspace<T: HostTerm> {
     pub(crate) bag: Buffers<T::Host>,
     pub(crate) many: Many<T::Host>,
     pub(crate) packer: Packer,
-    pub(crate) room: Room,
+    pub(crate) room: UnpackBuffer,
     /// How many words the objects may still have.
     pub(crate) words_left: usize,
 }
@@ -44,7 +44,7 @@ impl<T: HostTerm> Workspace<T> {
             bag: Buffers::new(),
             many: Many::new(),
             packer: Packer::new(),
-            room: Room::new(),
+            room: UnpackBuffer::new(),
             words_left: usize::MAX,
         }
     }

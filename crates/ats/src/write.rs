@@ -4,7 +4,7 @@ use crate::bag::{Buffers, Effect, NewObject, Rules, TooMany};
 use crate::counted;
 use crate::short::{self, SHORT_WORDS, is_long_change, is_long_to_compare};
 use crate::table::{Table, TableType};
-use crate::value::{Found, Rec, Room, Values, record};
+use crate::value::{Found, Rec, UnpackBuffer, Values, record};
 use crate::workspace::Workspace;
 use crate::{Error, Guard};
 use ats_mem::{Change, End, Plan};
@@ -629,7 +629,7 @@ pub struct Taken<'g, H: Host>(Found<'g, H>);
 
 impl<'g, H: Host> Taken<'g, H> {
     /// The object, as it was when it was removed.
-    pub fn object<'b>(&self, room: &'b mut Room) -> Object<'b, H>
+    pub fn object<'b>(&self, room: &'b mut UnpackBuffer) -> Object<'b, H>
     where
         'g: 'b,
     {
@@ -642,7 +642,7 @@ impl Taken<'_, TermHost> {
     /// The object as an owned term. O(its size).
     pub fn to_term(&self) -> Term {
         let (mut builder, mut scratch, mut room) =
-            (TermBuilder::new(), Scratch::new(), Room::new());
+            (TermBuilder::new(), Scratch::new(), UnpackBuffer::new());
         let built = decode_object(self.object(&mut room), &mut builder, &mut scratch);
         let term = builder.finish(built);
         term.expect("what was a term can be built again")

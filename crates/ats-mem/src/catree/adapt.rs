@@ -12,7 +12,7 @@ use super::node::{FANOUT, Leaf};
 use super::nodes::{Nodes, Replacement};
 use super::path::{Step, replace};
 use super::{CaTree, Kind, LockedLeaf, kind};
-use crate::forced::{Forced, Provoked};
+use crate::forced::{Forced, Forcing};
 use crate::record::Release;
 use ats_sync::shim::atomic::Ordering;
 use ats_sync::{Guard, Held, Lock};
@@ -40,7 +40,7 @@ pub(super) struct Adapting {
     splits: AtomicU64,
     joins: AtomicU64,
     split_first: OnceLock<Notice>,
-    pub provoked: Provoked,
+    pub forcing: Forcing,
 }
 
 impl Adapting {
@@ -52,7 +52,7 @@ impl Adapting {
             splits: AtomicU64::new(0),
             joins: AtomicU64::new(0),
             split_first: OnceLock::new(),
-            provoked: Provoked::default(),
+            forcing: Forcing::default(),
         }
     }
 
@@ -94,7 +94,7 @@ impl<R: Release> CaTree<R> {
         guard: &Guard,
     ) {
         let statistics = locked.held.statistics();
-        let forced = self.adapting.provoked.forced();
+        let forced = self.adapting.forcing.forced();
         let fitting = statistics <= SPLIT_ABOVE && !locked.base.wants_to_join(statistics);
         if !fitting || removed || forced.is_some() {
             self.adapt(locked, before, removed, forced, key, guard);

@@ -75,7 +75,7 @@ mod leaves;
 mod models;
 mod node;
 mod nodes;
-mod passing;
+mod order_statistics;
 mod path;
 mod search;
 mod subtree_counts;
@@ -83,8 +83,8 @@ mod sums;
 mod walk;
 
 use crate::backend::{
-    Adaptation, Backend, Busy, Change, End, Mark, Memory, NoSuchKey, Passed, Plan, SlotAnswer,
-    Span, Way,
+    Adaptation, Backend, Busy, Change, Direction, End, KeyRange, Memory, NoSuchKey, Plan,
+    ScanPosition, Skipped, SlotAnswer,
 };
 use crate::batch::{self, Patience, Pinning, Step, Stepwise, Trip};
 use crate::record::{self, Record, Release};
@@ -656,16 +656,16 @@ impl<R: Release> Backend<R> for CaTree<R> {
     }
 
     /// Parts without records are never large here, so there is no need to pause in them.
-    fn sweep<'g>(
+    fn resume_scan<'g>(
         &'g self,
-        from: Mark<'_>,
+        from: ScanPosition<'_>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         _pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Option<u64> {
         match from {
-            Mark::Start | Mark::At(_) => self.walk_up(&[], true, guard, visit),
-            Mark::Behind(key) => self.walk_up(key, false, guard, visit),
+            ScanPosition::Start | ScanPosition::At(_) => self.walk_up(&[], true, guard, visit),
+            ScanPosition::Behind(key) => self.walk_up(key, false, guard, visit),
         }
         None
     }
@@ -688,15 +688,15 @@ impl<R: Release> Backend<R> for CaTree<R> {
         self.walk_down(below, guard, visit);
     }
 
-    fn pass<'g>(
+    fn skip<'g>(
         &'g self,
-        span: Span<'_>,
-        way: Way,
+        key_range: KeyRange<'_>,
+        direction: Direction,
         most: usize,
         guard: &'g Guard,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Passed<'g, R> {
-        self.pass_over(span, way, most, guard, pause)
+    ) -> Skipped<'g, R> {
+        self.skip_records(key_range, direction, most, guard, pause)
     }
 
     fn slot<'g>(
@@ -706,12 +706,12 @@ impl<R: Release> Backend<R> for CaTree<R> {
         visit: &mut dyn FnMut(&'g Record<R>),
     ) -> SlotAnswer {
         let go_on = &mut || ControlFlow::Continue(());
-        match self.pass_over(Span::default(), Way::Up, index, guard, go_on) {
-            Passed::At(record) => {
+        match self.skip_records(KeyRange::default(), Direction::Up, index, guard, go_on) {
+            Skipped::At(record) => {
                 visit(record);
                 SlotAnswer::Here
             }
-            Passed::All(len) if len == index => SlotAnswer::End,
+            Skipped::All(len) if len == index => SlotAnswer::End,
             _ => SlotAnswer::Beyond,
         }
     }
@@ -742,8 +742,8 @@ impl<R: Release> Backend<R> for CaTree<R> {
         self.coarsen_idle(guard)
     }
 
-    fn provoke(&self, splits: u32, joins: u32) {
-        self.adapting.provoked.provoke(splits, joins);
+    fn force_adaptation(&self, splits: u32, joins: u32) {
+        self.adapting.forcing.set(splits, joins);
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::cut::Cut;
 use super::{Backend, CaTree};
-use crate::backend::{Change, Passed, Span, Way};
+use crate::backend::{Change, Direction, KeyRange, Skipped};
 use crate::record::{Plain, RecordBox};
 use ats_sync::shim::atomic::quietly;
 use ats_sync::{collect, pin};
@@ -345,13 +345,13 @@ const MANY: std::ops::Range<u64> = 0..17;
 
 fn count(tree: &CaTree<Plain>, below: u64) -> usize {
     let below = key(below);
-    let span = Span {
+    let key_range = KeyRange {
         low: None,
         high: Some(&below),
     };
     let go_on = &mut || ControlFlow::Continue(());
-    match tree.pass(span, Way::Up, usize::MAX, &pin(), go_on) {
-        Passed::All(count) => count,
+    match tree.skip(key_range, Direction::Up, usize::MAX, &pin(), go_on) {
+        Skipped::All(count) => count,
         _ => panic!("there are fewer records"),
     }
 }

@@ -1,6 +1,6 @@
 //! How many records are below each child of an inner node.
 //!
-//! Who [counts records](super::passing) remembers what it has counted in the inner nodes it passed. From
+//! Who [counts records](super::order_statistics) remembers what it has counted in the inner nodes it passed. From
 //! then on writers keep these numbers right: whoever puts a new key or removes one goes down the way of
 //! the key once more and adds to them. Where nobody ever counts there is nothing to keep right, and a flag
 //! of the base node says so.

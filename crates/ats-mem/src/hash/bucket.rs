@@ -2,8 +2,8 @@
 //!
 //! What changes a bucket is for the holder of its lock; everybody may look.
 
+use super::fingerprints::FingerprintsCell;
 use super::line::{Line, SLOTS, Word};
-use super::prints::PrintsCell;
 use crate::prefetch::prefetch;
 use crate::record::Release;
 use crate::slab::SlabBox;
@@ -12,7 +12,7 @@ use ats_sync::shim::atomic::AtomicU64;
 
 /// A bucket of the table.
 pub(super) struct Bucket<'t, R: Release> {
-    prints: &'t PrintsCell,
+    fingerprints: &'t FingerprintsCell,
     first: &'t Line<R>,
 }
 
@@ -29,7 +29,7 @@ impl<R: Release> Copy for Bucket<'_, R> {}
 pub(super) struct Slot<'t> {
     word: &'t AtomicU64,
     /// The fingerprints and the number among them, of a slot of the first line.
-    print: Option<(&'t PrintsCell, usize)>,
+    fingerprint: Option<(&'t FingerprintsCell, usize)>,
 }
 
 impl Slot<'_> {
@@ -49,8 +49,8 @@ impl Slot<'_> {
     /// Puts a record into the slot, which is empty.
     #[inline]
     fn fill(self, word: Word) {
-        if let Some((prints, index)) = self.print {
-            prints.set(index, word.bits());
+        if let Some((fingerprints, index)) = self.fingerprint {
+            fingerprints.set(index, word.bits());
         }
         word.store(self.word);
     }
@@ -59,16 +59,19 @@ impl Slot<'_> {
     #[inline]
     pub(super) fn clear(self) {
         Word::EMPTY.store(self.word);
-        if let Some((prints, index)) = self.print {
-            prints.clear(index);
+        if let Some((fingerprints, index)) = self.fingerprint {
+            fingerprints.clear(index);
         }
     }
 }
 
 impl<'t, R: Release> Bucket<'t, R> {
     #[inline]
-    pub(super) fn new(prints: &'t PrintsCell, first: &'t Line<R>) -> Self {
-        Self { prints, first }
+    pub(super) fn new(fingerprints: &'t FingerprintsCell, first: &'t Line<R>) -> Self {
+        Self {
+            fingerprints,
+            first,
+        }
     }
 
     /// Asks `wanted` about the slots that may hold a record of this hash, until it answers.
@@ -78,8 +81,8 @@ impl<'t, R: Release> Bucket<'t, R> {
         hash: u64,
         mut wanted: impl FnMut(Slot<'t>, Word) -> Option<T>,
     ) -> Option<T> {
-        let prints = self.prints.load();
-        for index in prints.candidates(hash) {
+        let fingerprints = self.fingerprints.load();
+        for index in fingerprints.candidates(hash) {
             let slot = self.slot(index);
             let word = slot.load();
             if word.may_be(hash)
@@ -88,7 +91,7 @@ impl<'t, R: Release> Bucket<'t, R> {
                 return Some(found);
             }
         }
-        match prints.may_be_behind(hash) {
+        match fingerprints.may_be_behind(hash) {
             true => self.find_in_chain(hash, wanted),
             false => None,
         }
@@ -113,7 +116,7 @@ impl<'t, R: Release> Bucket<'t, R> {
     /// Visits the slots that are not empty.
     #[inline]
     pub(super) fn for_each(self, mut visit: impl FnMut(Slot<'t>, Word)) {
-        let prints = self.prints.load();
+        let fingerprints = self.fingerprints.load();
         let mut visit = |slot: Slot<'t>| {
             let word = slot.load();
             // A reader may find it emptied, or not filled yet.
@@ -121,10 +124,10 @@ impl<'t, R: Release> Bucket<'t, R> {
                 visit(slot, word);
             }
         };
-        for index in prints.occupied() {
+        for index in fingerprints.occupied() {
             visit(self.slot(index));
         }
-        if prints.are_chained() {
+        if fingerprints.are_chained() {
             self.chain().flat_map(slots_behind).for_each(visit);
         }
     }
@@ -133,7 +136,7 @@ impl<'t, R: Release> Bucket<'t, R> {
     /// added (0 or 1).
     #[inline]
     pub(super) fn insert(self, word: Word) -> usize {
-        match self.prints.load().vacancy() {
+        match self.fingerprints.load().vacancy() {
             Some(index) => {
                 self.slot(index).fill(word);
                 0
@@ -144,7 +147,7 @@ impl<'t, R: Release> Bucket<'t, R> {
 
     #[cold]
     fn insert_behind(self, word: Word) -> usize {
-        self.prints.add_behind(word.bits());
+        self.fingerprints.add_behind(word.bits());
         let mut last = self.first;
         for line in self.chain() {
             let vacancy = slots_behind(line).find(|slot| slot.load().is_empty());
@@ -166,7 +169,7 @@ impl<'t, R: Release> Bucket<'t, R> {
     /// stays: every line that was behind it and is still in the chain is met.
     #[inline]
     pub(super) fn unlink_empty(self, guard: &Guard) -> usize {
-        match self.prints.load().are_chained() {
+        match self.fingerprints.load().are_chained() {
             true => self.unlink_empty_lines(guard),
             false => 0,
         }
@@ -186,7 +189,7 @@ impl<'t, R: Release> Bucket<'t, R> {
         }
         let words = self.chain().flat_map(slots_behind).map(Slot::load);
         let words = words.filter(|word| !word.is_empty());
-        self.prints.set_behind(words.map(Word::bits));
+        self.fingerprints.set_behind(words.map(Word::bits));
         unlinked
     }
 
@@ -194,7 +197,7 @@ impl<'t, R: Release> Bucket<'t, R> {
     /// after the copies are published and before the originals are cleared, if there are any.
     #[inline]
     pub(super) fn compact(self, moved: impl FnOnce()) {
-        if self.prints.load().are_chained() {
+        if self.fingerprints.load().are_chained() {
             self.compact_chain(moved);
         }
     }
@@ -239,7 +242,7 @@ impl<'t, R: Release> Bucket<'t, R> {
         if lines > 0 {
             // SAFETY: the contract.
             unsafe { self.first.free_rest() };
-            self.prints.set_behind(std::iter::empty());
+            self.fingerprints.set_behind(std::iter::empty());
         }
         lines
     }
@@ -247,7 +250,7 @@ impl<'t, R: Release> Bucket<'t, R> {
     /// Asks for the fingerprints and the first line.
     #[inline]
     pub(super) fn prefetch(self) {
-        prefetch::<1, _>(self.prints);
+        prefetch::<1, _>(self.fingerprints);
         self.prefetch_line();
     }
 
@@ -278,7 +281,7 @@ impl<'t, R: Release> Bucket<'t, R> {
     fn slot(self, index: usize) -> Slot<'t> {
         Slot {
             word: &self.first.words[index],
-            print: Some((self.prints, index)),
+            fingerprint: Some((self.fingerprints, index)),
         }
     }
 
@@ -290,25 +293,28 @@ impl<'t, R: Release> Bucket<'t, R> {
 
 /// The slots of a line that is not the first.
 fn slots_behind<R: Release>(line: &Line<R>) -> impl Iterator<Item = Slot<'_>> {
-    line.words.iter().map(|word| Slot { word, print: None })
+    line.words.iter().map(|word| Slot {
+        word,
+        fingerprint: None,
+    })
 }
 
 #[cfg(all(test, not(loom)))]
 impl<R: Release> Bucket<'_, R> {
     /// Checks that fingerprints, slots and lines belong together, while nobody writes.
     pub(super) fn check(self) {
-        let prints = self.prints.load();
-        let candidates = |word: Word| prints.candidates(word.bits()).collect::<Vec<_>>();
-        let occupied: Vec<usize> = prints.occupied().collect();
+        let fingerprints = self.fingerprints.load();
+        let candidates = |word: Word| fingerprints.candidates(word.bits()).collect::<Vec<_>>();
+        let occupied: Vec<usize> = fingerprints.occupied().collect();
         for index in 0..SLOTS {
             let word = self.slot(index).load();
             assert_eq!(occupied.contains(&index), !word.is_empty());
             assert!(word.is_empty() || candidates(word).contains(&index));
         }
-        assert_eq!(prints.are_chained(), self.first.next().is_some());
+        assert_eq!(fingerprints.are_chained(), self.first.next().is_some());
         assert!(self.chain().all(|line| !line.is_empty()), "an empty line");
         let words = self.chain().flat_map(slots_behind).map(Slot::load);
         let mut words = words.filter(|word| !word.is_empty());
-        assert!(words.all(|word| prints.may_be_behind(word.bits())));
+        assert!(words.all(|word| fingerprints.may_be_behind(word.bits())));
     }
 }

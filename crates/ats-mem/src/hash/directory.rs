@@ -6,8 +6,8 @@
 //! segment as many as all before it, so a bucket never moves and finding it takes two loads.
 
 use super::bucket::Bucket;
+use super::fingerprints::FingerprintsCell;
 use super::line::Line;
-use super::prints::PrintsCell;
 use crate::record::Release;
 use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -137,8 +137,8 @@ impl<R: Release> Directory<R> {
         // fingerprints; it is retired only after it was taken out of the directory; whoever asks is
         // pinned or holds a lock of the bucket.
         unsafe {
-            let prints = lines.cast::<PrintsCell>().sub(offset + 1);
-            Some(Bucket::new(&*prints, &*lines.add(offset)))
+            let fingerprints = lines.cast::<FingerprintsCell>().sub(offset + 1);
+            Some(Bucket::new(&*fingerprints, &*lines.add(offset)))
         }
     }
 
@@ -184,7 +184,7 @@ impl<R: Release> Directory<R> {
     /// Bytes of the active buckets. Segments have room for more, of which the system gives memory when it is
     /// first touched.
     pub(super) fn bytes(&self) -> usize {
-        self.active() * (size_of::<Line<R>>() + size_of::<PrintsCell>())
+        self.active() * (size_of::<Line<R>>() + size_of::<FingerprintsCell>())
     }
 }
 
@@ -243,7 +243,7 @@ fn segment_layout(segment: usize) -> Layout {
 const LINE: usize = size_of::<Line<crate::Plain>>();
 
 fn prints_bytes(segment: usize) -> usize {
-    segment_len(segment) * size_of::<PrintsCell>()
+    segment_len(segment) * size_of::<FingerprintsCell>()
 }
 
 fn segment_bytes(segment: usize) -> usize {
@@ -293,8 +293,8 @@ unsafe fn fill<R: Release>(segment: usize, lines: *mut Line<R>) {
         // SAFETY: there is room for a line and for fingerprints for each bucket.
         unsafe {
             lines.add(offset).write(Line::new());
-            let prints = lines.cast::<PrintsCell>().sub(offset + 1);
-            prints.write(PrintsCell::new());
+            let fingerprints = lines.cast::<FingerprintsCell>().sub(offset + 1);
+            fingerprints.write(FingerprintsCell::new());
         }
     }
 }
@@ -363,8 +363,8 @@ mod tests {
                 // SAFETY: within the segment.
                 unsafe {
                     assert!((*lines.add(index)).is_empty());
-                    let prints = lines.cast::<PrintsCell>().sub(index + 1);
-                    assert_eq!((*prints).load().occupied().count(), 0);
+                    let fingerprints = lines.cast::<FingerprintsCell>().sub(index + 1);
+                    assert_eq!((*fingerprints).load().occupied().count(), 0);
                 }
             }
             // SAFETY: just allocated.

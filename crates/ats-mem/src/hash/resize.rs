@@ -33,7 +33,7 @@ pub(super) fn steps(active: usize, stripes: usize) -> usize {
 
 /// In which direction the number of buckets should change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
+enum Resizing {
     Stay,
     Grow,
     Shrink,
@@ -60,13 +60,13 @@ impl Chores {
 }
 
 /// Where `active` buckets are to go with so many records.
-fn direction(records: usize, active: usize) -> Direction {
+fn resizing(records: usize, active: usize) -> Resizing {
     if records > active * MAX_LOAD {
-        Direction::Grow
+        Resizing::Grow
     } else if records < active * MIN_LOAD && active > MIN_BUCKETS {
-        Direction::Shrink
+        Resizing::Shrink
     } else {
-        Direction::Stay
+        Resizing::Stay
     }
 }
 
@@ -95,8 +95,8 @@ impl<R: Release> HashTable<R> {
     /// Does a little of what is to be done, unless somebody else is at it. Holds no stripe.
     #[inline]
     pub(super) fn do_chores(&self, chores: Chores, guard: &Guard) {
-        let direction = direction(chores.records, self.directory.active());
-        if direction != Direction::Stay || chores.locks != Advice::Keep {
+        let resizing = resizing(chores.records, self.directory.active());
+        if resizing != Resizing::Stay || chores.locks != Advice::Keep {
             self.adapt(chores, guard);
         }
     }
@@ -109,18 +109,18 @@ impl<R: Release> HashTable<R> {
         self.stripes
             .adapt(chores.locks, self.directory.active(), guard);
         let active = self.directory.active();
-        if direction(chores.records, active) == Direction::Stay {
+        if resizing(chores.records, active) == Resizing::Stay {
             return;
         }
         let records = self.stripes.survey(chores.hash, guard);
         let steps = steps(active, self.stripes.count(guard));
-        match direction(records, active) {
-            Direction::Stay => {}
-            Direction::Grow => {
+        match resizing(records, active) {
+            Resizing::Stay => {}
+            Resizing::Grow => {
                 let enough = records / MAX_LOAD + steps;
                 self.grow(steps.min(enough.saturating_sub(active)), guard);
             }
-            Direction::Shrink => {
+            Resizing::Shrink => {
                 let enough = (records / MIN_LOAD).saturating_sub(steps);
                 let few = active - enough.max(MIN_BUCKETS);
                 (0..steps.min(few)).for_each(|_| self.join(guard));

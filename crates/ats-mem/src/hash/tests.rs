@@ -424,7 +424,7 @@ fn a_walk_goes_on_while_the_table_grows_and_shrinks() {
             }
         }
         here = table.next(&key(number), &guard).unwrap_or(None);
-        // Passing over what was added: only the first hundred count.
+        // Skipping over what was added: only the first hundred count.
         while let Some(added) = here.filter(|record| record.value()[0] >= 100) {
             here = table.next(added.key(), &guard).expect("present");
         }

@@ -6,17 +6,17 @@ use crate::record::Release;
 
 /// Which way to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Direction {
     Up,
     Down,
 }
 
-impl Way {
+impl Direction {
     /// The nearest slot of a bitmap that is not empty.
     fn nearest(self, bitmap: u32) -> u32 {
         match self {
-            Way::Up => bitmap.trailing_zeros(),
-            Way::Down => bitmap.ilog2(),
+            Direction::Up => bitmap.trailing_zeros(),
+            Direction::Down => bitmap.ilog2(),
         }
     }
 
@@ -24,8 +24,8 @@ impl Way {
     fn after(self, slot: u32) -> u32 {
         match self {
             // In two steps, as shifting by all 32 bits is not defined.
-            Way::Up => u32::MAX << slot << 1,
-            Way::Down => (1 << slot) - 1,
+            Direction::Up => u32::MAX << slot << 1,
+            Direction::Down => (1 << slot) - 1,
         }
     }
 }
@@ -35,7 +35,7 @@ impl Way {
 /// O(1) for each value on average.
 pub struct Iter<'a, R: Release> {
     sequence: &'a Sequence<R>,
-    way: Way,
+    direction: Direction,
     leaf: Option<Leaf<'a>>,
 }
 
@@ -50,18 +50,18 @@ struct Leaf<'a> {
 
 impl<'a, R: Release> Iter<'a, R> {
     pub(super) fn up(sequence: &'a Sequence<R>, from: u64) -> Self {
-        Self::new(sequence, Some(from), Way::Up)
+        Self::new(sequence, Some(from), Direction::Up)
     }
 
     pub(super) fn down(sequence: &'a Sequence<R>, from: u64) -> Self {
         let last = sequence.next.checked_sub(1);
-        Self::new(sequence, last.map(|last| last.min(from)), Way::Down)
+        Self::new(sequence, last.map(|last| last.min(from)), Direction::Down)
     }
 
-    fn new(sequence: &'a Sequence<R>, from: Option<u64>, way: Way) -> Self {
+    fn new(sequence: &'a Sequence<R>, from: Option<u64>, direction: Direction) -> Self {
         let mut iter = Iter {
             sequence,
-            way,
+            direction,
             leaf: None,
         };
         iter.leaf = from.and_then(|from| iter.leaf_at(from));
@@ -77,14 +77,14 @@ impl<'a, R: Release> Iter<'a, R> {
             base: 0,
         };
         // The root knows no larger positions.
-        (height_for(from) <= height).then(|| seek(root, Some(from), self.way))?
+        (height_for(from) <= height).then(|| seek(root, Some(from), self.direction))?
     }
 
     /// The leaf after the one with this base.
     fn leaf_after(&self, base: u64) -> Option<Leaf<'a>> {
-        self.leaf_at(match self.way {
-            Way::Up => base.checked_add(u64::from(FANOUT))?,
-            Way::Down => base.checked_sub(1)?,
+        self.leaf_at(match self.direction {
+            Direction::Up => base.checked_add(u64::from(FANOUT))?,
+            Direction::Down => base.checked_sub(1)?,
         })
     }
 }
@@ -94,7 +94,7 @@ impl<'a, R: Release> Iterator for Iter<'a, R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let leaf = self.leaf.as_mut()?;
-        let slot = self.way.nearest(leaf.rest);
+        let slot = self.direction.nearest(leaf.rest);
         let (node, base) = (leaf.node, leaf.base);
         leaf.rest &= !(1 << slot);
         if leaf.rest == 0 {
@@ -108,21 +108,21 @@ impl<'a, R: Release> Iterator for Iter<'a, R> {
 
 /// The nearest leaf below a node that has a value at `from` or after it, or if `from` is none, any value.
 /// O(height), which also bounds the recursion.
-fn seek<'a>(place: Place<'a>, from: Option<u64>, way: Way) -> Option<Leaf<'a>> {
+fn seek<'a>(place: Place<'a>, from: Option<u64>, direction: Direction) -> Option<Leaf<'a>> {
     let Place { node, height, base } = place;
     let slot = from.map(|from| slot_of(from, height));
-    let after = node.bitmap() & slot.map_or(u32::MAX, |slot| way.after(slot));
+    let after = node.bitmap() & slot.map_or(u32::MAX, |slot| direction.after(slot));
     if height == 1 {
         let rest = after | slot.map_or(0, |slot| node.bitmap() & 1 << slot);
         return (rest != 0).then_some(Leaf { node, base, rest });
     }
     let exact = slot.and_then(|slot| place.child(slot));
-    let found = exact.and_then(|child| seek(child, from, way));
+    let found = exact.and_then(|child| seek(child, from, direction));
     if found.is_some() || after == 0 {
         return found;
     }
     // All that comes after the slot comes after `from`.
-    seek(place.child(way.nearest(after))?, None, way)
+    seek(place.child(direction.nearest(after))?, None, direction)
 }
 
 /// A node, and what part of the positions it leads to.

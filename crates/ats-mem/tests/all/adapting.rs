@@ -42,12 +42,12 @@ const KEYS: u64 = 5000;
 /// All numbers below `KEYS`, in so many base nodes of about equal size.
 fn split_in(parts: u64) -> Tree {
     let tree = filled(0..KEYS);
-    tree.provoke(1, 0);
+    tree.force_adaptation(1, 0);
     for part in 1..parts {
         let number = KEYS * part / parts;
         put(&tree, number, number);
     }
-    tree.provoke(0, 0);
+    tree.force_adaptation(0, 0);
     assert_eq!(adaptation(&tree).base_nodes as u64, parts);
     tree
 }
@@ -161,9 +161,9 @@ fn a_parked_batch_stops_no_reader() {
 fn disjoint_batches_do_not_disturb_each_other() {
     const THREADS: u64 = 4;
     const BATCHES: u64 = 1500;
-    for provoked in [0, 3] {
+    for forcing in [0, 3] {
         let tree = Tree::new();
-        tree.provoke(provoked, 2 * provoked);
+        tree.force_adaptation(forcing, 2 * forcing);
         thread::scope(|scope| {
             for id in 0..THREADS {
                 let tree = &tree;

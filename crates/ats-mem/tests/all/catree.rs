@@ -1,7 +1,7 @@
 //! The ordered store against a model, and under many threads.
 
 use ats_mem::{
-    Backend, Busy, CaTree, Change, Passed, Plain, Record, RecordBox, Release, Span, Way,
+    Backend, Busy, CaTree, Change, Direction, KeyRange, Plain, Record, RecordBox, Release, Skipped,
 };
 use ats_sync::{Guard, pin};
 use proptest::prelude::*;
@@ -157,25 +157,27 @@ fn apply(tree: &CaTree<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op) {
             assert_eq!(found, expected.map(owned).collect::<Vec<_>>());
         }
         Op::Pass(low, high, up, most) => {
-            let span = Span {
+            let key_range = KeyRange {
                 low: low.as_deref(),
                 high: high.as_deref(),
             };
-            let mut there: Vec<_> = model.iter().filter(|(key, _)| span.has(key)).collect();
+            let mut there: Vec<_> = model.iter().filter(|(key, _)| key_range.has(key)).collect();
             if !up {
                 there.reverse();
             }
-            let way = if up { Way::Up } else { Way::Down };
+            let direction = if up { Direction::Up } else { Direction::Down };
             let guard = pin();
-            match tree.pass(span, way, most, &guard, &mut || ControlFlow::Continue(())) {
-                Passed::At(record) => {
+            match tree.skip(key_range, direction, most, &guard, &mut || {
+                ControlFlow::Continue(())
+            }) {
+                Skipped::At(record) => {
                     assert_eq!(Some(pair(record)), there.get(most).copied().map(owned))
                 }
-                Passed::All(passed) => {
-                    assert!(passed <= most);
-                    assert_eq!(passed, there.len());
+                Skipped::All(skipped) => {
+                    assert!(skipped <= most);
+                    assert_eq!(skipped, there.len());
                 }
-                Passed::Paused { .. } => panic!("nobody said so"),
+                Skipped::Paused { .. } => panic!("nobody said so"),
             }
         }
         Op::Batch(all, stop) => {
@@ -229,14 +231,14 @@ proptest! {
         joins in 0u32..10,
     ) {
         let tree = CaTree::<Plain>::new();
-        tree.provoke(splits, joins);
+        tree.force_adaptation(splits, joins);
         let mut model = BTreeMap::new();
         for op in ops {
             apply(&tree, &mut model, op);
             prop_assert_eq!(tree.len(), model.len());
         }
         prop_assert_eq!(contents(&tree), model.into_iter().collect::<Vec<_>>());
-        tree.provoke(0, 0);
+        tree.force_adaptation(0, 0);
         let mut visits = 0;
         while !tree.coarsen(&pin()) {
             visits += 1;
@@ -363,7 +365,7 @@ fn a_store_freed_in_part_can_be_used_and_dropped() {
 
 /// Threads write keys of their own (whose state they know exactly) between each other's, while
 /// readers check keys that are always there and walk over everything.
-fn many_threads<const TEST: usize>(provoked: u32) {
+fn many_threads<const TEST: usize>(forcing: u32) {
     const WRITERS: u64 = 3;
     const KEYS: u64 = 3_000;
     const STEPS: u64 = 100_000;
@@ -374,7 +376,7 @@ fn many_threads<const TEST: usize>(provoked: u32) {
         tree.update(&key, &guard, &mut |_| Change::Put(owning(&key, n)))
             .expect("no batch runs");
     }
-    tree.provoke(provoked, provoked);
+    tree.force_adaptation(forcing, forcing);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

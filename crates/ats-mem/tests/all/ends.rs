@@ -1,7 +1,9 @@
 //! Records taken from the ends of stores: one after the other, and by many threads.
 #![cfg(not(shuttle))]
 
-use ats_mem::{Backend, Busy, CaTree, Change, End, HashTable, Passed, Plain, RecordBox, Span, Way};
+use ats_mem::{
+    Backend, Busy, CaTree, Change, Direction, End, HashTable, KeyRange, Plain, RecordBox, Skipped,
+};
 use ats_sync::pin;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -37,9 +39,9 @@ fn take(store: &impl Backend<Plain>, end: End) -> Option<u64> {
 /// A tree of these numbers with many base nodes.
 fn split_tree(numbers: impl Iterator<Item = u64>) -> CaTree<Plain> {
     let tree = CaTree::new();
-    tree.provoke(5, 0);
+    tree.force_adaptation(5, 0);
     numbers.for_each(|number| put(&tree, number));
-    tree.provoke(0, 0);
+    tree.force_adaptation(0, 0);
     assert!(tree.adaptation().is_some_and(|now| now.base_nodes > 10));
     tree
 }
@@ -68,8 +70,14 @@ fn those_that_are_left_are_counted() {
     let tree = split_tree(0..2000);
     let counted = || {
         let (guard, go_on) = (pin(), &mut || ControlFlow::Continue(()));
-        match tree.pass(Span::default(), Way::Up, usize::MAX, &guard, go_on) {
-            Passed::All(records) => records,
+        match tree.skip(
+            KeyRange::default(),
+            Direction::Up,
+            usize::MAX,
+            &guard,
+            go_on,
+        ) {
+            Skipped::All(records) => records,
             _ => panic!("there are not so many"),
         }
     };
@@ -141,7 +149,7 @@ fn a_hash_table_gives_everything_away_in_linear_time() {
 fn each_number_goes_to_one(store: impl Backend<Plain> + Default, ordered: bool) {
     const NUMBERS: u64 = 20_000;
     const CONSUMERS: usize = 3;
-    store.provoke(3, 5);
+    store.force_adaptation(3, 5);
     let produced = AtomicU64::new(0);
     let taken: Vec<Vec<u64>> = thread::scope(|scope| {
         scope.spawn(|| {

@@ -140,7 +140,7 @@ fn is_freed_without_locks<S: Backend<Probing> + Default>() {
             asked: 0,
             wrong: None,
         }));
-        store.provoke(50, 50);
+        store.force_adaptation(50, 50);
         let mut random = Random(5);
         let is_right =
             || ASKING.with_borrow(|asking| asking.as_ref().is_some_and(|a| a.wrong.is_none()));

@@ -9,5 +9,5 @@ mod claims;
 mod ends;
 mod freeing;
 mod hash;
-mod passing;
+mod order_statistics;
 mod random;

@@ -488,7 +488,7 @@ fn history<S: Backend<Plain> + Default + 'static>(place: Place, round: u64) {
     }
     // One write in so many splits a base node, and one in so many joins some.
     let adapts = |one_in: u64| if one_in < 2 { 0 } else { one_in as u32 };
-    store.provoke(adapts(round / 3 % 5), adapts(round / 15 % 5));
+    store.force_adaptation(adapts(round / 3 % 5), adapts(round / 15 % 5));
     let (store, clock) = (Arc::new(store), Arc::new(Clock::default()));
     let start = Arc::new(Barrier::new(THREADS as usize));
     let play = |number: u64| {

@@ -14,12 +14,12 @@ fn adaptation(tree: &Tree) -> Adaptation {
 fn split(keys: u64, splits: u64) -> Arc<Tree> {
     let tree = filled::<Tree>(evens(keys));
     quietly(|| {
-        tree.provoke(1, 0);
+        tree.force_adaptation(1, 0);
         for at in 0..splits {
             let number = 2 * (keys * at / splits);
             put(&*tree, number, number);
         }
-        tree.provoke(0, 0);
+        tree.force_adaptation(0, 0);
     });
     let adaptation = adaptation(&tree);
     assert_eq!(adaptation.base_nodes as u64, splits + 1, "{adaptation:?}");
@@ -57,7 +57,7 @@ fn writers_and_readers(tree: &Arc<Tree>, keys: u64) {
 fn they_meet_splits(keys: u64) {
     explore_reaching(move || {
         let tree = filled::<Tree>(evens(keys));
-        tree.provoke(2, 0);
+        tree.force_adaptation(2, 0);
         writers_and_readers(&tree, keys);
         adaptation(&tree).splits > 0
     });
@@ -81,7 +81,7 @@ fn writers_and_readers_meet_a_tree_that_is_cut() {
 fn they_meet_joins(keys: u64, splits: u64) {
     explore_reaching(move || {
         let tree = split(keys, splits);
-        tree.provoke(0, 2);
+        tree.force_adaptation(0, 2);
         writers_and_readers(&tree, keys);
         adaptation(&tree).joins > 0
     });
@@ -104,7 +104,7 @@ fn splits_and_joins_meet_under_full_route_nodes() {
     explore_reaching(|| {
         let tree = split(KEYS, 8);
         let before = adaptation(&tree);
-        tree.provoke(2, 2);
+        tree.force_adaptation(2, 2);
         writers_and_readers(&tree, KEYS);
         let after = adaptation(&tree);
         after.splits > before.splits && after.joins > before.joins
@@ -169,11 +169,11 @@ fn routes_do_not_rise() {
         (0..KEYS).for_each(|number| put(&tree, number, number));
         let bases = |tree: &Tree| tree.adaptation().map_or(0, |it| it.base_nodes);
         for _ in 0..400 {
-            tree.provoke(1, 0);
+            tree.force_adaptation(1, 0);
             while bases(&tree) < 200 {
                 put(&tree, random.gen_range(0..KEYS), 1);
             }
-            tree.provoke(0, 1);
+            tree.force_adaptation(0, 1);
             while bases(&tree) > 20 {
                 put(&tree, random.gen_range(0..KEYS), 1);
             }

@@ -60,7 +60,7 @@ impl Player {
                 12 => self.walk(),
                 13 => self.next(),
                 14 => self.prev(),
-                15..18 => self.pass(),
+                15..18 => self.skip(),
                 _ => {
                     self.tree.coarsen(&pin());
                 }
@@ -207,7 +207,7 @@ impl Player {
     }
 
     /// Own keys and those that stay are counted, and nothing is that nobody has.
-    fn pass(&mut self) {
+    fn skip(&mut self) {
         let end = GROUPS * GROUP;
         let from = self.random.gen_range(0..end);
         let to = self.random.gen_range(from..=end);
@@ -223,8 +223,8 @@ impl Player {
         assert!(possible.contains(&count), "{count}, not {possible:?}");
         if known > 0 {
             let most = self.random.gen_range(0..known);
-            for way in [Way::Up, Way::Down] {
-                let number = passed(&self.tree, range.clone(), way, most);
+            for direction in [Direction::Up, Direction::Down] {
+                let number = skipped(&self.tree, range.clone(), direction, most);
                 let number = number.expect("so many are known");
                 assert!(range.contains(&number) && self.is_possible(number));
             }
@@ -253,7 +253,7 @@ fn anything_goes() {
         let base = [0, LONG][random.gen_range(0..2)];
         let keys = |owner| Keys { base, owner };
         let tree = filled::<Tree>(keys(0).all());
-        tree.provoke(random.gen_range(2..=4), random.gen_range(2..=4));
+        tree.force_adaptation(random.gen_range(2..=4), random.gen_range(2..=4));
         let players: Vec<_> = (1..=THREADS)
             .map(|owner| {
                 let mut mine = BTreeMap::new();
@@ -283,7 +283,7 @@ fn anything_goes() {
         assert_eq!(numbers(&*tree), expected);
         quietly(|| are_counted(&tree, &expected));
         quietly(|| {
-            tree.provoke(0, 0);
+            tree.force_adaptation(0, 0);
             let mut visits = 0;
             while !tree.coarsen(&pin()) {
                 visits += 1;

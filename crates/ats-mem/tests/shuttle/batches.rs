@@ -24,7 +24,7 @@ fn batches_against_readers<S: Backend<Plain> + Default + 'static>(
         let store = filled::<S>(evens(keys));
         // In the store, or in the way of a split; two batches take the keys in the same order.
         quietly(|| put_all(&*store, &[low, middle, high], 100));
-        store.provoke(splits, joins);
+        store.force_adaptation(splits, joins);
         together! {
             store => { put_all(&*store, &[low, middle, high], 101) }
             store => { put_all(&*store, &[low, middle, above, high], 101) }
@@ -61,7 +61,7 @@ fn an_aborted_batch<S: Backend<Plain> + Default + 'static>(keys: u64, splits: u3
     let [low, stays, new] = [keys + 1, keys, keys + 3];
     explore(move || {
         let store = filled::<S>(evens(keys));
-        store.provoke(splits, joins);
+        store.force_adaptation(splits, joins);
         together! {
             store => {
                 let keys = [2, low, 2 * keys - 2].map(key);
@@ -108,7 +108,7 @@ fn an_aborted_batch_leaves_the_hash_table() {
 fn batches_of_distant_keys_are_never_busy() {
     explore(|| {
         let tree = filled::<CaTree<Plain>>(evens(3 * LEAF));
-        tree.provoke(shuttle::rand::thread_rng().gen_range(0..4), 3);
+        tree.force_adaptation(shuttle::rand::thread_rng().gen_range(0..4), 3);
         let batch = |tree: &CaTree<Plain>, from: u64| {
             let keys = [from, from + 1, from + 6].map(key);
             let keys = keys.each_ref().map(Vec::as_slice);

@@ -28,7 +28,7 @@ fn no_addition_is_lost<S: Backend<Plain> + Default + 'static>(keys: u64, splits:
     let [new, there] = [keys + 1, keys];
     explore(move || {
         let store = filled::<S>(evens(keys));
-        store.provoke(splits, joins);
+        store.force_adaptation(splits, joins);
         let shared = Arc::new((store, [0; 2].map(AtomicUsize::new)));
         together! {
             shared => {

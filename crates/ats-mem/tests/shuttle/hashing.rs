@@ -151,7 +151,7 @@ fn play() -> bool {
     let mut random = shuttle::rand::thread_rng();
     let base = 1000 * random.gen_range(0..1000);
     let table = filled::<Table>(numbers_of(base, 0));
-    table.provoke(random.gen_range(1..=4), random.gen_range(1..=4));
+    table.force_adaptation(random.gen_range(1..=4), random.gen_range(1..=4));
     let players: Vec<_> = (1..=THREADS)
         .map(|owner| {
             let mut mine = BTreeMap::new();
@@ -177,7 +177,7 @@ fn play() -> bool {
         expected.extend(player.join().expect("a player").into_keys());
     }
     quietly(|| {
-        table.provoke(0, 0);
+        table.force_adaptation(0, 0);
         expected.sort_unstable();
         let mut met = numbers(&*table);
         met.sort_unstable();

@@ -36,7 +36,7 @@ mod hash;
 mod hashing;
 mod leaves;
 
-use ats_mem::{Backend, Busy, CaTree, Change, Passed, Plain, RecordBox, Span, Way};
+use ats_mem::{Backend, Busy, CaTree, Change, Direction, KeyRange, Plain, RecordBox, Skipped};
 use ats_sync::pin;
 use ats_sync::shim::atomic::quietly;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -197,24 +197,31 @@ fn walked(tree: &CaTree<Plain>, upwards: bool) -> Vec<u64> {
     met
 }
 
-/// What comes of passing over records.
-fn passed(tree: &CaTree<Plain>, range: Range<u64>, way: Way, most: usize) -> Result<u64, usize> {
+/// What comes of skipping records.
+fn skipped(
+    tree: &CaTree<Plain>,
+    range: Range<u64>,
+    direction: Direction,
+    most: usize,
+) -> Result<u64, usize> {
     let (low, high) = (key(range.start), key(range.end));
-    let span = Span {
+    let key_range = KeyRange {
         low: Some(&low),
         high: Some(&high),
     };
     let guard = pin();
-    match tree.pass(span, way, most, &guard, &mut || ControlFlow::Continue(())) {
-        Passed::At(record) => Ok(number(record.key())),
-        Passed::All(passed) => Err(passed),
-        Passed::Paused { .. } => panic!("nobody said so"),
+    match tree.skip(key_range, direction, most, &guard, &mut || {
+        ControlFlow::Continue(())
+    }) {
+        Skipped::At(record) => Ok(number(record.key())),
+        Skipped::All(skipped) => Err(skipped),
+        Skipped::Paused { .. } => panic!("nobody said so"),
     }
 }
 
 /// How many records there are.
 fn count(tree: &CaTree<Plain>, range: Range<u64>) -> usize {
-    passed(tree, range, Way::Up, usize::MAX).expect_err("not so many")
+    skipped(tree, range, Direction::Up, usize::MAX).expect_err("not so many")
 }
 
 /// Asserts that these numbers, which ascend, are counted and found by their places.
@@ -223,9 +230,9 @@ fn are_counted(tree: &CaTree<Plain>, numbers: &[u64]) {
     assert_eq!(count(tree, all()), numbers.len());
     for (rank, number) in numbers.iter().enumerate() {
         assert_eq!(count(tree, 0..*number), rank);
-        assert_eq!(passed(tree, all(), Way::Up, rank), Ok(*number));
+        assert_eq!(skipped(tree, all(), Direction::Up, rank), Ok(*number));
         let behind = numbers.len() - rank - 1;
-        assert_eq!(passed(tree, all(), Way::Down, behind), Ok(*number));
+        assert_eq!(skipped(tree, all(), Direction::Down, behind), Ok(*number));
     }
 }
 

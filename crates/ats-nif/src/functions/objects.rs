@@ -12,7 +12,7 @@ use crate::handle::Shared;
 use crate::scratch::Reading;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
-use ats::{Error, Room};
+use ats::{Error, UnpackBuffer};
 use ats_term::image::Object;
 use std::ops::ControlFlow;
 
@@ -165,7 +165,7 @@ fn elements<'e>(
     env: Env<'e>,
     index: usize,
     words: usize,
-    each: impl FnOnce(&mut Room, &mut EachObject<'_>) -> ControlFlow<()>,
+    each: impl FnOnce(&mut UnpackBuffer, &mut EachObject<'_>) -> ControlFlow<()>,
 ) -> NifResult<'e> {
     scratch::with_reading(|Reading { scratch, room }| {
         let mut elements = Vec::new();

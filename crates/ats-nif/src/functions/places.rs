@@ -10,7 +10,7 @@ use crate::scratch::{self, Reading};
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
-use ats::{Found, Passed, Span, TableType, Way};
+use ats::{Direction, Found, KeyRange, Skipped, TableType};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -39,16 +39,16 @@ pub(super) enum Reached<'e> {
 }
 
 /// Passes over objects between two ends, to the one behind `most` of them.
-pub(super) fn pass<'e>(
+pub(super) fn skip<'e>(
     env: Env<'e>,
     table: VmTerm<'e>,
     (mut low, mut high): Ends,
-    way: Way,
+    direction: Direction,
     most: usize,
 ) -> Result<Reached<'e>, Known> {
     let dirty = process::on_dirty_scheduler();
     let time = if dirty { LONG_SLICE } else { SLICE };
-    let mut passed = 0;
+    let mut skipped = 0;
     loop {
         // Anew for each slice, so that memory can be freed in between.
         let guard = ats_sync::pin();
@@ -59,26 +59,26 @@ pub(super) fn pass<'e>(
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
-        let span = Span {
+        let key_range = KeyRange {
             low: low.as_deref(),
             high: high.as_deref(),
         };
-        let slice = table.pass(span, way, most - passed, &guard, &mut pause);
+        let slice = table.skip(key_range, direction, most - skipped, &guard, &mut pause);
         if let Some(begun) = begun {
             consume(env, begun.elapsed());
         }
         match slice.map_err(cause)? {
-            Passed::At(found) => return Ok(Reached::Object(object(env, &found))),
-            Passed::All(more) => return Ok(Reached::End(passed + more)),
-            Passed::Paused { .. } if !dirty => return Err(Known::Dirty),
-            Passed::Paused {
-                passed: more,
+            Skipped::At(found) => return Ok(Reached::Object(object(env, &found))),
+            Skipped::All(more) => return Ok(Reached::End(skipped + more)),
+            Skipped::Paused { .. } if !dirty => return Err(Known::Dirty),
+            Skipped::Paused {
+                skipped: more,
                 bound,
             } => {
-                passed += more;
-                match way {
-                    Way::Up => low = Some(bound),
-                    Way::Down => high = Some(bound),
+                skipped += more;
+                match direction {
+                    Direction::Up => low = Some(bound),
+                    Direction::Down => high = Some(bound),
                 }
             }
         }
@@ -118,7 +118,7 @@ fn ends<'e>(
 /// `range_start`.
 fn range_size<'e>(env: Env<'e>, [table, from, to]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let ends = ends(env, table, from, to)?;
-    match pass(env, table, ends, Way::Up, usize::MAX)? {
+    match skip(env, table, ends, Direction::Up, usize::MAX)? {
         Reached::End(count) => Ok(env.uint(count as u64)),
         Reached::Object(_) => Err(Known::SystemLimit),
     }
@@ -129,9 +129,13 @@ fn range_size<'e>(env: Env<'e>, [table, from, to]: [VmTerm<'e>; 3]) -> NifResult
 fn range_nth<'e>(env: Env<'e>, [table, from, to, n]: [VmTerm<'e>; 4]) -> NifResult<'e> {
     let ends = ends(env, table, from, to)?;
     let n = n.as_small().filter(|n| *n != 0).ok_or(Known::None)?;
-    let way = if n > 0 { Way::Up } else { Way::Down };
+    let direction = if n > 0 {
+        Direction::Up
+    } else {
+        Direction::Down
+    };
     let place = n.unsigned_abs() as usize - 1;
-    Ok(match pass(env, table, ends, way, place)? {
+    Ok(match skip(env, table, ends, direction, place)? {
         Reached::Object(object) => object,
         Reached::End(_) => Known::EndOfTable.word(),
     })

@@ -19,7 +19,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("delete_all_objects", delete_all_objects, 1),
         nif!("info", info, 1),
         nif!("stats", stats, 1),
-        nif!("provoke", provoke, 3),
+        nif!("force_adaptation", force_adaptation, 3),
         nif!("whereis", whereis, 1),
         nif!("rename", rename, 2),
         nif!("all", all, 0),
@@ -378,15 +378,17 @@ fn map_of<'e, const ITEMS: usize>(env: Env<'e>, items: [(Known, u64); ITEMS]) ->
     env.map(&keys, &values).expect("the keys are distinct")
 }
 
-/// `provoke(Table, Splits, Joins)`, for tests: see [`Table::provoke`].
-fn provoke<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+/// `force_adaptation(Table, Splits, Joins)`, for tests: see [`Table::force_adaptation`].
+fn force_adaptation<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
     let number = |term: VmTerm<'e>| {
         let small = term.as_small().ok_or(Known::None)?;
         u32::try_from(small).map_err(|_| Known::None)
     };
-    shared.table.provoke(number(splits)?, number(joins)?);
+    shared
+        .table
+        .force_adaptation(number(splits)?, number(joins)?);
     Ok(Known::True.word())
 }
 

@@ -11,7 +11,7 @@ use crate::scratch::Reading;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, scratch, sys};
-use ats::{Found, SlotAnswer, TableType, Way};
+use ats::{Direction, Found, SlotAnswer, TableType};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -43,12 +43,12 @@ fn with_objects<'e>(env: Env<'e>, shared: &Shared, found: &Found<'_, Vm>) -> Nif
     Ok(env.tuple(&[key_term(env, shared, found), objects]))
 }
 
-fn end<'e>(env: Env<'e>, table: VmTerm<'e>, way: Way, shape: Shape) -> NifResult<'e> {
+fn end<'e>(env: Env<'e>, table: VmTerm<'e>, direction: Direction, shape: Shape) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
-    let found = match way {
-        Way::Up => shared.table.first(&guard),
-        Way::Down => shared.table.last(&guard),
+    let found = match direction {
+        Direction::Up => shared.table.first(&guard),
+        Direction::Down => shared.table.last(&guard),
     };
     shaped(env, shared, found, shape)
 }
@@ -57,7 +57,7 @@ fn step<'e>(
     env: Env<'e>,
     table: VmTerm<'e>,
     key: VmTerm<'e>,
-    way: Way,
+    direction: Direction,
     shape: Shape,
 ) -> NifResult<'e> {
     let guard = ats_sync::pin();
@@ -68,9 +68,9 @@ fn step<'e>(
     }
     let found = scratch::with_key(|bytes| {
         write_key(table, key, bytes)?;
-        let found = match way {
-            Way::Up => table.next(bytes, &guard),
-            Way::Down => table.prev(bytes, &guard),
+        let found = match direction {
+            Direction::Up => table.next(bytes, &guard),
+            Direction::Down => table.prev(bytes, &guard),
         };
         found.map_err(cause)
     });
@@ -90,35 +90,35 @@ fn shaped<'e>(
 }
 
 fn first<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    end(env, table, Way::Up, only_key)
+    end(env, table, Direction::Up, only_key)
 }
 
 fn last<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    end(env, table, Way::Down, only_key)
+    end(env, table, Direction::Down, only_key)
 }
 
 fn next<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    step(env, table, key, Way::Up, only_key)
+    step(env, table, key, Direction::Up, only_key)
 }
 
 fn prev<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    step(env, table, key, Way::Down, only_key)
+    step(env, table, key, Direction::Down, only_key)
 }
 
 fn first_lookup<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    end(env, table, Way::Up, with_objects)
+    end(env, table, Direction::Up, with_objects)
 }
 
 fn last_lookup<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    end(env, table, Way::Down, with_objects)
+    end(env, table, Direction::Down, with_objects)
 }
 
 fn next_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    step(env, table, key, Way::Up, with_objects)
+    step(env, table, key, Direction::Up, with_objects)
 }
 
 fn prev_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    step(env, table, key, Way::Down, with_objects)
+    step(env, table, key, Direction::Down, with_objects)
 }
 
 fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
@@ -130,7 +130,7 @@ fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let index = index.ok_or(Known::None)?;
     if shared.table.table_type() == TableType::OrderedSet {
         drop(guard);
-        return match places::pass(env, table, (None, None), Way::Up, index)? {
+        return match places::skip(env, table, (None, None), Direction::Up, index)? {
             Reached::Object(object) => Ok(env.list(&[object])),
             Reached::End(len) if len == index => Ok(Known::EndOfTable.word()),
             Reached::End(_) => Err(Known::None),

@@ -21,7 +21,7 @@
 
 use super::{Buffers, KEEP_BYTES, Rules, TooMany};
 use crate::reaper::{self, Reap};
-use crate::value::{Rec, Room, Values, form};
+use crate::value::{Rec, UnpackBuffer, Values, form};
 use ats_mem::RecordBox;
 use ats_mem::sequence::{Edit, Leftovers, Remains, Sequence};
 use ats_term::exact;
@@ -108,7 +108,11 @@ impl<H: Host> Large<H> {
     }
 
     /// The object at a position, if there is one. O(log positions).
-    pub(super) fn object<'r>(&'r self, position: u64, room: &'r mut Room) -> Option<Object<'r, H>> {
+    pub(super) fn object<'r>(
+        &'r self,
+        position: u64,
+        room: &'r mut UnpackBuffer,
+    ) -> Option<Object<'r, H>> {
         let (found, stored) = self.iter_from(position).next()?;
         (found == position).then(|| room.object(stored))
     }
@@ -197,8 +201,8 @@ pub(super) struct Draft<'a, H: Host> {
     edit: Edit<'a, Values<H>>,
     index: &'a Arc<Index>,
     entries: MutexGuard<'a, Entries>,
-    room: &'a mut Room,
-    second_room: &'a mut Room,
+    room: &'a mut UnpackBuffer,
+    second_room: &'a mut UnpackBuffer,
     content: &'a mut Vec<u8>,
 }
 
@@ -306,7 +310,7 @@ impl<H: Host> Draft<'_, H> {
 
     /// The new version, from which one can go back to the old one.
     pub(super) fn finish(mut self) -> Large<H> {
-        self.sweep();
+        self.drop_stale_entries();
         Large {
             objects: self.edit.finish(),
             index: Arc::clone(self.index),
@@ -319,7 +323,7 @@ impl<H: Host> Draft<'_, H> {
     /// As for [`Rules::insert`]: the draft was made of the objects of `current`, and the decision is to put a
     /// record of the result in its place.
     pub(super) unsafe fn take_over(mut self) -> (Large<H>, Leftovers<Values<H>>) {
-        self.sweep();
+        self.drop_stale_entries();
         // SAFETY: `update_bag` makes the change for certain, after which no reader that pins finds the old
         // version; those who found it before hold guards. The decision runs under the lock of the key,
         // and a record that it is given is not part of an open batch, so nobody else edits the
@@ -331,7 +335,7 @@ impl<H: Host> Draft<'_, H> {
 
     /// Looks for entries without object, if there must be any: at two for each change, so that batches
     /// that are undone again and again do not fill the index.
-    fn sweep(&mut self) {
+    fn drop_stale_entries(&mut self) {
         for _ in 0..2 {
             if self.entries.set.len() <= self.edit.len() {
                 return;

@@ -3,7 +3,7 @@
 use super::large::Large;
 use super::{Buffers, Decided, Effect, Objects, Rules, keep, put, with_leftovers};
 use crate::select::{Replace, Replacement};
-use crate::value::{Rec, Room, record};
+use crate::value::{Rec, UnpackBuffer, record};
 use ats_mem::Change;
 use ats_term::image::{Host, Object};
 
@@ -98,7 +98,7 @@ impl Rules {
         if positions.is_empty() {
             return keep();
         }
-        let mut room = Room::new();
+        let mut room = UnpackBuffer::new();
         let mut draft = large.draft(self, buffers);
         for &position in positions {
             if let Some(object) = large.object(position, &mut room) {
@@ -119,7 +119,7 @@ impl Rules {
     pub(crate) fn each_deleted<H: Host>(
         before: &Rec<H>,
         deleted: &[u64],
-        room: &mut Room,
+        room: &mut UnpackBuffer,
         visit: &mut dyn FnMut(Object<'_, H>),
     ) {
         match Objects::of(before) {
@@ -162,7 +162,7 @@ impl Rules {
                     Some(positions) => positions.to_vec(),
                     None => large.iter_from(0).map(|(position, _)| position).collect(),
                 };
-                let mut room = Room::new();
+                let mut room = UnpackBuffer::new();
                 let mut draft = large.draft(self, buffers);
                 for position in positions {
                     let Some(object) = large.object(position, &mut room) else {
@@ -207,7 +207,7 @@ fn matching<H: Host>(
     positions: Option<&[u64]>,
     matches: &mut impl FnMut(Object<'_, H>) -> bool,
 ) -> Vec<u64> {
-    let mut room = Room::new();
+    let mut room = UnpackBuffer::new();
     match positions {
         Some(positions) => {
             let among = positions.iter().copied();

@@ -15,7 +15,7 @@ use crate::bag::{Effect, NewObject, Rules, Selected};
 use crate::counted;
 use crate::short::{SHORT_WORDS, is_long_to_compare};
 use crate::table::{Table, TableType};
-use crate::value::{Found, Rec, Room, form, record};
+use crate::value::{Found, Rec, UnpackBuffer, form, record};
 use crate::{Error, Guard};
 use ats_match::{Environment, Machine, Outcome, Program, RunTerm};
 use ats_mem::{Busy, Change};
@@ -329,7 +329,7 @@ fn gather_positions<H: Host>(
     found: &Found<'_, H>,
     from: u64,
     slice: &Slice,
-    room: &mut Room,
+    room: &mut UnpackBuffer,
     mut is_meant: impl FnMut(Object<'_, H>) -> Option<usize>,
     (positions, weight): (&mut Vec<u64>, &mut usize),
 ) -> Next {
@@ -408,7 +408,11 @@ impl<H: Host, E: Environment> Rerun<'_, H, E> {
         outcome.is_some_and(|outcome| outcome.is_true())
     }
 
-    fn delete(&mut self, current: &Rec<H>, room: &mut Room) -> Change<crate::value::Values<H>> {
+    fn delete(
+        &mut self,
+        current: &Rec<H>,
+        room: &mut UnpackBuffer,
+    ) -> Change<crate::value::Values<H>> {
         match self.is_true(Found::new(current).first(room)) {
             true => Change::Remove,
             false => Change::Keep,
@@ -419,7 +423,7 @@ impl<H: Host, E: Environment> Rerun<'_, H, E> {
     fn replace(
         &mut self,
         current: &Rec<H>,
-        room: &mut Room,
+        room: &mut UnpackBuffer,
         unchanged: &mut usize,
     ) -> Change<crate::value::Values<H>> {
         let object = Found::new(current).first(room);

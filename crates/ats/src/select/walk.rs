@@ -5,7 +5,7 @@ use super::cursor::{At, Cursor};
 use super::query::{Query, Step};
 use crate::store::Store;
 use crate::value::{Found, Rec};
-use ats_mem::Mark;
+use ats_mem::ScanPosition;
 use ats_sync::Guard;
 use ats_term::image::Host;
 use std::cell::Cell;
@@ -302,12 +302,14 @@ fn walk_range<'g, H: Host>(
         (true, true, None) => store.scan_down(to, guard, &mut visit_record),
         (true, true, Some(key)) => store.scan_down(Some(key), guard, &mut visit_record),
         (false, ..) => {
-            let mark = match at {
-                At::Behind(key) => Mark::Behind(key),
-                At::Between(place) => Mark::At(*place),
-                _ => Mark::Start,
+            let position = match at {
+                At::Behind(key) => ScanPosition::Behind(key),
+                At::Between(place) => ScanPosition::At(*place),
+                _ => ScanPosition::Start,
             };
-            paused = store.sweep(mark, guard, &mut visit_record, &mut || match slice.tick() {
+            paused = store.resume_scan(position, guard, &mut visit_record, &mut || match slice
+                .tick()
+            {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             });

@@ -20,9 +20,9 @@ fn write(table: &Ordered, keys: std::ops::Range<i64>) {
 /// A table in which every write has forced a split, and which is left to itself now.
 fn split(objects: i64) -> Ordered {
     let table = Table::new(TableType::OrderedSet, 1);
-    table.provoke(1, 0);
+    table.force_adaptation(1, 0);
     write(&table, 0..objects);
-    table.provoke(0, 0);
+    table.force_adaptation(0, 0);
     table
 }
 
@@ -60,7 +60,7 @@ fn assert_holds(table: &Ordered, objects: i64) {
 fn ordered_tables_tell_of_base_nodes_and_others_of_buckets() {
     for table_type in [TableType::Set, TableType::Bag, TableType::DuplicateBag] {
         let table = Ordered::new(table_type, 1);
-        table.provoke(2, 5);
+        table.force_adaptation(2, 5);
         write(&table, 0..1000);
         assert_eq!(table.adaptation(), None);
         let buckets = table.buckets().expect("a hash table has buckets");
@@ -83,9 +83,9 @@ fn a_table_that_nobody_writes_to_becomes_whole() {
     assert_becomes_whole(&table);
     assert_holds(&table, 3_000);
     // And again, since a store that was whole left the list.
-    table.provoke(1, 0);
+    table.force_adaptation(1, 0);
     write(&table, 3_000..4_000);
-    table.provoke(0, 0);
+    table.force_adaptation(0, 0);
     assert!(adaptation(&table).splits > adaptation(&table).joins);
     assert_becomes_whole(&table);
     assert_holds(&table, 4_000);
@@ -94,11 +94,11 @@ fn a_table_that_nobody_writes_to_becomes_whole() {
 #[test]
 fn what_was_provoked_outlives_clearing() {
     let table = Ordered::new(TableType::OrderedSet, 1);
-    table.provoke(1, 0);
+    table.force_adaptation(1, 0);
     table.clear();
     write(&table, 0..1_000);
     assert!(adaptation(&table).splits > 20);
-    table.provoke(0, 0);
+    table.force_adaptation(0, 0);
     table.clear();
     write(&table, 0..1_000);
     assert_eq!(adaptation(&table).splits, 0);

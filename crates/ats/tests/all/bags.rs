@@ -163,7 +163,7 @@ fn compare(table: &TermTable, model: &Model) {
             assert_eq!(found.is_some(), !expected.is_empty());
             let Some(found) = found else { return };
             assert_eq!(found.count(), expected.len());
-            let mut room = ats::Room::new();
+            let mut room = ats::UnpackBuffer::new();
             assert_eq!(found.only(&mut room).is_some(), expected.len() == 1);
             let first = found.first(&mut room);
             assert_eq!(first.arity(), 2);
@@ -279,7 +279,7 @@ fn a_walk_within_a_key_goes_on_by_position() {
                 let mut left = 37;
                 let _part = found.expect("the key stays").each_from(
                     position,
-                    &mut ats::Room::new(),
+                    &mut ats::UnpackBuffer::new(),
                     |at, object| {
                         if left == 0 {
                             from = Some(at);
@@ -334,10 +334,11 @@ fn readers_see_whole_versions() {
                         let numbers: Vec<i64> = found(&table, 1, |found| {
                             let mut numbers = Vec::new();
                             let found = found.expect("the key stays");
-                            let _all = found.each_from(0, &mut ats::Room::new(), |_, object| {
-                                numbers.push(object.element(1).as_small().expect("a number"));
-                                ControlFlow::Continue(())
-                            });
+                            let _all =
+                                found.each_from(0, &mut ats::UnpackBuffer::new(), |_, object| {
+                                    numbers.push(object.element(1).as_small().expect("a number"));
+                                    ControlFlow::Continue(())
+                                });
                             numbers
                         });
                         let last = numbers[0] + numbers.len() as i64;
@@ -384,17 +385,18 @@ fn lists_over_large_bags_are_whole() {
     let newest = |key, writer| {
         found(&table, key, |found| {
             let (mut newest, mut count) = (0, 0);
-            let _all =
-                found
-                    .expect("the key stays")
-                    .each_from(0, &mut ats::Room::new(), |_, object| {
-                        let number = object.element(1).as_small().expect("a number");
-                        if number > 0 && number % 3 == writer {
-                            assert!(number > newest, "in their order");
-                            (newest, count) = (number, count + 1);
-                        }
-                        ControlFlow::Continue(())
-                    });
+            let _all = found.expect("the key stays").each_from(
+                0,
+                &mut ats::UnpackBuffer::new(),
+                |_, object| {
+                    let number = object.element(1).as_small().expect("a number");
+                    if number > 0 && number % 3 == writer {
+                        assert!(number > newest, "in their order");
+                        (newest, count) = (number, count + 1);
+                    }
+                    ControlFlow::Continue(())
+                },
+            );
             (newest, count)
         })
     };

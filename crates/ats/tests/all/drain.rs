@@ -53,7 +53,7 @@ fn each_object_comes_out_once() {
     const OBJECTS: i64 = 20_000;
     for kind in ALL_TYPES {
         let table = TermTable::new(kind, 1);
-        table.provoke(50, 50);
+        table.force_adaptation(50, 50);
         let all = drain_beside(&table, |writer| {
             for at in 0..OBJECTS {
                 // In bags many objects come under one key.

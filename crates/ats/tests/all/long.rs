@@ -226,7 +226,7 @@ fn long_changes_are_linearizable() {
         for round in 0..ROUNDS {
             let table = &TermTable::new(kind, 1).compressed(round % 8 >= 6);
             if round % 3 == 0 {
-                table.provoke(3, 3);
+                table.force_adaptation(3, 3);
             }
             let mut state = State::default();
             // Half of the time a counter of a wide object already changes in place.

@@ -181,7 +181,7 @@ fn no_operand_is_lost() {
     const EACH: i64 = 5_000;
     for kind in SETS {
         let table = TermTable::new(kind, 1);
-        table.provoke(20, 20);
+        table.force_adaptation(20, 20);
         let work = |number: i64| {
             let pair = Merge::Vector(vec![ats_merge::Simple::Sum, ats_merge::Simple::Max]);
             let value_of = |at| at * 3 + number;

@@ -2,7 +2,7 @@
 
 use crate::common::model::{self, Count, Model};
 use crate::common::{ALL_TYPES, TermTable, everything, objects, same_key};
-use ats::{CounterOp, Error, Integer, Room, TableType, Workspace};
+use ats::{CounterOp, Error, Integer, TableType, UnpackBuffer, Workspace};
 use ats_term::Term;
 use ats_term::arbitrary::near_term;
 use ats_term::image::{Scratch, decode};
@@ -272,7 +272,7 @@ fn compare(table: &TermTable, model: &Model) {
 fn compare_elements(table: &TermTable, key: &Term, object: &Term) {
     let guard = ats::pin();
     let found = table.lookup(key, &mut Workspace::new(), &guard);
-    let (found, mut room) = (found.expect("a key of the table"), Room::new());
+    let (found, mut room) = (found.expect("a key of the table"), UnpackBuffer::new());
     let elements = object.as_tuple().expect("an object");
     for (index, element) in elements.iter().enumerate() {
         let mut sink = TermBuilder::new();

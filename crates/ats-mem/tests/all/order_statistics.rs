@@ -1,7 +1,7 @@
 //! Counting records and finding the n-th, in trees of several levels that change all the time.
 
 use crate::random::Random;
-use ats_mem::{Backend, CaTree, Change, End, Passed, Plain, RecordBox, Span, Way};
+use ats_mem::{Backend, CaTree, Change, Direction, End, KeyRange, Plain, RecordBox, Skipped};
 use ats_sync::pin;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -49,22 +49,24 @@ impl Keys {
         removed
     }
 
-    fn pass(self, tree: &Tree, range: Range<u64>, way: Way, most: usize) -> Answer {
+    fn skip(self, tree: &Tree, range: Range<u64>, direction: Direction, most: usize) -> Answer {
         let (low, high) = (self.key(range.start), self.key(range.end));
-        let span = Span {
+        let key_range = KeyRange {
             low: Some(&low),
             high: Some(&high),
         };
         let guard = pin();
-        match tree.pass(span, way, most, &guard, &mut || ControlFlow::Continue(())) {
-            Passed::At(record) => Answer::Number(record.value()[0]),
-            Passed::All(passed) => Answer::All(passed),
-            Passed::Paused { .. } => panic!("nobody said so"),
+        match tree.skip(key_range, direction, most, &guard, &mut || {
+            ControlFlow::Continue(())
+        }) {
+            Skipped::At(record) => Answer::Number(record.value()[0]),
+            Skipped::All(skipped) => Answer::All(skipped),
+            Skipped::Paused { .. } => panic!("nobody said so"),
         }
     }
 
     fn count(self, tree: &Tree, range: Range<u64>) -> usize {
-        match self.pass(tree, range, Way::Up, usize::MAX) {
+        match self.skip(tree, range, Direction::Up, usize::MAX) {
             Answer::All(count) => count,
             Answer::Number(_) => panic!("there are no more records than numbers"),
         }
@@ -96,11 +98,11 @@ impl Model {
         range.filter(|number| self.0[*number as usize])
     }
 
-    fn pass(&self, range: Range<u64>, way: Way, most: usize) -> Answer {
+    fn skip(&self, range: Range<u64>, direction: Direction, most: usize) -> Answer {
         let there = || self.there(range.clone());
-        let next = match way {
-            Way::Up => there().nth(most),
-            Way::Down => there().nth_back(most),
+        let next = match direction {
+            Direction::Up => there().nth(most),
+            Direction::Down => there().nth_back(most),
         };
         match next {
             Some(number) => Answer::Number(number),
@@ -115,7 +117,7 @@ fn counts_agree(tail: &'static [u8], splits: u32, joins: u32) {
     const NUMBERS: u64 = 12_000;
     let keys = Keys { tail };
     let tree = Tree::new();
-    tree.provoke(splits, joins);
+    tree.force_adaptation(splits, joins);
     let mut model = Model(vec![false; NUMBERS as usize + 1]);
     let mut random = Random(88_172_645_463_325_252 + u64::from(splits));
     for _ in 0..150 {
@@ -147,9 +149,9 @@ fn counts_agree(tail: &'static [u8], splits: u32, joins: u32) {
                 _ => one..(one + 100).min(NUMBERS),
             };
             let most = random.below(range.end - range.start + 1) as usize;
-            for way in [Way::Up, Way::Down] {
-                let expected = model.pass(range.clone(), way, most);
-                assert_eq!(keys.pass(&tree, range.clone(), way, most), expected);
+            for direction in [Direction::Up, Direction::Down] {
+                let expected = model.skip(range.clone(), direction, most);
+                assert_eq!(keys.skip(&tree, range.clone(), direction, most), expected);
             }
             let expected = model.there(range.clone()).count();
             assert_eq!(keys.count(&tree, range), expected);
@@ -213,36 +215,32 @@ fn undone_batches_do_not_count() {
 fn paused_counts_go_on() {
     let keys = Keys { tail: b"" };
     let (first, last) = (keys.key(10), keys.key(99_990));
-    for way in [Way::Up, Way::Down] {
+    for direction in [Direction::Up, Direction::Down] {
         let tree = Tree::new();
         (0..100_000).for_each(|number| keys.put(&tree, number));
         let (mut low, mut high) = (first.clone(), last.clone());
         let (mut total, mut pauses) = (0, 0);
         loop {
-            let span = Span {
+            let key_range = KeyRange {
                 low: Some(&low),
                 high: Some(&high),
             };
             let guard = pin();
-            match tree.pass(
-                span,
-                way,
-                usize::MAX,
-                &guard,
-                &mut || ControlFlow::Break(()),
-            ) {
-                Passed::At(_) => panic!("there are no more records than numbers"),
-                Passed::All(passed) => {
-                    total += passed;
+            match tree.skip(key_range, direction, usize::MAX, &guard, &mut || {
+                ControlFlow::Break(())
+            }) {
+                Skipped::At(_) => panic!("there are no more records than numbers"),
+                Skipped::All(skipped) => {
+                    total += skipped;
                     break;
                 }
-                Passed::Paused { passed, bound } => {
-                    assert!(passed > 0 && span.has(&bound));
-                    total += passed;
+                Skipped::Paused { skipped, bound } => {
+                    assert!(skipped > 0 && key_range.has(&bound));
+                    total += skipped;
                     pauses += 1;
-                    match way {
-                        Way::Up => low = bound,
-                        Way::Down => high = bound,
+                    match direction {
+                        Direction::Up => low = bound,
+                        Direction::Down => high = bound,
                     }
                 }
             }
@@ -280,7 +278,7 @@ fn counts_beside_writers_keep_what_stays() {
     const NUMBERS: u64 = 20_000;
     let keys = Keys { tail: b"" };
     let tree = Tree::new();
-    tree.provoke(300, 300);
+    tree.force_adaptation(300, 300);
     (0..NUMBERS)
         .step_by(2)
         .for_each(|number| keys.put(&tree, number));
@@ -316,19 +314,19 @@ fn counts_beside_writers_keep_what_stays() {
                     "{count} in {range:?}"
                 );
                 let most = random.below(stay as u64 + 1) as usize;
-                for way in [Way::Up, Way::Down] {
-                    match keys.pass(tree, range.clone(), way, most) {
+                for direction in [Direction::Up, Direction::Down] {
+                    match keys.skip(tree, range.clone(), direction, most) {
                         Answer::Number(number) => {
                             assert!(range.contains(&number));
-                            let passed = match way {
-                                Way::Up => range.start..number,
-                                Way::Down => number + 1..range.end,
+                            let skipped = match direction {
+                                Direction::Up => range.start..number,
+                                Direction::Down => number + 1..range.end,
                             };
-                            let len = passed.end - passed.start;
-                            let least = (passed.start.next_multiple_of(2)..passed.end).step_by(2);
+                            let len = skipped.end - skipped.start;
+                            let least = (skipped.start.next_multiple_of(2)..skipped.end).step_by(2);
                             assert!(least.count() <= most && most as u64 <= len);
                         }
-                        Answer::All(passed) => assert_eq!(most, stay.max(passed)),
+                        Answer::All(skipped) => assert_eq!(most, stay.max(skipped)),
                     }
                 }
             }

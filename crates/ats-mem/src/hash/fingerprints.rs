@@ -30,20 +30,20 @@ const BEHIND: u64 = 0xff << BEHIND_SHIFT;
 const BEHIND_SHIFT: u32 = 56;
 /// Where in a hash the bits of the fingerprint begin. They are part of the tag that stands in the slot, so
 /// what is in a slot tells its fingerprint.
-const PRINT_SHIFT: u32 = super::line::TAG_SHIFT;
+const FINGERPRINT_SHIFT: u32 = super::line::TAG_SHIFT;
 /// Where the three bits begin that choose one of the last byte: next to those of the fingerprint.
-const CHOICE_SHIFT: u32 = PRINT_SHIFT + 7;
+const CHOICE_SHIFT: u32 = FINGERPRINT_SHIFT + 7;
 
 /// The fingerprints of a bucket at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Prints(u64);
+pub(super) struct Fingerprints(u64);
 
-impl Prints {
+impl Fingerprints {
     /// The slots whose fingerprint is that of `hash`. One that is not may be among them, though rarely.
     #[inline]
     pub(super) fn candidates(self, hash: u64) -> Indices {
         // Zero in the bytes that are equal.
-        let different = self.0 ^ (ONES * print(hash));
+        let different = self.0 ^ (ONES * fingerprint(hash));
         // The first borrow of the subtraction comes from such a byte.
         Indices(different.wrapping_sub(ONES) & !different & OCCUPIED)
     }
@@ -75,8 +75,8 @@ impl Prints {
 
 /// The fingerprint of a hash, or of anything that has its upper bits.
 #[inline]
-fn print(hash: u64) -> u64 {
-    (hash >> PRINT_SHIFT & 0x7f) | 0x80
+fn fingerprint(hash: u64) -> u64 {
+    (hash >> FINGERPRINT_SHIFT & 0x7f) | 0x80
 }
 
 /// The bit of the last byte that a hash chooses, or anything that has its upper bits.
@@ -104,9 +104,9 @@ impl Iterator for Indices {
 }
 
 /// Where the fingerprints of a bucket are. All zeros is those of an empty one.
-pub(super) struct PrintsCell(AtomicU64);
+pub(super) struct FingerprintsCell(AtomicU64);
 
-impl PrintsCell {
+impl FingerprintsCell {
     /// Those of an empty bucket, where zeroed memory is not.
     #[cfg(loom)]
     pub(super) fn new() -> Self {
@@ -115,8 +115,8 @@ impl PrintsCell {
 
     /// Acquire: whoever finds a fingerprint gone finds what was published before it went.
     #[inline]
-    pub(super) fn load(&self) -> Prints {
-        Prints(self.0.load(Ordering::Acquire))
+    pub(super) fn load(&self) -> Fingerprints {
+        Fingerprints(self.0.load(Ordering::Acquire))
     }
 
     /// Notes that a slot is about to be filled with a record of a hash that has the same upper bits. For
@@ -124,7 +124,7 @@ impl PrintsCell {
     #[inline]
     pub(super) fn set(&self, index: usize, hash: u64) {
         let others = self.load().0 & !(0xff << (8 * index));
-        self.store(others | print(hash) << (8 * index));
+        self.store(others | fingerprint(hash) << (8 * index));
     }
 
     /// Notes that a slot was emptied.
@@ -145,8 +145,8 @@ impl PrintsCell {
     }
 
     #[inline]
-    fn store(&self, prints: u64) {
-        self.0.store(prints, Ordering::Release);
+    fn store(&self, fingerprints: u64) {
+        self.0.store(fingerprints, Ordering::Release);
     }
 }
 
@@ -154,21 +154,21 @@ impl PrintsCell {
 mod tests {
     use super::*;
 
-    fn hash_of(print: u64) -> u64 {
-        print << PRINT_SHIFT
+    fn hash_of(fingerprint: u64) -> u64 {
+        fingerprint << FINGERPRINT_SHIFT
     }
 
     #[test]
     fn finds_all_slots_of_a_fingerprint() {
-        let cell = PrintsCell(AtomicU64::new(0));
+        let cell = FingerprintsCell(AtomicU64::new(0));
         cell.add_behind(3 << CHOICE_SHIFT);
         for first in 0..128 {
             for second in 0..128 {
-                for (index, print) in [first, second, first, 0, 127, second, first]
+                for (index, fingerprint) in [first, second, first, 0, 127, second, first]
                     .into_iter()
                     .enumerate()
                 {
-                    cell.set(index, hash_of(print));
+                    cell.set(index, hash_of(fingerprint));
                 }
                 let found: Vec<usize> = cell.load().candidates(hash_of(first)).collect();
                 for index in [0, 2, 6] {
@@ -193,9 +193,9 @@ mod tests {
 
     #[test]
     fn an_empty_slot_is_no_candidate_and_is_vacant() {
-        let cell = PrintsCell(AtomicU64::new(0));
-        for print in 0..128 {
-            assert_eq!(cell.load().candidates(hash_of(print)).next(), None);
+        let cell = FingerprintsCell(AtomicU64::new(0));
+        for fingerprint in 0..128 {
+            assert_eq!(cell.load().candidates(hash_of(fingerprint)).next(), None);
         }
         for index in 0..SLOTS {
             assert_eq!(cell.load().vacancy(), Some(index));

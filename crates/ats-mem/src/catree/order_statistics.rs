@@ -1,4 +1,4 @@
-//! Passing over records without looking at them: how many there are between two keys, and which is the
+//! Skipping over records without looking at them: how many there are between two keys, and which is the
 //! n-th of them.
 //!
 //! Base node after base node is locked and passed, from one end of the range to the other. Below a base
@@ -17,7 +17,7 @@ use super::header::NodePtr;
 use super::node::{Inner, Leaf};
 use super::search::Portable;
 use super::{Kind, kind};
-use crate::backend::{Passed, Span, Way};
+use crate::backend::{Direction, KeyRange, Skipped};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 use ats_sync::shim::atomic::Ordering;
@@ -30,7 +30,7 @@ const NODES_HELD: usize = if cfg!(any(loom, shuttle)) { 12 } else { 400 };
 /// How many children ahead nodes are fetched.
 const AHEAD: usize = 3;
 
-/// Why the passing of a base node ends before its end.
+/// Why skipping in a base node ends before its end.
 enum Stop<'g, R: Release> {
     /// So many records as were wanted were passed; this is the next (it may be pending).
     At(&'g Record<R>),
@@ -39,9 +39,9 @@ enum Stop<'g, R: Release> {
 }
 
 /// On the way through a base node, of which the lock is held.
-struct Passing<'g> {
+struct Skipping<'g> {
     guard: &'g Guard,
-    way: Way,
+    direction: Direction,
     /// Records to be passed.
     left: u64,
     /// Nodes that may still be visited.
@@ -72,17 +72,17 @@ impl<'k> Ends<'k> {
     }
 }
 
-impl<'g> Passing<'g> {
+impl<'g> Skipping<'g> {
     /// Passes the records between the ends below a node, which has these fences.
-    fn pass<R: Release>(
+    fn skip<R: Release>(
         &mut self,
         node: NodePtr,
         fences: Fences<'g>,
         ends: Ends<'_>,
     ) -> ControlFlow<Stop<'g, R>> {
-        let near = match self.way {
-            Way::Up => fences.low,
-            Way::Down => fences.high,
+        let near = match self.direction {
+            Direction::Up => fences.low,
+            Direction::Down => fences.high,
         };
         match (self.nodes.checked_sub(1), near) {
             (Some(nodes), _) => self.nodes = nodes,
@@ -112,9 +112,9 @@ impl<'g> Passing<'g> {
         }
         let left = self.left as usize;
         self.left = 0;
-        let place = match self.way {
-            Way::Up => places().nth(left),
-            Way::Down => places().nth_back(left),
+        let place = match self.direction {
+            Direction::Up => places().nth(left),
+            Direction::Down => places().nth_back(left),
         };
         let record = place.and_then(|place| leaf.record(place, self.guard));
         Break(record.expect("only the holder of the lock takes records out"))
@@ -128,14 +128,14 @@ impl<'g> Passing<'g> {
     ) -> ControlFlow<Stop<'g, R>> {
         let first = ends.low.map_or(0, |key| inner.child_for::<Portable>(key));
         let last = ends.high.map_or(inner.len(), |key| inner.child_below(key));
-        let way = self.way;
-        let mut pass = |place| {
+        let direction = self.direction;
+        let mut skip = |place| {
             let fences = fences.of_child(inner, place);
             self.pass_child(inner, place, fences, ends.within(&fences))
         };
-        match way {
-            Way::Up => (first..=last).try_for_each(&mut pass),
-            Way::Down => (first..=last).rev().try_for_each(&mut pass),
+        match direction {
+            Direction::Up => (first..=last).try_for_each(&mut skip),
+            Direction::Down => (first..=last).rev().try_for_each(&mut skip),
         }
     }
 
@@ -152,13 +152,13 @@ impl<'g> Passing<'g> {
             self.left = rest;
             return Continue(());
         }
-        let ahead = match self.way {
-            Way::Up => place + AHEAD,
-            Way::Down => place.wrapping_sub(AHEAD),
+        let ahead = match self.direction {
+            Direction::Up => place + AHEAD,
+            Direction::Down => place.wrapping_sub(AHEAD),
         };
         inner.prefetch_child(ahead);
         let before = self.left;
-        self.pass(inner.child(place), fences, ends)?;
+        self.skip(inner.child(place), fences, ends)?;
         if is_whole && known.is_none() {
             self.bytes += inner.subtree_counts.set(place, before - self.left);
         }
@@ -167,86 +167,88 @@ impl<'g> Passing<'g> {
 }
 
 impl<R: Release> CaTree<R> {
-    /// See [`Backend::pass`](crate::Backend::pass).
-    pub(super) fn pass_over<'g>(
+    /// See [`Backend::skip`](crate::Backend::skip).
+    pub(super) fn skip_records<'g>(
         &'g self,
-        span: Span<'_>,
-        way: Way,
+        key_range: KeyRange<'_>,
+        direction: Direction,
         most: usize,
         guard: &'g Guard,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Passed<'g, R> {
-        let mut rest = span;
+    ) -> Skipped<'g, R> {
+        let mut rest = key_range;
         let mut left = most as u64;
-        let passed = |left: u64| most - left as usize;
+        let skipped = |left: u64| most - left as usize;
         while !rest.is_empty() {
-            let bound = match self.pass_base(rest, way, &mut left, guard) {
-                Break(Stop::At(record)) => return self.visible(record, rest, way, most, guard),
+            let bound = match self.pass_base(rest, direction, &mut left, guard) {
+                Break(Stop::At(record)) => {
+                    return self.visible(record, rest, direction, most, guard);
+                }
                 Break(Stop::Pause(fence)) => Some(fence),
                 Continue(end) => end,
             };
             let Some(bound) = bound else { break };
-            match way {
-                Way::Up => rest.low = Some(bound),
-                Way::Down => rest.high = Some(bound),
+            match direction {
+                Direction::Up => rest.low = Some(bound),
+                Direction::Down => rest.high = Some(bound),
             }
             if !rest.is_empty() && pause().is_break() {
-                return Passed::Paused {
-                    passed: passed(left),
+                return Skipped::Paused {
+                    skipped: skipped(left),
                     bound: bound.to_vec(),
                 };
             }
         }
-        Passed::All(passed(left))
+        Skipped::All(skipped(left))
     }
 
-    /// Passes what a span has in the base node at its near end. Returns where that ends.
+    /// Passes what a range has in the base node at its near end. Returns where that ends.
     fn pass_base<'g>(
         &'g self,
-        span: Span<'_>,
-        way: Way,
+        key_range: KeyRange<'_>,
+        direction: Direction,
         left: &mut u64,
         guard: &'g Guard,
     ) -> ControlFlow<Stop<'g, R>, Option<&'g [u8]>> {
         let (base, fences, held) = loop {
-            let (base, fences) = self.base_at_end(span, way, guard);
+            let (base, fences) = self.base_at_end(key_range, direction, guard);
             let held = base.lock_to_count();
             if !base.header.is_dead() {
                 break (base, fences, held);
             }
         };
-        let mut passing = Passing {
+        let mut skipping = Skipping {
             guard,
-            way,
+            direction,
             left: *left,
             nodes: NODES_HELD,
             bytes: 0,
         };
         let ends = Ends {
-            low: span.low,
-            high: span.high,
+            low: key_range.low,
+            high: key_range.high,
         };
         let root = base.root.load(Ordering::Acquire);
-        let stop = passing.pass(root, fences, ends.within(&fences));
-        *left = passing.left;
-        if passing.bytes > 0 {
+        let stop = skipping.skip(root, fences, ends.within(&fences));
+        *left = skipping.left;
+        if skipping.bytes > 0 {
             base.set_counts_subtrees();
-            base.account_nodes(passing.bytes as i64);
+            base.account_nodes(skipping.bytes as i64);
         }
         drop(held);
         stop?;
-        Continue(match way {
-            Way::Up => fences.high,
-            Way::Down => fences.low,
+        Continue(match direction {
+            Direction::Up => fences.high,
+            Direction::Down => fences.low,
         })
     }
 
-    /// The base node at the near end of a span, and its range, which is that of the base node for as long as
+    /// The base node at the near end of a range, and its range, which is that of the base node for as long as
     /// this is not dead.
     fn base_at_end<'g>(
         &'g self,
-        span: Span<'_>,
-        way: Way,
+        key_range: KeyRange<'_>,
+        direction: Direction,
         guard: &'g Guard,
     ) -> (&'g Base, Fences<'g>) {
         let mut fences = Fences::NONE;
@@ -255,9 +257,13 @@ impl<R: Release> CaTree<R> {
             match kind::<R>(node, guard) {
                 Kind::Base(base) => return (base, fences),
                 Kind::Inner(inner) => {
-                    let place = match way {
-                        Way::Up => span.low.map_or(0, |key| inner.child_for::<Portable>(key)),
-                        Way::Down => span.high.map_or(inner.len(), |key| inner.child_below(key)),
+                    let place = match direction {
+                        Direction::Up => key_range
+                            .low
+                            .map_or(0, |key| inner.child_for::<Portable>(key)),
+                        Direction::Down => key_range
+                            .high
+                            .map_or(inner.len(), |key| inner.child_below(key)),
                     };
                     fences = fences.of_child(inner, place);
                     node = inner.child(place);
@@ -272,19 +278,19 @@ impl<R: Release> CaTree<R> {
     fn visible<'g>(
         &'g self,
         record: &'g Record<R>,
-        span: Span<'_>,
-        way: Way,
+        key_range: KeyRange<'_>,
+        direction: Direction,
         most: usize,
         guard: &'g Guard,
-    ) -> Passed<'g, R> {
-        let beyond = || match way {
-            Way::Up => self.above(record.key(), guard),
-            Way::Down => self.below(Some(record.key()), guard),
+    ) -> Skipped<'g, R> {
+        let beyond = || match direction {
+            Direction::Up => self.above(record.key(), guard),
+            Direction::Down => self.below(Some(record.key()), guard),
         };
         let seen = record.settled(guard).or_else(beyond);
-        match seen.filter(|seen| span.has(seen.key())) {
-            Some(seen) => Passed::At(seen),
-            None => Passed::All(most),
+        match seen.filter(|seen| key_range.has(seen.key())) {
+            Some(seen) => Skipped::At(seen),
+            None => Skipped::All(most),
         }
     }
 }
