@@ -481,9 +481,9 @@ pub trait Backend<R: Release>: Send + Sync {
     }
 
     /// Lets parts that no writer came to since the last call drift together: the decay by which a
-    /// store that is only read, or not used, becomes coarse again. A bounded amount of work; to be
+    /// store that is only read, or not used, gets fewer parts again. A bounded amount of work; to be
     /// called now and then. Whether nothing is left to join.
-    fn coarsen(&self, guard: &Guard) -> bool {
+    fn join_idle(&self, guard: &Guard) -> bool {
         let _ = guard;
         true
     }

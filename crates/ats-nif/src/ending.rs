@@ -6,7 +6,7 @@
 
 use crate::handle::Handle;
 use crate::resource::ResourceRef;
-use ats::reaper::{self, Reap};
+use ats::background::{self, FreeInSlices};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How many tables are deleted before something else has its turn.
@@ -27,14 +27,14 @@ pub(crate) fn hand_over(table: ResourceRef<Handle>) {
     let is_first = ended.len() == 1;
     drop(ended);
     if is_first {
-        reaper::reap(Box::new(Ended));
+        background::free(Box::new(Ended));
     }
 }
 
 /// All that were handed over.
 struct Ended;
 
-impl Reap for Ended {
+impl FreeInSlices for Ended {
     fn free_slice(&mut self) -> bool {
         let mut ended = ended();
         let rest = ended.len().saturating_sub(SLICE);

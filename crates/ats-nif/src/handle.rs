@@ -24,7 +24,7 @@ use crate::registry;
 use crate::resource::{Resource, ResourceRef, Slot};
 use crate::sys::Word;
 use ats::Table;
-use ats::reaper::Reap;
+use ats::background::FreeInSlices;
 use ats_sync::Guard;
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -414,7 +414,7 @@ impl Shared {
             admin.fixed_since = None;
         }
         if !self.table.unfix() {
-            ats::reaper::reap(Box::new(Tidying(self.id.clone())));
+            ats::background::free(Box::new(Tidying(self.id.clone())));
         }
     }
 }
@@ -422,7 +422,7 @@ impl Shared {
 /// The work that a table with many removed objects has left when it is fixed no more.
 struct Tidying(ResourceRef<Handle>);
 
-impl Reap for Tidying {
+impl FreeInSlices for Tidying {
     fn free_slice(&mut self) -> bool {
         let guard = ats_sync::pin();
         self.0

@@ -20,17 +20,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod background;
 mod bag;
-mod coarsener;
 mod counted;
 pub mod counter;
 mod error;
+mod idle_joiner;
 mod integer;
 mod many;
 mod merge;
 pub mod names;
 mod places;
-pub mod reaper;
 pub mod select;
 mod short;
 mod store;

@@ -1,8 +1,8 @@
 //! The record store of a table: one of the backends.
 
+use crate::background::{self, FreeInSlices};
 use crate::bag::{Decided, Effect};
-use crate::coarsener::{self, Coarsen, Listed};
-use crate::reaper::{self, Reap};
+use crate::idle_joiner::{self, JoinIdle, Listed};
 use crate::value::{Rec, Values};
 use ats_mem::{
     Adaptation, Backend, Buckets, Busy, CaTree, Change, Direction, End, HashTable, KeyRange,
@@ -140,10 +140,10 @@ pub(crate) type DecideBag<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Decided<
 pub(crate) type EachRecord<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
 impl<H: Host> Store<H> {
-    /// An empty store, in the order of keys or without order. It has itself coarsened.
+    /// An empty store, in the order of keys or without order. Its idle parts are joined in the background.
     pub(crate) fn new(ordered: bool) -> Arc<Self> {
         // What is retired from it is freed also when no thread works on tables any more.
-        reaper::start();
+        background::start();
         let store = Arc::new(Store {
             records: match ordered {
                 true => Records::Ordered(CaTree::new()),
@@ -160,7 +160,7 @@ impl<H: Host> Store<H> {
             tree.on_first_split(Box::new(move || {
                 // The writer that calls this is in the store, so this reference is not the last.
                 if let Some(store) = itself.upgrade() {
-                    coarsener::notice(&store);
+                    idle_joiner::notice(&store);
                 }
             }));
         }
@@ -417,14 +417,14 @@ impl<H: Host> Store<H> {
     }
 }
 
-impl<H: Host> Coarsen for Store<H> {
+impl<H: Host> JoinIdle for Store<H> {
     fn listed(&self) -> &Listed {
         &self.listed
     }
 
-    fn coarsen(&self) -> bool {
+    fn join_idle(&self) -> bool {
         let guard = ats_sync::pin();
-        each!(&self.records, backend => backend.coarsen(&guard))
+        each!(&self.records, backend => backend.join_idle(&guard))
     }
 
     /// The last reference frees the store: at once if it is small, else in the background.
@@ -432,12 +432,12 @@ impl<H: Host> Coarsen for Store<H> {
         if let Some(store) = Arc::into_inner(self)
             && store.len() > FREED_AT_ONCE
         {
-            reaper::reap(Box::new(store));
+            background::free(Box::new(store));
         }
     }
 }
 
-impl<H: Host> Reap for Store<H> {
+impl<H: Host> FreeInSlices for Store<H> {
     fn free_slice(&mut self) -> bool {
         each!(&mut self.records, backend => backend.free_some(SLICE))
     }

@@ -1,6 +1,6 @@
 //! A table: its type, its keys, reading and walking, clearing.
 
-use crate::coarsener::Coarsen;
+use crate::idle_joiner::JoinIdle;
 use crate::store::{SLICE, Store, Visit};
 use crate::value::{Found, Rec};
 use crate::workspace::Workspace;

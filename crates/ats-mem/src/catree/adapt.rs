@@ -26,7 +26,7 @@ type Notice = Box<dyn Fn() + Send + Sync>;
 /// Writers of one row are found this many leaves apart at an end of a base node, see `is_one_row`.
 const ROW_AT_AN_END: usize = (FANOUT + 1) / 4;
 
-/// Joins in one visit of `coarsen`: well under a millisecond.
+/// Joins in one visit of `join_idle`: well under a millisecond.
 const JOINS_A_VISIT: usize = 256;
 
 /// What the tree keeps for its adaptation, apart from what readers look at.
@@ -77,7 +77,7 @@ impl Adapting {
 
 impl<R: Release> CaTree<R> {
     /// Sets what is called, with no lock held, each time the tree has gone from one base node to two: from
-    /// then on it needs [`coarsen`](crate::Backend::coarsen) now and then. Only the first call counts.
+    /// then on it needs [`join_idle`](crate::Backend::join_idle) now and then. Only the first call counts.
     pub fn on_first_split(&self, notice: Box<dyn Fn() + Send + Sync>) {
         let _ = self.adapting.split_first.set(notice);
     }
@@ -291,7 +291,7 @@ impl<R: Release> CaTree<R> {
     ///
     /// Ends after [`JOINS_A_VISIT`], so that the epoch does not stand still. The others get their turn,
     /// since those that were just joined will not join again before they have been visited a few times.
-    pub(super) fn coarsen_idle(&self, guard: &Guard) -> bool {
+    pub(super) fn join_idle_base_nodes(&self, guard: &Guard) -> bool {
         let mut left = JOINS_A_VISIT;
         self.for_each_base(guard, &mut |base, fences| {
             if left == 0 {

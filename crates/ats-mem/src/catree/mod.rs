@@ -29,7 +29,7 @@
 //!   appends to one end, cannot be parted by a cut, so there is none.
 //! - Their readers check a sequence number or take a lock. Ours do neither; see below.
 //! - Several keys are written as one by [`batch`](crate::batch)es that hold keys and not base nodes.
-//! - A tree that is only read becomes coarse again by [`coarsen`](crate::Backend::coarsen), called by
+//! - A tree that is only read gets fewer base nodes again by [`join_idle`](crate::Backend::join_idle), called by
 //!   whoever owns the tree, and not by its readers.
 //!
 //! Good for: point reads (one or two cache misses below the inner nodes, which stay in the cache), scans,
@@ -738,8 +738,8 @@ impl<R: Release> Backend<R> for CaTree<R> {
         Some(self.sums().adaptation)
     }
 
-    fn coarsen(&self, guard: &Guard) -> bool {
-        self.coarsen_idle(guard)
+    fn join_idle(&self, guard: &Guard) -> bool {
+        self.join_idle_base_nodes(guard)
     }
 
     fn force_adaptation(&self, splits: u32, joins: u32) {

@@ -119,7 +119,7 @@ fn a_parked_writer_stops_no_reader() {
         while_parked(&tree, park, |tree| {
             read_everything(tree);
             // Nor those who would like to join base nodes.
-            (0..5).for_each(|_| assert_eq!(tree.coarsen(&pin()), parts == 1));
+            (0..5).for_each(|_| assert_eq!(tree.join_idle(&pin()), parts == 1));
         });
         let guard = pin();
         let record = tree.get(&key(KEYS / 2), &guard).expect("it is there");

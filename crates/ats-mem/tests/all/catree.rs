@@ -240,7 +240,7 @@ proptest! {
         prop_assert_eq!(contents(&tree), model.into_iter().collect::<Vec<_>>());
         tree.force_adaptation(0, 0);
         let mut visits = 0;
-        while !tree.coarsen(&pin()) {
+        while !tree.join_idle(&pin()) {
             visits += 1;
             prop_assert!(visits < 100, "{:?}", tree.adaptation());
         }
@@ -381,7 +381,7 @@ fn many_threads<const TEST: usize>(forcing: u32) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                tree.coarsen(&pin());
+                tree.join_idle(&pin());
                 std::thread::sleep(Duration::from_micros(300));
             }
         });

@@ -183,7 +183,7 @@ impl<S: Backend<Plain>> Player<S> {
                 9 if self.place.ordered => self.step(),
                 10 if self.place.ordered => self.walk(),
                 11 => {
-                    self.store.coarsen(&pin());
+                    self.store.join_idle(&pin());
                 }
                 13.. => self.take_end(),
                 _ => self.get(),

@@ -113,18 +113,18 @@ fn splits_and_joins_meet_under_full_route_nodes() {
 
 /// Joins by those who write nothing, beside writers whose base nodes they are.
 #[test]
-fn coarsening_meets_writers() {
+fn joins_of_idle_parts_meet_writers() {
     explore_reaching(|| {
         let tree = split(2 * LEAF, 3);
         // The next visit finds base nodes that have been idle for long enough.
-        quietly(|| (0..3).for_each(|_| assert!(!tree.coarsen(&pin()))));
-        let coarsening = Arc::clone(&tree);
-        let coarsening = thread::spawn(move || {
-            coarsening.coarsen(&pin());
-            coarsening.coarsen(&pin());
+        quietly(|| (0..3).for_each(|_| assert!(!tree.join_idle(&pin()))));
+        let joining = Arc::clone(&tree);
+        let joining = thread::spawn(move || {
+            joining.join_idle(&pin());
+            joining.join_idle(&pin());
         });
         writers_and_readers(&tree, 2 * LEAF);
-        coarsening.join().expect("no panic");
+        joining.join().expect("no panic");
         adaptation(&tree).joins > 0
     });
 }

@@ -62,7 +62,7 @@ impl Player {
                 14 => self.prev(),
                 15..18 => self.skip(),
                 _ => {
-                    self.tree.coarsen(&pin());
+                    self.tree.join_idle(&pin());
                 }
             }
         }
@@ -285,7 +285,7 @@ fn anything_goes() {
         quietly(|| {
             tree.force_adaptation(0, 0);
             let mut visits = 0;
-            while !tree.coarsen(&pin()) {
+            while !tree.join_idle(&pin()) {
                 visits += 1;
                 assert!(visits < 300, "{:?}", tree.adaptation());
             }

@@ -20,7 +20,7 @@
 //!   one that was replaced in a batch was not, since it can.
 
 use super::{Buffers, KEEP_BYTES, Rules, TooMany};
-use crate::reaper::{self, Reap};
+use crate::background::{self, FreeInSlices};
 use crate::value::{Rec, UnpackBuffer, Values, form};
 use ats_mem::RecordBox;
 use ats_mem::sequence::{Edit, Leftovers, Remains, Sequence};
@@ -170,7 +170,7 @@ pub(crate) unsafe fn release<H: Host>(value: &[u64]) {
     let mut objects = objects.into_remains();
     if !objects.free_some(FREED_AT_ONCE) {
         let index = Arc::into_inner(index);
-        reaper::reap(Box::new(Going { objects, index }));
+        background::free(Box::new(Going { objects, index }));
     }
 }
 
@@ -181,7 +181,7 @@ struct Going<H: Host> {
     index: Option<Index>,
 }
 
-impl<H: Host> Reap for Going<H> {
+impl<H: Host> FreeInSlices for Going<H> {
     fn free_slice(&mut self) -> bool {
         if !self.objects.free_some(SLICE) {
             return false;

@@ -14,7 +14,7 @@
 //! - C1. The lock of the list is held to append to the list or to exchange it; never during a visit, and
 //!   not while anything is freed.
 //! - C2. Entries are weak: the list keeps no store alive. The thread has a strong reference only during
-//!   a visit, and whoever gives up the last one frees the store (`Coarsen::release`). So nobody needs to
+//!   a visit, and whoever gives up the last one frees the store (`JoinIdle::release`). So nobody needs to
 //!   take a store out of the list.
 //! - C3. A store with several parts is in the list, or is being visited, or its notice is on the way.
 //!   The thread clears `listed` *before* it looks at the store, and both sides change the flag by an
@@ -28,12 +28,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 /// A store that can be joined a little at a time.
-pub(crate) trait Coarsen: Send + Sync {
+pub(crate) trait JoinIdle: Send + Sync {
     /// Whether this is in the list.
     fn listed(&self) -> &Listed;
 
     /// Joins some of what nobody writes to, while others work on the store. True when one part is left.
-    fn coarsen(&self) -> bool;
+    fn join_idle(&self) -> bool;
 
     /// Gives up a reference, which may be the last one.
     fn release(self: Arc<Self>);
@@ -62,14 +62,14 @@ impl Listed {
 /// so it is long compared with the pauses of a busy writer, and short for whoever waits to see it.
 const VISIT_EVERY: Duration = Duration::from_millis(100);
 
-type List = Vec<Weak<dyn Coarsen>>;
+type List = Vec<Weak<dyn JoinIdle>>;
 
 static LIST: Mutex<List> = Mutex::new(Vec::new());
 static ARRIVED: Condvar = Condvar::new();
 
 /// To be called when a store has gone from one part to two. A few instructions if it is listed already.
 /// If the thread cannot be started, the store stays as it is until somebody writes to it.
-pub(crate) fn notice<S: Coarsen + 'static>(store: &Arc<S>) {
+pub(crate) fn notice<S: JoinIdle + 'static>(store: &Arc<S>) {
     if store.listed().set() && started() {
         let entry: Weak<S> = Arc::downgrade(store);
         list().push(entry);
@@ -86,7 +86,7 @@ fn list() -> MutexGuard<'static, List> {
 fn started() -> bool {
     static STARTED: OnceLock<bool> = OnceLock::new();
     *STARTED.get_or_init(|| {
-        let thread = std::thread::Builder::new().name("ats_coarsener".into());
+        let thread = std::thread::Builder::new().name("ats_joiner".into());
         // Not joined: it lives as long as the process.
         thread.spawn(run).is_ok()
     })
@@ -110,12 +110,12 @@ fn run() {
 }
 
 /// Visits the store of an entry; whether the entry is still needed.
-fn visit(entry: &Weak<dyn Coarsen>) -> bool {
+fn visit(entry: &Weak<dyn JoinIdle>) -> bool {
     let Some(store) = entry.upgrade() else {
         return false;
     };
     store.listed().clear();
-    let keep = !store.coarsen() && store.listed().set();
+    let keep = !store.join_idle() && store.listed().set();
     store.release();
     keep
 }
@@ -152,12 +152,12 @@ mod tests {
         }
     }
 
-    impl Coarsen for Parts {
+    impl JoinIdle for Parts {
         fn listed(&self) -> &Listed {
             &self.listed
         }
 
-        fn coarsen(&self) -> bool {
+        fn join_idle(&self) -> bool {
             self.visits.fetch_add(1, Ordering::Relaxed);
             let less = |parts: usize| (parts > 1).then(|| parts - 1);
             let joined = self
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    fn entry(store: &Arc<Parts>) -> Weak<dyn Coarsen> {
+    fn entry(store: &Arc<Parts>) -> Weak<dyn JoinIdle> {
         let entry: Weak<Parts> = Arc::downgrade(store);
         entry
     }
@@ -226,12 +226,12 @@ mod tests {
         /// Is split by another writer at the worst moment: when the visit has just found it whole.
         struct Unlucky(Listed, AtomicUsize);
 
-        impl Coarsen for Unlucky {
+        impl JoinIdle for Unlucky {
             fn listed(&self) -> &Listed {
                 &self.0
             }
 
-            fn coarsen(&self) -> bool {
+            fn join_idle(&self) -> bool {
                 self.1
                     .fetch_add(usize::from(self.0.set()), Ordering::Relaxed);
                 true
@@ -243,7 +243,7 @@ mod tests {
         let store = Arc::new(Unlucky(Listed::new(), AtomicUsize::new(0)));
         assert!(store.0.set());
         let weak: Weak<Unlucky> = Arc::downgrade(&store);
-        let entry: Weak<dyn Coarsen> = weak;
+        let entry: Weak<dyn JoinIdle> = weak;
         // The old entry goes, and the writer was the one to make a new one.
         assert!(!visit(&entry));
         assert_eq!(store.1.load(Ordering::Relaxed), 1);

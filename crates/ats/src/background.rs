@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Something that can be freed in slices.
-pub trait Reap: Send {
+pub trait FreeInSlices: Send {
     /// Frees a part that takes well under a millisecond; true when nothing is left.
     fn free_slice(&mut self) -> bool;
 }
@@ -36,7 +36,7 @@ const SLACK: usize = 4 << 20;
 /// So many objects are freed between two looks at the queue.
 const SLICE: usize = 1_000;
 
-type Queue = VecDeque<Box<dyn Reap>>;
+type Queue = VecDeque<Box<dyn FreeInSlices>>;
 
 static QUEUE: Mutex<Queue> = Mutex::new(VecDeque::new());
 /// Whether the thread runs.
@@ -44,7 +44,7 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 
 /// Hands something over to be freed in the background. If the thread cannot be started, frees it
 /// here and now.
-pub fn reap(mut item: Box<dyn Reap>) {
+pub fn free(mut item: Box<dyn FreeInSlices>) {
     if !start() {
         while !item.free_slice() {}
         return;
@@ -69,7 +69,7 @@ fn start_first() -> bool {
     // Under the lock, so that it is started once.
     let _queue = lock();
     if !STARTED.load(Ordering::Relaxed) {
-        let thread = std::thread::Builder::new().name("ats_reaper".into());
+        let thread = std::thread::Builder::new().name("ats_background".into());
         // Not joined: it lives as long as the process.
         STARTED.store(thread.spawn(run).is_ok(), Ordering::Relaxed);
     }
@@ -167,7 +167,7 @@ mod tests {
 
     struct Slices(u32, Sender<u32>);
 
-    impl Reap for Slices {
+    impl FreeInSlices for Slices {
         fn free_slice(&mut self) -> bool {
             self.0 -= 1;
             self.1.send(self.0).expect("the test is listening");
@@ -179,7 +179,7 @@ mod tests {
     fn frees_everything_in_turns() {
         let (sender, freed) = channel();
         for _ in 0..3 {
-            reap(Box::new(Slices(4, sender.clone())));
+            free(Box::new(Slices(4, sender.clone())));
         }
         drop(sender);
         let slices: Vec<u32> = freed.iter().collect();
