@@ -1,8 +1,8 @@
 //! Environments of the VM, and the words that are terms in them.
 //!
 //! # Invariants
-//! - E1. An [`Env<'e>`] is an environment that exists during `'e` and is used by this thread alone.
-//! - E2. A [`VmWord<'e>`] is a valid term that stays where it is during `'e`. The VM moves terms only
+//! - VE1. An [`Env<'e>`] is an environment that exists during `'e` and is used by this thread alone.
+//! - VE2. A [`VmWord<'e>`] is a valid term that stays where it is during `'e`. The VM moves terms only
 //!   between calls of native functions, so any term of a call is good until the call returns.
 
 use crate::sys::{self, Word};
@@ -37,7 +37,7 @@ impl<'e> VmWord<'e> {
     /// Wraps a word that came from the VM.
     ///
     /// # Safety
-    /// `word` is a valid term during `'e` (E2).
+    /// `word` is a valid term during `'e` (VE2).
     #[inline]
     pub const unsafe fn new(word: Word) -> Self {
         VmWord {
@@ -58,7 +58,7 @@ impl<'e> VmWord<'e> {
         // Two immediates are the same term exactly if they are the same word, and so is any term
         // with itself: the common case needs no call.
         self.word == other.word
-            // SAFETY: both are valid terms (E2).
+            // SAFETY: both are valid terms (VE2).
             || unsafe { sys::enif_is_identical(self.word, other.word) } != 0
     }
 }
@@ -67,7 +67,7 @@ impl<'e> Env<'e> {
     /// Wraps the environment of a call.
     ///
     /// # Safety
-    /// `raw` exists during `'e` and nobody else uses it meanwhile (E1).
+    /// `raw` exists during `'e` and nobody else uses it meanwhile (VE1).
     #[inline]
     pub const unsafe fn from_raw(raw: *mut sys::ErlNifEnv) -> Self {
         Env {
@@ -86,14 +86,14 @@ impl<'e> Env<'e> {
     #[inline]
     const fn built(self, word: Word) -> VmWord<'e> {
         // SAFETY: only called with what a building function of the VM returned for this
-        // environment, which is a valid term in it (E2).
+        // environment, which is a valid term in it (VE2).
         unsafe { VmWord::new(word) }
     }
 
     /// The process that makes this call, or `None` in an environment without one.
     pub fn own_pid(self) -> Option<VmWord<'e>> {
         let mut pid = sys::ErlNifPid { pid: 0 };
-        // SAFETY: the environment is valid (E1) and `pid` can be written.
+        // SAFETY: the environment is valid (VE1) and `pid` can be written.
         let found = unsafe { sys::enif_self(self.raw, &mut pid) };
         (!found.is_null()).then(|| self.built(pid.pid))
     }
@@ -101,7 +101,7 @@ impl<'e> Env<'e> {
     /// A tuple. O(elements).
     #[inline]
     pub fn tuple(self, elements: &[VmWord<'_>]) -> VmWord<'e> {
-        // SAFETY: `VmWord` is transparent, so this is an array of that many valid terms (E2).
+        // SAFETY: `VmWord` is transparent, so this is an array of that many valid terms (VE2).
         let word = unsafe {
             sys::enif_make_tuple_from_array(
                 self.raw,
@@ -127,7 +127,7 @@ impl<'e> Env<'e> {
     /// A list cell.
     #[inline]
     pub fn cons(self, head: VmWord<'_>, tail: VmWord<'_>) -> VmWord<'e> {
-        // SAFETY: both are valid terms (E2) and the environment is valid (E1).
+        // SAFETY: both are valid terms (VE2) and the environment is valid (VE1).
         self.built(unsafe { sys::enif_make_list_cell(self.raw, head.word, tail.word) })
     }
 
@@ -159,14 +159,14 @@ impl<'e> Env<'e> {
     /// An integer of 64 bits.
     #[inline]
     pub fn int(self, value: i64) -> VmWord<'e> {
-        // SAFETY: the environment is valid (E1).
+        // SAFETY: the environment is valid (VE1).
         self.built(unsafe { sys::enif_make_long(self.raw, value) })
     }
 
     /// An integer of 64 bits without sign.
     #[inline]
     pub fn uint(self, value: u64) -> VmWord<'e> {
-        // SAFETY: the environment is valid (E1).
+        // SAFETY: the environment is valid (VE1).
         self.built(unsafe { sys::enif_make_ulong(self.raw, value) })
     }
 
@@ -174,7 +174,7 @@ impl<'e> Env<'e> {
     #[inline]
     pub fn float(self, value: f64) -> VmWord<'e> {
         assert!(value.is_finite(), "floats of Erlang are finite");
-        // SAFETY: the environment is valid (E1).
+        // SAFETY: the environment is valid (VE1).
         self.built(unsafe { sys::enif_make_double(self.raw, value) })
     }
 
@@ -193,7 +193,7 @@ impl<'e> Env<'e> {
     pub fn map(self, keys: &[VmWord<'_>], values: &[VmWord<'_>]) -> Option<VmWord<'e>> {
         assert_eq!(keys.len(), values.len());
         let mut word = NIL_WORD;
-        // SAFETY: `VmWord` is transparent, so both are arrays of that many valid terms (E2).
+        // SAFETY: `VmWord` is transparent, so both are arrays of that many valid terms (VE2).
         let made = unsafe {
             sys::enif_make_map_from_arrays(
                 self.raw,
@@ -208,13 +208,13 @@ impl<'e> Env<'e> {
 
     /// A new reference.
     pub fn make_ref(self) -> VmWord<'e> {
-        // SAFETY: the environment is valid (E1).
+        // SAFETY: the environment is valid (VE1).
         self.built(unsafe { sys::enif_make_ref(self.raw) })
     }
 
     /// A copy of a term of another environment. O(size).
     pub fn copy(self, term: VmWord<'_>) -> VmWord<'e> {
-        // SAFETY: the term is valid (E2); copying only reads it.
+        // SAFETY: the term is valid (VE2); copying only reads it.
         self.built(unsafe { sys::enif_make_copy(self.raw, term.word) })
     }
 
@@ -222,7 +222,7 @@ impl<'e> Env<'e> {
     /// `None` if they encode none. O(size).
     pub fn from_etf(self, bytes: &[u8]) -> Option<VmWord<'e>> {
         let mut word = NIL_WORD;
-        // SAFETY: the bytes are readable and the environment is valid (E1).
+        // SAFETY: the bytes are readable and the environment is valid (VE1).
         let used = unsafe {
             sys::enif_binary_to_term(self.raw, bytes.as_ptr(), bytes.len(), &mut word, 0)
         };
@@ -232,7 +232,7 @@ impl<'e> Env<'e> {
     /// Makes the current call end with `error:reason`, which happens when the returned word is
     /// returned.
     pub fn raise(self, reason: VmWord<'_>) -> VmWord<'e> {
-        // SAFETY: the reason is a valid term (E2); the result is the marker of an exception, which
+        // SAFETY: the reason is a valid term (VE2); the result is the marker of an exception, which
         // is only returned to the VM.
         unsafe { VmWord::new(sys::enif_raise_exception(self.raw, reason.word)) }
     }
@@ -264,7 +264,7 @@ impl OwnEnv {
 
     /// The environment, for building terms in it.
     pub fn env(&mut self) -> Env<'_> {
-        // SAFETY: it exists as long as `self`, and `&mut` keeps others out (E1).
+        // SAFETY: it exists as long as `self`, and `&mut` keeps others out (VE1).
         unsafe { Env::from_raw(self.raw) }
     }
 }
@@ -305,7 +305,7 @@ impl Etf {
     pub fn of(term: VmWord<'_>) -> Self {
         let mut bin = sys::ErlNifBinary::empty();
         let nominal = NOMINAL.load(Ordering::Relaxed);
-        // SAFETY: the term is valid (E2); the VM only reads it and fills `bin`.
+        // SAFETY: the term is valid (VE2); the VM only reads it and fills `bin`.
         let done = unsafe { sys::enif_term_to_binary(nominal, term.word, &mut bin) };
         assert!(done != 0, "term too large for the external term format");
         Etf { bin }

@@ -5,12 +5,12 @@
 //! for everybody; operations that are under way finish on what they have.
 //!
 //! # Invariants
-//! - H1. `Handle::shared` goes from null to the table to null again, once. Whoever takes the pointer
+//! - HA1. `Handle::shared` goes from null to the table to null again, once. Whoever takes the pointer
 //!   out deletes the table; nobody else does. A named table gets its name between the two, and with it exists.
-//! - H2. The handle has one count of the `Arc` of its `Shared`, which is given up by epochs only, after H1, and
+//! - HA2. The handle has one count of the `Arc` of its `Shared`, which is given up by epochs only, after HA1, and
 //!   after the name was taken out of the names. So a `Shared` that was found under a guard lives as long as the
 //!   guard; [`Shared::hold`] takes a count of its own for longer.
-//! - H3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
+//! - HA3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
 //!   the identifier any more.
 
 use crate::atoms::Known;
@@ -166,7 +166,7 @@ impl Handle {
     /// The table, unless it has been deleted.
     #[inline]
     pub fn shared<'g>(&self, _guard: &'g Guard) -> Option<&'g Shared> {
-        // SAFETY: a table found under a guard lives as long as the guard (H2).
+        // SAFETY: a table found under a guard lives as long as the guard (HA2).
         unsafe { self.shared.load(Ordering::Acquire).as_ref() }
     }
 
@@ -226,7 +226,7 @@ impl Handle {
         if shared.is_null() {
             return false;
         }
-        // SAFETY: we took the pointer out, so the table is ours to delete (H1).
+        // SAFETY: we took the pointer out, so the table is ours to delete (HA1).
         unsafe {
             registry::leave(shared, guard);
             let bytes = size_of::<Shared>() + (*shared).table.bytes();
@@ -246,7 +246,7 @@ impl Shared {
     /// that no process finds, and is freed when this is dropped.
     pub fn hold(&self) -> Arc<Shared> {
         // SAFETY: `create` makes every `Shared` in an `Arc`, and the count of the handle keeps it alive as long as
-        // the guard which `self` was found under (H2).
+        // the guard which `self` was found under (HA2).
         unsafe {
             Arc::increment_strong_count(self);
             Arc::from_raw(self)

@@ -7,10 +7,10 @@
 //! tables that nobody looks at.
 //!
 //! # Invariants
-//! - O1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced once, by an heir, or the
+//! - OW1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced once, by an heir, or the
 //!   table is deleted.
-//! - O2. An owner is watched: the VM tells when it ends, so a table of a dead owner does not stay.
-//! - O3. An heir is watched and forgotten when it ends, so that its pid, used again, inherits nothing.
+//! - OW2. An owner is watched: the VM tells when it ends, so a table of a dead owner does not stay.
+//! - OW3. An heir is watched and forgotten when it ends, so that its pid, used again, inherits nothing.
 
 use crate::atoms::Known;
 use crate::env::{Env, OwnEnv, VmWord};
@@ -101,7 +101,7 @@ impl Shared {
     /// nobody can change the heir.
     pub fn fate(&self, env: Env<'_>) -> Fate {
         let mut admin = self.admin();
-        // Under the lock, so that only the first of many who found the owner dead goes on (O1).
+        // Under the lock, so that only the first of many who found the owner dead goes on (OW1).
         if self.has_living_owner(env) {
             return Fate::Lives;
         }

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[inline]
 pub fn is_alive(env: Env<'_>, pid: VmWord<'_>) -> bool {
     let pid = sys::ErlNifPid { pid: pid.raw() };
-    // SAFETY: the environment is valid (E1) and the pid is a local one.
+    // SAFETY: the environment is valid (VE1) and the pid is a local one.
     unsafe { sys::enif_is_process_alive(env.raw(), &pid) != 0 }
 }
 

@@ -32,7 +32,7 @@ fn all() -> MutexGuard<'static, HashSet<usize>> {
 #[inline]
 pub fn named(name: Word, guard: &Guard) -> Option<&Shared> {
     let shared = NAMES.get(name, guard)?;
-    // SAFETY: a table's name goes before the table is retired (H2 of `handle`), so a table found by
+    // SAFETY: a table's name goes before the table is retired (HA2 of `handle`), so a table found by
     // its name under a guard lives as long as the guard.
     Some(unsafe { &*shared })
 }
@@ -46,7 +46,7 @@ pub fn named(name: Word, guard: &Guard) -> Option<&Shared> {
 /// `shared` is a table that has an identifier, and is known to no other thread.
 pub unsafe fn claim_name(env: Env<'_>, name: Word, shared: *const Shared, guard: &Guard) -> bool {
     loop {
-        // SAFETY: promised by the caller; it lives until `leave` (H2 of `handle`).
+        // SAFETY: promised by the caller; it lives until `leave` (HA2 of `handle`).
         if unsafe { NAMES.insert(shared, guard) } {
             return true;
         }

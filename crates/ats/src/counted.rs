@@ -17,13 +17,13 @@
 //! An object with several counters that are changed in turn is replaced whenever another one's turn comes.
 //!
 //! # Invariants
-//! - C1. The cell of a published record is accessed atomically only.
-//! - C2. It holds the word of a small integer; without the bit [`RUNNING`] it is stopped.
-//! - C3. A stopped cell is not changed. Only the writer that has the key to itself stops it: in the decision
+//! - CT1. The cell of a published record is accessed atomically only.
+//! - CT2. It holds the word of a small integer; without the bit [`RUNNING`] it is stopped.
+//! - CT3. A stopped cell is not changed. Only the writer that has the key to itself stops it: in the decision
 //!   of [`Store::update`](crate::store::Store::update), under the lock of the key, or in that of
 //!   [`Store::update_alone`](crate::store::Store::update_alone), which holds the key. It starts the cell again
 //!   before it lets the key go, unless it has replaced or removed the record.
-//! - C4. Who replaces or removes a record depending on its value, or returns it, has stopped its cell.
+//! - CT4. Who replaces or removes a record depending on its value, or returns it, has stopped its cell.
 
 use crate::value::{Rec, Values};
 use ats_mem::RecordBox;
@@ -52,7 +52,7 @@ impl<'a> Counter<'a> {
             Form::Counted(index) => {
                 debug_assert!(index + 1 < len);
                 // SAFETY: behind the first word stands an image that has this element, whose word is
-                // accessed atomically (C1).
+                // accessed atomically (CT1).
                 let cell = unsafe { AtomicU64::from_ptr(words.add(1 + index).cast_mut()) };
                 Some(Counter { cell, index })
             }
@@ -86,7 +86,7 @@ impl<'a> Counter<'a> {
 /// Keeps the counter of a record stopped, if it has one, until this is dropped.
 pub(crate) struct Stopped<'a>(Option<&'a AtomicU64>);
 
-/// Stops the counter of a record, if it has one. For the writer that has the key to itself (C3).
+/// Stops the counter of a record, if it has one. For the writer that has the key to itself (CT3).
 pub(crate) fn stop<H: Host>(record: &Rec<H>) -> Stopped<'_> {
     let cell = Counter::of(record).map(|counter| counter.cell);
     if let Some(cell) = cell {
@@ -126,7 +126,7 @@ pub(crate) unsafe fn copy_words(words: *const u64, len: usize, index: usize, int
     into.clear();
     into.reserve(len - 1);
     for at in 1..len {
-        // SAFETY: by contract a word of the value. The cell is accessed atomically (C1), and the others never
+        // SAFETY: by contract a word of the value. The cell is accessed atomically (CT1), and the others never
         // change.
         into.push(unsafe {
             match at == 1 + index {

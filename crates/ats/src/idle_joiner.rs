@@ -11,16 +11,16 @@
 //! anybody. Neither must wait for a visit.
 //!
 //! # Invariants
-//! - C1. The lock of the list is held to append to the list or to exchange it; never during a visit, and
+//! - J1. The lock of the list is held to append to the list or to exchange it; never during a visit, and
 //!   not while anything is freed.
-//! - C2. Entries are weak: the list keeps no store alive. The thread has a strong reference only during
+//! - J2. Entries are weak: the list keeps no store alive. The thread has a strong reference only during
 //!   a visit, and whoever gives up the last one frees the store (`JoinIdle::release`). So nobody needs to
 //!   take a store out of the list.
-//! - C3. A store with several parts is in the list, or is being visited, or its notice is on the way.
+//! - J3. A store with several parts is in the list, or is being visited, or its notice is on the way.
 //!   The thread clears `listed` *before* it looks at the store, and both sides change the flag by an
 //!   atomic exchange. So a writer that finds it set did so before it was cleared, and the visit sees
 //!   the split of that writer; one that finds it cleared makes a new entry.
-//! - C4. A store has at most one entry: only who sets `listed` makes one, or keeps the one that it was
+//! - J4. A store has at most one entry: only who sets `listed` makes one, or keeps the one that it was
 //!   visited for.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,14 +6,14 @@
 //! of the base node says so.
 //!
 //! # Invariants
-//! - T1. SubtreeCounts are read and written only by the holder of the lock of the base node they are below. They
+//! - SC1. Subtree counts are read and written only by the holder of the lock of the base node they are below. They
 //!   move to another base node only together with their inner node, by whoever holds the locks of both; so
 //!   they need no order of their own.
-//! - T2. A subtree count is the number of records in the leaves below its child, pending ones included, as
+//! - SC2. A subtree count is the number of records in the leaves below its child, pending ones included, as
 //!   [`Base::account_records`] counts them. It is changed before the leaf is, under the same lock.
-//! - T3. A change of structure moves no record into a node that stays, or out of it. So a new inner node
+//! - SC3. A change of structure moves no record into a node that stays, or out of it. So a new inner node
 //!   can have the subtree counts that the old one had of the children that both share.
-//! - T4. If an inner node below a base node has subtree counts, the base node is marked.
+//! - SC4. If an inner node below a base node has subtree counts, the base node is marked.
 
 use super::base::Base;
 use super::node::{FANOUT, Inner};
@@ -30,7 +30,7 @@ const UNKNOWN: u64 = u64::MAX;
 type Numbers = [AtomicU64; FANOUT + 1];
 
 /// The subtree counts of one inner node. Takes memory of its own when the first is set.
-// A cell that is set once would do, since all of this happens under a lock (T1); this one needs no
+// A cell that is set once would do, since all of this happens under a lock (SC1); this one needs no
 // proof of that.
 pub(super) struct SubtreeCounts(OnceLock<Box<Numbers>>);
 

@@ -6,16 +6,16 @@
 //! read-modify-write and no further cache line.
 //!
 //! # Invariants
-//! - S1. An array of stripes is replaced only while all its locks are held. So whoever holds a lock
+//! - ST1. An array of stripes is replaced only while all its locks are held. So whoever holds a lock
 //!   and finds its array still in place holds the right one, and the array stays.
-//! - S2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a split never
+//! - ST2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a split never
 //!   concerns two locks.
-//! - S3. The sum of what the stripes have counted is exact while no lock is held. What one of them has counted is not:
+//! - ST3. The sum of what the stripes have counted is exact while no lock is held. What one of them has counted is not:
 //!   when locks become more, nobody knows which of the records under one lock are under which of the two.
 //!
 //! # How full the table is
 //! What one stripe has counted tells how full the table is, if all of them are alike. With a few dozen records each
-//! they are not: by chance, and by S3. So that a stripe is only a reason to have a look at all of them, under the
+//! they are not: by chance, and by ST3. So that a stripe is only a reason to have a look at all of them, under the
 //! resize lock; and it remembers by how much it deviates from the mean, so that it is no reason a second time before
 //! its records have changed. A table whose stripes disagreed would grow and shrink for ever.
 
@@ -261,7 +261,7 @@ impl StripeSet {
             let stripes = self.present(guard);
             let stripe = stripes.of(hash);
             let (held, waited) = take(&stripe.lock)?;
-            // The lock orders this load after a replacement, which held the lock (S1).
+            // The lock orders this load after a replacement, which held the lock (ST1).
             if std::ptr::eq(self.present.load(Ordering::Relaxed), stripes) {
                 stripe.count(waited);
                 return Some(Locked {
@@ -320,7 +320,7 @@ impl StripeSet {
         self.present(guard).bytes()
     }
 
-    /// Replaces the array by one of twice or half the size, unless that would break S2. For the
+    /// Replaces the array by one of twice or half the size, unless that would break ST2. For the
     /// holder of the resize lock, who holds no stripe.
     pub(super) fn adapt(&self, advice: Advice, active: usize, guard: &Guard) {
         let old = self.present(guard);
@@ -357,7 +357,7 @@ impl StripeSet {
 }
 
 /// Gives what one old stripe counted to the new ones. How many of its records belong to each of two
-/// successors is not known, so they get half each (S3).
+/// successors is not known, so they get half each (ST3).
 fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) {
     let records = stripe.records.load(Ordering::Relaxed);
     let bytes = stripe.bytes.load(Ordering::Relaxed);

@@ -145,7 +145,7 @@ pub trait Host: Copy + 'static {
     /// Gives back one unit of ownership of an owning box.
     ///
     /// # Safety
-    /// The caller owns a unit, and nobody uses these words after the call (I5 of the
+    /// The caller owns a unit, and nobody uses these words after the call (IM5 of the
     /// [module](super)).
     unsafe fn release(host_box: HostBox<'_, Self>);
 }

@@ -95,7 +95,7 @@ impl<'a, H: Host> Iterator for Objects<'a, H> {
 /// As with [`ImageBuilder`](super::ImageBuilder), what is not taken is released.
 pub struct ObjectListBuilder<H: Host> {
     words: Vec<u64>,
-    /// Whether `words` stands for units of ownership that are still ours (I5).
+    /// Whether `words` stands for units of ownership that are still ours (IM5).
     owns: bool,
     /// Whether `words` belong to a record already.
     taken: bool,
@@ -198,7 +198,7 @@ impl<H: Host> ObjectListBuilder<H> {
         // Out of `self` first, so that a panic of the host cannot make us release them again.
         let mut words = std::mem::take(&mut self.words);
         if std::mem::take(&mut self.owns) {
-            // SAFETY: I5: `owns` said that the units of these words are ours and not handed over,
+            // SAFETY: IM5: `owns` said that the units of these words are ours and not handed over,
             // and the words are forgotten before anybody could read them.
             unsafe { release_all::<H>(&words) };
         }

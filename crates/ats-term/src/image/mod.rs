@@ -62,18 +62,18 @@
 //! ```
 //!
 //! # Invariants
-//! - I1. The boxes of an image follow the slots of the elements, and each other, without gaps, and
+//! - IM1. The boxes of an image follow the slots of the elements, and each other, without gaps, and
 //!   every box is named by exactly one slot, which stands before it. So all boxes can be visited by
 //!   one linear scan, and nothing is unreachable.
-//! - I2. A box is followed by everything below it, in the order of its slots, before anything else
+//! - IM2. A box is followed by everything below it, in the order of its slots, before anything else
 //!   (preorder), and the elements are in order, too. So what an element consists of is one range of
 //!   words, and the first slot of a box tells where the boxes begin.
-//! - I3. The keys of a map stand in an order that depends on the set of keys alone: immediates by
-//!   their word, then the others by their [exact key](crate::exact). Together with I2, two terms
+//! - IM3. The keys of a map stand in an order that depends on the set of keys alone: immediates by
+//!   their word, then the others by their [exact key](crate::exact). Together with IM2, two terms
 //!   that are `=:=` have images of the same shape, which [`image_eq`] compares in lockstep.
-//! - I4. An integer is a BIG box only if it does not fit a small integer, and its magnitude has no
+//! - IM4. An integer is a BIG box only if it does not fit a small integer, and its magnitude has no
 //!   leading zero byte. Padding is zero, and so are the unused bits of a bitstring's last byte.
-//! - I5. A host box with an owning tag stands for one unit of ownership of its resource. Whoever
+//! - IM5. A host box with an owning tag stands for one unit of ownership of its resource. Whoever
 //!   holds the words of an image holds these units: copying the words needs
 //!   [`retain_all`], throwing them away needs [`release_all`].
 //!

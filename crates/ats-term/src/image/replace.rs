@@ -33,7 +33,7 @@ fn is_waiting(slot: u64) -> bool {
     slot & 0b11 == 0
 }
 
-/// Where the boxes of the element in `slot` end: where those of the next element begin (I2).
+/// Where the boxes of the element in `slot` end: where those of the next element begin (IM2).
 fn element_end(object: &[u64], arity: usize, slot: usize) -> usize {
     let rest = &object[slot + 1..arity];
     let next = rest.iter().find(|&&word| !is_immediate(word));
@@ -76,7 +76,7 @@ impl<T: HostTerm> ImageBuilder<T> {
             assert!(i < arity, "image: the object has no such element");
             self.draft.words[i] = waiting(k);
         }
-        // Element by element in order, as I2 wants it.
+        // Element by element in order, as IM2 wants it.
         for slot in 0..arity {
             let word = self.draft.words[slot];
             if is_waiting(word) {

@@ -12,7 +12,7 @@
 //!
 //! Without host boxes, the stream begins in the first word, behind its tag; where the low byte of a word
 //! is not the first one in memory, the second form serves with no boxes. Host boxes stay as they are,
-//! in the order of their slots, so that a scan finds what they own as it does in an image (I5). Behind
+//! in the order of their slots, so that a scan finds what they own as it does in an image (IM5). Behind
 //! the word OBJECT of an object list either form may stand instead of an image.
 //!
 //! # Stream
