@@ -45,7 +45,7 @@
 //! - B6. From its decision about a key until its end, a batch holds the key, whatever the decision was.
 
 use crate::backend::{Busy, Change, Plan};
-use crate::record::entry::{Entry, Installed, Shared, State};
+use crate::record::entry::{BatchState, Entry, Installed, State};
 use crate::record::{self, Record, RecordBox, Release};
 use crate::slab;
 use ats_sync::shim::thread;
@@ -83,7 +83,7 @@ impl Pinning<'_> {
 }
 
 /// What a store is asked to do with one key on the way to a [`Change`].
-pub(crate) enum Step<R: Release> {
+pub(crate) enum KeyStep<R: Release> {
     Keep,
     /// Put a record; the store counts it and retires the old one.
     Put(RecordBox<R>),
@@ -92,13 +92,13 @@ pub(crate) enum Step<R: Release> {
     Remove,
 }
 
-impl<R: Release> Step<R> {
+impl<R: Release> KeyStep<R> {
     /// The change of a single key.
     pub(crate) fn of(change: Change<R>) -> Self {
         match change {
-            Change::Keep | Change::Abort => Step::Keep,
-            Change::Put(record) => Step::Put(record),
-            Change::Remove => Step::Remove,
+            Change::Keep | Change::Abort => KeyStep::Keep,
+            Change::Put(record) => KeyStep::Put(record),
+            Change::Remove => KeyStep::Remove,
             Change::Later => unreachable!("only a plan can put a change off"),
         }
     }
@@ -130,7 +130,7 @@ pub(crate) trait Stepwise<R: Release> {
         key: &[u8],
         guard: &'g Guard,
         trip: &mut Trip,
-        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Step<R>,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy>;
 
     /// Asks the processor to fetch what steps for these keys will touch. A hint; does nothing unless the
@@ -143,7 +143,7 @@ pub(crate) trait Stepwise<R: Release> {
     /// in the store, and was counted there. The other one is new, or was there before.
     fn exchange(&self, installed: &Record<R>, other: *const Record<R>, guard: &Guard);
 
-    /// Removes a key that is held, as [`Step::Remove`] does, and retires the record before.
+    /// Removes a key that is held, as [`KeyStep::Remove`] does, and retires the record before.
     fn remove_held(&self, hold: &Record<R>, before: *const Record<R>, guard: &Guard);
 }
 
@@ -155,7 +155,7 @@ pub(crate) fn update<'g, R: Release, S: Stepwise<R>>(
     decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
 ) -> Result<(), Busy> {
     store.step(key, guard, &mut Trip::new(), &mut |current| {
-        Step::of(decide(current))
+        KeyStep::of(decide(current))
     })
 }
 
@@ -256,16 +256,16 @@ impl<R: Release, S: Stepwise<R>> Open<'_, R, S> {
             pinning.guard(),
             trip,
             &mut |current| match plan.decide(index, current) {
-                Change::Keep if batch.is_single() => Step::Keep,
+                Change::Keep if batch.is_single() => KeyStep::Keep,
                 Change::Keep => batch.keep(key, current),
-                Change::Put(record) => Step::Install(batch.stamp(record, current)),
+                Change::Put(record) => KeyStep::Install(batch.stamp(record, current)),
                 Change::Later => {
                     then = Then::Build(index);
-                    Step::Install(batch.hold(key, current))
+                    KeyStep::Install(batch.hold(key, current))
                 }
                 Change::Remove | Change::Abort => {
                     then = Then::Abort;
-                    Step::Keep
+                    KeyStep::Keep
                 }
             },
         )?;
@@ -318,12 +318,12 @@ impl<R: Release, S: Stepwise<R>> Drop for Open<'_, R, S> {
 
 /// A batch being made: one block of the slab, so that its entries do not move. Ends by
 /// [`commit`](Batch::commit) or [`abort`](Batch::abort).
-struct Batch<R: Release>(NonNull<Head<R>>);
+struct Batch<R: Release>(NonNull<BatchHeader<R>>);
 
 /// What the block begins with; the entries follow.
 #[repr(C)]
-struct Head<R: Release> {
-    shared: Shared,
+struct BatchHeader<R: Release> {
+    shared: BatchState,
     /// How many entries there are, and for how many there is room.
     len: usize,
     room: usize,
@@ -332,11 +332,11 @@ struct Head<R: Release> {
 
 impl<R: Release> Batch<R> {
     fn new(keys: usize) -> Self {
-        let block = slab::allocate(Self::bytes(keys)).cast::<Head<R>>();
+        let block = slab::allocate(Self::bytes(keys)).cast::<BatchHeader<R>>();
         // SAFETY: the block is new, and large enough for its head.
         unsafe {
-            block.write(Head {
-                shared: Shared::new(),
+            block.write(BatchHeader {
+                shared: BatchState::new(),
                 len: 0,
                 room: keys,
                 entries: [],
@@ -346,10 +346,10 @@ impl<R: Release> Batch<R> {
     }
 
     fn bytes(keys: usize) -> usize {
-        size_of::<Head<R>>() + keys * size_of::<Entry<R>>()
+        size_of::<BatchHeader<R>>() + keys * size_of::<Entry<R>>()
     }
 
-    fn head(&self) -> &Head<R> {
+    fn head(&self) -> &BatchHeader<R> {
         // SAFETY: the block is ours, and begins with a head.
         unsafe { self.0.as_ref() }
     }
@@ -391,16 +391,16 @@ impl<R: Release> Batch<R> {
     }
 
     /// What is done with a key that stays as it is.
-    fn keep(&mut self, key: &[u8], current: Option<&Record<R>>) -> Step<R> {
+    fn keep(&mut self, key: &[u8], current: Option<&Record<R>>) -> KeyStep<R> {
         let next = self.place(self.head().len);
         let Some(kept) = current.filter(|record| record.has_room_for(next)) else {
-            return Step::Install(self.hold(key, current));
+            return KeyStep::Install(self.hold(key, current));
         };
         let entry = self.entry(current);
         // SAFETY: the entry was just written, and lives as long as the batch.
         unsafe { &*entry }.install(&Installed::Kept(ptr::from_ref(kept).cast_mut()));
         kept.set_stamp(entry);
-        Step::Keep
+        KeyStep::Keep
     }
 
     /// The record of a key that only holds it.
@@ -474,7 +474,7 @@ impl<R: Release> Batch<R> {
         unsafe fn free<R: Release>(raw: *mut u8) {
             // SAFETY: `retire` hands over a block that begins with a head, whose entries need no care.
             unsafe {
-                let block = NonNull::new_unchecked(raw.cast::<Head<R>>());
+                let block = NonNull::new_unchecked(raw.cast::<BatchHeader<R>>());
                 let bytes = Batch::<R>::bytes(block.as_ref().room);
                 block.drop_in_place();
                 slab::free(block.cast(), bytes);
@@ -528,11 +528,11 @@ fn give_back<R: Release, S: Stepwise<R>>(
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// The waiting of one writer for batches in its way.
-pub(crate) struct Patience(Option<Instant>);
+pub(crate) struct HeldKeyWait(Option<Instant>);
 
-impl Patience {
+impl HeldKeyWait {
     pub(crate) fn new() -> Self {
-        Patience(None)
+        HeldKeyWait(None)
     }
 
     /// Waits a moment; [`Busy`] if that has been going on for too long.

@@ -77,7 +77,7 @@ mod walk;
 use crate::backend::{
     Backend, Buckets, Busy, Change, End, Memory, NoSuchKey, Plan, ScanPosition, SlotAnswer,
 };
-use crate::batch::{self, Patience, Pinning, Step, Stepwise, Trip};
+use crate::batch::{self, HeldKeyWait, KeyStep, Pinning, Stepwise, Trip};
 use crate::forced::Forcing;
 use crate::record::{self, Record, RecordBox, Release};
 use ats_sync::shim::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -330,15 +330,15 @@ impl<R: Release> HashTable<R> {
     /// Does a step of a writer. Returns what it took out of its slot, to be [retired](Self::retire) when
     /// the lock is free again.
     #[inline]
-    fn apply(&self, entry: &Entry<'_, '_, R>, step: Step<R>, guard: &Guard) -> Word {
+    fn apply(&self, entry: &Entry<'_, '_, R>, step: KeyStep<R>, guard: &Guard) -> Word {
         match step {
-            Step::Keep => Word::EMPTY,
-            Step::Put(record) => self.put(entry, record, guard),
-            Step::Install(record) => {
+            KeyStep::Keep => Word::EMPTY,
+            KeyStep::Put(record) => self.put(entry, record, guard),
+            KeyStep::Install(record) => {
                 self.install(entry, record, guard);
                 Word::EMPTY
             }
-            Step::Remove => self.remove(entry, guard),
+            KeyStep::Remove => self.remove(entry, guard),
         }
     }
 
@@ -468,10 +468,10 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         key: &[u8],
         guard: &'g Guard,
         _trip: &mut Trip,
-        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Step<R>,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy> {
         let hash = self.seed.hash(key);
-        let mut patience = Patience::new();
+        let mut patience = HeldKeyWait::new();
         loop {
             let entry = self.lock_patiently(key, hash, guard)?;
             // SAFETY: read from a slot, under the guard, and not empty.

@@ -4,13 +4,13 @@
 //! lock of the base node, and that of adaptation, which is only tried (C5).
 
 use super::base::{Base, Counts, EMPTY_JOIN_BELOW, IDLE_COST, SPLIT_ABOVE, Spot};
-use super::cut::{Cut, cut, graft};
+use super::cut::{SplitPoint, cut, graft};
 use super::fences::Fences;
 use super::header::{NodePtr, node_ptr};
 use super::leaves::without_pair;
 use super::node::{FANOUT, Leaf};
 use super::nodes::{Nodes, Replacement};
-use super::path::{Step, replace};
+use super::path::{PathNode, replace};
 use super::{CaTree, Kind, LockedLeaf, kind};
 use crate::forced::{Forced, Forcing};
 use crate::record::Release;
@@ -114,7 +114,7 @@ impl<R: Release> CaTree<R> {
         let LockedLeaf { base, held, .. } = locked;
         let mut first = false;
         if matches!(forced, Some(Forced::Split)) {
-            first = self.split(base, &held, Cut::Middle, key, guard);
+            first = self.split(base, &held, SplitPoint::Middle, key, guard);
         } else if matches!(forced, Some(Forced::Join)) {
             self.join(base, &held, key, guard);
         } else if held.statistics() > SPLIT_ABOVE {
@@ -157,7 +157,7 @@ impl<R: Release> CaTree<R> {
             held.reset_statistics();
             return false;
         }
-        self.split(base, held, Cut::Between(low, high), key, guard)
+        self.split(base, held, SplitPoint::Between(low, high), key, guard)
     }
 
     /// Whether two new keys, which ascend, are likely of one row: of keys that each writer draws before it
@@ -178,7 +178,7 @@ impl<R: Release> CaTree<R> {
         &self,
         base: &Base,
         held: &Held<'_>,
-        wish: Cut<'_>,
+        wish: SplitPoint<'_>,
         key: &[u8],
         guard: &Guard,
     ) -> bool {
@@ -196,18 +196,18 @@ impl<R: Release> CaTree<R> {
         let mut counts = base.counts();
         counts.bytes += nodes.bytes();
         counts.node_bytes += nodes.bytes();
-        let patience = match wish {
-            Cut::Middle => base.patience(),
-            Cut::Between(..) => base.patience() + 1,
+        let join_delay = match wish {
+            SplitPoint::Middle => base.join_delay(),
+            SplitPoint::Between(..) => base.join_delay() + 1,
         };
-        let left = Nodes::<R>::base(parts.left, counts, patience);
+        let left = Nodes::<R>::base(parts.left, counts, join_delay);
         let none = Counts {
             counts_subtrees: counts.counts_subtrees,
             ..Counts::default()
         };
-        let right = Nodes::<R>::base(parts.right, none, patience);
+        let right = Nodes::<R>::base(parts.right, none, join_delay);
         let mut routes = Nodes::<R>::new(guard);
-        routes.bury(node_ptr(base));
+        routes.mark_dead(node_ptr(base));
         let with = Replacement::Two(left, parts.separator, right);
         replace(&self.root, Fences::NONE, &path.routes, with, &mut routes);
         nodes.finish();
@@ -226,7 +226,7 @@ impl<R: Release> CaTree<R> {
         let path = self.path(key, guard);
         let Some((step, above)) = path.routes.split_last() else {
             // Alone, and for long: what was is forgotten.
-            base.set_patience(base.patience().saturating_sub(1));
+            base.set_join_delay(base.join_delay().saturating_sub(1));
             return;
         };
         let neighbour = Neighbour::find::<R>(step, guard);
@@ -259,15 +259,15 @@ impl<R: Release> CaTree<R> {
             uncontended: mine.uncontended + theirs.uncontended,
             counts_subtrees: mine.counts_subtrees || theirs.counts_subtrees,
         };
-        let patience = base.patience().max(other.patience());
-        let mut child = Nodes::<R>::base(joined, counts, patience);
+        let join_delay = base.join_delay().max(other.join_delay());
+        let mut child = Nodes::<R>::base(joined, counts, join_delay);
         let mut routes = Nodes::<R>::new(guard);
-        routes.bury(node_ptr(base));
-        routes.bury(node_ptr(other));
+        routes.mark_dead(node_ptr(base));
+        routes.mark_dead(node_ptr(other));
         for step in neighbour.way.iter().rev() {
             child = with_other_child(&mut routes, step, child);
         }
-        routes.bury(node_ptr(step.inner));
+        routes.mark_dead(node_ptr(step.inner));
         let with = without_pair(&mut routes, step, neighbour.pair, child);
         replace(&self.root, Fences::NONE, above, with, &mut routes);
         nodes.finish();
@@ -303,7 +303,7 @@ impl<R: Release> CaTree<R> {
             };
             if !base.header.is_dead() && base.was_idle() {
                 held.count(IDLE_COST);
-                base.set_patience(base.patience().saturating_sub(1));
+                base.set_join_delay(base.join_delay().saturating_sub(1));
                 if base.wants_to_join(held.statistics()) {
                     self.join(base, &held, fences.low.unwrap_or(&[]), guard);
                     left -= 1;
@@ -346,7 +346,7 @@ struct Neighbour<'g> {
     fences: Fences<'g>,
     is_right: bool,
     /// Route nodes below the common one.
-    way: Vec<Step<'g>>,
+    way: Vec<PathNode<'g>>,
     /// The place in the common node of the left one of the two children.
     pair: usize,
     /// What is between the two.
@@ -356,7 +356,7 @@ struct Neighbour<'g> {
 impl<'g> Neighbour<'g> {
     /// The neighbour of the base node to which `step` leads: the right one, unless that hangs from
     /// another route node.
-    fn find<R: Release>(step: &Step<'g>, guard: &'g Guard) -> Self {
+    fn find<R: Release>(step: &PathNode<'g>, guard: &'g Guard) -> Self {
         let is_right = step.place < step.inner.len();
         let pair = if is_right { step.place } else { step.place - 1 };
         let beside = if is_right { pair + 1 } else { pair };
@@ -377,7 +377,7 @@ impl<'g> Neighbour<'g> {
                 }
                 Kind::Inner(inner) => {
                     let place = if is_right { 0 } else { inner.len() };
-                    way.push(Step {
+                    way.push(PathNode {
                         inner,
                         place,
                         fences,
@@ -391,23 +391,23 @@ impl<'g> Neighbour<'g> {
     }
 }
 
-/// A copy of a route node, which is buried, with another child.
+/// A copy of a route node, which is marked dead, with another child.
 fn with_other_child<R: Release>(
     routes: &mut Nodes<'_, R>,
-    step: &Step<'_>,
+    step: &PathNode<'_>,
     child: NodePtr,
 ) -> NodePtr {
     let mut children = step.inner.children();
     children[step.place] = child;
     let level = step.inner.header().level;
     let copy = routes.inner(level, step.fences, &step.inner.separators(), &children);
-    routes.bury(node_ptr(step.inner));
+    routes.mark_dead(node_ptr(step.inner));
     copy
 }
 
 /// How many leaves one way to a leaf is to the left of another; many, if they are not under the same node
 /// of the lowest level, or under two side by side.
-fn leaves_apart(left: &[Step<'_>], right: &[Step<'_>]) -> usize {
+fn leaves_apart(left: &[PathNode<'_>], right: &[PathNode<'_>]) -> usize {
     const MANY: usize = usize::MAX;
     let mut parted = false;
     for (level, (one, other)) in left.iter().zip(right).enumerate() {

@@ -30,7 +30,7 @@ pub(super) const EMPTY_JOIN_BELOW: i32 = -100;
 /// because of contention since it was joined. Writers that go on side by side would else be brought
 /// together every thousand writes, and parted again. Not in the papers. Sixteen thousand is within the
 /// limit of the statistics.
-const PATIENCE_MOST: u32 = 4;
+const JOIN_DELAY_MOST: u32 = 4;
 /// What a batch adds to the statistics of each base node but its first, as it would be cheaper if there
 /// were fewer of them. Erlang/OTP names this number for operations on several base nodes.
 pub(super) const SPANNING_COST: i32 = -10;
@@ -132,7 +132,7 @@ pub(super) struct Writers {
     last: std::sync::atomic::AtomicPtr<Header>,
     last_at: AtomicU32,
     /// How many times [`JOIN_BELOW`] is doubled for this node.
-    patience: AtomicU16,
+    join_delay: AtomicU16,
     /// Whether an inner node may have subtree counts.
     counts_subtrees: AtomicBool,
 }
@@ -190,7 +190,7 @@ impl Base {
                 visited: AtomicU64::new(u64::MAX),
                 last: std::sync::atomic::AtomicPtr::new(ptr::null_mut()),
                 last_at: AtomicU32::new(0),
-                patience: AtomicU16::new(0),
+                join_delay: AtomicU16::new(0),
                 counts_subtrees: AtomicBool::new(counts.counts_subtrees),
             },
             finger: UnsafeCell::new(Finger::NONE),
@@ -298,18 +298,18 @@ impl Base {
     /// Whether the statistics say that it should be joined. The caller holds the lock.
     #[inline]
     pub(super) fn wants_to_join(&self, statistics: i32) -> bool {
-        statistics < JOIN_BELOW && statistics < JOIN_BELOW << self.patience()
+        statistics < JOIN_BELOW && statistics < JOIN_BELOW << self.join_delay()
     }
 
     /// How many times the threshold of joining is doubled.
-    pub(super) fn patience(&self) -> u32 {
-        u32::from(self.writers.patience.load(Relaxed))
+    pub(super) fn join_delay(&self) -> u32 {
+        u32::from(self.writers.join_delay.load(Relaxed))
     }
 
     /// The caller holds the lock, or has made the node.
-    pub(super) fn set_patience(&self, patience: u32) {
-        let patience = patience.min(PATIENCE_MOST) as u16;
-        self.writers.patience.store(patience, Relaxed);
+    pub(super) fn set_join_delay(&self, join_delay: u32) {
+        let join_delay = join_delay.min(JOIN_DELAY_MOST) as u16;
+        self.writers.join_delay.store(join_delay, Relaxed);
     }
 
     /// Whether the last write was one at the end of a leaf, so that the next one may be, too. A guess

@@ -9,7 +9,7 @@ use super::header::{NodePtr, node_ptr};
 use super::leaves::{fit_together, two_leaves};
 use super::node::{FANOUT, Inner, Leaf};
 use super::nodes::{Nodes, Parts, Replacement};
-use super::path::{Step, with_child};
+use super::path::{PathNode, with_child};
 use super::search::Portable;
 use super::{Kind, kind};
 use crate::record::Release;
@@ -17,18 +17,18 @@ use std::cmp::Ordering;
 
 /// Where to cut.
 #[derive(Clone, Copy)]
-pub(super) enum Cut<'k> {
+pub(super) enum SplitPoint<'k> {
     Middle,
     /// So that these two keys, which ascend, come to different sides.
     Between(&'k [u8], &'k [u8]),
 }
 
-/// Cuts the tree below `node`, burying what is on the path. `None` if it cannot be cut as wished, and
+/// Cuts the tree below `node`, marking dead what is on the path. `None` if it cannot be cut as wished, and
 /// then nothing has been done.
 pub(super) fn cut<R: Release>(
     node: NodePtr,
     fences: Fences<'_>,
-    wish: Cut<'_>,
+    wish: SplitPoint<'_>,
     nodes: &mut Nodes<'_, R>,
 ) -> Option<Parts> {
     let guard = nodes.guard;
@@ -42,30 +42,30 @@ pub(super) fn cut<R: Release>(
 fn cut_leaf<R: Release>(
     leaf: &Leaf<R>,
     fences: Fences<'_>,
-    wish: Cut<'_>,
+    wish: SplitPoint<'_>,
     nodes: &mut Nodes<'_, R>,
 ) -> Option<Parts> {
     let items = leaf.items();
     let place = |key: &[u8]| items.partition_point(|item| item.key() < key);
     let middle = match wish {
-        Cut::Middle => items.len() / 2,
-        Cut::Between(low, high) => (place(low) + place(high)).div_ceil(2),
+        SplitPoint::Middle => items.len() / 2,
+        SplitPoint::Between(low, high) => (place(low) + place(high)).div_ceil(2),
     };
     let last = items.len().checked_sub(1).filter(|last| *last > 0)?;
-    nodes.bury(node_ptr(leaf));
+    nodes.mark_dead(node_ptr(leaf));
     Some(two_leaves(nodes, fences, &items, middle.clamp(1, last)))
 }
 
 fn cut_inner<R: Release>(
     inner: &Inner,
     fences: Fences<'_>,
-    wish: Cut<'_>,
+    wish: SplitPoint<'_>,
     nodes: &mut Nodes<'_, R>,
 ) -> Option<Parts> {
     let (low, high) = match wish {
         // The separator in the middle: the children to its left and right.
-        Cut::Middle => (inner.len() / 2, inner.len() / 2 + 1),
-        Cut::Between(low, high) => (
+        SplitPoint::Middle => (inner.len() / 2, inner.len() / 2 + 1),
+        SplitPoint::Between(low, high) => (
             inner.child_for::<Portable>(low),
             inner.child_for::<Portable>(high),
         ),
@@ -105,7 +105,7 @@ fn cut_inner<R: Release>(
             separator: below.separator,
         }
     };
-    nodes.bury(node_ptr(inner));
+    nodes.mark_dead(node_ptr(inner));
     Some(parts)
 }
 
@@ -161,16 +161,16 @@ fn unite<R: Release>(
             if !fit_together(items[0].len(), items[1].len()) {
                 return as_they_are();
             }
-            nodes.bury(left);
-            nodes.bury(right);
+            nodes.mark_dead(left);
+            nodes.mark_dead(right);
             Replacement::One(nodes.leaf(fences, &items.concat(), None))
         }
         (Kind::Inner(a), Kind::Inner(b), Ordering::Equal) => {
             if a.len() + 1 + b.len() > FANOUT {
                 return as_they_are();
             }
-            nodes.bury(left);
-            nodes.bury(right);
+            nodes.mark_dead(left);
+            nodes.mark_dead(right);
             let separators = [a.separators(), vec![separator], b.separators()].concat();
             let children = [a.children(), b.children()].concat();
             let level = a.header().level;
@@ -182,7 +182,7 @@ fn unite<R: Release>(
             let inside = fences.of_child(a, place);
             let with = unite(a.child(place), separator, right, inside, nodes);
             with_child(
-                &Step {
+                &PathNode {
                     inner: a,
                     place,
                     fences,
@@ -196,7 +196,7 @@ fn unite<R: Release>(
             let inside = fences.of_child(b, place);
             let with = unite(left, separator, b.child(place), inside, nodes);
             with_child(
-                &Step {
+                &PathNode {
                     inner: b,
                     place,
                     fences,

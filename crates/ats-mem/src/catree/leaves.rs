@@ -7,7 +7,7 @@ use super::fences::Fences;
 use super::header::{NodePtr, node_ptr};
 use super::node::{Item, LEAF, Leaf, separator_between};
 use super::nodes::{Nodes, Parts, Replacement, retire};
-use super::path::{Path, Step, build, replace};
+use super::path::{Path, PathNode, build, replace};
 use super::subtree_counts::account;
 use super::{CaTree, Kind, LockedLeaf, kind};
 use crate::record::{Record, RecordBox, Release};
@@ -99,7 +99,7 @@ impl<R: Release> CaTree<R> {
         let mut items = leaf.items();
         let at = among_records(leaf, at, guard);
         items.insert(at, Item::new(record));
-        nodes.bury(node_ptr(leaf));
+        nodes.mark_dead(node_ptr(leaf));
         let is_end = at == 0 || at + 1 == items.len();
         if items.len() <= COPIED_MOST {
             let copy = nodes.leaf(path.fences, &items, None);
@@ -151,7 +151,7 @@ impl<R: Release> CaTree<R> {
         guard: &Guard,
     ) {
         let leaf = locked.leaf;
-        if leaf.bury(at, key) {
+        if leaf.put_tombstone(at, key) {
             let live = leaf.live();
             let tombstones = leaf.len() - live;
             if live > 0 && tombstones <= 2 * live + TOMBSTONES_SPARED {
@@ -179,7 +179,7 @@ impl<R: Release> CaTree<R> {
         let mut nodes = Nodes::new(guard);
         let merged = items.len() <= MERGE_BELOW && merge(&path, &items, &mut nodes);
         if !merged {
-            nodes.bury(node_ptr(locked.leaf));
+            nodes.mark_dead(node_ptr(locked.leaf));
             let leaf = nodes.leaf(path.fences, &items, None);
             publish(&path, Replacement::One(leaf), &mut nodes);
         }
@@ -196,7 +196,7 @@ fn spot<R: Release>(leaf: &Leaf<R>, at: usize) -> Spot {
     }
 }
 
-/// Puts `with` in the place of the leaf of a path, which has been buried.
+/// Puts `with` in the place of the leaf of a path, which has been marked dead.
 fn publish<R: Release>(path: &Path<'_, R>, with: Replacement, nodes: &mut Nodes<'_, R>) {
     let root = &path.base.root;
     replace(root, path.base_fences, &path.steps, with, nodes);
@@ -223,7 +223,7 @@ struct Pair<'g, R: Release> {
 impl<'g, R: Release> Pair<'g, R> {
     /// Looks for a neighbour whose number of records suits, and combines it with `items`.
     fn find(
-        step: &Step<'g>,
+        step: &PathNode<'g>,
         items: &[Item<R>],
         suits: impl Fn(usize) -> bool,
         guard: &'g Guard,
@@ -265,16 +265,16 @@ fn merge<R: Release>(path: &Path<'_, R>, items: &[Item<R>], nodes: &mut Nodes<'_
     let Some(pair) = Pair::find(step, items, suits, nodes.guard) else {
         return false;
     };
-    nodes.bury(node_ptr(path.leaf));
-    nodes.bury(pair.neighbour);
-    nodes.bury(node_ptr(step.inner));
+    nodes.mark_dead(node_ptr(path.leaf));
+    nodes.mark_dead(pair.neighbour);
+    nodes.mark_dead(node_ptr(step.inner));
     let merged = nodes.leaf(pair.fences, &pair.items, None);
     let with = without_pair(nodes, step, pair.left, merged);
     replace(&path.base.root, path.base_fences, above, with, nodes);
     true
 }
 
-/// Tries to give records of the leaf of a path, which is buried and too full, to a neighbour that has
+/// Tries to give records of the leaf of a path, which is marked dead and too full, to a neighbour that has
 /// room, so that leaves are fuller than splitting alone would leave them (the idea of the B*-tree).
 fn share<R: Release>(path: &Path<'_, R>, items: &[Item<R>], nodes: &mut Nodes<'_, R>) -> bool {
     let Some((step, above)) = path.steps.split_last() else {
@@ -284,8 +284,8 @@ fn share<R: Release>(path: &Path<'_, R>, items: &[Item<R>], nodes: &mut Nodes<'_
     let Some(pair) = Pair::find(step, items, suits, nodes.guard) else {
         return false;
     };
-    nodes.bury(pair.neighbour);
-    nodes.bury(node_ptr(step.inner));
+    nodes.mark_dead(pair.neighbour);
+    nodes.mark_dead(node_ptr(step.inner));
     let middle = pair.items.len() / 2;
     let two = two_leaves(nodes, pair.fences, &pair.items, middle);
     let mut separators = step.inner.separators();
@@ -307,7 +307,7 @@ pub(super) fn fit_together(one: usize, other: usize) -> bool {
 /// node with one child is superfluous; the child takes its place.
 pub(super) fn without_pair<R: Release>(
     nodes: &mut Nodes<'_, R>,
-    step: &Step<'_>,
+    step: &PathNode<'_>,
     left: usize,
     child: NodePtr,
 ) -> Replacement {

@@ -67,7 +67,6 @@ mod adapt;
 mod base;
 mod cursor;
 mod cut;
-mod ends;
 mod fences;
 mod header;
 mod leaves;
@@ -77,6 +76,7 @@ mod node;
 mod nodes;
 mod order_statistics;
 mod path;
+mod pop;
 mod search;
 mod subtree_counts;
 mod sums;
@@ -86,7 +86,7 @@ use crate::backend::{
     Adaptation, Backend, Busy, Change, Direction, End, KeyRange, Memory, NoSuchKey, Plan,
     ScanPosition, Skipped, SlotAnswer,
 };
-use crate::batch::{self, Patience, Pinning, Step, Stepwise, Trip};
+use crate::batch::{self, HeldKeyWait, KeyStep, Pinning, Stepwise, Trip};
 use crate::record::{self, Record, Release};
 use crate::slab::SlabBox;
 use adapt::Adapting;
@@ -127,7 +127,7 @@ struct Place<'g, R: Release> {
     leaf: &'g Leaf<R>,
     fences: Fences<'g>,
     /// The node above, unless that is a base node.
-    parent: Option<path::Step<'g>>,
+    parent: Option<path::PathNode<'g>>,
 }
 
 /// Where a writer works: a leaf, and the base node around it, held.
@@ -232,7 +232,7 @@ impl<R: Release> CaTree<R> {
                 }
                 Kind::Inner(inner) => {
                     let place = choose(inner);
-                    parent = Some(path::Step {
+                    parent = Some(path::PathNode {
                         inner,
                         place,
                         fences,
@@ -337,22 +337,22 @@ impl<R: Release> CaTree<R> {
         &self,
         locked: &mut LockedLeaf<'_, R>,
         current: Option<&'g Record<R>>,
-        step: Step<R>,
+        step: KeyStep<R>,
         key: &[u8],
         guard: &Guard,
     ) -> Option<Gone<'g, R>> {
         match step {
-            Step::Keep => None,
-            Step::Put(record) => {
+            KeyStep::Keep => None,
+            KeyStep::Put(record) => {
                 self.put(locked, current, record, guard);
                 current.map(Gone::Replaced)
             }
             // The batch retires what was there, when it has committed.
-            Step::Install(record) => {
+            KeyStep::Install(record) => {
                 self.put(locked, current, record, guard);
                 None
             }
-            Step::Remove => {
+            KeyStep::Remove => {
                 let (Some(old), Ok(at)) = (current, locked.found) else {
                     return None;
                 };
@@ -510,9 +510,9 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         key: &[u8],
         guard: &'g Guard,
         trip: &mut Trip,
-        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Step<R>,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy> {
-        let mut patience = Patience::new();
+        let mut patience = HeldKeyWait::new();
         loop {
             let mut locked = self.try_locked_leaf(key, Base::lock_patiently, guard)?;
             let here = locked

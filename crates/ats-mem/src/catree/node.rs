@@ -192,7 +192,7 @@ impl<R: Release> Leaf<R> {
     }
 
     /// Puts a tombstone into a slot if the key allows it. The caller holds the lock.
-    pub(super) fn bury(&self, place: usize, key: &[u8]) -> bool {
+    pub(super) fn put_tombstone(&self, place: usize, key: &[u8]) -> bool {
         let complete = key.len() <= self.keys.head_start() + 8;
         if complete {
             self.slots[place].0.store(tombstone(key.len()), Rel);

@@ -30,10 +30,10 @@ impl From<Parts> for Replacement {
     }
 }
 
-/// The nodes made and buried by one change of structure.
+/// The nodes made and marked dead by one change of structure.
 pub(super) struct Nodes<'g, R: Release> {
     pub guard: &'g Guard,
-    /// Bytes made less bytes buried.
+    /// Bytes made less bytes marked dead.
     bytes: i64,
     doomed: Vec<NodePtr>,
     owned: PhantomData<R>,
@@ -94,13 +94,13 @@ impl<'g, R: Release> Nodes<'g, R> {
     }
 
     /// Makes a base node. Its memory is counted in itself.
-    pub(super) fn base(root: NodePtr, counts: Counts, patience: u32) -> NodePtr {
+    pub(super) fn base(root: NodePtr, counts: Counts, join_delay: u32) -> NodePtr {
         let base = Base::new(root, counts);
-        base.set_patience(patience);
+        base.set_join_delay(join_delay);
         SlabBox::into_raw(base).cast()
     }
 
-    /// Bytes made less bytes buried, so far.
+    /// Bytes made less bytes marked dead, so far.
     pub(super) fn bytes(&self) -> i64 {
         self.bytes
     }
@@ -112,14 +112,14 @@ impl<'g, R: Release> Nodes<'g, R> {
 
     /// Marks a node as replaced; [`finish`](Nodes::finish) retires it. The caller holds the lock that
     /// guards it, and has not published its replacement yet.
-    pub(super) fn bury(&mut self, node: NodePtr) {
+    pub(super) fn mark_dead(&mut self, node: NodePtr) {
         // SAFETY: the node is alive, since the caller holds its lock.
         unsafe { (*node).set_dead() };
         self.bytes -= bytes_of::<R>(node, self.guard) as i64;
         self.doomed.push(node);
     }
 
-    /// Retires what was buried, which nobody can reach any more, and returns by how many bytes the nodes
+    /// Retires what was marked dead, which nobody can reach any more, and returns by how many bytes the nodes
     /// have become larger.
     pub(super) fn finish(self) -> i64 {
         for node in self.doomed {

@@ -17,7 +17,7 @@ use ats_sync::shim::atomic::{AtomicPtr, Ordering};
 
 /// One node of the way, and the child through which it goes on.
 #[derive(Clone, Copy)]
-pub(super) struct Step<'g> {
+pub(super) struct PathNode<'g> {
     pub inner: &'g Inner,
     pub place: usize,
     pub fences: Fences<'g>,
@@ -26,10 +26,10 @@ pub(super) struct Step<'g> {
 /// The path from the root to the leaf of a key. Exact below the base node for the holder of its lock, and
 /// above it for the holder of the lock of adaptation.
 pub(super) struct Path<'g, R: Release> {
-    pub routes: Vec<Step<'g>>,
+    pub routes: Vec<PathNode<'g>>,
     pub base: &'g Base,
     pub base_fences: Fences<'g>,
-    pub steps: Vec<Step<'g>>,
+    pub steps: Vec<PathNode<'g>>,
     pub leaf: &'g Leaf<R>,
     pub fences: Fences<'g>,
 }
@@ -64,12 +64,12 @@ fn way<'g, R: Release>(
     fences: Fences<'g>,
     key: &[u8],
     guard: &'g Guard,
-) -> (Vec<Step<'g>>, NodePtr, Fences<'g>) {
+) -> (Vec<PathNode<'g>>, NodePtr, Fences<'g>) {
     let (mut node, mut fences) = (from, fences);
     let mut steps = Vec::new();
     while let Kind::Inner(inner) = kind::<R>(node, guard) {
         let place = inner.child_for::<Portable>(key);
-        steps.push(Step {
+        steps.push(PathNode {
             inner,
             place,
             fences,
@@ -81,12 +81,12 @@ fn way<'g, R: Release>(
 }
 
 /// Puts `with` in the place of the node that hangs from the last of `steps`, or from `root` if there are
-/// none. The caller holds the lock that guards them, and has buried that node; the nodes above that must
-/// be replaced, too, are buried here.
+/// none. The caller holds the lock that guards them, and has marked dead that node; the nodes above that must
+/// be replaced, too, are marked dead here.
 pub(super) fn replace<R: Release>(
     root: &AtomicPtr<Header>,
     root_fences: Fences<'_>,
-    steps: &[Step<'_>],
+    steps: &[PathNode<'_>],
     with: Replacement,
     nodes: &mut Nodes<'_, R>,
 ) {
@@ -107,14 +107,14 @@ pub(super) fn replace<R: Release>(
     }
 }
 
-/// What comes in the place of the node of `step`, which is buried, if `with` comes in the place of its
+/// What comes in the place of the node of `step`, which is marked dead, if `with` comes in the place of its
 /// child.
 pub(super) fn with_child<R: Release>(
-    step: &Step<'_>,
+    step: &PathNode<'_>,
     with: Replacement,
     nodes: &mut Nodes<'_, R>,
 ) -> Replacement {
-    nodes.bury(node_ptr(step.inner));
+    nodes.mark_dead(node_ptr(step.inner));
     let mut separators = step.inner.separators();
     let mut children = step.inner.children();
     match &with {
@@ -133,7 +133,7 @@ pub(super) fn with_child<R: Release>(
 /// over would get a level more each time otherwise, though it never has many nodes.
 pub(super) fn build<R: Release>(
     nodes: &mut Nodes<'_, R>,
-    step: &Step<'_>,
+    step: &PathNode<'_>,
     separators: &[&[u8]],
     children: &[NodePtr],
 ) -> Replacement {

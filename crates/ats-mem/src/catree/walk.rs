@@ -11,7 +11,7 @@
 
 use super::cursor::Hanging;
 use super::node::Leaf;
-use super::path::Step;
+use super::path::PathNode;
 use super::search::Portable;
 use super::{CaTree, Place, cursor};
 use crate::record::{Record, Release};
@@ -47,7 +47,7 @@ impl<'g, R: Release> Place<'g, R> {
         Some(Place {
             leaf: right.leaf,
             fences: step.fences.of_child(step.inner, place),
-            parent: Some(Step { place, ..step }),
+            parent: Some(PathNode { place, ..step }),
         })
     }
 }

@@ -16,12 +16,12 @@ pub(crate) enum State {
 }
 
 /// The part of a batch that readers look at: its state.
-pub(crate) struct Shared(AtomicU8);
+pub(crate) struct BatchState(AtomicU8);
 
-impl Shared {
+impl BatchState {
     /// That of an open batch.
     pub(crate) fn new() -> Self {
-        Shared(AtomicU8::new(State::Open as u8))
+        BatchState(AtomicU8::new(State::Open as u8))
     }
 
     /// The batch ends (B1). Whoever reads the state sees all that was written before.
@@ -40,7 +40,7 @@ impl Shared {
 
 /// What the stamp of a pending record points to.
 pub(crate) struct Entry<R: Release> {
-    shared: *const Shared,
+    shared: *const BatchState,
     before: *const Record<R>,
     /// The record in the store that bears the stamp. Bits of its address say if it only holds its key, or is
     /// kept: so it is not the record that a commit makes visible.
@@ -70,7 +70,7 @@ impl<R: Release> Entry<R> {
     ///
     /// # Safety
     /// The shared part lives as long as the entry.
-    pub(crate) unsafe fn new(shared: *const Shared, before: *const Record<R>) -> Self {
+    pub(crate) unsafe fn new(shared: *const BatchState, before: *const Record<R>) -> Self {
         Entry {
             shared,
             before,

@@ -39,16 +39,16 @@ const OWNS: u32 = 1;
 
 /// The first word of a block.
 #[repr(C)]
-struct Head {
+struct BlockHeader {
     word: AtomicU64,
 }
 
-const HEAD: usize = size_of::<Head>();
+const HEAD: usize = size_of::<BlockHeader>();
 const WORD: usize = size_of::<u64>();
 
-impl Head {
+impl BlockHeader {
     fn new(shape: u32) -> Self {
-        Head {
+        BlockHeader {
             word: AtomicU64::new(u64::from(shape) << SHAPE_SHIFT | 1),
         }
     }
@@ -130,7 +130,7 @@ impl Link {
     /// # Safety
     /// The block lives as long as `'a`.
     #[inline(always)]
-    unsafe fn head<'a>(self) -> &'a Head {
+    unsafe fn head<'a>(self) -> &'a BlockHeader {
         // SAFETY: every block begins with a head.
         unsafe { &*self.pointer().cast() }
     }
@@ -242,7 +242,7 @@ impl<'a> Node<'a> {
         let block = slab::allocate(node_bytes(children as u32));
         // SAFETY: the block is new, and has room for the head and as many links.
         unsafe {
-            block.cast().write(Head::new(bitmap));
+            block.cast().write(BlockHeader::new(bitmap));
             let mut place = block.add(HEAD).cast::<Link>();
             for part in parts {
                 ptr::copy_nonoverlapping(part.as_ptr(), place.as_ptr(), part.len());
@@ -268,7 +268,7 @@ impl<'a> Node<'a> {
     }
 
     #[inline(always)]
-    fn head(self) -> &'a Head {
+    fn head(self) -> &'a BlockHeader {
         // SAFETY: every block begins with a head, and this one lives.
         unsafe { self.block.cast().as_ref() }
     }
@@ -367,7 +367,9 @@ impl<'a> Value<'a> {
         let block = slab::allocate(HEAD + words.len() * WORD);
         // SAFETY: the block is new, and has room for the head and the words.
         unsafe {
-            block.cast().write(Head::new(len << 1 | u32::from(owns)));
+            block
+                .cast()
+                .write(BlockHeader::new(len << 1 | u32::from(owns)));
             let start = block.add(HEAD).cast();
             ptr::copy_nonoverlapping(words.as_ptr(), start.as_ptr(), words.len());
         }
@@ -377,7 +379,7 @@ impl<'a> Value<'a> {
     #[inline(always)]
     fn shape(self) -> u32 {
         // SAFETY: every block begins with a head, and this one lives.
-        unsafe { self.block.cast::<Head>().as_ref() }.shape()
+        unsafe { self.block.cast::<BlockHeader>().as_ref() }.shape()
     }
 
     /// Whether the words own resources.

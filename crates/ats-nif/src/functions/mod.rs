@@ -5,11 +5,11 @@
 
 mod counters;
 mod drain;
-mod ends;
 mod merge;
 mod objects;
 mod peek;
 mod places;
+mod pop;
 mod range;
 mod select;
 mod tables;
@@ -44,7 +44,7 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(places::functions());
     functions.extend(drain::functions());
     functions.extend(peek::functions());
-    functions.extend(ends::functions());
+    functions.extend(pop::functions());
     functions.extend(merge::functions());
     functions
 }

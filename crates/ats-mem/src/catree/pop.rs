@@ -17,7 +17,7 @@ use super::header::node_ptr;
 use super::node::{Inner, Leaf};
 use super::{CaTree, Kind, LockedLeaf, kind};
 use crate::backend::{Busy, Change, End};
-use crate::batch::{Patience, Step};
+use crate::batch::{HeldKeyWait, KeyStep};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 use ats_sync::shim::atomic::Ordering;
@@ -33,7 +33,7 @@ impl<R: Release> CaTree<R> {
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy> {
-        let mut patience = Patience::new();
+        let mut patience = HeldKeyWait::new();
         loop {
             let (base, inside) = self.outermost_base(end, guard);
             let held = base.lock_patiently().ok_or(Busy)?;
@@ -59,7 +59,7 @@ impl<R: Release> CaTree<R> {
                 continue;
             }
             let current = Some(record);
-            let step = Step::of(decide(current));
+            let step = KeyStep::of(decide(current));
             let mut locked = LockedLeaf {
                 base,
                 held,
