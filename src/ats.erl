@@ -866,9 +866,9 @@ i(Table, Height, Width) ->
 %% calling process is killed meanwhile, what it has taken so far is lost.
 -spec select_take(table(), match_spec()) -> [Object :: tuple()].
 select_take(Table, [{'_', [], [true]}] = MatchSpec) ->
-    ?WITH_ERROR_INFO(ats_drain:take_all(Table), [Table, MatchSpec]);
+    ?WITH_ERROR_INFO(ats_take:take_all(Table), [Table, MatchSpec]);
 select_take(Table, MatchSpec) ->
-    ?WITH_ERROR_INFO(ats_drain:select_take(Table, MatchSpec), [Table, MatchSpec]).
+    ?WITH_ERROR_INFO(ats_take:select_take(Table, MatchSpec), [Table, MatchSpec]).
 
 %% @doc Takes all objects out of a table at one moment, and returns them, those of an `ordered_set' in
 %% ascending order.
@@ -880,7 +880,7 @@ select_take(Table, MatchSpec) ->
 %% objects), letting other processes run. If it is killed meanwhile, the objects are lost.
 -spec take_all_objects(table()) -> [Object :: tuple()].
 take_all_objects(Table) ->
-    ?WITH_ERROR_INFO(ats_drain:take_all(Table), [Table]).
+    ?WITH_ERROR_INFO(ats_take:take_all(Table), [Table]).
 
 %% @doc Takes the object with the first key out of an `ordered_set', and returns it in a list, which is
 %% empty if the table is.

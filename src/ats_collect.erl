@@ -17,8 +17,8 @@
 -export_type([more/0]).
 
 -type more() ::
-        fun((ats:tid() | ats_nif:drain(), ats:compiled_match_spec(), ats_nif:place(),
-             SoFar :: [term()]) -> ats_nif:selected() | ats_nif:drained()).
+        fun((ats:tid() | ats_nif:taken(), ats:compiled_match_spec(), ats_nif:place(),
+             SoFar :: [term()]) -> ats_nif:selected() | ats_nif:taken_slice()).
 
 %% How large the heap is to be at first, in words, and how many times as large each time after:
 %% more if nobody knows how long the list will be.
@@ -36,7 +36,7 @@
 %% @doc The whole list, of which a first slice was made. `More' makes the next; `Expected' is how
 %% many words the list will take, more or less.
 -spec list(more(), Expected :: non_neg_integer() | unknown,
-           ats_nif:selected() | ats_nif:drained()) -> [term()].
+           ats_nif:selected() | ats_nif:taken_slice()) -> [term()].
 list(_More, _Expected, List) when is_list(List) ->
     List;
 list(More, Expected, Slice) ->
@@ -55,7 +55,7 @@ list(More, Expected, Slice) ->
 %% of which the oldest come first, what it found of that key comes in front of what those after it
 %% find of the key: it is kept as a part until then. The first slice that does not end there again
 %% has found the last of the key, and nothing else.
--spec slices(ats_nif:selected() | ats_nif:drained(), more(), Parts :: [[term()]],
+-spec slices(ats_nif:selected() | ats_nif:taken_slice(), more(), Parts :: [[term()]],
              #room{} | none) -> [term()].
 slices({more, Id, Compiled, Place, Results}, More, Parts, Room) ->
     slices(More(Id, Compiled, Place, in_order(Results, Parts)), More, [], enlarged(Room));

@@ -19,7 +19,7 @@
 -export([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
 -export([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -export([range_size/3, range_nth/4]).
--export([drain_start/1, drain_more/4, peek/3, take_first/1, take_last/1, merge/4, merge/5]).
+-export([take_all_start/1, take_all_more/4, peek/3, take_first/1, take_last/1, merge/4, merge/5]).
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([give_away/4, setopts/3]).
 -export([nop/2, collect/0, force_adaptation/3, force_slices/1]).
@@ -33,13 +33,13 @@
 -nifs([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
 -nifs([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -nifs([range_size/3, range_nth/4]).
--nifs([drain_start/1, drain_more/4, peek/3, take_first/1, take_last/1, merge/4, merge/5]).
+-nifs([take_all_start/1, take_all_more/4, peek/3, take_first/1, take_last/1, merge/4, merge/5]).
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([give_away/4, setopts/3]).
 -nifs([nop/2, collect/0, force_adaptation/3, force_slices/1]).
 
 -export_type([options/0, changes/0, information/0, stats/0, position/0]).
--export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, drain/0, drained/0]).
+-export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, taken/0, taken_slice/0]).
 
 -on_load(load/0).
 
@@ -127,13 +127,13 @@
                   | {part, ats:tid(), ats:compiled_match_spec(), place(), part()}
                   | rows().
 
-%% The objects of a table that was drained.
--type drain() :: reference().
+%% The objects of a table from which all were taken.
+-type taken() :: reference().
 
 %% What a slice of reading them gives.
--type drained() :: [tuple()]
-                 | {more, drain(), ats:compiled_match_spec(), place(), [tuple()]}
-                 | {part, drain(), ats:compiled_match_spec(), place(), part()}.
+-type taken_slice() :: [tuple()]
+                 | {more, taken(), ats:compiled_match_spec(), place(), [tuple()]}
+                 | {part, taken(), ats:compiled_match_spec(), place(), part()}.
 
 %% The results of the key that a slice ended in, and the list of those of other keys.
 -type part() :: {Part :: [term()], [term()]}.
@@ -309,13 +309,13 @@ explain(_Table, _MatchSpec) -> ?NOT_LOADED.
 -spec clear(ats:table()) -> non_neg_integer().
 clear(_Table) -> ?NOT_LOADED.
 
-%% Takes all objects out of a table, as one step. They are read by drain_more/4, which begins at
+%% Takes all objects out of a table, as one step. They are read by take_all_more/4, which begins at
 %% `start', and says `wait' as long as others may still be writing to them.
--spec drain_start(ats:table()) -> drain().
-drain_start(_Table) -> ?NOT_LOADED.
+-spec take_all_start(ats:table()) -> taken().
+take_all_start(_Table) -> ?NOT_LOADED.
 
--spec drain_more(drain(), ats:match_spec(), start | place(), [tuple()]) -> wait | drained().
-drain_more(_Drain, _MatchSpec, _Place, _SoFar) -> ?NOT_LOADED.
+-spec take_all_more(taken(), ats:match_spec(), start | place(), [tuple()]) -> wait | taken_slice().
+take_all_more(_Taken, _MatchSpec, _Place, _SoFar) -> ?NOT_LOADED.
 
 %% The objects of the next slice, from `start' on, also of a private table of another process.
 -spec peek(ats:table(), ats:match_spec(), start | place()) -> undefined | selected().

@@ -12,7 +12,7 @@ macro_rules! known_atoms {
         /// An atom that this library uses by itself.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(usize)]
-        pub enum Known { $($(#[$doc])* $variant,)* }
+        pub enum KnownAtom { $($(#[$doc])* $variant,)* }
 
         const KNOWN_TEXTS: &[&str] = &[$($text,)*];
 
@@ -184,7 +184,7 @@ known_atoms! {
     Halvings = "halvings",
 }
 
-impl Known {
+impl KnownAtom {
     /// The atom. One load.
     #[inline]
     pub fn word(self) -> VmWord<'static> {

@@ -6,20 +6,20 @@
 //! anything when nothing goes wrong, and nothing is allocated.
 //!
 //! # How a function is called again
-//! A function that fails with [`Known::Busy`] met a key that is held by a longer change under way, or a lock
+//! A function that fails with [`KnownAtom::Busy`] met a key that is held by a longer change under way, or a lock
 //! that was not free for a while; it has
 //! changed nothing and is called again after other processes had their turn. How often that has happened
 //! is told by an argument behind those of the function. After [`ATTEMPTS`] the call goes on on a dirty
 //! scheduler, which may wait, so that there is an end. One that fails with
-//! [`Known::Dirty`] has too much to do for a normal scheduler and is called again on a dirty one, where
+//! [`KnownAtom::Dirty`] has too much to do for a normal scheduler and is called again on a dirty one, where
 //! it runs to its end even if its process is killed.
 //!
 //! # How a function fails
-//! It raises `error:{ats_error, Cause}`. `Cause` is an atom of [`Known`], which the Erlang module
+//! It raises `error:{ats_error, Cause}`. `Cause` is an atom of [`KnownAtom`], which the Erlang module
 //! turns into the exception of `ets`; or `{panic, Text}`, which is a defect of this library and stays
 //! loud.
 
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use crate::env::{Env, VmWord};
 use crate::process;
 use crate::sys::{self, NifFn, Word};
@@ -30,7 +30,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
 /// What a function returns: a term, or the cause of the exception to raise.
-pub type NifResult<'e> = Result<VmWord<'e>, Known>;
+pub type NifResult<'e> = Result<VmWord<'e>, KnownAtom>;
 
 /// An entry of the function table: `nif!("name", function, arity)`, or with flags as fourth
 /// argument. The function takes the environment and an array of that many terms.
@@ -99,8 +99,8 @@ pub fn run<'e>(env: Env<'e>, again: Again, body: impl FnOnce() -> NifResult<'e>)
     // only kept from unwinding into the VM.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(term)) => term.raw(),
-        Ok(Err(Known::Busy)) => call_when_free(env, again),
-        Ok(Err(Known::Dirty)) => call_again(env, again, true),
+        Ok(Err(KnownAtom::Busy)) => call_when_free(env, again),
+        Ok(Err(KnownAtom::Dirty)) => call_again(env, again, true),
         Ok(Err(cause)) => raise_cause(env, cause),
         Err(_) => raise_panic(env),
     }
@@ -148,16 +148,16 @@ fn call_again(env: Env<'_>, again: Again, dirty: bool) -> Word {
 }
 
 #[cold]
-fn raise_cause(env: Env<'_>, cause: Known) -> Word {
-    let reason = env.tuple(&[Known::AtsError.word(), cause.word()]);
+fn raise_cause(env: Env<'_>, cause: KnownAtom) -> Word {
+    let reason = env.tuple(&[KnownAtom::AtsError.word(), cause.word()]);
     env.raise(reason).raw()
 }
 
 #[cold]
 fn raise_panic(env: Env<'_>) -> Word {
     let text = last_panic();
-    let cause = env.tuple(&[Known::Panic.word(), env.binary(text.as_bytes())]);
-    let reason = env.tuple(&[Known::AtsError.word(), cause]);
+    let cause = env.tuple(&[KnownAtom::Panic.word(), env.binary(text.as_bytes())]);
+    let reason = env.tuple(&[KnownAtom::AtsError.word(), cause]);
     env.raise(reason).raw()
 }
 

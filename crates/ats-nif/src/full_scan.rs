@@ -1,6 +1,6 @@
 //! What a table makes of queries that read all of it: its option `full_scan`.
 
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
@@ -48,10 +48,10 @@ impl Watch {
     }
 
     /// What becomes of a full scan. There is at most one warning in a second, so a loop does not drown the log.
-    pub fn judge(&self) -> Result<Verdict, Known> {
+    pub fn judge(&self) -> Result<Verdict, KnownAtom> {
         match self.wanted {
             FullScan::Allow => Ok(Verdict::Run),
-            FullScan::Refuse => Err(Known::FullScan),
+            FullScan::Refuse => Err(KnownAtom::FullScan),
             FullScan::Warn => {
                 let now = SystemTime::UNIX_EPOCH
                     .elapsed()

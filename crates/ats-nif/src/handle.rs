@@ -13,7 +13,7 @@
 //! - HA3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
 //!   the identifier any more.
 
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use crate::ending;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
@@ -171,7 +171,11 @@ impl Handle {
     }
 
     /// Makes a table. Fails if its name is taken, or the owner it shall have is not alive.
-    pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g Shared, Known> {
+    pub fn create<'g>(
+        env: Env<'_>,
+        recipe: Recipe,
+        guard: &'g Guard,
+    ) -> Result<&'g Shared, KnownAtom> {
         let owner = match recipe.owner {
             Owner::Process(pid) | Owner::Application(pid) => pid,
             Owner::Nobody => NOBODY,
@@ -204,7 +208,7 @@ impl Handle {
             id.shared.store(ptr::null_mut(), Ordering::Relaxed);
             // SAFETY: the name was refused, so nobody else has the pointer.
             drop(unsafe { Arc::from_raw(shared) });
-            return Err(Known::AlreadyExists);
+            return Err(KnownAtom::AlreadyExists);
         }
         registry::enter(shared);
         // SAFETY: published just now; whoever deletes it retires it after our guard.
@@ -214,7 +218,7 @@ impl Handle {
             true => Ok(shared),
             false => {
                 id.delete(guard);
-                Err(Known::None)
+                Err(KnownAtom::None)
             }
         }
     }
@@ -331,8 +335,8 @@ impl Shared {
     }
 
     /// Fixes the table on behalf of the calling process.
-    pub fn fix(&self, env: Env<'_>) -> Result<(), Known> {
-        let pid = env.own_pid().ok_or(Known::None)?;
+    pub fn fix(&self, env: Env<'_>) -> Result<(), KnownAtom> {
+        let pid = env.own_pid().ok_or(KnownAtom::None)?;
         let mut admin = self.admin();
         if admin.fixes.is_empty() {
             admin.fixed_since = Some(process::Moment::now());
@@ -357,8 +361,8 @@ impl Shared {
     }
 
     /// Takes back one fixation of the calling process, if it has any.
-    pub fn unfix(&self, env: Env<'_>) -> Result<(), Known> {
-        let pid = env.own_pid().ok_or(Known::None)?.raw();
+    pub fn unfix(&self, env: Env<'_>) -> Result<(), KnownAtom> {
+        let pid = env.own_pid().ok_or(KnownAtom::None)?.raw();
         let mut admin = self.admin();
         if let Some(at) = admin.fixes.iter().position(|(fixer, _)| *fixer == pid) {
             admin.fixes[at].1 -= 1;

@@ -47,7 +47,7 @@ mod test_nifs;
 pub mod vm_sink;
 pub mod vm_term;
 
-use atoms::Known;
+use atoms::KnownAtom;
 use call::NifResult;
 use env::Env;
 use std::ffi::CStr;
@@ -59,13 +59,13 @@ fn open_resources(env: Env<'_>) -> Result<(), String> {
     test_nifs::open_resources(env)?;
     resource::open::<handle::Handle>(env)?;
     #[cfg(not(feature = "test-nifs"))]
-    resource::open::<functions::Drain>(env)?;
+    resource::open::<functions::TakenObjects>(env)?;
     resource::open::<query::Compiled>(env)
 }
 
 /// `nop(_, _) -> true`: what a call costs by itself, for benchmarks.
 fn nop<'e>(_env: Env<'e>, _args: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    Ok(Known::True.word())
+    Ok(KnownAtom::True.word())
 }
 
 /// The Erlang module that the functions belong to. The build for the tests of this crate is one of its

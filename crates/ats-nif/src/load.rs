@@ -185,9 +185,9 @@ fn check_immediates(env: Env<'_>) -> Result<(), String> {
         )?;
     }
     for atom in [
-        atoms::Known::True,
-        atoms::Known::AtsError,
-        atoms::Known::EndOfTable,
+        atoms::KnownAtom::True,
+        atoms::KnownAtom::AtsError,
+        atoms::KnownAtom::EndOfTable,
     ] {
         check(
             "an atom",

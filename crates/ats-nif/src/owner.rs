@@ -12,7 +12,7 @@
 //! - OW2. An owner is watched: the VM tells when it ends, so a table of a dead owner does not stay.
 //! - OW3. An heir is watched and forgotten when it ends, so that its pid, used again, inherits nothing.
 
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use crate::env::{Env, OwnEnv, VmWord};
 use crate::handle::{Admin, Protection, Shared};
 use crate::process;
@@ -119,7 +119,7 @@ impl Shared {
         };
         // SAFETY: the word of a local pid, which is an immediate.
         let pid: VmWord<'static> = unsafe { VmWord::new(heir) };
-        let former = self.owner().unwrap_or(Known::None.word());
+        let former = self.owner().unwrap_or(KnownAtom::None.word());
         if !process::is_alive(env, pid) || !self.watch(env, admin, heir) {
             return Fate::Ended;
         }
@@ -142,20 +142,20 @@ impl Shared {
         to: VmWord<'_>,
         gift: VmWord<'_>,
         group_leader: VmWord<'_>,
-    ) -> Result<(), Known> {
-        let giver = env.own_pid().ok_or(Known::None)?;
+    ) -> Result<(), KnownAtom> {
+        let giver = env.own_pid().ok_or(KnownAtom::None)?;
         let mut admin = self.admin();
         if !process::is_alive(env, to) {
-            return Err(Known::None);
+            return Err(KnownAtom::None);
         }
         if !self.has_rights(env, &admin, group_leader) {
-            return Err(Known::NotOwner);
+            return Err(KnownAtom::NotOwner);
         }
         if self.owner().is_some_and(|owner| owner.raw() == to.raw()) {
-            return Err(Known::Owner);
+            return Err(KnownAtom::Owner);
         }
         if !self.watch(env, &mut admin, to.raw()) {
-            return Err(Known::None);
+            return Err(KnownAtom::None);
         }
         // The message comes last: who gets it must find the table its own. If it dies before, the table is
         // one of a dead owner.
@@ -170,10 +170,10 @@ impl Shared {
         env: Env<'_>,
         changes: Changes,
         group_leader: VmWord<'_>,
-    ) -> Result<(), Known> {
+    ) -> Result<(), KnownAtom> {
         let mut admin = self.admin();
         if !self.has_rights(env, &admin, group_leader) {
-            return Err(Known::None);
+            return Err(KnownAtom::None);
         }
         let protection = changes.protection.unwrap_or(self.protection());
         let for_processes = match changes.owner {
@@ -182,12 +182,12 @@ impl Shared {
         };
         // Otherwise there would be nobody who may do anything.
         if !for_processes && protection != Protection::Public {
-            return Err(Known::None);
+            return Err(KnownAtom::None);
         }
         if let Some(Owner::Process(pid) | Owner::Application(pid)) = changes.owner
             && !self.watch(env, &mut admin, pid)
         {
-            return Err(Known::None);
+            return Err(KnownAtom::None);
         }
         if let Some(heir) = changes.heir {
             admin.heir = heir.filter(|heir| self.watch(env, &mut admin, heir.pid));
@@ -216,7 +216,7 @@ impl Shared {
         let inside = message.env();
         let data = inside.copy(data);
         let parts = [
-            Known::EtsTransfer.word(),
+            KnownAtom::EtsTransfer.word(),
             self.known_as(inside),
             former,
             data,

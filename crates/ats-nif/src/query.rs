@@ -3,7 +3,7 @@
 //! A specification is a term that is mostly the same from call to call. So each thread keeps those it met
 //! last, by their exact key, which tells all terms apart that are not the same.
 
-use crate::atoms::{self, Known};
+use crate::atoms::{self, KnownAtom};
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::held::{self, HeldEnv};
@@ -46,9 +46,9 @@ impl Resource for Compiled {
 
 impl Compiled {
     /// Compiles a specification.
-    pub fn new(spec: VmTerm<'_>) -> Result<Self, Known> {
+    pub fn new(spec: VmTerm<'_>) -> Result<Self, KnownAtom> {
         let [true_, false_, exit] =
-            [Known::True, Known::False, Known::Exit].map(|atom| atom.word().raw());
+            [KnownAtom::True, KnownAtom::False, KnownAtom::Exit].map(|atom| atom.word().raw());
         // SAFETY: the words of these atoms in the VM are what they are in images.
         let words = unsafe { Words::new(true_, false_, exit) };
         let options = Options {
@@ -58,8 +58,8 @@ impl Compiled {
             words,
         };
         let spec = parse(spec, &options).map_err(|error| match error.is_system_limit() {
-            true => Known::SystemLimit,
-            false => Known::None,
+            true => KnownAtom::SystemLimit,
+            false => KnownAtom::None,
         })?;
         Ok(Compiled {
             program: Arc::new(Program::new(spec)),
@@ -177,14 +177,14 @@ thread_local! {
 pub fn with_prepared<T>(
     table: &Table<Vm>,
     spec: VmTerm<'_>,
-    work: impl FnOnce(&Prepared, bool) -> Result<T, Known>,
-) -> Result<T, Known> {
+    work: impl FnOnce(&Prepared, bool) -> Result<T, KnownAtom>,
+) -> Result<T, KnownAtom> {
     let written = spec.as_cons().is_some();
     if let Some(compiled) = (!written)
         .then(|| ResourceRef::<Compiled>::of_term(spec))
         .flatten()
     {
-        let query = compiled.query(table).ok_or(Known::None)?;
+        let query = compiled.query(table).ok_or(KnownAtom::None)?;
         return work(&Prepared { query, compiled }, true);
     }
     // The usual case is spared counting references, which other threads count as well.
@@ -201,7 +201,7 @@ pub fn with_prepared<T>(
     }
 }
 
-fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), Known> {
+fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), KnownAtom> {
     scratch::with_key(|key| {
         // Heads compare floats by their bits, so specifications that differ in the sign of a zero differ.
         let options = exact::Options {
@@ -213,7 +213,7 @@ fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), Know
             false => SLOW,
         };
         if exact::exact_key_within(spec, key, options, most).is_none() {
-            return Err(Known::Dirty);
+            return Err(KnownAtom::Dirty);
         }
         match key.len() > LONG {
             true => compile(table, spec).map(|prepared| (prepared, false)),
@@ -222,9 +222,9 @@ fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), Know
     })
 }
 
-fn compile(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<Prepared, Known> {
+fn compile(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<Prepared, KnownAtom> {
     let compiled = ResourceRef::new(Compiled::new(spec)?);
-    let query = compiled.query(table).ok_or(Known::None)?;
+    let query = compiled.query(table).ok_or(KnownAtom::None)?;
     Ok(Prepared { query, compiled })
 }
 
@@ -256,7 +256,7 @@ impl Kept {
         table: &Table<Vm>,
         spec: VmTerm<'_>,
         key: &[u8],
-    ) -> Result<(Prepared, bool), Known> {
+    ) -> Result<(Prepared, bool), KnownAtom> {
         self.now += 1;
         let hash = self.hasher.hash_one(key);
         let is_it =

@@ -1,7 +1,7 @@
 //! Functions that show conversions of terms to the tests. Only in builds with the feature
 //! `test-nifs`.
 
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
@@ -41,14 +41,21 @@ fn known_layouts<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
 }
 
 fn truth(value: bool) -> VmWord<'static> {
-    if value { Known::True } else { Known::False }.word()
+    if value {
+        KnownAtom::True
+    } else {
+        KnownAtom::False
+    }
+    .word()
 }
 
 /// `roundtrip(T) -> T`, through an image.
 fn roundtrip<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let object = VmTerm::of(env, env.tuple(&[term.word()]));
     scratch::with_builder(|builder| {
-        builder.encode_object(object).map_err(|_| Known::Position)?;
+        builder
+            .encode_object(object)
+            .map_err(|_| KnownAtom::Position)?;
         let image = builder.object();
         let tuple =
             scratch::with_reading(|read| vm_sink::make_object(env, image, &mut read.scratch));
@@ -118,7 +125,9 @@ impl Resource for Stored {
 /// `image_store(Tuple) -> Reference`.
 fn image_store<'e>(env: Env<'e>, [tuple]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let stored = scratch::with_builder(|builder| {
-        builder.encode_object(tuple).map_err(|_| Known::Position)?;
+        builder
+            .encode_object(tuple)
+            .map_err(|_| KnownAtom::Position)?;
         Ok(Stored(builder.take().words().into()))
     })?;
     // A copy that is released at once, to see that the counts balance.
@@ -133,7 +142,7 @@ fn image_store<'e>(env: Env<'e>, [tuple]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 
 /// `image_fetch(Reference) -> Tuple`.
 fn image_fetch<'e>(env: Env<'e>, [stored]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    let stored = resource::get::<Stored>(stored).ok_or(Known::Type)?;
+    let stored = resource::get::<Stored>(stored).ok_or(KnownAtom::Type)?;
     Ok(scratch::with_reading(|read| {
         vm_sink::make_object(env, stored.object(), &mut read.scratch)
     }))
@@ -141,15 +150,15 @@ fn image_fetch<'e>(env: Env<'e>, [stored]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 
 /// `image_same(Reference, Reference) -> boolean()`.
 fn image_same<'e>(_env: Env<'e>, [a, b]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    let a = resource::get::<Stored>(a).ok_or(Known::Type)?;
-    let b = resource::get::<Stored>(b).ok_or(Known::Type)?;
+    let a = resource::get::<Stored>(a).ok_or(KnownAtom::Type)?;
+    let b = resource::get::<Stored>(b).ok_or(KnownAtom::Type)?;
     let same = image::image_eq(a.object(), b.object(), load::zeros());
     Ok(truth(same))
 }
 
 /// `image_keys(Reference) -> {OrderKey, ExactKey}` of the stored tuple.
 fn image_keys<'e>(env: Env<'e>, [stored]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    let stored = resource::get::<Stored>(stored).ok_or(Known::Type)?;
+    let stored = resource::get::<Stored>(stored).ok_or(KnownAtom::Type)?;
     let term = stored.object().term();
     Ok(env.tuple(&[order_key_of(env, term), exact_key_of(env, term)]))
 }

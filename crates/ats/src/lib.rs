@@ -49,7 +49,7 @@ pub use counter::CounterOp;
 pub use error::Error;
 pub use merge::{Locking, Merging, Value};
 pub use places::Skipped;
-pub use table::{Drained, Table, TableType};
+pub use table::{Table, TableType, TakenTable};
 pub use value::{Found, KeptObjects, UnpackBuffer};
 pub use workspace::Workspace;
 pub use write::Taken;

@@ -373,12 +373,12 @@ impl<H: Host> Table<H> {
 
     /// Removes all objects, at one moment for every reader and writer, and gives them to the caller. O(1).
     ///
-    /// Each object that anybody has put into the table is in what one drain gives, or is still in the table,
-    /// as it is after all changes of it that others were told of. See [`Drained`].
-    pub fn drain(&self) -> Drained<H> {
+    /// Each object that anybody has put into the table is in what one call gives, or is still in the table,
+    /// as it is after all changes of it that others were told of. See [`TakenTable`].
+    pub fn take_all(&self) -> TakenTable<H> {
         let guard = ats_sync::pin();
         let store = self.exchange(&guard);
-        Drained {
+        TakenTable {
             grace: guard.grace(),
             table: Table {
                 table_type: self.table_type,
@@ -428,7 +428,7 @@ impl<H: Host> Table<H> {
 impl<H: Host> Drop for Table<H> {
     fn drop(&mut self) {
         let store = *self.store.get_mut();
-        // The store of what was drained may have been given up before.
+        // The store of what was taken may have been given up before.
         if !store.is_null() {
             // SAFETY: nobody else uses the table any more, so nobody is in its store.
             unsafe { free_store::<H>(store.cast()) };
@@ -436,33 +436,33 @@ impl<H: Host> Drop for Table<H> {
     }
 }
 
-/// The objects of a table that was [drained](Table::drain).
+/// The objects of a table that was [taken](Table::take_all).
 ///
 /// Writers that had begun before may still be writing to them, and so they cannot be read at once.
-/// Those writers count as done before the drain. All but long lists write under one guard; so it is waited
+/// Those writers count as done before the call. All but long lists write under one guard; so it is waited
 /// for the guards that there were, and then for the long lists, which are counted. When this is dropped, so are
 /// the objects.
-pub struct Drained<H: Host> {
+pub struct TakenTable<H: Host> {
     table: Table<H>,
     grace: Grace,
 }
 
-impl<H: Host> Drained<H> {
+impl<H: Host> TakenTable<H> {
     /// The objects, as a table of their own, if all writers have finished; else they are to be asked for again
-    /// after a moment. Not before all guards are gone that were there when the table was drained, and not
+    /// after a moment. Not before all guards are gone that were there when the table was taken, and not
     /// while the caller has one.
-    pub fn settled(&self) -> Option<&Table<H>> {
+    pub fn when_at_rest(&self) -> Option<&Table<H>> {
         let settled = self.grace.is_over() && self.table.store(&ats_sync::pin()).has_no_visits();
         settled.then_some(&self.table)
     }
 }
 
-impl<H: Host> Drop for Drained<H> {
+impl<H: Host> Drop for TakenTable<H> {
     fn drop(&mut self) {
         if !self.grace.is_over() {
             let guard = ats_sync::pin();
             let store = std::mem::replace(self.table.store.get_mut(), std::ptr::null_mut());
-            // SAFETY: unlinked when the table was drained, and now from where only we would find it.
+            // SAFETY: unlinked when the table was taken, and now from where only we would find it.
             unsafe { retire_store(store, &guard) };
         }
     }

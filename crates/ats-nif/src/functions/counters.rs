@@ -1,7 +1,7 @@
 //! Changing elements of objects: `update_counter` and `update_element`.
 
 use super::{ListTerms, boolean, copying, found, is_long_list, proper_length, writable};
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::handle::Shared;
@@ -63,7 +63,7 @@ fn count_in<'e>(
     };
     values.map_err(
         |refusal| match is_for_missing_key(refusal, shared, key, default) {
-            Ok(true) => Known::BadKey,
+            Ok(true) => KnownAtom::BadKey,
             Ok(false) => refusal,
             Err(cause) => cause,
         },
@@ -98,9 +98,9 @@ fn change_several<'e>(
     default: Option<VmTerm<'e>>,
 ) -> NifResult<'e> {
     if is_long_list(ops) {
-        return Err(Known::Dirty);
+        return Err(KnownAtom::Dirty);
     }
-    proper_length(ops, usize::MAX).ok_or(Known::None)?;
+    proper_length(ops, usize::MAX).ok_or(KnownAtom::None)?;
     let ops = ListTerms(ops)
         .map(counter_op)
         .collect::<Result<Vec<_>, _>>()?;
@@ -113,14 +113,14 @@ fn change_several<'e>(
 /// Whether a refusal concerns a key that is not there. `ets` looks for the key before it looks at
 /// what to do with the object, so a missing key counts more than whatever is wrong with that. The
 /// key may have come or gone since the refusal; both answers are then right, each for a moment
-/// within the call. [`Known::Dirty`] if it takes long to look for the key.
+/// within the call. [`KnownAtom::Dirty`] if it takes long to look for the key.
 fn is_for_missing_key(
-    refusal: Known,
+    refusal: KnownAtom,
     shared: &Shared,
     key: VmTerm<'_>,
     default: Option<VmTerm<'_>>,
-) -> Result<bool, Known> {
-    if default.is_some() || matches!(refusal, Known::Busy | Known::Dirty) {
+) -> Result<bool, KnownAtom> {
+    if default.is_some() || matches!(refusal, KnownAtom::Busy | KnownAtom::Dirty) {
         return Ok(false);
     }
     Ok(found(shared, key, &ats_sync::pin())?.is_none())
@@ -130,22 +130,22 @@ fn is_list(term: VmTerm<'_>) -> bool {
     term.is_nil() || term.as_cons().is_some()
 }
 
-pub(super) fn not_a_bag(shared: &Shared) -> Result<&Shared, Known> {
+pub(super) fn not_a_bag(shared: &Shared) -> Result<&Shared, KnownAtom> {
     match shared.table.table_type().is_bag() {
-        true => Err(Known::TableType),
+        true => Err(KnownAtom::TableType),
         false => Ok(shared),
     }
 }
 
 /// `{Position, Increment}` or `{Position, Increment, Threshold, SetValue}`.
-fn counter_op(term: VmTerm<'_>) -> Result<CounterOp, Known> {
-    let parts = term.tuple_words().ok_or(Known::None)?;
+fn counter_op(term: VmTerm<'_>) -> Result<CounterOp, KnownAtom> {
+    let parts = term.tuple_words().ok_or(KnownAtom::None)?;
     let integer =
-        |at: usize| Integer::from_term(VmTerm::of(term.env(), parts[at])).ok_or(Known::None);
+        |at: usize| Integer::from_term(VmTerm::of(term.env(), parts[at])).ok_or(KnownAtom::None);
     let wrap = match parts.len() {
         2 => None,
         4 => Some((integer(2)?, integer(3)?)),
-        _ => return Err(Known::None),
+        _ => return Err(KnownAtom::None),
     };
     Ok(CounterOp {
         position: position(VmTerm::of(term.env(), parts[0]))?,
@@ -155,9 +155,9 @@ fn counter_op(term: VmTerm<'_>) -> Result<CounterOp, Known> {
 }
 
 /// A position; those that no object can have are all the same to us.
-pub(super) fn position(term: VmTerm<'_>) -> Result<usize, Known> {
-    let position = term.as_small().ok_or(Known::None)?;
-    usize::try_from(position).map_err(|_| Known::Position)
+pub(super) fn position(term: VmTerm<'_>) -> Result<usize, KnownAtom> {
+    let position = term.as_small().ok_or(KnownAtom::None)?;
+    usize::try_from(position).map_err(|_| KnownAtom::Position)
 }
 
 fn integer<'e>(env: Env<'e>, value: &Integer) -> VmWord<'e> {
@@ -213,24 +213,24 @@ fn replace_in<'e>(
     }
 }
 
-fn element_specs(specs: VmTerm<'_>) -> Result<Vec<(usize, VmTerm<'_>)>, Known> {
+fn element_specs(specs: VmTerm<'_>) -> Result<Vec<(usize, VmTerm<'_>)>, KnownAtom> {
     if is_list(specs) {
         if is_long_list(specs) {
-            return Err(Known::Dirty);
+            return Err(KnownAtom::Dirty);
         }
-        proper_length(specs, usize::MAX).ok_or(Known::None)?;
+        proper_length(specs, usize::MAX).ok_or(KnownAtom::None)?;
         return ListTerms(specs).map(element_spec).collect();
     }
     Ok(vec![element_spec(specs)?])
 }
 
 /// `{Position, Value}`.
-fn element_spec(term: VmTerm<'_>) -> Result<(usize, VmTerm<'_>), Known> {
+fn element_spec(term: VmTerm<'_>) -> Result<(usize, VmTerm<'_>), KnownAtom> {
     match term.tuple_words() {
         Some([at, value]) => {
             let at = position(VmTerm::of(term.env(), *at))?;
             Ok((at, VmTerm::of(term.env(), *value)))
         }
-        _ => Err(Known::None),
+        _ => Err(KnownAtom::None),
     }
 }

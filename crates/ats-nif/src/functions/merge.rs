@@ -2,7 +2,7 @@
 
 use super::counters::{not_a_bag, position};
 use super::{copying, found, writable};
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::Env;
 use crate::handle::Shared;
@@ -43,7 +43,7 @@ fn merge_into<'e>(
     let (at, merge) = place_and_merge(shared, how)?;
     if let Some(default) = default {
         let checked = shared.table.check_object(default);
-        checked.map_err(|_| Known::Default)?;
+        checked.map_err(|_| KnownAtom::Default)?;
     }
     let merging = |locking| Merging {
         key,
@@ -60,7 +60,7 @@ fn merge_into<'e>(
         return merge_in(env, &held, merging(Locking::AfterMerging));
     }
     if is_long(shared, key, at, operand, &merge, &guard) {
-        return Err(Known::Dirty);
+        return Err(KnownAtom::Dirty);
     }
     // Other keys must not wait on a normal scheduler for a merge that takes long.
     merge_in(env, shared, merging(Locking::First))
@@ -78,8 +78,8 @@ fn merge_in<'e>(env: Env<'e>, shared: &Shared, merging: Merging<'_, VmTerm<'e>>)
 }
 
 /// `Merge` or `{Position, Merge}`.
-fn place_and_merge(shared: &Shared, how: VmTerm<'_>) -> Result<(usize, Merge), Known> {
-    let of_term = |term| Merge::from_term(term).ok_or(Known::Merge);
+fn place_and_merge(shared: &Shared, how: VmTerm<'_>) -> Result<(usize, Merge), KnownAtom> {
+    let of_term = |term| Merge::from_term(term).ok_or(KnownAtom::Merge);
     match how.tuple_words() {
         Some(&[at, merge]) if VmTerm::of(how.env(), at).as_small().is_some() => {
             let at = position(VmTerm::of(how.env(), at))?;

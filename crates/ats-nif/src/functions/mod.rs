@@ -4,7 +4,6 @@
 //! other arguments. `ets` checks in this order, and it decides which cause an error names.
 
 mod counters;
-mod drain;
 mod merge;
 mod objects;
 mod peek;
@@ -13,11 +12,12 @@ mod pop;
 mod range;
 mod select;
 mod tables;
+mod take_all;
 mod walks;
 
-pub(crate) use drain::Drain;
+pub(crate) use take_all::TakenObjects;
 
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
@@ -42,7 +42,7 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(select::functions());
     functions.extend(range::functions());
     functions.extend(places::functions());
-    functions.extend(drain::functions());
+    functions.extend(take_all::functions());
     functions.extend(peek::functions());
     functions.extend(pop::functions());
     functions.extend(merge::functions());
@@ -51,28 +51,28 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
 
 /// The table that a term names or identifies, whether its owner is alive or not.
 #[inline]
-fn look_up<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, Known> {
+fn look_up<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     if term.is_atom() {
-        return registry::named(term.word().raw(), guard).ok_or(Known::Id);
+        return registry::named(term.word().raw(), guard).ok_or(KnownAtom::Id);
     }
-    let handle = resource::get::<Handle>(term).ok_or(Known::Type)?;
-    handle.shared(guard).ok_or(Known::Id)
+    let handle = resource::get::<Handle>(term).ok_or(KnownAtom::Type)?;
+    handle.shared(guard).ok_or(KnownAtom::Id)
 }
 
 /// The table that a term names or identifies.
 #[inline]
-fn find<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, Known> {
+fn find<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     let shared = look_up(term, guard)?;
     if shared.has_living_owner(env) || shared.settle(env, guard) {
         Ok(shared)
     } else {
-        Err(Known::Id)
+        Err(KnownAtom::Id)
     }
 }
 
 /// A table that the caller may read.
 #[inline]
-fn readable<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, Known> {
+fn readable<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     let shared = look_up(term, guard)?;
     let for_all = shared.protection() != Protection::Private;
     if is_allowed(env, shared, for_all) {
@@ -83,7 +83,7 @@ fn readable<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g 
 
 /// A table that the caller may write.
 #[inline]
-fn writable<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, Known> {
+fn writable<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     let shared = look_up(term, guard)?;
     let for_all = shared.protection() == Protection::Public;
     if is_allowed(env, shared, for_all) {
@@ -109,61 +109,61 @@ fn refuse<'g>(
     shared: &'g Shared,
     for_all: bool,
     guard: &Guard,
-) -> Result<&'g Shared, Known> {
+) -> Result<&'g Shared, KnownAtom> {
     if !shared.settle(env, guard) {
-        Err(Known::Id)
+        Err(KnownAtom::Id)
     } else if is_allowed(env, shared, for_all) {
         Ok(shared)
     } else {
-        Err(Known::Access)
+        Err(KnownAtom::Access)
     }
 }
 
 /// What Erlang is told of an error.
-fn cause(error: Error) -> Known {
+fn cause(error: Error) -> KnownAtom {
     match error {
-        Error::NotATuple | Error::NoKey | Error::NotAnInteger => Known::None,
-        Error::BadKey => Known::BadKey,
-        Error::KeyPosition => Known::KeyPos,
-        Error::Position => Known::Position,
-        Error::Operand => Known::Operand,
-        Error::Element => Known::Value,
-        Error::TableType => Known::TableType,
-        Error::SystemLimit => Known::SystemLimit,
-        Error::TooLarge => Known::Dirty,
-        Error::Busy => Known::Busy,
+        Error::NotATuple | Error::NoKey | Error::NotAnInteger => KnownAtom::None,
+        Error::BadKey => KnownAtom::BadKey,
+        Error::KeyPosition => KnownAtom::KeyPos,
+        Error::Position => KnownAtom::Position,
+        Error::Operand => KnownAtom::Operand,
+        Error::Element => KnownAtom::Value,
+        Error::TableType => KnownAtom::TableType,
+        Error::SystemLimit => KnownAtom::SystemLimit,
+        Error::TooLarge => KnownAtom::Dirty,
+        Error::Busy => KnownAtom::Busy,
     }
 }
 
 fn boolean(value: bool) -> VmWord<'static> {
     if value {
-        Known::True.word()
+        KnownAtom::True.word()
     } else {
-        Known::False.word()
+        KnownAtom::False.word()
     }
 }
 
-/// Runs an operation that copies objects into a table or takes them out of it; [`Known::Dirty`] if they, or
+/// Runs an operation that copies objects into a table or takes them out of it; [`KnownAtom::Dirty`] if they, or
 /// the key, are large and this is not the scheduler for that.
 #[inline]
 fn copying<'e, R>(
     operation: impl FnOnce(&mut Workspace<VmTerm<'e>>) -> Result<R, Error>,
-) -> Result<R, Known> {
+) -> Result<R, KnownAtom> {
     scratch::with_work(operation).map_err(cause)
 }
 
-/// The objects of a key, if there are any; [`Known::Dirty`] if the key is large.
+/// The objects of a key, if there are any; [`KnownAtom::Dirty`] if the key is large.
 #[inline]
 fn found<'g>(
     shared: &'g Shared,
     key: VmTerm<'_>,
     guard: &'g Guard,
-) -> Result<Option<Found<'g, Vm>>, Known> {
+) -> Result<Option<Found<'g, Vm>>, KnownAtom> {
     copying(|work| shared.table.lookup_within(key, work, guard))
 }
 
-/// Appends the bytes of a key; [`Known::Dirty`] if that takes long.
-fn write_key(table: &Table<Vm>, key: VmTerm<'_>, bytes: &mut Vec<u8>) -> Result<(), Known> {
+/// Appends the bytes of a key; [`KnownAtom::Dirty`] if that takes long.
+fn write_key(table: &Table<Vm>, key: VmTerm<'_>, bytes: &mut Vec<u8>) -> Result<(), KnownAtom> {
     let written = table.key_bytes_within(key, bytes, scratch::limit());
     written.map_err(cause)
 }
@@ -183,7 +183,7 @@ fn has_many(found: &Found<'_, Vm>) -> bool {
     found.is_large() && found.count() > LONG_BAG && !process::on_dirty_scheduler()
 }
 
-/// An element of one of the objects of a key, which are so many `words`, as a term; [`Known::Dirty`] if it is large.
+/// An element of one of the objects of a key, which are so many `words`, as a term; [`KnownAtom::Dirty`] if it is large.
 #[inline]
 fn element_term<'e>(
     env: Env<'e>,
@@ -193,16 +193,16 @@ fn element_term<'e>(
 ) -> NifResult<'e> {
     let is_large = words > LONG_OBJECT && is_larger(element, LONG_OBJECT);
     if is_large && !process::on_dirty_scheduler() {
-        return Err(Known::Dirty);
+        return Err(KnownAtom::Dirty);
     }
     Ok(make_term(env, element, scratch))
 }
 
-/// The objects of a key as a list, oldest first; [`Known::Dirty`] if they are many, or large.
+/// The objects of a key as a list, oldest first; [`KnownAtom::Dirty`] if they are many, or large.
 #[inline]
 fn object_list<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> NifResult<'e> {
     if is_long(found) {
-        return Err(Known::Dirty);
+        return Err(KnownAtom::Dirty);
     }
     Ok(all_objects(env, found))
 }

@@ -4,7 +4,7 @@ use super::{
     LONG_BAG, LONG_LIST, ListTerms, all_objects, boolean, cause, copying, element_term, found,
     has_many, is_long_list, kept_objects, object_list, proper_length, readable, writable,
 };
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
@@ -33,7 +33,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 
 fn insert<'e>(env: Env<'e>, [table, objects]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     insert_if(env, table, objects, false)?;
-    Ok(Known::True.word())
+    Ok(KnownAtom::True.word())
 }
 
 fn insert_new<'e>(env: Env<'e>, [table, objects]: [VmTerm<'e>; 2]) -> NifResult<'e> {
@@ -45,7 +45,7 @@ fn insert_if<'e>(
     table: VmTerm<'e>,
     objects: VmTerm<'e>,
     new_only: bool,
-) -> Result<bool, Known> {
+) -> Result<bool, KnownAtom> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
     if objects.is_nil() {
@@ -62,23 +62,23 @@ fn insert_if<'e>(
 
 /// Inserts an object, or those of a list that is not empty.
 #[inline]
-fn insert_all(shared: &Shared, objects: VmTerm<'_>, new_only: bool) -> Result<bool, Known> {
+fn insert_all(shared: &Shared, objects: VmTerm<'_>, new_only: bool) -> Result<bool, KnownAtom> {
     match objects.as_cons() {
         None => insert_one(shared, objects, new_only),
         Some((only, rest)) if rest.is_nil() => insert_one(shared, only, new_only),
-        Some(_) if is_long_list(objects) => Err(Known::Dirty),
+        Some(_) if is_long_list(objects) => Err(KnownAtom::Dirty),
         Some(_) => insert_list(shared, objects, new_only),
     }
 }
 
-fn insert_one(shared: &Shared, object: VmTerm<'_>, new_only: bool) -> Result<bool, Known> {
+fn insert_one(shared: &Shared, object: VmTerm<'_>, new_only: bool) -> Result<bool, KnownAtom> {
     copying(|work| match new_only {
         true => shared.table.insert_new(object, work),
         false => shared.table.insert(object, work).map(|()| true),
     })
 }
 
-fn insert_list(shared: &Shared, objects: VmTerm<'_>, new_only: bool) -> Result<bool, Known> {
+fn insert_list(shared: &Shared, objects: VmTerm<'_>, new_only: bool) -> Result<bool, KnownAtom> {
     // The whole list is checked first, so that a bad one costs nothing.
     if proper_length(objects, usize::MAX).is_none() {
         return Err(cause(Error::NotATuple));
@@ -139,17 +139,17 @@ fn element<'e>(
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     let position = position.as_small().filter(|position| *position > 0);
-    let index = position.ok_or(Known::None)? as usize - 1;
+    let index = position.ok_or(KnownAtom::None)? as usize - 1;
     let Some(found) = found(shared, key, &guard)? else {
-        return default.map(VmTerm::word).ok_or(Known::BadKey);
+        return default.map(VmTerm::word).ok_or(KnownAtom::BadKey);
     };
     if has_many(&found) {
-        return Err(Known::Dirty);
+        return Err(KnownAtom::Dirty);
     }
     let words = found.len_words();
     if !shared.table.table_type().is_bag() {
         return scratch::with_reading(|Reading { scratch, room }| {
-            let element = found.element(index, room).ok_or(Known::Position)?;
+            let element = found.element(index, room).ok_or(KnownAtom::Position)?;
             element_term(env, words, element, scratch)
         });
     }
@@ -171,7 +171,7 @@ fn elements<'e>(
         let mut elements = Vec::new();
         let mut result = Ok(());
         let _all = each(room, &mut |object| {
-            let element = object.get(index).ok_or(Known::Position);
+            let element = object.get(index).ok_or(KnownAtom::Position);
             match element.and_then(|element| element_term(env, words, element, scratch)) {
                 Ok(term) => {
                     elements.push(term);
@@ -196,18 +196,18 @@ const FEW_POSITIONS: usize = 8;
 fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
-    proper_length(positions, usize::MAX).ok_or(Known::None)?;
+    proper_length(positions, usize::MAX).ok_or(KnownAtom::None)?;
     let index = |position: VmTerm<'e>| {
         let position = position.as_small().filter(|position| *position > 0);
-        Ok(position.ok_or(Known::None)? as usize - 1)
+        Ok(position.ok_or(KnownAtom::None)? as usize - 1)
     };
     let indices = ListTerms(positions)
         .map(index)
-        .collect::<Result<Vec<usize>, Known>>()?;
-    let found = found(shared, key, &guard)?.ok_or(Known::BadKey)?;
+        .collect::<Result<Vec<usize>, KnownAtom>>()?;
+    let found = found(shared, key, &guard)?.ok_or(KnownAtom::BadKey)?;
     let wanted = found.count().saturating_mul(indices.len());
     if has_many(&found) || wanted > LONG_BAG && !process::on_dirty_scheduler() {
-        return Err(Known::Dirty);
+        return Err(KnownAtom::Dirty);
     }
     let words = found.len_words();
     scratch::with_reading(|Reading { scratch, room }| {
@@ -222,7 +222,7 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
                     Some(slots) => slots.get(index),
                     None => object.get(index),
                 };
-                let element = element.ok_or(Known::Position);
+                let element = element.ok_or(KnownAtom::Position);
                 match element.and_then(|element| element_term(env, words, element, scratch)) {
                     Ok(element) => elements.push(element),
                     Err(cause) => {
@@ -249,7 +249,7 @@ fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         // What has been taken must be returned, on whichever scheduler; so one looks before.
         let found = found(shared, key, &guard)?;
         if found.is_some_and(|found| has_many(&found)) {
-            return Err(Known::Dirty);
+            return Err(KnownAtom::Dirty);
         }
     }
     let Some(taken) = copying(|work| shared.table.take(key, work, &guard))? else {
@@ -266,7 +266,7 @@ fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
     copying(|work| shared.table.delete(key, work))?;
-    Ok(Known::True.word())
+    Ok(KnownAtom::True.word())
 }
 
 fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
@@ -284,7 +284,7 @@ fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResul
 /// Deletes the objects equal to this one, unless they are more than `most`.
 fn delete_equal<'e>(shared: &Shared, object: VmTerm<'e>, most: usize) -> NifResult<'e> {
     match copying(|work| shared.table.delete_object_if_few(object, most, work))? {
-        true => Ok(Known::True.word()),
-        false => Err(Known::Dirty),
+        true => Ok(KnownAtom::True.word()),
+        false => Err(KnownAtom::Dirty),
     }
 }

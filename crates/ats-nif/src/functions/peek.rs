@@ -2,7 +2,7 @@
 
 use super::select::{How, Work, cursor_of};
 use super::tables::existing;
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::vm_term::VmTerm;
@@ -18,12 +18,12 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 fn peek<'e>(env: Env<'e>, [table, spec, position]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = existing(env, table, &guard)? else {
-        return Ok(Known::Undefined.word());
+        return Ok(KnownAtom::Undefined.word());
     };
     let how = How::List { reverse: true };
-    let cursor = match Known::Start.is(position.word()) {
+    let cursor = match KnownAtom::Start.is(position.word()) {
         true => how.start(),
-        false => cursor_of(env, position).ok_or(Known::None)?,
+        false => cursor_of(env, position).ok_or(KnownAtom::None)?,
     };
     query::with_prepared(&shared.table, spec, |prepared, _known| {
         Work::new(env, how, VmWord::NIL).go_on(shared, prepared, cursor, &guard)

@@ -2,7 +2,7 @@
 
 use super::range::{End, cut};
 use super::{cause, readable};
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
@@ -45,7 +45,7 @@ pub(super) fn skip<'e>(
     (mut low, mut high): Ends,
     direction: Direction,
     most: usize,
-) -> Result<Reached<'e>, Known> {
+) -> Result<Reached<'e>, KnownAtom> {
     let dirty = process::on_dirty_scheduler();
     let time = if dirty { LONG_SLICE } else { SLICE };
     let mut skipped = 0;
@@ -70,7 +70,7 @@ pub(super) fn skip<'e>(
         match slice.map_err(cause)? {
             Skipped::At(found) => return Ok(Reached::Object(object(env, &found))),
             Skipped::All(more) => return Ok(Reached::End(skipped + more)),
-            Skipped::Paused { .. } if !dirty => return Err(Known::Dirty),
+            Skipped::Paused { .. } if !dirty => return Err(KnownAtom::Dirty),
             Skipped::Paused {
                 skipped: more,
                 bound,
@@ -105,11 +105,11 @@ fn ends<'e>(
     table: VmTerm<'e>,
     from: VmTerm<'e>,
     to: VmTerm<'e>,
-) -> Result<Ends, Known> {
+) -> Result<Ends, KnownAtom> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     if shared.table.table_type() != TableType::OrderedSet {
-        return Err(Known::TableType);
+        return Err(KnownAtom::TableType);
     }
     Ok((cut(env, from, End::From)?, cut(env, to, End::To)?))
 }
@@ -120,7 +120,7 @@ fn range_size<'e>(env: Env<'e>, [table, from, to]: [VmTerm<'e>; 3]) -> NifResult
     let ends = ends(env, table, from, to)?;
     match skip(env, table, ends, Direction::Up, usize::MAX)? {
         Reached::End(count) => Ok(env.uint(count as u64)),
-        Reached::Object(_) => Err(Known::SystemLimit),
+        Reached::Object(_) => Err(KnownAtom::SystemLimit),
     }
 }
 
@@ -128,7 +128,7 @@ fn range_size<'e>(env: Env<'e>, [table, from, to]: [VmTerm<'e>; 3]) -> NifResult
 /// from the end, from -1.
 fn range_nth<'e>(env: Env<'e>, [table, from, to, n]: [VmTerm<'e>; 4]) -> NifResult<'e> {
     let ends = ends(env, table, from, to)?;
-    let n = n.as_small().filter(|n| *n != 0).ok_or(Known::None)?;
+    let n = n.as_small().filter(|n| *n != 0).ok_or(KnownAtom::None)?;
     let direction = if n > 0 {
         Direction::Up
     } else {
@@ -137,6 +137,6 @@ fn range_nth<'e>(env: Env<'e>, [table, from, to, n]: [VmTerm<'e>; 4]) -> NifResu
     let place = n.unsigned_abs() as usize - 1;
     Ok(match skip(env, table, ends, direction, place)? {
         Reached::Object(object) => object,
-        Reached::End(_) => Known::EndOfTable.word(),
+        Reached::End(_) => KnownAtom::EndOfTable.word(),
     })
 }

@@ -1,7 +1,7 @@
 //! Ranges of keys, given by their ends.
 
 use super::select::{How, Work, allowed};
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::query::{self, Compiled, Prepared};
@@ -29,9 +29,9 @@ fn range_start<'e>(env: Env<'e>, [table, spec, from, to, how]: [VmTerm<'e>; 5]) 
     let shared = allowed(env, table, how, &guard)?;
     let table = &shared.table;
     if table.table_type() != TableType::OrderedSet {
-        return Err(Known::TableType);
+        return Err(KnownAtom::TableType);
     }
-    let spec = match Known::Keys.is(spec.word()) {
+    let spec = match KnownAtom::Keys.is(spec.word()) {
         true => VmTerm::of(env, keys_spec(env, table.key_position())),
         false => spec,
     };
@@ -49,8 +49,12 @@ fn range_start<'e>(env: Env<'e>, [table, spec, from, to, how]: [VmTerm<'e>; 5]) 
 /// `[{'_', [], [{element, KeyPosition, '$_'}]}]`.
 fn keys_spec<'e>(env: Env<'e>, key_position: usize) -> VmWord<'e> {
     let position = env.uint(key_position as u64);
-    let key = env.tuple(&[Known::Element.word(), position, Known::WholeObject.word()]);
-    let clause = env.tuple(&[Known::Underscore.word(), VmWord::NIL, env.list(&[key])]);
+    let key = env.tuple(&[
+        KnownAtom::Element.word(),
+        position,
+        KnownAtom::WholeObject.word(),
+    ]);
+    let clause = env.tuple(&[KnownAtom::Underscore.word(), VmWord::NIL, env.list(&[key])]);
     env.list(&[clause])
 }
 
@@ -62,25 +66,29 @@ pub(super) enum End {
 }
 
 /// The bytes at a cut.
-pub(super) fn cut<'e>(env: Env<'e>, term: VmTerm<'e>, end: End) -> Result<Option<Vec<u8>>, Known> {
-    if Known::None.is(term.word()) {
+pub(super) fn cut<'e>(
+    env: Env<'e>,
+    term: VmTerm<'e>,
+    end: End,
+) -> Result<Option<Vec<u8>>, KnownAtom> {
+    if KnownAtom::None.is(term.word()) {
         return Ok(None);
     }
     let Some(&[tag, key]) = term.tuple_words() else {
-        return Err(Known::None);
+        return Err(KnownAtom::None);
     };
     let key = VmTerm::of(env, key);
     let mut front = Prefix::new(load::zeros());
-    if Known::Prefix.is(tag) {
+    if KnownAtom::Prefix.is(tag) {
         if is_larger(key, limit()) {
-            return Err(Known::Dirty);
+            return Err(KnownAtom::Dirty);
         }
         write_front(key, &mut front)?;
     } else {
         write_term(key, &mut front)?;
     }
     let bytes = front.into_bytes();
-    let is_behind = Known::Behind.is(tag) || Known::Prefix.is(tag) && end == End::To;
+    let is_behind = KnownAtom::Behind.is(tag) || KnownAtom::Prefix.is(tag) && end == End::To;
     Ok(Some(match is_behind {
         true => order::prefix_end(&bytes),
         false => bytes,
@@ -89,14 +97,14 @@ pub(super) fn cut<'e>(env: Env<'e>, term: VmTerm<'e>, end: End) -> Result<Option
 
 /// Writes what is before the first `'_'` of a pattern, at whatever depth that is. Behind it only `'_'` may follow:
 /// anything else, also an end of a list or another tuple, would leave out some of the keys that begin alike.
-fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), Known> {
-    let is_underscore = |part: VmTerm<'_>| Known::Underscore.is(part.word());
+fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), KnownAtom> {
+    let is_underscore = |part: VmTerm<'_>| KnownAtom::Underscore.is(part.word());
     let mut todo = vec![pattern];
     let mut open = false;
     while let Some(part) = todo.pop() {
         match part.kind() {
             _ if is_underscore(part) => open = true,
-            _ if open => return Err(Known::None),
+            _ if open => return Err(KnownAtom::None),
             Kind::Tuple(arity) => {
                 front.tuple(arity);
                 todo.extend((0..arity).rev().map(|i| part.element(i)));
@@ -107,7 +115,7 @@ fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), Known> {
             }
             // The bytes of a map begin with all of its keys, and their order is not that of the values.
             Kind::Map(_) if has_part(part, |part, _| is_underscore(part)) => {
-                return Err(Known::None);
+                return Err(KnownAtom::None);
             }
             _ => write_term(part, front)?,
         }
@@ -115,11 +123,11 @@ fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), Known> {
     Ok(())
 }
 
-/// Writes a term behind what is written; [`Known::Dirty`] if that takes long.
-fn write_term(term: VmTerm<'_>, front: &mut Prefix) -> Result<(), Known> {
+/// Writes a term behind what is written; [`KnownAtom::Dirty`] if that takes long.
+fn write_term(term: VmTerm<'_>, front: &mut Prefix) -> Result<(), KnownAtom> {
     let most = limit().saturating_mul(size_of::<u64>());
     match front.term_within(term, most) {
         true => Ok(()),
-        false => Err(Known::Dirty),
+        false => Err(KnownAtom::Dirty),
     }
 }

@@ -6,7 +6,7 @@
 //! position is all there is to a continuation, too.
 
 use super::{cause, readable, writable};
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
@@ -63,26 +63,26 @@ pub(super) enum How {
 
 impl How {
     /// `all`, `reverse`, `objects`, `{up, N}`, `{down, N}`, `count`, `delete`, `take`, `replace` or `rows`.
-    pub(super) fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, Known> {
+    pub(super) fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, KnownAtom> {
         if let Some([way, most]) = term.tuple_words() {
             // SAFETY: a part of a term of this call.
             let most = unsafe { VmTerm::new(env, most.raw()) }.as_small();
-            let most = most.filter(|most| *most > 0).ok_or(Known::None)?;
+            let most = most.filter(|most| *most > 0).ok_or(KnownAtom::None)?;
             return Ok(How::Chunk {
                 most: most as usize,
-                down: Known::Down.is(*way),
+                down: KnownAtom::Down.is(*way),
             });
         }
         Ok(match term.word() {
-            word if Known::All.is(word) => How::List { reverse: false },
-            word if Known::Count.is(word) => How::Count,
-            word if Known::Reverse.is(word) => How::List { reverse: true },
-            word if Known::Objects.is(word) => How::Objects,
-            word if Known::Delete.is(word) => How::Delete,
-            word if Known::Take.is(word) => How::Take,
-            word if Known::Replace.is(word) => How::Replace,
-            word if Known::Rows.is(word) => How::Rows,
-            _ => return Err(Known::None),
+            word if KnownAtom::All.is(word) => How::List { reverse: false },
+            word if KnownAtom::Count.is(word) => How::Count,
+            word if KnownAtom::Reverse.is(word) => How::List { reverse: true },
+            word if KnownAtom::Objects.is(word) => How::Objects,
+            word if KnownAtom::Delete.is(word) => How::Delete,
+            word if KnownAtom::Take.is(word) => How::Take,
+            word if KnownAtom::Replace.is(word) => How::Replace,
+            word if KnownAtom::Rows.is(word) => How::Rows,
+            _ => return Err(KnownAtom::None),
         })
     }
 
@@ -118,7 +118,7 @@ pub(super) fn allowed<'g>(
     table: VmTerm<'g>,
     how: How,
     guard: &'g Guard,
-) -> Result<&'g Shared, Known> {
+) -> Result<&'g Shared, KnownAtom> {
     match how.writes() {
         true => writable(env, table, guard),
         false => readable(env, table, guard),
@@ -146,7 +146,7 @@ fn select_start<'e>(env: Env<'e>, [table, spec, how]: [VmTerm<'e>; 3]) -> NifRes
     let shared = allowed(env, table, how, &guard)?;
     let is_bag = shared.table.table_type() == TableType::Bag;
     if matches!(how, How::Replace) && is_bag {
-        return Err(Known::TableType);
+        return Err(KnownAtom::TableType);
     }
     if spec.is_nil() {
         return Ok(Work::new(env, how, VmWord::NIL).result());
@@ -155,10 +155,10 @@ fn select_start<'e>(env: Env<'e>, [table, spec, how]: [VmTerm<'e>; 3]) -> NifRes
         let is_full = prepared.query.access() == Access::Everything;
         if is_full && !how.is_meant_to_be_full() && shared.full_scan.judge()? == Verdict::WarnFirst
         {
-            return Ok(Known::Warn.word());
+            return Ok(KnownAtom::Warn.word());
         }
         if matches!(how, How::Replace) && !keeps_key(shared, prepared) {
-            return Err(Known::None);
+            return Err(KnownAtom::None);
         }
         Work::new(env, how, VmWord::NIL).go_on(shared, prepared, how.start(), &guard)
     })
@@ -178,12 +178,12 @@ fn select_more<'e>(
     let guard = ats_sync::pin();
     let shared = allowed(env, table, how, &guard)?;
     if resource::get::<Compiled>(compiled).is_none() {
-        return Err(Known::None);
+        return Err(KnownAtom::None);
     }
-    let cursor = cursor_of(env, position).ok_or(Known::None)?;
+    let cursor = cursor_of(env, position).ok_or(KnownAtom::None)?;
     query::with_prepared(&shared.table, compiled, |prepared, _known| {
         if matches!(how, How::Replace) && !keeps_key(shared, prepared) {
-            return Err(Known::None);
+            return Err(KnownAtom::None);
         }
         let again = [table.word(), compiled.word()];
         Work::new(env, how, so_far.word())
@@ -268,10 +268,10 @@ impl<'e> Work<'e> {
         let is_part = self.how.lists() && matches!(cursor.at, At::Within(..));
         let is_too_much = matches!(self.how, How::Chunk { most, .. } if self.found.len() > most);
         let tag = match progress {
-            Progress::Done if is_too_much => Known::Done,
+            Progress::Done if is_too_much => KnownAtom::Done,
             Progress::Done => return Ok(self.result()),
-            Progress::More if is_part => Known::Part,
-            Progress::More => Known::More,
+            Progress::More if is_part => KnownAtom::Part,
+            Progress::More => KnownAtom::More,
         };
         // What was found may be of the key before the one that the slice ended in.
         let mut of_key = Vec::new();
@@ -317,7 +317,7 @@ impl<'e> Work<'e> {
         slice: &Slice,
         selecting: &mut Selecting<VmWord<'e>>,
         guard: &Guard,
-    ) -> Result<Progress, Known> {
+    ) -> Result<Progress, KnownAtom> {
         let Selecting { runner, results } = selecting;
         let selection = &mut Selection {
             query: &*prepared.query,
@@ -399,10 +399,10 @@ fn new_slice() -> Slice {
 
 /// `force_slices(Ticks)`, for tests: from now on slices end after so much work, see [`Slice::of_work`]. 0 undoes that.
 fn force_slices<'e>(_env: Env<'e>, [ticks]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    let ticks = ticks.as_small().ok_or(Known::None)?;
-    let ticks = u32::try_from(ticks).map_err(|_| Known::None)?;
+    let ticks = ticks.as_small().ok_or(KnownAtom::None)?;
+    let ticks = u32::try_from(ticks).map_err(|_| KnownAtom::None)?;
     FORCED.store(ticks, Ordering::Relaxed);
-    Ok(Known::True.word())
+    Ok(KnownAtom::True.word())
 }
 
 /// Tells the VM how much of the caller's time was used: all of it is about two slices.
@@ -416,9 +416,13 @@ fn consume(env: Env<'_>, slice: &Slice) {
 
 /// A cursor as a term: `{up | down, Step, start | Key | {Key, N} | N}`.
 fn position<'e>(env: Env<'e>, cursor: &Cursor) -> VmWord<'e> {
-    let way = if cursor.down { Known::Down } else { Known::Up };
+    let way = if cursor.down {
+        KnownAtom::Down
+    } else {
+        KnownAtom::Up
+    };
     let at = match &cursor.at {
-        At::Start => Known::Start.word(),
+        At::Start => KnownAtom::Start.word(),
         At::Behind(key) => env.binary(key),
         At::Within(key, position) => env.tuple(&[env.binary(key), env.uint(*position)]),
         At::Between(place) => env.uint(*place),
@@ -438,7 +442,7 @@ pub(super) fn cursor_of<'e>(env: Env<'e>, term: VmTerm<'e>) -> Option<Cursor> {
             VmTerm::of(env, position).as_unsigned()?,
         ),
         Some(_) => return None,
-        None if Known::Start.is(at.word()) => At::Start,
+        None if KnownAtom::Start.is(at.word()) => At::Start,
         None => match at.as_bytes() {
             Some(key) => At::Behind(key.to_vec()),
             None => At::Between(at.as_unsigned()?),
@@ -446,8 +450,8 @@ pub(super) fn cursor_of<'e>(env: Env<'e>, term: VmTerm<'e>) -> Option<Cursor> {
     };
     Some(Cursor {
         down: match way {
-            way if Known::Down.is(way) => true,
-            way if Known::Up.is(way) => false,
+            way if KnownAtom::Down.is(way) => true,
+            way if KnownAtom::Up.is(way) => false,
             _ => return None,
         },
         step: usize::try_from(VmTerm::of(env, step).as_unsigned()?).ok()?,
@@ -455,7 +459,7 @@ pub(super) fn cursor_of<'e>(env: Env<'e>, term: VmTerm<'e>) -> Option<Cursor> {
     })
 }
 
-/// `explain(Table, MatchSpec) -> {Access, Plan, Known, Nanoseconds, Compiled}`: what will be read and whether the
+/// `explain(Table, MatchSpec) -> {Access, Plan, KnownAtom, Nanoseconds, Compiled}`: what will be read and whether the
 /// specification was known, with the time that it took to find that out.
 fn explain<'e>(env: Env<'e>, [table, spec]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
@@ -464,10 +468,10 @@ fn explain<'e>(env: Env<'e>, [table, spec]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     query::with_prepared(&shared.table, spec, |prepared, known| {
         let nanos = begun.elapsed().as_nanos();
         let access = match prepared.query.access() {
-            Access::Nothing => Known::Nothing,
-            Access::Points => Known::Points,
-            Access::Ranges => Known::Ranges,
-            Access::Everything => Known::Everything,
+            Access::Nothing => KnownAtom::Nothing,
+            Access::Points => KnownAtom::Points,
+            Access::Ranges => KnownAtom::Ranges,
+            Access::Everything => KnownAtom::Everything,
         };
         Ok(env.tuple(&[
             access.word(),
@@ -494,8 +498,8 @@ fn match_spec_compile<'e>(env: Env<'e>, [spec, by_vm]: [VmTerm<'e>; 2]) -> NifRe
 
 /// `match_spec_by_vm(Reference) -> CompiledByVm`.
 fn match_spec_by_vm<'e>(env: Env<'e>, [compiled]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    let compiled = resource::get::<Compiled>(compiled).ok_or(Known::None)?;
-    compiled.vm_reference(env).ok_or(Known::None)
+    let compiled = resource::get::<Compiled>(compiled).ok_or(KnownAtom::None)?;
+    compiled.vm_reference(env).ok_or(KnownAtom::None)
 }
 
 fn is_compiled_ms<'e>(_env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {

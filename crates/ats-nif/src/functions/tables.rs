@@ -1,7 +1,7 @@
 //! Tables as a whole: making, deleting, naming, describing.
 
 use super::{boolean, find, readable, writable};
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::full_scan::{self, FullScan};
@@ -33,8 +33,8 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// `new(Name, {Type, Protection, KeyPos, Named, Heir, HeirData, WriteConcurrency, ReadConcurrency,
 /// DecentralizedCounters, Compressed, FullScan, Owner})`, checked by the Erlang side.
 fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    let words = options.tuple_words().ok_or(Known::None)?;
-    let words: &[VmWord<'e>; 12] = words.try_into().map_err(|_| Known::None)?;
+    let words = options.tuple_words().ok_or(KnownAtom::None)?;
+    let words: &[VmWord<'e>; 12] = words.try_into().map_err(|_| KnownAtom::None)?;
     let [
         kind,
         protection,
@@ -53,9 +53,9 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let position = position.and_then(|position| usize::try_from(position).ok());
     let position = position
         .filter(|position| *position > 0)
-        .ok_or(Known::None)?;
+        .ok_or(KnownAtom::None)?;
     if !name.is_atom() {
-        return Err(Known::None);
+        return Err(KnownAtom::None);
     }
     let guard = ats_sync::pin();
     let shared = Handle::create(
@@ -86,52 +86,52 @@ struct Term<'e>(VmWord<'e>);
 
 impl Term<'_> {
     fn boolean(self) -> bool {
-        Known::True.is(self.0)
+        KnownAtom::True.is(self.0)
     }
 }
 
-fn table_type(term: Term<'_>) -> Result<TableType, Known> {
+fn table_type(term: Term<'_>) -> Result<TableType, KnownAtom> {
     let types = [
-        (Known::Set, TableType::Set),
-        (Known::OrderedSet, TableType::OrderedSet),
-        (Known::Bag, TableType::Bag),
-        (Known::DuplicateBag, TableType::DuplicateBag),
+        (KnownAtom::Set, TableType::Set),
+        (KnownAtom::OrderedSet, TableType::OrderedSet),
+        (KnownAtom::Bag, TableType::Bag),
+        (KnownAtom::DuplicateBag, TableType::DuplicateBag),
     ];
     one_of(term, &types)
 }
 
-fn protection_of(term: Term<'_>) -> Result<Protection, Known> {
+fn protection_of(term: Term<'_>) -> Result<Protection, KnownAtom> {
     let protections = [
-        (Known::Public, Protection::Public),
-        (Known::Protected, Protection::Protected),
-        (Known::Private, Protection::Private),
+        (KnownAtom::Public, Protection::Public),
+        (KnownAtom::Protected, Protection::Protected),
+        (KnownAtom::Private, Protection::Private),
     ];
     one_of(term, &protections)
 }
 
-fn full_scan_of(term: Term<'_>) -> Result<FullScan, Known> {
+fn full_scan_of(term: Term<'_>) -> Result<FullScan, KnownAtom> {
     let choices = [
-        (Known::Allow, FullScan::Allow),
-        (Known::Warn, FullScan::Warn),
-        (Known::Refuse, FullScan::Refuse),
+        (KnownAtom::Allow, FullScan::Allow),
+        (KnownAtom::Warn, FullScan::Warn),
+        (KnownAtom::Refuse, FullScan::Refuse),
     ];
     one_of(term, &choices)
 }
 
-fn one_of<T: Copy>(term: Term<'_>, choices: &[(Known, T)]) -> Result<T, Known> {
+fn one_of<T: Copy>(term: Term<'_>, choices: &[(KnownAtom, T)]) -> Result<T, KnownAtom> {
     let found = choices.iter().find(|(atom, _)| atom.is(term.0));
-    found.map(|(_, value)| *value).ok_or(Known::None)
+    found.map(|(_, value)| *value).ok_or(KnownAtom::None)
 }
 
-fn write_concurrency(env: Env<'_>, term: Term<'_>) -> Result<WriteConcurrency, Known> {
+fn write_concurrency(env: Env<'_>, term: Term<'_>) -> Result<WriteConcurrency, KnownAtom> {
     if let Some([_, locks]) = VmTerm::of(env, term.0).tuple_words() {
-        let locks = VmTerm::of(env, *locks).as_small().ok_or(Known::None)?;
+        let locks = VmTerm::of(env, *locks).as_small().ok_or(KnownAtom::None)?;
         return Ok(WriteConcurrency::Locks(locks));
     }
     let choices = [
-        (Known::False, WriteConcurrency::False),
-        (Known::True, WriteConcurrency::True),
-        (Known::Auto, WriteConcurrency::Auto),
+        (KnownAtom::False, WriteConcurrency::False),
+        (KnownAtom::True, WriteConcurrency::True),
+        (KnownAtom::Auto, WriteConcurrency::Auto),
     ];
     one_of(term, &choices)
 }
@@ -143,13 +143,13 @@ fn heir_of(env: Env<'_>, heir: Term<'_>, data: Term<'_>) -> Option<Heir> {
 }
 
 /// The owner: `process` for the caller, `none`, or the pid that stands for an application.
-fn owner_of(env: Env<'_>, owner: Term<'_>) -> Result<Owner, Known> {
-    if Known::None.is(owner.0) {
+fn owner_of(env: Env<'_>, owner: Term<'_>) -> Result<Owner, KnownAtom> {
+    if KnownAtom::None.is(owner.0) {
         Ok(Owner::Nobody)
     } else if VmTerm::of(env, owner.0).is_local_pid() {
         Ok(Owner::Application(owner.0.raw()))
     } else {
-        let caller = env.own_pid().ok_or(Known::None)?;
+        let caller = env.own_pid().ok_or(KnownAtom::None)?;
         Ok(Owner::Process(caller.raw()))
     }
 }
@@ -159,10 +159,10 @@ fn give_away<'e>(env: Env<'e>, [table, to, gift, leader]: [VmTerm<'e>; 4]) -> Ni
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
     if !to.is_local_pid() {
-        return Err(Known::None);
+        return Err(KnownAtom::None);
     }
     shared.give_away(env, to.word(), gift.word(), leader.word())?;
-    Ok(Known::True.word())
+    Ok(KnownAtom::True.word())
 }
 
 /// `setopts(Table, {Heir, HeirData, Protection, Owner}, GroupLeader)`, with `false` for what stays as it is; or
@@ -170,43 +170,43 @@ fn give_away<'e>(env: Env<'e>, [table, to, gift, leader]: [VmTerm<'e>; 4]) -> Ni
 fn setopts<'e>(env: Env<'e>, [table, options, leader]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
-    let words = options.tuple_words().ok_or(Known::None)?;
-    let words: &[VmWord<'e>; 4] = words.try_into().map_err(|_| Known::None)?;
+    let words = options.tuple_words().ok_or(KnownAtom::None)?;
+    let words: &[VmWord<'e>; 4] = words.try_into().map_err(|_| KnownAtom::None)?;
     let [heir, data, protection, owner] = words.map(Term);
-    let given = |term: Term<'e>| Some(term).filter(|term| !Known::False.is(term.0));
+    let given = |term: Term<'e>| Some(term).filter(|term| !KnownAtom::False.is(term.0));
     let changes = Changes {
         heir: given(heir).map(|heir| heir_of(env, heir, data)),
         protection: given(protection).map(protection_of).transpose()?,
         owner: given(owner).map(|owner| owner_of(env, owner)).transpose()?,
     };
     shared.change(env, changes, leader.word())?;
-    Ok(Known::True.word())
+    Ok(KnownAtom::True.word())
 }
 
 fn delete<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
     if shared.id.delete(&guard) {
-        Ok(Known::True.word())
+        Ok(KnownAtom::True.word())
     } else {
-        Err(Known::Id)
+        Err(KnownAtom::Id)
     }
 }
 
 fn delete_all_objects<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     writable(env, table, &guard)?.table.clear();
-    Ok(Known::True.word())
+    Ok(KnownAtom::True.word())
 }
 
 fn whereis<'e>(env: Env<'e>, [name]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     if !name.is_atom() {
-        return Err(Known::None);
+        return Err(KnownAtom::None);
     }
     let guard = ats_sync::pin();
     Ok(match existing(env, name, &guard)? {
         Some(shared) => shared.id.term(env),
-        None => Known::Undefined.word(),
+        None => KnownAtom::Undefined.word(),
     })
 }
 
@@ -215,10 +215,10 @@ pub(super) fn existing<'g>(
     env: Env<'_>,
     term: VmTerm<'g>,
     guard: &'g ats_sync::Guard,
-) -> Result<Option<&'g Shared>, Known> {
+) -> Result<Option<&'g Shared>, KnownAtom> {
     match find(env, term, guard) {
         Ok(shared) => Ok(Some(shared)),
-        Err(Known::Id) => Ok(None),
+        Err(KnownAtom::Id) => Ok(None),
         Err(cause) => Err(cause),
     }
 }
@@ -227,7 +227,7 @@ fn rename<'e>(env: Env<'e>, [table, name]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
     if !name.is_atom() {
-        return Err(Known::None);
+        return Err(KnownAtom::None);
     }
     let word = name.word().raw();
     if !shared.named {
@@ -239,8 +239,8 @@ fn rename<'e>(env: Env<'e>, [table, name]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let old = table.is_atom().then(|| table.word().raw());
     match registry::rename(env, shared, old, word, &guard) {
         Renaming::Done => Ok(name.word()),
-        Renaming::Taken => Err(Known::AlreadyExists),
-        Renaming::Gone => Err(Known::Id),
+        Renaming::Taken => Err(KnownAtom::AlreadyExists),
+        Renaming::Gone => Err(KnownAtom::Id),
     }
 }
 
@@ -258,14 +258,14 @@ fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
 fn safe_fixtable<'e>(env: Env<'e>, [table, on]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
-    if Known::True.is(on.word()) {
+    if KnownAtom::True.is(on.word()) {
         shared.fix(env)?;
-    } else if Known::False.is(on.word()) {
+    } else if KnownAtom::False.is(on.word()) {
         shared.unfix(env)?;
     } else {
-        return Err(Known::None);
+        return Err(KnownAtom::None);
     }
-    Ok(Known::True.word())
+    Ok(KnownAtom::True.word())
 }
 
 /// `collect() -> Freed`: frees what nobody can be looking at any more, and gives free memory back to the
@@ -280,36 +280,36 @@ fn collect<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
 fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = existing(env, table, &guard)? else {
-        return Ok(Known::Undefined.word());
+        return Ok(KnownAtom::Undefined.word());
     };
     let reported = &shared.reported;
     let admin = shared.admin();
-    let heir = admin.heir_pid().unwrap_or(Known::None.word());
+    let heir = admin.heir_pid().unwrap_or(KnownAtom::None.word());
     let fixed = fixed(env, &admin);
     drop(admin);
     let words = shared.table.bytes().div_ceil(size_of::<usize>());
     let kind = match shared.table.table_type() {
-        TableType::Set => Known::Set,
-        TableType::OrderedSet => Known::OrderedSet,
-        TableType::Bag => Known::Bag,
-        TableType::DuplicateBag => Known::DuplicateBag,
+        TableType::Set => KnownAtom::Set,
+        TableType::OrderedSet => KnownAtom::OrderedSet,
+        TableType::Bag => KnownAtom::Bag,
+        TableType::DuplicateBag => KnownAtom::DuplicateBag,
     };
     let protection = match shared.protection() {
-        Protection::Public => Known::Public,
-        Protection::Protected => Known::Protected,
-        Protection::Private => Known::Private,
+        Protection::Public => KnownAtom::Public,
+        Protection::Protected => KnownAtom::Protected,
+        Protection::Private => KnownAtom::Private,
     };
     let full_scan = match shared.full_scan.wanted() {
-        FullScan::Allow => Known::Allow,
-        FullScan::Warn => Known::Warn,
-        FullScan::Refuse => Known::Refuse,
+        FullScan::Allow => KnownAtom::Allow,
+        FullScan::Warn => KnownAtom::Warn,
+        FullScan::Refuse => KnownAtom::Refuse,
     };
     let wc = match reported.write_concurrency {
-        WriteConcurrency::False => Known::False.word(),
-        WriteConcurrency::True => Known::True.word(),
-        WriteConcurrency::Auto => Known::Auto.word(),
+        WriteConcurrency::False => KnownAtom::False.word(),
+        WriteConcurrency::True => KnownAtom::True.word(),
+        WriteConcurrency::Auto => KnownAtom::Auto.word(),
         WriteConcurrency::Locks(locks) => {
-            let tag = Known::DebugHashFixedNumberOfLocks.word();
+            let tag = KnownAtom::DebugHashFixedNumberOfLocks.word();
             env.tuple(&[tag, env.int(locks)])
         }
     };
@@ -320,7 +320,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         wc,
         boolean(shared.table.is_compressed()),
         env.int(words as i64),
-        shared.owner().unwrap_or(Known::None.word()),
+        shared.owner().unwrap_or(KnownAtom::None.word()),
         heir,
         shared.name(),
         env.int(shared.table.len() as i64),
@@ -338,41 +338,41 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 fn stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = existing(env, table, &guard)? else {
-        return Ok(Known::Undefined.word());
+        return Ok(KnownAtom::Undefined.word());
     };
     let stats = match (shared.table.adaptation(), shared.table.buckets()) {
         (Some(tree), _) => map_of(env, stats_of_tree(&tree)),
         (_, Some(buckets)) => map_of(env, stats_of_buckets(&buckets)),
-        (None, None) => Known::False.word(),
+        (None, None) => KnownAtom::False.word(),
     };
     Ok(stats)
 }
 
-fn stats_of_tree(tree: &Adaptation) -> [(Known, u64); 7] {
+fn stats_of_tree(tree: &Adaptation) -> [(KnownAtom, u64); 7] {
     [
-        (Known::RouteNodes, tree.route_nodes as u64),
-        (Known::BaseNodes, tree.base_nodes as u64),
-        (Known::Depth, tree.depth as u64),
-        (Known::Splits, tree.splits),
-        (Known::Joins, tree.joins),
-        (Known::Contended, tree.contended),
-        (Known::Uncontended, tree.uncontended),
+        (KnownAtom::RouteNodes, tree.route_nodes as u64),
+        (KnownAtom::BaseNodes, tree.base_nodes as u64),
+        (KnownAtom::Depth, tree.depth as u64),
+        (KnownAtom::Splits, tree.splits),
+        (KnownAtom::Joins, tree.joins),
+        (KnownAtom::Contended, tree.contended),
+        (KnownAtom::Uncontended, tree.uncontended),
     ]
 }
 
-fn stats_of_buckets(buckets: &Buckets) -> [(Known, u64); 7] {
+fn stats_of_buckets(buckets: &Buckets) -> [(KnownAtom, u64); 7] {
     [
-        (Known::Buckets, buckets.buckets as u64),
-        (Known::Lines, buckets.lines as u64),
-        (Known::Locks, buckets.locks as u64),
-        (Known::Doublings, buckets.doublings),
-        (Known::Halvings, buckets.halvings),
-        (Known::Contended, buckets.contended),
-        (Known::Uncontended, buckets.uncontended),
+        (KnownAtom::Buckets, buckets.buckets as u64),
+        (KnownAtom::Lines, buckets.lines as u64),
+        (KnownAtom::Locks, buckets.locks as u64),
+        (KnownAtom::Doublings, buckets.doublings),
+        (KnownAtom::Halvings, buckets.halvings),
+        (KnownAtom::Contended, buckets.contended),
+        (KnownAtom::Uncontended, buckets.uncontended),
     ]
 }
 
-fn map_of<'e, const ITEMS: usize>(env: Env<'e>, items: [(Known, u64); ITEMS]) -> VmWord<'e> {
+fn map_of<'e, const ITEMS: usize>(env: Env<'e>, items: [(KnownAtom, u64); ITEMS]) -> VmWord<'e> {
     let keys = items.map(|(key, _)| key.word());
     let values = items.map(|(_, value)| env.uint(value));
     env.map(&keys, &values).expect("the keys are distinct")
@@ -383,20 +383,20 @@ fn force_adaptation<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
     let number = |term: VmTerm<'e>| {
-        let small = term.as_small().ok_or(Known::None)?;
-        u32::try_from(small).map_err(|_| Known::None)
+        let small = term.as_small().ok_or(KnownAtom::None)?;
+        u32::try_from(small).map_err(|_| KnownAtom::None)
     };
     shared
         .table
         .force_adaptation(number(splits)?, number(joins)?);
-    Ok(Known::True.word())
+    Ok(KnownAtom::True.word())
 }
 
 /// `false`, or `{Timestamp, MonotonicTime, [{Pid, Count}]}`. The fixations of dead processes end when the VM tells
 /// of their end, which nobody shall notice.
 fn fixed<'e>(env: Env<'e>, admin: &crate::handle::Admin) -> VmWord<'e> {
     let Some(since) = admin.fixed_since else {
-        return Known::False.word();
+        return KnownAtom::False.word();
     };
     let pair = |(pid, count): &(sys::Word, usize)| {
         // SAFETY: the word of a local pid, which is an immediate.
@@ -405,7 +405,7 @@ fn fixed<'e>(env: Env<'e>, admin: &crate::handle::Admin) -> VmWord<'e> {
     };
     let fixers: Vec<VmWord<'e>> = admin.fixes.iter().filter_map(pair).collect();
     if fixers.is_empty() {
-        return Known::False.word();
+        return KnownAtom::False.word();
     }
     let micros = since.system_micros;
     let timestamp = [

@@ -2,7 +2,7 @@
 
 use super::places::{self, Reached};
 use super::{cause, is_long, key_term, object_list, readable, write_key};
-use crate::atoms::Known;
+use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
@@ -63,8 +63,8 @@ fn step<'e>(
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     let table = &shared.table;
-    if table.table_type() == TableType::OrderedSet && Known::EndOfTable.is(key.word()) {
-        return Err(Known::None);
+    if table.table_type() == TableType::OrderedSet && KnownAtom::EndOfTable.is(key.word()) {
+        return Err(KnownAtom::None);
     }
     let found = scratch::with_key(|bytes| {
         write_key(table, key, bytes)?;
@@ -85,7 +85,7 @@ fn shaped<'e>(
 ) -> NifResult<'e> {
     match found {
         Some(found) => shape(env, shared, &found),
-        None => Ok(Known::EndOfTable.word()),
+        None => Ok(KnownAtom::EndOfTable.word()),
     }
 }
 
@@ -127,13 +127,13 @@ fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let index = index
         .as_small()
         .and_then(|index| usize::try_from(index).ok());
-    let index = index.ok_or(Known::None)?;
+    let index = index.ok_or(KnownAtom::None)?;
     if shared.table.table_type() == TableType::OrderedSet {
         drop(guard);
         return match places::skip(env, table, (None, None), Direction::Up, index)? {
             Reached::Object(object) => Ok(env.list(&[object])),
-            Reached::End(len) if len == index => Ok(Known::EndOfTable.word()),
-            Reached::End(_) => Err(Known::None),
+            Reached::End(len) if len == index => Ok(KnownAtom::EndOfTable.word()),
+            Reached::End(_) => Err(KnownAtom::None),
         };
     }
     let mut objects = Vec::new();
@@ -151,10 +151,10 @@ fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         })
     });
     match answer {
-        SlotAnswer::Here if long => Err(Known::Dirty),
+        SlotAnswer::Here if long => Err(KnownAtom::Dirty),
         SlotAnswer::Here => Ok(env.list(&objects)),
-        SlotAnswer::End => Ok(Known::EndOfTable.word()),
-        SlotAnswer::Beyond => Err(Known::None),
+        SlotAnswer::End => Ok(KnownAtom::EndOfTable.word()),
+        SlotAnswer::Beyond => Err(KnownAtom::None),
     }
 }
 
@@ -172,13 +172,13 @@ enum Position<'e> {
 }
 
 impl<'e> Position<'e> {
-    fn of(env: Env<'e>, term: VmTerm<'e>) -> Result<Self, Known> {
+    fn of(env: Env<'e>, term: VmTerm<'e>) -> Result<Self, KnownAtom> {
         match term.tuple_words() {
             Some([_, key]) => Ok(Position::AfterKey(VmTerm::of(env, *key))),
             Some([_, key, position]) => {
                 let position = VmTerm::of(env, *position).as_small();
                 let position = position.and_then(|position| u64::try_from(position).ok());
-                let position = position.ok_or(Known::None)?;
+                let position = position.ok_or(KnownAtom::None)?;
                 Ok(Position::Within(VmTerm::of(env, *key), position))
             }
             _ => Ok(Position::Start),
@@ -268,7 +268,7 @@ fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e
     let most = most
         .as_small()
         .filter(|most| *most > 0)
-        .ok_or(Known::None)? as usize;
+        .ok_or(KnownAtom::None)? as usize;
     let from = Position::of(env, from)?;
     let mut chunk = Chunk {
         env,
@@ -295,7 +295,8 @@ fn fill<'e>(
     guard: &Guard,
 ) -> NifResult<'e> {
     let env = chunk.env;
-    let within = |key, position: u64| env.tuple(&[Known::Within.word(), key, env.uint(position)]);
+    let within =
+        |key, position: u64| env.tuple(&[KnownAtom::Within.word(), key, env.uint(position)]);
     if let Position::Within(key, position) = from
         && let Some(found) = shared.table.lookup_bytes(bytes, guard)
     {
@@ -318,12 +319,12 @@ fn fill<'e>(
     });
     walked.map_err(cause)?;
     let next = match stopped {
-        None => Known::Done.word(),
+        None => KnownAtom::Done.word(),
         Some((found, added)) => {
             let key = key_term(env, shared, &found);
             match added {
                 ControlFlow::Break(rest) => within(key, rest),
-                ControlFlow::Continue(()) => env.tuple(&[Known::AfterKey.word(), key]),
+                ControlFlow::Continue(()) => env.tuple(&[KnownAtom::AfterKey.word(), key]),
             }
         }
     };

@@ -1,4 +1,4 @@
-//! Short histories of three threads on a whole table, in which clearing, draining and taking from the ends
+//! Short histories of three threads on a whole table, in which clearing, taking all and taking from the ends
 //! take part, checked for linearizability.
 
 use crate::checker::{Clock, Event, linearizable};
@@ -22,7 +22,7 @@ enum What {
     Lookup(usize, Vec<i64>),
     Take(usize, Vec<i64>),
     Clear,
-    Drain(State),
+    TakeAll(State),
     /// Took the oldest value of a key, at an end of the table if it has any.
     TakeEnd(End, Option<(usize, i64)>),
 }
@@ -52,7 +52,7 @@ fn apply(kind: TableType, state: &State, what: &What) -> Option<State> {
             after[*key].clear();
         }
         What::Clear => after = State::default(),
-        What::Drain(found) => {
+        What::TakeAll(found) => {
             possible = state == found;
             after = State::default();
         }
@@ -80,10 +80,10 @@ fn values(objects: &[Term]) -> Vec<i64> {
 }
 
 /// Takes all objects out of a table.
-fn drained(table: &TermTable) -> State {
-    let drained = table.drain();
+fn taken(table: &TermTable) -> State {
+    let taken = table.take_all();
     let settled = loop {
-        match drained.settled() {
+        match taken.when_at_rest() {
             Some(settled) => break settled,
             None => std::thread::yield_now(),
         }
@@ -135,7 +135,7 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
             },
             |found| What::Take(index, values(&found)),
         ),
-        7 => clock.record(|| drained(table), What::Drain),
+        7 => clock.record(|| taken(table), What::TakeAll),
         8 | 9 => clock.record(
             || taken_end(table, End::First),
             |taken| What::TakeEnd(End::First, taken),

@@ -40,7 +40,7 @@ enum What {
     /// Added one to the value of a key, if that was there, which then was this.
     Count(usize, Option<i64>),
     Clear,
-    Drain(State),
+    TakeAll(State),
 }
 
 fn add(kind: TableType, values: &mut Vec<i64>, value: i64) {
@@ -80,7 +80,7 @@ fn apply(kind: TableType, state: &State, what: &What) -> Option<State> {
             after[*key] = Vec::from_iter(*counted);
         }
         What::Clear => after = State::default(),
-        What::Drain(found) => {
+        What::TakeAll(found) => {
             possible = state == found;
             after = State::default();
         }
@@ -185,7 +185,7 @@ fn call(table: &TermTable, clock: &Clock, choice: u64) -> Event<What> {
             )
         }
         9 if (choice / 128).is_multiple_of(4) => clock.record(|| table.clear(), |_| What::Clear),
-        10 if (choice / 128).is_multiple_of(4) => clock.record(|| drained(table), What::Drain),
+        10 if (choice / 128).is_multiple_of(4) => clock.record(|| taken(table), What::TakeAll),
         _ => look_up(table, clock, index),
     }
 }
@@ -231,10 +231,10 @@ fn look_up(table: &TermTable, clock: &Clock, index: usize) -> Event<What> {
 }
 
 /// Takes all objects out of a table.
-fn drained(table: &TermTable) -> State {
-    let drained = table.drain();
+fn taken(table: &TermTable) -> State {
+    let taken = table.take_all();
     let settled = loop {
-        match drained.settled() {
+        match taken.when_at_rest() {
             Some(settled) => break settled,
             None => thread::yield_now(),
         }

@@ -1,6 +1,6 @@
 %% @private
 %% @doc Taking many objects out of a table: those that match, or all.
--module(ats_drain).
+-module(ats_take).
 
 -export([select_take/2, take_all/1]).
 
@@ -17,21 +17,21 @@ select_take(Table, MatchSpec) ->
 %% @doc Takes all objects at one moment.
 -spec take_all(ats:table()) -> [tuple()].
 take_all(Table) ->
-    Drain = ats_nif:drain_start(Table),
+    Taken = ats_nif:take_all_start(Table),
     More = fun(_, Compiled, Place, SoFar) ->
-                   ats_nif:drain_more(Drain, Compiled, Place, SoFar)
+                   ats_nif:take_all_more(Taken, Compiled, Place, SoFar)
            end,
-    ats_collect:list(More, unknown, settled(Drain, ?YIELDS)).
+    ats_collect:list(More, unknown, at_rest(Taken, ?YIELDS)).
 
 %% The first objects, as soon as nobody writes to them any more.
--spec settled(ats_nif:drain(), non_neg_integer()) -> ats_nif:drained().
-settled(Drain, Yields) ->
-    case ats_nif:drain_more(Drain, ?OBJECTS, start, []) of
+-spec at_rest(ats_nif:taken(), non_neg_integer()) -> ats_nif:taken_slice().
+at_rest(Taken, Yields) ->
+    case ats_nif:take_all_more(Taken, ?OBJECTS, start, []) of
         wait when Yields > 0 ->
             erlang:yield(),
-            settled(Drain, Yields - 1);
+            at_rest(Taken, Yields - 1);
         wait ->
-            receive after 1 -> settled(Drain, 0) end;
-        Drained ->
-            Drained
+            receive after 1 -> at_rest(Taken, 0) end;
+        Slice ->
+            Slice
     end.

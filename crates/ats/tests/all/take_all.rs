@@ -1,23 +1,23 @@
-//! Draining tables that others write to: everything comes out once.
+//! Taking all objects out of tables that others write to: everything comes out once.
 
 use crate::common::{ALL_TYPES, TermTable, everything, patiently};
-use ats::{CounterOp, Drained, Table, TableType, TermHost, Workspace};
+use ats::{CounterOp, Table, TableType, TakenTable, TermHost, Workspace};
 use ats_term::Term;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-fn settled(drained: &Drained<TermHost>) -> &Table<TermHost> {
+fn settled(taken: &TakenTable<TermHost>) -> &Table<TermHost> {
     loop {
-        match drained.settled() {
+        match taken.when_at_rest() {
             Some(table) => return table,
             None => thread::yield_now(),
         }
     }
 }
 
-fn drain(table: &TermTable) -> Vec<Term> {
-    everything(settled(&table.drain()))
+fn take_all(table: &TermTable) -> Vec<Term> {
+    everything(settled(&table.take_all()))
 }
 
 fn int(term: &Term, index: usize) -> i64 {
@@ -27,8 +27,8 @@ fn int(term: &Term, index: usize) -> i64 {
 
 const WRITERS: i64 = 3;
 
-/// Runs writers, and drains their table until they have finished, and once more.
-fn drain_beside(table: &TermTable, writer: impl Fn(i64) + Sync) -> Vec<Term> {
+/// Runs writers, and takes all of their table until they have finished, and once more.
+fn take_beside(table: &TermTable, writer: impl Fn(i64) + Sync) -> Vec<Term> {
     let running = AtomicUsize::new(WRITERS as usize);
     let mut all = Vec::new();
     thread::scope(|scope| {
@@ -40,10 +40,10 @@ fn drain_beside(table: &TermTable, writer: impl Fn(i64) + Sync) -> Vec<Term> {
             });
         }
         while running.load(Ordering::Acquire) > 0 {
-            all.extend(drain(table));
+            all.extend(take_all(table));
         }
     });
-    all.extend(drain(table));
+    all.extend(take_all(table));
     assert!(table.is_empty());
     all
 }
@@ -54,7 +54,7 @@ fn each_object_comes_out_once() {
     for kind in ALL_TYPES {
         let table = TermTable::new(kind, 1);
         table.force_adaptation(50, 50);
-        let all = drain_beside(&table, |writer| {
+        let all = take_beside(&table, |writer| {
             for at in 0..OBJECTS {
                 // In bags many objects come under one key.
                 let key = match kind.is_bag() {
@@ -72,7 +72,7 @@ fn each_object_comes_out_once() {
     }
 }
 
-/// Counters change in place, without a lock: a change that comes to a store that was drained must be in what
+/// Counters change in place, without a lock: a change that comes to a store that was taken must be in what
 /// is read there.
 #[test]
 fn no_increment_is_lost_or_counted_twice() {
@@ -84,7 +84,7 @@ fn no_increment_is_lost_or_counted_twice() {
             increment: 1.into(),
             wrap: None,
         };
-        let all = drain_beside(&table, |_| {
+        let all = take_beside(&table, |_| {
             let zero = Term::from((0, 0));
             for at in 0..INCREMENTS {
                 let key = Term::from(at % 4);
@@ -101,7 +101,7 @@ fn no_increment_is_lost_or_counted_twice() {
     }
 }
 
-/// A list that is inserted as one comes out of one drain.
+/// A list that is inserted as one comes out of one call.
 #[test]
 fn lists_are_not_torn() {
     let table = TermTable::new(TableType::OrderedSet, 1);
@@ -116,7 +116,7 @@ fn lists_are_not_torn() {
             running.store(0, Ordering::Release);
         });
         while running.load(Ordering::Acquire) > 0 {
-            let objects = drain(&table);
+            let objects = take_all(&table);
             assert!(objects.is_empty() || objects.len() == 3, "{objects:?}");
             assert!(
                 objects
@@ -128,28 +128,28 @@ fn lists_are_not_torn() {
 }
 
 #[test]
-fn a_drain_waits_for_guards_and_can_be_given_up() {
+fn taking_waits_for_guards_and_can_be_given_up() {
     let table = TermTable::new(TableType::Set, 1);
     let (old, new) = (Term::from((1, 2)), Term::from((3, 4)));
     let mut work = Workspace::new();
     assert_eq!(table.insert(&old, &mut work), Ok(()));
     table.fix();
     let guard = ats::pin();
-    let drained = table.drain();
-    assert!(drained.settled().is_none(), "somebody may be in it");
+    let taken = table.take_all();
+    assert!(taken.when_at_rest().is_none(), "somebody may be in it");
     assert!(table.is_empty());
     // The fixation went to the new objects.
     assert_eq!(table.insert(&new, &mut work), Ok(()));
     assert!(table.unfix());
-    drop(table.drain());
+    drop(table.take_all());
     drop(guard);
-    assert_eq!(everything(settled(&drained)), [old]);
+    assert_eq!(everything(settled(&taken)), [old]);
     assert!(table.is_empty());
 }
 
-/// A long list does not keep one guard, so a drain counts it.
+/// A long list does not keep one guard, so taking counts it.
 #[test]
-fn a_drain_waits_for_long_lists() {
+fn taking_waits_for_long_lists() {
     const LONG: i64 = 2_000;
     let table = TermTable::new(TableType::Bag, 1);
     let running = AtomicUsize::new(1);
@@ -163,15 +163,15 @@ fn a_drain_waits_for_long_lists() {
             running.store(0, Ordering::Release);
         });
         let mut objects = 0;
-        let mut drain_whole = || {
-            let drained = drain(&table).len();
-            assert!(drained.is_multiple_of(LONG as usize), "{drained}");
-            objects += drained;
+        let mut take_whole = || {
+            let taken = take_all(&table).len();
+            assert!(taken.is_multiple_of(LONG as usize), "{taken}");
+            objects += taken;
         };
         while running.load(Ordering::Acquire) > 0 {
-            drain_whole();
+            take_whole();
         }
-        drain_whole();
-        assert_eq!(objects, 200 * LONG as usize, "each object is drained once");
+        take_whole();
+        assert_eq!(objects, 200 * LONG as usize, "each object is taken once");
     });
 }

@@ -1,0 +1,65 @@
+//! Taking all objects out of a table.
+//!
+//! A table whose objects are taken leaves a resource with its objects, to which only the process refers that took them. If
+//! that is killed the objects go with it, whether writers have finished or not.
+
+use super::select::{How, Work, cursor_of};
+use super::writable;
+use crate::atoms::KnownAtom;
+use crate::call::NifResult;
+use crate::env::{Env, VmWord};
+use crate::foreign::Vm;
+use crate::resource::{self, Resource, ResourceRef, Slot};
+use crate::vm_term::VmTerm;
+use crate::{nif, query, sys};
+use ats::TakenTable;
+use std::ffi::CStr;
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("take_all_start", take_all_start, 1),
+        nif!("take_all_more", take_all_more, 4),
+    ]
+}
+
+/// The objects of a table from which all were taken.
+pub(crate) struct TakenObjects(TakenTable<Vm>);
+
+impl Resource for TakenObjects {
+    const NAME: &'static CStr = c"ats_taken";
+
+    fn slot() -> &'static Slot {
+        static SLOT: Slot = Slot::new();
+        &SLOT
+    }
+}
+
+/// `take_all_start(Table) -> Taken`: takes all objects out of a table, as one step.
+fn take_all_start<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let taken = writable(env, table, &guard)?.table.take_all();
+    Ok(ResourceRef::new(TakenObjects(taken)).term(env))
+}
+
+/// `take_all_more(Taken, MatchSpec, Position, Result)`: goes on to make a list of the objects, as `select_more`
+/// does, from `start` on. Returns `wait` if writers have not finished yet.
+fn take_all_more<'e>(
+    env: Env<'e>,
+    [taken_term, spec, position, so_far]: [VmTerm<'e>; 4],
+) -> NifResult<'e> {
+    let taken = resource::get::<TakenObjects>(taken_term).ok_or(KnownAtom::None)?;
+    // Before the thread is pinned, or writers would never seem to have finished.
+    let Some(table) = taken.0.when_at_rest() else {
+        return Ok(KnownAtom::Wait.word());
+    };
+    let guard = ats_sync::pin();
+    let how = How::List { reverse: false };
+    let cursor = match KnownAtom::Start.is(position.word()) {
+        true => how.start(),
+        false => cursor_of(env, position).ok_or(KnownAtom::None)?,
+    };
+    query::with_prepared(table, spec, |prepared, _known| {
+        let terms = || -> [VmWord<'e>; 2] { [taken_term.word(), prepared.compiled.term(env)] };
+        Work::new(env, how, so_far.word()).go_on_with(table, &terms, prepared, cursor, &guard)
+    })
+}
