@@ -50,6 +50,8 @@ make_root() {
     [ -r "$keyring" ] || not_run "there is no $keyring (package debian-archive-keyring)"
     rm -rf "$dir/debs" "$root.new"
     mkdir -p "$dir/debs"
+    mirror=$(mirror)
+    [ -n "$mirror" ] || not_run "no repository of Debian is configured on this machine"
     download || not_run "the packages of Debian 13 cannot be downloaded"
     unpack || not_run "the packages of Debian 13 cannot be unpacked"
     echo "$packages" >"$root.new/packages"
@@ -60,6 +62,12 @@ make_root() {
 # apt with a configuration and a state of its own, which know of no package that is installed.
 apt() {
     APT_CONFIG=$dir/apt/apt.conf apt-get -q "$@"
+}
+
+# Where the machine itself gets the packages of Debian from.
+mirror() {
+    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' |
+        grep '/debian/*$' | head -n 1
 }
 
 download() {
@@ -79,8 +87,7 @@ Acquire::Languages "none";
 Acquire::Retries "2";
 Acquire::http::Timeout "20";
 EOF
-    echo "deb [signed-by=$keyring] http://deb.debian.org/debian trixie main" \
-        >"$dir/apt/etc/sources.list"
+    echo "deb [signed-by=$keyring] $mirror trixie main" >"$dir/apt/etc/sources.list"
     # shellcheck disable=SC2086 # a list of words
     apt update && (cd "$dir/debs" && apt download $packages)
     status=$?

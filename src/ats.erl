@@ -118,12 +118,12 @@
 %% or `` 'EXIT' '' message finds it so. The options `write_concurrency', `read_concurrency'
 %% and `decentralized_counters' are accepted, checked and shown by {@link info/1}.
 %%
-%% `{full_scan, How}' says what happens if a match specification neither has nor implies a bound of the
-%% key, so that every object must be read for it (see {@link explain/2}). `allow' is the default. With
-%% `warn' there is a warning in the log, once in a second at most. With `refuse' the call fails with
-%% `badarg'. Functions that are meant to read everything, such as {@link tab2list/1}, {@link foldl/3}
-%% and `select_delete(Table, [{'_', [], [true]}])', are not concerned, and neither is explain/2. This option
-%% does not exist in `ets'.
+%% `{full_scan, How}' says what happens if a match specification neither has nor implies a bound of
+%% the key, so that every object must be read for it (see {@link explain/2}). `allow' is the
+%% default. With `warn' there is a warning in the log, once in a second at most. With `refuse' the
+%% call fails with `badarg'. Functions that are meant to read everything, such as {@link
+%% tab2list/1}, {@link foldl/3} and `select_delete(Table, [{'_', [], [true]}])', are not concerned,
+%% and neither is explain/2. This option does not exist in `ets'.
 %%
 %% `{owner, Whose}' makes a table that outlives the process that creates it. With
 %% `application' it belongs to the application the process is part of, and ends with it:
@@ -189,8 +189,8 @@ info(Table) ->
 %% `binary' lists the binaries that the objects share with others, an element
 %% `{Identifier, Bytes, References}' for each time that an object refers to one, as
 %% `process_info(Pid, binary)' does for a process. Binaries of up to a kilobyte are not shared but
-%% copied, so they are not listed. The table is read by a process of its own, in O(size); objects that
-%% come or go meanwhile may be counted.
+%% copied, so they are not listed. The table is read by a process of its own, in O(size); objects
+%% that come or go meanwhile may be counted.
 %%
 %% `stats' tells how a table has adapted to contention since it was created or all its objects were
 %% deleted, as a map of integers.
@@ -234,10 +234,10 @@ info(Table, Item) ->
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Inserts an object or a list of objects, replacing those with an equal key in a `set' or
-%% `ordered_set'. A list takes effect at one moment: a lookup after a lookup that has found an object
-%% of it finds no older object of its other keys. Functions that read several keys, such as {@link
-%% tab2list/1} and {@link select/2}, read them one after the other, and may find some objects of a list
-%% and others not, if it is inserted meanwhile.
+%% `ordered_set'. A list takes effect at one moment: a lookup after a lookup that has found an
+%% object of it finds no older object of its other keys. Functions that read several keys, such as
+%% {@link tab2list/1} and {@link select/2}, read them one after the other, and may find some objects
+%% of a list and others not, if it is inserted meanwhile.
 -spec insert(table(), tuple() | [tuple()]) -> true.
 insert(Table, Objects) ->
     ?NATIVE(insert(Table, Objects), [Table, Objects]).
@@ -316,10 +316,10 @@ lookup_element(Table, Key, Pos) ->
 lookup_element(Table, Key, Pos, Default) ->
     ?NATIVE(lookup_element(Table, Key, Pos, Default), [Table, Key, Pos, Default]).
 
-%% @doc Returns several elements of the object with a key as a list, or a list of such lists from a bag.
-%% Other elements are not copied. Positions can come in any order, and more than once. The object
-%% is read as a whole, so the elements belong together. Fails with `badarg' if the key is not in
-%% the table, or an object is shorter than a position, as {@link lookup_element/3} does.
+%% @doc Returns several elements of the object with a key as a list, or a list of such lists from a
+%% bag. Other elements are not copied. Positions can come in any order, and more than once. The
+%% object is read as a whole, so the elements belong together. Fails with `badarg' if the key is not
+%% in the table, or an object is shorter than a position, as {@link lookup_element/3} does.
 %%
 %% There is no such function in `ets'.
 -spec lookup_elements(table(), Key :: term(), Positions :: [pos_integer()]) -> [term()].
@@ -388,9 +388,9 @@ safe_fixtable(Table, Fix) ->
 slot(Table, I) ->
     ?NATIVE(slot(Table, I), [Table, I]).
 
-%% @doc Returns all objects. This is no snapshot: changes made meanwhile may or may not show, and of a
-%% list that is inserted meanwhile some objects may show and others not. Of each key the objects are
-%% those of one moment, unless there are many.
+%% @doc Returns all objects. This is no snapshot: changes made meanwhile may or may not show, and of
+%% a list that is inserted meanwhile some objects may show and others not. Of each key the objects
+%% are those of one moment, unless there are many.
 -spec tab2list(table()) -> [tuple()].
 tab2list(Table) ->
     ?WITH_ERROR_INFO(ats_select:objects(Table), [Table]).
@@ -419,9 +419,10 @@ foldr(Function, Acc, Table) ->
 %% Match specifications
 %%
 %% What bounds the key, in the heads or in the guards, decides how much of a table is read: in an
-%% `ordered_set' ranges and prefixes of tuples and lists, in the other types single keys. None of the
-%% functions looks at the table at one moment, however small it is, but each object is read, deleted or
-%% replaced as a whole. Of a list that is inserted meanwhile some objects may be met and others not. Objects that are there throughout are met once. Long calls let other processes run.
+%% `ordered_set' ranges and prefixes of tuples and lists, in the other types single keys. None of
+%% the functions looks at the table at one moment, however small it is, but each object is read,
+%% deleted or replaced as a whole. Of a list that is inserted meanwhile some objects may be met and
+%% others not. Objects that are there throughout are met once. Long calls let other processes run.
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Returns what a match specification makes of the objects that match it, in ascending order of
@@ -475,8 +476,8 @@ select_delete(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, delete), [Table, MatchSpec]).
 
 %% @doc Replaces the objects that match a match specification by its results, and returns how many.
-%% Each is replaced atomically. Fails with `badarg' unless it is clear from the specification that the
-%% keys stay the same. Not for a `bag'.
+%% Each is replaced atomically. Fails with `badarg' unless it is clear from the specification that
+%% the keys stay the same. Not for a `bag'.
 -spec select_replace(table(), match_spec()) -> non_neg_integer().
 select_replace(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, replace), [Table, MatchSpec]).
@@ -516,8 +517,8 @@ match_object(Table, Pattern, Limit) ->
 match_object(Continuation) ->
     ?WITH_ERROR_INFO(ats_select:continue(Continuation), [Continuation]).
 
-%% @doc Deletes the objects that match a pattern. All objects, that is the pattern `` '_' '', are deleted
-%% at one moment.
+%% @doc Deletes the objects that match a pattern. All objects, that is the pattern `` '_' '', are
+%% deleted at one moment.
 -spec match_delete(table(), match_pattern()) -> true.
 match_delete(Table, '_') ->
     ?NATIVE(delete_all_objects(Table), [Table, '_']);
@@ -526,8 +527,8 @@ match_delete(Table, Pattern) ->
     Count = ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, delete), [Table, Pattern]),
     is_integer(Count).
 
-%% @doc Compiles a match specification, for {@link match_spec_run/2}, and for all functions that take one.
-%% Those remember the ones they met last, so this saves little there.
+%% @doc Compiles a match specification, for {@link match_spec_run/2}, and for all functions that
+%% take one. Those remember the ones they met last, so this saves little there.
 -spec match_spec_compile(match_spec()) -> compiled_match_spec().
 match_spec_compile(MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:compile(MatchSpec), [MatchSpec]).
@@ -548,18 +549,22 @@ is_compiled_ms(Term) ->
 test_ms(Tuple, MatchSpec) ->
     ets:test_ms(Tuple, MatchSpec).
 
-%% @doc Runs a match specification, without making anything of the results, and tells what that took.
+%% @doc Runs a match specification, without making anything of the results, and tells what that
+%% took.
 %%
 %% <table border="1">
 %% <tr><td>`access'</td><td>how much of the table has to be read: `nothing', `points' (single keys),
 %% `ranges' of keys, or `everything'</td></tr>
 %% <tr><td>`plan'</td><td>the conditions on the key that say so, each a binary in the syntax of
 %% Erlang; a key that meets one of them is read</td></tr>
-%% <tr><td>`rows_read', `rows_returned'</td><td>how many objects were read, and how many matched</td></tr>
+%% <tr><td>`rows_read', `rows_returned'</td>
+%%     <td>how many objects were read, and how many matched</td></tr>
 %% <tr><td>`run_microseconds'</td><td>how long that took</td></tr>
-%% <tr><td>`known'</td><td>whether the specification was compiled and planned already: by this call or
+%% <tr><td>`known'</td>
+%%     <td>whether the specification was compiled and planned already: by this call or
 %% another one on the same scheduler, not long ago</td></tr>
-%% <tr><td>`compile_nanoseconds'</td><td>how long it took to compile and plan it, or to find it among
+%% <tr><td>`compile_nanoseconds'</td>
+%%     <td>how long it took to compile and plan it, or to find it among
 %% those that are known</td></tr>
 %% </table>
 %%
@@ -568,10 +573,10 @@ test_ms(Tuple, MatchSpec) ->
 explain(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:explain(Table, MatchSpec), [Table, MatchSpec]).
 
-%% @doc Makes a continuation usable again that was turned into a binary and back. `MatchSpec' is the match
-%% specification it was made with. Fails with `badarg' for the continuation of a {@link range/4.
-%% range} that is not usable any more: no specification says where it ends. Begin another range
-%% behind the last key, with `{low, exclusive}'.
+%% @doc Makes a continuation usable again that was turned into a binary and back. `MatchSpec' is the
+%% match specification it was made with. Fails with `badarg' for the continuation of a {@link
+%% range/4. range} that is not usable any more: no specification says where it ends. Begin another
+%% range behind the last key, with `{low, exclusive}'.
 -spec repair_continuation(continuation(), match_spec()) -> continuation().
 repair_continuation(Continuation, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:repair(Continuation, MatchSpec), [Continuation, MatchSpec]).
@@ -589,9 +594,9 @@ fun2ms(ShellFun) ->
 %%
 %% These functions do not exist in `ets'. They read the objects with keys between two others, which
 %% need not be in the table, in O(log size of the table + number of these objects). Keys are
-%% compared as the table does it: 1 and 1.0 are one key. None of the functions looks at the table at one
-%% moment, but each object is read or deleted as a whole, and objects that are there throughout are
-%% met once. Long calls let other processes run.
+%% compared as the table does it: 1 and 1.0 are one key. None of the functions looks at the table at
+%% one moment, but each object is read or deleted as a whole, and objects that are there throughout
+%% are met once. Long calls let other processes run.
 %%--------------------------------------------------------------------------------------------
 
 %% @equiv range(Table, Low, High, [])
@@ -612,8 +617,8 @@ range(Table, Low, High) ->
 %% select/1}, or `` '$end_of_table' ''. The continuation keeps to the range, and cannot be {@link
 %% repair_continuation/2. repaired}</td></tr>
 %% <tr><td>`objects', `keys', `{positions, [Pos]}'</td><td>what to return: objects, which is the
-%% default; keys; or lists of these elements, with the atom `` 'EXIT' '' for one that an object does not
-%% have. Nothing else is copied</td></tr>
+%% default; keys; or lists of these elements, with the atom `` 'EXIT' '' for one that an object does
+%% not have. Nothing else is copied</td></tr>
 %% </table>
 %%
 %% Of options that contradict each other the last one counts. Fails with `badarg' if the table is no
@@ -631,10 +636,10 @@ range_count(Table, Low, High) ->
 %% @doc Counts the objects of a range. Of the options of {@link range/4} only the bounds are
 %% possible.
 %%
-%% Takes O(log n) for each base node of the table (see {@link info/2}), however long the range is. The
-%% first who counts a part of the table, and whoever comes when much has been inserted there since, has
-%% to go through it without looking at the objects. The number is exact if nobody writes at the same
-%% time; beside writers it is not that of one moment.
+%% Takes O(log n) for each base node of the table (see {@link info/2}), however long the range is.
+%% The first who counts a part of the table, and whoever comes when much has been inserted there
+%% since, has to go through it without looking at the objects. The number is exact if nobody writes
+%% at the same time; beside writers it is not that of one moment.
 %%
 %% A table of which parts were counted keeps the numbers right from then on, so inserting a new key
 %% there, or deleting one, takes a little longer: a few dozen nanoseconds.
@@ -642,22 +647,22 @@ range_count(Table, Low, High) ->
 range_count(Table, Low, High, Bounds) ->
     ?WITH_ERROR_INFO(ats_range:count(Table, Low, High, Bounds), [Table, Low, High, Bounds]).
 
-%% @doc Returns the number of keys of an `ordered_set' that are below a key, which need not be in the
-%% table. It costs as much as {@link range_count/4}, and is as exact.
+%% @doc Returns the number of keys of an `ordered_set' that are below a key, which need not be in
+%% the table. It costs as much as {@link range_count/4}, and is as exact.
 %%
-%% If there is an object with this key it is `nth(Table, rank(Table, Key) + 1)'. Fails with `badarg' if
-%% the table is no `ordered_set'. There is no such function in `ets'.
+%% If there is an object with this key it is `nth(Table, rank(Table, Key) + 1)'. Fails with `badarg'
+%% if the table is no `ordered_set'. There is no such function in `ets'.
 -spec rank(table(), Key :: term()) -> non_neg_integer().
 rank(Table, Key) ->
     ?WITH_ERROR_INFO(ats_range:rank(Table, Key), [Table, Key]).
 
-%% @doc Returns the object of an `ordered_set' at a place in the order of the keys: the first for 1, as
-%% `lists:nth/2', the last for -1, the last but one for -2. `` '$end_of_table' '' if there are not so many.
-%% It costs as much as {@link range_count/4}, and is as exact.
+%% @doc Returns the object of an `ordered_set' at a place in the order of the keys: the first for 1,
+%% as `lists:nth/2', the last for -1, the last but one for -2. `` '$end_of_table' '' if there are
+%% not so many. It costs as much as {@link range_count/4}, and is as exact.
 %%
-%% So `nth(Table, rand:uniform(info(Table, size)))' is an object chosen at random, and the median is near. Fails
-%% with `badarg' if `N' is 0 or the table is no `ordered_set'. There is no such function in `ets'; see also
-%% {@link slot/2}.
+%% So `nth(Table, rand:uniform(info(Table, size)))' is an object chosen at random, and the median is
+%% near. Fails with `badarg' if `N' is 0 or the table is no `ordered_set'. There is no such function
+%% in `ets'; see also {@link slot/2}.
 -spec nth(table(), N :: integer()) -> Object :: tuple() | '$end_of_table'.
 nth(Table, N) ->
     ?WITH_ERROR_INFO(ats_range:nth(Table, N), [Table, N]).
@@ -668,8 +673,8 @@ nth(Table, N) ->
 range_nth(Table, Low, High, N) ->
     ?WITH_ERROR_INFO(ats_range:nth(Table, Low, High, N, []), [Table, Low, High, N]).
 
-%% @doc Like {@link nth/2}, among the objects of a range only. Of the options of {@link range/4} only the
-%% bounds are possible. What is returned is always in the range.
+%% @doc Like {@link nth/2}, among the objects of a range only. Of the options of {@link range/4}
+%% only the bounds are possible. What is returned is always in the range.
 -spec range_nth(table(), Low :: term(), High :: term(), N :: integer(), [range_bound()]) ->
           Object :: tuple() | '$end_of_table'.
 range_nth(Table, Low, High, N, Bounds) ->
@@ -719,9 +724,9 @@ prefix(Table, Pattern) ->
 %% <tr><td>`{user, 17}'</td><td>this key alone</td></tr>
 %% </table>
 %%
-%% Fails with `badarg' if anything but `` '_' '' comes behind the first one, as in `` {'_', 17} '' or
-%% in `` [a, '_'] '', where the list ends; or if there is one in a map. Binaries have no such pattern:
-%% use `` range(Table, <<"ab">>, <<"ac">>, [{high, exclusive}]) ''.
+%% Fails with `badarg' if anything but `` '_' '' comes behind the first one, as in `` {'_', 17} ''
+%% or in `` [a, '_'] '', where the list ends; or if there is one in a map. Binaries have no such
+%% pattern: use `` range(Table, <<"ab">>, <<"ac">>, [{high, exclusive}]) ''.
 %%
 %% The options are those of {@link range/4} without the bounds.
 -spec prefix(table(), Pattern :: term(), [range_option()]) ->
@@ -853,13 +858,13 @@ i(Table, Height, Width) ->
 %% between which other processes can come.
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Takes out of a table the objects for which the result of a match specification is `true', and
-%% returns them: {@link select_delete/2} that says what it has deleted.
+%% @doc Takes out of a table the objects for which the result of a match specification is `true',
+%% and returns them: {@link select_delete/2} that says what it has deleted.
 %%
 %% Each object is taken atomically, as it was when it was removed. Of several processes that take
-%% the same object exactly one gets it. What they take from an `ordered_set' comes in ascending order,
-%% and the objects of a key of a bag oldest first. If the specification is `[{'_',[],[true]}]', this is
-%% {@link take_all_objects/1}.
+%% the same object exactly one gets it. What they take from an `ordered_set' comes in ascending
+%% order, and the objects of a key of a bag oldest first. If the specification is
+%% `[{'_',[],[true]}]', this is {@link take_all_objects/1}.
 %%
 %% Costs what {@link select/2} costs with the same specification, and O(log size of the table) for
 %% each object of an `ordered_set', O(1) of a `set'. Long calls let other processes run. If the
@@ -870,20 +875,20 @@ select_take(Table, [{'_', [], [true]}] = MatchSpec) ->
 select_take(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_take:select_take(Table, MatchSpec), [Table, MatchSpec]).
 
-%% @doc Takes all objects out of a table at one moment, and returns them, those of an `ordered_set' in
-%% ascending order.
+%% @doc Takes all objects out of a table at one moment, and returns them, those of an `ordered_set'
+%% in ascending order.
 %%
-%% Nothing is lost and nothing comes twice: each insert, and each change of a counter, is in what one
-%% call returns or in the table afterwards. A list that was inserted as one comes out as one.
-%% Nobody is kept waiting: for others the table is empty at once. The caller waits until those
-%% have finished that were writing at that moment, and then reads in slices, in O(number of
-%% objects), letting other processes run. If it is killed meanwhile, the objects are lost.
+%% Nothing is lost and nothing comes twice: each insert, and each change of a counter, is in what
+%% one call returns or in the table afterwards. A list that was inserted as one comes out as one.
+%% Nobody is kept waiting: for others the table is empty at once. The caller waits until those have
+%% finished that were writing at that moment, and then reads in slices, in O(number of objects),
+%% letting other processes run. If it is killed meanwhile, the objects are lost.
 -spec take_all_objects(table()) -> [Object :: tuple()].
 take_all_objects(Table) ->
     ?WITH_ERROR_INFO(ats_take:take_all(Table), [Table]).
 
-%% @doc Takes the object with the first key out of an `ordered_set', and returns it in a list, which is
-%% empty if the table is.
+%% @doc Takes the object with the first key out of an `ordered_set', and returns it in a list, which
+%% is empty if the table is.
 %%
 %% At the moment when it is removed there is no object with a smaller key in the table: so a table
 %% is a priority queue, of any number of producers and consumers. O(log size of the table).
@@ -899,9 +904,9 @@ take_first(Table) ->
 take_last(Table) ->
     ?NATIVE(take_last(Table), [Table]).
 
-%% @doc Merges a value into an element of the object with a key, as one atomic step, and returns what
-%% that has become. If the key is not in the table, `{Key, Operand}' is inserted. Only for `set'
-%% and `ordered_set'.
+%% @doc Merges a value into an element of the object with a key, as one atomic step, and returns
+%% what that has become. If the key is not in the table, `{Key, Operand}' is inserted. Only for
+%% `set' and `ordered_set'.
 %%
 %% The element is the one behind the key, or the one at `Pos'. The operand is the later value, what
 %% is in the table the earlier one:
@@ -912,7 +917,8 @@ take_last(Table) ->
 %% <tr><td>`first', `last'</td><td>any terms: `Earlier', `Later'</td></tr>
 %% <tr><td>`append'</td><td>proper lists: `Earlier ++ Later'; or binaries:
 %% `<<Earlier/binary, Later/binary>>'</td></tr>
-%% <tr><td>`union'</td><td>ordered lists without duplicates, as those of `ordsets': `lists:umerge(Earlier,
+%% <tr><td>`union'</td>
+%%     <td>ordered lists without duplicates, as those of `ordsets': `lists:umerge(Earlier,
 %% Later)'; or maps:
 %% `maps:merge(Earlier, Later)'</td></tr>
 %% <tr><td>`{vector, Merges}'</td><td>tuples: each element by the merge at its place in the list. No
@@ -935,8 +941,8 @@ take_last(Table) ->
 merge(Table, Key, Operand, Merge) ->
     ?NATIVE(merge(Table, Key, Operand, Merge), [Table, Key, Operand, Merge]).
 
-%% @doc Like {@link merge/4}, but if the key is not in the table, `Default' is inserted, with `Key' in the
-%% place of its key, after the operand has been merged into it.
+%% @doc Like {@link merge/4}, but if the key is not in the table, `Default' is inserted, with `Key'
+%% in the place of its key, after the operand has been merged into it.
 -spec merge(table(), Key :: term(), Operand :: term(),
             merge() | {Pos :: pos_integer(), merge()}, Default :: tuple()) -> term().
 merge(Table, Key, Operand, Merge, Default) ->

@@ -16,7 +16,8 @@
 
 -define(SIDES, [ats, ets_plain]).
 -define(OBJECTS, 500000).
-%% A power of 3, so multiplying with it takes numbers below 500,000 to such numbers, each to its own.
+%% A power of 3, so multiplying with it takes numbers below 500,000 to such numbers, each to its
+%% own.
 -define(SCATTER, 387420489).
 
 -spec all() -> [row()].

@@ -1,5 +1,6 @@
 %% @private
-%% @doc The reference-counted binaries that a table refers to, as `ats:info(Table, binary)' shows them.
+%% @doc The reference-counted binaries that a table refers to, as `ats:info(Table, binary)' shows
+%% them.
 %%
 %% A process knows which binaries it refers to, and how many references there are to each; that is
 %% all that the virtual machine tells. So a process that refers to no other reads the objects, and
@@ -34,7 +35,7 @@ read(Table) ->
 -spec read(ats:tid(), ats:match_spec(), start | ats_nif:place(), [binaries()]) ->
           undefined | binaries().
 read(Table, MatchSpec, Place, Parts) ->
-    case slice(ats_nif:peek(Table, MatchSpec, Place)) of
+    case slice(ats_nif:read_unprotected(Table, MatchSpec, Place)) of
         undefined ->
             undefined;
         {done, Part} ->
@@ -45,8 +46,8 @@ read(Table, MatchSpec, Place, Parts) ->
             read(Table, Compiled, Next, [Part | Parts])
     end.
 
-%% The binaries of a slice. A function of its own, so that nothing on the stack refers to the objects
-%% when it has returned.
+%% The binaries of a slice. A function of its own, so that nothing on the stack refers to the
+%% objects when it has returned.
 -spec slice(undefined | ats_nif:selected()) ->
           undefined | {done, binaries()}
           | {more, ats:compiled_match_spec(), ats_nif:place(), binaries()}.
@@ -59,8 +60,8 @@ slice({more, _Table, Compiled, Place, Objects}) ->
 slice(Objects) ->
     {done, others(Objects, process_info(self(), binary))}.
 
-%% The binaries of this process, less its own references. It has them by its objects alone, which are
-%% an argument so that they are still there when the process is asked.
+%% The binaries of this process, less its own references. It has them by its objects alone, which
+%% are an argument so that they are still there when the process is asked.
 -spec others([tuple() | [tuple()]], {binary, binaries()}) -> binaries().
 others([], _) ->
     [];

@@ -237,7 +237,8 @@ merge_messages(_Merge, Default, badkey) ->
 merge_messages(_Merge, _Default, operand) ->
     [none, <<"not a value that can be merged in this way">>];
 merge_messages(_Merge, _Default, value) ->
-    [none, none, <<"the value in the given position, in the object, cannot be merged in this way">>];
+    [none, none,
+     <<"the value in the given position, in the object, cannot be merged in this way">>];
 merge_messages(_Merge, _Default, position) ->
     [none, none, <<"the position is out of range">>];
 merge_messages(_Merge, _Default, keypos) ->

@@ -19,7 +19,8 @@
 -export([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
 -export([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -export([range_size/3, range_nth/4]).
--export([take_all_start/1, take_all_more/4, peek/3, take_first/1, take_last/1, merge/4, merge/5]).
+-export([take_all_start/1, take_all_more/4, read_unprotected/3, take_first/1, take_last/1]).
+-export([merge/4, merge/5]).
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([give_away/4, setopts/3]).
 -export([nop/2, collect/0, force_adaptation/3, force_slices/1]).
@@ -33,7 +34,8 @@
 -nifs([info/1, stats/1, whereis/1, rename/2, all/0, safe_fixtable/2, slot/2, chunk/3]).
 -nifs([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -nifs([range_size/3, range_nth/4]).
--nifs([take_all_start/1, take_all_more/4, peek/3, take_first/1, take_last/1, merge/4, merge/5]).
+-nifs([take_all_start/1, take_all_more/4, read_unprotected/3, take_first/1, take_last/1]).
+-nifs([merge/4, merge/5]).
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([give_away/4, setopts/3]).
 -nifs([nop/2, collect/0, force_adaptation/3, force_slices/1]).
@@ -318,8 +320,8 @@ take_all_start(_Table) -> ?NOT_LOADED.
 take_all_more(_Taken, _MatchSpec, _Place, _SoFar) -> ?NOT_LOADED.
 
 %% The objects of the next slice, from `start' on, also of a private table of another process.
--spec peek(ats:table(), ats:match_spec(), start | place()) -> undefined | selected().
-peek(_Table, _MatchSpec, _Place) -> ?NOT_LOADED.
+-spec read_unprotected(ats:table(), ats:match_spec(), start | place()) -> undefined | selected().
+read_unprotected(_Table, _MatchSpec, _Place) -> ?NOT_LOADED.
 
 -spec take_first(ats:table()) -> [tuple()].
 take_first(_Table) -> ?NOT_LOADED.
@@ -344,13 +346,15 @@ match_spec_by_vm(_Compiled) -> ?NOT_LOADED.
 -spec is_compiled_ms(term()) -> boolean().
 is_compiled_ms(_Term) -> ?NOT_LOADED.
 
-%% Does nothing. The benchmark subtracts its cost to see what a table costs.
+%% `GroupLeader' is that of the caller: it says whether the caller belongs to the application that
+%% owns the table.
 -spec give_away(ats:table(), pid(), Gift :: term(), GroupLeader :: pid()) -> true.
 give_away(_Table, _Pid, _Gift, _GroupLeader) -> ?NOT_LOADED.
 
 -spec setopts(ats:table(), changes() | error, GroupLeader :: pid()) -> true.
 setopts(_Table, _Changes, _GroupLeader) -> ?NOT_LOADED.
 
+%% Does nothing. The benchmark subtracts its cost to see what a table costs.
 -spec nop(term(), term()) -> true.
 nop(_A, _B) -> ?NOT_LOADED.
 
@@ -360,10 +364,11 @@ collect() -> ?NOT_LOADED.
 
 %% For tests only: from now on one of `Splits' writes to an `ordered_set' forces it to split a
 %% part of itself, as contention would do, and one of `Joins' to join two; 0 is never.
--spec force_adaptation(ats:table(), Splits :: non_neg_integer(), Joins :: non_neg_integer()) -> true.
+-spec force_adaptation(ats:table(), Splits, Joins) -> true
+    when Splits :: non_neg_integer(), Joins :: non_neg_integer().
 force_adaptation(_Table, _Splits, _Joins) -> ?NOT_LOADED.
 
-%% For tests only: from now on the slices of queries of all processes end after `Ticks' keys, objects
-%% and empty places; those of 0 when their time is over, as usual.
+%% For tests only: from now on the slices of queries of all processes end after `Ticks' keys,
+%% objects and empty places; those of 0 when their time is over, as usual.
 -spec force_slices(Ticks :: non_neg_integer()) -> true.
 force_slices(_Ticks) -> ?NOT_LOADED.

@@ -34,8 +34,8 @@
 
 -type chunk() :: {[term()], continuation()} | '$end_of_table'.
 
-%% The first slice. If it is the beginning of a full scan of which the owner of the table wants to hear, that
-%% is said first.
+%% The first slice. If it is the beginning of a full scan of which the owner of the table wants to
+%% hear, that is said first.
 -spec start(ats:table(), ats:match_spec(), ats_nif:how()) -> ats_nif:selected().
 start(Table, MatchSpec, How) ->
     case ats_nif:select_start(Table, MatchSpec, How) of
@@ -143,8 +143,8 @@ continue({Id, Place, Limit, Compiled, Rest})
 continue(_) ->
     erlang:error({ats_error, none}).
 
-%% A slice may be over before a chunk is full; and if several objects have the same key, there may be
-%% more in it than was wanted.
+%% A slice may be over before a chunk is full; and if several objects have the same key, there may
+%% be more in it than was wanted.
 -spec fill(ats_nif:selected(), up | down, pos_integer(), pos_integer(), [[term()]]) -> chunk().
 fill({more, Id, Compiled, Place, Results}, Way, Wanted, Limit, Parts) ->
     case length(Results) of
@@ -189,8 +189,8 @@ repair({Id, Place, Limit, Compiled, Rest} = Continuation, MatchSpec)
         false -> {Id, Place, Limit, compile(MatchSpec), Rest}
     end.
 
-%% @doc Compiles a specification: for tables, and by the virtual machine for lists, since these lie on
-%% the heap of the caller, where its own code finds them.
+%% @doc Compiles a specification: for tables, and by the virtual machine for lists, since these lie
+%% on the heap of the caller, where its own code finds them.
 -spec compile(ats:match_spec()) -> ats:compiled_match_spec().
 compile(MatchSpec) ->
     try ets:match_spec_compile(MatchSpec) of
@@ -208,7 +208,8 @@ run(List, Compiled) ->
         error:badarg -> erlang:error({ats_error, none})
     end.
 
-%% @doc What the run of a specification costs, and why: it is run, but nothing is made of its results.
+%% @doc What the run of a specification costs, and why: it is run, but nothing is made of its
+%% results.
 -spec explain(ats:table(), ats:match_spec()) -> explanation().
 explain(Table, MatchSpec) ->
     {Access, Plan, Known, Nanoseconds, Compiled} = ats_nif:explain(Table, MatchSpec),

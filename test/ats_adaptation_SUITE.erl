@@ -1,6 +1,6 @@
-%% How tables adapt to contention, as `info(T, stats)' shows it: the numbers, forced splits and joins
-%% of ordered tables, and the way back to one base node when nobody writes any more; forced doubling
-%% and halving of the locks of the others.
+%% How tables adapt to contention, as `info(T, stats)' shows it: the numbers, forced splits and
+%% joins of ordered tables, and the way back to one base node when nobody writes any more; forced
+%% doubling and halving of the locks of the others.
 -module(ats_adaptation_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -147,7 +147,8 @@ forcing_checks_its_arguments(_) ->
     Wrong = [-1, 1 bsl 32, 1 bsl 64, 1.0, a],
     [?assertError({ats_error, none}, ats_nif:force_adaptation(T, N, 1)) || N <- Wrong],
     [?assertError({ats_error, none}, ats_nif:force_adaptation(T, 1, N)) || N <- Wrong],
-    _ = parallel([fun() -> ?assertError({ats_error, access}, ats_nif:force_adaptation(T, 1, 1)) end]),
+    Refused = fun() -> ?assertError({ats_error, access}, ats_nif:force_adaptation(T, 1, 1)) end,
+    _ = parallel([Refused]),
     ats:delete(T),
     ?assertError({ats_error, id}, ats_nif:force_adaptation(T, 1, 1)).
 

@@ -154,7 +154,8 @@ two_wrong_arguments(_) ->
         is_comparable(F, Wrong)
     ]).
 
-%% A key that takes long to look for is looked for on a dirty scheduler, also if something else is wrong.
+%% A key that takes long to look for is looked for on a dirty scheduler, also if something else is
+%% wrong.
 wrong_argument_beside_a_long_key(_) ->
     Long = {recipe, {bin, 300000, 1}},
     check([
@@ -162,7 +163,10 @@ wrong_argument_beside_a_long_key(_) ->
      || Type <- ?TYPES,
         {F, [T, Key | Args]} <- calls(),
         Key =:= {raw, k1} orelse Key =:= {raw, absent},
-        Wrong <- [[T, Long | Others] || Others <- [Args | replacements(Args, ats_wrong_terms:few())]]
+        Wrong <- [
+            [T, Long | Others]
+         || Others <- [Args | replacements(Args, ats_wrong_terms:few())]
+        ]
     ]).
 
 %% A fold over objects calls back into the test, which can collect them in a list only.

@@ -62,8 +62,8 @@ as_ets_lists_them(_) ->
 
 names(Binaries) -> [{Id, Size} || {Id, Size, _} <- Binaries].
 
-%% A table has a small binary as a copy, and one of bits; the process that reads it for the list gets
-%% a copy of that.
+%% A table has a small binary as a copy, and one of bits; the process that reads it for the list
+%% gets a copy of that.
 small_ones_are_copies(_) ->
     T = ats:new(t, []),
     ats:insert(T, [{Size, bytes(Size)} || Size <- [1, 64, 65, 500, 1024]]),

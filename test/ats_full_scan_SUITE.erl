@@ -126,7 +126,10 @@ warnings() ->
 
 shown(_) ->
     ?assertEqual(allow, ats:info(ats:new(x, []), full_scan)),
-    [?assertEqual(How, ats:info(ats:new(x, [{full_scan, How}]), full_scan)) || How <- [allow, warn, refuse]],
+    [
+        ?assertEqual(How, ats:info(ats:new(x, [{full_scan, How}]), full_scan))
+     || How <- [allow, warn, refuse]
+    ],
     %% Programs that know the list of `ets' find no more in it.
     ?assertEqual(false, lists:keymember(full_scan, 1, ats:info(ats:new(x, [{full_scan, warn}])))).
 

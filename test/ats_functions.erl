@@ -3,8 +3,8 @@
 %% A case is a function with arguments, and what kind of table they are about. It runs in a process
 %% of its own, on one side and then on the other, and what comes out is turned into terms that must
 %% be equal: identifiers and processes into their roles, continuations and compiled specifications
-%% into what they return, and the order of tables without order into another one. With the answer come
-%% the content and the options of the table after the call, and what processes were told.
+%% into what they return, and the order of tables without order into another one. With the answer
+%% come the content and the options of the table after the call, and what processes were told.
 -module(ats_functions).
 
 -export([documented/0, later/0, internal/0, interactive/0, cases/0, cases/1, compare/1, compare/2]).
@@ -34,8 +34,8 @@
     objects := [tuple()],
     situation := situation()
 }.
-%% How the two sides compare in one case. An answer is a result or an exception; explanations are only
-%% compared between exceptions, and `more' are those of `ats' where `ets' has nothing to say.
+%% How the two sides compare in one case. An answer is a result or an exception; explanations are
+%% only compared between exceptions, and `more' are those of `ats' where `ets' has nothing to say.
 -type verdict() :: #{
     kind := result | exception,
     answer := same | {differs, term(), term()},
@@ -120,8 +120,8 @@ documented() ->
         Arity <- Arities
     ].
 
-%% Those that are newer than the oldest release that `ats' runs on, and the releases that have them. There
-%% the texts of exceptions have something to be compared with.
+%% Those that are newer than the oldest release that `ats' runs on, and the releases that have them.
+%% There the texts of exceptions have something to be compared with.
 -spec later() -> [{function_name(), Release :: pos_integer()}].
 later() ->
     [

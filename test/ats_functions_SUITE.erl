@@ -2,8 +2,8 @@
 %% documentation.
 %%
 %% The page docs/functions.md is written by this suite, if ATS_WRITE_DOCS is set (`make
-%% functions'). If it is not, the page must be what would be written. A difference that has no reason
-%% below is a failure.
+%% functions'). If it is not, the page must be what would be written. A difference that has no
+%% reason below is a failure.
 -module(ats_functions_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -213,7 +213,8 @@ later_remarks(Function) ->
     end.
 
 later_remark(Since) ->
-    io_lib:format("on all releases; in `ets` since Erlang/OTP ~b, with which it is compared", [Since]).
+    Text = "on all releases; in `ets` since Erlang/OTP ~b, with which it is compared",
+    io_lib:format(Text, [Since]).
 
 is_missing(Function) ->
     not lists:member(Function, ets:module_info(exports)).

@@ -1,6 +1,7 @@
-%% While one key is changed by a call that takes long, writers of other keys go on: the longest wait of such
-%% a writer is a small part of what the call takes. The machine that runs the tests may have other work, so that
-%% has to be seen in one of some rounds; a lock that is held shows in all of them.
+%% While one key is changed by a call that takes long, writers of other keys go on: the longest wait
+%% of such a writer is a small part of what the call takes. The machine that runs the tests may have
+%% other work, so that has to be seen in one of some rounds; a lock that is held shows in all of
+%% them.
 -module(ats_held_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -96,7 +97,8 @@ huge_values_are_merged(_) ->
         ?assertEqual(Huge, ats:merge(T, 1, Huge, append))
     end).
 
-%% Many operations take a few times as long as in ets, where their time is linear, and not a thousand times.
+%% Many operations take a few times as long as in ets, where their time is linear, and not a
+%% thousand times.
 counters_take_linear_time(_) ->
     N = 64000,
     Ops = [{I, 1} || I <- lists:seq(2, N)],
@@ -128,7 +130,8 @@ positions_take_linear_time(_) ->
     ct:pal("10,000 elements: ~b us, 80,000 elements: ~b us", [Few, Many]),
     ?assert(Many < 32 * Few).
 
-%% Calls that find the key held are made again, also on dirty schedulers, until they are done: nothing is lost.
+%% Calls that find the key held are made again, also on dirty schedulers, until they are done:
+%% nothing is lost.
 one_key_is_changed_by_all(_) ->
     [one_key_is_changed_by_all_of(Kind) || Kind <- ?KINDS],
     ok.

@@ -296,7 +296,9 @@ renamings_by_identifier(_) ->
     M = ats_oracle:subject(),
     T = M:whereis(M:new(ats_test_a, [named_table, public])),
     Renamer = fun(Names) ->
-        fun() -> [?assertEqual(Name, M:rename(T, Name)) || _ <- lists:seq(1, 50000), Name <- Names] end
+        fun() ->
+            [?assertEqual(Name, M:rename(T, Name)) || _ <- lists:seq(1, 50000), Name <- Names]
+        end
     end,
     _ = parallel([
         Renamer([ats_test_1, ats_test_2]),
@@ -347,8 +349,8 @@ one_name_at_a_time(_) ->
     true = M:delete(T),
     ok.
 
-%% A table that is deleted is neither found by its identifier nor by its name, and one that is new is
-%% found by both.
+%% A table that is deleted is neither found by its identifier nor by its name, and one that is new
+%% is found by both.
 made_and_deleted_for_both_names(_) ->
     M = ats_oracle:subject(),
     Rounds = 20000,

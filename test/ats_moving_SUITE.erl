@@ -72,8 +72,8 @@ only_the_order_differs(_) ->
 walk(_Module, _Table, '$end_of_table') -> [];
 walk(Module, Table, Key) -> [Key | walk(Module, Table, Module:next(Table, Key))].
 
-%% Lookups see a list as a whole, one key after the other. A query meets each key once, but may meet one
-%% with what the list has put there, and another with what was there before.
+%% Lookups see a list as a whole, one key after the other. A query meets each key once, but may meet
+%% one with what the list has put there, and another with what was there before.
 queries_beside_lists(_) ->
     [begin
          Table = ats:new(lists, [Type, public]),
@@ -124,9 +124,9 @@ faults_are_not_moved(_) ->
     ?assertError(badarg, ats:update_counter(ats:new(short, [{keypos, 2}]), k, 1, {k})),
     Counters = ats:new(counters, []),
     Large = 1 bsl 6400,
+    Ops = [{2, Large}, {2, 1}, {2, -2}, {2, 1, Large - 1, 0}],
     ?assertEqual([Large, Large + 1, Large - 1, 0],
-                 ats:update_counter(Counters, k, [{2, Large}, {2, 1}, {2, -2}, {2, 1, Large - 1, 0}],
-                                    {k, 0})),
+                 ats:update_counter(Counters, k, Ops, {k, 0})),
     ?assertEqual([{k, 0}], ats:lookup(Counters, k)).
 
 dets_wants_ets(Config) ->

@@ -1,8 +1,9 @@
-%% Maps as keys of maps as keys of maps, and other terms of which a small one could take long: what `ats' does with
-%% them takes time in proportion to their size, and none of it keeps a scheduler.
+%% Maps as keys of maps as keys of maps, and other terms of which a small one could take long: what
+%% `ats' does with them takes time in proportion to their size, and none of it keeps a scheduler.
 %%
-%% How the work grows is counted in the tests of the library itself; here it is done, through all functions. Where
-%% it grew with the square of the depth or faster, the limits would be missed by factors of ten to a thousand.
+%% How the work grows is counted in the tests of the library itself; here it is done, through all
+%% functions. Where it grew with the square of the depth or faster, the limits would be missed by
+%% factors of ten to a thousand.
 -module(ats_nested_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -111,8 +112,9 @@ made_maps(_Config) ->
     ?assert(Result =:= [Made]),
     ats:delete(T).
 
-%% Of keys that turn out to be the same the later one counts, however they come about. `ets' cannot be asked:
-%% it leaves such a map with a key twice, and words that are not initialised (see `ats_ets_faults').
+%% Of keys that turn out to be the same the later one counts, however they come about. `ets' cannot
+%% be asked: it leaves such a map with a key twice, and words that are not initialised (see
+%% `ats_ets_faults').
 equal_made_keys(_Config) ->
     Objects = [{1, [1]}, {1.0, {1}}, {#{a => 1}, #{{1} => [2], b => #{}}}, {{1, 2}, [1 | 2]}],
     Bodies = [
@@ -217,7 +219,8 @@ schedulers_are_not_kept(_Config) ->
     ?assertEqual([], [Ms || Ms <- Long, Ms >= ?LONG_SCHEDULE_MS]),
     [ats:delete(T) || T <- Tables].
 
-%% The longest time that this process kept a normal scheduler during a call, in milliseconds; 0 if it was short.
+%% The longest time that this process kept a normal scheduler during a call, in milliseconds; 0 if
+%% it was short.
 longest(Call) ->
     erlang:system_monitor(self(), [{long_schedule, 10}]),
     {Pid, Ref} = spawn_monitor(fun() ->

@@ -673,9 +673,10 @@ item_differs(safe_fixed_monotonic_time, {_, Ref}, Sub, _) ->
     fixers_differ(Ref, Sub, fun is_integer/1);
 item_differs(_, Ref, Sub, _) -> Ref =/= Sub.
 
-%% The sizes of those that both sides share. Each side has got its own, and how many refer to one depends
-%% on who asks. What is listed is a whole binary, of which objects may have a part: the parts that
-%% `ats_term_gen' makes lack few bytes, and whether they are large enough to be shared is clear here.
+%% The sizes of those that both sides share. Each side has got its own, and how many refer to one
+%% depends on who asks. What is listed is a whole binary, of which objects may have a part: the
+%% parts that `ats_term_gen' makes lack few bytes, and whether they are large enough to be shared is
+%% clear here.
 large_binaries(Binaries) ->
     lists:sort([Size || {_, Size} <- lists:usort([{I, S} || {I, S, _} <- Binaries]), Size > 1100]).
 

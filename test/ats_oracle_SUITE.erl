@@ -1,8 +1,8 @@
 %% `ats' answers as `ets' does: random programs with `ets' as the oracle.
 %%
 %% ATS_ORACLE_COMMANDS sets how many commands to compare (196000 by default); ATS_SOAK_SECONDS, if
-%% set, keeps the properties running for that long, with growing programs. Half of both is for tables
-%% that are forced to adapt.
+%% set, keeps the properties running for that long, with growing programs. Half of both is for
+%% tables that are forced to adapt.
 -module(ats_oracle_SUITE).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).

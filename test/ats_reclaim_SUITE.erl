@@ -1,6 +1,6 @@
 %% Memory that a table needs no more is given back soon, also if no process does anything afterwards
-%% and nothing asks for it: what deleted and replaced objects refer to, what lists on dirty schedulers
-%% have replaced, and what an operation has looked at and not stored.
+%% and nothing asks for it: what deleted and replaced objects refer to, what lists on dirty
+%% schedulers have replaced, and what an operation has looked at and not stored.
 %%
 %% All of it comes back within 100 ms. The computer that runs the tests may have other work, so the
 %% tests wait for a few seconds; without its being collected it would stay for ever.

@@ -7,14 +7,15 @@
 %% - of objects with the same key in one list the last one wins (`ets' leaves that open, and
 %%   depends on whether the insertion yields);
 %% - a list inserted into a bag keeps its order (releases before 25.3 reverse it);
-%% - a failure to open a file says that what is in it would be thrown away, as the newest releases do;
+%% - a failure to open a file says that what is in it would be thrown away,
+%%   as the newest releases do;
 %% - an empty `ordered_set' has its end in slot 0 (with write_concurrency there is no such slot);
-%% - a `select_delete' of all objects counts those that are there (where a table was cleared while it was
-%%   fixed, with write_concurrency `auto', `ets' counts those once more);
-%% - what is taken counts once (from a fixed bag, `ets' also counts objects that were deleted before, and
-%%   the size of the table is wrong afterwards, and may be less than nothing);
-%% - several changes of one counter that make it large are made one by one (`ets' has not enough room for what
-%%   they return, and ends the machine);
+%% - a `select_delete' of all objects counts those that are there (where a table was cleared while
+%%   it was fixed, with write_concurrency `auto', `ets' counts those once more);
+%% - what is taken counts once (from a fixed bag, `ets' also counts objects that were deleted
+%%   before, and the size of the table is wrong afterwards, and may be less than nothing);
+%% - several changes of one counter that make it large are made one by one (`ets' has not enough
+%%   room for what they return, and ends the machine);
 %% - the folds treat the key '$end_of_table' as any other;
 %% - a default object shorter than the key position is refused (the releases that only assert it
 %%   use it write outside of the object).
@@ -227,8 +228,8 @@ count(T, K, Ops, Default) ->
         false -> apply(ets, update_counter, [T, K, Ops | Default])
     end.
 
-%% Whether there are several changes of one counter, which succeed and may leave more than a small integer:
-%% `ets' makes room for each result as if the others were not there.
+%% Whether there are several changes of one counter, which succeed and may leave more than a small
+%% integer: `ets' makes room for each result as if the others were not there.
 may_outgrow(T, K, Ops, Default) when is_list(Ops) ->
     try
         Positions = [element(1, Op) || Op <- Ops],

@@ -1,8 +1,8 @@
 %% @doc Elixir's `Registry', moved to `ats' by `ats_transform', does what it does on `ets'.
 %%
-%% It is the code of Elixir that leans most on tables: one of them for keys and one for processes in each
-%% partition, read and written by whoever asks. A copy is made of its object files, and copy and original
-%% get the same random work, done by the same processes, some of which are killed.
+%% It is the code of Elixir that leans most on tables: one of them for keys and one for processes in
+%% each partition, read and written by whoever asks. A copy is made of its object files, and copy
+%% and original get the same random work, done by the same processes, some of which are killed.
 -module(ats_registry_SUITE).
 
 -include_lib("proper/include/proper.hrl").

@@ -368,13 +368,19 @@ large_objects_are_changed(M, Type) ->
     Empty = fun() -> M:delete_all_objects(T) end,
     Default = {other, small, 0},
     Changes = [
-        {update_element, Small, fun(Object, _) -> M:update_element(T, key, {2, element(2, Object)}) end},
+        {update_element, Small, fun(Object, _) ->
+            M:update_element(T, key, {2, element(2, Object)})
+        end},
         {update_element, Filled, fun(_, _) -> M:update_element(T, key, {3, new}) end},
         {update_element, Empty, fun(Object, _) -> M:update_element(T, key, {3, new}, Object) end},
         {update_elements, Small, fun(_, List) -> M:update_element(T, key, List) end},
         {update_counter, Filled, fun(_, _) -> M:update_counter(T, key, {3, 1}) =:= 1 end},
-        {update_counter, Empty, fun(Object, _) -> M:update_counter(T, key, {3, 1}, Object) =:= 1 end},
-        {update_counters, Filled, fun(_, _) -> M:update_counter(T, key, [{3, 1}, {3, 2}]) =:= [1, 3] end},
+        {update_counter, Empty, fun(Object, _) ->
+            M:update_counter(T, key, {3, 1}, Object) =:= 1
+        end},
+        {update_counters, Filled, fun(_, _) ->
+            M:update_counter(T, key, [{3, 1}, {3, 2}]) =:= [1, 3]
+        end},
         {update_counters, Empty, fun(_, List) ->
             500000 =:= length(M:update_counter(T, key, List, Default))
         end},

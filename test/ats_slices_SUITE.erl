@@ -266,7 +266,8 @@ reads() ->
             {{Name, Limit}, fun(T) -> chunks(More, First(T, Limit), Limit) end}
          || {Name, First, More} <- [
                 {select, fun(T, N) -> ats:select(T, Some, N) end, fun ats:select/1},
-                {reverse, fun(T, N) -> ats:select_reverse(T, Some, N) end, fun ats:select_reverse/1},
+                {reverse, fun(T, N) -> ats:select_reverse(T, Some, N) end,
+                    fun ats:select_reverse/1},
                 {match, fun(T, N) -> ats:match(T, {'$1', '$2'}, N) end, fun ats:match/1},
                 {object, fun(T, N) -> ats:match_object(T, '_', N) end, fun ats:match_object/1}
             ],

@@ -146,9 +146,9 @@ settled_memory(Before) ->
         Resident -> #{erlang => erlang:memory(total), resident => Resident}
     end.
 
-%% Waits for memory that was other tests', tens of megabytes: the virtual machine keeps up to ten segments for
-%% each scheduler when it needs them no more, and gives one back each second. For tests to which that would
-%% look as if a table had given it.
+%% Waits for memory that was other tests', tens of megabytes: the virtual machine keeps up to ten
+%% segments for each scheduler when it needs them no more, and gives one back each second. For tests
+%% to which that would look as if a table had given it.
 -spec wait_for_cached_segments() -> ok.
 wait_for_cached_segments() ->
     lists:foreach(fun erlang:garbage_collect/1, processes()),

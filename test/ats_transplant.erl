@@ -70,8 +70,8 @@ same(Expected, Got) ->
     put(difference, {{expected, Expected}, {got, Got}}),
     false.
 
-%% Elements that come in the order of a hash table, in one that is theirs alone: in the order of terms
-%% 1 and 1.0 are equal, and would stay as they came.
+%% Elements that come in the order of a hash table, in one that is theirs alone: in the order of
+%% terms 1 and 1.0 are equal, and would stay as they came.
 -spec sort([Element]) -> [Element].
 sort(List) ->
     lists:sort(fun(A, B) -> {A, term_to_binary(A)} =< {B, term_to_binary(B)} end, List).

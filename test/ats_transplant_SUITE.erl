@@ -141,15 +141,20 @@ subgraphs([Digraph, Utils], Graph, Order) ->
                  fun(_, Part) -> acyclic_content(Digraph, Graph, Part, Order) end},
                 {[[1], [{type, nonsense}]], fun content/2}]]].
 
-%% Which edges of a circle are left out depends on their order. If that is not given, those that are left out
-%% must each close one.
+%% Which edges of a circle are left out depends on their order. If that is not given, those that are
+%% left out must each close one.
 acyclic_content(Digraph, _, {error, _} = Error, _) ->
     content(Digraph, Error);
 acyclic_content(Digraph, Graph, Part, Order) ->
     Vertices = Digraph:vertices(Part),
     Edges = [Digraph:edge(Graph, E) || E <- Digraph:edges(Graph)],
-    [?assert(Digraph:edge(Part, E) =:= Edge orelse V =:= W orelse Digraph:get_path(Part, W, V) =/= false)
-     || {E, V, W, _} = Edge <- Edges, lists:member(V, Vertices), lists:member(W, Vertices)],
+    [
+        ?assert(
+            Digraph:edge(Part, E) =:= Edge orelse V =:= W orelse
+                Digraph:get_path(Part, W, V) =/= false
+        )
+     || {E, V, W, _} = Edge <- Edges, lists:member(V, Vertices), lists:member(W, Vertices)
+    ],
     {Info, Kept, KeptEdges} = content(Digraph, Part),
     ?assertEqual([], KeptEdges -- Edges),
     case is_kept(Order) of

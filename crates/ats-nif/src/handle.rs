@@ -405,7 +405,7 @@ impl Shared {
         let mut admin = self.admin();
         admin.watched.remove(&pid);
         if let Some(heir) = admin.heir.as_mut().filter(|heir| heir.pid() == pid) {
-            heir.is_gone();
+            heir.set_gone();
         }
         if let Some(at) = admin.fixes.iter().position(|(fixer, _)| *fixer == pid) {
             self.end_fix(&mut admin, at);

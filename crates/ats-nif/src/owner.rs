@@ -58,7 +58,7 @@ impl Heir {
     }
 
     /// It will not inherit. It is still shown as the heir, as `ets` does.
-    pub fn is_gone(&mut self) {
+    pub fn set_gone(&mut self) {
         self.is_gone = true;
     }
 }
@@ -89,7 +89,7 @@ impl Shared {
     /// Does what is due if the owner is dead: the heir gets the table, or it is deleted. False if the table is
     /// gone. May be called by anybody at any time.
     #[cold]
-    pub fn settle(&self, env: Env<'_>, guard: &Guard) -> bool {
+    pub fn end_or_inherit(&self, env: Env<'_>, guard: &Guard) -> bool {
         let fate = self.fate(env);
         if fate == Fate::Ended {
             self.id.delete(guard);

@@ -58,7 +58,8 @@ pub unsafe fn claim_name(env: Env<'_>, name: Word, shared: *const Shared, guard:
 
 /// Whether there is a table with this name. If its owner is dead it ends now, or its heir takes it.
 fn is_kept(env: Env<'_>, name: Word, guard: &Guard) -> bool {
-    named(name, guard).is_some_and(|other| other.has_living_owner(env) || other.settle(env, guard))
+    named(name, guard)
+        .is_some_and(|other| other.has_living_owner(env) || other.end_or_inherit(env, guard))
 }
 
 /// Enters a new table.

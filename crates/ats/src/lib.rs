@@ -52,7 +52,7 @@ pub use places::Skipped;
 pub use table::{Table, TableType, TakenTable};
 pub use value::{Found, KeptObjects, UnpackBuffer};
 pub use workspace::Workspace;
-pub use write::Taken;
+pub use write::{ExistingKey, Taken};
 
 /// The Rust example of the project's front page, which must stay right.
 #[doc = include_str!("../../../README.md")]

@@ -6,7 +6,7 @@ use crate::store::Store;
 use crate::table::Table;
 use crate::value::{Rec, Values, record};
 use crate::workspace::Workspace;
-use crate::write::{Encoded, PINNED_WORDS};
+use crate::write::{Encoded, ExistingKey, PINNED_WORDS};
 use ats_mem::{Change, Plan, RecordBox};
 use ats_term::image::{Host, HostTerm, Stored};
 use std::ops::Range;
@@ -70,7 +70,8 @@ impl<H: Host> Table<H> {
         objects: impl Iterator<Item = T>,
         work: &mut Workspace<T>,
     ) -> Result<(), Error> {
-        self.insert_many_if(objects, work, false).map(|_| ())
+        self.insert_many_if(objects, work, ExistingKey::Accepted)
+            .map(|_| ())
     }
 
     /// Inserts all objects at one moment, unless there is an object with the key of one of them; says
@@ -80,21 +81,21 @@ impl<H: Host> Table<H> {
         objects: impl Iterator<Item = T>,
         work: &mut Workspace<T>,
     ) -> Result<bool, Error> {
-        self.insert_many_if(objects, work, true)
+        self.insert_many_if(objects, work, ExistingKey::Refused)
     }
 
     fn insert_many_if<T: HostTerm<Host = H>>(
         &self,
         terms: impl Iterator<Item = T>,
         work: &mut Workspace<T>,
-        new_only: bool,
+        existing: ExistingKey,
     ) -> Result<bool, Error> {
         let mut many = std::mem::replace(&mut work.many, Many::new());
         // Counts down, since the limit is for all objects together.
         let limit = work.words_left;
         let prepared = self.prepare(terms, &mut many, work);
         work.limit(limit);
-        let done = prepared.and_then(|()| self.write_many(&mut many, &mut work.bag, new_only));
+        let done = prepared.and_then(|()| self.write_many(&mut many, &mut work.bag, existing));
         // What was not written owns resources.
         many.clear();
         work.many = many;
@@ -136,19 +137,19 @@ impl<H: Host> Table<H> {
     pub(crate) fn insert_slowly<T: HostTerm<Host = H>>(
         &self,
         work: &mut Workspace<T>,
-        new_only: bool,
+        existing: ExistingKey,
     ) -> Result<bool, Error> {
         let mut many = Many::new();
         many.push(self, work);
         many.sort();
-        self.write_many(&mut many, &mut work.bag, new_only)
+        self.write_many(&mut many, &mut work.bag, existing)
     }
 
     fn write_many(
         &self,
         many: &mut Many<H>,
         buffers: &mut Buffers<H>,
-        new_only: bool,
+        existing: ExistingKey,
     ) -> Result<bool, Error> {
         let is_long = many.objects.len() > PIECE;
         let Many {
@@ -175,7 +176,7 @@ impl<H: Host> Table<H> {
             objects,
             groups,
             buffers,
-            new_only,
+            existing,
             effect: Effect::none(),
         };
         if is_long {
@@ -198,7 +199,7 @@ struct Writing<'a, H: Host> {
     objects: &'a mut [One<H>],
     groups: &'a [Range<usize>],
     buffers: &'a mut Buffers<H>,
-    new_only: bool,
+    existing: ExistingKey,
     effect: Effect<H>,
 }
 
@@ -221,7 +222,7 @@ impl<H: Host> Writing<'_, H> {
 
 impl<H: Host> Plan<Values<H>> for Writing<'_, H> {
     fn decide(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
-        if self.new_only && current.is_some() {
+        if self.existing == ExistingKey::Refused && current.is_some() {
             return Change::Abort;
         }
         if !self.is_bag {

@@ -28,6 +28,15 @@ pub(crate) enum Encoded {
     Large,
 }
 
+/// What becomes of an insert if the key is in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExistingKey {
+    /// The object is written: in the place of the old one, or, in a bag, beside it.
+    Accepted,
+    /// Nothing is written.
+    Refused,
+}
+
 impl<H: Host> Table<H> {
     /// Inserts an object. In sets it replaces the one with the same key; a bag that has an equal object
     /// stays as it is.
@@ -36,7 +45,8 @@ impl<H: Host> Table<H> {
         object: T,
         work: &mut Workspace<T>,
     ) -> Result<(), Error> {
-        self.insert_if(object, work, false).map(|_| ())
+        let done = self.insert_if(object, work, ExistingKey::Accepted);
+        done.map(|_| ())
     }
 
     /// Inserts an object unless there is one with the same key; says whether it did.
@@ -45,24 +55,24 @@ impl<H: Host> Table<H> {
         object: T,
         work: &mut Workspace<T>,
     ) -> Result<bool, Error> {
-        self.insert_if(object, work, true)
+        self.insert_if(object, work, ExistingKey::Refused)
     }
 
     fn insert_if<T: HostTerm<Host = H>>(
         &self,
         object: T,
         work: &mut Workspace<T>,
-        new_only: bool,
+        existing: ExistingKey,
     ) -> Result<bool, Error> {
         let is_bag = self.table_type.is_bag();
         let guard = ats_sync::pin();
         let done = match self.encode_pinned(object, &guard, work) {
             Err(error) => Err(error),
-            Ok(Encoded::Small) if is_bag => self.put_in_bag(work, new_only, guard),
-            Ok(Encoded::Small) => self.put_in_set(work, new_only, &guard),
+            Ok(Encoded::Small) if is_bag => self.put_in_bag(work, existing, guard),
+            Ok(Encoded::Small) => self.put_in_set(work, existing, &guard),
             Ok(Encoded::Large) => {
                 drop(guard);
-                self.insert_large(object, work, new_only)
+                self.insert_large(object, work, existing)
             }
         };
         match is_bag {
@@ -76,14 +86,14 @@ impl<H: Host> Table<H> {
     fn put_in_set<T: HostTerm<Host = H>>(
         &self,
         work: &mut Workspace<T>,
-        new_only: bool,
+        existing: ExistingKey,
         guard: &Guard,
     ) -> Result<bool, Error> {
         let Workspace {
             key, image, packer, ..
         } = work;
         let store = self.store(guard);
-        if !new_only {
+        if existing == ExistingKey::Accepted {
             // Made before the lock is taken.
             let mut new = Some(record(key, self.stored(image.take(), packer)));
             store.update(key, guard, &mut |_| {
@@ -114,7 +124,7 @@ impl<H: Host> Table<H> {
     fn put_in_bag<T: HostTerm<Host = H>>(
         &self,
         work: &mut Workspace<T>,
-        new_only: bool,
+        existing: ExistingKey,
         guard: Guard,
     ) -> Result<bool, Error> {
         let Workspace {
@@ -133,11 +143,11 @@ impl<H: Host> Table<H> {
         // More is not copied under a lock.
         let Some(most) = SHORT_WORDS.checked_sub(object.object().len_words()) else {
             drop(guard);
-            return self.insert_slowly(work, new_only);
+            return self.insert_slowly(work, existing);
         };
         let mut is_quick = true;
         self.store(&guard).update_bag(key, &guard, &mut |current| {
-            if new_only && current.is_some() {
+            if existing == ExistingKey::Refused && current.is_some() {
                 done = false;
                 return (Change::Keep, Effect::none());
             }
@@ -150,7 +160,7 @@ impl<H: Host> Table<H> {
         })?;
         if !is_quick {
             drop(guard);
-            return self.insert_slowly(work, new_only);
+            return self.insert_slowly(work, existing);
         }
         Ok(done)
     }
@@ -162,11 +172,11 @@ impl<H: Host> Table<H> {
         &self,
         object: T,
         work: &mut Workspace<T>,
-        new_only: bool,
+        existing: ExistingKey,
     ) -> Result<bool, Error> {
         work.image.encode_object_within(object, work.words_left)?;
         if self.table_type.is_bag() {
-            return self.put_in_bag(work, new_only, ats_sync::pin());
+            return self.put_in_bag(work, existing, ats_sync::pin());
         }
         let Workspace {
             key, image, packer, ..
@@ -175,7 +185,7 @@ impl<H: Host> Table<H> {
         let guard = ats_sync::pin();
         self.store(&guard)
             .update(key, &guard, &mut |current| match current {
-                Some(_) if new_only => Change::Keep,
+                Some(_) if existing == ExistingKey::Refused => Change::Keep,
                 _ => Change::Put(new.take().expect("decided once")),
             })?;
         Ok(new.is_none())

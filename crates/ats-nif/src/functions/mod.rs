@@ -6,13 +6,13 @@
 mod counters;
 mod merge;
 mod objects;
-mod peek;
 mod places;
 mod pop;
 mod range;
 mod select;
 mod tables;
 mod take_all;
+mod unprotected;
 mod walks;
 
 pub(crate) use take_all::TakenObjects;
@@ -43,7 +43,7 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(range::functions());
     functions.extend(places::functions());
     functions.extend(take_all::functions());
-    functions.extend(peek::functions());
+    functions.extend(unprotected::functions());
     functions.extend(pop::functions());
     functions.extend(merge::functions());
     functions
@@ -63,7 +63,7 @@ fn look_up<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAt
 #[inline]
 fn find<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     let shared = look_up(term, guard)?;
-    if shared.has_living_owner(env) || shared.settle(env, guard) {
+    if shared.has_living_owner(env) || shared.end_or_inherit(env, guard) {
         Ok(shared)
     } else {
         Err(KnownAtom::Id)
@@ -110,7 +110,7 @@ fn refuse<'g>(
     for_all: bool,
     guard: &Guard,
 ) -> Result<&'g Shared, KnownAtom> {
-    if !shared.settle(env, guard) {
+    if !shared.end_or_inherit(env, guard) {
         Err(KnownAtom::Id)
     } else if is_allowed(env, shared, for_all) {
         Ok(shared)

@@ -12,7 +12,7 @@ use crate::handle::Shared;
 use crate::scratch::Reading;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
-use ats::{Error, UnpackBuffer};
+use ats::{Error, ExistingKey, UnpackBuffer};
 use ats_term::image::Object;
 use std::ops::ControlFlow;
 
@@ -32,19 +32,19 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 fn insert<'e>(env: Env<'e>, [table, objects]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    insert_if(env, table, objects, false)?;
+    insert_if(env, table, objects, ExistingKey::Accepted)?;
     Ok(KnownAtom::True.word())
 }
 
 fn insert_new<'e>(env: Env<'e>, [table, objects]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    insert_if(env, table, objects, true).map(boolean)
+    insert_if(env, table, objects, ExistingKey::Refused).map(boolean)
 }
 
 fn insert_if<'e>(
     env: Env<'e>,
     table: VmTerm<'e>,
     objects: VmTerm<'e>,
-    new_only: bool,
+    existing: ExistingKey,
 ) -> Result<bool, KnownAtom> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
@@ -55,30 +55,42 @@ fn insert_if<'e>(
         // A long call must not keep what others remove meanwhile from being freed.
         let held = shared.hold();
         drop(guard);
-        return insert_all(&held, objects, new_only);
+        return insert_all(&held, objects, existing);
     }
-    insert_all(shared, objects, new_only)
+    insert_all(shared, objects, existing)
 }
 
 /// Inserts an object, or those of a list that is not empty.
 #[inline]
-fn insert_all(shared: &Shared, objects: VmTerm<'_>, new_only: bool) -> Result<bool, KnownAtom> {
+fn insert_all(
+    shared: &Shared,
+    objects: VmTerm<'_>,
+    existing: ExistingKey,
+) -> Result<bool, KnownAtom> {
     match objects.as_cons() {
-        None => insert_one(shared, objects, new_only),
-        Some((only, rest)) if rest.is_nil() => insert_one(shared, only, new_only),
+        None => insert_one(shared, objects, existing),
+        Some((only, rest)) if rest.is_nil() => insert_one(shared, only, existing),
         Some(_) if is_long_list(objects) => Err(KnownAtom::Dirty),
-        Some(_) => insert_list(shared, objects, new_only),
+        Some(_) => insert_list(shared, objects, existing),
     }
 }
 
-fn insert_one(shared: &Shared, object: VmTerm<'_>, new_only: bool) -> Result<bool, KnownAtom> {
-    copying(|work| match new_only {
-        true => shared.table.insert_new(object, work),
-        false => shared.table.insert(object, work).map(|()| true),
+fn insert_one(
+    shared: &Shared,
+    object: VmTerm<'_>,
+    existing: ExistingKey,
+) -> Result<bool, KnownAtom> {
+    copying(|work| match existing {
+        ExistingKey::Refused => shared.table.insert_new(object, work),
+        ExistingKey::Accepted => shared.table.insert(object, work).map(|()| true),
     })
 }
 
-fn insert_list(shared: &Shared, objects: VmTerm<'_>, new_only: bool) -> Result<bool, KnownAtom> {
+fn insert_list(
+    shared: &Shared,
+    objects: VmTerm<'_>,
+    existing: ExistingKey,
+) -> Result<bool, KnownAtom> {
     // The whole list is checked first, so that a bad one costs nothing.
     if proper_length(objects, usize::MAX).is_none() {
         return Err(cause(Error::NotATuple));
@@ -86,9 +98,9 @@ fn insert_list(shared: &Shared, objects: VmTerm<'_>, new_only: bool) -> Result<b
     for object in ListTerms(objects) {
         shared.table.check_object(object).map_err(cause)?;
     }
-    copying(|work| match new_only {
-        true => shared.table.insert_many_new(ListTerms(objects), work),
-        false => shared
+    copying(|work| match existing {
+        ExistingKey::Refused => shared.table.insert_many_new(ListTerms(objects), work),
+        ExistingKey::Accepted => shared
             .table
             .insert_many(ListTerms(objects), work)
             .map(|()| true),

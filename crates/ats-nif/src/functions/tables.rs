@@ -248,7 +248,7 @@ fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let mut list = VmWord::NIL;
     for shared in registry::every(&guard) {
-        if shared.has_living_owner(env) || shared.settle(env, &guard) {
+        if shared.has_living_owner(env) || shared.end_or_inherit(env, &guard) {
             list = env.cons(shared.known_as(env), list);
         }
     }

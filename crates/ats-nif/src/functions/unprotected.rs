@@ -1,4 +1,4 @@
-//! Reading a table for a report about it, whoever asks.
+//! Reading a table whatever its protection, for a report about it.
 
 use super::select::{How, Work, cursor_of};
 use super::tables::existing;
@@ -9,13 +9,13 @@ use crate::vm_term::VmTerm;
 use crate::{nif, query, sys};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
-    vec![nif!("peek", peek, 3)]
+    vec![nif!("read_unprotected", read_unprotected, 3)]
 }
 
-/// `peek(Table, MatchSpec, Position)`: the objects of the next slice of a table, from `start` on, as `select_more`
+/// `read_unprotected(Table, MatchSpec, Position)`: the objects of the next slice of a table, from `start` on, as `select_more`
 /// returns them; or `undefined`. Private tables of others can be read, too: the caller keeps what it reads to
 /// itself, and reports no more than `ets` would.
-fn peek<'e>(env: Env<'e>, [table, spec, position]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+fn read_unprotected<'e>(env: Env<'e>, [table, spec, position]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = existing(env, table, &guard)? else {
         return Ok(KnownAtom::Undefined.word());
