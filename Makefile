@@ -3,6 +3,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 EBIN := _build/default/lib/ats/ebin
+BENCH = _build/default/lib/ats/bench/erlang
 # rustup's folder, for shells that were started before Rust was installed.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
@@ -43,11 +44,11 @@ sanitize: setup ## Run the Rust tests under ThreadSanitizer and AddressSanitizer
 	@./scripts/sanitize.sh
 
 bench: build ## Measure ats beside ets; ARGS=--quick for a short run
-	@erl -noinput -pa $(EBIN) \
+	@erl -noinput -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench:main(init:get_plain_arguments()), halt().' -extra $(ARGS)
 
 bench-latency: build ## Measure how long others wait for calls on large tables; beside ets
-	@erl -noinput +S 2:2 -pa $(EBIN) \
+	@erl -noinput +S 2:2 -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench_latency:main(init:get_plain_arguments()).' -extra $(ARGS)
 
 bench-native: setup ## Measure the stores beside other Rust maps; ARGS=--quick
@@ -55,7 +56,7 @@ bench-native: setup ## Measure the stores beside other Rust maps; ARGS=--quick
 	    --target-dir "$${CARGO_TARGET_DIR:-target}/native" -- $(ARGS)
 
 trace: build ## Draw how an ordered_set adapts to contention, into docs/
-	@erl -noinput -pa $(EBIN) \
+	@erl -noinput -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench_trace:main(init:get_plain_arguments()).' -extra $(ARGS)
 
 functions: setup ## Write docs/functions.md, what all functions of ets are in ats
