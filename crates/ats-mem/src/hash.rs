@@ -458,7 +458,8 @@ impl<R: Release> HashTable<R> {
 /// The size of the record of a word that was read from a slot under the guard, and is not empty.
 #[inline]
 fn bytes_of<R: Release>(word: Word, guard: &Guard) -> i64 {
-    // SAFETY: as the caller knows.
+    // SAFETY: the word was read from a slot under the guard, and is not empty: its record is retired after it was
+    // taken out of the slot (H2).
     unsafe { word.record::<R>(guard) }.bytes() as i64
 }
 
