@@ -39,8 +39,8 @@ run() ->
     report(lookup, "looking up", Times),
     ats_demo_terminal:line("~n  runs of each: ~b", [Rounds]).
 
-%% A round gives everybody one turn. Another one is begun only if there is time for it, so that
-%% the demonstration stays short on a slow machine.
+%% A round runs each variant once with each number of processes. Another round begins only if there
+%% is time for it, so that the demonstration stays short on a slow machine.
 -spec rounds(pos_integer(), Spent :: non_neg_integer(), times(),
              fun((non_neg_integer()) -> ok)) -> {times(), Rounds :: pos_integer()}.
 rounds(Round, Spent, Times0, Report) ->

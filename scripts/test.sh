@@ -132,9 +132,9 @@ skipped() {
 # compiler slow. Debug assertions and overflow checks stay on.
 export CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=line-tables-only
 
-# A test that hangs must not hang whoever waits for the result. The limits are generous, because
-# compiling counts too, and the other row: `limited SECONDS COMMAND...`. Whoever ends a row ends what
-# runs in it.
+# `limited SECONDS COMMAND...` ends a command that takes too long: a test that hangs must not hang
+# the caller of this script. The limits are generous, because compiling counts too, and so does the
+# other row. A signal that ends a row also ends the command that runs in it.
 limited() {
     if command -v timeout >/dev/null 2>&1; then
         timeout -k 10 "$@" &
@@ -256,7 +256,7 @@ alone &
 rows=$!
 wait
 
-# A stage that left nothing was ended by somebody.
+# A stage that left nothing was ended from outside.
 total_passed=0
 total_failed=0
 total_skipped=0

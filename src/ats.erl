@@ -114,9 +114,10 @@
 %% @doc Creates a table and returns its identifier, or its name if it is a `named_table'.
 %%
 %% The calling process owns the table: when it ends, the table is deleted, or given to the
-%% heir if there is one, see {@link setopts/2}. Whoever has received the owner's `` 'DOWN' ''
-%% or `` 'EXIT' '' message finds it so. The options `write_concurrency', `read_concurrency'
-%% and `decentralized_counters' are accepted, checked and shown by {@link info/1}.
+%% heir if there is one, see {@link setopts/2}. A process that has received the owner's
+%% `` 'DOWN' '' or `` 'EXIT' '' message finds this done. The options `write_concurrency',
+%% `read_concurrency' and `decentralized_counters' are accepted, checked and shown by
+%% {@link info/1}.
 %%
 %% `{full_scan, How}' says what happens if a match specification neither has nor implies a bound of
 %% the key, so that every object must be read for it (see {@link explain/2}). `allow' is the
@@ -127,11 +128,12 @@
 %%
 %% `{owner, Whose}' makes a table that outlives the process that creates it. With
 %% `application' it belongs to the application the process is part of, and ends with it:
-%% {@link info/2} shows the application's master process as the owner. With `none' it belongs
-%% to nobody and stays until it is deleted. No process is the owner, so the table must be
-%% `public', or the call fails. All processes of the application may give it away and change
-%% its options; one of nobody anybody may. An application that ends has an heir like any
-%% owner. This option does not exist in `ets'.
+%% {@link info/2} shows the application's master process as the owner. With `none' it has
+%% no owner and stays until it is deleted. In both cases no process of the program is the owner, so
+%% the table must be `public', or the call fails. With `application', every process of the
+%% application may give the table away and change its options. With `none', every process may.
+%% When an application ends, its tables go to their heirs, as those of any owner do. This option
+%% does not exist in `ets'.
 -spec new(Name :: atom(), Options :: [option()]) -> tid() | atom().
 new(Name, Options) ->
     ?WITH_ERROR_INFO(create(Name, Options), [Name, Options]).
@@ -154,9 +156,9 @@ give_away(Table, Pid, Gift) ->
 %% <tr><td>`{heir, Pid, Data}', `{heir, none}'</td><td>the process that gets the table when the
 %% owner ends, with the message `` {'ETS-TRANSFER', Table, FromPid, Data} ''; an heir that is
 %% dead by then gets nothing, and the table is deleted</td></tr>
-%% <tr><td>`{protection, Access}'</td><td>who may read and write, from now on</td></tr>
+%% <tr><td>`{protection, Access}'</td><td>which processes may read and write, from now on</td></tr>
 %% <tr><td>`{owner, none | application}'</td><td>as in {@link new/2}, not in `ets'; the way back
-%% is {@link give_away/3}, also to oneself</td></tr>
+%% is {@link give_away/3}, also to the calling process</td></tr>
 %% </table>
 -spec setopts(table(), Options :: table_change() | [table_change()]) -> true.
 setopts(Table, Options) ->
@@ -196,8 +198,8 @@ info(Table) ->
 %% deleted, as a map of integers.
 %%
 %% Processes that write to an `ordered_set' at the same time show as contention, and make it split
-%% into more base nodes, each with a lock of its own. Base nodes that nobody fights for are joined
-%% again, within seconds even if nobody writes any more.
+%% into more base nodes, each with a lock of its own. Base nodes without contention are joined
+%% again, within seconds even if no process writes any more.
 %%
 %% <table border="1">
 %% <tr><td>`base_nodes'</td><td>parts of the table with a lock of their own; 1 at first</td></tr>
@@ -223,7 +225,7 @@ info(Table) ->
 %% <tr><td>`uncontended'</td><td>times that it had not to</td></tr>
 %% </table>
 %%
-%% The numbers are exact when nobody writes. The time it takes grows with the number of base
+%% The numbers are exact when no process writes. The time it takes grows with the number of base
 %% nodes, or of locks.
 -spec info(table(), Item :: atom()) -> term() | undefined.
 info(Table, Item) ->
@@ -637,9 +639,9 @@ range_count(Table, Low, High) ->
 %% possible.
 %%
 %% Takes O(log n) for each base node of the table (see {@link info/2}), however long the range is.
-%% The first who counts a part of the table, and whoever comes when much has been inserted there
-%% since, has to go through it without looking at the objects. The number is exact if nobody writes
-%% at the same time; beside writers it is not that of one moment.
+%% The first call that counts a part of the table walks through that part, without looking at the
+%% objects. So does a later call if much has been inserted there since. The number is exact if no
+%% process writes at the same time; beside writers it is not that of one moment.
 %%
 %% A table of which parts were counted keeps the numbers right from then on, so inserting a new key
 %% there, or deleting one, takes a little longer: a few dozen nanoseconds.
@@ -880,9 +882,9 @@ select_take(Table, MatchSpec) ->
 %%
 %% Nothing is lost and nothing comes twice: each insert, and each change of a counter, is in what
 %% one call returns or in the table afterwards. A list that was inserted as one comes out as one.
-%% Nobody is kept waiting: for others the table is empty at once. The caller waits until those have
-%% finished that were writing at that moment, and then reads in slices, in O(number of objects),
-%% letting other processes run. If it is killed meanwhile, the objects are lost.
+%% No other process waits: it finds the table empty at once. The caller waits until the processes
+%% that were writing at that moment have finished. Then it reads in slices, in O(number of objects),
+%% and lets other processes run. If the caller is killed meanwhile, the objects are lost.
 -spec take_all_objects(table()) -> [Object :: tuple()].
 take_all_objects(Table) ->
     ?WITH_ERROR_INFO(ats_take:take_all(Table), [Table]).

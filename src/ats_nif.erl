@@ -358,7 +358,7 @@ setopts(_Table, _Changes, _GroupLeader) -> ?NOT_LOADED.
 -spec nop(term(), term()) -> true.
 nop(_A, _B) -> ?NOT_LOADED.
 
-%% Frees all memory that removed objects and tables still hold and nobody reads any more.
+%% Frees all memory that removed objects and tables still hold and that no thread reads any more.
 -spec collect() -> term().
 collect() -> ?NOT_LOADED.
 

@@ -114,7 +114,7 @@ effective(#options{type = ordered_set, write_concurrency = {_, _}}) ->
     error;
 effective(#options{owner = Owner, protection = Protection})
   when Owner =/= process, Protection =/= public ->
-    %% There would be nobody who may write, or even delete it.
+    %% No process could write to the table, or even delete it.
     error;
 effective(#options{protection = private} = Read) ->
     Read#options{write_concurrency = false, read_concurrency = false};

@@ -1,6 +1,6 @@
 %% How tables adapt to contention, as `info(T, stats)' shows it: the numbers, forced splits and
-%% joins of ordered tables, and the way back to one base node when nobody writes any more; forced
-%% doubling and halving of the locks of the others.
+%% joins of ordered tables, and the way back to one base node when no process writes any more;
+%% forced doubling and halving of the locks of the others.
 -module(ats_adaptation_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -85,7 +85,8 @@ every_type_answers(_) ->
     ?assertEqual(undefined, ats:info(no_such_table, stats)),
     ?assertError(badarg, ats:info(17, stats)).
 
-%% Whoever knows a table may ask, also about a private one; by its name, too.
+%% Any process that has the identifier or the name of a table may read its statistics. This holds
+%% for private tables, too.
 access_is_that_of_info(_) ->
     T = ats:new(adapting, [ordered_set, private, named_table]),
     [Stats] = parallel([fun() -> ats:info(T, stats) end]),
@@ -129,7 +130,7 @@ monotone_keys_split_too(_) ->
      || Order <- Orders, T <- [split(2000, Order)]
     ].
 
-%% What must be true of the numbers when nobody writes.
+%% What must be true of the numbers while no process writes.
 is_consistent(#{base_nodes := Bases, route_nodes := Routes, depth := Depth} = Stats) ->
     #{splits := Splits, joins := Joins} = Stats,
     %% The background may be joining.
@@ -230,7 +231,7 @@ read(T, Stop, N) ->
             N
     end.
 
-%% Many at once, and nobody looks at them.
+%% Many tables at once, and no process accesses them.
 idle_tables_coarsen(_) ->
     Tables = [split(300, fun(N) -> N end) || _ <- lists:seq(1, 200)],
     timer:sleep(1000),
@@ -238,7 +239,7 @@ idle_tables_coarsen(_) ->
     ct:pal("200 tables are whole after another ~b ms", [lists:sum(Times)]),
     lists:foreach(fun ats:delete/1, Tables).
 
-%% One process that goes on writing in one place fights with nobody.
+%% One process that keeps writing in one place contends with no other process.
 a_written_table_coarsens_too(_) ->
     T = split(3000, fun(N) -> N end),
     Stop = atomics:new(1, []),

@@ -348,7 +348,8 @@ giving_away(_) ->
         Tab <- [{tab, 1}, {tid, 1}, {raw, no_such_table}, {raw, 1}],
         To <- Recipients
     ]),
-    %% Everybody may do what fits the new owner, and nobody what fitted the old one.
+    %% The access rights of every process follow from the new owner. None of them follows from the
+    %% old one.
     check([
         setup(Type, [Protection, {heir, Heir, bequest}]) ++
             [

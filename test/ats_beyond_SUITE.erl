@@ -190,7 +190,7 @@ key(Type, N) ->
         false -> N
     end.
 
-%% Takes the odd and the even numbers in turn, until somebody has come to the end.
+%% Takes the odd and the even numbers in turn, until this or another process has taken the last one.
 take_until(T, Count) ->
     Spec = fun(Rest) -> [{{'_', '$1'}, [{'=:=', {'rem', '$1', 2}, Rest}], [true]}] end,
     (fun Loop(Taken) ->
@@ -375,7 +375,7 @@ drains_of_fixed_tables(_) ->
      || Type <- ?TYPES
     ].
 
-%% The objects of those who are killed while they take them are freed.
+%% If a process is killed while it takes objects, these objects are freed.
 killed_drains(_) ->
     Before = ats_test_lib:settled_memory(),
     [

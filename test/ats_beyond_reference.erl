@@ -67,8 +67,8 @@ select_take(T, Spec) ->
         error:badarg -> refuse(#{2 => "not a valid match specification"})
     end.
 
-%% In a fixed table with write_concurrency, `ets' forgets the places of what it deletes in this way,
-%% and whoever walks through the table cannot go on.
+%% In a fixed table with write_concurrency, `ets' forgets the places of what it deletes in this way.
+%% A process that traverses the table cannot go on then.
 select_delete(T, Objects, Spec) ->
     case ets:info(T, fixed) of
         true ->

@@ -85,7 +85,7 @@ row(Function) ->
     [A, B, C, D, _Memory, Owner] = string:lexemes(Row, " "),
     {string:slice(Row, 0, 47), [A, B, C, D, Owner]}.
 
-%% Tables that come and go do not disturb who lists them.
+%% Tables that come and go do not disturb a process that lists tables.
 list_of_changing_tables(_) ->
     S = subject(),
     Others = [spawn_link(fun() -> make_and_delete(S) end) || _ <- [1, 2]],
@@ -204,7 +204,7 @@ long_objects(_) ->
     ?assertEqual({ok, {1, lists:duplicate(500, a)}}, erl_parse:parse_term(Tokens)),
     S:delete(T).
 
-%% Objects that are deleted by others, or a table, while somebody looks at it.
+%% Objects, or a whole table, are deleted while `i' displays the table.
 deletes(_) ->
     S = subject(),
     T = S:new(t, [ordered_set, public]),

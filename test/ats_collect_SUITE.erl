@@ -99,8 +99,8 @@ the_usual_size_returns(_) ->
     true = ats:delete(Bag),
     ok.
 
-%% Room that is never used counts, too; so whoever has a limit gets no more than the virtual
-%% machine gives by itself.
+%% Room that is never used counts towards `max_heap_size', too. So a process with that limit gets no
+%% more room than the virtual machine gives by itself.
 limits_are_respected(_) ->
     T = filled(ordered_set),
     Limit = #{size => 5 * ?OBJECTS * ?WORDS, kill => true, error_logger => false},

@@ -68,8 +68,9 @@ cases() ->
 
 %% ----- one writer for each key -----
 
-%% Eight processes write keys of their own. Nobody else changes them, so every answer about them
-%% is known beforehand, whatever the others do; at the end the table is the union of the models.
+%% Eight processes write keys of their own. No other process changes them, so every answer about
+%% them is known beforehand, whatever the others do. At the end the table is the union of the
+%% models.
 disjoint_writers(_) ->
     for_each(
         ?KINDS ++ [{bag, []}, {duplicate_bag, []}],
@@ -235,8 +236,8 @@ objects_are_never_torn(_) ->
         )
     end).
 
-%% Counters change where they are, those of one object together, and they only grow: through the end
-%% of the small integers, while the object is replaced by an equal one, and whoever looks.
+%% Counters change in place, those of one object together, and they only grow. This holds beyond the
+%% small integers, while the object is replaced by an equal one, and for every reader.
 counters_are_never_torn(_) ->
     for_each(?KINDS, fun(M, T) ->
         Start = (1 bsl 59) - 10000,
@@ -272,8 +273,8 @@ counters([{k, A, _, B, <<0:800>>, _}]) -> {A, B}.
 collect_counters(Object, Acc) when element(1, Object) =:= k -> [Object | Acc];
 collect_counters(_, Acc) -> Acc.
 
-%% One writer inserts lists with a growing number. Who has read N at one key cannot read less
-%% than N at another key afterwards, in whichever order the keys are in the list and the table.
+%% One writer inserts lists with a growing number. A reader that has read N at one key cannot read
+%% less than N at another key afterwards, in whichever order the keys are in the list and the table.
 list_insert_is_isolated(_) ->
     for_each(?KINDS, fun(M, T) ->
         M:insert(T, [{{other, I}, I} || I <- lists:seq(1, 3000)]),
@@ -316,8 +317,9 @@ list_insert_is_atomic(_) ->
     end).
 
 %% Lists with one object for each of several keys of a bag: the objects of each key are in the order
-%% in which the lists came, so in the same order, while others come and go between them. Who reads
-%% one key and then another finds all of the first there, and perhaps more.
+%% in which the lists came, so in the same order, while other objects come and go between them. A
+%% reader that reads one key and then another finds at the second key all that it found at the first
+%% one, and perhaps more.
 lists_in_bags_keep_order(_) ->
     case ats_oracle:subject() of
         ats_reference -> {skip, "the reference inserts lists into bags one object at a time"};
@@ -532,7 +534,7 @@ is_next([{_, F, _, _} | _] = Stack) ->
         false -> error({unexpected_badarg, Stack})
     end.
 
-%% Whoever goes on using a deleted table gets badarg and nothing else.
+%% A process that goes on using a deleted table gets badarg and nothing else.
 use_deleted(_, _, 0, _) ->
     ok;
 use_deleted(M, T, N, Done) ->

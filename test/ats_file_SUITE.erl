@@ -629,7 +629,7 @@ little_memory(Config) ->
     ],
     (subject()):delete(T).
 
-%% Who reads the exception learns what was wrong.
+%% The text of the exception says what was wrong.
 explained(Config) ->
     Subject = subject(),
     Private = Subject:new(t, [private]),

@@ -507,7 +507,8 @@ argument({continuation, F, Args}, #{side := Side, tab := T} = Env) ->
     continuation(base(Side), F, T, Args, Env);
 argument(Role, Env) -> maps:get(Role, Env).
 
-%% Of a table that is gone, or of somebody else, there is no continuation.
+%% There is no continuation of a table that is gone, or that another process owns and this one may
+%% not read.
 continuation(Base, F, T, Args, _) ->
     try apply(Base, F, [T | Args]) of
         {First, Continuation} ->
@@ -566,7 +567,7 @@ flush() ->
 
 %% ----- turning outcomes into terms that must be equal -----
 
-%% What the table is like after the call, and what was told to whom.
+%% The state of the table after the call, and the messages that the processes got.
 state(T0, #{side := Side, id := Id} = Env) ->
     Base = base(Side),
     T =

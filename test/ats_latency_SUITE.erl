@@ -1,6 +1,6 @@
 %% However long a select or a range takes, other processes have their turn: in a machine with one
-%% scheduler, two of them send messages to and fro while a third one reads a large table. And who
-%% is killed while reading leaves nothing behind.
+%% scheduler, two of them send messages to and fro while a third one reads a large table. A process
+%% that is killed while it reads leaves nothing behind.
 %%
 %% The computer that runs the tests may have other work, which must not count. So a message took at
 %% most as long as the machine has had a processor meanwhile. Of several runs the median counts, and

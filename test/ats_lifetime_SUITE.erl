@@ -81,7 +81,8 @@ owner_dies(_) ->
         [fun ats_test_lib:kill/1, fun(Pid) -> Pid ! stop end, fun(Pid) -> exit(Pid, crash) end]
     ).
 
-%% Who has seen the 'DOWN' or 'EXIT' of an owner can use the name of its table at once.
+%% A process that has received the 'DOWN' or 'EXIT' of an owner can use the name of its table at
+%% once.
 name_is_free_after_death(_) ->
     M = ats_oracle:subject(),
     lists:foreach(
@@ -96,8 +97,8 @@ name_is_free_after_death(_) ->
         lists:seq(1, 200)
     ).
 
-%% A supervisor restarts its child as soon as the 'EXIT' arrives, which may be before anybody
-%% else learns of the death.
+%% A supervisor restarts its child as soon as the 'EXIT' arrives. That may be before any other
+%% process learns of the death.
 supervisor_restarts(_) ->
     M = ats_oracle:subject(),
     Child = fun() ->
@@ -401,7 +402,8 @@ made_and_deleted_for_both_names(_) ->
         {'DOWN', Monitor, process, Watcher, Reason} -> ?assertEqual(normal, Reason)
     end.
 
-%% Whoever knows that an owner is dead can give its table's name to another table at once.
+%% A process that knows that an owner is dead can give the name of the owner's table to another
+%% table at once.
 rename_after_death(_) ->
     M = ats_oracle:subject(),
     Rename = fun() ->

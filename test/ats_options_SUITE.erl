@@ -1,5 +1,6 @@
 %% What `info/1,2' says of the options of a table is what `ets' says: for all types, protections and
-%% ways to ask for concurrency, in every order that could matter, and whoever asks.
+%% ways to ask for concurrency, in every order that could matter. The owner and another process get
+%% the same answer.
 -module(ats_options_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").

@@ -8,10 +8,10 @@
 %%
 %% What is compared: results exactly (`=:=', and the sign of zeros); exceptions by class,
 %% reason, and which arguments the error description blames; when a process has died, and
-%% after the program, who owns what; and after the program the whole content of every table,
-%% and the messages about tables that processes got. What `ets' leaves unspecified is compared
-%% as what it specifies: the slot order of hash tables is any order, the same for each pair of
-%% opposite directions. Functions that `ets' does not have are composed of those that it has, see
+%% after the program, the owner of each table; and after the program the whole content of every
+%% table, and the messages about tables that processes got. What `ets' leaves unspecified is
+%% compared as what it specifies: the slot order of hash tables is any order, the same for each pair
+%% of opposite directions. Functions that `ets' does not have are composed of those that it has, see
 %% `ats_beyond_reference'; the explanations of their errors are compared in full.
 %%
 %% The environment variable ATS_SUBJECT names the module under test (`ats' by default; `ets'
@@ -674,9 +674,9 @@ item_differs(safe_fixed_monotonic_time, {_, Ref}, Sub, _) ->
 item_differs(_, Ref, Sub, _) -> Ref =/= Sub.
 
 %% The sizes of those that both sides share. Each side has got its own, and how many refer to one
-%% depends on who asks. What is listed is a whole binary, of which objects may have a part: the
-%% parts that `ats_term_gen' makes lack few bytes, and whether they are large enough to be shared is
-%% clear here.
+%% depends on the process that asks. What is listed is a whole binary, of which objects may have a
+%% part: the parts that `ats_term_gen' makes lack few bytes, and whether they are large enough to be
+%% shared is clear here.
 large_binaries(Binaries) ->
     lists:sort([Size || {_, Size} <- lists:usort([{I, S} || {I, S, _} <- Binaries]), Size > 1100]).
 

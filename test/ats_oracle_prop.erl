@@ -187,7 +187,8 @@ new_table(Options) ->
 fix() ->
     frequency([{9, boolean()}, {1, 'maybe'}]).
 
-%% Who gives a table away has it back sooner or later, or the rest of the program is errors.
+%% A process that gives a table away gets it back sooner or later. Otherwise the rest of the program
+%% would be errors.
 recipient() ->
     frequency([
         {6, {actor, elements([a, a, b, c])}},

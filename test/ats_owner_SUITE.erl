@@ -1,6 +1,6 @@
 %% Whose a table is: owners and heirs, giving away, and what others see when an owner ends.
 %%
-%% What `ets' guarantees is expected here without waiting: whoever has got the 'DOWN' or
+%% What `ets' guarantees is expected here without waiting: a process that has got the 'DOWN' or
 %% 'EXIT' message of an owner finds its tables gone or inherited, and its fixations released.
 %% Only the order of the heir's message is another.
 -module(ats_owner_SUITE).
@@ -144,7 +144,8 @@ slow_exit(_) ->
     ],
     Seen = spawn(fun() -> witness(M, T) end),
     exit(Owner, kill),
-    %% Whoever runs from now on may see it until it is gone, and never again.
+    %% A process that runs from now on may see the table until it is gone, and never again after
+    %% that.
     receive
         {'DOWN', Mon, process, Owner, _} -> ok
     end,
@@ -298,8 +299,8 @@ heir_is_told_before_down(_) ->
      || _ <- lists:seq(1, 300)
     ].
 
-%% A table goes from process to process, and from the last one to nobody. Each heir names the
-%% next one.
+%% A table goes from process to process. Each heir names the next one. The last one names no heir,
+%% and the table ends with it.
 heir_of_heir(_) ->
     M = ats_oracle:subject(),
     Last = spawn(fun() -> server(last) end),
@@ -317,7 +318,7 @@ heir_of_heir(_) ->
             ?assertEqual(Owner, M:info(T, owner)),
             kill(Owner),
             ?assertEqual(Next, M:info(T, owner)),
-            %% An heir that has not heard of it yet does not name anybody.
+            %% An heir that has not yet received the message has not named the next heir.
             Next =:= Last orelse (T = ask(Next, state)),
             Next
         end,
@@ -338,7 +339,7 @@ heir_that_names(M, Next) ->
             server(T)
     end.
 
-%% The dead, the owner itself, and who was the heir once inherit nothing.
+%% A dead process, the owner itself, and a process that is no longer the heir inherit nothing.
 heir_in_name_only(_) ->
     M = ats_oracle:subject(),
     Dead = spawn(fun() -> ok end),
@@ -419,7 +420,8 @@ messages() ->
 
 %% ----- giving away -----
 
-%% The message, who may do what afterwards, and fixations of the old owner: the same as in `ets'.
+%% The message, the access rights of each process afterwards, and the fixations of the old owner are
+%% the same as in `ets'.
 given_away_as_in_ets(_) ->
     Subject = ats_oracle:subject(),
     Options = [
@@ -519,8 +521,8 @@ until_refused(M, F, Args) ->
         {fail, error, badarg, _} -> ok
     end.
 
-%% Processes that pass a table on and die at any moment: it is always that of exactly one of
-%% them, or gone together with the one who had it last.
+%% Processes pass a table on and die at any moment. Exactly one of them owns the table at any time,
+%% or the table is gone together with its last owner.
 hot_potato(_) ->
     M = ats_oracle:subject(),
     [
@@ -632,7 +634,7 @@ table_of_nobody(_) ->
                 ?assertEqual(none, M:info(T, owner)),
                 ?assertEqual([{1, a}], M:lookup(T, 1)),
                 ?assert(M:insert(T, {2, b})),
-                %% Anybody may take it, and from then on it is a table like others.
+                %% Any process may take it. From then on it is a table like others.
                 ?assert(M:give_away(T, self(), mine)),
                 receive
                     {'ETS-TRANSFER', T, From, mine} -> ?assertEqual(self(), From)
@@ -641,7 +643,8 @@ table_of_nobody(_) ->
                 Other = spawn(fun() -> server(other) end),
                 Try = fun(F, Args) -> ask(Other, fun() -> ats_oracle:call(M, F, Args) end) end,
                 ?assertMatch({fail, error, badarg, _}, Try(lookup, [T, 1])),
-                %% A private table cannot be left to nobody, nor such a table be made private.
+                %% A private table cannot be left without an owner, and a table without an owner
+                %% cannot be made private.
                 ?assertError(badarg, M:setopts(T, {owner, none})),
                 ?assertEqual(self(), M:info(T, owner)),
                 ?assert(M:setopts(T, [{owner, none}, {protection, public}])),

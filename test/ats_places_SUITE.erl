@@ -156,7 +156,8 @@ undone_inserts_do_not_count(_) ->
     ?assertEqual({5000, 10000}, {ats:rank(T, 5001), ats:rank(T, x)}),
     true = ats:delete(T).
 
-%% Beside writers, what stays is counted and what nobody has is not; and afterwards all is exact.
+%% While other processes write, a count includes each object that stays and none that the table does
+%% not get. After the writes, all counts are exact.
 writers_beside(_) ->
     T = ats:new(t, [ordered_set, public]),
     true = ats_nif:force_adaptation(T, 2000, 2000),

@@ -1,8 +1,9 @@
 %% @doc Elixir's `Registry', moved to `ats' by `ats_transform', does what it does on `ets'.
 %%
 %% It is the code of Elixir that leans most on tables: one of them for keys and one for processes in
-%% each partition, read and written by whoever asks. A copy is made of its object files, and copy
-%% and original get the same random work, done by the same processes, some of which are killed.
+%% each partition, read and written by every process that calls `Registry'. A copy is made of its
+%% object files, and copy and original get the same random work, done by the same processes, some of
+%% which are killed.
 -module(ats_registry_SUITE).
 
 -include_lib("proper/include/proper.hrl").
@@ -185,7 +186,8 @@ stop_worker(Worker, Registries) ->
     [
         begin
             ats_test_lib:until(fun() -> Module:keys(Name, Worker) =:= [] end, 5000),
-            %% Whoever forgets a process begins with what `keys' reads; this waits for the end.
+            %% The process that forgets a worker begins with what `keys' reads. This waits for it to
+            %% finish.
             [sys:get_state(Pid) || {_, Pid, worker, _} <- supervisor:which_children(Supervisor)]
         end
      || {Module, Name, Supervisor} <- Registries

@@ -150,7 +150,7 @@ goes({_, _, Objects} = What, M, T, Call, Before) ->
         fun() ->
             {Us, true} = timer:tc(Call),
             ct:pal("~0p: ~b MB, the call took ~b us", [What, Filled bsr 20, Us]),
-            %% What goes on behind the scenes must not keep anybody either.
+            %% Work in the background must not keep any process waiting either.
             IsGone = fun() -> ats_test_lib:resident_growth(Before) < Filled div 10 end,
             ats_test_lib:until(IsGone, 60000)
         end,
@@ -190,7 +190,8 @@ owner_of_large_table_dies(_) ->
         watch({exit, Type}, fun() ->
             ats_test_lib:kill(Owner),
             ats_test_lib:until(fun() -> M:info(T) =:= undefined end, 10000),
-            %% The objects may be freed behind the scenes; that must not disturb anybody either.
+            %% The objects may be freed in the background. That must not disturb any process
+            %% either.
             timer:sleep(300)
         end)
     end).
@@ -291,7 +292,7 @@ much_is_taken(_) ->
         end)
     end).
 
-%% Whoever asks first counts all of the table.
+%% The first call that needs the places counts the whole table.
 uncounted_places(_) ->
     Calls = [
         {rank, fun(M, T) -> ?assertEqual(?OBJECTS, M:rank(T, x)) end},

@@ -56,7 +56,7 @@ random_specs(_) ->
     %% Those that match nothing compare little.
     ?assert(WithResults > Tried div 6),
     ?assert(Several > Tried div 6),
-    %% The model is not to be the only one whom most are compared with.
+    %% Most of them must be compared with `ets', too, and not only with the model.
     ?assert(Asked > Tried div 2),
     {comment, integer_to_list(Tried) ++ " specifications"}.
 
@@ -74,8 +74,8 @@ bounded_specs(_) ->
     ?assert(Reading > Tried div 2),
     ?assert(Sparing > Tried div 2).
 
-%% Calls the oracle in a virtual machine of its own. Should `ets' be the end of it in a way that
-%% nobody knows yet, then the seed is reported, and other tests go on.
+%% Calls the oracle in a virtual machine of its own. If `ets' brings that machine down in a way that
+%% is not known yet, the seed is reported and the other tests go on.
 apart(Function, Args) ->
     {ok, Peer, _} = ats_test_lib:start_vm([]),
     try

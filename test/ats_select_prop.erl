@@ -20,8 +20,8 @@
 -type counts() :: #{atom() => non_neg_integer()}.
 -type pair() :: {ets:tid(), ats:tid()}.
 -type case_() :: {ats_spec_gen:table(), ats_select_model:call(), [term()]}.
-%% Who was asked, what is right, and what `ats' made of it: answers, and what the table has after
-%% changes.
+%% The side that was asked, its outcome, and the outcome of `ats'. An outcome is the answer, and
+%% what the table has after changes.
 -type difference() :: {difference, ets | model, tuple(), tuple()}.
 
 -define(SPECS_A_TABLE, 40).

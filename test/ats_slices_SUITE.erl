@@ -1,5 +1,5 @@
-%% Queries are run in slices of time, and nobody may see from a list where one slice ended and the
-%% next began: two reads of an unchanged table are equal, and of a table without order `select' and
+%% Queries are run in slices of time, and a list must not show where one slice ended and the next
+%% began: two reads of an unchanged table are equal, and of a table without order `select' and
 %% `select_reverse' are.
 %%
 %% Slices of half a millisecond end anywhere. Here they are forced to end after a few keys and

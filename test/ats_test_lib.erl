@@ -36,7 +36,7 @@ parallel(Funs) ->
 gather([], _, Results) ->
     lists:reverse(Results);
 gather([{Pid, Mon} | Rest], All, Results) ->
-    %% Whoever fails first must be heard first: others may wait for it forever.
+    %% The first failure must be handled first: other processes may wait for the failed one forever.
     receive
         {'DOWN', Mon, process, Pid, {done, Result}} ->
             gather(Rest, All, [Result | Results]);
@@ -96,7 +96,7 @@ check(Property, Runs) ->
     Options = [{numtests, Runs}, {on_output, Print}, {max_shrinks, 300}],
     true = proper:quickcheck(Property, Options).
 
-%% All ways to read a table that nobody changes say the same.
+%% All ways to read a table give the same, as long as no process changes the table.
 -spec check_consistency(term()) -> ok.
 check_consistency(T) ->
     M = ats_oracle:subject(),
@@ -262,7 +262,8 @@ new(Name, Options) ->
     Subject = ats_oracle:subject(),
     adapting(Subject:new(Name, Options)).
 
-%% The table, which adapts from now on if that is forced. To be called by who may write to it.
+%% The table, which adapts from now on if that is forced. The caller must have the right to write to
+%% it.
 -spec adapting(T) -> T.
 adapting(T) ->
     is_adaptation_forced() andalso

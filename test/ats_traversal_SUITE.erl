@@ -180,7 +180,8 @@ unfixed_steps(M, T, Key, LastStaying) ->
         end,
     unfixed_steps(M, T, Next, LastStaying).
 
-%% Fixations come and go, also with the processes that hold them, and nobody else's ends by that.
+%% Fixations come and go, also with the processes that hold them. The fixation of another process
+%% does not end by that.
 fixers_that_die(_) ->
     for_each(fun(M, T, Type) ->
         while_it_breathes(M, T, Type, fun() ->

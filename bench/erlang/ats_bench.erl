@@ -251,7 +251,7 @@ insert_disjoint(Side, P, Count) ->
         [fun() -> Loops:insert_range(Table, N * Each, (N + 1) * Each - 1) end
          || N <- lists:seq(0, P - 1)]),
     true = Loops:delete(Table),
-    %% ats frees a large table in the background; whoever comes next must not pay for that.
+    %% ats frees a large table in the background; the next measurement must not pay for that.
     timer:sleep(300),
     P * Each / (Ns / 1.0e9).
 

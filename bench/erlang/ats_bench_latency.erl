@@ -7,11 +7,11 @@
 %% took, and how long a few.
 %%
 %% Requests come when they come, whether or not the one before was answered. So a stall counts
-%% for all who would have come meanwhile: one of 50 ms is 500 late answers, and not one.
+%% for every request that would have come meanwhile: one of 50 ms is 500 late answers, and not one.
 %%
 %% The computer may have other work, which must not count: what took longer than the virtual
-%% machine had a processor meanwhile counts as so long, and a millisecond. How much is left of
-%% such noise shows where nobody does anything, in the row `nothing'.
+%% machine had a processor meanwhile counts as so long, and a millisecond. The row `nothing',
+%% in which no process makes a long call, shows how much of such noise is left.
 %%
 %% Sides are measured one after the other, since each takes much memory.
 -module(ats_bench_latency).
@@ -268,7 +268,7 @@ upper(Bucket) ->
         false -> lists:last(?WIDTHS) * ?OF_ONE_WIDTH
     end.
 
-%% Counts a time, and those of all who would have come meanwhile.
+%% Counts a time, and those of all requests that would have come meanwhile.
 count(_, Ns) when Ns < 0 ->
     ok;
 count(Counters, Ns) ->

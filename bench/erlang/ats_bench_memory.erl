@@ -90,7 +90,7 @@ insert_all(_, _, []) ->
     ok.
 
 %% What is resident when it does not change any more: the heap of a process that has ended is
-%% given back a little later, and `ats' frees late, when nobody can be looking any more.
+%% given back a little later, and `ats' frees late, when no reader can be looking any more.
 steady_resident_bytes(Side) ->
     true = erlang:garbage_collect(),
     steady_resident_bytes(Side, none, 40).

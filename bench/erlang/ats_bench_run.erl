@@ -78,7 +78,7 @@ run_chunks([Chunk | Rest], All, Loops, Loop, Table, Deadline, Done0) ->
         _ -> run_chunks(Rest, All, Loops, Loop, Table, Deadline, Done)
     end.
 
-%% @doc Calls a function in a process of its own, so that its garbage is nobody else's.
+%% @doc Calls a function in a process of its own, so that no other process holds its garbage.
 -spec in_process(fun(() -> Result)) -> Result.
 in_process(Fun) ->
     Parent = self(),

@@ -40,7 +40,7 @@
               place = start :: start | disk_log:continuation(),
               verify = false :: boolean(),
               count = 0 :: non_neg_integer(),
-              %% `none' if there is no checksum, or nobody wants to compare it.
+              %% `none' if there is no checksum, or it need not be compared.
               md5 = none :: none | binary(),
               %% What the last term says, once it has been read.
               trailer = none :: none | {trailer, term()}}).

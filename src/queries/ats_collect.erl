@@ -21,7 +21,7 @@
              SoFar :: [term()]) -> ats_nif:selected() | ats_nif:taken_slice()).
 
 %% How large the heap is to be at first, in words, and how many times as large each time after:
-%% more if nobody knows how long the list will be.
+%% more if the length of the list is unknown.
 -define(FIRST, 262144).
 -define(GROWTH_OF_UNKNOWN, 4).
 -define(GROWTH_OF_EXPECTED, 2).

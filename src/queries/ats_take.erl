@@ -23,7 +23,7 @@ take_all(Table) ->
            end,
     ats_collect:list(More, unknown, at_rest(Taken, ?YIELDS)).
 
-%% The first objects, as soon as nobody writes to them any more.
+%% The first objects, as soon as no process writes to them any more.
 -spec at_rest(ats_nif:taken(), non_neg_integer()) -> ats_nif:taken_slice().
 at_rest(Taken, Yields) ->
     case ats_nif:take_all_more(Taken, ?OBJECTS, start, []) of

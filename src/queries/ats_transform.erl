@@ -30,7 +30,7 @@
 %%
 %% == Options ==
 %%
-%% Some tables belong to somebody else, who keeps them in `ets'. The option
+%% Some tables belong to other code, which keeps them in `ets'. The option
 %% `{ats_transform, Options}' of the compiler, or of an attribute `-compile(...)', says which. It
 %% can be given several times.
 %%

@@ -1,4 +1,4 @@
-%% @doc What the tables of a node look like, as maps, for whoever polls them.
+%% @doc What the tables of a node look like, as maps, for a process that polls them.
 %%
 %% A process that reports metrics calls {@link tables/0}, or {@link each/1}, every few seconds.
 %% With the library `telemetry_poller' that is a measurement `{my_metrics, ats, []}', where
@@ -14,10 +14,10 @@
 %%
 %% == What it costs ==
 %%
-%% Nothing when nobody asks: the numbers are there anyway. Asking takes some microseconds for each
-%% table, more for tables with many locks, since each of them is looked at. No lock is taken, and
-%% nobody who reads or writes is held up. Private tables of other processes are shown, too; what is
-%% in them is not.
+%% Nothing when no process asks: the numbers are there anyway. A call takes some microseconds for
+%% each table, and more for a table with many locks, since it looks at each of them. It takes no
+%% lock, and it delays no reader and no writer. Private tables of other processes are shown, too;
+%% what is in them is not.
 %%
 %% Reads are not counted, because a reader of a table leaves no trace in it. Writes are:
 %% `contended' and `uncontended' together are how often a writer took a lock, which is about once

@@ -100,7 +100,7 @@ impl Bench {
         }
     }
 
-    /// Measures everything, in rounds. The sides take turns; who begins changes from round to round.
+    /// Measures everything, in rounds. The sides take turns; another one begins in each round.
     ///
     /// # Panics
     /// If two sides do not answer the same.

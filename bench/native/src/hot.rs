@@ -16,7 +16,7 @@ const KEYS: u64 = 1000;
 /// Increments between two looks at the clock.
 const CHUNK: u64 = 16;
 
-/// A number that can be incremented by everybody.
+/// A number that every thread can increment.
 pub trait Number: Default + Sync {
     /// What the table of results calls it.
     const NAME: &'static str;

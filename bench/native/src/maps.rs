@@ -1,7 +1,7 @@
 //! The maps that are compared, behind one small trait.
 //!
 //! Each is used as its documentation shows: an operation pins, or locks, for itself, as a caller does
-//! who has one thing to do. [`Map::lookups`] is the other way round: many lookups under one guard,
+//! that has one thing to do. [`Map::lookups`] is the other way round: many lookups under one guard,
 //! or one lock, which is the best each can do.
 
 use ats_mem::{Backend, CaTree, Change, HashTable, Plain, Record, RecordBox};

@@ -2,7 +2,7 @@
 //!
 //! The lock is the one of Mellor-Crummey and Scott (1991): a thread that has to wait appends a node of
 //! its own to a queue and looks at nothing but that node until its predecessor hands the lock over. So
-//! waiting threads do not pull at one cache line, and nobody is overtaken.
+//! waiting threads do not contend for one cache line, and no thread overtakes another.
 //!
 //! Invariants:
 //! - M1. A node is in the queue from the swap of `tail` until its thread has handed the lock over, or has
@@ -70,7 +70,7 @@ impl McsWord {
             if alone.is_ok() {
                 return;
             }
-            // Somebody has come, but has not said yet where its node is.
+            // Another thread has entered the queue, but has not linked its node yet.
             wait_until(|| !node.next.load(Ordering::Acquire).is_null());
         }
         let next = node.next.load(Ordering::Acquire);

@@ -118,7 +118,7 @@ fn do_one<M: Map>(map: &M, operation: Operation) {
     }
 }
 
-/// A `BTreeMap` that one thread fills and then everybody may read, without any lock.
+/// A `BTreeMap` that one thread fills and that every thread may read afterwards, without any lock.
 #[derive(Default)]
 pub struct Alone(BTreeMap<u64, u64>);
 

@@ -1,8 +1,8 @@
 //! The proof that a specification keeps the keys of objects.
 //!
-//! Whoever replaces objects by the results of a specification must know that the results have the same keys.
-//! `ets` demands a proof that can be read off the text of the specification, and so do we, the same one: a
-//! specification is refused if the proof fails, even if it would keep every key there is.
+//! Code that replaces objects by the results of a specification must know that the results have the same
+//! keys. `ets` demands a proof that can be read off the text of the specification. This module demands the
+//! same proof: a specification is refused if the proof fails, even if it would keep every key there is.
 
 use crate::parse::variable;
 use crate::spec::Spec;

@@ -114,8 +114,8 @@ impl<H: Host> Buffers<'static, H> {
     #[inline]
     fn for_run<'r>(&'r mut self) -> &'r mut Buffers<'r, H> {
         // SAFETY: the two types differ in a lifetime only. What a run leaves in the buffers may not live as
-        // long as `self`, but nobody looks at it: this is the only way to the buffers, and it empties them.
-        // Dropping does not look at it either, since references have no destructors.
+        // long as `self`, but no code reads it: this is the only way to the buffers, and it empties them.
+        // Dropping does not read it either, since references have no destructors.
         let buffers: &'r mut Buffers<'r, H> = unsafe { std::mem::transmute(self) };
         buffers.clear();
         buffers.made.clear();

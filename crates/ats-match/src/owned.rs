@@ -40,7 +40,7 @@ impl<H: Host> OwnedImage<H> {
 
 impl<H: Host> Drop for OwnedImage<H> {
     fn drop(&mut self) {
-        // SAFETY: O1, and nobody reads the words after this.
+        // SAFETY: O1, and no code reads the words after this call.
         unsafe { release_all::<H>(&self.words) };
     }
 }

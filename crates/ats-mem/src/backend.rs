@@ -356,8 +356,9 @@ pub trait Backend<R: Release>: Send + Sync {
     /// high end downwards, and comes to the next: so it counts them, or finds the n-th. Asks `pause` now and
     /// then, and ends if that breaks. For ordered stores only.
     ///
-    /// Exact when nobody writes, else within the number of updates that run meanwhile, of whose records those of
-    /// a batch count before they can be read. The record that is returned is always in the range.
+    /// The count is exact if no thread writes meanwhile. Otherwise it is off by at most the number of updates
+    /// that run meanwhile. The records of a batch count before they can be read. The record that is returned
+    /// is always in the range.
     ///
     /// Unless the store does it better, it costs O(records passed), and never pauses.
     fn skip<'g>(

@@ -379,8 +379,9 @@ impl<R: Release> Batch<R> {
         assert!(len < self.head().room, "each key is stamped once");
         let place = self.place(len);
         let block = self.0.as_ptr();
-        // SAFETY: there is room for this entry, which nobody knows yet; the shared part is in the same
-        // block, so it lives as long. Only `len` of the head is written, of which readers know nothing.
+        // SAFETY: there is room for this entry, to which no other thread has a pointer yet; the shared part
+        // is in the same block, so it lives as long. Only `len` of the head is written, which no reader
+        // accesses.
         unsafe {
             let shared = &raw const (*block).shared;
             let before = before.map_or(ptr::null(), ptr::from_ref);

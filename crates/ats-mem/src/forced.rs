@@ -1,4 +1,4 @@
-//! Adaptation by force, for tests: structures change although nobody fights for them.
+//! Adaptation by force, for tests: structures change although no threads contend for them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

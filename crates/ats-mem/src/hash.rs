@@ -112,7 +112,7 @@ struct Rare {
     fixed: AtomicUsize,
     /// How many buckets there were when the table became fixed.
     slots: AtomicUsize,
-    /// Held by whoever changes the number of buckets or of locks.
+    /// A thread holds it while it changes the number of buckets or of locks.
     resizing: Lock,
     /// Lines behind the first ones of buckets.
     lines: AtomicI64,
@@ -122,7 +122,7 @@ struct Rare {
     taken: AtomicU64,
 }
 
-/// What somebody who holds the lock of a bucket, and is about to change one key, finds there.
+/// What a thread finds in a bucket when it holds the lock and is about to change one key.
 struct Entry<'t, 'g, R: Release> {
     bucket: Bucket<'t, R>,
     locked: Locked<'g>,
@@ -189,7 +189,7 @@ impl<R: Release> HashTable<R> {
             drop(unsafe { RecordBox::from_raw(word.pointer::<R>()) });
             freed += 1;
         });
-        // SAFETY: the exclusive borrow shows that nobody else uses the table.
+        // SAFETY: the exclusive borrow shows that no other thread uses the table.
         self.add_lines(-(unsafe { bucket.free_lines() } as i64));
         freed
     }
@@ -610,7 +610,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
                 gone = current.is_none();
                 current.map_or(Change::Keep, |current| decide(Some(current)))
             })?;
-            // Somebody else has taken it; there may be others.
+            // Another thread has taken it; there may be other records.
             if gone {
                 continue;
             }
@@ -750,7 +750,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
         }
         // A removal that found the table not fixed must not take away a key that a walk, which does
         // not wait for it, has reached since. It holds a stripe from before its look at `fixed` until
-        // it is done; whoever takes that stripe after us finds the table fixed.
+        // it is done; a thread that takes that stripe after us finds the table fixed.
         for stripe in 0..self.stripes.count(&guard) {
             drop(self.stripes.lock(stripe as u64, &guard));
         }

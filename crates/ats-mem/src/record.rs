@@ -8,9 +8,9 @@
 //! then          value words
 //! ```
 //!
-//! The key stands right behind the header because whoever reaches a record compares its key first,
-//! and both usually share a cache line. The value is 64-bit words, aligned, so that its owner can
-//! read it in place.
+//! The key stands right behind the header because a thread that reaches a record compares its key
+//! first, and both usually share a cache line. The value is 64-bit words, aligned, so that its owner
+//! can read it in place.
 //!
 //! # Pending records
 //! A record whose stamp is not 0 belongs to a batch (several keys written as one). While the batch
@@ -45,7 +45,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 
 /// How resources held by values (shared binaries, references into a virtual machine...) are given
-/// back. Implemented by whoever knows what the value words mean.
+/// back. Implemented by the code that knows what the value words mean.
 pub trait Release: Send + Sync + 'static {
     /// Gives back what the words own. Called once for each owning record, when no reader can see it
     /// any more, from any thread.
@@ -123,7 +123,7 @@ impl<R: Release> Record<R> {
         unsafe { std::slice::from_raw_parts(start, words) }
     }
 
-    /// Where the words of the value begin, and how many there are: for an owner of values who changes
+    /// Where the words of the value begin, and how many there are. For code that owns values and changes
     /// some of their words atomically, and so must not have a slice of them.
     #[inline]
     pub fn value_words(&self) -> (*const u64, usize) {
@@ -203,7 +203,7 @@ impl<R: Release> Record<R> {
     }
 }
 
-/// A record that nobody else can see yet.
+/// A record that no other code can reach yet.
 pub struct RecordBox<R: Release>(NonNull<Record<R>>);
 
 // SAFETY: the box is the only way to its record, whose words are plain data or resources that
@@ -265,7 +265,7 @@ impl<R: Release> RecordBox<R> {
         let copy = Self::make(self.key(), [&[], self.value()], wide);
         // What the value owns belongs to the copy now, so only the block goes.
         let block = ManuallyDrop::new(self).0.cast();
-        // SAFETY: the block was allocated with this size, and nobody has it any more.
+        // SAFETY: the block was allocated with this size, and no code refers to it any more.
         unsafe { slab::free(block, shape.bytes()) };
         copy
     }
@@ -280,7 +280,7 @@ impl<R: Release> RecordBox<R> {
     /// Takes a record back.
     ///
     /// # Safety
-    /// `raw` comes from [`into_raw`](RecordBox::into_raw), and nobody else can see it.
+    /// `raw` comes from [`into_raw`](RecordBox::into_raw), and no other code can reach it.
     pub unsafe fn from_raw(raw: *mut Record<R>) -> Self {
         // SAFETY: `into_raw` never gives null.
         RecordBox(unsafe { NonNull::new_unchecked(raw) })
@@ -314,7 +314,7 @@ impl<R: Release> Drop for RecordBox<R> {
 /// `record` was published and can no longer be reached by threads that pin from now on.
 pub(crate) unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
     unsafe fn free<R: Release>(raw: *mut u8) {
-        // SAFETY: `retire` hands over a record that nobody can reach after the grace period.
+        // SAFETY: `retire` hands over a record that no thread can reach after the grace period.
         drop(unsafe { RecordBox::<R>::from_raw(raw.cast()) });
     }
     // SAFETY: the caller's promise is the one `Guard::retire` asks for. A record that owns nothing is

@@ -24,20 +24,21 @@
 //! nodes are freed without their children, when the last reader has gone.
 //!
 //! # Invariants
-//! - Q1. A block lives as long as somebody has a reference to it, and until the readers have gone that
-//!   could find it when the last reference was given up. A version has one reference to its root, a node
-//!   one to each of its children.
-//! - Q2. Blocks do not change once their version is finished, except their counts. A version does not
-//!   change but in that it is taken over.
+//! - Q1. A block lives as long as there is a reference to it, and after that until all readers have gone
+//!   that could find it when the last reference was given up. A version has one reference to its root. A
+//!   node has one reference to each of its children.
+//! - Q2. Blocks do not change once their version is finished, except their counts. The only change to a
+//!   version is that it is taken over.
 //! - Q3. Nodes have at least one child. The root of height `h` covers all positions below 32^h.
-//! - Q4. References are made from references: by whoever has one (`Link::share`), or, to the root of a
-//!   version that is found by a reader under a guard, if the count is not 0 (`Link::share_if_any`). So a
-//!   node to which there is one reference, which a node has that is itself referred to once, and so on up
-//!   to a root whose count was taken from 1 to 0, belongs to the one who did that: nobody can come to refer
-//!   to it. That is what taking over rests on.
+//! - Q4. References are made from references. Code that has a reference makes another one with
+//!   `Link::share`. A reader that finds a version under a guard makes a reference to its root with
+//!   `Link::share_if_any`, if the count is not 0. Take a node with a single reference, which is held by a
+//!   node that itself has a single reference, and so on up to a root whose count a thread has taken from 1
+//!   to 0. Such a node belongs to that thread, because no other thread can get a reference to it. Taking
+//!   over relies on this.
 //! - Q5. What the words of a value own is released when its last reference is given up.
 //! - Q6. A version that was taken over has no references. Its blocks can be read until the leftovers are
-//!   retired and all readers have gone who were pinned before.
+//!   retired and all readers have gone that were pinned before.
 //!
 //! Why a reader under a guard is safe while its version is taken over: of the blocks it can reach each one
 //! is either still a block of the new version, or among the leftovers, which are retired after the new
@@ -47,9 +48,9 @@
 //!
 //! # Sources
 //! P. Bagwell, *Ideal hash trees*, 2001, for nodes with bitmaps; C. Okasaki, *Purely functional data
-//! structures*, 1998, for persistence by copied paths. That a structure to which there is one reference can
-//! be changed at no one's cost is an old idea of functional languages; see for instance A. Reinking and
-//! others, *Perceus: garbage free reference counting with reuse*, PLDI 2021.
+//! structures*, 1998, for persistence by copied paths. That a structure with a single reference can be
+//! changed in place is an old idea of functional languages; see for instance A. Reinking and others,
+//! *Perceus: garbage free reference counting with reuse*, PLDI 2021.
 
 mod block;
 mod edit;
@@ -116,7 +117,7 @@ impl<R: Release> Sequence<R> {
         self.len == 0
     }
 
-    /// Bytes of memory that the blocks of this version take, whoever shares them. O(1).
+    /// Bytes of memory that the blocks of this version take, also those that other versions share. O(1).
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -140,7 +141,7 @@ impl<R: Release> Sequence<R> {
     /// guard which it still holds. That is so for all functions that read.
     #[inline]
     pub fn get(&self, position: u64) -> Option<&[u64]> {
-        // SAFETY: the blocks of a version live while somebody reads it (Q1, Q6).
+        // SAFETY: the blocks of a version live while a reader uses it (Q1, Q6).
         unsafe { find(self.root, self.height, position) }
     }
 
@@ -158,7 +159,7 @@ impl<R: Release> Sequence<R> {
     /// taken over, so that a newer version is to be found. O(1).
     pub fn share(&self) -> Option<Self> {
         if let Some(root) = self.root {
-            // SAFETY: the block of the root lives while somebody reads the version (Q1, Q6).
+            // SAFETY: the block of the root lives while a reader uses the version (Q1, Q6).
             unsafe { root.share_if_any() }.then_some(())?;
         }
         Some(Sequence {
@@ -186,7 +187,7 @@ impl<R: Release> Sequence<R> {
 
     fn take_remains(&mut self) -> Remains<R> {
         let root = self.root.take();
-        // Whoever took the version over did so before we could have it for ourselves.
+        // Relaxed: if the version was taken over, that happened before this code got exclusive access to it.
         let ours = root.filter(|_| !self.taken_over.load(Relaxed));
         // SAFETY: a version has a reference to its root, unless it was taken over (Q1, Q6), and this one has
         // just lost its root.
@@ -205,7 +206,7 @@ impl<R: Release> Sequence<R> {
     }
 
     fn root_node(&self) -> Option<Node<'_>> {
-        // SAFETY: a root is a node, and lives while somebody reads the version (Q1, Q6).
+        // SAFETY: a root is a node, and lives while a reader uses the version (Q1, Q6).
         self.root.map(|root| unsafe { root.node() })
     }
 }

@@ -25,8 +25,8 @@
 //! back what the system was told about huge pages, or it would fill them again.
 //!
 //! # Metadata
-//! Which blocks of a run are used is a bitmap in the header of the chunk. Unlike lists of free blocks,
-//! it makes nobody touch free memory, gives blocks out by ascending address, and finds a block that
+//! Which blocks of a run are used is a bitmap in the header of the chunk. Unlike a list of free blocks,
+//! it needs no access to free memory, gives blocks out by ascending address, and finds a block that
 //! is freed twice. In debug builds a second bitmap finds that at once, also in the caches, and freed
 //! blocks are overwritten.
 //!
@@ -119,8 +119,8 @@ pub unsafe fn free(pointer: NonNull<u8>, bytes: usize) {
 
 /// A function that frees a block of `bytes` bytes by its pointer alone, for the usual sizes of records.
 ///
-/// Whoever retires a block mostly has it in the cache; when it is freed, much later, it is cold.
-/// A function that knows the size need not look into the block for it.
+/// A block that a thread retires is mostly in the cache of its processor. When the block is freed, much
+/// later, it is cold. A function that knows the size need not look into the block for it.
 #[inline]
 pub(crate) fn freeing(bytes: usize) -> Option<unsafe fn(*mut u8)> {
     unsafe fn free_sized<const BYTES: usize>(raw: *mut u8) {

@@ -216,7 +216,7 @@ thread_local! {
     static LAST: RefCell<Option<Late>> = const { RefCell::new(None) };
 }
 
-/// Destructors of thread-locals run in an order nobody promises, so both sides of the slab's own are
+/// Destructors of thread-locals run in no specified order, so both sides of the slab's own are
 /// tried: thread-locals made before it has a cache, and after.
 #[test]
 fn destructors_of_thread_locals_may_allocate_and_free() {

@@ -2,8 +2,8 @@
 //!
 //! A [`Merge`] is *associative*: merging `a` with `b` and the result with `c` gives what merging `a` with
 //! the merge of `b` and `c` gives. It keeps the order of time: the earlier value stands before the later
-//! one. So it does not matter who merges what first, as long as neighbours in time are merged: writes can
-//! be merged one by one into a value in memory, or be kept apart and merged later, in any groups.
+//! one. So it does not matter which values are merged first, as long as neighbours in time are merged.
+//! Writes can be merged one by one into a value in memory, or be kept apart and merged later, in any groups.
 //!
 //! | merge | values | result |
 //! |---|---|---|

@@ -231,7 +231,7 @@ static TEXTS: [AtomicPtr<Segment>; SEGMENTS] =
 /// asks the VM and allocates.
 ///
 /// Readers and fillers race without harm: a text is complete before its pointer is published with
-/// release, and whoever loses a race drops its own copy, which nobody has seen.
+/// release. A filler that loses a race drops its own copy, which no other thread has seen.
 pub fn text(atom: VmWord<'_>) -> &'static str {
     let word = atom.raw();
     debug_assert_eq!(word & 0x3F, ATOM_TAG);
@@ -259,8 +259,8 @@ fn segment(number: usize) -> &'static Segment {
     unsafe { &*found }
 }
 
-/// Publishes a new value in an empty slot; returns what is there afterwards, which is somebody
-/// else's if they were first.
+/// Publishes a new value in an empty slot. Returns the value that is there afterwards, which is that of
+/// another thread if it was first.
 #[cold]
 fn publish<T>(slot: &AtomicPtr<T>, make: impl FnOnce() -> T) -> *mut T {
     let fresh = Box::into_raw(Box::new(make()));

@@ -1,8 +1,8 @@
 //! Tables that ended with their owner, on their way to be deleted.
 //!
 //! A process may own a hundred thousand tables. The VM tells of its end table by table, in the midst of
-//! ending it, so what has to be done for each is left to the thread in the background. Nobody finds these tables
-//! meanwhile, since their owner is dead.
+//! ending it, so what has to be done for each is left to the thread in the background. No process finds
+//! these tables meanwhile, since their owner is dead.
 
 use crate::handle::Handle;
 use crate::resource::ResourceRef;

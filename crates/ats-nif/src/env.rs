@@ -67,7 +67,7 @@ impl<'e> Env<'e> {
     /// Wraps the environment of a call.
     ///
     /// # Safety
-    /// `raw` exists during `'e` and nobody else uses it meanwhile (VE1).
+    /// `raw` exists during `'e` and no other code uses it meanwhile (VE1).
     #[inline]
     pub const unsafe fn from_raw(raw: *mut sys::ErlNifEnv) -> Self {
         Env {
@@ -181,7 +181,7 @@ impl<'e> Env<'e> {
     /// A binary with a copy of `bytes`.
     pub fn binary(self, bytes: &[u8]) -> VmWord<'e> {
         let mut word = NIL_WORD;
-        // SAFETY: the VM returns room for exactly that many bytes, which nobody else sees yet.
+        // SAFETY: the VM returns room for exactly that many bytes, which no other thread sees yet.
         unsafe {
             let data = sys::enif_make_new_binary(self.raw, bytes.len(), &mut word);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
@@ -238,14 +238,14 @@ impl<'e> Env<'e> {
     }
 }
 
-/// An environment that belongs to nobody's call: a place where terms outlive the process they came
-/// from. Costs about 2.5 KB.
+/// An environment that belongs to no call: a place where terms outlive the process they came from.
+/// Costs about 2.5 KB.
 pub struct OwnEnv {
     raw: *mut sys::ErlNifEnv,
 }
 
 // SAFETY: an environment without a process is bound to no thread; it can be filled, read and freed
-// by any, one at a time. Concurrent access is the business of whoever shares it.
+// by any, one at a time. Code that shares it must synchronize concurrent access.
 unsafe impl Send for OwnEnv {}
 
 impl OwnEnv {
@@ -277,7 +277,7 @@ impl Default for OwnEnv {
 
 impl Drop for OwnEnv {
     fn drop(&mut self) {
-        // SAFETY: nobody uses it any more. Freeing is allowed on every thread.
+        // SAFETY: no thread uses it any more. Freeing is allowed on every thread.
         unsafe { sys::enif_free_env(self.raw) }
     }
 }

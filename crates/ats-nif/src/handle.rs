@@ -1,12 +1,13 @@
-//! A table as processes know it: its identifier, its name, its owner, and who may do what.
+//! A table as processes know it: its identifier, its name, its owner, and its protection.
 //!
 //! A table identifier is a reference to a [`Handle`], a resource of one word that leads to the
 //! [`Shared`] part as long as the table exists. Deleting a table takes that word away, at one moment
-//! for everybody; operations that are under way finish on what they have.
+//! for all processes. Operations that are under way finish on what they have.
 //!
 //! # Invariants
-//! - HA1. `Handle::shared` goes from null to the table to null again, once. Whoever takes the pointer
-//!   out deletes the table; nobody else does. A named table gets its name between the two, and with it exists.
+//! - HA1. `Handle::shared` goes from null to the table to null again, once. Only the thread that
+//!   takes the pointer out deletes the table. A named table gets its name between the two, and with it
+//!   exists.
 //! - HA2. The handle has one count of the `Arc` of its `Shared`, which is given up by epochs only, after HA1, and
 //!   after the name was taken out of the names. So a `Shared` that was found under a guard lives as long as the
 //!   guard; [`Shared::hold`] takes a count of its own for longer.
@@ -37,7 +38,7 @@ pub struct Handle {
     shared: AtomicPtr<Shared>,
 }
 
-/// Who may read and write.
+/// Which processes may read and write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Protection {
@@ -92,7 +93,7 @@ pub struct Shared {
     pub id: ResourceRef<Handle>,
     /// Whether users know it by its name.
     pub named: bool,
-    /// Who may do what: a [`Protection`].
+    /// Which processes may read and write: a [`Protection`].
     protection: AtomicU8,
     /// Options that are only reported.
     pub reported: Reported,
@@ -110,13 +111,13 @@ const NOBODY: Word = 0;
 
 /// What changes seldom and only under a lock.
 pub struct Admin {
-    /// Who gets the table when its owner dies.
+    /// The process that gets the table when its owner dies.
     pub heir: Option<Heir>,
     /// Whether the owner stands for an application.
     pub of_application: bool,
     /// The processes of whose end the VM will tell.
     watched: HashSet<Word>,
-    /// Who has fixed the table, and how often.
+    /// The processes that have fixed the table, and how often each has done so.
     pub fixes: Vec<(Word, usize)>,
     /// When the table became fixed.
     pub fixed_since: Option<process::Moment>,
@@ -130,15 +131,15 @@ pub struct Recipe {
     pub name: Word,
     /// Whether the name shall lead to it.
     pub named: bool,
-    /// Who may do what.
+    /// Which processes may read and write.
     pub protection: Protection,
     /// Options that are only reported.
     pub reported: Reported,
     /// Queries that read everything.
     pub full_scan: full_scan::Watch,
-    /// Whose it is.
+    /// Its owner.
     pub owner: Owner,
-    /// Who gets it when its owner dies.
+    /// The process that gets it when its owner dies.
     pub heir: Option<Heir>,
 }
 
@@ -206,12 +207,12 @@ impl Handle {
         // SAFETY: just made, with its identifier.
         if recipe.named && !unsafe { registry::claim_name(env, recipe.name, shared, guard) } {
             id.shared.store(ptr::null_mut(), Ordering::Relaxed);
-            // SAFETY: the name was refused, so nobody else has the pointer.
+            // SAFETY: the name was refused, so no other thread has the pointer.
             drop(unsafe { Arc::from_raw(shared) });
             return Err(KnownAtom::AlreadyExists);
         }
         registry::enter(shared);
-        // SAFETY: published just now; whoever deletes it retires it after our guard.
+        // SAFETY: published just now; the thread that deletes it retires it after our guard.
         let shared = unsafe { &*shared };
         // The VM is asked to tell of the owner's end only now, when it would find the table.
         match shared.watch_all(env) {
@@ -223,8 +224,8 @@ impl Handle {
         }
     }
 
-    /// Deletes the table: nobody finds it from now on. Its memory is freed by and by. False if
-    /// somebody else was first.
+    /// Deletes the table: no process finds it from now on. Its memory is freed by and by. False if another
+    /// thread has deleted it already.
     pub fn delete(&self, guard: &Guard) -> bool {
         let shared = self.shared.swap(ptr::null_mut(), Ordering::AcqRel);
         if shared.is_null() {
@@ -282,7 +283,7 @@ impl Shared {
     }
 
     /// Whether the owner is alive, or not needed. From the moment the VM begins to end a process, it is not
-    /// alive; that is before anybody is told.
+    /// alive. That is before the VM tells any process or library of the end.
     #[inline]
     pub fn has_living_owner(&self, env: Env<'_>) -> bool {
         self.owner()
@@ -296,7 +297,7 @@ impl Shared {
     }
 
     /// Whether it has not been deleted. Deleting takes it out of its handle, which is the moment that counts, also
-    /// for those who know it by its name.
+    /// for processes that know it by its name.
     #[inline]
     pub(crate) fn is_found_by_id(&self) -> bool {
         !self.id.shared.load(Ordering::Acquire).is_null()
@@ -310,13 +311,13 @@ impl Shared {
         }
     }
 
-    /// Who may do what.
+    /// Which processes may read and write.
     #[inline]
     pub fn protection(&self) -> Protection {
         Protection::of(self.protection.load(Ordering::Acquire))
     }
 
-    /// Changes who may do what, from the next operation of anybody on.
+    /// Changes which processes may read and write. Takes effect from the next operation of any process on.
     pub(crate) fn protect(&self, protection: Protection) {
         self.protection.store(protection as u8, Ordering::Release);
     }
@@ -351,7 +352,8 @@ impl Shared {
                 admin.fixes.push((pid.raw(), 1));
                 self.table.fix();
                 if !self.watch(env, &mut admin, pid.raw()) {
-                    // The call of a process that was killed meanwhile. Nobody would end this fixation.
+                    // The calling process was killed meanwhile. The VM would not tell of its end, so this
+                    // fixation would never end.
                     let last = admin.fixes.len() - 1;
                     self.end_fix(&mut admin, last);
                 }
@@ -399,8 +401,8 @@ impl Shared {
             .is_none_or(|owner| self.watch(env, &mut admin, owner.raw()))
     }
 
-    /// A process is gone: its fixations end, and it is nobody's heir. Its pid may be that of another process
-    /// one day.
+    /// A process is gone: its fixations end, and it is the heir of no table. Its pid may be that of another
+    /// process one day.
     fn forget(&self, pid: Word) {
         let mut admin = self.admin();
         admin.watched.remove(&pid);

@@ -22,7 +22,7 @@ const CHUNK: usize = 32;
 /// does not matter that it goes only when all of its chunk go; an environment for each would matter.
 static OPEN_CHUNK: Mutex<Option<(Arc<HeldEnv>, usize)>> = Mutex::new(None);
 
-/// Keeps a term in an environment of its own, so that it goes as soon as nobody needs it.
+/// Keeps a term in an environment of its own, so that it is freed as soon as nothing refers to it.
 pub fn hold_alone(term: VmWord<'_>) -> (Arc<HeldEnv>, Word) {
     let mut env = OwnEnv::new();
     let word = env.env().copy(term).raw();

@@ -141,7 +141,7 @@ unsafe fn finish(result: Result<(), String>, priv_data: *mut *mut c_void) -> c_i
             0
         }
         Err(reason) => {
-            // Whether anybody can read it must not matter.
+            // A failure to write the message is ignored: it must not change the outcome.
             let _ = writeln!(std::io::stderr(), "ats_nif: not loaded: {reason}");
             1
         }

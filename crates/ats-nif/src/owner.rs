@@ -1,10 +1,10 @@
 //! Whose a table is: owners and heirs, and what happens when an owner ends.
 //!
 //! The VM tells a library of the end of a process after it has told the processes that are linked to it,
-//! and in turn with those that monitor it. Who has heard of the end must find the table gone, or with
-//! its heir. So nobody relies on being told: every operation asks whether the owner is alive, which takes two
-//! nanoseconds, and who finds it dead does what is due ([`Shared::settle`]). To be told serves the
-//! tables that nobody looks at.
+//! and in turn with those that monitor it. A process that has heard of the end must find the table gone, or
+//! with its heir. So no operation relies on the notice of the VM. Every operation asks whether the owner is
+//! alive, which takes two nanoseconds, and an operation that finds it dead does what is due
+//! ([`Shared::settle`]). The notice serves the tables that no process uses.
 //!
 //! # Invariants
 //! - OW1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced once, by an heir, or the
@@ -19,18 +19,18 @@ use crate::process;
 use crate::sys::Word;
 use ats_sync::Guard;
 
-/// Whom a table belongs to. Processes are words of local pids.
+/// The owner of a table. Processes are words of local pids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// A process.
     Process(Word),
     /// The process that lives as long as an application and is the group leader of its processes.
     Application(Word),
-    /// Nobody: the table stays until it is deleted.
+    /// None: the table stays until it is deleted.
     Nobody,
 }
 
-/// Who gets the table when its owner dies.
+/// The process that gets the table when its owner dies.
 pub struct Heir {
     pid: Word,
     data: Word,
@@ -68,26 +68,27 @@ impl Heir {
 pub struct Changes {
     /// The heir, if it shall be another, or none any more.
     pub heir: Option<Option<Heir>>,
-    /// Who may do what.
+    /// Which processes may read and write.
     pub protection: Option<Protection>,
-    /// Whose the table is.
+    /// The owner, if it shall be another.
     pub owner: Option<Owner>,
 }
 
 /// What becomes of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It has an owner who is alive, or needs none.
+    /// It has an owner that is alive, or needs none.
     Lives,
-    /// Its owner is dead, and there is no heir: whoever is told so deletes it.
+    /// Its owner is dead, and there is no heir: the caller deletes the table.
     Ended,
-    /// There is an heir, but the caller is being killed and can send it no message. Somebody else will.
+    /// There is an heir, but the calling process is being killed and can send it no message. A later caller
+    /// will.
     Open,
 }
 
 impl Shared {
     /// Does what is due if the owner is dead: the heir gets the table, or it is deleted. False if the table is
-    /// gone. May be called by anybody at any time.
+    /// gone. Any thread may call this at any time.
     #[cold]
     pub fn end_or_inherit(&self, env: Env<'_>, guard: &Guard) -> bool {
         let fate = self.fate(env);
@@ -98,10 +99,10 @@ impl Shared {
     }
 
     /// Gives the table to its heir if the owner is dead. The answer [`Fate::Ended`] is final: without an owner
-    /// nobody can change the heir.
+    /// no process can change the heir.
     pub fn fate(&self, env: Env<'_>) -> Fate {
         let mut admin = self.admin();
-        // Under the lock, so that only the first of many who found the owner dead goes on (OW1).
+        // Under the lock, so that only the first of many threads that found the owner dead goes on (OW1).
         if self.has_living_owner(env) {
             return Fate::Lives;
         }
@@ -157,8 +158,8 @@ impl Shared {
         if !self.watch(env, &mut admin, to.raw()) {
             return Err(KnownAtom::None);
         }
-        // The message comes last: who gets it must find the table its own. If it dies before, the table is
-        // one of a dead owner.
+        // The message comes last: the process that gets it must find itself the owner. If it dies before,
+        // the table is one of a dead owner.
         self.set_owner(&mut admin, Owner::Process(to.raw()));
         self.announce(env, to, giver, gift);
         Ok(())
@@ -180,7 +181,7 @@ impl Shared {
             Some(owner) => matches!(owner, Owner::Process(_)),
             None => self.owner().is_some() && !admin.of_application,
         };
-        // Otherwise there would be nobody who may do anything.
+        // Otherwise no process could write to the table.
         if !for_processes && protection != Protection::Public {
             return Err(KnownAtom::None);
         }
@@ -199,8 +200,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether the caller may do what only an owner may. A table of an application is that of all its processes,
-    /// which have the same group leader; one of nobody is everybody's.
+    /// Whether the caller may do what only an owner may. A table of an application belongs to all processes
+    /// of the application, which have the same group leader. A table without an owner belongs to every
+    /// process.
     fn has_rights(&self, env: Env<'_>, admin: &Admin, group_leader: VmWord<'_>) -> bool {
         match self.owner() {
             None => true,

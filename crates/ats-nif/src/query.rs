@@ -273,7 +273,7 @@ impl Kept {
         }
         let prepared = compile(table, spec)?;
         if prepared.query.program().spec().owns_resources() {
-            // Nobody shall wait for this thread to let go of them.
+            // Not kept: the resources must not stay alive until this thread drops the specification.
             return Ok((prepared, false));
         }
         if self.specifications.len() == KEPT {

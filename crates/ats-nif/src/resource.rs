@@ -74,7 +74,7 @@ impl Slot {
     #[inline]
     fn pin<T: Resource>(&self) {
         if !self.pinned.swap(true, Ordering::Relaxed) {
-            // SAFETY: the type is opened. Nobody refers to the new resource and it is never
+            // SAFETY: the type is opened. Nothing refers to the new resource and it is never
             // released, so it does not matter that no `T` is in it.
             unsafe { sys::enif_alloc_resource(self.get(), size_of::<T>()) };
         }
@@ -218,7 +218,7 @@ impl<T: Resource> ResourceRef<T> {
     /// Moves `value` to a new resource.
     pub fn new(value: T) -> Self {
         T::slot().pin::<T>();
-        // SAFETY: the type is opened; the new memory is written before anybody can see it (RS1).
+        // SAFETY: the type is opened; the new memory is written before another thread can see it (RS1).
         unsafe {
             let object = sys::enif_alloc_resource(T::slot().get(), size_of::<T>()).cast::<T>();
             assert!(!object.is_null(), "out of memory");

@@ -53,7 +53,7 @@ impl SharedBinary {
             (queued != 0 && parts == 1).then(|| *first)
         };
         let Some(part) = held else {
-            // SAFETY: nobody else knows the queue.
+            // SAFETY: no other code has the pointer to the queue.
             unsafe { sys::enif_ioq_destroy(queue) };
             return None;
         };
@@ -86,7 +86,7 @@ impl SharedBinary {
 
 impl Drop for SharedBinary {
     fn drop(&mut self) {
-        // SAFETY: the last holder is gone, so nobody reads the queue.
+        // SAFETY: the last holder is gone, so no thread reads the queue.
         unsafe { sys::enif_ioq_destroy(self.queue) }
     }
 }

@@ -1,15 +1,16 @@
 //! When memory that readers may still be looking at can be freed: epoch-based reclamation.
 //!
 //! Readers of the structures built on this take no lock, so a writer that removes an object cannot
-//! know whether somebody still looks at it. It hands the object over ([`Guard::retire`]), and the
-//! object is freed once every reader that could have seen it has moved on.
+//! know whether another thread still looks at it. It hands the object over ([`Guard::retire`]), and
+//! the object is freed once every reader that could have seen it has moved on.
 //!
 //! # Pinning
-//! Whoever reads shared objects first *pins* its thread with [`pin`]. The thread copies the global
-//! epoch, a number that only grows, to a slot of its own. The copy is the promise "I may be looking
-//! at anything that was reachable since then". Dropping the [`Guard`] clears the copy. Pinning
-//! writes only to the thread's own cache line, costs a few nanoseconds and nests: inner guards only
-//! count. Slots are handed from threads that end to threads that begin and are never freed.
+//! A thread that is about to read shared objects first *pins* itself with [`pin`]. The thread
+//! copies the global epoch, a number that only grows, to a slot of its own. The copy is the promise
+//! "I may be looking at anything that was reachable since then". Dropping the [`Guard`] clears the
+//! copy. Pinning writes only to the thread's own cache line, costs a few nanoseconds and nests:
+//! inner guards only count. Slots are handed from threads that end to threads that begin and are
+//! never freed.
 //!
 //! # Bags
 //! A retired object goes to the bag of its thread, tagged with the epoch of the moment. It is *ripe*
@@ -30,7 +31,7 @@
 //! # Asymmetric fences
 //! A reader must make its slot visible before it reads anything, which takes a full fence of about
 //! 20 cycles each time it pins. Advancing is rarer by orders of magnitude. On Linux the advancing
-//! thread therefore executes the fences of everybody, with the system call `membarrier`, and the
+//! thread therefore executes the fences of all threads, with the system call `membarrier`, and the
 //! fence of the reader is one for the compiler alone. Elsewhere both sides execute ordinary fences,
 //! and so they do from the moment on at which the system refuses the call: nothing is freed for one
 //! second then. The module `barrier` proves why that is safe.
@@ -60,10 +61,10 @@
 //!   write it to the slot, `L`, read objects. The step from `e` to `e + 1` is: read `e`, `H`, see
 //!   in every slot either nothing or `e`, compare-and-swap `e` to `e + 1`.
 //! - E3. *When an object retired in `t` is freed, in `t + 3` or later, no thread sees it.*
-//!   Consider the `H` of the step from `t + 1`, called `H1`, and that of the step from `t + 2`,
-//!   called `H2`. The retiring `L` comes before `H1`: otherwise the retiring thread, reading the epoch
-//!   after `L`, would have seen the `t + 1` that was there before `H1`. So after `H1` everybody sees
-//!   the object unlinked. Now take a reader.
+//!   Consider the `H` of the step from `t + 1`, called `H1`, and that of the step from `t + 2`, called
+//!   `H2`. The retiring `L` comes before `H1`: otherwise the retiring thread, reading the epoch after
+//!   `L`, would have seen the `t + 1` that was there before `H1`. So after `H1` every thread sees the
+//!   object unlinked. Now take a reader.
 //!   - It read an epoch of `t + 2` or later, with acquire, so it reads after `H1` and does not find the
 //!     object.
 //!   - It read an older epoch and its `L` comes before `H2`: the scan of that step saw its slot and
@@ -75,8 +76,8 @@
 //!   after nothing but a step that the retiring thread has not noticed yet; a fence of the processor
 //!   in every retirement would be needed instead.
 //! - E4. *What a reader did happens before the freeing.* It unpins, and pins again, with release; the
-//!   scan reads that and acquires; the epoch passes it on, by a chain of compare-and-swaps, to
-//!   whoever reads `t + 3` with acquire and frees.
+//!   scan reads that and acquires; the epoch passes it on, by a chain of compare-and-swaps, to the
+//!   thread that reads `t + 3` with acquire and frees.
 //!
 //! - E5. *What a guard of epoch `r` could reach is not freed under a later guard that reads `r`, too.* If
 //!   it was retired at all, then in `t >= r - 1`, by the first case of E3, so it is freed in `r + 2` or
@@ -178,8 +179,8 @@ fn pin_first() -> Guard {
     guard
 }
 
-/// Advances the epoch as far as pinned threads allow and frees what is ripe, whoever retired it.
-/// Returns how many objects were freed.
+/// Advances the epoch as far as pinned threads allow and frees what is ripe, no matter which thread
+/// retired it. Returns how many objects were freed.
 ///
 /// If no thread is pinned, everything retired before the call is freed. O(objects freed plus
 /// threads); at most three system calls, none when there is nothing to free. Any number of threads
@@ -188,13 +189,14 @@ pub fn collect() -> usize {
     DOMAIN.collect()
 }
 
-/// How many objects, and how many bytes by the word of those who retired them, wait to be freed.
-/// Approximate while others retire; objects that a pinned thread is about to free do not count. O(threads).
+/// How many objects wait to be freed, and how many bytes these are, as stated by the threads that retired
+/// them. Approximate while other threads retire; objects that a pinned thread is about to free do not
+/// count. O(threads).
 pub fn pending() -> (usize, usize) {
     DOMAIN.pending()
 }
 
-/// A period at the end of which nobody is left in something: see [`Guard::grace`].
+/// A period at the end of which no thread is left in something: see [`Guard::grace`].
 #[derive(Clone, Copy, Debug)]
 #[must_use = "it says nothing until it is over"]
 pub struct Grace {
@@ -232,8 +234,8 @@ impl Guard {
     }
 
     /// Hands over an object that has been made unreachable: `free(pointer)` is called once, later, by
-    /// any thread, when nobody can be looking at it any more. Until this
-    /// guard goes, the caller too may go on reading it.
+    /// any thread, when no thread can be looking at it any more. Until this guard goes, the caller
+    /// too may go on reading it.
     ///
     /// `bytes` is about how much memory is kept from being used as long as the object is not freed: its
     /// own, and all other that is given back with it. Threads advance the epoch by it.
@@ -244,7 +246,8 @@ impl Guard {
     ///
     /// # Safety
     /// - No thread that pins from now on can reach the object, and it is retired only once.
-    /// - Whoever can still look at it does so under a guard taken before it became unreachable.
+    /// - A thread that can still look at it does so under a guard taken before it became
+    ///   unreachable.
     /// - `free` may be called with `pointer` from any thread, does not unwind, and does not call
     ///   [`collect`]. It may pin and retire.
     #[inline]
@@ -260,7 +263,7 @@ impl Guard {
     /// As for `retire`; `pointer` came from [`Box::into_raw`].
     pub unsafe fn retire_box<T: Send>(&self, pointer: *mut T) {
         unsafe fn free<T>(pointer: *mut u8) {
-            // SAFETY: the pointer came from a box of this type and nobody else has it.
+            // SAFETY: the pointer came from a box of this type and no other thread has it.
             drop(unsafe { Box::from_raw(pointer.cast::<T>()) });
         }
         // SAFETY: the contract is handed on.

@@ -31,7 +31,7 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
 ///
 /// Takes an address and not a reference: the word may already have been freed by the thread that
 /// got the lock. The kernel uses a private address only as a name, so the worst that can happen is
-/// that an unrelated sleeper, who has to expect it, wakes early.
+/// that an unrelated sleeping thread, which has to expect it, wakes early.
 pub(crate) fn wake_one(word: *const AtomicU32) {
     // SAFETY: `FUTEX_WAKE` on a private futex does not access the memory at the address.
     unsafe {

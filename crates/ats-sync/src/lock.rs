@@ -1,7 +1,7 @@
 //! A lock of eight bytes that counts how often it was contended.
 //!
-//! Structures that adapt to contention split what a lock guards when many threads fight for it and
-//! join it when nobody does. They need to know, so each lock carries a number: up by a lot when a
+//! Structures that adapt to contention split what a lock guards when many threads contend for it and
+//! join it when no threads do. They need to know, so each lock carries a number: up by a lot when a
 //! thread had to wait, down by one when it did not. The number has a word of its own beside the lock
 //! and is changed only by the holder, so counting costs no atomic read-modify-write.
 //!
@@ -16,11 +16,11 @@
 //! [`PATIENCE`] where that is [possible](Lock::lock_patiently).
 //!
 //! # Invariants
-//! - L1. `state` is `FREE` exactly if nobody holds the lock.
-//! - L2. A thread sleeps only while `state` is `CONTENDED`, and whoever unlocks a `CONTENDED` lock
-//!   wakes one sleeper. The woken thread takes the lock as `CONTENDED`, because it cannot know
-//!   whether it was the last one asleep. A thread gives up only directly after it has found the lock held
-//!   and left it `CONTENDED`, so a wake-up that it has received is not lost: the holder wakes another one.
+//! - L1. `state` is `FREE` exactly if no thread holds the lock.
+//! - L2. A thread sleeps only while `state` is `CONTENDED`, and a thread that unlocks a `CONTENDED` lock
+//!   wakes one sleeper. The woken thread takes the lock as `CONTENDED`, because it cannot know whether it
+//!   was the last one asleep. A thread gives up only directly after it has found the lock held and left it
+//!   `CONTENDED`, so a wake-up that it has received is not lost: the holder wakes another one.
 //! - L3. `statistics` is written only by the holder.
 
 use crate::shim::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -41,14 +41,14 @@ pub const STATISTICS_LIMIT: i32 = 20_000;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// Held, and somebody may be asleep.
+/// Held, and a thread may be asleep.
 const CONTENDED: u32 = 2;
 
 /// How many pauses a waiting thread makes before it sleeps: about ten microseconds, which is what
 /// sleeping and being woken costs.
 const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 400 };
-/// Most pauses between two looks at the lock. Each look takes the cache line from the holder, who needs
-/// it to unlock: with few looks one hot lock changes hands twice as often.
+/// Most pauses between two looks at the lock. Each look takes the cache line from the holder, which
+/// needs it to unlock: with few looks one hot lock changes hands twice as often.
 const SPINS_BETWEEN: u32 = 64;
 
 /// How long a thread that must not wait for long sleeps for a lock.
@@ -135,8 +135,8 @@ impl Lock {
         })
     }
 
-    /// Takes the lock, waiting for it if need be. The statistics stay as they are: for those who would
-    /// not be served better by another number of locks.
+    /// Takes the lock, waiting for it if need be. The statistics stay as they are. For callers that
+    /// would not be served better by another number of locks.
     pub fn lock_uncounted(&self) -> Held<'_> {
         self.try_lock().unwrap_or_else(|| {
             self.wait();
@@ -153,7 +153,7 @@ impl Lock {
             .map(|_| Held { lock: self })
     }
 
-    /// Whether somebody held the lock a moment ago.
+    /// Whether a thread held the lock a moment ago.
     pub fn is_locked(&self) -> bool {
         self.state.load(Ordering::Relaxed) != FREE
     }

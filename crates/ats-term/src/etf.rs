@@ -4,7 +4,7 @@
 //! floats of 8 bytes, identifiers with 32-bit creations. [`decode()`] reads every tag that OTP 25 to 27
 //! write and the older ones they still read.
 //!
-//! The decoder takes bytes from anyone. It never panics, does not recurse, allocates at most about
+//! The decoder accepts untrusted bytes. It never panics, does not recurse, allocates at most about
 //! a hundred bytes for each byte of input whatever the lengths in it claim, makes at most as many
 //! new atoms as it is [allowed](Atoms), and accepts nothing that is not a term: no NaN, no map with a
 //! key twice, no bytes after the term. Compressed terms are rejected, since a few bytes of them may

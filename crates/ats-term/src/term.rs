@@ -13,7 +13,7 @@
 //! # Ok::<(), ats_term::atom::AtomError>(())
 //! ```
 //!
-//! There are two orders, and `Term` has no `Ord` so that nobody takes one for the other:
+//! There are two orders. `Term` does not implement `Ord`, so that one is not mistaken for the other:
 //! [`Term::compare`] is Erlang's standard order (`<`, `==`), in which `1` equals `1.0`;
 //! [`Term::compare_exact`] is the order of map keys, in which they differ. `==` between two `Term`s
 //! in Rust is Erlang's `=:=`, as OTP 27 has it: `0.0` and `-0.0` differ.

@@ -143,7 +143,7 @@ impl<H: Host> Effect<H> {
     /// The change has been made.
     pub(crate) unsafe fn retire(self, guard: &Guard) {
         if let Some(leftovers) = self.leftovers {
-            // SAFETY: the record of the old version has been replaced, so nobody finds it any more.
+            // SAFETY: the record of the old version has been replaced, so no reader finds it any more.
             unsafe { leftovers.retire(guard) };
         }
     }

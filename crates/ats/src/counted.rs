@@ -6,12 +6,13 @@
 //! lookup and one atomic instruction.
 //!
 //! # Several writers
-//! A record that is replaced or removed by somebody who does not look at what is in it needs no care:
-//! whoever still changes its cell had found it before, so the change counts as done just before the
-//! replacement, and so do all looks at it. But who makes a new object out of an old one, or returns what he
-//! has removed, must not miss a change. So he *stops* the cell first, which one bit of it says. A stopped
-//! cell is not changed by anybody; who wants to change it waits for the lock of the key, or is told that the
-//! key is busy. If the record is replaced, the cell stays stopped, and those who wait find the new record.
+//! A writer that replaces or removes a record without reading its content need not do anything about the
+//! cell. A thread that still changes the cell had found the record before, so the change counts as done just
+//! before the replacement, and so do all reads of it. But a writer that makes a new object out of an old one,
+//! or returns what it has removed, must not miss a change. So it *stops* the cell first, which one bit of the
+//! cell says. No thread changes a stopped cell. A thread that wants to change it waits for the lock of the
+//! key, or is told that the key is busy. If the record is replaced, the cell stays stopped, and the threads
+//! that wait find the new record.
 //!
 //! One element at most is a counter, so that reading the cell once is reading the object at one moment.
 //! An object with several counters that are changed in turn is replaced whenever another one's turn comes.
@@ -23,7 +24,8 @@
 //!   of [`Store::update`](crate::store::Store::update), under the lock of the key, or in that of
 //!   [`Store::update_alone`](crate::store::Store::update_alone), which holds the key. It starts the cell again
 //!   before it lets the key go, unless it has replaced or removed the record.
-//! - CT4. Who replaces or removes a record depending on its value, or returns it, has stopped its cell.
+//! - CT4. A writer that replaces or removes a record depending on its value, or returns it, has stopped its
+//!   cell.
 
 use crate::value::{Rec, Values};
 use ats_mem::RecordBox;

@@ -191,7 +191,7 @@ impl<T: Named> Names<T> {
             return Renaming::Taken;
         }
         self.link(new, target);
-        // Release: whoever sees the new name finds what was done before.
+        // Release: a thread that sees the new name also sees what was done before.
         thing.name().store(new, Ordering::Release);
         self.unlink(name, guard);
         Renaming::Done
@@ -247,7 +247,7 @@ impl<T> Drop for Names<T> {
         for bucket in &mut self.buckets {
             let mut node = *bucket.get_mut();
             while !node.is_null() {
-                // SAFETY: `link` and `unlink` make nodes by `Box::into_raw`, and nobody else uses the
+                // SAFETY: `link` and `unlink` make nodes by `Box::into_raw`, and no other thread uses the
                 // map any more.
                 node = unsafe { Box::from_raw(node) }.next;
             }

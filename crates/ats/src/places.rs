@@ -30,9 +30,9 @@ impl<H: Host> Table<H> {
     /// then, and ends if that breaks.
     ///
     /// O(log n) for each part of the table that has a lock of its own, of which there are few unless many
-    /// writers fight; and what nobody has counted before is counted first. Exact when nobody writes. Beside
-    /// writers each part, or if that is counted first, each piece of it, is as of a moment of its own; the object
-    /// that is returned is in the range.
+    /// writers fight. What no call has counted before is counted first. Exact when no thread writes. Beside
+    /// writers each part, or if that is counted first, each piece of it, is as of a moment of its own; the
+    /// object that is returned is in the range.
     ///
     /// # Errors
     /// [`Error::TableType`] if the table has no order.
@@ -67,7 +67,7 @@ impl<H: Host> Table<H> {
         Ok(
             match self.skip(key_range, Direction::Up, usize::MAX, &guard, go_on)? {
                 Skipped::All(count) => count,
-                // There is no room in memory for so many objects, and nobody has told it to pause.
+                // There is no room in memory for so many objects, and `go_on` never pauses.
                 Skipped::At(_) | Skipped::Paused { .. } => usize::MAX,
             },
         )

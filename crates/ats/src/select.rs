@@ -2,8 +2,8 @@
 //!
 //! A [`Query`] is a compiled specification together with the plan of what a table has to read for it. It
 //! is run in slices: each does about as much as fits in its [time](Slice), and leaves a [`Cursor`] from which
-//! the next one goes on. A cursor is plain data and holds nothing of the table, so whoever runs a query
-//! may stop at any time without anybody noticing.
+//! the next one goes on. A cursor is plain data and holds nothing of the table, so the caller that runs a
+//! query may stop at any time without any effect on other threads.
 //!
 //! That a table without order need not be fixed between slices follows from how it is
 //! [scanned](ats_mem::Backend::resume_scan): in an order that does not depend on its layout, from behind any key.
@@ -79,7 +79,7 @@ pub struct Selection<'a, H: Host, E> {
     pub cursor: &'a mut Cursor,
     /// What it is run with.
     pub runner: &'a mut Runner<H>,
-    /// What its specification may ask about who runs it.
+    /// What its specification may ask about the process and the node that run it.
     pub environment: &'a E,
     /// The time that this slice may take.
     pub slice: &'a Slice,

@@ -34,7 +34,8 @@ impl TableType {
 
 /// A table of objects of host `H`. See the [crate].
 ///
-/// All operations may be called from any thread at any time. Reads take no lock and wait for nobody.
+/// All operations may be called from any thread at any time. Reads take no lock and wait for no other
+/// thread.
 pub struct Table<H: Host> {
     pub(crate) table_type: TableType,
     /// From 0.
@@ -373,8 +374,8 @@ impl<H: Host> Table<H> {
 
     /// Removes all objects, at one moment for every reader and writer, and gives them to the caller. O(1).
     ///
-    /// Each object that anybody has put into the table is in what one call gives, or is still in the table,
-    /// as it is after all changes of it that others were told of. See [`TakenTable`].
+    /// Each object that a thread has put into the table is in what one call gives, or is still in the table.
+    /// It is as it is after all changes of it that other threads were told of. See [`TakenTable`].
     pub fn take_all(&self) -> TakenTable<H> {
         let guard = ats_sync::pin();
         let store = self.exchange(&guard);
@@ -409,8 +410,8 @@ impl<H: Host> Table<H> {
 
     /// For tests: from now on, also after [`clear`](Table::clear), one of `splits` writes forces the
     /// table to split a part of itself, or to double its locks, as contention would do, and one of `joins` to
-    /// join two parts, or to halve its locks; 0 is never. Nobody sees a difference but in
-    /// [`adaptation`](Table::adaptation) and [`buckets`](Table::buckets).
+    /// join two parts, or to halve its locks; 0 is never. Only [`adaptation`](Table::adaptation) and
+    /// [`buckets`](Table::buckets) show a difference.
     pub fn force_adaptation(&self, splits: u32, joins: u32) {
         let guard = ats_sync::pin();
         let mut admin = self.admin();
@@ -430,7 +431,7 @@ impl<H: Host> Drop for Table<H> {
         let store = *self.store.get_mut();
         // The store of what was taken may have been given up before.
         if !store.is_null() {
-            // SAFETY: nobody else uses the table any more, so nobody is in its store.
+            // SAFETY: no other thread uses the table any more, so no thread is in its store.
             unsafe { free_store::<H>(store.cast()) };
         }
     }
@@ -468,7 +469,7 @@ impl<H: Host> Drop for TakenTable<H> {
     }
 }
 
-/// Frees a store, which nobody can find any more, when nobody is in it any more.
+/// Frees a store, which no thread can find any more, when no thread is in it any more.
 ///
 /// # Safety
 /// It was made by [`into_raw`], and is given up once.
@@ -488,7 +489,7 @@ fn into_raw<H: Host>(store: Arc<Store<H>>) -> *mut Store<H> {
     Arc::into_raw(store).cast_mut()
 }
 
-/// Gives up a table's reference to a store that nobody can reach through the table.
+/// Gives up a table's reference to a store that no thread can reach through the table.
 unsafe fn free_store<H: Host>(raw: *mut u8) {
     // SAFETY: the caller hands over a store made by `into_raw`.
     let store = unsafe { Arc::from_raw(raw.cast::<Store<H>>().cast_const()) };

@@ -323,7 +323,7 @@ impl<H: Host> Table<H> {
     }
 
     /// As [`delete_object`](Table::delete_object), unless very many would go: false, if they are more than
-    /// `most`, and nothing has changed. For callers who have to be quick.
+    /// `most`, and nothing has changed. For callers that must return quickly.
     pub fn delete_object_if_few<T: HostTerm<Host = H>>(
         &self,
         object: T,

@@ -1,4 +1,4 @@
-//! A large table that goes gives its memory back to the system without anybody asking.
+//! A large table that goes gives its memory back to the system without any call that asks for it.
 #![cfg(not(any(miri, fuzzing, watched, tsan)))]
 
 use ats::{Table, TableType, TermHost, Workspace};

@@ -91,8 +91,8 @@ defmodule Leaderboard do
     :ats.select_replace(@players, spec) == 1
   end
 
-  # Somebody else may have been faster with a better result, or with a worse one. Whoever writes
-  # removes what is not the best by now, and so the last one leaves nothing else.
+  # Another process may have been faster with a better result, or with a worse one. Every writer
+  # removes what is not the best by now, and so the last writer leaves nothing else.
   defp forget_worse(game, player) do
     best = :ats.lookup_element(@players, {game, player}, 2)
     :ats.select_delete(@scores, [{{{game, :"$1", player}}, [{:>, :"$1", -best}], [true]}])

@@ -40,7 +40,7 @@ impl<H: Host> Parser<'_, H> {
         terms: impl ExactSizeIterator<Item = ImageRef<'i, H>>,
         tasks: &mut Vec<Task<'i, H>>,
     ) -> Result<Range<ExpressionId>, Error> {
-        // Overwritten before anybody sees it.
+        // Overwritten before any code reads it.
         let unread = Expression::WholeObject;
         let range = reserve(&mut self.spec.expressions, terms.len(), unread)?;
         tasks.extend(range.iter().zip(terms));

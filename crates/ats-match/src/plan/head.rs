@@ -23,7 +23,7 @@ enum Site {
     Part(PatternId),
 }
 
-/// The head of a clause, seen by somebody who looks for its key.
+/// The head of a clause, as seen by code that looks for its key.
 pub(super) struct Head<'s, H: Host> {
     spec: &'s Spec<H>,
     planning: &'s Planning<'s, H>,

@@ -1,4 +1,4 @@
-//! What those who make one plan share.
+//! The state that all code that makes one plan shares.
 
 use crate::spec::{Constant, Spec};
 use ats_term::exact;

@@ -1,7 +1,7 @@
 //! Adaptation: when base nodes are split and joined, and how.
 //!
-//! Each writer looks at the statistics of its base node before it unlocks it. Whoever adapts holds the
-//! lock of the base node, and that of adaptation, which is only tried (C5).
+//! Each writer looks at the statistics of its base node before it unlocks it. A thread that adapts
+//! holds the lock of the base node and the lock of adaptation. It only tries the latter (C5).
 
 use super::base::{Base, Counts, EMPTY_JOIN_BELOW, IDLE_COST, SPLIT_ABOVE, Spot};
 use super::cut::{SplitPoint, cut, graft};
@@ -32,7 +32,7 @@ const JOINS_A_VISIT: usize = 256;
 /// What the tree keeps for its adaptation, apart from what readers look at.
 #[repr(align(64))]
 pub(super) struct Adapting {
-    /// Held while route nodes change. Only tried by those who hold another lock.
+    /// Held while route nodes change. A thread that holds another lock only tries this one.
     pub lock: Lock,
     // The numbers are changed under the lock.
     base_nodes: AtomicU64,
@@ -144,7 +144,7 @@ impl<R: Release> CaTree<R> {
             return false;
         };
         if other == key {
-            // Who fights for one key cannot be parted.
+            // A cut cannot part writers that contend for one key.
             held.reset_statistics();
             return false;
         }
@@ -215,8 +215,8 @@ impl<R: Release> CaTree<R> {
         self.adapting.base_nodes.load(Relaxed) == 2
     }
 
-    /// Joins a base node, which the caller holds, with a neighbour, unless it has none or somebody else
-    /// is busy there. `key` is in its range.
+    /// Joins a base node, which the caller holds, with a neighbour, unless it has none or another
+    /// thread is busy there. `key` is in its range.
     pub(super) fn join(&self, base: &Base, held: &Held<'_>, key: &[u8], guard: &Guard) {
         // If it cannot be done now, another thousand writes are waited for.
         held.reset_statistics();

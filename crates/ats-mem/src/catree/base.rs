@@ -2,8 +2,8 @@
 //! little.
 //!
 //! A base node owns a range of the keys and holds them in a B+tree of its own. Its first cache line is
-//! for those who pass through it and changes only with the root of the B+tree; the second belongs to
-//! writers.
+//! for threads that pass through it and changes only with the root of the B+tree; the second belongs
+//! to writers.
 
 use super::header::{BASE, Header, NodePtr};
 use crate::slab::{self, SlabBox};
@@ -269,8 +269,8 @@ impl Base {
         }
     }
 
-    /// Takes the lock for somebody who counts records. That changes nothing in the statistics: more base
-    /// nodes would make it dearer.
+    /// Takes the lock for a thread that counts records. The statistics stay as they are: more base nodes
+    /// would make counting dearer.
     pub(super) fn lock_to_count(&self) -> Held<'_> {
         self.writers.lock.lock_uncounted()
     }
@@ -323,7 +323,7 @@ impl Base {
     #[inline]
     pub(super) fn finger<'h>(&'h self, held: &'h mut Held<'_>) -> &'h mut Finger {
         assert!(held.holds(&self.writers.lock));
-        // SAFETY: the lock is held, by the caller, who can call this once at a time.
+        // SAFETY: the caller holds the lock, and can call this once at a time.
         unsafe { &mut *self.finger.get() }
     }
 

@@ -24,7 +24,7 @@ impl Header {
     }
 
     /// Whether the node was, or is about to be, replaced. Exact for the holder of the base node's lock.
-    /// Who sees `false` knows that the node was current at that moment.
+    /// A thread that sees `false` knows that the node was current at that moment.
     #[inline]
     pub(super) fn is_dead(&self) -> bool {
         self.dead.load(Acquire)
@@ -46,6 +46,6 @@ pub(super) fn node_ptr<N>(node: &N) -> NodePtr {
 
 /// The level of a node.
 pub(super) fn level(node: NodePtr, _guard: &Guard) -> u8 {
-    // SAFETY: nodes are read from the tree, or were just made, by someone who holds a guard.
+    // SAFETY: the caller holds a guard, and has read the node from the tree or just made it.
     unsafe { (*node).level }
 }

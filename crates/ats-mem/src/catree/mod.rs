@@ -12,25 +12,26 @@
 //! ```
 //!
 //! The idea is that of K. Sagonas and K. Winblad, *A contention adapting approach to concurrent ordered
-//! sets* (JPDC 2018; in Erlang/OTP since 22): a lock that many threads fight for is split together with
-//! what it guards, and two locks for which nobody fights are joined. So a table that one process uses
-//! has one lock, which stays in its cache, and a table that many use has as many as they need, where
-//! they need them.
+//! sets* (JPDC 2018; in Erlang/OTP since 22): a lock that many threads contend for is split together
+//! with what it guards, and two locks that no threads contend for are joined. So a table that one
+//! process uses has one lock, which stays in its cache, and a table that many use has as many as they
+//! need, where they need them.
 //!
 //! # Where this differs from the papers
-//! - Their route nodes are a binary tree that is never balanced; ours are a B+tree, three levels of
-//!   which lead to 200,000 base nodes, in whatever order those came. A change of it is one store, which
-//!   one lock for the whole tree protects. That lock is only tried: who does not get it adapts next time.
+//! - Their route nodes are a binary tree that is never balanced; ours are a B+tree, three levels of which
+//!   lead to 200,000 base nodes, in whatever order those came. A change of it is one store, which one
+//!   lock for the whole tree protects. That lock is only tried: a thread that does not get it adapts next
+//!   time.
 //! - Their base nodes hold binary trees, or leaves of 64 that are copied as a whole. Ours hold B+trees with
 //!   leaves that are changed in place where one word suffices. Locks are as fine as contention demands,
 //!   nodes as fat as the cache likes. Splitting and joining cut and graft: O(height), no record moves.
 //! - They cut in the middle, where half of the conflicts remain if keys are skewed and all if they
-//!   ascend. We cut between the keys of the last two writers that met. Who fights for one key, or
-//!   appends to one end, cannot be parted by a cut, so there is none.
+//!   ascend. We cut between the keys of the last two writers that met. A cut cannot part writers
+//!   that contend for one key, or that append to one end, so there is none.
 //! - Their readers check a sequence number or take a lock. Ours do neither; see below.
 //! - Several keys are written as one by [`batch`](crate::batch)es that hold keys and not base nodes.
-//! - A tree that is only read gets fewer base nodes again by [`join_idle`](crate::Backend::join_idle), called by
-//!   whoever owns the tree, and not by its readers.
+//! - The owner of the tree calls [`join_idle`](crate::Backend::join_idle), so that a tree that is only
+//!   read gets fewer base nodes again. Its readers do not call it.
 //!
 //! Good for: point reads (one or two cache misses below the inner nodes, which stay in the cache), scans,
 //! rows of ascending keys, writers in different parts. Bad at: inserts between other keys, which copy a
@@ -45,9 +46,9 @@
 //! - C3. A node is marked dead before its replacement is published, and not stored to any more.
 //! - C4. The fences of a leaf or inner node (the range of keys led to it) do not change in its life.
 //!   Replacements partition or extend their range.
-//! - C5. Locks of base nodes are waited for by those only who hold no lock. Whoever holds one only tries
-//!   the lock of adaptation, and whoever holds that, too, only tries the lock of a neighbour. So nobody
-//!   waits in a circle.
+//! - C5. A thread waits for the lock of a base node only while it holds no lock. A thread that holds the
+//!   lock of a base node only tries the lock of adaptation. A thread that holds both only tries the lock
+//!   of a neighbour. So threads cannot wait in a circle.
 //!
 //! # Why a reader that stands on a dead node is right
 //! Each node on its way was current at some moment since the reader began: the root was when it was
@@ -412,7 +413,7 @@ impl<R: Release> CaTree<R> {
     /// records there were.
     ///
     /// # Safety
-    /// Nobody else can reach the node.
+    /// No other thread can reach the node.
     unsafe fn free_node(&mut self, node: NodePtr) -> usize {
         // SAFETY: the caller's promise; nodes and records come from boxes.
         unsafe {
@@ -467,7 +468,7 @@ fn descend<'g, R: Release, C: Counting>(
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn has_vectors() -> bool {
-    // What the vectors load is hidden from those who watch.
+    // Tools that watch memory accesses do not see what the vectors load.
     !cfg!(any(tsan, watched, loom))
         && is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi2")

@@ -66,14 +66,14 @@ fn numbers(tree: &CaTree<Plain>) -> Vec<u64> {
     met
 }
 
-/// Splits the base node of a key in the middle, unless somebody else is adapting.
+/// Splits the base node of a key in the middle, unless another thread is adapting.
 fn split(tree: &CaTree<Plain>, number: u64) {
     let (key, guard) = (key(number), pin());
     let locked = tree.locked_leaf_for(&key, &guard);
     tree.split(locked.base, &locked.held, Cut::Middle, &key, &guard);
 }
 
-/// Joins the base node of a key with a neighbour, unless somebody else is adapting, or busy there.
+/// Joins the base node of a key with a neighbour, unless another thread is adapting, or busy there.
 fn join(tree: &CaTree<Plain>, number: u64) {
     let (key, guard) = (key(number), pin());
     let locked = tree.locked_leaf_for(&key, &guard);
@@ -184,7 +184,7 @@ fn a_reader_meets_a_join_and_its_remains() {
     a_reader_meets(two_bases, join);
 }
 
-/// Neighbours that want each other: nobody waits for ever, and nothing is lost.
+/// Neighbours that want each other: no thread waits for ever, and nothing is lost.
 #[test]
 fn two_joins_meet() {
     check(2, || {
@@ -242,7 +242,7 @@ fn a_batch_meets_a_join() {
     a_batch_meets(two_bases, join);
 }
 
-/// Who sees one record of a batch sees the others.
+/// A reader that sees one record of a batch sees the others.
 #[test]
 fn a_reader_meets_a_batch() {
     check(2, || {

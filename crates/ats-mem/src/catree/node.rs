@@ -172,7 +172,7 @@ impl<R: Release> Leaf<R> {
     pub(super) fn search<C: Counting>(&self, key: &[u8]) -> Result<usize, usize> {
         self.keys
             .search::<C>(key, |place| match self.content(place) {
-                // SAFETY: as in `record`; whoever searches holds a guard.
+                // SAFETY: as in `record`; the caller holds a guard.
                 Content::Record(record) => unsafe { &*record }.key().cmp(key),
                 // The head is equal and completes the key, so only trailing zeros can make a difference.
                 Content::Tombstone { key_len } => key_len.cmp(&key.len()),
@@ -299,8 +299,8 @@ impl<R: Release> Item<R> {
 
     /// The key.
     pub(super) fn key(&self) -> &[u8] {
-        // SAFETY: whoever works with items holds the lock of the base node they come from, or has not
-        // published them yet, so they live.
+        // SAFETY: the caller holds the lock of the base node that the item comes from, or has not
+        // published the item yet, so the record lives.
         unsafe { &*self.record }.key()
     }
 }

@@ -119,8 +119,8 @@ impl<'g, R: Release> Nodes<'g, R> {
         self.doomed.push(node);
     }
 
-    /// Retires what was marked dead, which nobody can reach any more, and returns by how many bytes the nodes
-    /// have become larger.
+    /// Retires what was marked dead, which no thread can reach any more. Returns by how many bytes the
+    /// nodes have become larger.
     pub(super) fn finish(self) -> i64 {
         for node in self.doomed {
             retire::<R>(node, self.guard);
@@ -142,8 +142,8 @@ fn bytes_of<R: Release>(node: NodePtr, guard: &Guard) -> usize {
 /// Retires a node that was taken out, without its children or records.
 pub(super) fn retire<R: Release>(node: NodePtr, guard: &Guard) {
     unsafe fn free<N>(raw: *mut u8) {
-        // SAFETY: `raw` is a node of this kind that nobody can reach after the grace period. What it led
-        // to is in its replacement or was retired itself.
+        // SAFETY: `raw` is a node of this kind that no thread can reach after the grace period. What it
+        // led to is in its replacement or was retired itself.
         drop(unsafe { SlabBox::from_raw(raw.cast::<N>()) });
     }
     let (bytes, free) = match level(node, guard) {

@@ -2,9 +2,9 @@
 //! n-th of them.
 //!
 //! Base node after base node is locked and passed, from one end of the range to the other. Below a base
-//! node whole subtrees are passed by their [subtree counts](super::subtree_counts). Where there is none, the leaves are
-//! counted, and the count is there for the next who comes. So a range costs what its leaves cost when it is
-//! counted first, and O(log n) later, in each base node.
+//! node whole subtrees are passed by their [subtree counts](super::subtree_counts). Where there is none,
+//! the leaves are counted, and the count is kept for the next thread that counts. So a range costs what
+//! its leaves cost when it is counted first, and O(log n) later, in each base node.
 //!
 //! The lock is given back after [`NODES_HELD`] nodes, and the rest of the range passed as if it had been
 //! asked for. So writers do not wait long, and a count ends even if they undo subtree counts faster than it makes

@@ -86,7 +86,7 @@ impl Counting for Vectors {
     fn below<const N: usize>(heads: &[AtomicI64; N], head: Head) -> usize {
         use std::arch::x86_64::*;
         const { assert!(matches!(N % 8, 0 | 2)) };
-        // SAFETY: whoever uses this type has checked that the processor has these instructions
+        // SAFETY: code that uses this type has checked that the processor has these instructions
         // (contract of the type); loads need no alignment and stay within the array.
         unsafe {
             let needle = _mm256_set1_epi64x(head);
@@ -402,7 +402,7 @@ mod tests {
         }
     }
 
-    /// The head comes before the length: who reads in between must not look at the place of the key,
+    /// The head comes before the length: a reader in between must not look at the place of the key,
     /// where there may be nothing yet.
     #[test]
     fn a_head_that_is_being_pushed_is_not_looked_at() {

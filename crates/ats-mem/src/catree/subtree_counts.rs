@@ -1,14 +1,14 @@
 //! How many records are below each child of an inner node.
 //!
-//! Who [counts records](super::order_statistics) remembers what it has counted in the inner nodes it passed. From
-//! then on writers keep these numbers right: whoever puts a new key or removes one goes down the way of
-//! the key once more and adds to them. Where nobody ever counts there is nothing to keep right, and a flag
-//! of the base node says so.
+//! A thread that [counts records](super::order_statistics) stores what it has counted in the inner nodes
+//! it passed. From then on writers keep these numbers right: a writer that puts a new key or removes one
+//! goes down the way of the key once more and adds to them. Where no thread ever counts there is nothing
+//! to keep right, and a flag of the base node says so.
 //!
 //! # Invariants
-//! - SC1. Subtree counts are read and written only by the holder of the lock of the base node they are below. They
-//!   move to another base node only together with their inner node, by whoever holds the locks of both; so
-//!   they need no order of their own.
+//! - SC1. Subtree counts are read and written only by the holder of the lock of the base node they are
+//!   below. They move to another base node only together with their inner node, and only the thread that
+//!   holds the locks of both moves them; so they need no order of their own.
 //! - SC2. A subtree count is the number of records in the leaves below its child, pending ones included, as
 //!   [`Base::account_records`] counts them. It is changed before the leaf is, under the same lock.
 //! - SC3. A change of structure moves no record into a node that stays, or out of it. So a new inner node

@@ -1,6 +1,6 @@
 //! A bucket: its fingerprints, its first line, and the lines behind that.
 //!
-//! What changes a bucket is for the holder of its lock; everybody may look.
+//! Only the holder of a bucket's lock may call what changes the bucket. Any thread may look at it.
 
 use super::fingerprints::FingerprintsCell;
 use super::line::{Line, SLOTS, Word};
@@ -236,7 +236,7 @@ impl<'t, R: Release> Bucket<'t, R> {
     /// Frees the lines behind the first, which are empty. Returns how many.
     ///
     /// # Safety
-    /// Nobody else uses the table.
+    /// No other thread uses the table.
     pub(super) unsafe fn free_lines(self) -> usize {
         let lines = self.lines_behind();
         if lines > 0 {
@@ -254,8 +254,8 @@ impl<'t, R: Release> Bucket<'t, R> {
         self.prefetch_line();
     }
 
-    /// Asks for the first line, for whoever is about to look at the fingerprints: where these miss the
-    /// cache as well, the one need not wait for the other.
+    /// Asks for the first line. For a caller that is about to look at the fingerprints: where these
+    /// miss the cache as well, the one miss need not wait for the other.
     #[inline]
     pub(super) fn prefetch_line(self) {
         prefetch::<1, _>(self.first);
@@ -301,7 +301,7 @@ fn slots_behind<R: Release>(line: &Line<R>) -> impl Iterator<Item = Slot<'_>> {
 
 #[cfg(all(test, not(loom)))]
 impl<R: Release> Bucket<'_, R> {
-    /// Checks that fingerprints, slots and lines belong together, while nobody writes.
+    /// Checks that fingerprints, slots and lines belong together, while no thread writes.
     pub(super) fn check(self) {
         let fingerprints = self.fingerprints.load();
         let candidates = |word: Word| fingerprints.candidates(word.bits()).collect::<Vec<_>>();

@@ -90,7 +90,7 @@ impl<R: Release> Directory<R> {
         directory
     }
 
-    /// Number of active buckets. Exact for whoever holds the resize lock.
+    /// Number of active buckets. Exact for the holder of the resize lock.
     #[inline]
     pub(super) fn active(&self) -> usize {
         self.active.load(Ordering::Acquire)
@@ -134,7 +134,7 @@ impl<R: Release> Directory<R> {
             return None;
         }
         // SAFETY: a segment holds lines for all its buckets, and before them as many words of
-        // fingerprints; it is retired only after it was taken out of the directory; whoever asks is
+        // fingerprints; it is retired only after it was taken out of the directory; the caller is
         // pinned or holds a lock of the bucket.
         unsafe {
             let fingerprints = lines.cast::<FingerprintsCell>().sub(offset + 1);
@@ -193,7 +193,7 @@ impl<R: Release> Drop for Directory<R> {
         for (segment, lines) in self.segments.iter().enumerate() {
             let lines = lines.load(Ordering::Relaxed);
             if !lines.is_null() {
-                // SAFETY: allocated by `allocate`, and nobody else has the directory.
+                // SAFETY: allocated by `allocate`, and no other thread has the directory.
                 unsafe { free(segment, lines) };
             }
         }
@@ -286,7 +286,7 @@ unsafe fn address_of(segment: usize, lines: *mut u8) -> *mut *mut u8 {
 /// The atomics of the model checker have to be made one by one.
 ///
 /// # Safety
-/// `lines` comes from [`allocate`] for this segment, and nobody else has it yet.
+/// `lines` comes from [`allocate`] for this segment, and no other thread has it yet.
 #[cfg(loom)]
 unsafe fn fill<R: Release>(segment: usize, lines: *mut Line<R>) {
     for offset in 0..segment_len(segment) {

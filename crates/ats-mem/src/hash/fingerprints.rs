@@ -113,7 +113,7 @@ impl FingerprintsCell {
         Self(AtomicU64::new(0))
     }
 
-    /// Acquire: whoever finds a fingerprint gone finds what was published before it went.
+    /// Acquire: a thread that finds a fingerprint gone finds what was published before it went.
     #[inline]
     pub(super) fn load(&self) -> Fingerprints {
         Fingerprints(self.0.load(Ordering::Acquire))

@@ -134,8 +134,8 @@ impl<R: Release> Line<R> {
     /// The line behind this one.
     #[inline]
     pub(super) fn next(&self) -> Option<&Line<R>> {
-        // SAFETY: a line is retired only after it was unlinked, and whoever walks a chain is pinned
-        // or holds its lock.
+        // SAFETY: a line is retired only after it was unlinked, and a thread that walks a chain is
+        // pinned or holds its lock.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
@@ -145,7 +145,7 @@ impl<R: Release> Line<R> {
 
     /// Puts a line behind this one, which is the last. For the holder of the lock.
     pub(super) fn link(&self, line: SlabBox<Line<R>>) {
-        // Release: whoever follows the pointer sees the slots.
+        // Release: a thread that follows the pointer sees the slots.
         self.next.store(SlabBox::into_raw(line), Ordering::Release);
     }
 
@@ -166,7 +166,7 @@ impl<R: Release> Line<R> {
     /// Frees the lines behind this one at once.
     ///
     /// # Safety
-    /// Nobody else uses the table.
+    /// No other thread uses the table.
     pub(super) unsafe fn free_rest(&self) {
         let mut next = self.next.swap(ptr::null_mut(), Ordering::Relaxed);
         while !next.is_null() {

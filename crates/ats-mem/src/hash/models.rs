@@ -204,7 +204,7 @@ fn readers_meet_a_chain_that_is_compacted() {
     });
 }
 
-/// A segment that is given back while somebody looks at a bucket in it.
+/// A segment that is given back while another thread looks at a bucket in it.
 #[test]
 fn a_search_meets_a_segment_that_goes() {
     let number = ending_in(0b100, 3).next().expect("there is one");

@@ -25,8 +25,8 @@ const STEPS: usize = 8;
 const STRIPES_PER_STEP: usize = 32;
 
 /// How many steps an update does at once in a table of `active` buckets. Each update changes the number of
-/// records by one, so one step for four would keep up. But a step changes what everybody looks at, and
-/// whoever does several in a row disturbs the others once.
+/// records by one, so one step for four would keep up. But a step changes what all threads look at, and a
+/// thread that does several in a row disturbs the others once.
 pub(super) fn steps(active: usize, stripes: usize) -> usize {
     (active / 16).clamp(1, STEPS.max(stripes / STRIPES_PER_STEP))
 }
@@ -92,7 +92,8 @@ impl Leaving {
 }
 
 impl<R: Release> HashTable<R> {
-    /// Does a little of what is to be done, unless somebody else is at it. Holds no stripe.
+    /// Does a little of what is to be done, unless another thread is at it. The caller holds no
+    /// stripe.
     #[inline]
     pub(super) fn do_chores(&self, chores: Chores, guard: &Guard) {
         let resizing = resizing(chores.records, self.directory.active());
@@ -128,8 +129,9 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Changes the layout against what contention and the number of records ask for, unless somebody else
-    /// is at it. Not without bounds: writes that follow lead back to what is asked for by small steps.
+    /// Changes the layout against what contention and the number of records ask for, unless another
+    /// thread is at it. Not without bounds: writes that follow lead back to what is asked for by small
+    /// steps.
     #[cold]
     pub(super) fn force(&self, forced: Forced, guard: &Guard) {
         let Some(_resizing) = self.rare.resizing.try_lock() else {

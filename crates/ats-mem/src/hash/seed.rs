@@ -2,7 +2,7 @@
 //!
 //! Multiply two words to 128 bits and fold the halves together; two multiplications for a key of up
 //! to 16 bytes. The construction is that of Wang Yi's `wyhash`. The seed is random for each table, so
-//! that nobody can choose keys that meet in one bucket.
+//! that an attacker cannot choose keys that meet in one bucket.
 
 #[cfg(not(any(loom, shuttle)))]
 use std::hash::BuildHasher;
@@ -25,7 +25,7 @@ impl Seed {
         Self { first, second }
     }
 
-    /// A seed nobody can guess: the standard library takes it from the operating system.
+    /// A seed that cannot be guessed: the standard library takes it from the operating system.
     #[cfg(not(any(loom, shuttle)))]
     pub(super) fn random() -> Self {
         let random = std::hash::RandomState::new();

@@ -6,12 +6,13 @@
 //! read-modify-write and no further cache line.
 //!
 //! # Invariants
-//! - ST1. An array of stripes is replaced only while all its locks are held. So whoever holds a lock
-//!   and finds its array still in place holds the right one, and the array stays.
+//! - ST1. An array of stripes is replaced only while all its locks are held. So a thread that holds
+//!   a lock and finds its array still in place holds the right one, and the array stays.
 //! - ST2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a split never
 //!   concerns two locks.
-//! - ST3. The sum of what the stripes have counted is exact while no lock is held. What one of them has counted is not:
-//!   when locks become more, nobody knows which of the records under one lock are under which of the two.
+//! - ST3. The sum of what the stripes have counted is exact while no lock is held. What one of them has
+//!   counted is not: when locks become more, it is not known which of the records under one lock are under
+//!   which of the two.
 //!
 //! # How full the table is
 //! What one stripe has counted tells how full the table is, if all of them are alike. With a few dozen records each
@@ -279,7 +280,7 @@ impl StripeSet {
         self.present(guard).0.len()
     }
 
-    /// Number and size of all records, exact when nobody writes.
+    /// Number and size of all records, exact when no thread writes.
     pub(super) fn totals(&self, guard: &Guard) -> (i64, i64) {
         self.present(guard).totals()
     }
@@ -320,8 +321,8 @@ impl StripeSet {
         self.present(guard).bytes()
     }
 
-    /// Replaces the array by one of twice or half the size, unless that would break ST2. For the
-    /// holder of the resize lock, who holds no stripe.
+    /// Replaces the array by one of twice or half the size, unless that would break ST2. The caller
+    /// holds the resize lock, and no stripe.
     pub(super) fn adapt(&self, advice: Advice, active: usize, guard: &Guard) {
         let old = self.present(guard);
         let count = match advice {
@@ -332,7 +333,7 @@ impl StripeSet {
         if count == 0 || (advice == Advice::Double && !may_have(count, active)) {
             return;
         }
-        // In ascending order; everybody else holds one lock at most, so no circle is possible.
+        // In ascending order; every other thread holds one lock at most, so no circle is possible.
         let held = old.0.iter().map(|stripe| stripe.lock.lock());
         let held = held.collect::<Vec<_>>();
         let new = Stripes::new(count);
@@ -373,7 +374,7 @@ fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) 
 
 impl Drop for StripeSet {
     fn drop(&mut self) {
-        // SAFETY: made from a box, and nobody else has the set.
+        // SAFETY: made from a box, and no other thread has the set.
         drop(unsafe { Box::from_raw(self.present.load(Ordering::Relaxed)) });
     }
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 type Table = HashTable<Plain>;
 
 impl<R: Release> HashTable<R> {
-    /// Checks everything that must hold while nobody writes.
+    /// Checks everything that must hold while no thread writes.
     fn check(&self) {
         let guard = pin();
         let active = self.directory.active();

@@ -24,7 +24,7 @@ impl BatchState {
         BatchState(AtomicU8::new(State::Open as u8))
     }
 
-    /// The batch ends (B1). Whoever reads the state sees all that was written before.
+    /// Ends the batch (B1). A thread that reads this state sees everything that was written before.
     pub(crate) fn end(&self, state: State) {
         self.0.store(state as u8, Ordering::Release);
     }

@@ -252,7 +252,7 @@ impl<E> Header<E> {
         self.word.store(stamp | bits, Release);
     }
 
-    /// Takes the stamp away. To be called by whoever has set it.
+    /// Takes the stamp away. Only the code that set it may call this.
     pub(super) fn clear_stamp(&self) {
         // In a wide header the address stays: readers may just have seen that there is a stamp.
         self.word.store(self.bits(), Release);

@@ -90,7 +90,7 @@ impl Link {
         self.0.as_ptr().map_addr(|address| address & !DRAFT)
     }
 
-    /// The link to a block that somebody kept as a [`pointer`](Link::pointer).
+    /// The link to a block that was kept as a [`pointer`](Link::pointer).
     ///
     /// # Safety
     /// The pointer came from there.
@@ -159,9 +159,9 @@ impl Link {
     /// Takes one more reference.
     ///
     /// # Safety
-    /// The caller has one, or keeps somebody who has from giving it up.
+    /// The caller has a reference, or keeps the owner of one from giving it up.
     pub(super) unsafe fn share(self) {
-        // Relaxed, as whoever has a reference already sees the block.
+        // Relaxed, as a thread that has a reference already sees the block.
         // SAFETY: the reference of the caller keeps the block.
         let before = unsafe { self.head() }.word.fetch_add(1, Relaxed);
         if before & COUNT > COUNT_MAX {
@@ -189,8 +189,8 @@ impl Link {
         false
     }
 
-    /// Takes the only reference away, if there is only one, so that nobody can [share](Self::share_if_any)
-    /// the block any more. Says whether it did.
+    /// Takes the only reference away, if there is only one, so that no thread can
+    /// [share](Self::share_if_any) the block any more. Says whether it did.
     ///
     /// # Safety
     /// The block lives.
@@ -212,7 +212,7 @@ impl Link {
     pub(super) unsafe fn give_up(self) -> bool {
         // SAFETY: the reference of the caller keeps the block.
         unsafe {
-            // One load instead of a write for what nobody shares, which is most.
+            // One load instead of a write for blocks with a single reference, which most have.
             if self.is_only() {
                 return true;
             }
@@ -315,7 +315,7 @@ impl<'a> Node<'a> {
     /// Changes the link of a slot that has one.
     ///
     /// # Safety
-    /// Nobody else can reach the node, and the caller has no slice of its links.
+    /// No other code can reach the node, and the caller has no slice of its links.
     pub(super) unsafe fn set(self, slot: u32, link: Link) {
         debug_assert!(self.has(slot));
         // SAFETY: handed on.
@@ -328,7 +328,7 @@ impl<'a> Node<'a> {
     /// There is one, and as for [`set`](Node::set).
     pub(super) unsafe fn set_at(self, index: usize, link: Link) {
         debug_assert!(index < self.links().len());
-        // SAFETY: nobody reads the links, and there are enough of them.
+        // SAFETY: no other code reads the links, and there are enough of them.
         unsafe { self.block.add(HEAD).cast::<Link>().add(index).write(link) };
     }
 
@@ -340,7 +340,7 @@ impl<'a> Node<'a> {
     /// Frees the node, whatever its children.
     ///
     /// # Safety
-    /// Nobody uses it afterwards.
+    /// It is not used afterwards.
     pub(super) unsafe fn free(self) {
         // SAFETY: the block was allocated in `make` for as many children.
         unsafe { slab::free(self.block, node_bytes(self.bitmap().count_ones())) };
@@ -406,7 +406,7 @@ impl<'a> Value<'a> {
     /// Frees the block, whatever its words own.
     ///
     /// # Safety
-    /// Nobody uses it afterwards.
+    /// It is not used afterwards.
     pub(super) unsafe fn free(self) {
         // SAFETY: the block was allocated in `make` for as many words.
         unsafe { slab::free(self.block, self.block_bytes()) };

@@ -122,7 +122,7 @@ impl<'a, R: Release> Edit<'a, R> {
     pub fn finish(self) -> Sequence<R> {
         let (new, old) = (self.new, self.old);
         std::mem::forget(self);
-        // SAFETY: the draft was made of this version, and nobody has it but us.
+        // SAFETY: the draft was made of this version, and no other code has it.
         unsafe { settle(new.root, new.height, old, None) };
         new.into_sequence()
     }
@@ -137,14 +137,14 @@ impl<'a, R: Release> Edit<'a, R> {
     /// # Safety
     /// - The new version takes the place of the old one where readers find it, and is not dropped before
     ///   readers that find the old one there are gone.
-    /// - The old version is not edited, by anybody else now or by anybody later, and no reader that does
-    ///   not hold a guard, or a [shared](Sequence::share) version of its own, reads it after the leftovers
-    ///   have been retired.
+    /// - No other code edits the old version now, and no code edits it later.
+    /// - After the leftovers have been retired, the old version is read only by readers that hold a guard,
+    ///   or a [shared](Sequence::share) version of their own.
     pub unsafe fn finish_taking_over(self) -> (Sequence<R>, Leftovers<R>) {
         let (new, old) = (self.new, self.old);
         std::mem::forget(self);
         let mut leftovers = Leftovers::none();
-        // SAFETY: the draft was made of this version, and nobody has it but us; the contract is handed on.
+        // SAFETY: the draft was made of this version, and no other code has it; the contract is handed on.
         unsafe { settle(new.root, new.height, old, Some(&mut leftovers)) };
         (new.into_sequence(), leftovers)
     }
@@ -275,7 +275,7 @@ impl Draft {
 /// Frees the blocks of a draft. Recurs as deep as the tree is high.
 ///
 /// # Safety
-/// Nobody uses the draft afterwards, and `height` is that of `link`.
+/// The draft is not used afterwards, and `height` is that of `link`.
 unsafe fn discard<R: Release>(link: Link, height: u32) {
     if !link.is_draft() {
         return;

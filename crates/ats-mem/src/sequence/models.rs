@@ -1,4 +1,4 @@
-//! Models for `loom`: a key whose versions follow each other, and readers who find them, keep them, and let
+//! Models for `loom`: a key whose versions follow each other, and readers that find them, keep them, and let
 //! them go. Nodes have four children.
 
 use super::*;
@@ -60,7 +60,7 @@ impl Key {
 
 impl Drop for Key {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the key.
+        // SAFETY: no other thread has the key.
         drop(unsafe { Box::from_raw(self.0.load(Ordering::Acquire)) });
         collect();
     }
@@ -140,7 +140,7 @@ fn a_kept_version_goes_while_its_successor_is_taken_over() {
         let kept = quietly(|| {
             let kept = key.keep().expect("nobody else is here");
             key.share_and_replace(|edit| assert!(edit.remove(3)));
-            // Of those who had the old version only one is left.
+            // Only one of the holders of the old version is left.
             collect();
             kept
         });

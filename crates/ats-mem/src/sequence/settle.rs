@@ -4,8 +4,8 @@
 //! the tree there is a node of the draft, and mostly the node that it replaces. While the way there from
 //! the old root has led through nodes with a single reference, these references are ours to dispose of:
 //! the old node is retired as a bare block, and its references to children that are also children of the
-//! new node go over to that, uncounted. From the first node on that somebody else refers to as well, the
-//! old one keeps what it has, and the new one counts.
+//! new node go over to that, uncounted. From the first node on that has other references as well, the old
+//! node keeps its references, and the new node counts its own.
 
 use super::Sequence;
 use super::block::{Link, Node, Value, slots};
@@ -44,14 +44,14 @@ impl<R: Release> Leftovers<R> {
         }
     }
 
-    /// Gives everything back when nobody can be reading the old version any more.
+    /// Gives everything back when no reader can be reading the old version any more.
     ///
     /// # Safety
     /// Threads that pin from now on do not find the old version.
     pub unsafe fn retire(mut self, guard: &Guard) {
         for leftover in std::mem::take(&mut self.list) {
-            // SAFETY: only the old version led to these references, by the way that `settle` went; and the
-            // contract says that it is found by none but readers who have been pinned for long enough.
+            // SAFETY: only the old version led to these references, by the way that `settle` went. By
+            // contract, only readers that were pinned before this call can find that version.
             unsafe {
                 match leftover {
                     Leftover::Bare(link) => {
@@ -62,7 +62,7 @@ impl<R: Release> Leftovers<R> {
                         guard.retire(link.pointer(), bytes, give_up_value::<R>);
                     }
                     Leftover::Node(link, height) => {
-                        // If others have part in it, no more is given back than the reference.
+                        // If the node has other references, only this reference is given back.
                         let bytes = match link.is_only() {
                             true => bytes_below::<R>(link, height),
                             false => 0,
@@ -95,8 +95,8 @@ fn kept_by<R: Release>(value: Value<'_>) -> usize {
     bytes
 }
 
-/// About what is given back with a node of which nobody else has part: of values that were taken out of the
-/// new version one by one, so this takes no longer than that did.
+/// About how many bytes are given back with a node that has no other reference. The values below it were
+/// taken out of the new version one by one, so this takes no longer than that did.
 ///
 /// # Safety
 /// The link leads to a node of this height, which lives.
@@ -121,12 +121,12 @@ unsafe fn bytes_below<R: Release>(link: Link, height: u32) -> usize {
 }
 
 unsafe fn free_remains<R: Release>(raw: *mut u8) {
-    // SAFETY: retired as the pointer of a box of this type, which nobody else has.
+    // SAFETY: retired as the pointer of a box of this type, which no other code has.
     drop(unsafe { Box::from_raw(raw.cast::<Remains<R>>()) });
 }
 
 unsafe fn free_bare(raw: *mut u8) {
-    // SAFETY: retired as the pointer of a node that nobody uses any more.
+    // SAFETY: retired as the pointer of a node that is not used any more.
     unsafe { Link::of_pointer(raw).node().free() };
 }
 
@@ -141,7 +141,7 @@ unsafe fn give_up_value<R: Release>(raw: *mut u8) {
 }
 
 /// Removes the marks from a draft, except that of its root, and makes its references count. With
-/// `leftovers`, takes those of the old version over, as far as nobody else has part in it.
+/// `leftovers`, takes the references of the old version over, as far as no other version shares its nodes.
 ///
 /// # Safety
 /// - The draft of this root and height was made of `old`, is the caller's alone, and is not used as a draft
@@ -234,8 +234,8 @@ unsafe fn settle_draft<R: Release>(
     unsafe {
         let mut below = None;
         if let (Some(old), Some(leftovers)) = (old, leftovers) {
-            // Nobody can come to share the node: who would, needs a reference to it, or to a node
-            // above it, which are all ours.
+            // If the node has one reference, no other thread can begin to share it (Q4): it would need a
+            // reference to the node, or to a node above it, and these are all ours.
             if old.is_only() {
                 leftovers.list.push(Leftover::Bare(old));
                 below = Some(leftovers);

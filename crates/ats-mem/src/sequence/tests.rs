@@ -245,7 +245,7 @@ fn run(step: Step, at: usize, versions: &mut Vec<Version>, owners: Owners) {
         Step::TakeOver(acts) => {
             let mut edit = sequence.edit();
             act(&acts, &mut edit, &mut new_model, owners);
-            // SAFETY: the new version takes the place of the old one below, and nobody else is here.
+            // SAFETY: the new version takes the place of the old one below, and no other thread uses it.
             let (sequence, leftovers) = unsafe { edit.finish_taking_over() };
             // What is not taken over is the whole of it: the rest can be read until the guard goes.
             let guard = pin();
@@ -308,7 +308,7 @@ fn change(sequence: &mut Sequence<Counted>, act: impl FnOnce(&mut Edit<'_, Count
     let guard = pin();
     let mut edit = sequence.edit();
     act(&mut edit);
-    // SAFETY: the new version takes the place of the old one at once, and nobody else is here.
+    // SAFETY: the new version takes the place of the old one at once, and no other thread uses it.
     let (new, leftovers) = unsafe { edit.finish_taking_over() };
     drop(std::mem::replace(sequence, new));
     // SAFETY: the old version is gone.

@@ -37,7 +37,7 @@ impl<T> SlabBox<T> {
     /// Takes a value back.
     ///
     /// # Safety
-    /// `raw` comes from [`into_raw`](SlabBox::into_raw), and nobody else has it.
+    /// `raw` comes from [`into_raw`](SlabBox::into_raw), and no other code has it.
     pub(crate) unsafe fn from_raw(raw: *mut T) -> Self {
         // SAFETY: `into_raw` never gives null.
         SlabBox(unsafe { NonNull::new_unchecked(raw) })

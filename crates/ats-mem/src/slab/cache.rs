@@ -27,7 +27,7 @@ impl Drop for Leaving {
     fn drop(&mut self) {
         // What the destructors of other thread-locals free after this goes to the pools directly.
         CACHE.set(None);
-        // SAFETY: made in `own_cache` with this layout; nobody finds it any more.
+        // SAFETY: made in `own_cache` with this layout; no code finds it any more.
         unsafe {
             self.0.as_ref().flush_all();
             dealloc(self.0.as_ptr().cast(), Layout::new::<Cache>());
@@ -57,8 +57,8 @@ pub(super) fn take(class: Class) -> NonNull<u8> {
 #[inline]
 pub(super) unsafe fn put(class: Class, block: NonNull<u8>) {
     #[cfg(debug_assertions)]
-    // SAFETY: by contract the block is ours, so its chunk is live (S5). Overwriting it lets whoever
-    // still uses it fail soon.
+    // SAFETY: by contract the block is ours, so its chunk is live (S5). It is overwritten so that code
+    // that still uses it fails soon.
     unsafe {
         super::chunk::Chunk::mark(block, false);
         block.write_bytes(0xdf, class.size());
@@ -202,7 +202,7 @@ impl Cache {
         for (block, slot) in batch.iter_mut().zip(&self.blocks[class.index()][..count]) {
             *block = slot.get();
         }
-        // SAFETY: by S1 blocks in the cache are those of this class that nobody uses.
+        // SAFETY: by S1 the blocks in the cache are blocks of this class that are not in use.
         unsafe { SLAB.put(class, &batch[..count]) };
     }
 }

@@ -99,7 +99,7 @@ impl Chunk {
         // The memory of run 0 begins with the header.
         for run in 1..RUNS {
             let resident = (free & !*purged) >> run & 1 == 1;
-            // SAFETY: the run is in the chunk, and free, so nobody needs its content.
+            // SAFETY: the run is in the chunk, and free, so its content is not needed.
             if resident && unsafe { memory::purge(Chunk::first(chunk, run), RUN) } {
                 *purged |= 1 << run;
             }
@@ -196,7 +196,7 @@ impl Run {
     /// Makes a free run serve `class`. All of its blocks are free.
     ///
     /// # Safety
-    /// The run is in a live chunk, and nobody else touches it.
+    /// The run is in a live chunk, and no other thread touches it.
     pub(super) unsafe fn begin(run: NonNull<Run>, class: Class) {
         let first = Chunk::first(Chunk::of(run), Run::index(run));
         let bytes = RUN - first.addr().get() % RUN;

@@ -7,7 +7,7 @@ use super::memory::CHUNK;
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// The chunks. Full ones are in list 0, which nobody looks at.
+/// The chunks. Full ones are in list 0, which is never searched.
 pub(super) struct Chunks {
     by_free: [List<Chunk>; RUNS + 1],
     mapped: usize,
@@ -88,7 +88,7 @@ impl Chunks {
     /// # Safety
     /// The chunk is ours and all of its runs are free.
     unsafe fn unmap(&mut self, chunk: NonNull<Chunk>) {
-        // SAFETY: a chunk that is all free is in the last list, and by S5 nobody uses it.
+        // SAFETY: a chunk that is all free is in the last list, and by S5 no block in it is in use.
         unsafe {
             self.by_free[RUNS].remove(chunk);
             self.purged_runs -= (*chunk.as_ptr()).purged.count_ones() as usize;

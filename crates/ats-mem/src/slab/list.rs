@@ -20,8 +20,8 @@ pub(super) unsafe trait Linked: Sized {
     unsafe fn links(node: NonNull<Self>) -> *mut Links<Self>;
 }
 
-/// A list; the last that was pushed comes first. Whoever has the list exclusively has the links of
-/// all its nodes, too.
+/// A list; the last that was pushed comes first. Code that has exclusive access to the list also has
+/// exclusive access to the links of all its nodes.
 pub(super) struct List<T> {
     first: Option<NonNull<T>>,
 }

@@ -66,7 +66,7 @@ mod system {
     /// whether that was possible.
     ///
     /// # Safety
-    /// The part lies within a chunk from [`map`], and nobody needs its content.
+    /// The part lies within a chunk from [`map`], and its content is not needed.
     pub(in super::super) unsafe fn purge(start: NonNull<u8>, bytes: usize) -> bool {
         // SAFETY: by contract the range is ours and its content is not needed.
         unsafe { madvise(start.as_ptr().cast(), bytes, MADV_DONTNEED) == 0 }
@@ -101,7 +101,7 @@ mod system {
         NonNull::new(start.cast())
     }
 
-    /// Only ever called with whole pages that were mapped here and that nobody uses.
+    /// Only ever called with whole pages that were mapped here and are not in use.
     fn unmap_bytes(start: NonNull<u8>, bytes: usize) {
         if bytes > 0 {
             // SAFETY: see above. Failure (the kernel cannot split one more mapping) leaks the part.
@@ -115,7 +115,7 @@ mod system {
         let whole = bytes.saturating_sub(before) / CHUNK * CHUNK;
         if whole > 0 {
             // SAFETY: the range lies within an allocation of the caller; how its pages are backed
-            // changes nothing for anybody who uses it.
+            // changes nothing for the code that uses it.
             unsafe { madvise(start.wrapping_add(before).cast(), whole, MADV_HUGEPAGE) };
         }
     }
@@ -175,7 +175,7 @@ mod system {
     /// There is no portable way to give back a part of an allocation.
     ///
     /// # Safety
-    /// None needed here; the other systems ask that nobody needs the content.
+    /// None needed here; for the other systems the content must not be needed.
     pub(in super::super) unsafe fn purge(_start: NonNull<u8>, _bytes: usize) -> bool {
         false
     }

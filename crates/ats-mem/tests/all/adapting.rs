@@ -1,5 +1,5 @@
-//! What the tree promises under contention: readers that nobody stops, parts that come when they are
-//! fought for and go when they are not.
+//! What the tree promises under contention: no writer stops a reader, base nodes are split when writers
+//! contend for them, and are joined when they do not.
 
 use crate::random::Random;
 use ats_mem::{Adaptation, Backend, CaTree, Change, Plain, RecordBox};
@@ -118,7 +118,7 @@ fn a_parked_writer_stops_no_reader() {
         };
         while_parked(&tree, park, |tree| {
             read_everything(tree);
-            // Nor those who would like to join base nodes.
+            // The writer does not stop a thread that would like to join base nodes either.
             (0..5).for_each(|_| assert_eq!(tree.join_idle(&pin()), parts == 1));
         });
         let guard = pin();
@@ -246,7 +246,7 @@ fn what_is_fought_for_splits_and_joins_again_when_one_is_alone() {
     assert_eq!(tree.len() as u64, KEYS);
 }
 
-/// Nobody can be helped who fights for one key.
+/// Splits do not help writers that contend for one key.
 #[test]
 fn one_hot_key_does_not_split_again_and_again() {
     let tree = filled(0..KEYS);

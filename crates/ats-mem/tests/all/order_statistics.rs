@@ -272,7 +272,7 @@ fn counting_takes_little_memory() {
     assert!(counted - bytes < 4_000, "{bytes} {counted}");
 }
 
-/// Writers, and others who count what nobody changes between what they write.
+/// Writers change some keys, while another thread counts the keys between them, which no writer changes.
 #[test]
 fn counts_beside_writers_keep_what_stays() {
     const NUMBERS: u64 = 20_000;

@@ -64,7 +64,8 @@ fn both_ends_come_in_order_across_base_nodes() {
     assert_eq!(tree.adaptation().map(|now| now.base_nodes), Some(1));
 }
 
-/// Once somebody has counted, what is taken must be counted, too, also where base nodes are joined.
+/// Once a thread has counted the records, each record that is taken must change the count, also where base
+/// nodes are joined.
 #[test]
 fn those_that_are_left_are_counted() {
     let tree = split_tree(0..2000);

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What somebody called, with its result and when.
+/// What a thread called, with its result and when.
 #[derive(Clone, Debug)]
 pub(crate) struct Event<O> {
     pub(crate) what: O,
@@ -56,7 +56,7 @@ pub(crate) fn linearizable<O, S: Clone + Eq + Hash>(
             return true;
         }
         let left = || (0..events.len()).filter(|at| done >> at & 1 == 0);
-        // Whoever was called after somebody returned comes after that one.
+        // An operation that was called after another one had returned comes after it.
         let first_end = left().map(|at| events[at].end).min();
         for at in left().filter(|at| Some(events[*at].call) < first_end) {
             if let Some(after) = apply(&state, &events[at].what) {

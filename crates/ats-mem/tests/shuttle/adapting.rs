@@ -111,7 +111,7 @@ fn splits_and_joins_meet_under_full_route_nodes() {
     });
 }
 
-/// Joins by those who write nothing, beside writers whose base nodes they are.
+/// A thread that writes nothing joins base nodes, while writers write to them.
 #[test]
 fn joins_of_idle_parts_meet_writers() {
     explore_reaching(|| {
@@ -129,7 +129,7 @@ fn joins_of_idle_parts_meet_writers() {
     });
 }
 
-/// Nobody forces anything: writers that wait for each other part what they fight for.
+/// Nothing is forced: writers that wait for each other split the base node that they contend for.
 #[test]
 fn a_base_node_that_is_fought_for_splits() {
     let splits = Arc::new(AtomicUsize::new(0));

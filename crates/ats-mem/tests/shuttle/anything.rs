@@ -1,7 +1,7 @@
 //! Random operations of any kind, while base nodes are split and joined all the time.
 //!
 //! Each thread has keys of its own, whose values it knows exactly, whatever the others do. Between them
-//! lie keys that everybody writes to and nobody removes.
+//! lie keys that all threads write to and no thread removes.
 
 use crate::*;
 use shuttle::rand::Rng;
@@ -206,7 +206,7 @@ impl Player {
         assert!(prev.is_none_or(|prev| turned(prev) > from));
     }
 
-    /// Own keys and those that stay are counted, and nothing is that nobody has.
+    /// The keys of this thread and those that stay are counted. No key is counted that no thread has.
     fn skip(&mut self) {
         let end = GROUPS * GROUP;
         let from = self.random.gen_range(0..end);

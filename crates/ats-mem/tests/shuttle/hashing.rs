@@ -2,7 +2,7 @@
 //! doubled and halved all the time.
 //!
 //! Each thread has keys of its own, whose values it knows exactly, whatever the others do. Besides there are
-//! keys that everybody writes to and nobody removes.
+//! keys that all threads write to and no thread removes.
 
 use crate::*;
 use ats_mem::HashTable;

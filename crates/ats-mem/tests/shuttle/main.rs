@@ -2,8 +2,8 @@
 //! looks for trouble. Runs under `RUSTFLAGS="--cfg shuttle"`.
 //!
 //! Most tests build a store that is one write away from a change of its structure, let writers make the
-//! change, and readers look at keys that nobody touches; they fail if the change is not reached. Nodes
-//! are small there: eight keys in a leaf, eight children of an inner node. An access to an atomic is
+//! change, and let readers look at keys that no writer touches; they fail if the change is not reached.
+//! Nodes are small there: eight keys in a leaf, eight children of an inner node. An access to an atomic is
 //! where the scheduler can switch. It does not show the effects of weak memory orders; `loom`, which
 //! does, is too slow for structures of this size.
 //!

@@ -53,7 +53,7 @@ pub(super) fn skip<'e>(
         // Anew for each slice, so that memory can be freed in between.
         let guard = ats_sync::pin();
         let table = &readable(env, table, &guard)?.table;
-        // Mostly nobody asks for a pause, and then not for the time, either.
+        // The time is read only when `skip` asks whether to pause, which it seldom does.
         let mut begun = None;
         let mut pause = || match begun.get_or_insert_with(Instant::now).elapsed() > time {
             true => ControlFlow::Break(()),

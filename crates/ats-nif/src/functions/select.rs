@@ -95,7 +95,7 @@ impl How {
         matches!(self, How::List { .. } | How::Objects | How::Take)
     }
 
-    /// Whether nothing but all of a table will do, so nobody wants to be told.
+    /// Whether the operation always reads the whole table. The option `full_scan` does not apply to it.
     fn is_meant_to_be_full(self) -> bool {
         matches!(self, How::Objects | How::Rows)
     }
@@ -134,8 +134,9 @@ pub(super) fn allowed<'g>(
 /// So the list does not depend on where slices end: keys are in the reverse of the order in which they are read, and
 /// the objects of a key in their own order.
 ///
-/// If the result is `warn`, nothing has been done: the query reads the whole table, of which somebody wants to
-/// hear. It is run when it is asked for again.
+/// If the result is `warn`, nothing has been done: the query reads the whole table, and the option
+/// `full_scan` of the table asks for a warning. The caller logs the warning and calls again; then the query
+/// is run.
 fn select_start<'e>(env: Env<'e>, [table, spec, how]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let how = match How::of(env, how) {

@@ -268,8 +268,7 @@ fn safe_fixtable<'e>(env: Env<'e>, [table, on]: [VmTerm<'e>; 2]) -> NifResult<'e
     Ok(KnownAtom::True.word())
 }
 
-/// `collect() -> Freed`: frees what nobody can be looking at any more, and gives free memory back to the
-/// system.
+/// `collect() -> Freed`: frees what no reader can use any more, and gives free memory back to the system.
 fn collect<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let freed = ats_sync::collect();
     ats::trim();
@@ -392,8 +391,8 @@ fn force_adaptation<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -
     Ok(KnownAtom::True.word())
 }
 
-/// `false`, or `{Timestamp, MonotonicTime, [{Pid, Count}]}`. The fixations of dead processes end when the VM tells
-/// of their end, which nobody shall notice.
+/// `false`, or `{Timestamp, MonotonicTime, [{Pid, Count}]}`. The fixations of a dead process end only when
+/// the VM tells of its end. The result leaves them out.
 fn fixed<'e>(env: Env<'e>, admin: &crate::handle::Admin) -> VmWord<'e> {
     let Some(since) = admin.fixed_since else {
         return KnownAtom::False.word();

@@ -1,4 +1,4 @@
-//! Retired objects that wait until nobody can be looking at them.
+//! Retired objects that wait until no thread can be looking at them.
 
 use crate::shim::UnsafeCell;
 use crate::shim::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -42,8 +42,9 @@ impl Garbage {
     /// # Safety
     /// No thread can be looking at it.
     pub(super) unsafe fn free(self) {
-        // SAFETY: whoever retired the object promised that `free` may be called with it once nobody
-        // looks at it, which is the caller's promise; `self` is consumed, so it happens once.
+        // SAFETY: the thread that retired the object promised that `free` may be called with it
+        // once no thread looks at it. The caller promises that no thread does. `self` is consumed,
+        // so it happens once.
         unsafe { (self.free)(self.pointer) };
     }
 }
@@ -89,10 +90,10 @@ impl Queue {
 /// Room for this many objects is kept when a bag is empty.
 const IDLE_CAPACITY: usize = 1024;
 
-/// A queue of retired objects that its owner fills and that anybody may empty.
+/// A queue of retired objects. Its owner fills it, and any thread may empty it.
 ///
-/// A spin lock keeps the two apart. It is nearly always free, and held for a few instructions only:
-/// objects are freed after it is released.
+/// A spin lock keeps these threads apart. It is nearly always free, and held for a few instructions
+/// only: objects are freed after it is released.
 pub(super) struct Bag {
     locked: AtomicBool,
     queue: UnsafeCell<Queue>,

@@ -98,9 +98,9 @@ impl Collector {
         })
     }
 
-    /// Frees up to `most` objects that their owners do not free, and says how many bytes they kept, by
-    /// the word of those who retired them, and what to do next. O(threads and objects freed); up to three
-    /// system calls. To be called by a thread that is not pinned.
+    /// Frees up to `most` objects that their owners do not free. Returns how many bytes they kept, as
+    /// stated by the threads that retired them, and what to do next. O(threads and objects freed); up to
+    /// three system calls. The calling thread must not be pinned.
     pub fn work(&mut self, most: usize) -> (usize, Next) {
         let now = Instant::now();
         if now >= self.next_survey {

@@ -188,7 +188,7 @@ impl Domain {
         alone
     }
 
-    /// Whether this is the present epoch, asked by somebody who is pinned (E5).
+    /// Whether this is the present epoch. The calling thread is pinned (E5).
     #[inline]
     pub(super) fn is_still(&self, epoch: u64) -> bool {
         self.epoch() == epoch
@@ -256,8 +256,8 @@ impl Domain {
         }
     }
 
-    /// Tries to advance, unless somebody else did since this thread tried last: then the bags ripen
-    /// fast enough without, and many threads together cause no more system calls than one.
+    /// Tries to advance, unless another thread did since this thread tried last: then the bags
+    /// ripen fast enough without, and many threads together cause no more system calls than one.
     #[cold]
     fn advance_sometimes(&self, slot: &Slot, epoch: u64) {
         slot.own.items_left.set(ADVANCE_ITEMS);
@@ -271,7 +271,7 @@ impl Domain {
     /// Begins the next epoch if every pinned thread has arrived in this one. O(number of slots).
     pub(super) fn try_advance(&self) -> bool {
         let epoch = self.epoch();
-        // A look before the system call: it would be in vain if somebody lags behind.
+        // A look before the system call: it would be in vain if another thread lags behind.
         if self.someone_lags(epoch) || !self.barrier().heavy() || self.someone_lags(epoch) {
             return false;
         }
@@ -323,11 +323,11 @@ impl Drop for Domain {
     fn drop(&mut self) {
         let mut next = self.slots.load(Ordering::Relaxed).cast_const();
         while !next.is_null() {
-            // SAFETY: every slot was made from a box and is in the list once; nobody refers to the
-            // domain any more, so nobody refers to its slots.
+            // SAFETY: every slot was made from a box and is in the list once; no thread refers to
+            // the domain any more, so none refers to its slots.
             let slot = unsafe { Box::from_raw(next.cast_mut()) };
             for garbage in slot.bag.take_ripe(u64::MAX, usize::MAX) {
-                // SAFETY: nobody is pinned, since a guard refers to the domain.
+                // SAFETY: no thread is pinned, since a guard refers to the domain.
                 unsafe { garbage.free() };
             }
             next = slot.next;
@@ -345,7 +345,7 @@ impl Slot {
                 .is_ok()
     }
 
-    /// The epoch in which the owner, who asks, is pinned.
+    /// The epoch in which the owner is pinned. The caller is the owner.
     #[inline]
     pub(super) fn epoch(&self) -> u64 {
         self.local.load(Ordering::Relaxed)
@@ -366,8 +366,8 @@ impl Slot {
         }
     }
 
-    /// Keeps ripe objects until the owner, who calls this, is not pinned: now it may hold a lock, and
-    /// freeing takes as long as it takes.
+    /// Keeps ripe objects until the owner is not pinned. The caller is the owner: now it may hold a
+    /// lock, and freeing takes as long as it takes.
     #[inline]
     fn put_aside<const N: usize>(&self, objects: [Option<Garbage>; N]) {
         // They come in order, so if the first is missing, all are.
@@ -394,7 +394,7 @@ impl Slot {
         let was_freeing = self.own.freeing.replace(true);
         let mut ripe = self.own.ripe.take();
         for garbage in ripe.drain(..) {
-            // SAFETY: ripe objects are out of everybody's sight (E3).
+            // SAFETY: no thread can see ripe objects (E3).
             unsafe { garbage.free() };
         }
         if ripe.capacity() <= PUT_ASIDE_CAPACITY {
@@ -444,7 +444,7 @@ impl Slot {
             freed.objects += ripe.len();
             for garbage in ripe {
                 freed.bytes = freed.bytes.saturating_add(garbage.bytes());
-                // SAFETY: ripe objects are out of everybody's sight (E3).
+                // SAFETY: no thread can see ripe objects (E3).
                 unsafe { garbage.free() };
             }
         }

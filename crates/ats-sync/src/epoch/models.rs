@@ -26,7 +26,7 @@ impl Object {
 unsafe fn free(pointer: *mut u8) {
     // SAFETY: retired pointers came from `Object::boxed`.
     let object = unsafe { Box::from_raw(pointer.cast::<Object>()) };
-    // SAFETY: that nobody reads any more is what the model checks.
+    // SAFETY: the model checks that no thread reads any more.
     object.0.with_mut(|value| unsafe { *value = 0 });
 }
 
@@ -105,8 +105,8 @@ fn everything_is_freed_once_nobody_is_pinned() {
     });
 }
 
-/// Somebody who found an object before it was unlinked still writes to it; who waits for the end of the
-/// grace reads what he wrote, and no race.
+/// A thread that found an object before it was unlinked still writes to it. A thread that waits for the
+/// end of the grace reads what the first one wrote, and there is no race.
 #[test]
 fn at_the_end_of_a_grace_nobody_is_left() {
     check(2, || {
@@ -120,7 +120,7 @@ fn at_the_end_of_a_grace_nobody_is_left() {
                 // SAFETY: it is freed after this thread is joined.
                 let found = unsafe { object.load(Ordering::Acquire).as_ref() };
                 if let Some(object) = found {
-                    // SAFETY: that nobody reads meanwhile is what the model checks.
+                    // SAFETY: the model checks that no thread reads meanwhile.
                     object.0.with_mut(|value| unsafe { *value = 8 });
                 }
                 slot.unpin();
@@ -135,7 +135,7 @@ fn at_the_end_of_a_grace_nobody_is_left() {
         let end = domain.end_of_grace();
         slot.unpin();
         slot.leave();
-        // SAFETY: nobody frees it before the end of this function.
+        // SAFETY: no thread frees it before the end of this function.
         let read = || unsafe { &*old }.read();
         let early = domain.has_come(end).then(read);
         let found = writer.join().expect("writer");

@@ -145,7 +145,7 @@ fn a_grace_is_over_when_those_pinned_before_are_gone() {
     }
     unpin.send(()).expect("the other thread");
     early.join().expect("the other thread");
-    // Those who come later, and come and go, are not waited for.
+    // Threads that come later, and come and go, are not waited for.
     let late = super::pin();
     drop(late);
     assert!(grace.is_over());
@@ -262,7 +262,7 @@ fn huge_objects_are_not_hoarded() {
     const HUGE: usize = 10 * ADVANCE_BYTES;
     for value in 0..100 {
         let guard = super::pin();
-        // SAFETY: nobody has ever seen the object. The size is a lie that harms nobody.
+        // SAFETY: no other thread has ever seen the object. The false size does no harm.
         unsafe { guard.retire(Canary::boxed(value).cast(), HUGE, free_canary) };
         drop(guard);
         let (items, bytes) = super::pending();
@@ -286,7 +286,7 @@ fn kept_bytes_advance_the_epoch() {
         let before = domain.epoch();
         for _ in 0..10 {
             domain.pin(slot);
-            // SAFETY: nobody has ever seen the object.
+            // SAFETY: no other thread has ever seen the object.
             unsafe { domain.retire(slot, Canary::boxed(0).cast(), bytes, free_canary) };
             slot.unpin();
         }
@@ -325,7 +325,7 @@ fn retire_in(domain: &Domain, objects: usize) {
     let slot = domain.take_slot();
     domain.pin(slot);
     for value in 0..objects {
-        // SAFETY: nobody has ever seen the object.
+        // SAFETY: no other thread has ever seen the object.
         unsafe { domain.retire(slot, Canary::boxed(value as u64).cast(), 64, free_canary) };
     }
     slot.unpin();
@@ -389,7 +389,7 @@ fn surveys_tell_busy_threads_from_others() {
     let slot = domain.take_slot();
     domain.pin(slot);
     for _ in 0..FEW {
-        // SAFETY: nobody has ever seen the object.
+        // SAFETY: no other thread has ever seen the object.
         unsafe { domain.retire(slot, Canary::boxed(0).cast(), 1 << 20, free_canary) };
     }
     slot.unpin();
@@ -466,7 +466,7 @@ fn a_domain_frees_what_is_left_in_it() {
     let slot = domain.take_slot();
     domain.pin(slot);
     for value in 0..10 {
-        // SAFETY: nobody has ever seen the object.
+        // SAFETY: no other thread has ever seen the object.
         unsafe { domain.retire(slot, Canary::boxed(value).cast(), 16, free_canary) };
     }
     slot.unpin();
@@ -502,7 +502,7 @@ fn free_functions_may_retire() {
         chains.push(head);
     }
     for head in chains {
-        // SAFETY: nobody else has ever seen the chain.
+        // SAFETY: no other thread has ever seen the chain.
         unsafe { super::pin().retire(head.cast(), size_of::<Link>(), free_link) };
     }
     while super::pending().0 > 0 {

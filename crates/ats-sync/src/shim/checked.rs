@@ -3,9 +3,9 @@
 //! `loom` leaves out interleavings that make no difference (dynamic partial-order reduction). Those that
 //! do make one it finds by the *last* access to each atomic, whichever thread it was: if that conflicts
 //! with the access at hand, the other order is tried as well. So a thread that loads a word and then
-//! stores to it hides from the search what another thread loaded before, and that is what every writer
-//! does who looks for a place under a lock. A model in which one thread reads and the other writes so
-//! may be explored in a single order, the reader first.
+//! stores to it hides from the search what another thread loaded before. Every writer that looks for a
+//! place under a lock does that. A model in which one thread reads and the other writes so may be
+//! explored in a single order, the reader first.
 //!
 //! Therefore each thread has a mark of its own, which it stores to before it loads anything, and which
 //! others touch before they store anything. Then a store conflicts with the last load of every other

@@ -62,7 +62,7 @@ impl<T> Default for Scratch<T> {
 
 /// Builds a whole object. O(size), no allocation besides those of the sink once `scratch` is warm.
 ///
-/// Whoever can build a tuple from words that are immediates should ask
+/// A caller that can build a tuple from words that are immediates should call
 /// [`all_immediate`](super::all_immediate) first.
 pub fn decode_object<H: Host, S: HostSink<H>>(
     object: Object<'_, H>,

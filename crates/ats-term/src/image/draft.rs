@@ -17,7 +17,7 @@ enum State {
 
 /// Words that were built, on their way to the record that will hold them.
 ///
-/// Whoever takes them takes the units of ownership they stand for (IM5) and must see to it that
+/// Code that takes the words takes the units of ownership they stand for (IM5). It must ensure that
 /// [`release_all`](super::release_all) is called when the record dies.
 #[must_use = "the words may own resources, which leak unless a record takes them"]
 pub struct Built<'a, H> {
@@ -60,7 +60,7 @@ impl<'a, H: Host> Built<'a, H> {
     }
 }
 
-/// Words under construction. What they own is released unless somebody takes it.
+/// Words under construction. What they own is released unless it is taken with [`take`](Draft::take).
 pub(super) struct Draft<H: Host> {
     pub(super) words: Vec<u64>,
     /// Offsets of the boxes in `words` whose units of ownership (IM5) are still ours.
@@ -134,8 +134,8 @@ impl<H: Host> Draft<H> {
         // One at a time and popped first, so that a panic of the host cannot release a box twice.
         while let Some(at) = self.owned.pop() {
             if let Some(host_box) = owned_box::<H>(&self.words, at) {
-                // SAFETY: IM5: a box in `owned` stands for a unit that nobody took, and it is out of
-                // the list now.
+                // SAFETY: IM5: a box in `owned` stands for a unit that was not taken, and the box has just
+                // been removed from the list.
                 unsafe { H::release(host_box) };
             }
         }

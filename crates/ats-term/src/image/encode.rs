@@ -31,10 +31,10 @@ impl std::error::Error for NoImage {}
 
 /// Builds the images of objects, one after the other.
 ///
-/// A builder keeps its buffers, so that a warm one does not allocate (buffers that one huge object
-/// blew up are given back at the next). What it built stays its own until [`take`] hands it over;
-/// what nobody took is released when the next object is begun or the builder dropped. So an error,
-/// a panic or a change of mind halfway leaks nothing.
+/// A builder keeps its buffers, so that a warm one does not allocate. Buffers that grew for one huge object
+/// are freed when the next object is begun. The builder owns what it built until [`take`] hands it over.
+/// What was not taken is released when the next object is begun or the builder is dropped. So an error, a
+/// panic or an abandoned object leaks nothing.
 ///
 /// [`take`]: ImageBuilder::take
 pub struct ImageBuilder<T: HostTerm> {
@@ -92,8 +92,8 @@ impl<T: HostTerm> ImageBuilder<T> {
     }
 
     /// Does what [`encode_object`](ImageBuilder::encode_object) does, but gives up if that takes more than
-    /// about `most` steps. Each word of the image is one, and so is what takes as long while the keys of maps
-    /// are sorted. For callers who have to be quick.
+    /// about `most` steps. Each word of the image is one step. Work of about the same duration while the keys
+    /// of maps are sorted is one step, too. Intended for callers that must return quickly.
     pub fn encode_object_within(&mut self, object: T, most: usize) -> Result<(), NoImage> {
         let Kind::Tuple(arity) = object.kind() else {
             return Err(NoImage::NotATuple);

@@ -1,4 +1,4 @@
-//! The host: whoever owns the terms that an image cannot spell out.
+//! The host: the system that owns the terms that an image cannot spell out.
 //!
 //! Pids, ports and references of other nodes, funs, references, and binaries too large to copy mean
 //! something only where they come from. The image keeps them as words of their host, and asks the
@@ -48,8 +48,8 @@ impl HostTag {
 
 /// A box that only the host `H` understands, inside an image.
 ///
-/// Only this module makes one, out of an image that holds it. So whoever has a `HostBox` may rely on
-/// the words being those that the [`HostTerm`] of this host wrote, and on the resource being alive
+/// Only this module makes one, out of an image that holds it. So code that has a `HostBox` may rely on
+/// two facts: the words are those that the [`HostTerm`] of this host wrote, and the resource is alive
 /// as long as the borrow.
 pub struct HostBox<'a, H> {
     tag: HostTag,
@@ -145,7 +145,7 @@ pub trait Host: Copy + 'static {
     /// Gives back one unit of ownership of an owning box.
     ///
     /// # Safety
-    /// The caller owns a unit, and nobody uses these words after the call (IM5 of the
+    /// The caller owns a unit, and no code uses these words after the call (IM5 of the
     /// [module](super)).
     unsafe fn release(host_box: HostBox<'_, Self>);
 }

@@ -145,7 +145,7 @@ impl<H: Host> ObjectListBuilder<H> {
     /// then owned by both.
     pub fn push_copy<'a>(&mut self, object: impl Into<Stored<'a, H>>) {
         let words = object.into().words();
-        // First, so that a panic of the host leaves no words here whose units nobody counted.
+        // First, so that a panic of the host leaves no words here whose units were not counted.
         // SAFETY: a `Stored` vouches for its words.
         let owns = unsafe { retain_all::<H>(words) };
         self.append(words);
@@ -199,7 +199,7 @@ impl<H: Host> ObjectListBuilder<H> {
         let mut words = std::mem::take(&mut self.words);
         if std::mem::take(&mut self.owns) {
             // SAFETY: IM5: `owns` said that the units of these words are ours and not handed over,
-            // and the words are forgotten before anybody could read them.
+            // and no code can read the words before they are cleared below.
             unsafe { release_all::<H>(&words) };
         }
         words.clear();

@@ -73,9 +73,9 @@
 //!   that are `=:=` have images of the same shape, which [`image_eq`] compares in lockstep.
 //! - IM4. An integer is a BIG box only if it does not fit a small integer, and its magnitude has no
 //!   leading zero byte. Padding is zero, and so are the unused bits of a bitstring's last byte.
-//! - IM5. A host box with an owning tag stands for one unit of ownership of its resource. Whoever
-//!   holds the words of an image holds these units: copying the words needs
-//!   [`retain_all`], throwing them away needs [`release_all`].
+//! - IM5. A host box with an owning tag stands for one unit of ownership of its resource. The owner of
+//!   the words of an image owns these units. Code that copies the words must call [`retain_all`]. Code
+//!   that discards them must call [`release_all`].
 //!
 //! The single box for a list costs one thing: a list cannot share its tail with another. Images never
 //! share anything; neither do objects in `ets`.

@@ -62,8 +62,8 @@ pub unsafe fn kept_bytes<H: Host>(words: &[u64]) -> usize {
 /// Gives back the units of ownership of an image or object list. O(number of boxes).
 ///
 /// # Safety
-/// As for [`Object::from_words`](super::Object::from_words); besides, the caller holds these units
-/// (IM5), and nobody reads these words afterwards.
+/// As for [`Object::from_words`](super::Object::from_words). In addition, the caller holds these units
+/// (IM5), and no code reads these words after the call.
 pub unsafe fn release_all<H: Host>(words: &[u64]) {
     // SAFETY: what is asked of the words is asked of our caller, and a scan meets each box once.
     unsafe { for_each_owned::<H>(words, |host_box| H::release(host_box)) };

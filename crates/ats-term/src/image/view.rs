@@ -119,7 +119,7 @@ impl<H: Host> fmt::Debug for Object<'_, H> {
     }
 }
 
-/// Where in its image a term stands, for those who keep the image and want to find the term again with
+/// The position of a term in its image. Code that keeps the image can find the term again with
 /// [`Object::term_at`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {

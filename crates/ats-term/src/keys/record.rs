@@ -1,4 +1,4 @@
-//! What a walk remembers of the maps that it sorted, for others who need the order of their keys.
+//! What a walk remembers of the maps that it sorted, for other code that needs the order of their keys.
 
 /// Is told of the maps of a term while their keys are sorted.
 pub(crate) trait Record<T> {

@@ -229,7 +229,7 @@ impl Bits {
         let used = bytes.get(..bits.div_ceil(8))?;
         let mut bytes: Arc<[u8]> = used.into();
         if !bits.is_multiple_of(8) {
-            // The allocation is new, so nobody else has it.
+            // The allocation is new, so there is no other reference to it.
             let last = Arc::get_mut(&mut bytes)?.last_mut()?;
             *last &= 0xFF << (8 - bits % 8);
         }

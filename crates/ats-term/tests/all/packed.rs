@@ -29,7 +29,7 @@ fn pack(object: &Term) -> (usize, Option<usize>) {
     }
     let len = built.words().len();
     if built.owns() {
-        // SAFETY: these words own what was built, nobody took them, and they are read no more.
+        // SAFETY: these words own what was built, no code has taken them, and no code reads them after this.
         unsafe { release_all::<TermHost>(built.words()) };
     }
     (image.len(), packed.then_some(len))

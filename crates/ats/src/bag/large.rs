@@ -49,7 +49,7 @@ pub(crate) struct Large<H: Host> {
 /// Where objects are, by their content.
 struct Index {
     entries: Mutex<Entries>,
-    /// Of its own, so that nobody can foresee which objects collide.
+    /// Each index has its own, so that it cannot be foreseen which objects collide.
     hasher: RandomState,
 }
 
@@ -325,9 +325,9 @@ impl<H: Host> Draft<'_, H> {
     pub(super) unsafe fn take_over(mut self) -> (Large<H>, Leftovers<Values<H>>) {
         self.drop_stale_entries();
         // SAFETY: `update_bag` makes the change for certain, after which no reader that pins finds the old
-        // version; those who found it before hold guards. The decision runs under the lock of the key,
-        // and a record that it is given is not part of an open batch, so nobody else edits the
-        // version, and nobody will, as it does not come back (G3).
+        // version; readers that found it before hold guards. The decision runs under the lock of the key,
+        // and a record that it is given is not part of an open batch, so no other writer edits the version.
+        // No writer will edit it later, as it does not come back (G3).
         let (objects, leftovers) = unsafe { self.edit.finish_taking_over() };
         let index = Arc::clone(self.index);
         (Large { objects, index }, leftovers)

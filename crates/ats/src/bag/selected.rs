@@ -1,4 +1,4 @@
-//! Changing those objects of a key that somebody selects.
+//! Changing those objects of a key that the caller selects.
 
 use super::large::Large;
 use super::{Buffers, Decided, Effect, Objects, Rules, keep, put, with_leftovers};

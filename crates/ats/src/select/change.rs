@@ -448,7 +448,7 @@ pub(crate) enum Replacement<T> {
     New(T),
 }
 
-/// Who makes objects that take the place of others.
+/// Makes objects that take the place of others.
 pub(crate) trait Replace<H: Host> {
     /// Has `put` use the object that takes the place of another.
     fn replacement<T>(

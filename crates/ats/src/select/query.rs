@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct Query<H: Host> {
     program: Arc<Program<H>>,
     kind: Kind,
-    /// What follows from the specification, unless somebody said what to read.
+    /// What follows from the specification, unless the caller has said what to read.
     plan: Option<Plan>,
     /// What the plan says, in the order of the table.
     steps: Vec<Step>,

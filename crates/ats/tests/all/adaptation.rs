@@ -1,4 +1,4 @@
-//! Ordered tables that are split stay so only as long as somebody writes to their parts.
+//! Ordered tables that are split stay so only as long as threads write to their parts.
 #![cfg(not(any(miri, fuzzing, shuttle)))]
 
 use ats::{Adaptation, Table, TableType, TermHost, Workspace};

@@ -372,7 +372,8 @@ fn readers_see_whole_versions() {
     }
 }
 
-/// Lists over two hot keys that are in each other's way: whoever sees the one has seen the other.
+/// Lists over two hot keys that are in each other's way: a reader that has seen a list under one key sees it
+/// under the other.
 #[test]
 fn lists_over_large_bags_are_whole() {
     let time = Duration::from_millis(400);

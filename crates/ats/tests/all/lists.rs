@@ -1,5 +1,5 @@
-//! Lists that are inserted as one: what they find must hold until they take effect, and long ones must be in
-//! nobody's way.
+//! Lists that are inserted as one: what they find must hold until they take effect, and long ones must not
+//! block other operations.
 
 use crate::checker::{Clock, Event, linearizable};
 use crate::common::{ALL_TYPES, TermTable, everything, objects, patiently};

@@ -126,7 +126,7 @@ fn what_cannot_be_merged_changes_nothing() {
         assert_eq!(result, Err(error), "{key} {position} {operand}");
     }
     assert_eq!(crate::common::everything(&table), [object]);
-    // The counter goes on after somebody has tried.
+    // The counter goes on after a merge that failed.
     for expected in 6..10 {
         assert_eq!(
             merged(&table, 1, 3, &one, &sum, None),

@@ -13,7 +13,7 @@ fn shared(byte: u8) -> (Arc<[u8]>, Term) {
     (bytes, term)
 }
 
-/// Runs `work` with a term that owns memory; afterwards nobody but the test may own it.
+/// Runs `work` with a term that owns memory; afterwards only the test may own it.
 fn balanced(kind: TableType, work: impl Fn(&TermTable, &Term)) {
     for compressed in [false, true] {
         let (bytes, term) = shared(7);

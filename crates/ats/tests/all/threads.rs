@@ -59,7 +59,7 @@ fn lists_in_sets_are_seen_whole() {
             let objects: Vec<Term> = (0..40).map(|key| Term::from((key, round))).collect();
             insert_many(&table, &objects);
         };
-        // Whoever has seen a round under one key sees no older one under another.
+        // A reader that has seen a round under one key sees no older one under another.
         let read = || {
             let first = version(&table, 39);
             let second = version(&table, 0);
