@@ -30,7 +30,7 @@
 //! this way is [`Backend::update_alone`](crate::Backend::update_alone).
 //!
 //! # Long batches
-//! A batch that [pins for itself](Pinning::Own) pins anew after each [`PIECE`] keys, installed or cleared, and
+//! A batch that pins for itself (`Pinning::Own`) pins anew after each [`PIECE`] keys, installed or cleared, and
 //! is not pinned while it builds a record. What it refers to from one piece to the next lives without a
 //! guard: the record before, and the record installed, as long as the stamp holds the key (B3, B5); entries,
 //! since they are the batch's own; and the store, which its caller keeps alive.

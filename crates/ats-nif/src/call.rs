@@ -9,7 +9,7 @@
 //! A function that fails with [`KnownAtom::Busy`] met a key that is held by a longer change under way, or a lock
 //! that was not free for a while; it has
 //! changed nothing and is called again after other processes had their turn. How often that has happened
-//! is told by an argument behind those of the function. After [`ATTEMPTS`] the call goes on on a dirty
+//! is told by an argument behind those of the function. After `ATTEMPTS` the call goes on on a dirty
 //! scheduler, which may wait, so that there is an end. One that fails with
 //! [`KnownAtom::Dirty`] has too much to do for a normal scheduler and is called again on a dirty one, where
 //! it runs to its end even if its process is killed.

@@ -4,7 +4,7 @@
 //! and in turn with those that monitor it. A process that has heard of the end must find the table gone, or
 //! with its heir. So no operation relies on the notice of the VM. Every operation asks whether the owner is
 //! alive, which takes two nanoseconds, and an operation that finds it dead does what is due
-//! ([`Shared::settle`]). The notice serves the tables that no process uses.
+//! ([`Shared::end_or_inherit`]). The notice serves the tables that no process uses.
 //!
 //! # Invariants
 //! - OW1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced once, by an heir, or the

@@ -5,7 +5,7 @@
 //! are no atomics of the model checker, but what makes them visible is: the number of keys, and the
 //! links.
 
-use super::cut::Cut;
+use super::cut::SplitPoint;
 use super::{Backend, CaTree};
 use crate::backend::{Change, Direction, KeyRange, Skipped};
 use crate::record::{Plain, RecordBox};
@@ -70,7 +70,7 @@ fn numbers(tree: &CaTree<Plain>) -> Vec<u64> {
 fn split(tree: &CaTree<Plain>, number: u64) {
     let (key, guard) = (key(number), pin());
     let locked = tree.locked_leaf_for(&key, &guard);
-    tree.split(locked.base, &locked.held, Cut::Middle, &key, &guard);
+    tree.split(locked.base, &locked.held, SplitPoint::Middle, &key, &guard);
 }
 
 /// Joins the base node of a key with a neighbour, unless another thread is adapting, or busy there.

@@ -26,7 +26,7 @@
 
 use ats_sync::shim::atomic::{
     AtomicPtr, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{Acquire, Release},
 };
 use std::marker::PhantomData;
 use std::ptr;
@@ -184,7 +184,7 @@ impl<E> Header<E> {
         let word: *const AtomicU64 = &self.word;
         // SAFETY: the atomics of the shim are those of the standard library in memory.
         let word = unsafe { &*word.cast::<std::sync::atomic::AtomicU64>() };
-        word.load(Relaxed) & SHAPE
+        word.load(std::sync::atomic::Ordering::Relaxed) & SHAPE
     }
 
     #[inline(always)]
