@@ -7,7 +7,7 @@
 //! | module | what it gives |
 //! |---|---|
 //! | [`spec`] | [`Spec`], the specification as data |
-//! | [`function`] | [`Function`], what guards and bodies may call |
+//! | `function` | [`Function`], what guards and bodies may call |
 //! | [`plan`] | [`Plan`](plan::Plan), which keys must be read at all |
 //!
 //! What a specification means is what it means in `ets`, also where the documentation of `ets` does not say
