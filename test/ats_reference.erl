@@ -83,10 +83,11 @@ delete(T, K) -> ets:delete(T, K).
 delete_object(T, Object) -> ets:delete_object(T, Object).
 delete_all_objects(T) -> ets:delete_all_objects(T).
 take(T, K) ->
+    IsFixed = ets:info(T, fixed) =:= true,
+    MayWrite = ets:info(T, protection) =:= public orelse ets:info(T, owner) =:= self(),
     Objects =
-        try {ets:info(T, fixed), ets:info(T, protection), ets:lookup(T, K)} of
-            {true, public, Found} -> Found;
-            _ -> []
+        try
+            [Object || IsFixed, MayWrite, Object <- ets:lookup(T, K)]
         catch
             error:badarg -> []
         end,
