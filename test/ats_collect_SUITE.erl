@@ -106,7 +106,8 @@ limits_are_respected(_) ->
     Limit = #{size => 5 * ?OBJECTS * ?WORDS, kill => true, error_logger => false},
     Run = fun() -> length(list(select, T)) end,
     {?OBJECTS, Collections} = collections(Run, [{max_heap_size, Limit}]),
-    ?assert(length(Collections) > 10, Collections),
+    %% How many there are depends on how long the slices of time are.
+    ?assert(length(Collections) > 4, Collections),
     ?assert(lists:max(Collections) < 2 * ?OBJECTS * ?WORDS),
     true = ats:delete(T),
     ok.
