@@ -60,8 +60,6 @@ known_atoms! {
     NotOwner = "not_owner",
     /// `already_exists`: the name is taken.
     AlreadyExists = "already_exists",
-    /// `busy`: another process is in the middle of a change of the same objects.
-    Busy = "busy",
     /// `system_limit`: too large for this system.
     SystemLimit = "system_limit",
     /// `set`
@@ -84,8 +82,6 @@ known_atoms! {
     DebugHashFixedNumberOfLocks = "debug_hash_fixed_number_of_locks",
     /// `'ETS-TRANSFER'`: tag of the message to an heir.
     EtsTransfer = "ETS-TRANSFER",
-    /// `dirty`: not a cause; the call shall be made again on a scheduler for long work.
-    Dirty = "dirty",
     /// `start`
     Start = "start",
     /// `done`

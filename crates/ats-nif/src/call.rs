@@ -2,20 +2,18 @@
 //!
 //! A function is written as `fn(Env<'e>, [VmTerm<'e>; N]) -> NifResult<'e>` and entered into the
 //! function table with [`nif!`](crate::nif), which adds what every call needs: a panic must not
-//! leave the function (that would end the VM), and an error becomes an exception. Neither costs
-//! anything when nothing goes wrong, and nothing is allocated.
+//! leave the function (that would end the VM), and a function without a reply ends as its [`NoReply`]
+//! says. Neither costs anything when there is a reply, and nothing is allocated.
 //!
 //! # How a function is called again
-//! A function that fails with [`KnownAtom::Busy`] met a key that is held by a longer change under way, or a lock
-//! that was not free for a while; it has
-//! changed nothing and is called again after other processes had their turn. How often that has happened
-//! is told by an argument behind those of the function. After `ATTEMPTS` the call goes on on a dirty
-//! scheduler, which may wait, so that there is an end. One that fails with
-//! [`KnownAtom::Dirty`] has too much to do for a normal scheduler and is called again on a dirty one, where
-//! it runs to its end even if its process is killed.
+//! A function that ends with [`NoReply::Again`] has changed nothing and is called again after other processes
+//! had their turn. How often that has happened is told by an argument behind those of the function. After
+//! `ATTEMPTS` the call goes on on a dirty scheduler, which may wait, so that there is an end. A function that
+//! ends with [`NoReply::DirtyCpu`] or [`NoReply::DirtyIo`] has changed nothing either. It is called again on a
+//! dirty scheduler, where it runs to its end even if its process is killed.
 //!
 //! # How a function fails
-//! It raises `error:{ats_error, Cause}`. `Cause` is an atom of [`KnownAtom`], which the Erlang module
+//! It raises `error:{ats_error, Cause}`. `Cause` is the atom of [`NoReply::Refused`], which the Erlang module
 //! turns into the exception of `ets`; or `{panic, Text}`, which is a defect of this library and stays
 //! loud.
 
@@ -24,13 +22,58 @@ use crate::env::{Env, VmWord};
 use crate::process;
 use crate::sys::{self, NifFn, Word};
 use crate::vm_term::VmTerm;
+use ats::Error;
 use std::cell::RefCell;
-use std::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// What a function returns: a term, or the cause of the exception to raise.
-pub type NifResult<'e> = Result<VmWord<'e>, KnownAtom>;
+/// What a function returns: a term, or why it has none.
+pub type NifResult<'e> = Result<VmWord<'e>, NoReply>;
+
+const _: () = assert!(
+    size_of::<NifResult<'static>>() == 2 * size_of::<Word>(),
+    "returned in two registers"
+);
+
+/// Why a call ends without a reply, and what becomes of it. `?` makes one of a cause and of an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoReply {
+    /// The call is refused: it raises an exception with this cause, which is one that `ats_errors` knows.
+    Refused(KnownAtom),
+    /// A longer change under way holds a key, or a lock was not free for a while: the call is made again after
+    /// other processes had their turn.
+    Again,
+    /// The call has too much to do for a normal scheduler: it is made again on a dirty CPU scheduler.
+    DirtyCpu,
+    /// The call has to wait for a device, as one that reads or writes a file does: it is made again on a dirty
+    /// I/O scheduler. Operations on objects in memory never end so.
+    DirtyIo,
+}
+
+impl From<KnownAtom> for NoReply {
+    #[inline]
+    fn from(cause: KnownAtom) -> Self {
+        NoReply::Refused(cause)
+    }
+}
+
+impl From<Error> for NoReply {
+    fn from(error: Error) -> Self {
+        NoReply::Refused(match error {
+            Error::NotATuple | Error::NoKey | Error::NotAnInteger => KnownAtom::None,
+            Error::BadKey => KnownAtom::BadKey,
+            Error::KeyPosition => KnownAtom::KeyPos,
+            Error::Position => KnownAtom::Position,
+            Error::Operand => KnownAtom::Operand,
+            Error::Element => KnownAtom::Value,
+            Error::TableType => KnownAtom::TableType,
+            Error::SystemLimit => KnownAtom::SystemLimit,
+            Error::TooLarge => return NoReply::DirtyCpu,
+            Error::Busy => return NoReply::Again,
+        })
+    }
+}
 
 /// An entry of the function table: `nif!("name", function, arity)`, or with flags as fourth
 /// argument. The function takes the environment and an array of that many terms.
@@ -99,9 +142,10 @@ pub fn run<'e>(env: Env<'e>, again: Again, body: impl FnOnce() -> NifResult<'e>)
     // only kept from unwinding into the VM.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(term)) => term.raw(),
-        Ok(Err(KnownAtom::Busy)) => call_when_free(env, again),
-        Ok(Err(KnownAtom::Dirty)) => call_again(env, again, true),
-        Ok(Err(cause)) => raise_cause(env, cause),
+        Ok(Err(NoReply::Refused(cause))) => raise_cause(env, cause),
+        Ok(Err(NoReply::Again)) => call_when_free(env, again),
+        Ok(Err(NoReply::DirtyCpu)) => call_again(env, again, sys::DIRTY_JOB_CPU_BOUND),
+        Ok(Err(NoReply::DirtyIo)) => call_again(env, again, sys::DIRTY_JOB_IO_BOUND),
         Err(_) => raise_panic(env),
     }
 }
@@ -127,15 +171,21 @@ fn call_when_free(env: Env<'_>, again: Again) -> Word {
         argv: args.as_ptr(),
         ..again
     };
-    let dirty = attempts >= ATTEMPTS || process::on_dirty_scheduler();
+    // What a call does on a dirty scheduler may not be for another one.
+    let flags = match process::thread_type() {
+        sys::THREAD_DIRTY_IO => sys::DIRTY_JOB_IO_BOUND,
+        sys::THREAD_DIRTY_CPU => sys::DIRTY_JOB_CPU_BOUND,
+        _ if attempts >= ATTEMPTS => sys::DIRTY_JOB_CPU_BOUND,
+        _ => 0,
+    };
     // The VM copies the arguments.
-    call_again(env, again, dirty)
+    call_again(env, again, flags)
 }
 
-/// Has the VM make the same call again, after other processes had their turn.
+/// Has the VM make the same call again, after other processes had their turn. The flags are those of an entry
+/// of the function table.
 #[cold]
-fn call_again(env: Env<'_>, again: Again, dirty: bool) -> Word {
-    let flags = if dirty { sys::DIRTY_JOB_CPU_BOUND } else { 0 };
+fn call_again(env: Env<'_>, again: Again, flags: c_uint) -> Word {
     let Again {
         name,
         entry,

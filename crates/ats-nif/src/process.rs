@@ -2,6 +2,7 @@
 
 use crate::env::{Env, OwnEnv, VmWord};
 use crate::sys::{self, Word};
+use std::ffi::c_int;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Whether a local process is alive. Two nanoseconds.
@@ -20,23 +21,29 @@ pub fn send(env: Env<'_>, to: VmWord<'_>, message_env: &mut OwnEnv, message: Wor
     unsafe { sys::enif_send(env.raw(), &to, message_env.raw(), message) != 0 }
 }
 
+/// The type of the calling thread: one of the constants `THREAD_...` of [`sys`], or another number if it is
+/// no scheduler. A nanosecond.
+#[inline]
+pub fn thread_type() -> c_int {
+    thread_local! {
+        /// A thread never becomes one of another type, and asking the VM takes longer than to remember.
+        static TYPE: c_int =
+            // SAFETY: always allowed.
+            unsafe { sys::enif_thread_type() };
+    }
+    TYPE.with(|thread_type| *thread_type)
+}
+
 /// Whether the caller runs on a scheduler for long work. A nanosecond.
 #[inline]
 pub fn on_dirty_scheduler() -> bool {
-    thread_local! {
-        /// A thread never becomes one of another type, and asking the VM takes longer than to remember.
-        static IS_DIRTY: bool =
-            // SAFETY: always allowed.
-            unsafe { sys::enif_thread_type() >= sys::THREAD_DIRTY_CPU };
-    }
-    IS_DIRTY.with(|is_dirty| *is_dirty)
+    thread_type() >= sys::THREAD_DIRTY_CPU
 }
 
 /// Whether the calling thread may wait for a lock as long as it takes: not if it is a normal scheduler, on
 /// which other processes wait.
 pub fn may_wait() -> bool {
-    // SAFETY: always allowed.
-    unsafe { sys::enif_thread_type() != sys::THREAD_NORMAL }
+    thread_type() != sys::THREAD_NORMAL
 }
 
 /// A moment, on both clocks.

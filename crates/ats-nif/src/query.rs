@@ -4,6 +4,7 @@
 //! last, by their exact key, which tells all terms apart that are not the same.
 
 use crate::atoms::{self, KnownAtom};
+use crate::call::NoReply;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::held::{self, HeldEnv};
@@ -177,8 +178,8 @@ thread_local! {
 pub fn with_prepared<T>(
     table: &Table<Vm>,
     spec: VmTerm<'_>,
-    work: impl FnOnce(&Prepared, bool) -> Result<T, KnownAtom>,
-) -> Result<T, KnownAtom> {
+    work: impl FnOnce(&Prepared, bool) -> Result<T, NoReply>,
+) -> Result<T, NoReply> {
     let written = spec.as_cons().is_some();
     if let Some(compiled) = (!written)
         .then(|| ResourceRef::<Compiled>::of_term(spec))
@@ -201,7 +202,7 @@ pub fn with_prepared<T>(
     }
 }
 
-fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), KnownAtom> {
+fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), NoReply> {
     scratch::with_key(|key| {
         // Heads compare floats by their bits, so specifications that differ in the sign of a zero differ.
         let options = exact::Options {
@@ -213,12 +214,12 @@ fn prepare(table: &Table<Vm>, spec: VmTerm<'_>) -> Result<(Prepared, bool), Know
             false => SLOW,
         };
         if exact::exact_key_within(spec, key, options, most).is_none() {
-            return Err(KnownAtom::Dirty);
+            return Err(NoReply::DirtyCpu);
         }
-        match key.len() > LONG {
-            true => compile(table, spec).map(|prepared| (prepared, false)),
-            false => MET.with_borrow_mut(|met| met.find(table, spec, key)),
-        }
+        Ok(match key.len() > LONG {
+            true => (compile(table, spec)?, false),
+            false => MET.with_borrow_mut(|met| met.find(table, spec, key))?,
+        })
     })
 }
 

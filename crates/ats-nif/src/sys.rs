@@ -67,10 +67,14 @@ pub struct ErlNifSysInfo {
 
 /// Flag of a function that runs on a dirty CPU scheduler.
 pub const DIRTY_JOB_CPU_BOUND: c_uint = 1;
+/// Flag of a function that runs on a dirty I/O scheduler.
+pub const DIRTY_JOB_IO_BOUND: c_uint = 2;
 /// `ERL_NIF_THR_NORMAL_SCHEDULER`.
 pub const THREAD_NORMAL: c_int = 1;
-/// `ERL_NIF_THR_DIRTY_CPU_SCHEDULER`; the one for input and output is above, the others below.
+/// `ERL_NIF_THR_DIRTY_CPU_SCHEDULER`; threads that are no schedulers are below the normal ones.
 pub const THREAD_DIRTY_CPU: c_int = 2;
+/// `ERL_NIF_THR_DIRTY_IO_SCHEDULER`.
+pub const THREAD_DIRTY_IO: c_int = 3;
 /// `ERL_NIF_NSEC`.
 pub const TIME_UNIT_NSEC: c_int = 3;
 

@@ -2,7 +2,7 @@
 //! `test-nifs`.
 
 use crate::atoms::KnownAtom;
-use crate::call::NifResult;
+use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::resource::{self, Resource, ResourceRef, Slot};
@@ -128,7 +128,7 @@ fn image_store<'e>(env: Env<'e>, [tuple]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         builder
             .encode_object(tuple)
             .map_err(|_| KnownAtom::Position)?;
-        Ok(Stored(builder.take().words().into()))
+        Ok::<_, NoReply>(Stored(builder.take().words().into()))
     })?;
     // A copy that is released at once, to see that the counts balance.
     let copy: Box<[u64]> = stored.0.clone();

@@ -2,7 +2,7 @@
 
 use super::{ListTerms, boolean, copying, found, is_long_list, proper_length, writable};
 use crate::atoms::KnownAtom;
-use crate::call::NifResult;
+use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::handle::Shared;
 use crate::vm_sink::VmSink;
@@ -62,10 +62,10 @@ fn count_in<'e>(
         change_one(env, shared, key, ops, default)
     };
     values.map_err(
-        |refusal| match is_for_missing_key(refusal, shared, key, default) {
-            Ok(true) => KnownAtom::BadKey,
-            Ok(false) => refusal,
-            Err(cause) => cause,
+        |no_reply| match is_for_missing_key(no_reply, shared, key, default) {
+            Ok(true) => KnownAtom::BadKey.into(),
+            Ok(false) => no_reply,
+            Err(other) => other,
         },
     )
 }
@@ -98,7 +98,7 @@ fn change_several<'e>(
     default: Option<VmTerm<'e>>,
 ) -> NifResult<'e> {
     if is_long_list(ops) {
-        return Err(KnownAtom::Dirty);
+        return Err(NoReply::DirtyCpu);
     }
     proper_length(ops, usize::MAX).ok_or(KnownAtom::None)?;
     let ops = ListTerms(ops)
@@ -113,14 +113,14 @@ fn change_several<'e>(
 /// Whether a refusal concerns a key that is not there. `ets` looks for the key before it looks at
 /// what to do with the object, so a missing key counts more than whatever is wrong with that. The
 /// key may have come or gone since the refusal; both answers are then right, each for a moment
-/// within the call. [`KnownAtom::Dirty`] if it takes long to look for the key.
+/// within the call. [`NoReply::DirtyCpu`] if it takes long to look for the key.
 fn is_for_missing_key(
-    refusal: KnownAtom,
+    no_reply: NoReply,
     shared: &Shared,
     key: VmTerm<'_>,
     default: Option<VmTerm<'_>>,
-) -> Result<bool, KnownAtom> {
-    if default.is_some() || matches!(refusal, KnownAtom::Busy | KnownAtom::Dirty) {
+) -> Result<bool, NoReply> {
+    if default.is_some() || !matches!(no_reply, NoReply::Refused(_)) {
         return Ok(false);
     }
     Ok(found(shared, key, &ats_sync::pin())?.is_none())
@@ -205,21 +205,23 @@ fn replace_in<'e>(
     let done = element_specs(specs)
         .and_then(|values| copying(|work| table.update_element(key, &values, default, work)));
     match done {
-        Err(refusal) => match is_for_missing_key(refusal, shared, key, default)? {
+        Err(no_reply) => match is_for_missing_key(no_reply, shared, key, default)? {
             true => Ok(boolean(false)),
-            false => Err(refusal),
+            false => Err(no_reply),
         },
         Ok(replaced) => Ok(boolean(replaced)),
     }
 }
 
-fn element_specs(specs: VmTerm<'_>) -> Result<Vec<(usize, VmTerm<'_>)>, KnownAtom> {
+fn element_specs(specs: VmTerm<'_>) -> Result<Vec<(usize, VmTerm<'_>)>, NoReply> {
     if is_list(specs) {
         if is_long_list(specs) {
-            return Err(KnownAtom::Dirty);
+            return Err(NoReply::DirtyCpu);
         }
         proper_length(specs, usize::MAX).ok_or(KnownAtom::None)?;
-        return ListTerms(specs).map(element_spec).collect();
+        return Ok(ListTerms(specs)
+            .map(element_spec)
+            .collect::<Result<_, _>>()?);
     }
     Ok(vec![element_spec(specs)?])
 }

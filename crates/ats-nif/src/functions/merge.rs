@@ -3,7 +3,7 @@
 use super::counters::{not_a_bag, position};
 use super::{copying, found, writable};
 use crate::atoms::KnownAtom;
-use crate::call::NifResult;
+use crate::call::{NifResult, NoReply};
 use crate::env::Env;
 use crate::handle::Shared;
 use crate::scratch::Reading;
@@ -60,7 +60,7 @@ fn merge_into<'e>(
         return merge_in(env, &held, merging(Locking::AfterMerging));
     }
     if is_long(shared, key, at, operand, &merge, &guard) {
-        return Err(KnownAtom::Dirty);
+        return Err(NoReply::DirtyCpu);
     }
     // Other keys must not wait on a normal scheduler for a merge that takes long.
     merge_in(env, shared, merging(Locking::First))

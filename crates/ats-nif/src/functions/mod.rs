@@ -18,7 +18,7 @@ mod walks;
 pub(crate) use take_all::TakenObjects;
 
 use crate::atoms::KnownAtom;
-use crate::call::NifResult;
+use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::handle::{Handle, Protection, Shared};
@@ -119,22 +119,6 @@ fn refuse<'g>(
     }
 }
 
-/// What Erlang is told of an error.
-fn cause(error: Error) -> KnownAtom {
-    match error {
-        Error::NotATuple | Error::NoKey | Error::NotAnInteger => KnownAtom::None,
-        Error::BadKey => KnownAtom::BadKey,
-        Error::KeyPosition => KnownAtom::KeyPos,
-        Error::Position => KnownAtom::Position,
-        Error::Operand => KnownAtom::Operand,
-        Error::Element => KnownAtom::Value,
-        Error::TableType => KnownAtom::TableType,
-        Error::SystemLimit => KnownAtom::SystemLimit,
-        Error::TooLarge => KnownAtom::Dirty,
-        Error::Busy => KnownAtom::Busy,
-    }
-}
-
 fn boolean(value: bool) -> VmWord<'static> {
     if value {
         KnownAtom::True.word()
@@ -143,29 +127,28 @@ fn boolean(value: bool) -> VmWord<'static> {
     }
 }
 
-/// Runs an operation that copies objects into a table or takes them out of it; [`KnownAtom::Dirty`] if they, or
-/// the key, are large and this is not the scheduler for that.
+/// Runs an operation that copies objects into a table or takes them out of it; [`NoReply::DirtyCpu`] if they,
+/// or the key, are large and this is not the scheduler for that.
 #[inline]
 fn copying<'e, R>(
     operation: impl FnOnce(&mut Workspace<VmTerm<'e>>) -> Result<R, Error>,
-) -> Result<R, KnownAtom> {
-    scratch::with_work(operation).map_err(cause)
+) -> Result<R, NoReply> {
+    scratch::with_work(operation).map_err(NoReply::from)
 }
 
-/// The objects of a key, if there are any; [`KnownAtom::Dirty`] if the key is large.
+/// The objects of a key, if there are any; [`NoReply::DirtyCpu`] if the key is large.
 #[inline]
 fn found<'g>(
     shared: &'g Shared,
     key: VmTerm<'_>,
     guard: &'g Guard,
-) -> Result<Option<Found<'g, Vm>>, KnownAtom> {
+) -> Result<Option<Found<'g, Vm>>, NoReply> {
     copying(|work| shared.table.lookup_within(key, work, guard))
 }
 
-/// Appends the bytes of a key; [`KnownAtom::Dirty`] if that takes long.
-fn write_key(table: &Table<Vm>, key: VmTerm<'_>, bytes: &mut Vec<u8>) -> Result<(), KnownAtom> {
-    let written = table.key_bytes_within(key, bytes, scratch::limit());
-    written.map_err(cause)
+/// Appends the bytes of a key; [`NoReply::DirtyCpu`] if that takes long.
+fn write_key(table: &Table<Vm>, key: VmTerm<'_>, bytes: &mut Vec<u8>) -> Result<(), NoReply> {
+    Ok(table.key_bytes_within(key, bytes, scratch::limit())?)
 }
 
 /// More objects of one key are read on a dirty scheduler: this many take well under a millisecond.
@@ -183,7 +166,8 @@ fn has_many(found: &Found<'_, Vm>) -> bool {
     found.is_large() && found.count() > LONG_BAG && !process::on_dirty_scheduler()
 }
 
-/// An element of one of the objects of a key, which are so many `words`, as a term; [`KnownAtom::Dirty`] if it is large.
+/// An element of one of the objects of a key, which are so many `words`, as a term; [`NoReply::DirtyCpu`] if it
+/// is large.
 #[inline]
 fn element_term<'e>(
     env: Env<'e>,
@@ -193,16 +177,16 @@ fn element_term<'e>(
 ) -> NifResult<'e> {
     let is_large = words > LONG_OBJECT && is_larger(element, LONG_OBJECT);
     if is_large && !process::on_dirty_scheduler() {
-        return Err(KnownAtom::Dirty);
+        return Err(NoReply::DirtyCpu);
     }
     Ok(make_term(env, element, scratch))
 }
 
-/// The objects of a key as a list, oldest first; [`KnownAtom::Dirty`] if they are many, or large.
+/// The objects of a key as a list, oldest first; [`NoReply::DirtyCpu`] if they are many, or large.
 #[inline]
 fn object_list<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> NifResult<'e> {
     if is_long(found) {
-        return Err(KnownAtom::Dirty);
+        return Err(NoReply::DirtyCpu);
     }
     Ok(all_objects(env, found))
 }

@@ -1,11 +1,11 @@
 //! Reading and writing objects.
 
 use super::{
-    LONG_BAG, LONG_LIST, ListTerms, all_objects, boolean, cause, copying, element_term, found,
-    has_many, is_long_list, kept_objects, object_list, proper_length, readable, writable,
+    LONG_BAG, LONG_LIST, ListTerms, all_objects, boolean, copying, element_term, found, has_many,
+    is_long_list, kept_objects, object_list, proper_length, readable, writable,
 };
 use crate::atoms::KnownAtom;
-use crate::call::NifResult;
+use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::handle::Shared;
@@ -45,7 +45,7 @@ fn insert_if<'e>(
     table: VmTerm<'e>,
     objects: VmTerm<'e>,
     existing: ExistingKey,
-) -> Result<bool, KnownAtom> {
+) -> Result<bool, NoReply> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
     if objects.is_nil() {
@@ -66,20 +66,16 @@ fn insert_all(
     shared: &Shared,
     objects: VmTerm<'_>,
     existing: ExistingKey,
-) -> Result<bool, KnownAtom> {
+) -> Result<bool, NoReply> {
     match objects.as_cons() {
         None => insert_one(shared, objects, existing),
         Some((only, rest)) if rest.is_nil() => insert_one(shared, only, existing),
-        Some(_) if is_long_list(objects) => Err(KnownAtom::Dirty),
+        Some(_) if is_long_list(objects) => Err(NoReply::DirtyCpu),
         Some(_) => insert_list(shared, objects, existing),
     }
 }
 
-fn insert_one(
-    shared: &Shared,
-    object: VmTerm<'_>,
-    existing: ExistingKey,
-) -> Result<bool, KnownAtom> {
+fn insert_one(shared: &Shared, object: VmTerm<'_>, existing: ExistingKey) -> Result<bool, NoReply> {
     copying(|work| match existing {
         ExistingKey::Refused => shared.table.insert_new(object, work),
         ExistingKey::Accepted => shared.table.insert(object, work).map(|()| true),
@@ -90,13 +86,13 @@ fn insert_list(
     shared: &Shared,
     objects: VmTerm<'_>,
     existing: ExistingKey,
-) -> Result<bool, KnownAtom> {
+) -> Result<bool, NoReply> {
     // The whole list is checked first, so that a bad one costs nothing.
     if proper_length(objects, usize::MAX).is_none() {
-        return Err(cause(Error::NotATuple));
+        return Err(Error::NotATuple.into());
     }
     for object in ListTerms(objects) {
-        shared.table.check_object(object).map_err(cause)?;
+        shared.table.check_object(object)?;
     }
     copying(|work| match existing {
         ExistingKey::Refused => shared.table.insert_many_new(ListTerms(objects), work),
@@ -153,10 +149,10 @@ fn element<'e>(
     let position = position.as_small().filter(|position| *position > 0);
     let index = position.ok_or(KnownAtom::None)? as usize - 1;
     let Some(found) = found(shared, key, &guard)? else {
-        return default.map(VmTerm::word).ok_or(KnownAtom::BadKey);
+        return default.map(VmTerm::word).ok_or(KnownAtom::BadKey.into());
     };
     if has_many(&found) {
-        return Err(KnownAtom::Dirty);
+        return Err(NoReply::DirtyCpu);
     }
     let words = found.len_words();
     if !shared.table.table_type().is_bag() {
@@ -183,14 +179,14 @@ fn elements<'e>(
         let mut elements = Vec::new();
         let mut result = Ok(());
         let _all = each(room, &mut |object| {
-            let element = object.get(index).ok_or(KnownAtom::Position);
+            let element = object.get(index).ok_or(KnownAtom::Position.into());
             match element.and_then(|element| element_term(env, words, element, scratch)) {
                 Ok(term) => {
                     elements.push(term);
                     ControlFlow::Continue(())
                 }
-                Err(cause) => {
-                    result = Err(cause);
+                Err(no_reply) => {
+                    result = Err(no_reply);
                     ControlFlow::Break(())
                 }
             }
@@ -219,7 +215,7 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
     let found = found(shared, key, &guard)?.ok_or(KnownAtom::BadKey)?;
     let wanted = found.count().saturating_mul(indices.len());
     if has_many(&found) || wanted > LONG_BAG && !process::on_dirty_scheduler() {
-        return Err(KnownAtom::Dirty);
+        return Err(NoReply::DirtyCpu);
     }
     let words = found.len_words();
     scratch::with_reading(|Reading { scratch, room }| {
@@ -234,11 +230,11 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
                     Some(slots) => slots.get(index),
                     None => object.get(index),
                 };
-                let element = element.ok_or(KnownAtom::Position);
+                let element = element.ok_or(KnownAtom::Position.into());
                 match element.and_then(|element| element_term(env, words, element, scratch)) {
                     Ok(element) => elements.push(element),
-                    Err(cause) => {
-                        result = Err(cause);
+                    Err(no_reply) => {
+                        result = Err(no_reply);
                         return ControlFlow::Break(());
                     }
                 }
@@ -261,7 +257,7 @@ fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         // What has been taken must be returned, on whichever scheduler; so one looks before.
         let found = found(shared, key, &guard)?;
         if found.is_some_and(|found| has_many(&found)) {
-            return Err(KnownAtom::Dirty);
+            return Err(NoReply::DirtyCpu);
         }
     }
     let Some(taken) = copying(|work| shared.table.take(key, work, &guard))? else {
@@ -297,6 +293,6 @@ fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResul
 fn delete_equal<'e>(shared: &Shared, object: VmTerm<'e>, most: usize) -> NifResult<'e> {
     match copying(|work| shared.table.delete_object_if_few(object, most, work))? {
         true => Ok(KnownAtom::True.word()),
-        false => Err(KnownAtom::Dirty),
+        false => Err(NoReply::DirtyCpu),
     }
 }

@@ -1,9 +1,9 @@
 //! Objects of an `ordered_set` by their place.
 
 use super::range::{End, cut};
-use super::{cause, readable};
+use super::readable;
 use crate::atoms::KnownAtom;
-use crate::call::NifResult;
+use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::scratch::{self, Reading};
@@ -45,7 +45,7 @@ pub(super) fn skip<'e>(
     (mut low, mut high): Ends,
     direction: Direction,
     most: usize,
-) -> Result<Reached<'e>, KnownAtom> {
+) -> Result<Reached<'e>, NoReply> {
     let dirty = process::on_dirty_scheduler();
     let time = if dirty { LONG_SLICE } else { SLICE };
     let mut skipped = 0;
@@ -67,10 +67,10 @@ pub(super) fn skip<'e>(
         if let Some(begun) = begun {
             consume(env, begun.elapsed());
         }
-        match slice.map_err(cause)? {
+        match slice? {
             Skipped::At(found) => return Ok(Reached::Object(object(env, &found))),
             Skipped::All(more) => return Ok(Reached::End(skipped + more)),
-            Skipped::Paused { .. } if !dirty => return Err(KnownAtom::Dirty),
+            Skipped::Paused { .. } if !dirty => return Err(NoReply::DirtyCpu),
             Skipped::Paused {
                 skipped: more,
                 bound,
@@ -105,11 +105,11 @@ fn ends<'e>(
     table: VmTerm<'e>,
     from: VmTerm<'e>,
     to: VmTerm<'e>,
-) -> Result<Ends, KnownAtom> {
+) -> Result<Ends, NoReply> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     if shared.table.table_type() != TableType::OrderedSet {
-        return Err(KnownAtom::TableType);
+        return Err(KnownAtom::TableType.into());
     }
     Ok((cut(env, from, End::From)?, cut(env, to, End::To)?))
 }
@@ -120,7 +120,7 @@ fn range_size<'e>(env: Env<'e>, [table, from, to]: [VmTerm<'e>; 3]) -> NifResult
     let ends = ends(env, table, from, to)?;
     match skip(env, table, ends, Direction::Up, usize::MAX)? {
         Reached::End(count) => Ok(env.uint(count as u64)),
-        Reached::Object(_) => Err(KnownAtom::SystemLimit),
+        Reached::Object(_) => Err(KnownAtom::SystemLimit.into()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::select::{How, Work, allowed};
 use crate::atoms::KnownAtom;
-use crate::call::NifResult;
+use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::query::{self, Compiled, Prepared};
 use crate::resource::ResourceRef;
@@ -29,7 +29,7 @@ fn range_start<'e>(env: Env<'e>, [table, spec, from, to, how]: [VmTerm<'e>; 5]) 
     let shared = allowed(env, table, how, &guard)?;
     let table = &shared.table;
     if table.table_type() != TableType::OrderedSet {
-        return Err(KnownAtom::TableType);
+        return Err(KnownAtom::TableType.into());
     }
     let spec = match KnownAtom::Keys.is(spec.word()) {
         true => VmTerm::of(env, keys_spec(env, table.key_position())),
@@ -70,18 +70,18 @@ pub(super) fn cut<'e>(
     env: Env<'e>,
     term: VmTerm<'e>,
     end: End,
-) -> Result<Option<Vec<u8>>, KnownAtom> {
+) -> Result<Option<Vec<u8>>, NoReply> {
     if KnownAtom::None.is(term.word()) {
         return Ok(None);
     }
     let Some(&[tag, key]) = term.tuple_words() else {
-        return Err(KnownAtom::None);
+        return Err(KnownAtom::None.into());
     };
     let key = VmTerm::of(env, key);
     let mut front = Prefix::new(load::zeros());
     if KnownAtom::Prefix.is(tag) {
         if is_larger(key, limit()) {
-            return Err(KnownAtom::Dirty);
+            return Err(NoReply::DirtyCpu);
         }
         write_front(key, &mut front)?;
     } else {
@@ -97,14 +97,14 @@ pub(super) fn cut<'e>(
 
 /// Writes what is before the first `'_'` of a pattern, at whatever depth that is. Behind it only `'_'` may follow:
 /// anything else, also an end of a list or another tuple, would leave out some of the keys that begin alike.
-fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), KnownAtom> {
+fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), NoReply> {
     let is_underscore = |part: VmTerm<'_>| KnownAtom::Underscore.is(part.word());
     let mut todo = vec![pattern];
     let mut open = false;
     while let Some(part) = todo.pop() {
         match part.kind() {
             _ if is_underscore(part) => open = true,
-            _ if open => return Err(KnownAtom::None),
+            _ if open => return Err(KnownAtom::None.into()),
             Kind::Tuple(arity) => {
                 front.tuple(arity);
                 todo.extend((0..arity).rev().map(|i| part.element(i)));
@@ -115,7 +115,7 @@ fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), KnownAtom>
             }
             // The bytes of a map begin with all of its keys, and their order is not that of the values.
             Kind::Map(_) if has_part(part, |part, _| is_underscore(part)) => {
-                return Err(KnownAtom::None);
+                return Err(KnownAtom::None.into());
             }
             _ => write_term(part, front)?,
         }
@@ -123,11 +123,11 @@ fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), KnownAtom>
     Ok(())
 }
 
-/// Writes a term behind what is written; [`KnownAtom::Dirty`] if that takes long.
-fn write_term(term: VmTerm<'_>, front: &mut Prefix) -> Result<(), KnownAtom> {
+/// Writes a term behind what is written; [`NoReply::DirtyCpu`] if that takes long.
+fn write_term(term: VmTerm<'_>, front: &mut Prefix) -> Result<(), NoReply> {
     let most = limit().saturating_mul(size_of::<u64>());
     match front.term_within(term, most) {
         true => Ok(()),
-        false => Err(KnownAtom::Dirty),
+        false => Err(NoReply::DirtyCpu),
     }
 }

@@ -5,9 +5,9 @@
 //! plain terms, so a process that stops calling, for whatever reason, leaves nothing behind; and a
 //! position is all there is to a continuation, too.
 
-use super::{cause, readable, writable};
+use super::{readable, writable};
 use crate::atoms::KnownAtom;
-use crate::call::NifResult;
+use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::full_scan::Verdict;
@@ -142,12 +142,15 @@ fn select_start<'e>(env: Env<'e>, [table, spec, how]: [VmTerm<'e>; 3]) -> NifRes
     let how = match How::of(env, how) {
         Ok(how) => how,
         // Whatever is wrong with the table counts more.
-        Err(cause) => return readable(env, table, &guard).and(Err(cause)),
+        Err(cause) => {
+            readable(env, table, &guard)?;
+            return Err(cause.into());
+        }
     };
     let shared = allowed(env, table, how, &guard)?;
     let is_bag = shared.table.table_type() == TableType::Bag;
     if matches!(how, How::Replace) && is_bag {
-        return Err(KnownAtom::TableType);
+        return Err(KnownAtom::TableType.into());
     }
     if spec.is_nil() {
         return Ok(Work::new(env, how, VmWord::NIL).result());
@@ -159,7 +162,7 @@ fn select_start<'e>(env: Env<'e>, [table, spec, how]: [VmTerm<'e>; 3]) -> NifRes
             return Ok(KnownAtom::Warn.word());
         }
         if matches!(how, How::Replace) && !keeps_key(shared, prepared) {
-            return Err(KnownAtom::None);
+            return Err(KnownAtom::None.into());
         }
         Work::new(env, how, VmWord::NIL).go_on(shared, prepared, how.start(), &guard)
     })
@@ -179,12 +182,12 @@ fn select_more<'e>(
     let guard = ats_sync::pin();
     let shared = allowed(env, table, how, &guard)?;
     if resource::get::<Compiled>(compiled).is_none() {
-        return Err(KnownAtom::None);
+        return Err(KnownAtom::None.into());
     }
     let cursor = cursor_of(env, position).ok_or(KnownAtom::None)?;
     query::with_prepared(&shared.table, compiled, |prepared, _known| {
         if matches!(how, How::Replace) && !keeps_key(shared, prepared) {
-            return Err(KnownAtom::None);
+            return Err(KnownAtom::None.into());
         }
         let again = [table.word(), compiled.word()];
         Work::new(env, how, so_far.word())
@@ -318,7 +321,7 @@ impl<'e> Work<'e> {
         slice: &Slice,
         selecting: &mut Selecting<VmWord<'e>>,
         guard: &Guard,
-    ) -> Result<Progress, KnownAtom> {
+    ) -> Result<Progress, NoReply> {
         let Selecting { runner, results } = selecting;
         let selection = &mut Selection {
             query: &*prepared.query,
@@ -371,7 +374,7 @@ impl<'e> Work<'e> {
                     false => self.list = env.cons(object, self.list),
                 }
             }),
-            How::Replace => table.select_replace(selection).map_err(cause)?,
+            How::Replace => table.select_replace(selection)?,
         };
         self.count += changed.objects as u64;
         Ok(changed.progress)
@@ -500,7 +503,7 @@ fn match_spec_compile<'e>(env: Env<'e>, [spec, by_vm]: [VmTerm<'e>; 2]) -> NifRe
 /// `match_spec_by_vm(Reference) -> CompiledByVm`.
 fn match_spec_by_vm<'e>(env: Env<'e>, [compiled]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let compiled = resource::get::<Compiled>(compiled).ok_or(KnownAtom::None)?;
-    compiled.vm_reference(env).ok_or(KnownAtom::None)
+    compiled.vm_reference(env).ok_or(KnownAtom::None.into())
 }
 
 fn is_compiled_ms<'e>(_env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {

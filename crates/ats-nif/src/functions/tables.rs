@@ -55,7 +55,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         .filter(|position| *position > 0)
         .ok_or(KnownAtom::None)?;
     if !name.is_atom() {
-        return Err(KnownAtom::None);
+        return Err(KnownAtom::None.into());
     }
     let guard = ats_sync::pin();
     let shared = Handle::create(
@@ -159,7 +159,7 @@ fn give_away<'e>(env: Env<'e>, [table, to, gift, leader]: [VmTerm<'e>; 4]) -> Ni
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
     if !to.is_local_pid() {
-        return Err(KnownAtom::None);
+        return Err(KnownAtom::None.into());
     }
     shared.give_away(env, to.word(), gift.word(), leader.word())?;
     Ok(KnownAtom::True.word())
@@ -189,7 +189,7 @@ fn delete<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     if shared.id.delete(&guard) {
         Ok(KnownAtom::True.word())
     } else {
-        Err(KnownAtom::Id)
+        Err(KnownAtom::Id.into())
     }
 }
 
@@ -201,7 +201,7 @@ fn delete_all_objects<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'
 
 fn whereis<'e>(env: Env<'e>, [name]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     if !name.is_atom() {
-        return Err(KnownAtom::None);
+        return Err(KnownAtom::None.into());
     }
     let guard = ats_sync::pin();
     Ok(match existing(env, name, &guard)? {
@@ -227,7 +227,7 @@ fn rename<'e>(env: Env<'e>, [table, name]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
     if !name.is_atom() {
-        return Err(KnownAtom::None);
+        return Err(KnownAtom::None.into());
     }
     let word = name.word().raw();
     if !shared.named {
@@ -239,8 +239,8 @@ fn rename<'e>(env: Env<'e>, [table, name]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let old = table.is_atom().then(|| table.word().raw());
     match registry::rename(env, shared, old, word, &guard) {
         Renaming::Done => Ok(name.word()),
-        Renaming::Taken => Err(KnownAtom::AlreadyExists),
-        Renaming::Gone => Err(KnownAtom::Id),
+        Renaming::Taken => Err(KnownAtom::AlreadyExists.into()),
+        Renaming::Gone => Err(KnownAtom::Id.into()),
     }
 }
 
@@ -263,7 +263,7 @@ fn safe_fixtable<'e>(env: Env<'e>, [table, on]: [VmTerm<'e>; 2]) -> NifResult<'e
     } else if KnownAtom::False.is(on.word()) {
         shared.unfix(env)?;
     } else {
-        return Err(KnownAtom::None);
+        return Err(KnownAtom::None.into());
     }
     Ok(KnownAtom::True.word())
 }

@@ -1,9 +1,9 @@
 //! Walking over keys.
 
 use super::places::{self, Reached};
-use super::{cause, is_long, key_term, object_list, readable, write_key};
+use super::{is_long, key_term, object_list, readable, write_key};
 use crate::atoms::KnownAtom;
-use crate::call::NifResult;
+use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::handle::Shared;
@@ -64,15 +64,14 @@ fn step<'e>(
     let shared = readable(env, table, &guard)?;
     let table = &shared.table;
     if table.table_type() == TableType::OrderedSet && KnownAtom::EndOfTable.is(key.word()) {
-        return Err(KnownAtom::None);
+        return Err(KnownAtom::None.into());
     }
     let found = scratch::with_key(|bytes| {
         write_key(table, key, bytes)?;
-        let found = match direction {
-            Direction::Up => table.next(bytes, &guard),
-            Direction::Down => table.prev(bytes, &guard),
-        };
-        found.map_err(cause)
+        Ok::<_, NoReply>(match direction {
+            Direction::Up => table.next(bytes, &guard)?,
+            Direction::Down => table.prev(bytes, &guard)?,
+        })
     });
     shaped(env, shared, found?, shape)
 }
@@ -133,7 +132,7 @@ fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         return match places::skip(env, table, (None, None), Direction::Up, index)? {
             Reached::Object(object) => Ok(env.list(&[object])),
             Reached::End(len) if len == index => Ok(KnownAtom::EndOfTable.word()),
-            Reached::End(_) => Err(KnownAtom::None),
+            Reached::End(_) => Err(KnownAtom::None.into()),
         };
     }
     let mut objects = Vec::new();
@@ -151,10 +150,10 @@ fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         })
     });
     match answer {
-        SlotAnswer::Here if long => Err(KnownAtom::Dirty),
+        SlotAnswer::Here if long => Err(NoReply::DirtyCpu),
         SlotAnswer::Here => Ok(env.list(&objects)),
         SlotAnswer::End => Ok(KnownAtom::EndOfTable.word()),
-        SlotAnswer::Beyond => Err(KnownAtom::None),
+        SlotAnswer::Beyond => Err(KnownAtom::None.into()),
     }
 }
 
@@ -307,7 +306,7 @@ fn fill<'e>(
     }
     let mut stopped = None;
     let after = from.key().is_some().then_some(bytes);
-    let walked = scratch::with_reading(|reading| {
+    scratch::with_reading(|reading| {
         shared.table.scan(after, guard, &mut |found| {
             let added = chunk.add(&found, reading);
             if added.is_break() || chunk.is_full() {
@@ -316,8 +315,7 @@ fn fill<'e>(
             }
             ControlFlow::Continue(())
         })
-    });
-    walked.map_err(cause)?;
+    })?;
     let next = match stopped {
         None => KnownAtom::Done.word(),
         Some((found, added)) => {
