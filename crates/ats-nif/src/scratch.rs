@@ -27,7 +27,7 @@ thread_local! {
     static BUILDER: RefCell<ImageBuilder<VmTerm<'static>>> =
         RefCell::new(ImageBuilder::new(load::zeros()));
     static READING: RefCell<Reading<VmWord<'static>>> = const {
-        RefCell::new(Reading { scratch: Scratch::new(), room: UnpackBuffer::new() })
+        RefCell::new(Reading { scratch: Scratch::new(), unpacked: UnpackBuffer::new() })
     };
     static SELECTING: RefCell<Selecting<VmWord<'static>>> = RefCell::new(Selecting {
         runner: Runner::new(load::zeros()),
@@ -75,8 +75,8 @@ pub fn with_builder<'e, R>(f: impl FnOnce(&mut ImageBuilder<VmTerm<'e>>) -> R) -
 pub struct Reading<T> {
     /// Stacks for building terms.
     pub scratch: Scratch<T>,
-    /// Room for objects that cannot be read where they are.
-    pub room: UnpackBuffer,
+    /// Objects that cannot be read where they are.
+    pub unpacked: UnpackBuffer,
 }
 
 /// Lends what this thread reads with.
@@ -87,7 +87,7 @@ pub fn with_reading<'e, R>(f: impl FnOnce(&mut Reading<VmWord<'e>>) -> R) -> R {
         let reading: &mut Reading<VmWord<'e>> = unsafe { &mut *std::ptr::from_mut(reading).cast() };
         let result = f(reading);
         reading.scratch.tidy();
-        reading.room.tidy();
+        reading.unpacked.tidy();
         result
     })
 }

@@ -1,13 +1,13 @@
 //! Changing elements of objects: `update_counter` and `update_element`.
 
-use super::{ListTerms, boolean, copying, found, is_long_list, proper_length, writable};
+use super::{ListTerms, boolean, copying, found, is_long_list, proper_length, with_writable};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::handle::Shared;
 use crate::vm_sink::VmSink;
 use crate::vm_term::VmTerm;
-use crate::{nif, process, sys};
+use crate::{nif, sys};
 use ats::{CounterOp, Integer};
 use ats_term::walk::TermSink;
 
@@ -20,110 +20,136 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
+/// The object to change.
+#[derive(Clone, Copy)]
+struct Target<'a, 'e> {
+    shared: &'a Shared,
+    key: VmTerm<'e>,
+    /// What the object is made of if there is none with the key.
+    default: Option<VmTerm<'e>>,
+}
+
+/// Changes the object of a key of a table that has no other with the key.
+fn change<'e>(
+    env: Env<'e>,
+    table: VmTerm<'e>,
+    key: VmTerm<'e>,
+    default: Option<VmTerm<'e>>,
+    work: impl FnOnce(Target<'_, 'e>) -> NifResult<'e>,
+) -> NifResult<'e> {
+    with_writable(env, table, |shared, _| {
+        let shared = not_a_bag(shared)?;
+        work(Target {
+            shared,
+            key,
+            default,
+        })
+    })
+}
+
 fn update_counter<'e>(env: Env<'e>, [table, key, ops]: [VmTerm<'e>; 3]) -> NifResult<'e> {
-    count(env, table, key, ops, None)
+    change(env, table, key, None, |target| target.count(env, ops))
 }
 
 fn update_counter_or<'e>(
     env: Env<'e>,
     [table, key, ops, default]: [VmTerm<'e>; 4],
 ) -> NifResult<'e> {
-    count(env, table, key, ops, Some(default))
+    change(env, table, key, Some(default), |target| {
+        target.count(env, ops)
+    })
 }
 
-fn count<'e>(
-    env: Env<'e>,
-    table: VmTerm<'e>,
-    key: VmTerm<'e>,
-    ops: VmTerm<'e>,
-    default: Option<VmTerm<'e>>,
-) -> NifResult<'e> {
-    let guard = ats_sync::pin();
-    let shared = not_a_bag(writable(env, table, &guard)?)?;
-    if process::on_dirty_scheduler() {
-        // A long call must not keep what other calls remove meanwhile from being freed.
-        let held = shared.hold();
-        drop(guard);
-        return count_in(env, &held, key, ops, default);
-    }
-    count_in(env, shared, key, ops, default)
+fn update_element<'e>(env: Env<'e>, [table, key, specs]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    change(env, table, key, None, |target| target.replace(specs))
 }
 
-fn count_in<'e>(
+fn update_element_or<'e>(
     env: Env<'e>,
-    shared: &Shared,
-    key: VmTerm<'e>,
-    ops: VmTerm<'e>,
-    default: Option<VmTerm<'e>>,
+    [table, key, specs, default]: [VmTerm<'e>; 4],
 ) -> NifResult<'e> {
-    let values = if is_list(ops) {
-        change_several(env, shared, key, ops, default)
-    } else {
-        change_one(env, shared, key, ops, default)
-    };
-    values.map_err(
-        |no_reply| match is_for_missing_key(no_reply, shared, key, default) {
+    change(env, table, key, Some(default), |target| {
+        target.replace(specs)
+    })
+}
+
+impl<'e> Target<'_, 'e> {
+    fn count(self, env: Env<'e>, ops: VmTerm<'e>) -> NifResult<'e> {
+        let values = match is_list(ops) {
+            true => self.count_several(env, ops),
+            false => self.count_one(env, ops),
+        };
+        values.map_err(|no_reply| match self.lacks_key(no_reply) {
             Ok(true) => KnownAtom::BadKey.into(),
             Ok(false) => no_reply,
             Err(other) => other,
-        },
-    )
+        })
+    }
+
+    fn count_one(self, env: Env<'e>, op: VmTerm<'e>) -> NifResult<'e> {
+        let table = &self.shared.table;
+        let op = match Integer::from_term(op) {
+            Some(increment) => CounterOp {
+                position: table.key_position() + 1,
+                increment,
+                wrap: None,
+            },
+            None => counter_op(op)?,
+        };
+        let value = copying(|work| table.update_one_counter(self.key, &op, self.default, work))?;
+        Ok(integer(env, &value))
+    }
+
+    fn count_several(self, env: Env<'e>, ops: VmTerm<'e>) -> NifResult<'e> {
+        let ops = checked(ops, counter_op)?;
+        let table = &self.shared.table;
+        let values = copying(|work| table.update_counter(self.key, &ops, self.default, work))?;
+        let values: Vec<VmWord<'e>> = values.iter().map(|value| integer(env, value)).collect();
+        Ok(env.list(&values))
+    }
+
+    fn replace(self, specs: VmTerm<'e>) -> NifResult<'e> {
+        let table = &self.shared.table;
+        let values = match is_list(specs) {
+            true => checked(specs, element_spec),
+            false => element_spec(specs)
+                .map(|spec| vec![spec])
+                .map_err(NoReply::from),
+        };
+        let replaced = values.and_then(|values| {
+            copying(|work| table.update_element(self.key, &values, self.default, work))
+        });
+        match replaced {
+            Ok(replaced) => Ok(boolean(replaced)),
+            Err(no_reply) if self.lacks_key(no_reply)? => Ok(boolean(false)),
+            Err(no_reply) => Err(no_reply),
+        }
+    }
+
+    /// Whether a call is refused because the key is not there. `ets` looks for the key before it looks at
+    /// what to do with the object, so a missing key counts more than whatever is wrong with that. The
+    /// key may have come or gone since the refusal; both answers are then right, each for a moment
+    /// within the call. [`NoReply::DirtyCpu`] if it takes long to look for the key.
+    fn lacks_key(self, no_reply: NoReply) -> Result<bool, NoReply> {
+        if self.default.is_some() || !matches!(no_reply, NoReply::Refused(_)) {
+            return Ok(false);
+        }
+        Ok(found(self.shared, self.key, &ats_sync::pin())?.is_none())
+    }
 }
 
-fn change_one<'e>(
-    env: Env<'e>,
-    shared: &Shared,
-    key: VmTerm<'e>,
-    op: VmTerm<'e>,
-    default: Option<VmTerm<'e>>,
-) -> NifResult<'e> {
-    let op = match Integer::from_term(op) {
-        Some(increment) => CounterOp {
-            position: shared.table.key_position() + 1,
-            increment,
-            wrap: None,
-        },
-        None => counter_op(op)?,
-    };
-    let table = &shared.table;
-    let value = copying(|work| table.update_one_counter(key, &op, default, work))?;
-    Ok(integer(env, &value))
-}
-
-fn change_several<'e>(
-    env: Env<'e>,
-    shared: &Shared,
-    key: VmTerm<'e>,
-    ops: VmTerm<'e>,
-    default: Option<VmTerm<'e>>,
-) -> NifResult<'e> {
-    if is_long_list(ops) {
+/// What the terms of a proper list say; [`NoReply::DirtyCpu`] if they are many.
+fn checked<'e, T>(
+    list: VmTerm<'e>,
+    read: impl Fn(VmTerm<'e>) -> Result<T, KnownAtom>,
+) -> Result<Vec<T>, NoReply> {
+    if is_long_list(list) {
         return Err(NoReply::DirtyCpu);
     }
-    proper_length(ops, usize::MAX).ok_or(KnownAtom::None)?;
-    let ops = ListTerms(ops)
-        .map(counter_op)
-        .collect::<Result<Vec<_>, _>>()?;
-    let table = &shared.table;
-    let values = copying(|work| table.update_counter(key, &ops, default, work))?;
-    let values: Vec<VmWord<'e>> = values.iter().map(|value| integer(env, value)).collect();
-    Ok(env.list(&values))
-}
-
-/// Whether a refusal concerns a key that is not there. `ets` looks for the key before it looks at
-/// what to do with the object, so a missing key counts more than whatever is wrong with that. The
-/// key may have come or gone since the refusal; both answers are then right, each for a moment
-/// within the call. [`NoReply::DirtyCpu`] if it takes long to look for the key.
-fn is_for_missing_key(
-    no_reply: NoReply,
-    shared: &Shared,
-    key: VmTerm<'_>,
-    default: Option<VmTerm<'_>>,
-) -> Result<bool, NoReply> {
-    if default.is_some() || !matches!(no_reply, NoReply::Refused(_)) {
-        return Ok(false);
-    }
-    Ok(found(shared, key, &ats_sync::pin())?.is_none())
+    proper_length(list, usize::MAX).ok_or(KnownAtom::None)?;
+    Ok(ListTerms(list)
+        .map(read)
+        .collect::<Result<_, KnownAtom>>()?)
 }
 
 fn is_list(term: VmTerm<'_>) -> bool {
@@ -165,65 +191,6 @@ fn integer<'e>(env: Env<'e>, value: &Integer) -> VmWord<'e> {
         Ok(value) => env.int(value),
         Err((negative, magnitude)) => VmSink::new(env).big(negative, magnitude),
     })
-}
-
-fn update_element<'e>(env: Env<'e>, [table, key, specs]: [VmTerm<'e>; 3]) -> NifResult<'e> {
-    replace(env, table, key, specs, None)
-}
-
-fn update_element_or<'e>(
-    env: Env<'e>,
-    [table, key, specs, default]: [VmTerm<'e>; 4],
-) -> NifResult<'e> {
-    replace(env, table, key, specs, Some(default))
-}
-
-fn replace<'e>(
-    env: Env<'e>,
-    table: VmTerm<'e>,
-    key: VmTerm<'e>,
-    specs: VmTerm<'e>,
-    default: Option<VmTerm<'e>>,
-) -> NifResult<'e> {
-    let guard = ats_sync::pin();
-    let shared = not_a_bag(writable(env, table, &guard)?)?;
-    if process::on_dirty_scheduler() {
-        let held = shared.hold();
-        drop(guard);
-        return replace_in(&held, key, specs, default);
-    }
-    replace_in(shared, key, specs, default)
-}
-
-fn replace_in<'e>(
-    shared: &Shared,
-    key: VmTerm<'e>,
-    specs: VmTerm<'e>,
-    default: Option<VmTerm<'e>>,
-) -> NifResult<'e> {
-    let table = &shared.table;
-    let done = element_specs(specs)
-        .and_then(|values| copying(|work| table.update_element(key, &values, default, work)));
-    match done {
-        Err(no_reply) => match is_for_missing_key(no_reply, shared, key, default)? {
-            true => Ok(boolean(false)),
-            false => Err(no_reply),
-        },
-        Ok(replaced) => Ok(boolean(replaced)),
-    }
-}
-
-fn element_specs(specs: VmTerm<'_>) -> Result<Vec<(usize, VmTerm<'_>)>, NoReply> {
-    if is_list(specs) {
-        if is_long_list(specs) {
-            return Err(NoReply::DirtyCpu);
-        }
-        proper_length(specs, usize::MAX).ok_or(KnownAtom::None)?;
-        return Ok(ListTerms(specs)
-            .map(element_spec)
-            .collect::<Result<_, _>>()?);
-    }
-    Ok(vec![element_spec(specs)?])
 }
 
 /// `{Position, Value}`.

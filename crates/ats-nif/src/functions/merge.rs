@@ -1,7 +1,7 @@
 //! Merging values into elements of objects.
 
 use super::counters::{not_a_bag, position};
-use super::{copying, found, writable};
+use super::{copying, found, with_writable};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::Env;
@@ -9,7 +9,7 @@ use crate::handle::Shared;
 use crate::scratch::Reading;
 use crate::vm_sink::make_term;
 use crate::vm_term::VmTerm;
-use crate::{nif, process, scratch, sys};
+use crate::{nif, scratch, sys};
 use ats::{Locking, Merge, Merging, Value};
 use ats_sync::Guard;
 use ats_term::TermRef;
@@ -38,41 +38,36 @@ fn merge_into<'e>(
     how: VmTerm<'e>,
     default: Option<VmTerm<'e>>,
 ) -> NifResult<'e> {
-    let guard = ats_sync::pin();
-    let shared = not_a_bag(writable(env, table, &guard)?)?;
-    let (at, merge) = place_and_merge(shared, how)?;
-    if let Some(default) = default {
-        let checked = shared.table.check_object(default);
-        checked.map_err(|_| KnownAtom::Default)?;
-    }
-    let merging = |locking| Merging {
-        key,
-        position: at,
-        operand,
-        merge: &merge,
-        default,
-        locking,
-    };
-    if process::on_dirty_scheduler() {
-        // A long call must not keep what other calls remove meanwhile from being freed.
-        let held = shared.hold();
-        drop(guard);
-        return merge_in(env, &held, merging(Locking::AfterMerging));
-    }
-    if is_long(shared, key, at, operand, &merge, &guard) {
-        return Err(NoReply::DirtyCpu);
-    }
-    // Other keys must not wait on a normal scheduler for a merge that takes long.
-    merge_in(env, shared, merging(Locking::First))
-}
-
-fn merge_in<'e>(env: Env<'e>, shared: &Shared, merging: Merging<'_, VmTerm<'e>>) -> NifResult<'e> {
-    copying(|work| {
-        shared.table.merge(merging, work, |value| match value {
-            Value::Small(value) => env.int(value),
-            Value::Term(term) => {
-                scratch::with_reading(|Reading { scratch, .. }| make_term(env, term, scratch))
+    with_writable(env, table, |shared, guard| {
+        let shared = not_a_bag(shared)?;
+        let (at, merge) = place_and_merge(shared, how)?;
+        if let Some(default) = default {
+            let checked = shared.table.check_object(default);
+            checked.map_err(|_| KnownAtom::Default)?;
+        }
+        let locking = match guard {
+            None => Locking::AfterMerging,
+            // Other keys must not wait on a normal scheduler for a merge that takes long.
+            Some(guard) if is_long(shared, key, at, operand, &merge, guard) => {
+                return Err(NoReply::DirtyCpu);
             }
+            Some(_) => Locking::First,
+        };
+        let merging = Merging {
+            key,
+            position: at,
+            operand,
+            merge: &merge,
+            default,
+            locking,
+        };
+        copying(|work| {
+            shared.table.merge(merging, work, |value| match value {
+                Value::Small(value) => env.int(value),
+                Value::Term(term) => {
+                    scratch::with_reading(|Reading { scratch, .. }| make_term(env, term, scratch))
+                }
+            })
         })
     })
 }
@@ -112,8 +107,9 @@ fn is_long(
         Ok(None) => return false,
         Err(_) => return true,
     };
-    scratch::with_reading(|Reading { room, .. }| {
-        let value = at.checked_sub(1).and_then(|at| found.element(at, room));
+    scratch::with_reading(|Reading { unpacked, .. }| {
+        let value = at.checked_sub(1);
+        let value = value.and_then(|at| found.element(at, unpacked));
         value.is_some_and(|value| is_larger(value, LONG))
     })
 }

@@ -26,9 +26,9 @@ use crate::scratch::{self, LONG_OBJECT, Reading};
 use crate::vm_sink::{make_object, make_term};
 use crate::vm_term::VmTerm;
 use crate::{process, registry, resource, sys};
-use ats::{Error, Found, KeptObjects, Table, Workspace};
+use ats::{Error, Found, KeptObjects, Table, UnpackBuffer, Workspace};
 use ats_sync::Guard;
-use ats_term::image::{ImageRef, Scratch};
+use ats_term::image::{ImageRef, Object, Scratch};
 use ats_term::walk::is_larger;
 use std::ops::ControlFlow;
 
@@ -90,6 +90,24 @@ fn writable<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g 
         return Ok(shared);
     }
     refuse(env, shared, for_all, guard)
+}
+
+/// Does something with a table that the caller may write. `work` gets the guard under which the table was found,
+/// or none on a dirty scheduler: a long call must not keep what other calls remove meanwhile from being freed.
+#[inline]
+fn with_writable<R>(
+    env: Env<'_>,
+    table: VmTerm<'_>,
+    work: impl FnOnce(&Shared, Option<&Guard>) -> Result<R, NoReply>,
+) -> Result<R, NoReply> {
+    let guard = ats_sync::pin();
+    let shared = writable(env, table, &guard)?;
+    if process::on_dirty_scheduler() {
+        let held = shared.hold();
+        drop(guard);
+        return work(&held, None);
+    }
+    work(shared, Some(&guard))
 }
 
 /// Whether all processes, or else the owner, include the caller, and the table has not ended with its owner.
@@ -166,8 +184,8 @@ fn has_many(found: &Found<'_, Vm>) -> bool {
     found.is_large() && found.count() > LONG_BAG && !process::on_dirty_scheduler()
 }
 
-/// An element of one of the objects of a key, which are so many `words`, as a term; [`NoReply::DirtyCpu`] if it
-/// is large.
+/// An element of one of the objects of a key, which are so many `words`, as a term; [`NoReply::DirtyCpu`] if
+/// it is large.
 #[inline]
 fn element_term<'e>(
     env: Env<'e>,
@@ -188,42 +206,69 @@ fn object_list<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> NifResult<'e> {
     if is_long(found) {
         return Err(NoReply::DirtyCpu);
     }
-    Ok(all_objects(env, found))
+    all_objects(env, found)
 }
 
 /// The objects of a key as a list, oldest first.
 #[inline]
-fn all_objects<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> VmWord<'e> {
-    scratch::with_reading(|Reading { scratch, room }| {
-        if let Some(only) = found.only(room) {
-            return env.cons(make_object(env, only, scratch), VmWord::NIL);
+fn all_objects<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> NifResult<'e> {
+    scratch::with_reading(|reading| {
+        if let Some(only) = found.only(&mut reading.unpacked) {
+            let object = make_object(env, only, &mut reading.scratch);
+            return Ok(env.cons(object, VmWord::NIL));
         }
-        let mut all = Vec::new();
-        let _all = found.each(room, |object| {
-            all.push(make_object(env, object, scratch));
-            ControlFlow::Continue(())
-        });
-        env.list(&all)
+        list_of(
+            env,
+            reading,
+            |unpacked, visit| found.each(unpacked, visit),
+            |object, scratch| Ok(make_object(env, object, scratch)),
+        )
     })
 }
 
 /// As [`all_objects`], when the guard is gone under which they were found.
 #[cold]
-fn kept_objects<'e>(env: Env<'e>, kept: &KeptObjects<Vm>) -> VmWord<'e> {
-    scratch::with_reading(|Reading { scratch, room }| {
-        let mut all = Vec::new();
-        let _all = kept.each(room, |object| {
-            all.push(make_object(env, object, scratch));
-            ControlFlow::Continue(())
-        });
-        env.list(&all)
+fn kept_objects<'e>(env: Env<'e>, kept: &KeptObjects<Vm>) -> NifResult<'e> {
+    scratch::with_reading(|reading| {
+        list_of(
+            env,
+            reading,
+            |unpacked, visit| kept.each(unpacked, visit),
+            |object, scratch| Ok(make_object(env, object, scratch)),
+        )
     })
+}
+
+/// What is shown the objects of a key, one after the other.
+type EachObject<'a> = dyn FnMut(Object<'_, Vm>) -> ControlFlow<()> + 'a;
+
+/// A list of what `make` makes of each of the objects of a key, which `each` visits. The first object of which
+/// it makes nothing ends this.
+fn list_of<'e>(
+    env: Env<'e>,
+    Reading { scratch, unpacked }: &mut Reading<VmWord<'e>>,
+    each: impl FnOnce(&mut UnpackBuffer, &mut EachObject<'_>) -> ControlFlow<()>,
+    mut make: impl FnMut(Object<'_, Vm>, &mut Scratch<VmWord<'e>>) -> NifResult<'e>,
+) -> NifResult<'e> {
+    let mut terms = Vec::new();
+    let mut result = Ok(());
+    let _all = each(unpacked, &mut |object| match make(object, scratch) {
+        Ok(term) => {
+            terms.push(term);
+            ControlFlow::Continue(())
+        }
+        Err(no_reply) => {
+            result = Err(no_reply);
+            ControlFlow::Break(())
+        }
+    });
+    result.map(|()| env.list(&terms))
 }
 
 /// The key of a table's record, as its first object spells it.
 fn key_term<'e>(env: Env<'e>, shared: &Shared, found: &Found<'_, Vm>) -> VmWord<'e> {
-    scratch::with_reading(|Reading { scratch, room }| {
-        let key = found.element(shared.table.key_position() - 1, room);
+    scratch::with_reading(|Reading { scratch, unpacked }| {
+        let key = found.element(shared.table.key_position() - 1, unpacked);
         make_term(env, key.expect("an object has its key"), scratch)
     })
 }

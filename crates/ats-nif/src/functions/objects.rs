@@ -1,8 +1,9 @@
 //! Reading and writing objects.
 
 use super::{
-    LONG_BAG, LONG_LIST, ListTerms, all_objects, boolean, copying, element_term, found, has_many,
-    is_long_list, kept_objects, object_list, proper_length, readable, writable,
+    EachObject, LONG_BAG, LONG_LIST, ListTerms, all_objects, boolean, copying, element_term, found,
+    has_many, is_long_list, kept_objects, list_of, object_list, proper_length, readable,
+    with_writable, writable,
 };
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
@@ -13,7 +14,7 @@ use crate::scratch::Reading;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::{Error, ExistingKey, UnpackBuffer};
-use ats_term::image::Object;
+use ats_term::image::{Object, Scratch};
 use std::ops::ControlFlow;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -46,21 +47,12 @@ fn insert_if<'e>(
     objects: VmTerm<'e>,
     existing: ExistingKey,
 ) -> Result<bool, NoReply> {
-    let guard = ats_sync::pin();
-    let shared = writable(env, table, &guard)?;
-    if objects.is_nil() {
-        return Ok(true);
-    }
-    if process::on_dirty_scheduler() {
-        // A long call must not keep what others remove meanwhile from being freed.
-        let held = shared.hold();
-        drop(guard);
-        return insert_all(&held, objects, existing);
-    }
-    insert_all(shared, objects, existing)
+    with_writable(env, table, |shared, _| {
+        insert_all(shared, objects, existing)
+    })
 }
 
-/// Inserts an object, or those of a list that is not empty.
+/// Inserts an object, or those of a list.
 #[inline]
 fn insert_all(
     shared: &Shared,
@@ -68,6 +60,7 @@ fn insert_all(
     existing: ExistingKey,
 ) -> Result<bool, NoReply> {
     match objects.as_cons() {
+        None if objects.is_nil() => Ok(true),
         None => insert_one(shared, objects, existing),
         Some((only, rest)) if rest.is_nil() => insert_one(shared, only, existing),
         Some(_) if is_long_list(objects) => Err(NoReply::DirtyCpu),
@@ -114,7 +107,7 @@ fn lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         && let Some(kept) = found.keep()
     {
         drop(guard);
-        return Ok(kept_objects(env, &kept));
+        return kept_objects(env, &kept);
     }
     object_list(env, &found)
 }
@@ -156,16 +149,20 @@ fn element<'e>(
     }
     let words = found.len_words();
     if !shared.table.table_type().is_bag() {
-        return scratch::with_reading(|Reading { scratch, room }| {
-            let element = found.element(index, room).ok_or(KnownAtom::Position)?;
+        return scratch::with_reading(|Reading { scratch, unpacked }| {
+            let element = found.element(index, unpacked).ok_or(KnownAtom::Position)?;
             element_term(env, words, element, scratch)
         });
     }
     if let Some(kept) = found.keep() {
         drop(guard);
-        return elements(env, index, words, |room, visit| kept.each(room, visit));
+        return elements(env, index, words, |unpacked, visit| {
+            kept.each(unpacked, visit)
+        });
     }
-    elements(env, index, words, |room, visit| found.each(room, visit))
+    elements(env, index, words, |unpacked, visit| {
+        found.each(unpacked, visit)
+    })
 }
 
 /// Element `index` of each of the objects of a key, which are so many `words`.
@@ -175,32 +172,18 @@ fn elements<'e>(
     words: usize,
     each: impl FnOnce(&mut UnpackBuffer, &mut EachObject<'_>) -> ControlFlow<()>,
 ) -> NifResult<'e> {
-    scratch::with_reading(|Reading { scratch, room }| {
-        let mut elements = Vec::new();
-        let mut result = Ok(());
-        let _all = each(room, &mut |object| {
-            let element = object.get(index).ok_or(KnownAtom::Position.into());
-            match element.and_then(|element| element_term(env, words, element, scratch)) {
-                Ok(term) => {
-                    elements.push(term);
-                    ControlFlow::Continue(())
-                }
-                Err(no_reply) => {
-                    result = Err(no_reply);
-                    ControlFlow::Break(())
-                }
-            }
-        });
-        result.map(|()| env.list(&elements))
+    scratch::with_reading(|reading| {
+        list_of(env, reading, each, |object, scratch| {
+            let element = object.get(index).ok_or(KnownAtom::Position)?;
+            element_term(env, words, element, scratch)
+        })
     })
 }
 
-type EachObject<'a> = dyn FnMut(Object<'_, Vm>) -> ControlFlow<()> + 'a;
-
-/// `lookup_elements(Table, Key, Positions)`: a list of these elements; of bags a list of such lists.
 /// So many elements of an object are found one by one.
 const FEW_POSITIONS: usize = 8;
 
+/// `lookup_elements(Table, Key, Positions)`: a list of these elements; of bags a list of such lists.
 fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
@@ -218,10 +201,9 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
         return Err(NoReply::DirtyCpu);
     }
     let words = found.len_words();
-    scratch::with_reading(|Reading { scratch, room }| {
-        let (mut lists, mut elements) = (Vec::new(), Vec::new());
-        let mut result = Ok(());
-        let _all = found.each(room, |object| {
+    let mut elements = Vec::new();
+    let mut elements_of =
+        |object: Object<'_, Vm>, scratch: &mut Scratch<VmWord<'e>>| -> NifResult<'e> {
             elements.clear();
             // To find one takes as long as the elements before it; to find where they are, as long as all.
             let slots = (indices.len() > FEW_POSITIONS).then(|| object.elements());
@@ -230,23 +212,23 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
                     Some(slots) => slots.get(index),
                     None => object.get(index),
                 };
-                let element = element.ok_or(KnownAtom::Position.into());
-                match element.and_then(|element| element_term(env, words, element, scratch)) {
-                    Ok(element) => elements.push(element),
-                    Err(no_reply) => {
-                        result = Err(no_reply);
-                        return ControlFlow::Break(());
-                    }
-                }
+                let element = element.ok_or(KnownAtom::Position)?;
+                elements.push(element_term(env, words, element, scratch)?);
             }
-            lists.push(env.list(&elements));
-            ControlFlow::Continue(())
-        });
-        result?;
-        Ok(match shared.table.table_type().is_bag() {
-            true => env.list(&lists),
-            false => lists[0],
-        })
+            Ok(env.list(&elements))
+        };
+    scratch::with_reading(|reading| {
+        if shared.table.table_type().is_bag() {
+            return list_of(
+                env,
+                reading,
+                |unpacked, visit| found.each(unpacked, visit),
+                elements_of,
+            );
+        }
+        let only = found.only(&mut reading.unpacked);
+        let only = only.expect("a key has one object here");
+        elements_of(only, &mut reading.scratch)
     })
 }
 
@@ -265,9 +247,9 @@ fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     };
     if let Some(kept) = taken.keep() {
         drop(guard);
-        return Ok(kept_objects(env, &kept));
+        return kept_objects(env, &kept);
     }
-    Ok(all_objects(env, &taken))
+    all_objects(env, &taken)
 }
 
 fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
@@ -278,21 +260,12 @@ fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 }
 
 fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    let guard = ats_sync::pin();
-    let shared = writable(env, table, &guard)?;
-    if process::on_dirty_scheduler() {
-        // A long call must not keep what others remove meanwhile from being freed.
-        let held = shared.hold();
-        drop(guard);
-        return delete_equal(&held, object, usize::MAX);
-    }
-    delete_equal(shared, object, LONG_LIST)
-}
-
-/// Deletes the objects equal to this one, unless they are more than `most`.
-fn delete_equal<'e>(shared: &Shared, object: VmTerm<'e>, most: usize) -> NifResult<'e> {
-    match copying(|work| shared.table.delete_object_if_few(object, most, work))? {
-        true => Ok(KnownAtom::True.word()),
-        false => Err(NoReply::DirtyCpu),
-    }
+    with_writable(env, table, |shared, guard| {
+        // More objects take long on a normal scheduler.
+        let most = guard.map_or(usize::MAX, |_| LONG_LIST);
+        match copying(|work| shared.table.delete_object_if_few(object, most, work))? {
+            true => Ok(KnownAtom::True.word()),
+            false => Err(NoReply::DirtyCpu),
+        }
+    })
 }

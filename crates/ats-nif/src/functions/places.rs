@@ -93,8 +93,8 @@ fn consume(env: Env<'_>, time: Duration) {
 }
 
 fn object<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> VmWord<'e> {
-    scratch::with_reading(|Reading { scratch, room }| {
-        let only = found.only(room);
+    scratch::with_reading(|Reading { scratch, unpacked }| {
+        let only = found.only(unpacked);
         make_object(env, only.expect("a key has one object here"), scratch)
     })
 }

@@ -29,8 +29,8 @@ fn take_end<'e>(env: Env<'e>, table: VmTerm<'e>, end: End) -> NifResult<'e> {
     let shared = writable(env, table, &guard)?;
     let taken = copying(|work| shared.table.take_end(end, work, &guard))?;
     Ok(taken.map_or(VmWord::NIL, |taken| {
-        scratch::with_reading(|Reading { scratch, room }| {
-            let object = make_object(env, taken.object(room), scratch);
+        scratch::with_reading(|Reading { scratch, unpacked }| {
+            let object = make_object(env, taken.object(unpacked), scratch);
             env.cons(object, VmWord::NIL)
         })
     }))

@@ -463,8 +463,8 @@ pub(super) fn cursor_of<'e>(env: Env<'e>, term: VmTerm<'e>) -> Option<Cursor> {
     })
 }
 
-/// `explain(Table, MatchSpec) -> {Access, Plan, KnownAtom, Nanoseconds, Compiled}`: what will be read and whether the
-/// specification was known, with the time that it took to find that out.
+/// `explain(Table, MatchSpec) -> {Access, Plan, Known, Nanoseconds, Compiled}`: what will be read and, as a
+/// boolean, whether the specification was known, with the time that it took to find that out.
 fn explain<'e>(env: Env<'e>, [table, spec]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;

@@ -10,7 +10,7 @@ use crate::owner::{Changes, Heir, Owner};
 use crate::vm_term::VmTerm;
 use crate::{load, nif, process, registry, sys};
 use ats::names::Renaming;
-use ats::{Adaptation, Buckets, Table, TableType};
+use ats::{Table, TableType};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -339,42 +339,36 @@ fn stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let Some(shared) = existing(env, table, &guard)? else {
         return Ok(KnownAtom::Undefined.word());
     };
-    let stats = match (shared.table.adaptation(), shared.table.buckets()) {
-        (Some(tree), _) => map_of(env, stats_of_tree(&tree)),
-        (_, Some(buckets)) => map_of(env, stats_of_buckets(&buckets)),
-        (None, None) => KnownAtom::False.word(),
+    let (shape, contended, uncontended) = if let Some(tree) = shared.table.adaptation() {
+        let shape = [
+            (KnownAtom::RouteNodes, tree.route_nodes as u64),
+            (KnownAtom::BaseNodes, tree.base_nodes as u64),
+            (KnownAtom::Depth, tree.depth as u64),
+            (KnownAtom::Splits, tree.splits),
+            (KnownAtom::Joins, tree.joins),
+        ];
+        (shape, tree.contended, tree.uncontended)
+    } else if let Some(buckets) = shared.table.buckets() {
+        let shape = [
+            (KnownAtom::Buckets, buckets.buckets as u64),
+            (KnownAtom::Lines, buckets.lines as u64),
+            (KnownAtom::Locks, buckets.locks as u64),
+            (KnownAtom::Doublings, buckets.doublings),
+            (KnownAtom::Halvings, buckets.halvings),
+        ];
+        (shape, buckets.contended, buckets.uncontended)
+    } else {
+        return Ok(KnownAtom::False.word());
     };
-    Ok(stats)
-}
-
-fn stats_of_tree(tree: &Adaptation) -> [(KnownAtom, u64); 7] {
-    [
-        (KnownAtom::RouteNodes, tree.route_nodes as u64),
-        (KnownAtom::BaseNodes, tree.base_nodes as u64),
-        (KnownAtom::Depth, tree.depth as u64),
-        (KnownAtom::Splits, tree.splits),
-        (KnownAtom::Joins, tree.joins),
-        (KnownAtom::Contended, tree.contended),
-        (KnownAtom::Uncontended, tree.uncontended),
-    ]
-}
-
-fn stats_of_buckets(buckets: &Buckets) -> [(KnownAtom, u64); 7] {
-    [
-        (KnownAtom::Buckets, buckets.buckets as u64),
-        (KnownAtom::Lines, buckets.lines as u64),
-        (KnownAtom::Locks, buckets.locks as u64),
-        (KnownAtom::Doublings, buckets.doublings),
-        (KnownAtom::Halvings, buckets.halvings),
-        (KnownAtom::Contended, buckets.contended),
-        (KnownAtom::Uncontended, buckets.uncontended),
-    ]
-}
-
-fn map_of<'e, const ITEMS: usize>(env: Env<'e>, items: [(KnownAtom, u64); ITEMS]) -> VmWord<'e> {
-    let keys = items.map(|(key, _)| key.word());
-    let values = items.map(|(_, value)| env.uint(value));
-    env.map(&keys, &values).expect("the keys are distinct")
+    let contention = [
+        (KnownAtom::Contended, contended),
+        (KnownAtom::Uncontended, uncontended),
+    ];
+    let items = shape.into_iter().chain(contention);
+    let (keys, values): (Vec<_>, Vec<_>) = items
+        .map(|(key, value)| (key.word(), env.uint(value)))
+        .unzip();
+    Ok(env.map(&keys, &values).expect("the keys are distinct"))
 }
 
 /// `force_adaptation(Table, Splits, Joins)`, for tests: see [`Table::force_adaptation`].

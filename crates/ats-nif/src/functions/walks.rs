@@ -137,13 +137,13 @@ fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     }
     let mut objects = Vec::new();
     let mut long = false;
-    let answer = scratch::with_reading(|Reading { scratch, room }| {
+    let answer = scratch::with_reading(|Reading { scratch, unpacked }| {
         shared.table.slot(index, &guard, &mut |found| {
             long |= is_long(&found);
             if long {
                 return;
             }
-            let _all = found.each(room, |object| {
+            let _all = found.each(unpacked, |object| {
                 objects.push(make_object(env, object, scratch));
                 ControlFlow::Continue(())
             });
@@ -223,7 +223,7 @@ impl<'e> Chunk<'e> {
         if found.is_large() {
             return self.add_from(found, 0, reading);
         }
-        let _all = found.each(&mut reading.room, |object| {
+        let _all = found.each(&mut reading.unpacked, |object| {
             let object = make_object(self.env, object, &mut reading.scratch);
             self.objects.push(object);
             ControlFlow::Continue(())
@@ -240,7 +240,7 @@ impl<'e> Chunk<'e> {
         reading: &mut Reading<VmWord<'e>>,
     ) -> ControlFlow<u64> {
         let mut rest = None;
-        let _part = found.each_from(position, &mut reading.room, |position, object| {
+        let _part = found.each_from(position, &mut reading.unpacked, |position, object| {
             if self.is_full() {
                 rest = Some(position);
                 return ControlFlow::Break(());
