@@ -196,6 +196,15 @@ impl KnownAtom {
     }
 }
 
+/// `true` or `false`.
+#[inline]
+pub fn boolean(value: bool) -> VmWord<'static> {
+    match value {
+        true => KnownAtom::True.word(),
+        false => KnownAtom::False.word(),
+    }
+}
+
 /// Makes the known atoms. Runs when the library is loaded.
 pub fn load(env: Env<'_>) {
     for (text, slot) in KNOWN_TEXTS.iter().zip(&KNOWN_WORDS) {

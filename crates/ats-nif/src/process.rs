@@ -46,6 +46,14 @@ pub fn may_wait() -> bool {
     thread_type() != sys::THREAD_NORMAL
 }
 
+/// Tells the VM that so many percent of the caller's time slice were used; more than 100 count as 100.
+pub fn consume(env: Env<'_>, percent: u128) {
+    if percent > 0 {
+        // SAFETY: the environment of this call (VE1).
+        unsafe { sys::enif_consume_timeslice(env.raw(), percent.min(100) as c_int) };
+    }
+}
+
 /// A moment, on both clocks.
 #[derive(Clone, Copy)]
 pub struct Moment {

@@ -4,13 +4,14 @@
 //! working with it panics. What it refers to, and what one huge term blew up, is given back at the end of the
 //! call: a thread that is idle afterwards keeps nothing of it.
 
+use crate::call::NoReply;
 use crate::env::VmWord;
 use crate::foreign::Vm;
 use crate::load;
 use crate::process;
 use crate::vm_term::VmTerm;
 use ats::select::Runner;
-use ats::{UnpackBuffer, Workspace};
+use ats::{Error, UnpackBuffer, Workspace};
 use ats_match::Writer;
 use ats_term::image::{ImageBuilder, Scratch};
 use std::cell::RefCell;
@@ -48,13 +49,16 @@ pub fn limit() -> usize {
     }
 }
 
-/// Lends the workspace of this thread, with the [limit] of its scheduler.
+/// Lends the workspace of this thread to an operation on a table. It ends with [`NoReply::DirtyCpu`] if the key
+/// or the objects that it copies are larger than the [limit] of this scheduler.
 #[inline]
-pub fn with_work<'e, R>(f: impl FnOnce(&mut Workspace<VmTerm<'e>>) -> R) -> R {
+pub fn with_work<'e, R>(
+    operation: impl FnOnce(&mut Workspace<VmTerm<'e>>) -> Result<R, Error>,
+) -> Result<R, NoReply> {
     WORK.with_borrow_mut(|work| {
         // SAFETY: as in `with_builder`.
         let work: &mut Workspace<VmTerm<'e>> = unsafe { &mut *std::ptr::from_mut(work).cast() };
-        f(work)
+        operation(work).map_err(NoReply::from)
     })
 }
 

@@ -1,7 +1,7 @@
 //! Functions that show conversions of terms to the tests. Only in builds with the feature
 //! `test-nifs`.
 
-use crate::atoms::KnownAtom;
+use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
@@ -37,16 +37,7 @@ pub(crate) fn open_resources(env: Env<'_>) -> Result<(), String> {
 /// `known_layouts() -> {Pids, References}`: whether the fast ways to read them are in use.
 fn known_layouts<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let known = [ident::layout_is_known(), reference::layout_is_known()];
-    Ok(env.tuple(&known.map(truth)))
-}
-
-fn truth(value: bool) -> VmWord<'static> {
-    if value {
-        KnownAtom::True
-    } else {
-        KnownAtom::False
-    }
-    .word()
+    Ok(env.tuple(&known.map(boolean)))
 }
 
 /// `roundtrip(T) -> T`, through an image.
@@ -153,7 +144,7 @@ fn image_same<'e>(_env: Env<'e>, [a, b]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let a = resource::get::<Stored>(a).ok_or(KnownAtom::Type)?;
     let b = resource::get::<Stored>(b).ok_or(KnownAtom::Type)?;
     let same = image::image_eq(a.object(), b.object(), load::zeros());
-    Ok(truth(same))
+    Ok(boolean(same))
 }
 
 /// `image_keys(Reference) -> {OrderKey, ExactKey}` of the stored tuple.

@@ -1,13 +1,15 @@
 //! Changing elements of objects: `update_counter` and `update_element`.
 
-use super::{ListTerms, boolean, copying, found, is_long_list, proper_length, with_writable};
-use crate::atoms::KnownAtom;
+use super::access::{not_a_bag, with_writable};
+use super::arguments::{ListTerms, is_long_list, position, proper_length};
+use super::reading::found;
+use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::handle::Shared;
 use crate::vm_sink::VmSink;
 use crate::vm_term::VmTerm;
-use crate::{nif, sys};
+use crate::{nif, scratch, sys};
 use ats::{CounterOp, Integer};
 use ats_term::walk::TermSink;
 
@@ -96,14 +98,16 @@ impl<'e> Target<'_, 'e> {
             },
             None => counter_op(op)?,
         };
-        let value = copying(|work| table.update_one_counter(self.key, &op, self.default, work))?;
+        let value =
+            scratch::with_work(|work| table.update_one_counter(self.key, &op, self.default, work))?;
         Ok(integer(env, &value))
     }
 
     fn count_several(self, env: Env<'e>, ops: VmTerm<'e>) -> NifResult<'e> {
         let ops = checked(ops, counter_op)?;
         let table = &self.shared.table;
-        let values = copying(|work| table.update_counter(self.key, &ops, self.default, work))?;
+        let values =
+            scratch::with_work(|work| table.update_counter(self.key, &ops, self.default, work))?;
         let values: Vec<VmWord<'e>> = values.iter().map(|value| integer(env, value)).collect();
         Ok(env.list(&values))
     }
@@ -117,7 +121,7 @@ impl<'e> Target<'_, 'e> {
                 .map_err(NoReply::from),
         };
         let replaced = values.and_then(|values| {
-            copying(|work| table.update_element(self.key, &values, self.default, work))
+            scratch::with_work(|work| table.update_element(self.key, &values, self.default, work))
         });
         match replaced {
             Ok(replaced) => Ok(boolean(replaced)),
@@ -156,13 +160,6 @@ fn is_list(term: VmTerm<'_>) -> bool {
     term.is_nil() || term.as_cons().is_some()
 }
 
-pub(super) fn not_a_bag(shared: &Shared) -> Result<&Shared, KnownAtom> {
-    match shared.table.table_type().is_bag() {
-        true => Err(KnownAtom::TableType),
-        false => Ok(shared),
-    }
-}
-
 /// `{Position, Increment}` or `{Position, Increment, Threshold, SetValue}`.
 fn counter_op(term: VmTerm<'_>) -> Result<CounterOp, KnownAtom> {
     let parts = term.tuple_words().ok_or(KnownAtom::None)?;
@@ -178,12 +175,6 @@ fn counter_op(term: VmTerm<'_>) -> Result<CounterOp, KnownAtom> {
         increment: integer(1)?,
         wrap,
     })
-}
-
-/// A position; those that no object can have are all the same to us.
-pub(super) fn position(term: VmTerm<'_>) -> Result<usize, KnownAtom> {
-    let position = term.as_small().ok_or(KnownAtom::None)?;
-    usize::try_from(position).map_err(|_| KnownAtom::Position)
 }
 
 fn integer<'e>(env: Env<'e>, value: &Integer) -> VmWord<'e> {

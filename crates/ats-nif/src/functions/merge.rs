@@ -1,7 +1,8 @@
 //! Merging values into elements of objects.
 
-use super::counters::{not_a_bag, position};
-use super::{copying, found, with_writable};
+use super::access::{not_a_bag, with_writable};
+use super::arguments::position;
+use super::reading::found;
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::Env;
@@ -61,7 +62,7 @@ fn merge_into<'e>(
             default,
             locking,
         };
-        copying(|work| {
+        scratch::with_work(|work| {
             shared.table.merge(merging, work, |value| match value {
                 Value::Small(value) => env.int(value),
                 Value::Term(term) => {

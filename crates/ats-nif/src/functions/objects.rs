@@ -1,11 +1,12 @@
 //! Reading and writing objects.
 
-use super::{
-    EachObject, LONG_BAG, LONG_LIST, ListTerms, all_objects, boolean, copying, element_term, found,
-    has_many, is_long_list, kept_objects, list_of, object_list, proper_length, readable,
-    with_writable, writable,
+use super::access::{readable, with_writable, writable};
+use super::arguments::{LONG_LIST, ListTerms, index, is_long_list, proper_length};
+use super::reading::{
+    EachObject, LONG_BAG, all_objects, element_term, found, has_many, kept_objects, list_of,
+    object_list,
 };
-use crate::atoms::KnownAtom;
+use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
@@ -69,7 +70,7 @@ fn insert_all(
 }
 
 fn insert_one(shared: &Shared, object: VmTerm<'_>, existing: ExistingKey) -> Result<bool, NoReply> {
-    copying(|work| match existing {
+    scratch::with_work(|work| match existing {
         ExistingKey::Refused => shared.table.insert_new(object, work),
         ExistingKey::Accepted => shared.table.insert(object, work).map(|()| true),
     })
@@ -87,7 +88,7 @@ fn insert_list(
     for object in ListTerms(objects) {
         shared.table.check_object(object)?;
     }
-    copying(|work| match existing {
+    scratch::with_work(|work| match existing {
         ExistingKey::Refused => shared.table.insert_many_new(ListTerms(objects), work),
         ExistingKey::Accepted => shared
             .table
@@ -139,8 +140,7 @@ fn element<'e>(
 ) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
-    let position = position.as_small().filter(|position| *position > 0);
-    let index = position.ok_or(KnownAtom::None)? as usize - 1;
+    let index = index(position)?;
     let Some(found) = found(shared, key, &guard)? else {
         return default.map(VmTerm::word).ok_or(KnownAtom::BadKey.into());
     };
@@ -188,10 +188,6 @@ fn lookup_elements<'e>(env: Env<'e>, [table, key, positions]: [VmTerm<'e>; 3]) -
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     proper_length(positions, usize::MAX).ok_or(KnownAtom::None)?;
-    let index = |position: VmTerm<'e>| {
-        let position = position.as_small().filter(|position| *position > 0);
-        Ok(position.ok_or(KnownAtom::None)? as usize - 1)
-    };
     let indices = ListTerms(positions)
         .map(index)
         .collect::<Result<Vec<usize>, KnownAtom>>()?;
@@ -242,7 +238,7 @@ fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
             return Err(NoReply::DirtyCpu);
         }
     }
-    let Some(taken) = copying(|work| shared.table.take(key, work, &guard))? else {
+    let Some(taken) = scratch::with_work(|work| shared.table.take(key, work, &guard))? else {
         return Ok(VmWord::NIL);
     };
     if let Some(kept) = taken.keep() {
@@ -255,7 +251,7 @@ fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
-    copying(|work| shared.table.delete(key, work))?;
+    scratch::with_work(|work| shared.table.delete(key, work))?;
     Ok(KnownAtom::True.word())
 }
 
@@ -263,7 +259,7 @@ fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResul
     with_writable(env, table, |shared, guard| {
         // More objects take long on a normal scheduler.
         let most = guard.map_or(usize::MAX, |_| LONG_LIST);
-        match copying(|work| shared.table.delete_object_if_few(object, most, work))? {
+        match scratch::with_work(|work| shared.table.delete_object_if_few(object, most, work))? {
             true => Ok(KnownAtom::True.word()),
             false => Err(NoReply::DirtyCpu),
         }

@@ -1,7 +1,7 @@
 //! Objects of an `ordered_set` by their place.
 
+use super::access::readable;
 use super::range::{End, cut};
-use super::readable;
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
@@ -65,7 +65,9 @@ pub(super) fn skip<'e>(
         };
         let slice = table.skip(key_range, direction, most - skipped, &guard, &mut pause);
         if let Some(begun) = begun {
-            consume(env, begun.elapsed());
+            // All of the caller's time is about two slices.
+            let micros = begun.elapsed().as_micros();
+            process::consume(env, (micros * 50 / SLICE.as_micros()).max(1));
         }
         match slice? {
             Skipped::At(found) => return Ok(Reached::Object(object(env, &found))),
@@ -83,13 +85,6 @@ pub(super) fn skip<'e>(
             }
         }
     }
-}
-
-/// Tells the VM how much of the caller's time was used: all of it is about two slices.
-fn consume(env: Env<'_>, time: Duration) {
-    let percent = (time.as_micros() * 50 / SLICE.as_micros()).clamp(1, 100);
-    // SAFETY: the environment of this call.
-    unsafe { sys::enif_consume_timeslice(env.raw(), percent as i32) };
 }
 
 fn object<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> VmWord<'e> {

@@ -1,6 +1,6 @@
 //! Taking objects from the ends of a table.
 
-use super::{copying, writable};
+use super::access::writable;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::scratch::Reading;
@@ -27,7 +27,7 @@ fn take_last<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 fn take_end<'e>(env: Env<'e>, table: VmTerm<'e>, end: End) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
-    let taken = copying(|work| shared.table.take_end(end, work, &guard))?;
+    let taken = scratch::with_work(|work| shared.table.take_end(end, work, &guard))?;
     Ok(taken.map_or(VmWord::NIL, |taken| {
         scratch::with_reading(|Reading { scratch, unpacked }| {
             let object = make_object(env, taken.object(unpacked), scratch);

@@ -1,6 +1,6 @@
 //! Ranges of keys, given by their ends.
 
-use super::select::{How, Work, allowed};
+use super::slices::{How, Work, allowed};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};

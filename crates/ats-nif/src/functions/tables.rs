@@ -1,11 +1,11 @@
-//! Tables as a whole: making, deleting, naming, describing.
+//! Tables as a whole: making, deleting, naming, fixing, giving away.
 
-use super::{boolean, find, readable, writable};
+use super::access::{existing, readable, writable};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::full_scan::{self, FullScan};
-use crate::handle::{Handle, Protection, Recipe, Reported, Shared, WriteConcurrency};
+use crate::handle::{Handle, Protection, Recipe, Reported, WriteConcurrency};
 use crate::owner::{Changes, Heir, Owner};
 use crate::vm_term::VmTerm;
 use crate::{load, nif, process, registry, sys};
@@ -17,8 +17,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("new", new, 2),
         nif!("delete", delete, 1),
         nif!("delete_all_objects", delete_all_objects, 1),
-        nif!("info", info, 1),
-        nif!("stats", stats, 1),
+        nif!("clear", clear, 1),
         nif!("force_adaptation", force_adaptation, 3),
         nif!("whereis", whereis, 1),
         nif!("rename", rename, 2),
@@ -199,6 +198,13 @@ fn delete_all_objects<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'
     Ok(KnownAtom::True.word())
 }
 
+/// `clear(Table) -> N`: deletes all objects, as one step, and counts them.
+fn clear<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let objects = writable(env, table, &guard)?.table.clear();
+    Ok(env.uint(objects as u64))
+}
+
 fn whereis<'e>(env: Env<'e>, [name]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     if !name.is_atom() {
         return Err(KnownAtom::None.into());
@@ -208,19 +214,6 @@ fn whereis<'e>(env: Env<'e>, [name]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         Some(shared) => shared.id.term(env),
         None => KnownAtom::Undefined.word(),
     })
-}
-
-/// The table, if there is one.
-pub(super) fn existing<'g>(
-    env: Env<'_>,
-    term: VmTerm<'g>,
-    guard: &'g ats_sync::Guard,
-) -> Result<Option<&'g Shared>, KnownAtom> {
-    match find(env, term, guard) {
-        Ok(shared) => Ok(Some(shared)),
-        Err(KnownAtom::Id) => Ok(None),
-        Err(cause) => Err(cause),
-    }
 }
 
 fn rename<'e>(env: Env<'e>, [table, name]: [VmTerm<'e>; 2]) -> NifResult<'e> {
@@ -275,102 +268,6 @@ fn collect<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     Ok(env.int(freed as i64))
 }
 
-/// `info(Table)`: `undefined`, or what the table is as one tuple, which the Erlang side shapes.
-fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    let guard = ats_sync::pin();
-    let Some(shared) = existing(env, table, &guard)? else {
-        return Ok(KnownAtom::Undefined.word());
-    };
-    let reported = &shared.reported;
-    let admin = shared.admin();
-    let heir = admin.heir_pid().unwrap_or(KnownAtom::None.word());
-    let fixed = fixed(env, &admin);
-    drop(admin);
-    let words = shared.table.bytes().div_ceil(size_of::<usize>());
-    let kind = match shared.table.table_type() {
-        TableType::Set => KnownAtom::Set,
-        TableType::OrderedSet => KnownAtom::OrderedSet,
-        TableType::Bag => KnownAtom::Bag,
-        TableType::DuplicateBag => KnownAtom::DuplicateBag,
-    };
-    let protection = match shared.protection() {
-        Protection::Public => KnownAtom::Public,
-        Protection::Protected => KnownAtom::Protected,
-        Protection::Private => KnownAtom::Private,
-    };
-    let full_scan = match shared.full_scan.wanted() {
-        FullScan::Allow => KnownAtom::Allow,
-        FullScan::Warn => KnownAtom::Warn,
-        FullScan::Refuse => KnownAtom::Refuse,
-    };
-    let wc = match reported.write_concurrency {
-        WriteConcurrency::False => KnownAtom::False.word(),
-        WriteConcurrency::True => KnownAtom::True.word(),
-        WriteConcurrency::Auto => KnownAtom::Auto.word(),
-        WriteConcurrency::Locks(locks) => {
-            let tag = KnownAtom::DebugHashFixedNumberOfLocks.word();
-            env.tuple(&[tag, env.int(locks)])
-        }
-    };
-    Ok(env.tuple(&[
-        shared.id.term(env),
-        boolean(reported.decentralized_counters),
-        boolean(reported.read_concurrency),
-        wc,
-        boolean(shared.table.is_compressed()),
-        env.int(words as i64),
-        shared.owner().unwrap_or(KnownAtom::None.word()),
-        heir,
-        shared.name(),
-        env.int(shared.table.len() as i64),
-        boolean(shared.named),
-        kind.word(),
-        env.int(shared.table.key_position() as i64),
-        protection.word(),
-        fixed,
-        full_scan.word(),
-    ]))
-}
-
-/// `stats(Table)`: `undefined`, or how the table has adapted to contention. Apart from `info` because it
-/// looks at every base node of an `ordered_set`, and at every lock of the other types.
-fn stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    let guard = ats_sync::pin();
-    let Some(shared) = existing(env, table, &guard)? else {
-        return Ok(KnownAtom::Undefined.word());
-    };
-    let (shape, contended, uncontended) = if let Some(tree) = shared.table.adaptation() {
-        let shape = [
-            (KnownAtom::RouteNodes, tree.route_nodes as u64),
-            (KnownAtom::BaseNodes, tree.base_nodes as u64),
-            (KnownAtom::Depth, tree.depth as u64),
-            (KnownAtom::Splits, tree.splits),
-            (KnownAtom::Joins, tree.joins),
-        ];
-        (shape, tree.contended, tree.uncontended)
-    } else if let Some(buckets) = shared.table.buckets() {
-        let shape = [
-            (KnownAtom::Buckets, buckets.buckets as u64),
-            (KnownAtom::Lines, buckets.lines as u64),
-            (KnownAtom::Locks, buckets.locks as u64),
-            (KnownAtom::Doublings, buckets.doublings),
-            (KnownAtom::Halvings, buckets.halvings),
-        ];
-        (shape, buckets.contended, buckets.uncontended)
-    } else {
-        return Ok(KnownAtom::False.word());
-    };
-    let contention = [
-        (KnownAtom::Contended, contended),
-        (KnownAtom::Uncontended, uncontended),
-    ];
-    let items = shape.into_iter().chain(contention);
-    let (keys, values): (Vec<_>, Vec<_>) = items
-        .map(|(key, value)| (key.word(), env.uint(value)))
-        .unzip();
-    Ok(env.map(&keys, &values).expect("the keys are distinct"))
-}
-
 /// `force_adaptation(Table, Splits, Joins)`, for tests: see [`Table::force_adaptation`].
 fn force_adaptation<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
@@ -383,29 +280,4 @@ fn force_adaptation<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -
         .table
         .force_adaptation(number(splits)?, number(joins)?);
     Ok(KnownAtom::True.word())
-}
-
-/// `false`, or `{Timestamp, MonotonicTime, [{Pid, Count}]}`. The fixations of a dead process end only when
-/// the VM tells of its end. The result leaves them out.
-fn fixed<'e>(env: Env<'e>, admin: &crate::handle::Admin) -> VmWord<'e> {
-    let Some(since) = admin.fixed_since else {
-        return KnownAtom::False.word();
-    };
-    let pair = |(pid, count): &(sys::Word, usize)| {
-        // SAFETY: the word of a local pid, which is an immediate.
-        let pid = unsafe { VmWord::new(*pid) };
-        process::is_alive(env, pid).then(|| env.tuple(&[pid, env.int(*count as i64)]))
-    };
-    let fixers: Vec<VmWord<'e>> = admin.fixes.iter().filter_map(pair).collect();
-    if fixers.is_empty() {
-        return KnownAtom::False.word();
-    }
-    let micros = since.system_micros;
-    let timestamp = [
-        micros / 1_000_000_000_000,
-        micros / 1_000_000 % 1_000_000,
-        micros % 1_000_000,
-    ];
-    let timestamp = env.tuple(&timestamp.map(|part| env.int(part)));
-    env.tuple(&[timestamp, env.int(since.monotonic_nanos), env.list(&fixers)])
 }

@@ -1,7 +1,7 @@
 //! Reading a table whatever its protection, for a report about it.
 
-use super::select::{How, Work, cursor_of};
-use super::tables::existing;
+use super::access::existing;
+use super::slices::{How, Work, cursor_of};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
@@ -12,9 +12,9 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("read_unprotected", read_unprotected, 3)]
 }
 
-/// `read_unprotected(Table, MatchSpec, Position)`: the objects of the next slice of a table, from `start` on, as `select_more`
-/// returns them; or `undefined`. Private tables of others can be read, too: the caller keeps what it reads to
-/// itself, and reports no more than `ets` would.
+/// `read_unprotected(Table, MatchSpec, Position)`: the objects of the next slice of a table, from `start` on, as
+/// `select_more` returns them; or `undefined`. Private tables of others can be read, too: the caller keeps what
+/// it reads to itself, and reports no more than `ets` would.
 fn read_unprotected<'e>(env: Env<'e>, [table, spec, position]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = existing(env, table, &guard)? else {

@@ -1,7 +1,8 @@
 //! Walking over keys.
 
+use super::access::readable;
 use super::places::{self, Reached};
-use super::{is_long, key_term, object_list, readable, write_key};
+use super::reading::{is_long, key_term, object_list, write_key};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
@@ -10,7 +11,7 @@ use crate::handle::Shared;
 use crate::scratch::Reading;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
-use crate::{nif, scratch, sys};
+use crate::{nif, process, scratch, sys};
 use ats::{Direction, Found, SlotAnswer, TableType};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
@@ -192,13 +193,6 @@ impl<'e> Position<'e> {
     }
 }
 
-/// Tells the VM how much of the caller's turn was used, which is to last a millisecond.
-fn consume_time_since(env: Env<'_>, begun: Instant) {
-    let percent = (begun.elapsed().as_micros() / 10).clamp(1, 100);
-    // SAFETY: the environment of this call.
-    unsafe { sys::enif_consume_timeslice(env.raw(), percent as i32) };
-}
-
 /// Objects on their way to the caller.
 struct Chunk<'e> {
     env: Env<'e>,
@@ -281,7 +275,8 @@ fn chunk<'e>(env: Env<'e>, [table, from, most]: [VmTerm<'e>; 3]) -> NifResult<'e
         }
         fill(&mut chunk, shared, from, bytes, &guard)
     });
-    consume_time_since(env, chunk.begun);
+    // The caller's turn is to last a millisecond.
+    process::consume(env, (chunk.begun.elapsed().as_micros() / 10).max(1));
     filled
 }
 

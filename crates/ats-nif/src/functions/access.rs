@@ -1,0 +1,126 @@
+//! The table that a call is about, and whether the caller may do what it wants with it.
+
+use crate::atoms::KnownAtom;
+use crate::call::NoReply;
+use crate::env::Env;
+use crate::handle::{Handle, Protection, Shared};
+use crate::vm_term::VmTerm;
+use crate::{process, registry, resource};
+use ats_sync::Guard;
+
+/// The table that a term names or identifies, whether its owner is alive or not.
+#[inline]
+fn look_up<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
+    if term.is_atom() {
+        return registry::named(term.word().raw(), guard).ok_or(KnownAtom::Id);
+    }
+    let handle = resource::get::<Handle>(term).ok_or(KnownAtom::Type)?;
+    handle.shared(guard).ok_or(KnownAtom::Id)
+}
+
+/// The table that a term names or identifies.
+#[inline]
+fn find<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
+    let shared = look_up(term, guard)?;
+    if shared.has_living_owner(env) || shared.end_or_inherit(env, guard) {
+        Ok(shared)
+    } else {
+        Err(KnownAtom::Id)
+    }
+}
+
+/// The table that a term names or identifies, if there is one.
+pub(super) fn existing<'g>(
+    env: Env<'_>,
+    term: VmTerm<'g>,
+    guard: &'g Guard,
+) -> Result<Option<&'g Shared>, KnownAtom> {
+    match find(env, term, guard) {
+        Ok(shared) => Ok(Some(shared)),
+        Err(KnownAtom::Id) => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+/// A table that the caller may read.
+#[inline]
+pub(super) fn readable<'g>(
+    env: Env<'_>,
+    term: VmTerm<'g>,
+    guard: &'g Guard,
+) -> Result<&'g Shared, KnownAtom> {
+    let shared = look_up(term, guard)?;
+    let for_all = shared.protection() != Protection::Private;
+    if is_allowed(env, shared, for_all) {
+        return Ok(shared);
+    }
+    refuse(env, shared, for_all, guard)
+}
+
+/// A table that the caller may write.
+#[inline]
+pub(super) fn writable<'g>(
+    env: Env<'_>,
+    term: VmTerm<'g>,
+    guard: &'g Guard,
+) -> Result<&'g Shared, KnownAtom> {
+    let shared = look_up(term, guard)?;
+    let for_all = shared.protection() == Protection::Public;
+    if is_allowed(env, shared, for_all) {
+        return Ok(shared);
+    }
+    refuse(env, shared, for_all, guard)
+}
+
+/// Does something with a table that the caller may write. `work` gets the guard under which the table was found,
+/// or none on a dirty scheduler: a long call must not keep what other calls remove meanwhile from being freed.
+#[inline]
+pub(super) fn with_writable<R>(
+    env: Env<'_>,
+    table: VmTerm<'_>,
+    work: impl FnOnce(&Shared, Option<&Guard>) -> Result<R, NoReply>,
+) -> Result<R, NoReply> {
+    let guard = ats_sync::pin();
+    let shared = writable(env, table, &guard)?;
+    if process::on_dirty_scheduler() {
+        let held = shared.hold();
+        drop(guard);
+        return work(&held, None);
+    }
+    work(shared, Some(&guard))
+}
+
+/// Whether all processes, or else the owner, include the caller, and the table has not ended with its owner.
+#[inline]
+fn is_allowed(env: Env<'_>, shared: &Shared, for_all: bool) -> bool {
+    if for_all {
+        shared.has_living_owner(env)
+    } else {
+        shared.is_owner(env)
+    }
+}
+
+/// Says why the caller may not do it, or finds out that it may, because it is the heir of a dead owner.
+#[cold]
+fn refuse<'g>(
+    env: Env<'_>,
+    shared: &'g Shared,
+    for_all: bool,
+    guard: &Guard,
+) -> Result<&'g Shared, KnownAtom> {
+    if !shared.end_or_inherit(env, guard) {
+        Err(KnownAtom::Id)
+    } else if is_allowed(env, shared, for_all) {
+        Ok(shared)
+    } else {
+        Err(KnownAtom::Access)
+    }
+}
+
+/// The same table, unless it may have several objects with a key.
+pub(super) fn not_a_bag(shared: &Shared) -> Result<&Shared, KnownAtom> {
+    match shared.table.table_type().is_bag() {
+        true => Err(KnownAtom::TableType),
+        false => Ok(shared),
+    }
+}

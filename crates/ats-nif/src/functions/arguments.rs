@@ -1,0 +1,45 @@
+//! Lists and positions among the arguments.
+
+use crate::atoms::KnownAtom;
+use crate::process;
+use crate::vm_term::VmTerm;
+
+/// More objects, or elements, are changed on a dirty scheduler: this many take well under a millisecond.
+pub(super) const LONG_LIST: usize = 500;
+
+/// Whether a list is so long that this is not the scheduler to work through it.
+pub(super) fn is_long_list(list: VmTerm<'_>) -> bool {
+    !process::on_dirty_scheduler() && proper_length(list, LONG_LIST + 1) > Some(LONG_LIST)
+}
+
+/// The terms of a proper list.
+pub(super) struct ListTerms<'e>(pub VmTerm<'e>);
+
+impl<'e> Iterator for ListTerms<'e> {
+    type Item = VmTerm<'e>;
+
+    fn next(&mut self) -> Option<VmTerm<'e>> {
+        let (head, tail) = self.0.as_cons()?;
+        self.0 = tail;
+        Some(head)
+    }
+}
+
+/// Number of elements of a list, if it is a proper one; stops counting at `most`.
+pub(super) fn proper_length(list: VmTerm<'_>, most: usize) -> Option<usize> {
+    let mut terms = ListTerms(list);
+    let len = terms.by_ref().take(most).count();
+    (len == most || terms.0.is_nil()).then_some(len)
+}
+
+/// A position; those that no object can have are all the same to us.
+pub(super) fn position(term: VmTerm<'_>) -> Result<usize, KnownAtom> {
+    let position = term.as_small().ok_or(KnownAtom::None)?;
+    usize::try_from(position).map_err(|_| KnownAtom::Position)
+}
+
+/// Where the element at a position is, from 0.
+pub(super) fn index(position: VmTerm<'_>) -> Result<usize, KnownAtom> {
+    let position = position.as_small().filter(|position| *position > 0);
+    Ok(position.ok_or(KnownAtom::None)? as usize - 1)
+}

@@ -1,0 +1,138 @@
+//! Objects that were found, as terms.
+
+use crate::call::{NifResult, NoReply};
+use crate::env::{Env, VmWord};
+use crate::foreign::Vm;
+use crate::handle::Shared;
+use crate::process;
+use crate::scratch::{self, LONG_OBJECT, Reading};
+use crate::vm_sink::{make_object, make_term};
+use crate::vm_term::VmTerm;
+use ats::{Found, KeptObjects, Table, UnpackBuffer};
+use ats_sync::Guard;
+use ats_term::image::{ImageRef, Object, Scratch};
+use ats_term::walk::is_larger;
+use std::ops::ControlFlow;
+
+/// The objects of a key, if there are any; [`NoReply::DirtyCpu`] if the key is large.
+#[inline]
+pub(super) fn found<'g>(
+    shared: &'g Shared,
+    key: VmTerm<'_>,
+    guard: &'g Guard,
+) -> Result<Option<Found<'g, Vm>>, NoReply> {
+    scratch::with_work(|work| shared.table.lookup_within(key, work, guard))
+}
+
+/// Appends the bytes of a key; [`NoReply::DirtyCpu`] if that takes long.
+pub(super) fn write_key(
+    table: &Table<Vm>,
+    key: VmTerm<'_>,
+    bytes: &mut Vec<u8>,
+) -> Result<(), NoReply> {
+    Ok(table.key_bytes_within(key, bytes, scratch::limit())?)
+}
+
+/// More objects of one key are read on a dirty scheduler: this many take well under a millisecond.
+pub(super) const LONG_BAG: usize = 1_000;
+
+/// Whether a key has so many objects, or such large ones, that this is not the scheduler to read them all.
+#[inline]
+pub(super) fn is_long(found: &Found<'_, Vm>) -> bool {
+    has_many(found) || found.len_words() > LONG_OBJECT && !process::on_dirty_scheduler()
+}
+
+/// Whether a key has so many objects that this is not the scheduler to read a part of each.
+#[inline]
+pub(super) fn has_many(found: &Found<'_, Vm>) -> bool {
+    found.is_large() && found.count() > LONG_BAG && !process::on_dirty_scheduler()
+}
+
+/// An element of one of the objects of a key, which are so many `words`, as a term; [`NoReply::DirtyCpu`] if
+/// it is large.
+#[inline]
+pub(super) fn element_term<'e>(
+    env: Env<'e>,
+    words: usize,
+    element: ImageRef<'_, Vm>,
+    scratch: &mut Scratch<VmWord<'e>>,
+) -> NifResult<'e> {
+    let is_large = words > LONG_OBJECT && is_larger(element, LONG_OBJECT);
+    if is_large && !process::on_dirty_scheduler() {
+        return Err(NoReply::DirtyCpu);
+    }
+    Ok(make_term(env, element, scratch))
+}
+
+/// The objects of a key as a list, oldest first; [`NoReply::DirtyCpu`] if they are many, or large.
+#[inline]
+pub(super) fn object_list<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> NifResult<'e> {
+    if is_long(found) {
+        return Err(NoReply::DirtyCpu);
+    }
+    all_objects(env, found)
+}
+
+/// The objects of a key as a list, oldest first.
+#[inline]
+pub(super) fn all_objects<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> NifResult<'e> {
+    scratch::with_reading(|reading| {
+        if let Some(only) = found.only(&mut reading.unpacked) {
+            let object = make_object(env, only, &mut reading.scratch);
+            return Ok(env.cons(object, VmWord::NIL));
+        }
+        list_of(
+            env,
+            reading,
+            |unpacked, visit| found.each(unpacked, visit),
+            |object, scratch| Ok(make_object(env, object, scratch)),
+        )
+    })
+}
+
+/// As [`all_objects`], when the guard is gone under which they were found.
+#[cold]
+pub(super) fn kept_objects<'e>(env: Env<'e>, kept: &KeptObjects<Vm>) -> NifResult<'e> {
+    scratch::with_reading(|reading| {
+        list_of(
+            env,
+            reading,
+            |unpacked, visit| kept.each(unpacked, visit),
+            |object, scratch| Ok(make_object(env, object, scratch)),
+        )
+    })
+}
+
+/// What is shown the objects of a key, one after the other.
+pub(super) type EachObject<'a> = dyn FnMut(Object<'_, Vm>) -> ControlFlow<()> + 'a;
+
+/// A list of what `make` makes of each of the objects of a key, which `each` visits. The first object of which
+/// it makes nothing ends this.
+pub(super) fn list_of<'e>(
+    env: Env<'e>,
+    Reading { scratch, unpacked }: &mut Reading<VmWord<'e>>,
+    each: impl FnOnce(&mut UnpackBuffer, &mut EachObject<'_>) -> ControlFlow<()>,
+    mut make: impl FnMut(Object<'_, Vm>, &mut Scratch<VmWord<'e>>) -> NifResult<'e>,
+) -> NifResult<'e> {
+    let mut terms = Vec::new();
+    let mut result = Ok(());
+    let _all = each(unpacked, &mut |object| match make(object, scratch) {
+        Ok(term) => {
+            terms.push(term);
+            ControlFlow::Continue(())
+        }
+        Err(no_reply) => {
+            result = Err(no_reply);
+            ControlFlow::Break(())
+        }
+    });
+    result.map(|()| env.list(&terms))
+}
+
+/// The key of a table's record, as its first object spells it.
+pub(super) fn key_term<'e>(env: Env<'e>, shared: &Shared, found: &Found<'_, Vm>) -> VmWord<'e> {
+    scratch::with_reading(|Reading { scratch, unpacked }| {
+        let key = found.element(shared.table.key_position() - 1, unpacked);
+        make_term(env, key.expect("an object has its key"), scratch)
+    })
+}

@@ -1,0 +1,365 @@
+//! Queries in slices.
+//!
+//! A call does one slice of the work and returns what there is, together with all that the next call needs to
+//! go on: the table's identifier, a reference to the compiled specification, and a position. These are
+//! plain terms, so a process that stops calling, for whatever reason, leaves nothing behind; and a
+//! position is all there is to a continuation, too.
+
+use super::access::{readable, writable};
+use crate::atoms::KnownAtom;
+use crate::call::{NifResult, NoReply};
+use crate::env::{Env, VmWord};
+use crate::foreign::Vm;
+use crate::handle::Shared;
+use crate::process;
+use crate::query::{Caller, Prepared};
+use crate::scratch::{self, Results, Selecting};
+use crate::vm_sink::{VmSink, make_object};
+use crate::vm_term::VmTerm;
+use ats::Table;
+use ats::select::{At, Cursor, Progress, Selection, Slice};
+use ats_match::Outcome;
+use ats_sync::Guard;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What to do with the objects that match.
+#[derive(Clone, Copy)]
+pub(super) enum How {
+    /// List all results; of a table with order in the order of its keys or the other way round.
+    List { reverse: bool },
+    /// List as above, and do so if queries must not read everything: this is how everything is read.
+    Objects,
+    /// List about so many.
+    Chunk { most: usize, down: bool },
+    /// Count those whose result is `true`.
+    Count,
+    /// Delete those whose result is `true`.
+    Delete,
+    /// Delete those whose result is `true`, and list them.
+    Take,
+    /// Replace them by the result.
+    Replace,
+    /// Count the objects that are read, and the results.
+    Rows,
+}
+
+impl How {
+    /// `all`, `reverse`, `objects`, `{up, N}`, `{down, N}`, `count`, `delete`, `take`, `replace` or `rows`.
+    pub(super) fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, KnownAtom> {
+        if let Some([way, most]) = term.tuple_words() {
+            // SAFETY: a part of a term of this call.
+            let most = unsafe { VmTerm::new(env, most.raw()) }.as_small();
+            let most = most.filter(|most| *most > 0).ok_or(KnownAtom::None)?;
+            return Ok(How::Chunk {
+                most: most as usize,
+                down: KnownAtom::Down.is(*way),
+            });
+        }
+        Ok(match term.word() {
+            word if KnownAtom::All.is(word) => How::List { reverse: false },
+            word if KnownAtom::Count.is(word) => How::Count,
+            word if KnownAtom::Reverse.is(word) => How::List { reverse: true },
+            word if KnownAtom::Objects.is(word) => How::Objects,
+            word if KnownAtom::Delete.is(word) => How::Delete,
+            word if KnownAtom::Take.is(word) => How::Take,
+            word if KnownAtom::Replace.is(word) => How::Replace,
+            word if KnownAtom::Rows.is(word) => How::Rows,
+            _ => return Err(KnownAtom::None),
+        })
+    }
+
+    fn writes(self) -> bool {
+        matches!(self, How::Delete | How::Take | How::Replace)
+    }
+
+    /// Whether the result is one list.
+    fn lists(self) -> bool {
+        matches!(self, How::List { .. } | How::Objects | How::Take)
+    }
+
+    /// Whether the operation always reads the whole table. The option `full_scan` does not apply to it.
+    pub(super) fn is_meant_to_be_full(self) -> bool {
+        matches!(self, How::Objects | How::Rows)
+    }
+
+    /// Where to begin. A list is made from its end, so what shall come first is read last.
+    pub(super) fn start(self) -> Cursor {
+        match self {
+            How::List { reverse: false }
+            | How::Objects
+            | How::Take
+            | How::Chunk { down: true, .. } => Cursor::down(),
+            _ => Cursor::up(),
+        }
+    }
+}
+
+/// A table that the caller may do this with.
+pub(super) fn allowed<'g>(
+    env: Env<'_>,
+    table: VmTerm<'g>,
+    how: How,
+    guard: &'g Guard,
+) -> Result<&'g Shared, KnownAtom> {
+    match how.writes() {
+        true => writable(env, table, guard),
+        false => readable(env, table, guard),
+    }
+}
+
+/// Work on its way.
+pub(super) struct Work<'e> {
+    env: Env<'e>,
+    how: How,
+    /// Results that are already a list.
+    list: VmWord<'e>,
+    /// Results in the order in which they were found: of a chunk all, of the list of a bag those of one key.
+    found: Vec<VmWord<'e>>,
+    /// Of which key these are: the [`Slice::key`].
+    key: u64,
+    count: u64,
+    /// Objects read.
+    read: u64,
+    /// The terms of what is read and of the specification, if the caller has them.
+    again: Option<[VmWord<'e>; 2]>,
+}
+
+impl<'e> Work<'e> {
+    pub(super) fn new(env: Env<'e>, how: How, so_far: VmWord<'e>) -> Self {
+        let number = |word| VmTerm::of(env, word).as_unsigned().unwrap_or(0);
+        let (read, count) = match VmTerm::of(env, so_far).tuple_words() {
+            Some(&[read, count]) => (number(read), number(count)),
+            _ => (0, number(so_far)),
+        };
+        Work {
+            env,
+            how,
+            list: so_far,
+            found: Vec::new(),
+            key: 0,
+            count,
+            read,
+            again: None,
+        }
+    }
+
+    /// With these terms of what is read and of the specification, to be called with once more. References made
+    /// anew for each slice are binaries to the garbage collector, which comes when there are many.
+    pub(super) fn called_with(self, again: [VmWord<'e>; 2]) -> Self {
+        Work {
+            again: Some(again),
+            ..self
+        }
+    }
+
+    pub(super) fn go_on(
+        self,
+        shared: &Shared,
+        prepared: &Prepared,
+        cursor: Cursor,
+        guard: &Guard,
+    ) -> NifResult<'e> {
+        let env = self.env;
+        let terms = || [shared.id.term(env), prepared.compiled.term(env)];
+        self.go_on_with(&shared.table, &terms, prepared, cursor, guard)
+    }
+
+    /// As [`go_on`](Work::go_on), for objects to which another term leads: makes that and the term of the
+    /// specification.
+    pub(super) fn go_on_with(
+        mut self,
+        table: &Table<Vm>,
+        terms: &dyn Fn() -> [VmWord<'e>; 2],
+        prepared: &Prepared,
+        mut cursor: Cursor,
+        guard: &Guard,
+    ) -> NifResult<'e> {
+        let (env, slice) = (self.env, new_slice());
+        let progress = scratch::with_selecting(|selecting| {
+            self.run(table, prepared, &mut cursor, &slice, selecting, guard)
+        })?;
+        // All of the caller's time is about two slices.
+        process::consume(env, u128::from(slice.percent() / 2));
+        self.read += slice.objects();
+        let is_part = self.how.lists() && matches!(cursor.at, At::Within(..));
+        let is_too_much = matches!(self.how, How::Chunk { most, .. } if self.found.len() > most);
+        let tag = match progress {
+            Progress::Done if is_too_much => KnownAtom::Done,
+            Progress::Done => return Ok(self.result()),
+            Progress::More if is_part => KnownAtom::Part,
+            Progress::More => KnownAtom::More,
+        };
+        // What was found may be of the key before the one that the slice ended in.
+        let mut of_key = Vec::new();
+        if is_part && self.key == slice.key() {
+            of_key = std::mem::take(&mut self.found);
+        }
+        let mut result = self.result();
+        if is_part {
+            result = env.tuple(&[env.list(&of_key), result]);
+        }
+        let [what, compiled] = self.again.unwrap_or_else(terms);
+        let position = position(env, &cursor);
+        Ok(env.tuple(&[tag.word(), what, compiled, position, result]))
+    }
+
+    /// Takes what was found of a bag. The objects of a key come oldest first, so they are not put before each other.
+    #[inline]
+    fn found_of_key(&mut self, key: u64, result: VmWord<'e>) {
+        if key != self.key {
+            self.key = key;
+            self.list = self.env.list_before(&self.found, self.list);
+            self.found.clear();
+        }
+        self.found.push(result);
+    }
+
+    /// What there is.
+    pub(super) fn result(&self) -> VmWord<'e> {
+        match self.how {
+            How::Chunk { .. } => self.env.list(&self.found),
+            how if how.lists() => self.env.list_before(&self.found, self.list),
+            How::Rows => (self.env).tuple(&[self.env.uint(self.read), self.env.uint(self.count)]),
+            _ => self.env.uint(self.count),
+        }
+    }
+
+    /// Does a slice.
+    fn run(
+        &mut self,
+        table: &Table<Vm>,
+        prepared: &Prepared,
+        cursor: &mut Cursor,
+        slice: &Slice,
+        selecting: &mut Selecting<VmWord<'e>>,
+        guard: &Guard,
+    ) -> Result<Progress, NoReply> {
+        let Selecting { runner, results } = selecting;
+        let selection = &mut Selection {
+            query: &*prepared.query,
+            cursor,
+            runner,
+            environment: &Caller(self.env),
+            slice,
+            guard,
+        };
+        let (env, is_bag) = (self.env, table.table_type().is_bag());
+        let changed = match self.how {
+            How::List { .. } | How::Objects if !is_bag => {
+                return Ok(table.select(selection, &mut |outcome| {
+                    self.list = env.cons(results.build(env, outcome), self.list);
+                    ControlFlow::Continue(())
+                }));
+            }
+            How::List { .. } | How::Objects => {
+                return Ok(table.select(selection, &mut |outcome| {
+                    self.found_of_key(slice.key(), results.build(env, outcome));
+                    ControlFlow::Continue(())
+                }));
+            }
+            How::Chunk { most, .. } => {
+                return Ok(table.select(selection, &mut |outcome| {
+                    self.found.push(results.build(env, outcome));
+                    match self.found.len() >= most {
+                        true => ControlFlow::Break(()),
+                        false => ControlFlow::Continue(()),
+                    }
+                }));
+            }
+            How::Count => {
+                return Ok(table.select(selection, &mut |outcome| {
+                    self.count += u64::from(outcome.is_true());
+                    ControlFlow::Continue(())
+                }));
+            }
+            How::Rows => {
+                return Ok(table.select(selection, &mut |_| {
+                    self.count += 1;
+                    ControlFlow::Continue(())
+                }));
+            }
+            How::Delete => table.select_delete(selection),
+            How::Take => table.select_take(selection, &mut |object| {
+                let object = make_object(env, object, &mut results.scratch);
+                match is_bag {
+                    true => self.found_of_key(slice.key(), object),
+                    false => self.list = env.cons(object, self.list),
+                }
+            }),
+            How::Replace => table.select_replace(selection)?,
+        };
+        self.count += changed.objects as u64;
+        Ok(changed.progress)
+    }
+}
+
+impl<'e> Results<VmWord<'e>> {
+    #[inline]
+    fn build(&mut self, env: Env<'e>, outcome: &Outcome<'_, Vm>) -> VmWord<'e> {
+        match outcome.as_object() {
+            Some(object) => make_object(env, object, &mut self.scratch),
+            None => outcome.write(&mut VmSink::new(env), &mut self.writer),
+        }
+    }
+}
+
+/// How much work slices are forced to end after; 0 if they end when their time is over.
+static FORCED: AtomicU32 = AtomicU32::new(0);
+
+/// From now on slices end after so much work, see [`Slice::of_work`]. 0 undoes that.
+pub(super) fn force(ticks: u32) {
+    FORCED.store(ticks, Ordering::Relaxed);
+}
+
+fn new_slice() -> Slice {
+    match FORCED.load(Ordering::Relaxed) {
+        0 => Slice::new(),
+        ticks => Slice::of_work(ticks - 1),
+    }
+}
+
+/// A cursor as a term: `{up | down, Step, start | Key | {Key, N} | N}`.
+fn position<'e>(env: Env<'e>, cursor: &Cursor) -> VmWord<'e> {
+    let way = if cursor.down {
+        KnownAtom::Down
+    } else {
+        KnownAtom::Up
+    };
+    let at = match &cursor.at {
+        At::Start => KnownAtom::Start.word(),
+        At::Behind(key) => env.binary(key),
+        At::Within(key, position) => env.tuple(&[env.binary(key), env.uint(*position)]),
+        At::Between(place) => env.uint(*place),
+    };
+    env.tuple(&[way.word(), env.uint(cursor.step as u64), at])
+}
+
+/// The cursor that a term is.
+pub(super) fn cursor_of<'e>(env: Env<'e>, term: VmTerm<'e>) -> Option<Cursor> {
+    let &[way, step, at] = term.tuple_words()? else {
+        return None;
+    };
+    let at = VmTerm::of(env, at);
+    let at = match at.tuple_words() {
+        Some(&[key, position]) => At::Within(
+            VmTerm::of(env, key).as_bytes()?.to_vec(),
+            VmTerm::of(env, position).as_unsigned()?,
+        ),
+        Some(_) => return None,
+        None if KnownAtom::Start.is(at.word()) => At::Start,
+        None => match at.as_bytes() {
+            Some(key) => At::Behind(key.to_vec()),
+            None => At::Between(at.as_unsigned()?),
+        },
+    };
+    Some(Cursor {
+        down: match way {
+            way if KnownAtom::Down.is(way) => true,
+            way if KnownAtom::Up.is(way) => false,
+            _ => return None,
+        },
+        step: usize::try_from(VmTerm::of(env, step).as_unsigned()?).ok()?,
+        at,
+    })
+}
