@@ -37,6 +37,7 @@ pub mod process;
 pub mod query;
 pub mod reference;
 pub mod registry;
+pub mod release;
 pub mod resource;
 pub mod scratch;
 pub mod shared;
@@ -47,26 +48,7 @@ mod test_nifs;
 pub mod vm_sink;
 pub mod vm_term;
 
-use atoms::KnownAtom;
-use call::NifResult;
-use env::Env;
 use std::ffi::CStr;
-use vm_term::VmTerm;
-
-/// Opens the resource types; part of loading.
-fn open_resources(env: Env<'_>) -> Result<(), String> {
-    #[cfg(feature = "test-nifs")]
-    test_nifs::open_resources(env)?;
-    resource::open::<handle::Handle>(env)?;
-    #[cfg(not(feature = "test-nifs"))]
-    resource::open::<functions::TakenObjects>(env)?;
-    resource::open::<query::Compiled>(env)
-}
-
-/// `nop(_, _) -> true`: what a call costs by itself, for benchmarks.
-fn nop<'e>(_env: Env<'e>, _args: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    Ok(KnownAtom::True.word())
-}
 
 /// The Erlang module that the functions belong to. The build for the tests of this crate is one of its
 /// own, so that it can be loaded beside the other.
@@ -80,7 +62,7 @@ const MODULE: &CStr = if cfg!(feature = "test-nifs") {
 #[cfg(not(feature = "test-nifs"))]
 fn functions() -> Vec<sys::ErlNifFunc> {
     let mut functions = functions::all();
-    functions.push(nif!("nop", nop, 2));
+    functions.push(nif!("nop", call::nop, 2));
     functions
 }
 

@@ -1,4 +1,4 @@
-//! Loading: what must be true of this VM, and what is learned about it once.
+//! Loading: what must be true of this VM, and what the files below learn about it once.
 //!
 //! Images hold the words of immediate terms as the VM has them, which is the fastest way to store
 //! them and relies on more than the NIF interface promises. So the tags of immediates are checked
@@ -11,14 +11,14 @@
 //! has this library. After that it can be loaded, and the tables of this one are no tables to it.
 
 use crate::env::{Env, VmWord};
+use crate::handle::Handle;
+use crate::query::Compiled;
 use crate::sys::{self, Word};
 use crate::tags::{IMMEDIATE_TAG, NIL, PID_TAG, PORT_TAG, SMALL_TAG};
-use crate::{atoms, call, env, ident, reference};
-use ats_term::Zeros;
-use std::ffi::{CStr, c_int, c_void};
+use crate::{atoms, call, env, ident, process, reference, release, resource};
+use std::ffi::{c_int, c_void};
 use std::io::Write;
 use std::panic::catch_unwind;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// What the VM keeps for a loaded library, so that another one can tell whose it is.
 #[repr(C)]
@@ -42,44 +42,6 @@ static PRIV_DATA: PrivData = PrivData {
     abi_version: ABI_VERSION,
     library: (&raw const LIBRARY).cast(),
 };
-
-static ZEROS_DISTINCT: AtomicBool = AtomicBool::new(false);
-
-/// The number of the OTP release.
-static OTP_RELEASE: AtomicU32 = AtomicU32::new(0);
-
-/// The number of the OTP release, for example 25.
-#[inline]
-pub fn otp_release() -> u32 {
-    OTP_RELEASE.load(Ordering::Relaxed)
-}
-
-/// Asks the VM for the number of its release; 0 if it says no number.
-fn ask_otp_release() -> u32 {
-    let mut info = sys::ErlNifSysInfo {
-        driver_versions: [0; 2],
-        erts_version: std::ptr::null(),
-        otp_release: std::ptr::null(),
-        rest: [0; 7],
-    };
-    // SAFETY: the VM fills the structure, which has the size we say; what it points to is never freed.
-    let text = unsafe {
-        sys::enif_system_info(&mut info, size_of_val(&info));
-        CStr::from_ptr(info.otp_release)
-    };
-    let text = text.to_str().ok();
-    text.and_then(|text| text.parse().ok()).unwrap_or(0)
-}
-
-/// Whether this VM takes 0.0 and -0.0 for the same term (OTP 26 and older) or not.
-#[inline]
-pub fn zeros() -> Zeros {
-    if ZEROS_DISTINCT.load(Ordering::Relaxed) {
-        Zeros::Distinct
-    } else {
-        Zeros::Same
-    }
-}
 
 /// Called when the library is loaded and no code of the module has it.
 ///
@@ -150,19 +112,27 @@ unsafe fn finish(result: Result<(), String>, priv_data: *mut *mut c_void) -> c_i
 
 fn prepare(env: Env<'_>) -> Result<(), String> {
     call::install_panic_hook();
-    ats_sync::lock::set_may_wait(crate::process::may_wait);
+    ats_sync::lock::set_may_wait(process::may_wait);
     let prepared = catch_unwind(std::panic::AssertUnwindSafe(|| {
         env::load();
         atoms::load(env);
         check_immediates(env)?;
         ident::load(env)?;
         reference::load(env);
-        let zero_is_zero = env.float(0.0).is_identical(env.float(-0.0));
-        OTP_RELEASE.store(ask_otp_release(), Ordering::Relaxed);
-        ZEROS_DISTINCT.store(!zero_is_zero, Ordering::Relaxed);
-        crate::open_resources(env)
+        release::load(env);
+        open_resources(env)
     }));
     prepared.unwrap_or_else(|_| Err(format!("panic: {}", call::last_panic())))
+}
+
+/// Opens the resource types.
+fn open_resources(env: Env<'_>) -> Result<(), String> {
+    #[cfg(feature = "test-nifs")]
+    crate::test_nifs::open_resources(env)?;
+    resource::open::<Handle>(env)?;
+    #[cfg(not(feature = "test-nifs"))]
+    resource::open::<crate::functions::TakenObjects>(env)?;
+    resource::open::<Compiled>(env)
 }
 
 /// Checks that the words of this VM's immediates are those of images, and that nothing else looks

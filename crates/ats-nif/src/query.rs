@@ -11,7 +11,7 @@ use crate::held::{self, HeldEnv};
 use crate::resource::{Resource, ResourceRef, Slot};
 use crate::sys::Word;
 use crate::vm_term::VmTerm;
-use crate::{ident, load, process, scratch};
+use crate::{ident, process, release, scratch};
 use ats::Table;
 use ats::select::Query;
 use ats_match::{Environment, FunctionSet, Options, Program, Words, parse};
@@ -53,9 +53,9 @@ impl Compiled {
         // SAFETY: the words of these atoms in the VM are what they are in images.
         let words = unsafe { Words::new(true_, false_, exit) };
         let options = Options {
-            zeros: load::zeros(),
+            zeros: release::zeros(),
             functions: functions(),
-            whole_bytes: load::otp_release() >= 27,
+            whole_bytes: release::otp_release() >= 27,
             words,
         };
         let spec = parse(spec, &options).map_err(|error| match error.is_system_limit() {
@@ -117,7 +117,7 @@ impl Compiled {
 
 /// What specifications may call in this VM.
 fn functions() -> FunctionSet {
-    match load::otp_release() {
+    match release::otp_release() {
         ..=25 => FunctionSet::OTP_25,
         _ => FunctionSet::OTP_27,
     }

@@ -7,8 +7,8 @@
 use crate::call::NoReply;
 use crate::env::VmWord;
 use crate::foreign::Vm;
-use crate::load;
 use crate::process;
+use crate::release;
 use crate::vm_term::VmTerm;
 use ats::select::Runner;
 use ats::{Error, UnpackBuffer, Workspace};
@@ -21,17 +21,17 @@ const KEEP_BYTES: usize = 1 << 16;
 
 thread_local! {
     static WORK: RefCell<Workspace<VmTerm<'static>>> = {
-        let mut work = Workspace::with_zeros(load::zeros());
+        let mut work = Workspace::with_zeros(release::zeros());
         work.limit(limit());
         RefCell::new(work)
     };
     static BUILDER: RefCell<ImageBuilder<VmTerm<'static>>> =
-        RefCell::new(ImageBuilder::new(load::zeros()));
+        RefCell::new(ImageBuilder::new(release::zeros()));
     static READING: RefCell<Reading<VmWord<'static>>> = const {
         RefCell::new(Reading { scratch: Scratch::new(), unpacked: UnpackBuffer::new() })
     };
     static SELECTING: RefCell<Selecting<VmWord<'static>>> = RefCell::new(Selecting {
-        runner: Runner::new(load::zeros()),
+        runner: Runner::new(release::zeros()),
         results: Results { scratch: Scratch::new(), writer: Writer::new() },
     });
     static KEY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };

@@ -2,12 +2,12 @@
 //! `test-nifs`.
 
 use crate::atoms::{KnownAtom, boolean};
-use crate::call::{NifResult, NoReply};
+use crate::call::{self, NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::resource::{self, Resource, ResourceRef, Slot};
 use crate::vm_term::VmTerm;
-use crate::{ident, load, nif, reference, scratch, sys, vm_sink};
+use crate::{ident, nif, reference, release, scratch, sys, vm_sink};
 use ats_term::exact::{self, Atoms};
 use ats_term::image::{self, Object};
 use ats_term::{TermRef, order};
@@ -16,7 +16,7 @@ use std::ffi::CStr;
 /// The functions.
 pub(crate) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
-        nif!("nop", crate::nop, 2),
+        nif!("nop", call::nop, 2),
         nif!("known_layouts", known_layouts, 0),
         nif!("roundtrip", roundtrip, 1),
         nif!("order_key", order_key, 1),
@@ -69,14 +69,14 @@ fn exact_key<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 
 fn order_key_of<'e>(env: Env<'e>, term: impl TermRef) -> VmWord<'e> {
     scratch::with_key(|key| {
-        order::order_key(term, key, load::zeros());
+        order::order_key(term, key, release::zeros());
         env.binary(key)
     })
 }
 
 fn exact_key_of<'e>(env: Env<'e>, term: impl TermRef) -> VmWord<'e> {
     let options = exact::Options {
-        zeros: load::zeros(),
+        zeros: release::zeros(),
         atoms: Atoms::Word,
     };
     scratch::with_key(|key| {
@@ -143,7 +143,7 @@ fn image_fetch<'e>(env: Env<'e>, [stored]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 fn image_same<'e>(_env: Env<'e>, [a, b]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let a = resource::get::<Stored>(a).ok_or(KnownAtom::Type)?;
     let b = resource::get::<Stored>(b).ok_or(KnownAtom::Type)?;
-    let same = image::image_eq(a.object(), b.object(), load::zeros());
+    let same = image::image_eq(a.object(), b.object(), release::zeros());
     Ok(boolean(same))
 }
 

@@ -8,7 +8,7 @@ use crate::query::{self, Compiled, Prepared};
 use crate::resource::ResourceRef;
 use crate::scratch::limit;
 use crate::vm_term::VmTerm;
-use crate::{load, nif, sys};
+use crate::{nif, release, sys};
 use ats::TableType;
 use ats::select::Query;
 use ats_term::order::{self, Prefix};
@@ -78,7 +78,7 @@ pub(super) fn cut<'e>(
         return Err(KnownAtom::None.into());
     };
     let key = VmTerm::of(env, key);
-    let mut front = Prefix::new(load::zeros());
+    let mut front = Prefix::new(release::zeros());
     if KnownAtom::Prefix.is(tag) {
         if is_larger(key, limit()) {
             return Err(NoReply::DirtyCpu);

@@ -8,7 +8,7 @@ use crate::full_scan::{self, FullScan};
 use crate::handle::{Handle, Protection, Recipe, Reported, WriteConcurrency};
 use crate::owner::{Changes, Heir, Owner};
 use crate::vm_term::VmTerm;
-use crate::{load, nif, process, registry, sys};
+use crate::{nif, process, registry, release, sys};
 use ats::names::Renaming;
 use ats::{Table, TableType};
 
@@ -60,7 +60,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let shared = Handle::create(
         env,
         Recipe {
-            table: Table::with_zeros(table_type(kind)?, position, load::zeros())
+            table: Table::with_zeros(table_type(kind)?, position, release::zeros())
                 .compressed(compressed.boolean()),
             name: name.word().raw(),
             named: named.boolean(),

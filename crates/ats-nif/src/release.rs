@@ -1,0 +1,50 @@
+//! In what releases of the VM differ. Asked once, when the library is loaded.
+
+use crate::env::Env;
+use crate::sys;
+use ats_term::Zeros;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+static OTP_RELEASE: AtomicU32 = AtomicU32::new(0);
+
+/// The number of the OTP release, for example 25.
+#[inline]
+pub fn otp_release() -> u32 {
+    OTP_RELEASE.load(Ordering::Relaxed)
+}
+
+static ZEROS_DISTINCT: AtomicBool = AtomicBool::new(false);
+
+/// Whether this VM takes 0.0 and -0.0 for the same term (OTP 26 and older) or not.
+#[inline]
+pub fn zeros() -> Zeros {
+    match ZEROS_DISTINCT.load(Ordering::Relaxed) {
+        true => Zeros::Distinct,
+        false => Zeros::Same,
+    }
+}
+
+/// Asks this VM. Runs when the library is loaded.
+pub fn load(env: Env<'_>) {
+    let zero_is_zero = env.float(0.0).is_identical(env.float(-0.0));
+    ZEROS_DISTINCT.store(!zero_is_zero, Ordering::Relaxed);
+    OTP_RELEASE.store(ask_otp_release(), Ordering::Relaxed);
+}
+
+/// Asks the VM for the number of its release; 0 if it says no number.
+fn ask_otp_release() -> u32 {
+    let mut info = sys::ErlNifSysInfo {
+        driver_versions: [0; 2],
+        erts_version: std::ptr::null(),
+        otp_release: std::ptr::null(),
+        rest: [0; 7],
+    };
+    // SAFETY: the VM fills the structure, which has the size we say; what it points to is never freed.
+    let text = unsafe {
+        sys::enif_system_info(&mut info, size_of_val(&info));
+        CStr::from_ptr(info.otp_release)
+    };
+    let text = text.to_str().ok();
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
