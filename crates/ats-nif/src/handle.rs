@@ -8,27 +8,22 @@
 //! - HA1. `Handle::shared` goes from null to the table to null again, once. Only the thread that
 //!   takes the pointer out deletes the table. A named table gets its name between the two, and with it
 //!   exists.
-//! - HA2. The handle has one count of the `Arc` of its `Shared`, which is given up by epochs only, after HA1, and
-//!   after the name was taken out of the names. So a `Shared` that was found under a guard lives as long as the
-//!   guard; [`Shared::hold`] takes a count of its own for longer.
+//! - HA2. The handle has one count of the `Arc` of its `Shared`, which is given up by epochs only, after HA1,
+//!   and after the name was taken out of the names. So a `Shared` that was found under a guard lives as long as
+//!   the guard; [`Shared::hold`] takes a count of its own for longer.
 //! - HA3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
 //!   the identifier any more.
 
-use crate::atoms::KnownAtom;
-use crate::ending;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::full_scan;
-use crate::owner::{Fate, Heir, Owner};
+use crate::owner::{Heir, Owner};
 use crate::process;
-use crate::registry;
-use crate::resource::{Resource, ResourceRef, Slot};
+use crate::resource::ResourceRef;
 use crate::sys::Word;
 use ats::Table;
-use ats::background::FreeInSlices;
 use ats_sync::Guard;
 use std::collections::HashSet;
-use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -99,7 +94,7 @@ pub struct Shared {
     pub reported: Reported,
     /// Queries that read everything.
     pub full_scan: full_scan::Watch,
-    /// The word of the name; changes by renaming: that of a named table in the [registry] only.
+    /// The word of the name; changes by renaming: that of a named table in the registry only.
     pub name: AtomicU64,
     /// The word of the owner's pid, or [`NOBODY`]; changes under the lock of `admin`.
     owner: AtomicU64,
@@ -109,6 +104,14 @@ pub struct Shared {
 /// In the place of the pid of an owner: the table belongs to no process. No pid is this word.
 const NOBODY: Word = 0;
 
+/// The word that stands for an owner.
+fn word_of(owner: Owner) -> Word {
+    match owner {
+        Owner::Process(pid) | Owner::Application(pid) => pid,
+        Owner::Nobody => NOBODY,
+    }
+}
+
 /// What changes seldom and only under a lock.
 pub struct Admin {
     /// The process that gets the table when its owner dies.
@@ -116,7 +119,7 @@ pub struct Admin {
     /// Whether the owner stands for an application.
     pub of_application: bool,
     /// The processes of whose end the VM will tell.
-    watched: HashSet<Word>,
+    pub(crate) watched: HashSet<Word>,
     /// The processes that have fixed the table, and how often each has done so.
     pub fixes: Vec<(Word, usize)>,
     /// When the table became fixed.
@@ -143,26 +146,6 @@ pub struct Recipe {
     pub heir: Option<Heir>,
 }
 
-impl Resource for Handle {
-    const NAME: &'static CStr = c"ats_table";
-
-    fn slot() -> &'static Slot {
-        static SLOT: Slot = Slot::new();
-        &SLOT
-    }
-
-    fn down(&self, env: Env<'_>, pid: VmWord<'_>) {
-        let guard = ats_sync::pin();
-        let Some(shared) = self.shared(&guard) else {
-            return;
-        };
-        shared.forget(pid.raw());
-        if shared.owner_word() == pid.raw() && shared.fate(env) == Fate::Ended {
-            ending::hand_over(shared.id.clone());
-        }
-    }
-}
-
 impl Handle {
     /// The table, unless it has been deleted.
     #[inline]
@@ -171,16 +154,32 @@ impl Handle {
         unsafe { self.shared.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Makes a table. Fails if its name is taken, or the owner it shall have is not alive.
-    pub fn create<'g>(
-        env: Env<'_>,
-        recipe: Recipe,
-        guard: &'g Guard,
-    ) -> Result<&'g Shared, KnownAtom> {
-        let owner = match recipe.owner {
-            Owner::Process(pid) | Owner::Application(pid) => pid,
-            Owner::Nobody => NOBODY,
-        };
+    /// Takes the table out of its identifier, has `leave` take it out of everything else that leads to it, and
+    /// frees its memory by and by. False if another thread has taken it out already.
+    pub(crate) fn end(&self, guard: &Guard, leave: impl FnOnce(&Shared)) -> bool {
+        let shared = self.shared.swap(ptr::null_mut(), Ordering::AcqRel);
+        if shared.is_null() {
+            return false;
+        }
+        // SAFETY: we took the pointer out, so the table is ours to delete (HA1), and the count of the handle ours
+        // to give up (HA2).
+        unsafe {
+            leave(&*shared);
+            let bytes = size_of::<Shared>() + (*shared).table.bytes();
+            guard.retire(shared.cast(), bytes, free);
+        }
+        true
+    }
+}
+
+unsafe fn free(raw: *mut u8) {
+    // SAFETY: made by `Arc::into_raw` in `publish`; this is the count of the handle, which leads to it no more.
+    drop(unsafe { Arc::from_raw(raw.cast::<Shared>().cast_const()) });
+}
+
+impl Shared {
+    /// Makes a table, and an identifier that leads to it. No process knows the identifier yet.
+    pub(crate) fn publish(recipe: Recipe, _guard: &Guard) -> &Shared {
         let id = ResourceRef::new(Handle {
             shared: AtomicPtr::new(ptr::null_mut()),
         });
@@ -192,7 +191,7 @@ impl Handle {
             reported: recipe.reported,
             full_scan: recipe.full_scan,
             name: AtomicU64::new(recipe.name),
-            owner: AtomicU64::new(owner),
+            owner: AtomicU64::new(word_of(recipe.owner)),
             admin: Mutex::new(Admin {
                 heir: recipe.heir,
                 of_application: matches!(recipe.owner, Owner::Application(_)),
@@ -202,56 +201,16 @@ impl Handle {
             }),
         });
         let shared = Arc::into_raw(shared).cast_mut();
-        // No process knows the identifier yet, unless by the name.
         id.shared.store(shared, Ordering::Release);
-        // SAFETY: just made, with its identifier.
-        if recipe.named && !unsafe { registry::claim_name(env, recipe.name, shared, guard) } {
-            id.shared.store(ptr::null_mut(), Ordering::Relaxed);
-            // SAFETY: the name was refused, so no other thread has the pointer.
-            drop(unsafe { Arc::from_raw(shared) });
-            return Err(KnownAtom::AlreadyExists);
-        }
-        registry::enter(shared);
-        // SAFETY: published just now; the thread that deletes it retires it after our guard.
-        let shared = unsafe { &*shared };
-        // The VM is asked to tell of the owner's end only now, when it would find the table.
-        match shared.watch_all(env) {
-            true => Ok(shared),
-            false => {
-                id.delete(guard);
-                Err(KnownAtom::None)
-            }
-        }
+        // SAFETY: published under the guard, so retired after it (HA2).
+        unsafe { &*shared }
     }
 
-    /// Deletes the table: no process finds it from now on. Its memory is freed by and by. False if another
-    /// thread has deleted it already.
-    pub fn delete(&self, guard: &Guard) -> bool {
-        let shared = self.shared.swap(ptr::null_mut(), Ordering::AcqRel);
-        if shared.is_null() {
-            return false;
-        }
-        // SAFETY: we took the pointer out, so the table is ours to delete (HA1).
-        unsafe {
-            registry::leave(shared, guard);
-            let bytes = size_of::<Shared>() + (*shared).table.bytes();
-            guard.retire(shared.cast(), bytes, free);
-        }
-        true
-    }
-}
-
-unsafe fn free(raw: *mut u8) {
-    // SAFETY: made by `Arc::into_raw` in `create`; this is the count of the handle, which leads to it no more.
-    drop(unsafe { Arc::from_raw(raw.cast::<Shared>().cast_const()) });
-}
-
-impl Shared {
-    /// The table, to be kept beyond the guard it was found under. It may be deleted meanwhile; then it is a table
-    /// that no process finds, and is freed when this is dropped.
+    /// The table, to be kept beyond the guard it was found under. It may be deleted meanwhile; then it is a
+    /// table that no process finds, and is freed when this is dropped.
     pub fn hold(&self) -> Arc<Shared> {
-        // SAFETY: `create` makes every `Shared` in an `Arc`, and the count of the handle keeps it alive as long as
-        // the guard which `self` was found under (HA2).
+        // SAFETY: `publish` makes every `Shared` in an `Arc`, and the count of the handle keeps it alive as long
+        // as the guard which `self` was found under (HA2).
         unsafe {
             Arc::increment_strong_count(self);
             Arc::from_raw(self)
@@ -274,12 +233,8 @@ impl Shared {
     /// Gives the table another owner, which is watched if it is a process. To be called under the lock of
     /// `admin`.
     pub(crate) fn set_owner(&self, admin: &mut Admin, owner: Owner) {
-        let word = match owner {
-            Owner::Process(pid) | Owner::Application(pid) => pid,
-            Owner::Nobody => NOBODY,
-        };
         admin.of_application = matches!(owner, Owner::Application(_));
-        self.owner.store(word, Ordering::Release);
+        self.owner.store(word_of(owner), Ordering::Release);
     }
 
     /// Whether the owner is alive, or not needed. From the moment the VM begins to end a process, it is not
@@ -296,8 +251,8 @@ impl Shared {
         unsafe { VmWord::new(self.name.load(Ordering::Acquire)) }
     }
 
-    /// Whether it has not been deleted. Deleting takes it out of its handle, which is the moment that counts, also
-    /// for processes that know it by its name.
+    /// Whether it has not been deleted. Deleting takes it out of its handle, which is the moment that counts,
+    /// also for processes that know it by its name.
     #[inline]
     pub(crate) fn is_found_by_id(&self) -> bool {
         !self.id.shared.load(Ordering::Acquire).is_null()
@@ -335,46 +290,6 @@ impl Shared {
         self.admin.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fixes the table on behalf of the calling process.
-    pub fn fix(&self, env: Env<'_>) -> Result<(), KnownAtom> {
-        let pid = env.own_pid().ok_or(KnownAtom::None)?;
-        let mut admin = self.admin();
-        if admin.fixes.is_empty() {
-            admin.fixed_since = Some(process::Moment::now());
-        }
-        match admin
-            .fixes
-            .iter_mut()
-            .find(|(fixer, _)| *fixer == pid.raw())
-        {
-            Some((_, count)) => *count += 1,
-            None => {
-                admin.fixes.push((pid.raw(), 1));
-                self.table.fix();
-                if !self.watch(env, &mut admin, pid.raw()) {
-                    // The calling process was killed meanwhile. The VM would not tell of its end, so this
-                    // fixation would never end.
-                    let last = admin.fixes.len() - 1;
-                    self.end_fix(&mut admin, last);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes back one fixation of the calling process, if it has any.
-    pub fn unfix(&self, env: Env<'_>) -> Result<(), KnownAtom> {
-        let pid = env.own_pid().ok_or(KnownAtom::None)?.raw();
-        let mut admin = self.admin();
-        if let Some(at) = admin.fixes.iter().position(|(fixer, _)| *fixer == pid) {
-            admin.fixes[at].1 -= 1;
-            if admin.fixes[at].1 == 0 {
-                self.end_fix(&mut admin, at);
-            }
-        }
-        Ok(())
-    }
-
     /// Has the VM tell of the end of a process. False if it is gone already.
     pub(crate) fn watch(&self, env: Env<'_>, admin: &mut Admin, pid: Word) -> bool {
         // SAFETY: the word of a local pid, which is an immediate.
@@ -382,57 +297,20 @@ impl Shared {
         if admin.watched.contains(&pid) {
             return true;
         }
-        let is_watched = self.id.monitor(env, process).is_some();
+        let is_watched = self.id.monitor(env, process);
         if is_watched {
             admin.watched.insert(pid);
         }
         is_watched
     }
-
-    /// Watches the owner and the heir of a new table. False if the owner is gone.
-    fn watch_all(&self, env: Env<'_>) -> bool {
-        let mut admin = self.admin();
-        if let Some(heir) = admin.heir.as_ref().map(Heir::pid)
-            && !self.watch(env, &mut admin, heir)
-        {
-            admin.heir = None;
-        }
-        self.owner()
-            .is_none_or(|owner| self.watch(env, &mut admin, owner.raw()))
-    }
-
-    /// A process is gone: its fixations end, and it is the heir of no table. Its pid may be that of another
-    /// process one day.
-    fn forget(&self, pid: Word) {
-        let mut admin = self.admin();
-        admin.watched.remove(&pid);
-        if let Some(heir) = admin.heir.as_mut().filter(|heir| heir.pid() == pid) {
-            heir.set_gone();
-        }
-        if let Some(at) = admin.fixes.iter().position(|(fixer, _)| *fixer == pid) {
-            self.end_fix(&mut admin, at);
-        }
-    }
-
-    fn end_fix(&self, admin: &mut Admin, at: usize) {
-        admin.fixes.swap_remove(at);
-        if admin.fixes.is_empty() {
-            admin.fixed_since = None;
-        }
-        if !self.table.unfix() {
-            ats::background::free(Box::new(Tidying(self.id.clone())));
-        }
-    }
 }
 
-/// The work that a table with many removed objects has left when it is fixed no more.
-struct Tidying(ResourceRef<Handle>);
-
-impl FreeInSlices for Tidying {
-    fn free_slice(&mut self) -> bool {
-        let guard = ats_sync::pin();
-        self.0
-            .shared(&guard)
-            .is_none_or(|shared| shared.table.tidy())
+impl Admin {
+    /// The pid of the heir.
+    pub fn heir_pid(&self) -> Option<VmWord<'static>> {
+        // SAFETY: the word of a local pid, which is an immediate.
+        self.heir
+            .as_ref()
+            .map(|heir| unsafe { VmWord::new(heir.pid()) })
     }
 }

@@ -3,27 +3,32 @@
 //! This crate knows the VM and no algorithms. It turns terms of the VM into keys and images, which is
 //! all that the layers below see, and images into terms.
 //!
+//! The modules from bottom to top. Each uses those before it and none behind it.
+//!
 //! | module | what it gives |
 //! |---|---|
 //! | [`sys`] | the functions of the VM, as C declares them |
-//! | [`env`](mod@env) | environments, and words that are terms in them |
-//! | [`call`] | how functions are entered and how they fail |
-//! | [`load`] | loading, loading again, and what must be true of the VM |
+//! | [`env`](mod@env), [`tags`] | environments, and words that are terms in them |
+//! | [`process`], [`release`] | processes, schedulers and the clock; in what releases of the VM differ |
 //! | [`atoms`], [`ident`], [`mod@reference`] | texts of atoms; identities of pids, ports, references |
+//! | [`captured`], [`shared`], [`held`], [`foreign`] | what an image cannot spell out: large binaries, closures, ... |
 //! | [`vm_term`], [`vm_sink`] | terms of the VM seen and built by the layers below |
-//! | [`foreign`], [`shared`], [`held`], [`captured`] | what an image cannot spell out: large binaries, closures, ... |
+//! | [`call`] | how functions are entered and how they end |
 //! | [`resource`] | objects that Erlang holds by a reference |
-//! | [`handle`], [`registry`], [`process`] | tables as processes know them; all tables and their names |
-//! | [`owner`], `ending` | whose a table is, and what happens when that process ends |
-//! | [`query`] | compiled match specifications |
-//! | `functions` | the functions that Erlang calls |
 //! | [`scratch`] | buffers kept from call to call |
+//! | [`query`] | compiled match specifications |
+//! | `full_scan`, [`owner`], [`handle`] | tables as processes know them |
+//! | [`registry`], [`succession`], `fixing` | all tables and their names; whose a table becomes; fixations |
+//! | [`lifetime`], `ending` | how tables begin and end, and what happens when a process ends |
+//! | `functions` | the functions that Erlang calls |
+//! | [`load`] | loading, loading again, and what must be true of the VM |
 
 pub mod atoms;
 pub mod call;
 pub mod captured;
 mod ending;
 pub mod env;
+mod fixing;
 pub mod foreign;
 mod full_scan;
 #[cfg(not(feature = "test-nifs"))]
@@ -31,6 +36,7 @@ mod functions;
 pub mod handle;
 pub mod held;
 pub mod ident;
+pub mod lifetime;
 pub mod load;
 pub mod owner;
 pub mod process;
@@ -41,6 +47,7 @@ pub mod release;
 pub mod resource;
 pub mod scratch;
 pub mod shared;
+pub mod succession;
 pub mod sys;
 pub mod tags;
 #[cfg(feature = "test-nifs")]

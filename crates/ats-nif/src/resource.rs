@@ -91,10 +91,6 @@ impl Default for Slot {
     }
 }
 
-/// A monitor of a process on behalf of a resource.
-#[derive(Clone, Copy)]
-pub struct Monitor(sys::ErlNifMonitor);
-
 /// What can be a resource. Its alignment is at most that of a pointer, which is what the VM gives.
 pub trait Resource: Send + Sync + Sized + 'static {
     /// Name of the type. Objects of the same name are taken over when the module is loaded again.
@@ -247,20 +243,12 @@ impl<T: Resource> ResourceRef<T> {
         unsafe { VmWord::new(sys::enif_make_resource(env.raw(), self.object.cast())) }
     }
 
-    /// Has [`Resource::down`] called when the process is gone; `None` if it is gone already.
-    pub fn monitor(&self, env: Env<'_>, pid: VmWord<'_>) -> Option<Monitor> {
+    /// Has [`Resource::down`] called when the process is gone. False if it is gone already.
+    pub fn monitor(&self, env: Env<'_>, pid: VmWord<'_>) -> bool {
         let pid = sys::ErlNifPid { pid: pid.raw() };
         let mut monitor = sys::ErlNifMonitor { words: [0; 4] };
         // SAFETY: the resource is alive and its type has a `down` callback.
-        let failed =
-            unsafe { sys::enif_monitor_process(env.raw(), self.object.cast(), &pid, &mut monitor) };
-        (failed == 0).then_some(Monitor(monitor))
-    }
-
-    /// Ends a monitor. False if it fired already.
-    pub fn demonitor(&self, env: Env<'_>, monitor: &Monitor) -> bool {
-        // SAFETY: the resource is alive.
-        unsafe { sys::enif_demonitor_process(env.raw(), self.object.cast(), &monitor.0) == 0 }
+        unsafe { sys::enif_monitor_process(env.raw(), self.object.cast(), &pid, &mut monitor) == 0 }
     }
 }
 

@@ -352,11 +352,6 @@ unsafe extern "C" {
         pid: *const ErlNifPid,
         monitor: *mut ErlNifMonitor,
     ) -> c_int;
-    pub fn enif_demonitor_process(
-        env: *mut ErlNifEnv,
-        object: *mut c_void,
-        monitor: *const ErlNifMonitor,
-    ) -> c_int;
 
     // The VM.
     pub fn enif_system_info(info: *mut ErlNifSysInfo, size: usize);

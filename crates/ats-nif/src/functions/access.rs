@@ -5,7 +5,7 @@ use crate::call::NoReply;
 use crate::env::Env;
 use crate::handle::{Handle, Protection, Shared};
 use crate::vm_term::VmTerm;
-use crate::{process, registry, resource};
+use crate::{lifetime, process, registry, resource};
 use ats_sync::Guard;
 
 /// The table that a term names or identifies, whether its owner is alive or not.
@@ -22,10 +22,9 @@ fn look_up<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAt
 #[inline]
 fn find<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     let shared = look_up(term, guard)?;
-    if shared.has_living_owner(env) || shared.end_or_inherit(env, guard) {
-        Ok(shared)
-    } else {
-        Err(KnownAtom::Id)
+    match lifetime::goes_on(env, shared, guard) {
+        true => Ok(shared),
+        false => Err(KnownAtom::Id),
     }
 }
 
@@ -108,7 +107,7 @@ fn refuse<'g>(
     for_all: bool,
     guard: &Guard,
 ) -> Result<&'g Shared, KnownAtom> {
-    if !shared.end_or_inherit(env, guard) {
+    if !lifetime::end_or_inherit(env, shared, guard) {
         Err(KnownAtom::Id)
     } else if is_allowed(env, shared, for_all) {
         Ok(shared)

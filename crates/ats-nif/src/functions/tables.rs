@@ -5,10 +5,11 @@ use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::full_scan::{self, FullScan};
-use crate::handle::{Handle, Protection, Recipe, Reported, WriteConcurrency};
-use crate::owner::{Changes, Heir, Owner};
+use crate::handle::{Protection, Recipe, Reported, WriteConcurrency};
+use crate::owner::{Heir, Owner};
+use crate::succession::Changes;
 use crate::vm_term::VmTerm;
-use crate::{nif, process, registry, release, sys};
+use crate::{lifetime, nif, process, registry, release, sys};
 use ats::names::Renaming;
 use ats::{Table, TableType};
 
@@ -57,7 +58,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         return Err(KnownAtom::None.into());
     }
     let guard = ats_sync::pin();
-    let shared = Handle::create(
+    let shared = lifetime::create(
         env,
         Recipe {
             table: Table::with_zeros(table_type(kind)?, position, release::zeros())
@@ -185,7 +186,7 @@ fn setopts<'e>(env: Env<'e>, [table, options, leader]: [VmTerm<'e>; 3]) -> NifRe
 fn delete<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;
-    if shared.id.delete(&guard) {
+    if lifetime::delete(shared, &guard) {
         Ok(KnownAtom::True.word())
     } else {
         Err(KnownAtom::Id.into())
@@ -230,7 +231,7 @@ fn rename<'e>(env: Env<'e>, [table, name]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         return Ok(shared.id.term(env));
     }
     let old = table.is_atom().then(|| table.word().raw());
-    match registry::rename(env, shared, old, word, &guard) {
+    match lifetime::rename(env, shared, old, word, &guard) {
         Renaming::Done => Ok(name.word()),
         Renaming::Taken => Err(KnownAtom::AlreadyExists.into()),
         Renaming::Gone => Err(KnownAtom::Id.into()),
@@ -241,7 +242,7 @@ fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let mut list = VmWord::NIL;
     for shared in registry::every(&guard) {
-        if shared.has_living_owner(env) || shared.end_or_inherit(env, &guard) {
+        if lifetime::goes_on(env, shared, &guard) {
             list = env.cons(shared.known_as(env), list);
         }
     }

@@ -1,0 +1,98 @@
+//! How tables begin and end.
+
+use crate::atoms::KnownAtom;
+use crate::env::Env;
+use crate::handle::{Recipe, Shared};
+use crate::owner::Heir;
+use crate::registry;
+use crate::succession::Fate;
+use crate::sys::Word;
+use ats::names::Renaming;
+use ats_sync::Guard;
+
+/// Makes a table. Fails if its name is taken, or the owner it shall have is not alive.
+///
+/// A table with the name whose owner is dead gives way, unless an heir takes it: a process that replaces the
+/// owner, typically because a supervisor restarted it, must not find the name taken.
+pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
+    let name = recipe.name;
+    let shared = Shared::publish(recipe, guard);
+    // SAFETY: the table is new; only `delete` retires it from now on, and leaves the registry before.
+    while shared.named && !unsafe { registry::claim_name(shared, guard) } {
+        if is_kept(env, name, guard) {
+            // No process has seen it, and nothing but the identifier leads to it.
+            shared.id.end(guard, |_| ());
+            return Err(KnownAtom::AlreadyExists);
+        }
+    }
+    // SAFETY: as above.
+    unsafe { registry::enter(shared) };
+    // The VM is asked to tell of the owner's end only now, when it would find the table.
+    match watch_all(env, shared) {
+        true => Ok(shared),
+        false => {
+            delete(shared, guard);
+            Err(KnownAtom::None)
+        }
+    }
+}
+
+/// Watches the owner and the heir of a new table. False if the owner is gone.
+fn watch_all(env: Env<'_>, shared: &Shared) -> bool {
+    let mut admin = shared.admin();
+    if let Some(heir) = admin.heir.as_ref().map(Heir::pid)
+        && !shared.watch(env, &mut admin, heir)
+    {
+        admin.heir = None;
+    }
+    let owner = shared.owner();
+    owner.is_none_or(|owner| shared.watch(env, &mut admin, owner.raw()))
+}
+
+/// Deletes a table: no process finds it from now on. Its memory is freed by and by. False if another thread has
+/// deleted it already.
+pub fn delete(shared: &Shared, guard: &Guard) -> bool {
+    shared.id.end(guard, |shared| {
+        // SAFETY: `create` entered it before it returned it, and it is out of its handle.
+        unsafe { registry::leave(shared, guard) }
+    })
+}
+
+/// Does what is due if the owner is dead: the heir gets the table, or it is deleted. False if the table is
+/// gone. Any thread may call this at any time.
+#[cold]
+pub fn end_or_inherit(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
+    let fate = shared.fate(env);
+    if fate == Fate::Ended {
+        delete(shared, guard);
+    }
+    fate == Fate::Lives
+}
+
+/// Whether a table that was found is still there. If its owner is dead it ends now, or its heir takes it.
+#[inline]
+pub fn goes_on(env: Env<'_>, shared: &Shared, guard: &Guard) -> bool {
+    shared.has_living_owner(env) || end_or_inherit(env, shared, guard)
+}
+
+/// Whether there is a table with this name that goes on.
+fn is_kept(env: Env<'_>, name: Word, guard: &Guard) -> bool {
+    registry::named(name, guard).is_some_and(|other| goes_on(env, other, guard))
+}
+
+/// Gives a named table another name, as [`registry::rename`] does. As for [`create`], a table whose owner is dead
+/// gives way.
+pub fn rename(
+    env: Env<'_>,
+    shared: &Shared,
+    old: Option<Word>,
+    new: Word,
+    guard: &Guard,
+) -> Renaming {
+    loop {
+        let renaming = registry::rename(shared, old, new, guard);
+        if renaming != Renaming::Taken || is_kept(env, new, guard) {
+            return renaming;
+        }
+    }
+}

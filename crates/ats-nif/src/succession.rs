@@ -1,0 +1,168 @@
+//! Whose a table becomes: when its owner ends, gives it away, or names another.
+//!
+//! The VM tells a library of the end of a process after it has told the processes that are linked to it,
+//! and in turn with those that monitor it. A process that has heard of the end must find the table gone, or
+//! with its heir. So no operation relies on the notice of the VM. Every operation asks whether the owner is
+//! alive, which takes two nanoseconds, and an operation that finds it dead does what is due
+//! ([`Shared::fate`]). The notice serves the tables that no process uses.
+//!
+//! # Invariants
+//! - OW1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced once, by an heir, or the
+//!   table is deleted.
+//! - OW2. An owner is watched: the VM tells when it ends, so a table of a dead owner does not stay.
+//! - OW3. An heir is watched and forgotten when it ends, so that its pid, used again, inherits nothing.
+
+use crate::atoms::KnownAtom;
+use crate::env::{Env, OwnEnv, VmWord};
+use crate::handle::{Admin, Protection, Shared};
+use crate::owner::{Heir, Owner};
+use crate::process;
+
+/// What `setopts/2` changes.
+#[derive(Default)]
+pub struct Changes {
+    /// The heir, if it shall be another, or none any more.
+    pub heir: Option<Option<Heir>>,
+    /// Which processes may read and write.
+    pub protection: Option<Protection>,
+    /// The owner, if it shall be another.
+    pub owner: Option<Owner>,
+}
+
+/// What becomes of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It has an owner that is alive, or needs none.
+    Lives,
+    /// Its owner is dead, and there is no heir: the caller deletes the table.
+    Ended,
+    /// There is an heir, but the calling process is being killed and can send it no message. A later caller
+    /// will.
+    Open,
+}
+
+impl Shared {
+    /// Gives the table to its heir if the owner is dead. The answer [`Fate::Ended`] is final: without an owner
+    /// no process can change the heir.
+    pub fn fate(&self, env: Env<'_>) -> Fate {
+        let mut admin = self.admin();
+        // Under the lock, so that only the first of many threads that found the owner dead goes on (OW1).
+        if self.has_living_owner(env) {
+            return Fate::Lives;
+        }
+        self.bequeath(env, &mut admin)
+    }
+
+    fn bequeath(&self, env: Env<'_>, admin: &mut Admin) -> Fate {
+        let Some((heir, data)) = admin.heir.as_ref().and_then(Heir::inheriting) else {
+            return Fate::Ended;
+        };
+        // SAFETY: the word of a local pid, which is an immediate.
+        let pid: VmWord<'static> = unsafe { VmWord::new(heir) };
+        let former = self.owner().unwrap_or(KnownAtom::None.word());
+        if !process::is_alive(env, pid) || !self.watch(env, admin, heir) {
+            return Fate::Ended;
+        }
+        // SAFETY: the data lives in the heir's environment, which the lock keeps.
+        let data = unsafe { VmWord::new(data) };
+        if self.announce(env, pid, former, data) {
+            self.set_owner(admin, Owner::Process(heir));
+            Fate::Lives
+        } else if process::is_alive(env, pid) {
+            Fate::Open
+        } else {
+            Fate::Ended
+        }
+    }
+
+    /// Gives the table away, with a message to the new owner. The caller has found out that it is a local pid.
+    pub fn give_away(
+        &self,
+        env: Env<'_>,
+        to: VmWord<'_>,
+        gift: VmWord<'_>,
+        group_leader: VmWord<'_>,
+    ) -> Result<(), KnownAtom> {
+        let giver = env.own_pid().ok_or(KnownAtom::None)?;
+        let mut admin = self.admin();
+        if !process::is_alive(env, to) {
+            return Err(KnownAtom::None);
+        }
+        if !self.has_rights(env, &admin, group_leader) {
+            return Err(KnownAtom::NotOwner);
+        }
+        if self.owner().is_some_and(|owner| owner.raw() == to.raw()) {
+            return Err(KnownAtom::Owner);
+        }
+        if !self.watch(env, &mut admin, to.raw()) {
+            return Err(KnownAtom::None);
+        }
+        // The message comes last: the process that gets it must find itself the owner. If it dies before,
+        // the table is one of a dead owner.
+        self.set_owner(&mut admin, Owner::Process(to.raw()));
+        self.announce(env, to, giver, gift);
+        Ok(())
+    }
+
+    /// Makes all changes or, if the caller may not, or they do not fit together, none.
+    pub fn change(
+        &self,
+        env: Env<'_>,
+        changes: Changes,
+        group_leader: VmWord<'_>,
+    ) -> Result<(), KnownAtom> {
+        let mut admin = self.admin();
+        if !self.has_rights(env, &admin, group_leader) {
+            return Err(KnownAtom::None);
+        }
+        let protection = changes.protection.unwrap_or(self.protection());
+        let for_processes = match changes.owner {
+            Some(owner) => matches!(owner, Owner::Process(_)),
+            None => self.owner().is_some() && !admin.of_application,
+        };
+        // Otherwise no process could write to the table.
+        if !for_processes && protection != Protection::Public {
+            return Err(KnownAtom::None);
+        }
+        if let Some(Owner::Process(pid) | Owner::Application(pid)) = changes.owner
+            && !self.watch(env, &mut admin, pid)
+        {
+            return Err(KnownAtom::None);
+        }
+        if let Some(heir) = changes.heir {
+            admin.heir = heir.filter(|heir| self.watch(env, &mut admin, heir.pid()));
+        }
+        if let Some(owner) = changes.owner {
+            self.set_owner(&mut admin, owner);
+        }
+        self.protect(protection);
+        Ok(())
+    }
+
+    /// Whether the caller may do what only an owner may. A table of an application belongs to all processes
+    /// of the application, which have the same group leader. A table without an owner belongs to every
+    /// process.
+    fn has_rights(&self, env: Env<'_>, admin: &Admin, group_leader: VmWord<'_>) -> bool {
+        match self.owner() {
+            None => true,
+            Some(owner) => {
+                self.is_owner(env) || admin.of_application && owner.raw() == group_leader.raw()
+            }
+        }
+    }
+
+    /// Tells a process that it is the owner now. False if it is dead, or the caller is being killed.
+    fn announce(&self, env: Env<'_>, to: VmWord<'_>, former: VmWord<'_>, data: VmWord<'_>) -> bool {
+        let mut message = OwnEnv::new();
+        let inside = message.env();
+        let data = inside.copy(data);
+        let parts = [
+            KnownAtom::EtsTransfer.word(),
+            self.known_as(inside),
+            former,
+            data,
+        ];
+        let term = inside.tuple(&parts).raw();
+        process::send(env, to, &mut message, term)
+    }
+}
