@@ -3,7 +3,8 @@
 //! The VM never forgets an atom, so the word of an atom is good for the life of the VM and the text
 //! of a word never changes. Both are therefore kept without ever being given back.
 
-use crate::env::{Env, Etf, VmWord};
+use crate::env::{Env, VmWord};
+use crate::etf::{self, Etf};
 use crate::sys::{self, Word};
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
@@ -288,41 +289,11 @@ fn publish<T>(slot: &AtomicPtr<T>, make: impl FnOnce() -> T) -> *mut T {
 /// knows only Latin-1 before OTP 26.
 fn text_from_vm(atom: VmWord<'_>) -> Box<str> {
     let etf = Etf::of(atom);
-    let (text, _) = etf_atom(&etf.bytes()[1..]).expect("the VM encodes an atom as an atom");
+    let (text, _) = etf::atom(&etf.bytes()[1..]).expect("the VM encodes an atom as an atom");
     text.into_boxed_str()
 }
 
 /// The atom with this text, or `None` if there can be none.
 pub fn of_text<'e>(env: Env<'e>, text: &str) -> Option<VmWord<'e>> {
-    const ATOM_UTF8_EXT: u8 = 118;
-    let len = u16::try_from(text.len()).ok()?.to_be_bytes();
-    let etf = [&[131, ATOM_UTF8_EXT], &len[..], text.as_bytes()].concat();
-    env.from_etf(&etf)
-}
-
-/// Reads an atom of the external term format; returns its text and what follows.
-pub fn etf_atom(bytes: &[u8]) -> Option<(String, &[u8])> {
-    const ATOM_EXT: u8 = 100;
-    const SMALL_ATOM_EXT: u8 = 115;
-    const ATOM_UTF8_EXT: u8 = 118;
-    const SMALL_ATOM_UTF8_EXT: u8 = 119;
-
-    let (&tag, rest) = bytes.split_first()?;
-    let (len, rest) = match tag {
-        SMALL_ATOM_EXT | SMALL_ATOM_UTF8_EXT => {
-            let (&len, rest) = rest.split_first()?;
-            (len as usize, rest)
-        }
-        ATOM_EXT | ATOM_UTF8_EXT => {
-            let (len, rest) = rest.split_first_chunk::<2>()?;
-            (u16::from_be_bytes(*len) as usize, rest)
-        }
-        _ => return None,
-    };
-    let (text, rest) = rest.split_at_checked(len)?;
-    let text = match tag {
-        ATOM_EXT | SMALL_ATOM_EXT => text.iter().map(|&byte| byte as char).collect(),
-        _ => String::from_utf8(text.to_vec()).ok()?,
-    };
-    Some((text, rest))
+    env.from_etf(&etf::encode_atom(text)?)
 }

@@ -7,7 +7,6 @@
 
 use crate::sys::{self, Word};
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The word of the empty list.
 const NIL_WORD: Word = 0x3B;
@@ -279,48 +278,5 @@ impl Drop for OwnEnv {
     fn drop(&mut self) {
         // SAFETY: no thread uses it any more. Freeing is allowed on every thread.
         unsafe { sys::enif_free_env(self.raw) }
-    }
-}
-
-/// An environment for [`Etf::of`], which needs one by name only: the VM neither reads nor writes it,
-/// so all threads can give the same. Set by [`load`].
-static NOMINAL: AtomicPtr<sys::ErlNifEnv> = AtomicPtr::new(std::ptr::null_mut());
-
-/// Makes what this module needs. Runs when the library is loaded.
-pub fn load() {
-    if NOMINAL.load(Ordering::Relaxed).is_null() {
-        let env = std::mem::ManuallyDrop::new(OwnEnv::new());
-        NOMINAL.store(env.raw, Ordering::Relaxed);
-    }
-}
-
-/// The external term format of a term, written by the VM. Frees its bytes when dropped.
-pub struct Etf {
-    bin: sys::ErlNifBinary,
-}
-
-impl Etf {
-    /// Encodes a term, on any thread. O(size), without yielding. The only failure is a term too large
-    /// for the address space, which panics.
-    pub fn of(term: VmWord<'_>) -> Self {
-        let mut bin = sys::ErlNifBinary::empty();
-        let nominal = NOMINAL.load(Ordering::Relaxed);
-        // SAFETY: the term is valid (VE2); the VM only reads it and fills `bin`.
-        let done = unsafe { sys::enif_term_to_binary(nominal, term.word, &mut bin) };
-        assert!(done != 0, "term too large for the external term format");
-        Etf { bin }
-    }
-
-    /// The bytes, with the version byte.
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the VM made `data` point to that many bytes, which are ours until released.
-        unsafe { std::slice::from_raw_parts(self.bin.data, self.bin.size) }
-    }
-}
-
-impl Drop for Etf {
-    fn drop(&mut self) {
-        // SAFETY: filled by `enif_term_to_binary` and not released before.
-        unsafe { sys::enif_release_binary(&mut self.bin) }
     }
 }

@@ -22,7 +22,8 @@
 
 use crate::atoms;
 use crate::captured;
-use crate::env::{Env, Etf, VmWord};
+use crate::env::{Env, VmWord};
+use crate::etf::Etf;
 use crate::held::{self, HeldEnv};
 use crate::ident;
 use crate::reference::{self, RefKind};

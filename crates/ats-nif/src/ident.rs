@@ -8,8 +8,8 @@
 //! depends on the sizes of the tables of processes and ports. [`load`] makes identifiers of which it knows the
 //! numbers and sees where their bits went. If that makes no sense, the external term format is asked every time.
 
-use crate::atoms::etf_atom;
-use crate::env::{Env, Etf, VmWord};
+use crate::env::{Env, VmWord};
+use crate::etf::{self, ATOM_UTF8_EXT, Etf, VERSION};
 use crate::sys::Word;
 use crate::tags::{PID_TAG, PORT_TAG};
 use ats_term::walk::Ident;
@@ -212,11 +212,9 @@ struct EtfIdent {
     len: usize,
 }
 
-const VERSION: u8 = 131;
 const NEW_PID_EXT: u8 = 88;
 const NEW_PORT_EXT: u8 = 89;
 const NEWER_REFERENCE_EXT: u8 = 90;
-const ATOM_UTF8_EXT: u8 = 118;
 const V4_PORT_EXT: u8 = 120;
 
 impl EtfIdent {
@@ -231,17 +229,17 @@ impl EtfIdent {
         };
         match tag {
             NEW_PID_EXT => {
-                let (node, rest) = etf_atom(rest)?;
+                let (node, rest) = etf::atom(rest)?;
                 let [number, serial, creation] = be_words(rest)?;
                 Some(Self::new(node, creation, &[serial, number]))
             }
             NEW_PORT_EXT => {
-                let (node, rest) = etf_atom(rest)?;
+                let (node, rest) = etf::atom(rest)?;
                 let [number, creation] = be_words(rest)?;
                 Some(Self::new(node, creation, &[0, number]))
             }
             V4_PORT_EXT => {
-                let (node, rest) = etf_atom(rest)?;
+                let (node, rest) = etf::atom(rest)?;
                 let [high, low, creation] = be_words(rest)?;
                 Some(Self::new(node, creation, &[high, low]))
             }
@@ -254,7 +252,7 @@ impl EtfIdent {
     fn parse_ref(bytes: &[u8]) -> Option<EtfIdent> {
         let (count, rest) = bytes.split_first_chunk::<2>()?;
         let count = u16::from_be_bytes(*count) as usize;
-        let (node, rest) = etf_atom(rest)?;
+        let (node, rest) = etf::atom(rest)?;
         let [creation] = be_words(rest)?;
         let words = rest.get(4..4 + 4 * count)?;
         if count > MAX_REF_WORDS {

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`sys`] | the functions of the VM, as C declares them |
 //! | [`env`](mod@env), [`tags`] | environments, and words that are terms in them |
+//! | [`etf`] | the external term format, for what the NIF interface does not show |
 //! | [`process`], [`release`] | processes, schedulers and the clock; in what releases of the VM differ |
 //! | [`atoms`], [`ident`], [`mod@reference`] | texts of atoms; identities of pids, ports, references |
 //! | [`captured`], [`shared`], [`held`], [`foreign`] | what an image cannot spell out: large binaries, closures, ... |
@@ -28,6 +29,7 @@ pub mod call;
 pub mod captured;
 mod ending;
 pub mod env;
+pub mod etf;
 mod fixing;
 pub mod foreign;
 mod full_scan;

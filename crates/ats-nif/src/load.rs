@@ -15,7 +15,7 @@ use crate::handle::Handle;
 use crate::query::Compiled;
 use crate::sys::{self, Word};
 use crate::tags::{IMMEDIATE_TAG, NIL, PID_TAG, PORT_TAG, SMALL_TAG};
-use crate::{atoms, call, env, ident, process, reference, release, resource};
+use crate::{atoms, call, etf, ident, process, reference, release, resource};
 use std::ffi::{c_int, c_void};
 use std::io::Write;
 use std::panic::catch_unwind;
@@ -114,7 +114,7 @@ fn prepare(env: Env<'_>) -> Result<(), String> {
     call::install_panic_hook();
     ats_sync::lock::set_may_wait(process::may_wait);
     let prepared = catch_unwind(std::panic::AssertUnwindSafe(|| {
-        env::load();
+        etf::load();
         atoms::load(env);
         check_immediates(env)?;
         ident::load(env)?;

@@ -5,7 +5,8 @@
 //! `enif_make_monitor_term` turns them into a term. The layout is no promise of the VM, so [`load`]
 //! checks it on fresh references; if it is another one, references are kept in environments instead.
 
-use crate::env::{Env, Etf, OwnEnv, VmWord};
+use crate::env::{Env, OwnEnv, VmWord};
+use crate::etf::Etf;
 use crate::ident;
 use crate::sys::{self, Word};
 use ats_term::walk::Ident;

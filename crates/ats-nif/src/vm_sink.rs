@@ -1,6 +1,7 @@
 //! Building terms for the VM.
 
 use crate::env::{Env, VmWord};
+use crate::etf;
 use crate::foreign::{self, Vm};
 use ats_term::image::{self, HostBox, HostSink, ImageRef, Object, Scratch};
 use ats_term::walk::TermSink;
@@ -16,33 +17,9 @@ impl<'e> VmSink<'e> {
         VmSink { env }
     }
 
-    /// A bitstring that does not end at a byte, which the VM builds only from the external term
-    /// format.
-    fn bitstring(&self, bytes: &[u8], bits: usize) -> VmWord<'e> {
-        const BIT_BINARY_EXT: u8 = 77;
-        let mut etf = Vec::with_capacity(7 + bytes.len());
-        etf.extend([131, BIT_BINARY_EXT]);
-        etf.extend((bytes.len() as u32).to_be_bytes());
-        etf.push((bits % 8) as u8);
-        etf.extend(bytes);
-        self.env.from_etf(&etf).expect("a bitstring")
-    }
-
-    /// An integer of more than 64 bits, which the VM builds only from the external term format.
-    fn large_integer(&self, negative: bool, magnitude: &[u8]) -> VmWord<'e> {
-        const SMALL_BIG_EXT: u8 = 110;
-        const LARGE_BIG_EXT: u8 = 111;
-        let mut etf = Vec::with_capacity(7 + magnitude.len());
-        match u8::try_from(magnitude.len()) {
-            Ok(len) => etf.extend([131, SMALL_BIG_EXT, len]),
-            Err(_) => {
-                etf.extend([131, LARGE_BIG_EXT]);
-                etf.extend((magnitude.len() as u32).to_be_bytes());
-            }
-        }
-        etf.push(u8::from(negative));
-        etf.extend(magnitude);
-        self.env.from_etf(&etf).expect("an integer")
+    /// The term that was encoded because the NIF interface does not build it.
+    fn taken(&self, encoded: &[u8]) -> VmWord<'e> {
+        self.env.from_etf(encoded).expect("a term")
     }
 }
 
@@ -59,7 +36,7 @@ impl<'e> TermSink for VmSink<'e> {
 
     fn big(&mut self, negative: bool, magnitude: &[u8]) -> VmWord<'e> {
         if magnitude.len() > 8 {
-            return self.large_integer(negative, magnitude);
+            return self.taken(&etf::encode_integer(negative, magnitude));
         }
         let mut bytes = [0; 8];
         bytes[..magnitude.len()].copy_from_slice(magnitude);
@@ -69,7 +46,7 @@ impl<'e> TermSink for VmSink<'e> {
         }
         match i64::try_from(-i128::from(magnitude_value)) {
             Ok(value) => self.env.int(value),
-            Err(_) => self.large_integer(negative, magnitude),
+            Err(_) => self.taken(&etf::encode_integer(negative, magnitude)),
         }
     }
 
@@ -81,7 +58,7 @@ impl<'e> TermSink for VmSink<'e> {
         if bits.is_multiple_of(8) {
             self.env.binary(bytes)
         } else {
-            self.bitstring(bytes, bits)
+            self.taken(&etf::encode_bitstring(bytes, bits))
         }
     }
 

@@ -6,7 +6,8 @@
 //! external term format, which costs an allocation and one pass over the term.
 
 use crate::atoms;
-use crate::env::{Env, Etf, VmWord};
+use crate::env::{Env, VmWord};
+use crate::etf::{self, Etf};
 use crate::sys::{self, Word, term_type};
 use crate::tags::{CONS_TAG, IMMEDIATE_TAG, NIL, OTHER_TAG, PID_TAG, PORT_TAG, SMALL_TAG};
 use crate::{foreign, ident, reference};
@@ -234,7 +235,8 @@ impl<'e> VmTerm<'e> {
             term_type::MAP => Kind::Map(self.map_len()),
             term_type::BITSTRING => Kind::Bits(self.bit_len()),
             term_type::REFERENCE => Kind::Ref,
-            term_type::FUN => fun_kind(self.etf().bytes()),
+            term_type::FUN if etf::is_external_fun(self.etf().bytes()) => Kind::ExternalFun,
+            term_type::FUN => Kind::LocalFun,
             term_type::PID => Kind::Pid,
             term_type::PORT => Kind::Port,
             other => unreachable!("boxed term of type {other}"),
@@ -246,50 +248,11 @@ impl<'e> VmTerm<'e> {
             Some(bytes) => bytes.len() * 8,
             None => {
                 let etf = self.etf();
-                let (bytes, last_bits) = etf_bitstring(etf.bytes());
+                let (bytes, last_bits) = etf::bitstring(etf.bytes());
                 bytes.len() * 8 - 8 + last_bits
             }
         }
     }
-}
-
-/// Whether the external term format of a fun is that of a closure.
-fn fun_kind<T>(etf: &[u8]) -> Kind<T> {
-    const EXPORT_EXT: u8 = 113;
-    match etf.get(1) {
-        Some(&EXPORT_EXT) => Kind::ExternalFun,
-        _ => Kind::LocalFun,
-    }
-}
-
-/// Bytes of a bitstring in the external term format, and how many bits of the last one count.
-fn etf_bitstring(etf: &[u8]) -> (&[u8], usize) {
-    const BIT_BINARY_EXT: u8 = 77;
-    match etf {
-        [_, BIT_BINARY_EXT, _, _, _, _, last_bits, bytes @ ..] => (bytes, *last_bits as usize),
-        _ => unreachable!("a bitstring with a part of a byte at its end"),
-    }
-}
-
-/// Sign and magnitude of an integer in the external term format.
-fn etf_big(etf: &[u8]) -> (bool, &[u8]) {
-    const SMALL_BIG_EXT: u8 = 110;
-    const LARGE_BIG_EXT: u8 = 111;
-    let (negative, magnitude) = match etf {
-        [_, SMALL_BIG_EXT, _, sign, magnitude @ ..] => (*sign != 0, magnitude),
-        [_, LARGE_BIG_EXT, _, _, _, _, sign, magnitude @ ..] => (*sign != 0, magnitude),
-        _ => unreachable!("an integer beyond 64 bits"),
-    };
-    (negative, trim(magnitude))
-}
-
-/// Without the zero bytes at the most significant end.
-fn trim(magnitude: &[u8]) -> &[u8] {
-    let len = magnitude
-        .iter()
-        .rposition(|&byte| byte != 0)
-        .map_or(0, |last| last + 1);
-    &magnitude[..len]
 }
 
 impl TermRef for VmTerm<'_> {
@@ -312,10 +275,10 @@ impl TermRef for VmTerm<'_> {
 
     fn with_big<R>(self, f: impl FnOnce(bool, &[u8]) -> R) -> R {
         match self.ulong() {
-            Some(value) => f(false, trim(&value.to_le_bytes())),
+            Some(value) => f(false, etf::trim(&value.to_le_bytes())),
             None => {
                 let etf = self.etf();
-                let (negative, magnitude) = etf_big(etf.bytes());
+                let (negative, magnitude) = etf::integer(etf.bytes());
                 f(negative, magnitude)
             }
         }
@@ -341,7 +304,7 @@ impl TermRef for VmTerm<'_> {
     fn with_bits<R>(self, f: impl FnOnce(&[u8]) -> R) -> R {
         match self.as_bytes() {
             Some(bytes) => f(bytes),
-            None => f(etf_bitstring(self.etf().bytes()).0),
+            None => f(etf::bitstring(self.etf().bytes()).0),
         }
     }
 

@@ -1,0 +1,147 @@
+//! The external term format, in which the VM shows and takes what the NIF interface shows and builds not.
+//!
+//! What is read here was written by this VM. Unless it says otherwise, all begins with the version byte.
+
+use crate::env::{OwnEnv, VmWord};
+use crate::sys;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// What all begins with.
+pub const VERSION: u8 = 131;
+const BIT_BINARY_EXT: u8 = 77;
+const ATOM_EXT: u8 = 100;
+const SMALL_BIG_EXT: u8 = 110;
+const LARGE_BIG_EXT: u8 = 111;
+const EXPORT_EXT: u8 = 113;
+const SMALL_ATOM_EXT: u8 = 115;
+/// An atom of UTF-8, after two bytes that say how many there are.
+pub const ATOM_UTF8_EXT: u8 = 118;
+const SMALL_ATOM_UTF8_EXT: u8 = 119;
+
+/// An environment for [`Etf::of`], which needs one by name only: the VM neither reads nor writes it,
+/// so all threads can give the same. Set by [`load`].
+static NOMINAL: AtomicPtr<sys::ErlNifEnv> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Makes what this module needs. Runs when the library is loaded.
+pub fn load() {
+    if NOMINAL.load(Ordering::Relaxed).is_null() {
+        let env = std::mem::ManuallyDrop::new(OwnEnv::new());
+        NOMINAL.store(env.raw(), Ordering::Relaxed);
+    }
+}
+
+/// The external term format of a term, written by the VM. Frees its bytes when dropped.
+pub struct Etf {
+    bin: sys::ErlNifBinary,
+}
+
+impl Etf {
+    /// Encodes a term, on any thread. O(size), without yielding. The only failure is a term too large
+    /// for the address space, which panics.
+    pub fn of(term: VmWord<'_>) -> Self {
+        let mut bin = sys::ErlNifBinary::empty();
+        let nominal = NOMINAL.load(Ordering::Relaxed);
+        // SAFETY: the term is valid (VE2); the VM only reads it and fills `bin`.
+        let done = unsafe { sys::enif_term_to_binary(nominal, term.raw(), &mut bin) };
+        assert!(done != 0, "term too large for the external term format");
+        Etf { bin }
+    }
+
+    /// The bytes, with the version byte.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the VM made `data` point to that many bytes, which are ours until released.
+        unsafe { std::slice::from_raw_parts(self.bin.data, self.bin.size) }
+    }
+}
+
+impl Drop for Etf {
+    fn drop(&mut self) {
+        // SAFETY: filled by `enif_term_to_binary` and not released before.
+        unsafe { sys::enif_release_binary(&mut self.bin) }
+    }
+}
+
+/// Reads an atom, without the version byte; returns its text and what follows.
+pub fn atom(bytes: &[u8]) -> Option<(String, &[u8])> {
+    let (&tag, rest) = bytes.split_first()?;
+    let (len, rest) = match tag {
+        SMALL_ATOM_EXT | SMALL_ATOM_UTF8_EXT => {
+            let (&len, rest) = rest.split_first()?;
+            (len as usize, rest)
+        }
+        ATOM_EXT | ATOM_UTF8_EXT => {
+            let (len, rest) = rest.split_first_chunk::<2>()?;
+            (u16::from_be_bytes(*len) as usize, rest)
+        }
+        _ => return None,
+    };
+    let (text, rest) = rest.split_at_checked(len)?;
+    let text = match tag {
+        ATOM_EXT | SMALL_ATOM_EXT => text.iter().map(|&byte| byte as char).collect(),
+        _ => String::from_utf8(text.to_vec()).ok()?,
+    };
+    Some((text, rest))
+}
+
+/// An atom with this text, or `None` if there can be none that long.
+pub fn encode_atom(text: &str) -> Option<Vec<u8>> {
+    let len = u16::try_from(text.len()).ok()?.to_be_bytes();
+    Some([&[VERSION, ATOM_UTF8_EXT], &len[..], text.as_bytes()].concat())
+}
+
+/// Whether a fun is a `fun M:F/A`, and no closure.
+pub fn is_external_fun(etf: &[u8]) -> bool {
+    etf.get(1) == Some(&EXPORT_EXT)
+}
+
+/// Bytes of a bitstring that does not end at a byte, and how many bits of the last one count.
+pub fn bitstring(etf: &[u8]) -> (&[u8], usize) {
+    match etf {
+        [_, BIT_BINARY_EXT, _, _, _, _, last_bits, bytes @ ..] => (bytes, *last_bits as usize),
+        _ => unreachable!("a bitstring with a part of a byte at its end"),
+    }
+}
+
+/// A bitstring that does not end at a byte.
+pub fn encode_bitstring(bytes: &[u8], bits: usize) -> Vec<u8> {
+    let mut etf = Vec::with_capacity(7 + bytes.len());
+    etf.extend([VERSION, BIT_BINARY_EXT]);
+    etf.extend((bytes.len() as u32).to_be_bytes());
+    etf.push((bits % 8) as u8);
+    etf.extend(bytes);
+    etf
+}
+
+/// Sign and magnitude of an integer beyond 64 bits.
+pub fn integer(etf: &[u8]) -> (bool, &[u8]) {
+    let (negative, magnitude) = match etf {
+        [_, SMALL_BIG_EXT, _, sign, magnitude @ ..] => (*sign != 0, magnitude),
+        [_, LARGE_BIG_EXT, _, _, _, _, sign, magnitude @ ..] => (*sign != 0, magnitude),
+        _ => unreachable!("an integer beyond 64 bits"),
+    };
+    (negative, trim(magnitude))
+}
+
+/// An integer of any size.
+pub fn encode_integer(negative: bool, magnitude: &[u8]) -> Vec<u8> {
+    let mut etf = Vec::with_capacity(7 + magnitude.len());
+    match u8::try_from(magnitude.len()) {
+        Ok(len) => etf.extend([VERSION, SMALL_BIG_EXT, len]),
+        Err(_) => {
+            etf.extend([VERSION, LARGE_BIG_EXT]);
+            etf.extend((magnitude.len() as u32).to_be_bytes());
+        }
+    }
+    etf.push(u8::from(negative));
+    etf.extend(magnitude);
+    etf
+}
+
+/// A magnitude without the zero bytes at the most significant end.
+pub fn trim(magnitude: &[u8]) -> &[u8] {
+    let len = magnitude
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .map_or(0, |last| last + 1);
+    &magnitude[..len]
+}
