@@ -51,7 +51,12 @@ pub unsafe fn claim_name(shared: &Shared, guard: &Guard) -> bool {
 /// # Safety
 /// Once the table is out of its handle, it is given to [`leave`] before it is retired.
 pub unsafe fn enter(shared: &Shared) {
-    all().insert(address(shared));
+    let mut all = all();
+    // A named one may have been deleted meanwhile, and has left then. Or it leaves behind us: it takes the lock
+    // after it was taken out of its handle.
+    if shared.is_found_by_id() {
+        all.insert(address(shared));
+    }
 }
 
 fn address(shared: &Shared) -> usize {
