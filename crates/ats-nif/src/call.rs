@@ -9,8 +9,8 @@
 //! A function that ends with [`NoReply::Again`] has changed nothing and is called again after other processes
 //! had their turn. How often that has happened is told by an argument behind those of the function. After
 //! `ATTEMPTS` the call goes on on a dirty scheduler, which may wait, so that there is an end. A function that
-//! ends with [`NoReply::DirtyCpu`] or [`NoReply::DirtyIo`] has changed nothing either. It is called again on a
-//! dirty scheduler, where it runs to its end even if its process is killed.
+//! ends with [`NoReply::DirtyCpu`] or [`NoReply::DirtyIo`] has changed nothing either. It is called again on
+//! a dirty scheduler, where it runs to its end even if its process is killed.
 //!
 //! # How a function fails
 //! It raises `error:{ats_error, Cause}`. `Cause` is the atom of [`NoReply::Refused`], which the Erlang module
@@ -41,13 +41,13 @@ const _: () = assert!(
 pub enum NoReply {
     /// The call is refused: it raises an exception with this cause, which is one that `ats_errors` knows.
     Refused(KnownAtom),
-    /// A longer change under way holds a key, or a lock was not free for a while: the call is made again after
-    /// other processes had their turn.
+    /// A longer change under way holds a key, or a lock was not free for a while: the call is made again
+    /// after other processes had their turn.
     Again,
     /// The call has too much to do for a normal scheduler: it is made again on a dirty CPU scheduler.
     DirtyCpu,
-    /// The call has to wait for a device, as one that reads or writes a file does: it is made again on a dirty
-    /// I/O scheduler. Operations on objects in memory never end so.
+    /// The call has to wait for a device, as one that reads or writes a file does: it is made again on a
+    /// dirty I/O scheduler. Operations on objects in memory never end so.
     DirtyIo,
 }
 

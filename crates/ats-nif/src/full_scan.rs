@@ -47,7 +47,8 @@ impl Watch {
         self.wanted
     }
 
-    /// What becomes of a full scan. There is at most one warning in a second, so a loop does not drown the log.
+    /// What becomes of a full scan. There is at most one warning in a second, so a loop does not drown the
+    /// log.
     pub fn judge(&self) -> Result<Verdict, KnownAtom> {
         match self.wanted {
             FullScan::Allow => Ok(Verdict::Run),

@@ -9,8 +9,8 @@
 //!   takes the pointer out deletes the table. A named table gets its name between the two, and with it
 //!   exists.
 //! - HA2. The handle has one count of the `Arc` of its `Shared`, which is given up by epochs only, after HA1,
-//!   and after the name was taken out of the names. So a `Shared` that was found under a guard lives as long as
-//!   the guard; [`Shared::hold`] takes a count of its own for longer.
+//!   and after the name was taken out of the names. So a `Shared` that was found under a guard lives as long
+//!   as the guard; [`Shared::hold`] takes a count of its own for longer.
 //! - HA3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
 //!   the identifier any more.
 
@@ -154,15 +154,15 @@ impl Handle {
         unsafe { self.shared.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Takes the table out of its identifier, has `leave` take it out of everything else that leads to it, and
-    /// frees its memory by and by. False if another thread has taken it out already.
+    /// Takes the table out of its identifier, has `leave` take it out of everything else that leads to it,
+    /// and frees its memory by and by. False if another thread has taken it out already.
     pub(crate) fn end(&self, guard: &Guard, leave: impl FnOnce(&Shared)) -> bool {
         let shared = self.shared.swap(ptr::null_mut(), Ordering::AcqRel);
         if shared.is_null() {
             return false;
         }
-        // SAFETY: we took the pointer out, so the table is ours to delete (HA1), and the count of the handle ours
-        // to give up (HA2).
+        // SAFETY: we took the pointer out, so the table is ours to delete (HA1), and the count of the handle
+        // ours to give up (HA2).
         unsafe {
             leave(&*shared);
             let bytes = size_of::<Shared>() + (*shared).table.bytes();
@@ -173,7 +173,8 @@ impl Handle {
 }
 
 unsafe fn free(raw: *mut u8) {
-    // SAFETY: made by `Arc::into_raw` in `publish`; this is the count of the handle, which leads to it no more.
+    // SAFETY: made by `Arc::into_raw` in `publish`; this is the count of the handle, which leads to it no
+    // more.
     drop(unsafe { Arc::from_raw(raw.cast::<Shared>().cast_const()) });
 }
 
@@ -209,8 +210,8 @@ impl Shared {
     /// The table, to be kept beyond the guard it was found under. It may be deleted meanwhile; then it is a
     /// table that no process finds, and is freed when this is dropped.
     pub fn hold(&self) -> Arc<Shared> {
-        // SAFETY: `publish` makes every `Shared` in an `Arc`, and the count of the handle keeps it alive as long
-        // as the guard which `self` was found under (HA2).
+        // SAFETY: `publish` makes every `Shared` in an `Arc`, and the count of the handle keeps it alive as
+        // long as the guard which `self` was found under (HA2).
         unsafe {
             Arc::increment_strong_count(self);
             Arc::from_raw(self)

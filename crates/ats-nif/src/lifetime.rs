@@ -49,8 +49,8 @@ fn watch_all(env: Env<'_>, shared: &Shared) -> bool {
     owner.is_none_or(|owner| shared.watch(env, &mut admin, owner.raw()))
 }
 
-/// Deletes a table: no process finds it from now on. Its memory is freed by and by. False if another thread has
-/// deleted it already.
+/// Deletes a table: no process finds it from now on. Its memory is freed by and by. False if another thread
+/// has deleted it already.
 pub fn delete(shared: &Shared, guard: &Guard) -> bool {
     shared.id.end(guard, |shared| {
         // SAFETY: `create` entered it before it returned it, and it is out of its handle.
@@ -80,8 +80,8 @@ fn is_kept(env: Env<'_>, name: Word, guard: &Guard) -> bool {
     registry::named(name, guard).is_some_and(|other| goes_on(env, other, guard))
 }
 
-/// Gives a named table another name, as [`registry::rename`] does. As for [`create`], a table whose owner is dead
-/// gives way.
+/// Gives a named table another name, as [`registry::rename`] does. As for [`create`], a table whose owner is
+/// dead gives way.
 pub fn rename(
     env: Env<'_>,
     shared: &Shared,

@@ -41,7 +41,8 @@ impl Heir {
         self.pid
     }
 
-    /// The words of its pid and of the data for it, which lives as long as the heir; none if it will not inherit.
+    /// The words of its pid and of the data for it, which lives as long as the heir; none if it will not
+    /// inherit.
     pub fn inheriting(&self) -> Option<(Word, Word)> {
         (!self.is_gone).then_some((self.pid, self.data))
     }

@@ -52,8 +52,8 @@ pub unsafe fn claim_name(shared: &Shared, guard: &Guard) -> bool {
 /// Once the table is out of its handle, it is given to [`leave`] before it is retired.
 pub unsafe fn enter(shared: &Shared) {
     let mut all = all();
-    // A named one may have been deleted meanwhile, and has left then. Or it leaves behind us: it takes the lock
-    // after it was taken out of its handle.
+    // A named one may have been deleted meanwhile, and has left then. Or it leaves behind us: it takes the
+    // lock after it was taken out of its handle.
     if shared.is_found_by_id() {
         all.insert(address(shared));
     }
@@ -75,8 +75,8 @@ pub unsafe fn leave(shared: &Shared, guard: &Guard) {
     }
 }
 
-/// Gives a named table another name instead of the one it has, which must be `old` if that is given: a process
-/// that knows the table by its name does not know it under another.
+/// Gives a named table another name instead of the one it has, which must be `old` if that is given: a
+/// process that knows the table by its name does not know it under another.
 pub fn rename(shared: &Shared, old: Option<Word>, new: Word, guard: &Guard) -> Renaming {
     // SAFETY: a named table has got its name, and lives as long as the guard.
     unsafe { NAMES.rename(shared, old, new, guard) }

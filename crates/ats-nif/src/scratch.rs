@@ -49,8 +49,8 @@ pub fn limit() -> usize {
     }
 }
 
-/// Lends the workspace of this thread to an operation on a table. It ends with [`NoReply::DirtyCpu`] if the key
-/// or the objects that it copies are larger than the [limit] of this scheduler.
+/// Lends the workspace of this thread to an operation on a table. It ends with [`NoReply::DirtyCpu`] if the
+/// key or the objects that it copies are larger than the [limit] of this scheduler.
 #[inline]
 pub fn with_work<'e, R>(
     operation: impl FnOnce(&mut Workspace<VmTerm<'e>>) -> Result<R, Error>,

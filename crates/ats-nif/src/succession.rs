@@ -7,8 +7,8 @@
 //! ([`Shared::fate`]). The notice serves the tables that no process uses.
 //!
 //! # Invariants
-//! - OW1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced once, by an heir, or the
-//!   table is deleted.
+//! - OW1. The owner changes under the lock of [`Admin`] only. A dead owner is replaced once, by an heir, or
+//!   the table is deleted.
 //! - OW2. An owner is watched: the VM tells when it ends, so a table of a dead owner does not stay.
 //! - OW3. An heir is watched and forgotten when it ends, so that its pid, used again, inherits nothing.
 
@@ -42,8 +42,8 @@ pub enum Fate {
 }
 
 impl Shared {
-    /// Gives the table to its heir if the owner is dead. The answer [`Fate::Ended`] is final: without an owner
-    /// no process can change the heir.
+    /// Gives the table to its heir if the owner is dead. The answer [`Fate::Ended`] is final: without an
+    /// owner no process can change the heir.
     pub fn fate(&self, env: Env<'_>) -> Fate {
         let mut admin = self.admin();
         // Under the lock, so that only the first of many threads that found the owner dead goes on (OW1).
@@ -75,7 +75,8 @@ impl Shared {
         }
     }
 
-    /// Gives the table away, with a message to the new owner. The caller has found out that it is a local pid.
+    /// Gives the table away, with a message to the new owner. The caller has found out that it is a local
+    /// pid.
     pub fn give_away(
         &self,
         env: Env<'_>,

@@ -71,8 +71,9 @@ pub(super) fn writable<'g>(
     refuse(env, shared, for_all, guard)
 }
 
-/// Does something with a table that the caller may write. `work` gets the guard under which the table was found,
-/// or none on a dirty scheduler: a long call must not keep what other calls remove meanwhile from being freed.
+/// Does something with a table that the caller may write. `work` gets the guard under which the table was
+/// found, or none on a dirty scheduler: a long call must not keep what other calls remove meanwhile from
+/// being freed.
 #[inline]
 pub(super) fn with_writable<R>(
     env: Env<'_>,

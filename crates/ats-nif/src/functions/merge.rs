@@ -85,8 +85,8 @@ fn place_and_merge(shared: &Shared, how: VmTerm<'_>) -> Result<(usize, Merge), K
     }
 }
 
-/// Larger values are merged on a dirty scheduler, unless it is as simple as an insert: values of this size take
-/// well under a millisecond.
+/// Larger values are merged on a dirty scheduler, unless it is as simple as an insert: values of this size
+/// take well under a millisecond.
 const LONG: usize = 4_000;
 
 /// Whether what is merged is so large that this is not the scheduler to do it.

@@ -106,8 +106,8 @@ pub(super) fn kept_objects<'e>(env: Env<'e>, kept: &KeptObjects<Vm>) -> NifResul
 /// What is shown the objects of a key, one after the other.
 pub(super) type EachObject<'a> = dyn FnMut(Object<'_, Vm>) -> ControlFlow<()> + 'a;
 
-/// A list of what `make` makes of each of the objects of a key, which `each` visits. The first object of which
-/// it makes nothing ends this.
+/// A list of what `make` makes of each of the objects of a key, which `each` visits. The first object of
+/// which it makes nothing ends this.
 pub(super) fn list_of<'e>(
     env: Env<'e>,
     Reading { scratch, unpacked }: &mut Reading<VmWord<'e>>,

@@ -27,15 +27,15 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// `select_start(Table, MatchSpec, How) -> Result | {Tag, Table, Compiled, Position, Result}`, where the tag is
-/// `more` if there is more to do; and `done` if a chunk has too much in it, but nothing is left to do. It is
-/// `part` if the slice ended among the objects of a key, which come oldest first. Then the result is
-/// `{Part, Result}`, with what this slice found of this key, and the list of what was found of others. The part
-/// comes in front of what is still to be found of the key, and that in front of the list. The slice that finds the
-/// last of it ends there.
+/// `select_start(Table, MatchSpec, How) -> Result | {Tag, Table, Compiled, Position, Result}`, where the tag
+/// is `more` if there is more to do; and `done` if a chunk has too much in it, but nothing is left to do. It
+/// is `part` if the slice ended among the objects of a key, which come oldest first. Then the result is
+/// `{Part, Result}`, with what this slice found of this key, and the list of what was found of others. The
+/// part comes in front of what is still to be found of the key, and that in front of the list. The slice that
+/// finds the last of it ends there.
 ///
-/// So the list does not depend on where slices end: keys are in the reverse of the order in which they are read,
-/// and the objects of a key in their own order.
+/// So the list does not depend on where slices end: keys are in the reverse of the order in which they are
+/// read, and the objects of a key in their own order.
 ///
 /// If the result is `warn`, nothing has been done: the query reads the whole table, and the option
 /// `full_scan` of the table asks for a warning. The caller logs the warning and calls again; then the query

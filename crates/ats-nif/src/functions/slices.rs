@@ -144,8 +144,8 @@ impl<'e> Work<'e> {
         }
     }
 
-    /// With these terms of what is read and of the specification, to be called with once more. References made
-    /// anew for each slice are binaries to the garbage collector, which comes when there are many.
+    /// With these terms of what is read and of the specification, to be called with once more. References
+    /// made anew for each slice are binaries to the garbage collector, which comes when there are many.
     pub(super) fn called_with(self, again: [VmWord<'e>; 2]) -> Self {
         Work {
             again: Some(again),
@@ -204,7 +204,8 @@ impl<'e> Work<'e> {
         Ok(env.tuple(&[tag.word(), what, compiled, position, result]))
     }
 
-    /// Takes what was found of a bag. The objects of a key come oldest first, so they are not put before each other.
+    /// Takes what was found of a bag. The objects of a key come oldest first, so they are not put before each
+    /// other.
     #[inline]
     fn found_of_key(&mut self, key: u64, result: VmWord<'e>) {
         if key != self.key {

@@ -165,8 +165,8 @@ fn give_away<'e>(env: Env<'e>, [table, to, gift, leader]: [VmTerm<'e>; 4]) -> Ni
     Ok(KnownAtom::True.word())
 }
 
-/// `setopts(Table, {Heir, HeirData, Protection, Owner}, GroupLeader)`, with `false` for what stays as it is; or
-/// instead of the options anything else, if they are wrong, for the table is to blame first.
+/// `setopts(Table, {Heir, HeirData, Protection, Owner}, GroupLeader)`, with `false` for what stays as it is;
+/// or instead of the options anything else, if they are wrong, for the table is to blame first.
 fn setopts<'e>(env: Env<'e>, [table, options, leader]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = writable(env, table, &guard)?;

@@ -1,7 +1,7 @@
 //! Taking all objects out of a table.
 //!
-//! A table whose objects are taken leaves a resource with its objects, to which only the process refers that took
-//! them. If that is killed the objects go with it, whether writers have finished or not.
+//! A table whose objects are taken leaves a resource with its objects, to which only the process refers that
+//! took them. If that is killed the objects go with it, whether writers have finished or not.
 
 use super::access::writable;
 use super::slices::{How, Work, cursor_of};
@@ -41,8 +41,8 @@ fn take_all_start<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(ResourceRef::new(TakenObjects(taken)).term(env))
 }
 
-/// `take_all_more(Taken, MatchSpec, Position, Result)`: goes on to make a list of the objects, as `select_more`
-/// does, from `start` on. Returns `wait` if writers have not finished yet.
+/// `take_all_more(Taken, MatchSpec, Position, Result)`: goes on to make a list of the objects, as
+/// `select_more` does, from `start` on. Returns `wait` if writers have not finished yet.
 fn take_all_more<'e>(
     env: Env<'e>,
     [taken_term, spec, position, so_far]: [VmTerm<'e>; 4],
