@@ -23,7 +23,7 @@
 -export([merge/4, merge/5]).
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([give_away/4, setopts/3]).
--export([nop/2, collect/0, force_adaptation/3, force_slices/1]).
+-export([collect/0, force_adaptation/3, force_slices/1]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -nifs([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
@@ -38,7 +38,7 @@
 -nifs([merge/4, merge/5]).
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([give_away/4, setopts/3]).
--nifs([nop/2, collect/0, force_adaptation/3, force_slices/1]).
+-nifs([collect/0, force_adaptation/3, force_slices/1]).
 
 -export_type([options/0, changes/0, information/0, stats/0, position/0]).
 -export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, taken/0, taken_slice/0]).
@@ -353,10 +353,6 @@ give_away(_Table, _Pid, _Gift, _GroupLeader) -> ?NOT_LOADED.
 
 -spec setopts(ats:table(), changes() | error, GroupLeader :: pid()) -> true.
 setopts(_Table, _Changes, _GroupLeader) -> ?NOT_LOADED.
-
-%% Does nothing. The benchmark subtracts its cost to see what a table costs.
--spec nop(term(), term()) -> true.
-nop(_A, _B) -> ?NOT_LOADED.
 
 %% Frees all memory that removed objects and tables still hold and that no thread reads any more.
 -spec collect() -> term().

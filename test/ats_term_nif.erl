@@ -11,8 +11,7 @@
     image_fetch/1,
     image_same/2,
     image_keys/1,
-    panic/0,
-    nop/2
+    panic/0
 ]).
 
 -on_load(load/0).
@@ -50,6 +49,3 @@ image_keys(_Image) -> erlang:nif_error(not_loaded).
 
 -spec panic() -> no_return().
 panic() -> erlang:nif_error(not_loaded).
-
--spec nop(term(), term()) -> true.
-nop(_, _) -> erlang:nif_error(not_loaded).

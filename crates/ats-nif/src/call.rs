@@ -120,11 +120,6 @@ macro_rules! nif {
     }};
 }
 
-/// `nop(_, _) -> true`: what a call costs by itself, for benchmarks.
-pub fn nop<'e>(_env: Env<'e>, _args: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    Ok(KnownAtom::True.word())
-}
-
 /// How to make a call once more.
 #[derive(Clone, Copy)]
 pub struct Again {

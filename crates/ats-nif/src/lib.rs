@@ -57,7 +57,11 @@ mod test_nifs;
 pub mod vm_sink;
 pub mod vm_term;
 
+#[cfg(not(feature = "test-nifs"))]
+use functions::all as all_functions;
 use std::ffi::CStr;
+#[cfg(feature = "test-nifs")]
+use test_nifs::functions as all_functions;
 
 /// The Erlang module that the functions belong to. The build for the tests of this crate is one of its
 /// own, so that it can be loaded beside the other.
@@ -67,22 +71,11 @@ const MODULE: &CStr = if cfg!(feature = "test-nifs") {
     c"ats_nif"
 };
 
-/// All functions of the module.
-#[cfg(not(feature = "test-nifs"))]
-fn functions() -> Vec<sys::ErlNifFunc> {
-    let mut functions = functions::all();
-    functions.push(nif!("nop", call::nop, 2));
-    functions
-}
-
-#[cfg(feature = "test-nifs")]
-use test_nifs::functions;
-
 /// Where the VM starts: describes the library. The VM reads the description as long as the library is
 /// loaded, and asks once per load, so it is never freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn nif_init() -> *const sys::ErlNifEntry {
-    let functions = functions().leak();
+    let functions = all_functions().leak();
     Box::leak(Box::new(sys::ErlNifEntry {
         major: sys::NIF_VERSION.0,
         minor: sys::NIF_VERSION.1,

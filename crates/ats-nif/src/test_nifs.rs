@@ -2,7 +2,7 @@
 //! `test-nifs`.
 
 use crate::atoms::{KnownAtom, boolean};
-use crate::call::{self, NifResult, NoReply};
+use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::resource::{self, Resource, ResourceRef, Slot};
@@ -16,7 +16,6 @@ use std::ffi::CStr;
 /// The functions.
 pub(crate) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
-        nif!("nop", call::nop, 2),
         nif!("known_layouts", known_layouts, 0),
         nif!("roundtrip", roundtrip, 1),
         nif!("order_key", order_key, 1),
