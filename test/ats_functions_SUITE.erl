@@ -92,11 +92,10 @@ page(Config) ->
         table_of([R || #{line := R} <- Rows] ++ [interactive_line(F) || F <- [{i, 1}]])
     ],
     Calls = lists:sum([N || #{calls := N} <- Rows]),
-    compare_page(page_file(), Table, os:getenv("ATS_WRITE_DOCS")),
+    Page = filename:join([ats_test_lib:project(), "docs", ?PAGE]),
+    compare_page(Page, Table, os:getenv("ATS_WRITE_DOCS")),
     {comment, io_lib:format("~b calls", [Calls])}.
 
-compare_page(none, _, _) ->
-    ct:pal("the documentation is not here");
 compare_page(File, Table, false) ->
     {ok, Page} = file:read_file(File),
     Found = lines(Page),
@@ -111,18 +110,6 @@ compare_page(File, Table, _) ->
 
 lines(Text) ->
     string:lexemes(unicode:characters_to_binary(Text), "\n").
-
-%% The page is beside another one, somewhere above the compiled modules.
-page_file() ->
-    page_file(filename:dirname(code:which(ats))).
-
-page_file("/") ->
-    none;
-page_file(Directory) ->
-    case filelib:is_regular(filename:join([Directory, "docs", "differences-from-ets.md"])) of
-        true -> filename:join([Directory, "docs", ?PAGE]);
-        false -> page_file(filename:dirname(Directory))
-    end.
 
 introduction() ->
     [

@@ -14,7 +14,8 @@ all() ->
      dets_wants_ets, what_is_new_is_there].
 
 the_page_names_tests_that_exist(_) ->
-    {ok, Page} = file:read_file(page()),
+    Name = filename:join([ats_test_lib:project(), "docs", "moving-from-ets.md"]),
+    {ok, Page} = file:read_file(Name),
     {match, Named} = re:run(Page, "`(ats_\\w+_SUITE):(\\w+)`",
                             [global, {capture, all_but_first, list}]),
     ?assert(length(Named) >= 10),
@@ -24,18 +25,6 @@ the_page_names_tests_that_exist(_) ->
                  {Suite, Case})
      end || [Suite, Case] <- Named],
     ok.
-
-%% Tests are compiled where they lie, or run from a folder below that of the project.
-page() ->
-    Up = fun Search(Folder) ->
-                 File = filename:join([Folder, "docs", "moving-from-ets.md"]),
-                 case {filelib:is_regular(File), filename:dirname(Folder)} of
-                     {true, _} -> File;
-                     {false, Folder} -> ct:fail(no_page);
-                     {false, Above} -> Search(Above)
-                 end
-         end,
-    Up(filename:dirname(proplists:get_value(source, ?MODULE:module_info(compile)))).
 
 tables_are_separate(_) ->
     Ats = ats:new(?MODULE, [named_table]),

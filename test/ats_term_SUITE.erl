@@ -71,7 +71,7 @@ end_per_suite(_) ->
 
 library() ->
     case os:getenv("ATS_TERM_NIF") of
-        false -> build(root(filename:absname(filename:dirname(code:which(?MODULE)))));
+        false -> build(ats_test_lib:project());
         Path -> Path
     end.
 
@@ -92,13 +92,6 @@ build(Root) ->
     {ok, _} = file:copy(Built, Library ++ ".new"),
     ok = file:rename(Library ++ ".new", Library ++ ".so"),
     Library.
-
-%% The folder that has the sources in or above `Dir'.
-root(Dir) ->
-    case filelib:is_regular(filename:join([Dir, "crates", "ats-nif", "Cargo.toml"])) of
-        true -> Dir;
-        false -> root(filename:dirname(Dir))
-    end.
 
 %% ----- terms and their keys -----
 

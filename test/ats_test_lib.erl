@@ -6,7 +6,7 @@
 -export([parallel/1, until/2, kill/1, ask/2, check/2, check_consistency/1]).
 -export([settled_memory/0, assert_memory_returns/2, assert_memory_returns/3]).
 -export([resident_growth/1, wait_for_cached_segments/0]).
--export([start_vm/1, stop_vm/1]).
+-export([start_vm/1, stop_vm/1, project/0]).
 -export([begin_group/2, end_group/1]).
 -export([force_adaptation/0, stop_forcing/0, is_adaptation_forced/0, forced_so_far/0]).
 -export([new/2, adapting/1, count_adaptation/1]).
@@ -301,3 +301,16 @@ start_vm(Args) ->
 -spec stop_vm(pid()) -> ok.
 stop_vm(Peer) ->
     peer:stop(Peer).
+
+%% ----- the project -----
+
+%% The folder of the project: tests are compiled in it, or in a folder below it.
+-spec project() -> file:filename().
+project() ->
+    project(filename:absname(filename:dirname(code:which(?MODULE)))).
+
+project(Folder) ->
+    case filelib:is_regular(filename:join([Folder, "docs", "differences-from-ets.md"])) of
+        true -> Folder;
+        false -> project(filename:dirname(Folder))
+    end.
