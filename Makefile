@@ -35,6 +35,7 @@ test: setup ## Run every test, Rust and Erlang
 	@./scripts/test.sh
 
 test-otp27: build ## Run the Erlang tests on Erlang/OTP 27; SUITES="ats_select_SUITE ..." for some
+	@rebar3 as test compile
 	@./scripts/otp27.sh $(SUITES)
 
 check: setup ## Formatting, lints, documentation, cross references, types

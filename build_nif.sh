@@ -2,16 +2,30 @@
 # Builds the native library and puts it at priv/ats_nif.so.
 #
 # Called by rebar3 and by Mix before they compile; harmless to call at any time, also several
-# times at once. These variables change what it does:
+# times at once. The profile `test` of rebar3 gets another library, which lets tests force tables to
+# adapt (the feature `forcing`). That one goes into the folder of the profile, so neither is ever in
+# the place of the other. These variables change what it does:
 #
-#   ATS_SKIP_NIF_BUILD  if set and not empty: keep the priv/ats_nif.so that is there
+#   ATS_SKIP_NIF_BUILD  if set and not empty: keep the library that is there
 #   ATS_NIF_PATH        a library built elsewhere, to be used instead of building one
 #   ATS_CARGO_FLAGS     further flags for cargo, for example "--offline"
 #   CARGO_TARGET_DIR, CARGO_BUILD_TARGET   as cargo understands them
 set -eu
 
 cd "$(dirname "$0")"
-library=priv/ats_nif.so
+priv=priv
+target=${CARGO_TARGET_DIR:-target}
+features=""
+# Of this project, that is: a project that depends on it compiles it without what tests need.
+if [ "$(cd "${REBAR_ROOT_DIR:-/}" && pwd -P)" = "$(pwd -P)" ] && [ "${REBAR_BUILD_DIR##*/}" = test ]
+then
+    priv=$REBAR_BUILD_DIR/lib/ats/priv
+    target=$target/forcing
+    features="--features forcing"
+    # Where nothing is, rebar3 makes a link to the folder of the source.
+    [ ! -L "$priv" ] || rm "$priv"
+fi
+library=$priv/ats_nif.so
 
 fail() {
     echo "build_nif.sh: $*" >&2
@@ -23,11 +37,11 @@ fail() {
 # is left alone. The temporary name is our own, because somebody else may be building too.
 install_library() {
     [ -f "$1" ] || fail "there is no file $1"
-    mkdir -p priv
+    mkdir -p "$priv"
     if [ -f "$library" ] && cmp -s "$1" "$library"; then
         return
     fi
-    temporary=priv/.ats_nif.$$.tmp.so
+    temporary=$priv/.ats_nif.$$.tmp.so
     trap 'rm -f "$temporary"' EXIT
     cp "$1" "$temporary"
     mv -f "$temporary" "$library"
@@ -46,11 +60,11 @@ fi
 command -v cargo >/dev/null 2>&1 ||
     fail "Rust is needed to build ats: install it from https://rustup.rs"
 
-# shellcheck disable=SC2086 # ATS_CARGO_FLAGS is a list of words.
-cargo build --release --locked -p ats-nif ${ATS_CARGO_FLAGS:-} >&2
+# shellcheck disable=SC2086 # Lists of words.
+cargo build --release --locked -p ats-nif --target-dir "$target" $features ${ATS_CARGO_FLAGS:-} >&2
 
 case "$(uname -s)" in
     Darwin) built=libats_nif.dylib ;;
     *) built=libats_nif.so ;;
 esac
-install_library "${CARGO_TARGET_DIR:-target}/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}release/$built"
+install_library "$target/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}release/$built"

@@ -16,6 +16,7 @@ check() {
 
 check "formatting" cargo fmt --all --check
 check "clippy" cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+check "clippy of the release" cargo clippy -p ats-nif --locked -- -D warnings
 check "clippy of the models" env RUSTFLAGS="--cfg loom" \
     cargo clippy -p ats-sync -p ats-mem --all-targets --locked --target-dir "$target/loom" -- \
     -D warnings

@@ -3,12 +3,13 @@
 #
 #   scripts/otp27.sh [SUITE...]     for example: scripts/otp27.sh ats_select_oracle_SUITE
 #
-# Without a suite named, all run. The project has to be built (`make build`).
+# Without a suite named, all run. The project has to be built (`make build`), and once more for its
+# tests (`rebar3 as test compile`).
 #
 # Debian 13 has OTP 27. The few of its packages that Erlang needs are downloaded (apt checks their
 # signatures) and unpacked into a folder; nothing is installed on this machine. The project is
-# copied there and the Erlang code is compiled by that release, but the native library is the one
-# that was built here. Then the folder becomes the root of the tests. Where the kernel allows it
+# copied there and the Erlang code is compiled by that release, but the native libraries are those
+# that were built here. Then the folder becomes the root of the tests. Where the kernel allows it
 # they get namespaces of their own, so that no mount and no process is left behind.
 #
 #   ATS_OTP27_DIR   where the packages and the folder are kept; default _build/otp27
@@ -21,7 +22,8 @@ cd "$(dirname "$0")/.."
 dir=${ATS_OTP27_DIR:-_build/otp27}
 mkdir -p "$dir" && dir=$(cd "$dir" && pwd) || exit 1
 root=$dir/root
-ebin=_build/default/lib/ats/ebin
+release=_build/default/lib/ats
+tested=_build/test/lib/ats/priv/ats_nif.so
 target=${CARGO_TARGET_DIR:-$PWD/target}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
@@ -163,22 +165,22 @@ inside() {
 # ----- the project -----
 
 copy_project() {
-    [ -f "$ebin/ats.app" ] && [ -f priv/ats_nif.so ] || {
-        echo "otp27: please run first: make build" >&2
+    [ -f "$release/ebin/ats.app" ] && [ -f priv/ats_nif.so ] && [ -f "$tested" ] || {
+        echo "otp27: please run first: make build; rebar3 as test compile" >&2
         exit 1
     }
     rm -rf "$root/ats"
-    mkdir -p "$root/ats/ebin" "$root/ats/logs" "$root/ats/priv"
+    mkdir -p "$root/ats/ebin" "$root/ats/logs" "$root/ats/priv" "$root/ats/release/priv"
     cp -R docs src include test "$root/ats/"
-    rm -f "$root"/ats/test/*.beam
-    cp priv/ats_nif.so "$root/ats/priv/"
-    cp "$ebin/ats.app" "$root/ats/ebin/"
-    cp -R "$ebin" "$root/ats/ebin-here"
+    cp "$tested" "$root/ats/priv/"
+    cp "$release/ebin/ats.app" "$root/ats/ebin/"
+    cp priv/ats_nif.so "$root/ats/release/priv/"
+    cp -R "$release/ebin" "$root/ats/release/"
 }
 
 # The native library, and what was compiled here, must do there, too.
 check_built_here() {
-    output=$(inside erl -noinput -pa /ats/ebin-here -eval '
+    output=$(inside erl -noinput -pa /ats/release/ebin -eval '
         T = ats:new(smoke, [ordered_set]),
         true = ats:insert(T, [{K, K} || K <- lists:seq(1, 1000)]),
         1000 = length(ats:tab2list(T)),
@@ -197,8 +199,8 @@ check_built_here() {
 
 compile() {
     inside sh -c 'cd /ats &&
-        erlc -Werror +debug_info +warn_missing_spec +warn_export_vars -I include -o ebin \
-            src/*.erl src/*/*.erl &&
+        erlc -Werror +debug_info +warn_missing_spec +warn_export_vars -DFORCING -I include \
+            -o ebin src/*.erl src/*/*.erl &&
         erlc -Werror +debug_info +nowarn_missing_spec -I include -pa /ats/ebin -o test test/*.erl'
 }
 
@@ -211,7 +213,7 @@ build_term_nif() {
 
 # Ends with a line as rebar3 has it, and before that one for each test that failed.
 run_suites() {
-    inside env ATS_TERM_NIF=/ats/ats_term_nif sh -c '
+    inside env ATS_TERM_NIF=/ats/ats_term_nif ATS_RELEASE=/ats/release sh -c '
         cd /ats && erl -noinput -pa /ats/ebin /ats/test -eval "
             Suites = [list_to_atom(S) || S <- init:get_plain_arguments()],
             {Passed, Failed, {Left, Unprepared}} = ct:run_test([

@@ -179,7 +179,7 @@ suites() {
 }
 
 erlang_tests() {
-    limited 600 rebar3 compile || return
+    limited 600 rebar3 compile && limited 600 rebar3 as test compile || return
     : >"$logs/built"
     limited 1500 rebar3 ct --readable=compact --suite "$(suites -v)"
 }

@@ -22,8 +22,7 @@
 -export([take_all_start/1, take_all_more/4, read_unprotected/3, take_first/1, take_last/1]).
 -export([merge/4, merge/5]).
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
--export([give_away/4, setopts/3]).
--export([collect/0, force_adaptation/3, force_slices/1]).
+-export([give_away/4, setopts/3, collect/0]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -nifs([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
@@ -37,8 +36,13 @@
 -nifs([take_all_start/1, take_all_more/4, read_unprotected/3, take_first/1, take_last/1]).
 -nifs([merge/4, merge/5]).
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
--nifs([give_away/4, setopts/3]).
--nifs([collect/0, force_adaptation/3, force_slices/1]).
+-nifs([give_away/4, setopts/3, collect/0]).
+
+%% Only in the build for tests.
+-ifdef(FORCING).
+-export([force_adaptation/3, force_slices/1]).
+-nifs([force_adaptation/3, force_slices/1]).
+-endif.
 
 -export_type([options/0, changes/0, information/0, stats/0, position/0]).
 -export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, taken/0, taken_slice/0]).
@@ -358,13 +362,15 @@ setopts(_Table, _Changes, _GroupLeader) -> ?NOT_LOADED.
 -spec collect() -> term().
 collect() -> ?NOT_LOADED.
 
-%% For tests only: from now on one of `Splits' writes to an `ordered_set' forces it to split a
-%% part of itself, as contention would do, and one of `Joins' to join two; 0 is never.
+-ifdef(FORCING).
+%% From now on one of `Splits' writes to an `ordered_set' forces it to split a part of itself, as
+%% contention would do, and one of `Joins' to join two; 0 is never.
 -spec force_adaptation(ats:table(), Splits, Joins) -> true
     when Splits :: non_neg_integer(), Joins :: non_neg_integer().
 force_adaptation(_Table, _Splits, _Joins) -> ?NOT_LOADED.
 
-%% For tests only: from now on the slices of queries of all processes end after `Ticks' keys,
-%% objects and empty places; those of 0 when their time is over, as usual.
+%% From now on the slices of queries of all processes end after `Ticks' keys, objects and empty
+%% places; those of 0 when their time is over, as usual.
 -spec force_slices(Ticks :: non_neg_integer()) -> true.
 force_slices(_Ticks) -> ?NOT_LOADED.
+-endif.

@@ -1,20 +1,43 @@
-%% What a release gets that uses tables: these modules. Measurements, the demonstration and tests
-%% are not among them.
+%% What a release gets that uses tables: these modules and a library, as `make build' leaves them.
+%% Measurements, the demonstration, tests, and what only tests can do are not among them.
+%%
+%% ATS_RELEASE names the folder of an application that is built already.
 -module(ats_application_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([
     modules/1,
-    only_native_functions_are_declared/1
+    only_native_functions_are_declared/1,
+    nothing_can_be_forced/1
 ]).
 
-suite() -> [{timetrap, {minutes, 1}}].
+%% The release may have to be built.
+suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [modules, only_native_functions_are_declared].
+all() -> [modules, only_native_functions_are_declared, nothing_can_be_forced].
 
-modules(_) ->
+init_per_suite(Config) ->
+    [{release, release(os:getenv("ATS_RELEASE"))} | Config].
+
+end_per_suite(_) ->
+    ok.
+
+release(false) ->
+    Project = ats_test_lib:project(),
+    Output = os:cmd("cd '" ++ Project ++ "' && rebar3 compile 2>&1 && echo built"),
+    case string:find(Output, "built\n", trailing) of
+        "built\n" -> filename:join([Project, "_build", "default", "lib", "ats"]);
+        _ -> ct:fail("cannot build the release:~n~ts", [Output])
+    end;
+release(Folder) ->
+    Folder.
+
+file(Config, Folder, Name) ->
+    filename:join([proplists:get_value(release, Config), Folder, Name]).
+
+modules(Config) ->
     Expected = [
         ats,
         ats_binaries,
@@ -35,21 +58,37 @@ modules(_) ->
         ats_take,
         ats_transform
     ],
-    ok = loaded(application:load(ats)),
-    {ok, Listed} = application:get_key(ats, modules),
-    ?assertEqual(Expected, lists:sort(Listed)),
-    Ebin = filename:dirname(code:which(ats)),
-    Compiled = filelib:wildcard("*.beam", Ebin),
-    ?assertEqual([atom_to_list(M) ++ ".beam" || M <- Expected], lists:sort(Compiled)).
-
-loaded(ok) -> ok;
-loaded({error, {already_loaded, ats}}) -> ok.
+    {ok, [{application, ats, Properties}]} = file:consult(file(Config, "ebin", "ats.app")),
+    ?assertEqual(Expected, lists:sort(proplists:get_value(modules, Properties))),
+    Compiled = filelib:wildcard(file(Config, "ebin", "*.beam")),
+    ?assertEqual([atom_to_list(M) || M <- Expected],
+                 lists:sort([filename:basename(File, ".beam") || File <- Compiled])).
 
 %% Each function that the module of the native functions exports is one, and is replaced when the
 %% library is loaded.
-only_native_functions_are_declared(_) ->
-    {ok, {ats_nif, [{abstract_code, {_, Forms}}]}} =
-        beam_lib:chunks(code:which(ats_nif), [abstract_code]),
-    Nifs = lists:append([Fs || {attribute, _, nifs, Fs} <- Forms]),
-    Exported = ats_nif:module_info(exports) -- [{module_info, 0}, {module_info, 1}],
+only_native_functions_are_declared(Config) ->
+    {Exported, Nifs} = native(file(Config, "ebin", "ats_nif.beam")),
     ?assertEqual(lists:sort(Nifs), lists:sort(Exported)).
+
+native(Beam) ->
+    {ok, {ats_nif, [{abstract_code, {_, Forms}}, {exports, Exports}]}} =
+        beam_lib:chunks(Beam, [abstract_code, exports]),
+    {Exports -- [{module_info, 0}, {module_info, 1}],
+     lists:append([Fs || {attribute, _, nifs, Fs} <- Forms])}.
+
+%% What tests force tables with is there for them, and in no other build.
+nothing_can_be_forced(Config) ->
+    {Exported, _} = native(file(Config, "ebin", "ats_nif.beam")),
+    {Tested, _} = native(code:which(ats_nif)),
+    Forcing = [{force_adaptation, 3}, {force_slices, 1}],
+    ?assertEqual(Forcing, lists:sort(Tested -- Exported)),
+    {ok, Library} = file:read_file(file(Config, "priv", "ats_nif.so")),
+    {ok, TestedLibrary} = file:read_file(filename:join(code:priv_dir(ats), "ats_nif.so")),
+    [
+        begin
+            Name = atom_to_binary(Function),
+            ?assertNotEqual(nomatch, binary:match(TestedLibrary, Name)),
+            ?assertEqual(nomatch, binary:match(Library, Name))
+        end
+     || {Function, _} <- Forcing
+    ].

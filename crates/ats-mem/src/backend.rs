@@ -492,6 +492,7 @@ pub trait Backend<R: Release>: Send + Sync {
     /// For tests: from now on one of `splits` writes forces a split of the part it writes to, and one
     /// of `joins` a join; 0 is never. A store that hashes doubles or halves the number of its locks
     /// instead, and gets a few buckets more or less than it should have.
+    #[cfg(feature = "forcing")]
     fn force_adaptation(&self, splits: u32, joins: u32) {
         let _ = (splits, joins);
     }

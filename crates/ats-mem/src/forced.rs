@@ -1,9 +1,12 @@
-//! Adaptation by force, for tests: structures change although no threads contend for them.
+//! Adaptation by force, for tests: structures change although no threads contend for them. Without the
+//! feature `forcing` nothing is ever forced, and asking costs nothing.
 
+#[cfg(feature = "forcing")]
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What is forced after a write, by [`force_adaptation`](crate::Backend::force_adaptation).
+/// What is forced after a write, by `Backend::force_adaptation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "forcing"), expect(dead_code))]
 pub(crate) enum Forced {
     Split,
     Join,
@@ -13,11 +16,23 @@ pub(crate) enum Forced {
 #[derive(Default)]
 pub(crate) struct Forcing {
     /// One split in so many writes (upper half), one join in so many (lower half).
+    #[cfg(feature = "forcing")]
     every: AtomicU64,
     /// Writes since.
+    #[cfg(feature = "forcing")]
     writes: AtomicU64,
 }
 
+#[cfg(not(feature = "forcing"))]
+impl Forcing {
+    /// What the write that asks has to force.
+    #[inline]
+    pub(crate) const fn forced(&self) -> Option<Forced> {
+        None
+    }
+}
+
+#[cfg(feature = "forcing")]
 impl Forcing {
     /// From now on one of `splits` writes forces a split, and one of `joins` a join; 0 is never.
     pub(crate) fn set(&self, splits: u32, joins: u32) {

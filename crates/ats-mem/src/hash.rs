@@ -732,6 +732,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
         })
     }
 
+    #[cfg(feature = "forcing")]
     fn force_adaptation(&self, splits: u32, joins: u32) {
         self.forcing.set(splits, joins);
     }

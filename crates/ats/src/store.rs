@@ -412,6 +412,7 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => backend.buckets())
     }
 
+    #[cfg(feature = "forcing")]
     pub(crate) fn force_adaptation(&self, splits: u32, joins: u32) {
         each!(&self.records, backend => backend.force_adaptation(splits, joins));
     }

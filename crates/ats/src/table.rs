@@ -49,12 +49,14 @@ pub struct Table<H: Host> {
 }
 
 /// What changes only under a lock.
+#[derive(Default)]
 struct Admin {
     /// Number of fixations.
     fixed: usize,
     /// Whether the table was cleared since it was fixed: then keys that a walk remembers may be gone.
     cleared: bool,
-    /// What [`Table::force_adaptation`] was called with.
+    /// What `Table::force_adaptation` was called with.
+    #[cfg(feature = "forcing")]
     forcing: (u32, u32),
 }
 
@@ -80,11 +82,7 @@ impl<H: Host> Table<H> {
             zeros,
             compressed: false,
             store: AtomicPtr::new(into_raw(new_store(table_type))),
-            admin: Mutex::new(Admin {
-                fixed: 0,
-                cleared: false,
-                forcing: (0, 0),
-            }),
+            admin: Mutex::default(),
         }
     }
 
@@ -367,8 +365,8 @@ impl<H: Host> Table<H> {
             fresh.fix();
             admin.cleared = true;
         }
-        let (splits, joins) = admin.forcing;
-        fresh.force_adaptation(splits, joins);
+        #[cfg(feature = "forcing")]
+        fresh.force_adaptation(admin.forcing.0, admin.forcing.1);
         self.store.swap(into_raw(fresh), Ordering::AcqRel)
     }
 
@@ -387,11 +385,7 @@ impl<H: Host> Table<H> {
                 zeros: self.zeros,
                 compressed: self.compressed,
                 store: AtomicPtr::new(store),
-                admin: Mutex::new(Admin {
-                    fixed: 0,
-                    cleared: false,
-                    forcing: (0, 0),
-                }),
+                admin: Mutex::default(),
             },
         }
     }
@@ -412,6 +406,7 @@ impl<H: Host> Table<H> {
     /// table to split a part of itself, or to double its locks, as contention would do, and one of `joins` to
     /// join two parts, or to halve its locks; 0 is never. Only [`adaptation`](Table::adaptation) and
     /// [`buckets`](Table::buckets) show a difference.
+    #[cfg(feature = "forcing")]
     pub fn force_adaptation(&self, splits: u32, joins: u32) {
         let guard = ats_sync::pin();
         let mut admin = self.admin();

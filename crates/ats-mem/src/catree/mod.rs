@@ -743,6 +743,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
         self.join_idle_base_nodes(guard)
     }
 
+    #[cfg(feature = "forcing")]
     fn force_adaptation(&self, splits: u32, joins: u32) {
         self.adapting.forcing.set(splits, joins);
     }

@@ -8,6 +8,8 @@
 mod access;
 mod arguments;
 mod counters;
+#[cfg(feature = "forcing")]
+mod forcing;
 mod info;
 mod merge;
 mod objects;
@@ -41,5 +43,7 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(unprotected::functions());
     functions.extend(pop::functions());
     functions.extend(merge::functions());
+    #[cfg(feature = "forcing")]
+    functions.extend(forcing::functions());
     functions
 }

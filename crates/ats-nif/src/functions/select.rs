@@ -1,7 +1,7 @@
 //! Match specifications.
 
 use super::access::readable;
-use super::slices::{self, How, Work, allowed, cursor_of};
+use super::slices::{How, Work, allowed, cursor_of};
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
@@ -19,7 +19,6 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("select_start", select_start, 3),
         nif!("select_more", select_more, 5),
-        nif!("force_slices", force_slices, 1),
         nif!("explain", explain, 2),
         nif!("match_spec_compile", match_spec_compile, 2),
         nif!("match_spec_by_vm", match_spec_by_vm, 1),
@@ -97,14 +96,6 @@ fn select_more<'e>(
             .called_with(again)
             .go_on(shared, prepared, cursor, &guard)
     })
-}
-
-/// `force_slices(Ticks)`, for tests: see [`slices::force`].
-fn force_slices<'e>(_env: Env<'e>, [ticks]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    let ticks = ticks.as_small().ok_or(KnownAtom::None)?;
-    let ticks = u32::try_from(ticks).map_err(|_| KnownAtom::None)?;
-    slices::force(ticks);
-    Ok(KnownAtom::True.word())
 }
 
 /// `explain(Table, MatchSpec) -> {Access, Plan, Known, Nanoseconds, Compiled}`: what will be read and, as a

@@ -21,7 +21,6 @@ use ats::select::{At, Cursor, Progress, Selection, Slice};
 use ats_match::Outcome;
 use ats_sync::Guard;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What to do with the objects that match.
 #[derive(Clone, Copy)]
@@ -175,7 +174,9 @@ impl<'e> Work<'e> {
         mut cursor: Cursor,
         guard: &Guard,
     ) -> NifResult<'e> {
-        let (env, slice) = (self.env, new_slice());
+        let (env, slice) = (self.env, Slice::new());
+        #[cfg(feature = "forcing")]
+        let slice = super::forcing::forced_slice().unwrap_or(slice);
         let progress = scratch::with_selecting(|selecting| {
             self.run(table, prepared, &mut cursor, &slice, selecting, guard)
         })?;
@@ -302,21 +303,6 @@ impl<'e> Results<VmWord<'e>> {
             Some(object) => make_object(env, object, &mut self.scratch),
             None => outcome.write(&mut VmSink::new(env), &mut self.writer),
         }
-    }
-}
-
-/// How much work slices are forced to end after; 0 if they end when their time is over.
-static FORCED: AtomicU32 = AtomicU32::new(0);
-
-/// From now on slices end after so much work, see [`Slice::of_work`]. 0 undoes that.
-pub(super) fn force(ticks: u32) {
-    FORCED.store(ticks, Ordering::Relaxed);
-}
-
-fn new_slice() -> Slice {
-    match FORCED.load(Ordering::Relaxed) {
-        0 => Slice::new(),
-        ticks => Slice::of_work(ticks - 1),
     }
 }
 

@@ -19,7 +19,6 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("delete", delete, 1),
         nif!("delete_all_objects", delete_all_objects, 1),
         nif!("clear", clear, 1),
-        nif!("force_adaptation", force_adaptation, 3),
         nif!("whereis", whereis, 1),
         nif!("rename", rename, 2),
         nif!("all", all, 0),
@@ -267,18 +266,4 @@ fn collect<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let freed = ats_sync::collect();
     ats::trim();
     Ok(env.int(freed as i64))
-}
-
-/// `force_adaptation(Table, Splits, Joins)`, for tests: see [`Table::force_adaptation`].
-fn force_adaptation<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -> NifResult<'e> {
-    let guard = ats_sync::pin();
-    let shared = writable(env, table, &guard)?;
-    let number = |term: VmTerm<'e>| {
-        let small = term.as_small().ok_or(KnownAtom::None)?;
-        u32::try_from(small).map_err(|_| KnownAtom::None)
-    };
-    shared
-        .table
-        .force_adaptation(number(splits)?, number(joins)?);
-    Ok(KnownAtom::True.word())
 }

@@ -23,6 +23,7 @@ pub struct Slice {
     objects: Cell<u64>,
     keys: Cell<u64>,
     /// Whether the first look finds it over, without a clock.
+    #[cfg(feature = "forcing")]
     by_work: bool,
 }
 
@@ -43,12 +44,14 @@ impl Slice {
             over: Cell::new(false),
             objects: Cell::new(0),
             keys: Cell::new(0),
+            #[cfg(feature = "forcing")]
             by_work: false,
         }
     }
 
     /// A slice that is over after so much work, however long it takes: keys, objects and empty places
     /// count one each. For tests of what may not depend on where slices end.
+    #[cfg(feature = "forcing")]
     #[must_use]
     pub const fn of_work(ticks: u32) -> Self {
         Slice {
@@ -77,6 +80,7 @@ impl Slice {
     fn look(&self) {
         self.left.set(LOOK);
         match self.begun.get() {
+            #[cfg(feature = "forcing")]
             _ if self.by_work => self.over.set(true),
             // Short work shall not pay for a look at the clock at its beginning.
             None => self.begun.set(Some(Instant::now())),

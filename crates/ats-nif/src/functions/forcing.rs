@@ -1,0 +1,47 @@
+//! What tests force tables to do. Only in builds with the feature `forcing`.
+
+use super::access::writable;
+use crate::atoms::KnownAtom;
+use crate::call::NifResult;
+use crate::env::Env;
+use crate::vm_term::VmTerm;
+use crate::{nif, sys};
+use ats::select::Slice;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("force_adaptation", force_adaptation, 3),
+        nif!("force_slices", force_slices, 1),
+    ]
+}
+
+/// `force_adaptation(Table, Splits, Joins)`: see [`ats::Table::force_adaptation`].
+fn force_adaptation<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = writable(env, table, &guard)?;
+    shared
+        .table
+        .force_adaptation(number(splits)?, number(joins)?);
+    Ok(KnownAtom::True.word())
+}
+
+/// How much work slices are forced to end after; 0 if they end when their time is over.
+static TICKS: AtomicU32 = AtomicU32::new(0);
+
+/// `force_slices(Ticks)`: from now on slices end after so much work, see [`Slice::of_work`]. 0 undoes that.
+fn force_slices<'e>(_env: Env<'e>, [ticks]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    TICKS.store(number(ticks)?, Ordering::Relaxed);
+    Ok(KnownAtom::True.word())
+}
+
+fn number(term: VmTerm<'_>) -> Result<u32, KnownAtom> {
+    let small = term.as_small().ok_or(KnownAtom::None)?;
+    u32::try_from(small).map_err(|_| KnownAtom::None)
+}
+
+/// The slice that is forced, if one is.
+pub(super) fn forced_slice() -> Option<Slice> {
+    let ticks = TICKS.load(Ordering::Relaxed).checked_sub(1)?;
+    Some(Slice::of_work(ticks))
+}
