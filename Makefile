@@ -61,15 +61,16 @@ trace: build ## Draw how an ordered_set adapts to contention, into docs/
 	    -eval 'ats_bench_trace:main(init:get_plain_arguments()).' -extra $(ARGS)
 
 functions: setup ## Write docs/functions.md, what all functions of ets are in ats
-	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/ats_functions_SUITE
+	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/contract/ats_functions_SUITE
 
 soak: setup ## Run random programs on ets and ats for SOAK_SECONDS and compare
 	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) ATS_LARGE_OBJECTS=10000000 ATS_TRAVERSAL_KEYS=200000 \
 	    ATS_SELECT_OBJECTS=1000000 rebar3 ct --suite \
-	    test/ats_oracle_SUITE,test/ats_responsive_SUITE,test/ats_latency_SUITE,test/ats_traversal_SUITE
+	    test/contract/ats_oracle_SUITE,test/processes/ats_traversal_SUITE,\
+	test/timing/ats_responsive_SUITE,test/timing/ats_latency_SUITE
 
 soak-memory: setup ## Work on tables for SOAK_SECONDS and see that memory does not grow
-	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) rebar3 ct --suite test/ats_memory_SUITE
+	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) rebar3 ct --suite test/processes/ats_memory_SUITE
 
 shell: build ## An Erlang shell that knows ats
 	@erl -pa $(EBIN)

@@ -201,7 +201,8 @@ compile() {
     inside sh -c 'cd /ats &&
         erlc -Werror +debug_info +warn_missing_spec +warn_export_vars -DFORCING -I include \
             -o ebin src/*.erl src/*/*.erl &&
-        erlc -Werror +debug_info +nowarn_missing_spec -I include -pa /ats/ebin -o test test/*.erl'
+        erlc -Werror +debug_info +nowarn_missing_spec -I include -pa /ats/ebin -o test \
+            test/*/*.erl'
 }
 
 # The suite of terms wants a library that has functions for it, and cannot build it there.
@@ -233,7 +234,7 @@ choose_way
 copy_project
 check_built_here
 compile || exit 1
-[ $# -gt 0 ] || set -- $(cd test && ls ./*_SUITE.erl | sed 's,^\./\(.*\)\.erl$,\1,')
+[ $# -gt 0 ] || set -- $(find test -name '*_SUITE.erl' -exec basename {} .erl \;)
 case " $* " in
     *" ats_term_SUITE "*) build_term_nif || exit 1 ;;
 esac

@@ -167,33 +167,26 @@ rust_schedules() {
         --test shuttle --test linear --target-dir "${CARGO_TARGET_DIR:-target}/shuttle"
 }
 
-# The suites that are run alone: they measure how long others wait, or how long it takes until tables
-# have adapted to what is done to them.
-measuring="ats_adaptation_SUITE ats_held_SUITE ats_latency_SUITE ats_places_SUITE ats_responsive_SUITE"
-
-# suites FLAG: with -v all suites but those that measure, without it those, as rebar3 wants them.
+# suites CONDITION...: the suites that `find` finds with the condition, as rebar3 wants them.
 suites() {
-    # shellcheck disable=SC2086 # A list of words.
-    find test -name '*_SUITE.erl' | sed 's/\.erl$//' | grep $1 -F "$(printf '%s\n' $measuring)" |
-        sort | paste -s -d , -
+    find test "$@" -name '*_SUITE.erl' | sed 's/\.erl$//' | sort | paste -s -d , -
 }
 
 erlang_tests() {
     limited 600 rebar3 compile && limited 600 rebar3 as test compile || return
     : >"$logs/built"
-    limited 1500 rebar3 ct --readable=compact --suite "$(suites -v)"
+    limited 1500 rebar3 ct --readable=compact --suite "$(suites ! -path 'test/timing/*')"
 }
 
-measuring_tests() {
-    limited 600 rebar3 ct --readable=compact --suite "$(suites "")"
+# How long others wait, or how long it takes until tables have adapted to what is done to them.
+timing_tests() {
+    limited 600 rebar3 ct --readable=compact --suite "$(suites -path 'test/timing/*')"
 }
-
-# The suites that compare with `ets`.
-compared="ats_badarg_SUITE ats_file_SUITE ats_functions_SUITE ats_options_SUITE ats_oracle_SUITE
-    ats_owner_SUITE ats_range_SUITE ats_select_SUITE ats_select_oracle_SUITE ats_values_SUITE"
 
 # What compares with `ets` runs once more on Erlang/OTP 27, where `ets` differs: in fewer rounds, as
 # most of it has just been tried. That release is downloaded the first time (see the script).
+compared=$(find test/contract -name '*_SUITE.erl' -exec basename {} .erl \; | sort)
+
 otp27_tests() {
     # The other row builds it, and is mostly long done with that.
     until [ -e "$logs/built" ] || [ -e "$logs/erlang.counts" ]; do
@@ -240,7 +233,7 @@ second_row() {
 }
 
 alone() {
-    stage measuring count_common_test measuring_tests
+    stage timing count_common_test timing_tests
     stage smoke count_lines smoke_test
 }
 
@@ -261,16 +254,16 @@ total_passed=0
 total_failed=0
 total_skipped=0
 echo
-for name in rust models schedules erlang otp27 measuring smoke; do
+for name in rust models schedules erlang otp27 timing smoke; do
     cat "$logs/$name.failures" 2>/dev/null
 done
-for name in rust models schedules erlang otp27 measuring smoke; do
+for name in rust models schedules erlang otp27 timing smoke; do
     if [ -s "$logs/$name.skipped" ]; then
         cat "$logs/$name.skipped"
         total_skipped=$((total_skipped + $(wc -l <"$logs/$name.skipped")))
     fi
 done
-for name in rust models schedules erlang otp27 measuring smoke; do
+for name in rust models schedules erlang otp27 timing smoke; do
     cat "$logs/$name.report" 2>/dev/null || echo "$name was not completed"
     counts=$(cat "$logs/$name.counts" 2>/dev/null || echo "0 1")
     total_passed=$((total_passed + ${counts% *}))
