@@ -1,8 +1,9 @@
 //! The external term format of Erlang: terms as bytes for disks, networks and other programs.
 //!
 //! [`encode()`] writes what `term_to_binary(Term, [{minor_version, 2}])` writes in shape: UTF-8 atoms,
-//! floats of 8 bytes, identifiers with 32-bit creations. [`decode()`] reads every tag that OTP 25 to 27
-//! write and the older ones they still read.
+//! floats of 8 bytes, identifiers with 32-bit creations. [`encode_into`] writes terms wherever they live, for
+//! instance in an [image](crate::image), without making a [`Term`](crate::Term) of them. [`decode()`] reads every
+//! tag that OTP 25 to 27 write and the older ones they still read.
 //!
 //! The decoder accepts untrusted bytes. It never panics, does not recurse, allocates at most about
 //! a hundred bytes for each byte of input whatever the lengths in it claim, makes at most as many
@@ -23,7 +24,7 @@ mod decode;
 mod encode;
 
 pub use decode::{Atoms, DecodeError, DecodeErrorKind, Options, decode, decode_first};
-pub use encode::{TooLarge, encode, encode_into};
+pub use encode::{Node, TooLarge, encode, encode_into, encode_on_node};
 
 /// The byte every term begins with.
 const VERSION: u8 = 131;

@@ -113,10 +113,14 @@ pub enum FunIdent<'a> {
         arity: u32,
         /// Index of the fun in its module.
         index: u32,
-        /// Hash of the fun's code, as the older unique value.
-        old_uniq: u32,
         /// MD5 of the module's significant code.
         uniq: [u8; 16],
+        /// Index in the older numbering.
+        old_index: u32,
+        /// Hash of the fun's code, as the older unique value.
+        old_uniq: u32,
+        /// The process that made the fun. It does not count in comparisons.
+        creator: Ident<'a>,
         /// Captured values.
         free: &'a [crate::Term],
     },

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::{VERSION, tag};
-use crate::atom::Atom;
-use crate::term::{Bits, Elements, Identifier, List, LocalFun, Term};
+use crate::term::Term;
+use crate::walk::{FunIdent, Ident, Kind, TermRef};
 
 /// A part of a term is too large for the 32-bit lengths of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,15 @@ impl fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
+/// The name and the creation of a node, as identifiers carry them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node<'a> {
+    /// Name of the node, UTF-8.
+    pub name: &'a str,
+    /// Creation (incarnation) of the node.
+    pub creation: u32,
+}
+
 /// The external form of a term, with its version byte. O(size), without recursion.
 ///
 /// # Errors
@@ -28,56 +37,191 @@ pub fn encode(term: &Term) -> Result<Vec<u8>, TooLarge> {
     Ok(out)
 }
 
-/// Appends the external form of a term, with its version byte.
+/// Appends the external form of a term of any host, with its version byte. The pairs of maps stand in the
+/// order in which the term [shows them](TermRef::map_pairs). O(size), without recursion.
+///
+/// Identifiers of the running node are written under the name that they [show](Ident::local);
+/// [`encode_on_node`] writes them under another one.
 ///
 /// # Errors
 /// As [`encode`]; part of the term may have been written then.
-pub fn encode_into(term: &Term, out: &mut Vec<u8>) -> Result<(), TooLarge> {
+pub fn encode_into<T: TermRef>(term: T, out: &mut Vec<u8>) -> Result<(), TooLarge> {
     out.push(VERSION);
-    let mut jobs = vec![Job::Term(term)];
-    while let Some(job) = jobs.pop() {
-        match job {
-            Job::Term(term) => write_term(term, out, &mut jobs)?,
-            Job::Terms(terms) => {
-                if let Some((term, rest)) = terms.split_first() {
-                    if !rest.is_empty() {
-                        jobs.push(Job::Terms(rest));
-                    }
-                    jobs.push(Job::Term(term));
-                }
-            }
-            Job::List(mut elements) => match elements.next() {
-                Some(element) => jobs.extend([Job::List(elements), Job::Term(element)]),
-                None => jobs.push(Job::Term(elements.tail())),
-            },
-            Job::Pairs(keys, values) => {
-                if let (Some((key, keys)), Some((value, values))) =
-                    (keys.split_first(), values.split_first())
-                {
-                    jobs.extend([Job::Pairs(keys, values), Job::Term(value), Job::Term(key)]);
-                }
-            }
-            Job::FunSize { start } => {
-                let size = length(out.len() - start)?;
-                out[start..start + 4].copy_from_slice(&size.to_be_bytes());
-            }
-        }
-    }
-    Ok(())
+    Writer::new(None, out).write(term)
+}
+
+/// Does what [`encode_into`] does, but writes identifiers of the running node under its name and creation at
+/// present. A virtual machine of that name reads them as its own.
+///
+/// # Errors
+/// As [`encode_into`].
+pub fn encode_on_node<T: TermRef>(
+    term: T,
+    node: Node<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), TooLarge> {
+    out.push(VERSION);
+    Writer::new(Some(node), out).write(term)
 }
 
 /// What remains to be written, last first.
-enum Job<'a> {
-    Term(&'a Term),
-    Terms(&'a [Term]),
-    /// The elements and the tail of a list.
-    List(Elements<'a>),
-    /// Keys and values of a map.
-    Pairs(&'a [Term], &'a [Term]),
+enum Job<T> {
+    /// The elements of a tuple from `next` on, at least one.
+    Elements { tuple: T, next: usize, arity: usize },
+    /// What follows an element of a list: more elements, or the tail.
+    Rest(T),
+    /// A key or a value of a map.
+    Part(T),
+    /// The captured values of a fun from `next` on.
+    Captured { fun: T, next: usize },
     /// The size of a fun, known when all of it is written.
-    FunSize {
-        start: usize,
-    },
+    FunSize { start: usize },
+}
+
+struct Writer<'a, T> {
+    jobs: Vec<Job<T>>,
+    /// Empty between maps.
+    pairs: Vec<(T, T)>,
+    /// What identifiers of the running node are written under, if not under what they show.
+    node: Option<Node<'a>>,
+    out: &'a mut Vec<u8>,
+}
+
+impl<'a, T: TermRef> Writer<'a, T> {
+    fn new(node: Option<Node<'a>>, out: &'a mut Vec<u8>) -> Self {
+        Writer {
+            jobs: Vec::new(),
+            pairs: Vec::new(),
+            node,
+            out,
+        }
+    }
+
+    fn write(&mut self, term: T) -> Result<(), TooLarge> {
+        self.begin(term)?;
+        while let Some(job) = self.jobs.pop() {
+            match job {
+                Job::Elements { tuple, next, arity } => {
+                    if next + 1 < arity {
+                        let next = next + 1;
+                        self.jobs.push(Job::Elements { tuple, next, arity });
+                    }
+                    self.begin(tuple.element(next))?;
+                }
+                Job::Rest(rest) => match rest.kind() {
+                    Kind::Cons(head, tail) => {
+                        self.jobs.push(Job::Rest(tail));
+                        self.begin(head)?;
+                    }
+                    _ => self.begin(rest)?,
+                },
+                Job::Part(part) => self.begin(part)?,
+                Job::Captured { fun, next } => {
+                    if let Some(value) = fun.captured(next) {
+                        let next = next + 1;
+                        self.jobs.push(Job::Captured { fun, next });
+                        self.begin(value)?;
+                    }
+                }
+                Job::FunSize { start } => {
+                    let size = length(self.out.len() - start)?;
+                    self.out[start..start + 4].copy_from_slice(&size.to_be_bytes());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a term as far as its first part.
+    fn begin(&mut self, term: T) -> Result<(), TooLarge> {
+        match term.kind() {
+            Kind::Int(value) => push_int(value, self.out),
+            Kind::Big => {
+                term.with_big(|negative, magnitude| push_big(negative, magnitude, self.out))?
+            }
+            Kind::Float(value) => {
+                self.out.push(tag::NEW_FLOAT);
+                self.out.extend_from_slice(&value.to_be_bytes());
+            }
+            Kind::Atom => term.with_atom(|text| push_atom(text, self.out)),
+            Kind::Nil => self.out.push(tag::NIL),
+            Kind::Cons(..) => self.begin_list(term)?,
+            Kind::Tuple(arity) => {
+                match u8::try_from(arity) {
+                    Ok(arity) => self.out.extend_from_slice(&[tag::SMALL_TUPLE, arity]),
+                    Err(_) => push_head(tag::LARGE_TUPLE, arity, self.out)?,
+                }
+                if arity > 0 {
+                    let (tuple, next) = (term, 0);
+                    self.jobs.push(Job::Elements { tuple, next, arity });
+                }
+            }
+            Kind::Map(len) => {
+                push_head(tag::MAP, len, self.out)?;
+                term.map_pairs(&mut self.pairs);
+                debug_assert_eq!(self.pairs.len(), len);
+                let parts = |(key, value)| [Job::Part(value), Job::Part(key)];
+                self.jobs.extend(self.pairs.drain(..).rev().flat_map(parts));
+            }
+            Kind::Bits(bits) => term.with_bits(|bytes| push_bits(bytes, bits, self.out))?,
+            Kind::Pid => term.with_ident(|ident| push_pid(ident, self.node, self.out)),
+            Kind::Port => term.with_ident(|ident| push_port(ident, self.node, self.out)),
+            Kind::Ref => term.with_ident(|ident| push_reference(ident, self.node, self.out)),
+            Kind::LocalFun | Kind::ExternalFun => self.begin_fun(term)?,
+        }
+        Ok(())
+    }
+
+    /// Lists of bytes are written as strings, as the machine does it.
+    fn begin_list(&mut self, list: T) -> Result<(), TooLarge> {
+        let (mut count, mut only_bytes) = (0, true);
+        let mut rest = list;
+        let is_proper = loop {
+            match rest.kind() {
+                Kind::Cons(head, tail) => {
+                    count += 1;
+                    only_bytes = only_bytes && byte(head).is_some();
+                    rest = tail;
+                }
+                kind => break matches!(kind, Kind::Nil),
+            }
+        };
+        match u16::try_from(count) {
+            Ok(length) if only_bytes && is_proper => {
+                self.out.push(tag::STRING);
+                self.out.extend_from_slice(&length.to_be_bytes());
+                let mut rest = list;
+                while let Kind::Cons(head, tail) = rest.kind() {
+                    self.out.extend(byte(head));
+                    rest = tail;
+                }
+            }
+            _ => {
+                push_head(tag::LIST, count, self.out)?;
+                self.jobs.push(Job::Rest(list));
+            }
+        }
+        Ok(())
+    }
+
+    fn begin_fun(&mut self, term: T) -> Result<(), TooLarge> {
+        let in_place = term.captured(0).is_some();
+        let start = self.out.len() + 1;
+        term.with_fun(|fun| {
+            push_fun(&fun, self.node, self.out)?;
+            let FunIdent::Local { free, .. } = fun else {
+                return Ok(());
+            };
+            self.jobs.push(Job::FunSize { start });
+            if in_place {
+                self.jobs.push(Job::Captured { fun: term, next: 0 });
+                return Ok(());
+            }
+            // This nests calls only once: captured values are owned terms, whose funs can be walked in place.
+            let mut values = Writer::new(self.node, self.out);
+            free.iter().try_for_each(|value: &Term| values.write(value))
+        })
+    }
 }
 
 /// A length of 32 bits.
@@ -86,55 +230,13 @@ fn length(length: usize) -> Result<u32, TooLarge> {
 }
 
 /// Writes a tag and a length of 32 bits.
-fn write_head(tag: u8, size: usize, out: &mut Vec<u8>) -> Result<(), TooLarge> {
+fn push_head(tag: u8, size: usize, out: &mut Vec<u8>) -> Result<(), TooLarge> {
     out.push(tag);
     out.extend_from_slice(&length(size)?.to_be_bytes());
     Ok(())
 }
 
-/// Writes a term as far as its first part.
-fn write_term<'a>(
-    term: &'a Term,
-    out: &mut Vec<u8>,
-    jobs: &mut Vec<Job<'a>>,
-) -> Result<(), TooLarge> {
-    match term {
-        Term::Int(value) => write_int(*value, out),
-        Term::Big(big) => write_big(big.is_negative(), big.magnitude(), out)?,
-        Term::Float(float) => {
-            out.push(tag::NEW_FLOAT);
-            out.extend_from_slice(&float.get().to_be_bytes());
-        }
-        Term::Atom(atom) => write_atom(*atom, out),
-        Term::Nil => out.push(tag::NIL),
-        Term::List(list) => write_list(list, out, jobs)?,
-        Term::Tuple(tuple) => {
-            match u8::try_from(tuple.len()) {
-                Ok(arity) => out.extend_from_slice(&[tag::SMALL_TUPLE, arity]),
-                Err(_) => write_head(tag::LARGE_TUPLE, tuple.len(), out)?,
-            }
-            jobs.push(Job::Terms(tuple));
-        }
-        Term::Map(map) => {
-            write_head(tag::MAP, map.len(), out)?;
-            jobs.push(Job::Pairs(map.keys(), map.values()));
-        }
-        Term::Bits(bits) => write_bits(bits, out)?,
-        Term::Pid(ident) => write_pid(ident, out),
-        Term::Port(ident) => write_port(ident, out),
-        Term::Ref(ident) => write_reference(ident, out),
-        Term::LocalFun(fun) => write_fun(fun, out, jobs)?,
-        Term::ExternalFun(fun) => {
-            out.push(tag::EXPORT);
-            write_atom(fun.module, out);
-            write_atom(fun.function, out);
-            out.extend_from_slice(&[tag::SMALL_INTEGER, fun.arity]);
-        }
-    }
-    Ok(())
-}
-
-fn write_int(value: i64, out: &mut Vec<u8>) {
+fn push_int(value: i64, out: &mut Vec<u8>) {
     if let Ok(byte) = u8::try_from(value) {
         out.extend_from_slice(&[tag::SMALL_INTEGER, byte]);
     } else if let Ok(value) = i32::try_from(value) {
@@ -148,18 +250,17 @@ fn write_int(value: i64, out: &mut Vec<u8>) {
     }
 }
 
-fn write_big(negative: bool, magnitude: &[u8], out: &mut Vec<u8>) -> Result<(), TooLarge> {
+fn push_big(negative: bool, magnitude: &[u8], out: &mut Vec<u8>) -> Result<(), TooLarge> {
     match u8::try_from(magnitude.len()) {
         Ok(length) => out.extend_from_slice(&[tag::SMALL_BIG, length]),
-        Err(_) => write_head(tag::LARGE_BIG, magnitude.len(), out)?,
+        Err(_) => push_head(tag::LARGE_BIG, magnitude.len(), out)?,
     }
     out.push(u8::from(negative));
     out.extend_from_slice(magnitude);
     Ok(())
 }
 
-fn write_atom(atom: Atom, out: &mut Vec<u8>) {
-    let text = atom.as_str();
+fn push_atom(text: &str, out: &mut Vec<u8>) {
     match u8::try_from(text.len()) {
         Ok(length) => out.extend_from_slice(&[tag::SMALL_ATOM_UTF8, length]),
         Err(_) => {
@@ -171,105 +272,112 @@ fn write_atom(atom: Atom, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Lists of bytes are written as strings, as the machine does it.
-fn write_list<'a>(
-    list: &'a List,
-    out: &mut Vec<u8>,
-    jobs: &mut Vec<Job<'a>>,
-) -> Result<(), TooLarge> {
-    let mut elements = list.elements();
-    let mut count = 0;
-    let mut only_bytes = true;
-    for element in elements.by_ref() {
-        count += 1;
-        only_bytes &= byte(element).is_some();
+fn byte<T: TermRef>(term: T) -> Option<u8> {
+    match term.kind() {
+        Kind::Int(value) => u8::try_from(value).ok(),
+        _ => None,
     }
-    let proper = matches!(elements.tail(), Term::Nil);
-    match u16::try_from(count) {
-        Ok(length) if only_bytes && proper => {
-            out.push(tag::STRING);
-            out.extend_from_slice(&length.to_be_bytes());
-            out.extend(list.elements().filter_map(byte));
-        }
-        _ => {
-            write_head(tag::LIST, count, out)?;
-            jobs.push(Job::List(list.elements()));
-        }
-    }
-    Ok(())
 }
 
-fn byte(term: &Term) -> Option<u8> {
-    u8::try_from(term.as_int()?).ok()
-}
-
-fn write_bits(bits: &Bits, out: &mut Vec<u8>) -> Result<(), TooLarge> {
-    if bits.is_binary() {
-        write_head(tag::BINARY, bits.bytes().len(), out)?;
+fn push_bits(bytes: &[u8], bits: usize, out: &mut Vec<u8>) -> Result<(), TooLarge> {
+    let bytes = &bytes[..bits.div_ceil(8)];
+    if bits.is_multiple_of(8) {
+        push_head(tag::BINARY, bytes.len(), out)?;
     } else {
-        write_head(tag::BIT_BINARY, bits.bytes().len(), out)?;
-        out.push((bits.bit_len() % 8) as u8);
+        push_head(tag::BIT_BINARY, bytes.len(), out)?;
+        out.push((bits % 8) as u8);
     }
-    out.extend_from_slice(bits.bytes());
+    out.extend_from_slice(bytes);
     Ok(())
+}
+
+/// The node that an identifier is written under.
+fn node_of<'a>(ident: Ident<'a>, running: Option<Node<'a>>) -> Node<'a> {
+    running.filter(|_| ident.local).unwrap_or(Node {
+        name: ident.node,
+        creation: ident.creation,
+    })
 }
 
 /// The last `N` numbers of an identifier, with zeros in front if there are fewer.
-fn last_numbers<const N: usize>(ident: &Identifier) -> [u32; N] {
-    let mut numbers = ident.as_ident().numbers.iter().rev();
+fn last_numbers<const N: usize>(ident: Ident<'_>) -> [u32; N] {
+    let mut numbers = ident.numbers.iter().rev();
     let mut last: [u32; N] = std::array::from_fn(|_| numbers.next().copied().unwrap_or(0));
     last.reverse();
     last
 }
 
-fn write_pid(ident: &Identifier, out: &mut Vec<u8>) {
+fn push_pid(ident: Ident<'_>, running: Option<Node<'_>>, out: &mut Vec<u8>) {
     let [serial, number] = last_numbers(ident);
-    out.push(tag::NEW_PID);
-    write_atom(ident.node(), out);
-    for field in [number, serial, ident.as_ident().creation] {
-        out.extend_from_slice(&field.to_be_bytes());
-    }
+    push_two_numbers(tag::NEW_PID, [number, serial], node_of(ident, running), out);
 }
 
-fn write_port(ident: &Identifier, out: &mut Vec<u8>) {
+fn push_port(ident: Ident<'_>, running: Option<Node<'_>>, out: &mut Vec<u8>) {
     let [high, low] = last_numbers(ident);
-    out.push(tag::V4_PORT);
-    write_atom(ident.node(), out);
-    for field in [high, low, ident.as_ident().creation] {
+    push_two_numbers(tag::V4_PORT, [high, low], node_of(ident, running), out);
+}
+
+fn push_two_numbers(tag: u8, [first, second]: [u32; 2], node: Node<'_>, out: &mut Vec<u8>) {
+    out.push(tag);
+    push_atom(node.name, out);
+    for field in [first, second, node.creation] {
         out.extend_from_slice(&field.to_be_bytes());
     }
 }
 
 /// The format has the least significant number first.
-fn write_reference(ident: &Identifier, out: &mut Vec<u8>) {
-    let identity = ident.as_ident();
+fn push_reference(ident: Ident<'_>, running: Option<Node<'_>>, out: &mut Vec<u8>) {
+    let node = node_of(ident, running);
     out.push(tag::NEWER_REFERENCE);
     // An identifier has at most five numbers.
-    out.extend_from_slice(&(identity.numbers.len() as u16).to_be_bytes());
-    write_atom(ident.node(), out);
-    out.extend_from_slice(&identity.creation.to_be_bytes());
-    for number in identity.numbers.iter().rev() {
+    out.extend_from_slice(&(ident.numbers.len() as u16).to_be_bytes());
+    push_atom(node.name, out);
+    out.extend_from_slice(&node.creation.to_be_bytes());
+    for number in ident.numbers.iter().rev() {
         out.extend_from_slice(&number.to_be_bytes());
     }
 }
 
-fn write_fun<'a>(
-    fun: &'a LocalFun,
+/// Writes a fun without its captured values. The size of a closure follows its tag and is left out.
+fn push_fun(
+    fun: &FunIdent<'_>,
+    running: Option<Node<'_>>,
     out: &mut Vec<u8>,
-    jobs: &mut Vec<Job<'a>>,
 ) -> Result<(), TooLarge> {
-    out.push(tag::NEW_FUN);
-    let start = out.len();
-    out.extend_from_slice(&[0; 4]);
-    out.push(fun.arity());
-    out.extend_from_slice(fun.uniq());
-    out.extend_from_slice(&fun.index().to_be_bytes());
-    out.extend_from_slice(&length(fun.free().len())?.to_be_bytes());
-    write_atom(fun.module(), out);
-    // The machine keeps these two as signed numbers.
-    write_int(i64::from(fun.old_index() as i32), out);
-    write_int(i64::from(fun.old_uniq() as i32), out);
-    write_pid(fun.creator(), out);
-    jobs.extend([Job::FunSize { start }, Job::Terms(fun.free())]);
+    match *fun {
+        FunIdent::External {
+            module,
+            function,
+            arity,
+        } => {
+            out.push(tag::EXPORT);
+            push_atom(module, out);
+            push_atom(function, out);
+            push_int(i64::from(arity), out);
+        }
+        FunIdent::Local {
+            module,
+            arity,
+            index,
+            uniq,
+            old_index,
+            old_uniq,
+            creator,
+            free,
+        } => {
+            out.push(tag::NEW_FUN);
+            out.extend_from_slice(&[0; 4]);
+            // A function has at most 255 arguments.
+            out.push(arity as u8);
+            out.extend_from_slice(&uniq);
+            out.extend_from_slice(&index.to_be_bytes());
+            out.extend_from_slice(&length(free.len())?.to_be_bytes());
+            push_atom(module, out);
+            // The machine keeps these two as signed numbers.
+            push_int(i64::from(old_index as i32), out);
+            push_int(i64::from(old_uniq as i32), out);
+            push_pid(creator, running, out);
+        }
+    }
     Ok(())
 }

@@ -465,8 +465,10 @@ impl LocalFun {
             module: self.0.module.as_str(),
             arity: u32::from(self.0.arity),
             index: self.0.index,
-            old_uniq: self.0.old_uniq,
             uniq: self.0.uniq,
+            old_index: self.0.old_index,
+            old_uniq: self.0.old_uniq,
+            creator: self.0.creator.as_ident(),
             free: &self.0.free,
         }
     }

@@ -1,7 +1,9 @@
 //! Terms nested very deep, through everything that walks terms, on a small stack.
 
+use crate::common::foreign::Foreign;
 use crate::common::{exact_key, order_key};
-use ats_term::etf::{Options, decode, encode};
+use ats_term::etf::{Options, decode, encode, encode_into};
+use ats_term::image::ImageBuilder;
 use ats_term::term::{Identifier, List, LocalFun, Map, Tuple};
 use ats_term::{Atom, Term, Zeros};
 
@@ -45,6 +47,14 @@ fn check(wrap: impl Fn(Term) -> Term + Send + Copy + 'static) {
 
         let bytes = encode(&a).unwrap();
         assert_eq!(decode(&bytes, Options::default()).unwrap(), a);
+        let object = Term::from((a.clone(),));
+        let mut builder = ImageBuilder::new(zeros);
+        builder.encode_object(&object).unwrap();
+        let mut from_image = Vec::new();
+        encode_into(builder.object().element(0), &mut from_image).unwrap();
+        assert_eq!(from_image, bytes);
+        drop(builder);
+        drop(object);
         // An error in the depths drops what was read so far.
         assert!(decode(&bytes[..bytes.len() / 2], Options::default()).is_err());
         assert!(a.to_string().len() > DEPTH);
@@ -101,7 +111,11 @@ fn funs() {
         assert!(order_key(&a, Zeros::Same) < order_key(&b, Zeros::Same));
         let exact = |term| exact_key(term, Zeros::Same, ats_term::exact::Atoms::Word);
         assert_ne!(exact(&a), exact(&b));
-        assert_eq!(decode(&encode(&a).unwrap(), Options::default()).unwrap(), a);
+        let bytes = encode(&a).unwrap();
+        assert_eq!(decode(&bytes, Options::default()).unwrap(), a);
+        let mut from_another_host = Vec::new();
+        encode_into(Foreign(&a), &mut from_another_host).unwrap();
+        assert_eq!(from_another_host, bytes);
         let shared = a.clone();
         drop(a);
         drop(shared);

@@ -1,9 +1,15 @@
 //! The external term format: what is written can be read, and nothing else makes harm.
 
+use crate::common::foreign::Foreign;
 use ats_term::arbitrary::any_term;
-use ats_term::etf::{Atoms, DecodeErrorKind as Kind, Options, decode, decode_first, encode};
-use ats_term::term::{Bits, ExternalFun, Identifier, Map};
-use ats_term::{Atom, Term};
+use ats_term::etf::{
+    Atoms, DecodeErrorKind as Kind, Node, Options, decode, decode_first, encode, encode_into,
+    encode_on_node,
+};
+use ats_term::image::ImageBuilder;
+use ats_term::term::{Bits, ExternalFun, Identifier, LocalFun, Map, Tuple};
+use ats_term::walk::{Kind as TermKind, TermRef, has_part};
+use ats_term::{Atom, Term, Zeros};
 use proptest::prelude::*;
 
 const EXISTING: Options = Options {
@@ -16,8 +22,56 @@ fn without_locality(term: &Term) -> Result<Term, TestCaseError> {
         .map_err(|error| TestCaseError::fail(format!("{term}: {error}")))
 }
 
+fn written<T: TermRef>(term: T) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_into(term, &mut bytes).unwrap();
+    bytes
+}
+
+/// The bytes of a term as an owned one, in an image, alone and as an element, and as another host shows it.
+fn written_everywhere(term: &Term) -> [Vec<u8>; 4] {
+    let pair = Term::from((term.clone(), term.clone()));
+    let mut builder = ImageBuilder::new(Zeros::Distinct);
+    builder.encode_object(&pair).expect("a tuple");
+    let whole = written(builder.object().term());
+    let head = [131, 104, 2];
+    assert_eq!(whole[..head.len()], head);
+    let (first, second) = whole[head.len()..].split_at((whole.len() - head.len()) / 2);
+    assert_eq!(first, second);
+    let from_whole = [&[131], first].concat();
+    let from_image = written(builder.object().element(1));
+    [
+        written(term),
+        from_whole,
+        from_image,
+        written(Foreign(term)),
+    ]
+}
+
+/// Whether hosts may show the pairs of a map in the term in different orders. What a fun has captured is the same
+/// owned term for all of them.
+fn has_order_to_choose(term: &Term) -> bool {
+    has_part(
+        term,
+        |_, kind| matches!(kind, TermKind::Map(pairs) if *pairs > 1),
+    )
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    /// Bytes do not depend on where a term lives, but for the order of pairs in maps.
+    #[test]
+    fn terms_of_all_hosts_are_written_alike(term in any_term()) {
+        let [owned, others @ ..] = written_everywhere(&term);
+        prop_assert_eq!(&owned, &encode(&term).unwrap());
+        let expected = without_locality(&term)?;
+        for other in others {
+            prop_assert_eq!(other.len(), owned.len());
+            prop_assert_eq!(&decode(&other, Options::default()).unwrap(), &expected);
+            prop_assert!(other == owned || has_order_to_choose(&term));
+        }
+    }
 
     #[test]
     fn round_trip(term in any_term()) {
@@ -179,6 +233,90 @@ fn what_the_machine_writes() {
         assert_eq!(encode(&term).unwrap()[1..], bytes, "{term}");
         assert_eq!(read(&bytes), Ok(term));
     }
+}
+
+/// Where the format has a short and a long form.
+#[test]
+fn sizes_around_borders() {
+    let bytes = |len: usize| vec![Term::Int(7); len];
+    let mut with_another = bytes(10);
+    with_another[9] = Term::Int(256);
+    let big = |len: usize| Term::integer(true, &vec![1; len]);
+    let cases = [
+        (Term::from(bytes(65_535)), vec![107, 255, 255, 7]),
+        (Term::from(bytes(65_536)), vec![108, 0, 1, 0, 0, 97, 7]),
+        (Term::from(with_another), vec![108, 0, 0, 0, 10, 97, 7]),
+        (
+            Term::list_with_tail(bytes(10), Term::Int(7)),
+            vec![108, 0, 0, 0, 10, 97, 7],
+        ),
+        (Term::Tuple(Tuple::new(bytes(255))), vec![104, 255, 97, 7]),
+        (
+            Term::Tuple(Tuple::new(bytes(256))),
+            vec![105, 0, 0, 1, 0, 97, 7],
+        ),
+        (big(255), vec![110, 255, 1, 1]),
+        (big(256), vec![111, 0, 0, 1, 0, 1, 1]),
+        (Term::binary(&[1; 5000]), vec![109, 0, 0, 19, 136, 1]),
+        (
+            Term::Bits(Bits::new(&[255; 5000], 39_997).unwrap()),
+            vec![77, 0, 0, 19, 136, 5, 255],
+        ),
+        (Term::atom(&"a".repeat(255)).unwrap(), vec![119, 255, b'a']),
+        (
+            Term::atom(&"å".repeat(255)).unwrap(),
+            vec![118, 1, 254, 0xC3],
+        ),
+    ];
+    for (term, start) in cases {
+        let [owned, others @ ..] = written_everywhere(&term);
+        assert_eq!(owned[1..=start.len()], start);
+        assert_eq!(decode(&owned, Options::default()), Ok(term));
+        others.iter().for_each(|other| assert_eq!(*other, owned));
+    }
+}
+
+#[test]
+fn identifiers_of_the_running_node_can_be_written_under_its_present_name() {
+    let ident = |local, name, creation, numbers: &[u32]| {
+        let node = Atom::new(name).unwrap();
+        Identifier::with_locality(local, node, creation, numbers).unwrap()
+    };
+    let of_all = |local, name, creation| {
+        let ident = |numbers: &[u32]| ident(local, name, creation, numbers);
+        let free = vec![Term::Pid(ident(&[0, 9])), Term::Int(1)];
+        let module = Atom::new("m").unwrap();
+        let creator = ident(&[0, 8]);
+        let fun = LocalFun::new(module, 1, 2, [3; 16], 4, 5, creator, free);
+        Term::from(vec![
+            Term::Pid(ident(&[1, 2])),
+            Term::Port(ident(&[3, 4])),
+            Term::Ref(ident(&[5, 6, 7])),
+            Term::LocalFun(fun),
+        ])
+    };
+    let node = Node {
+        name: "late@host",
+        creation: 7,
+    };
+    let read = |bytes: &[u8]| decode(bytes, Options::default()).unwrap();
+    let read_on_node = |term: &Term| {
+        let (mut owned, mut foreign) = (Vec::new(), Vec::new());
+        encode_on_node(term, node, &mut owned).unwrap();
+        encode_on_node(Foreign(term), node, &mut foreign).unwrap();
+        assert_eq!(owned, foreign);
+        read(&owned)
+    };
+    let at_first = of_all(true, "nonode@nohost", 0);
+    let present = of_all(false, node.name, node.creation);
+    let another = of_all(false, "other@host", 1);
+    // `==` does not ask which process made a fun, but its bytes tell.
+    assert_eq!(encode(&read_on_node(&at_first)), encode(&present));
+    assert_eq!(encode(&read_on_node(&another)), encode(&another));
+    assert_eq!(
+        read(&encode(&at_first).unwrap()),
+        of_all(false, "nonode@nohost", 0)
+    );
 }
 
 #[test]
