@@ -136,7 +136,7 @@
 %% does not exist in `ets'.
 -spec new(Name :: atom(), Options :: [option()]) -> tid() | atom().
 new(Name, Options) ->
-    ?WITH_ERROR_INFO(create(Name, Options), [Name, Options]).
+    ?WITH_ERROR_INFO(ats_options:create(Name, Options), [Name, Options]).
 
 %% @doc Deletes a table. Its name is free and the table unreachable when the call returns.
 -spec delete(table()) -> true.
@@ -791,7 +791,8 @@ tabfile_info(File) when is_list(File); is_atom(File) ->
 %% objects cannot be inserted, it is called with `close', and the caller exits.
 -spec init_table(table(), ats_dets:init_fun()) -> true.
 init_table(Table, InitFun) ->
-    ?WITH_ERROR_INFO(ats_dets:init_table(Table, InitFun), [Table, InitFun]).
+    true = ?NATIVE(delete_all_objects(Table), [Table, InitFun]),
+    ats_dets:fill(?MODULE, Table, InitFun).
 
 %% @doc Inserts the objects of an open Dets table. Objects that are there stay, unless they are
 %% replaced.
@@ -807,7 +808,7 @@ to_dets(Table, DetsTable) ->
 %% @equiv table(Table, [])
 -spec table(table()) -> qlc:query_handle().
 table(Table) ->
-    ?WITH_ERROR_INFO(ats_qlc:table(Table, []), [Table]).
+    ?WITH_ERROR_INFO(ats_qlc:table(?MODULE, Table, []), [Table]).
 
 %% @doc Makes a table a source of queries of `qlc'.
 %%
@@ -827,12 +828,12 @@ table(Table) ->
 %% </table>
 -spec table(table(), ats_qlc:option() | [ats_qlc:option()]) -> qlc:query_handle().
 table(Table, Options) ->
-    ?WITH_ERROR_INFO(ats_qlc:table(Table, Options), [Table, Options]).
+    ?WITH_ERROR_INFO(ats_qlc:table(?MODULE, Table, Options), [Table, Options]).
 
 %% @doc Prints a list of all tables.
 -spec i() -> ok.
 i() ->
-    ats_browser:list().
+    ats_browser:list(?MODULE).
 
 %% @doc Shows the objects of a table page by page, at the shell.
 %%
@@ -841,17 +842,18 @@ i() ->
 %% match it.
 -spec i(table()) -> ok.
 i(Table) ->
-    ?WITH_ERROR_INFO(ats_browser:browse(Table, 40, 80), [Table]).
+    ats_browser:browse(?MODULE, Table, ?NATIVE(first(Table), [Table]), 40, 80).
 
 %% @doc Like {@link i/1}, on pages of so many lines.
 -spec i(table(), Height :: pos_integer()) -> ok.
 i(Table, Height) ->
-    ?WITH_ERROR_INFO(ats_browser:browse(Table, Height, 80), [Table, Height]).
+    ats_browser:browse(?MODULE, Table, ?NATIVE(first(Table), [Table, Height]), Height, 80).
 
 %% @doc Like {@link i/2}, with lines of at most so many characters.
 -spec i(table(), Height :: pos_integer(), Width :: pos_integer()) -> ok.
 i(Table, Height, Width) ->
-    ?WITH_ERROR_INFO(ats_browser:browse(Table, Height, Width), [Table, Height, Width]).
+    First = ?NATIVE(first(Table), [Table, Height, Width]),
+    ats_browser:browse(?MODULE, Table, First, Height, Width).
 
 %%--------------------------------------------------------------------------------------------
 %% Beyond ets
@@ -953,15 +955,6 @@ merge(Table, Key, Operand, Merge, Default) ->
 %%--------------------------------------------------------------------------------------------
 %% Functions that take more than one native call
 %%--------------------------------------------------------------------------------------------
-
--spec create(term(), term()) -> tid() | atom().
-create(Name, Options) when is_atom(Name) ->
-    case ats_options:parse(Options) of
-        {ok, Parsed} -> ats_nif:new(Name, Parsed);
-        error -> erlang:error({ats_error, none})
-    end;
-create(_Name, _Options) ->
-    erlang:error({ats_error, none}).
 
 %% A name is resolved once, so that a long traversal stays with its table when the table is
 %% renamed, or deleted and created again, on the way.

@@ -5,7 +5,7 @@
 %% that something other than the table is wrong. The exception a user sees is `badarg' with
 %% `error_info', as exceptions of the standard library are; the shell and `erl_error' then ask
 %% {@link format_error/2} for words, and only then is time spent on finding the argument to
-%% blame.
+%% blame. What has to be known of the table, the module is asked for that raised the exception.
 -module(ats_errors).
 
 -export([reason/1, options/1, format_error/2]).
@@ -26,6 +26,7 @@
 
 -type message() :: none | unicode:chardata().
 %% What is wrong with one argument; `none' if nothing is.
+-type table() :: {Facade :: module(), Table :: term()}.
 
 %% @doc The reason of the exception for a cause.
 %%
@@ -47,10 +48,13 @@ options(Cause) ->
           #{pos_integer() | general | reason => unicode:chardata()}.
 format_error({ats_internal_error, _Text}, _StackTrace) ->
     #{general => <<"a failure inside ats; please report it with this text">>};
-format_error(_Reason, [{_Module, Function, Arguments, Location} | _])
+format_error(_Reason, [{Facade, Function, Arguments, Location} | _])
   when is_list(Arguments) ->
     Cause = maps:get(cause, proplists:get_value(error_info, Location, #{}), none),
-    numbered(messages(Function, Arguments, Cause));
+    numbered(case messages(Function, Arguments, Cause) of
+                 table_comes_first -> messages(Facade, Function, Arguments, Cause);
+                 Messages -> Messages
+             end);
 format_error(_Reason, _StackTrace) ->
     #{}.
 
@@ -63,7 +67,8 @@ numbered(Messages) ->
 %% One list of messages for each function, in the order of its arguments
 %%--------------------------------------------------------------------------------------------
 
--spec messages(atom(), [term()], cause()) -> [message()].
+%% Those that need no look at a table in the first argument.
+-spec messages(atom(), [term()], cause()) -> [message()] | table_comes_first.
 messages(_Function, _Arguments, system_limit) ->
     [];
 messages(new, [Name, Options], Cause) ->
@@ -100,13 +105,17 @@ messages(update_counter, [_Table, _Key, Operations, Default], Cause)
   when not is_tuple(Default), Cause =/= type, Cause =/= id, Cause =/= access ->
     %% `ets' looks at the default object once the table may be written, before all else.
     [none | counter_messages(Operations, tuple(1, Default), none)];
-messages(Function, [Table | Arguments], Cause) ->
-    case table(Table, Cause) of
-        none -> [none | other_messages(Function, Table, Arguments, Cause)];
-        Message -> [Message | further_messages(Function, Arguments, Cause)]
-    end;
+messages(_Function, [_Table | _Arguments], _Cause) ->
+    table_comes_first;
 messages(_Function, _Arguments, _Cause) ->
     [].
+
+-spec messages(module(), atom(), [term()], cause()) -> [message()].
+messages(Facade, Function, [Table | Arguments], Cause) ->
+    case table(Table, Cause) of
+        none -> [none | other_messages(Function, {Facade, Table}, Arguments, Cause)];
+        Message -> [Message | further_messages(Function, Arguments, Cause)]
+    end.
 
 -spec table(term(), cause()) -> message().
 table(Table, type) when is_reference(Table) ->
@@ -157,7 +166,7 @@ further_messages(_Function, _Arguments, _Cause) ->
     [].
 
 %% The table is in order here, so one of the other arguments is not.
--spec other_messages(atom(), term(), [term()], cause()) -> [message()].
+-spec other_messages(atom(), table(), [term()], cause()) -> [message()].
 other_messages(info, _Table, [_Item], _Cause) ->
     [<<"not a valid info item">>];
 other_messages(Insert, Table, [Objects], _Cause) when Insert =:= insert; Insert =:= insert_new ->
@@ -321,7 +330,7 @@ match_spec() ->
 
 -spec match_spec(term()) -> message().
 match_spec(MatchSpec) ->
-    try ats:is_compiled_ms(MatchSpec) orelse ats:match_spec_compile(MatchSpec) of
+    try ats_nif:is_compiled_ms(MatchSpec) orelse ats_select:compile(MatchSpec) of
         _ -> none
     catch
         error:_ -> match_spec()
@@ -339,7 +348,7 @@ range_options(Possible, Options) ->
 
 -spec compiled(term()) -> message().
 compiled(Compiled) ->
-    case ats:is_compiled_ms(Compiled) of
+    case ats_nif:is_compiled_ms(Compiled) of
         true -> none;
         false -> <<"not a compiled match specification">>
     end.
@@ -374,7 +383,7 @@ tuple(_KeyPos, _Other) -> <<"not a tuple">>.
 no_key(KeyPos) ->
     [<<"has no element at the key position ">>, integer_to_binary(KeyPos)].
 
--spec default_object(term(), [term()]) -> message().
+-spec default_object(table(), [term()]) -> message().
 default_object(_Table, []) -> none;
 default_object(Table, [Default]) -> tuple(keypos(Table), Default).
 
@@ -410,9 +419,9 @@ is_element_specification(_Other) -> false.
 
 %% The key position of a table, or 1 if the table is gone by the time the error is formatted,
 %% which may be long after the call and on another node.
--spec keypos(term()) -> pos_integer().
-keypos(Table) ->
-    try ats:info(Table, keypos) of
+-spec keypos(table()) -> pos_integer().
+keypos({Facade, Table}) ->
+    try Facade:info(Table, keypos) of
         undefined -> 1;
         KeyPos -> KeyPos
     catch

@@ -1,5 +1,5 @@
 %% @private
-%% @doc Reads the option lists of `ats:new/2' and `ats:setopts/2'.
+%% @doc Reads the option lists of `ats:new/2' and `ats:setopts/2', and makes tables by them.
 %%
 %% The list of new/2 is read from left to right, exactly as `ets' reads it, with its three
 %% surprises: `set' and `protected' change nothing (`[bag, set]' is a bag), later options of
@@ -9,7 +9,7 @@
 %% a virtual machine with one scheduler for `write_concurrency'.
 -module(ats_options).
 
--export([parse/1, parse_changes/1]).
+-export([create/2, parse_changes/1]).
 
 -define(MAX_SMALL_INTEGER, ((1 bsl 59) - 1)).
 -define(MIN_LOCKS, 64).
@@ -30,6 +30,16 @@
          %% What the other options imply, and what the user asked for by name.
          decentralized_implied = false :: boolean(),
          decentralized_asked = default :: default | boolean()}).
+
+%% @doc Makes a table with that name and these options.
+-spec create(term(), term()) -> ats:tid() | atom().
+create(Name, Options) when is_atom(Name) ->
+    case parse(Options) of
+        {ok, Parsed} -> ats_nif:new(Name, Parsed);
+        error -> erlang:error({ats_error, none})
+    end;
+create(_Name, _Options) ->
+    erlang:error({ats_error, none}).
 
 -spec parse(term()) -> {ok, ats_nif:options()} | error.
 parse(Options) ->

@@ -2,9 +2,13 @@
 %% @doc Filling tables: from a function, from Dets tables, and Dets tables from them.
 %%
 %% The module `dets' knows tables of `ets' only, so objects are handed over by functions here.
+%%
+%% A table of any facade is filled from a function: if an object is refused, the caller exits with
+%% what the facade raises. Between Dets and a table stands the native library, because what it says
+%% of the table must be told from what Dets says of its own.
 -module(ats_dets).
 
--export([init_table/2, from_dets/2, to_dets/2]).
+-export([fill/3, from_dets/2, to_dets/2]).
 
 -export_type([init_fun/0]).
 
@@ -12,34 +16,33 @@
 
 -define(CHUNK_SIZE_OBJECTS, 100).
 
-%% @doc Replaces the objects of a table by what a function provides.
--spec init_table(ats:table(), init_fun()) -> true.
-init_table(Table, Function) ->
-    true = ats_nif:delete_all_objects(Table),
-    go_on(Table, Function(read)).
+%% @doc Inserts into a table of a facade what a function provides.
+-spec fill(Facade :: module(), Table :: term(), init_fun()) -> true.
+fill(Facade, Table, Function) ->
+    go_on(Facade, Table, Function(read)).
 
--spec go_on(ats:table(), term()) -> true.
-go_on(_Table, end_of_input) ->
+-spec go_on(module(), Table :: term(), term()) -> true.
+go_on(_Facade, _Table, end_of_input) ->
     true;
-go_on(Table, {Objects, Function}) when is_list(Objects), is_function(Function) ->
-    try insert_each(Table, Objects)
+go_on(Facade, Table, {Objects, Function}) when is_list(Objects), is_function(Function) ->
+    try insert_each(Facade, Table, Objects)
     catch
         error:Reason:Stack ->
             %% What the function makes of its end does not matter any more.
             catch Function(close),
             exit({Reason, Stack})
     end,
-    go_on(Table, Function(read));
-go_on(_Table, Neither) ->
+    go_on(Facade, Table, Function(read));
+go_on(_Facade, _Table, Neither) ->
     exit(Neither).
 
 %% One at a time, because an element may itself be a list of objects. The elements before a wrong
 %% one are inserted.
--spec insert_each(ats:table(), term()) -> ok.
-insert_each(Table, [Object | Objects]) ->
-    true = ats:insert(Table, Object),
-    insert_each(Table, Objects);
-insert_each(_Table, []) ->
+-spec insert_each(module(), Table :: term(), term()) -> ok.
+insert_each(Facade, Table, [Object | Objects]) ->
+    true = Facade:insert(Table, Object),
+    insert_each(Facade, Table, Objects);
+insert_each(_Facade, _Table, []) ->
     ok.
 
 %% @doc Inserts the objects of a Dets table.

@@ -303,9 +303,10 @@ target(Header, new) ->
         ++ [compressed || is_true(optional(compressed, Header, false))]
         ++ [Option || Tag <- [write_concurrency, read_concurrency],
                       {_, _} = Option <- [lists:keyfind(Tag, 1, Header)]],
-    try ats:new(mandatory(name, Header), Options)
+    try ats_options:create(mandatory(name, Header), Options)
     catch
-        error:badarg -> throw(cannot_create_table)
+        error:{ats_error, Cause} when Cause =:= none; Cause =:= already_exists ->
+            throw(cannot_create_table)
     end.
 
 -spec is_true(term()) -> boolean().

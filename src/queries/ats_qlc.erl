@@ -4,31 +4,38 @@
 %% A query over one table becomes look-ups, if it asks for single keys, or else a match
 %% specification. That is planned as any other, so conditions on the key decide how much of the
 %% table is read.
+%%
+%% A handle reads its table by the functions of a *facade*: the module that the user called, which
+%% is named in what `qlc' says of the query. So this module knows no kind of tables.
 -module(ats_qlc).
 
--export([table/2]).
+-export([table/3]).
 
 -export_type([option/0]).
 
 -type option() :: {n_objects, default | pos_integer()}
                 | {traverse, first_next | last_prev | select | {select, ats:match_spec()}}.
 
+-type table() :: term().
+%% A table of the facade, which alone knows what that is.
+
 -type objects() :: maybe_improper_list(term(), fun(() -> objects()) | []).
 %% A list whose tail is a function that returns the rest.
 
 -define(DEFAULT_N_OBJECTS, 100).
 
--spec table(ats:table(), [option()] | option()) -> qlc:query_handle().
-table(Table, Asked) ->
+%% @doc A handle of a table of that facade.
+-spec table(Facade :: module(), table(), [option()] | option()) -> qlc:query_handle().
+table(Facade, Table, Asked) ->
     {Traverse, Rest} = take(traverse, select, options(Asked)),
     {NObjects, Further} = take(n_objects, default, Rest),
-    Callbacks = [{pre_fun, fun(_) -> ats:safe_fixtable(Table, true) end},
-                 {post_fun, fun() -> ats:safe_fixtable(Table, false) end},
-                 {info_fun, fun(Item) -> info(Table, Item) end},
-                 {format_fun, fun(What) -> format(Table, Asked, What) end},
-                 {key_equality, key_equality(Table)},
-                 {lookup_fun, lookup_fun(Table, Traverse)}],
-    Traversal = traversal(Table, Traverse, n_objects(NObjects)),
+    Callbacks = [{pre_fun, fun(_) -> Facade:safe_fixtable(Table, true) end},
+                 {post_fun, fun() -> Facade:safe_fixtable(Table, false) end},
+                 {info_fun, fun(Item) -> info(Facade, Table, Item) end},
+                 {format_fun, fun(What) -> format(Facade, Table, Asked, What) end},
+                 {key_equality, key_equality(Facade, Table)},
+                 {lookup_fun, lookup_fun(Facade, Table, Traverse)}],
+    Traversal = traversal(Facade, Table, Traverse, n_objects(NObjects)),
     try qlc:table(Traversal, Callbacks ++ Further)
     catch
         error:badarg -> wrong_options()
@@ -68,61 +75,68 @@ wrong_options() ->
 %% Callbacks
 %%--------------------------------------------------------------------------------------------
 
--spec traversal(ats:table(), term(), pos_integer()) ->
+-spec traversal(module(), table(), term(), pos_integer()) ->
           fun(() -> objects()) | fun((ats:match_spec()) -> objects()).
-traversal(Table, select, N) ->
-    fun(MatchSpec) -> chunks(ats:select(Table, MatchSpec, N)) end;
-traversal(Table, {select, MatchSpec}, N) ->
-    fun() -> chunks(ats:select(Table, MatchSpec, N)) end;
-traversal(Table, first_next, _N) ->
-    fun() -> steps(Table, ats:first_lookup(Table), fun ats:next_lookup/2) end;
-traversal(Table, last_prev, _N) ->
-    fun() -> steps(Table, ats:last_lookup(Table), fun ats:prev_lookup/2) end;
-traversal(_Table, _Unknown, _N) ->
+traversal(Facade, Table, select, N) ->
+    fun(MatchSpec) -> chunks(Facade, Facade:select(Table, MatchSpec, N)) end;
+traversal(Facade, Table, {select, MatchSpec}, N) ->
+    fun() -> chunks(Facade, Facade:select(Table, MatchSpec, N)) end;
+traversal(Facade, Table, first_next, _N) ->
+    fun() -> steps(Table, Facade:first_lookup(Table), fun Facade:next_lookup/2) end;
+traversal(Facade, Table, last_prev, _N) ->
+    fun() -> steps(Table, Facade:last_lookup(Table), fun Facade:prev_lookup/2) end;
+traversal(_Facade, _Table, _Unknown, _N) ->
     wrong_options().
 
--spec chunks({[term()], ats:continuation()} | '$end_of_table') -> objects().
-chunks('$end_of_table') -> [];
-chunks({Results, Continuation}) -> Results ++ fun() -> chunks(ats:select(Continuation)) end.
+-spec chunks(module(), {[term()], Continuation :: term()} | '$end_of_table') -> objects().
+chunks(_Facade, '$end_of_table') ->
+    [];
+chunks(Facade, {Results, Continuation}) ->
+    Results ++ fun() -> chunks(Facade, Facade:select(Continuation)) end.
 
--spec steps(ats:table(), {term(), [tuple()]} | '$end_of_table',
-            fun((ats:table(), term()) -> {term(), [tuple()]} | '$end_of_table')) -> objects().
+-spec steps(table(), {term(), [tuple()]} | '$end_of_table',
+            fun((table(), term()) -> {term(), [tuple()]} | '$end_of_table')) -> objects().
 steps(_Table, '$end_of_table', _Step) -> [];
 steps(Table, {Key, Objects}, Step) ->
     Objects ++ fun() -> steps(Table, Step(Table, Key), Step) end.
 
 %% A specification of the user would be lost in look-ups.
--spec lookup_fun(ats:table(), term()) ->
+-spec lookup_fun(module(), table(), term()) ->
           undefined | fun((pos_integer(), [term()]) -> [tuple()]).
-lookup_fun(_Table, {select, _MatchSpec}) ->
+lookup_fun(_Facade, _Table, {select, _MatchSpec}) ->
     undefined;
-lookup_fun(Table, _Traverse) ->
-    fun(_KeyPos, Keys) -> lists:flatmap(fun(Key) -> ats:lookup(Table, Key) end, Keys) end.
+lookup_fun(Facade, Table, _Traverse) ->
+    fun(_KeyPos, Keys) -> lists:flatmap(fun(Key) -> Facade:lookup(Table, Key) end, Keys) end.
 
--spec key_equality(ats:table()) -> '==' | '=:='.
-key_equality(Table) ->
-    case ats_info:item(type, Table) of
+%% An exception names the function that the user has called, and not one that was called here. The
+%% type of a table is only refused if the term is no table.
+-spec key_equality(module(), table()) -> '==' | '=:='.
+key_equality(Facade, Table) ->
+    try Facade:info(Table, type) of
         ordered_set -> '==';
         _ -> '=:='
+    catch
+        error:badarg -> erlang:error({ats_error, type})
     end.
 
--spec info(ats:table(), atom()) -> term().
-info(Table, num_of_objects) -> ats:info(Table, size);
-info(Table, keypos) -> ats:info(Table, keypos);
-info(Table, is_unique_objects) -> ats:info(Table, type) =/= duplicate_bag;
-info(Table, is_sorted_key) -> ats:info(Table, type) =:= ordered_set;
-info(_Table, _Item) -> undefined.
+-spec info(module(), table(), atom()) -> term().
+info(Facade, Table, num_of_objects) -> Facade:info(Table, size);
+info(Facade, Table, keypos) -> Facade:info(Table, keypos);
+info(Facade, Table, is_unique_objects) -> Facade:info(Table, type) =/= duplicate_bag;
+info(Facade, Table, is_sorted_key) -> Facade:info(Table, type) =:= ordered_set;
+info(_Facade, _Table, _Item) -> undefined.
 
 %% How `qlc:info/1,2' shows the table.
--spec format(ats:table(), term(), tuple()) -> {module(), atom(), [term()]} | iolist().
-format(Table, [], {all, _N, _Shorten}) ->
-    {ats, table, [Table]};
-format(Table, Options, {all, _N, _Shorten}) ->
-    {ats, table, [Table, Options]};
-format(Table, Options, {match_spec, MatchSpec}) ->
-    {ats, table, [Table, [{traverse, {select, MatchSpec}} | options(Options)]]};
-format(Table, _Options, {lookup, _KeyPos, [Key], _N, Shorten}) ->
-    io_lib:format("ats:lookup(~w, ~w)", [Table, Shorten(Key)]);
-format(Table, _Options, {lookup, _KeyPos, Keys, _N, Shorten}) ->
-    io_lib:format("lists:flatmap(fun(V) -> ats:lookup(~w, V) end, ~w)",
-                  [Table, lists:map(Shorten, Keys)]).
+-spec format(module(), table(), term(), tuple()) ->
+          {module(), atom(), [term()]} | iolist().
+format(Facade, Table, [], {all, _N, _Shorten}) ->
+    {Facade, table, [Table]};
+format(Facade, Table, Options, {all, _N, _Shorten}) ->
+    {Facade, table, [Table, Options]};
+format(Facade, Table, Options, {match_spec, MatchSpec}) ->
+    {Facade, table, [Table, [{traverse, {select, MatchSpec}} | options(Options)]]};
+format(Facade, Table, _Options, {lookup, _KeyPos, [Key], _N, Shorten}) ->
+    io_lib:format("~w:lookup(~w, ~w)", [Facade, Table, Shorten(Key)]);
+format(Facade, Table, _Options, {lookup, _KeyPos, Keys, _N, Shorten}) ->
+    io_lib:format("lists:flatmap(fun(V) -> ~w:lookup(~w, V) end, ~w)",
+                  [Facade, Table, lists:map(Shorten, Keys)]).

@@ -1,16 +1,21 @@
 %% @private
 %% @doc What a person at the shell sees of tables: a list of all, and one of them page by page.
 %%
-%% The pages are read from and written to the group leader of the calling process.
+%% The pages are read from and written to the group leader of the calling process. Tables are shown
+%% by the functions of the facade that the user called.
 -module(ats_browser).
 
--export([list/0, browse/3]).
+-export([list/1, browse/5]).
 
 -define(COLUMNS, [15, 17, 5, 6, 8]).
 -define(COMMANDS, "(q)uit (p)Digits (k)ill /Regexp -->").
 
+-type table() :: term().
+%% A table of the facade, which alone knows what that is.
+
 %% How a table is shown: `all' objects, or those whose text matches a regular expression.
--record(view, {table :: ats:table(),
+-record(view, {facade :: module(),
+               table :: table(),
                height :: pos_integer(),
                width :: pos_integer(),
                filter = all :: all | {matching, tuple()}}).
@@ -20,16 +25,16 @@
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Prints a line for each table.
--spec list() -> ok.
-list() ->
+-spec list(Facade :: module()) -> ok.
+list(Facade) ->
     print_row([id, name, type, size, mem, owner]),
     io:format(" ~s~n", [lists:duplicate(76, $-)]),
-    lists:foreach(fun print_table/1, lists:sort(ats:all())).
+    lists:foreach(fun(Table) -> print_table(Facade, Table) end, lists:sort(Facade:all())).
 
 %% A table may be gone by the time that its line is printed.
--spec print_table(ats:table()) -> ok.
-print_table(Table) ->
-    case ats:info(Table) of
+-spec print_table(module(), table()) -> ok.
+print_table(Facade, Table) ->
+    case Facade:info(Table) of
         undefined ->
             io:format("~-10s ... unreadable ~n", [text(Table)]);
         Info ->
@@ -55,11 +60,13 @@ print_row(Values) ->
 %% The objects of one table
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Shows the objects of a table, as many lines at a time as the screen is high.
--spec browse(ats:table(), pos_integer(), pos_integer()) -> ok.
-browse(Table, Height, Width) ->
-    First = ats_nif:first(Table),
-    page(First, 1, 1, #view{table = Table, height = Height, width = Width}).
+%% @doc Shows the objects of a table from its first key on, as many lines at a time as the screen
+%% is high.
+-spec browse(Facade :: module(), table(), First :: term(), Height :: pos_integer(),
+             Width :: pos_integer()) -> ok.
+browse(Facade, Table, First, Height, Width) ->
+    View = #view{facade = Facade, table = Table, height = Height, width = Width},
+    page(First, 1, 1, View).
 
 %% Shows objects from a key on until the page is full. The objects of one key stay on one page.
 -spec page(Key :: term(), Line :: pos_integer(), Number :: pos_integer(), #view{}) -> ok.
@@ -71,23 +78,23 @@ page(Key, Line, Number, View) ->
     show(Key, Line, Number, View).
 
 -spec show(Key :: term(), Line :: pos_integer(), Number :: pos_integer(), #view{}) -> ok.
-show(Key, Line, Number, #view{table = Table, width = Width} = View) ->
+show(Key, Line, Number, #view{facade = Facade, table = Table, width = Width} = View) ->
     Objects = visible(Key, View),
     _ = [print_object(N, Object, Width)
          || {N, Object} <- lists:zip(lists:seq(Number, Number + length(Objects) - 1), Objects)],
-    page(ats:next(Table, Key), Line + length(Objects), Number + length(Objects), View).
+    page(Facade:next(Table, Key), Line + length(Objects), Number + length(Objects), View).
 
 %% A page can be continued also behind the last key, where there is nothing to show but the
 %% question.
 -spec ask(string(), Key :: term(), Number :: pos_integer(), #view{}) -> ok.
-ask(Question, Key, Number, #view{table = Table} = View) ->
+ask(Question, Key, Number, #view{facade = Facade, table = Table} = View) ->
     case command(io:get_line(Question)) of
         continue when Key =/= '$end_of_table' ->
             show(Key, 1, Number, View);
         quit ->
             ok;
         kill ->
-            true = ats:delete(Table),
+            true = Facade:delete(Table),
             ok;
         {print, Text} ->
             print_number(Text, View),
@@ -96,7 +103,7 @@ ask(Question, Key, Number, #view{table = Table} = View) ->
             case re:compile(Text, [unicode]) of
                 {ok, Expression} ->
                     Filtered = View#view{filter = {matching, Expression}},
-                    page(ats:first(Table), 1, 1, Filtered);
+                    page(Facade:first(Table), 1, 1, Filtered);
                 {error, {Wrong, _Position}} ->
                     io:format("~ts~n", [Wrong]),
                     ask(Question, Key, Number, View)
@@ -120,9 +127,9 @@ command(_) -> unknown.
 
 %% The object with that number is printed as a whole; there need not be one.
 -spec print_number(string(), #view{}) -> ok.
-print_number(Text, #view{table = Table} = View) ->
+print_number(Text, #view{facade = Facade, table = Table} = View) ->
     try list_to_integer(Text) of
-        Number when Number >= 1 -> print_nth(Number, ats:first(Table), View);
+        Number when Number >= 1 -> print_nth(Number, Facade:first(Table), View);
         _ -> ok
     catch
         error:badarg -> io:put_chars("Bad digits\n")
@@ -131,18 +138,18 @@ print_number(Text, #view{table = Table} = View) ->
 -spec print_nth(pos_integer(), Key :: term(), #view{}) -> ok.
 print_nth(_Number, '$end_of_table', _View) ->
     ok;
-print_nth(Number, Key, #view{table = Table} = View) ->
+print_nth(Number, Key, #view{facade = Facade, table = Table} = View) ->
     Objects = visible(Key, View),
     case Number - length(Objects) of
-        Left when Left >= 1 -> print_nth(Left, ats:next(Table, Key), View);
+        Left when Left >= 1 -> print_nth(Left, Facade:next(Table, Key), View);
         _ -> io:format("~p~n", [lists:nth(Number, Objects)])
     end.
 
 -spec visible(Key :: term(), #view{}) -> [tuple()].
-visible(Key, #view{table = Table, filter = all}) ->
-    ats:lookup(Table, Key);
-visible(Key, #view{table = Table, filter = {matching, Expression}}) ->
-    [Object || Object <- ats:lookup(Table, Key),
+visible(Key, #view{facade = Facade, table = Table, filter = all}) ->
+    Facade:lookup(Table, Key);
+visible(Key, #view{facade = Facade, table = Table, filter = {matching, Expression}}) ->
+    [Object || Object <- Facade:lookup(Table, Key),
                re:run(text(Object), Expression, [{capture, none}]) =:= match].
 
 -spec print_object(pos_integer(), tuple(), pos_integer()) -> ok.

@@ -16,6 +16,7 @@
     binary_terminal/1,
     long_objects/1,
     deletes/1,
+    another_facade/1,
     refused/1
 ]).
 
@@ -31,6 +32,7 @@ all() ->
         binary_terminal,
         long_objects,
         deletes,
+        another_facade,
         refused
     ].
 
@@ -218,6 +220,29 @@ deletes(_) ->
         [fun() -> S:delete(T), "c\n" end, "q\n"], fun() -> S:i(T, 10) end
     ),
     ok.
+
+%% The tables of another facade are shown by its functions, in the same way.
+another_facade(_) ->
+    Lines = ["c\n", "/[1-5]0\n", "p3\n", "c\n", "k\n"],
+    Shown = fun(Browse) ->
+        T = ats:new(t, [ordered_set, named_table]),
+        true = ats:insert(T, objects()),
+        {Outcome, Called} = ats_counted:called(fun() ->
+            session(Lines, fun() -> Browse(T) end)
+        end),
+        ?assertEqual(undefined, ats:info(T)),
+        {Outcome, Called}
+    end,
+    {Expected, #{}} = Shown(fun(T) -> ats:i(T, 10) end),
+    {Found, Called} = Shown(fun(T) -> ats_browser:browse(ats_counted, T, 1, 10, 80) end),
+    ?assertEqual(Expected, Found),
+    ?assertEqual([delete, first, lookup, next], lists:sort(maps:keys(Called))),
+    T = ats:new(t, []),
+    {{ok, Text}, #{all := 1, info := _}} = ats_counted:called(fun() ->
+        session([], fun() -> ats_browser:list(ats_counted) end)
+    end),
+    ?assertMatch([_ | _], string:find(Text, ref_to_list(T))),
+    ats:delete(T).
 
 refused(_) ->
     S = subject(),
