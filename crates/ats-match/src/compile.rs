@@ -2,21 +2,14 @@
 //!
 //! Nothing here fails: a specification that could be read can be run.
 
+mod compiler;
 mod expression;
 mod head;
 
 use crate::code::{Home, Op, Program};
-use crate::spec::{Clause, Constant, Expression, Pattern, Slot, Spec};
+use crate::spec::{Clause, Expression, Pattern, Spec};
 use ats_term::image::Host;
-
-/// The container that the object itself is.
-const OBJECT: u32 = 0;
-
-/// Where the term is if objects are tuples of one element around it.
-const ONLY_ELEMENT: Home = Home::Part {
-    container: OBJECT,
-    index: 0,
-};
+use compiler::{Compiler, ONLY_ELEMENT};
 
 impl<H: Host> Program<H> {
     /// Compiles a specification for objects. O(its size); not recursive.
@@ -58,21 +51,6 @@ impl<H: Host> Program<H> {
     }
 }
 
-/// A clause that is being compiled.
-struct Compiler<'p, H: Host> {
-    program: &'p mut Program<H>,
-    /// Where the term is that the head shall match.
-    subject: Home,
-    /// Where the variables are found, by their slots.
-    homes: Vec<Option<Home>>,
-    /// How many containers the code has opened, how many lists it knows, how many variables it has bound.
-    containers: u32,
-    lists: u32,
-    bound: u32,
-    /// Where jumps lead to. While a clause is compiled, jumps have the index of their goal instead.
-    labels: Vec<u32>,
-}
-
 impl<'p, H: Host> Compiler<'p, H> {
     fn clause(program: &'p mut Program<H>, clause: &Clause, subject: Home) {
         let start = program.code.len();
@@ -91,19 +69,6 @@ impl<'p, H: Host> Compiler<'p, H> {
         compiler.guards(clause.guards);
         compiler.body(clause);
         compiler.set_jumps(start);
-    }
-
-    fn emit(&mut self, op: Op) {
-        self.program.code.push(op);
-    }
-
-    fn constant(&mut self, constant: Constant) -> u32 {
-        self.program.constants.push(constant);
-        self.program.constants.len() as u32 - 1
-    }
-
-    fn home(&self, slot: Slot) -> Home {
-        self.homes[slot.0 as usize].expect("the head binds every variable")
     }
 
     fn body(&mut self, clause: &Clause) {

@@ -5,13 +5,17 @@
 
 mod expression;
 mod head;
+mod parser;
+
+pub(crate) use parser::variable;
 
 use crate::error::Error;
 use crate::function::FunctionSet;
 use crate::owned::OwnedImage;
-use crate::spec::{Clause, Constant, ExpressionId, Id, Range, Spec, Words};
+use crate::spec::{Clause, ExpressionId, Range, Spec, Words};
 use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, Immediate, View};
 use ats_term::{Kind, Zeros};
+use parser::{Parser, index};
 use std::collections::HashMap;
 
 /// What the meaning of a specification depends on, besides the term.
@@ -79,33 +83,6 @@ fn copy_clauses<T: HostTerm>(list: T, zeros: Zeros) -> Result<Vec<OwnedImage<T::
     }
 }
 
-/// A position in an arena.
-fn index(position: usize) -> Result<u32, Error> {
-    u32::try_from(position).map_err(|_| Error::SystemLimit)
-}
-
-/// Appends `len` nodes to an arena, to be filled in later.
-fn reserve<N: Copy, I: Id>(arena: &mut Vec<N>, len: usize, node: N) -> Result<Range<I>, Error> {
-    let start = arena.len();
-    // The last index must fit, too.
-    index(start + len)?;
-    arena.resize(start + len, node);
-    Ok(Range {
-        start: I::new(start as u32),
-        len: len as u32,
-    })
-}
-
-/// A clause that is being read.
-struct Parser<'s, H: Host> {
-    spec: &'s mut Spec<H>,
-    functions: FunctionSet,
-    /// The number of the clause, and of its image.
-    image: u32,
-    /// The slots of the variables of the head, by their numbers.
-    slots: HashMap<u32, u32>,
-}
-
 impl<H: Host> Parser<'_, H> {
     fn clause(mut self, image: &OwnedImage<H>) -> Result<Clause, Error> {
         let clause = image.object();
@@ -137,58 +114,6 @@ impl<H: Host> Parser<'_, H> {
                 }
             }
             _ => Err(Error::ExpressionsNotAList),
-        }
-    }
-
-    fn constant(&self, term: ImageRef<'_, H>) -> Constant {
-        Constant {
-            image: self.image,
-            place: term.place(),
-        }
-    }
-}
-
-/// The number `N` of a variable `'$N'`. Larger numbers than a variable may have make it an atom.
-pub(crate) fn variable<H: Host>(term: ImageRef<'_, H>) -> Option<u32> {
-    let word = term.immediate()?;
-    let Some(Immediate::Atom(_)) = Immediate::from_word(word) else {
-        return None;
-    };
-    H::with_atom(word, variable_number)
-}
-
-fn variable_number(text: &str) -> Option<u32> {
-    const LARGEST: u32 = i32::MAX as u32;
-    let digits = text.strip_prefix('$')?;
-    let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-    if !plain || (digits.starts_with('0') && digits.len() > 1) {
-        return None;
-    }
-    digits.parse().ok().filter(|&number| number <= LARGEST)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::variable_number;
-
-    #[test]
-    fn variables_have_plain_numbers() {
-        for (text, number) in [
-            ("$0", Some(0)),
-            ("$1", Some(1)),
-            ("$100000000", Some(100_000_000)),
-            ("$01", None),
-            ("$00", None),
-            ("$", None),
-            ("$$", None),
-            ("$_", None),
-            ("$1a", None),
-            ("$+1", None),
-            ("$-1", None),
-            ("1", None),
-            ("$99999999999999999999", None),
-        ] {
-            assert_eq!(variable_number(text), number, "{text}");
         }
     }
 }

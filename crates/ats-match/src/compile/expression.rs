@@ -1,6 +1,6 @@
 //! Compiling guards and bodies.
 
-use super::Compiler;
+use super::compiler::Compiler;
 use crate::code::{Home, Op};
 use crate::function::Function;
 use crate::spec::{Expression, ExpressionId, Range};

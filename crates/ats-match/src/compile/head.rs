@@ -1,6 +1,6 @@
 //! Compiling heads.
 
-use super::{Compiler, OBJECT, ONLY_ELEMENT};
+use super::compiler::{Compiler, OBJECT, ONLY_ELEMENT};
 use crate::code::{Home, Op};
 use crate::spec::{Pattern, PatternId, Range, Slot};
 use ats_term::image::Host;

@@ -1,6 +1,6 @@
 //! Reading guards and bodies.
 
-use super::{Parser, reserve, variable};
+use super::parser::{Parser, reserve, variable};
 use crate::error::{Error, text};
 use crate::function::{Function, is_trace_form, is_trace_function};
 use crate::spec::{Constant, Expression, ExpressionId, Id, Range, Slot};

@@ -1,6 +1,6 @@
 //! Reading heads.
 
-use super::{Parser, index, reserve, variable};
+use super::parser::{Parser, index, reserve, variable};
 use crate::error::Error;
 use crate::spec::{Id, MapKeyId, Pattern, PatternId, Range, Slot};
 use ats_term::image::{Host, ImageRef, Immediate, Slots, View};
