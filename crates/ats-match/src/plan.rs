@@ -27,22 +27,24 @@
 mod cases;
 mod guards;
 mod head;
+mod interval;
 mod number;
 mod outline;
 mod planning;
 mod range;
+mod relation;
+mod types;
 
+pub use interval::{Cut, Edge, Interval};
 pub use outline::{Equality, Outline, Token};
-pub use range::{Cut, Edge, Interval, Ranges};
+pub use planning::LIMIT;
+pub use range::Ranges;
 
 use crate::spec::Spec;
 use ats_term::exact;
 use ats_term::image::Host;
 use planning::Planning;
 use std::fmt::Write;
-
-/// A plan has no more ranges or keys than this.
-pub const LIMIT: usize = 1000;
 
 /// What has to be read.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! What guards leave open, as a choice of cases.
 
-use super::LIMIT;
+use super::planning::LIMIT;
 use super::range::Ranges;
 use crate::spec::{PatternId, Slot};
 

@@ -6,9 +6,12 @@
 
 use super::cases::Cases;
 use super::head::Head;
+use super::interval::Interval;
 use super::outline::Front;
 use super::planning::Planning;
-use super::range::{Interval, Ranges};
+use super::range::Ranges;
+use super::relation::Relation;
+use super::types::{demanded, tested};
 use crate::function::Function;
 use crate::spec::{Constant, Expression, ExpressionId, Range, Spec};
 use ats_term::image::Host;
@@ -42,79 +45,6 @@ enum Form {
     All(Range<ExpressionId>, bool),
     Any(Range<ExpressionId>, bool),
     Simple,
-}
-
-/// How a value is related to a constant.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Relation {
-    Less,
-    AtMost,
-    Greater,
-    AtLeast,
-    Equal,
-    Same,
-    /// Not equal, or not the same: that leaves nearly everything.
-    Different,
-}
-
-impl Relation {
-    fn of(function: Function) -> Option<Relation> {
-        Some(match function {
-            Function::Less => Relation::Less,
-            Function::LessOrEqual => Relation::AtMost,
-            Function::Greater => Relation::Greater,
-            Function::GreaterOrEqual => Relation::AtLeast,
-            Function::Equal => Relation::Equal,
-            Function::Same => Relation::Same,
-            Function::NotEqual | Function::NotSame => Relation::Different,
-            _ => return None,
-        })
-    }
-
-    /// The relation if the comparison is false.
-    fn denied(function: Function) -> Option<Relation> {
-        Some(match function {
-            Function::Less => Relation::AtLeast,
-            Function::LessOrEqual => Relation::Greater,
-            Function::Greater => Relation::AtMost,
-            Function::GreaterOrEqual => Relation::Less,
-            Function::NotEqual => Relation::Equal,
-            Function::NotSame => Relation::Same,
-            Function::Equal | Function::Same => Relation::Different,
-            _ => return None,
-        })
-    }
-
-    /// The relation with both sides exchanged.
-    fn flipped(self) -> Relation {
-        match self {
-            Relation::Less => Relation::Greater,
-            Relation::AtMost => Relation::AtLeast,
-            Relation::Greater => Relation::Less,
-            Relation::AtLeast => Relation::AtMost,
-            same => same,
-        }
-    }
-
-    fn is_equality(self) -> bool {
-        matches!(self, Relation::Equal | Relation::Same)
-    }
-
-    /// All terms that have the relation to a constant.
-    fn ranges(self, mut constant: Front) -> Ranges {
-        Ranges::one(match self {
-            Relation::Less => Interval::before(constant),
-            Relation::AtLeast => Interval::from_on(constant),
-            Relation::AtMost => Interval::up_to(constant),
-            Relation::Greater => Interval::after(constant),
-            Relation::Same => Interval::point(&constant),
-            Relation::Equal => {
-                constant.outline = constant.outline.loosened();
-                Interval::point(&constant)
-            }
-            Relation::Different => Interval::everything(),
-        })
-    }
 }
 
 impl<'s, H: Host> Guards<'s, H> {
@@ -449,68 +379,4 @@ impl<'s, H: Host> Guards<'s, H> {
 
 fn integer_constant<H: Host>(spec: &Spec<H>, constant: Constant) -> Option<i64> {
     spec.constant(constant).as_i64()
-}
-
-const LIST: &[Class] = &[Class::Nil, Class::Cons];
-
-/// What the first argument of a test is if the test is `true`, and whether it is `true` of all such terms.
-fn tested(function: Function) -> Option<(&'static [Class], bool)> {
-    Some(match function {
-        Function::IsAtom => (&[Class::Atom], true),
-        Function::IsBoolean => (&[Class::Atom], false),
-        Function::IsInteger | Function::IsFloat => (&[Class::Number], false),
-        Function::IsNumber => (&[Class::Number], true),
-        Function::IsList => (LIST, true),
-        Function::IsPid => (&[Class::Pid], true),
-        Function::IsPort => (&[Class::Port], true),
-        Function::IsReference => (&[Class::Reference], true),
-        Function::IsTuple => (&[Class::Tuple], true),
-        Function::IsRecord => (&[Class::Tuple], false),
-        Function::IsMap => (&[Class::Map], true),
-        Function::IsBinary => (&[Class::Bitstring], false),
-        Function::IsBitstring => (&[Class::Bitstring], true),
-        Function::IsFunction => (&[Class::Fun], true),
-        Function::IsFunctionOf => (&[Class::Fun], false),
-        _ => return None,
-    })
-}
-
-/// What argument `at`, from 0, must be, or the function raises an exception.
-fn demanded(function: Function, at: usize) -> Option<&'static [Class]> {
-    Some(match (function, at) {
-        (Function::Hd | Function::Tl, _) => &[Class::Cons],
-        (Function::Length, _) => LIST,
-        (Function::Element, 1) | (Function::TupleSize, _) => &[Class::Tuple],
-        (Function::Size, _) => &[Class::Tuple, Class::Bitstring],
-        (Function::MapSize, _) | (Function::MapGet | Function::IsMapKey, 1) => &[Class::Map],
-        (Function::BitSize | Function::ByteSize, _)
-        | (Function::BinaryPart | Function::BinaryPartOf, 0) => &[Class::Bitstring],
-        (Function::NodeOf, _) => &[Class::Reference, Class::Port, Class::Pid],
-        (Function::Not | Function::Xor, _) => &[Class::Atom],
-        (Function::Element, 0) | (Function::BinaryPartOf, 1 | 2) => &[Class::Number],
-        (
-            Function::Abs
-            | Function::Round
-            | Function::Trunc
-            | Function::Float
-            | Function::Ceil
-            | Function::Floor
-            | Function::Plus
-            | Function::Negate
-            | Function::Add
-            | Function::Subtract
-            | Function::Multiply
-            | Function::Divide
-            | Function::Div
-            | Function::Rem
-            | Function::Band
-            | Function::Bor
-            | Function::Bxor
-            | Function::Bnot
-            | Function::Bsl
-            | Function::Bsr,
-            _,
-        ) => &[Class::Number],
-        _ => return None,
-    })
 }

@@ -1,10 +1,10 @@
 //! From the head of a clause, and a case that its guards leave, to ranges of keys.
 
-use super::LIMIT;
 use super::cases::{Case, Subject};
+use super::interval::Interval;
 use super::outline::Front;
-use super::planning::Planning;
-use super::range::{Interval, Ranges};
+use super::planning::{LIMIT, Planning};
+use super::range::Ranges;
 use crate::function::Function;
 use crate::spec::{Clause, Expression, ExpressionId, Pattern, PatternId, Range, Slot, Spec};
 use ats_term::image::Host;

@@ -1,10 +1,13 @@
-//! The state that all code that makes one plan shares.
+//! The limits of plans, and the state that all code that makes one plan shares.
 
 use crate::spec::{Constant, Spec};
 use ats_term::exact;
 use ats_term::image::Host;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+
+/// A plan has no more ranges or keys than this.
+pub const LIMIT: usize = 1000;
 
 /// So many steps, of some 50 ns each, may be spent on a plan. A usual one takes a hundred; this is for those
 /// that would take longer to plan than to run.

@@ -1,0 +1,311 @@
+//! Order keys without a gap between them.
+//!
+//! # Invariant
+//! - R2. An interval that is a point spans the keys that are `==` to the terms of a complete outline, which
+//!   are one key: from its bytes to [`prefix_end`] of them.
+
+use super::outline::{Front, Outline, Token};
+use crate::spec::Spec;
+use ats_term::image::Host;
+use ats_term::order::{Class, prefix_end};
+use std::cmp::Ordering;
+
+/// A place between order keys.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    pub(super) bytes: Vec<u8>,
+    edge: Edge,
+    outline: Outline,
+}
+
+/// On which side of the terms that an outline stands for a [`Cut`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// Before the first of them.
+    Before,
+    /// After the last of them.
+    After,
+}
+
+impl Cut {
+    fn before(front: Front) -> Cut {
+        Cut {
+            bytes: front.bytes,
+            edge: Edge::Before,
+            outline: front.outline,
+        }
+    }
+
+    fn after(front: Front) -> Cut {
+        Cut {
+            edge: Edge::After,
+            ..Cut::before(front)
+        }
+    }
+
+    /// The bytes: keys below them are before the cut, all others are after it. O(1).
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// On which side of the terms that [`outline`](Cut::outline) stands for. O(1).
+    #[must_use]
+    pub fn edge(&self) -> Edge {
+        self.edge
+    }
+
+    /// What it is before or after, for people. O(1).
+    #[must_use]
+    pub fn outline(&self) -> &Outline {
+        &self.outline
+    }
+
+    fn behind(&self, front: &Front) -> Cut {
+        let mut whole = front.clone();
+        whole.append(&self.bytes, &self.outline);
+        Cut {
+            edge: self.edge,
+            ..Cut::before(whole)
+        }
+    }
+}
+
+/// Keys without a gap.
+#[derive(Clone, Debug)]
+pub struct Interval {
+    pub(super) from: Cut,
+    /// `None`: to the end of all keys.
+    pub(super) to: Option<Cut>,
+    pub(super) point: bool,
+}
+
+impl Interval {
+    /// All keys.
+    pub(super) fn everything() -> Interval {
+        Interval {
+            from: Cut::before(Front::default()),
+            to: None,
+            point: false,
+        }
+    }
+
+    /// The terms that begin as this.
+    pub(super) fn prefix(front: &Front) -> Interval {
+        Interval::everything().behind(front)
+    }
+
+    /// The one key that a complete front is.
+    pub(super) fn point(front: &Front) -> Interval {
+        Interval {
+            point: true,
+            ..Interval::prefix(front)
+        }
+    }
+
+    /// The terms of a class.
+    pub(super) fn class(class: Class) -> Interval {
+        let (from, to) = class.bounds();
+        Interval {
+            from: Cut::before(Front::of_class(class, from)),
+            to: to.map(|to| Cut::after(Front::of_class(class, to))),
+            point: false,
+        }
+    }
+
+    /// The terms before those that begin as this.
+    pub(super) fn before(front: Front) -> Interval {
+        Interval {
+            to: Some(Cut::before(front)),
+            ..Interval::everything()
+        }
+    }
+
+    /// The terms after those that begin as this.
+    pub(super) fn after(mut front: Front) -> Interval {
+        front.bytes = prefix_end(&front.bytes);
+        Interval {
+            from: Cut::after(front),
+            ..Interval::everything()
+        }
+    }
+
+    /// The terms that begin as this, and those after them.
+    pub(super) fn from_on(front: Front) -> Interval {
+        Interval {
+            from: Cut::before(front),
+            ..Interval::everything()
+        }
+    }
+
+    /// The terms that begin as this, and those before them.
+    pub(super) fn up_to(mut front: Front) -> Interval {
+        front.bytes = prefix_end(&front.bytes);
+        Interval {
+            to: Some(Cut::after(front)),
+            ..Interval::everything()
+        }
+    }
+
+    /// What lies between two fronts whose bytes are bounds by themselves.
+    pub(super) fn between(from: Front, to: Front) -> Interval {
+        Interval {
+            from: Cut::before(from),
+            to: Some(Cut::after(to)),
+            point: false,
+        }
+    }
+
+    /// The terms that begin as `front` and go on as the terms of this interval. A point stays none: what goes
+    /// on behind it is not known.
+    pub(super) fn behind(&self, front: &Front) -> Interval {
+        let to = match &self.to {
+            Some(to) => Some(to.behind(front)),
+            None if front.bytes.is_empty() => None,
+            None => Some(Cut {
+                bytes: prefix_end(&front.bytes),
+                edge: Edge::After,
+                outline: front.outline.clone(),
+            }),
+        };
+        Interval {
+            from: self.from.behind(front),
+            to,
+            point: false,
+        }
+    }
+
+    /// The lower bound, which is inclusive: its bytes are empty if there is none. O(1).
+    #[must_use]
+    pub fn from(&self) -> &Cut {
+        &self.from
+    }
+
+    /// The upper bound, which is exclusive, if there is one. O(1).
+    #[must_use]
+    pub fn to(&self) -> Option<&Cut> {
+        self.to.as_ref()
+    }
+
+    /// Whether it is a single order key, which is then that of [`from`](Interval::from). O(1).
+    #[must_use]
+    pub fn is_point(&self) -> bool {
+        self.point
+    }
+
+    /// Whether an order key is in it. O(length).
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        *self.from.bytes <= *key && self.to.as_ref().is_none_or(|to| *key < *to.bytes)
+    }
+
+    /// The interval as text: `Key =:= ...`, `Key == ...`, or a condition on `Key`. `spec` is the specification it was
+    /// made from.
+    #[must_use]
+    pub fn show<H: Host>(&self, spec: &Spec<H>) -> String {
+        let text = |cut: &Cut| cut.outline.show(spec);
+        if self.point {
+            let equality = if self.from.outline.looseness() == 0 {
+                "=:="
+            } else {
+                "=="
+            };
+            return format!("Key {equality} {}", text(&self.from));
+        }
+        let lower = (!self.from.bytes.is_empty()).then(|| match self.from.edge {
+            Edge::Before => format!("{} =< ", text(&self.from)),
+            Edge::After => format!("{} < ", text(&self.from)),
+        });
+        let upper = self.to.as_ref().map(|to| match to.edge {
+            Edge::Before => format!(" < {}", text(to)),
+            Edge::After => format!(" =< {}", text(to)),
+        });
+        match (lower, upper) {
+            _ if self.is_outline() => format!("Key = {}", text(&self.from)),
+            (None, None) => "any Key".into(),
+            (lower, upper) => {
+                let (lower, upper) = (lower.unwrap_or_default(), upper.unwrap_or_default());
+                format!("{lower}Key{upper}")
+            }
+        }
+    }
+
+    /// Whether it is just all terms of one outline.
+    fn is_outline(&self) -> bool {
+        let tokens = self.from.outline.tokens();
+        match &self.to {
+            Some(to) => {
+                (self.from.edge, to.edge) == (Edge::Before, Edge::After)
+                    && self.from.outline == to.outline
+            }
+            None => *tokens == [Token::Class(Class::Bitstring)],
+        }
+    }
+
+    pub(super) fn compare_ends(&self, other: &Interval) -> Ordering {
+        match (&self.to, &other.to) {
+            (None, None) => Ordering::Equal,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(_), None) => Ordering::Less,
+            (Some(a), Some(b)) => a.bytes.cmp(&b.bytes),
+        }
+    }
+
+    pub(super) fn is_same(&self, other: &Interval) -> bool {
+        self.from.bytes == other.from.bytes && self.compare_ends(other).is_eq()
+    }
+
+    /// Whether there is no gap between this one and one that does not begin before it.
+    pub(super) fn touches(&self, later: &Interval) -> bool {
+        self.to
+            .as_ref()
+            .is_none_or(|to| later.from.bytes <= to.bytes)
+    }
+
+    /// This one and all up to the end of one that does not begin before it.
+    pub(super) fn join(&mut self, later: Interval) {
+        if self.is_same(&later) {
+            // Two constants that are `==`, but may not be the same.
+            if self.point && later.point && self.from.outline != later.from.outline {
+                self.from.outline = std::mem::take(&mut self.from.outline).loosened();
+            }
+            self.point &= later.point;
+        } else if self.compare_ends(&later).is_lt() {
+            if self.from.bytes == later.from.bytes {
+                *self = later;
+            } else {
+                self.to = later.to;
+                self.point = false;
+            }
+        }
+    }
+
+    /// What is in both.
+    pub(super) fn meet(&self, other: &Interval) -> Option<Interval> {
+        match (self.point, other.point) {
+            (true, true) => {
+                // Both hold, so the stricter one does.
+                let stricter = self.from.outline.looseness() <= other.from.outline.looseness();
+                let point = if stricter { self } else { other };
+                return self.is_same(other).then(|| point.clone());
+            }
+            (true, false) => return other.contains(&self.from.bytes).then(|| self.clone()),
+            (false, true) => return self.contains(&other.from.bytes).then(|| other.clone()),
+            (false, false) => {}
+        }
+        let from = match self.from.bytes.cmp(&other.from.bytes) {
+            Ordering::Less => other,
+            _ => self,
+        };
+        let to = match self.compare_ends(other) {
+            Ordering::Greater => other,
+            _ => self,
+        };
+        let empty = (to.to.as_ref()).is_some_and(|to| to.bytes <= from.from.bytes);
+        (!empty).then(|| Interval {
+            from: from.from.clone(),
+            to: to.to.clone(),
+            point: false,
+        })
+    }
+}
