@@ -1,6 +1,7 @@
 //! Equality and order of values.
 
-use crate::value::{Comparer, Made, Number, Value};
+use crate::fingerprint::Fingerprints;
+use crate::value::{Made, Number, Value};
 use ats_term::Zeros;
 use ats_term::exact::{Options, exact_key};
 use ats_term::image::{Host, Slots, term_eq};
@@ -14,6 +15,15 @@ const KEEP: usize = 1 << 16;
 
 /// Integers up to this one are floats, too.
 const EXACT_FLOAT: u64 = 1 << 53;
+
+/// What equality and order of terms depend on, and room to find them out.
+pub(crate) struct Comparer {
+    pub(crate) zeros: Zeros,
+    left: Vec<u8>,
+    right: Vec<u8>,
+    /// Of maps that this run has made. Most runs make none that are keys of others.
+    fingerprints: Option<Box<Fingerprints>>,
+}
 
 impl Comparer {
     pub(crate) const fn new() -> Self {

@@ -5,7 +5,8 @@
 //! when maps become keys of maps that become keys of maps, each is looked at once, and not once for each
 //! map around it.
 
-use crate::value::{RunTerm, Value};
+use crate::run_term::RunTerm;
+use crate::value::Value;
 use ats_term::exact::{Options, exact_key};
 use ats_term::image::Host;
 use ats_term::walk::{Kind, TermRef};

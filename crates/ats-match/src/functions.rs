@@ -3,9 +3,10 @@
 //! Each does what the function of that name in the module `erlang` does. Where that one raises an exception
 //! the call fails; which exception it would be makes no difference.
 
+use crate::environment::Environment;
 use crate::failed::Failed;
 use crate::function::Function;
-use crate::machine::{Environment, Run, truth};
+use crate::run::{Run, truth};
 use crate::value::{Made, Number, Parts, Value};
 use ats_term::image::{Host, HostKind, Immediate, View};
 use ats_term::walk::{FunIdent, Kind, TermRef};

@@ -2,43 +2,22 @@
 
 use crate::arithmetic::of_small;
 use crate::code::{Home, Op, Program};
+use crate::compare::Comparer;
+use crate::environment::Environment;
 use crate::failed::Failed;
 use crate::function::Function;
 use crate::outcome::Outcome;
+use crate::run::{Buffers, IdleBuffers, Run, truth};
+use crate::run_term::RunTerm;
 use crate::spec::Words;
-use crate::value::{Comparer, Made, RunTerm, Value, empty};
-use ats_term::Zeros;
-use ats_term::image::{Host, ImageRef, Object, Slots, View, term_eq};
-
-/// What a program can ask about the place where it runs.
-///
-/// # Safety
-/// The words that it gives are those of immediates of the host of the objects, since results are made of them.
-pub unsafe trait Environment {
-    /// The word of the process that runs the program. Without one, asking for it fails.
-    fn self_word(&self) -> Option<u64>;
-
-    /// The word of the atom that is the name of this node.
-    fn node_word(&self) -> u64;
-
-    /// The word of an atom, or nothing if there can be no such atom.
-    fn atom_word(&self, text: &str) -> Option<u64>;
-}
+use crate::value::{Made, Value};
+use ats_term::image::{Host, Object};
 
 /// Runs programs on objects; keeps its buffers, so that a warm one allocates nothing unless bignums or large
 /// maps are computed. One for each thread.
 pub struct Machine<H: Host> {
-    buffers: Buffers<'static, H>,
+    buffers: IdleBuffers<H>,
     comparer: Comparer,
-}
-
-/// What a run remembers.
-struct Buffers<'a, H> {
-    stack: Vec<Value<'a, H>>,
-    containers: Vec<Slots<'a, H>>,
-    lists: Vec<ImageRef<'a, H>>,
-    bound: Vec<ImageRef<'a, H>>,
-    made: Made<'a, H>,
 }
 
 impl<H: Host> Machine<H> {
@@ -46,13 +25,7 @@ impl<H: Host> Machine<H> {
     #[must_use]
     pub const fn new() -> Self {
         Machine {
-            buffers: Buffers {
-                stack: Vec::new(),
-                containers: Vec::new(),
-                lists: Vec::new(),
-                bound: Vec::new(),
-                made: Made::new(),
-            },
+            buffers: IdleBuffers::new(),
             comparer: Comparer::new(),
         }
     }
@@ -107,40 +80,6 @@ impl<H: Host> std::fmt::Debug for Machine<H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Machine").finish_non_exhaustive()
     }
-}
-
-impl<H: Host> Buffers<'static, H> {
-    /// The buffers, empty, for a run that is over when `'r` is.
-    #[inline]
-    fn for_run<'r>(&'r mut self) -> &'r mut Buffers<'r, H> {
-        // SAFETY: the two types differ in a lifetime only. What a run leaves in the buffers may not live as
-        // long as `self`, but no code reads it: this is the only way to the buffers, and it empties them.
-        // Dropping does not read it either, since references have no destructors.
-        let buffers: &'r mut Buffers<'r, H> = unsafe { std::mem::transmute(self) };
-        buffers.clear();
-        buffers.made.clear();
-        buffers
-    }
-}
-
-impl<H: Host> Buffers<'_, H> {
-    /// Forgets what belongs to a clause. What was made stays, as it is numbered.
-    #[inline]
-    fn clear(&mut self) {
-        empty(&mut self.stack);
-        empty(&mut self.containers);
-        empty(&mut self.lists);
-        empty(&mut self.bound);
-    }
-}
-
-/// A program on its way through an object.
-pub(crate) struct Run<'m, 'r, H: Host, E> {
-    buffers: &'r mut Buffers<'r, H>,
-    pub(crate) comparer: &'m mut Comparer,
-    pub(crate) program: &'r Program<H>,
-    object: Object<'r, H>,
-    pub(crate) environment: &'m E,
 }
 
 enum Found<'r, H> {
@@ -266,59 +205,6 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         }
     }
 
-    /// An operation of a head. Returns the term that is current after it, or nothing if the head does not
-    /// match.
-    fn test(&mut self, op: &Op, current: Option<ImageRef<'r, H>>) -> Option<ImageRef<'r, H>> {
-        match *op {
-            Op::Part { container, index } => {
-                return self.buffers.containers[container as usize].get(index as usize);
-            }
-            Op::Rest { list, skip } => {
-                return self.buffers.lists[list as usize].skip(skip as usize);
-            }
-            Op::ValueOf { container, key } => return self.value_of(container as usize, key),
-            _ => {}
-        }
-        let current = current.expect("match: a test without a term");
-        let passes = match *op {
-            Op::Is(word) => current.immediate() == Some(word),
-            Op::IsConstant(index) => is_literal(current, self.constant(index), self.comparer.zeros),
-            Op::IsSame(home) => {
-                let (a, b) = (Value::of(current), Value::of(self.home(home)));
-                self.comparer.same(&self.buffers.made, a, b)
-            }
-            Op::Bind => {
-                self.buffers.bound.push(current);
-                true
-            }
-            Op::IsTuple(arity) => match current.view() {
-                View::Tuple(elements) => {
-                    self.buffers.containers.push(elements);
-                    elements.len() == arity as usize
-                }
-                _ => false,
-            },
-            Op::IsList { len, exactly } => match current.view() {
-                View::List { elements, .. } => {
-                    self.buffers.containers.push(elements);
-                    self.buffers.lists.push(current);
-                    let len = len as usize;
-                    elements.len() == len || (!exactly && elements.len() > len)
-                }
-                _ => false,
-            },
-            Op::IsMap(least) => match current.view() {
-                View::Map { keys, values } => {
-                    self.buffers.containers.extend([keys, values]);
-                    keys.len() >= least as usize
-                }
-                _ => false,
-            },
-            other => unreachable!("match: not an operation of a head: {other:?}"),
-        };
-        passes.then_some(current)
-    }
-
     /// An operation that takes so many values off the stack and puts one there.
     fn evaluate(&mut self, op: &Op) -> (usize, Result<Value<'r, H>, Failed>) {
         let (takes, result) = match *op {
@@ -417,83 +303,6 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
         let value = Value::of(self.home(Home::Part { container, index }));
         self.compare(function, value, Value::Word(word))
     }
-
-    /// The value of a key in a map that is open.
-    fn value_of(&mut self, container: usize, key: u32) -> Option<ImageRef<'r, H>> {
-        let key = self.constant(key);
-        let keys = self.buffers.containers[container];
-        let position = self.comparer.find_key(keys, key)?;
-        self.buffers.containers[container + 1].get(position)
-    }
-
-    #[inline]
-    fn home(&self, home: Home) -> ImageRef<'r, H> {
-        match home {
-            Home::Object => self.object.term(),
-            Home::Part { container, index } => self.buffers.containers[container as usize]
-                .get(index as usize)
-                .expect("match: the container has this part"),
-            Home::Bound(index) => self.buffers.bound[index as usize],
-        }
-    }
-
-    fn constant(&self, index: u32) -> ImageRef<'r, H> {
-        self.program
-            .spec
-            .constant(self.program.constants[index as usize])
-    }
-
-    pub(crate) fn words(&self) -> Words {
-        self.program.spec.words()
-    }
-
-    pub(crate) fn made(&mut self) -> &mut Made<'r, H> {
-        &mut self.buffers.made
-    }
-
-    pub(crate) fn made_ref(&self) -> &Made<'r, H> {
-        &self.buffers.made
-    }
-
-    pub(crate) fn term(&self, value: Value<'r, H>) -> RunTerm<'_, H> {
-        self.buffers.made.term(value)
-    }
-
-    /// What the order and equality of values is found out with.
-    pub(crate) fn comparing(&mut self) -> (&mut Comparer, &Made<'r, H>) {
-        (self.comparer, &self.buffers.made)
-    }
-
-    fn exit(&self) -> Value<'r, H> {
-        Value::Word(self.words().exit)
-    }
-
-    fn top(&self) -> Value<'r, H> {
-        *self.buffers.stack.last().expect("match: an empty stack")
-    }
-
-    /// Takes the top off the stack and says whether it is `true`.
-    fn is_true(&mut self) -> bool {
-        let value = self.buffers.stack.pop();
-        matches!(value, Some(Value::Word(word)) if word == self.words().true_)
-    }
-
-    /// The word of a boolean.
-    pub(crate) fn boolean(&self, value: Value<'r, H>) -> Result<u64, Failed> {
-        match value {
-            Value::Word(word) if word == self.words().true_ || word == self.words().false_ => {
-                Ok(word)
-            }
-            _ => Err(Failed),
-        }
-    }
-
-    /// Puts a value in the place of the last so many.
-    fn replace(&mut self, takes: usize, value: Value<'r, H>) {
-        let stack = &mut self.buffers.stack;
-        stack.truncate(stack.len() - takes);
-        stack.push(value);
-    }
 }
 
 /// Whether both words are those of small integers.
@@ -517,23 +326,9 @@ fn compare_small(function: Function, a: u64, b: u64) -> Option<bool> {
     })
 }
 
-/// The word of a boolean, as a value.
-#[inline]
-pub(crate) fn truth<'r, H: Host>(words: Words, holds: bool) -> Value<'r, H> {
-    Value::Word(if holds { words.true_ } else { words.false_ })
-}
-
 /// The last `n` values of the stack.
 fn top<'s, 'r, H>(stack: &'s [Value<'r, H>], n: u32) -> &'s [Value<'r, H>] {
     &stack[stack.len() - n as usize..]
-}
-
-/// Whether a term is the literal of a head: floats must have the same bits.
-fn is_literal<H: Host>(term: ImageRef<'_, H>, literal: ImageRef<'_, H>, zeros: Zeros) -> bool {
-    match (term.view(), literal.view()) {
-        (View::Float(a), View::Float(b)) => a.to_bits() == b.to_bits(),
-        _ => term_eq(term, literal, zeros),
-    }
 }
 
 /// Makes a map of keys, and values behind them. Of pairs with the same key the last one counts.

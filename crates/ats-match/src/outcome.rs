@@ -1,7 +1,8 @@
 //! What a run gives, and how it becomes a term elsewhere.
 
+use crate::run_term::RunTerm;
 use crate::spec::Words;
-use crate::value::{Made, Parts, RunTerm, Value};
+use crate::value::{Made, Parts, Value};
 use ats_term::image::{Host, HostSink, Object, Scratch, decode, decode_object};
 use ats_term::walk::TermRef;
 
