@@ -6,7 +6,7 @@
 //! read now and then, such as the size of a table; bad for numbers that are read as often as they
 //! are changed.
 
-use crate::Padded;
+use crate::padded::Padded;
 use crate::shim::atomic::{AtomicI64, Ordering};
 use std::cell::Cell;
 use std::sync::OnceLock;

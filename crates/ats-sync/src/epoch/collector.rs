@@ -35,10 +35,11 @@
 //!   [`AWAKE`] and then unparks the thread; a token of `unpark` that comes before `park` makes that return
 //!   at once.
 
-use super::DOMAIN;
 use super::bag::GRACE;
 use super::bell::{ASLEEP, AWAKE, NAPPING};
-use super::domain::{Domain, Freed};
+use super::domain::Domain;
+use super::guard::DOMAIN;
+use super::slot::Freed;
 use crate::shim::atomic::Ordering;
 use std::fmt;
 use std::time::{Duration, Instant};

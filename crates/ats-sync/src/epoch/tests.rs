@@ -1,7 +1,8 @@
 use super::Guard;
 use super::barrier::{Barrier, SETTLING};
 use super::collector::{Collector, FEW, Next, SURVEY_EVERY};
-use super::domain::{ADVANCE_BYTES, ADVANCE_ITEMS, Domain};
+use super::domain::Domain;
+use super::slot::{ADVANCE_BYTES, ADVANCE_ITEMS};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -206,7 +207,7 @@ fn a_retirement_frees_two_objects_at_most() {
     }
     drop(blocker);
     for _ in 0..3 {
-        assert!(super::DOMAIN.try_advance());
+        assert!(super::guard::DOMAIN.try_advance());
     }
     for value in 0..1200 {
         let before = FREED.load(Ordering::Relaxed);
@@ -232,7 +233,7 @@ fn nothing_is_freed_until_the_last_guard_goes() {
         }
         drop(blocker);
         for _ in 0..3 {
-            assert!(super::DOMAIN.try_advance());
+            assert!(super::guard::DOMAIN.try_advance());
         }
     };
     let freed_since = |before| FREED.load(Ordering::Relaxed) - before;

@@ -1,0 +1,257 @@
+//! The slots of threads: what a thread shows to the others, and what it keeps for itself. The module
+//! [`epoch`](super) explains and proves the scheme.
+
+use super::bag::{Bag, Garbage};
+use crate::padded::Padded;
+use crate::shim::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::cell::Cell;
+use std::ptr;
+
+/// A thread tries to advance the epoch after it has retired this many objects ...
+pub(super) const ADVANCE_ITEMS: u32 = 128;
+/// ... or this many bytes, whichever comes first, so that a few huge objects are not hoarded.
+pub(super) const ADVANCE_BYTES: usize = 256 * 1024;
+/// Room for this many ripe objects is kept by a thread that has none.
+const PUT_ASIDE_CAPACITY: usize = 64;
+/// How many objects a collector takes out of a bag per visit to its lock.
+const COLLECT_BATCH: usize = 64;
+
+/// The value of [`Slot::local`] when its thread is not pinned. Epochs start above it.
+pub(super) const IDLE: u64 = 0;
+
+/// What one thread shows to the others, and what it keeps for itself.
+///
+/// Slots are never freed while their domain lives: a thread that ends gives its slot to the next
+/// one, with what is left in the bag.
+pub(super) struct Slot {
+    /// The epoch in which the thread is pinned, or [`IDLE`].
+    local: Padded<AtomicU64>,
+    owned: AtomicBool,
+    bag: Bag,
+    /// Set before the slot is published and never changed.
+    pub(super) next: *const Slot,
+    /// The remaining fields belong to the owner alone.
+    own: Own,
+}
+
+struct Own {
+    /// How many guards of the thread are alive.
+    depth: Cell<u32>,
+    /// Give the slot back as soon as no guard is alive: the thread is ending.
+    leaving: Cell<bool>,
+    /// Ripe objects that retirements have taken out of the bag, to be freed when no guard is alive; and
+    /// whether there are any.
+    ripe: Cell<Vec<Garbage>>,
+    has_ripe: Cell<bool>,
+    /// Objects are being freed; a retirement inside takes nothing out of the bag, or the recursion could
+    /// become as deep as the bag is long.
+    freeing: Cell<bool>,
+    /// Retirements left, and bytes left, until the next attempt to advance.
+    items_left: Cell<u32>,
+    bytes_left: Cell<usize>,
+    /// The epoch at the last attempt to advance.
+    seen: Cell<u64>,
+}
+
+impl Own {
+    fn new() -> Self {
+        Self {
+            depth: Cell::new(0),
+            leaving: Cell::new(false),
+            ripe: Cell::default(),
+            has_ripe: Cell::new(false),
+            freeing: Cell::new(false),
+            items_left: Cell::new(ADVANCE_ITEMS),
+            bytes_left: Cell::new(ADVANCE_BYTES),
+            seen: Cell::new(0),
+        }
+    }
+}
+
+/// What was freed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Freed {
+    pub(super) objects: usize,
+    /// By the word of the threads that retired them.
+    pub(super) bytes: usize,
+}
+
+impl Slot {
+    /// A slot that the calling thread owns.
+    pub(super) fn new() -> Self {
+        Self {
+            local: Padded(AtomicU64::new(IDLE)),
+            owned: AtomicBool::new(true),
+            bag: Bag::new(),
+            next: ptr::null(),
+            own: Own::new(),
+        }
+    }
+
+    /// Makes the calling thread the owner, unless there is one.
+    pub(super) fn try_own(&self) -> bool {
+        // Acquire: `own` and the epochs in the bag are as the last owner left them.
+        !self.owned.load(Ordering::Relaxed)
+            && self
+                .owned
+                .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// The epoch in which the owner is pinned. The caller is the owner.
+    #[inline]
+    pub(super) fn epoch(&self) -> u64 {
+        self.local.load(Ordering::Relaxed)
+    }
+
+    /// Says that the owner is pinned in this epoch.
+    #[inline]
+    pub(super) fn announce(&self, epoch: u64) {
+        // Release, although it takes rather than gives: the scan may read this store instead of the
+        // unpinning before it, and must then still be ordered after what we did while pinned (E4).
+        self.local.store(epoch, Ordering::Release);
+    }
+
+    /// Whether the owner is pinned in another epoch than this one, which is the present one.
+    pub(super) fn lags(&self, epoch: u64) -> bool {
+        // The fence of the caller acquires for all slots at once; ThreadSanitizer does not see it.
+        let order = if cfg!(tsan) {
+            Ordering::Acquire
+        } else {
+            Ordering::Relaxed
+        };
+        let local = self.local.load(order);
+        local != IDLE && local != epoch
+    }
+
+    /// How many guards of the owner are alive.
+    #[inline]
+    pub(super) fn guards(&self) -> u32 {
+        self.own.depth.get()
+    }
+
+    /// Counts a guard, which [`unpin`](Slot::unpin) undoes.
+    #[inline]
+    pub(super) fn add_guard(&self) {
+        self.own.depth.set(self.guards() + 1);
+    }
+
+    /// Undoes one [`add_guard`](Slot::add_guard).
+    #[inline]
+    pub(super) fn unpin(&self) {
+        let depth = self.own.depth.get() - 1;
+        self.own.depth.set(depth);
+        if depth == 0 {
+            // Release: what we did while pinned happens before what is freed because of it (E4).
+            self.local.store(IDLE, Ordering::Release);
+            self.free_put_aside();
+            if self.own.leaving.get() {
+                self.give_back();
+            }
+        }
+    }
+
+    /// Keeps ripe objects until the owner is not pinned. The caller is the owner: now it may hold a
+    /// lock, and freeing takes as long as it takes.
+    #[inline]
+    pub(super) fn put_aside<const N: usize>(&self, objects: [Option<Garbage>; N]) {
+        // They come in order, so if the first is missing, all are.
+        if objects.first().is_some_and(Option::is_some) {
+            let mut ripe = self.own.ripe.take();
+            ripe.extend(objects.into_iter().flatten());
+            self.own.ripe.set(ripe);
+            self.own.has_ripe.set(true);
+        }
+    }
+
+    /// Frees what was [put aside](Slot::put_aside). For the owner.
+    #[inline]
+    pub(super) fn free_put_aside(&self) {
+        if self.own.has_ripe.get() {
+            self.free_all_put_aside();
+        }
+    }
+
+    #[cold]
+    fn free_all_put_aside(&self) {
+        // A `free` function that pins comes here again when it unpins, and finds nothing.
+        self.own.has_ripe.set(false);
+        let was_freeing = self.own.freeing.replace(true);
+        let mut ripe = self.own.ripe.take();
+        for garbage in ripe.drain(..) {
+            // SAFETY: no thread can see ripe objects (E3).
+            unsafe { garbage.free() };
+        }
+        if ripe.capacity() <= PUT_ASIDE_CAPACITY {
+            self.own.ripe.set(ripe);
+        }
+        self.own.freeing.set(was_freeing);
+    }
+
+    /// The owner is about to end: gives the slot back now, or when its last guard goes.
+    pub(super) fn leave(&self) {
+        if self.own.depth.get() == 0 {
+            self.give_back();
+        } else {
+            self.own.leaving.set(true);
+        }
+    }
+
+    fn give_back(&self) {
+        self.own.leaving.set(false);
+        self.owned.store(false, Ordering::Release);
+    }
+
+    /// Whether the owner is freeing objects.
+    #[inline]
+    pub(super) fn is_freeing(&self) -> bool {
+        self.own.freeing.get()
+    }
+
+    /// The epoch at the last attempt of the owner to advance.
+    pub(super) fn seen(&self) -> u64 {
+        self.own.seen.get()
+    }
+
+    /// Begins to count retirements anew, after an attempt to advance that left this epoch.
+    pub(super) fn begin_to_spend(&self, seen: u64) {
+        self.own.items_left.set(ADVANCE_ITEMS);
+        self.own.bytes_left.set(ADVANCE_BYTES);
+        self.own.seen.set(seen);
+    }
+
+    /// Counts a retirement; `true` when it is time to advance.
+    #[inline]
+    pub(super) fn spend(&self, bytes: usize) -> bool {
+        let items = self.own.items_left.get().saturating_sub(1);
+        let bytes = self.own.bytes_left.get().saturating_sub(bytes);
+        self.own.items_left.set(items);
+        self.own.bytes_left.set(bytes);
+        items == 0 || bytes == 0
+    }
+
+    /// What the thread has retired.
+    #[inline]
+    pub(super) fn bag(&self) -> &Bag {
+        &self.bag
+    }
+
+    /// Frees up to `most` objects that are ripe in `epoch`.
+    pub(super) fn free_ripe(&self, epoch: u64, most: usize) -> Freed {
+        let mut freed = Freed::default();
+        while freed.objects < most {
+            let limit = COLLECT_BATCH.min(most - freed.objects);
+            let ripe = self.bag.take_ripe(epoch, limit);
+            if ripe.is_empty() {
+                break;
+            }
+            freed.objects += ripe.len();
+            for garbage in ripe {
+                freed.bytes = freed.bytes.saturating_add(garbage.bytes());
+                // SAFETY: no thread can see ripe objects (E3).
+                unsafe { garbage.free() };
+            }
+        }
+        freed
+    }
+}
