@@ -1,6 +1,6 @@
 //! A value in a block.
 
-use super::{allocate, free};
+use super::block::{allocate, free};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 

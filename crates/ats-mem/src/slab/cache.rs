@@ -1,7 +1,7 @@
 //! The free blocks that a thread keeps for itself.
 
-use super::SLAB;
 use super::class::{CACHE_BLOCKS, CLASSES, Class};
+use super::pool::SLAB;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::{Cell, OnceCell};
 use std::ptr::NonNull;

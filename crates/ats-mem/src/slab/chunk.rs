@@ -1,7 +1,7 @@
 //! A chunk: a header that describes 32 runs, and the runs.
 
 use super::class::{Class, SMALLEST};
-use super::corrupted;
+use super::corrupted::corrupted;
 use super::list::{Linked, Links};
 use super::memory::{self, CHUNK};
 use std::ptr::NonNull;

@@ -6,8 +6,8 @@
 
 /// The smallest size.
 pub(super) const SMALLEST: usize = 16;
-/// The largest size.
-pub(super) const LARGEST: usize = 2048;
+/// The largest request that is served from slabs.
+pub const LARGEST: usize = 2048;
 /// How many sizes there are.
 pub(super) const CLASSES: usize = FINE + MIDDLE + COARSE.len();
 

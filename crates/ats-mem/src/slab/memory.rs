@@ -1,9 +1,13 @@
 //! Memory of the system: aligned chunks of 2 MiB, backed by huge pages where there are any.
 
-use super::ADDRESS_LIMIT;
 use std::ptr::NonNull;
 
-pub(super) use system::{map_block, prefer_huge_pages, purge, set_huge, unmap, unmap_block};
+pub(crate) use system::prefer_huge_pages;
+pub(super) use system::{map_block, purge, set_huge, unmap, unmap_block};
+
+/// Blocks lie below this address, so that 48 bits tell where one is and the rest of a word is free for
+/// other things.
+pub const ADDRESS_LIMIT: usize = 1 << 48;
 
 /// Bytes of a chunk: a huge page of the common processors.
 pub(super) const CHUNK: usize = 2 << 20;
@@ -109,8 +113,9 @@ mod system {
         }
     }
 
-    /// Asks for huge pages where an allocation has whole ones.
-    pub(in super::super) fn prefer_huge_pages(start: *mut u8, bytes: usize) {
+    /// Asks the system to back a large allocation by huge pages where it has whole ones, for the same reason as
+    /// chunks have them.
+    pub(crate) fn prefer_huge_pages(start: *mut u8, bytes: usize) {
         let before = start.addr().next_multiple_of(CHUNK) - start.addr();
         let whole = bytes.saturating_sub(before) / CHUNK * CHUNK;
         if whole > 0 {
@@ -167,7 +172,7 @@ mod system {
     pub(in super::super) unsafe fn unmap_block(_block: NonNull<u8>, _bytes: usize) {}
 
     /// There is no portable way to ask for huge pages.
-    pub(in super::super) fn prefer_huge_pages(_start: *mut u8, _bytes: usize) {}
+    pub(crate) fn prefer_huge_pages(_start: *mut u8, _bytes: usize) {}
 
     /// As above.
     pub(in super::super) fn set_huge(_chunk: NonNull<u8>, _huge: bool) {}

@@ -3,11 +3,23 @@
 use super::chunk::{GROUPS, Run};
 use super::chunks::Chunks;
 use super::class::{CLASSES, Class};
+use super::corrupted::corrupted;
 use super::list::List;
-use super::{Statistics, corrupted};
 use ats_sync::Padded;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The slab of the program.
+pub(super) static SLAB: Slab = Slab::new();
+
+/// How much memory the blocks of at most [`LARGEST`](super::LARGEST) bytes take; see [`statistics`](super::statistics).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Statistics {
+    /// Bytes of chunks got from the system and not given back. With huge pages, what is resident.
+    pub reserved: usize,
+    /// Bytes of blocks in use, by their rounded sizes. Blocks in the caches of threads count.
+    pub used: usize,
+}
 
 /// Pools and chunks, each under its lock.
 pub(super) struct Slab {
