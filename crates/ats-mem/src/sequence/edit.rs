@@ -1,11 +1,14 @@
 //! Making the next version: a draft that shares what does not change.
 
-use super::block::{Link, Node, Value, height_for, slot_of};
+use super::block::Link;
+use super::finish::make_version;
 use super::free::free_value;
-use super::settle::{Leftovers, settle};
-use super::{Sequence, find, find_link};
+use super::leftovers::Leftovers;
+use super::node::{Node, height_for, slot_of};
+use super::value::Value;
+use super::version::{Sequence, find, find_link};
 use crate::record::Release;
-use ats_sync::shim::atomic::AtomicBool;
+use ats_sync::shim::atomic::{AtomicBool, Ordering::Relaxed};
 use std::marker::PhantomData;
 
 /// Changes to a version, of which a new one is made.
@@ -30,8 +33,22 @@ struct Draft {
     next: u64,
 }
 
+impl<R: Release> Sequence<R> {
+    /// Begins to make a new version of this one. O(1).
+    ///
+    /// There must not be another edit of the same version at the same time that is finished by taking over,
+    /// nor may that have happened before.
+    pub fn edit(&self) -> Edit<'_, R> {
+        debug_assert!(
+            !self.taken_over.load(Relaxed),
+            "a version that was taken over"
+        );
+        Edit::new(self)
+    }
+}
+
 impl<'a, R: Release> Edit<'a, R> {
-    pub(super) fn new(old: &'a Sequence<R>) -> Self {
+    fn new(old: &'a Sequence<R>) -> Self {
         Edit {
             new: Draft {
                 root: old.root,
@@ -123,7 +140,7 @@ impl<'a, R: Release> Edit<'a, R> {
         let (new, old) = (self.new, self.old);
         std::mem::forget(self);
         // SAFETY: the draft was made of this version, and no other code has it.
-        unsafe { settle(new.root, new.height, old, None) };
+        unsafe { make_version(new.root, new.height, old, None) };
         new.into_sequence()
     }
 
@@ -145,7 +162,7 @@ impl<'a, R: Release> Edit<'a, R> {
         std::mem::forget(self);
         let mut leftovers = Leftovers::none();
         // SAFETY: the draft was made of this version, and no other code has it; the contract is handed on.
-        unsafe { settle(new.root, new.height, old, Some(&mut leftovers)) };
+        unsafe { make_version(new.root, new.height, old, Some(&mut leftovers)) };
         (new.into_sequence(), leftovers)
     }
 }
@@ -162,7 +179,7 @@ impl<R: Release> Drop for Edit<'_, R> {
 impl Draft {
     fn into_sequence<R: Release>(self) -> Sequence<R> {
         Sequence {
-            root: self.root.map(Link::settled),
+            root: self.root.map(Link::unmarked),
             height: self.height,
             len: self.len,
             bytes: self.bytes,

@@ -1,6 +1,8 @@
 //! Giving references up, without recursion and in slices.
 
-use super::block::{Link, Node, Value};
+use super::block::Link;
+use super::node::Node;
+use super::value::Value;
 use crate::record::Release;
 use std::marker::PhantomData;
 
@@ -60,7 +62,7 @@ impl<R: Release> Remains<R> {
         // The references that the node had to its children are ours now.
         let children = node.links().iter();
         self.stack
-            .extend(children.map(|child| (child.settled(), height - 1)));
+            .extend(children.map(|child| (child.unmarked(), height - 1)));
         // SAFETY: the contract.
         unsafe { node.free() };
     }

@@ -1,7 +1,7 @@
 //! Walking over a version.
 
-use super::Sequence;
-use super::block::{BITS, FANOUT, Node, height_for, slot_of};
+use super::node::{BITS, FANOUT, Node, height_for, slot_of};
+use super::version::Sequence;
 use crate::record::Release;
 
 /// Which way to go.
@@ -27,6 +27,18 @@ impl Direction {
             Direction::Up => u32::MAX << slot << 1,
             Direction::Down => (1 << slot) - 1,
         }
+    }
+}
+
+impl<R: Release> Sequence<R> {
+    /// The values at this position and after it, upwards, with their positions.
+    pub fn iter_from(&self, position: u64) -> Iter<'_, R> {
+        Iter::up(self, position)
+    }
+
+    /// The values at this position and before it, downwards, with their positions.
+    pub fn iter_back_from(&self, position: u64) -> Iter<'_, R> {
+        Iter::down(self, position)
     }
 }
 

@@ -1,8 +1,10 @@
 //! Versions against a map from positions to values, and the count of every block against the references
 //! that there are.
 
-use super::block::{FANOUT, Link, MAX_HEIGHT, height_for};
+use super::block::Link;
+use super::node::{FANOUT, MAX_HEIGHT, height_for};
 use super::*;
+use crate::record::Release;
 use ats_sync::pin;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
@@ -252,7 +254,7 @@ fn run(step: Step, at: usize, versions: &mut Vec<Version>, owners: Owners) {
             // SAFETY: readers of the old version below have a guard of this moment.
             unsafe { leftovers.retire(&guard) };
             versions[at].check();
-            let taken = versions[at].sequence.taken_over.load(Relaxed);
+            let taken = versions[at].sequence.taken_over.load(Ordering::Relaxed);
             assert!(!taken || versions[at].sequence.share().is_none());
             versions[at] = Version {
                 sequence,

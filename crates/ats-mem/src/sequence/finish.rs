@@ -1,0 +1,162 @@
+//! Making a draft a version: counting references, or taking them over.
+//!
+//! The draft and the version it was made of are walked side by side, where they differ. At each place of
+//! the tree there is a node of the draft, and mostly the node that it replaces. While the way there from
+//! the old root has led through nodes with a single reference, these references are ours to dispose of:
+//! the old node is retired as a bare block, and its references to children that are also children of the
+//! new node go over to that, uncounted. From the first node on that has other references as well, the old
+//! node keeps its references, and the new node counts its own.
+
+use super::block::Link;
+use super::leftovers::{Leftover, Leftovers};
+use super::node::{Node, slots};
+use super::version::Sequence;
+use crate::record::Release;
+
+/// Removes the marks from a draft, except that of its root, and makes its references count. With
+/// `leftovers`, takes the references of the old version over, as far as no other version shares its nodes.
+///
+/// # Safety
+/// - The draft of this root and height was made of `old`, is the caller's alone, and is not used as a draft
+///   afterwards.
+/// - With `leftovers`, the contract of [`finish_taking_over`](super::Edit::finish_taking_over).
+pub(super) unsafe fn make_version<R: Release>(
+    root: Option<Link>,
+    height: u32,
+    old: &Sequence<R>,
+    leftovers: Option<&mut Leftovers<R>>,
+) {
+    // If everything is gone, the old version frees it when it goes itself.
+    let Some(root) = root else { return };
+    // SAFETY: handed on.
+    unsafe {
+        match old.root {
+            None => count_draft::<R>(root, height, None, None),
+            Some(_) => {
+                // If the old root stays, the new version refers to it, and there is nothing to take.
+                let leftovers = leftovers
+                    .filter(|_| replaces_root(root, height, old.height) && old.be_taken_over());
+                count_root(root, height, old, leftovers);
+            }
+        }
+    }
+}
+
+/// Whether the draft has a node of its own in the place of the root of the old version.
+///
+/// # Safety
+/// As for [`make_version`].
+unsafe fn replaces_root(mut link: Link, height: u32, old_height: u32) -> bool {
+    for _ in old_height..height {
+        // SAFETY: above the place of the old root there are nodes.
+        match unsafe { link.node() }.child(0) {
+            Some(below) => link = below,
+            None => return false,
+        }
+    }
+    link.is_draft()
+}
+
+/// [`make_version`] below a node that stands where the old root does, or above it in a tree that has grown.
+/// With `leftovers`, the old root has been taken.
+///
+/// # Safety
+/// As for [`make_version`].
+unsafe fn count_root<R: Release>(
+    link: Link,
+    height: u32,
+    old: &Sequence<R>,
+    leftovers: Option<&mut Leftovers<R>>,
+) {
+    // SAFETY: as for `make_version`: links of the draft and of the old version live, and stand at the heights
+    // they are looked for at.
+    unsafe {
+        if height > old.height {
+            let node = link.node();
+            let mut leftovers = leftovers;
+            for (index, slot) in slots(node.bitmap()).enumerate() {
+                let child = node.links()[index];
+                match slot {
+                    0 => count_root(child, height - 1, old, leftovers.take()),
+                    _ => count_draft::<R>(child, height - 1, None, None),
+                }
+                node.set_at(index, child.unmarked());
+            }
+            return;
+        }
+        match (leftovers, old.root) {
+            (Some(leftovers), Some(root)) => {
+                leftovers.add(Leftover::Bare(root));
+                count_children(link.node(), height, Some(root.node()), Some(leftovers));
+            }
+            _ if link.is_draft() => count_draft::<R>(link, height, old.root, None),
+            _ => link.share(),
+        }
+    }
+}
+
+/// Makes the references of a node of the draft count. It stands where the old version has `old`. With
+/// `leftovers`, the reference of the old version is ours.
+///
+/// # Safety
+/// As for [`make_version`].
+unsafe fn count_draft<R: Release>(
+    link: Link,
+    height: u32,
+    old: Option<Link>,
+    leftovers: Option<&mut Leftovers<R>>,
+) {
+    // SAFETY: as in `count_root`.
+    unsafe {
+        let mut below = None;
+        if let (Some(old), Some(leftovers)) = (old, leftovers) {
+            // If the node has one reference, no other thread can begin to share it (Q4): it would need a
+            // reference to the node, or to a node above it, and these are all ours.
+            if old.is_only() {
+                leftovers.add(Leftover::Bare(old));
+                below = Some(leftovers);
+            } else {
+                leftovers.add_reference(old, height);
+            }
+        }
+        let old = old.map(|old| old.node());
+        count_children(link.node(), height, old, below);
+    }
+}
+
+/// Makes the references that a node of the draft has to its children count. It stands where the old version
+/// has `old`. With `leftovers`, the references of the old node are ours.
+///
+/// # Safety
+/// As for [`make_version`].
+unsafe fn count_children<R: Release>(
+    node: Node<'_>,
+    height: u32,
+    old: Option<Node<'_>>,
+    mut leftovers: Option<&mut Leftovers<R>>,
+) {
+    for index in 0..node.links().len() {
+        let child = node.links()[index];
+        // SAFETY: as for `make_version`. No slice of the links is held beyond this.
+        unsafe {
+            if child.is_draft() {
+                let before = old.and_then(|old| old.child(node.slot_at(index)));
+                if height > 1 {
+                    count_draft(child, height - 1, before, leftovers.as_deref_mut());
+                } else if let (Some(before), Some(leftovers)) = (before, leftovers.as_deref_mut()) {
+                    // A value was replaced.
+                    leftovers.add_reference(before, 0);
+                }
+                node.set_at(index, child.unmarked());
+            } else if leftovers.is_none() {
+                child.share();
+            } // else the reference of the old version is that of the new one now
+        }
+    }
+    if let (Some(old), Some(leftovers)) = (old, leftovers) {
+        for slot in slots(old.bitmap() & !node.bitmap()) {
+            let gone = old.child(slot).expect("a slot of the bitmap has a child");
+            leftovers.add_reference(gone, height - 1);
+        }
+    }
+}

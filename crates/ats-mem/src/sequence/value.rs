@@ -1,0 +1,90 @@
+//! Values: words that may own resources.
+
+use super::block::{BlockHeader, HEAD, Link};
+use crate::slab;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+
+/// The bit of the shape that says that the words own resources.
+const OWNS: u32 = 1;
+const WORD: usize = size_of::<u64>();
+
+impl Link {
+    /// The value behind the link.
+    ///
+    /// # Safety
+    /// It is a value, and lives as long as `'a`.
+    #[inline(always)]
+    pub(super) unsafe fn value<'a>(self) -> Value<'a> {
+        Value {
+            block: self.block(),
+            live: PhantomData,
+        }
+    }
+}
+
+/// A value, for as long as it lives.
+#[derive(Clone, Copy)]
+pub(super) struct Value<'a> {
+    block: NonNull<u8>,
+    live: PhantomData<&'a [u64]>,
+}
+
+impl<'a> Value<'a> {
+    /// A new value with one reference.
+    ///
+    /// # Panics
+    /// If it has 2^31 words.
+    pub(super) fn make(words: &[u64], owns: bool) -> Link {
+        let len = u32::try_from(words.len()).ok();
+        let len = len
+            .filter(|len| *len < 1 << 31)
+            .expect("a value is shorter than 2^31 words");
+        let block = slab::allocate(HEAD + words.len() * WORD);
+        // SAFETY: the block is new, and has room for the head and the words.
+        unsafe {
+            block
+                .cast()
+                .write(BlockHeader::new(len << 1 | u32::from(owns)));
+            let start = block.add(HEAD).cast();
+            ptr::copy_nonoverlapping(words.as_ptr(), start.as_ptr(), words.len());
+        }
+        Link::draft(block)
+    }
+
+    #[inline(always)]
+    fn shape(self) -> u32 {
+        // SAFETY: every block begins with a head, and this one lives.
+        unsafe { self.block.cast::<BlockHeader>().as_ref() }.shape()
+    }
+
+    /// Whether the words own resources.
+    pub(super) fn owns(self) -> bool {
+        self.shape() & OWNS != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn words(self) -> &'a [u64] {
+        let len = (self.shape() >> 1) as usize;
+        // SAFETY: so many words stand behind the head; they never change.
+        unsafe { std::slice::from_raw_parts(self.block.add(HEAD).cast().as_ptr(), len) }
+    }
+
+    /// Bytes of memory this value takes.
+    pub(super) fn bytes(self) -> usize {
+        slab::rounded(self.block_bytes())
+    }
+
+    fn block_bytes(self) -> usize {
+        HEAD + (self.shape() >> 1) as usize * WORD
+    }
+
+    /// Frees the block, whatever its words own.
+    ///
+    /// # Safety
+    /// It is not used afterwards.
+    pub(super) unsafe fn free(self) {
+        // SAFETY: the block was allocated in `make` for as many words.
+        unsafe { slab::free(self.block, self.block_bytes()) };
+    }
+}

@@ -1,0 +1,164 @@
+//! A version: what is read of it, and how it ends.
+
+use super::block::Link;
+use super::free::Remains;
+use super::node::{BITS, Node, slot_of};
+use crate::record::Release;
+use ats_sync::shim::atomic::{AtomicBool, Ordering::Relaxed};
+use std::marker::PhantomData;
+
+/// One version of a sequence.
+///
+/// Dropping it frees what no other version has: O(values), unless it was taken over. For a long one see
+/// [`into_remains`](Sequence::into_remains).
+pub struct Sequence<R: Release> {
+    pub(super) root: Option<Link>,
+    /// Of the root: number of nodes on the way to a value.
+    pub(super) height: u32,
+    pub(super) len: usize,
+    pub(super) bytes: usize,
+    /// The position of the value to be appended next.
+    pub(super) next: u64,
+    pub(super) taken_over: AtomicBool,
+    pub(super) release: PhantomData<R>,
+}
+
+// SAFETY: blocks do not change but by atomic counts, and `Release` may be called on any thread.
+unsafe impl<R: Release> Send for Sequence<R> {}
+// SAFETY: as for `Send`.
+unsafe impl<R: Release> Sync for Sequence<R> {}
+
+impl<R: Release> Sequence<R> {
+    /// A sequence without values.
+    pub fn new() -> Self {
+        Sequence {
+            root: None,
+            height: 0,
+            len: 0,
+            bytes: 0,
+            next: 0,
+            taken_over: AtomicBool::new(false),
+            release: PhantomData,
+        }
+    }
+
+    /// Number of values. O(1).
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of memory that the blocks of this version take, also those that other versions share. O(1).
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// About how many bytes are given back when this version is: none if it has been taken over. O(1).
+    pub fn kept_bytes(&self) -> usize {
+        match self.taken_over.load(Relaxed) {
+            true => 0,
+            false => self.bytes,
+        }
+    }
+
+    /// The position of the value that is appended next: larger than all before it. O(1).
+    pub fn next_position(&self) -> u64 {
+        self.next
+    }
+
+    /// The value at a position. O(log positions).
+    ///
+    /// May be called on a version that is being or has been taken over, by a reader that found it under a
+    /// guard which it still holds. That is so for all functions that read.
+    #[inline]
+    pub fn get(&self, position: u64) -> Option<&[u64]> {
+        // SAFETY: the blocks of a version live while a reader uses it (Q1, Q6).
+        unsafe { find(self.root, self.height, position) }
+    }
+
+    /// The same version once more, to be kept beyond the guard it was found under; none if it has been
+    /// taken over, so that a newer version is to be found. O(1).
+    pub fn share(&self) -> Option<Self> {
+        if let Some(root) = self.root {
+            // SAFETY: the block of the root lives while a reader uses the version (Q1, Q6).
+            unsafe { root.share_if_any() }.then_some(())?;
+        }
+        Some(Sequence {
+            taken_over: AtomicBool::new(false),
+            ..*self
+        })
+    }
+
+    /// The references of this version, to be given up in slices.
+    pub fn into_remains(mut self) -> Remains<R> {
+        self.take_remains()
+    }
+
+    fn take_remains(&mut self) -> Remains<R> {
+        let root = self.root.take();
+        // Relaxed: if the version was taken over, that happened before this code got exclusive access to it.
+        let ours = root.filter(|_| !self.taken_over.load(Relaxed));
+        // SAFETY: a version has a reference to its root, unless it was taken over (Q1, Q6), and this one has
+        // just lost its root.
+        unsafe { Remains::new(ours.map(|root| (root, self.height))) }
+    }
+
+    /// Takes the reference to the root away, if it is the only one and there is a root. Whether it did; then
+    /// the root and its references are the caller's (Q4).
+    pub(super) fn be_taken_over(&self) -> bool {
+        // SAFETY: the version has a reference to its root.
+        let taken = self.root.is_some_and(|root| unsafe { root.take_only() });
+        if taken {
+            self.taken_over.store(true, Relaxed);
+        }
+        taken
+    }
+
+    pub(super) fn root_node(&self) -> Option<Node<'_>> {
+        // SAFETY: a root is a node, and lives while a reader uses the version (Q1, Q6).
+        self.root.map(|root| unsafe { root.node() })
+    }
+}
+
+impl<R: Release> Default for Sequence<R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: Release> Drop for Sequence<R> {
+    fn drop(&mut self) {
+        drop(self.take_remains());
+    }
+}
+
+/// The value at a position below a link.
+///
+/// # Safety
+/// The link leads to a node of this height, which lives as long as `'a` with all that is below it.
+#[inline]
+pub(super) unsafe fn find<'a>(root: Option<Link>, height: u32, position: u64) -> Option<&'a [u64]> {
+    // SAFETY: the contract; what is below the last node is a value.
+    unsafe { find_link(root, height, position).map(|link| link.value().words()) }
+}
+
+/// The link to the value at a position below a link.
+///
+/// # Safety
+/// As for [`find`].
+#[inline]
+pub(super) unsafe fn find_link(root: Option<Link>, height: u32, position: u64) -> Option<Link> {
+    if position.checked_shr(height * BITS).unwrap_or(0) != 0 {
+        return None;
+    }
+    let mut link = root?;
+    for height in (1..=height).rev() {
+        // SAFETY: by the contract this is a node that lives.
+        link = unsafe { link.node() }.child(slot_of(position, height))?;
+    }
+    Some(link)
+}
