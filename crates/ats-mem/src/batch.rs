@@ -139,12 +139,12 @@ pub(crate) trait Stepwise<R: Release> {
         let _ = (keys, guard);
     }
 
-    /// Puts another record of the key (or nothing, if null) in the place of `installed`, which is stamped,
-    /// in the store, and was counted there. The other one is new, or was there before.
-    fn exchange(&self, installed: &Record<R>, other: *const Record<R>, guard: &Guard);
+    /// Puts another record of the key, or nothing, in the place of `installed`, which is stamped, in the store,
+    /// and was counted there. The other one has been given to the store now, or was there before.
+    fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard);
 
     /// Removes a key that is held, as [`KeyStep::Remove`] does, and retires the record before.
-    fn remove_held(&self, hold: &Record<R>, before: *const Record<R>, guard: &Guard);
+    fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard);
 }
 
 /// [`Backend::update`](crate::Backend::update) by way of [`Stepwise::step`].
@@ -276,20 +276,22 @@ impl<R: Release, S: Stepwise<R>> Open<'_, R, S> {
     #[cold]
     fn build(&mut self, index: usize, plan: &mut dyn Plan<R>) {
         let entry = self.batch.last();
-        let before = entry.before();
+        // SAFETY: the key is held, so the record before lives, pinned or not (B3).
+        let before = unsafe { entry.before() };
         let Installed::Hold(hold) = entry.installed() else {
             unreachable!("the key was held");
         };
         self.pinning.pause();
-        // SAFETY: the key is held, so the record before lives, pinned or not (B3).
-        let change = plan.build(index, unsafe { before.as_ref() });
+        let change = plan.build(index, before);
         let guard = self.pinning.guard();
         // SAFETY: a record that only holds its key stays in the store until the batch takes it out (B5).
         let held = unsafe { &*hold };
         match change {
             Change::Put(record) => {
-                let record = self.batch.stamp_again(record);
-                self.store.exchange(held, record, guard);
+                let record = self.batch.stamp_again(record).into_raw();
+                // SAFETY: it is the store's now, where it stays until the batch ends (B5).
+                let record = unsafe { &*record };
+                self.store.exchange(held, Some(record), guard);
             }
             Change::Remove if self.batch.is_single() => {
                 self.batch.last().install(&Installed::Nothing);
@@ -298,26 +300,28 @@ impl<R: Release, S: Stepwise<R>> Open<'_, R, S> {
             // The hold stays until the batch ends.
             _ => return,
         }
-        // SAFETY: it has just been taken out of the store.
+        // SAFETY: its batch has just taken it out of the store (B5).
         unsafe { record::retire(hold, guard) };
     }
 
     fn commit(mut self) {
         self.ended = true;
-        self.batch.commit(self.store, &mut self.pinning);
+        self.batch
+            .end(State::Committed, self.store, &mut self.pinning);
     }
 }
 
 impl<R: Release, S: Stepwise<R>> Drop for Open<'_, R, S> {
     fn drop(&mut self) {
         if !self.ended {
-            self.batch.abort(self.store, &mut self.pinning);
+            self.batch
+                .end(State::Aborted, self.store, &mut self.pinning);
         }
     }
 }
 
 /// A batch being made: one block of the slab, so that its entries do not move. Ends by
-/// [`commit`](Batch::commit) or [`abort`](Batch::abort).
+/// [`end`](Batch::end).
 struct Batch<R: Release>(NonNull<BatchHeader<R>>);
 
 /// What the block begins with; the entries follow.
@@ -327,7 +331,7 @@ struct BatchHeader<R: Release> {
     /// How many entries there are, and for how many there is room.
     len: usize,
     room: usize,
-    entries: [Entry<R>; 0],
+    entries: [Entry<Record<R>>; 0],
 }
 
 impl<R: Release> Batch<R> {
@@ -346,7 +350,7 @@ impl<R: Release> Batch<R> {
     }
 
     fn bytes(keys: usize) -> usize {
-        size_of::<BatchHeader<R>>() + keys * size_of::<Entry<R>>()
+        size_of::<BatchHeader<R>>() + keys * size_of::<Entry<Record<R>>>()
     }
 
     fn head(&self) -> &BatchHeader<R> {
@@ -359,28 +363,33 @@ impl<R: Release> Batch<R> {
         self.head().room == 1
     }
 
-    /// The place of entry `index`, for which there must be room.
-    fn place(&self, index: usize) -> *mut Entry<R> {
-        debug_assert!(index < self.head().room);
+    /// The place of entry `index`; there is room for it if it is below `room`.
+    fn place(&self, index: usize) -> *mut Entry<Record<R>> {
         let block = self.0.as_ptr();
-        // SAFETY: the block has room for so many entries behind its head.
-        unsafe { (&raw mut (*block).entries).cast::<Entry<R>>().add(index) }
+        // SAFETY: the block is ours, and entries follow its head.
+        let first = unsafe { (&raw mut (*block).entries).cast::<Entry<Record<R>>>() };
+        first.wrapping_add(index)
     }
 
-    /// The entry that was made last; there is one.
-    fn last(&self) -> &Entry<R> {
-        // SAFETY: so many entries were written.
-        unsafe { &*self.place(self.head().len - 1) }
+    /// The entries that were made so far.
+    fn entries(&self) -> &[Entry<Record<R>>] {
+        // SAFETY: so many entries were written, one behind the other.
+        unsafe { std::slice::from_raw_parts(self.place(0), self.head().len) }
+    }
+
+    /// The entry that was made last.
+    fn last(&self) -> &Entry<Record<R>> {
+        self.entries().last().expect("a key has an entry")
     }
 
     /// An entry for the next key.
-    fn entry(&mut self, before: Option<&Record<R>>) -> *mut Entry<R> {
+    fn entry(&mut self, before: Option<&Record<R>>) -> &Entry<Record<R>> {
         let len = self.head().len;
         assert!(len < self.head().room, "each key is stamped once");
         let place = self.place(len);
         let block = self.0.as_ptr();
         // SAFETY: there is room for this entry, to which no other thread has a pointer yet; the shared part
-        // is in the same block, so it lives as long. Only `len` of the head is written, which no reader
+        // is in the same block, so it lives as long (B4). Only `len` of the head is written, which no reader
         // accesses.
         unsafe {
             let shared = &raw const (*block).shared;
@@ -388,7 +397,7 @@ impl<R: Release> Batch<R> {
             place.write(Entry::new(shared, before));
             (&raw mut (*block).len).write(len + 1);
         }
-        place
+        self.last()
     }
 
     /// What is done with a key that stays as it is.
@@ -398,72 +407,58 @@ impl<R: Release> Batch<R> {
             return KeyStep::Install(self.hold(key, current));
         };
         let entry = self.entry(current);
-        // SAFETY: the entry was just written, and lives as long as the batch.
-        unsafe { &*entry }.install(&Installed::Kept(ptr::from_ref(kept).cast_mut()));
-        kept.set_stamp(entry);
+        entry.install(&Installed::Kept(ptr::from_ref(kept).cast_mut()));
+        kept.set_stamp(ptr::from_ref(entry).cast_mut());
         KeyStep::Keep
     }
 
     /// The record of a key that only holds it.
     #[cold]
     fn hold(&mut self, key: &[u8], before: Option<&Record<R>>) -> RecordBox<R> {
-        let entry = self.entry(before);
-        stamped(RecordBox::new(key, &[], false), entry, Installed::Hold)
+        let hold = RecordBox::new(key, &[], false);
+        stamped(hold, self.entry(before), Installed::Hold)
     }
 
     fn stamp(&mut self, record: RecordBox<R>, before: Option<&Record<R>>) -> RecordBox<R> {
-        let entry = self.entry(before);
-        stamped(record, entry, Installed::Put)
+        stamped(record, self.entry(before), Installed::Put)
     }
 
     /// Stamps the record that takes the place of the hold that was made last.
-    fn stamp_again(&mut self, record: RecordBox<R>) -> *const Record<R> {
-        let entry = self.place(self.head().len - 1);
-        stamped(record, entry, Installed::Put).into_raw()
+    fn stamp_again(&self, record: RecordBox<R>) -> RecordBox<R> {
+        stamped(record, self.last(), Installed::Put)
     }
 
-    fn commit<S: Stepwise<R>>(&self, store: &S, pinning: &mut Pinning<'_>) {
+    /// Ends the batch as committed, after which its records stay, or as aborted: then what was there before
+    /// takes their places again.
+    fn end<S: Stepwise<R>>(&self, state: State, store: &S, pinning: &mut Pinning<'_>) {
         // The thread is pinned when the state changes, so readers that it makes blind for what was before
         // are no older than what is retired.
         pinning.guard();
-        self.head().shared.end(State::Committed);
-        for index in 0..self.head().len {
+        self.head().shared.end(state);
+        for (index, entry) in self.entries().iter().enumerate() {
             if index % PIECE == PIECE - 1 {
                 pinning.pause();
             }
-            // SAFETY: so many entries were written.
-            let entry = unsafe { &*self.place(index) };
             let guard = pinning.guard();
-            match entry.installed() {
-                Installed::Nothing => {}
-                Installed::Hold(hold) => give_back(store, hold, entry.before(), guard),
-                Installed::Kept(record) => clear(record),
-                Installed::Put(record) => {
-                    clear(record);
-                    if !entry.before().is_null() {
-                        // SAFETY: the batch took the record before out of the store, and since the commit
-                        // no reader that pins looks through to it (B3).
-                        unsafe { record::retire(entry.before().cast_mut(), guard) };
+            // SAFETY: until the key is let go here, the record before is not retired (B3), and what is installed
+            // is in the store (B5).
+            unsafe {
+                let before = entry.before();
+                match (entry.installed(), state) {
+                    (Installed::Nothing, _) => {}
+                    (Installed::Kept(record), _) => clear(record),
+                    (Installed::Put(record), State::Committed) => {
+                        clear(record);
+                        // The batch took the record before out of the store, and since the commit no
+                        // reader that pins looks through to it.
+                        if let Some(before) = before {
+                            record::retire(ptr::from_ref(before).cast_mut(), guard);
+                        }
                     }
-                }
-            }
-        }
-        self.retire(pinning.guard());
-    }
-
-    fn abort<S: Stepwise<R>>(&self, store: &S, pinning: &mut Pinning<'_>) {
-        self.head().shared.end(State::Aborted);
-        for index in 0..self.head().len {
-            if index % PIECE == PIECE - 1 {
-                pinning.pause();
-            }
-            // SAFETY: so many entries were written.
-            let entry = unsafe { &*self.place(index) };
-            match entry.installed() {
-                Installed::Nothing => {}
-                Installed::Kept(record) => clear(record),
-                Installed::Hold(record) | Installed::Put(record) => {
-                    give_back(store, record, entry.before(), pinning.guard());
+                    (Installed::Hold(record) | Installed::Put(record), _) => {
+                        store.exchange(&*record, before, guard);
+                        record::retire(record, guard);
+                    }
                 }
             }
         }
@@ -482,7 +477,7 @@ impl<R: Release> Batch<R> {
             }
         }
         let bytes = Self::bytes(self.head().room);
-        // SAFETY: no stamp of a record that is in the store names an entry of this batch any more,
+        // SAFETY: no stamp of a record that is in the store names an entry of this batch any more (B4),
         // and stamps of records that were taken out are read only by readers pinned before. A batch ends
         // once.
         unsafe { guard.retire(self.0.as_ptr().cast(), bytes, free::<R>) };
@@ -492,36 +487,24 @@ impl<R: Release> Batch<R> {
 /// The record with the stamp of an entry, which is told of it.
 fn stamped<R: Release>(
     record: RecordBox<R>,
-    entry: *mut Entry<R>,
-    installed: fn(*mut Record<R>) -> Installed<R>,
+    entry: &Entry<Record<R>>,
+    installed: fn(*mut Record<R>) -> Installed<Record<R>>,
 ) -> RecordBox<R> {
     let record = record.with_room_for(entry).into_raw();
-    // SAFETY: the entry was written, and lives as long as the batch. The record was just given away by its
-    // box and is not published yet.
-    unsafe {
-        (*entry).install(&installed(record));
-        (*record).set_stamp(entry);
-        RecordBox::from_raw(record)
-    }
+    entry.install(&installed(record));
+    // SAFETY: just given away by its box.
+    let record = unsafe { RecordBox::from_raw(record) };
+    record.set_stamp(ptr::from_ref(entry).cast_mut());
+    record
 }
 
 /// Takes the stamp of a batch from one of its records.
-fn clear<R: Release>(record: *mut Record<R>) {
-    // SAFETY: the record is in the store until its stamp is cleared (B5).
+///
+/// # Safety
+/// The record is in the store.
+unsafe fn clear<R: Release>(record: *mut Record<R>) {
+    // SAFETY: the contract; it stays there at least until its stamp is cleared (B5).
     unsafe { &*record }.set_stamp(ptr::null_mut());
-}
-
-/// Puts what was there before in the place of a record of a batch.
-fn give_back<R: Release, S: Stepwise<R>>(
-    store: &S,
-    installed: *mut Record<R>,
-    before: *const Record<R>,
-    guard: &Guard,
-) {
-    // SAFETY: a stamped record is in the store until its batch takes it out (B5).
-    store.exchange(unsafe { &*installed }, before, guard);
-    // SAFETY: it has just been taken out of the store.
-    unsafe { record::retire(installed, guard) };
 }
 
 /// How long a writer waits for a batch before it reports [`Busy`].

@@ -28,7 +28,9 @@
 //!   bucket of a split or a join, or within a bucket. Every move publishes the copy, then changes what
 //!   readers compare (the number of buckets, the count of moves, or both), then clears the original.
 //! - H4. Every store to a slot releases and every load acquires.
-//! - H5. What is taken out of a slot, or a line out of a chain, is freed by retiring only.
+//! - H5. What is taken out of a slot, a line out of a chain, or a segment out of the directory, is freed by
+//!   retiring only. References to buckets and records are had under a guard that was there when the thread
+//!   read the directory, or by code that has the table alone. So what they lead to lives as long as they do.
 //! - H6. Locks are taken in this order: resize lock, stripes in ascending order. A writer holds one
 //!   stripe and takes no other lock under it.
 //! - H7. The fingerprint of a slot is stored before the slot is filled and cleared after it was emptied, and
@@ -84,10 +86,11 @@ use ats_sync::shim::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use ats_sync::{Guard, Lock, Padded, pin};
 use bucket::{Bucket, Slot};
 use directory::{Directory, bucket_of};
-use line::{Line, Word};
+use line::{Full, Line, Word};
 use resize::Chores;
 use seed::Seed;
 use std::ops::ControlFlow;
+use std::ptr;
 use stripes::{Locked, StripeSet};
 use walk::Place;
 
@@ -123,15 +126,15 @@ struct Rare {
 }
 
 /// What a thread finds in a bucket when it holds the lock and is about to change one key.
-struct Entry<'t, 'g, R: Release> {
-    bucket: Bucket<'t, R>,
+struct Entry<'g, R: Release> {
+    bucket: Bucket<'g, R>,
     locked: Locked<'g>,
     hash: u64,
     /// The slot of the key's record.
-    live: Option<(Slot<'t>, Word)>,
+    live: Option<(Slot<'g>, Full<'g, R>)>,
     /// The slot of a record of the key that was deleted while the table was fixed; only looked for if
     /// there is no other.
-    deleted: Option<(Slot<'t>, Word)>,
+    deleted: Option<(Slot<'g>, Full<'g, R>)>,
 }
 
 impl<R: Release> HashTable<R> {
@@ -177,12 +180,11 @@ impl<R: Release> HashTable<R> {
     /// Empties a bucket. Returns how many records were in it.
     fn drain_bucket(&mut self, bucket: usize, guard: &Guard) -> usize {
         let locked = self.stripes.lock(bucket as u64, guard);
-        let bucket = self.active_bucket(bucket);
+        let bucket = self.active_bucket(bucket, guard);
         let mut freed = 0;
         bucket.for_each(|slot, word| {
             slot.clear();
-            // SAFETY: just read from a slot, under the guard, and not empty.
-            let bytes = unsafe { word.record::<R>(guard) }.bytes();
+            let bytes = word.record().bytes();
             locked.add(-i64::from(!word.is_deleted()), -(bytes as i64));
             // SAFETY: just taken out of its only slot, and the exclusive borrow shows that no reference
             // to it is left: those handed out are borrowed from the table, too.
@@ -222,15 +224,11 @@ impl<R: Release> HashTable<R> {
         loop {
             let view = self.directory.view();
             let number = view.bucket(hash);
-            if let Some(bucket) = self.directory.bucket(number) {
+            if let Some(bucket) = self.directory.bucket(number, guard) {
                 bucket.prefetch_line();
-                let found = bucket.find(hash, |_, word| {
-                    // SAFETY: just read from a slot, under the guard, and not empty.
-                    let record: &'g Record<R> = unsafe { word.record(guard) };
-                    match record.has_key(key) {
-                        true => wanted(word, record),
-                        false => None,
-                    }
+                let found = bucket.find(hash, |_, word| match word.record().has_key(key) {
+                    true => wanted(*word, word.record()),
+                    false => None,
                 });
                 if found.is_some() {
                     return found;
@@ -266,19 +264,19 @@ impl<R: Release> HashTable<R> {
 
     /// Locks the bucket of `key` and finds the key in it.
     #[inline]
-    fn lock<'t, 'g>(&'t self, key: &[u8], hash: u64, guard: &'g Guard) -> Entry<'t, 'g, R> {
+    fn lock<'g>(&'g self, key: &[u8], hash: u64, guard: &'g Guard) -> Entry<'g, R> {
         self.approach_to_write(hash, guard);
         self.entry(key, hash, self.stripes.lock(hash, guard), guard)
     }
 
     /// As [`lock`](Self::lock), but a thread that must not wait for long gives up after a while.
     #[inline]
-    fn lock_patiently<'t, 'g>(
-        &'t self,
+    fn lock_patiently<'g>(
+        &'g self,
         key: &[u8],
         hash: u64,
         guard: &'g Guard,
-    ) -> Result<Entry<'t, 'g, R>, Busy> {
+    ) -> Result<Entry<'g, R>, Busy> {
         self.approach_to_write(hash, guard);
         let locked = self.stripes.lock_patiently(hash, guard)?;
         Ok(self.entry(key, hash, locked, guard))
@@ -288,28 +286,28 @@ impl<R: Release> HashTable<R> {
     #[inline]
     fn approach_to_write(&self, hash: u64, guard: &Guard) {
         // To be had by the time the lock is. Another bucket may turn out to be the right one.
-        if let Some(bucket) = self.directory.bucket(self.directory.view().bucket(hash)) {
+        let bucket = self.directory.view().bucket(hash);
+        if let Some(bucket) = self.directory.bucket(bucket, guard) {
             bucket.prefetch_line();
-            bucket.prefetch_records(hash, guard);
+            bucket.prefetch_records(hash);
         }
     }
 
     /// Finds a key in its bucket, which is locked.
     #[inline]
-    fn entry<'t, 'g>(
-        &'t self,
+    fn entry<'g>(
+        &'g self,
         key: &[u8],
         hash: u64,
         locked: Locked<'g>,
         guard: &'g Guard,
-    ) -> Entry<'t, 'g, R> {
+    ) -> Entry<'g, R> {
         // Under the lock this is exact: the number of buckets may change meanwhile, but not in a way
         // that concerns the buckets of this stripe.
-        let bucket = self.active_bucket(bucket_of(hash, self.directory.active()));
+        let bucket = self.active_bucket(bucket_of(hash, self.directory.active()), guard);
         let mut deleted = None;
         let live = bucket.find(hash, |slot, word| {
-            // SAFETY: just read from a slot, under the guard, and not empty.
-            if !unsafe { word.record::<R>(guard) }.has_key(key) {
+            if !word.record().has_key(key) {
                 return None;
             }
             if word.is_deleted() {
@@ -327,36 +325,42 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Does a step of a writer. Returns what it took out of its slot, to be [retired](Self::retire) when
-    /// the lock is free again.
+    /// Does a step of a writer. Returns what it took out of its slot, to be [retired](retire) when the lock is
+    /// free again.
     #[inline]
-    fn apply(&self, entry: &Entry<'_, '_, R>, step: KeyStep<R>, guard: &Guard) -> Word {
+    fn apply<'g>(
+        &self,
+        entry: &Entry<'g, R>,
+        step: KeyStep<R>,
+        guard: &Guard,
+    ) -> Option<&'g Record<R>> {
         match step {
-            KeyStep::Keep => Word::EMPTY,
-            KeyStep::Put(record) => self.put(entry, record, guard),
+            KeyStep::Keep => None,
+            KeyStep::Put(record) => self.put(entry, record),
             KeyStep::Install(record) => {
-                self.install(entry, record, guard);
-                Word::EMPTY
+                self.install(entry, record);
+                None
             }
             KeyStep::Remove => self.remove(entry, guard),
         }
     }
 
     #[inline]
-    fn put(&self, entry: &Entry<'_, '_, R>, record: RecordBox<R>, guard: &Guard) -> Word {
+    fn put<'g>(&self, entry: &Entry<'g, R>, record: RecordBox<R>) -> Option<&'g Record<R>> {
         let bytes = record.bytes() as i64;
         let word = Word::new(entry.hash, record.into_raw());
         match entry.live.or(entry.deleted) {
             Some((slot, old)) => {
                 slot.replace(word);
                 let records = i64::from(old.is_deleted());
-                entry.locked.add(records, bytes - bytes_of::<R>(old, guard));
-                old
+                let old = old.record();
+                entry.locked.add(records, bytes - old.bytes() as i64);
+                Some(old)
             }
             None => {
                 self.add_lines(entry.bucket.insert(word) as i64);
                 entry.locked.add(1, bytes);
-                Word::EMPTY
+                None
             }
         }
     }
@@ -364,13 +368,13 @@ impl<R: Release> HashTable<R> {
     /// Puts a record of a batch. What it replaces is retired by the batch, or put back.
     ///
     /// A record marked as deleted keeps its slot, so that it is still known if the batch is undone.
-    fn install(&self, entry: &Entry<'_, '_, R>, record: RecordBox<R>, guard: &Guard) {
+    fn install(&self, entry: &Entry<'_, R>, record: RecordBox<R>) {
         let bytes = record.bytes() as i64;
         let word = Word::new(entry.hash, record.into_raw());
         match entry.live {
             Some((slot, old)) => {
                 slot.replace(word);
-                entry.locked.add(0, bytes - bytes_of::<R>(old, guard));
+                entry.locked.add(0, bytes - old.record().bytes() as i64);
             }
             None => {
                 self.add_lines(entry.bucket.insert(word) as i64);
@@ -380,43 +384,29 @@ impl<R: Release> HashTable<R> {
     }
 
     #[inline]
-    fn remove(&self, entry: &Entry<'_, '_, R>, guard: &Guard) -> Word {
-        let Some((slot, word)) = entry.live else {
-            return Word::EMPTY;
-        };
-        if self.is_fixed() && !self.has_deleted(entry, word, guard) {
-            slot.replace(word.deleted());
+    fn remove<'g>(&self, entry: &Entry<'g, R>, guard: &Guard) -> Option<&'g Record<R>> {
+        let (slot, live) = entry.live?;
+        let record = live.record();
+        if self.is_fixed() && !self.has_deleted(entry, record.key()) {
+            slot.replace(live.deleted());
             entry.locked.add(-1, 0);
             entry.locked.remember_deleted(entry.hash);
-            Word::EMPTY
+            None
         } else {
             slot.clear();
-            entry.locked.add(-1, -bytes_of::<R>(word, guard));
+            entry.locked.add(-1, -(record.bytes() as i64));
             self.add_lines(-(entry.bucket.unlink_empty(guard) as i64));
-            word
+            Some(record)
         }
     }
 
-    /// Whether beside the record of `live` there is one of the same key that was deleted while the table
-    /// was fixed.
+    /// Whether beside the record of this key there is one that was deleted while the table was fixed.
     #[cold]
-    fn has_deleted(&self, entry: &Entry<'_, '_, R>, live: Word, guard: &Guard) -> bool {
-        // SAFETY: both were read from slots under the guard, and are not empty.
-        let record = |word: Word| unsafe { word.record::<R>(guard) };
-        let key = record(live).key();
+    fn has_deleted(&self, entry: &Entry<'_, R>, key: &[u8]) -> bool {
         let deleted = entry.bucket.find(entry.hash, |_, word| {
-            (word.is_deleted() && record(word).has_key(key)).then_some(())
+            (word.is_deleted() && word.record().has_key(key)).then_some(())
         });
         deleted.is_some()
-    }
-
-    /// Retires the record of a word that was taken out of its slot, unless that was empty.
-    #[inline]
-    fn retire(&self, word: Word, guard: &Guard) {
-        if !word.is_empty() {
-            // SAFETY: by H2 no other slot led to it, since it was taken out under the lock.
-            unsafe { record::retire(word.pointer::<R>(), guard) };
-        }
     }
 
     /// Removes for good up to `budget` of what was deleted while the table was fixed, unless it is
@@ -443,24 +433,25 @@ impl<R: Release> HashTable<R> {
     }
 
     fn purge_bucket(&self, hash: u64, locked: &Locked<'_>, guard: &Guard) {
-        let bucket = self.active_bucket(bucket_of(hash, self.directory.active()));
+        let bucket = self.active_bucket(bucket_of(hash, self.directory.active()), guard);
         bucket.for_each(|slot, word| {
             if word.is_deleted() {
                 slot.clear();
-                locked.add(0, -bytes_of::<R>(word, guard));
-                self.retire(word, guard);
+                locked.add(0, -(word.record().bytes() as i64));
+                retire(Some(word.record()), guard);
             }
         });
         self.add_lines(-(bucket.unlink_empty(guard) as i64));
     }
 }
 
-/// The size of the record of a word that was read from a slot under the guard, and is not empty.
+/// Retires a record that was taken out of its slot.
 #[inline]
-fn bytes_of<R: Release>(word: Word, guard: &Guard) -> i64 {
-    // SAFETY: the word was read from a slot under the guard, and is not empty: its record is retired after it was
-    // taken out of the slot (H2).
-    unsafe { word.record::<R>(guard) }.bytes() as i64
+fn retire<R: Release>(gone: Option<&Record<R>>, guard: &Guard) {
+    if let Some(record) = gone {
+        // SAFETY: no other slot led to it (H2), and it was taken out under the lock (H1).
+        unsafe { record::retire(ptr::from_ref(record).cast_mut(), guard) };
+    }
 }
 
 impl<R: Release> Stepwise<R> for HashTable<R> {
@@ -475,8 +466,7 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         let mut patience = HeldKeyWait::new();
         loop {
             let entry = self.lock_patiently(key, hash, guard)?;
-            // SAFETY: read from a slot, under the guard, and not empty.
-            let current = (entry.live).map(|(_, word)| unsafe { word.record::<R>(guard) });
+            let current = entry.live.map(|(_, word)| word.record());
             if current.is_some_and(Record::is_held) {
                 drop(entry);
                 patience.wait()?;
@@ -485,7 +475,7 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
             let gone = self.apply(&entry, decide(current), guard);
             let chores = Chores::of(&entry.locked, self.directory.active());
             drop(entry);
-            self.retire(gone, guard);
+            retire(gone, guard);
             self.do_chores(chores, guard);
             if let Some(forced) = self.forcing.forced() {
                 self.force(forced, guard);
@@ -502,56 +492,59 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
             for (hash, key) in hashes.iter_mut().zip(keys) {
                 *hash = self.seed.hash(key);
                 self.stripes.prefetch(*hash, guard);
-                if let Some(bucket) = self.directory.bucket(view.bucket(*hash)) {
-                    bucket.prefetch();
-                }
+                self.directory.prefetch(view.bucket(*hash));
             }
             for hash in &hashes[..keys.len()] {
-                if let Some(bucket) = self.directory.bucket(view.bucket(*hash)) {
-                    bucket.prefetch_records(*hash, guard);
+                if let Some(bucket) = self.directory.bucket(view.bucket(*hash), guard) {
+                    bucket.prefetch_records(*hash);
                 }
             }
         }
     }
 
-    fn exchange(&self, installed: &Record<R>, other: *const Record<R>, guard: &Guard) {
+    fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard) {
         let key = installed.key();
         let entry = self.lock(key, self.seed.hash(key), guard);
-        let (slot, word) = entry.live.expect("an installed record is in its slot");
-        debug_assert!(std::ptr::eq(word.pointer(), installed));
+        let slot = slot_of(&entry, installed);
         let bytes = installed.bytes() as i64;
-        if other.is_null() {
-            slot.clear();
-            entry.locked.add(-1, -bytes);
-            self.add_lines(-(entry.bucket.unlink_empty(guard) as i64));
-        } else {
-            slot.replace(Word::new(entry.hash, other.cast_mut()));
-            // SAFETY: the contract: it is the record before, which is not retired as long as the batch
-            // holds the key (B3), or a new one.
-            let other_bytes = unsafe { &*other }.bytes() as i64;
-            entry.locked.add(0, other_bytes - bytes);
+        match other {
+            None => {
+                slot.clear();
+                entry.locked.add(-1, -bytes);
+                self.add_lines(-(entry.bucket.unlink_empty(guard) as i64));
+            }
+            Some(other) => {
+                slot.replace(Word::new(entry.hash, other));
+                entry.locked.add(0, other.bytes() as i64 - bytes);
+            }
         }
     }
 
     /// The record before comes back first, since it stays, marked as deleted, while the table is fixed.
-    fn remove_held(&self, hold: &Record<R>, before: *const Record<R>, guard: &Guard) {
-        if before.is_null() {
-            return self.exchange(hold, before, guard);
-        }
+    fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard) {
+        let Some(before) = before else {
+            return self.exchange(hold, None, guard);
+        };
         let key = hold.key();
         let mut entry = self.lock(key, self.seed.hash(key), guard);
-        let (slot, word) = entry.live.expect("an installed record is in its slot");
-        debug_assert!(std::ptr::eq(word.pointer(), hold));
-        let back = Word::new(entry.hash, before.cast_mut());
-        slot.replace(back);
-        // SAFETY: as in `exchange`.
-        let bytes = unsafe { &*before }.bytes() as i64;
-        entry.locked.add(0, bytes - hold.bytes() as i64);
+        let slot = slot_of(&entry, hold);
+        let back = Full::of(entry.hash, before);
+        slot.replace(*back);
+        entry
+            .locked
+            .add(0, before.bytes() as i64 - hold.bytes() as i64);
         entry.live = Some((slot, back));
         let gone = self.remove(&entry, guard);
         drop(entry);
-        self.retire(gone, guard);
+        retire(gone, guard);
     }
+}
+
+/// The slot of a record of a batch, whose bucket is locked.
+fn slot_of<'g, R: Release>(entry: &Entry<'g, R>, installed: &Record<R>) -> Slot<'g> {
+    let (slot, word) = entry.live.expect("an installed record is in its slot");
+    debug_assert!(ptr::eq(word.record(), installed));
+    slot
 }
 
 impl<R: Release> Backend<R> for HashTable<R> {
@@ -565,9 +558,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
     #[inline]
     fn prefetch(&self, key: &[u8]) {
         let bucket = self.directory.view().bucket(self.seed.hash(key));
-        if let Some(bucket) = self.directory.bucket(bucket) {
-            bucket.prefetch();
-        }
+        self.directory.prefetch(bucket);
     }
 
     fn update<'g>(

@@ -6,15 +6,15 @@
 use super::base::{Base, Counts, EMPTY_JOIN_BELOW, IDLE_COST, SPLIT_ABOVE, Spot};
 use super::cut::{SplitPoint, cut, graft};
 use super::fences::Fences;
-use super::header::{NodePtr, node_ptr};
+use super::kind::Kind;
 use super::leaves::without_pair;
-use super::node::{FANOUT, Leaf};
+use super::link::Node;
+use super::node::FANOUT;
 use super::nodes::{Nodes, Replacement};
 use super::path::{PathNode, replace};
-use super::{CaTree, Kind, LockedLeaf, kind};
+use super::{CaTree, LockedLeaf};
 use crate::forced::{Forced, Forcing};
 use crate::record::Release;
-use ats_sync::shim::atomic::Ordering;
 use ats_sync::{Guard, Held, Lock};
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -88,7 +88,7 @@ impl<R: Release> CaTree<R> {
     pub(super) fn adapt_after(
         &self,
         locked: LockedLeaf<'_, R>,
-        before: Spot,
+        before: Spot<'_, R>,
         removed: bool,
         key: &[u8],
         guard: &Guard,
@@ -105,7 +105,7 @@ impl<R: Release> CaTree<R> {
     fn adapt(
         &self,
         locked: LockedLeaf<'_, R>,
-        before: Spot,
+        before: Spot<'_, R>,
         removed: bool,
         forced: Option<Forced>,
         key: &[u8],
@@ -120,7 +120,7 @@ impl<R: Release> CaTree<R> {
         } else if held.statistics() > SPLIT_ABOVE {
             first = self.split_contended(base, &held, before, key, guard);
         } else if base.wants_to_join(held.statistics())
-            || (removed && held.statistics() < EMPTY_JOIN_BELOW && is_empty::<R>(base, guard))
+            || (removed && held.statistics() < EMPTY_JOIN_BELOW && is_empty(base))
         {
             self.join(base, &held, key, guard);
         }
@@ -133,13 +133,13 @@ impl<R: Release> CaTree<R> {
     /// Splits a base node between the last two writers.
     fn split_contended(
         &self,
-        base: &Base,
+        base: &Base<R>,
         held: &Held<'_>,
-        before: Spot,
+        before: Spot<'_, R>,
         key: &[u8],
         guard: &Guard,
     ) -> bool {
-        let Some(other) = key_at::<R>(before, guard) else {
+        let Some(other) = key_at(before, guard) else {
             // The next writer will know where the last one was.
             return false;
         };
@@ -153,7 +153,7 @@ impl<R: Release> CaTree<R> {
         } else {
             (key, other)
         };
-        if before.is_new && base.last().is_new && self.is_one_row(low, high, guard) {
+        if before.is_new && base.last(held, guard).is_new && self.is_one_row(low, high, guard) {
             held.reset_statistics();
             return false;
         }
@@ -176,7 +176,7 @@ impl<R: Release> CaTree<R> {
     /// Splits a base node, which the caller holds; `key` is in its range. True if it was the only one.
     pub(super) fn split(
         &self,
-        base: &Base,
+        base: &Base<R>,
         held: &Held<'_>,
         wish: SplitPoint<'_>,
         key: &[u8],
@@ -187,8 +187,7 @@ impl<R: Release> CaTree<R> {
         };
         let path = self.path(key, guard);
         let mut nodes = Nodes::new(guard);
-        let root = base.root.load(Ordering::Acquire);
-        let Some(parts) = cut::<R>(root, path.base_fences, wish, &mut nodes) else {
+        let Some(parts) = cut(base.root(), path.base_fences, wish, &mut nodes) else {
             held.reset_statistics();
             return false;
         };
@@ -200,24 +199,24 @@ impl<R: Release> CaTree<R> {
             SplitPoint::Middle => base.join_delay(),
             SplitPoint::Between(..) => base.join_delay() + 1,
         };
-        let left = Nodes::<R>::base(parts.left, counts, join_delay);
+        let left = nodes.base(parts.left, counts, join_delay);
         let none = Counts {
             counts_subtrees: counts.counts_subtrees,
             ..Counts::default()
         };
-        let right = Nodes::<R>::base(parts.right, none, join_delay);
-        let mut routes = Nodes::<R>::new(guard);
-        routes.mark_dead(node_ptr(base));
+        let right = nodes.base(parts.right, none, join_delay);
+        let mut routes = Nodes::new(guard);
+        routes.mark_dead(Node::of(base));
         let with = Replacement::Two(left, parts.separator, right);
-        replace(&self.root, Fences::NONE, &path.routes, with, &mut routes);
-        nodes.finish();
-        self.note(&self.adapting.splits, 1, routes.finish());
+        // SAFETY: both locks are held, and what hung from the link is the base node, which is dead (C2, C3).
+        let bytes = unsafe { self.publish(&path.routes, with, nodes, routes) };
+        self.note(&self.adapting.splits, 1, bytes);
         self.adapting.base_nodes.load(Relaxed) == 2
     }
 
     /// Joins a base node, which the caller holds, with a neighbour, unless it has none or another
     /// thread is busy there. `key` is in its range.
-    pub(super) fn join(&self, base: &Base, held: &Held<'_>, key: &[u8], guard: &Guard) {
+    pub(super) fn join(&self, base: &Base<R>, held: &Held<'_>, key: &[u8], guard: &Guard) {
         // If it cannot be done now, another thousand writes are waited for.
         held.reset_statistics();
         let Some(_adapting) = self.adapting.lock.try_lock() else {
@@ -229,27 +228,19 @@ impl<R: Release> CaTree<R> {
             base.set_join_delay(base.join_delay().saturating_sub(1));
             return;
         };
-        let neighbour = Neighbour::find::<R>(step, guard);
+        let neighbour = Neighbour::find(step);
         let other = neighbour.base;
         let Some(_other_held) = other.try_lock() else {
             return;
         };
 
-        let mut nodes = Nodes::<R>::new(guard);
-        let root = |base: &Base| base.root.load(Ordering::Acquire);
+        let mut nodes = Nodes::new(guard);
         let (left, right, fences) = match neighbour.is_right {
-            true => (
-                root(base),
-                root(other),
-                path.base_fences.to(neighbour.fences),
-            ),
-            false => (
-                root(other),
-                root(base),
-                neighbour.fences.to(path.base_fences),
-            ),
+            true => (base, other, path.base_fences.to(neighbour.fences)),
+            false => (other, base, neighbour.fences.to(path.base_fences)),
         };
-        let joined = graft::<R>(left, neighbour.separator, right, fences, &mut nodes);
+        let (left, right) = (left.root(), right.root());
+        let joined = graft(left, neighbour.separator, right, fences, &mut nodes);
         let (mine, theirs) = (base.counts(), other.counts());
         let counts = Counts {
             records: mine.records + theirs.records,
@@ -260,18 +251,39 @@ impl<R: Release> CaTree<R> {
             counts_subtrees: mine.counts_subtrees || theirs.counts_subtrees,
         };
         let join_delay = base.join_delay().max(other.join_delay());
-        let mut child = Nodes::<R>::base(joined, counts, join_delay);
-        let mut routes = Nodes::<R>::new(guard);
-        routes.mark_dead(node_ptr(base));
-        routes.mark_dead(node_ptr(other));
+        let mut child = nodes.base(joined, counts, join_delay);
+        let mut routes = Nodes::new(guard);
+        routes.mark_dead(Node::of(base));
+        routes.mark_dead(Node::of(other));
         for step in neighbour.way.iter().rev() {
             child = with_other_child(&mut routes, step, child);
         }
-        routes.mark_dead(node_ptr(step.inner));
+        routes.mark_dead(Node::of(step.inner));
         let with = without_pair(&mut routes, step, neighbour.pair, child);
-        replace(&self.root, Fences::NONE, above, with, &mut routes);
-        nodes.finish();
-        self.note(&self.adapting.joins, -1, routes.finish());
+        // SAFETY: all three locks are held, and what hung from the link is the route node above both base
+        // nodes; all of them are dead (C2, C3).
+        let bytes = unsafe { self.publish(above, with, nodes, routes) };
+        self.note(&self.adapting.joins, -1, bytes);
+    }
+
+    /// Puts `with` in the place of what hangs from the last of `steps`, or from the root, and retires what is
+    /// dead: `nodes` of base nodes, and `routes`. Returns by how many bytes the latter have become larger.
+    ///
+    /// # Safety
+    /// As for [`replace`]. All that is marked dead hung only from what is replaced.
+    unsafe fn publish<'g>(
+        &self,
+        steps: &[PathNode<'g, R>],
+        with: Replacement<'g, R>,
+        nodes: Nodes<'g, R>,
+        mut routes: Nodes<'g, R>,
+    ) -> i64 {
+        // SAFETY: the contract; after this nothing that is marked dead can be reached (C6).
+        unsafe {
+            replace(&self.root, Fences::NONE, steps, with, &mut routes);
+            nodes.finish();
+            routes.finish()
+        }
     }
 
     /// Counts a split (1) or a join (-1). The caller holds the lock of adaptation.
@@ -319,11 +331,11 @@ impl<R: Release> CaTree<R> {
     fn for_each_base<'g>(
         &'g self,
         guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Base, Fences<'g>) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(&'g Base<R>, Fences<'g>) -> ControlFlow<()>,
     ) {
-        let mut ahead = vec![(self.root.load(Ordering::Acquire), Fences::NONE)];
+        let mut ahead = vec![(self.root(guard), Fences::NONE)];
         while let Some((node, fences)) = ahead.pop() {
-            match kind::<R>(node, guard) {
+            match node.kind() {
                 Kind::Base(base) => {
                     if visit(base, fences).is_break() {
                         return;
@@ -341,22 +353,22 @@ impl<R: Release> CaTree<R> {
 }
 
 /// The base node beside another, and the way to it from the lowest route node above both.
-struct Neighbour<'g> {
-    base: &'g Base,
+struct Neighbour<'g, R: Release> {
+    base: &'g Base<R>,
     fences: Fences<'g>,
     is_right: bool,
     /// Route nodes below the common one.
-    way: Vec<PathNode<'g>>,
+    way: Vec<PathNode<'g, R>>,
     /// The place in the common node of the left one of the two children.
     pair: usize,
     /// What is between the two.
     separator: &'g [u8],
 }
 
-impl<'g> Neighbour<'g> {
+impl<'g, R: Release> Neighbour<'g, R> {
     /// The neighbour of the base node to which `step` leads: the right one, unless that hangs from
     /// another route node.
-    fn find<R: Release>(step: &PathNode<'g>, guard: &'g Guard) -> Self {
+    fn find(step: &PathNode<'g, R>) -> Self {
         let is_right = step.place < step.inner.len();
         let pair = if is_right { step.place } else { step.place - 1 };
         let beside = if is_right { pair + 1 } else { pair };
@@ -364,7 +376,7 @@ impl<'g> Neighbour<'g> {
         let mut node = step.inner.child(beside);
         let mut way = Vec::new();
         loop {
-            match kind::<R>(node, guard) {
+            match node.kind() {
                 Kind::Base(base) => {
                     return Neighbour {
                         base,
@@ -392,22 +404,22 @@ impl<'g> Neighbour<'g> {
 }
 
 /// A copy of a route node, which is marked dead, with another child.
-fn with_other_child<R: Release>(
-    routes: &mut Nodes<'_, R>,
-    step: &PathNode<'_>,
-    child: NodePtr,
-) -> NodePtr {
+fn with_other_child<'g, R: Release>(
+    routes: &mut Nodes<'g, R>,
+    step: &PathNode<'g, R>,
+    child: Node<'g, R>,
+) -> Node<'g, R> {
     let mut children = step.inner.children();
     children[step.place] = child;
     let level = step.inner.header().level;
     let copy = routes.inner(level, step.fences, &step.inner.separators(), &children);
-    routes.mark_dead(node_ptr(step.inner));
+    routes.mark_dead(Node::of(step.inner));
     copy
 }
 
 /// How many leaves one way to a leaf is to the left of another; many, if they are not under the same node
 /// of the lowest level, or under two side by side.
-fn leaves_apart(left: &[PathNode<'_>], right: &[PathNode<'_>]) -> usize {
+fn leaves_apart<R: Release>(left: &[PathNode<'_, R>], right: &[PathNode<'_, R>]) -> usize {
     const MANY: usize = usize::MAX;
     let mut parted = false;
     for (level, (one, other)) in left.iter().zip(right).enumerate() {
@@ -431,20 +443,13 @@ fn leaves_apart(left: &[PathNode<'_>], right: &[PathNode<'_>]) -> usize {
 }
 
 /// Whether a base node, which the caller holds, has no record.
-fn is_empty<R: Release>(base: &Base, guard: &Guard) -> bool {
-    let root = base.root.load(Ordering::Acquire);
-    matches!(kind::<R>(root, guard), Kind::Leaf(leaf) if leaf.live() == 0)
+fn is_empty<R: Release>(base: &Base<R>) -> bool {
+    matches!(base.root().kind(), Kind::Leaf(leaf) if leaf.live() == 0)
 }
 
 /// The key that was written at a spot, or another one of the leaf.
-fn key_at<R: Release>(spot: Spot, guard: &Guard) -> Option<&[u8]> {
-    if !spot.is_known() {
-        return None;
-    }
-    let Kind::Leaf(leaf) = kind::<R>(spot.leaf, guard) else {
-        return None;
-    };
-    let leaf: &Leaf<R> = leaf;
+fn key_at<'g, R: Release>(spot: Spot<'g, R>, guard: &'g Guard) -> Option<&'g [u8]> {
+    let leaf = spot.leaf?;
     let there = leaf.record(spot.at, guard);
     let any = || (0..leaf.len()).find_map(|at| leaf.record(at, guard));
     Some(there.or_else(any)?.key())

@@ -5,14 +5,17 @@
 //! for threads that pass through it and changes only with the root of the B+tree; the second belongs
 //! to writers.
 
-use super::header::{BASE, Header, NodePtr};
+use super::header::{BASE, Header};
+use super::link::{Link, Node, copy_for_any_release};
+use super::node::Leaf;
+use crate::record::Release;
 use crate::slab::{self, SlabBox};
-use ats_sync::shim::atomic::{AtomicBool, AtomicPtr};
-use ats_sync::{Held, Lock};
+use ats_sync::shim::atomic::AtomicBool;
+use ats_sync::{Guard, Held, Lock};
 use std::cell::UnsafeCell;
-use std::ptr;
+use std::ptr::{self, NonNull};
 // Not the shim's: nothing but numbers to be shown depends on them.
-use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// A base node whose statistics are above this is split.
 ///
@@ -40,28 +43,28 @@ pub(super) const SPANNING_COST: i32 = -10;
 pub(super) const IDLE_COST: i32 = -500;
 
 #[repr(C, align(64))]
-pub(super) struct Base {
+pub(super) struct Base<R: Release> {
     pub header: Header,
     /// The B+tree: a leaf or an inner node.
-    pub root: AtomicPtr<Header>,
-    pub writers: Writers,
+    root: Link<R>,
+    writers: Writers<R>,
     /// Used only by the holder of the lock.
-    finger: UnsafeCell<Finger>,
+    finger: UnsafeCell<Finger<R>>,
     /// Of the bytes that writers count, those of nodes. A number that only reports show.
-    node_bytes: std::sync::atomic::AtomicI64,
+    node_bytes: AtomicI64,
 }
 
 // SAFETY: the finger is the only part that is neither atomic nor a lock, and only the holder of the lock
 // uses it; leaves may be used by any thread.
-unsafe impl Send for Base {}
+unsafe impl<R: Release> Send for Base<R> {}
 // SAFETY: as for `Send`.
-unsafe impl Sync for Base {}
+unsafe impl<R: Release> Sync for Base<R> {}
 
 /// The leaf at whose end a row of ascending keys goes on, so that the next one finds it without a search.
 #[repr(C, align(64))]
-pub(super) struct Finger {
-    /// Alive, or null.
-    leaf: NodePtr,
+pub(super) struct Finger<R: Release> {
+    /// Not dead (C7).
+    leaf: Option<NonNull<Leaf<R>>>,
     /// Whether the range of the leaf has an end, and then how many bytes it has.
     end: Option<u8>,
     bytes: [u8; FENCE_MOST],
@@ -70,56 +73,60 @@ pub(super) struct Finger {
 /// A leaf whose upper fence is longer gets no finger.
 const FENCE_MOST: usize = 46;
 
-impl Finger {
+impl<R: Release> Finger<R> {
     const NONE: Self = Finger {
-        leaf: ptr::null_mut(),
+        leaf: None,
         end: None,
         bytes: [0; FENCE_MOST],
     };
 
-    /// Points at a leaf, which is alive, unless its upper fence is too long.
-    pub(super) fn point(&mut self, leaf: NodePtr, high: Option<&[u8]>) {
+    /// Points at a leaf, which is not dead, unless its upper fence is too long.
+    pub(super) fn point(&mut self, leaf: &Leaf<R>, high: Option<&[u8]>) {
         let Some(high) = high else {
-            (self.leaf, self.end) = (leaf, None);
+            (self.leaf, self.end) = (Some(leaf.into()), None);
             return;
         };
         if high.len() > FENCE_MOST {
             return self.lift();
         }
         self.bytes[..high.len()].copy_from_slice(high);
-        (self.leaf, self.end) = (leaf, Some(high.len() as u8));
+        (self.leaf, self.end) = (Some(leaf.into()), Some(high.len() as u8));
     }
 
     /// Points at nothing any more. To be called before leaves are replaced.
     pub(super) fn lift(&mut self) {
-        self.leaf = ptr::null_mut();
+        self.leaf = None;
     }
 
     /// One leaf has been replaced by another, of the same range.
-    pub(super) fn follow(&mut self, old: NodePtr, new: NodePtr) {
-        if self.leaf == old {
-            self.leaf = new;
+    pub(super) fn follow(&mut self, old: &Leaf<R>, new: &Leaf<R>) {
+        if self.points_at(old) {
+            self.leaf = Some(new.into());
         }
     }
 
-    pub(super) fn points_at(&self, leaf: NodePtr) -> bool {
-        self.leaf == leaf
+    pub(super) fn points_at(&self, leaf: &Leaf<R>) -> bool {
+        self.leaf == Some(leaf.into())
     }
 
     /// The leaf, if the range of the leaf does not end before `key`.
     #[inline]
-    pub(super) fn leaf_below(&self, key: &[u8]) -> Option<NodePtr> {
+    pub(super) fn leaf_below<'g>(&self, key: &[u8], _guard: &'g Guard) -> Option<&'g Leaf<R>> {
         let within = match self.end {
             None => true,
             Some(len) => *key < self.bytes[..len as usize],
         };
-        (within && !self.leaf.is_null()).then_some(self.leaf)
+        // SAFETY: only the holder of the lock has the finger, so the leaf is not dead (C7), and it lives as
+        // long as the guard (C6).
+        self.leaf
+            .filter(|_| within)
+            .map(|leaf| unsafe { leaf.as_ref() })
     }
 }
 
 /// What only writers touch. Numbers are changed by the holder of the lock, with a load and a store.
 #[repr(C, align(64))]
-pub(super) struct Writers {
+struct Writers<R: Release> {
     lock: Lock,
     records: AtomicI64,
     /// Of nodes and records, this node included.
@@ -128,8 +135,8 @@ pub(super) struct Writers {
     uncontended: AtomicU64,
     /// Acquisitions at the last visit of `join_idle`.
     visited: AtomicU64,
-    /// The leaf and the place there that was written last. The leaf is alive when the lock is held.
-    last: std::sync::atomic::AtomicPtr<Header>,
+    /// The leaf and the place there that was written last. The leaf is not dead (C7), or null.
+    last: AtomicPtr<Leaf<R>>,
     last_at: AtomicU32,
     /// How many times [`JOIN_BELOW`] is doubled for this node.
     join_delay: AtomicU16,
@@ -138,10 +145,9 @@ pub(super) struct Writers {
 }
 
 /// Where a write went.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spot {
-    /// Null if it is not known any more.
-    pub leaf: NodePtr,
+pub(super) struct Spot<'g, R: Release> {
+    /// None if it is not known any more.
+    pub leaf: Option<&'g Leaf<R>>,
     pub at: usize,
     /// Whether it put a new key at an end of the leaf.
     pub grew: bool,
@@ -149,16 +155,19 @@ pub(super) struct Spot {
     pub is_new: bool,
 }
 
-impl Spot {
+copy_for_any_release!(Spot);
+
+impl<R: Release> Spot<'_, R> {
     pub(super) const UNKNOWN: Self = Spot {
-        leaf: ptr::null_mut(),
+        leaf: None,
         at: 0,
         grew: false,
         is_new: false,
     };
 
-    pub(super) fn is_known(&self) -> bool {
-        !self.leaf.is_null()
+    /// Whether it is in this leaf.
+    pub(super) fn is_in(&self, leaf: &Leaf<R>) -> bool {
+        self.leaf.is_some_and(|last| ptr::eq(last, leaf))
     }
 }
 
@@ -175,12 +184,12 @@ pub(super) struct Counts {
     pub counts_subtrees: bool,
 }
 
-impl Base {
+impl<R: Release> Base<R> {
     /// A base node with this B+tree. `counts` does not include the base node itself.
-    pub(super) fn new(root: NodePtr, counts: Counts) -> SlabBox<Self> {
+    pub(super) fn new(root: Link<R>, counts: Counts) -> SlabBox<Self> {
         SlabBox::new(Base {
             header: Header::new(BASE),
-            root: AtomicPtr::new(root),
+            root,
             writers: Writers {
                 lock: Lock::new(),
                 records: AtomicI64::new(counts.records),
@@ -188,14 +197,27 @@ impl Base {
                 contended: AtomicU64::new(counts.contended),
                 uncontended: AtomicU64::new(counts.uncontended),
                 visited: AtomicU64::new(u64::MAX),
-                last: std::sync::atomic::AtomicPtr::new(ptr::null_mut()),
+                last: AtomicPtr::new(ptr::null_mut()),
                 last_at: AtomicU32::new(0),
                 join_delay: AtomicU16::new(0),
                 counts_subtrees: AtomicBool::new(counts.counts_subtrees),
             },
             finger: UnsafeCell::new(Finger::NONE),
-            node_bytes: std::sync::atomic::AtomicI64::new(counts.node_bytes),
+            node_bytes: AtomicI64::new(counts.node_bytes),
         })
+    }
+
+    /// The root of the B+tree.
+    #[inline(always)]
+    pub(super) fn root(&self) -> Node<'_, R> {
+        // SAFETY: a reference to a base node is had under a guard, or alone (C6), and it has a root.
+        unsafe { self.root.load() }
+    }
+
+    /// The word that leads to the root. Stored to only under the lock.
+    #[inline(always)]
+    pub(super) fn link(&self) -> &Link<R> {
+        &self.root
     }
 
     /// Bytes of memory of the node itself.
@@ -321,17 +343,19 @@ impl Base {
 
     /// The finger, for the holder of the lock.
     #[inline]
-    pub(super) fn finger<'h>(&'h self, held: &'h mut Held<'_>) -> &'h mut Finger {
+    pub(super) fn finger<'h>(&'h self, held: &'h mut Held<'_>) -> &'h mut Finger<R> {
         assert!(held.holds(&self.writers.lock));
-        // SAFETY: the caller holds the lock, and can call this once at a time.
+        // SAFETY: the caller holds the lock, and can call this once at a time, having borrowed `held`.
         unsafe { &mut *self.finger.get() }
     }
 
-    /// Where the last write went. The caller holds the lock.
-    pub(super) fn last(&self) -> Spot {
+    /// Where the last write went, for the holder of the lock.
+    pub(super) fn last<'g>(&self, held: &Held<'_>, _guard: &'g Guard) -> Spot<'g, R> {
+        assert!(held.holds(&self.writers.lock));
         let at = self.writers.last_at.load(Relaxed);
         Spot {
-            leaf: self.writers.last.load(Relaxed),
+            // SAFETY: the lock is held, so the leaf is not dead (C7), and it lives as long as the guard (C6).
+            leaf: unsafe { self.writers.last.load(Relaxed).as_ref() },
             at: (at >> 2) as usize,
             grew: at & 1 == 1,
             is_new: at & 2 == 2,
@@ -340,8 +364,9 @@ impl Base {
 
     /// Remembers where a write went. The caller holds the lock.
     #[inline]
-    pub(super) fn set_last(&self, spot: Spot) {
-        self.writers.last.store(spot.leaf, Relaxed);
+    pub(super) fn set_last(&self, spot: Spot<'_, R>) {
+        let leaf = spot.leaf.map_or(ptr::null(), ptr::from_ref);
+        self.writers.last.store(leaf.cast_mut(), Relaxed);
         let at = (spot.at as u32) << 2 | u32::from(spot.is_new) << 1 | u32::from(spot.grew);
         self.writers.last_at.store(at, Relaxed);
     }
@@ -349,4 +374,4 @@ impl Base {
 
 // The atomics of the model checker are larger.
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Writers>() == 64);
+const _: () = assert!(size_of::<Writers<crate::record::Plain>>() == 64);

@@ -14,9 +14,10 @@
 //! others read. Erlang/OTP keeps one stack for each table instead, which one process can use at a time,
 //! and none for its contention adapting trees.
 
-use super::header::{Header, NodePtr, node_ptr};
+use super::header::NodePtr;
+use super::kind::Kind;
+use super::link::{Node, copy_for_any_release};
 use super::node::{Inner, Leaf};
-use super::{Kind, kind};
 use crate::record::Release;
 use ats_sync::Guard;
 use std::cell::Cell;
@@ -49,27 +50,20 @@ struct Cursor {
 /// A leaf, and where it hangs unless that is a base node.
 pub(super) struct Hanging<'g, R: Release> {
     pub leaf: &'g Leaf<R>,
-    pub parent: Option<(&'g Inner, usize)>,
+    pub parent: Option<(&'g Inner<R>, usize)>,
 }
 
-// By hand, since deriving would ask for `R: Clone`.
-impl<R: Release> Clone for Hanging<'_, R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
+copy_for_any_release!(Hanging);
 
-impl<R: Release> Copy for Hanging<'_, R> {}
-
-impl<'g, R: Release> Hanging<'g, R> {
+impl<R: Release> Hanging<'_, R> {
     /// The leaf to the right under the same parent, if there is one, and if the parent is not being
     /// replaced: then its children are those of this moment.
-    pub(super) fn right(&self, guard: &'g Guard) -> Option<Self> {
+    pub(super) fn right(&self) -> Option<Self> {
         let (inner, place) = self.parent?;
         if place == inner.len() || inner.header().is_dead() {
             return None;
         }
-        let Kind::Leaf(leaf) = kind(inner.child(place + 1), guard) else {
+        let Kind::Leaf(leaf) = inner.child(place + 1).kind() else {
             return None;
         };
         Some(Hanging {
@@ -85,9 +79,9 @@ const CURSORS: usize = 4;
 const UNSET: Cursor = Cursor {
     identity: 0,
     epoch: 0,
-    leaf: ptr::null_mut::<Header>(),
+    leaf: ptr::null_mut(),
     at: 0,
-    parent: ptr::null_mut::<Header>(),
+    parent: ptr::null_mut(),
     place: 0,
 };
 
@@ -115,13 +109,13 @@ pub(super) fn remember<R: Release>(
 ) {
     let parent = hanging
         .parent
-        .map(|(inner, place)| (node_ptr(inner), place));
+        .map(|(inner, place)| (Node::of(inner).pointer(), place));
     let (parent, place) = parent.unwrap_or((ptr::null_mut(), 0));
     with_cursor(identity, |cursor| {
         cursor.set(Cursor {
             identity: identity.0,
             epoch: guard.epoch(),
-            leaf: node_ptr(hanging.leaf),
+            leaf: Node::of(hanging.leaf).pointer(),
             at,
             parent,
             place,
@@ -141,10 +135,10 @@ pub(super) fn recall<'g, R: Release>(
         return None;
     }
     // SAFETY: leaf and parent were reachable under a guard of the epoch `cursor.epoch`, which is still
-    // the present one, so they live as long as this guard (E5). They belong to this tree, hence have
+    // the present one, so they live as long as this guard (E5, C6). They belong to this tree, hence have
     // these types; a tree that frees its nodes otherwise changes its identity.
     let (leaf, inner) = unsafe {
-        let inner = cursor.parent.cast::<Inner>().as_ref();
+        let inner = cursor.parent.cast::<Inner<R>>().as_ref();
         (&*cursor.leaf.cast::<Leaf<R>>(), inner)
     };
     if leaf.header().is_dead() || !leaf.record(cursor.at, guard)?.has_key(key) {

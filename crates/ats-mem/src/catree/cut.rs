@@ -5,13 +5,13 @@
 //! far from the leaves: a node with one child is replaced by the child.
 
 use super::fences::Fences;
-use super::header::{NodePtr, node_ptr};
+use super::kind::Kind;
 use super::leaves::{fit_together, two_leaves};
+use super::link::Node;
 use super::node::{FANOUT, Inner, Leaf};
 use super::nodes::{Nodes, Parts, Replacement};
 use super::path::{PathNode, with_child};
 use super::search::Portable;
-use super::{Kind, kind};
 use crate::record::Release;
 use std::cmp::Ordering;
 
@@ -25,26 +25,25 @@ pub(super) enum SplitPoint<'k> {
 
 /// Cuts the tree below `node`, marking dead what is on the path. `None` if it cannot be cut as wished, and
 /// then nothing has been done.
-pub(super) fn cut<R: Release>(
-    node: NodePtr,
+pub(super) fn cut<'g, R: Release>(
+    node: Node<'g, R>,
     fences: Fences<'_>,
     wish: SplitPoint<'_>,
-    nodes: &mut Nodes<'_, R>,
-) -> Option<Parts> {
-    let guard = nodes.guard;
-    match kind::<R>(node, guard) {
+    nodes: &mut Nodes<'g, R>,
+) -> Option<Parts<'g, R>> {
+    match node.kind() {
         Kind::Leaf(leaf) => cut_leaf(leaf, fences, wish, nodes),
         Kind::Inner(inner) => cut_inner(inner, fences, wish, nodes),
         Kind::Base(_) => unreachable!("no base node is below another"),
     }
 }
 
-fn cut_leaf<R: Release>(
-    leaf: &Leaf<R>,
+fn cut_leaf<'g, R: Release>(
+    leaf: &'g Leaf<R>,
     fences: Fences<'_>,
     wish: SplitPoint<'_>,
-    nodes: &mut Nodes<'_, R>,
-) -> Option<Parts> {
+    nodes: &mut Nodes<'g, R>,
+) -> Option<Parts<'g, R>> {
     let items = leaf.items();
     let place = |key: &[u8]| items.partition_point(|item| item.key() < key);
     let middle = match wish {
@@ -52,16 +51,16 @@ fn cut_leaf<R: Release>(
         SplitPoint::Between(low, high) => (place(low) + place(high)).div_ceil(2),
     };
     let last = items.len().checked_sub(1).filter(|last| *last > 0)?;
-    nodes.mark_dead(node_ptr(leaf));
+    nodes.mark_dead(Node::of(leaf));
     Some(two_leaves(nodes, fences, &items, middle.clamp(1, last)))
 }
 
-fn cut_inner<R: Release>(
-    inner: &Inner,
+fn cut_inner<'g, R: Release>(
+    inner: &'g Inner<R>,
     fences: Fences<'_>,
     wish: SplitPoint<'_>,
-    nodes: &mut Nodes<'_, R>,
-) -> Option<Parts> {
+    nodes: &mut Nodes<'g, R>,
+) -> Option<Parts<'g, R>> {
     let (low, high) = match wish {
         // The separator in the middle: the children to its left and right.
         SplitPoint::Middle => (inner.len() / 2, inner.len() / 2 + 1),
@@ -105,18 +104,18 @@ fn cut_inner<R: Release>(
             separator: below.separator,
         }
     };
-    nodes.mark_dead(node_ptr(inner));
+    nodes.mark_dead(Node::of(inner));
     Some(parts)
 }
 
 /// The node of these children, a part of those of `inner`; a child alone needs none.
-fn side<R: Release>(
-    nodes: &mut Nodes<'_, R>,
-    inner: &Inner,
+fn side<'g, R: Release>(
+    nodes: &mut Nodes<'g, R>,
+    inner: &Inner<R>,
     fences: Fences<'_>,
     separators: &[&[u8]],
-    children: &[NodePtr],
-) -> NodePtr {
+    children: &[Node<'g, R>],
+) -> Node<'g, R> {
     match children {
         [child] => *child,
         _ => {
@@ -128,34 +127,33 @@ fn side<R: Release>(
 
 /// Makes one tree of two: all keys of `left` are below `separator`, those of `right` are not. `fences`
 /// are those of both together. Buries what is replaced.
-pub(super) fn graft<R: Release>(
-    left: NodePtr,
+pub(super) fn graft<'g, R: Release>(
+    left: Node<'g, R>,
     separator: &[u8],
-    right: NodePtr,
-    fences: Fences<'_>,
-    nodes: &mut Nodes<'_, R>,
-) -> NodePtr {
+    right: Node<'g, R>,
+    fences: Fences<'g>,
+    nodes: &mut Nodes<'g, R>,
+) -> Node<'g, R> {
     match unite(left, separator, right, fences, nodes) {
         Replacement::One(node) => node,
         Replacement::Two(left, separator, right) => {
-            let level = nodes.level(left).max(nodes.level(right)) + 1;
+            let level = left.header().level.max(right.header().level) + 1;
             nodes.inner(level, fences, &[&separator], &[left, right])
         }
     }
 }
 
 /// Makes one or two nodes of two, not higher than the higher of them.
-fn unite<R: Release>(
-    left: NodePtr,
+fn unite<'g, R: Release>(
+    left: Node<'g, R>,
     separator: &[u8],
-    right: NodePtr,
-    fences: Fences<'_>,
-    nodes: &mut Nodes<'_, R>,
-) -> Replacement {
-    let guard = nodes.guard;
+    right: Node<'g, R>,
+    fences: Fences<'g>,
+    nodes: &mut Nodes<'g, R>,
+) -> Replacement<'g, R> {
     let as_they_are = || Replacement::Two(left, separator.to_vec(), right);
-    let order = nodes.level(left).cmp(&nodes.level(right));
-    match (kind::<R>(left, guard), kind::<R>(right, guard), order) {
+    let order = left.header().level.cmp(&right.header().level);
+    match (left.kind(), right.kind(), order) {
         (Kind::Leaf(a), Kind::Leaf(b), _) => {
             let items = [a.items(), b.items()];
             if !fit_together(items[0].len(), items[1].len()) {

@@ -2,6 +2,7 @@
 
 use super::node::Inner;
 use super::search::common_prefix;
+use crate::record::Release;
 
 /// The bounds of a range of keys: the first that belongs to it, and the first that does not.
 #[derive(Clone, Copy)]
@@ -48,7 +49,7 @@ impl<'g> Fences<'g> {
 
     /// The fences of a child of a node with these.
     #[inline(always)]
-    pub(super) fn of_child(&self, inner: &'g Inner, place: usize) -> Self {
+    pub(super) fn of_child<R: Release>(&self, inner: &'g Inner<R>, place: usize) -> Self {
         let mut fences = *self;
         if place > 0 {
             fences.low = Some(inner.separator(place - 1));

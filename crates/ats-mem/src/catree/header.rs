@@ -1,6 +1,5 @@
 //! What all nodes have in common.
 
-use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
 /// The level of base nodes. Inner nodes of a base node are below it, route nodes above.
@@ -36,16 +35,6 @@ impl Header {
     }
 }
 
-/// A node, by its header.
+/// Where a node is, or was: this alone says not whether it lives. While it does, a
+/// [`Node`](super::link::Node) leads to it.
 pub(super) type NodePtr = *mut Header;
-
-/// A node as it is linked. Its mutable parts are atomics.
-pub(super) fn node_ptr<N>(node: &N) -> NodePtr {
-    std::ptr::from_ref(node).cast_mut().cast::<Header>()
-}
-
-/// The level of a node.
-pub(super) fn level(node: NodePtr, _guard: &Guard) -> u8 {
-    // SAFETY: the caller holds a guard, and has read the node from the tree or just made it.
-    unsafe { (*node).level }
-}

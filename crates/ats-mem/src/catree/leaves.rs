@@ -4,16 +4,15 @@
 
 use super::base::Spot;
 use super::fences::Fences;
-use super::header::{NodePtr, node_ptr};
+use super::kind::Kind;
+use super::link::{Node, made};
 use super::node::{Item, LEAF, Leaf, separator_between};
 use super::nodes::{Nodes, Parts, Replacement, retire};
 use super::path::{Path, PathNode, build, replace};
 use super::subtree_counts::account;
-use super::{CaTree, Kind, LockedLeaf, kind};
+use super::{CaTree, LockedLeaf};
 use crate::record::{Record, RecordBox, Release};
-use crate::slab::SlabBox;
 use ats_sync::Guard;
-use ats_sync::shim::atomic::Ordering;
 
 /// A leaf with at most this many records is merged with a neighbour if both fit together.
 const MERGE_BELOW: usize = LEAF / 4;
@@ -33,17 +32,18 @@ const TOMBSTONES_SPARED: usize = 4;
 
 impl<R: Release> CaTree<R> {
     /// Puts a record where its key was found, in the place of `current`, which the caller retires.
-    pub(super) fn put(
+    pub(super) fn put<'g>(
         &self,
-        locked: &mut LockedLeaf<'_, R>,
+        locked: &mut LockedLeaf<'g, R>,
         current: Option<&Record<R>>,
         record: RecordBox<R>,
-        guard: &Guard,
+        guard: &'g Guard,
     ) {
         let bytes = record.bytes() as i64 - current.map_or(0, |old| old.bytes() as i64);
         let more = i64::from(current.is_none());
-        account::<R>(locked.base, record.key(), more, bytes, guard);
-        let record = record.into_raw();
+        account(locked.base, record.key(), more, bytes);
+        // SAFETY: it goes into the store, and is freed by retiring only (record I2), hence after the guard.
+        let record = unsafe { &*record.into_raw() };
         let spot = match locked.found {
             Ok(at) => {
                 locked.leaf.put(at, record);
@@ -55,13 +55,13 @@ impl<R: Release> CaTree<R> {
     }
 
     /// Puts the record of a new key into a leaf. Says where it is.
-    fn insert(
+    fn insert<'g>(
         &self,
-        locked: &mut LockedLeaf<'_, R>,
+        locked: &mut LockedLeaf<'g, R>,
         at: usize,
-        record: *mut Record<R>,
-        guard: &Guard,
-    ) -> Spot {
+        record: &'g Record<R>,
+        guard: &'g Guard,
+    ) -> Spot<'g, R> {
         let leaf = locked.leaf;
         if at == leaf.len() && leaf.append(record) {
             self.point_finger(locked, record, guard);
@@ -72,39 +72,39 @@ impl<R: Release> CaTree<R> {
             };
         }
         if let Some(copy) = leaf.with_inserted(at, record) {
-            let copy = SlabBox::into_raw(copy);
+            let copy = made(copy, guard);
             leaf.header().set_dead();
             let link = locked.link.expect("the finger leads to leaves that append");
-            link.store(copy.cast(), Ordering::Release);
-            locked
-                .base
-                .finger(&mut locked.held)
-                .follow(node_ptr(leaf), copy.cast());
-            retire::<R>(node_ptr(leaf), guard);
+            // SAFETY: the lock is held, and the leaf, to which the link leads, is dead (C1, C3).
+            unsafe { link.store(Node::of(copy)) };
+            let finger = locked.base.finger(&mut locked.held);
+            finger.follow(leaf, copy);
+            // SAFETY: the copy has just been published, so no link leads to the leaf any more (C6).
+            unsafe { retire(Node::of(leaf), guard) };
             return Spot {
-                leaf: copy.cast(),
-                at,
                 grew: at == 0,
                 is_new: true,
+                ..spot(copy, at)
             };
         }
         locked.base.finger(&mut locked.held).lift();
-        let last = locked.base.last();
+        let last = locked.base.last(&locked.held, guard);
         // Behind the record that was put last: a row that grows between other keys.
-        let is_row_inside = last.leaf == node_ptr(leaf) && last.at + 1 == at;
-        // SAFETY: the caller owns the record until it is published below.
-        let key = unsafe { &*record }.key();
-        let path = self.path(key, guard);
+        let is_row_inside = last.is_in(leaf) && last.at + 1 == at;
+        let path = self.path(record.key(), guard);
         let mut nodes = Nodes::new(guard);
         let mut items = leaf.items();
         let at = among_records(leaf, at, guard);
         items.insert(at, Item::new(record));
-        nodes.mark_dead(node_ptr(leaf));
+        nodes.mark_dead(Node::of(leaf));
         let is_end = at == 0 || at + 1 == items.len();
-        if items.len() <= COPIED_MOST {
+        let is_row = is_end || is_row_inside;
+        let (steps, with) = if items.len() <= COPIED_MOST {
             let copy = nodes.leaf(path.fences, &items, None);
-            publish(&path, Replacement::One(copy), &mut nodes);
-        } else if is_end || is_row_inside || !share(&path, &items, &mut nodes) {
+            (&path.steps[..], Replacement::One(copy))
+        } else if !is_row && let Some(shared) = share(&path, &items, &mut nodes) {
+            shared
+        } else {
             // A key at the end is likely one of an ascending row, of which more will follow: they get a
             // leaf of their own, and this one stays full. The same for descending rows. A row that grows
             // inside gets to the end of its leaf.
@@ -115,13 +115,16 @@ impl<R: Release> CaTree<R> {
                 _ => items.len() / 2,
             };
             let two = two_leaves(&mut nodes, path.fences, &items, middle);
-            if at + 1 == items.len() {
+            if at + 1 == items.len()
+                && let Kind::Leaf(right) = two.right.kind()
+            {
                 let finger = locked.base.finger(&mut locked.held);
-                finger.point(two.right, path.fences.high);
+                finger.point(right, path.fences.high);
             }
-            publish(&path, two.into(), &mut nodes);
-        }
-        locked.base.account_nodes(nodes.finish());
+            (&path.steps[..], two.into())
+        };
+        // SAFETY: the lock is held, and what is replaced is marked dead (C1, C3).
+        unsafe { publish(&path, steps, with, nodes) };
         Spot {
             grew: is_end,
             is_new: true,
@@ -130,15 +133,13 @@ impl<R: Release> CaTree<R> {
     }
 
     /// Lets the finger point at a leaf to which two writes in a row have added at the end.
-    fn point_finger(&self, locked: &mut LockedLeaf<'_, R>, record: *mut Record<R>, guard: &Guard) {
-        let leaf = node_ptr(locked.leaf);
-        let last = locked.base.last();
-        let is_row = last.grew && last.leaf == leaf;
-        if is_row && !locked.base.finger(&mut locked.held).points_at(leaf) {
-            // SAFETY: the record has just been put into a leaf of a base node that we hold.
-            let path = self.path(unsafe { &*record }.key(), guard);
+    fn point_finger(&self, locked: &mut LockedLeaf<'_, R>, record: &Record<R>, guard: &Guard) {
+        let last = locked.base.last(&locked.held, guard);
+        let is_row = last.grew && last.is_in(locked.leaf);
+        if is_row && !locked.base.finger(&mut locked.held).points_at(locked.leaf) {
+            let path = self.path(record.key(), guard);
             let finger = locked.base.finger(&mut locked.held);
-            finger.point(leaf, path.fences.high);
+            finger.point(locked.leaf, path.fences.high);
         }
     }
 
@@ -170,36 +171,57 @@ impl<R: Release> CaTree<R> {
     fn shrink(
         &self,
         locked: &mut LockedLeaf<'_, R>,
-        items: Vec<Item<R>>,
+        items: Vec<Item<'_, R>>,
         key: &[u8],
         guard: &Guard,
     ) {
         locked.base.finger(&mut locked.held).lift();
         let path = self.path(key, guard);
         let mut nodes = Nodes::new(guard);
-        let merged = items.len() <= MERGE_BELOW && merge(&path, &items, &mut nodes);
-        if !merged {
-            nodes.mark_dead(node_ptr(locked.leaf));
+        nodes.mark_dead(Node::of(locked.leaf));
+        let (steps, with) = if items.len() <= MERGE_BELOW
+            && let Some(merged) = merge(&path, &items, &mut nodes)
+        {
+            merged
+        } else {
             let leaf = nodes.leaf(path.fences, &items, None);
-            publish(&path, Replacement::One(leaf), &mut nodes);
-        }
-        locked.base.account_nodes(nodes.finish());
+            (&path.steps[..], Replacement::One(leaf))
+        };
+        // SAFETY: the lock is held, and what is replaced is marked dead (C1, C3).
+        unsafe { publish(&path, steps, with, nodes) };
     }
 }
 
-fn spot<R: Release>(leaf: &Leaf<R>, at: usize) -> Spot {
+fn spot<R: Release>(leaf: &Leaf<R>, at: usize) -> Spot<'_, R> {
     Spot {
-        leaf: node_ptr(leaf),
+        leaf: Some(leaf),
         at,
         grew: false,
         is_new: false,
     }
 }
 
-/// Puts `with` in the place of the leaf of a path, which has been marked dead.
-fn publish<R: Release>(path: &Path<'_, R>, with: Replacement, nodes: &mut Nodes<'_, R>) {
-    let root = &path.base.root;
-    replace(root, path.base_fences, &path.steps, with, nodes);
+/// Some of the steps of a path, and what comes in the place of what hangs from the last of them.
+type Substitution<'p, 'g, R> = (&'p [PathNode<'g, R>], Replacement<'g, R>);
+
+/// Puts `with` in the place of what hangs from the last of `steps`, the first ones of a path, and retires
+/// what is marked dead.
+///
+/// # Safety
+/// The caller holds the lock of the base node (C1). What hangs from the last step is marked dead, and
+/// all that is marked dead hangs from there.
+unsafe fn publish<'g, R: Release>(
+    path: &Path<'g, R>,
+    steps: &[PathNode<'g, R>],
+    with: Replacement<'g, R>,
+    mut nodes: Nodes<'g, R>,
+) {
+    // SAFETY: the contract; after this nothing that is marked dead can be reached (C6).
+    let bytes = unsafe {
+        replace(path.base.link(), path.base_fences, steps, with, &mut nodes);
+        nodes.finish()
+    };
+    path.base.account_nodes(bytes);
 }
 
 /// The place of a record of a leaf if tombstones are left out.
@@ -214,19 +236,18 @@ struct Pair<'g, R: Release> {
     /// The place of the left one.
     left: usize,
     /// The items of both.
-    items: Vec<Item<R>>,
+    items: Vec<Item<'g, R>>,
     /// The range of both.
     fences: Fences<'g>,
-    neighbour: NodePtr,
+    neighbour: Node<'g, R>,
 }
 
 impl<'g, R: Release> Pair<'g, R> {
     /// Looks for a neighbour whose number of records suits, and combines it with `items`.
     fn find(
-        step: &PathNode<'g>,
-        items: &[Item<R>],
+        step: &PathNode<'g, R>,
+        items: &[Item<'g, R>],
         suits: impl Fn(usize) -> bool,
-        guard: &'g Guard,
     ) -> Option<Self> {
         let (inner, at) = (step.inner, step.place);
         // The right neighbour first. Where keys are removed in ascending order it is still full, and
@@ -236,7 +257,7 @@ impl<'g, R: Release> Pair<'g, R> {
         lefts.find_map(|left| {
             let is_right = left == at;
             let neighbour = inner.child(if is_right { at + 1 } else { left });
-            let Kind::Leaf(leaf) = kind::<R>(neighbour, guard) else {
+            let Kind::Leaf(leaf) = neighbour.kind() else {
                 return None;
             };
             let others = leaf.items();
@@ -256,36 +277,32 @@ impl<'g, R: Release> Pair<'g, R> {
     }
 }
 
-/// Tries to move the items of the leaf of a path into one of its neighbours under the same parent.
-fn merge<R: Release>(path: &Path<'_, R>, items: &[Item<R>], nodes: &mut Nodes<'_, R>) -> bool {
-    let Some((step, above)) = path.steps.split_last() else {
-        return false;
-    };
-    let suits = |others| fit_together(items.len(), others);
-    let Some(pair) = Pair::find(step, items, suits, nodes.guard) else {
-        return false;
-    };
-    nodes.mark_dead(node_ptr(path.leaf));
+/// Moves the items of the leaf of a path, which is marked dead, into one of its neighbours under the same
+/// parent, if one suits.
+fn merge<'p, 'g, R: Release>(
+    path: &'p Path<'g, R>,
+    items: &[Item<'g, R>],
+    nodes: &mut Nodes<'g, R>,
+) -> Option<Substitution<'p, 'g, R>> {
+    let (step, above) = path.steps.split_last()?;
+    let pair = Pair::find(step, items, |others| fit_together(items.len(), others))?;
     nodes.mark_dead(pair.neighbour);
-    nodes.mark_dead(node_ptr(step.inner));
+    nodes.mark_dead(Node::of(step.inner));
     let merged = nodes.leaf(pair.fences, &pair.items, None);
-    let with = without_pair(nodes, step, pair.left, merged);
-    replace(&path.base.root, path.base_fences, above, with, nodes);
-    true
+    Some((above, without_pair(nodes, step, pair.left, merged)))
 }
 
-/// Tries to give records of the leaf of a path, which is marked dead and too full, to a neighbour that has
-/// room, so that leaves are fuller than splitting alone would leave them (the idea of the B*-tree).
-fn share<R: Release>(path: &Path<'_, R>, items: &[Item<R>], nodes: &mut Nodes<'_, R>) -> bool {
-    let Some((step, above)) = path.steps.split_last() else {
-        return false;
-    };
-    let suits = |others| others <= SHARED_MOST;
-    let Some(pair) = Pair::find(step, items, suits, nodes.guard) else {
-        return false;
-    };
+/// Gives records of the leaf of a path, which is marked dead and too full, to a neighbour that has room, if
+/// one has, so that leaves are fuller than splitting alone would leave them (the idea of the B*-tree).
+fn share<'p, 'g, R: Release>(
+    path: &'p Path<'g, R>,
+    items: &[Item<'g, R>],
+    nodes: &mut Nodes<'g, R>,
+) -> Option<Substitution<'p, 'g, R>> {
+    let (step, above) = path.steps.split_last()?;
+    let pair = Pair::find(step, items, |others| others <= SHARED_MOST)?;
     nodes.mark_dead(pair.neighbour);
-    nodes.mark_dead(node_ptr(step.inner));
+    nodes.mark_dead(Node::of(step.inner));
     let middle = pair.items.len() / 2;
     let two = two_leaves(nodes, pair.fences, &pair.items, middle);
     let mut separators = step.inner.separators();
@@ -293,9 +310,7 @@ fn share<R: Release>(path: &Path<'_, R>, items: &[Item<R>], nodes: &mut Nodes<'_
     separators[pair.left] = &two.separator;
     children[pair.left] = two.left;
     children[pair.left + 1] = two.right;
-    let with = build(nodes, step, &separators, &children);
-    replace(&path.base.root, path.base_fences, above, with, nodes);
-    true
+    Some((above, build(nodes, step, &separators, &children)))
 }
 
 /// Whether two leaves with this many records each should be one.
@@ -305,12 +320,12 @@ pub(super) fn fit_together(one: usize, other: usize) -> bool {
 
 /// What comes in the place of a node of which the children at `left` and behind it become one. An inner
 /// node with one child is superfluous; the child takes its place.
-pub(super) fn without_pair<R: Release>(
-    nodes: &mut Nodes<'_, R>,
-    step: &PathNode<'_>,
+pub(super) fn without_pair<'g, R: Release>(
+    nodes: &mut Nodes<'g, R>,
+    step: &PathNode<'g, R>,
     left: usize,
-    child: NodePtr,
-) -> Replacement {
+    child: Node<'g, R>,
+) -> Replacement<'g, R> {
     let mut separators = step.inner.separators();
     let mut children = step.inner.children();
     separators.remove(left);
@@ -323,12 +338,12 @@ pub(super) fn without_pair<R: Release>(
 }
 
 /// The items as two leaves, of which the second begins at `middle`.
-pub(super) fn two_leaves<R: Release>(
-    nodes: &mut Nodes<'_, R>,
+pub(super) fn two_leaves<'g, R: Release>(
+    nodes: &mut Nodes<'g, R>,
     fences: Fences<'_>,
-    items: &[Item<R>],
+    items: &[Item<'_, R>],
     middle: usize,
-) -> Parts {
+) -> Parts<'g, R> {
     let key = |at: usize| items[at].key();
     let fence = separator_between(key(middle - 1), key(middle));
     let left = nodes.leaf(fences.below(fence), &items[..middle], Some(key(middle)));

@@ -49,6 +49,12 @@
 //! - C5. A thread waits for the lock of a base node only while it holds no lock. A thread that holds the
 //!   lock of a base node only tries the lock of adaptation. A thread that holds both only tries the lock
 //!   of a neighbour. So threads cannot wait in a circle.
+//! - C6. A node is freed by retiring, once, after its replacement was published. Then no links lead to it but
+//!   those of nodes that died no later, and were taken out, too. References to nodes are had under a guard
+//!   that was there when the thread read the root, for as long as that; or by code that has the tree alone.
+//!   So a node lives as long as a reference to it.
+//! - C7. The finger of a valid base node and the spot that was written last lead to leaves that are not dead,
+//!   or nowhere, whenever its lock is free. Only the holder of the lock uses them, and not those of a dead one.
 //!
 //! # Why a reader that stands on a dead node is right
 //! Each node on its way was current at some moment since the reader began: the root was when it was
@@ -70,7 +76,9 @@ mod cursor;
 mod cut;
 mod fences;
 mod header;
+mod kind;
 mod leaves;
+mod link;
 #[cfg(all(test, loom))]
 mod models;
 mod node;
@@ -91,30 +99,29 @@ use crate::batch::{self, HeldKeyWait, KeyStep, Pinning, Stepwise, Trip};
 use crate::record::{self, Record, Release};
 use crate::slab::SlabBox;
 use adapt::Adapting;
-use ats_sync::shim::atomic::{AtomicPtr, Ordering};
 use ats_sync::{Guard, Held};
-use base::{Base, Counts, SPANNING_COST, Spot};
+use base::{Base, SPANNING_COST, Spot};
 use fences::Fences;
-use header::{BASE, Header, NodePtr};
+use header::{BASE, NodePtr};
+use kind::Kind;
+use link::{Link, Node};
 use node::{Inner, Leaf};
-use nodes::Nodes;
+use nodes::empty_base;
 #[cfg(target_arch = "x86_64")]
 use search::Vectors;
 use search::{Counting, Portable};
-use std::marker::PhantomData;
 use std::ops::ControlFlow;
-use std::ptr;
+use std::{mem, ptr};
 use subtree_counts::account;
 
 /// An ordered store of records; see the module's documentation.
 pub struct CaTree<R: Release> {
-    root: AtomicPtr<Header>,
+    root: Link<R>,
     /// By which cursors know the tree.
     identity: cursor::Identity,
     adapting: Adapting,
     /// Nodes not yet freed by `free_some`.
     doomed: Vec<NodePtr>,
-    owned: PhantomData<R>,
 }
 
 // SAFETY: nodes are shared between threads by design: their mutable words are atomics or behind
@@ -128,17 +135,17 @@ struct Place<'g, R: Release> {
     leaf: &'g Leaf<R>,
     fences: Fences<'g>,
     /// The node above, unless that is a base node.
-    parent: Option<path::PathNode<'g>>,
+    parent: Option<path::PathNode<'g, R>>,
 }
 
 /// Where a writer works: a leaf, and the base node around it, held.
 struct LockedLeaf<'g, R: Release> {
-    base: &'g Base,
+    base: &'g Base<R>,
     held: Held<'g>,
     leaf: &'g Leaf<R>,
     /// The word that leads to the leaf. Not known where the finger led, to a leaf that can take the key
     /// in place.
-    link: Option<&'g AtomicPtr<Header>>,
+    link: Option<&'g Link<R>>,
     /// The place of the key, or where it would be inserted.
     found: Result<usize, usize>,
 }
@@ -161,23 +168,29 @@ impl<R: Release> CaTree<R> {
     /// An empty store.
     pub fn new() -> Self {
         CaTree {
-            root: AtomicPtr::new(empty_base::<R>()),
+            root: Link::owning(empty_base::<R>()),
             identity: cursor::Identity::new(),
             adapting: Adapting::new(),
             doomed: Vec::new(),
-            owned: PhantomData,
         }
+    }
+
+    /// The node at the root.
+    #[inline(always)]
+    fn root<'g>(&'g self, _guard: &'g Guard) -> Node<'g, R> {
+        // SAFETY: the thread is pinned (C6), and there is a root at any time.
+        unsafe { self.root.load() }
     }
 
     /// The leaf that `key` is led to.
     #[inline(always)]
     fn leaf_for<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> &'g Leaf<R> {
-        let mut node = self.root.load(Ordering::Acquire);
+        let mut node = self.root(guard);
         loop {
-            node = match kind(node, guard) {
+            node = match node.kind() {
                 Kind::Leaf(leaf) => return leaf,
                 Kind::Inner(inner) => inner.descend(inner.child_for::<C>(key)),
-                Kind::Base(base) => base.root.load(Ordering::Acquire),
+                Kind::Base(base) => base.root(),
             }
         }
     }
@@ -214,12 +227,16 @@ impl<R: Release> CaTree<R> {
 
     /// Walks down by `choose`, keeping the fences.
     #[inline(always)]
-    fn place_by<'g>(&'g self, guard: &'g Guard, choose: impl Fn(&Inner) -> usize) -> Place<'g, R> {
+    fn place_by<'g>(
+        &'g self,
+        guard: &'g Guard,
+        choose: impl Fn(&Inner<R>) -> usize,
+    ) -> Place<'g, R> {
         let mut fences = Fences::NONE;
         let mut parent = None;
-        let mut node = self.root.load(Ordering::Acquire);
+        let mut node = self.root(guard);
         loop {
-            node = match kind(node, guard) {
+            node = match node.kind() {
                 Kind::Leaf(leaf) => {
                     return Place {
                         leaf,
@@ -229,7 +246,7 @@ impl<R: Release> CaTree<R> {
                 }
                 Kind::Base(base) => {
                     parent = None;
-                    base.root.load(Ordering::Acquire)
+                    base.root()
                 }
                 Kind::Inner(inner) => {
                     let place = choose(inner);
@@ -256,7 +273,7 @@ impl<R: Release> CaTree<R> {
     fn try_locked_leaf<'g>(
         &'g self,
         key: &[u8],
-        take: impl Fn(&'g Base) -> Option<Held<'g>>,
+        take: impl Fn(&'g Base<R>) -> Option<Held<'g>>,
         guard: &'g Guard,
     ) -> Result<LockedLeaf<'g, R>, Busy> {
         #[cfg(target_arch = "x86_64")]
@@ -272,7 +289,7 @@ impl<R: Release> CaTree<R> {
     fn locked_leaf_by_vectors<'g>(
         &'g self,
         key: &[u8],
-        take: impl Fn(&'g Base) -> Option<Held<'g>>,
+        take: impl Fn(&'g Base<R>) -> Option<Held<'g>>,
         guard: &'g Guard,
     ) -> Result<LockedLeaf<'g, R>, Busy> {
         self.locked_leaf_by::<Vectors>(key, take, guard)
@@ -282,13 +299,13 @@ impl<R: Release> CaTree<R> {
     fn locked_leaf_by<'g, C: Counting>(
         &'g self,
         key: &[u8],
-        take: impl Fn(&'g Base) -> Option<Held<'g>>,
+        take: impl Fn(&'g Base<R>) -> Option<Held<'g>>,
         guard: &'g Guard,
     ) -> Result<LockedLeaf<'g, R>, Busy> {
         loop {
-            let mut node = self.root.load(Ordering::Acquire);
+            let mut node = self.root(guard);
             let base = loop {
-                match kind::<R>(node, guard) {
+                match node.kind() {
                     Kind::Inner(inner) => node = inner.child(inner.child_for::<C>(key)),
                     Kind::Base(base) => break base,
                     Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
@@ -299,8 +316,7 @@ impl<R: Release> CaTree<R> {
                 if base.header.is_dead() {
                     continue;
                 }
-                if let Some(leaf) = base.finger(&mut held).leaf_below(key)
-                    && let Kind::Leaf(leaf) = kind::<R>(leaf, guard)
+                if let Some(leaf) = base.finger(&mut held).leaf_below(key, guard)
                     && leaf.can_append(key, guard)
                 {
                     return Ok(LockedLeaf {
@@ -313,13 +329,13 @@ impl<R: Release> CaTree<R> {
                 }
             }
             // Down to the leaf first, so that its misses are not suffered under the lock.
-            let (mut leaf, mut link, parent) = descend::<R, C>(base, key, guard);
+            let (mut leaf, mut link, parent) = descend::<R, C>(base, key);
             let held = take(base).ok_or(Busy)?;
             if base.header.is_dead() {
                 continue;
             }
             if leaf.header().is_dead() || parent.is_some_and(|inner| inner.header().is_dead()) {
-                (leaf, link, _) = descend::<R, C>(base, key, guard);
+                (leaf, link, _) = descend::<R, C>(base, key);
             }
             return Ok(LockedLeaf {
                 base,
@@ -336,11 +352,11 @@ impl<R: Release> CaTree<R> {
     #[inline]
     fn carry_out<'g>(
         &self,
-        locked: &mut LockedLeaf<'_, R>,
+        locked: &mut LockedLeaf<'g, R>,
         current: Option<&'g Record<R>>,
         step: KeyStep<R>,
         key: &[u8],
-        guard: &Guard,
+        guard: &'g Guard,
     ) -> Option<Gone<'g, R>> {
         match step {
             KeyStep::Keep => None,
@@ -357,7 +373,7 @@ impl<R: Release> CaTree<R> {
                 let (Some(old), Ok(at)) = (current, locked.found) else {
                     return None;
                 };
-                account::<R>(locked.base, key, -1, -(old.bytes() as i64), guard);
+                account(locked.base, key, -1, -(old.bytes() as i64));
                 self.take_out(locked, at, key, guard);
                 Some(Gone::Removed(old))
             }
@@ -371,7 +387,7 @@ impl<R: Release> CaTree<R> {
     fn end_write(
         &self,
         locked: LockedLeaf<'_, R>,
-        before: Spot,
+        before: Spot<'_, R>,
         gone: Option<Gone<'_, R>>,
         key: &[u8],
         guard: &Guard,
@@ -389,13 +405,11 @@ impl<R: Release> CaTree<R> {
     /// frees the rest at once.
     pub fn free_some(&mut self, budget: usize) -> bool {
         if self.doomed.is_empty() {
-            // A load and a store where `get_mut` would do, which the model checker does not have.
-            let root = self.root.load(Ordering::Relaxed);
-            self.root.store(empty_base::<R>(), Ordering::Relaxed);
+            let root = mem::replace(&mut self.root, Link::owning(empty_base::<R>()));
             self.adapting.forget_routes();
             // The leaves that cursors remember are freed without a grace period.
             self.identity = cursor::Identity::new();
-            self.doomed.push(root);
+            self.doomed.push(root.pointer());
         }
         let mut freed = 0;
         while freed < budget {
@@ -420,20 +434,17 @@ impl<R: Release> CaTree<R> {
             match (*node).level {
                 0 => {
                     let leaf = SlabBox::from_raw(node.cast::<Leaf<R>>());
-                    let items = leaf.items();
-                    for item in &items {
-                        drop(record::RecordBox::from_raw(item.record));
-                    }
-                    items.len()
+                    leaf.free_records()
                 }
                 BASE => {
-                    let base = SlabBox::from_raw(node.cast::<Base>());
-                    self.doomed.push(base.root.load(Ordering::Relaxed));
+                    let base = SlabBox::from_raw(node.cast::<Base<R>>());
+                    self.doomed.push(base.root().pointer());
                     0
                 }
                 _ => {
-                    let inner = SlabBox::from_raw(node.cast::<Inner>());
-                    self.doomed.extend(inner.children());
+                    let inner = SlabBox::from_raw(node.cast::<Inner<R>>());
+                    let children = inner.children().into_iter().map(Node::pointer);
+                    self.doomed.extend(children);
                     0
                 }
             }
@@ -445,14 +456,13 @@ impl<R: Release> CaTree<R> {
 /// word unless that is the base node.
 #[inline(always)]
 fn descend<'g, R: Release, C: Counting>(
-    base: &'g Base,
+    base: &'g Base<R>,
     key: &[u8],
-    guard: &'g Guard,
-) -> (&'g Leaf<R>, &'g AtomicPtr<Header>, Option<&'g Inner>) {
-    let (mut link, mut parent) = (&base.root, None);
-    let mut node = link.load(Ordering::Acquire);
+) -> (&'g Leaf<R>, &'g Link<R>, Option<&'g Inner<R>>) {
+    let (mut link, mut parent) = (base.link(), None);
+    let mut node = base.root();
     loop {
-        match kind(node, guard) {
+        match node.kind() {
             Kind::Leaf(leaf) => return (leaf, link, parent),
             Kind::Base(_) => unreachable!("no base node is below another"),
             Kind::Inner(inner) => {
@@ -472,37 +482,6 @@ fn has_vectors() -> bool {
     !cfg!(any(tsan, watched, loom))
         && is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi2")
-}
-
-/// A node as what it is.
-enum Kind<'g, R: Release> {
-    Leaf(&'g Leaf<R>),
-    /// Also a route node.
-    Inner(&'g Inner),
-    Base(&'g Base),
-}
-
-#[inline(always)]
-fn kind<R: Release>(node: NodePtr, _guard: &Guard) -> Kind<'_, R> {
-    // SAFETY: `node` was read from the tree under the guard, so it lives as long as the guard
-    // (nodes are retired only after they were taken out), and its level says what it is.
-    unsafe {
-        match (*node).level {
-            0 => Kind::Leaf(&*node.cast::<Leaf<R>>()),
-            BASE => Kind::Base(&*node.cast::<Base>()),
-            _ => Kind::Inner(&*node.cast::<Inner>()),
-        }
-    }
-}
-
-fn empty_base<R: Release>() -> NodePtr {
-    let leaf = SlabBox::into_raw(Leaf::<R>::empty()).cast();
-    let counts = Counts {
-        bytes: Leaf::<R>::bytes() as i64,
-        node_bytes: Leaf::<R>::bytes() as i64,
-        ..Counts::default()
-    };
-    Nodes::<R>::base(leaf, counts, 0)
 }
 
 impl<R: Release> Stepwise<R> for CaTree<R> {
@@ -528,37 +507,35 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
             if trip.comes_to(ptr::from_ref(locked.base).addr()) {
                 locked.held.count(SPANNING_COST);
             }
-            let before = locked.base.last();
+            let before = locked.base.last(&locked.held, guard);
             let gone = self.carry_out(&mut locked, here, decide(here), key, guard);
             self.end_write(locked, before, gone, key, guard);
             return Ok(());
         }
     }
 
-    fn exchange(&self, installed: &Record<R>, other: *const Record<R>, guard: &Guard) {
+    fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard) {
         let key = installed.key();
         let mut locked = self.locked_leaf_for(key, guard);
         let at = locked.found.expect("a pending record stays in the store");
         let bytes = installed.bytes() as i64;
-        // SAFETY: the contract: it is the record before, which is not retired as long as the batch holds
-        // the key (B3), or a new one.
-        match unsafe { other.as_ref() } {
+        match other {
             None => {
-                account::<R>(locked.base, key, -1, -bytes, guard);
+                account(locked.base, key, -1, -bytes);
                 self.take_out(&mut locked, at, key, guard);
             }
             Some(record) => {
                 locked.base.account_bytes(record.bytes() as i64 - bytes);
-                locked.leaf.put(at, other.cast_mut());
+                locked.leaf.put(at, record);
             }
         }
     }
 
-    fn remove_held(&self, hold: &Record<R>, before: *const Record<R>, guard: &Guard) {
-        self.exchange(hold, ptr::null(), guard);
-        if !before.is_null() {
-            // SAFETY: it was in the store before the hold, which has just been taken out.
-            unsafe { record::retire(before.cast_mut(), guard) };
+    fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard) {
+        self.exchange(hold, None, guard);
+        if let Some(before) = before {
+            // SAFETY: it was in the store before the hold, which has just been taken out (B3).
+            unsafe { record::retire(ptr::from_ref(before).cast_mut(), guard) };
         }
     }
 }
@@ -752,7 +729,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
 impl<R: Release> Drop for CaTree<R> {
     fn drop(&mut self) {
         // What `free_some` has left, and what was put into the store since.
-        self.doomed.push(self.root.load(Ordering::Relaxed));
+        self.doomed.push(self.root.pointer());
         while let Some(node) = self.doomed.pop() {
             // SAFETY: as in `free_some`.
             unsafe { self.free_node(node) };

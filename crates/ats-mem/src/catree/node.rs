@@ -10,17 +10,18 @@
 //! change of the set of keys replaces the node by a copy. So a reader needs no validation: whatever
 //! mixture of words it sees, each was true at some moment since the reader began.
 
-use super::header::{Header, NodePtr};
+use super::header::Header;
+use super::link::{Link, Node, copy_for_any_release};
 use super::search::{
     Counting, HEAD_MAX, Head, Heads, PREFIX_MAX, Portable, common_prefix, head_at,
 };
 use super::subtree_counts::SubtreeCounts;
 use crate::prefetch::prefetch;
-use crate::record::{Record, Release};
+use crate::record::{Plain, Record, RecordBox, Release};
 use crate::slab::{self, SlabBox};
 use ats_sync::Guard;
 use ats_sync::shim::atomic::{
-    AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release as Rel,
+    AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release as Rel,
 };
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -33,7 +34,7 @@ pub(super) const LEAF: usize = if cfg!(any(loom, shuttle)) { 8 } else { 34 };
 pub(super) const FANOUT: usize = if cfg!(any(loom, shuttle)) { 7 } else { 63 };
 
 /// Cache lines of a leaf.
-const LEAF_LINES: usize = size_of::<Leaf<crate::record::Plain>>() / 64;
+const LEAF_LINES: usize = size_of::<Leaf<Plain>>() / 64;
 
 #[repr(C, align(64))]
 pub(super) struct Leaf<R: Release> {
@@ -42,9 +43,10 @@ pub(super) struct Leaf<R: Release> {
 }
 
 #[repr(C, align(64))]
-pub(super) struct Inner {
+pub(super) struct Inner<R: Release> {
     keys: Heads<{ FANOUT + 1 }>,
-    children: [AtomicPtr<Header>; FANOUT + 1],
+    /// Those up to the number of separators lead to nodes.
+    children: [Link<R>; FANOUT + 1],
     /// End of each separator in `bytes`.
     ends: [u32; FANOUT],
     bytes: Box<[u8]>,
@@ -53,7 +55,7 @@ pub(super) struct Inner {
 }
 
 /// Cache lines of the heads and the children of an inner node.
-const INNER_LINES: usize = std::mem::offset_of!(Inner, ends) / 64;
+const INNER_LINES: usize = std::mem::offset_of!(Inner<Plain>, ends) / 64;
 
 /// A word of a leaf: the record of a key, or a *tombstone* that keeps the place of a removed key so
 /// that it can come back without a copy of the leaf. A tombstone only knows the length of its key,
@@ -61,26 +63,23 @@ const INNER_LINES: usize = std::mem::offset_of!(Inner, ends) / 64;
 struct Slot<R: Release>(AtomicU64, std::marker::PhantomData<R>);
 
 /// A record on its way from one leaf to another.
-pub(super) struct Item<R: Release> {
-    pub record: *mut Record<R>,
+pub(super) struct Item<'r, R: Release> {
+    record: &'r Record<R>,
     head: Head,
     /// Where the head begins in the key, if it is known.
     start: Option<usize>,
 }
 
-// By hand, since deriving would ask for `R: Clone`.
-impl<R: Release> Clone for Item<R> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<R: Release> Copy for Item<R> {}
+copy_for_any_release!(Item);
 
 /// The content of a slot at one moment.
-pub(super) enum Content<R: Release> {
-    Record(*mut Record<R>),
+enum Content<'l, R: Release> {
+    Record(&'l Record<R>),
     Tombstone { key_len: usize },
+}
+
+fn word_of<R: Release>(record: &Record<R>) -> u64 {
+    ptr::from_ref(record).expose_provenance() as u64
 }
 
 // Records are aligned to 8 bytes, so an odd word is no pointer.
@@ -95,7 +94,7 @@ impl<R: Release> Leaf<R> {
 
     /// A leaf of these items, ascending, whose fences share `skip` bytes. Keys that are to come will
     /// look like `like`, too, if it is given.
-    pub(super) fn build(skip: usize, items: &[Item<R>], like: Option<&[u8]>) -> SlabBox<Self> {
+    pub(super) fn build(skip: usize, items: &[Item<'_, R>], like: Option<&[u8]>) -> SlabBox<Self> {
         let key = |place: usize| items[place].key();
         let keys = match heads_kept(skip, items) {
             Some((start, heads)) => {
@@ -104,11 +103,7 @@ impl<R: Release> Leaf<R> {
             None => Heads::new(0, skip, items.len(), key, like),
         };
         let slots = std::array::from_fn(|place| {
-            Slot::new(
-                items
-                    .get(place)
-                    .map_or(0, |item| item.record.expose_provenance() as u64),
-            )
+            Slot::new(items.get(place).map_or(0, |item| word_of(item.record)))
         });
         SlabBox::new(Leaf { keys, slots })
     }
@@ -129,13 +124,15 @@ impl<R: Release> Leaf<R> {
     }
 
     #[inline(always)]
-    pub(super) fn content(&self, place: usize) -> Content<R> {
+    fn content(&self, place: usize) -> Content<'_, R> {
         let word = self.slots[place].0.load(Acquire);
         if word & 1 == 1 {
             let key_len = (word >> 1) as usize;
             Content::Tombstone { key_len }
         } else {
-            Content::Record(ptr::with_exposed_provenance_mut(word as usize))
+            // SAFETY: a reference to a leaf is had under a guard, or alone (C6). A record that is seen in
+            // a slot then is retired only after it was taken out (record I2), so it lives as long.
+            Content::Record(unsafe { &*ptr::with_exposed_provenance(word as usize) })
         }
     }
 
@@ -143,9 +140,7 @@ impl<R: Release> Leaf<R> {
     #[inline(always)]
     pub(super) fn record<'g>(&'g self, place: usize, _guard: &'g Guard) -> Option<&'g Record<R>> {
         match self.content(place) {
-            // SAFETY: a record in a slot is retired only after it was taken out (record I2), so one
-            // that is seen there under a guard lives as long as the guard.
-            Content::Record(record) => Some(unsafe { &*record }),
+            Content::Record(record) => Some(record),
             Content::Tombstone { .. } => None,
         }
     }
@@ -172,8 +167,7 @@ impl<R: Release> Leaf<R> {
     pub(super) fn search<C: Counting>(&self, key: &[u8]) -> Result<usize, usize> {
         self.keys
             .search::<C>(key, |place| match self.content(place) {
-                // SAFETY: as in `record`; the caller holds a guard.
-                Content::Record(record) => unsafe { &*record }.key().cmp(key),
+                Content::Record(record) => record.key().cmp(key),
                 // The head is equal and completes the key, so only trailing zeros can make a difference.
                 Content::Tombstone { key_len } => key_len.cmp(&key.len()),
             })
@@ -185,10 +179,8 @@ impl<R: Release> Leaf<R> {
     }
 
     /// Puts a record into a slot. The caller holds the lock.
-    pub(super) fn put(&self, place: usize, record: *mut Record<R>) {
-        self.slots[place]
-            .0
-            .store(record.expose_provenance() as u64, Rel);
+    pub(super) fn put(&self, place: usize, record: &Record<R>) {
+        self.slots[place].0.store(word_of(record), Rel);
     }
 
     /// Puts a tombstone into a slot if the key allows it. The caller holds the lock.
@@ -215,10 +207,8 @@ impl<R: Release> Leaf<R> {
 
     /// Puts a record with a key above all others at the end, if there is room and its key has the
     /// prefix of the others. The caller holds the lock.
-    pub(super) fn append(&self, record: *mut Record<R>) -> bool {
-        let len = self.len();
-        // SAFETY: the record is not published yet; the caller owns it.
-        let key = unsafe { &*record }.key();
+    pub(super) fn append(&self, record: &Record<R>) -> bool {
+        let (len, key) = (self.len(), record.key());
         let fits = len > 0 && len < LEAF && self.shares_prefix(key);
         if fits {
             self.put(len, record);
@@ -228,7 +218,7 @@ impl<R: Release> Leaf<R> {
     }
 
     /// The records, ascending, without tombstones.
-    pub(super) fn items(&self) -> Vec<Item<R>> {
+    pub(super) fn items(&self) -> Vec<Item<'_, R>> {
         let mut items = Vec::with_capacity(LEAF + 1);
         items.extend(
             (0..self.len()).filter_map(|place| match self.content(place) {
@@ -258,21 +248,15 @@ impl<R: Release> Leaf<R> {
 
     /// A copy with `record` inserted at `place`, if there is room and its key has the prefix of the
     /// others. This is the common case of an insert; it reads no record.
-    pub(super) fn with_inserted(
-        &self,
-        place: usize,
-        record: *mut Record<R>,
-    ) -> Option<SlabBox<Self>> {
-        let len = self.len();
-        // SAFETY: the record is not published yet; the caller owns it.
-        let key = unsafe { &*record }.key();
+    pub(super) fn with_inserted(&self, place: usize, record: &Record<R>) -> Option<SlabBox<Self>> {
+        let (len, key) = (self.len(), record.key());
         if len == 0 || len == LEAF || !self.shares_prefix(key) {
             return None;
         }
         let word = |from: usize| Slot::new(self.slots[from].0.load(Relaxed));
         let shifted = |to: usize| if to > place { to - 1 } else { to };
         let slots = std::array::from_fn(|to| match to.cmp(&place) {
-            Ordering::Equal => Slot::new(record.expose_provenance() as u64),
+            Ordering::Equal => Slot::new(word_of(record)),
             _ => word(shifted(to)),
         });
         let head = head_at(key, self.keys.head_start());
@@ -285,11 +269,26 @@ impl<R: Release> Leaf<R> {
     fn shares_prefix(&self, key: &[u8]) -> bool {
         key[self.keys.skip()..].starts_with(self.keys.prefix())
     }
+
+    /// Frees the records. Returns how many there were.
+    ///
+    /// # Safety
+    /// No other code can reach them, and the leaf is not used afterwards.
+    pub(super) unsafe fn free_records(&self) -> usize {
+        let mut freed = 0;
+        for place in self.live_places(0..self.len()) {
+            let word = self.slots[place].0.load(Relaxed) as usize;
+            // SAFETY: the contract: the record was given away to the store, and no code can reach it.
+            drop(unsafe { RecordBox::<R>::from_raw(ptr::with_exposed_provenance_mut(word)) });
+            freed += 1;
+        }
+        freed
+    }
 }
 
-impl<R: Release> Item<R> {
+impl<'r, R: Release> Item<'r, R> {
     /// A record that comes from no leaf.
-    pub(super) fn new(record: *mut Record<R>) -> Self {
+    pub(super) fn new(record: &'r Record<R>) -> Self {
         Item {
             record,
             head: 0,
@@ -298,17 +297,15 @@ impl<R: Release> Item<R> {
     }
 
     /// The key.
-    pub(super) fn key(&self) -> &[u8] {
-        // SAFETY: the caller holds the lock of the base node that the item comes from, or has not
-        // published the item yet, so the record lives.
-        unsafe { &*self.record }.key()
+    pub(super) fn key(&self) -> &'r [u8] {
+        self.record.key()
     }
 }
 
 /// Heads for items whose keys all begin with `skip` bytes that are not compared, if those they had in
 /// their leaves will do: they begin at one place and tell the keys apart. Then the records, which are
 /// not likely in the cache, need not be asked. Returns where they begin, and the heads.
-fn heads_kept<R: Release>(skip: usize, items: &[Item<R>]) -> Option<(usize, [Head; LEAF])> {
+fn heads_kept<R: Release>(skip: usize, items: &[Item<'_, R>]) -> Option<(usize, [Head; LEAF])> {
     let start = items.iter().find_map(|item| item.start)?;
     let fits = (skip..=skip + PREFIX_MAX).contains(&start);
     let (first, last) = (items.first()?, items.last()?);
@@ -334,7 +331,7 @@ impl<R: Release> Slot<R> {
     }
 }
 
-impl Inner {
+impl<R: Release> Inner<R> {
     #[inline(always)]
     pub(super) fn header(&self) -> &Header {
         &self.keys.header
@@ -346,7 +343,7 @@ impl Inner {
         level: u8,
         skip: usize,
         separators: &[&[u8]],
-        children: &[NodePtr],
+        children: &[Node<'_, R>],
     ) -> SlabBox<Self> {
         assert_eq!(separators.len() + 1, children.len());
         let mut ends = [0; FANOUT];
@@ -363,9 +360,7 @@ impl Inner {
                 |place| separators[place],
                 None,
             ),
-            children: std::array::from_fn(|place| {
-                AtomicPtr::new(children.get(place).copied().unwrap_or(ptr::null_mut()))
-            }),
+            children: std::array::from_fn(|place| Link::to(children.get(place).copied())),
             ends,
             bytes: separators.concat().into_boxed_slice(),
             subtree_counts: SubtreeCounts::unknown(),
@@ -390,26 +385,30 @@ impl Inner {
         separators
     }
 
-    pub(super) fn children(&self) -> Vec<NodePtr> {
+    pub(super) fn children(&self) -> Vec<Node<'_, R>> {
         let mut children = Vec::with_capacity(FANOUT + 2);
         children.extend((0..=self.len()).map(|place| self.child(place)));
         children
     }
 
+    /// The child at a place, which is at most `len`.
     #[inline(always)]
-    pub(super) fn child(&self, place: usize) -> NodePtr {
-        self.children[place].load(Acquire)
+    pub(super) fn child(&self, place: usize) -> Node<'_, R> {
+        debug_assert!(place <= self.len());
+        // SAFETY: a reference to an inner node is had under a guard, or alone (C6), and it has so many
+        // children.
+        unsafe { self.children[place].load() }
     }
 
     /// The child at a place, which the caller goes to next. Where it is a leaf, all of its lines are
     /// asked for at once: none of them is likely in the cache.
     #[inline(always)]
-    pub(super) fn descend(&self, place: usize) -> NodePtr {
+    pub(super) fn descend(&self, place: usize) -> Node<'_, R> {
         let child = self.child(place);
         if self.header().level == 1 {
-            prefetch::<LEAF_LINES, _>(child);
+            prefetch::<LEAF_LINES, _>(child.pointer());
         } else {
-            prefetch::<INNER_LINES, _>(child);
+            prefetch::<INNER_LINES, _>(child.pointer());
         }
         child
     }
@@ -422,7 +421,7 @@ impl Inner {
     }
 
     /// The word that leads to a child. Stored to only under the lock.
-    pub(super) fn link(&self, place: usize) -> &AtomicPtr<Header> {
+    pub(super) fn link(&self, place: usize) -> &Link<R> {
         &self.children[place]
     }
 
@@ -458,4 +457,4 @@ pub(super) fn separator_between<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
 
 // Nothing is lost to the alignment.
 #[cfg(not(any(loom, shuttle)))]
-const _: () = assert!(size_of::<Leaf<crate::record::Plain>>() == 32 + LEAF * 16);
+const _: () = assert!(size_of::<Leaf<Plain>>() == 32 + LEAF * 16);

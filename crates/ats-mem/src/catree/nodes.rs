@@ -2,41 +2,41 @@
 
 use super::base::{Base, Counts};
 use super::fences::Fences;
-use super::header::{BASE, NodePtr, level};
+use super::header::BASE;
+use super::kind::Kind;
+use super::link::{Link, Node, made};
 use super::node::{Inner, Item, Leaf};
 use super::subtree_counts::SubtreeCounts;
 use crate::record::Release;
 use crate::slab::SlabBox;
 use ats_sync::Guard;
-use std::marker::PhantomData;
 
 /// What comes in the place of a node.
-pub(super) enum Replacement {
-    One(NodePtr),
+pub(super) enum Replacement<'g, R: Release> {
+    One(Node<'g, R>),
     /// Two nodes, the second from this separator on.
-    Two(NodePtr, Vec<u8>, NodePtr),
+    Two(Node<'g, R>, Vec<u8>, Node<'g, R>),
 }
 
 /// Two nodes or trees, and the first key that belongs to the second.
-pub(super) struct Parts {
-    pub left: NodePtr,
+pub(super) struct Parts<'g, R: Release> {
+    pub left: Node<'g, R>,
     pub separator: Vec<u8>,
-    pub right: NodePtr,
+    pub right: Node<'g, R>,
 }
 
-impl From<Parts> for Replacement {
-    fn from(parts: Parts) -> Self {
+impl<'g, R: Release> From<Parts<'g, R>> for Replacement<'g, R> {
+    fn from(parts: Parts<'g, R>) -> Self {
         Replacement::Two(parts.left, parts.separator, parts.right)
     }
 }
 
 /// The nodes made and marked dead by one change of structure.
 pub(super) struct Nodes<'g, R: Release> {
-    pub guard: &'g Guard,
+    guard: &'g Guard,
     /// Bytes made less bytes marked dead.
     bytes: i64,
-    doomed: Vec<NodePtr>,
-    owned: PhantomData<R>,
+    doomed: Vec<Node<'g, R>>,
 }
 
 impl<'g, R: Release> Nodes<'g, R> {
@@ -45,7 +45,6 @@ impl<'g, R: Release> Nodes<'g, R> {
             guard,
             bytes: 0,
             doomed: Vec::new(),
-            owned: PhantomData,
         }
     }
 
@@ -53,11 +52,11 @@ impl<'g, R: Release> Nodes<'g, R> {
     pub(super) fn leaf(
         &mut self,
         fences: Fences<'_>,
-        items: &[Item<R>],
+        items: &[Item<'_, R>],
         like: Option<&[u8]>,
-    ) -> NodePtr {
+    ) -> Node<'g, R> {
         self.bytes += Leaf::<R>::bytes() as i64;
-        SlabBox::into_raw(Leaf::build(fences.skip(), items, like)).cast()
+        Node::of(made(Leaf::build(fences.skip(), items, like), self.guard))
     }
 
     /// Makes an inner node or a route node; see [`Inner::build`].
@@ -66,38 +65,34 @@ impl<'g, R: Release> Nodes<'g, R> {
         level: u8,
         fences: Fences<'_>,
         separators: &[&[u8]],
-        children: &[NodePtr],
-    ) -> NodePtr {
-        // Route nodes compare whole keys, so that their range can be extended.
-        let skip = if level > BASE { 0 } else { fences.skip() };
-        let inner = Inner::build(level, skip, separators, children);
-        self.bytes += inner.bytes() as i64;
-        SlabBox::into_raw(inner).cast()
+        children: &[Node<'g, R>],
+    ) -> Node<'g, R> {
+        self.inner_like(&[], level, fences, separators, children)
     }
 
     /// Makes an inner node that replaces another, or a part of it.
     pub(super) fn inner_like(
         &mut self,
-        old: &[&Inner],
+        old: &[&Inner<R>],
         level: u8,
         fences: Fences<'_>,
         separators: &[&[u8]],
-        children: &[NodePtr],
-    ) -> NodePtr {
-        let node = self.inner(level, fences, separators, children);
-        // SAFETY: the node has just been made, as an inner node.
-        let inner = unsafe { &*node.cast::<Inner>() };
+        children: &[Node<'g, R>],
+    ) -> Node<'g, R> {
+        // Route nodes compare whole keys, so that their range can be extended.
+        let skip = if level > BASE { 0 } else { fences.skip() };
+        let inner = Inner::build(level, skip, separators, children);
         old.iter()
-            .for_each(|old| SubtreeCounts::inherit(inner, old));
-        self.bytes += inner.subtree_counts.bytes() as i64;
-        node
+            .for_each(|old| SubtreeCounts::inherit(&inner, old));
+        self.bytes += inner.bytes() as i64;
+        Node::of(made(inner, self.guard))
     }
 
     /// Makes a base node. Its memory is counted in itself.
-    pub(super) fn base(root: NodePtr, counts: Counts, join_delay: u32) -> NodePtr {
-        let base = Base::new(root, counts);
+    pub(super) fn base(&self, root: Node<'g, R>, counts: Counts, join_delay: u32) -> Node<'g, R> {
+        let base = Base::new(Link::to(Some(root)), counts);
         base.set_join_delay(join_delay);
-        SlabBox::into_raw(base).cast()
+        Node::of(made(base, self.guard))
     }
 
     /// Bytes made less bytes marked dead, so far.
@@ -105,55 +100,56 @@ impl<'g, R: Release> Nodes<'g, R> {
         self.bytes
     }
 
-    /// The level of a node.
-    pub(super) fn level(&self, node: NodePtr) -> u8 {
-        level(node, self.guard)
-    }
-
     /// Marks a node as replaced; [`finish`](Nodes::finish) retires it. The caller holds the lock that
     /// guards it, and has not published its replacement yet.
-    pub(super) fn mark_dead(&mut self, node: NodePtr) {
-        // SAFETY: the node is alive, since the caller holds its lock.
-        unsafe { (*node).set_dead() };
-        self.bytes -= bytes_of::<R>(node, self.guard) as i64;
+    pub(super) fn mark_dead(&mut self, node: Node<'g, R>) {
+        node.header().set_dead();
+        self.bytes -= match node.kind() {
+            Kind::Leaf(_) => Leaf::<R>::bytes() as i64,
+            Kind::Inner(inner) => inner.bytes() as i64,
+            Kind::Base(_) => 0,
+        };
         self.doomed.push(node);
     }
 
-    /// Retires what was marked dead, which no thread can reach any more. Returns by how many bytes the
-    /// nodes have become larger.
-    pub(super) fn finish(self) -> i64 {
+    /// Retires what was marked dead. Returns by how many bytes the nodes have become larger.
+    ///
+    /// # Safety
+    /// The replacement of what was marked dead has been published.
+    pub(super) unsafe fn finish(self) -> i64 {
         for node in self.doomed {
-            retire::<R>(node, self.guard);
+            // SAFETY: the nodes were marked dead once (C3), and no link in use leads to them any more.
+            unsafe { retire(node, self.guard) };
         }
         self.bytes
     }
 }
 
-/// Bytes of a node, counted where its maker counts them: those of a base node are its own affair.
-fn bytes_of<R: Release>(node: NodePtr, guard: &Guard) -> usize {
-    match level(node, guard) {
-        0 => Leaf::<R>::bytes(),
-        BASE => 0,
-        // SAFETY: the level says that it is an inner or a route node.
-        _ => unsafe { (*node.cast::<Inner>()).bytes() },
-    }
+/// An empty base node, of an empty leaf.
+pub(super) fn empty_base<R: Release>() -> SlabBox<Base<R>> {
+    let counts = Counts {
+        bytes: Leaf::<R>::bytes() as i64,
+        node_bytes: Leaf::<R>::bytes() as i64,
+        ..Counts::default()
+    };
+    Base::new(Link::owning(Leaf::empty()), counts)
 }
 
 /// Retires a node that was taken out, without its children or records.
-pub(super) fn retire<R: Release>(node: NodePtr, guard: &Guard) {
+///
+/// # Safety
+/// The node is marked dead, and its replacement has been published. It is retired once.
+pub(super) unsafe fn retire<R: Release>(node: Node<'_, R>, guard: &Guard) {
     unsafe fn free<N>(raw: *mut u8) {
-        // SAFETY: `raw` is a node of this kind that no thread can reach after the grace period. What it
-        // led to is in its replacement or was retired itself.
+        // SAFETY: `raw` is a node of this type, which no thread has any more after the grace period (C6). What
+        // it led to is in its replacement or was retired itself.
         drop(unsafe { SlabBox::from_raw(raw.cast::<N>()) });
     }
-    let (bytes, free) = match level(node, guard) {
-        0 => (Leaf::<R>::bytes(), free::<Leaf<R>> as unsafe fn(*mut u8)),
-        BASE => (Base::bytes(), free::<Base> as unsafe fn(*mut u8)),
-        _ => (
-            bytes_of::<R>(node, guard),
-            free::<Inner> as unsafe fn(*mut u8),
-        ),
+    let (bytes, free) = match node.kind() {
+        Kind::Leaf(_) => (Leaf::<R>::bytes(), free::<Leaf<R>> as unsafe fn(*mut u8)),
+        Kind::Inner(inner) => (inner.bytes(), free::<Inner<R>> as unsafe fn(*mut u8)),
+        Kind::Base(_) => (Base::<R>::bytes(), free::<Base<R>> as unsafe fn(*mut u8)),
     };
-    // SAFETY: the callers have made the node unreachable, once.
-    unsafe { guard.retire(node.cast(), bytes, free) };
+    // SAFETY: no link in use leads to the node any more, which is so once (C6).
+    unsafe { guard.retire(node.pointer().cast(), bytes, free) };
 }

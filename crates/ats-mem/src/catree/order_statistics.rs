@@ -13,14 +13,13 @@
 use super::CaTree;
 use super::base::Base;
 use super::fences::Fences;
-use super::header::NodePtr;
+use super::kind::Kind;
+use super::link::Node;
 use super::node::{Inner, Leaf};
 use super::search::Portable;
-use super::{Kind, kind};
 use crate::backend::{Direction, KeyRange, Skipped};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
-use ats_sync::shim::atomic::Ordering;
 use std::ops::ControlFlow::{self, Break, Continue};
 
 /// How many nodes are visited while a lock is held: about fifty microseconds, if none is in the cache. More
@@ -76,7 +75,7 @@ impl<'g> Skipping<'g> {
     /// Passes the records between the ends below a node, which has these fences.
     fn skip<R: Release>(
         &mut self,
-        node: NodePtr,
+        node: Node<'g, R>,
         fences: Fences<'g>,
         ends: Ends<'_>,
     ) -> ControlFlow<Stop<'g, R>> {
@@ -90,7 +89,7 @@ impl<'g> Skipping<'g> {
             (None, Some(fence)) => return Break(Stop::Pause(fence)),
             (None, None) => {}
         }
-        match kind::<R>(node, self.guard) {
+        match node.kind() {
             Kind::Leaf(leaf) => self.pass_leaf(leaf, ends).map_break(Stop::At),
             Kind::Inner(inner) => self.pass_inner(inner, fences, ends),
             Kind::Base(_) => unreachable!("no base node is below another"),
@@ -122,7 +121,7 @@ impl<'g> Skipping<'g> {
 
     fn pass_inner<R: Release>(
         &mut self,
-        inner: &'g Inner,
+        inner: &'g Inner<R>,
         fences: Fences<'g>,
         ends: Ends<'_>,
     ) -> ControlFlow<Stop<'g, R>> {
@@ -141,7 +140,7 @@ impl<'g> Skipping<'g> {
 
     fn pass_child<R: Release>(
         &mut self,
-        inner: &'g Inner,
+        inner: &'g Inner<R>,
         place: usize,
         fences: Fences<'g>,
         ends: Ends<'_>,
@@ -228,8 +227,7 @@ impl<R: Release> CaTree<R> {
             low: key_range.low,
             high: key_range.high,
         };
-        let root = base.root.load(Ordering::Acquire);
-        let stop = skipping.skip(root, fences, ends.within(&fences));
+        let stop = skipping.skip(base.root(), fences, ends.within(&fences));
         *left = skipping.left;
         if skipping.bytes > 0 {
             base.set_counts_subtrees();
@@ -250,11 +248,11 @@ impl<R: Release> CaTree<R> {
         key_range: KeyRange<'_>,
         direction: Direction,
         guard: &'g Guard,
-    ) -> (&'g Base, Fences<'g>) {
+    ) -> (&'g Base<R>, Fences<'g>) {
         let mut fences = Fences::NONE;
-        let mut node = self.root.load(Ordering::Acquire);
+        let mut node = self.root(guard);
         loop {
-            match kind::<R>(node, guard) {
+            match node.kind() {
                 Kind::Base(base) => return (base, fences),
                 Kind::Inner(inner) => {
                     let place = match direction {

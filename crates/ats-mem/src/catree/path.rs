@@ -4,55 +4,50 @@
 //! to it in the node above. If the copy must be two nodes, the node above is copied, too, and so on. The
 //! last of these stores makes all of the change visible at once.
 
+use super::CaTree;
 use super::base::Base;
 use super::fences::Fences;
-use super::header::{BASE, Header, NodePtr, node_ptr};
-use super::node::{FANOUT, Inner, Leaf};
+use super::header::BASE;
+use super::kind::Kind;
+use super::link::{Link, Node, copy_for_any_release};
+use super::node::{FANOUT, Inner};
 use super::nodes::{Nodes, Replacement};
 use super::search::Portable;
-use super::{CaTree, Kind, kind};
 use crate::record::Release;
 use ats_sync::Guard;
-use ats_sync::shim::atomic::{AtomicPtr, Ordering};
 
 /// One node of the way, and the child through which it goes on.
-#[derive(Clone, Copy)]
-pub(super) struct PathNode<'g> {
-    pub inner: &'g Inner,
+pub(super) struct PathNode<'g, R: Release> {
+    pub inner: &'g Inner<R>,
     pub place: usize,
     pub fences: Fences<'g>,
 }
 
+copy_for_any_release!(PathNode);
+
 /// The path from the root to the leaf of a key. Exact below the base node for the holder of its lock, and
 /// above it for the holder of the lock of adaptation.
 pub(super) struct Path<'g, R: Release> {
-    pub routes: Vec<PathNode<'g>>,
-    pub base: &'g Base,
+    pub routes: Vec<PathNode<'g, R>>,
+    pub base: &'g Base<R>,
     pub base_fences: Fences<'g>,
-    pub steps: Vec<PathNode<'g>>,
-    pub leaf: &'g Leaf<R>,
+    pub steps: Vec<PathNode<'g, R>>,
     pub fences: Fences<'g>,
 }
 
 impl<R: Release> CaTree<R> {
     /// The path to the leaf of `key`.
     pub(super) fn path<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Path<'g, R> {
-        let root = self.root.load(Ordering::Acquire);
-        let (routes, base, base_fences) = way::<R>(root, Fences::NONE, key, guard);
-        let Kind::Base(base) = kind::<R>(base, guard) else {
+        let (routes, base, base_fences) = way(self.root(guard), Fences::NONE, key);
+        let Kind::Base(base) = base.kind() else {
             unreachable!("a base node is above each leaf")
         };
-        let root = base.root.load(Ordering::Acquire);
-        let (steps, leaf, fences) = way::<R>(root, base_fences, key, guard);
-        let Kind::Leaf(leaf) = kind(leaf, guard) else {
-            unreachable!("no base node is below another")
-        };
+        let (steps, _leaf, fences) = way(base.root(), base_fences, key);
         Path {
             routes,
             base,
             base_fences,
             steps,
-            leaf,
             fences,
         }
     }
@@ -60,14 +55,13 @@ impl<R: Release> CaTree<R> {
 
 /// The way of `key` down inner nodes or route nodes, to what is below them, and the range of that.
 fn way<'g, R: Release>(
-    from: NodePtr,
+    from: Node<'g, R>,
     fences: Fences<'g>,
     key: &[u8],
-    guard: &'g Guard,
-) -> (Vec<PathNode<'g>>, NodePtr, Fences<'g>) {
+) -> (Vec<PathNode<'g, R>>, Node<'g, R>, Fences<'g>) {
     let (mut node, mut fences) = (from, fences);
     let mut steps = Vec::new();
-    while let Kind::Inner(inner) = kind::<R>(node, guard) {
+    while let Kind::Inner(inner) = node.kind() {
         let place = inner.child_for::<Portable>(key);
         steps.push(PathNode {
             inner,
@@ -81,40 +75,44 @@ fn way<'g, R: Release>(
 }
 
 /// Puts `with` in the place of the node that hangs from the last of `steps`, or from `root` if there are
-/// none. The caller holds the lock that guards them, and has marked dead that node; the nodes above that must
-/// be replaced, too, are marked dead here.
-pub(super) fn replace<R: Release>(
-    root: &AtomicPtr<Header>,
+/// none. The nodes above that must be replaced, too, are marked dead here.
+///
+/// # Safety
+/// The caller holds the lock that guards the links (C1, C2), and has marked dead the node and all others
+/// whose place `with` takes (C3), but nothing else.
+pub(super) unsafe fn replace<'g, R: Release>(
+    root: &Link<R>,
     root_fences: Fences<'_>,
-    steps: &[PathNode<'_>],
-    with: Replacement,
-    nodes: &mut Nodes<'_, R>,
+    steps: &[PathNode<'g, R>],
+    with: Replacement<'g, R>,
+    nodes: &mut Nodes<'g, R>,
 ) {
-    match (steps.split_last(), with) {
-        (None, Replacement::One(node)) => root.store(node, Ordering::Release),
+    let (link, node) = match (steps.split_last(), with) {
+        (None, Replacement::One(node)) => (root, node),
         (None, Replacement::Two(left, separator, right)) => {
-            let level = nodes.level(left).max(nodes.level(right)) + 1;
+            let level = left.header().level.max(right.header().level) + 1;
             let node = nodes.inner(level, root_fences, &[&separator], &[left, right]);
-            root.store(node, Ordering::Release);
+            (root, node)
         }
-        (Some((step, _)), Replacement::One(node)) => {
-            step.inner.link(step.place).store(node, Ordering::Release);
-        }
+        (Some((step, _)), Replacement::One(node)) => (step.inner.link(step.place), node),
         (Some((step, above)), two) => {
             let with = with_child(step, two, nodes);
-            replace(root, root_fences, above, with, nodes);
+            // SAFETY: the contract; the node of `step` has been marked dead, too (C3).
+            return unsafe { replace(root, root_fences, above, with, nodes) };
         }
-    }
+    };
+    // SAFETY: the contract says so of the lock, and of the node before (C1, C2, C3).
+    unsafe { link.store(node) };
 }
 
 /// What comes in the place of the node of `step`, which is marked dead, if `with` comes in the place of its
 /// child.
-pub(super) fn with_child<R: Release>(
-    step: &PathNode<'_>,
-    with: Replacement,
-    nodes: &mut Nodes<'_, R>,
-) -> Replacement {
-    nodes.mark_dead(node_ptr(step.inner));
+pub(super) fn with_child<'g, R: Release>(
+    step: &PathNode<'g, R>,
+    with: Replacement<'g, R>,
+    nodes: &mut Nodes<'g, R>,
+) -> Replacement<'g, R> {
+    nodes.mark_dead(Node::of(step.inner));
     let mut separators = step.inner.separators();
     let mut children = step.inner.children();
     match &with {
@@ -131,13 +129,13 @@ pub(super) fn with_child<R: Release>(
 /// One node in the place of that of `step`, with these children, or two if they are too many. Not higher
 /// than it, and lower if the children have become lower meanwhile: a tree that grows and shrinks over and
 /// over would get a level more each time otherwise, though it never has many nodes.
-pub(super) fn build<R: Release>(
-    nodes: &mut Nodes<'_, R>,
-    step: &PathNode<'_>,
+pub(super) fn build<'g, R: Release>(
+    nodes: &mut Nodes<'g, R>,
+    step: &PathNode<'g, R>,
     separators: &[&[u8]],
-    children: &[NodePtr],
-) -> Replacement {
-    let level = level_above(nodes, children, step.inner.header().level);
+    children: &[Node<'g, R>],
+) -> Replacement<'g, R> {
+    let level = level_above(children, step.inner.header().level);
     let (fences, old) = (step.fences, &[step.inner]);
     if separators.len() <= FANOUT {
         let node = nodes.inner_like(old, level, fences, separators, children);
@@ -174,13 +172,13 @@ pub(super) fn build<R: Release>(
 }
 
 /// The level of a node with these children that comes in the place of one of the level `before`.
-fn level_above<R: Release>(nodes: &Nodes<'_, R>, children: &[NodePtr], before: u8) -> u8 {
+fn level_above<R: Release>(children: &[Node<'_, R>], before: u8) -> u8 {
     // What is below the lowest inner nodes and route nodes need not be looked at, and is rarely in the
     // cache.
     if before == 1 || before == BASE + 1 {
         return before;
     }
-    let highest = children.iter().map(|child| nodes.level(*child)).max();
+    let highest = children.iter().map(|child| child.header().level).max();
     let level = highest.map_or(before, |highest| highest + 1);
     debug_assert!(
         level <= before,

@@ -14,14 +14,14 @@
 //! tree it must be waited for, as by any other writer of its key.
 
 use super::base::{Base, SPLIT_ABOVE};
-use super::header::node_ptr;
+use super::kind::Kind;
+use super::link::Node;
 use super::node::{Inner, Leaf};
-use super::{CaTree, Kind, LockedLeaf, kind};
+use super::{CaTree, LockedLeaf};
 use crate::backend::{Busy, Change, End};
 use crate::batch::{HeldKeyWait, KeyStep};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
-use ats_sync::shim::atomic::Ordering;
 
 /// The leaf of a base node that has the record at one end, and the place of this record there.
 type Outermost<'g, R> = (&'g Leaf<R>, usize, &'g Record<R>);
@@ -41,8 +41,8 @@ impl<R: Release> CaTree<R> {
             if base.header.is_dead() {
                 continue;
             }
-            let Some((leaf, at, record)) = outermost::<R>(base, end, guard) else {
-                if self.is_only(base) {
+            let Some((leaf, at, record)) = outermost(base, end, guard) else {
+                if self.is_only(base, guard) {
                     decide(None);
                     return Ok(());
                 }
@@ -68,7 +68,7 @@ impl<R: Release> CaTree<R> {
                 link: None,
                 found: Ok(at),
             };
-            let before = base.last();
+            let before = base.last(&locked.held, guard);
             let gone = self.carry_out(&mut locked, current, step, record.key(), guard);
             // A cut cannot part threads that contend for one end.
             if locked.held.statistics() > SPLIT_ABOVE {
@@ -80,11 +80,11 @@ impl<R: Release> CaTree<R> {
     }
 
     /// The base node at an end, and a key of its range.
-    fn outermost_base<'g>(&'g self, end: End, guard: &'g Guard) -> (&'g Base, &'g [u8]) {
+    fn outermost_base<'g>(&'g self, end: End, guard: &'g Guard) -> (&'g Base<R>, &'g [u8]) {
         let mut inside: &[u8] = &[];
-        let mut node = self.root.load(Ordering::Acquire);
+        let mut node = self.root(guard);
         loop {
-            match kind::<R>(node, guard) {
+            match node.kind() {
                 Kind::Base(base) => return (base, inside),
                 Kind::Inner(inner) => {
                     if let (End::Last, Some(last)) = (end, inner.len().checked_sub(1)) {
@@ -98,9 +98,9 @@ impl<R: Release> CaTree<R> {
     }
 
     /// Whether a base node, which the caller holds and which is valid, is the only one.
-    fn is_only(&self, base: &Base) -> bool {
+    fn is_only(&self, base: &Base<R>, guard: &Guard) -> bool {
         // Only its holder can replace it.
-        self.root.load(Ordering::Acquire) == node_ptr(base)
+        self.root(guard) == Node::of(base)
     }
 }
 
@@ -114,15 +114,15 @@ fn outer(last: usize, end: End) -> usize {
 
 /// The outermost record of a base node, which the caller holds.
 fn outermost<'g, R: Release>(
-    base: &'g Base,
+    base: &'g Base<R>,
     end: End,
     guard: &'g Guard,
 ) -> Option<Outermost<'g, R>> {
     // Inner nodes whose outermost child has no record, and how many of their children had none.
-    let mut passed: Vec<(&Inner, usize)> = Vec::new();
-    let mut node = base.root.load(Ordering::Acquire);
+    let mut passed: Vec<(&Inner<R>, usize)> = Vec::new();
+    let mut node = base.root();
     loop {
-        match kind::<R>(node, guard) {
+        match node.kind() {
             Kind::Inner(inner) => {
                 passed.push((inner, 0));
                 node = inner.child(outer(inner.len(), end));

@@ -16,11 +16,10 @@
 //! - SC4. If an inner node below a base node has subtree counts, the base node is marked.
 
 use super::base::Base;
+use super::kind::Kind;
 use super::node::{FANOUT, Inner};
 use super::search::Portable;
-use super::{Kind, kind};
 use crate::record::Release;
-use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
@@ -61,7 +60,7 @@ impl SubtreeCounts {
     }
 
     /// Takes over what the old node `from` knew of children that this one, of `to`, has as well.
-    pub(super) fn inherit(to: &Inner, from: &Inner) {
+    pub(super) fn inherit<R: Release>(to: &Inner<R>, from: &Inner<R>) {
         if from.subtree_counts.0.get().is_none() {
             return;
         }
@@ -87,26 +86,20 @@ impl SubtreeCounts {
 /// Counts what a writer is about to do with a key: in the base node, of which it holds the lock, and in
 /// the subtree counts on the way to the key.
 #[inline]
-pub(super) fn account<R: Release>(
-    base: &Base,
-    key: &[u8],
-    records: i64,
-    bytes: i64,
-    guard: &Guard,
-) {
+pub(super) fn account<R: Release>(base: &Base<R>, key: &[u8], records: i64, bytes: i64) {
     base.account_bytes(bytes);
     if records != 0 {
         base.account_records(records);
         if base.counts_subtrees() {
-            keep_subtree_counts::<R>(base, key, records, guard);
+            keep_subtree_counts(base, key, records);
         }
     }
 }
 
 #[cold]
-fn keep_subtree_counts<R: Release>(base: &Base, key: &[u8], records: i64, guard: &Guard) {
-    let mut node = base.root.load(Ordering::Acquire);
-    while let Kind::Inner(inner) = kind::<R>(node, guard) {
+fn keep_subtree_counts<R: Release>(base: &Base<R>, key: &[u8], records: i64) {
+    let mut node = base.root();
+    while let Kind::Inner(inner) = node.kind() {
         let place = inner.child_for::<Portable>(key);
         inner.subtree_counts.add(place, records);
         node = inner.child(place);

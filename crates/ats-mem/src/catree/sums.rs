@@ -2,13 +2,12 @@
 //! adapted.
 
 use super::CaTree;
-use super::base::Counts;
+use super::base::{Base, Counts};
 use super::header::BASE;
-use super::{Kind, kind};
+use super::kind::Kind;
 use crate::backend::Adaptation;
 use crate::record::Release;
 use ats_sync::pin;
-use ats_sync::shim::atomic::Ordering;
 
 /// Sums as of about one moment.
 pub(super) struct Sums {
@@ -29,14 +28,14 @@ impl<R: Release> CaTree<R> {
             joins: self.adapting.joins(),
             ..Adaptation::default()
         };
-        let mut ahead = vec![(self.root.load(Ordering::Acquire), 0)];
+        let mut ahead = vec![(self.root(&guard), 0)];
         while let Some((node, depth)) = ahead.pop() {
-            match kind::<R>(node, &guard) {
+            match node.kind() {
                 Kind::Base(base) => {
                     let more = base.counts();
                     counts.records += more.records;
-                    counts.bytes += more.bytes + super::Base::bytes() as i64;
-                    counts.node_bytes += more.node_bytes + super::Base::bytes() as i64;
+                    counts.bytes += more.bytes + Base::<R>::bytes() as i64;
+                    counts.node_bytes += more.node_bytes + Base::<R>::bytes() as i64;
                     counts.contended += more.contended;
                     counts.uncontended += more.uncontended;
                     adaptation.base_nodes += 1;

@@ -40,8 +40,8 @@ impl<'g, R: Release> Place<'g, R> {
     }
 
     /// The place of the leaf to the right, if it can be had without going back to the root.
-    fn right(&self, guard: &'g Guard) -> Option<Self> {
-        let right = self.hanging().right(guard)?;
+    fn right(&self) -> Option<Self> {
+        let right = self.hanging().right()?;
         let step = self.parent?;
         let place = step.place + 1;
         Some(Place {
@@ -69,7 +69,7 @@ impl<R: Release> CaTree<R> {
             Err(at) => at,
         };
         loop {
-            let beside = place.right(guard);
+            let beside = place.right();
             if let Some(beside) = &beside {
                 beside.leaf.prefetch();
             }
@@ -90,7 +90,7 @@ impl<R: Release> CaTree<R> {
             let Some(fence) = place.fences.high else {
                 return;
             };
-            (place, start, end) = match beside.and_then(|_| place.right(guard)) {
+            (place, start, end) = match beside.and_then(|_| place.right()) {
                 Some(beside) => {
                     let end = beside.leaf.len();
                     (beside, 0, end)
@@ -145,7 +145,7 @@ impl<R: Release> CaTree<R> {
             if let Some(record) = self.step_up(here, at + 1..here.leaf.len(), guard) {
                 return Some(record);
             }
-            if let Some(right) = here.right(guard)
+            if let Some(right) = here.right()
                 && let Some(record) = self.step_up(right, 0..right.leaf.len(), guard)
             {
                 return Some(record);
@@ -189,7 +189,7 @@ impl<R: Release> CaTree<R> {
                 here.leaf.prefetch_record(ahead);
             }
             if at + 2 * AHEAD >= len
-                && let Some(right) = here.right(guard)
+                && let Some(right) = here.right()
             {
                 match ahead.checked_sub(len) {
                     Some(beyond) => right.leaf.prefetch_record(beyond),

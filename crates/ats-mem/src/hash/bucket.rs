@@ -3,14 +3,14 @@
 //! Only the holder of a bucket's lock may call what changes the bucket. Any thread may look at it.
 
 use super::fingerprints::FingerprintsCell;
-use super::line::{Line, SLOTS, Word};
+use super::line::{Full, Line, SLOTS, Word};
 use crate::prefetch::prefetch;
 use crate::record::Release;
 use crate::slab::SlabBox;
 use ats_sync::Guard;
 use ats_sync::shim::atomic::AtomicU64;
 
-/// A bucket of the table.
+/// A bucket of the table, which a thread has come to under a guard of `'t`, or has alone (H5).
 pub(super) struct Bucket<'t, R: Release> {
     fingerprints: &'t FingerprintsCell,
     first: &'t Line<R>,
@@ -79,16 +79,18 @@ impl<'t, R: Release> Bucket<'t, R> {
     pub(super) fn find<T>(
         self,
         hash: u64,
-        mut wanted: impl FnMut(Slot<'t>, Word) -> Option<T>,
+        mut wanted: impl FnMut(Slot<'t>, Full<'t, R>) -> Option<T>,
     ) -> Option<T> {
         let fingerprints = self.fingerprints.load();
         for index in fingerprints.candidates(hash) {
             let slot = self.slot(index);
             let word = slot.load();
-            if word.may_be(hash)
-                && let Some(found) = wanted(slot, word)
-            {
-                return Some(found);
+            if word.may_be(hash) {
+                // SAFETY: not empty; the record lives as long as the guard of the bucket (H5).
+                let full = unsafe { Full::new(word) };
+                if let Some(found) = wanted(slot, full) {
+                    return Some(found);
+                }
             }
         }
         match fingerprints.may_be_behind(hash) {
@@ -101,13 +103,14 @@ impl<'t, R: Release> Bucket<'t, R> {
     fn find_in_chain<T>(
         self,
         hash: u64,
-        mut wanted: impl FnMut(Slot<'t>, Word) -> Option<T>,
+        mut wanted: impl FnMut(Slot<'t>, Full<'t, R>) -> Option<T>,
     ) -> Option<T> {
         let mut slots = self.chain().flat_map(slots_behind);
         slots.find_map(|slot| {
             let word = slot.load();
             match word.may_be(hash) {
-                true => wanted(slot, word),
+                // SAFETY: as in `find` (H5).
+                true => wanted(slot, unsafe { Full::new(word) }),
                 false => None,
             }
         })
@@ -115,13 +118,14 @@ impl<'t, R: Release> Bucket<'t, R> {
 
     /// Visits the slots that are not empty.
     #[inline]
-    pub(super) fn for_each(self, mut visit: impl FnMut(Slot<'t>, Word)) {
+    pub(super) fn for_each(self, mut visit: impl FnMut(Slot<'t>, Full<'t, R>)) {
         let fingerprints = self.fingerprints.load();
         let mut visit = |slot: Slot<'t>| {
             let word = slot.load();
             // A reader may find it emptied, or not filled yet.
             if !word.is_empty() {
-                visit(slot, word);
+                // SAFETY: as in `find` (H5).
+                visit(slot, unsafe { Full::new(word) });
             }
         };
         for index in fingerprints.occupied() {
@@ -247,13 +251,6 @@ impl<'t, R: Release> Bucket<'t, R> {
         lines
     }
 
-    /// Asks for the fingerprints and the first line.
-    #[inline]
-    pub(super) fn prefetch(self) {
-        prefetch::<1, _>(self.fingerprints);
-        self.prefetch_line();
-    }
-
     /// Asks for the first line. For a caller that is about to look at the fingerprints: where these
     /// miss the cache as well, the one miss need not wait for the other.
     #[inline]
@@ -263,7 +260,7 @@ impl<'t, R: Release> Bucket<'t, R> {
 
     /// Asks for the records that may be of this hash.
     #[inline]
-    pub(super) fn prefetch_records(self, hash: u64, _guard: &Guard) {
+    pub(super) fn prefetch_records(self, hash: u64) {
         let none: Option<()> = self.find(hash, |_, word| {
             prefetch::<1, _>(word.pointer::<R>());
             None
@@ -271,10 +268,10 @@ impl<'t, R: Release> Bucket<'t, R> {
         debug_assert!(none.is_none());
     }
 
-    /// Asks for all records.
+    /// Asks for the first lines of all records.
     #[inline]
-    pub(super) fn prefetch_all_records(self, _guard: &Guard) {
-        self.for_each(|_, word| prefetch::<2, _>(word.pointer::<R>()));
+    pub(super) fn prefetch_all_records<const LINES: usize>(self) {
+        self.for_each(|_, word| prefetch::<LINES, _>(word.pointer::<R>()));
     }
 
     #[inline]

@@ -8,6 +8,7 @@
 use super::bucket::Bucket;
 use super::fingerprints::FingerprintsCell;
 use super::line::Line;
+use crate::prefetch::prefetch;
 use crate::record::Release;
 use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -127,19 +128,30 @@ impl<R: Release> Directory<R> {
     /// A bucket; `None` if its segment was given back, which means that the view it was computed from
     /// is out of date.
     #[inline]
-    pub(super) fn bucket(&self, bucket: usize) -> Option<Bucket<'_, R>> {
+    pub(super) fn bucket<'g>(&'g self, bucket: usize, _guard: &'g Guard) -> Option<Bucket<'g, R>> {
+        let (fingerprints, line) = self.place(bucket)?;
+        // SAFETY: a segment is retired only after it was taken out of the directory, so one that is found
+        // there under a guard lives as long as the guard (H5).
+        unsafe { Some(Bucket::new(&*fingerprints, &*line)) }
+    }
+
+    /// Asks for the fingerprints and the first line of a bucket. A hint, for any thread.
+    #[inline]
+    pub(super) fn prefetch(&self, bucket: usize) {
+        if let Some((fingerprints, line)) = self.place(bucket) {
+            prefetch::<1, _>(fingerprints);
+            prefetch::<1, _>(line);
+        }
+    }
+
+    /// Where the fingerprints and the first line of a bucket are, if its segment was not given back: a
+    /// segment holds lines for all its buckets, and before them as many words of fingerprints.
+    #[inline]
+    fn place(&self, bucket: usize) -> Option<(*const FingerprintsCell, *const Line<R>)> {
         let (segment, offset) = locate(bucket);
-        let lines = self.segments[segment].load(Ordering::Acquire);
-        if lines.is_null() {
-            return None;
-        }
-        // SAFETY: a segment holds lines for all its buckets, and before them as many words of
-        // fingerprints; it is retired only after it was taken out of the directory; the caller is
-        // pinned or holds a lock of the bucket.
-        unsafe {
-            let fingerprints = lines.cast::<FingerprintsCell>().sub(offset + 1);
-            Some(Bucket::new(&*fingerprints, &*lines.add(offset)))
-        }
+        let lines = self.segments[segment].load(Ordering::Acquire).cast_const();
+        let fingerprints = lines.cast::<FingerprintsCell>().wrapping_sub(offset + 1);
+        (!lines.is_null()).then_some((fingerprints, lines.wrapping_add(offset)))
     }
 
     /// Announces that records are being moved. Before the originals are cleared.
@@ -240,7 +252,7 @@ fn segment_layout(segment: usize) -> Layout {
         .expect("a segment fits the address space")
 }
 
-const LINE: usize = size_of::<Line<crate::Plain>>();
+const LINE: usize = size_of::<Line<crate::record::Plain>>();
 
 fn prints_bytes(segment: usize) -> usize {
     segment_len(segment) * size_of::<FingerprintsCell>()

@@ -41,7 +41,7 @@ impl Word {
 
     /// The word for a record of this hash.
     #[inline]
-    pub(super) fn new<R: Release>(hash: u64, record: *mut Record<R>) -> Self {
+    pub(super) fn new<R: Release>(hash: u64, record: *const Record<R>) -> Self {
         let address = record.expose_provenance() as u64;
         debug_assert!(address & !ADDRESS == 0, "the slab keeps to 48 bits");
         Self(tag(hash) | address)
@@ -91,16 +91,47 @@ impl Word {
     pub(super) fn pointer<R: Release>(self) -> *mut Record<R> {
         ptr::with_exposed_provenance_mut((self.0 & ADDRESS) as usize)
     }
+}
+
+/// The content of a slot that is not empty, as it was at some moment of `'g`.
+pub(super) struct Full<'g, R: Release>(Word, PhantomData<&'g Record<R>>);
+
+impl<R: Release> Clone for Full<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R: Release> Copy for Full<'_, R> {}
+
+impl<'g, R: Release> Full<'g, R> {
+    /// # Safety
+    /// The word is not empty, and is that of a record which lives as long as `'g`.
+    #[inline]
+    pub(super) unsafe fn new(word: Word) -> Self {
+        debug_assert!(!word.is_empty());
+        Self(word, PhantomData)
+    }
+
+    /// What the slot of a record of this hash holds.
+    pub(super) fn of(hash: u64, record: &'g Record<R>) -> Self {
+        Self(Word::new(hash, record), PhantomData)
+    }
 
     /// The record.
-    ///
-    /// # Safety
-    /// The word was read, under `guard`, from a slot of a table of `R` and is not empty.
     #[inline]
-    pub(super) unsafe fn record<R: Release>(self, _guard: &Guard) -> &Record<R> {
-        // SAFETY: slots hold addresses of published records, and a record that was in a slot lives
-        // as long as every guard under which it can have been read there.
-        unsafe { &*self.pointer() }
+    pub(super) fn record(self) -> &'g Record<R> {
+        // SAFETY: the promise to `new`, which H5 lets be given.
+        unsafe { &*self.0.pointer() }
+    }
+}
+
+impl<R: Release> std::ops::Deref for Full<'_, R> {
+    type Target = Word;
+
+    #[inline]
+    fn deref(&self) -> &Word {
+        &self.0
     }
 }
 
@@ -134,8 +165,7 @@ impl<R: Release> Line<R> {
     /// The line behind this one.
     #[inline]
     pub(super) fn next(&self) -> Option<&Line<R>> {
-        // SAFETY: a line is retired only after it was unlinked, and a thread that walks a chain is
-        // pinned or holds its lock.
+        // SAFETY: a line is retired only after it was unlinked, and this one was come to under a guard (H5).
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 

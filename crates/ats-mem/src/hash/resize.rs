@@ -6,10 +6,9 @@
 use super::HashTable;
 use super::bucket::Bucket;
 use super::directory::{MIN_BUCKETS, parent_of};
-use super::line::Word;
+use super::line::Full;
 use super::stripes::{Advice, Locked, MIN_BUCKETS_PER_STRIPE};
 use crate::forced::Forced;
-use crate::prefetch::prefetch;
 use crate::record::Release;
 use ats_sync::Guard;
 
@@ -161,21 +160,11 @@ impl<R: Release> HashTable<R> {
         let first = parent_of(self.directory.active());
         for step in 0..steps {
             // Which buckets come next is known, so their records need not be waited for one by one.
-            (first + step + 2..first + step + 4).for_each(|ahead| self.prefetch(ahead));
-            self.prefetch_records(first + step + 1);
+            (first + step + 2..first + step + 4).for_each(|ahead| self.directory.prefetch(ahead));
+            if let Some(next) = self.directory.bucket(first + step + 1, guard) {
+                next.prefetch_all_records::<1>();
+            }
             self.split(guard);
-        }
-    }
-
-    fn prefetch(&self, bucket: usize) {
-        if let Some(bucket) = self.directory.bucket(bucket) {
-            bucket.prefetch();
-        }
-    }
-
-    fn prefetch_records(&self, bucket: usize) {
-        if let Some(bucket) = self.directory.bucket(bucket) {
-            bucket.for_each(|_, word| prefetch::<1, _>(word.pointer::<R>()));
         }
     }
 
@@ -194,23 +183,24 @@ impl<R: Release> HashTable<R> {
 
     /// The step itself, under the locks.
     pub(super) fn move_apart(&self, bucket: usize, partner: usize, guard: &Guard) {
-        let (from, to) = (self.active_bucket(bucket), self.active_bucket(partner));
+        let from = self.active_bucket(bucket, guard);
+        let to = self.active_bucket(partner, guard);
         // The two buckets are told apart by the highest bit of the new one's number.
         let bit = (partner - bucket) as u64;
         let mut leaving = Leaving::default();
         let mut lines = 0;
         from.for_each(|_, word| {
-            let leaves = self.hash_of(word, guard) & bit != 0;
+            let leaves = self.hash_of(word) & bit != 0;
             leaving.push(leaves);
             if leaves {
-                lines += to.insert(word) as i64;
+                lines += to.insert(*word) as i64;
             }
         });
         self.directory.set_active(partner + 1);
         let mut leaving = leaving.iter();
         from.for_each(|slot, word| {
             let leaves = leaving.next();
-            if leaves.unwrap_or_else(|| self.hash_of(word, guard) & bit != 0) {
+            if leaves.unwrap_or_else(|| self.hash_of(word) & bit != 0) {
                 slot.clear();
             }
         });
@@ -238,9 +228,10 @@ impl<R: Release> HashTable<R> {
 
     /// The step itself, under the locks.
     pub(super) fn move_together(&self, bucket: usize, partner: usize, guard: &Guard) {
-        let (from, to) = (self.active_bucket(partner), self.active_bucket(bucket));
+        let from = self.active_bucket(partner, guard);
+        let to = self.active_bucket(bucket, guard);
         let mut lines = 0;
-        from.for_each(|_, word| lines += to.insert(word) as i64);
+        from.for_each(|_, word| lines += to.insert(*word) as i64);
         self.directory.moved();
         self.directory.set_active(partner);
         self.directory.moved();
@@ -252,14 +243,13 @@ impl<R: Release> HashTable<R> {
     /// A bucket that cannot become inactive: its lock or the resize lock is held, or the table is had
     /// exclusively.
     #[inline]
-    pub(super) fn active_bucket(&self, bucket: usize) -> Bucket<'_, R> {
-        let bucket = self.directory.bucket(bucket);
+    pub(super) fn active_bucket<'g>(&'g self, bucket: usize, guard: &'g Guard) -> Bucket<'g, R> {
+        let bucket = self.directory.bucket(bucket, guard);
         bucket.expect("an active bucket has memory")
     }
 
-    /// The hash of the record in an occupied slot whose lock is held.
-    fn hash_of(&self, word: Word, guard: &Guard) -> u64 {
-        // SAFETY: the word was just read from a slot, under the guard, and is not empty.
-        self.seed.hash(unsafe { word.record::<R>(guard) }.key())
+    /// The hash of the record in an occupied slot.
+    fn hash_of(&self, word: Full<'_, R>) -> u64 {
+        self.seed.hash(word.record().key())
     }
 }

@@ -18,12 +18,11 @@ impl<R: Release> HashTable<R> {
         let (mut records, mut bytes, mut lines) = (0, 0, 0);
         let mut keys = HashSet::new();
         for bucket in 0..active {
-            let first = self.active_bucket(bucket);
+            let first = self.active_bucket(bucket, &guard);
             first.check();
             lines += first.lines_behind();
             first.for_each(|_, word| {
-                // SAFETY: just read from a slot, under the guard, and not empty.
-                let record = unsafe { word.record::<R>(&guard) };
+                let record = word.record();
                 let hash = self.seed.hash(record.key());
                 assert_eq!(bucket_of(hash, active), bucket, "record in a wrong bucket");
                 assert!(word.may_be(hash), "wrong tag");

@@ -78,19 +78,14 @@ impl Scouts {
     /// Each goes on by one bucket.
     #[inline]
     fn go_on<R: Release>(&mut self, table: &HashTable<R>, guard: &Guard) {
-        let bucket_at = |place: u64| {
-            let view = table.directory.view();
-            table.directory.bucket(view.bucket(place.reverse_bits()))
-        };
+        let bucket_at = |place: u64| table.directory.view().bucket(place.reverse_bits());
         if let Some(place) = self.far {
-            if let Some(bucket) = bucket_at(place) {
-                bucket.prefetch();
-            }
+            table.directory.prefetch(bucket_at(place));
             self.far = table.interval_after(place);
         }
         if let Some(place) = self.near {
-            if let Some(bucket) = bucket_at(place) {
-                bucket.prefetch_all_records(guard);
+            if let Some(bucket) = table.directory.bucket(bucket_at(place), guard) {
+                bucket.prefetch_all_records::<2>();
             }
             self.near = table.interval_after(place);
         }
@@ -195,7 +190,7 @@ impl<R: Release> HashTable<R> {
             let bucket = view.bucket(place.reversed().reverse_bits());
             let last = place.reversed() | (u64::MAX >> view.depth(bucket));
             found.clear();
-            if let Some(bucket) = self.directory.bucket(bucket) {
+            if let Some(bucket) = self.directory.bucket(bucket, guard) {
                 self.collect(bucket, place, last, guard, found);
             }
             // A miss is what has to be confirmed here, as in `get`: that no record of the interval
@@ -216,7 +211,7 @@ impl<R: Release> HashTable<R> {
 
     fn collect<'g>(
         &'g self,
-        bucket: Bucket<'_, R>,
+        bucket: Bucket<'g, R>,
         place: Place<'_>,
         last: u64,
         guard: &'g Guard,
@@ -226,8 +221,7 @@ impl<R: Release> HashTable<R> {
             if word.is_deleted() {
                 return;
             }
-            // SAFETY: just read from a slot, under the guard, and not empty.
-            let record: &'g Record<R> = unsafe { word.record(guard) };
+            let record = word.record();
             let reversed = self.seed.hash(record.key()).reverse_bits();
             if reversed <= last
                 && place.is_before(reversed, record.key())

@@ -2,7 +2,6 @@
 //!
 //! The invariants (B1 and so on) are those of [`batch`](crate::batch).
 
-use super::{Record, Release};
 use ats_sync::shim::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::ptr;
 
@@ -38,13 +37,13 @@ impl BatchState {
     }
 }
 
-/// What the stamp of a pending record points to.
-pub(crate) struct Entry<R: Release> {
+/// What the stamp of a pending record of type `T` points to.
+pub(crate) struct Entry<T> {
     shared: *const BatchState,
-    before: *const Record<R>,
+    before: *const T,
     /// The record in the store that bears the stamp. Bits of its address say if it only holds its key, or is
     /// kept: so it is not the record that a commit makes visible.
-    installed: AtomicPtr<Record<R>>,
+    installed: AtomicPtr<T>,
 }
 
 /// The bit of an address that says that the record only holds its key. Records are aligned to words.
@@ -53,24 +52,24 @@ const HOLDS: usize = 1;
 const KEPT: usize = 2;
 
 /// What a batch has in the store for one of its keys.
-pub(crate) enum Installed<R: Release> {
+pub(crate) enum Installed<T> {
     /// Nothing any more.
     Nothing,
     /// A record that only holds the key.
-    Hold(*mut Record<R>),
+    Hold(*mut T),
     /// The record that was there before.
-    Kept(*mut Record<R>),
+    Kept(*mut T),
     /// The record that the commit makes visible.
-    Put(*mut Record<R>),
+    Put(*mut T),
 }
 
-impl<R: Release> Entry<R> {
+impl<T> Entry<T> {
     /// The entry of a record that takes the place of the one before, or of nothing (null), but is not
     /// [installed](Entry::install) yet.
     ///
     /// # Safety
     /// The shared part lives as long as the entry.
-    pub(crate) unsafe fn new(shared: *const BatchState, before: *const Record<R>) -> Self {
+    pub(crate) unsafe fn new(shared: *const BatchState, before: *const T) -> Self {
         Entry {
             shared,
             before,
@@ -79,7 +78,7 @@ impl<R: Release> Entry<R> {
     }
 
     /// Says what has the stamp, before it is published.
-    pub(crate) fn install(&self, installed: &Installed<R>) {
+    pub(crate) fn install(&self, installed: &Installed<T>) {
         let word = match installed {
             Installed::Nothing => ptr::null_mut(),
             Installed::Hold(record) => record.map_addr(|address| address | HOLDS),
@@ -89,7 +88,7 @@ impl<R: Release> Entry<R> {
         self.installed.store(word, Ordering::Release);
     }
 
-    pub(crate) fn installed(&self) -> Installed<R> {
+    pub(crate) fn installed(&self) -> Installed<T> {
         let word = self.installed.load(Ordering::Acquire);
         let record = word.map_addr(|address| address & !(HOLDS | KEPT));
         match word.addr() & (HOLDS | KEPT) {
@@ -101,7 +100,7 @@ impl<R: Release> Entry<R> {
     }
 
     /// Whether readers see this record, which is stamped with the entry, and not the one before.
-    pub(crate) fn shows(&self, stamped: &Record<R>) -> bool {
+    pub(crate) fn shows(&self, stamped: &T) -> bool {
         match self.installed() {
             Installed::Kept(record) => ptr::eq(record, stamped),
             Installed::Put(record) => ptr::eq(record, stamped) && self.has_committed(),
@@ -114,7 +113,12 @@ impl<R: Release> Entry<R> {
         unsafe { &*self.shared }.state() == State::Committed
     }
 
-    pub(crate) fn before(&self) -> *const Record<R> {
-        self.before
+    /// The record that was there before, if there was one.
+    ///
+    /// # Safety
+    /// As long as `'r` it is not retired, or is so under a guard that the caller has (B3).
+    pub(crate) unsafe fn before<'r>(&self) -> Option<&'r T> {
+        // SAFETY: the contract; `before` is set once and comes from a reference or is null (B2).
+        unsafe { self.before.as_ref() }
     }
 }

@@ -1,0 +1,38 @@
+//! What a node is.
+
+use super::base::Base;
+use super::header::BASE;
+use super::link::{Node, NodeType};
+use super::node::{Inner, Leaf};
+use crate::record::Release;
+
+/// A node as what it is.
+pub(super) enum Kind<'n, R: Release> {
+    Leaf(&'n Leaf<R>),
+    /// Also a route node.
+    Inner(&'n Inner<R>),
+    Base(&'n Base<R>),
+}
+
+// SAFETY: it begins with its heads, and these with a header of level 0.
+unsafe impl<R: Release> NodeType<R> for Leaf<R> {}
+// SAFETY: it begins with its heads, and these with a header of neither level 0 nor `BASE`.
+unsafe impl<R: Release> NodeType<R> for Inner<R> {}
+// SAFETY: it begins with a header of level `BASE`.
+unsafe impl<R: Release> NodeType<R> for Base<R> {}
+
+impl<'n, R: Release> Node<'n, R> {
+    /// The node as what it is.
+    #[inline(always)]
+    pub(super) fn kind(self) -> Kind<'n, R> {
+        let node = self.pointer();
+        // SAFETY: the node lives as long as `'n` (C6), and its level tells its type (`NodeType`).
+        unsafe {
+            match self.header().level {
+                0 => Kind::Leaf(&*node.cast::<Leaf<R>>()),
+                BASE => Kind::Base(&*node.cast::<Base<R>>()),
+                _ => Kind::Inner(&*node.cast::<Inner<R>>()),
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A record before it is published, and after it was retired.
+
+use super::entry::Entry;
+use super::header::{Header, Shape};
+use super::published::Record;
+use super::release::Release;
+use crate::slab;
+use ats_sync::Guard;
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+
+/// A record that no other code can reach yet.
+pub struct RecordBox<R: Release>(NonNull<Record<R>>);
+
+// SAFETY: the box is the only way to its record, whose words are plain data or resources that
+// `Release` may give back on any thread.
+unsafe impl<R: Release> Send for RecordBox<R> {}
+
+impl<R: Release> RecordBox<R> {
+    /// A record of these contents. `owns` says that the value holds resources for which
+    /// [`Release::release`] must be called in the end; they belong to the record from now on.
+    ///
+    /// # Panics
+    /// If the key has 4 GiB or the value 2^31 words.
+    pub fn new(key: &[u8], value: &[u64], owns: bool) -> Self {
+        Self::in_parts(key, [&[], value], owns)
+    }
+
+    /// As [`new`](RecordBox::new), of a value that is given in two parts.
+    ///
+    /// # Panics
+    /// As `new`.
+    pub fn in_parts(key: &[u8], value: [&[u64]; 2], owns: bool) -> Self {
+        let words = value[0].len() + value[1].len();
+        Self::make(key, value, Shape::new(key.len(), words, owns))
+    }
+
+    /// A record of these contents, which have this shape.
+    fn make(key: &[u8], value: [&[u64]; 2], shape: Shape) -> Self {
+        let record = slab::allocate(shape.bytes()).cast::<Record<R>>();
+        let key_words = shape.key_words();
+        // SAFETY: the block holds the header, the padded key and the value, in this order. The
+        // last word of the key is zeroed first so that its padding is defined.
+        unsafe {
+            Header::<Entry<Record<R>>>::write(record.cast().as_ptr(), shape);
+            let start = record.cast::<u64>().add(shape.header_words());
+            if key_words > 0 {
+                start.add(key_words - 1).write(0);
+            }
+            ptr::copy_nonoverlapping(key.as_ptr(), start.cast().as_ptr(), key.len());
+            let mut start = start.add(key_words);
+            for part in value {
+                ptr::copy_nonoverlapping(part.as_ptr(), start.as_ptr(), part.len());
+                start = start.add(part.len());
+            }
+        }
+        RecordBox(record)
+    }
+
+    /// This record, or if `entry` is at an address that does not fit into its header, a copy which
+    /// has room for any.
+    pub(crate) fn with_room_for(self, entry: *const Entry<Record<R>>) -> Self {
+        if self.has_room_for(entry) {
+            return self;
+        }
+        let shape = self.header.shape();
+        let wide = Shape {
+            wide: true,
+            ..shape
+        };
+        let copy = Self::make(self.key(), [&[], self.value()], wide);
+        // What the value owns belongs to the copy now, so only the block goes.
+        let block = ManuallyDrop::new(self).0.cast();
+        // SAFETY: the block was allocated with this size, and no code refers to it any more.
+        unsafe { slab::free(block, shape.bytes()) };
+        copy
+    }
+
+    /// Gives the record away, to be published in a store.
+    pub fn into_raw(self) -> *mut Record<R> {
+        let raw = self.0.as_ptr();
+        std::mem::forget(self);
+        raw
+    }
+
+    /// Takes a record back.
+    ///
+    /// # Safety
+    /// `raw` comes from [`into_raw`](RecordBox::into_raw), and no other code can reach it.
+    pub unsafe fn from_raw(raw: *mut Record<R>) -> Self {
+        // SAFETY: `into_raw` never gives null.
+        RecordBox(unsafe { NonNull::new_unchecked(raw) })
+    }
+}
+
+impl<R: Release> std::ops::Deref for RecordBox<R> {
+    type Target = Record<R>;
+
+    fn deref(&self) -> &Record<R> {
+        // SAFETY: the box owns a live record.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<R: Release> Drop for RecordBox<R> {
+    fn drop(&mut self) {
+        if self.owns() {
+            // SAFETY: the record owns its resources (I3) and ends here.
+            unsafe { R::release(self.value()) };
+        }
+        let bytes = self.header.shape().bytes();
+        // SAFETY: allocated in `make` with the same size, and not used any more.
+        unsafe { slab::free(self.0.cast(), bytes) };
+    }
+}
+
+/// Retires a record that was just taken out of a store.
+///
+/// # Safety
+/// `record` was published and can no longer be reached by threads that pin from now on.
+pub(crate) unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
+    unsafe fn free<R: Release>(raw: *mut u8) {
+        // SAFETY: `retire` hands over a record that no thread can reach after the grace period.
+        drop(unsafe { RecordBox::<R>::from_raw(raw.cast()) });
+    }
+    // SAFETY: the caller's promise is the one `Guard::retire` asks for. A record that owns nothing is
+    // nothing but its block.
+    unsafe {
+        let mut bytes = (*record).bytes();
+        let free = match slab::freeing(bytes) {
+            _ if (*record).owns() => {
+                let (value, words) = (*record).value_words();
+                bytes = bytes.saturating_add(R::kept_bytes(value, words));
+                free::<R>
+            }
+            Some(free_block) => free_block,
+            None => free::<R>,
+        };
+        guard.retire(record.cast(), bytes, free);
+    }
+}

@@ -1,0 +1,136 @@
+//! A record as readers find it.
+
+use super::entry::Entry;
+use super::header::Header;
+use super::release::Release;
+use crate::slab;
+use ats_sync::Guard;
+use std::marker::PhantomData;
+use std::ptr;
+
+/// The fixed part of a record; see the module's documentation for what follows it in memory.
+#[repr(transparent)]
+pub struct Record<R: Release> {
+    pub(super) header: Header<Entry<Record<R>>>,
+    release: PhantomData<R>,
+}
+
+impl<R: Release> Record<R> {
+    /// The key.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        let shape = self.header.shape();
+        // SAFETY: a record is only made by `RecordBox::make`, which allocates and fills the key bytes
+        // behind the header; they never change (I1).
+        unsafe {
+            let start = self.words_from(shape.header_words()).cast();
+            std::slice::from_raw_parts(start, shape.key_len as usize)
+        }
+    }
+
+    /// Whether this is the key. Up to 16 bytes, the most common, are compared without a call.
+    #[inline(always)]
+    pub(crate) fn has_key(&self, key: &[u8]) -> bool {
+        let own = self.key();
+        let len = own.len();
+        if len != key.len() {
+            return false;
+        }
+        match len {
+            0 => true,
+            1..=3 => {
+                own[0] == key[0] && own[len / 2] == key[len / 2] && own[len - 1] == key[len - 1]
+            }
+            4..=7 => own[..4] == key[..4] && own[len - 4..] == key[len - 4..],
+            8..=16 => own[..8] == key[..8] && own[len - 8..] == key[len - 8..],
+            _ => own == key,
+        }
+    }
+
+    /// The value. Not for values of which some words [change](Record::value_words).
+    #[inline]
+    pub fn value(&self) -> &[u64] {
+        let (start, words) = self.value_words();
+        // SAFETY: as for `key`, and words do not change (I1).
+        unsafe { std::slice::from_raw_parts(start, words) }
+    }
+
+    /// Where the words of the value begin, and how many there are. For code that owns values and changes
+    /// some of their words atomically, and so must not have a slice of them.
+    #[inline]
+    pub fn value_words(&self) -> (*const u64, usize) {
+        let shape = self.header.shape();
+        // SAFETY: as for `key`; the value follows the padded key.
+        let start = unsafe { self.words_from(shape.header_words() + shape.key_words()) };
+        (start, shape.value_words as usize)
+    }
+
+    /// Whether the value owns resources.
+    pub fn owns(&self) -> bool {
+        self.header.shape().owns
+    }
+
+    /// Bytes of memory this record takes: its block of the slab.
+    pub fn bytes(&self) -> usize {
+        slab::rounded(self.header.shape().bytes())
+    }
+
+    /// # Safety
+    /// The record has at least `words` words.
+    unsafe fn words_from(&self, words: usize) -> *const u64 {
+        // SAFETY: the contract.
+        unsafe { ptr::from_ref(self).cast::<u64>().add(words) }
+    }
+
+    /// What a reader that found this record in the store sees: itself, or, if it belongs to a batch
+    /// that has not committed, what was there before.
+    #[inline]
+    pub fn settled<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
+        let entry = self.header.stamp();
+        if entry.is_null() {
+            return Some(self);
+        }
+        self.settled_in_batch(entry, guard)
+    }
+
+    #[cold]
+    fn settled_in_batch<'g>(
+        &'g self,
+        entry: *const Entry<Self>,
+        guard: &'g Guard,
+    ) -> Option<&'g Record<R>> {
+        // SAFETY: a batch retires its entries after it has taken them out of every stamp (B4), so an
+        // entry read from a stamp under a guard lives as long as the guard.
+        let entry = unsafe { &*entry };
+        if entry.shows(self) {
+            return Some(self);
+        }
+        // SAFETY: the record before is retired only after the batch has committed (B3), hence after this
+        // guard was made if the batch is seen uncommitted under it. If the record is one that only holds
+        // its key, it was taken out of the store before the record before could be replaced, and this guard
+        // is older than that.
+        let before = unsafe { entry.before() };
+        before.and_then(|record| record.settled(guard))
+    }
+
+    /// Whether a batch holds the key of this record, which was found in a store whose lock the caller has.
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        !self.header.stamp().is_null()
+    }
+
+    /// Whether the record, as it is, can be stamped with this entry.
+    pub(crate) fn has_room_for(&self, entry: *const Entry<Self>) -> bool {
+        self.header.has_room_for(entry)
+    }
+
+    /// Stamps a record that has [room](Record::has_room_for) for it and no stamp, as I1 says. With null, takes
+    /// the stamp away.
+    pub(crate) fn set_stamp(&self, entry: *mut Entry<Self>) {
+        if entry.is_null() {
+            self.header.clear_stamp();
+        } else {
+            self.header.set_stamp(entry);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What owners of values tell of them.
+
+/// How resources held by values (shared binaries, references into a virtual machine...) are given
+/// back. Implemented by the code that knows what the value words mean.
+pub trait Release: Send + Sync + 'static {
+    /// Gives back what the words own. Called once for each owning record, when no reader can see it
+    /// any more, from any thread.
+    ///
+    /// # Safety
+    /// `value` must be the value of a record that was created with `owns`, and must not be used
+    /// afterwards.
+    unsafe fn release(value: &[u64]);
+
+    /// About how many bytes of memory what the words own keeps from being used, besides the words. Called
+    /// when an owning value is retired, while readers may still be looking at it. Nothing, unless the owner of the
+    /// values says more.
+    ///
+    /// # Safety
+    /// `value` and `words` are those of an owning value, as
+    /// [`value_words`](super::Record::value_words) tells them.
+    unsafe fn kept_bytes(value: *const u64, words: usize) -> usize {
+        let _ = (value, words);
+        0
+    }
+}
+
+/// Values that own nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Plain;
+
+impl Release for Plain {
+    unsafe fn release(_value: &[u64]) {}
+}
