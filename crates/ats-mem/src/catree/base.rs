@@ -6,8 +6,8 @@
 //! to writers.
 
 use super::header::{BASE, Header};
+use super::leaf::Leaf;
 use super::link::{Link, Node, copy_for_any_release};
-use super::node::Leaf;
 use crate::record::Release;
 use crate::slab::{self, SlabBox};
 use ats_sync::shim::atomic::AtomicBool;
@@ -252,7 +252,7 @@ impl<R: Release> Base<R> {
         self.writers.lock.try_lock()
     }
 
-    /// Adds to the number of records. Only for [`account`](super::subtree_counts::account), which knows what else
+    /// Adds to the number of records. Only for [`account`](super::account::account), which knows what else
     /// has to be told. The caller holds the lock.
     #[inline]
     pub(super) fn account_records(&self, records: i64) {

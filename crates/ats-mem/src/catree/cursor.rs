@@ -15,9 +15,10 @@
 //! and none for its contention adapting trees.
 
 use super::header::NodePtr;
+use super::inner::Inner;
 use super::kind::Kind;
+use super::leaf::Leaf;
 use super::link::{Node, copy_for_any_release};
-use super::node::{Inner, Leaf};
 use crate::record::Release;
 use ats_sync::Guard;
 use std::cell::Cell;

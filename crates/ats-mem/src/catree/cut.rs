@@ -4,14 +4,16 @@
 //! cost is O(height) nodes, and no record moves. Trees need not be equally high, nor their nodes equally
 //! far from the leaves: a node with one child is replaced by the child.
 
+use super::counting::Portable;
 use super::fences::Fences;
+use super::header::FANOUT;
+use super::inner::Inner;
 use super::kind::Kind;
+use super::leaf::Leaf;
 use super::leaves::{fit_together, two_leaves};
 use super::link::Node;
-use super::node::{FANOUT, Inner, Leaf};
 use super::nodes::{Nodes, Parts, Replacement};
 use super::path::{PathNode, with_child};
-use super::search::Portable;
 use crate::record::Release;
 use std::cmp::Ordering;
 

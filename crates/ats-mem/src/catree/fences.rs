@@ -1,7 +1,7 @@
 //! Ranges of keys.
 
-use super::node::Inner;
-use super::search::common_prefix;
+use super::heads::common_prefix;
+use super::inner::Inner;
 use crate::record::Release;
 
 /// The bounds of a range of keys: the first that belongs to it, and the first that does not.

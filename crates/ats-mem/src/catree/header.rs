@@ -5,6 +5,9 @@ use ats_sync::shim::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 /// The level of base nodes. Inner nodes of a base node are below it, route nodes above.
 pub(super) const BASE: u8 = 128;
 
+/// Most separators of an inner node.
+pub(super) const FANOUT: usize = if cfg!(any(loom, shuttle)) { 7 } else { 63 };
+
 /// What the nodes have in common; first in all, so that a pointer to it is a pointer to the node.
 #[repr(C)]
 pub(super) struct Header {

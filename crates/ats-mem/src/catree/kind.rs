@@ -2,8 +2,9 @@
 
 use super::base::Base;
 use super::header::BASE;
+use super::inner::Inner;
+use super::leaf::Leaf;
 use super::link::{Node, NodeType};
-use super::node::{Inner, Leaf};
 use crate::record::Release;
 
 /// A node as what it is.

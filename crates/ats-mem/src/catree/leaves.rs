@@ -2,15 +2,18 @@
 //!
 //! The caller holds the lock of the base node throughout.
 
+use super::account::account;
 use super::base::Spot;
 use super::fences::Fences;
+use super::heads::common_prefix;
+use super::item::Item;
 use super::kind::Kind;
+use super::leaf::{LEAF, Leaf};
 use super::link::{Node, made};
-use super::node::{Item, LEAF, Leaf, separator_between};
+use super::locked_leaf::LockedLeaf;
 use super::nodes::{Nodes, Parts, Replacement, retire};
 use super::path::{Path, PathNode, build, replace};
-use super::subtree_counts::account;
-use super::{CaTree, LockedLeaf};
+use super::tree::CaTree;
 use crate::record::{Record, RecordBox, Release};
 use ats_sync::Guard;
 
@@ -353,4 +356,9 @@ pub(super) fn two_leaves<'g, R: Release>(
         separator: fence.to_vec(),
         right,
     }
+}
+
+/// The shortest key above `left` and not above `right`.
+fn separator_between<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
+    &right[..common_prefix(left, right) + 1]
 }

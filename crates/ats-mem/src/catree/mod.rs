@@ -70,475 +70,49 @@
 //! is (C4). If the base node is not valid it starts again; if only the leaf is dead it goes down again
 //! from the base node.
 
+mod account;
 mod adapt;
+mod adapting;
 mod base;
+mod counting;
 mod cursor;
 mod cut;
 mod fences;
+mod find;
 mod header;
+mod heads;
+mod inner;
+mod item;
 mod kind;
+mod leaf;
 mod leaves;
 mod link;
+mod locked_leaf;
 #[cfg(all(test, loom))]
 mod models;
-mod node;
 mod nodes;
 mod order_statistics;
 mod path;
 mod pop;
-mod search;
+mod split_join;
 mod subtree_counts;
 mod sums;
+mod tree;
 mod walk;
+mod write;
 
 use crate::backend::{
     Adaptation, Backend, Busy, Change, Direction, End, KeyRange, Memory, NoSuchKey, Plan,
     ScanPosition, Skipped, SlotAnswer,
 };
-use crate::batch::{self, HeldKeyWait, KeyStep, Pinning, Stepwise, Trip};
-use crate::record::{self, Record, Release};
-use crate::slab::SlabBox;
-use adapt::Adapting;
-use ats_sync::{Guard, Held};
-use base::{Base, SPANNING_COST, Spot};
-use fences::Fences;
-use header::{BASE, NodePtr};
-use kind::Kind;
-use link::{Link, Node};
-use node::{Inner, Leaf};
-use nodes::empty_base;
+use crate::batch::{self, Pinning};
+use crate::record::{Record, Release};
+use ats_sync::Guard;
+use counting::Portable;
 #[cfg(target_arch = "x86_64")]
-use search::Vectors;
-use search::{Counting, Portable};
+use counting::has_vectors;
 use std::ops::ControlFlow;
-use std::{mem, ptr};
-use subtree_counts::account;
-
-/// An ordered store of records; see the module's documentation.
-pub struct CaTree<R: Release> {
-    root: Link<R>,
-    /// By which cursors know the tree.
-    identity: cursor::Identity,
-    adapting: Adapting,
-    /// Nodes not yet freed by `free_some`.
-    doomed: Vec<NodePtr>,
-}
-
-// SAFETY: nodes are shared between threads by design: their mutable words are atomics or behind
-// locks (C1, C2), and records may be released on any thread (`Release`).
-unsafe impl<R: Release> Send for CaTree<R> {}
-// SAFETY: as for `Send`.
-unsafe impl<R: Release> Sync for CaTree<R> {}
-
-/// A leaf and the range of keys that is led to it.
-struct Place<'g, R: Release> {
-    leaf: &'g Leaf<R>,
-    fences: Fences<'g>,
-    /// The node above, unless that is a base node.
-    parent: Option<path::PathNode<'g, R>>,
-}
-
-/// Where a writer works: a leaf, and the base node around it, held.
-struct LockedLeaf<'g, R: Release> {
-    base: &'g Base<R>,
-    held: Held<'g>,
-    leaf: &'g Leaf<R>,
-    /// The word that leads to the leaf. Not known where the finger led, to a leaf that can take the key
-    /// in place.
-    link: Option<&'g Link<R>>,
-    /// The place of the key, or where it would be inserted.
-    found: Result<usize, usize>,
-}
-
-/// A record that a write took out of the store.
-enum Gone<'g, R: Release> {
-    /// Another one is in its place.
-    Replaced(&'g Record<R>),
-    /// Its key is gone.
-    Removed(&'g Record<R>),
-}
-
-impl<R: Release> Default for CaTree<R> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl<R: Release> CaTree<R> {
-    /// An empty store.
-    pub fn new() -> Self {
-        CaTree {
-            root: Link::owning(empty_base::<R>()),
-            identity: cursor::Identity::new(),
-            adapting: Adapting::new(),
-            doomed: Vec::new(),
-        }
-    }
-
-    /// The node at the root.
-    #[inline(always)]
-    fn root<'g>(&'g self, _guard: &'g Guard) -> Node<'g, R> {
-        // SAFETY: the thread is pinned (C6), and there is a root at any time.
-        unsafe { self.root.load() }
-    }
-
-    /// The leaf that `key` is led to.
-    #[inline(always)]
-    fn leaf_for<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> &'g Leaf<R> {
-        let mut node = self.root(guard);
-        loop {
-            node = match node.kind() {
-                Kind::Leaf(leaf) => return leaf,
-                Kind::Inner(inner) => inner.descend(inner.child_for::<C>(key)),
-                Kind::Base(base) => base.root(),
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn find<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
-        let leaf = self.leaf_for::<C>(key, guard);
-        let place = leaf.search::<C>(key).ok()?;
-        leaf.record(place, guard)?.settled(guard)
-    }
-
-    /// `find`, compiled for processors with vectors of 256 bits.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi2")]
-    fn find_by_vectors<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.find::<Vectors>(key, guard)
-    }
-
-    /// The leaf that `key` is led to, with its fences.
-    fn place_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
-        #[cfg(target_arch = "x86_64")]
-        if has_vectors() {
-            // SAFETY: the processor has just said that it has these instructions.
-            return unsafe { self.place_by_vectors(key, guard) };
-        }
-        self.place_by(guard, |inner| inner.child_for::<Portable>(key))
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi2")]
-    fn place_by_vectors<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
-        self.place_by(guard, |inner| inner.child_for::<Vectors>(key))
-    }
-
-    /// Walks down by `choose`, keeping the fences.
-    #[inline(always)]
-    fn place_by<'g>(
-        &'g self,
-        guard: &'g Guard,
-        choose: impl Fn(&Inner<R>) -> usize,
-    ) -> Place<'g, R> {
-        let mut fences = Fences::NONE;
-        let mut parent = None;
-        let mut node = self.root(guard);
-        loop {
-            node = match node.kind() {
-                Kind::Leaf(leaf) => {
-                    return Place {
-                        leaf,
-                        fences,
-                        parent,
-                    };
-                }
-                Kind::Base(base) => {
-                    parent = None;
-                    base.root()
-                }
-                Kind::Inner(inner) => {
-                    let place = choose(inner);
-                    parent = Some(path::PathNode {
-                        inner,
-                        place,
-                        fences,
-                    });
-                    fences = fences.of_child(inner, place);
-                    inner.descend(place)
-                }
-            }
-        }
-    }
-
-    /// Takes the lock of the base node of `key`, and finds its leaf and its place there.
-    fn locked_leaf_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> LockedLeaf<'g, R> {
-        let locked = self.try_locked_leaf(key, |base| Some(base.lock()), guard);
-        locked.expect("this way of locking waits")
-    }
-
-    /// As [`locked_leaf_for`](Self::locked_leaf_for), for a way of locking that may give up.
-    #[inline]
-    fn try_locked_leaf<'g>(
-        &'g self,
-        key: &[u8],
-        take: impl Fn(&'g Base<R>) -> Option<Held<'g>>,
-        guard: &'g Guard,
-    ) -> Result<LockedLeaf<'g, R>, Busy> {
-        #[cfg(target_arch = "x86_64")]
-        if has_vectors() {
-            // SAFETY: the processor has just said that it has these instructions.
-            return unsafe { self.locked_leaf_by_vectors(key, take, guard) };
-        }
-        self.locked_leaf_by::<Portable>(key, take, guard)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi2")]
-    fn locked_leaf_by_vectors<'g>(
-        &'g self,
-        key: &[u8],
-        take: impl Fn(&'g Base<R>) -> Option<Held<'g>>,
-        guard: &'g Guard,
-    ) -> Result<LockedLeaf<'g, R>, Busy> {
-        self.locked_leaf_by::<Vectors>(key, take, guard)
-    }
-
-    #[inline(always)]
-    fn locked_leaf_by<'g, C: Counting>(
-        &'g self,
-        key: &[u8],
-        take: impl Fn(&'g Base<R>) -> Option<Held<'g>>,
-        guard: &'g Guard,
-    ) -> Result<LockedLeaf<'g, R>, Busy> {
-        loop {
-            let mut node = self.root(guard);
-            let base = loop {
-                match node.kind() {
-                    Kind::Inner(inner) => node = inner.child(inner.child_for::<C>(key)),
-                    Kind::Base(base) => break base,
-                    Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
-                }
-            };
-            if base.expects_row() {
-                let mut held = take(base).ok_or(Busy)?;
-                if base.header.is_dead() {
-                    continue;
-                }
-                if let Some(leaf) = base.finger(&mut held).leaf_below(key, guard)
-                    && leaf.can_append(key, guard)
-                {
-                    return Ok(LockedLeaf {
-                        base,
-                        held,
-                        leaf,
-                        link: None,
-                        found: Err(leaf.len()),
-                    });
-                }
-            }
-            // Down to the leaf first, so that its misses are not suffered under the lock.
-            let (mut leaf, mut link, parent) = descend::<R, C>(base, key);
-            let held = take(base).ok_or(Busy)?;
-            if base.header.is_dead() {
-                continue;
-            }
-            if leaf.header().is_dead() || parent.is_some_and(|inner| inner.header().is_dead()) {
-                (leaf, link, _) = descend::<R, C>(base, key);
-            }
-            return Ok(LockedLeaf {
-                base,
-                held,
-                leaf,
-                link: Some(link),
-                found: leaf.search::<C>(key),
-            });
-        }
-    }
-
-    /// Changes the record of `key` as was decided, at its locked leaf, where `current` is. Returns what it took
-    /// out of the store, for [`end_write`](Self::end_write).
-    #[inline]
-    fn carry_out<'g>(
-        &self,
-        locked: &mut LockedLeaf<'g, R>,
-        current: Option<&'g Record<R>>,
-        step: KeyStep<R>,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Option<Gone<'g, R>> {
-        match step {
-            KeyStep::Keep => None,
-            KeyStep::Put(record) => {
-                self.put(locked, current, record, guard);
-                current.map(Gone::Replaced)
-            }
-            // The batch retires what was there, when it has committed.
-            KeyStep::Install(record) => {
-                self.put(locked, current, record, guard);
-                None
-            }
-            KeyStep::Remove => {
-                let (Some(old), Ok(at)) = (current, locked.found) else {
-                    return None;
-                };
-                account(locked.base, key, -1, -(old.bytes() as i64));
-                self.take_out(locked, at, key, guard);
-                Some(Gone::Removed(old))
-            }
-        }
-    }
-
-    /// Ends a write: adapts if need be, unlocks, and retires what the write took out. Not before that, since
-    /// a thread that retires also frees records that others have retired, of whatever size. `before` is
-    /// where the write before this one went.
-    #[inline]
-    fn end_write(
-        &self,
-        locked: LockedLeaf<'_, R>,
-        before: Spot<'_, R>,
-        gone: Option<Gone<'_, R>>,
-        key: &[u8],
-        guard: &Guard,
-    ) {
-        let removed = matches!(gone, Some(Gone::Removed(_)));
-        self.adapt_after(locked, before, removed, key, guard);
-        if let Some(Gone::Replaced(old) | Gone::Removed(old)) = gone {
-            // SAFETY: it was taken out of its leaf under the lock that was held.
-            unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
-        }
-    }
-
-    /// Frees up to about `budget` records and nodes of those that were there when this was called first;
-    /// true when all of them have been freed. So that a large store can be freed in slices; dropping it
-    /// frees the rest at once.
-    pub fn free_some(&mut self, budget: usize) -> bool {
-        if self.doomed.is_empty() {
-            let root = mem::replace(&mut self.root, Link::owning(empty_base::<R>()));
-            self.adapting.forget_routes();
-            // The leaves that cursors remember are freed without a grace period.
-            self.identity = cursor::Identity::new();
-            self.doomed.push(root.pointer());
-        }
-        let mut freed = 0;
-        while freed < budget {
-            let Some(node) = self.doomed.pop() else {
-                return true;
-            };
-            // SAFETY: the tree is borrowed exclusively, so no reference into it is left, and every
-            // node has one parent, so this is the only way to it.
-            freed += 1 + unsafe { self.free_node(node) };
-        }
-        self.doomed.is_empty()
-    }
-
-    /// Frees a node, with the records of a leaf; remembers the children of others. Returns how many
-    /// records there were.
-    ///
-    /// # Safety
-    /// No other thread can reach the node.
-    unsafe fn free_node(&mut self, node: NodePtr) -> usize {
-        // SAFETY: the caller's promise; nodes and records come from boxes.
-        unsafe {
-            match (*node).level {
-                0 => {
-                    let leaf = SlabBox::from_raw(node.cast::<Leaf<R>>());
-                    leaf.free_records()
-                }
-                BASE => {
-                    let base = SlabBox::from_raw(node.cast::<Base<R>>());
-                    self.doomed.push(base.root().pointer());
-                    0
-                }
-                _ => {
-                    let inner = SlabBox::from_raw(node.cast::<Inner<R>>());
-                    let children = inner.children().into_iter().map(Node::pointer);
-                    self.doomed.extend(children);
-                    0
-                }
-            }
-        }
-    }
-}
-
-/// From a base node to the leaf of `key`: the leaf, the word that leads to it, and the node with this
-/// word unless that is the base node.
-#[inline(always)]
-fn descend<'g, R: Release, C: Counting>(
-    base: &'g Base<R>,
-    key: &[u8],
-) -> (&'g Leaf<R>, &'g Link<R>, Option<&'g Inner<R>>) {
-    let (mut link, mut parent) = (base.link(), None);
-    let mut node = base.root();
-    loop {
-        match node.kind() {
-            Kind::Leaf(leaf) => return (leaf, link, parent),
-            Kind::Base(_) => unreachable!("no base node is below another"),
-            Kind::Inner(inner) => {
-                let place = inner.child_for::<C>(key);
-                (link, parent) = (inner.link(place), Some(inner));
-                node = inner.descend(place);
-            }
-        }
-    }
-}
-
-/// Whether the processor has vectors of 256 bits. The answer is kept, so asking costs a load.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn has_vectors() -> bool {
-    // Tools that watch memory accesses do not see what the vectors load.
-    !cfg!(any(tsan, watched, loom))
-        && is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("bmi2")
-}
-
-impl<R: Release> Stepwise<R> for CaTree<R> {
-    fn step<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-        trip: &mut Trip,
-        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
-    ) -> Result<(), Busy> {
-        let mut patience = HeldKeyWait::new();
-        loop {
-            let mut locked = self.try_locked_leaf(key, Base::lock_patiently, guard)?;
-            let here = locked
-                .found
-                .ok()
-                .and_then(|at| locked.leaf.record(at, guard));
-            if here.is_some_and(Record::is_held) {
-                drop(locked);
-                patience.wait()?;
-                continue;
-            }
-            if trip.comes_to(ptr::from_ref(locked.base).addr()) {
-                locked.held.count(SPANNING_COST);
-            }
-            let before = locked.base.last(&locked.held, guard);
-            let gone = self.carry_out(&mut locked, here, decide(here), key, guard);
-            self.end_write(locked, before, gone, key, guard);
-            return Ok(());
-        }
-    }
-
-    fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard) {
-        let key = installed.key();
-        let mut locked = self.locked_leaf_for(key, guard);
-        let at = locked.found.expect("a pending record stays in the store");
-        let bytes = installed.bytes() as i64;
-        match other {
-            None => {
-                account(locked.base, key, -1, -bytes);
-                self.take_out(&mut locked, at, key, guard);
-            }
-            Some(record) => {
-                locked.base.account_bytes(record.bytes() as i64 - bytes);
-                locked.leaf.put(at, record);
-            }
-        }
-    }
-
-    fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard) {
-        self.exchange(hold, None, guard);
-        if let Some(before) = before {
-            // SAFETY: it was in the store before the hold, which has just been taken out (B3).
-            unsafe { record::retire(ptr::from_ref(before).cast_mut(), guard) };
-        }
-    }
-}
+pub use tree::CaTree;
 
 impl<R: Release> Backend<R> for CaTree<R> {
     #[inline]
@@ -723,16 +297,5 @@ impl<R: Release> Backend<R> for CaTree<R> {
     #[cfg(feature = "forcing")]
     fn force_adaptation(&self, splits: u32, joins: u32) {
         self.adapting.forcing.set(splits, joins);
-    }
-}
-
-impl<R: Release> Drop for CaTree<R> {
-    fn drop(&mut self) {
-        // What `free_some` has left, and what was put into the store since.
-        self.doomed.push(self.root.pointer());
-        while let Some(node) = self.doomed.pop() {
-            // SAFETY: as in `free_some`.
-            unsafe { self.free_node(node) };
-        }
     }
 }

@@ -3,10 +3,11 @@
 use super::base::{Base, Counts};
 use super::fences::Fences;
 use super::header::BASE;
+use super::inner::Inner;
+use super::item::Item;
 use super::kind::Kind;
+use super::leaf::Leaf;
 use super::link::{Link, Node, made};
-use super::node::{Inner, Item, Leaf};
-use super::subtree_counts::SubtreeCounts;
 use crate::record::Release;
 use crate::slab::SlabBox;
 use ats_sync::Guard;
@@ -82,8 +83,7 @@ impl<'g, R: Release> Nodes<'g, R> {
         // Route nodes compare whole keys, so that their range can be extended.
         let skip = if level > BASE { 0 } else { fences.skip() };
         let inner = Inner::build(level, skip, separators, children);
-        old.iter()
-            .for_each(|old| SubtreeCounts::inherit(&inner, old));
+        old.iter().for_each(|old| inner.inherit_counts(old));
         self.bytes += inner.bytes() as i64;
         Node::of(made(inner, self.guard))
     }

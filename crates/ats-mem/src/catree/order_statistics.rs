@@ -10,13 +10,14 @@
 //! asked for. So writers do not wait long, and a count ends even if they undo subtree counts faster than it makes
 //! them: it is a walk whose steps are sometimes long.
 
-use super::CaTree;
 use super::base::Base;
+use super::counting::Portable;
 use super::fences::Fences;
+use super::inner::Inner;
 use super::kind::Kind;
+use super::leaf::Leaf;
 use super::link::Node;
-use super::node::{Inner, Leaf};
-use super::search::Portable;
+use super::tree::CaTree;
 use crate::backend::{Direction, KeyRange, Skipped};
 use crate::record::{Record, Release};
 use ats_sync::Guard;

@@ -4,15 +4,15 @@
 //! to it in the node above. If the copy must be two nodes, the node above is copied, too, and so on. The
 //! last of these stores makes all of the change visible at once.
 
-use super::CaTree;
 use super::base::Base;
+use super::counting::Portable;
 use super::fences::Fences;
-use super::header::BASE;
+use super::header::{BASE, FANOUT};
+use super::inner::Inner;
 use super::kind::Kind;
 use super::link::{Link, Node, copy_for_any_release};
-use super::node::{FANOUT, Inner};
 use super::nodes::{Nodes, Replacement};
-use super::search::Portable;
+use super::tree::CaTree;
 use crate::record::Release;
 use ats_sync::Guard;
 

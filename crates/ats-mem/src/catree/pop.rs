@@ -14,10 +14,12 @@
 //! tree it must be waited for, as by any other writer of its key.
 
 use super::base::{Base, SPLIT_ABOVE};
+use super::inner::Inner;
 use super::kind::Kind;
+use super::leaf::Leaf;
 use super::link::Node;
-use super::node::{Inner, Leaf};
-use super::{CaTree, LockedLeaf};
+use super::locked_leaf::LockedLeaf;
+use super::tree::CaTree;
 use crate::backend::{Busy, Change, End};
 use crate::batch::{HeldKeyWait, KeyStep};
 use crate::record::{Record, Release};

@@ -10,16 +10,12 @@
 //!   below. They move to another base node only together with their inner node, and only the thread that
 //!   holds the locks of both moves them; so they need no order of their own.
 //! - SC2. A subtree count is the number of records in the leaves below its child, pending ones included, as
-//!   [`Base::account_records`] counts them. It is changed before the leaf is, under the same lock.
+//!   [`Base::account_records`](super::base::Base::account_records) counts them. It is changed before the leaf is, under the same lock.
 //! - SC3. A change of structure moves no record into a node that stays, or out of it. So a new inner node
 //!   can have the subtree counts that the old one had of the children that both share.
 //! - SC4. If an inner node below a base node has subtree counts, the base node is marked.
 
-use super::base::Base;
-use super::kind::Kind;
-use super::node::{FANOUT, Inner};
-use super::search::Portable;
-use crate::record::Release;
+use super::header::FANOUT;
 use ats_sync::shim::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
@@ -53,55 +49,19 @@ impl SubtreeCounts {
     }
 
     /// Adds to a number, if it is known.
-    fn add(&self, place: usize, more: i64) {
+    pub(super) fn add(&self, place: usize, more: i64) {
         if let Some(count) = self.get(place) {
             self.set(place, count.wrapping_add_signed(more));
         }
     }
 
-    /// Takes over what the old node `from` knew of children that this one, of `to`, has as well.
-    pub(super) fn inherit<R: Release>(to: &Inner<R>, from: &Inner<R>) {
-        if from.subtree_counts.0.get().is_none() {
-            return;
-        }
-        let mut rest = 0..from.len() + 1;
-        for place in 0..to.len() + 1 {
-            let child = to.child(place);
-            let Some(at) = rest.clone().find(|at| from.child(*at) == child) else {
-                continue;
-            };
-            rest.start = at + 1;
-            if let Some(count) = from.subtree_counts.get(at) {
-                to.subtree_counts.set(place, count);
-            }
-        }
+    /// Whether no number is known.
+    pub(super) fn are_unknown(&self) -> bool {
+        self.0.get().is_none()
     }
 
     /// Bytes of memory beside the node.
     pub(super) fn bytes(&self) -> usize {
         self.0.get().map_or(0, |_| size_of::<Numbers>())
-    }
-}
-
-/// Counts what a writer is about to do with a key: in the base node, of which it holds the lock, and in
-/// the subtree counts on the way to the key.
-#[inline]
-pub(super) fn account<R: Release>(base: &Base<R>, key: &[u8], records: i64, bytes: i64) {
-    base.account_bytes(bytes);
-    if records != 0 {
-        base.account_records(records);
-        if base.counts_subtrees() {
-            keep_subtree_counts(base, key, records);
-        }
-    }
-}
-
-#[cold]
-fn keep_subtree_counts<R: Release>(base: &Base<R>, key: &[u8], records: i64) {
-    let mut node = base.root();
-    while let Kind::Inner(inner) = node.kind() {
-        let place = inner.child_for::<Portable>(key);
-        inner.subtree_counts.add(place, records);
-        node = inner.child(place);
     }
 }

@@ -1,10 +1,10 @@
 //! Sums over all base nodes: how many records there are, how much memory they take, how the tree has
 //! adapted.
 
-use super::CaTree;
 use super::base::{Base, Counts};
 use super::header::BASE;
 use super::kind::Kind;
+use super::tree::CaTree;
 use crate::backend::Adaptation;
 use crate::record::Release;
 use ats_sync::pin;

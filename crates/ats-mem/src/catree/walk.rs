@@ -9,11 +9,12 @@
 //! Where a walk upwards ends in a leaf is read before it looks for its beginning there. What is appended
 //! to the leaf after that may belong before the beginning, which was not looked for among it.
 
-use super::cursor::Hanging;
-use super::node::Leaf;
+use super::counting::Portable;
+use super::cursor::{self, Hanging};
+use super::find::Place;
+use super::leaf::Leaf;
 use super::path::PathNode;
-use super::search::Portable;
-use super::{CaTree, Place, cursor};
+use super::tree::CaTree;
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 use std::ops::{ControlFlow, Range};

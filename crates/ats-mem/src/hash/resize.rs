@@ -3,11 +3,10 @@
 //! One thread at a time changes the layout; others that think it should change leave it to that one
 //! and go on. Each step locks the one stripe that guards the bucket and its partner.
 
-use super::HashTable;
-use super::bucket::Bucket;
 use super::directory::{MIN_BUCKETS, parent_of};
 use super::line::Full;
 use super::stripes::{Advice, Locked, MIN_BUCKETS_PER_STRIPE};
+use super::table::HashTable;
 use crate::forced::Forced;
 use crate::record::Release;
 use ats_sync::Guard;
@@ -238,14 +237,6 @@ impl<R: Release> HashTable<R> {
         from.for_each(|slot, _| slot.clear());
         lines -= from.unlink_empty(guard) as i64;
         self.add_lines(lines);
-    }
-
-    /// A bucket that cannot become inactive: its lock or the resize lock is held, or the table is had
-    /// exclusively.
-    #[inline]
-    pub(super) fn active_bucket<'g>(&'g self, bucket: usize, guard: &'g Guard) -> Bucket<'g, R> {
-        let bucket = self.directory.bucket(bucket, guard);
-        bucket.expect("an active bucket has memory")
     }
 
     /// The hash of the record in an occupied slot.

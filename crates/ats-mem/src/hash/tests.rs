@@ -4,7 +4,7 @@ use super::directory::{MIN_BUCKETS, bucket_of};
 use super::resize::steps;
 use super::stripes::Advice;
 use super::*;
-use crate::Plain;
+use crate::record::{Plain, RecordBox};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -10,9 +10,10 @@
 //! The price: consecutive buckets are not neighbours in memory, and within a bucket the records have
 //! to be put in order, a handful at a time.
 
-use super::HashTable;
 use super::bucket::Bucket;
 use super::directory::depth_of;
+use super::table::HashTable;
+use crate::backend::NoSuchKey;
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
@@ -93,6 +94,28 @@ impl Scouts {
 }
 
 impl<R: Release> HashTable<R> {
+    /// Whether a walk may continue from `key`.
+    fn is_known(&self, key: &[u8], hash: u64, guard: &Guard) -> bool {
+        let fixed = self.is_fixed();
+        let found = self.search(key, hash, guard, |word, record| {
+            let known = match word.is_deleted() {
+                true => fixed,
+                false => record.settled(guard).is_some(),
+            };
+            known.then_some(())
+        });
+        found.is_some()
+    }
+
+    /// The place behind `key`, which must be known.
+    pub(super) fn behind<'k>(&self, key: &'k [u8], guard: &Guard) -> Result<Place<'k>, NoSuchKey> {
+        let hash = self.seed.hash(key);
+        match self.is_known(key, hash, guard) {
+            true => Ok(Place::behind(hash, key)),
+            false => Err(NoSuchKey),
+        }
+    }
+
     /// The first record behind `place`.
     pub(super) fn successor<'g>(
         &'g self,

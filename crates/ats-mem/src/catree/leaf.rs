@@ -1,21 +1,18 @@
-//! The nodes that hold keys: leaves, and the inner nodes above them, of which also the route is made.
+//! Leaves: the keys of records, ascending, and where the records are.
 //!
 //! ```text
-//! Leaf   header | heads[34]  keys ascending        | slots[34]  records, or tombstones
-//! Inner  header | heads[64]  separators ascending  | children[64] | separators as bytes
+//! header | heads[34]  keys ascending | slots[34]  records, or tombstones
 //! ```
 //!
-//! The keys a node has never change. What changes in place are the slots of a leaf and the children of
-//! an inner node, one atomic word each; and a leaf can get a key above all others at its end. Any other
-//! change of the set of keys replaces the node by a copy. So a reader needs no validation: whatever
-//! mixture of words it sees, each was true at some moment since the reader began.
+//! The keys a leaf has never change. What changes in place are its slots, one atomic word each; and it can
+//! get a key above all others at its end. Any other change of the set of keys replaces the leaf by a copy. So
+//! a reader needs no validation: whatever mixture of words it sees, each was true at some moment since the
+//! reader began.
 
+use super::counting::{Counting, Portable};
 use super::header::Header;
-use super::link::{Link, Node, copy_for_any_release};
-use super::search::{
-    Counting, HEAD_MAX, Head, Heads, PREFIX_MAX, Portable, common_prefix, head_at,
-};
-use super::subtree_counts::SubtreeCounts;
+use super::heads::{Heads, head_at};
+use super::item::{Item, heads_kept};
 use crate::prefetch::prefetch;
 use crate::record::{Plain, Record, RecordBox, Release};
 use crate::slab::{self, SlabBox};
@@ -30,11 +27,8 @@ use std::ptr;
 /// Most keys of a leaf. Small where interleavings are explored, so that few steps lead to changes of
 /// structure.
 pub(super) const LEAF: usize = if cfg!(any(loom, shuttle)) { 8 } else { 34 };
-/// Most separators of an inner node.
-pub(super) const FANOUT: usize = if cfg!(any(loom, shuttle)) { 7 } else { 63 };
-
 /// Cache lines of a leaf.
-const LEAF_LINES: usize = size_of::<Leaf<Plain>>() / 64;
+pub(super) const LEAF_LINES: usize = size_of::<Leaf<Plain>>() / 64;
 
 #[repr(C, align(64))]
 pub(super) struct Leaf<R: Release> {
@@ -42,35 +36,10 @@ pub(super) struct Leaf<R: Release> {
     slots: [Slot<R>; LEAF],
 }
 
-#[repr(C, align(64))]
-pub(super) struct Inner<R: Release> {
-    keys: Heads<{ FANOUT + 1 }>,
-    /// Those up to the number of separators lead to nodes.
-    children: [Link<R>; FANOUT + 1],
-    /// End of each separator in `bytes`.
-    ends: [u32; FANOUT],
-    bytes: Box<[u8]>,
-    /// How many records are below each child.
-    pub subtree_counts: SubtreeCounts,
-}
-
-/// Cache lines of the heads and the children of an inner node.
-const INNER_LINES: usize = std::mem::offset_of!(Inner<Plain>, ends) / 64;
-
 /// A word of a leaf: the record of a key, or a *tombstone* that keeps the place of a removed key so
 /// that it can come back without a copy of the leaf. A tombstone only knows the length of its key,
 /// so a key gets one only if its head completes it.
 struct Slot<R: Release>(AtomicU64, std::marker::PhantomData<R>);
-
-/// A record on its way from one leaf to another.
-pub(super) struct Item<'r, R: Release> {
-    record: &'r Record<R>,
-    head: Head,
-    /// Where the head begins in the key, if it is known.
-    start: Option<usize>,
-}
-
-copy_for_any_release!(Item);
 
 /// The content of a slot at one moment.
 enum Content<'l, R: Release> {
@@ -96,14 +65,14 @@ impl<R: Release> Leaf<R> {
     /// look like `like`, too, if it is given.
     pub(super) fn build(skip: usize, items: &[Item<'_, R>], like: Option<&[u8]>) -> SlabBox<Self> {
         let key = |place: usize| items[place].key();
-        let keys = match heads_kept(skip, items) {
+        let keys = match heads_kept::<R, LEAF>(skip, items) {
             Some((start, heads)) => {
                 Heads::of_heads(skip, start, items[0].key(), &heads[..items.len()])
             }
             None => Heads::new(0, skip, items.len(), key, like),
         };
         let slots = std::array::from_fn(|place| {
-            Slot::new(items.get(place).map_or(0, |item| word_of(item.record)))
+            Slot::new(items.get(place).map_or(0, |item| word_of(item.record())))
         });
         SlabBox::new(Leaf { keys, slots })
     }
@@ -222,11 +191,10 @@ impl<R: Release> Leaf<R> {
         let mut items = Vec::with_capacity(LEAF + 1);
         items.extend(
             (0..self.len()).filter_map(|place| match self.content(place) {
-                Content::Record(record) => Some(Item {
-                    record,
-                    head: self.keys.head(place),
-                    start: Some(self.keys.head_start()),
-                }),
+                Content::Record(record) => {
+                    let head = self.keys.head(place);
+                    Some(Item::of_leaf(record, head, self.keys.head_start()))
+                }
                 Content::Tombstone { .. } => None,
             }),
         );
@@ -286,173 +254,10 @@ impl<R: Release> Leaf<R> {
     }
 }
 
-impl<'r, R: Release> Item<'r, R> {
-    /// A record that comes from no leaf.
-    pub(super) fn new(record: &'r Record<R>) -> Self {
-        Item {
-            record,
-            head: 0,
-            start: None,
-        }
-    }
-
-    /// The key.
-    pub(super) fn key(&self) -> &'r [u8] {
-        self.record.key()
-    }
-}
-
-/// Heads for items whose keys all begin with `skip` bytes that are not compared, if those they had in
-/// their leaves will do: they begin at one place and tell the keys apart. Then the records, which are
-/// not likely in the cache, need not be asked. Returns where they begin, and the heads.
-fn heads_kept<R: Release>(skip: usize, items: &[Item<'_, R>]) -> Option<(usize, [Head; LEAF])> {
-    let start = items.iter().find_map(|item| item.start)?;
-    let fits = (skip..=skip + PREFIX_MAX).contains(&start);
-    let (first, last) = (items.first()?, items.last()?);
-    // Items of two leaves can have heads from the same place on behind different beginnings.
-    if !fits || common_prefix(first.key(), last.key()) < start {
-        return None;
-    }
-    let mut heads = [HEAD_MAX; LEAF];
-    for (head, item) in heads.iter_mut().zip(items) {
-        *head = match item.start {
-            Some(other) if other != start => return None,
-            Some(_) => item.head,
-            None => head_at(item.key(), start),
-        };
-    }
-    let told_apart = heads[..items.len()].windows(2).all(|two| two[0] < two[1]);
-    told_apart.then_some((start, heads))
-}
-
 impl<R: Release> Slot<R> {
     fn new(word: u64) -> Self {
         Slot(AtomicU64::new(word), std::marker::PhantomData)
     }
-}
-
-impl<R: Release> Inner<R> {
-    #[inline(always)]
-    pub(super) fn header(&self) -> &Header {
-        &self.keys.header
-    }
-
-    /// An inner node, or a route node; `separators[i]` is the least key that may be under
-    /// `children[i + 1]`.
-    pub(super) fn build(
-        level: u8,
-        skip: usize,
-        separators: &[&[u8]],
-        children: &[Node<'_, R>],
-    ) -> SlabBox<Self> {
-        assert_eq!(separators.len() + 1, children.len());
-        let mut ends = [0; FANOUT];
-        let mut end = 0;
-        for (place, separator) in separators.iter().enumerate() {
-            end += separator.len();
-            ends[place] = u32::try_from(end).expect("separators of a node are below 4 GiB");
-        }
-        SlabBox::new(Inner {
-            keys: Heads::new(
-                level,
-                skip,
-                separators.len(),
-                |place| separators[place],
-                None,
-            ),
-            children: std::array::from_fn(|place| Link::to(children.get(place).copied())),
-            ends,
-            bytes: separators.concat().into_boxed_slice(),
-            subtree_counts: SubtreeCounts::unknown(),
-        })
-    }
-
-    #[inline(always)]
-    pub(super) fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    #[inline(always)]
-    pub(super) fn separator(&self, place: usize) -> &[u8] {
-        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start as usize..self.ends[place] as usize]
-    }
-
-    pub(super) fn separators(&self) -> Vec<&[u8]> {
-        // There is room for one more, which most callers add.
-        let mut separators = Vec::with_capacity(FANOUT + 1);
-        separators.extend((0..self.len()).map(|place| self.separator(place)));
-        separators
-    }
-
-    pub(super) fn children(&self) -> Vec<Node<'_, R>> {
-        let mut children = Vec::with_capacity(FANOUT + 2);
-        children.extend((0..=self.len()).map(|place| self.child(place)));
-        children
-    }
-
-    /// The child at a place, which is at most `len`.
-    #[inline(always)]
-    pub(super) fn child(&self, place: usize) -> Node<'_, R> {
-        debug_assert!(place <= self.len());
-        // SAFETY: a reference to an inner node is had under a guard, or alone (C6), and it has so many
-        // children.
-        unsafe { self.children[place].load() }
-    }
-
-    /// The child at a place, which the caller goes to next. Where it is a leaf, all of its lines are
-    /// asked for at once: none of them is likely in the cache.
-    #[inline(always)]
-    pub(super) fn descend(&self, place: usize) -> Node<'_, R> {
-        let child = self.child(place);
-        if self.header().level == 1 {
-            prefetch::<LEAF_LINES, _>(child.pointer());
-        } else {
-            prefetch::<INNER_LINES, _>(child.pointer());
-        }
-        child
-    }
-
-    /// Asks for the lines of the child at a place, if there is one.
-    pub(super) fn prefetch_child(&self, place: usize) {
-        if place <= self.len() {
-            let _ = self.descend(place);
-        }
-    }
-
-    /// The word that leads to a child. Stored to only under the lock.
-    pub(super) fn link(&self, place: usize) -> &Link<R> {
-        &self.children[place]
-    }
-
-    /// The child under which `key` is.
-    #[inline(always)]
-    pub(super) fn child_for<C: Counting>(&self, key: &[u8]) -> usize {
-        match self.search::<C>(key) {
-            Ok(equal) => equal + 1,
-            Err(place) => place,
-        }
-    }
-
-    /// The child under which the keys just below `key` are.
-    pub(super) fn child_below(&self, key: &[u8]) -> usize {
-        self.search::<Portable>(key).unwrap_or_else(|place| place)
-    }
-
-    #[inline(always)]
-    fn search<C: Counting>(&self, key: &[u8]) -> Result<usize, usize> {
-        self.keys
-            .search::<C>(key, |place| self.separator(place).cmp(key))
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        slab::rounded(size_of::<Self>()) + self.bytes.len() + self.subtree_counts.bytes()
-    }
-}
-
-/// The shortest key above `left` and not above `right`.
-pub(super) fn separator_between<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
-    &right[..common_prefix(left, right) + 1]
 }
 
 // Nothing is lost to the alignment.

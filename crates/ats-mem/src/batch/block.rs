@@ -1,0 +1,200 @@
+//! A batch in memory: its state and its entries, in one block of the slab.
+
+use super::pinning::{PIECE, Pinning};
+use super::stepwise::{KeyStep, Stepwise};
+use crate::record::entry::{BatchState, Entry, Installed, State};
+use crate::record::{self, Record, RecordBox, Release};
+use crate::slab;
+use ats_sync::Guard;
+use std::ptr::{self, NonNull};
+
+/// A batch being made: one block of the slab, so that its entries do not move. Ends by
+/// [`end`](Batch::end).
+pub(super) struct Batch<R: Release>(NonNull<BatchHeader<R>>);
+
+/// What the block begins with; the entries follow.
+#[repr(C)]
+struct BatchHeader<R: Release> {
+    shared: BatchState,
+    /// How many entries there are, and how many there can be.
+    len: usize,
+    capacity: usize,
+    entries: [Entry<Record<R>>; 0],
+}
+
+impl<R: Release> Batch<R> {
+    pub(super) fn new(keys: usize) -> Self {
+        let block = slab::allocate(Self::bytes(keys)).cast::<BatchHeader<R>>();
+        // SAFETY: the block is new, and large enough for its head.
+        unsafe {
+            block.write(BatchHeader {
+                shared: BatchState::new(),
+                len: 0,
+                capacity: keys,
+                entries: [],
+            });
+        }
+        Batch(block)
+    }
+
+    fn bytes(keys: usize) -> usize {
+        size_of::<BatchHeader<R>>() + keys * size_of::<Entry<Record<R>>>()
+    }
+
+    fn head(&self) -> &BatchHeader<R> {
+        // SAFETY: the block is ours, and begins with a head.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Whether it is a batch of one key.
+    pub(super) fn is_single(&self) -> bool {
+        self.head().capacity == 1
+    }
+
+    /// The place of entry `index`; there is room for it if it is below `capacity`.
+    fn place(&self, index: usize) -> *mut Entry<Record<R>> {
+        let block = self.0.as_ptr();
+        // SAFETY: the block is ours, and entries follow its head.
+        let first = unsafe { (&raw mut (*block).entries).cast::<Entry<Record<R>>>() };
+        first.wrapping_add(index)
+    }
+
+    /// The entries that were made so far.
+    fn entries(&self) -> &[Entry<Record<R>>] {
+        // SAFETY: so many entries were written, one behind the other.
+        unsafe { std::slice::from_raw_parts(self.place(0), self.head().len) }
+    }
+
+    /// The entry that was made last.
+    pub(super) fn last(&self) -> &Entry<Record<R>> {
+        self.entries().last().expect("a key has an entry")
+    }
+
+    /// An entry for the next key.
+    fn entry(&mut self, before: Option<&Record<R>>) -> &Entry<Record<R>> {
+        let len = self.head().len;
+        assert!(len < self.head().capacity, "each key is stamped once");
+        let place = self.place(len);
+        let block = self.0.as_ptr();
+        // SAFETY: there is room for this entry, to which no other thread has a pointer yet; the shared part
+        // is in the same block, so it lives as long (B4). Only `len` of the head is written, which no reader
+        // accesses.
+        unsafe {
+            let shared = &raw const (*block).shared;
+            let before = before.map_or(ptr::null(), ptr::from_ref);
+            place.write(Entry::new(shared, before));
+            (&raw mut (*block).len).write(len + 1);
+        }
+        self.last()
+    }
+
+    /// What is done with a key that stays as it is.
+    pub(super) fn keep(&mut self, key: &[u8], current: Option<&Record<R>>) -> KeyStep<R> {
+        let next = self.place(self.head().len);
+        let Some(kept) = current.filter(|record| record.has_room_for(next)) else {
+            return KeyStep::Install(self.hold(key, current));
+        };
+        let entry = self.entry(current);
+        entry.install(&Installed::Kept(ptr::from_ref(kept).cast_mut()));
+        kept.set_stamp(ptr::from_ref(entry).cast_mut());
+        KeyStep::Keep
+    }
+
+    /// The record of a key that only holds it.
+    #[cold]
+    pub(super) fn hold(&mut self, key: &[u8], before: Option<&Record<R>>) -> RecordBox<R> {
+        let hold = RecordBox::new(key, &[], false);
+        stamped(hold, self.entry(before), Installed::Hold)
+    }
+
+    pub(super) fn stamp(
+        &mut self,
+        record: RecordBox<R>,
+        before: Option<&Record<R>>,
+    ) -> RecordBox<R> {
+        stamped(record, self.entry(before), Installed::Put)
+    }
+
+    /// Stamps the record that takes the place of the hold that was made last.
+    pub(super) fn stamp_again(&self, record: RecordBox<R>) -> RecordBox<R> {
+        stamped(record, self.last(), Installed::Put)
+    }
+
+    /// Ends the batch as committed, after which its records stay, or as aborted: then what was there before
+    /// takes their places again.
+    pub(super) fn end<S: Stepwise<R>>(&self, state: State, store: &S, pinning: &mut Pinning<'_>) {
+        // The thread is pinned when the state changes, so readers that it makes blind for what was before
+        // are no older than what is retired.
+        pinning.guard();
+        self.head().shared.end(state);
+        for (index, entry) in self.entries().iter().enumerate() {
+            if index % PIECE == PIECE - 1 {
+                pinning.pause();
+            }
+            let guard = pinning.guard();
+            // SAFETY: until the key is let go here, the record before is not retired (B3), and what is installed
+            // is in the store (B5).
+            unsafe {
+                let before = entry.before();
+                match (entry.installed(), state) {
+                    (Installed::Nothing, _) => {}
+                    (Installed::Kept(record), _) => clear(record),
+                    (Installed::Put(record), State::Committed) => {
+                        clear(record);
+                        // The batch took the record before out of the store, and since the commit no
+                        // reader that pins looks through to it.
+                        if let Some(before) = before {
+                            record::retire(ptr::from_ref(before).cast_mut(), guard);
+                        }
+                    }
+                    (Installed::Hold(record) | Installed::Put(record), _) => {
+                        store.exchange(&*record, before, guard);
+                        record::retire(record, guard);
+                    }
+                }
+            }
+        }
+        self.retire(pinning.guard());
+    }
+
+    /// Frees the batch after a grace period, since readers may still hold its entries (B4).
+    fn retire(&self, guard: &Guard) {
+        unsafe fn free<R: Release>(raw: *mut u8) {
+            // SAFETY: `retire` hands over a block that begins with a head, whose entries need no care.
+            unsafe {
+                let block = NonNull::new_unchecked(raw.cast::<BatchHeader<R>>());
+                let bytes = Batch::<R>::bytes(block.as_ref().capacity);
+                block.drop_in_place();
+                slab::free(block.cast(), bytes);
+            }
+        }
+        let bytes = Self::bytes(self.head().capacity);
+        // SAFETY: no stamp of a record that is in the store names an entry of this batch any more (B4),
+        // and stamps of records that were taken out are read only by readers pinned before. A batch ends
+        // once.
+        unsafe { guard.retire(self.0.as_ptr().cast(), bytes, free::<R>) };
+    }
+}
+
+/// The record with the stamp of an entry, which is told of it.
+fn stamped<R: Release>(
+    record: RecordBox<R>,
+    entry: &Entry<Record<R>>,
+    installed: fn(*mut Record<R>) -> Installed<Record<R>>,
+) -> RecordBox<R> {
+    let record = record.with_room_for(entry).into_raw();
+    entry.install(&installed(record));
+    // SAFETY: just given away by its box.
+    let record = unsafe { RecordBox::from_raw(record) };
+    record.set_stamp(ptr::from_ref(entry).cast_mut());
+    record
+}
+
+/// Takes the stamp of a batch from one of its records.
+///
+/// # Safety
+/// The record is in the store.
+unsafe fn clear<R: Release>(record: *mut Record<R>) {
+    // SAFETY: the contract; it stays there at least until its stamp is cleared (B5).
+    unsafe { &*record }.set_stamp(ptr::null_mut());
+}

@@ -1,0 +1,183 @@
+//! The way of a batch: its keys are decided one after the other, then it commits, or is undone.
+
+use super::block::Batch;
+use super::pinning::{PIECE, Pinning};
+use super::stepwise::{KeyStep, Stepwise, Trip};
+use crate::backend::{Busy, Change, Plan};
+use crate::record::entry::{Installed, State};
+use crate::record::{self, Record, Release};
+use ats_sync::Guard;
+use std::ptr;
+
+/// [`Backend::update`](crate::Backend::update) by way of [`Stepwise::step`].
+pub(crate) fn update<'g, R: Release, S: Stepwise<R>>(
+    store: &'g S,
+    key: &[u8],
+    guard: &'g Guard,
+    decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+) -> Result<(), Busy> {
+    store.step(key, guard, &mut Trip::new(), &mut |current| {
+        KeyStep::of(decide(current))
+    })
+}
+
+/// [`Backend::update_batch`](crate::Backend::update_batch) for any store that can step.
+pub(crate) fn update_batch<R: Release, S: Stepwise<R>>(
+    store: &S,
+    keys: &[&[u8]],
+    pinning: Pinning<'_>,
+    plan: &mut dyn Plan<R>,
+) -> Result<bool, Busy> {
+    debug_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "keys ascend");
+    let mut open = Open {
+        batch: Batch::new(keys.len()),
+        ended: false,
+        store,
+        pinning,
+    };
+    let mut trip = Trip::new();
+    for (piece, some) in keys.chunks(PIECE).enumerate() {
+        open.pinning.pause();
+        store.approach(some, open.pinning.guard());
+        for (at, key) in some.iter().enumerate() {
+            match open.decide(piece * PIECE + at, key, &mut trip, plan)? {
+                Then::Next => {}
+                Then::Build(index) => open.build(index, plan),
+                Then::Abort => return Ok(false),
+            }
+        }
+    }
+    open.commit();
+    Ok(true)
+}
+
+/// [`Backend::update_alone`](crate::Backend::update_alone) for any store that can step: a batch of one key whose
+/// change is put off until no lock is held.
+pub(crate) fn update_alone<'g, R: Release, S: Stepwise<R>>(
+    store: &'g S,
+    key: &[u8],
+    guard: &'g Guard,
+    decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+) -> Result<(), Busy> {
+    let mut plan = Alone(decide);
+    update_batch(store, &[key], Pinning::Callers(guard), &mut plan).map(|_| ())
+}
+
+/// The plan of a batch of one key, decided while the key alone is held. The batch is pinned by a guard of the
+/// lifetime `'g`.
+struct Alone<'a, 'g, R: Release>(&'a mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>);
+
+impl<R: Release> Plan<R> for Alone<'_, '_, R> {
+    fn decide(&mut self, _: usize, _: Option<&Record<R>>) -> Change<R> {
+        Change::Later
+    }
+
+    fn build(&mut self, _: usize, current: Option<&Record<R>>) -> Change<R> {
+        // SAFETY: the record was found under the guard of the lifetime `'g`, and is not retired before its key
+        // is let go (B3): so it lives as long as the guard.
+        (self.0)(current.map(|record| unsafe { &*ptr::from_ref(record) }))
+    }
+}
+
+/// What follows the decision about a key.
+enum Then {
+    Next,
+    /// Make the record for the key with this index, which is held.
+    Build(usize),
+    Abort,
+}
+
+/// A batch that is undone unless it commits: because its plan said so, because another batch was in
+/// the way, or because the plan panicked. Its records would hold their keys for ever, and their
+/// stamps would name entries that are gone.
+struct Open<'a, R: Release, S: Stepwise<R>> {
+    batch: Batch<R>,
+    ended: bool,
+    store: &'a S,
+    pinning: Pinning<'a>,
+}
+
+impl<R: Release, S: Stepwise<R>> Open<'_, R, S> {
+    #[inline]
+    fn decide(
+        &mut self,
+        index: usize,
+        key: &[u8],
+        trip: &mut Trip,
+        plan: &mut dyn Plan<R>,
+    ) -> Result<Then, Busy> {
+        let Open {
+            batch,
+            store,
+            pinning,
+            ..
+        } = self;
+        let mut then = Then::Next;
+        store.step(
+            key,
+            pinning.guard(),
+            trip,
+            &mut |current| match plan.decide(index, current) {
+                Change::Keep if batch.is_single() => KeyStep::Keep,
+                Change::Keep => batch.keep(key, current),
+                Change::Put(record) => KeyStep::Install(batch.stamp(record, current)),
+                Change::Later => {
+                    then = Then::Build(index);
+                    KeyStep::Install(batch.hold(key, current))
+                }
+                Change::Remove | Change::Abort => {
+                    then = Then::Abort;
+                    KeyStep::Keep
+                }
+            },
+        )?;
+        Ok(then)
+    }
+
+    /// Makes the record for the key that was held last.
+    #[cold]
+    fn build(&mut self, index: usize, plan: &mut dyn Plan<R>) {
+        let entry = self.batch.last();
+        // SAFETY: the key is held, so the record before lives, pinned or not (B3).
+        let before = unsafe { entry.before() };
+        let Installed::Hold(hold) = entry.installed() else {
+            unreachable!("the key was held");
+        };
+        self.pinning.pause();
+        let change = plan.build(index, before);
+        let guard = self.pinning.guard();
+        // SAFETY: a record that only holds its key stays in the store until the batch takes it out (B5).
+        let held = unsafe { &*hold };
+        match change {
+            Change::Put(record) => {
+                let record = self.batch.stamp_again(record).into_raw();
+                // SAFETY: it is the store's now, where it stays until the batch ends (B5).
+                let record = unsafe { &*record };
+                self.store.exchange(held, Some(record), guard);
+            }
+            Change::Remove if self.batch.is_single() => {
+                self.batch.last().install(&Installed::Nothing);
+                self.store.remove_held(held, before, guard);
+            }
+            // The hold stays until the batch ends.
+            _ => return,
+        }
+        // SAFETY: its batch has just taken it out of the store (B5).
+        unsafe { record::retire(hold, guard) };
+    }
+
+    fn commit(mut self) {
+        self.ended = true;
+        self.batch
+            .end(State::Committed, self.store, &mut self.pinning);
+    }
+}
+
+impl<R: Release, S: Stepwise<R>> Drop for Open<'_, R, S> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.batch
+                .end(State::Aborted, self.store, &mut self.pinning);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What a batch needs of a store: steps for one key.
+
+use crate::backend::{Busy, Change};
+use crate::record::{Record, RecordBox, Release};
+use ats_sync::Guard;
+
+/// What a store is asked to do with one key on the way to a [`Change`].
+pub(crate) enum KeyStep<R: Release> {
+    Keep,
+    /// Put a record; the store counts it and retires the old one.
+    Put(RecordBox<R>),
+    /// Put a stamped record; retiring the old one is the batch's business.
+    Install(RecordBox<R>),
+    Remove,
+}
+
+impl<R: Release> KeyStep<R> {
+    /// The change of a single key.
+    pub(crate) fn of(change: Change<R>) -> Self {
+        match change {
+            Change::Keep | Change::Abort => KeyStep::Keep,
+            Change::Put(record) => KeyStep::Put(record),
+            Change::Remove => KeyStep::Remove,
+            Change::Later => unreachable!("only a plan can put a change off"),
+        }
+    }
+}
+
+/// The way of a writer through the parts of a store that have locks of their own, so that a store that
+/// adapts can count operations that need several.
+pub(crate) struct Trip {
+    /// The part where it was last.
+    last: Option<usize>,
+}
+
+impl Trip {
+    pub(crate) fn new() -> Self {
+        Trip { last: None }
+    }
+
+    /// Notes that it has come to a part, of this identity. Whether it comes from another.
+    pub(crate) fn comes_to(&mut self, part: usize) -> bool {
+        self.last.replace(part).is_some_and(|last| last != part)
+    }
+}
+
+/// What a batch needs of a store.
+pub(crate) trait Stepwise<R: Release> {
+    /// Like [`Backend::update`](crate::Backend::update), one step of a batch included.
+    fn step<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        trip: &mut Trip,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
+    ) -> Result<(), Busy>;
+
+    /// Asks the processor to fetch what steps for these keys will touch. A hint; does nothing unless the
+    /// store does better.
+    fn approach(&self, keys: &[&[u8]], guard: &Guard) {
+        let _ = (keys, guard);
+    }
+
+    /// Puts another record of the key, or nothing, in the place of `installed`, which is stamped, in the store,
+    /// and was counted there. The other one has been given to the store now, or was there before.
+    fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard);
+
+    /// Removes a key that is held, as [`KeyStep::Remove`] does, and retires the record before.
+    fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard);
+}

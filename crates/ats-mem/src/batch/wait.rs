@@ -1,0 +1,41 @@
+//! How long a writer waits for a key that is held.
+
+use crate::backend::Busy;
+use ats_sync::shim::thread;
+#[cfg(not(any(loom, shuttle)))]
+use std::time::Duration;
+use std::time::Instant;
+
+/// How long a writer waits for a batch before it reports [`Busy`].
+#[cfg(not(any(loom, shuttle)))]
+const PATIENCE: Duration = Duration::from_micros(200);
+
+/// The waiting of one writer for batches in its way.
+pub(crate) struct HeldKeyWait(Option<Instant>);
+
+impl HeldKeyWait {
+    pub(crate) fn new() -> Self {
+        HeldKeyWait(None)
+    }
+
+    /// Waits a moment; [`Busy`] if that has been going on for too long.
+    #[cfg(not(any(loom, shuttle)))]
+    pub(crate) fn wait(&mut self) -> Result<(), Busy> {
+        let start = *self.0.get_or_insert_with(Instant::now);
+        if start.elapsed() > PATIENCE {
+            return Err(Busy);
+        }
+        thread::yield_now();
+        Ok(())
+    }
+
+    /// Where interleavings are explored time must not count, or none could be repeated.
+    #[cfg(any(loom, shuttle))]
+    pub(crate) fn wait(&mut self) -> Result<(), Busy> {
+        thread::yield_now();
+        match self.0.replace(Instant::now()) {
+            None => Ok(()),
+            Some(_) => Err(Busy),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The way of a reader: from the root to the leaf of a key, and to its record.
+
+use super::counting::{Counting, Portable};
+#[cfg(target_arch = "x86_64")]
+use super::counting::{Vectors, has_vectors};
+use super::fences::Fences;
+use super::inner::Inner;
+use super::kind::Kind;
+use super::leaf::Leaf;
+use super::path::PathNode;
+use super::tree::CaTree;
+use crate::record::{Record, Release};
+use ats_sync::Guard;
+
+/// A leaf and the range of keys that is led to it.
+pub(super) struct Place<'g, R: Release> {
+    pub leaf: &'g Leaf<R>,
+    pub fences: Fences<'g>,
+    /// The node above, unless that is a base node.
+    pub parent: Option<PathNode<'g, R>>,
+}
+
+impl<R: Release> CaTree<R> {
+    /// The leaf that `key` is led to.
+    #[inline(always)]
+    fn leaf_for<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> &'g Leaf<R> {
+        let mut node = self.root(guard);
+        loop {
+            node = match node.kind() {
+                Kind::Leaf(leaf) => return leaf,
+                Kind::Inner(inner) => inner.descend(inner.child_for::<C>(key)),
+                Kind::Base(base) => base.root(),
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn find<'g, C: Counting>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Option<&'g Record<R>> {
+        let leaf = self.leaf_for::<C>(key, guard);
+        let place = leaf.search::<C>(key).ok()?;
+        leaf.record(place, guard)?.settled(guard)
+    }
+
+    /// `find`, compiled for processors with vectors of 256 bits.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi2")]
+    pub(super) fn find_by_vectors<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Option<&'g Record<R>> {
+        self.find::<Vectors>(key, guard)
+    }
+
+    /// The leaf that `key` is led to, with its fences.
+    pub(super) fn place_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
+        #[cfg(target_arch = "x86_64")]
+        if has_vectors() {
+            // SAFETY: the processor has just said that it has these instructions.
+            return unsafe { self.place_by_vectors(key, guard) };
+        }
+        self.place_by(guard, |inner| inner.child_for::<Portable>(key))
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi2")]
+    fn place_by_vectors<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
+        self.place_by(guard, |inner| inner.child_for::<Vectors>(key))
+    }
+
+    /// Walks down by `choose`, keeping the fences.
+    #[inline(always)]
+    pub(super) fn place_by<'g>(
+        &'g self,
+        guard: &'g Guard,
+        choose: impl Fn(&Inner<R>) -> usize,
+    ) -> Place<'g, R> {
+        let mut fences = Fences::NONE;
+        let mut parent = None;
+        let mut node = self.root(guard);
+        loop {
+            node = match node.kind() {
+                Kind::Leaf(leaf) => {
+                    return Place {
+                        leaf,
+                        fences,
+                        parent,
+                    };
+                }
+                Kind::Base(base) => {
+                    parent = None;
+                    base.root()
+                }
+                Kind::Inner(inner) => {
+                    let place = choose(inner);
+                    parent = Some(PathNode {
+                        inner,
+                        place,
+                        fences,
+                    });
+                    fences = fences.of_child(inner, place);
+                    inner.descend(place)
+                }
+            }
+        }
+    }
+}

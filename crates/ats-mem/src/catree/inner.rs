@@ -1,0 +1,169 @@
+//! Inner nodes, of which also the route is made: separators, ascending, and the children between them.
+//!
+//! ```text
+//! header | heads[64]  separators ascending | children[64] | separators as bytes
+//! ```
+//!
+//! The separators never change. What changes in place are the children, one atomic word each.
+
+use super::counting::{Counting, Portable};
+use super::header::{FANOUT, Header};
+use super::heads::Heads;
+use super::leaf::LEAF_LINES;
+use super::link::{Link, Node};
+use super::subtree_counts::SubtreeCounts;
+use crate::prefetch::prefetch;
+use crate::record::{Plain, Release};
+use crate::slab::{self, SlabBox};
+
+#[repr(C, align(64))]
+pub(super) struct Inner<R: Release> {
+    keys: Heads<{ FANOUT + 1 }>,
+    /// Those up to the number of separators lead to nodes.
+    children: [Link<R>; FANOUT + 1],
+    /// End of each separator in `bytes`.
+    ends: [u32; FANOUT],
+    bytes: Box<[u8]>,
+    /// How many records are below each child.
+    pub subtree_counts: SubtreeCounts,
+}
+
+/// Cache lines of the heads and the children of an inner node.
+const INNER_LINES: usize = std::mem::offset_of!(Inner<Plain>, ends) / 64;
+
+impl<R: Release> Inner<R> {
+    #[inline(always)]
+    pub(super) fn header(&self) -> &Header {
+        &self.keys.header
+    }
+
+    /// An inner node, or a route node; `separators[i]` is the least key that may be under
+    /// `children[i + 1]`.
+    pub(super) fn build(
+        level: u8,
+        skip: usize,
+        separators: &[&[u8]],
+        children: &[Node<'_, R>],
+    ) -> SlabBox<Self> {
+        assert_eq!(separators.len() + 1, children.len());
+        let mut ends = [0; FANOUT];
+        let mut end = 0;
+        for (place, separator) in separators.iter().enumerate() {
+            end += separator.len();
+            ends[place] = u32::try_from(end).expect("separators of a node are below 4 GiB");
+        }
+        SlabBox::new(Inner {
+            keys: Heads::new(
+                level,
+                skip,
+                separators.len(),
+                |place| separators[place],
+                None,
+            ),
+            children: std::array::from_fn(|place| Link::to(children.get(place).copied())),
+            ends,
+            bytes: separators.concat().into_boxed_slice(),
+            subtree_counts: SubtreeCounts::unknown(),
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    #[inline(always)]
+    pub(super) fn separator(&self, place: usize) -> &[u8] {
+        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start as usize..self.ends[place] as usize]
+    }
+
+    pub(super) fn separators(&self) -> Vec<&[u8]> {
+        // There is room for one more, which most callers add.
+        let mut separators = Vec::with_capacity(FANOUT + 1);
+        separators.extend((0..self.len()).map(|place| self.separator(place)));
+        separators
+    }
+
+    pub(super) fn children(&self) -> Vec<Node<'_, R>> {
+        let mut children = Vec::with_capacity(FANOUT + 2);
+        children.extend((0..=self.len()).map(|place| self.child(place)));
+        children
+    }
+
+    /// The child at a place, which is at most `len`.
+    #[inline(always)]
+    pub(super) fn child(&self, place: usize) -> Node<'_, R> {
+        debug_assert!(place <= self.len());
+        // SAFETY: a reference to an inner node is had under a guard, or alone (C6), and it has so many
+        // children.
+        unsafe { self.children[place].load() }
+    }
+
+    /// The child at a place, which the caller goes to next. Where it is a leaf, all of its lines are
+    /// asked for at once: none of them is likely in the cache.
+    #[inline(always)]
+    pub(super) fn descend(&self, place: usize) -> Node<'_, R> {
+        let child = self.child(place);
+        if self.header().level == 1 {
+            prefetch::<LEAF_LINES, _>(child.pointer());
+        } else {
+            prefetch::<INNER_LINES, _>(child.pointer());
+        }
+        child
+    }
+
+    /// Asks for the lines of the child at a place, if there is one.
+    pub(super) fn prefetch_child(&self, place: usize) {
+        if place <= self.len() {
+            let _ = self.descend(place);
+        }
+    }
+
+    /// The word that leads to a child. Stored to only under the lock.
+    pub(super) fn link(&self, place: usize) -> &Link<R> {
+        &self.children[place]
+    }
+
+    /// The child under which `key` is.
+    #[inline(always)]
+    pub(super) fn child_for<C: Counting>(&self, key: &[u8]) -> usize {
+        match self.search::<C>(key) {
+            Ok(equal) => equal + 1,
+            Err(place) => place,
+        }
+    }
+
+    /// The child under which the keys just below `key` are.
+    pub(super) fn child_below(&self, key: &[u8]) -> usize {
+        self.search::<Portable>(key).unwrap_or_else(|place| place)
+    }
+
+    #[inline(always)]
+    fn search<C: Counting>(&self, key: &[u8]) -> Result<usize, usize> {
+        self.keys
+            .search::<C>(key, |place| self.separator(place).cmp(key))
+    }
+
+    /// Takes over the subtree counts that the old node `from` has of children that this one has as well.
+    pub(super) fn inherit_counts(&self, from: &Self) {
+        if from.subtree_counts.are_unknown() {
+            return;
+        }
+        let mut rest = 0..from.len() + 1;
+        for place in 0..self.len() + 1 {
+            let child = self.child(place);
+            let Some(at) = rest.clone().find(|at| from.child(*at) == child) else {
+                continue;
+            };
+            rest.start = at + 1;
+            if let Some(count) = from.subtree_counts.get(at) {
+                self.subtree_counts.set(place, count);
+            }
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        slab::rounded(size_of::<Self>()) + self.bytes.len() + self.subtree_counts.bytes()
+    }
+}

@@ -1,0 +1,71 @@
+//! Records on their way from one leaf to another.
+
+use super::heads::{HEAD_MAX, Head, PREFIX_MAX, common_prefix, head_at};
+use super::link::copy_for_any_release;
+use crate::record::{Record, Release};
+
+/// A record on its way from one leaf to another.
+pub(super) struct Item<'r, R: Release> {
+    record: &'r Record<R>,
+    head: Head,
+    /// Where the head begins in the key, if it is known.
+    start: Option<usize>,
+}
+
+copy_for_any_release!(Item);
+
+impl<'r, R: Release> Item<'r, R> {
+    /// A record that comes from no leaf.
+    pub(super) fn new(record: &'r Record<R>) -> Self {
+        Item {
+            record,
+            head: 0,
+            start: None,
+        }
+    }
+
+    /// A record of a leaf in which its head begins at `start`.
+    pub(super) fn of_leaf(record: &'r Record<R>, head: Head, start: usize) -> Self {
+        Item {
+            record,
+            head,
+            start: Some(start),
+        }
+    }
+
+    /// The record.
+    pub(super) fn record(&self) -> &'r Record<R> {
+        self.record
+    }
+
+    /// The key.
+    pub(super) fn key(&self) -> &'r [u8] {
+        self.record.key()
+    }
+}
+
+/// Heads for items whose keys all begin with `skip` bytes that are not compared, if those they had in
+/// their leaves will do: they begin at one place and tell the keys apart. Then the records, which are
+/// not likely in the cache, need not be asked. Returns where they begin, and the heads.
+pub(super) fn heads_kept<R: Release, const N: usize>(
+    skip: usize,
+    items: &[Item<'_, R>],
+) -> Option<(usize, [Head; N])> {
+    let start = items.iter().find_map(|item| item.start)?;
+    let fits = (skip..=skip + PREFIX_MAX).contains(&start);
+    let (first, last) = (items.first()?, items.last()?);
+    // Items of two leaves can have heads from the same place on behind different beginnings.
+    if !fits || common_prefix(first.key(), last.key()) < start {
+        return None;
+    }
+    let mut heads = [HEAD_MAX; N];
+    for (head, item) in heads.iter_mut().zip(items) {
+        *head = match item.start {
+            Some(other) if other != start => return None,
+            Some(_) => item.head,
+            None => head_at(item.key(), start),
+        };
+    }
+    let told_apart = heads[..items.len()].windows(2).all(|two| two[0] < two[1]);
+    told_apart.then_some((start, heads))
+}

@@ -1,0 +1,117 @@
+//! The tree itself: how it is made, and how it is freed.
+
+use super::adapting::Adapting;
+use super::base::Base;
+use super::cursor;
+use super::header::{BASE, NodePtr};
+use super::inner::Inner;
+use super::leaf::Leaf;
+use super::link::{Link, Node};
+use super::nodes::empty_base;
+use crate::record::Release;
+use crate::slab::SlabBox;
+use ats_sync::Guard;
+use std::mem;
+
+/// An ordered store of records; see the documentation of [`catree`](super).
+pub struct CaTree<R: Release> {
+    pub(super) root: Link<R>,
+    /// By which cursors know the tree.
+    pub(super) identity: cursor::Identity,
+    pub(super) adapting: Adapting,
+    /// Nodes not yet freed by `free_some`.
+    doomed: Vec<NodePtr>,
+}
+
+// SAFETY: nodes are shared between threads by design: their mutable words are atomics or behind
+// locks (C1, C2), and records may be released on any thread (`Release`).
+unsafe impl<R: Release> Send for CaTree<R> {}
+// SAFETY: as for `Send`.
+unsafe impl<R: Release> Sync for CaTree<R> {}
+
+impl<R: Release> Default for CaTree<R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: Release> CaTree<R> {
+    /// An empty store.
+    pub fn new() -> Self {
+        CaTree {
+            root: Link::owning(empty_base::<R>()),
+            identity: cursor::Identity::new(),
+            adapting: Adapting::new(),
+            doomed: Vec::new(),
+        }
+    }
+
+    /// The node at the root.
+    #[inline(always)]
+    pub(super) fn root<'g>(&'g self, _guard: &'g Guard) -> Node<'g, R> {
+        // SAFETY: the thread is pinned (C6), and there is a root at any time.
+        unsafe { self.root.load() }
+    }
+
+    /// Frees up to about `budget` records and nodes of those that were there when this was called first;
+    /// true when all of them have been freed. So that a large store can be freed in slices; dropping it
+    /// frees the rest at once.
+    pub fn free_some(&mut self, budget: usize) -> bool {
+        if self.doomed.is_empty() {
+            let root = mem::replace(&mut self.root, Link::owning(empty_base::<R>()));
+            self.adapting.forget_routes();
+            // The leaves that cursors remember are freed without a grace period.
+            self.identity = cursor::Identity::new();
+            self.doomed.push(root.pointer());
+        }
+        let mut freed = 0;
+        while freed < budget {
+            let Some(node) = self.doomed.pop() else {
+                return true;
+            };
+            // SAFETY: the tree is borrowed exclusively, so no reference into it is left, and every
+            // node has one parent, so this is the only way to it.
+            freed += 1 + unsafe { self.free_node(node) };
+        }
+        self.doomed.is_empty()
+    }
+
+    /// Frees a node, with the records of a leaf; remembers the children of others. Returns how many
+    /// records there were.
+    ///
+    /// # Safety
+    /// No other thread can reach the node.
+    unsafe fn free_node(&mut self, node: NodePtr) -> usize {
+        // SAFETY: the caller's promise; nodes and records come from boxes.
+        unsafe {
+            match (*node).level {
+                0 => {
+                    let leaf = SlabBox::from_raw(node.cast::<Leaf<R>>());
+                    leaf.free_records()
+                }
+                BASE => {
+                    let base = SlabBox::from_raw(node.cast::<Base<R>>());
+                    self.doomed.push(base.root().pointer());
+                    0
+                }
+                _ => {
+                    let inner = SlabBox::from_raw(node.cast::<Inner<R>>());
+                    let children = inner.children().into_iter().map(Node::pointer);
+                    self.doomed.extend(children);
+                    0
+                }
+            }
+        }
+    }
+}
+
+impl<R: Release> Drop for CaTree<R> {
+    fn drop(&mut self) {
+        // What `free_some` has left, and what was put into the store since.
+        self.doomed.push(self.root.pointer());
+        while let Some(node) = self.doomed.pop() {
+            // SAFETY: as in `free_some`.
+            unsafe { self.free_node(node) };
+        }
+    }
+}

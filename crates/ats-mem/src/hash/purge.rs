@@ -1,0 +1,45 @@
+//! Removing for good what was deleted while the table was fixed.
+
+use super::directory::bucket_of;
+use super::stripes::Locked;
+use super::table::HashTable;
+use super::write::retire;
+use crate::record::Release;
+use ats_sync::Guard;
+
+impl<R: Release> HashTable<R> {
+    /// Removes for good up to `budget` of what was deleted while the table was fixed, unless it is
+    /// fixed again. Whether nothing is left to do.
+    pub(super) fn purge(&self, budget: usize, guard: &Guard) -> bool {
+        // Keeps the stripes as they are, so that none is passed over.
+        let _resizing = self.rare.resizing.lock();
+        let mut left = budget;
+        for stripe in 0..self.stripes.count(guard) {
+            let locked = self.stripes.lock(stripe as u64, guard);
+            if self.is_fixed() {
+                return true;
+            }
+            let deleted = locked.take_deleted(left);
+            left -= deleted.len();
+            for hash in deleted {
+                self.purge_bucket(hash, &locked, guard);
+            }
+            if left == 0 {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn purge_bucket(&self, hash: u64, locked: &Locked<'_>, guard: &Guard) {
+        let bucket = self.active_bucket(bucket_of(hash, self.directory.active()), guard);
+        bucket.for_each(|slot, word| {
+            if word.is_deleted() {
+                slot.clear();
+                locked.add(0, -(word.record().bytes() as i64));
+                retire(Some(word.record()), guard);
+            }
+        });
+        self.add_lines(-(bucket.unlink_empty(guard) as i64));
+    }
+}

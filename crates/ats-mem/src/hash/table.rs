@@ -1,0 +1,136 @@
+//! The table itself: how it is made, and how it is freed.
+
+use super::bucket::Bucket;
+use super::directory::Directory;
+use super::seed::Seed;
+use super::stripes::StripeSet;
+use crate::forced::Forcing;
+use crate::record::{RecordBox, Release};
+use ats_sync::shim::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use ats_sync::{Guard, Lock, Padded, pin};
+
+/// An unordered store of records; see the documentation of [`hash`](super).
+pub struct HashTable<R: Release> {
+    pub(super) directory: Padded<Directory<R>>,
+    pub(super) stripes: StripeSet,
+    pub(super) seed: Seed,
+    pub(super) forcing: Forcing,
+    /// Buckets emptied by `free_some`.
+    drained: usize,
+    pub(super) rare: Padded<Rare>,
+}
+
+/// What is written now and then, by other operations than those that read the other fields. Padded, so
+/// that these do not notice.
+pub(super) struct Rare {
+    /// How many fixations there are.
+    pub(super) fixed: AtomicUsize,
+    /// How many buckets there were when the table became fixed.
+    pub(super) slots: AtomicUsize,
+    /// A thread holds it while it changes the number of buckets or of locks.
+    pub(super) resizing: Lock,
+    /// Lines behind the first ones of buckets.
+    lines: AtomicI64,
+    /// Where in the order of the table [`update_end`](crate::Backend::update_end) found the last record. Before
+    /// that there is likely nothing; if it were not remembered, each would begin with all the buckets
+    /// that those before it have emptied.
+    pub(super) taken: AtomicU64,
+}
+
+impl<R: Release> HashTable<R> {
+    /// An empty table. About two kilobytes.
+    pub fn new() -> Self {
+        Self {
+            directory: Padded(Directory::new()),
+            stripes: StripeSet::new(),
+            seed: Seed::random(),
+            forcing: Forcing::default(),
+            drained: 0,
+            rare: Padded(Rare {
+                fixed: AtomicUsize::new(0),
+                slots: AtomicUsize::new(0),
+                resizing: Lock::new(),
+                lines: AtomicI64::new(0),
+                taken: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    /// Removes about `count` records (and at least one bucket) for good. Returns whether the table is
+    /// empty now. For getting rid of a huge table in slices; dropping it does the rest at once.
+    pub fn free_some(&mut self, count: usize) -> bool {
+        let mut guard = pin();
+        let mut freed = 0;
+        while self.drained < self.directory.active() {
+            if freed >= count {
+                return false;
+            }
+            freed += self.drain_bucket(self.drained, &guard);
+            self.drained += 1;
+            // Otherwise all of it would wait for this guard.
+            guard.repin();
+        }
+        // Records may have been added to buckets that had been emptied.
+        if self.stripes.totals(&guard) != (0, 0) {
+            self.drained = 0;
+        }
+        self.drained != 0
+    }
+
+    /// Empties a bucket. Returns how many records were in it.
+    fn drain_bucket(&mut self, bucket: usize, guard: &Guard) -> usize {
+        let locked = self.stripes.lock(bucket as u64, guard);
+        let bucket = self.active_bucket(bucket, guard);
+        let mut freed = 0;
+        bucket.for_each(|slot, word| {
+            slot.clear();
+            let bytes = word.record().bytes();
+            locked.add(-i64::from(!word.is_deleted()), -(bytes as i64));
+            // SAFETY: just taken out of its only slot, and the exclusive borrow shows that no reference
+            // to it is left: those handed out are borrowed from the table, too.
+            drop(unsafe { RecordBox::from_raw(word.pointer::<R>()) });
+            freed += 1;
+        });
+        // SAFETY: the exclusive borrow shows that no other thread uses the table.
+        self.add_lines(-(unsafe { bucket.free_lines() } as i64));
+        freed
+    }
+
+    pub(super) fn add_lines(&self, lines: i64) {
+        if lines != 0 {
+            self.rare.lines.fetch_add(lines, Ordering::Relaxed);
+        }
+    }
+
+    /// How many lines there are behind the first ones of buckets.
+    pub(super) fn lines(&self) -> usize {
+        usize::try_from(self.rare.lines.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    pub(super) fn is_fixed(&self) -> bool {
+        self.rare.fixed.load(Ordering::Acquire) > 0
+    }
+
+    /// A bucket that cannot become inactive: its lock or the resize lock is held, or the table is had
+    /// exclusively.
+    #[inline]
+    pub(super) fn active_bucket<'g>(&'g self, bucket: usize, guard: &'g Guard) -> Bucket<'g, R> {
+        let bucket = self.directory.bucket(bucket, guard);
+        bucket.expect("an active bucket has memory")
+    }
+}
+
+impl<R: Release> Default for HashTable<R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: Release> Drop for HashTable<R> {
+    fn drop(&mut self) {
+        // Twice, for records that were added after `free_some` had begun.
+        if !self.free_some(usize::MAX) {
+            self.free_some(usize::MAX);
+        }
+    }
+}

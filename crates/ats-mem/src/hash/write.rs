@@ -1,0 +1,279 @@
+//! What a writer does in the bucket of a key, which it locks.
+
+use super::bucket::{Bucket, Slot};
+use super::directory::bucket_of;
+use super::line::{Full, Word};
+use super::resize::Chores;
+use super::stripes::Locked;
+use super::table::HashTable;
+use crate::backend::Busy;
+use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
+use crate::record::{self, Record, RecordBox, Release};
+use ats_sync::Guard;
+use std::ptr;
+
+/// How many keys of a batch are approached at once: about as many misses as a processor has under way.
+const APPROACHED: usize = 16;
+
+/// What a thread finds in a bucket when it holds the lock and is about to change one key.
+struct Entry<'g, R: Release> {
+    bucket: Bucket<'g, R>,
+    locked: Locked<'g>,
+    hash: u64,
+    /// The slot of the key's record.
+    live: Option<(Slot<'g>, Full<'g, R>)>,
+    /// The slot of a record of the key that was deleted while the table was fixed; only looked for if
+    /// there is no other.
+    deleted: Option<(Slot<'g>, Full<'g, R>)>,
+}
+
+impl<R: Release> HashTable<R> {
+    /// Locks the bucket of `key` and finds the key in it.
+    #[inline]
+    fn lock<'g>(&'g self, key: &[u8], hash: u64, guard: &'g Guard) -> Entry<'g, R> {
+        self.approach_to_write(hash, guard);
+        self.entry(key, hash, self.stripes.lock(hash, guard), guard)
+    }
+
+    /// As [`lock`](Self::lock), but a thread that must not wait for long gives up after a while.
+    #[inline]
+    fn lock_patiently<'g>(
+        &'g self,
+        key: &[u8],
+        hash: u64,
+        guard: &'g Guard,
+    ) -> Result<Entry<'g, R>, Busy> {
+        self.approach_to_write(hash, guard);
+        let locked = self.stripes.lock_patiently(hash, guard)?;
+        Ok(self.entry(key, hash, locked, guard))
+    }
+
+    /// Has what a writer of this hash will look at fetched while it takes the lock.
+    #[inline]
+    fn approach_to_write(&self, hash: u64, guard: &Guard) {
+        // To be had by the time the lock is. Another bucket may turn out to be the right one.
+        let bucket = self.directory.view().bucket(hash);
+        if let Some(bucket) = self.directory.bucket(bucket, guard) {
+            bucket.prefetch_line();
+            bucket.prefetch_records(hash);
+        }
+    }
+
+    /// Finds a key in its bucket, which is locked.
+    #[inline]
+    fn entry<'g>(
+        &'g self,
+        key: &[u8],
+        hash: u64,
+        locked: Locked<'g>,
+        guard: &'g Guard,
+    ) -> Entry<'g, R> {
+        // Under the lock this is exact: the number of buckets may change meanwhile, but not in a way
+        // that concerns the buckets of this stripe.
+        let bucket = self.active_bucket(bucket_of(hash, self.directory.active()), guard);
+        let mut deleted = None;
+        let live = bucket.find(hash, |slot, word| {
+            if !word.record().has_key(key) {
+                return None;
+            }
+            if word.is_deleted() {
+                deleted = Some((slot, word));
+                return None;
+            }
+            Some((slot, word))
+        });
+        Entry {
+            bucket,
+            locked,
+            hash,
+            live,
+            deleted,
+        }
+    }
+
+    /// Does a step of a writer. Returns what it took out of its slot, to be [retired](retire) when the lock is
+    /// free again.
+    #[inline]
+    fn apply<'g>(
+        &self,
+        entry: &Entry<'g, R>,
+        step: KeyStep<R>,
+        guard: &Guard,
+    ) -> Option<&'g Record<R>> {
+        match step {
+            KeyStep::Keep => None,
+            KeyStep::Put(record) => self.put(entry, record),
+            KeyStep::Install(record) => {
+                self.install(entry, record);
+                None
+            }
+            KeyStep::Remove => self.remove(entry, guard),
+        }
+    }
+
+    #[inline]
+    fn put<'g>(&self, entry: &Entry<'g, R>, record: RecordBox<R>) -> Option<&'g Record<R>> {
+        let bytes = record.bytes() as i64;
+        let word = Word::new(entry.hash, record.into_raw());
+        match entry.live.or(entry.deleted) {
+            Some((slot, old)) => {
+                slot.replace(word);
+                let records = i64::from(old.is_deleted());
+                let old = old.record();
+                entry.locked.add(records, bytes - old.bytes() as i64);
+                Some(old)
+            }
+            None => {
+                self.add_lines(entry.bucket.insert(word) as i64);
+                entry.locked.add(1, bytes);
+                None
+            }
+        }
+    }
+
+    /// Puts a record of a batch. What it replaces is retired by the batch, or put back.
+    ///
+    /// A record marked as deleted keeps its slot, so that it is still known if the batch is undone.
+    fn install(&self, entry: &Entry<'_, R>, record: RecordBox<R>) {
+        let bytes = record.bytes() as i64;
+        let word = Word::new(entry.hash, record.into_raw());
+        match entry.live {
+            Some((slot, old)) => {
+                slot.replace(word);
+                entry.locked.add(0, bytes - old.record().bytes() as i64);
+            }
+            None => {
+                self.add_lines(entry.bucket.insert(word) as i64);
+                entry.locked.add(1, bytes);
+            }
+        }
+    }
+
+    #[inline]
+    fn remove<'g>(&self, entry: &Entry<'g, R>, guard: &Guard) -> Option<&'g Record<R>> {
+        let (slot, live) = entry.live?;
+        let record = live.record();
+        if self.is_fixed() && !self.has_deleted(entry, record.key()) {
+            slot.replace(live.deleted());
+            entry.locked.add(-1, 0);
+            entry.locked.remember_deleted(entry.hash);
+            None
+        } else {
+            slot.clear();
+            entry.locked.add(-1, -(record.bytes() as i64));
+            self.add_lines(-(entry.bucket.unlink_empty(guard) as i64));
+            Some(record)
+        }
+    }
+
+    /// Whether beside the record of this key there is one that was deleted while the table was fixed.
+    #[cold]
+    fn has_deleted(&self, entry: &Entry<'_, R>, key: &[u8]) -> bool {
+        let deleted = entry.bucket.find(entry.hash, |_, word| {
+            (word.is_deleted() && word.record().has_key(key)).then_some(())
+        });
+        deleted.is_some()
+    }
+}
+
+/// Retires a record that was taken out of its slot.
+#[inline]
+pub(super) fn retire<R: Release>(gone: Option<&Record<R>>, guard: &Guard) {
+    if let Some(record) = gone {
+        // SAFETY: no other slot led to it (H2), and it was taken out under the lock (H1).
+        unsafe { record::retire(ptr::from_ref(record).cast_mut(), guard) };
+    }
+}
+
+impl<R: Release> Stepwise<R> for HashTable<R> {
+    fn step<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        _trip: &mut Trip,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
+    ) -> Result<(), Busy> {
+        let hash = self.seed.hash(key);
+        let mut patience = HeldKeyWait::new();
+        loop {
+            let entry = self.lock_patiently(key, hash, guard)?;
+            let current = entry.live.map(|(_, word)| word.record());
+            if current.is_some_and(Record::is_held) {
+                drop(entry);
+                patience.wait()?;
+                continue;
+            }
+            let gone = self.apply(&entry, decide(current), guard);
+            let chores = Chores::of(&entry.locked, self.directory.active());
+            drop(entry);
+            retire(gone, guard);
+            self.do_chores(chores, guard);
+            if let Some(forced) = self.forcing.forced() {
+                self.force(forced, guard);
+            }
+            return Ok(());
+        }
+    }
+
+    /// First the buckets of some keys, then the records in them, so that misses of different keys overlap.
+    fn approach(&self, keys: &[&[u8]], guard: &Guard) {
+        let view = self.directory.view();
+        for keys in keys.chunks(APPROACHED) {
+            let mut hashes = [0; APPROACHED];
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = self.seed.hash(key);
+                self.stripes.prefetch(*hash, guard);
+                self.directory.prefetch(view.bucket(*hash));
+            }
+            for hash in &hashes[..keys.len()] {
+                if let Some(bucket) = self.directory.bucket(view.bucket(*hash), guard) {
+                    bucket.prefetch_records(*hash);
+                }
+            }
+        }
+    }
+
+    fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard) {
+        let key = installed.key();
+        let entry = self.lock(key, self.seed.hash(key), guard);
+        let slot = slot_of(&entry, installed);
+        let bytes = installed.bytes() as i64;
+        match other {
+            None => {
+                slot.clear();
+                entry.locked.add(-1, -bytes);
+                self.add_lines(-(entry.bucket.unlink_empty(guard) as i64));
+            }
+            Some(other) => {
+                slot.replace(Word::new(entry.hash, other));
+                entry.locked.add(0, other.bytes() as i64 - bytes);
+            }
+        }
+    }
+
+    /// The record before comes back first, since it stays, marked as deleted, while the table is fixed.
+    fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard) {
+        let Some(before) = before else {
+            return self.exchange(hold, None, guard);
+        };
+        let key = hold.key();
+        let mut entry = self.lock(key, self.seed.hash(key), guard);
+        let slot = slot_of(&entry, hold);
+        let back = Full::of(entry.hash, before);
+        slot.replace(*back);
+        entry
+            .locked
+            .add(0, before.bytes() as i64 - hold.bytes() as i64);
+        entry.live = Some((slot, back));
+        let gone = self.remove(&entry, guard);
+        drop(entry);
+        retire(gone, guard);
+    }
+}
+
+/// The slot of a record of a batch, whose bucket is locked.
+fn slot_of<'g, R: Release>(entry: &Entry<'g, R>, installed: &Record<R>) -> Slot<'g> {
+    let (slot, word) = entry.live.expect("an installed record is in its slot");
+    debug_assert!(ptr::eq(word.record(), installed));
+    slot
+}
