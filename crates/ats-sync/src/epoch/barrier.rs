@@ -17,7 +17,7 @@
 //! The call can fail although registering succeeded: a filter for system calls may be installed
 //! later, and the kernel may be short of memory. Then the barrier changes, once and for ever, to
 //! ordinary fences on both sides. The word `mode` says which kind is in use, and `light` reads it.
-//! `heavy` succeeds again only [`SETTLING`] after the change. No heavy half succeeds in between, so
+//! `heavy` succeeds again only [`QUARANTINE`] after the change. No heavy half succeeds in between, so
 //! nothing is freed in that time.
 //!
 //! # Invariants and why the change is safe
@@ -32,11 +32,11 @@
 //!   before that load in the order of the program. Every such access has been executed at that time; a
 //!   store among them may wait in the processor for some time, but no longer than a store takes to
 //!   become visible, and a switch to another thread does not prolong this, since the kernel executes a
-//!   full fence in it. The heavy half comes [`SETTLING`] after the change. So everything before that
+//!   full fence in it. The heavy half comes [`QUARANTINE`] after the change. So everything before that
 //!   `light` is visible to everything after the heavy half, which is the first case of the contract.
 //!
 //! A4 rests on a bound in time that no memory model states: that a store is visible to all processors
-//! within `SETTLING`, and that a load does not return a value that was replaced so long before. Processors
+//! within `QUARANTINE`, and that a load does not return a value that was replaced so long before. Processors
 //! need microseconds at most. All else holds in the memory model of the language. Without the call, no
 //! algorithm can do without such a bound, because a thread that has executed no fence cannot be made to
 //! execute one. A. Morrison, Y. Afek, *Temporally bounding TSO for fence-free asymmetric
@@ -60,7 +60,7 @@ fn fence(_: Ordering) {
 
 /// How long after the change of the kind no heavy half succeeds: some hundred thousand times as long as a
 /// store takes to become visible.
-pub(super) const SETTLING: Duration = if cfg!(loom) {
+pub(super) const QUARANTINE: Duration = if cfg!(loom) {
     // A model lets it pass when it says so: by joining the threads that read the old kind.
     Duration::ZERO
 } else {
@@ -119,7 +119,7 @@ impl Barrier {
     }
 
     /// The half of the rare side. `false` if nothing may be concluded from what is read afterwards: the
-    /// system has just refused, or did so less than [`SETTLING`] ago.
+    /// system has just refused, or did so less than [`QUARANTINE`] ago.
     #[must_use]
     pub(super) fn heavy(&self) -> bool {
         fence(Ordering::SeqCst);
@@ -137,14 +137,14 @@ impl Barrier {
             return false;
         }
         // Acquires the change; before this fence comes whatever A4 says is visible.
-        let settled = self.changed.get().is_some_and(has_settled);
+        let is_over = self.changed.get().is_some_and(quarantine_is_over);
         fence(Ordering::SeqCst);
-        settled
+        is_over
     }
 }
 
-fn has_settled(changed: &Instant) -> bool {
-    changed.elapsed() >= SETTLING
+fn quarantine_is_over(changed: &Instant) -> bool {
+    changed.elapsed() >= QUARANTINE
 }
 
 #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri, tsan))))]

@@ -1,5 +1,5 @@
 use super::Guard;
-use super::barrier::{Barrier, SETTLING};
+use super::barrier::{Barrier, QUARANTINE};
 use super::collector::{Collector, FEW, Next, SURVEY_EVERY};
 use super::domain::Domain;
 use super::slot::{ADVANCE_BYTES, ADVANCE_ITEMS};
@@ -414,8 +414,8 @@ fn freeing_goes_on_after_the_system_refused_the_fence() {
     assert!(!domain.barrier().is_asymmetric());
     // It would do it again. But readers use the other kind now.
     REFUSES.store(false, Ordering::Relaxed);
-    assert!(domain.collect() == 0 || refused.elapsed() >= SETTLING);
-    thread::sleep(SETTLING);
+    assert!(domain.collect() == 0 || refused.elapsed() >= QUARANTINE);
+    thread::sleep(QUARANTINE);
     assert!(!domain.barrier().is_asymmetric());
     retire_in(&domain, 10);
     assert_eq!(domain.collect(), 20);
