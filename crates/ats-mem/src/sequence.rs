@@ -39,6 +39,9 @@
 //! - Q5. What the words of a value own is released when its last reference is given up.
 //! - Q6. A version that was taken over has no references. Its blocks can be read until the leftovers are
 //!   retired and all readers have gone that were pinned before.
+//! - Q7. A link of a draft that has the mark leads to a block that the draft alone has; the others lead to
+//!   blocks of the version it was made of, which live as long as the edit. What stands at height 0 is a value,
+//!   what stands above is a node.
 //!
 //! Why a reader under a guard is safe while its version is taken over: of the blocks it can reach each one
 //! is either still a block of the new version, or among the leftovers, which are retired after the new

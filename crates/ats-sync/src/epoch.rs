@@ -89,6 +89,8 @@
 //!   does, and is over in the epoch in which an object retired in its place would be freed, read with
 //!   acquire: E3 and E4 hold for it as for the object.
 //!
+//! - E7. A slot stays where it is, and `next` as it was published, as long as the domain lives.
+//!
 //! # Sources
 //! Epochs: K. Fraser, *Practical lock-freedom*, 2004. Freeing a little at a time: D. Kim, T. Brown,
 //! A. Singh, *Are your epochs too epic? Batch free can be harmful*, PPoPP 2024. Good for many short

@@ -42,7 +42,7 @@ impl<R: Release> Batch<R> {
     }
 
     fn head(&self) -> &BatchHeader<R> {
-        // SAFETY: the block is ours, and begins with a head.
+        // SAFETY: the block is ours until the batch ends (B4), and begins with a head.
         unsafe { self.0.as_ref() }
     }
 
@@ -54,14 +54,14 @@ impl<R: Release> Batch<R> {
     /// The place of entry `index`; there is room for it if it is below `capacity`.
     fn place(&self, index: usize) -> *mut Entry<Record<R>> {
         let block = self.0.as_ptr();
-        // SAFETY: the block is ours, and entries follow its head.
+        // SAFETY: the block is ours until the batch ends (B4), and entries follow its head.
         let first = unsafe { (&raw mut (*block).entries).cast::<Entry<Record<R>>>() };
         first.wrapping_add(index)
     }
 
     /// The entries that were made so far.
     fn entries(&self) -> &[Entry<Record<R>>] {
-        // SAFETY: so many entries were written, one behind the other.
+        // SAFETY: so many entries were written, one behind the other, and they live as long as the batch (B4).
         unsafe { std::slice::from_raw_parts(self.place(0), self.head().len) }
     }
 
@@ -160,7 +160,7 @@ impl<R: Release> Batch<R> {
     /// Frees the batch after a grace period, since readers may still hold its entries (B4).
     fn retire(&self, guard: &Guard) {
         unsafe fn free<R: Release>(raw: *mut u8) {
-            // SAFETY: `retire` hands over a block that begins with a head, whose entries need no care.
+            // SAFETY: `retire` hands over a block that begins with a head, whose entries no stamp names (B4).
             unsafe {
                 let block = NonNull::new_unchecked(raw.cast::<BatchHeader<R>>());
                 let bytes = Batch::<R>::bytes(block.as_ref().capacity);

@@ -55,9 +55,9 @@ pub(super) struct Base<R: Release> {
 }
 
 // SAFETY: the finger is the only part that is neither atomic nor a lock, and only the holder of the lock
-// uses it; leaves may be used by any thread.
+// uses it (C7); leaves may be used by any thread.
 unsafe impl<R: Release> Send for Base<R> {}
-// SAFETY: as for `Send`.
+// SAFETY: as for `Send` (C7).
 unsafe impl<R: Release> Sync for Base<R> {}
 
 /// The leaf at whose end a row of ascending keys goes on, so that the next one finds it without a search.
@@ -65,9 +65,9 @@ unsafe impl<R: Release> Sync for Base<R> {}
 pub(super) struct Finger<R: Release> {
     /// Not dead (C7).
     leaf: Option<NonNull<Leaf<R>>>,
-    /// Whether the range of the leaf has an end, and then how many bytes it has.
-    end: Option<u8>,
-    bytes: [u8; FENCE_MOST],
+    /// Whether the leaf has an upper fence, and then how many bytes it has.
+    fence_len: Option<u8>,
+    fence: [u8; FENCE_MOST],
 }
 
 /// A leaf whose upper fence is longer gets no finger.
@@ -76,21 +76,21 @@ const FENCE_MOST: usize = 46;
 impl<R: Release> Finger<R> {
     const NONE: Self = Finger {
         leaf: None,
-        end: None,
-        bytes: [0; FENCE_MOST],
+        fence_len: None,
+        fence: [0; FENCE_MOST],
     };
 
     /// Points at a leaf, which is not dead, unless its upper fence is too long.
     pub(super) fn point(&mut self, leaf: &Leaf<R>, high: Option<&[u8]>) {
         let Some(high) = high else {
-            (self.leaf, self.end) = (Some(leaf.into()), None);
+            (self.leaf, self.fence_len) = (Some(leaf.into()), None);
             return;
         };
         if high.len() > FENCE_MOST {
             return self.lift();
         }
-        self.bytes[..high.len()].copy_from_slice(high);
-        (self.leaf, self.end) = (Some(leaf.into()), Some(high.len() as u8));
+        self.fence[..high.len()].copy_from_slice(high);
+        (self.leaf, self.fence_len) = (Some(leaf.into()), Some(high.len() as u8));
     }
 
     /// Points at nothing any more. To be called before leaves are replaced.
@@ -112,9 +112,9 @@ impl<R: Release> Finger<R> {
     /// The leaf, if the range of the leaf does not end before `key`.
     #[inline]
     pub(super) fn leaf_below<'g>(&self, key: &[u8], _guard: &'g Guard) -> Option<&'g Leaf<R>> {
-        let within = match self.end {
+        let within = match self.fence_len {
             None => true,
-            Some(len) => *key < self.bytes[..len as usize],
+            Some(len) => *key < self.fence[..len as usize],
         };
         // SAFETY: only the holder of the lock has the finger, so the leaf is not dead (C7), and it lives as
         // long as the guard (C6).
@@ -345,7 +345,7 @@ impl<R: Release> Base<R> {
     #[inline]
     pub(super) fn finger<'h>(&'h self, held: &'h mut Held<'_>) -> &'h mut Finger<R> {
         assert!(held.holds(&self.writers.lock));
-        // SAFETY: the caller holds the lock, and can call this once at a time, having borrowed `held`.
+        // SAFETY: the caller holds the lock (C7), and can call this once at a time, having borrowed `held`.
         unsafe { &mut *self.finger.get() }
     }
 

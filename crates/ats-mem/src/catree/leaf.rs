@@ -246,7 +246,7 @@ impl<R: Release> Leaf<R> {
         let mut freed = 0;
         for place in self.live_places(0..self.len()) {
             let word = self.slots[place].0.load(Relaxed) as usize;
-            // SAFETY: the contract: the record was given away to the store, and no code can reach it.
+            // SAFETY: the contract: no code can reach the record, which was given away to the store (record I2).
             drop(unsafe { RecordBox::<R>::from_raw(ptr::with_exposed_provenance_mut(word)) });
             freed += 1;
         }

@@ -26,7 +26,7 @@ pub struct CaTree<R: Release> {
 // SAFETY: nodes are shared between threads by design: their mutable words are atomics or behind
 // locks (C1, C2), and records may be released on any thread (`Release`).
 unsafe impl<R: Release> Send for CaTree<R> {}
-// SAFETY: as for `Send`.
+// SAFETY: as for `Send` (C1, C2).
 unsafe impl<R: Release> Sync for CaTree<R> {}
 
 impl<R: Release> Default for CaTree<R> {
@@ -69,7 +69,7 @@ impl<R: Release> CaTree<R> {
             let Some(node) = self.doomed.pop() else {
                 return true;
             };
-            // SAFETY: the tree is borrowed exclusively, so no reference into it is left, and every
+            // SAFETY: the tree is borrowed exclusively, so no reference into it is left (C6), and every
             // node has one parent, so this is the only way to it.
             freed += 1 + unsafe { self.free_node(node) };
         }
@@ -82,7 +82,7 @@ impl<R: Release> CaTree<R> {
     /// # Safety
     /// No other thread can reach the node.
     unsafe fn free_node(&mut self, node: NodePtr) -> usize {
-        // SAFETY: the caller's promise; nodes and records come from boxes.
+        // SAFETY: the caller's promise; nodes and records come from boxes, and no others lead to them (C6).
         unsafe {
             match (*node).level {
                 0 => {
@@ -110,7 +110,7 @@ impl<R: Release> Drop for CaTree<R> {
         // What `free_some` has left, and what was put into the store since.
         self.doomed.push(self.root.pointer());
         while let Some(node) = self.doomed.pop() {
-            // SAFETY: as in `free_some`.
+            // SAFETY: as in `free_some` (C6).
             unsafe { self.free_node(node) };
         }
     }

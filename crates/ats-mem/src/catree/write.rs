@@ -67,7 +67,7 @@ impl<R: Release> CaTree<R> {
         let removed = matches!(gone, Some(Gone::Removed(_)));
         self.adapt_after(locked, before, removed, key, guard);
         if let Some(Gone::Replaced(old) | Gone::Removed(old)) = gone {
-            // SAFETY: it was taken out of its leaf under the lock that was held.
+            // SAFETY: it was taken out of its leaf under the lock that was held (C1).
             unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
         }
     }

@@ -244,7 +244,7 @@ impl<'t, R: Release> Bucket<'t, R> {
     pub(super) unsafe fn free_lines(self) -> usize {
         let lines = self.lines_behind();
         if lines > 0 {
-            // SAFETY: the contract.
+            // SAFETY: the contract: the table is had alone (H5).
             unsafe { self.first.free_rest() };
             self.fingerprints.set_behind(std::iter::empty());
         }

@@ -189,7 +189,7 @@ impl<R: Release> Directory<R> {
         }
         let bytes = segment_bytes(unused);
         let garbage = Box::new(Segment(unused, lines));
-        // SAFETY: taken out of the directory just now, and none of its buckets is active.
+        // SAFETY: taken out of the directory just now, and none of its buckets is active (H5).
         unsafe { guard.retire(Box::into_raw(garbage).cast(), bytes, free_segment::<R>) };
     }
 
@@ -216,9 +216,9 @@ impl<R: Release> Drop for Directory<R> {
 struct Segment<R: Release>(usize, *mut Line<R>);
 
 unsafe fn free_segment<R: Release>(garbage: *mut u8) {
-    // SAFETY: `trim` retired this box.
+    // SAFETY: `trim` retired this box (H5).
     let segment = unsafe { Box::from_raw(garbage.cast::<Segment<R>>()) };
-    // SAFETY: `trim` took the segment out of the directory, and the grace period is over.
+    // SAFETY: `trim` took the segment out of the directory, and the grace period is over (H5).
     unsafe { free(segment.0, segment.1) };
 }
 

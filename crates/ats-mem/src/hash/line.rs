@@ -148,9 +148,9 @@ pub(super) struct Line<R: Release> {
     records: PhantomData<*mut Record<R>>,
 }
 
-// SAFETY: a line is atomics; the records behind them may be used and freed by any thread.
+// SAFETY: a line is atomics (H1, H4); the records behind them may be used and freed by any thread.
 unsafe impl<R: Release> Send for Line<R> {}
-// SAFETY: as above.
+// SAFETY: as for `Send` (H1, H4).
 unsafe impl<R: Release> Sync for Line<R> {}
 
 impl<R: Release> Line<R> {
@@ -183,13 +183,13 @@ impl<R: Release> Line<R> {
     /// lock.
     pub(super) fn unlink_next(&self, guard: &Guard) {
         unsafe fn free<R: Release>(raw: *mut u8) {
-            // SAFETY: retired below, where it comes from `link`.
+            // SAFETY: retired below (H5), where it comes from `link`.
             drop(unsafe { SlabBox::from_raw(raw.cast::<Line<R>>()) });
         }
         let Some(line) = self.next() else { return };
         let behind = line.next.load(Ordering::Relaxed);
         let gone = self.next.swap(behind, Ordering::Release);
-        // SAFETY: just taken out of its chain.
+        // SAFETY: just taken out of its chain, by the holder of the lock (H5).
         unsafe { guard.retire(gone.cast(), size_of::<Line<R>>(), free::<R>) };
     }
 

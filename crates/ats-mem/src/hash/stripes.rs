@@ -226,7 +226,7 @@ impl StripeSet {
     }
 
     fn present<'g>(&self, _guard: &'g Guard) -> &'g Stripes {
-        // SAFETY: never null; a replaced array is retired, and the guard was made before that.
+        // SAFETY: never null; a replaced array is retired (ST1), so what is loaded under a guard lives as long.
         unsafe { &*self.present.load(Ordering::Acquire) }
     }
 
@@ -352,7 +352,7 @@ impl StripeSet {
         let new = Box::into_raw(Box::new(new));
         let old = self.present.swap(new, Ordering::AcqRel);
         drop(held);
-        // SAFETY: just replaced, and made from a box.
+        // SAFETY: made from a box, and just replaced, with all its locks held (ST1).
         unsafe { guard.retire_box(old) };
     }
 }

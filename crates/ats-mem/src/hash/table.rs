@@ -86,12 +86,12 @@ impl<R: Release> HashTable<R> {
             slot.clear();
             let bytes = word.record().bytes();
             locked.add(-i64::from(!word.is_deleted()), -(bytes as i64));
-            // SAFETY: just taken out of its only slot, and the exclusive borrow shows that no reference
+            // SAFETY: just taken out of its only slot (H2), and the exclusive borrow shows that no reference
             // to it is left: those handed out are borrowed from the table, too.
             drop(unsafe { RecordBox::from_raw(word.pointer::<R>()) });
             freed += 1;
         });
-        // SAFETY: the exclusive borrow shows that no other thread uses the table.
+        // SAFETY: the exclusive borrow shows that no other thread uses the table (H5).
         self.add_lines(-(unsafe { bucket.free_lines() } as i64));
         freed
     }

@@ -13,7 +13,7 @@ use std::ptr::{self, NonNull};
 pub struct RecordBox<R: Release>(NonNull<Record<R>>);
 
 // SAFETY: the box is the only way to its record, whose words are plain data or resources that
-// `Release` may give back on any thread.
+// `Release` may give back on any thread (I3).
 unsafe impl<R: Release> Send for RecordBox<R> {}
 
 impl<R: Release> RecordBox<R> {
@@ -39,7 +39,7 @@ impl<R: Release> RecordBox<R> {
     fn make(key: &[u8], value: [&[u64]; 2], shape: Shape) -> Self {
         let record = slab::allocate(shape.bytes()).cast::<Record<R>>();
         let key_words = shape.key_words();
-        // SAFETY: the block holds the header, the padded key and the value, in this order. The
+        // SAFETY: the block, which no other code has, holds the header, the padded key and the value. The
         // last word of the key is zeroed first so that its padding is defined.
         unsafe {
             Header::<Entry<Record<R>>>::write(record.cast().as_ptr(), shape);
@@ -71,7 +71,7 @@ impl<R: Release> RecordBox<R> {
         let copy = Self::make(self.key(), [&[], self.value()], wide);
         // What the value owns belongs to the copy now, so only the block goes.
         let block = ManuallyDrop::new(self).0.cast();
-        // SAFETY: the block was allocated with this size, and no code refers to it any more.
+        // SAFETY: the block was allocated with this size, and no code refers to it: it was not published.
         unsafe { slab::free(block, shape.bytes()) };
         copy
     }
@@ -120,11 +120,11 @@ impl<R: Release> Drop for RecordBox<R> {
 /// `record` was published and can no longer be reached by threads that pin from now on.
 pub(crate) unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
     unsafe fn free<R: Release>(raw: *mut u8) {
-        // SAFETY: `retire` hands over a record that no thread can reach after the grace period.
+        // SAFETY: `retire` hands over a record that no thread can reach after the grace period (I2).
         drop(unsafe { RecordBox::<R>::from_raw(raw.cast()) });
     }
-    // SAFETY: the caller's promise is the one `Guard::retire` asks for. A record that owns nothing is
-    // nothing but its block.
+    // SAFETY: the caller's promise is the one `Guard::retire` asks for (I2). A record that owns nothing is
+    // nothing but its block (I3).
     unsafe {
         let mut bytes = (*record).bytes();
         let free = match slab::freeing(bytes) {

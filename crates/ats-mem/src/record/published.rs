@@ -60,7 +60,7 @@ impl<R: Release> Record<R> {
     #[inline]
     pub fn value_words(&self) -> (*const u64, usize) {
         let shape = self.header.shape();
-        // SAFETY: as for `key`; the value follows the padded key.
+        // SAFETY: as for `key` (I1); the value follows the padded key.
         let start = unsafe { self.words_from(shape.header_words() + shape.key_words()) };
         (start, shape.value_words as usize)
     }

@@ -44,7 +44,7 @@ impl<R: Release> Leftovers<R> {
     pub unsafe fn retire(mut self, guard: &Guard) {
         for leftover in std::mem::take(&mut self.list) {
             // SAFETY: only the old version led to these references, by the way that `make_version` went. By
-            // contract, only readers that were pinned before this call can find that version.
+            // contract, only readers that were pinned before this call can find that version (Q6).
             unsafe {
                 match leftover {
                     Leftover::Bare(link) => {
@@ -88,7 +88,7 @@ fn kept_by<R: Release>(value: Value<'_>) -> usize {
     let mut bytes = value.bytes();
     if value.owns() {
         let words = value.words();
-        // SAFETY: the words of a value that owns, and values of sequences do not change.
+        // SAFETY: the words of a value that owns, and values of sequences do not change (Q2).
         bytes = bytes.saturating_add(unsafe { R::kept_bytes(words.as_ptr(), words.len()) });
     }
     bytes
@@ -103,7 +103,7 @@ unsafe fn bytes_below<R: Release>(link: Link, height: u32) -> usize {
     let mut stack = vec![(link, height)];
     let mut sum = 0usize;
     while let Some((link, height)) = stack.pop() {
-        // SAFETY: the contract; children live as long as their nodes, with the height below.
+        // SAFETY: the contract; children live as long as their nodes (Q1), with the height below.
         unsafe {
             match height {
                 0 => sum = sum.saturating_add(kept_by::<R>(link.value())),
@@ -120,17 +120,17 @@ unsafe fn bytes_below<R: Release>(link: Link, height: u32) -> usize {
 }
 
 unsafe fn free_remains<R: Release>(raw: *mut u8) {
-    // SAFETY: retired as the pointer of a box of this type, which no other code has.
+    // SAFETY: retired as the pointer of a box of this type, whose references are ours (Q6).
     drop(unsafe { Box::from_raw(raw.cast::<Remains<R>>()) });
 }
 
 unsafe fn free_bare(raw: *mut u8) {
-    // SAFETY: retired as the pointer of a node that is not used any more.
+    // SAFETY: retired as the pointer of a node whose readers have gone (Q6).
     unsafe { Link::of_pointer(raw).node().free() };
 }
 
 unsafe fn give_up_value<R: Release>(raw: *mut u8) {
-    // SAFETY: retired as the pointer of a value, together with a reference to it.
+    // SAFETY: retired as the pointer of a value, together with a reference to it (Q1, Q6).
     unsafe {
         let link = Link::of_pointer(raw);
         if link.give_up() {

@@ -23,9 +23,9 @@ pub struct Sequence<R: Release> {
     pub(super) release: PhantomData<R>,
 }
 
-// SAFETY: blocks do not change but by atomic counts, and `Release` may be called on any thread.
+// SAFETY: blocks do not change but by atomic counts (Q2), and `Release` may be called on any thread (Q5).
 unsafe impl<R: Release> Send for Sequence<R> {}
-// SAFETY: as for `Send`.
+// SAFETY: as for `Send` (Q2, Q5).
 unsafe impl<R: Release> Sync for Sequence<R> {}
 
 impl<R: Release> Sequence<R> {
@@ -110,7 +110,7 @@ impl<R: Release> Sequence<R> {
     /// Takes the reference to the root away, if it is the only one and there is a root. Whether it did; then
     /// the root and its references are the caller's (Q4).
     pub(super) fn be_taken_over(&self) -> bool {
-        // SAFETY: the version has a reference to its root.
+        // SAFETY: the version has a reference to its root (Q1).
         let taken = self.root.is_some_and(|root| unsafe { root.take_only() });
         if taken {
             self.taken_over.store(true, Relaxed);
@@ -139,10 +139,10 @@ impl<R: Release> Drop for Sequence<R> {
 /// The value at a position below a link.
 ///
 /// # Safety
-/// The link leads to a node of this height, which lives as long as `'a` with all that is below it.
+/// The link leads to a node of this height, which lives as long as `'a` with all that is below it (Q1).
 #[inline]
 pub(super) unsafe fn find<'a>(root: Option<Link>, height: u32, position: u64) -> Option<&'a [u64]> {
-    // SAFETY: the contract; what is below the last node is a value.
+    // SAFETY: the contract (Q1); what is below the last node is a value.
     unsafe { find_link(root, height, position).map(|link| link.value().words()) }
 }
 
@@ -157,7 +157,7 @@ pub(super) unsafe fn find_link(root: Option<Link>, height: u32, position: u64) -
     }
     let mut link = root?;
     for height in (1..=height).rev() {
-        // SAFETY: by the contract this is a node that lives.
+        // SAFETY: by the contract this is a node that lives, as its parent does (Q1).
         link = unsafe { link.node() }.child(slot_of(position, height))?;
     }
     Some(link)

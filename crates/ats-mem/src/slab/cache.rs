@@ -27,7 +27,7 @@ impl Drop for Leaving {
     fn drop(&mut self) {
         // What the destructors of other thread-locals free after this goes to the pools directly.
         CACHE.set(None);
-        // SAFETY: made in `own_cache` with this layout; no code finds it any more.
+        // SAFETY: made in `own_cache` with this layout; no code finds it any more (S3).
         unsafe {
             self.0.as_ref().flush_all();
             dealloc(self.0.as_ptr().cast(), Layout::new::<Cache>());

@@ -70,7 +70,7 @@ impl Chunks {
             unsafe { self.unmap(chunk) };
         }
         for list in &self.by_free[RUNS / 2..] {
-            // SAFETY: chunks in lists are live, and `self` means that we hold the lock.
+            // SAFETY: chunks in lists are live (S5), and `self` means that we hold the lock (S2).
             list.for_each(|chunk| self.purged_runs += unsafe { Chunk::purge(chunk) });
         }
     }
@@ -80,7 +80,7 @@ impl Chunks {
             handle_alloc_error(Layout::new::<[u8; CHUNK]>())
         };
         self.mapped += 1;
-        // SAFETY: the chunk is new, so in no list; it is unmapped only by `unmap`.
+        // SAFETY: the chunk is new, so in no list; it is unmapped only by `unmap` (S5).
         unsafe { self.by_free[RUNS].push(chunk) };
         chunk
     }
@@ -100,7 +100,7 @@ impl Chunks {
     /// # Safety
     /// The chunk is one of ours.
     unsafe fn set_free(&mut self, chunk: NonNull<Chunk>, free: u32) {
-        // SAFETY: our chunks are live, and each is in the list that its free runs say.
+        // SAFETY: our chunks are live (S5), and each is in the list that its free runs say.
         unsafe {
             let before = (*chunk.as_ptr()).free;
             self.by_free[before.count_ones() as usize].remove(chunk);

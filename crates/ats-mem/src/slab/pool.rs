@@ -12,7 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The slab of the program.
 pub(super) static SLAB: Slab = Slab::new();
 
-/// How much memory the blocks of at most [`LARGEST`](super::LARGEST) bytes take; see [`statistics`](super::statistics).
+/// How much memory the blocks of at most [`LARGEST`](super::LARGEST) bytes take; see
+/// [`statistics`](super::statistics).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statistics {
     /// Bytes of chunks got from the system and not given back. With huge pages, what is resident.
@@ -59,7 +60,7 @@ impl Slab {
             let filled = unsafe { (*run.as_ptr()).take(&mut out[taken..]) };
             debug_assert!(filled > 0, "runs in lists have free blocks (S4)");
             taken += filled;
-            // SAFETY: as before.
+            // SAFETY: as before (S2).
             unsafe { pool.regroup(run) };
         }
         pool.used += taken;
@@ -140,7 +141,7 @@ impl Pool {
     /// # Safety
     /// The run serves the class of this pool.
     unsafe fn forget(&mut self, run: NonNull<Run>) {
-        // SAFETY: as in `regroup`; `group` says which list the run is in.
+        // SAFETY: a run of this class is live and ours while the pool is (S2); `group` says which list it is in.
         unsafe {
             if let Some(list) = self.groups.get_mut(usize::from((*run.as_ptr()).group)) {
                 list.remove(run);

@@ -1,4 +1,8 @@
 //! Retired objects that wait until no thread can be looking at them.
+//!
+//! # Invariants
+//! - BG1. The queue is accessed only by the thread that has set `locked`.
+//! - BG2. The epochs of the objects in it ascend, because the epoch that a bag's owner reads never goes back.
 
 use crate::shim::UnsafeCell;
 use crate::shim::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -43,14 +47,13 @@ impl Garbage {
     /// No thread can be looking at it.
     pub(super) unsafe fn free(self) {
         // SAFETY: the thread that retired the object promised that `free` may be called with it
-        // once no thread looks at it. The caller promises that no thread does. `self` is consumed,
+        // once no thread looks at it. The caller promises that no thread does (E3). `self` is consumed,
         // so it happens once.
         unsafe { (self.free)(self.pointer) };
     }
 }
 
-/// Retired objects, oldest first. Their epochs ascend, because the epoch that a bag's owner reads
-/// never goes back.
+/// Retired objects, oldest first (BG2).
 #[derive(Default)]
 struct Queue {
     objects: VecDeque<Garbage>,
@@ -107,10 +110,10 @@ pub(super) struct Bag {
     neglected: AtomicBool,
 }
 
-// SAFETY: `queue` is accessed only under the lock. A retired object may be freed by any thread, as
+// SAFETY: `queue` is accessed only under the lock (BG1). A retired object may be freed by any thread, as
 // the contract of `Guard::retire` says.
 unsafe impl Send for Bag {}
-// SAFETY: as above.
+// SAFETY: as for `Send` (BG1).
 unsafe impl Sync for Bag {}
 
 impl Bag {
@@ -185,7 +188,7 @@ impl Bag {
         // Nothing in `access` panics short of running out of memory, which aborts, so the lock is
         // always released.
         let result = self.queue.with_mut(|queue| {
-            // SAFETY: the lock is held, so this is the only reference to the queue.
+            // SAFETY: the lock is held, so this is the only reference to the queue (BG1).
             let queue = unsafe { &mut *queue };
             let result = access(queue);
             self.items.store(queue.objects.len(), Ordering::Relaxed);

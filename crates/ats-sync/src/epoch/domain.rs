@@ -28,9 +28,9 @@ struct Hot {
 }
 
 // SAFETY: `own` and `next` are the only parts of a slot that are not atomic or locked. `next` never
-// changes after publication; `own` is touched only by the thread that owns the slot (E1).
+// changes after publication (E7); `own` is touched only by the thread that owns the slot (E1).
 unsafe impl Send for Domain {}
-// SAFETY: as above.
+// SAFETY: as for `Send` (E1).
 unsafe impl Sync for Domain {}
 
 impl Domain {
@@ -70,7 +70,7 @@ impl Domain {
         let slot = Box::into_raw(Box::new(Slot::new()));
         let mut head = self.slots.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the slot is not published yet, so this thread has it alone.
+            // SAFETY: the slot is not published yet (E7), so this thread has it alone.
             unsafe { (*slot).next = head };
             // Release publishes the contents of the slot. That a scan does not miss the slot of a
             // pinned thread follows from the fences, as for `local` (E3).
@@ -78,7 +78,7 @@ impl Domain {
                 .slots
                 .compare_exchange(head, slot, Ordering::Release, Ordering::Relaxed)
             {
-                // SAFETY: just made from a box, and never freed while the domain lives.
+                // SAFETY: just made from a box, and never freed while the domain lives (E7).
                 Ok(_) => return unsafe { &*slot },
                 Err(newer) => head = newer,
             }
@@ -88,7 +88,7 @@ impl Domain {
     pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
         let mut next: *const Slot = self.slots.load(Ordering::Acquire);
         std::iter::from_fn(move || {
-            // SAFETY: published slots are valid as long as the domain.
+            // SAFETY: published slots are valid as long as the domain (E7).
             let slot = unsafe { next.as_ref() }?;
             next = slot.next;
             Some(slot)
@@ -237,10 +237,10 @@ impl Drop for Domain {
         let mut next = self.slots.load(Ordering::Relaxed).cast_const();
         while !next.is_null() {
             // SAFETY: every slot was made from a box and is in the list once; no thread refers to
-            // the domain any more, so none refers to its slots.
+            // the domain any more, so none refers to its slots (E7).
             let slot = unsafe { Box::from_raw(next.cast_mut()) };
             for garbage in slot.bag().take_ripe(u64::MAX, usize::MAX) {
-                // SAFETY: no thread is pinned, since a guard refers to the domain.
+                // SAFETY: no thread is pinned, since a guard refers to the domain, so none sees the object (E3).
                 unsafe { garbage.free() };
             }
             next = slot.next;
