@@ -9,47 +9,20 @@ use crate::record::{Record, RecordBox, Release};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 
-/// What an update makes of a key.
-pub enum Change<R: Release> {
-    /// Leave it as it is.
-    Keep,
-    /// Put this record in the place of the old one. Its key must equal the key of the update,
-    /// byte for byte.
-    Put(RecordBox<R>),
-    /// Remove the record.
-    Remove,
-    /// Only in a batch: undo the whole batch.
-    Abort,
-    /// Only as a decision of a [`Plan`]: hold the key, and have the change [built](Plan::build) when no lock
-    /// is held. For what takes longer than a few microseconds.
-    Later,
-}
+pub use ats_store::{Direction, End, KeyRange, ScanPosition, SlotAnswer};
 
-/// What a [batch](Backend::update_batch) makes of its keys.
-pub trait Plan<R: Release> {
-    /// Decides about the key with this index, seeing its record. Called once for each key, in order, under a
-    /// lock that the key shares with others, so it must be short. It must not call the store. It may not
-    /// answer [`Remove`](Change::Remove).
-    fn decide(&mut self, index: usize, current: Option<&Record<R>>) -> Change<R>;
+/// What an update makes of a key: a new value is given as a record, the key of which equals that of the update,
+/// byte for byte.
+pub type Change<R> = ats_store::Change<RecordBox<R>>;
 
-    /// Makes the change of a key for which [`decide`](Plan::decide) has answered [`Later`](Change::Later), of
-    /// the same record: [`Keep`](Change::Keep) or [`Put`](Change::Put) or, if it is the only key of the
-    /// batch, [`Remove`](Change::Remove). Called right after the decision, with no lock but that of the key,
-    /// so it may take its time.
-    fn build(&mut self, index: usize, current: Option<&Record<R>>) -> Change<R> {
-        let _ = (index, current);
-        unreachable!("this plan puts nothing off")
-    }
-}
+/// What a [batch](Backend::update_batch) makes of its keys. No decision may be [`Remove`](ats_store::Change::Remove).
+/// What is [built](ats_store::BatchPlan::build) is built with no lock but that of the key.
+pub trait Plan<R: Release>: ats_store::BatchPlan<Record<R>, RecordBox<R>> {}
+
+impl<R: Release, P: ats_store::BatchPlan<Record<R>, RecordBox<R>> + ?Sized> Plan<R> for P {}
 
 /// A [`Plan`] that puts nothing off.
 pub type DecideMany<'a, R> = dyn FnMut(usize, Option<&Record<R>>) -> Change<R> + 'a;
-
-impl<R: Release, F: FnMut(usize, Option<&Record<R>>) -> Change<R>> Plan<R> for F {
-    fn decide(&mut self, index: usize, current: Option<&Record<R>>) -> Change<R> {
-        self(index, current)
-    }
-}
 
 /// The key is held by a batch, or by an [`update_alone`](Backend::update_alone), that did not finish
 /// within the patience of the store; or a lock was held for longer than the calling thread
@@ -57,88 +30,18 @@ impl<R: Release, F: FnMut(usize, Option<&Record<R>>) -> Change<R>> Plan<R> for F
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy;
 
+impl From<Busy> for ats_store::Error {
+    fn from(_: Busy) -> Self {
+        ats_store::Error::Busy
+    }
+}
+
 /// The key given to a walk of an unordered store is not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchKey;
 
-/// Where a [resumable scan](Backend::resume_scan) begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScanPosition<'k> {
-    /// At the beginning.
-    Start,
-    /// Behind this key, which need not be there.
-    Behind(&'k [u8]),
-    /// Where another scan paused.
-    At(u64),
-}
-
-/// An end of a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Where [`first`](Backend::first) looks.
-    First,
-    /// Where [`last`](Backend::last) looks.
-    Last,
-}
-
-/// What there is at a number of a [slot](Backend::slot).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SlotAnswer {
-    /// A slot, whose records were visited; there may be none.
-    Here,
-    /// The number of slots.
-    End,
-    /// A larger number.
-    Beyond,
-}
-
-/// The keys from one on and below another; without one of them, from the first on or up to the last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeyRange<'k> {
-    /// The first key that belongs to it.
-    pub low: Option<&'k [u8]>,
-    /// The first key above that does not.
-    pub high: Option<&'k [u8]>,
-}
-
-impl KeyRange<'_> {
-    /// Whether no key can be in it.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        matches!((self.low, self.high), (Some(low), Some(high)) if low >= high)
-    }
-
-    /// Whether a key is in it.
-    #[must_use]
-    pub fn has(&self, key: &[u8]) -> bool {
-        self.low.is_none_or(|low| low <= key) && self.high.is_none_or(|high| key < high)
-    }
-}
-
-/// A direction in the order of keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Ascending.
-    Up,
-    /// Descending.
-    Down,
-}
-
 /// What came of [skipping](Backend::skip) records.
-pub enum Skipped<'g, R: Release> {
-    /// So many as wanted were passed, and this is the next.
-    At(&'g Record<R>),
-    /// So many were passed, and there are no more.
-    All(usize),
-    /// It was told to pause.
-    Paused {
-        /// How many records were passed.
-        skipped: usize,
-        /// The end of what was passed: the new low end of the range on the way up, or the new high end on
-        /// the way down.
-        bound: Vec<u8>,
-    },
-}
+pub type Skipped<'g, R> = ats_store::Skipped<&'g Record<R>>;
 
 /// What a store that adapts to contention tells of its structure. Approximate while it is changing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -25,7 +25,7 @@
 //!
 //! # Keys whose new record takes long to make
 //! A decision runs under a lock that the key shares with others, so it must be short. If it is not, the plan
-//! answers [`Change::Later`]: the key gets a hold, the lock is let go, and [`Plan::build`] makes the record
+//! answers [`Change::Later`]: the key gets a hold, the lock is let go, and [`BatchPlan::build`](ats_store::BatchPlan::build) makes the record
 //! while only this key is locked. Then the record takes the place of the hold. A single key that is changed in
 //! this way is [`Backend::update_alone`](crate::Backend::update_alone).
 //!

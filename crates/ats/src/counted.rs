@@ -27,13 +27,11 @@
 //! - CT4. A writer that replaces or removes a record depending on its value, or returns it, has stopped its
 //!   cell.
 
+use crate::cell::{self, RUNNING};
 use crate::value::{Rec, Values};
 use ats_mem::RecordBox;
 use ats_term::image::{Built, Form, Host, SMALL_MAX, SMALL_MIN, counted_word, small_word};
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The bit of a cell that says that it is not stopped: one that all small integers have.
-const RUNNING: u64 = 0b1000;
 
 /// The counter of a record.
 #[derive(Clone, Copy)]
@@ -117,28 +115,7 @@ impl Drop for Stopped<'_> {
 pub(crate) fn copy_image<H: Host>(record: &Rec<H>, counter: Counter<'_>, into: &mut Vec<u64>) {
     let (words, len) = record.value_words();
     // SAFETY: these are the words of a value with this counter.
-    unsafe { copy_words(words, len, counter.index, into) };
-}
-
-/// Copies the image behind the first word of a value of which element `index` is a counter.
-///
-/// # Safety
-/// There are so many words, of a value that a record of this module has.
-pub(crate) unsafe fn copy_words(words: *const u64, len: usize, index: usize, into: &mut Vec<u64>) {
-    into.clear();
-    into.reserve(len - 1);
-    for at in 1..len {
-        // SAFETY: by contract a word of the value. The cell is accessed atomically (CT1), and the others never
-        // change.
-        into.push(unsafe {
-            match at == 1 + index {
-                true => {
-                    AtomicU64::from_ptr(words.add(at).cast_mut()).load(Ordering::Acquire) | RUNNING
-                }
-                false => *words.add(at),
-            }
-        });
-    }
+    unsafe { cell::copy_words(words, len, counter.index, into) };
 }
 
 /// A record of the object just built, with element `index` as its counter, which must be a small

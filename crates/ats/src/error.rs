@@ -30,11 +30,22 @@ pub enum Error {
     /// Another operation that changes several keys at once holds a key. Try again later, best after
     /// giving the processor away.
     Busy,
+    /// The store in which the table keeps its objects could not read or write them, or does not do this.
+    Storage(ats_store::Error),
 }
 
 impl From<ats_mem::Busy> for Error {
     fn from(_: ats_mem::Busy) -> Self {
         Error::Busy
+    }
+}
+
+impl From<ats_store::Error> for Error {
+    fn from(error: ats_store::Error) -> Self {
+        match error {
+            ats_store::Error::Busy => Error::Busy,
+            error => Error::Storage(error),
+        }
     }
 }
 
@@ -59,7 +70,7 @@ impl From<ats_term::image::NoImage> for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        let text = match self {
             Error::NotATuple => "the object is not a tuple",
             Error::NoKey => "the object has no element at the key position",
             Error::BadKey => "there is no object with this key",
@@ -72,7 +83,9 @@ impl fmt::Display for Error {
             Error::SystemLimit => "the result is larger than an integer may be",
             Error::TooLarge => "the objects are larger than the caller allows",
             Error::Busy => "another operation holds a key; try again",
-        })
+            Error::Storage(error) => return write!(f, "the store of the table: {error}"),
+        };
+        f.write_str(text)
     }
 }
 

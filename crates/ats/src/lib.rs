@@ -15,44 +15,46 @@
 //! table.insert(&object, &mut work)?;
 //! let guard = ats::pin();
 //! let key = Term::try_from(1.0)?; // 1 == 1.0 in an ordered table
-//! let found = table.lookup(&key, &mut work, &guard);
+//! let found = table.lookup(&key, &mut work, &guard)?;
 //! assert_eq!(found.map(|found| found.count()), Some(1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod background;
 mod bag;
+mod cell;
 mod counted;
-pub mod counter;
 mod error;
-mod idle_joiner;
+mod found;
+mod gathered;
 mod integer;
-mod many;
-mod merge;
 pub mod names;
-mod places;
+mod operations;
 pub mod select;
 mod short;
 mod store;
 mod table;
+mod unpack;
 mod value;
 mod workspace;
-mod write;
 
 pub use ats_mem::slab::trim;
-pub use ats_mem::{Adaptation, Buckets, Direction, End, KeyRange, SlotAnswer};
+pub use ats_mem::{Adaptation, Buckets};
 pub use ats_merge::Merge;
+pub use ats_store::{BTreeStore, Direction, End, KeyRange, Skipped, SlotAnswer, Store};
 pub use ats_sync::{Guard, collect, pin};
 pub use ats_term::Integer;
 pub use ats_term::image::TermHost;
-pub use counter::CounterOp;
 pub use error::Error;
-pub use merge::{Locking, Merging, Value};
-pub use places::Skipped;
+pub use found::{Found, KeptObjects};
+pub use operations::counter::CounterOp;
+pub use operations::delete::Taken;
+pub use operations::insert::ExistingKey;
+pub use operations::merge::{Locking, Merging, Value};
+pub use store::codec::{Codec, TermCodec};
 pub use table::{Table, TableType, TakenTable};
-pub use value::{Found, KeptObjects, UnpackBuffer};
+pub use unpack::UnpackBuffer;
 pub use workspace::Workspace;
-pub use write::{ExistingKey, Taken};
 
 /// The Rust example of the project's front page, which must stay right.
 #[doc = include_str!("../../../README.md")]

@@ -1,25 +1,52 @@
-//! The record store of a table: one of the backends.
+//! The record store of a table: one of those in memory, or one of bytes.
+
+pub(crate) mod codec;
+pub(crate) mod idle_joiner;
+pub(crate) mod portable;
 
 use crate::background::{self, FreeInSlices};
 use crate::bag::{Decided, Effect};
-use crate::idle_joiner::{self, JoinIdle, Listed};
+use crate::error::Error;
 use crate::value::{Rec, Values};
-use ats_mem::{
-    Adaptation, Backend, Buckets, Busy, CaTree, Change, Direction, End, HashTable, KeyRange,
-    NoSuchKey, Plan, ScanPosition, Skipped, SlotAnswer,
-};
+use ats_mem::{Adaptation, Backend, Buckets, CaTree, Change, HashTable, NoSuchKey, Plan, Skipped};
+use ats_store::{Direction, End, KeyRange, ScanPosition, SlotAnswer};
 use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
+use idle_joiner::{JoinIdle, Listed};
+use portable::Portable;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 macro_rules! each {
-    ($store:expr, $backend:ident => $call:expr) => {
-        match $store {
+    ($records:expr, $backend:ident => $call:expr) => {
+        match $records {
             Records::Ordered($backend) => $call,
             Records::Hash($backend) => $call,
+            Records::Portable($backend) => $call,
+        }
+    };
+}
+
+/// As `each`, for what cannot fail in memory.
+macro_rules! read {
+    ($records:expr, $backend:ident => $call:expr) => {
+        match $records {
+            Records::Ordered($backend) => Ok($call),
+            Records::Hash($backend) => Ok($call),
+            Records::Portable($backend) => $call,
+        }
+    };
+}
+
+/// As `each`, for what there is in memory only.
+macro_rules! in_memory {
+    ($records:expr, $backend:ident => $call:expr, $portable:expr) => {
+        match $records {
+            Records::Ordered($backend) => $call,
+            Records::Hash($backend) => $call,
+            Records::Portable(_) => $portable,
         }
     };
 }
@@ -68,8 +95,8 @@ impl<H: Host> Visit<H> {
         &self,
         keys: &[&[u8]],
         plan: &mut dyn Plan<Values<H>>,
-    ) -> Result<bool, Busy> {
-        each!(&self.records, backend => backend.update_long_batch(keys, plan))
+    ) -> Result<bool, Error> {
+        each!(&self.records, backend => Ok(backend.update_long_batch(keys, plan)?))
     }
 }
 
@@ -122,15 +149,38 @@ const FREED_AT_ONCE: usize = 1_000;
 /// Records freed in one slice, or tidied up in one go.
 pub(crate) const SLICE: usize = 2_000;
 
-/// A backend, chosen when the table is made. An enum and not a `dyn Backend`, so that the way of a
-/// lookup is known to the compiler.
+/// Where the records are, chosen when the table is made. An enum and not a `dyn` of one trait, so that the way of a
+/// lookup in memory is known to the compiler.
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one per table, and a box would cost each lookup a load"
 )]
-enum Records<H: Host> {
+pub(crate) enum Records<H: Host> {
+    /// In memory, in the order of keys.
     Ordered(CaTree<Values<H>>),
+    /// In memory, without order.
     Hash(HashTable<Values<H>>),
+    /// In a store of bytes.
+    Portable(Portable<H>),
+}
+
+impl<H: Host> Records<H> {
+    /// In memory, without records.
+    pub(crate) fn in_memory(ordered: bool) -> Self {
+        match ordered {
+            true => Records::Ordered(CaTree::new()),
+            false => Records::Hash(HashTable::new()),
+        }
+    }
+
+    /// The same without records.
+    fn fresh(&self) -> Result<Self, Error> {
+        Ok(match self {
+            Records::Ordered(_) => Records::in_memory(true),
+            Records::Hash(_) => Records::in_memory(false),
+            Records::Portable(records) => Records::Portable(records.fresh()?),
+        })
+    }
 }
 
 pub(crate) type Decide<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Change<Values<H>> + 'a;
@@ -140,15 +190,12 @@ pub(crate) type DecideBag<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Decided<
 pub(crate) type EachRecord<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
 impl<H: Host> Store<H> {
-    /// An empty store, in the order of keys or without order. Its idle parts are joined in the background.
-    pub(crate) fn new(ordered: bool) -> Arc<Self> {
+    /// A store of these records, of which there are none yet. Its idle parts are joined in the background.
+    pub(crate) fn new(records: Records<H>) -> Arc<Self> {
         // What is retired from it is freed also when no thread works on tables any more.
         background::start();
         let store = Arc::new(Store {
-            records: match ordered {
-                true => Records::Ordered(CaTree::new()),
-                false => Records::Hash(HashTable::new()),
-            },
+            records,
             extra_objects: ShardedCounter::new(),
             bag_bytes: ShardedCounter::new(),
             reported: Mutex::default(),
@@ -167,14 +214,23 @@ impl<H: Host> Store<H> {
         store
     }
 
+    /// An empty store of the same kind.
+    pub(crate) fn fresh(&self) -> Result<Arc<Self>, Error> {
+        self.records.fresh().map(Store::new)
+    }
+
     #[inline]
-    pub(crate) fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Rec<H>> {
-        each!(&self.records, backend => backend.get(key, guard))
+    pub(crate) fn get<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Rec<H>>, Error> {
+        read!(&self.records, backend => backend.get(key, guard))
     }
 
     #[inline]
     pub(crate) fn prefetch(&self, key: &[u8]) {
-        each!(&self.records, backend => backend.prefetch(key));
+        in_memory!(&self.records, backend => backend.prefetch(key), ());
     }
 
     pub(crate) fn update<'g>(
@@ -182,8 +238,8 @@ impl<H: Host> Store<H> {
         key: &[u8],
         guard: &'g Guard,
         decide: &mut Decide<'_, 'g, H>,
-    ) -> Result<(), Busy> {
-        each!(&self.records, backend => backend.update(key, guard, decide))
+    ) -> Result<(), Error> {
+        each!(&self.records, backend => Ok(backend.update(key, guard, decide)?))
     }
 
     /// As [`update`](Store::update), for a decision that may take long: no lock is held meanwhile, only the
@@ -193,8 +249,8 @@ impl<H: Host> Store<H> {
         key: &[u8],
         guard: &'g Guard,
         decide: &mut Decide<'_, 'g, H>,
-    ) -> Result<(), Busy> {
-        each!(&self.records, backend => backend.update_alone(key, guard, decide))
+    ) -> Result<(), Error> {
+        each!(&self.records, backend => Ok(backend.update_alone(key, guard, decide)?))
     }
 
     /// As [`update`](Store::update), for a decision that may turn out to take long: see
@@ -208,7 +264,7 @@ impl<H: Host> Store<H> {
         guard: &'g Guard,
         begins_alone: bool,
         decide: &mut DecideShort<'_, 'g, H>,
-    ) -> Result<(), Busy> {
+    ) -> Result<(), Error> {
         let mut is_long = begins_alone;
         if !begins_alone {
             self.update(key, guard, &mut |current| {
@@ -233,32 +289,32 @@ impl<H: Host> Store<H> {
         keys: &[&[u8]],
         guard: &Guard,
         plan: &mut dyn Plan<Values<H>>,
-    ) -> Result<bool, Busy> {
-        each!(&self.records, backend => backend.update_batch(keys, guard, plan))
+    ) -> Result<bool, Error> {
+        each!(&self.records, backend => Ok(backend.update_batch(keys, guard, plan)?))
     }
 
-    pub(crate) fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Rec<H>> {
-        each!(&self.records, backend => backend.first(guard))
+    pub(crate) fn first<'g>(&'g self, guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
+        read!(&self.records, backend => backend.first(guard))
     }
 
-    pub(crate) fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Rec<H>> {
-        each!(&self.records, backend => backend.last(guard))
+    pub(crate) fn last<'g>(&'g self, guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
+        read!(&self.records, backend => backend.last(guard))
     }
 
     pub(crate) fn next<'g>(
         &'g self,
         key: &[u8],
         guard: &'g Guard,
-    ) -> Result<Option<&'g Rec<H>>, NoSuchKey> {
-        each!(&self.records, backend => backend.next(key, guard))
+    ) -> Result<Result<Option<&'g Rec<H>>, NoSuchKey>, Error> {
+        read!(&self.records, backend => backend.next(key, guard))
     }
 
     pub(crate) fn prev<'g>(
         &'g self,
         key: &[u8],
         guard: &'g Guard,
-    ) -> Result<Option<&'g Rec<H>>, NoSuchKey> {
-        each!(&self.records, backend => backend.prev(key, guard))
+    ) -> Result<Result<Option<&'g Rec<H>>, NoSuchKey>, Error> {
+        read!(&self.records, backend => backend.prev(key, guard))
     }
 
     pub(crate) fn scan<'g>(
@@ -266,8 +322,8 @@ impl<H: Host> Store<H> {
         after: Option<&[u8]>,
         guard: &'g Guard,
         visit: &mut EachRecord<'_, 'g, H>,
-    ) -> Result<(), NoSuchKey> {
-        each!(&self.records, backend => backend.scan(after, guard, visit))
+    ) -> Result<Result<(), NoSuchKey>, Error> {
+        read!(&self.records, backend => backend.scan(after, guard, visit))
     }
 
     pub(crate) fn scan_from<'g>(
@@ -275,8 +331,8 @@ impl<H: Host> Store<H> {
         from: &[u8],
         guard: &'g Guard,
         visit: &mut EachRecord<'_, 'g, H>,
-    ) {
-        each!(&self.records, backend => backend.scan_from(from, guard, visit));
+    ) -> Result<(), Error> {
+        read!(&self.records, backend => backend.scan_from(from, guard, visit))
     }
 
     pub(crate) fn scan_down<'g>(
@@ -284,8 +340,8 @@ impl<H: Host> Store<H> {
         below: Option<&[u8]>,
         guard: &'g Guard,
         visit: &mut EachRecord<'_, 'g, H>,
-    ) {
-        each!(&self.records, backend => backend.scan_down(below, guard, visit));
+    ) -> Result<(), Error> {
+        read!(&self.records, backend => backend.scan_down(below, guard, visit))
     }
 
     pub(crate) fn resume_scan<'g>(
@@ -294,8 +350,8 @@ impl<H: Host> Store<H> {
         guard: &'g Guard,
         visit: &mut EachRecord<'_, 'g, H>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Option<u64> {
-        each!(&self.records, backend => backend.resume_scan(from, guard, visit, pause))
+    ) -> Result<Option<u64>, Error> {
+        read!(&self.records, backend => backend.resume_scan(from, guard, visit, pause))
     }
 
     pub(crate) fn slot<'g>(
@@ -303,8 +359,8 @@ impl<H: Host> Store<H> {
         index: usize,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Rec<H>),
-    ) -> SlotAnswer {
-        each!(&self.records, backend => backend.slot(index, guard, visit))
+    ) -> Result<SlotAnswer, Error> {
+        read!(&self.records, backend => backend.slot(index, guard, visit))
     }
 
     pub(crate) fn skip<'g>(
@@ -314,8 +370,8 @@ impl<H: Host> Store<H> {
         most: usize,
         guard: &'g Guard,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Skipped<'g, Values<H>> {
-        each!(&self.records, backend => backend.skip(key_range, direction, most, guard, pause))
+    ) -> Result<Skipped<'g, Values<H>>, Error> {
+        read!(&self.records, backend => backend.skip(key_range, direction, most, guard, pause))
     }
 
     /// Whether there is no [visit](Visit). For a store that was taken out of its table, when all guards are
@@ -350,7 +406,7 @@ impl<H: Host> Store<H> {
         key: &[u8],
         guard: &'g Guard,
         decide: &mut DecideBag<'_, 'g, H>,
-    ) -> Result<(), Busy> {
+    ) -> Result<(), Error> {
         let mut effect = Effect::none();
         self.update(key, guard, &mut |current| {
             let change;
@@ -369,14 +425,14 @@ impl<H: Host> Store<H> {
         end: End,
         guard: &'g Guard,
         decide: &mut DecideBag<'_, 'g, H>,
-    ) -> Result<(), Busy> {
+    ) -> Result<(), Error> {
         let mut effect = Effect::none();
         let mut decide = |current| {
             let change;
             (change, effect) = decide(current);
             change
         };
-        each!(&self.records, backend => backend.update_end(end, guard, &mut decide))?;
+        each!(&self.records, backend => backend.update_end(end, guard, &mut decide)?);
         self.count(&effect);
         // SAFETY: the change has just been made.
         unsafe { effect.retire(guard) };
@@ -401,20 +457,20 @@ impl<H: Host> Store<H> {
 
     /// Does up to about `budget` records' worth of work that was put off; true when nothing is left.
     pub(crate) fn tidy(&self, budget: usize, guard: &Guard) -> bool {
-        each!(&self.records, backend => backend.tidy(budget, guard))
+        in_memory!(&self.records, backend => backend.tidy(budget, guard), true)
     }
 
     pub(crate) fn adaptation(&self) -> Option<Adaptation> {
-        each!(&self.records, backend => backend.adaptation())
+        in_memory!(&self.records, backend => backend.adaptation(), None)
     }
 
     pub(crate) fn buckets(&self) -> Option<Buckets> {
-        each!(&self.records, backend => backend.buckets())
+        in_memory!(&self.records, backend => backend.buckets(), None)
     }
 
     #[cfg(feature = "forcing")]
     pub(crate) fn force_adaptation(&self, splits: u32, joins: u32) {
-        each!(&self.records, backend => backend.force_adaptation(splits, joins));
+        in_memory!(&self.records, backend => backend.force_adaptation(splits, joins), ());
     }
 }
 
@@ -425,7 +481,7 @@ impl<H: Host> JoinIdle for Store<H> {
 
     fn join_idle(&self) -> bool {
         let guard = ats_sync::pin();
-        each!(&self.records, backend => backend.join_idle(&guard))
+        in_memory!(&self.records, backend => backend.join_idle(&guard), true)
     }
 
     /// The last reference frees the store: at once if it is small, else in the background.
@@ -440,6 +496,6 @@ impl<H: Host> JoinIdle for Store<H> {
 
 impl<H: Host> FreeInSlices for Store<H> {
     fn free_slice(&mut self) -> bool {
-        each!(&mut self.records, backend => backend.free_some(SLICE))
+        in_memory!(&mut self.records, backend => backend.free_some(SLICE), true)
     }
 }

@@ -1,12 +1,17 @@
-//! A table: its type, its keys, reading and walking, clearing.
+//! A table: its type, its keys, walking, fixation, clearing.
 
-use crate::idle_joiner::JoinIdle;
-use crate::store::{SLICE, Store, Visit};
-use crate::value::{Found, Rec};
-use crate::workspace::Workspace;
-use ats_mem::{Adaptation, Buckets, NoSuchKey, SlotAnswer};
+use crate::bag::Rules;
+use crate::error::Error;
+use crate::found::Found;
+use crate::store::codec::Codec;
+use crate::store::idle_joiner::JoinIdle;
+use crate::store::portable::Portable;
+use crate::store::{Records, SLICE, Store, Visit};
+use crate::value::{Rec, stored};
+use ats_mem::{Adaptation, Buckets, NoSuchKey};
+use ats_store::SlotAnswer;
 use ats_sync::{Grace, Guard};
-use ats_term::image::{Built, Host, HostTerm, Packer};
+use ats_term::image::{Built, Host, Packer};
 use ats_term::{TermRef, Zeros, exact, order};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -41,7 +46,9 @@ pub struct Table<H: Host> {
     /// From 0.
     pub(crate) key_index: usize,
     pub(crate) zeros: Zeros,
-    compressed: bool,
+    pub(crate) compressed: bool,
+    /// Whether values are bytes in the end, so that nothing can be shared by versions of a key.
+    pub(crate) is_portable: bool,
     /// Exchanged as a whole to clear the table: an operation works on the store it finds, and one
     /// that still works on the old store counts as done before the exchange. Made by `Arc::into_raw`.
     store: AtomicPtr<Store<H>>,
@@ -75,13 +82,42 @@ impl<H: Host> Table<H> {
     /// # Panics
     /// If `key_position` is 0.
     pub fn with_zeros(table_type: TableType, key_position: usize, zeros: Zeros) -> Self {
+        let records = Records::in_memory(table_type == TableType::OrderedSet);
+        Self::on(records, table_type, key_position, zeros)
+    }
+
+    /// An empty table that keeps its objects as bytes, in a store that has no records yet. `codec` says how objects
+    /// become bytes.
+    ///
+    /// It answers as another table does, and shows the errors of the store as [`Error::Storage`].
+    /// Types without order are walked in the order of the bytes of their keys. Counters are not changed in
+    /// place, a change of a key of a bag is O(objects of the key), [`slot`](Table::slot) and
+    /// [`skip`](Table::skip) are O(objects passed). An identifier of a resource of the host, as the external term
+    /// format has it, does not keep the resource alive.
+    ///
+    /// # Panics
+    /// If `key_position` is 0.
+    pub fn on_store(
+        store: Box<dyn ats_store::Store>,
+        codec: Arc<dyn Codec<H>>,
+        table_type: TableType,
+        key_position: usize,
+        zeros: Zeros,
+    ) -> Self {
+        let (ordered, is_bag) = (table_type == TableType::OrderedSet, table_type.is_bag());
+        let records = Records::Portable(Portable::new(store, codec, ordered, is_bag));
+        Self::on(records, table_type, key_position, zeros)
+    }
+
+    fn on(records: Records<H>, table_type: TableType, key_position: usize, zeros: Zeros) -> Self {
         let key_index = key_position.checked_sub(1).expect("positions begin at 1");
         Table {
             table_type,
             key_index,
             zeros,
             compressed: false,
-            store: AtomicPtr::new(into_raw(new_store(table_type))),
+            is_portable: matches!(records, Records::Portable(_)),
+            store: AtomicPtr::new(into_raw(Store::new(records))),
             admin: Mutex::default(),
         }
     }
@@ -104,9 +140,15 @@ impl<H: Host> Table<H> {
 
     /// What is stored of an object that was built.
     pub(crate) fn stored<'a>(&self, built: Built<'a, H>, packer: &'a mut Packer) -> Built<'a, H> {
-        match self.compressed {
-            true => packer.pack(built),
-            false => built,
+        stored(built, packer, self.compressed)
+    }
+
+    /// How bags of this table treat equal objects.
+    pub(crate) fn bag_rules(&self) -> Rules {
+        Rules {
+            distinct: self.table_type == TableType::Bag,
+            zeros: self.zeros,
+            grows: !self.is_portable,
         }
     }
 
@@ -130,14 +172,14 @@ impl<H: Host> Table<H> {
     /// words: then it appends nothing. For callers that must not work for long.
     ///
     /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge) if it gave up.
+    /// [`Error::TooLarge`] if it gave up.
     #[inline]
     pub fn key_bytes_within<T: TermRef>(
         &self,
         key: T,
         out: &mut Vec<u8>,
         words: usize,
-    ) -> Result<(), crate::Error> {
+    ) -> Result<(), Error> {
         let zeros = self.zeros;
         let most = words.saturating_mul(size_of::<u64>());
         let made = match self.table_type {
@@ -147,18 +189,7 @@ impl<H: Host> Table<H> {
                 exact::exact_key_within(key, out, exact::Options { zeros, atoms }, most)
             }
         };
-        made.map(|_| ()).ok_or(crate::Error::TooLarge)
-    }
-
-    /// Writes the bytes of a key to the workspace, within its limit.
-    #[inline]
-    pub(crate) fn make_key<T: HostTerm<Host = H>>(
-        &self,
-        key: T,
-        work: &mut Workspace<T>,
-    ) -> Result<(), crate::Error> {
-        work.start_key();
-        self.key_bytes_within(key, &mut work.key, work.words_left)
+        made.map(|_| ()).ok_or(Error::TooLarge)
     }
 
     #[inline]
@@ -176,78 +207,41 @@ impl<H: Host> Table<H> {
         unsafe { Visit::new(self.store.load(Ordering::Acquire), &guard) }
     }
 
-    /// The objects of a key, if there are any. O(log n) in an `ordered_set`, else O(1).
-    #[inline]
-    pub fn lookup<'g, T: HostTerm<Host = H>>(
-        &'g self,
-        key: T,
-        work: &mut Workspace<T>,
-        guard: &'g Guard,
-    ) -> Option<Found<'g, H>> {
-        work.start_key();
-        self.key_bytes(key, &mut work.key);
-        let found = self.lookup_bytes(&work.key, guard);
-        work.tidy_key();
-        found
-    }
-
-    /// As [`lookup`](Table::lookup), but refuses a key that takes more than the workspace's
-    /// [limit](Workspace::limit) says.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`](crate::Error::TooLarge) if it refuses.
-    #[inline]
-    pub fn lookup_within<'g, T: HostTerm<Host = H>>(
-        &'g self,
-        key: T,
-        work: &mut Workspace<T>,
-        guard: &'g Guard,
-    ) -> Result<Option<Found<'g, H>>, crate::Error> {
-        self.make_key(key, work)?;
-        let found = self.lookup_bytes(&work.key, guard);
-        work.tidy_key();
-        Ok(found)
-    }
-
     /// As [`lookup`](Table::lookup), by the bytes of the key.
     #[inline]
-    pub fn lookup_bytes<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Found<'g, H>> {
-        self.store(guard).get(key, guard).map(Found::new)
+    pub fn lookup_bytes<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<Found<'g, H>>, Error> {
+        Ok(self.store(guard).get(key, guard)?.map(Found::new))
     }
 
     /// The first key in the order of the table.
-    pub fn first<'g>(&'g self, guard: &'g Guard) -> Option<Found<'g, H>> {
-        self.store(guard).first(guard).map(Found::new)
+    pub fn first<'g>(&'g self, guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
+        Ok(self.store(guard).first(guard)?.map(Found::new))
     }
 
     /// The last key in the order of the table; in tables without order, the same as the first.
-    pub fn last<'g>(&'g self, guard: &'g Guard) -> Option<Found<'g, H>> {
-        self.store(guard).last(guard).map(Found::new)
+    pub fn last<'g>(&'g self, guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
+        Ok(self.store(guard).last(guard)?.map(Found::new))
     }
 
     /// The key after the one with these bytes. Tables without order refuse keys they do not hold,
     /// unless they were there when the table was fixed.
-    pub fn next<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Option<Found<'g, H>>, crate::Error> {
-        self.walked(self.store(guard).next(key, guard))
+    pub fn next<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
+        self.walked(self.store(guard).next(key, guard)?)
     }
 
     /// The key before the one with these bytes; in tables without order, as [`next`](Table::next).
-    pub fn prev<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Option<Found<'g, H>>, crate::Error> {
-        self.walked(self.store(guard).prev(key, guard))
+    pub fn prev<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
+        self.walked(self.store(guard).prev(key, guard)?)
     }
 
     fn walked<'g>(
         &'g self,
         step: Result<Option<&'g Rec<H>>, NoSuchKey>,
-    ) -> Result<Option<Found<'g, H>>, crate::Error> {
+    ) -> Result<Option<Found<'g, H>>, Error> {
         match step {
             Ok(record) => Ok(record.map(Found::new)),
             Err(NoSuchKey) => self.walk_of_lost_key().map(|()| None),
@@ -255,10 +249,10 @@ impl<H: Host> Table<H> {
     }
 
     /// A walk whose key is gone ends if the table was cleared since it was fixed, else it fails.
-    fn walk_of_lost_key(&self) -> Result<(), crate::Error> {
+    fn walk_of_lost_key(&self) -> Result<(), Error> {
         match self.admin().cleared {
             true => Ok(()),
-            false => Err(crate::Error::BadKey),
+            false => Err(Error::BadKey),
         }
     }
 
@@ -270,9 +264,9 @@ impl<H: Host> Table<H> {
         after: Option<&[u8]>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(Found<'g, H>) -> ControlFlow<()>,
-    ) -> Result<(), crate::Error> {
+    ) -> Result<(), Error> {
         let store = self.store(guard);
-        match store.scan(after, guard, &mut |record| visit(Found::new(record))) {
+        match store.scan(after, guard, &mut |record| visit(Found::new(record)))? {
             Ok(()) => Ok(()),
             Err(NoSuchKey) => self.walk_of_lost_key(),
         }
@@ -286,7 +280,7 @@ impl<H: Host> Table<H> {
         index: usize,
         guard: &'g Guard,
         visit: &mut dyn FnMut(Found<'g, H>),
-    ) -> SlotAnswer {
+    ) -> Result<SlotAnswer, Error> {
         let mut visit = |record| visit(Found::new(record));
         self.store(guard).slot(index, guard, &mut visit)
     }
@@ -346,48 +340,49 @@ impl<H: Host> Table<H> {
 
     /// Removes all objects, at one moment for every reader and writer, and returns how many they were. O(1); the
     /// memory is freed by and by. The number is exact if no operation is running.
-    pub fn clear(&self) -> usize {
+    pub fn clear(&self) -> Result<usize, Error> {
         let guard = ats_sync::pin();
-        let old = self.exchange(&guard);
+        let old = self.exchange(&guard)?;
         // SAFETY: unlinked under our guard, so it lives as long as that.
         let objects = unsafe { &*old }.objects();
         // SAFETY: the old store has just been unlinked.
         unsafe { retire_store(old, &guard) };
-        objects
+        Ok(objects)
     }
 
     /// Puts an empty store in the place of the one with all the objects, which is returned. Operations that
     /// found the old one under a guard may still be in it.
-    fn exchange(&self, _guard: &Guard) -> *mut Store<H> {
+    fn exchange(&self, guard: &Guard) -> Result<*mut Store<H>, Error> {
         let mut admin = self.admin();
-        let fresh = new_store(self.table_type);
+        let fresh = self.store(guard).fresh()?;
         if admin.fixed > 0 {
             fresh.fix();
             admin.cleared = true;
         }
         #[cfg(feature = "forcing")]
         fresh.force_adaptation(admin.forcing.0, admin.forcing.1);
-        self.store.swap(into_raw(fresh), Ordering::AcqRel)
+        Ok(self.store.swap(into_raw(fresh), Ordering::AcqRel))
     }
 
     /// Removes all objects, at one moment for every reader and writer, and gives them to the caller. O(1).
     ///
     /// Each object that a thread has put into the table is in what one call gives, or is still in the table.
     /// It is as it is after all changes of it that other threads were told of. See [`TakenTable`].
-    pub fn take_all(&self) -> TakenTable<H> {
+    pub fn take_all(&self) -> Result<TakenTable<H>, Error> {
         let guard = ats_sync::pin();
-        let store = self.exchange(&guard);
-        TakenTable {
+        let store = self.exchange(&guard)?;
+        Ok(TakenTable {
             grace: guard.grace(),
             table: Table {
                 table_type: self.table_type,
                 key_index: self.key_index,
                 zeros: self.zeros,
                 compressed: self.compressed,
+                is_portable: self.is_portable,
                 store: AtomicPtr::new(store),
                 admin: Mutex::default(),
             },
-        }
+        })
     }
 
     /// How a table with an order has adapted to contention since it was made or cleared; `None` of others.
@@ -474,10 +469,6 @@ unsafe fn retire_store<H: Host>(store: *mut Store<H>, guard: &Guard) {
         let bytes = size_of::<Store<H>>() + (*store).bytes();
         guard.retire(store.cast(), bytes, free_store::<H>);
     }
-}
-
-fn new_store<H: Host>(table_type: TableType) -> Arc<Store<H>> {
-    Store::new(table_type == TableType::OrderedSet)
 }
 
 fn into_raw<H: Host>(store: Arc<Store<H>>) -> *mut Store<H> {

@@ -1,8 +1,8 @@
 //! Buffers that operations reuse, so that a warm caller does not allocate.
 
 use crate::bag::Buffers;
-use crate::many::Many;
-use crate::value::UnpackBuffer;
+use crate::gathered::Gathered;
+use crate::unpack::UnpackBuffer;
 use ats_term::Zeros;
 use ats_term::image::{HostTerm, ImageBuilder, Packer};
 
@@ -18,9 +18,9 @@ pub struct Workspace<T: HostTerm> {
     /// For operations that make it out of two.
     pub(crate) third: ImageBuilder<T>,
     pub(crate) bag: Buffers<T::Host>,
-    pub(crate) many: Many<T::Host>,
+    pub(crate) many: Gathered<T::Host>,
     pub(crate) packer: Packer,
-    pub(crate) room: UnpackBuffer,
+    pub(crate) unpacked: UnpackBuffer,
     /// How many words the objects may still have.
     pub(crate) words_left: usize,
 }
@@ -42,15 +42,15 @@ impl<T: HostTerm> Workspace<T> {
             second: ImageBuilder::new(zeros),
             third: ImageBuilder::new(zeros),
             bag: Buffers::new(),
-            many: Many::new(),
+            many: Gathered::new(),
             packer: Packer::new(),
-            room: UnpackBuffer::new(),
+            unpacked: UnpackBuffer::new(),
             words_left: usize::MAX,
         }
     }
 
     /// From now on, each operation that copies objects or takes them away refuses with
-    /// [`Error::TooLarge`](crate::Error::TooLarge) if these have more than about so many words together, and
+    /// [`Error::TooLarge`](crate::error::Error::TooLarge) if these have more than about so many words together, and
     /// changes nothing. For callers that must not work for long: to find that out takes no longer than to
     /// copy so many words. What takes as long as that counts as well, for a key or an object: the bytes of
     /// the key, and sorting the keys of maps. Without a limit at first. Merging itself has [a
@@ -85,7 +85,7 @@ impl<T: HostTerm> Workspace<T> {
         self.second.tidy();
         self.third.tidy();
         self.bag.tidy();
-        self.room.tidy();
+        self.unpacked.tidy();
     }
 }
 

@@ -5,7 +5,7 @@ use super::pinning::{PIECE, Pinning};
 use super::stepwise::{KeyStep, Stepwise, Trip};
 use crate::backend::{Busy, Change, Plan};
 use crate::record::entry::{Installed, State};
-use crate::record::{self, Record, Release};
+use crate::record::{self, Record, RecordBox, Release};
 use ats_sync::Guard;
 use std::ptr;
 
@@ -67,7 +67,7 @@ pub(crate) fn update_alone<'g, R: Release, S: Stepwise<R>>(
 /// lifetime `'g`.
 struct Alone<'a, 'g, R: Release>(&'a mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>);
 
-impl<R: Release> Plan<R> for Alone<'_, '_, R> {
+impl<R: Release> ats_store::BatchPlan<Record<R>, RecordBox<R>> for Alone<'_, '_, R> {
     fn decide(&mut self, _: usize, _: Option<&Record<R>>) -> Change<R> {
         Change::Later
     }

@@ -83,6 +83,17 @@ impl<R: Release> RecordBox<R> {
         raw
     }
 
+    /// Gives the record to a guard: it can be read as long as the guard lives, and is freed after that. For a record
+    /// that is made to be read, and is never in a store.
+    pub fn lend(self, guard: &Guard) -> &Record<R> {
+        let raw = self.into_raw();
+        // SAFETY: no other thread can reach the record, and what is retired lives as long as the guard (I2).
+        unsafe {
+            retire(raw, guard);
+            &*raw
+        }
+    }
+
     /// Takes a record back.
     ///
     /// # Safety

@@ -1,6 +1,6 @@
 //! Batches end cleanly, whatever happens in the middle of them.
 
-use ats_mem::{Backend, CaTree, Change, HashTable, Plain, Plan, Record, RecordBox, Release};
+use ats_mem::{Backend, CaTree, Change, HashTable, Plain, Record, RecordBox, Release};
 use ats_sync::{Guard, pin};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -230,7 +230,7 @@ struct Keeping<'a, S> {
     gives_up: bool,
 }
 
-impl<S: Backend<Plain>> Plan<Plain> for Keeping<'_, S> {
+impl<S: Backend<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Keeping<'_, S> {
     fn decide(&mut self, index: usize, _: Option<&Record<Plain>>) -> Change<Plain> {
         match index {
             4 => Change::Later,
@@ -285,7 +285,7 @@ fn only_the_key_is_held<S: Backend<Plain> + Default>() {
     /// Counts how often it builds.
     struct Building<'a, S>(&'a S, usize, Option<Change<Plain>>);
 
-    impl<S: Backend<Plain>> Plan<Plain> for Building<'_, S> {
+    impl<S: Backend<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Building<'_, S> {
         fn decide(&mut self, index: usize, _: Option<&Record<Plain>>) -> Change<Plain> {
             match index {
                 1 => Change::Later,
@@ -350,7 +350,7 @@ fn only_the_key_is_held_in_the_hash_table() {
 fn a_key_that_was_held_is_removed_as_any_other() {
     struct Removing;
 
-    impl Plan<Plain> for Removing {
+    impl ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Removing {
         fn decide(&mut self, _: usize, _: Option<&Record<Plain>>) -> Change<Plain> {
             Change::Later
         }

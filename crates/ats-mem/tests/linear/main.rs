@@ -12,7 +12,7 @@ mod checker;
 #[path = "../all/random.rs"]
 mod random;
 
-use ats_mem::{Backend, CaTree, Change, End, HashTable, Plain, Plan, Record, RecordBox};
+use ats_mem::{Backend, CaTree, Change, End, HashTable, Plain, Record, RecordBox};
 use ats_sync::pin;
 use checker::{Clock, Event, linearizable};
 use random::Random;
@@ -434,7 +434,7 @@ struct Writing<'a> {
     parts: Vec<Part>,
 }
 
-impl Plan<Plain> for Writing<'_> {
+impl ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Writing<'_> {
     fn decide(&mut self, at: usize, current: Option<&Record<Plain>>) -> Change<Plain> {
         if self.gives_up && at + 1 == self.keys.len() {
             return Change::Abort;

@@ -19,13 +19,15 @@
 //! - G3. A version that was replaced in `update` was taken over by its successor, since it cannot come back;
 //!   one that was replaced in a batch was not, since it can.
 
-use super::{Buffers, KEEP_BYTES, Rules, TooMany};
+use super::buffers::{Buffers, KEEP_BYTES};
+use super::rules::{Rules, TooMany};
 use crate::background::{self, FreeInSlices};
-use crate::value::{Rec, UnpackBuffer, Values, form};
+use crate::unpack::UnpackBuffer;
+use crate::value::{Elsewhere, Rec, Values, elsewhere, form, value_of};
 use ats_mem::RecordBox;
 use ats_mem::sequence::{Edit, Leftovers, Remains, Sequence};
 use ats_term::exact;
-use ats_term::image::{Built, Form, Host, LARGE_WORD, Object, Stored, image_eq, retain_all};
+use ats_term::image::{Built, Form, Host, Object, Stored, image_eq, retain_all};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
@@ -41,7 +43,10 @@ const ENTRY_BYTES: usize = 24;
 const OBJECT_KEEPS: usize = 1 << 10;
 
 /// What a record points to that is a large bag: one version of its objects.
+#[repr(C)]
 pub(crate) struct Large<H: Host> {
+    /// First, since values tell where this is (V2).
+    elsewhere: Elsewhere,
     objects: Sequence<Values<H>>,
     index: Arc<Index>,
 }
@@ -62,27 +67,36 @@ struct Entries {
 }
 
 impl<H: Host> Large<H> {
-    pub(super) fn empty() -> Self {
+    fn new(objects: Sequence<Values<H>>, index: Arc<Index>) -> Self {
         Large {
-            objects: Sequence::new(),
-            index: Arc::new(Index {
-                entries: Mutex::default(),
-                hasher: RandomState::new(),
-            }),
+            elsewhere: Elsewhere {
+                release: release::<H>,
+                kept_bytes: kept_bytes::<H>,
+            },
+            objects,
+            index,
         }
+    }
+
+    pub(super) fn empty() -> Self {
+        let index = Arc::new(Index {
+            entries: Mutex::default(),
+            hasher: RandomState::new(),
+        });
+        Self::new(Sequence::new(), index)
     }
 
     /// The large bag of a record of this form.
     pub(crate) fn of(record: &Rec<H>) -> &Large<H> {
         debug_assert_eq!(form(record), Form::Large);
-        // SAFETY: a value of this form is made by `into_record` for this host; what it points to is freed
+        // SAFETY: a value of this form is made by `into_record` for this host (V1); what it points to is freed
         // with the record, which is borrowed.
-        unsafe { &*pointer(record.value()) }
+        unsafe { &*elsewhere(record.value()).cast() }
     }
 
     pub(super) fn into_record(self, key: &[u8]) -> RecordBox<Values<H>> {
         let raw = Box::into_raw(Box::new(self));
-        RecordBox::new(key, &[LARGE_WORD, raw.expose_provenance() as u64], true)
+        RecordBox::new(key, &value_of(raw.cast()), true)
     }
 
     /// Number of objects. O(1).
@@ -111,10 +125,10 @@ impl<H: Host> Large<H> {
     pub(super) fn object<'r>(
         &'r self,
         position: u64,
-        room: &'r mut UnpackBuffer,
+        unpacked: &'r mut UnpackBuffer,
     ) -> Option<Object<'r, H>> {
         let (found, stored) = self.iter_from(position).next()?;
-        (found == position).then(|| room.object(stored))
+        (found == position).then(|| unpacked.object(stored))
     }
 
     /// Begins to change it.
@@ -125,8 +139,8 @@ impl<H: Host> Large<H> {
             index: &self.index,
             // Entries are hints, so those that a panic left are as good as others.
             entries: (self.index.entries.lock()).unwrap_or_else(PoisonError::into_inner),
-            room: &mut buffers.room,
-            second_room: &mut buffers.second_room,
+            unpacked: &mut buffers.unpacked,
+            second_unpacked: &mut buffers.second_unpacked,
             content: &mut buffers.content,
         }
     }
@@ -142,34 +156,30 @@ pub(crate) fn objects_from<H: Host>(
     values.map(|(position, words)| (position, unsafe { Stored::from_words(words) }))
 }
 
-fn pointer<H: Host>(value: &[u64]) -> *mut Large<H> {
-    std::ptr::with_exposed_provenance_mut(value[1] as usize)
-}
-
-/// About how many bytes are given back with the large bag of a record, if that version is not taken over: with
+/// About how many bytes are given back with a large bag, if that version is not taken over: with
 /// something for what its many objects refer to, which are not looked through. O(1).
 ///
 /// # Safety
-/// The value is that of a record that is a large bag of this host.
-pub(crate) unsafe fn kept_bytes<H: Host>(value: &[u64]) -> usize {
-    // SAFETY: made by `into_record`, and freed with the record.
-    let large = unsafe { &*pointer::<H>(value) };
+/// It begins a large bag of this host.
+unsafe fn kept_bytes<H: Host>(elsewhere: *const Elsewhere) -> usize {
+    // SAFETY: the contract; made by `into_record`.
+    let large = unsafe { &*elsewhere.cast::<Large<H>>() };
     match large.objects.kept_bytes() {
         0 => size_of::<Large<H>>(),
         bytes => bytes + large.len() * (ENTRY_BYTES + OBJECT_KEEPS),
     }
 }
 
-/// Frees the large bag of a record that goes.
+/// Frees a large bag.
 ///
 /// # Safety
-/// The value is that of a record that is a large bag of this host, and is not used any more.
-pub(crate) unsafe fn release<H: Host>(value: &[u64]) {
-    // SAFETY: made by `into_record`, and the contract.
-    let Large { objects, index } = *unsafe { Box::from_raw(pointer::<H>(value)) };
-    let mut objects = objects.into_remains();
+/// It begins a large bag of this host, which is not used any more.
+unsafe fn release<H: Host>(elsewhere: *mut Elsewhere) {
+    // SAFETY: the contract; made by `into_record`.
+    let large = *unsafe { Box::from_raw(elsewhere.cast::<Large<H>>()) };
+    let mut objects = large.objects.into_remains();
     if !objects.free_some(FREED_AT_ONCE) {
-        let index = Arc::into_inner(index);
+        let index = Arc::into_inner(large.index);
         background::free(Box::new(Going { objects, index }));
     }
 }
@@ -201,8 +211,8 @@ pub(super) struct Draft<'a, H: Host> {
     edit: Edit<'a, Values<H>>,
     index: &'a Arc<Index>,
     entries: MutexGuard<'a, Entries>,
-    room: &'a mut UnpackBuffer,
-    second_room: &'a mut UnpackBuffer,
+    unpacked: &'a mut UnpackBuffer,
+    second_unpacked: &'a mut UnpackBuffer,
     content: &'a mut Vec<u8>,
 }
 
@@ -223,7 +233,7 @@ impl<H: Host> Draft<'_, H> {
             rules,
             edit,
             entries,
-            room,
+            unpacked,
             ..
         } = self;
         let entries = entries.set.range((hash, 0)..=(hash, u64::MAX));
@@ -231,7 +241,7 @@ impl<H: Host> Draft<'_, H> {
             edit.get(*position).is_some_and(|words| {
                 // SAFETY: the values are objects that were built for this host, and own their resources.
                 let stored = unsafe { Stored::from_words(words) };
-                image_eq(room.object(stored), object, rules.zeros)
+                image_eq(unpacked.object(stored), object, rules.zeros)
             })
         })
     }
@@ -248,7 +258,7 @@ impl<H: Host> Draft<'_, H> {
 
     /// Appends a copy of an object.
     pub(super) fn push_copy(&mut self, stored: Stored<'_, H>) {
-        let object = self.second_room.object(stored);
+        let object = self.second_unpacked.object(stored);
         let hash = hash(self.index, self.rules, object, self.content);
         self.push_hashed(hash, stored);
     }
@@ -258,11 +268,11 @@ impl<H: Host> Draft<'_, H> {
         if !self.rules.distinct {
             return self.push_copy(stored);
         }
-        let mut second_room = std::mem::take(self.second_room);
-        let object = second_room.object(stored);
+        let mut second_unpacked = std::mem::take(self.second_unpacked);
+        let object = second_unpacked.object(stored);
         let hash = self.hash(object);
         let is_new = self.equal(hash, object).next().is_none();
-        *self.second_room = second_room;
+        *self.second_unpacked = second_unpacked;
         if is_new {
             self.push_hashed(hash, stored);
         }
@@ -311,10 +321,7 @@ impl<H: Host> Draft<'_, H> {
     /// The new version, from which one can go back to the old one.
     pub(super) fn finish(mut self) -> Large<H> {
         self.drop_stale_entries();
-        Large {
-            objects: self.edit.finish(),
-            index: Arc::clone(self.index),
-        }
+        Large::new(self.edit.finish(), Arc::clone(self.index))
     }
 
     /// The new version, which takes the place of the old one for good, and what is left of that.
@@ -330,7 +337,7 @@ impl<H: Host> Draft<'_, H> {
         // No writer will edit it later, as it does not come back (G3).
         let (objects, leftovers) = unsafe { self.edit.finish_taking_over() };
         let index = Arc::clone(self.index);
-        (Large { objects, index }, leftovers)
+        (Large::new(objects, index), leftovers)
     }
 
     /// Looks for entries without object, if there must be any: at two for each change, so that batches
@@ -354,7 +361,9 @@ impl<H: Host> Draft<'_, H> {
     fn is_entry(&mut self, (hashed, position): (u64, u64)) -> bool {
         self.edit.get(position).is_some_and(|words| {
             // SAFETY: as in `equal`.
-            let object = self.room.object(unsafe { Stored::<H>::from_words(words) });
+            let object = self
+                .unpacked
+                .object(unsafe { Stored::<H>::from_words(words) });
             hash(self.index, self.rules, object, self.content) == hashed
         })
     }

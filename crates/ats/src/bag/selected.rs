@@ -1,9 +1,12 @@
 //! Changing those objects of a key that the caller selects.
 
+use super::buffers::{Buffers, NewObject};
+use super::effect::{Decided, Effect, Objects, keep, put, with_leftovers};
 use super::large::Large;
-use super::{Buffers, Decided, Effect, Objects, Rules, keep, put, with_leftovers};
-use crate::select::{Replace, Replacement};
-use crate::value::{Rec, UnpackBuffer, record};
+use super::rules::Rules;
+use crate::unpack::UnpackBuffer;
+use crate::value::{Rec, record};
+use ats_match::RunTerm;
 use ats_mem::Change;
 use ats_term::image::{Host, Object};
 
@@ -13,6 +16,26 @@ pub(crate) struct Selected<'a> {
     pub(crate) positions: Option<&'a [u64]>,
     /// Is set.
     pub(crate) changed: &'a mut usize,
+}
+
+/// What takes the place of an object.
+pub(crate) enum Replacement<T> {
+    /// It does not match.
+    None,
+    /// The same object.
+    Itself,
+    /// Another one.
+    New(T),
+}
+
+/// Makes objects that take the place of others.
+pub(crate) trait Replace<H: Host> {
+    /// Has `put` use the object that takes the place of another.
+    fn replacement<T>(
+        &mut self,
+        object: Object<'_, H>,
+        put: impl FnOnce(&mut NewObject<'_, RunTerm<'_, H>>) -> T,
+    ) -> Replacement<T>;
 }
 
 impl Rules {
@@ -40,11 +63,11 @@ impl Rules {
                 return unsafe { self.delete_positions(key, current, large, deleted, buffers) };
             }
         };
-        let Buffers { list, room, .. } = buffers;
+        let Buffers { list, unpacked, .. } = buffers;
         list.start();
         let mut kept = 0;
         for (at, object) in objects.iter().enumerate() {
-            if is_unwanted(room.object(object)) {
+            if is_unwanted(unpacked.object(object)) {
                 deleted.push(at as u64);
             } else {
                 list.push_copy(object);
@@ -98,10 +121,10 @@ impl Rules {
         if positions.is_empty() {
             return keep();
         }
-        let mut room = UnpackBuffer::new();
+        let mut unpacked = UnpackBuffer::new();
         let mut draft = large.draft(self, buffers);
         for &position in positions {
-            if let Some(object) = large.object(position, &mut room) {
+            if let Some(object) = large.object(position, &mut unpacked) {
                 let hash = draft.hash(object);
                 draft.remove(hash, position);
             }
@@ -119,20 +142,20 @@ impl Rules {
     pub(crate) fn each_deleted<H: Host>(
         before: &Rec<H>,
         deleted: &[u64],
-        room: &mut UnpackBuffer,
+        unpacked: &mut UnpackBuffer,
         visit: &mut dyn FnMut(Object<'_, H>),
     ) {
         match Objects::of(before) {
             Objects::Large(large) => {
                 for &position in deleted {
-                    visit(large.object(position, room).expect("it was there"));
+                    visit(large.object(position, unpacked).expect("it was there"));
                 }
             }
             Objects::List(objects) => {
                 let mut deleted = deleted.iter().copied().peekable();
                 for (at, object) in objects.iter().enumerate() {
                     if deleted.next_if_eq(&(at as u64)).is_some() {
-                        visit(room.object(object));
+                        visit(unpacked.object(object));
                     }
                 }
             }
@@ -162,10 +185,10 @@ impl Rules {
                     Some(positions) => positions.to_vec(),
                     None => large.iter_from(0).map(|(position, _)| position).collect(),
                 };
-                let mut room = UnpackBuffer::new();
+                let mut unpacked = UnpackBuffer::new();
                 let mut draft = large.draft(self, buffers);
                 for position in positions {
-                    let Some(object) = large.object(position, &mut room) else {
+                    let Some(object) = large.object(position, &mut unpacked) else {
                         continue;
                     };
                     let hash = draft.hash(object);
@@ -184,10 +207,11 @@ impl Rules {
                 return with_leftovers(put(Some(current), large.into_record(key)), leftovers);
             }
         };
-        let Buffers { list, room, .. } = buffers;
+        let Buffers { list, unpacked, .. } = buffers;
         list.start();
         for object in objects.iter() {
-            let replacement = replace.replacement(room.object(object), |new| list.push(new.take()));
+            let replacement =
+                replace.replacement(unpacked.object(object), |new| list.push(new.take()));
             *replaced += usize::from(!matches!(replacement, Replacement::None));
             match replacement {
                 Replacement::New(()) => is_new = true,
@@ -207,17 +231,20 @@ fn matching<H: Host>(
     positions: Option<&[u64]>,
     matches: &mut impl FnMut(Object<'_, H>) -> bool,
 ) -> Vec<u64> {
-    let mut room = UnpackBuffer::new();
+    let mut unpacked = UnpackBuffer::new();
     match positions {
         Some(positions) => {
             let among = positions.iter().copied();
-            let is_there =
-                |&position: &u64| large.object(position, &mut room).is_some_and(&mut *matches);
+            let is_there = |&position: &u64| {
+                large
+                    .object(position, &mut unpacked)
+                    .is_some_and(&mut *matches)
+            };
             among.filter(is_there).collect()
         }
         None => {
             let all = large.iter_from(0);
-            all.filter(|(_, stored)| matches(room.object(*stored)))
+            all.filter(|(_, stored)| matches(unpacked.object(*stored)))
                 .map(|(position, _)| position)
                 .collect()
         }

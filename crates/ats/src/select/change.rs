@@ -7,18 +7,21 @@
 //!
 //! Candidates are gathered a few at a time, since a walk must not change what it walks through.
 
-use super::cursor::{At, Cursor};
+use super::cursor::{At, Cursor, Progress};
 use super::query::{Query, Step};
+use super::read::{Runner, Selection, visit_objects};
 use super::walk::{Next, Slice, walk};
-use super::{Progress, Runner, Selection, visit_objects};
-use crate::bag::{Effect, NewObject, Rules, Selected};
+use crate::bag::{Effect, NewObject, Replace, Replacement, Rules, Selected};
 use crate::counted;
+use crate::error::Error;
+use crate::found::Found;
 use crate::short::{SHORT_WORDS, is_long_to_compare};
 use crate::table::{Table, TableType};
-use crate::value::{Found, Rec, UnpackBuffer, form, record};
-use crate::{Error, Guard};
+use crate::unpack::UnpackBuffer;
+use crate::value::{Rec, Values, form, record};
 use ats_match::{Environment, Machine, Outcome, Program, RunTerm};
-use ats_mem::{Busy, Change};
+use ats_mem::Change;
+use ats_sync::Guard;
 use ats_term::image::{Form, Host, ImageBuilder, NoImage, Object, Packer};
 use ats_term::{Kind, TermRef};
 use std::ops::ControlFlow;
@@ -68,9 +71,15 @@ impl<H: Host> Table<H> {
     /// Deletes objects for which the result of the query is `true`, for about a slice. Each is deleted
     /// atomically.
     ///
+    /// # Errors
+    /// [`Error::Storage`] if the store of the table fails. What was changed before stays changed.
+    ///
     /// # Panics
     /// If the query was made for another kind of table.
-    pub fn select_delete<E: Environment>(&self, selection: &mut Selection<'_, H, E>) -> Changed {
+    pub fn select_delete<E: Environment>(
+        &self,
+        selection: &mut Selection<'_, H, E>,
+    ) -> Result<Changed, Error> {
         self.select_take(selection, &mut |_| {})
     }
 
@@ -79,19 +88,25 @@ impl<H: Host> Table<H> {
     /// first; [`Slice::key`] tells them from those of the next key, and slices end, as in
     /// [`select`](Table::select).
     ///
+    /// # Errors
+    /// As [`select_delete`](Table::select_delete).
+    ///
     /// # Panics
     /// If the query was made for another kind of table.
     pub fn select_take<E: Environment>(
         &self,
         selection: &mut Selection<'_, H, E>,
         taken: &mut dyn FnMut(Object<'_, H>),
-    ) -> Changed {
+    ) -> Result<Changed, Error> {
         self.change_slice(Action::Delete, selection, taken)
     }
 
     /// Replaces objects by the result of the query, if there is one, for about a slice. Each is
     /// replaced atomically. A result that is no object with the same key is ignored; see
     /// [`ats_match`] for how to know beforehand that there is none. Not for a `bag`.
+    ///
+    /// # Errors
+    /// [`Error::TableType`] for a `bag`, and as [`select_delete`](Table::select_delete).
     ///
     /// # Panics
     /// If the query was made for another kind of table.
@@ -102,7 +117,7 @@ impl<H: Host> Table<H> {
         if self.table_type == TableType::Bag {
             return Err(Error::TableType);
         }
-        Ok(self.change_slice(Action::Replace, selection, &mut |_| {}))
+        self.change_slice(Action::Replace, selection, &mut |_| {})
     }
 
     fn change_slice<E: Environment>(
@@ -110,7 +125,7 @@ impl<H: Host> Table<H> {
         action: Action,
         selection: &mut Selection<'_, H, E>,
         deleted: &mut Deleted<'_, H>,
-    ) -> Changed {
+    ) -> Result<Changed, Error> {
         let (query, slice) = (selection.query, selection.slice);
         query.check_fits(self);
         let is_long = query.program().memory() > LONG_PROGRAM;
@@ -120,19 +135,21 @@ impl<H: Host> Table<H> {
         let begun_within = is_within(selection.cursor);
         loop {
             let before = selection.cursor.clone();
-            let progress = self.gather(action, selection, &mut candidates);
+            let progress = self.gather(action, selection, &mut candidates)?;
             let last = slice.key();
             for (at, candidate) in candidates.iter().enumerate() {
                 slice.set_key(candidate.number);
                 match self.change(action, candidate, is_long, selection, deleted) {
                     Ok(changed) => objects += changed,
-                    Err(Busy) => {
+                    // What was changed is told before the next slice fails.
+                    Err(error) if error == Error::Busy || objects > 0 => {
                         *selection.cursor = back_to(query, &candidates, at, before);
-                        return Changed {
+                        return Ok(Changed {
                             objects,
                             progress: Progress::More,
-                        };
+                        });
                     }
+                    Err(error) => return Err(error),
                 }
                 // Changing takes time, too.
                 slice.weigh(candidate.weight * WORDS);
@@ -142,7 +159,7 @@ impl<H: Host> Table<H> {
             slice.set_key(last);
             let is_behind = begun_within && !is_within(selection.cursor);
             if progress == Progress::Done || slice.is_over() || is_behind {
-                return Changed { objects, progress };
+                return Ok(Changed { objects, progress });
             }
         }
     }
@@ -153,7 +170,7 @@ impl<H: Host> Table<H> {
         action: Action,
         selection: &mut Selection<'a, H, E>,
         candidates: &mut Vec<Candidate<'g, H>>,
-    ) -> Progress {
+    ) -> Result<Progress, Error> {
         let Selection {
             query,
             cursor,
@@ -163,7 +180,9 @@ impl<H: Host> Table<H> {
             guard,
         } = selection;
         let (slice, guard): (&Slice, &'g Guard) = (slice, guard);
-        let Runner { machine, room, .. } = &mut **runner;
+        let Runner {
+            machine, unpacked, ..
+        } = &mut **runner;
         let mut gathered = 0;
         walk(self.store(guard), query, cursor, slice, guard, |spot| {
             let (mut positions, mut found_any, mut weight) = (Vec::new(), false, 0);
@@ -180,11 +199,11 @@ impl<H: Host> Table<H> {
             let next = match spot.found.is_large() {
                 true => {
                     let found = (&mut positions, &mut weight);
-                    gather_positions(&spot.found, spot.from, slice, room, is_meant, found)
+                    gather_positions(&spot.found, spot.from, slice, unpacked, is_meant, found)
                 }
                 false => {
                     let mut is_meant = is_meant;
-                    visit_objects(&spot.found, 0, slice, room, |object| {
+                    visit_objects(&spot.found, 0, slice, unpacked, |object| {
                         let meant = is_meant(object);
                         found_any |= meant.is_some();
                         weight += meant.unwrap_or(0);
@@ -218,7 +237,7 @@ impl<H: Host> Table<H> {
         is_long_program: bool,
         selection: &mut Selection<'_, H, E>,
         deleted: &mut Deleted<'_, H>,
-    ) -> Result<usize, Busy> {
+    ) -> Result<usize, Error> {
         let Selection {
             query,
             runner,
@@ -228,7 +247,7 @@ impl<H: Host> Table<H> {
         } = selection;
         let Runner {
             machine,
-            room,
+            unpacked,
             image,
             packer,
             bag,
@@ -263,8 +282,8 @@ impl<H: Host> Table<H> {
                 let stopped = counted::stop(current);
                 let change = match action {
                     Action::Delete if is_known => Change::Remove,
-                    Action::Delete => rerun.delete(current, room),
-                    Action::Replace => rerun.replace(current, room, &mut changed),
+                    Action::Delete => rerun.delete(current, unpacked),
+                    Action::Replace => rerun.replace(current, unpacked, &mut changed),
                 };
                 if rerun.is_too_large {
                     return None;
@@ -277,7 +296,7 @@ impl<H: Host> Table<H> {
                 Some(change)
             })?;
             if let Some(gone) = gone {
-                deleted(Found::new(gone).first(room));
+                deleted(Found::new(gone).first(unpacked));
             }
             return Ok(changed);
         }
@@ -308,7 +327,7 @@ impl<H: Host> Table<H> {
         })?;
         if let Some(before) = gone {
             changed = places.len();
-            Rules::each_deleted(before, &places, room, deleted);
+            Rules::each_deleted(before, &places, unpacked, deleted);
         }
         Ok(changed)
     }
@@ -329,12 +348,12 @@ fn gather_positions<H: Host>(
     found: &Found<'_, H>,
     from: u64,
     slice: &Slice,
-    room: &mut UnpackBuffer,
+    unpacked: &mut UnpackBuffer,
     mut is_meant: impl FnMut(Object<'_, H>) -> Option<usize>,
     (positions, weight): (&mut Vec<u64>, &mut usize),
 ) -> Next {
     let mut next = Next::Go;
-    let _part = found.each_from(from, room, |position, object| {
+    let _part = found.each_from(from, unpacked, |position, object| {
         if let Some(further) = is_meant(object) {
             positions.push(position);
             *weight += further;
@@ -408,12 +427,8 @@ impl<H: Host, E: Environment> Rerun<'_, H, E> {
         outcome.is_some_and(|outcome| outcome.is_true())
     }
 
-    fn delete(
-        &mut self,
-        current: &Rec<H>,
-        room: &mut UnpackBuffer,
-    ) -> Change<crate::value::Values<H>> {
-        match self.is_true(Found::new(current).first(room)) {
+    fn delete(&mut self, current: &Rec<H>, unpacked: &mut UnpackBuffer) -> Change<Values<H>> {
+        match self.is_true(Found::new(current).first(unpacked)) {
             true => Change::Remove,
             false => Change::Keep,
         }
@@ -423,10 +438,10 @@ impl<H: Host, E: Environment> Rerun<'_, H, E> {
     fn replace(
         &mut self,
         current: &Rec<H>,
-        room: &mut UnpackBuffer,
+        unpacked: &mut UnpackBuffer,
         unchanged: &mut usize,
-    ) -> Change<crate::value::Values<H>> {
-        let object = Found::new(current).first(room);
+    ) -> Change<Values<H>> {
+        let object = Found::new(current).first(unpacked);
         match self.replacement(object, |new| record(current.key(), new.take())) {
             Replacement::None => Change::Keep,
             Replacement::Itself => {
@@ -436,26 +451,6 @@ impl<H: Host, E: Environment> Rerun<'_, H, E> {
             Replacement::New(record) => Change::Put(record),
         }
     }
-}
-
-/// What takes the place of an object.
-pub(crate) enum Replacement<T> {
-    /// It does not match.
-    None,
-    /// The same object.
-    Itself,
-    /// Another one.
-    New(T),
-}
-
-/// Makes objects that take the place of others.
-pub(crate) trait Replace<H: Host> {
-    /// Has `put` use the object that takes the place of another.
-    fn replacement<T>(
-        &mut self,
-        object: Object<'_, H>,
-        put: impl FnOnce(&mut NewObject<'_, RunTerm<'_, H>>) -> T,
-    ) -> Replacement<T>;
 }
 
 impl<H: Host, E: Environment> Replace<H> for Rerun<'_, H, E> {
@@ -484,7 +479,7 @@ impl<H: Host, E: Environment> Replace<H> for Rerun<'_, H, E> {
         }
         encoded.expect("a tuple");
         let result = put(&mut NewObject {
-            table: self.table,
+            compressed: self.table.compressed,
             image: &mut image,
             packer: self.packer,
         });

@@ -1,5 +1,14 @@
 //! Where a query has come to.
 
+/// Whether a query is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Everything has been read.
+    Done,
+    /// Another slice shall go on at the cursor.
+    More,
+}
+
 /// The place from which the next slice of a query goes on, as plain data: it can be kept for any time, copied,
 /// and written down. In a table that it was not made for it leads somewhere, but does no harm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,11 +1,12 @@
 //! Going through the parts of a table that a plan names.
 
-use super::Progress;
-use super::cursor::{At, Cursor};
+use super::cursor::{At, Cursor, Progress};
 use super::query::{Query, Step};
+use crate::error::Error;
+use crate::found::Found;
 use crate::store::Store;
-use crate::value::{Found, Rec};
-use ats_mem::ScanPosition;
+use crate::value::Rec;
+use ats_store::ScanPosition;
 use ats_sync::Guard;
 use ats_term::image::Host;
 use std::cell::Cell;
@@ -180,16 +181,16 @@ pub(super) fn walk<'g, H: Host>(
     slice: &Slice,
     guard: &'g Guard,
     mut visit: impl FnMut(Spot<'g, H>) -> Next,
-) -> Progress {
+) -> Result<Progress, Error> {
     if let At::Within(key, from) = &mut cursor.at {
         let (key, from) = (std::mem::take(key), *from);
-        go_on_within(store, query, cursor, key, from, guard, &mut visit);
-        return progress(query, cursor);
+        go_on_within(store, query, cursor, key, from, guard, &mut visit)?;
+        return Ok(progress(query, cursor));
     }
     while let Some(step) = query.step(cursor) {
         let stops = match step {
             Step::Point(key) => {
-                let next = visit_point(store, cursor.step, key, guard, &mut visit);
+                let next = visit_point(store, cursor.step, key, guard, &mut visit)?;
                 match next {
                     Next::StopAt(position) => cursor.at = At::Within(key.clone(), position),
                     _ => cursor.advance(),
@@ -198,14 +199,14 @@ pub(super) fn walk<'g, H: Host>(
             }
             Step::Range { from, to } => {
                 let range = (&from[..], to.as_deref());
-                walk_range(store, query, cursor, range, slice, guard, &mut visit)
+                walk_range(store, query, cursor, range, slice, guard, &mut visit)?
             }
         };
         if stops {
-            return progress(query, cursor);
+            return Ok(progress(query, cursor));
         }
     }
-    Progress::Done
+    Ok(Progress::Done)
 }
 
 fn progress<H: Host>(query: &Query<H>, cursor: &Cursor) -> Progress {
@@ -224,10 +225,10 @@ fn go_on_within<'g, H: Host>(
     from: u64,
     guard: &'g Guard,
     visit: &mut impl FnMut(Spot<'g, H>) -> Next,
-) {
+) -> Result<(), Error> {
     // If the objects have no positions now, the key was removed meanwhile, and with it all that were not
     // visited; those that it has now need not be met.
-    let found = store.get(&key, guard).map(Found::new);
+    let found = store.get(&key, guard)?.map(Found::new);
     let next = match found.filter(Found::is_large) {
         Some(found) => visit(Spot {
             found,
@@ -241,6 +242,7 @@ fn go_on_within<'g, H: Host>(
         (_, Some(Step::Range { .. })) => cursor.at = At::Behind(key),
         _ => cursor.advance(),
     }
+    Ok(())
 }
 
 fn visit_point<'g, H: Host>(
@@ -249,15 +251,15 @@ fn visit_point<'g, H: Host>(
     key: &[u8],
     guard: &'g Guard,
     visit: &mut impl FnMut(Spot<'g, H>) -> Next,
-) -> Next {
-    match store.get(key, guard).map(Found::new) {
+) -> Result<Next, Error> {
+    Ok(match store.get(key, guard)?.map(Found::new) {
         Some(found) => visit(Spot {
             found,
             from: 0,
             step,
         }),
         None => Next::Go,
-    }
+    })
 }
 
 /// Visits keys of a range from the cursor on. Whether it stopped before the end of the range.
@@ -269,7 +271,7 @@ fn walk_range<'g, H: Host>(
     slice: &Slice,
     guard: &'g Guard,
     visit: &mut impl FnMut(Spot<'g, H>) -> Next,
-) -> bool {
+) -> Result<bool, Error> {
     let Cursor { down, step, at } = cursor;
     let down = *down && query.is_ordered();
     let mut stopped: Option<(&'g Rec<H>, Next)> = None;
@@ -298,13 +300,13 @@ fn walk_range<'g, H: Host>(
     };
     let mut paused = None;
     match (query.is_ordered(), down, behind) {
-        (true, false, None) => store.scan_from(from, guard, &mut visit_record),
+        (true, false, None) => store.scan_from(from, guard, &mut visit_record)?,
         (true, false, Some(key)) => {
-            let walked = store.scan(Some(key), guard, &mut visit_record);
+            let walked = store.scan(Some(key), guard, &mut visit_record)?;
             debug_assert_eq!(walked, Ok(()), "an ordered store accepts any key");
         }
-        (true, true, None) => store.scan_down(to, guard, &mut visit_record),
-        (true, true, Some(key)) => store.scan_down(Some(key), guard, &mut visit_record),
+        (true, true, None) => store.scan_down(to, guard, &mut visit_record)?,
+        (true, true, Some(key)) => store.scan_down(Some(key), guard, &mut visit_record)?,
         (false, ..) => {
             let position = match at {
                 At::Behind(key) => ScanPosition::Behind(key),
@@ -316,7 +318,7 @@ fn walk_range<'g, H: Host>(
             {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
-            });
+            })?;
         }
     }
     match (stopped, paused) {
@@ -327,8 +329,8 @@ fn walk_range<'g, H: Host>(
         (None, Some(place)) => *at = At::Between(place),
         (None, None) => {
             cursor.advance();
-            return false;
+            return Ok(false);
         }
     }
-    true
+    Ok(true)
 }

@@ -31,7 +31,11 @@ fn delete_object(table: &TermTable, object: &Term) {
 
 fn found<R>(table: &TermTable, key: i64, look: impl FnOnce(Option<Found<'_, TermHost>>) -> R) -> R {
     let guard = ats::pin();
-    look(table.lookup(&Term::from(key), &mut Workspace::new(), &guard))
+    look(
+        table
+            .lookup(&Term::from(key), &mut Workspace::new(), &guard)
+            .expect("memory does not fail"),
+    )
 }
 
 fn is_large(table: &TermTable, key: i64) -> bool {
@@ -140,7 +144,7 @@ fn apply(table: &TermTable, model: &mut Model, op: &Op) {
             assert_eq!(taken, model.take(&key));
         }
         Op::Clear => {
-            table.clear();
+            table.clear().expect("memory does not fail");
             model.clear();
         }
         Op::Fix(true) => {
@@ -469,7 +473,7 @@ fn what_objects_own_is_given_back() {
             let news = [&[Term::from((0, all[0].clone()))][..], &all[..300]].concat();
             let done = patiently(|| table.insert_many_new(news.iter(), &mut Workspace::new()));
             assert!(!done);
-            table.clear();
+            table.clear().expect("memory does not fail");
         },
         |table, all| {
             table.fix();

@@ -2,7 +2,7 @@
 //! take part, checked for linearizability.
 
 use crate::checker::{Clock, Event, linearizable};
-use crate::common::{ALL_TYPES, TermTable, everything, histories, objects, patiently};
+use crate::common::{ALL_TYPES, TermTable, everything, histories, objects, of_round, patiently};
 use ats::{End, TableType, Workspace};
 use ats_term::Term;
 
@@ -81,7 +81,7 @@ fn values(objects: &[Term]) -> Vec<i64> {
 
 /// Takes all objects out of a table.
 fn taken(table: &TermTable) -> State {
-    let taken = table.take_all();
+    let taken = table.take_all().expect("memory does not fail");
     let settled = loop {
         match taken.when_at_rest() {
             Some(settled) => break settled,
@@ -144,12 +144,15 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
             || taken_end(table, End::Last),
             |taken| What::TakeEnd(End::Last, taken),
         ),
-        _ => clock.record(|| table.clear(), |_| What::Clear),
+        _ => clock.record(
+            || table.clear().expect("memory does not fail"),
+            |_| What::Clear,
+        ),
     }
 }
 
 fn history(kind: TableType, round: u64) -> Vec<Event<What>> {
-    let table = TermTable::new(kind, 1).compressed(round % 4 == 3);
+    let table = of_round(kind, round);
     histories::history(round, |clock, choice, value| {
         call(&table, clock, choice, value)
     })

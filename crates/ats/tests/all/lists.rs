@@ -2,7 +2,7 @@
 //! block other operations.
 
 use crate::checker::{Clock, Event, linearizable};
-use crate::common::{ALL_TYPES, TermTable, everything, objects, patiently};
+use crate::common::{ALL_TYPES, TermTable, everything, objects, of_round, patiently};
 use ats::{CounterOp, Error, Integer, TableType, Workspace};
 use ats_term::Term;
 use std::collections::HashSet;
@@ -184,7 +184,10 @@ fn call(table: &TermTable, clock: &Clock, choice: u64) -> Event<What> {
                 |counted| What::Count(index, counted.as_ref().and_then(Integer::as_small)),
             )
         }
-        9 if (choice / 128).is_multiple_of(4) => clock.record(|| table.clear(), |_| What::Clear),
+        9 if (choice / 128).is_multiple_of(4) => clock.record(
+            || table.clear().expect("memory does not fail"),
+            |_| What::Clear,
+        ),
         10 if (choice / 128).is_multiple_of(4) => clock.record(|| taken(table), What::TakeAll),
         _ => look_up(table, clock, index),
     }
@@ -232,7 +235,7 @@ fn look_up(table: &TermTable, clock: &Clock, index: usize) -> Event<What> {
 
 /// Takes all objects out of a table.
 fn taken(table: &TermTable) -> State {
-    let taken = table.take_all();
+    let taken = table.take_all().expect("memory does not fail");
     let settled = loop {
         match taken.when_at_rest() {
             Some(settled) => break settled,
@@ -254,7 +257,7 @@ fn taken(table: &TermTable) -> State {
 fn lists_are_linearizable() {
     for kind in ALL_TYPES {
         for round in 0..ROUNDS {
-            let table = TermTable::new(kind, 1).compressed(round % 4 == 3);
+            let table = of_round(kind, round);
             // The first list finds something under its first key, and nothing under the others.
             let mut state = State::default();
             for value in [0, 1] {

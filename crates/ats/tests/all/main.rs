@@ -8,6 +8,7 @@ mod checker;
 mod common;
 mod compressed;
 mod counters;
+mod failing;
 mod linear;
 mod lists;
 mod long;

@@ -1,7 +1,7 @@
 //! All four types of tables against a model, with terms that are often equal or nearly so.
 
 use crate::common::model::{self, Count, Model};
-use crate::common::{ALL_TYPES, TermTable, everything, objects, same_key};
+use crate::common::{ALL_TYPES, TermTable, everything, objects, portable, same_key};
 use ats::{CounterOp, Error, Integer, TableType, UnpackBuffer, Workspace};
 use ats_term::Term;
 use ats_term::arbitrary::near_term;
@@ -145,7 +145,9 @@ fn apply<'o>(table: &TermTable, model: &mut Model, op: &'o Op, work: &mut Worksp
         }
         Op::Lookup(key) => {
             let guard = ats::pin();
-            let found = table.lookup(key, work, &guard);
+            let found = table
+                .lookup(key, work, &guard)
+                .expect("memory does not fail");
             let found = found.map_or(Vec::new(), |found| found.to_terms());
             assert_eq!(found, model.lookup(key));
         }
@@ -189,7 +191,7 @@ fn apply<'o>(table: &TermTable, model: &mut Model, op: &'o Op, work: &mut Worksp
         }
         Op::Step(key) => step(table, model, key),
         Op::Clear => {
-            table.clear();
+            table.clear().expect("memory does not fail");
             model.clear();
         }
         Op::Fix => {
@@ -255,7 +257,10 @@ fn compare(table: &TermTable, model: &Model) {
     let met = keys_by_steps(table, model);
     if model.kind == TableType::OrderedSet {
         keys.sort_by(Term::compare);
-        let last = table.last(&ats::pin()).map(|found| found.to_terms());
+        let last = table
+            .last(&ats::pin())
+            .expect("memory does not fail")
+            .map(|found| found.to_terms());
         let expected = keys.last().map(|key| model.lookup(key));
         assert_eq!(last, expected);
     } else {
@@ -271,7 +276,9 @@ fn compare(table: &TermTable, model: &Model) {
 /// Compares the first object of a key element by element.
 fn compare_elements(table: &TermTable, key: &Term, object: &Term) {
     let guard = ats::pin();
-    let found = table.lookup(key, &mut Workspace::new(), &guard);
+    let found = table
+        .lookup(key, &mut Workspace::new(), &guard)
+        .expect("memory does not fail");
     let (found, mut room) = (found.expect("a key of the table"), UnpackBuffer::new());
     let elements = object.as_tuple().expect("an object");
     for (index, element) in elements.iter().enumerate() {
@@ -287,7 +294,7 @@ fn compare_elements(table: &TermTable, key: &Term, object: &Term) {
 fn keys_by_steps(table: &TermTable, model: &Model) -> Vec<Term> {
     let guard = ats::pin();
     let mut keys = Vec::new();
-    let mut here = table.first(&guard);
+    let mut here = table.first(&guard).expect("memory does not fail");
     while let Some(found) = here {
         keys.push(model.key(&found.to_terms()[0]).clone());
         here = table
@@ -295,6 +302,17 @@ fn keys_by_steps(table: &TermTable, model: &Model) -> Vec<Term> {
             .expect("a key of the table");
     }
     keys
+}
+
+/// Runs a program on both and compares what becomes of them.
+fn run(table: TermTable, key_position: usize, ops: &[Op]) {
+    let mut model = Model::new(table.table_type(), key_position - 1);
+    let mut work = Workspace::new();
+    for op in ops {
+        apply(&table, &mut model, op, &mut work);
+        assert_eq!(table.len(), model.objects.len());
+    }
+    compare(&table, &model);
 }
 
 proptest! {
@@ -307,14 +325,17 @@ proptest! {
         ops in vec(op(), 0..120),
     ) {
         for kind in ALL_TYPES {
-            let table = TermTable::new(kind, key_position).compressed(compressed);
-            let mut model = Model::new(kind, key_position - 1);
-            let mut work = Workspace::new();
-            for op in &ops {
-                apply(&table, &mut model, op, &mut work);
-                prop_assert_eq!(table.len(), model.objects.len());
-            }
-            compare(&table, &model);
+            run(TermTable::new(kind, key_position).compressed(compressed), key_position, &ops);
+        }
+    }
+
+    #[test]
+    fn tables_on_a_store_of_bytes_behave_as_lists_of_objects(
+        key_position in 1usize..3,
+        ops in vec(op(), 0..120),
+    ) {
+        for kind in ALL_TYPES {
+            run(portable(kind, key_position), key_position, &ops);
         }
     }
 }

@@ -17,7 +17,7 @@ fn settled(taken: &TakenTable<TermHost>) -> &Table<TermHost> {
 }
 
 fn take_all(table: &TermTable) -> Vec<Term> {
-    everything(settled(&table.take_all()))
+    everything(settled(&table.take_all().expect("memory does not fail")))
 }
 
 fn int(term: &Term, index: usize) -> i64 {
@@ -135,13 +135,13 @@ fn taking_waits_for_guards_and_can_be_given_up() {
     assert_eq!(table.insert(&old, &mut work), Ok(()));
     table.fix();
     let guard = ats::pin();
-    let taken = table.take_all();
+    let taken = table.take_all().expect("memory does not fail");
     assert!(taken.when_at_rest().is_none(), "somebody may be in it");
     assert!(table.is_empty());
     // The fixation went to the new objects.
     assert_eq!(table.insert(&new, &mut work), Ok(()));
     assert!(table.unfix());
-    drop(table.take_all());
+    drop(table.take_all().expect("memory does not fail"));
     drop(guard);
     assert_eq!(everything(settled(&taken)), [old]);
     assert!(table.is_empty());

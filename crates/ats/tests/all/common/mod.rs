@@ -3,10 +3,11 @@
 pub(crate) mod histories;
 pub(crate) mod model;
 
-use ats::{Error, Table, TableType, TermHost, Workspace};
-use ats_term::Term;
+use ats::{BTreeStore, Error, Store, Table, TableType, TermCodec, TermHost, Workspace};
+use ats_term::{Term, Zeros};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 pub(crate) type TermTable = Table<TermHost>;
 
@@ -16,6 +17,30 @@ pub(crate) const ALL_TYPES: [TableType; 4] = [
     TableType::Bag,
     TableType::DuplicateBag,
 ];
+
+/// A table on a store of bytes.
+pub(crate) fn on_store(
+    store: impl Store + 'static,
+    kind: TableType,
+    key_position: usize,
+) -> TermTable {
+    let zeros = Zeros::Distinct;
+    let codec = Arc::new(TermCodec { zeros });
+    TermTable::on_store(Box::new(store), codec, kind, key_position, zeros)
+}
+
+/// A table on the plain B-tree.
+pub(crate) fn portable(kind: TableType, key_position: usize) -> TermTable {
+    on_store(BTreeStore::new(), kind, key_position)
+}
+
+/// A table for a round of a test of histories: some are compressed, and some on a store of bytes.
+pub(crate) fn of_round(kind: TableType, round: u64) -> TermTable {
+    match round % 4 {
+        1 => portable(kind, 1),
+        remainder => TermTable::new(kind, 1).compressed(remainder == 3),
+    }
+}
 
 /// Whether two keys are the same in a table of this type.
 pub(crate) fn same_key(kind: TableType, a: &Term, b: &Term) -> bool {
@@ -28,7 +53,9 @@ pub(crate) fn same_key(kind: TableType, a: &Term, b: &Term) -> bool {
 /// The objects of a key, oldest first.
 pub(crate) fn objects(table: &TermTable, key: &Term) -> Vec<Term> {
     let guard = ats::pin();
-    let found = table.lookup(key, &mut Workspace::new(), &guard);
+    let found = table
+        .lookup(key, &mut Workspace::new(), &guard)
+        .expect("memory does not fail");
     found.map_or(Vec::new(), |found| found.to_terms())
 }
 

@@ -1,58 +1,18 @@
 //! Inserting several objects as one.
 
-use crate::Error;
 use crate::bag::{Buffers, Effect, Rules, is_quick};
+use crate::error::Error;
+use crate::gathered::{Gathered, One};
+use crate::operations::insert::{Encoded, ExistingKey, PINNED_WORDS};
 use crate::store::Store;
 use crate::table::Table;
 use crate::value::{Rec, Values, record};
 use crate::workspace::Workspace;
-use crate::write::{Encoded, ExistingKey, PINNED_WORDS};
-use ats_mem::{Change, Plan, RecordBox};
+use ats_mem::{Change, RecordBox};
+use ats_store::BatchPlan;
 use ats_term::image::{Host, HostTerm, Stored};
 use std::ops::Range;
 
-/// The objects to insert, each in a record of its own, in the order of their keys; those with the same key
-/// in the order they were given. Keeps its buffers.
-pub(crate) struct Many<H: Host> {
-    keys: Keys,
-    objects: Vec<One<H>>,
-    /// Which objects have the same key.
-    groups: Vec<Range<usize>>,
-}
-
-struct One<H: Host> {
-    /// Where its key is among the keys.
-    key: usize,
-    /// Until it is written.
-    record: Option<RecordBox<Values<H>>>,
-}
-
-/// Keys one after the other, each behind its length: of an object only one number tells where its key is.
-struct Keys(Vec<u8>);
-
-const LENGTH_BYTES: usize = size_of::<u32>();
-
-impl Keys {
-    /// Appends a key. Returns where it is.
-    fn push(&mut self, key: &[u8]) -> usize {
-        let at = self.0.len();
-        let len = u32::try_from(key.len()).expect("a key is shorter than 4 GiB");
-        self.0.extend_from_slice(&len.to_ne_bytes());
-        self.0.extend_from_slice(key);
-        at
-    }
-
-    fn get(&self, at: usize) -> &[u8] {
-        let (len, rest) = self.0[at..].split_at(LENGTH_BYTES);
-        let len = u32::from_ne_bytes(len.try_into().expect("so many bytes"));
-        &rest[..len as usize]
-    }
-}
-
-/// Buffers for more objects than this are given back.
-const KEEP_OBJECTS: usize = 1 << 10;
-/// A buffer for keys with more room than this is given back.
-const KEEP_BYTES: usize = 1 << 16;
 /// As many groups need no allocation.
 const FEW: usize = 16;
 /// Objects that are encoded under one guard, and records written under one.
@@ -90,7 +50,7 @@ impl<H: Host> Table<H> {
         work: &mut Workspace<T>,
         existing: ExistingKey,
     ) -> Result<bool, Error> {
-        let mut many = std::mem::replace(&mut work.many, Many::new());
+        let mut many = std::mem::replace(&mut work.many, Gathered::new());
         // Counts down, since the limit is for all objects together.
         let limit = work.words_left;
         let prepared = self.prepare(terms, &mut many, work);
@@ -107,7 +67,7 @@ impl<H: Host> Table<H> {
     fn prepare<T: HostTerm<Host = H>>(
         &self,
         terms: impl Iterator<Item = T>,
-        many: &mut Many<H>,
+        many: &mut Gathered<H>,
         work: &mut Workspace<T>,
     ) -> Result<(), Error> {
         let mut guard = None;
@@ -123,12 +83,18 @@ impl<H: Host> Table<H> {
                 guard = None;
                 work.image.encode_object_within(term, work.words_left)?;
             }
-            let steps = many.push(self, work);
+            let steps = work.image.steps() + work.key.len() / size_of::<u64>();
+            many.push(self.record_of(work));
             work.words_left = work.words_left.saturating_sub(steps);
             words += steps;
         }
         many.sort();
         Ok(())
+    }
+
+    /// The object that was just encoded, with its key.
+    fn record_of<T: HostTerm<Host = H>>(&self, work: &mut Workspace<T>) -> RecordBox<Values<H>> {
+        record(&work.key, self.stored(work.image.take(), &mut work.packer))
     }
 
     /// Inserts the object that was just encoded into a bag, holding its key while that is done: for what takes
@@ -139,20 +105,20 @@ impl<H: Host> Table<H> {
         work: &mut Workspace<T>,
         existing: ExistingKey,
     ) -> Result<bool, Error> {
-        let mut many = Many::new();
-        many.push(self, work);
+        let mut many = Gathered::new();
+        many.push(self.record_of(work));
         many.sort();
         self.write_many(&mut many, &mut work.bag, existing)
     }
 
     fn write_many(
         &self,
-        many: &mut Many<H>,
+        many: &mut Gathered<H>,
         buffers: &mut Buffers<H>,
         existing: ExistingKey,
     ) -> Result<bool, Error> {
         let is_long = many.objects.len() > PIECE;
-        let Many {
+        let Gathered {
             keys,
             objects,
             groups,
@@ -220,7 +186,7 @@ impl<H: Host> Writing<'_, H> {
     }
 }
 
-impl<H: Host> Plan<Values<H>> for Writing<'_, H> {
+impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Writing<'_, H> {
     fn decide(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
         if self.existing == ExistingKey::Refused && current.is_some() {
             return Change::Abort;
@@ -244,56 +210,6 @@ impl<H: Host> Plan<Values<H>> for Writing<'_, H> {
             (self.rules).insert_many(self.keys[index], current, added, self.buffers);
         self.effect.add(of_key);
         change
-    }
-}
-
-impl<H: Host> Many<H> {
-    /// Nothing yet; does not allocate.
-    pub(crate) const fn new() -> Self {
-        Many {
-            keys: Keys(Vec::new()),
-            objects: Vec::new(),
-            groups: Vec::new(),
-        }
-    }
-
-    /// Appends the object that was just encoded. Returns how much work that was, in words.
-    fn push<T: HostTerm<Host = H>>(&mut self, table: &Table<H>, work: &mut Workspace<T>) -> usize {
-        let steps = work.image.steps() + work.key.len() / size_of::<u64>();
-        let image = work.image.take();
-        let built = table.stored(image, &mut work.packer);
-        let record = record(&work.key, built);
-        self.objects.push(One {
-            key: self.keys.push(&work.key),
-            record: Some(record),
-        });
-        steps
-    }
-
-    fn sort(&mut self) {
-        let Many {
-            keys,
-            objects,
-            groups,
-        } = self;
-        let key = |object: &One<H>| keys.get(object.key);
-        // Stable, so that objects with the same key stay in their order.
-        objects.sort_by(|a, b| key(a).cmp(key(b)));
-        let mut start = 0;
-        for run in objects.chunk_by(|a, b| key(a) == key(b)) {
-            groups.push(start..start + run.len());
-            start += run.len();
-        }
-    }
-
-    fn clear(&mut self) {
-        self.keys.0.clear();
-        self.objects.clear();
-        self.groups.clear();
-        let objects = self.objects.capacity().max(self.groups.capacity());
-        if objects > KEEP_OBJECTS || self.keys.0.capacity() > KEEP_BYTES {
-            *self = Many::new();
-        }
     }
 }
 

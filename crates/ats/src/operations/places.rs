@@ -1,28 +1,12 @@
 //! Objects by their place in the order of the keys.
 
 use crate::error::Error;
+use crate::found::Found;
 use crate::table::{Table, TableType};
-use crate::value::Found;
-use ats_mem::{Direction, KeyRange};
+use ats_store::{Direction, KeyRange, Skipped};
 use ats_sync::Guard;
 use ats_term::image::Host;
 use std::ops::ControlFlow;
-
-/// What came of [skipping](Table::skip) objects.
-pub enum Skipped<'g, H: Host> {
-    /// So many as wanted were passed, and this is the next.
-    At(Found<'g, H>),
-    /// So many were passed, and there are no more.
-    All(usize),
-    /// It was told to pause.
-    Paused {
-        /// How many objects were passed.
-        skipped: usize,
-        /// The end of what was passed: the new low end of the range on the way up, or the new high end on
-        /// the way down.
-        bound: Vec<u8>,
-    },
-}
 
 impl<H: Host> Table<H> {
     /// Passes over `most` objects of a range, or all if they are not more, from its low end upwards or from its
@@ -35,7 +19,7 @@ impl<H: Host> Table<H> {
     /// object that is returned is in the range.
     ///
     /// # Errors
-    /// [`Error::TableType`] if the table has no order.
+    /// [`Error::TableType`] if the table has no order, [`Error::Storage`] if its store fails.
     pub fn skip<'g>(
         &'g self,
         key_range: KeyRange<'_>,
@@ -43,24 +27,19 @@ impl<H: Host> Table<H> {
         most: usize,
         guard: &'g Guard,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<Skipped<'g, H>, Error> {
+    ) -> Result<Skipped<Found<'g, H>>, Error> {
         if self.table_type() != TableType::OrderedSet {
             return Err(Error::TableType);
         }
-        let skipped = self
-            .store(guard)
-            .skip(key_range, direction, most, guard, pause);
-        Ok(match skipped {
-            ats_mem::Skipped::At(record) => Skipped::At(Found::new(record)),
-            ats_mem::Skipped::All(skipped) => Skipped::All(skipped),
-            ats_mem::Skipped::Paused { skipped, bound } => Skipped::Paused { skipped, bound },
-        })
+        let store = self.store(guard);
+        let skipped = store.skip(key_range, direction, most, guard, pause)?;
+        Ok(skipped.map(Found::new))
     }
 
     /// Number of objects in a range: all of [`skip`](Table::skip), without pauses.
     ///
     /// # Errors
-    /// As `pass`.
+    /// As [`skip`](Table::skip).
     pub fn count(&self, key_range: KeyRange<'_>) -> Result<usize, Error> {
         let guard = ats_sync::pin();
         let go_on = &mut || ControlFlow::Continue(());
@@ -76,7 +55,7 @@ impl<H: Host> Table<H> {
     /// The object at a place of a range, from 0, on the way up or down: [`skip`](Table::skip) without pauses.
     ///
     /// # Errors
-    /// As `pass`.
+    /// As [`skip`](Table::skip).
     pub fn nth<'g>(
         &'g self,
         key_range: KeyRange<'_>,

@@ -6,14 +6,17 @@
 //! image before that.
 
 use crate::counted;
+use crate::error::Error;
+use crate::found::Found;
+use crate::operations::change::element;
 use crate::short::{self, SHORT_WORDS, is_long_change};
 use crate::table::Table;
-use crate::value::{Found, Rec, UnpackBuffer, record};
+use crate::unpack::UnpackBuffer;
+use crate::value::{Rec, record};
 use crate::workspace::Workspace;
-use crate::write::element;
-use crate::{Error, Guard};
 use ats_mem::Change;
 use ats_merge::{Merge, Merged, MergedTerm, Simple};
+use ats_sync::Guard;
 use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, NIL, NewValue, Object, Packer};
 use ats_term::walk::is_larger;
 use ats_term::{Kind, TermRef};
@@ -122,7 +125,8 @@ impl<H: Host> Table<H> {
             return Err(Error::Operand);
         }
         let place = Place { index, merge };
-        if locking == Locking::AfterMerging {
+        // In a store of bytes no record is the same when it is read again.
+        if locking == Locking::AfterMerging && !self.is_portable {
             for _ in 0..ATTEMPTS {
                 if let Some(result) = self.merge_and_exchange(place, work, &read) {
                     return result;
@@ -146,13 +150,16 @@ impl<H: Host> Table<H> {
             second,
             third,
             packer,
-            room,
+            unpacked,
             words_left,
             ..
         } = work;
         let guard = &ats_sync::pin();
         let store = self.store(guard);
-        let seen = store.get(key, guard)?;
+        let seen = match store.get(key, guard) {
+            Ok(seen) => seen?,
+            Err(error) => return Some(Err(error)),
+        };
         // An object with a counter changes where it is, unless that is stopped.
         if counted::Counter::of(seen).is_some() {
             return None;
@@ -165,7 +172,7 @@ impl<H: Host> Table<H> {
             most: *words_left,
             under_lock: false,
         };
-        let object = Found::new(seen).first(room);
+        let object = Found::new(seen).first(unpacked);
         let mut made = Change::Keep;
         let mut read = |value: ImageRef<'_, H>| read(Value::Term(value));
         let result =
@@ -184,7 +191,7 @@ impl<H: Host> Table<H> {
             }
         });
         match exchanged {
-            Err(busy) => Some(Err(busy.into())),
+            Err(error) => Some(Err(error)),
             Ok(()) => is_same.then_some(result),
         }
     }
@@ -226,7 +233,7 @@ impl<H: Host> Table<H> {
             second,
             third,
             packer,
-            room,
+            unpacked,
             words_left,
             ..
         } = work;
@@ -255,7 +262,7 @@ impl<H: Host> Table<H> {
             result = match (current, default) {
                 (Some(current), _) => {
                     let pair = second.object();
-                    making.onto(current, pair, third, room, &mut made, &mut read)
+                    making.onto(current, pair, third, unpacked, &mut made, &mut read)
                 }
                 (None, Some(default)) => image
                     .encode_object_within(default, making.most)
@@ -319,7 +326,7 @@ impl<H: Host> Making<'_, H> {
         current: &Rec<H>,
         pair: Object<'_, H>,
         builder: &mut ImageBuilder<T>,
-        room: &mut UnpackBuffer,
+        unpacked: &mut UnpackBuffer,
         made: &mut MadeChange<H>,
         read: &mut dyn FnMut(ImageRef<'_, H>) -> R,
     ) -> Result<R, Error> {
@@ -328,7 +335,7 @@ impl<H: Host> Making<'_, H> {
         }
         // Goes on if the object stays.
         let stopped = counted::stop(current);
-        let object = Found::new(current).first(room);
+        let object = Found::new(current).first(unpacked);
         let result = self.onto_object(object, pair, false, builder, made, read);
         if !matches!(made, Change::Keep) {
             stopped.for_ever();

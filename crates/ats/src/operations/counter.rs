@@ -1,11 +1,11 @@
 //! Counters: integers in objects, changed atomically.
 
-use crate::Error;
 use crate::counted::{self, Counter};
+use crate::error::Error;
 use crate::integer::Parts;
+use crate::operations::change::{Becomes, element};
 use crate::table::Table;
 use crate::workspace::Workspace;
-use crate::write::{Changed, element};
 use ats_sync::Guard;
 use ats_term::Integer;
 use ats_term::image::{Host, HostTerm, NewValue, Object};
@@ -108,7 +108,7 @@ impl<H: Host> Table<H> {
             image.replace_elements_within(object, &[(index, parts.as_value())], most)?;
             let counter = value.as_small().filter(|value| counted::fits(*value));
             result = Ok(value);
-            Ok(Changed::To {
+            Ok(Becomes::New {
                 counter: counter.map(|_| index),
             })
         })?;
@@ -123,7 +123,11 @@ impl<H: Host> Table<H> {
         index: usize,
         guard: &'g Guard,
     ) -> Option<Counter<'g>> {
-        let record = self.store(guard).get(key, guard)?;
+        if self.is_portable {
+            return None;
+        }
+        // Reading memory does not fail.
+        let record = self.store(guard).get(key, guard).ok()??;
         Counter::of(record).filter(|counter| counter.index == index)
     }
 
@@ -166,10 +170,10 @@ impl<H: Host> Table<H> {
                 .map(|(op, value)| (op.position - 1, value.as_value()))
                 .collect();
             let changed = match changes.is_empty() {
-                true => Changed::No,
+                true => Becomes::Same,
                 false => {
                     image.replace_elements_within(object, &changes, most)?;
-                    Changed::To { counter: None }
+                    Becomes::New { counter: None }
                 }
             };
             results = Some(values);

@@ -1,0 +1,39 @@
+//! Why a store did not do what it was asked for.
+
+use std::{fmt, io};
+
+/// Why a store did not do what it was asked for. Nothing has changed then, unless the store says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// A key is held by another change, or a lock was held for too long. Try again later, best after giving
+    /// the processor away.
+    Busy,
+    /// Stores of this kind cannot do this.
+    Unsupported,
+    /// The system did not read or write what it was asked for.
+    Io(io::ErrorKind),
+    /// What was read is not what was written.
+    Corrupt,
+    /// The merge operator cannot merge these values.
+    Merge,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Busy => f.write_str("another operation holds a key; try again"),
+            Error::Unsupported => f.write_str("stores of this kind do not have this operation"),
+            Error::Io(kind) => write!(f, "input or output failed: {kind}"),
+            Error::Corrupt => f.write_str("what was read is not what was written"),
+            Error::Merge => f.write_str("these values cannot be merged"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Error::Io(error.kind())
+    }
+}

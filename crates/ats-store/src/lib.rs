@@ -1,0 +1,33 @@
+//! What every store of records by key bytes shares: its words, and a small interface.
+//!
+//! A *record* is a key and a value, both of them bytes; keys have the order of their bytes. This crate knows
+//! neither terms nor where records lie.
+//!
+//! | module | words |
+//! |---|---|
+//! | [`range`](mod@range) | [`KeyRange`], [`Direction`], [`End`] |
+//! | [`scan`] | [`ScanPosition`], [`SlotAnswer`], [`Skipped`] |
+//! | [`change`] | [`Change`] of a key, [`BatchPlan`] of a batch |
+//! | [`merge`] | [`MergeOperator`] |
+//! | [`store`] | [`Store`], and the abilities that some stores have besides |
+//! | [`error`] | [`Error`] |
+//! | [`btree`] | [`BTreeStore`], the store that others are compared with |
+//!
+//! The stores in memory of the crate `ats-mem` use these words, but not the trait [`Store`]: their
+//! records are read in place, which bytes that a store lends for a moment cannot offer.
+
+pub mod btree;
+pub mod change;
+pub mod error;
+pub mod merge;
+pub mod range;
+pub mod scan;
+pub mod store;
+
+pub use btree::BTreeStore;
+pub use change::{BatchPlan, Change};
+pub use error::Error;
+pub use merge::{MergeOperator, Merged};
+pub use range::{Direction, End, KeyRange};
+pub use scan::{ScanPosition, Skipped, SlotAnswer};
+pub use store::{Merges, Store};

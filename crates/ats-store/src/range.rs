@@ -1,0 +1,42 @@
+//! Parts and ends of the order of keys.
+
+/// The keys from one on and below another; without one of them, from the first on or up to the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyRange<'k> {
+    /// The first key that belongs to it.
+    pub low: Option<&'k [u8]>,
+    /// The first key above that does not.
+    pub high: Option<&'k [u8]>,
+}
+
+impl KeyRange<'_> {
+    /// Whether no key can be in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        matches!((self.low, self.high), (Some(low), Some(high)) if low >= high)
+    }
+
+    /// Whether a key is in it.
+    #[must_use]
+    pub fn has(&self, key: &[u8]) -> bool {
+        self.low.is_none_or(|low| low <= key) && self.high.is_none_or(|high| key < high)
+    }
+}
+
+/// A direction in the order of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Ascending.
+    Up,
+    /// Descending.
+    Down,
+}
+
+/// An end of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Where the first record is.
+    First,
+    /// Where the last record is.
+    Last,
+}

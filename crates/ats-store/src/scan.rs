@@ -1,0 +1,51 @@
+//! Places in a store, and what comes of going there.
+
+/// Where a resumable scan begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanPosition<'k> {
+    /// At the beginning.
+    Start,
+    /// Behind this key, which need not be there.
+    Behind(&'k [u8]),
+    /// Where another scan paused.
+    At(u64),
+}
+
+/// What there is at a number of a slot. The slots divide a store, and are numbered from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotAnswer {
+    /// A slot, whose records were visited; there may be none.
+    Here,
+    /// The number of slots.
+    End,
+    /// A larger number.
+    Beyond,
+}
+
+/// What came of skipping records of a range: passing over a number of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Skipped<T> {
+    /// So many as wanted were passed, and this is the next.
+    At(T),
+    /// So many were passed, and there are no more.
+    All(usize),
+    /// It was told to pause.
+    Paused {
+        /// How many were passed.
+        skipped: usize,
+        /// The end of what was passed: the new low end of the range on the way up, or the new high end on
+        /// the way down.
+        bound: Vec<u8>,
+    },
+}
+
+impl<T> Skipped<T> {
+    /// The same, with the next one seen in another way.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Skipped<U> {
+        match self {
+            Skipped::At(next) => Skipped::At(f(next)),
+            Skipped::All(skipped) => Skipped::All(skipped),
+            Skipped::Paused { skipped, bound } => Skipped::Paused { skipped, bound },
+        }
+    }
+}

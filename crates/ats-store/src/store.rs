@@ -1,0 +1,87 @@
+//! The interface of stores that keep their records as bytes.
+//!
+//! It is small: read a key, change several keys as one, go through a range. What else a store can do is an
+//! ability of its own, a trait that the store [offers](Store::merges) or does not.
+
+use crate::change::{BatchPlan, Change};
+use crate::error::Error;
+use crate::merge::MergeOperator;
+use crate::range::{Direction, End, KeyRange};
+use std::ops::ControlFlow;
+
+/// Called with the key and the value of a record.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
+/// Decides what becomes of a record, of which it gets key and value; of nothing, if the store is empty.
+pub type DecideEnd<'a> = dyn FnMut(Option<(&[u8], &[u8])>) -> Change<Vec<u8>> + 'a;
+
+/// An ordered store of records, each a key and a value of bytes.
+///
+/// [`get`](Store::get) and changes are linearizable. A [`scan`](Store::scan) need not be a snapshot, but a record
+/// that is there throughout is visited exactly once, one that is missing throughout is not, and all writes that
+/// had returned before it began are seen.
+///
+/// All functions may be called from any thread at any time. They may wait for each other and for the
+/// system. What they are given to call is called in the thread of the caller, perhaps under a lock; it must not
+/// call the store. If it panics, nothing has changed.
+///
+/// # Errors
+/// Each function gives [`Error::Io`] or [`Error::Corrupt`] if the store cannot read or write what it must.
+pub trait Store: Send + Sync {
+    /// Lends the value of a key to `read`. Whether there is one.
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error>;
+
+    /// Changes several keys as one: every reader sees all of the changes or none. `keys` are distinct and
+    /// ascending. `Ok(false)` if the plan answered [`Abort`](Change::Abort), after which nothing has changed.
+    ///
+    /// From the decision about a key until the changes are visible no other writer changes it, also if it is
+    /// kept: so all decisions are right at the moment at which the changes become visible.
+    fn update(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
+    ) -> Result<bool, Error>;
+
+    /// Changes the record at an end of the store, as it is at the moment of the change. `decide` may be called
+    /// again, if another writer was faster.
+    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), Error>;
+
+    /// Visits the records of a range in a direction until `visit` breaks.
+    fn scan(
+        &self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Error>;
+
+    /// Number of records: exact when no update is running. O(1).
+    fn len(&self) -> usize;
+
+    /// Whether there is no record.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory that the store takes, about. O(1).
+    fn bytes(&self) -> usize;
+
+    /// An empty store that is like this one otherwise. A table that is cleared goes on with it.
+    fn fresh(&self) -> Result<Box<dyn Store>, Error>;
+
+    /// The ability to merge, if the store has it.
+    fn merges(&self) -> Option<&dyn Merges> {
+        None
+    }
+}
+
+/// The ability of a store to take operands as writes.
+pub trait Merges: Store {
+    /// How it merges.
+    fn operator(&self) -> &dyn MergeOperator;
+
+    /// Merges an operand with what is there, or writes it if nothing is. Linearizable.
+    ///
+    /// # Errors
+    /// As the functions of [`Store`], and [`Error::Merge`] if the operator refuses. A store may take the operand and
+    /// find that out when the key is read.
+    fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), Error>;
+}

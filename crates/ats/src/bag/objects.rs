@@ -1,0 +1,246 @@
+//! Adding objects to those of a key, and removing them.
+
+use super::buffers::{Buffers, NewObject};
+use super::effect::{Decided, Effect, Objects, keep, put, with_leftovers};
+use super::large::Large;
+use super::rules::{Rules, TooMany};
+use crate::short::{SHORT_OBJECTS, SHORT_WORDS};
+use crate::unpack::UnpackBuffer;
+use crate::value::{Rec, record};
+use ats_mem::Change;
+use ats_term::image::{Host, HostTerm, Object, ObjectList, Stored, image_eq};
+
+/// A list of more words than this becomes a large bag, if there are enough objects in it: copying this
+/// much takes about as long as a change of a large bag.
+const LIST_WORDS: usize = 256;
+/// A list of fewer objects than this stays one, however large they are.
+const LIST_OBJECTS: usize = 8;
+
+/// Whether the objects of these records are so few, and so small, that one may copy them under a lock. Those
+/// of a large bag do not count, since a change does not copy them.
+pub(crate) fn is_quick<'r, H: Host>(records: impl Iterator<Item = &'r Rec<H>>) -> bool {
+    let (mut objects, mut words) = (0, 0);
+    for record in records {
+        objects += 1;
+        words += record.value_words().1;
+        if objects > SHORT_OBJECTS + 1 || words > SHORT_WORDS {
+            return false;
+        }
+    }
+    true
+}
+
+impl Rules {
+    /// Whether so many words of so many objects are too many for a list.
+    fn are_too_many(self, words: usize, objects: impl FnOnce() -> usize) -> bool {
+        self.grows && words > LIST_WORDS && objects() >= LIST_OBJECTS
+    }
+
+    /// Adds an object to those of a key.
+    ///
+    /// # Safety
+    /// `current` is what [`Store::update_bag`](crate::store::Store::update_bag) gave to the decision that
+    /// answers with the result.
+    pub(crate) unsafe fn insert<T: HostTerm>(
+        self,
+        key: &[u8],
+        current: Option<&Rec<T::Host>>,
+        new: &mut NewObject<'_, T>,
+        buffers: &mut Buffers<T::Host>,
+    ) -> Decided<T::Host> {
+        let objects = match current.map(Objects::of) {
+            // SAFETY: handed on.
+            Some(Objects::Large(large)) => unsafe {
+                return self.insert_large(key, current, large, new, buffers);
+            },
+            Some(Objects::List(objects)) => Some(objects),
+            None => None,
+        };
+        let others = || objects.into_iter().flat_map(ObjectList::iter);
+        if self.distinct && self.is_among(others(), new.object(), &mut buffers.unpacked) {
+            return keep();
+        }
+        let words = objects.map_or(0, |list| list.words().len()) + new.object().len_words();
+        if self.are_too_many(words, || others().count() + 1) {
+            let large = Large::empty();
+            let mut draft = large.draft(self, buffers);
+            others().for_each(|object| draft.push_copy(object));
+            let hash = draft.hash(new.object());
+            draft.push(hash, new.take());
+            return put(current, draft.finish().into_record(key));
+        }
+        let list = &mut buffers.list;
+        list.start();
+        others().for_each(|object| list.push_copy(object));
+        list.push(new.take());
+        let effect = Effect::of_list(i64::from(current.is_some()));
+        (Change::Put(record(key, list.take())), effect)
+    }
+
+    /// # Safety
+    /// As for [`insert`](Rules::insert); the objects are those of `current`.
+    unsafe fn insert_large<T: HostTerm>(
+        self,
+        key: &[u8],
+        current: Option<&Rec<T::Host>>,
+        large: &Large<T::Host>,
+        new: &mut NewObject<'_, T>,
+        buffers: &mut Buffers<T::Host>,
+    ) -> Decided<T::Host> {
+        let mut draft = large.draft(self, buffers);
+        let hash = draft.hash(new.object());
+        if self.distinct && draft.equal(hash, new.object()).next().is_some() {
+            return keep();
+        }
+        draft.push(hash, new.take());
+        // SAFETY: handed on.
+        let (large, leftovers) = unsafe { draft.take_over() };
+        with_leftovers(put(current, large.into_record(key)), leftovers)
+    }
+
+    /// Adds copies of several objects to those of a key. The change can be undone.
+    pub(crate) fn insert_many<'o, H: Host>(
+        self,
+        key: &[u8],
+        current: Option<&'o Rec<H>>,
+        added: impl Iterator<Item = Stored<'o, H>> + Clone,
+        buffers: &mut Buffers<H>,
+    ) -> Decided<H> {
+        let objects = match current.map(Objects::of) {
+            Some(Objects::Large(large)) => {
+                let mut draft = large.draft(self, buffers);
+                added.for_each(|object| draft.push_allowed(object));
+                return match draft.len() == large.len() {
+                    true => keep(),
+                    false => put(current, draft.finish().into_record(key)),
+                };
+            }
+            Some(Objects::List(objects)) => Some(objects),
+            None => None,
+        };
+        let others = || objects.into_iter().flat_map(ObjectList::iter);
+        let all = || others().chain(added.clone());
+        let words = all().map(|object| object.words().len()).sum();
+        if self.are_too_many(words, || all().count()) {
+            let large = Large::empty();
+            let mut draft = large.draft(self, buffers);
+            others().for_each(|object| draft.push_copy(object));
+            added.for_each(|object| draft.push_allowed(object));
+            return put(current, draft.finish().into_record(key));
+        }
+        let Buffers {
+            list,
+            unpacked,
+            second_unpacked,
+            ..
+        } = buffers;
+        list.start();
+        others().for_each(|object| list.push_copy(object));
+        let mut any = false;
+        for object in added {
+            let others = list.list().iter();
+            if self.distinct && self.is_among(others, second_unpacked.object(object), unpacked) {
+                continue;
+            }
+            list.push_copy(object);
+            any = true;
+        }
+        match any {
+            true => put(current, record(key, list.take())),
+            false => keep(),
+        }
+    }
+
+    /// Removes all objects that equal this one from those of a key, unless that takes too long to be done under
+    /// a lock.
+    ///
+    /// # Safety
+    /// As for [`insert`](Rules::insert).
+    pub(crate) unsafe fn delete_object<H: Host>(
+        self,
+        key: &[u8],
+        current: &Rec<H>,
+        unwanted: Object<'_, H>,
+        buffers: &mut Buffers<H>,
+    ) -> Result<Decided<H>, TooMany> {
+        let large = match Objects::of(current) {
+            Objects::List(objects) if is_quick([current].into_iter()) => {
+                return Ok(self.delete_from_list(key, current, objects, unwanted, buffers));
+            }
+            Objects::List(_) => return Err(TooMany),
+            Objects::Large(large) => large,
+        };
+        let mut draft = large.draft(self, buffers);
+        Ok(match draft.remove_equal(unwanted, SHORT_OBJECTS)? {
+            0 => keep(),
+            _ if draft.len() == 0 => (Change::Remove, Effect::of_removal(current)),
+            _ => {
+                // SAFETY: handed on.
+                let (large, leftovers) = unsafe { draft.take_over() };
+                with_leftovers(put(Some(current), large.into_record(key)), leftovers)
+            }
+        })
+    }
+
+    /// As [`delete_object`](Rules::delete_object), unless more than `most` objects of a large bag would go. The
+    /// change can be undone.
+    pub(crate) fn delete_object_slowly<H: Host>(
+        self,
+        key: &[u8],
+        current: &Rec<H>,
+        unwanted: Object<'_, H>,
+        most: usize,
+        buffers: &mut Buffers<H>,
+    ) -> Result<Decided<H>, TooMany> {
+        let large = match Objects::of(current) {
+            Objects::List(objects) => {
+                return Ok(self.delete_from_list(key, current, objects, unwanted, buffers));
+            }
+            Objects::Large(large) => large,
+        };
+        let mut draft = large.draft(self, buffers);
+        Ok(match draft.remove_equal(unwanted, most)? {
+            0 => keep(),
+            _ if draft.len() == 0 => (Change::Remove, Effect::of_removal(current)),
+            _ => put(Some(current), draft.finish().into_record(key)),
+        })
+    }
+
+    fn delete_from_list<H: Host>(
+        self,
+        key: &[u8],
+        current: &Rec<H>,
+        objects: ObjectList<'_, H>,
+        unwanted: Object<'_, H>,
+        buffers: &mut Buffers<H>,
+    ) -> Decided<H> {
+        let Buffers { list, unpacked, .. } = buffers;
+        list.start();
+        let (mut kept, mut deleted) = (0, 0);
+        for object in objects.iter() {
+            if image_eq(unpacked.object(object), unwanted, self.zeros) {
+                deleted += 1;
+            } else {
+                list.push_copy(object);
+                kept += 1;
+            }
+        }
+        if deleted == 0 {
+            return keep();
+        }
+        if kept == 0 {
+            return (Change::Remove, Effect::of_removal(current));
+        }
+        let effect = Effect::of_list(-deleted);
+        (Change::Put(record(key, list.take())), effect)
+    }
+
+    fn is_among<'o, H: Host>(
+        self,
+        mut objects: impl Iterator<Item = Stored<'o, H>>,
+        object: Object<'_, H>,
+        unpacked: &mut UnpackBuffer,
+    ) -> bool {
+        objects.any(|other| image_eq(unpacked.object(other), object, self.zeros))
+    }
+}

@@ -1,0 +1,28 @@
+//! The word of an object that changes in place: the value of a counter. How it changes is told in
+//! [`counted`](crate::counted), which also has the invariants CT1 to CT4.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The bit of a cell that says that it is not stopped: one that all small integers have.
+pub(crate) const RUNNING: u64 = 0b1000;
+
+/// Copies the image behind the first word of a value of which element `index` is a counter.
+///
+/// # Safety
+/// There are so many words, of a value that is an object with this counter.
+pub(crate) unsafe fn copy_words(words: *const u64, len: usize, index: usize, into: &mut Vec<u64>) {
+    into.clear();
+    into.reserve(len - 1);
+    for at in 1..len {
+        // SAFETY: by contract a word of the value. The cell is accessed atomically (CT1), and the others never
+        // change.
+        into.push(unsafe {
+            match at == 1 + index {
+                true => {
+                    AtomicU64::from_ptr(words.add(at).cast_mut()).load(Ordering::Acquire) | RUNNING
+                }
+                false => *words.add(at),
+            }
+        });
+    }
+}

@@ -1,0 +1,11 @@
+//! What a table does with objects: one file for each kind of operation, all of them functions of
+//! [`Table`](crate::Table).
+
+pub(crate) mod change;
+pub(crate) mod counter;
+pub(crate) mod delete;
+pub(crate) mod insert;
+mod lookup;
+mod many;
+pub(crate) mod merge;
+mod places;

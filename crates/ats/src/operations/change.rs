@@ -1,0 +1,217 @@
+//! Changing the object of a key. Each operation is atomic.
+
+use crate::counted;
+use crate::error::Error;
+use crate::found::Found;
+use crate::short::{self, SHORT_WORDS, is_long_change};
+use crate::table::Table;
+use crate::value::{Rec, Values, record};
+use crate::workspace::Workspace;
+use ats_mem::{Change, RecordBox};
+use ats_store::BatchPlan;
+use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object};
+
+impl<H: Host> Table<H> {
+    /// Replaces elements of the object of a key, in order, so that of several values for a position the
+    /// last counts. If the key is missing, `default` is inserted first, with the key in the place of
+    /// its own. Says whether there was something to change. Positions count from 1.
+    pub fn update_element<T: HostTerm<Host = H>>(
+        &self,
+        key: T,
+        values: &[(usize, T)],
+        default: Option<T>,
+        work: &mut Workspace<T>,
+    ) -> Result<bool, Error> {
+        if self.table_type.is_bag() {
+            return Err(Error::TableType);
+        }
+        let mut changes = Vec::with_capacity(values.len());
+        let mut last = 0;
+        for (position, value) in values {
+            let index = self.index_to_change(*position)?;
+            last = last.max(index);
+            changes.push((index, NewValue::Term(*value)));
+        }
+        let (mut found, parts) = (false, values.len());
+        self.update_object(key, default, parts, work, |object, image, most| {
+            found = true;
+            if !changes.is_empty() && last >= object.arity() {
+                return Err(Error::Position);
+            }
+            if changes.is_empty() {
+                return Ok(Becomes::Same);
+            }
+            image.replace_elements_within(object, &changes, most)?;
+            Ok(Becomes::New { counter: None })
+        })?;
+        Ok(found)
+    }
+
+    /// The index of a position that may be changed.
+    pub(crate) fn index_to_change(&self, position: usize) -> Result<usize, Error> {
+        match position.checked_sub(1) {
+            None => Err(Error::Position),
+            Some(index) if index == self.key_index => Err(Error::KeyPosition),
+            Some(index) => Ok(index),
+        }
+    }
+
+    /// Changes the object of a key, or a default object. `change` builds the new object in the builder
+    /// it is given and says which of its elements is a counter, or leaves the old one. Not called if there
+    /// is no object and no default, or if the object is larger than the workspace's limit says.
+    ///
+    /// `change` is called under the lock of the key if it has few `parts`, and else, or if it returns
+    /// [`Error::TooLarge`] because the new object has more words than it is told, while the key alone is held.
+    /// Then, and while the default object is encoded, the thread is not pinned, unless the caller is.
+    pub(crate) fn update_object<T: HostTerm<Host = H>>(
+        &self,
+        key: T,
+        default: Option<T>,
+        parts: usize,
+        work: &mut Workspace<T>,
+        change: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>, usize) -> Result<Becomes, Error>,
+    ) -> Result<(), Error> {
+        let done = self.update_with(key, default, parts, work, change);
+        work.tidy();
+        done
+    }
+
+    /// As [`update_short`](crate::store::Store::update_short), but pins by itself, and not while the key alone
+    /// is held.
+    pub(crate) fn update_pinned_shortly(
+        &self,
+        key: &[u8],
+        begins_alone: bool,
+        decide: &mut DecidePinnedShortly<'_, H>,
+    ) -> Result<(), Error> {
+        let mut is_long = begins_alone;
+        if !begins_alone {
+            let guard = ats_sync::pin();
+            self.store(&guard).update(key, &guard, &mut |current| {
+                decide(current, false).unwrap_or_else(|| {
+                    is_long = true;
+                    Change::Keep
+                })
+            })?;
+        }
+        if is_long {
+            self.visit().update_long_batch(&[key], &mut Alone(decide))?;
+        }
+        Ok(())
+    }
+
+    fn update_with<T: HostTerm<Host = H>>(
+        &self,
+        key: T,
+        default: Option<T>,
+        parts: usize,
+        work: &mut Workspace<T>,
+        mut change: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>, usize) -> Result<Becomes, Error>,
+    ) -> Result<(), Error> {
+        if let Some(default) = default {
+            self.check_object(default)?;
+            work.image.encode_object_within(default, work.words_left)?;
+            // The default object may bring any key; the one it is inserted under counts.
+            let own_key = [(self.key_index, NewValue::Term(key))];
+            let (image, most) = (work.image.object(), work.words_left);
+            work.second.replace_elements_within(image, &own_key, most)?;
+        }
+        self.make_key(key, work)?;
+        let Workspace {
+            key,
+            image,
+            second,
+            packer,
+            unpacked,
+            words_left,
+            ..
+        } = work;
+        let mut result = Ok(());
+        let begins_alone = is_long_change(parts, key);
+        let limit = *words_left;
+        self.update_pinned_shortly(key, begins_alone, &mut |current, alone| {
+            let most = if alone { limit } else { SHORT_WORDS.min(limit) };
+            if current.is_some_and(|current| Found::new(current).len_words() > limit) {
+                result = Err(Error::TooLarge);
+                return Some(Change::Keep);
+            }
+            let is_long = match current {
+                Some(current) => short::is_long(current),
+                None => default.is_some() && second.object().len_words() > most,
+            };
+            if is_long && !alone {
+                return None;
+            }
+            // Goes on if the object stays.
+            let stopped = current.map(counted::stop);
+            let changed = match current {
+                Some(current) => change(Found::new(current).first(unpacked), image, most),
+                None if default.is_some() => {
+                    change(second.object(), image, most).map(|becomes| match becomes {
+                        Becomes::Same => {
+                            std::mem::swap(image, second);
+                            Becomes::New { counter: None }
+                        }
+                        becomes => becomes,
+                    })
+                }
+                None => Ok(Becomes::Same),
+            };
+            match changed {
+                Ok(Becomes::New { counter }) => {
+                    let built = image.take();
+                    let new = match counter {
+                        Some(index) => counted::record(key, built, index),
+                        None => record(key, self.stored(built, packer)),
+                    };
+                    if let Some(stopped) = stopped {
+                        stopped.for_ever();
+                    }
+                    Some(Change::Put(new))
+                }
+                Ok(Becomes::Same) => Some(Change::Keep),
+                Err(Error::TooLarge) if most < limit => None,
+                Err(error) => {
+                    result = Err(error);
+                    Some(Change::Keep)
+                }
+            }
+        })?;
+        result
+    }
+}
+
+/// A change of one key that is made while the key alone is held.
+struct Alone<'a, 'd, H: Host>(&'a mut DecidePinnedShortly<'d, H>);
+
+pub(crate) type DecidePinnedShortly<'d, H> =
+    dyn FnMut(Option<&Rec<H>>, bool) -> Option<Change<Values<H>>> + 'd;
+
+impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Alone<'_, '_, H> {
+    fn decide(&mut self, _index: usize, _current: Option<&Rec<H>>) -> Change<Values<H>> {
+        Change::Later
+    }
+
+    fn build(&mut self, _index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
+        (self.0)(current, true).expect("a key that is held alone can be changed")
+    }
+}
+
+/// What becomes of an object.
+pub(crate) enum Becomes {
+    /// What it is.
+    Same,
+    /// Another one.
+    New {
+        /// The element of the new one that shall be a counter which changes in place: a small integer.
+        counter: Option<usize>,
+    },
+}
+
+/// An element that must be there.
+pub(crate) fn element<H: Host>(
+    object: Object<'_, H>,
+    index: usize,
+) -> Result<ImageRef<'_, H>, Error> {
+    object.get(index).ok_or(Error::Position)
+}

@@ -1,0 +1,261 @@
+//! Deleting objects, and taking them. Each operation is atomic.
+
+use crate::bag::{Buffers, Effect, Rules, TooMany};
+use crate::counted;
+use crate::error::Error;
+use crate::found::Found;
+use crate::operations::insert::Encoded;
+use crate::short::is_long_to_compare;
+use crate::table::Table;
+use crate::unpack::UnpackBuffer;
+use crate::value::{Rec, Values};
+use crate::workspace::Workspace;
+use ats_mem::{Change, RecordBox};
+use ats_store::{BatchPlan, End};
+use ats_sync::Guard;
+use ats_term::Term;
+use ats_term::image::{Host, HostTerm, Object, Scratch, TermHost, decode_object, image_eq};
+use ats_term::term::TermBuilder;
+
+impl<H: Host> Table<H> {
+    /// Removes all objects of a key.
+    pub fn delete<T: HostTerm<Host = H>>(
+        &self,
+        key: T,
+        work: &mut Workspace<T>,
+    ) -> Result<(), Error> {
+        self.take(key, work, &ats_sync::pin()).map(|_| ())
+    }
+
+    /// Removes all objects of a key and returns them, unless they are larger than the workspace's
+    /// [limit](Workspace::limit) says. Those of a key that has very many are not counted in words.
+    pub fn take<'g, T: HostTerm<Host = H>>(
+        &'g self,
+        key: T,
+        work: &mut Workspace<T>,
+        guard: &'g Guard,
+    ) -> Result<Option<Found<'g, H>>, Error> {
+        self.make_key(key, work)?;
+        let store = self.store(guard);
+        let mut taken = Ok(None);
+        store.update_bag(&work.key, guard, &mut |current| {
+            let Some(record) = current else {
+                return (Change::Keep, Effect::none());
+            };
+            let found = Found::new(record);
+            if found.len_words() > work.words_left {
+                taken = Err(Error::TooLarge);
+                return (Change::Keep, Effect::none());
+            }
+            // What is returned must be what was there at the end.
+            counted::stop(record).for_ever();
+            taken = Ok(Some(found));
+            (Change::Remove, Effect::of_removal(record))
+        })?;
+        work.tidy_key();
+        taken
+    }
+
+    /// Removes the object with the first or the last key of an `ordered_set`, if there is one, and returns it.
+    /// At the moment of its removal no object has a key before it, or behind it. O(log n).
+    ///
+    /// Of other types it is some object, of a bag the oldest of some key; none only if no object was there
+    /// throughout the call. O(1), amortised, besides what it costs to take one object of those of a key.
+    ///
+    /// Refuses to take one of objects that are larger than the workspace's [limit](Workspace::limit) says.
+    pub fn take_end<'g, T: HostTerm<Host = H>>(
+        &'g self,
+        end: End,
+        work: &mut Workspace<T>,
+        guard: &'g Guard,
+    ) -> Result<Option<Taken<'g, H>>, Error> {
+        let mut taken = Ok(None);
+        let is_bag = self.table_type.is_bag();
+        self.store(guard).update_end(end, guard, &mut |current| {
+            let Some(record) = current else {
+                return (Change::Keep, Effect::none());
+            };
+            let found = Found::new(record);
+            if found.len_words() > work.words_left {
+                taken = Err(Error::TooLarge);
+                return (Change::Keep, Effect::none());
+            }
+            // What is returned must be what was there at the end.
+            counted::stop(record).for_ever();
+            taken = Ok(Some(Taken(found)));
+            match is_bag {
+                // SAFETY: this is the decision of `update_end`, which is as that of `update_bag`.
+                true => unsafe {
+                    let rules = self.bag_rules();
+                    rules.delete_oldest(record.key(), record, &mut work.bag)
+                },
+                false => (Change::Remove, Effect::none()),
+            }
+        })?;
+        work.bag.tidy();
+        taken
+    }
+
+    /// Removes the object that is equal (`=:=`) to this one; a `duplicate_bag` may hold several, which
+    /// all go. O(log objects of the key) for each.
+    pub fn delete_object<T: HostTerm<Host = H>>(
+        &self,
+        object: T,
+        work: &mut Workspace<T>,
+    ) -> Result<(), Error> {
+        self.delete_object_if_few(object, usize::MAX, work)
+            .map(|_| ())
+    }
+
+    /// As [`delete_object`](Table::delete_object), unless very many would go: false, if they are more than
+    /// `most`, and nothing has changed. For callers that must return quickly.
+    pub fn delete_object_if_few<T: HostTerm<Host = H>>(
+        &self,
+        object: T,
+        most: usize,
+        work: &mut Workspace<T>,
+    ) -> Result<bool, Error> {
+        let mut guard = ats_sync::pin();
+        let encoded = match self.encode_pinned(object, &guard, work) {
+            Ok(Encoded::Large) => {
+                drop(guard);
+                let image = &mut work.image;
+                let encoded = image.encode_object_within(object, work.words_left);
+                guard = ats_sync::pin();
+                encoded.map_err(Error::from)
+            }
+            encoded => encoded.map(|_| ()),
+        };
+        let done = encoded.and_then(|()| self.delete_encoded(most, work, guard));
+        work.tidy();
+        done
+    }
+
+    /// Removes the object that was encoded, as [`delete_object_if_few`](Table::delete_object_if_few) says.
+    fn delete_encoded<T: HostTerm<Host = H>>(
+        &self,
+        most: usize,
+        work: &mut Workspace<T>,
+        guard: Guard,
+    ) -> Result<bool, Error> {
+        let store = self.store(&guard);
+        let Workspace {
+            key,
+            image,
+            bag,
+            unpacked,
+            ..
+        } = work;
+        let unwanted = image.object();
+        if self.table_type.is_bag() {
+            let mut is_quick = true;
+            store.update_bag(key, &guard, &mut |current| {
+                let Some(current) = current else {
+                    return (Change::Keep, Effect::none());
+                };
+                // SAFETY: this is the decision of `update_bag`.
+                let decided =
+                    unsafe { (self.bag_rules()).delete_object(key, current, unwanted, bag) };
+                decided.unwrap_or_else(|TooMany| {
+                    is_quick = false;
+                    (Change::Keep, Effect::none())
+                })
+            })?;
+            if is_quick {
+                return Ok(true);
+            }
+            drop(guard);
+            let visit = self.visit();
+            let mut deleting = Deleting {
+                rules: self.bag_rules(),
+                key,
+                unwanted,
+                most,
+                buffers: bag,
+                done: true,
+                effect: Effect::none(),
+            };
+            visit.update_long_batch(&[&key[..]], &mut deleting)?;
+            visit.count(&deleting.effect);
+            return Ok(deleting.done);
+        }
+        drop(guard);
+        self.update_pinned_shortly(key, false, &mut |current, alone| {
+            let Some(current) = current else {
+                return Some(Change::Keep);
+            };
+            if !alone && is_long_to_compare(current) {
+                return None;
+            }
+            let stopped = counted::stop(current);
+            if !image_eq(Found::new(current).first(unpacked), unwanted, self.zeros) {
+                return Some(Change::Keep);
+            }
+            stopped.for_ever();
+            Some(Change::Remove)
+        })?;
+        Ok(true)
+    }
+}
+
+/// The deletion of equal objects of a key of a bag that takes long, while the key is held.
+struct Deleting<'a, H: Host> {
+    rules: Rules,
+    key: &'a [u8],
+    unwanted: Object<'a, H>,
+    most: usize,
+    buffers: &'a mut Buffers<H>,
+    /// Whether there were not too many.
+    done: bool,
+    effect: Effect<H>,
+}
+
+impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Deleting<'_, H> {
+    fn decide(&mut self, _index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
+        current.map_or(Change::Keep, |_| Change::Later)
+    }
+
+    fn build(&mut self, _index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
+        let Some(current) = current else {
+            return Change::Keep;
+        };
+        let (key, unwanted, most) = (self.key, self.unwanted, self.most);
+        let decided = (self.rules).delete_object_slowly(key, current, unwanted, most, self.buffers);
+        match decided {
+            Ok((change, effect)) => {
+                self.effect = effect;
+                change
+            }
+            Err(TooMany) => {
+                self.done = false;
+                Change::Keep
+            }
+        }
+    }
+}
+
+/// An object that was [taken](Table::take_end).
+#[derive(Clone, Copy)]
+pub struct Taken<'g, H: Host>(Found<'g, H>);
+
+impl<'g, H: Host> Taken<'g, H> {
+    /// The object, as it was when it was removed.
+    pub fn object<'b>(&self, unpacked: &'b mut UnpackBuffer) -> Object<'b, H>
+    where
+        'g: 'b,
+    {
+        // The oldest of those that the key had.
+        self.0.first(unpacked)
+    }
+}
+
+impl Taken<'_, TermHost> {
+    /// The object as an owned term. O(its size).
+    pub fn to_term(&self) -> Term {
+        let (mut builder, mut scratch, mut unpacked) =
+            (TermBuilder::new(), Scratch::new(), UnpackBuffer::new());
+        let built = decode_object(self.object(&mut unpacked), &mut builder, &mut scratch);
+        let term = builder.finish(built);
+        term.expect("what was a term can be built again")
+    }
+}

@@ -1,0 +1,54 @@
+//! Reading by key.
+
+use crate::error::Error;
+use crate::found::Found;
+use crate::table::Table;
+use crate::workspace::Workspace;
+use ats_sync::Guard;
+use ats_term::image::{Host, HostTerm};
+
+impl<H: Host> Table<H> {
+    /// Writes the bytes of a key to the workspace, within its limit.
+    #[inline]
+    pub(crate) fn make_key<T: HostTerm<Host = H>>(
+        &self,
+        key: T,
+        work: &mut Workspace<T>,
+    ) -> Result<(), Error> {
+        work.start_key();
+        self.key_bytes_within(key, &mut work.key, work.words_left)
+    }
+
+    /// The objects of a key, if there are any. O(log n) in an `ordered_set`, else O(1).
+    #[inline]
+    pub fn lookup<'g, T: HostTerm<Host = H>>(
+        &'g self,
+        key: T,
+        work: &mut Workspace<T>,
+        guard: &'g Guard,
+    ) -> Result<Option<Found<'g, H>>, Error> {
+        work.start_key();
+        self.key_bytes(key, &mut work.key);
+        let found = self.lookup_bytes(&work.key, guard);
+        work.tidy_key();
+        found
+    }
+
+    /// As [`lookup`](Table::lookup), but refuses a key that takes more than the workspace's
+    /// [limit](Workspace::limit) says.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if it refuses.
+    #[inline]
+    pub fn lookup_within<'g, T: HostTerm<Host = H>>(
+        &'g self,
+        key: T,
+        work: &mut Workspace<T>,
+        guard: &'g Guard,
+    ) -> Result<Option<Found<'g, H>>, Error> {
+        self.make_key(key, work)?;
+        let found = self.lookup_bytes(&work.key, guard);
+        work.tidy_key();
+        found
+    }
+}

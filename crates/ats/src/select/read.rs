@@ -1,0 +1,144 @@
+//! Running a query, and what it takes.
+
+use super::cursor::{Cursor, Progress};
+use super::query::Query;
+use super::walk::{Next, Slice, walk};
+use crate::bag::Buffers;
+use crate::error::Error;
+use crate::found::Found;
+use crate::table::Table;
+use crate::unpack::UnpackBuffer;
+use ats_match::{Environment, Machine, Outcome, RunTerm};
+use ats_sync::Guard;
+use ats_term::Zeros;
+use ats_term::image::{Host, ImageBuilder, Object, Packer};
+use std::ops::ControlFlow;
+
+/// What it takes to run queries. Keep one per thread.
+pub struct Runner<H: Host> {
+    pub(super) machine: Machine<H>,
+    pub(super) unpacked: UnpackBuffer,
+    /// What it takes to change objects.
+    pub(super) image: ImageBuilder<RunTerm<'static, H>>,
+    pub(super) packer: Packer,
+    pub(super) bag: Buffers<H>,
+}
+
+impl<H: Host> Runner<H> {
+    /// For tables with this rule for zeros. Does not allocate.
+    #[must_use]
+    pub const fn new(zeros: Zeros) -> Self {
+        Runner {
+            machine: Machine::new(),
+            unpacked: UnpackBuffer::new(),
+            image: ImageBuilder::new(zeros),
+            packer: Packer::new(),
+            bag: Buffers::new(),
+        }
+    }
+
+    /// Gives back what was made and not stored, and buffers that something huge blew up. For after each use.
+    pub fn tidy(&mut self) {
+        self.machine.tidy();
+        self.unpacked.tidy();
+        self.image.tidy();
+        self.packer.tidy();
+        self.bag.tidy();
+    }
+}
+
+/// A query on its way through a table: what all slices of it take.
+pub struct Selection<'a, H: Host, E> {
+    /// What is looked for.
+    pub query: &'a Query<H>,
+    /// How far it has come. A slice goes on from there, and leaves it where the next one begins.
+    pub cursor: &'a mut Cursor,
+    /// What it is run with.
+    pub runner: &'a mut Runner<H>,
+    /// What its specification may ask about the process and the node that run it.
+    pub environment: &'a E,
+    /// The time that this slice may take.
+    pub slice: &'a Slice,
+    /// What keeps objects that others remove meanwhile.
+    pub guard: &'a Guard,
+}
+
+impl<H: Host> Table<H> {
+    /// Runs a query on the objects from the cursor on, until the slice is over or `each`, which gets the
+    /// results, breaks. Of a key that has few objects all are read, even so.
+    ///
+    /// Not a snapshot: each key is as of the moment it is visited. An object that is in the table throughout
+    /// all slices is met exactly once; the objects of a key come oldest first. [`Slice::key`] tells, while `each`
+    /// runs, the objects of one key from those of the next. A slice whose cursor is among the objects of a key
+    /// ends with the last of them.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] if the store of the table fails. The cursor stays where it was, but results may have
+    /// been given.
+    ///
+    /// # Panics
+    /// If the query was made for another kind of table.
+    pub fn select<E: Environment>(
+        &self,
+        selection: &mut Selection<'_, H, E>,
+        each: &mut dyn FnMut(&Outcome<'_, H>) -> ControlFlow<()>,
+    ) -> Result<Progress, Error> {
+        let Selection {
+            query,
+            cursor,
+            runner,
+            environment,
+            slice,
+            guard,
+        } = selection;
+        query.check_fits(self);
+        let Runner {
+            machine, unpacked, ..
+        } = &mut **runner;
+        let program = query.program();
+        walk(self.store(guard), query, cursor, slice, guard, |spot| {
+            let mut stop = false;
+            if spot.from == 0 {
+                slice.count_key();
+            }
+            let one = |object: Object<'_, H>| {
+                slice.count_object(object.len_words());
+                if let Some(outcome) = &machine.run(program, object, *environment) {
+                    stop |= each(outcome).is_break();
+                }
+                stop
+            };
+            visit_objects(&spot.found, spot.from, slice, unpacked, one)
+        })
+    }
+}
+
+/// Visits the objects of a key. `one` says whether to stop: if the objects have positions, at once, else when all
+/// were visited.
+#[inline]
+pub(super) fn visit_objects<H: Host>(
+    found: &Found<'_, H>,
+    from: u64,
+    slice: &Slice,
+    unpacked: &mut UnpackBuffer,
+    mut one: impl FnMut(Object<'_, H>) -> bool,
+) -> Next {
+    let mut next = Next::Go;
+    if found.is_large() {
+        let _part = found.each_from(from, unpacked, |position, object| {
+            if one(object) | slice.tick() {
+                next = Next::StopAt(position + 1);
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+        return next;
+    }
+    let _all = found.each(unpacked, |object| {
+        if one(object) {
+            next = Next::Stop;
+        }
+        ControlFlow::Continue(())
+    });
+    next
+}

@@ -1,0 +1,97 @@
+//! Objects as bytes that mean the same in every process, for stores of bytes.
+//!
+//! The value of a record is the objects of its key, oldest first, each behind its length.
+//!
+//! ```text
+//!   length, 4 bytes | object | length | object | ...        lengths: least significant byte first
+//! ```
+
+use crate::error::Error;
+use ats_term::image::{Built, Host, ImageBuilder, Object, Scratch, TermHost, decode_object};
+use ats_term::term::TermBuilder;
+use ats_term::{Term, Zeros, etf};
+
+/// How objects of a host become bytes that every process understands, and objects again.
+///
+/// An object that was written and read again is `=:=` to what it was, as far as the form can tell.
+pub trait Codec<H: Host>: Send + Sync {
+    /// Appends an object.
+    ///
+    /// # Errors
+    /// [`Error::SystemLimit`] if the form has no room for it. Part of it may have been appended then.
+    fn write(&self, object: Object<'_, H>, out: &mut Vec<u8>) -> Result<(), Error>;
+
+    /// Has `keep` take the object that these bytes are. `keep` is called once, unless this fails.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] if the bytes are no object.
+    fn read(&self, bytes: &[u8], keep: &mut dyn FnMut(Built<'_, H>)) -> Result<(), Error>;
+}
+
+/// Owned terms in the [external term format](etf).
+#[derive(Clone, Copy, Debug)]
+pub struct TermCodec {
+    /// Which zeros are the same key of a map: as the table has it.
+    pub zeros: Zeros,
+}
+
+impl Codec<TermHost> for TermCodec {
+    fn write(&self, object: Object<'_, TermHost>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let mut builder = TermBuilder::new();
+        let built = decode_object(object, &mut builder, &mut Scratch::new());
+        let term = builder.finish(built);
+        let term = term.expect("what was a term can be built again");
+        etf::encode_into(&term, out).map_err(|etf::TooLarge| Error::SystemLimit)
+    }
+
+    fn read(&self, bytes: &[u8], keep: &mut dyn FnMut(Built<'_, TermHost>)) -> Result<(), Error> {
+        // They were written by `write`, so their atoms have been made before, in this process or another.
+        let options = etf::Options {
+            atoms: etf::Atoms::New { limit: usize::MAX },
+        };
+        let term = etf::decode(bytes, options).map_err(|_| CORRUPT)?;
+        let mut image = ImageBuilder::<&Term>::new(self.zeros);
+        image.encode_object(&term).map_err(|_| CORRUPT)?;
+        keep(image.take());
+        Ok(())
+    }
+}
+
+/// What is read where no object is.
+pub(crate) const CORRUPT: Error = Error::Storage(ats_store::Error::Corrupt);
+
+const LENGTH_BYTES: usize = size_of::<u32>();
+
+/// Appends an object behind its length.
+pub(crate) fn write_object<H: Host>(
+    codec: &dyn Codec<H>,
+    object: Object<'_, H>,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let start = out.len();
+    out.extend_from_slice(&[0; LENGTH_BYTES]);
+    codec.write(object, out)?;
+    let len = out.len() - start - LENGTH_BYTES;
+    let len = u32::try_from(len).map_err(|_| Error::SystemLimit)?;
+    out[start..start + LENGTH_BYTES].copy_from_slice(&len.to_le_bytes());
+    Ok(())
+}
+
+/// The objects of a value.
+pub(crate) fn objects(mut value: &[u8]) -> impl Iterator<Item = Result<&[u8], Error>> {
+    std::iter::from_fn(move || {
+        if value.is_empty() {
+            return None;
+        }
+        let Some((len, rest)) = value.split_first_chunk::<LENGTH_BYTES>() else {
+            value = &[];
+            return Some(Err(CORRUPT));
+        };
+        let Some((object, rest)) = rest.split_at_checked(u32::from_le_bytes(*len) as usize) else {
+            value = &[];
+            return Some(Err(CORRUPT));
+        };
+        value = rest;
+        Some(Ok(object))
+    })
+}

@@ -1,0 +1,480 @@
+//! Tables on a [`Store`] of bytes: records made of bytes when they are read, and bytes of them when written.
+//!
+//! The layers above work on records as the memory stores keep them. Here the value of a record is bytes that mean
+//! the same in every process: the objects of the key, oldest first, each behind its length, in the form that a
+//! [`codec`](crate::store::codec) writes.
+//!
+//! A reader gets a record of its own, which lives as long as its guard. So a table on such a store answers as one
+//! in memory does, at the price of a copy for each record that is read. Counters do not change in place, and the
+//! objects of a key of a bag are written anew with each change.
+
+use crate::error::Error;
+use crate::found::Found;
+use crate::store::codec::{CORRUPT, Codec, objects, write_object};
+use crate::unpack::UnpackBuffer;
+use crate::value::{Rec, Values, record};
+use ats_mem::{Memory, NoSuchKey, Plan, RecordBox, Skipped};
+use ats_store::{Change, Direction, End, KeyRange, ScanPosition, SlotAnswer, Store};
+use ats_sync::Guard;
+use ats_term::image::{Built, Host, ObjectListBuilder};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The records of a table that a store keeps as bytes.
+pub(crate) struct Portable<H: Host> {
+    store: Box<dyn Store>,
+    codec: Arc<dyn Codec<H>>,
+    keys: Keys,
+    fixation: Mutex<Fixation>,
+}
+
+/// What the keys of a table are like.
+#[derive(Clone, Copy)]
+struct Keys {
+    /// Whether a walk may begin at any key.
+    ordered: bool,
+    /// Whether a key can have several objects.
+    is_bag: bool,
+}
+
+/// What a walk of a table without order may remember.
+#[derive(Default)]
+struct Fixation {
+    fixed: bool,
+    /// The keys that were removed since.
+    removed: BTreeSet<Vec<u8>>,
+}
+
+/// What is done about a key of a batch.
+#[derive(Clone, Copy)]
+enum Step {
+    Decide,
+    Build,
+}
+
+/// Says what becomes of the key with this index, of which it gets the record.
+type DecideStep<'a, H> =
+    dyn FnMut(usize, Step, Option<RecordBox<Values<H>>>) -> Change<RecordBox<Values<H>>> + 'a;
+/// Called with each record.
+type Visit<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
+
+impl<H: Host> Portable<H> {
+    pub(crate) fn new(
+        store: Box<dyn Store>,
+        codec: Arc<dyn Codec<H>>,
+        ordered: bool,
+        is_bag: bool,
+    ) -> Self {
+        Portable {
+            store,
+            codec,
+            keys: Keys { ordered, is_bag },
+            fixation: Mutex::default(),
+        }
+    }
+
+    /// The same without records.
+    pub(crate) fn fresh(&self) -> Result<Self, Error> {
+        Ok(Portable {
+            store: self.store.fresh()?,
+            codec: Arc::clone(&self.codec),
+            keys: self.keys,
+            fixation: Mutex::default(),
+        })
+    }
+
+    fn fixation(&self) -> MutexGuard<'_, Fixation> {
+        // Complete at every moment, so a panic elsewhere does not spoil it.
+        self.fixation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The record that is made of these bytes.
+    fn record(&self, key: &[u8], value: &[u8]) -> Result<RecordBox<Values<H>>, Error> {
+        let mut made = None;
+        if self.keys.is_bag {
+            let mut list = ObjectListBuilder::new();
+            for object in objects(value) {
+                self.codec.read(object?, &mut |built| list.push(built))?;
+            }
+            if !list.is_empty() {
+                made = Some(record(key, list.take()));
+            }
+        } else if let Some(object) = objects(value).next() {
+            let mut keep = |built: Built<'_, H>| made = Some(record(key, built));
+            self.codec.read(object?, &mut keep)?;
+        }
+        made.ok_or(CORRUPT)
+    }
+
+    /// The bytes of the objects of a record.
+    fn value(&self, record: &Rec<H>) -> Result<Vec<u8>, Error> {
+        let mut value = Vec::new();
+        let mut written = Ok(());
+        let _all = Found::new(record).each(&mut UnpackBuffer::new(), |object| {
+            written = write_object(&*self.codec, object, &mut value);
+            match written {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        });
+        written.map(|()| value)
+    }
+
+    /// What the store is told of a change.
+    fn translated(
+        &self,
+        key: &[u8],
+        change: Change<RecordBox<Values<H>>>,
+    ) -> Result<Change<Vec<u8>>, Error> {
+        Ok(match change {
+            Change::Put(record) => Change::Put(self.value(&record)?),
+            Change::Remove => {
+                let mut fixation = self.fixation();
+                if fixation.fixed {
+                    fixation.removed.insert(key.to_vec());
+                }
+                Change::Remove
+            }
+            Change::Keep => Change::Keep,
+            Change::Abort => Change::Abort,
+            Change::Later => Change::Later,
+        })
+    }
+
+    fn change(&self, keys: &[&[u8]], decide: &mut DecideStep<'_, H>) -> Result<bool, Error> {
+        let mut translating = Translating {
+            records: self,
+            keys,
+            decide,
+            failed: Ok(()),
+        };
+        let done = self.store.update(keys, &mut translating)?;
+        translating.failed.map(|()| done)
+    }
+
+    pub(crate) fn get<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Rec<H>>, Error> {
+        let mut found = None;
+        let mut read = |value: &[u8]| found = Some(self.record(key, value));
+        self.store.get(key, &mut read)?;
+        Ok(found.transpose()?.map(|record| record.lend(guard)))
+    }
+
+    pub(crate) fn update<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut (dyn FnMut(Option<&'g Rec<H>>) -> Change<RecordBox<Values<H>>> + '_),
+    ) -> Result<(), Error> {
+        let mut decide =
+            |_, _, current: Option<RecordBox<_>>| decide(current.map(|record| record.lend(guard)));
+        self.change(&[key], &mut decide).map(|_| ())
+    }
+
+    /// The store itself says how long it holds more than the key.
+    pub(crate) fn update_alone<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut (dyn FnMut(Option<&'g Rec<H>>) -> Change<RecordBox<Values<H>>> + '_),
+    ) -> Result<(), Error> {
+        self.update(key, guard, decide)
+    }
+
+    pub(crate) fn update_batch(
+        &self,
+        keys: &[&[u8]],
+        _guard: &Guard,
+        plan: &mut dyn Plan<Values<H>>,
+    ) -> Result<bool, Error> {
+        self.update_long_batch(keys, plan)
+    }
+
+    pub(crate) fn update_long_batch(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn Plan<Values<H>>,
+    ) -> Result<bool, Error> {
+        self.change(keys, &mut |index, step, current| match step {
+            Step::Decide => plan.decide(index, current.as_deref()),
+            Step::Build => plan.build(index, current.as_deref()),
+        })
+    }
+
+    pub(crate) fn update_end<'g>(
+        &'g self,
+        end: End,
+        guard: &'g Guard,
+        decide: &mut (dyn FnMut(Option<&'g Rec<H>>) -> Change<RecordBox<Values<H>>> + '_),
+    ) -> Result<(), Error> {
+        let mut failed = Ok(());
+        self.store.update_end(end, &mut |found| {
+            let key = found.map_or(&[][..], |(key, _)| key);
+            let current = found.map(|(key, value)| self.record(key, value));
+            let change = current.transpose().and_then(|current| {
+                let change = decide(current.map(|record| record.lend(guard)));
+                self.translated(key, change)
+            });
+            change.unwrap_or_else(|error| {
+                failed = Err(error);
+                Change::Keep
+            })
+        })?;
+        failed
+    }
+
+    /// Visits the records of a range until `visit` breaks.
+    fn walk<'g>(
+        &'g self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+    ) -> Result<(), Error> {
+        let mut failed = Ok(());
+        let mut visit = |key: &[u8], value: &[u8]| match self.record(key, value) {
+            Ok(record) => visit(record.lend(guard)),
+            Err(error) => {
+                failed = Err(error);
+                ControlFlow::Break(())
+            }
+        };
+        self.store.scan(key_range, direction, &mut visit)?;
+        failed
+    }
+
+    fn first_of<'g>(
+        &'g self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Rec<H>>, Error> {
+        let mut first = None;
+        self.walk(key_range, direction, guard, &mut |record| {
+            first = Some(record);
+            ControlFlow::Break(())
+        })?;
+        Ok(first)
+    }
+
+    pub(crate) fn first<'g>(&'g self, guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
+        self.first_of(KeyRange::default(), Direction::Up, guard)
+    }
+
+    pub(crate) fn last<'g>(&'g self, guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
+        match self.keys.ordered {
+            true => self.first_of(KeyRange::default(), Direction::Down, guard),
+            false => self.first(guard),
+        }
+    }
+
+    /// Whether a walk may go on from this key.
+    fn check_step(&self, key: &[u8]) -> Result<Result<(), NoSuchKey>, Error> {
+        let is_known = self.keys.ordered
+            || self.store.get(key, &mut |_| {})?
+            || self.fixation().removed.contains(key);
+        Ok(match is_known {
+            true => Ok(()),
+            false => Err(NoSuchKey),
+        })
+    }
+
+    pub(crate) fn next<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Result<Option<&'g Rec<H>>, NoSuchKey>, Error> {
+        Ok(match self.check_step(key)? {
+            Ok(()) => Ok(self.first_of(behind(&successor(key)), Direction::Up, guard)?),
+            Err(NoSuchKey) => Err(NoSuchKey),
+        })
+    }
+
+    pub(crate) fn prev<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Result<Option<&'g Rec<H>>, NoSuchKey>, Error> {
+        match self.keys.ordered {
+            true => Ok(Ok(self.first_of(
+                below(Some(key)),
+                Direction::Down,
+                guard,
+            )?)),
+            false => self.next(key, guard),
+        }
+    }
+
+    pub(crate) fn scan<'g>(
+        &'g self,
+        after: Option<&[u8]>,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+    ) -> Result<Result<(), NoSuchKey>, Error> {
+        let from = match after {
+            None => Vec::new(),
+            Some(key) => match self.check_step(key)? {
+                Ok(()) => successor(key),
+                Err(NoSuchKey) => return Ok(Err(NoSuchKey)),
+            },
+        };
+        self.walk(behind(&from), Direction::Up, guard, visit)
+            .map(Ok)
+    }
+
+    pub(crate) fn scan_from<'g>(
+        &'g self,
+        from: &[u8],
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+    ) -> Result<(), Error> {
+        self.walk(behind(from), Direction::Up, guard, visit)
+    }
+
+    pub(crate) fn scan_down<'g>(
+        &'g self,
+        high: Option<&[u8]>,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+    ) -> Result<(), Error> {
+        self.walk(below(high), Direction::Down, guard, visit)
+    }
+
+    /// Never pauses, since it visits a record at every step.
+    pub(crate) fn resume_scan<'g>(
+        &'g self,
+        from: ScanPosition<'_>,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+        _pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<u64>, Error> {
+        let from = match from {
+            ScanPosition::Behind(key) => successor(key),
+            ScanPosition::Start | ScanPosition::At(_) => Vec::new(),
+        };
+        self.walk(behind(&from), Direction::Up, guard, visit)?;
+        Ok(None)
+    }
+
+    /// O(records passed).
+    pub(crate) fn skip<'g>(
+        &'g self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        most: usize,
+        guard: &'g Guard,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Skipped<'g, Values<H>>, Error> {
+        let (mut skipped, mut ended) = (0, None);
+        self.store.scan(key_range, direction, &mut |key, value| {
+            if skipped == most {
+                let next = self.record(key, value);
+                ended = Some(next.map(|record| Skipped::At(record.lend(guard))));
+                return ControlFlow::Break(());
+            }
+            skipped += 1;
+            if pause().is_continue() {
+                return ControlFlow::Continue(());
+            }
+            let bound = match direction {
+                Direction::Up => successor(key),
+                Direction::Down => key.to_vec(),
+            };
+            ended = Some(Ok(Skipped::Paused { skipped, bound }));
+            ControlFlow::Break(())
+        })?;
+        ended.unwrap_or(Ok(Skipped::All(skipped)))
+    }
+
+    /// A slot is the record at that place. O(index).
+    pub(crate) fn slot<'g>(
+        &'g self,
+        index: usize,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Rec<H>),
+    ) -> Result<SlotAnswer, Error> {
+        let go_on = &mut || ControlFlow::Continue(());
+        let skipped = self.skip(KeyRange::default(), Direction::Up, index, guard, go_on)?;
+        Ok(match skipped {
+            Skipped::At(record) => {
+                visit(record);
+                SlotAnswer::Here
+            }
+            Skipped::All(slots) if slots == index => SlotAnswer::End,
+            _ => SlotAnswer::Beyond,
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.store.len()
+    }
+
+    pub(crate) fn memory(&self) -> Memory {
+        Memory {
+            records: self.store.bytes(),
+            structure: 0,
+        }
+    }
+
+    pub(crate) fn fix(&self) {
+        self.fixation().fixed = true;
+    }
+
+    pub(crate) fn unfix(&self) {
+        *self.fixation() = Fixation::default();
+    }
+}
+
+/// A batch, with the records that its decisions are about made of bytes.
+struct Translating<'a, 'd, H: Host> {
+    records: &'a Portable<H>,
+    keys: &'a [&'a [u8]],
+    decide: &'a mut DecideStep<'d, H>,
+    /// What ended the batch, if it was not its plan.
+    failed: Result<(), Error>,
+}
+
+impl<H: Host> Translating<'_, '_, H> {
+    fn step(&mut self, index: usize, step: Step, current: Option<&[u8]>) -> Change<Vec<u8>> {
+        let key = self.keys[index];
+        let current = current.map(|value| self.records.record(key, value));
+        let change = current.transpose().and_then(|current| {
+            let change = (self.decide)(index, step, current);
+            self.records.translated(key, change)
+        });
+        change.unwrap_or_else(|error| {
+            self.failed = Err(error);
+            Change::Abort
+        })
+    }
+}
+
+impl<H: Host> ats_store::BatchPlan<[u8], Vec<u8>> for Translating<'_, '_, H> {
+    fn decide(&mut self, index: usize, current: Option<&[u8]>) -> Change<Vec<u8>> {
+        self.step(index, Step::Decide, current)
+    }
+
+    fn build(&mut self, index: usize, current: Option<&[u8]>) -> Change<Vec<u8>> {
+        self.step(index, Step::Build, current)
+    }
+}
+
+/// The next possible key in the order of bytes.
+fn successor(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
+}
+
+fn behind(low: &[u8]) -> KeyRange<'_> {
+    KeyRange {
+        low: Some(low),
+        high: None,
+    }
+}
+
+fn below(high: Option<&[u8]>) -> KeyRange<'_> {
+    KeyRange { low: None, high }
+}

@@ -1,0 +1,373 @@
+//! Tables on a store that cannot read or write: every operation says so, and changes nothing.
+
+use crate::common::{ALL_TYPES, TermTable, everything, on_store};
+use ats::select::{Cursor, Progress, Query, Runner, Selection, Slice};
+use ats::{
+    BTreeStore, CounterOp, Direction, End, Error, Integer, KeyRange, Locking, Merge, Merging,
+    Store, TableType, TermHost, Workspace,
+};
+use ats_match::{Environment, FunctionSet, Program, Words, parse};
+use ats_store::BatchPlan;
+use ats_store::store::{DecideEnd, Visit};
+use ats_term::image::atom_word;
+use ats_term::{Atom, Term, Zeros};
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const FAILED: ats_store::Error = ats_store::Error::Io(ErrorKind::StorageFull);
+
+/// A store of which one call fails: the one with this number.
+struct Failing {
+    records: Arc<BTreeStore>,
+    calls: Arc<AtomicUsize>,
+    fails_at: usize,
+}
+
+impl Failing {
+    fn call(&self) -> Result<(), ats_store::Error> {
+        match self.calls.fetch_add(1, Ordering::Relaxed) == self.fails_at {
+            true => Err(FAILED),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Store for Failing {
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
+        self.call()?;
+        self.records.get(key, read)
+    }
+
+    fn update(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
+    ) -> Result<bool, ats_store::Error> {
+        self.call()?;
+        self.records.update(keys, plan)
+    }
+
+    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), ats_store::Error> {
+        self.call()?;
+        self.records.update_end(end, decide)
+    }
+
+    fn scan(
+        &self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), ats_store::Error> {
+        self.call()?;
+        self.records.scan(key_range, direction, visit)
+    }
+
+    fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.records.bytes()
+    }
+
+    fn fresh(&self) -> Result<Box<dyn Store>, ats_store::Error> {
+        self.call()?;
+        Ok(Box::new(Failing {
+            records: Arc::default(),
+            calls: Arc::clone(&self.calls),
+            fails_at: self.fails_at,
+        }))
+    }
+}
+
+const ZEROS: Zeros = Zeros::Distinct;
+
+/// A table with three keys, and its records.
+fn filled(kind: TableType, fails_at: usize) -> (TermTable, Arc<AtomicUsize>) {
+    let records = Arc::new(BTreeStore::new());
+    let calls = Arc::new(AtomicUsize::new(0));
+    let store = Failing {
+        records: Arc::clone(&records),
+        calls: Arc::clone(&calls),
+        fails_at: usize::MAX,
+    };
+    let healthy = on_store(store, kind, 1);
+    for key in 1..4_i64 {
+        let object = Term::from((key, key));
+        assert_eq!(healthy.insert(&object, &mut Workspace::new()), Ok(()));
+    }
+    calls.store(0, Ordering::Relaxed);
+    let store = Failing {
+        records,
+        calls: Arc::clone(&calls),
+        fails_at,
+    };
+    (on_store(store, kind, 1), calls)
+}
+
+struct Nowhere;
+
+// SAFETY: the words are those of atoms of the host of terms.
+unsafe impl Environment for Nowhere {
+    fn self_word(&self) -> Option<u64> {
+        None
+    }
+
+    fn node_word(&self) -> u64 {
+        word("nowhere")
+    }
+
+    fn atom_word(&self, text: &str) -> Option<u64> {
+        Some(word(text))
+    }
+}
+
+fn word(text: &str) -> u64 {
+    atom_word(Atom::new(text).expect("a short text").id())
+}
+
+/// A query for all objects, as `[{'_', [], [true]}]`.
+fn everything_is_meant(table: &TermTable) -> Query<TermHost> {
+    let atom = |text| Term::Atom(Atom::new(text).expect("a short text"));
+    let body: Term = vec![atom("true")].into();
+    let clause = Term::from((atom("_"), Term::Nil, body));
+    let options = ats_match::Options {
+        zeros: ZEROS,
+        functions: FunctionSet::ALL,
+        whole_bytes: true,
+        // SAFETY: the words of these atoms.
+        words: unsafe { Words::new(word("true"), word("false"), word("EXIT")) },
+    };
+    let spec = parse(&vec![clause].into(), &options).expect("a specification");
+    Query::new(Arc::new(Program::new(spec)), table)
+}
+
+/// Does something on a table, of which one call of the store may fail.
+type Operation = fn(&TermTable) -> Result<(), Error>;
+
+/// Each operation, and whether bags have it.
+const OPERATIONS: [(&str, bool, Operation); 22] = [
+    ("insert", true, |table| {
+        table.insert(&Term::from((9, 9)), &mut Workspace::new())
+    }),
+    ("insert_new", true, |table| {
+        let large = Term::binary(&[7; 20_000]);
+        let object = Term::from((9, large));
+        table.insert_new(&object, &mut Workspace::new()).map(drop)
+    }),
+    ("insert_many", true, |table| {
+        let objects = [(1, 8), (9, 9)].map(Term::from);
+        table.insert_many(objects.iter(), &mut Workspace::new())
+    }),
+    ("insert_many_new", true, |table| {
+        let objects = [(8, 8), (9, 9)].map(Term::from);
+        let done = table.insert_many_new(objects.iter(), &mut Workspace::new());
+        done.map(drop)
+    }),
+    ("lookup", true, |table| {
+        let guard = ats::pin();
+        let found = table.lookup(&Term::from(1), &mut Workspace::new(), &guard);
+        found.map(|found| assert!(found.is_some()))
+    }),
+    ("lookup_within", true, |table| {
+        let guard = ats::pin();
+        let found = table.lookup_within(&Term::from(1), &mut Workspace::new(), &guard);
+        found.map(|found| assert!(found.is_some()))
+    }),
+    ("delete", true, |table| {
+        table.delete(&Term::from(1), &mut Workspace::new())
+    }),
+    ("take", true, |table| {
+        let guard = ats::pin();
+        let taken = table.take(&Term::from(1), &mut Workspace::new(), &guard);
+        taken.map(|taken| assert!(taken.is_some()))
+    }),
+    ("take_end", true, |table| {
+        let guard = ats::pin();
+        let taken = table.take_end(End::Last, &mut Workspace::<&Term>::new(), &guard);
+        taken.map(|taken| assert!(taken.is_some()))
+    }),
+    ("delete_object", true, |table| {
+        table.delete_object(&Term::from((1, 1)), &mut Workspace::new())
+    }),
+    ("update_element", false, |table| {
+        let (key, value) = (Term::from(1), Term::from(7));
+        let done = table.update_element(&key, &[(2, &value)], None, &mut Workspace::new());
+        done.map(drop)
+    }),
+    ("update_counter", false, |table| {
+        let op = CounterOp {
+            position: 2,
+            increment: Integer::from(1),
+            wrap: None,
+        };
+        let key = Term::from(1);
+        let done = table.update_counter(&key, &[op], None, &mut Workspace::new());
+        done.map(drop)
+    }),
+    ("merge", false, |table| {
+        let sum = Term::Atom(Atom::new("sum").expect("a short text"));
+        let merging = Merging {
+            key: &Term::from(1),
+            position: 2,
+            operand: &Term::from(5),
+            merge: &Merge::from_term(&sum).expect("the name of a merge"),
+            default: None,
+            locking: Locking::AfterMerging,
+        };
+        table.merge(merging, &mut Workspace::new(), |_| ())
+    }),
+    ("first", true, |table| {
+        let guard = ats::pin();
+        table.first(&guard).map(|found| assert!(found.is_some()))
+    }),
+    ("last", true, |table| {
+        let guard = ats::pin();
+        table.last(&guard).map(|found| assert!(found.is_some()))
+    }),
+    ("next and prev", true, |table| {
+        let guard = ats::pin();
+        let mut key = Vec::new();
+        table.key_bytes(&Term::from(2), &mut key);
+        table
+            .next(&key, &guard)
+            .map(|found| assert!(found.is_some()))?;
+        table
+            .prev(&key, &guard)
+            .map(|found| assert!(found.is_some()))
+    }),
+    ("scan", true, |table| {
+        let mut keys = 0;
+        table.scan(None, &ats::pin(), &mut |_| {
+            keys += 1;
+            ControlFlow::Continue(())
+        })?;
+        assert_eq!(keys, 3);
+        Ok(())
+    }),
+    ("slot", true, |table| {
+        table.slot(1, &ats::pin(), &mut |_| {}).map(drop)
+    }),
+    ("select", true, |table| {
+        let (query, mut cursor) = (everything_is_meant(table), Cursor::up());
+        let mut objects = 0;
+        let progress = table.select(
+            &mut Selection {
+                query: &query,
+                cursor: &mut cursor,
+                runner: &mut Runner::new(ZEROS),
+                environment: &Nowhere,
+                slice: &Slice::new(),
+                guard: &ats::pin(),
+            },
+            &mut |_| {
+                objects += 1;
+                ControlFlow::Continue(())
+            },
+        )?;
+        assert_eq!((progress, objects), (Progress::Done, 3));
+        Ok(())
+    }),
+    ("select_delete", true, |table| {
+        let (query, mut cursor) = (everything_is_meant(table), Cursor::up());
+        let (mut deleted, mut progress) = (0, Progress::More);
+        while progress == Progress::More {
+            let changed = table.select_delete(&mut Selection {
+                query: &query,
+                cursor: &mut cursor,
+                runner: &mut Runner::new(ZEROS),
+                environment: &Nowhere,
+                slice: &Slice::new(),
+                guard: &ats::pin(),
+            });
+            match changed {
+                Ok(changed) => {
+                    deleted += changed.objects;
+                    progress = changed.progress;
+                }
+                Err(error) => return Err(error),
+            }
+            assert_eq!(table.len(), 3 - deleted);
+        }
+        Ok(())
+    }),
+    ("clear", true, |table| table.clear().map(drop)),
+    ("take_all", true, |table| table.take_all().map(drop)),
+];
+
+#[test]
+fn a_store_that_fails_fails_operations_and_loses_nothing() {
+    for kind in ALL_TYPES {
+        for (name, has_bag, operation) in OPERATIONS {
+            if kind.is_bag() && !has_bag {
+                continue;
+            }
+            let mut failures = 0;
+            loop {
+                let (table, calls) = filled(kind, failures);
+                let done = operation(&table);
+                if calls.load(Ordering::Relaxed) <= failures {
+                    assert_eq!(done, Ok(()), "{name}, {kind:?}");
+                    break;
+                }
+                failures += 1;
+                if name == "select_delete" && done.is_ok() {
+                    // The slice ended before what failed, and the next one did it.
+                    assert!(table.is_empty());
+                    continue;
+                }
+                assert_eq!(done, Err(Error::Storage(FAILED)), "{name}, {kind:?}");
+                let expected = [(1_i64, 1_i64), (2, 2), (3, 3)].map(Term::from);
+                let mut left = everything(&table);
+                left.sort_by(Term::compare);
+                assert_eq!(left, expected, "{name}, {kind:?}");
+            }
+            assert!(failures > 0, "{name} does not use the store");
+        }
+        let (table, _) = filled(kind, 0);
+        let counted = table.count(KeyRange::default());
+        let expected = match kind {
+            TableType::OrderedSet => Error::Storage(FAILED),
+            _ => Error::TableType,
+        };
+        assert_eq!(counted, Err(expected));
+    }
+}
+
+/// Bytes that no table has written are an error, and no panic.
+#[test]
+fn bytes_that_are_no_object_are_an_error() {
+    let list = [6, 0, 0, 0, 131, 108, 0, 0, 0, 1];
+    for value in [
+        &[][..],
+        &[1],
+        &[9, 0, 0, 0, 131],
+        &[0, 0, 0, 0],
+        &[2, 0, 0, 0, 131, 106],
+        &list,
+    ] {
+        for kind in ALL_TYPES {
+            let store = BTreeStore::new();
+            let mut bytes = Vec::new();
+            TermTable::new(kind, 1).key_bytes(&Term::from(1), &mut bytes);
+            let mut plan = |_: usize, _: Option<&[u8]>| ats_store::Change::Put(value.to_vec());
+            assert_eq!(store.update(&[&bytes], &mut plan), Ok(true));
+            let table = on_store(store, kind, 1);
+            let mut work = Workspace::new();
+            let corrupt = Error::Storage(ats_store::Error::Corrupt);
+            let key = Term::from(1);
+            let guard = ats::pin();
+            let found = table.lookup(&key, &mut work, &guard);
+            assert_eq!(found.map(|_| ()), Err(corrupt), "{value:?}");
+            let taken = table.take(&key, &mut work, &guard);
+            assert_eq!(taken.map(|_| ()), Err(corrupt));
+            let first = table.first(&guard);
+            assert_eq!(first.map(|_| ()), Err(corrupt));
+            let end = table.take_end(End::First, &mut work, &guard);
+            assert_eq!(end.map(|_| ()), Err(corrupt));
+            assert_eq!(table.len(), 1);
+        }
+    }
+}
