@@ -42,7 +42,7 @@
 -export([i/0, i/1, i/2, i/3]).
 
 -export_type([table/0, tab/0, tid/0, table_type/0, table_access/0]).
--export_type([write_concurrency/0, full_scan/0, option/0, table_change/0]).
+-export_type([write_concurrency/0, full_scan/0, backend/0, option/0, table_change/0]).
 -export_type([update_op/0, element_spec/0]).
 -export_type([match_pattern/0, match_spec/0, compiled_match_spec/0, comp_match_spec/0]).
 -export_type([continuation/0, range_option/0, range_bound/0]).
@@ -78,7 +78,8 @@
       | {read_concurrency, boolean()}
       | {decentralized_counters, boolean()}
       | {full_scan, full_scan()}
-      | {owner, none | application}.
+      | {owner, none | application}
+      | {backend, backend()}.
 -type table_change() ::
         {heir, Pid :: pid(), HeirData :: term()} | {heir, none}
       | {protection, table_access()}
@@ -86,6 +87,8 @@
 %% What {@link setopts/2} changes.
 -type full_scan() :: allow | warn | refuse.
 %% What to do when a match specification reads a whole table.
+-type backend() :: default | btree.
+%% Where a table keeps its objects.
 -type update_op() ::
         {Pos :: pos_integer(), Increment :: integer()}
       | {Pos :: pos_integer(), Increment :: integer(),
@@ -134,6 +137,13 @@
 %% application may give the table away and change its options. With `none', every process may.
 %% When an application ends, its tables go to their heirs, as those of any owner do. This option
 %% does not exist in `ets'.
+%%
+%% `{backend, btree}' is for experiments: the table keeps its objects as bytes in a plain B-tree
+%% behind one lock. It answers as other tables do, only slower. So it tells whether something comes
+%% from the stores of `ats' or from the layers above. What the external term format does not tell
+%% is lost: a reference to a resource of a native library does not keep the resource alive, and a
+%% pid that was stored before the node got its name is one of another node. This option does not
+%% exist in `ets'.
 -spec new(Name :: atom(), Options :: [option()]) -> tid() | atom().
 new(Name, Options) ->
     ?WITH_ERROR_INFO(ats_options:create(Name, Options), [Name, Options]).
@@ -186,7 +196,7 @@ info(Table) ->
     ?WITH_ERROR_INFO(ats_info:all(Table), [Table]).
 
 %% @doc Returns one item of the description of a table: any of those in {@link info/1}, `fixed',
-%% `safe_fixed', `safe_fixed_monotonic_time', `full_scan', `binary' or `stats'.
+%% `safe_fixed', `safe_fixed_monotonic_time', `full_scan', `backend', `binary' or `stats'.
 %%
 %% `binary' lists the binaries that the objects share with others, an element
 %% `{Identifier, Bytes, References}' for each time that an object refers to one, as

@@ -31,7 +31,7 @@ item(Item, Table) ->
 -spec pick(term(), ats_nif:information()) -> term().
 pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compressed,
             MemoryWords, Owner, Heir, Name, Size, Named, Type, KeyPos, Protection, Fixed,
-            FullScan}) ->
+            FullScan, Backend}) ->
     case Item of
         id -> Id;
         decentralized_counters -> DecentralizedCounters;
@@ -49,6 +49,7 @@ pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compre
         keypos -> KeyPos;
         protection -> Protection;
         full_scan -> FullScan;
+        backend -> Backend;
         binary -> ats_binaries:of_table(Id);
         fixed -> Fixed =/= false;
         safe_fixed -> fixation(system_time, Fixed);

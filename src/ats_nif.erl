@@ -64,7 +64,8 @@
          Compressed :: boolean(),
          FullScan :: ats:full_scan(),
          %% A pid is that of an application.
-         Owner :: process | none | pid()}.
+         Owner :: process | none | pid(),
+         Backend :: ats:backend()}.
 
 %% What `setopts' changes; `false' is what stays as it is.
 -type changes() ::
@@ -90,7 +91,8 @@
          Protection :: ats:table_access(),
          Fixed :: false | {erlang:timestamp(), MonotonicNanoseconds :: integer(),
                            [{pid(), pos_integer()}]},
-         FullScan :: ats:full_scan()}.
+         FullScan :: ats:full_scan(),
+         Backend :: ats:backend()}.
 
 %% How an `ordered_set', or a table of another type, has adapted to contention.
 -type stats() :: tree_stats() | hash_stats().

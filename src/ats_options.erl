@@ -27,6 +27,7 @@
          compressed = false :: boolean(),
          full_scan = allow :: ats:full_scan(),
          owner = process :: process | none | pid(),
+         backend = default :: ats:backend(),
          %% What the other options imply, and what the user asked for by name.
          decentralized_implied = false :: boolean(),
          decentralized_asked = default :: default | boolean()}).
@@ -76,6 +77,8 @@ option(compressed, Read) ->
     Read#options{compressed = true};
 option({full_scan, Wanted}, Read) when Wanted =:= allow; Wanted =:= warn; Wanted =:= refuse ->
     Read#options{full_scan = Wanted};
+option({backend, Wanted}, Read) when Wanted =:= default; Wanted =:= btree ->
+    Read#options{backend = Wanted};
 option({owner, Wanted}, Read) ->
     case owner(Wanted) of
         error -> error;
@@ -149,7 +152,8 @@ finish(#options{} = Read) ->
           decentralized_counters(Read),
           Read#options.compressed,
           Read#options.full_scan,
-          Read#options.owner}}.
+          Read#options.owner,
+          Read#options.backend}}.
 
 %% Only a table with several locks has counters worth spreading.
 -spec decentralized_counters(#options{}) -> boolean().

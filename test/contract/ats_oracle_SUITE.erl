@@ -7,7 +7,7 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([programs/1, bags/1, beyond_ets/1, bulk/1, traversal/1, every_kind_of_term/1]).
--export([oracle_finds_differences/1, forced_adaptation/1]).
+-export([oracle_finds_differences/1, forced_adaptation/1, on_a_store_of_bytes/1]).
 
 -define(BATCH, 100).
 -define(DEFAULT_COMMANDS, "196000").
@@ -25,7 +25,8 @@ all() ->
         bags,
         beyond_ets,
         programs,
-        forced_adaptation
+        forced_adaptation,
+        on_a_store_of_bytes
     ].
 
 init_per_suite(Config) ->
@@ -74,6 +75,35 @@ forced_adaptation(_) ->
             end;
         _ ->
             {skip, "only ats can be forced"}
+    end.
+
+%% A quarter of this, on tables whose objects are bytes in a plain B-tree.
+on_a_store_of_bytes(_) ->
+    case ats_oracle:subject() of
+        ats ->
+            Commands = os:getenv("ATS_ORACLE_COMMANDS", ?DEFAULT_COMMANDS),
+            Soak = os:getenv("ATS_SOAK_SECONDS", "0"),
+            Quarter = fun(Number) -> integer_to_list(list_to_integer(Number) div 4) end,
+            os:putenv("ATS_SUBJECT", "ats_on_btree"),
+            os:putenv("ATS_ORACLE_COMMANDS", Quarter(Commands)),
+            os:putenv("ATS_SOAK_SECONDS", Quarter(Soak)),
+            try
+                btree = ats_on_btree:info(ats_on_btree:new(t, []), backend),
+                lists:foreach(fun(Case) -> ?MODULE:Case(none) end, [
+                    every_kind_of_term,
+                    bulk,
+                    traversal,
+                    bags,
+                    beyond_ets,
+                    programs
+                ])
+            after
+                os:unsetenv("ATS_SUBJECT"),
+                os:putenv("ATS_ORACLE_COMMANDS", Commands),
+                os:putenv("ATS_SOAK_SECONDS", Soak)
+            end;
+        _ ->
+            {skip, "only ats has other stores"}
     end.
 
 %% The share of a property, in all that are to be compared.

@@ -1,0 +1,36 @@
+//! Objects of the VM as bytes that every VM understands: the external term format, as the VM writes and reads it.
+//!
+//! What that form cannot tell is lost, as in `dets`: a pid of a node without a name is one of another node once the
+//! node has a name, and a reference to a resource does not keep the resource alive.
+
+use crate::env::{Etf, OwnEnv};
+use crate::foreign::Vm;
+use crate::load;
+use crate::vm_sink::make_object;
+use crate::vm_term::VmTerm;
+use ats::{Codec, Error};
+use ats_term::image::{Built, ImageBuilder, Object, Scratch};
+
+/// The external term format.
+pub struct VmCodec;
+
+impl Codec<Vm> for VmCodec {
+    fn write(&self, object: Object<'_, Vm>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let mut own = OwnEnv::new();
+        let term = make_object(own.env(), object, &mut Scratch::new());
+        out.extend_from_slice(Etf::of(term).bytes());
+        Ok(())
+    }
+
+    fn read(&self, bytes: &[u8], keep: &mut dyn FnMut(Built<'_, Vm>)) -> Result<(), Error> {
+        let corrupt = Error::Storage(ats_store::Error::Corrupt);
+        let mut own = OwnEnv::new();
+        let env = own.env();
+        let term = env.from_etf(bytes).ok_or(corrupt)?;
+        let mut image = ImageBuilder::new(load::zeros());
+        let encoded = image.encode_object(VmTerm::of(env, term));
+        encoded.map_err(|_| corrupt)?;
+        keep(image.take());
+        Ok(())
+    }
+}

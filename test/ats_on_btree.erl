@@ -1,0 +1,10 @@
+%% The module `ats' with tables on a plain B-tree: what the oracle runs when ATS_SUBJECT names this module.
+-module(ats_on_btree).
+
+-export([new/2, '$handle_undefined_function'/2]).
+
+new(Name, Options) ->
+    ats:new(Name, [{backend, btree} | Options]).
+
+'$handle_undefined_function'(Function, Arguments) ->
+    apply(ats, Function, Arguments).
