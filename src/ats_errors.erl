@@ -21,6 +21,7 @@
       | merge | operand | value | default    % of merge/4,5
       | none
       | system_limit
+      | storage                                % the store of the table failed
       | {dets, Reason :: term()}               % what Dets says
       | {panic, Text :: term()}.
 
@@ -32,8 +33,10 @@
 %%
 %% A panic is a programming error in the native library that was caught before it could harm the
 %% virtual machine. It must never be mistaken for a wrong argument, so it has a name of its own.
--spec reason(cause()) -> badarg | system_limit | {ats_internal_error, term()} | Dets :: term().
+-spec reason(cause()) ->
+          badarg | system_limit | storage_failed | {ats_internal_error, term()} | Dets :: term().
 reason(system_limit) -> system_limit;
+reason(storage) -> storage_failed;
 reason({dets, Reason}) -> Reason;
 reason({panic, Text}) -> {ats_internal_error, Text};
 reason(_Cause) -> badarg.
@@ -48,6 +51,8 @@ options(Cause) ->
           #{pos_integer() | general | reason => unicode:chardata()}.
 format_error({ats_internal_error, _Text}, _StackTrace) ->
     #{general => <<"a failure inside ats; please report it with this text">>};
+format_error(storage_failed, _StackTrace) ->
+    #{general => <<"the store of the table could not read or write its objects">>};
 format_error(_Reason, [{Facade, Function, Arguments, Location} | _])
   when is_list(Arguments) ->
     Cause = maps:get(cause, proplists:get_value(error_info, Location, #{}), none),

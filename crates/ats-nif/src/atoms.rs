@@ -117,6 +117,10 @@ known_atoms! {
     Merge = "merge",
     /// `default`: the default object is none of this table.
     Default = "default",
+    /// `storage`: the store of the table failed.
+    Storage = "storage",
+    /// `btree`
+    Btree = "btree",
     /// `replace`
     Replace = "replace",
     /// `full_scan`

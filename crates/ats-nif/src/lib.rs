@@ -14,6 +14,7 @@
 //! | [`atoms`], [`ident`], [`mod@reference`] | texts of atoms; identities of pids, ports, references |
 //! | [`captured`], [`shared`], [`held`], [`foreign`] | what an image cannot spell out: large binaries, closures, ... |
 //! | [`vm_term`], [`vm_sink`] | terms of the VM seen and built by the layers below |
+//! | [`portable`] | objects as bytes, for stores of bytes |
 //! | [`call`] | how functions are entered and how they end |
 //! | [`resource`] | objects that Erlang holds by a reference |
 //! | [`scratch`] | buffers kept from call to call |
@@ -41,6 +42,7 @@ pub mod ident;
 pub mod lifetime;
 pub mod load;
 pub mod owner;
+pub mod portable;
 pub mod process;
 pub mod query;
 pub mod reference;

@@ -3,9 +3,10 @@
 //! What that form cannot tell is lost, as in `dets`: a pid of a node without a name is one of another node once the
 //! node has a name, and a reference to a resource does not keep the resource alive.
 
-use crate::env::{Etf, OwnEnv};
+use crate::env::OwnEnv;
+use crate::etf::Etf;
 use crate::foreign::Vm;
-use crate::load;
+use crate::release;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use ats::{Codec, Error};
@@ -27,7 +28,7 @@ impl Codec<Vm> for VmCodec {
         let mut own = OwnEnv::new();
         let env = own.env();
         let term = env.from_etf(bytes).ok_or(corrupt)?;
-        let mut image = ImageBuilder::new(load::zeros());
+        let mut image = ImageBuilder::new(release::zeros());
         let encoded = image.encode_object(VmTerm::of(env, term));
         encoded.map_err(|_| corrupt)?;
         keep(image.take());

@@ -152,6 +152,11 @@ impl<H: Host> Table<H> {
         }
     }
 
+    /// Whether the table keeps its objects [in a store of bytes](Table::on_store).
+    pub fn is_portable(&self) -> bool {
+        self.is_portable
+    }
+
     /// The type of the table.
     pub fn table_type(&self) -> TableType {
         self.table_type

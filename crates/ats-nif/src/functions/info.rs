@@ -42,6 +42,10 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         FullScan::Warn => KnownAtom::Warn,
         FullScan::Refuse => KnownAtom::Refuse,
     };
+    let backend = match shared.table.is_portable() {
+        false => KnownAtom::Default,
+        true => KnownAtom::Btree,
+    };
     let wc = match reported.write_concurrency {
         WriteConcurrency::False => KnownAtom::False.word(),
         WriteConcurrency::True => KnownAtom::True.word(),
@@ -68,6 +72,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         protection.word(),
         fixed,
         full_scan.word(),
+        backend.word(),
     ]))
 }
 

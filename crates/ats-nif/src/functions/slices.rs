@@ -252,13 +252,13 @@ impl<'e> Work<'e> {
                 return Ok(table.select(selection, &mut |outcome| {
                     self.list = env.cons(results.build(env, outcome), self.list);
                     ControlFlow::Continue(())
-                }));
+                })?);
             }
             How::List { .. } | How::Objects => {
                 return Ok(table.select(selection, &mut |outcome| {
                     self.found_of_key(slice.key(), results.build(env, outcome));
                     ControlFlow::Continue(())
-                }));
+                })?);
             }
             How::Chunk { most, .. } => {
                 return Ok(table.select(selection, &mut |outcome| {
@@ -267,28 +267,28 @@ impl<'e> Work<'e> {
                         true => ControlFlow::Break(()),
                         false => ControlFlow::Continue(()),
                     }
-                }));
+                })?);
             }
             How::Count => {
                 return Ok(table.select(selection, &mut |outcome| {
                     self.count += u64::from(outcome.is_true());
                     ControlFlow::Continue(())
-                }));
+                })?);
             }
             How::Rows => {
                 return Ok(table.select(selection, &mut |_| {
                     self.count += 1;
                     ControlFlow::Continue(())
-                }));
+                })?);
             }
-            How::Delete => table.select_delete(selection),
+            How::Delete => table.select_delete(selection)?,
             How::Take => table.select_take(selection, &mut |object| {
                 let object = make_object(env, object, &mut results.scratch);
                 match is_bag {
                     true => self.found_of_key(slice.key(), object),
                     false => self.list = env.cons(object, self.list),
                 }
-            }),
+            })?,
             How::Replace => table.select_replace(selection)?,
         };
         self.count += changed.objects as u64;

@@ -4,14 +4,17 @@ use super::access::{existing, readable, writable};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
+use crate::foreign::Vm;
 use crate::full_scan::{self, FullScan};
 use crate::handle::{Protection, Recipe, Reported, WriteConcurrency};
 use crate::owner::{Heir, Owner};
+use crate::portable::VmCodec;
 use crate::succession::Changes;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, process, registry, release, sys};
 use ats::names::Renaming;
-use ats::{Table, TableType};
+use ats::{BTreeStore, Table, TableType};
+use std::sync::Arc;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -30,10 +33,10 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// `new(Name, {Type, Protection, KeyPos, Named, Heir, HeirData, WriteConcurrency, ReadConcurrency,
-/// DecentralizedCounters, Compressed, FullScan, Owner})`, checked by the Erlang side.
+/// DecentralizedCounters, Compressed, FullScan, Owner, Backend})`, checked by the Erlang side.
 fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let words = options.tuple_words().ok_or(KnownAtom::None)?;
-    let words: &[VmWord<'e>; 12] = words.try_into().map_err(|_| KnownAtom::None)?;
+    let words: &[VmWord<'e>; 13] = words.try_into().map_err(|_| KnownAtom::None)?;
     let [
         kind,
         protection,
@@ -47,6 +50,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         compressed,
         scans,
         owner,
+        backend,
     ] = words.map(Term);
     let position = VmTerm::of(env, position.0).as_small();
     let position = position.and_then(|position| usize::try_from(position).ok());
@@ -60,8 +64,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let shared = lifetime::create(
         env,
         Recipe {
-            table: Table::with_zeros(table_type(kind)?, position, release::zeros())
-                .compressed(compressed.boolean()),
+            table: empty(table_type(kind)?, position, backend)?.compressed(compressed.boolean()),
             name: name.word().raw(),
             named: named.boolean(),
             protection: protection_of(protection)?,
@@ -77,6 +80,19 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         &guard,
     )?;
     Ok(shared.known_as(env))
+}
+
+/// A table where the option `backend` says.
+fn empty(kind: TableType, position: usize, backend: Term<'_>) -> Result<Table<Vm>, KnownAtom> {
+    let zeros = release::zeros();
+    let backends = [(KnownAtom::Default, false), (KnownAtom::Btree, true)];
+    Ok(match one_of(backend, &backends)? {
+        false => Table::with_zeros(kind, position, zeros),
+        true => {
+            let store = Box::new(BTreeStore::new());
+            Table::on_store(store, Arc::new(VmCodec), kind, position, zeros)
+        }
+    })
 }
 
 /// A word of the options.
@@ -194,14 +210,14 @@ fn delete<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 
 fn delete_all_objects<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    writable(env, table, &guard)?.table.clear();
+    writable(env, table, &guard)?.table.clear()?;
     Ok(KnownAtom::True.word())
 }
 
 /// `clear(Table) -> N`: deletes all objects, as one step, and counts them.
 fn clear<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let objects = writable(env, table, &guard)?.table.clear();
+    let objects = writable(env, table, &guard)?.table.clear()?;
     Ok(env.uint(objects as u64))
 }
 

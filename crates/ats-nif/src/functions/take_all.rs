@@ -37,7 +37,7 @@ impl Resource for TakenObjects {
 /// `take_all_start(Table) -> Taken`: takes all objects out of a table, as one step.
 fn take_all_start<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let taken = writable(env, table, &guard)?.table.take_all();
+    let taken = writable(env, table, &guard)?.table.take_all()?;
     Ok(ResourceRef::new(TakenObjects(taken)).term(env))
 }
 

@@ -48,8 +48,8 @@ fn end<'e>(env: Env<'e>, table: VmTerm<'e>, direction: Direction, shape: Shape) 
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     let found = match direction {
-        Direction::Up => shared.table.first(&guard),
-        Direction::Down => shared.table.last(&guard),
+        Direction::Up => shared.table.first(&guard)?,
+        Direction::Down => shared.table.last(&guard)?,
     };
     shaped(env, shared, found, shape)
 }
@@ -150,7 +150,7 @@ fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
             });
         })
     });
-    match answer {
+    match answer? {
         SlotAnswer::Here if long => Err(NoReply::DirtyCpu),
         SlotAnswer::Here => Ok(env.list(&objects)),
         SlotAnswer::End => Ok(KnownAtom::EndOfTable.word()),
@@ -292,7 +292,7 @@ fn fill<'e>(
     let within =
         |key, position: u64| env.tuple(&[KnownAtom::Within.word(), key, env.uint(position)]);
     if let Position::Within(key, position) = from
-        && let Some(found) = shared.table.lookup_bytes(bytes, guard)
+        && let Some(found) = shared.table.lookup_bytes(bytes, guard)?
     {
         let added = scratch::with_reading(|reading| chunk.add_from(&found, position, reading));
         if let ControlFlow::Break(rest) = added {
