@@ -48,8 +48,8 @@
     type :: atom(),
     keypos :: pos_integer(),
     owner :: actor(),
-    %% A fixed bag may revive a deleted object in its old place: from then on the order of
-    %% the objects of one key is not compared.
+    %% A fixed bag may revive a deleted object in its old place, with the zeros it had: from then
+    %% on the order of the objects of one key is not compared, and neither are signs of zeros.
     was_fixed = false :: boolean()
 }).
 
@@ -624,7 +624,7 @@ objects_differ(Ref, Sub, _) ->
 %% The result of lookup_element/4 may be a default that is no proper list.
 same_multiset(Ref, Sub) ->
     case {is_proper_list(Ref), is_proper_list(Sub)} of
-        {true, true} -> multiset(Ref) =:= multiset(Sub);
+        {true, true} -> multiset(unsigned(Ref)) =:= multiset(unsigned(Sub));
         _ -> same(Ref, Sub)
     end.
 
@@ -636,6 +636,8 @@ is_proper_list(Term) ->
     end.
 
 %% All objects of a hash table: the same objects, those of one key in the same order.
+groups_differ(_, Ref, Sub, #table{type = Type, was_fixed = true}) when Type =/= set ->
+    not same_multiset(Ref, Sub);
 groups_differ(F, Ref, Sub, #table{keypos = KeyPos, type = Type, was_fixed = WasFixed}) ->
     IsOrdered = not WasFixed andalso F =/= tab2list andalso Type =/= set,
     multiset(Ref) =/= multiset(Sub) orelse
@@ -648,6 +650,13 @@ lists_of_keys_differ(KeyPos, Ref, Sub) ->
         fun({Key, Objects}) -> not same(Objects, maps:get(Key, SubGroups)) end,
         maps:to_list(Group(Ref))
     ).
+
+%% The term with every -0.0 in it made 0.0.
+unsigned(Float) when is_float(Float) -> Float + 0.0;
+unsigned([Head | Tail]) -> [unsigned(Head) | unsigned(Tail)];
+unsigned(Tuple) when is_tuple(Tuple) -> list_to_tuple(unsigned(tuple_to_list(Tuple)));
+unsigned(Map) when is_map(Map) -> maps:from_list(unsigned(maps:to_list(Map)));
+unsigned(Term) -> Term.
 
 %% Counted by their encoding, since terms that differ in the sign of a zero are one key of a map.
 multiset(List) ->

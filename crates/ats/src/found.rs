@@ -50,9 +50,10 @@ impl<'g, H: Host> Found<'g, H> {
         match form(self.record) {
             // SAFETY: V1.
             Form::Object => unsafe { Object::from_words(self.record.value()) },
-            // SAFETY: V1.
             Form::Packed => {
-                unsafe { Packed::from_words(self.record.value()) }.unpack(unpacked.start())
+                // SAFETY: V1.
+                let packed = unsafe { Packed::from_words(self.record.value()) };
+                packed.unpack(unpacked.start())
             }
             Form::List => {
                 let first = list(self.record).iter().next();
