@@ -16,7 +16,7 @@ use std::ptr;
 const APPROACHED: usize = 16;
 
 /// What a thread finds in a bucket when it holds the lock and is about to change one key.
-struct Entry<'g, R: Release> {
+struct LockedKey<'g, R: Release> {
     bucket: Bucket<'g, R>,
     locked: Locked<'g>,
     hash: u64,
@@ -30,9 +30,9 @@ struct Entry<'g, R: Release> {
 impl<R: Release> HashTable<R> {
     /// Locks the bucket of `key` and finds the key in it.
     #[inline]
-    fn lock<'g>(&'g self, key: &[u8], hash: u64, guard: &'g Guard) -> Entry<'g, R> {
+    fn lock<'g>(&'g self, key: &[u8], hash: u64, guard: &'g Guard) -> LockedKey<'g, R> {
         self.approach_to_write(hash, guard);
-        self.entry(key, hash, self.stripes.lock(hash, guard), guard)
+        self.locked_key(key, hash, self.stripes.lock(hash, guard), guard)
     }
 
     /// As [`lock`](Self::lock), but a thread that must not wait for long gives up after a while.
@@ -42,10 +42,10 @@ impl<R: Release> HashTable<R> {
         key: &[u8],
         hash: u64,
         guard: &'g Guard,
-    ) -> Result<Entry<'g, R>, Busy> {
+    ) -> Result<LockedKey<'g, R>, Busy> {
         self.approach_to_write(hash, guard);
         let locked = self.stripes.lock_patiently(hash, guard)?;
-        Ok(self.entry(key, hash, locked, guard))
+        Ok(self.locked_key(key, hash, locked, guard))
     }
 
     /// Has what a writer of this hash will look at fetched while it takes the lock.
@@ -61,13 +61,13 @@ impl<R: Release> HashTable<R> {
 
     /// Finds a key in its bucket, which is locked.
     #[inline]
-    fn entry<'g>(
+    fn locked_key<'g>(
         &'g self,
         key: &[u8],
         hash: u64,
         locked: Locked<'g>,
         guard: &'g Guard,
-    ) -> Entry<'g, R> {
+    ) -> LockedKey<'g, R> {
         // Under the lock this is exact: the number of buckets may change meanwhile, but not in a way
         // that concerns the buckets of this stripe.
         let bucket = self.active_bucket(bucket_of(hash, self.directory.active()), guard);
@@ -82,7 +82,7 @@ impl<R: Release> HashTable<R> {
             }
             Some((slot, word))
         });
-        Entry {
+        LockedKey {
             bucket,
             locked,
             hash,
@@ -96,36 +96,36 @@ impl<R: Release> HashTable<R> {
     #[inline]
     fn apply<'g>(
         &self,
-        entry: &Entry<'g, R>,
+        found: &LockedKey<'g, R>,
         step: KeyStep<R>,
         guard: &Guard,
     ) -> Option<&'g Record<R>> {
         match step {
             KeyStep::Keep => None,
-            KeyStep::Put(record) => self.put(entry, record),
+            KeyStep::Put(record) => self.put(found, record),
             KeyStep::Install(record) => {
-                self.install(entry, record);
+                self.install(found, record);
                 None
             }
-            KeyStep::Remove => self.remove(entry, guard),
+            KeyStep::Remove => self.remove(found, guard),
         }
     }
 
     #[inline]
-    fn put<'g>(&self, entry: &Entry<'g, R>, record: RecordBox<R>) -> Option<&'g Record<R>> {
+    fn put<'g>(&self, found: &LockedKey<'g, R>, record: RecordBox<R>) -> Option<&'g Record<R>> {
         let bytes = record.bytes() as i64;
-        let word = Word::new(entry.hash, record.into_raw());
-        match entry.live.or(entry.deleted) {
+        let word = Word::new(found.hash, record.into_raw());
+        match found.live.or(found.deleted) {
             Some((slot, old)) => {
                 slot.replace(word);
                 let records = i64::from(old.is_deleted());
                 let old = old.record();
-                entry.locked.add(records, bytes - old.bytes() as i64);
+                found.locked.add(records, bytes - old.bytes() as i64);
                 Some(old)
             }
             None => {
-                self.add_lines(entry.bucket.insert(word) as i64);
-                entry.locked.add(1, bytes);
+                self.add_lines(found.bucket.insert(word) as i64);
+                found.locked.add(1, bytes);
                 None
             }
         }
@@ -134,42 +134,42 @@ impl<R: Release> HashTable<R> {
     /// Puts a record of a batch. What it replaces is retired by the batch, or put back.
     ///
     /// A record marked as deleted keeps its slot, so that it is still known if the batch is undone.
-    fn install(&self, entry: &Entry<'_, R>, record: RecordBox<R>) {
+    fn install(&self, found: &LockedKey<'_, R>, record: RecordBox<R>) {
         let bytes = record.bytes() as i64;
-        let word = Word::new(entry.hash, record.into_raw());
-        match entry.live {
+        let word = Word::new(found.hash, record.into_raw());
+        match found.live {
             Some((slot, old)) => {
                 slot.replace(word);
-                entry.locked.add(0, bytes - old.record().bytes() as i64);
+                found.locked.add(0, bytes - old.record().bytes() as i64);
             }
             None => {
-                self.add_lines(entry.bucket.insert(word) as i64);
-                entry.locked.add(1, bytes);
+                self.add_lines(found.bucket.insert(word) as i64);
+                found.locked.add(1, bytes);
             }
         }
     }
 
     #[inline]
-    fn remove<'g>(&self, entry: &Entry<'g, R>, guard: &Guard) -> Option<&'g Record<R>> {
-        let (slot, live) = entry.live?;
+    fn remove<'g>(&self, found: &LockedKey<'g, R>, guard: &Guard) -> Option<&'g Record<R>> {
+        let (slot, live) = found.live?;
         let record = live.record();
-        if self.is_fixed() && !self.has_deleted(entry, record.key()) {
+        if self.is_fixed() && !self.has_deleted(found, record.key()) {
             slot.replace(live.deleted());
-            entry.locked.add(-1, 0);
-            entry.locked.remember_deleted(entry.hash);
+            found.locked.add(-1, 0);
+            found.locked.remember_deleted(found.hash);
             None
         } else {
             slot.clear();
-            entry.locked.add(-1, -(record.bytes() as i64));
-            self.add_lines(-(entry.bucket.unlink_empty(guard) as i64));
+            found.locked.add(-1, -(record.bytes() as i64));
+            self.add_lines(-(found.bucket.unlink_empty(guard) as i64));
             Some(record)
         }
     }
 
     /// Whether beside the record of this key there is one that was deleted while the table was fixed.
     #[cold]
-    fn has_deleted(&self, entry: &Entry<'_, R>, key: &[u8]) -> bool {
-        let deleted = entry.bucket.find(entry.hash, |_, word| {
+    fn has_deleted(&self, found: &LockedKey<'_, R>, key: &[u8]) -> bool {
+        let deleted = found.bucket.find(found.hash, |_, word| {
             (word.is_deleted() && word.record().has_key(key)).then_some(())
         });
         deleted.is_some()
@@ -196,16 +196,16 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         let hash = self.seed.hash(key);
         let mut patience = HeldKeyWait::new();
         loop {
-            let entry = self.lock_patiently(key, hash, guard)?;
-            let current = entry.live.map(|(_, word)| word.record());
+            let found = self.lock_patiently(key, hash, guard)?;
+            let current = found.live.map(|(_, word)| word.record());
             if current.is_some_and(Record::is_held) {
-                drop(entry);
+                drop(found);
                 patience.wait()?;
                 continue;
             }
-            let gone = self.apply(&entry, decide(current), guard);
-            let chores = Chores::of(&entry.locked, self.directory.active());
-            drop(entry);
+            let gone = self.apply(&found, decide(current), guard);
+            let chores = Chores::of(&found.locked, self.directory.active());
+            drop(found);
             retire(gone, guard);
             self.do_chores(chores, guard);
             if let Some(forced) = self.forcing.forced() {
@@ -235,18 +235,18 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
 
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard) {
         let key = installed.key();
-        let entry = self.lock(key, self.seed.hash(key), guard);
-        let slot = slot_of(&entry, installed);
+        let found = self.lock(key, self.seed.hash(key), guard);
+        let slot = slot_of(&found, installed);
         let bytes = installed.bytes() as i64;
         match other {
             None => {
                 slot.clear();
-                entry.locked.add(-1, -bytes);
-                self.add_lines(-(entry.bucket.unlink_empty(guard) as i64));
+                found.locked.add(-1, -bytes);
+                self.add_lines(-(found.bucket.unlink_empty(guard) as i64));
             }
             Some(other) => {
-                slot.replace(Word::new(entry.hash, other));
-                entry.locked.add(0, other.bytes() as i64 - bytes);
+                slot.replace(Word::new(found.hash, other));
+                found.locked.add(0, other.bytes() as i64 - bytes);
             }
         }
     }
@@ -257,23 +257,23 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
             return self.exchange(hold, None, guard);
         };
         let key = hold.key();
-        let mut entry = self.lock(key, self.seed.hash(key), guard);
-        let slot = slot_of(&entry, hold);
-        let back = Full::of(entry.hash, before);
+        let mut found = self.lock(key, self.seed.hash(key), guard);
+        let slot = slot_of(&found, hold);
+        let back = Full::of(found.hash, before);
         slot.replace(*back);
-        entry
+        found
             .locked
             .add(0, before.bytes() as i64 - hold.bytes() as i64);
-        entry.live = Some((slot, back));
-        let gone = self.remove(&entry, guard);
-        drop(entry);
+        found.live = Some((slot, back));
+        let gone = self.remove(&found, guard);
+        drop(found);
         retire(gone, guard);
     }
 }
 
 /// The slot of a record of a batch, whose bucket is locked.
-fn slot_of<'g, R: Release>(entry: &Entry<'g, R>, installed: &Record<R>) -> Slot<'g> {
-    let (slot, word) = entry.live.expect("an installed record is in its slot");
+fn slot_of<'g, R: Release>(found: &LockedKey<'g, R>, installed: &Record<R>) -> Slot<'g> {
+    let (slot, word) = found.live.expect("an installed record is in its slot");
     debug_assert!(ptr::eq(word.record(), installed));
     slot
 }
