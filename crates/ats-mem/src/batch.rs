@@ -6,7 +6,7 @@
 //! the stamps are cleared, and what was replaced is retired.
 //!
 //! A stamped record is the lock of its key until its stamp is cleared: other writers wait, with bounded
-//! patience, and report [`Busy`] when it is exhausted. Keys are installed in ascending order, so
+//! patience, and report [`Busy`](crate::Busy) when it is exhausted. Keys are installed in ascending order, so
 //! batches wait for each other in one direction only and cannot deadlock. An aborted batch takes
 //! its records out again; until it has, they still lock their keys.
 //!
@@ -25,9 +25,10 @@
 //!
 //! # Keys whose new record takes long to make
 //! A decision runs under a lock that the key shares with others, so it must be short. If it is not, the plan
-//! answers [`Change::Later`]: the key gets a hold, the lock is let go, and [`BatchPlan::build`](ats_store::BatchPlan::build) makes the record
-//! while only this key is locked. Then the record takes the place of the hold. A single key that is changed in
-//! this way is [`Backend::update_alone`](crate::Backend::update_alone).
+//! answers [`Change::Later`](ats_store::Change::Later): the key gets a hold, the lock is let go, and
+//! [`BatchPlan::build`](ats_store::BatchPlan::build) makes the record while only this key is locked. Then the record takes the
+//! place of the hold. A single key that is changed in this way is
+//! [`Backend::update_alone`](crate::Backend::update_alone).
 //!
 //! # Long batches
 //! A batch that pins for itself (`Pinning::Own`) pins anew after each [`PIECE`] keys, installed or cleared, and

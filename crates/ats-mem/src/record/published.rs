@@ -8,7 +8,7 @@ use ats_sync::Guard;
 use std::marker::PhantomData;
 use std::ptr;
 
-/// The fixed part of a record; see the module's documentation for what follows it in memory.
+/// The fixed part of a record; the documentation of [`record`](super) says what follows it in memory.
 #[repr(transparent)]
 pub struct Record<R: Release> {
     pub(super) header: Header<Entry<Record<R>>>,
