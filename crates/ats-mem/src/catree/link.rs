@@ -1,7 +1,7 @@
 //! References to nodes, and the words of the tree that lead to them.
 //!
-//! The pointers of the tree are read here only. What makes that safe is C6 of [`catree`](super): it is the
-//! promise of [`Link::load`] and [`Link::store`], so code that has a [`Node`] need not give it again.
+//! The pointers of the tree are followed here only. What makes that safe is C6 of [`catree`](super): callers of
+//! [`Link::load`] and [`Link::store`] answer for it, so code that has a [`Node`] need not.
 
 use super::header::{Header, NodePtr};
 use crate::record::Release;
@@ -87,7 +87,7 @@ impl<R: Release> Link<R> {
         Link(AtomicPtr::new(SlabBox::into_raw(node).cast()), PhantomData)
     }
 
-    /// A link to a node of the tree. No link has none until it is published.
+    /// A link to a node of the tree; without one, a link that is never loaded from.
     pub(super) fn to(node: Option<Node<'_, R>>) -> Self {
         let pointer = node.map_or(ptr::null_mut(), Node::pointer);
         Link(AtomicPtr::new(pointer), PhantomData)
@@ -97,7 +97,7 @@ impl<R: Release> Link<R> {
     ///
     /// # Safety
     /// There is one. As long as `'n`, the thread is pinned, and was so when it came to the link; or it has
-    /// the tree alone.
+    /// the tree alone (C6).
     #[inline(always)]
     pub(super) unsafe fn load<'n>(&'n self) -> Node<'n, R> {
         // SAFETY: what a link leads to under a guard lives as long as the guard (C6).
