@@ -5,6 +5,7 @@
 //! What runs is the table itself, with two slots in a line and two buckets at first, the locks and the epochs
 //! included. The seed is the same for all tables, so a key is always found in the same bucket.
 
+use super::seed::Seed;
 use super::stripes::Advice;
 use super::{Backend, HashTable};
 use crate::backend::Change;
@@ -80,7 +81,7 @@ fn change_locks(table: &Table, advice: Advice) {
 
 /// The first numbers whose hash ends in these bits.
 fn ending_in(bits: u64, len: u32) -> impl Iterator<Item = u64> {
-    let seed = super::Seed::random();
+    let seed = Seed::random();
     let ends = move |number: &u64| seed.hash(&key(*number)) & ((1 << len) - 1) == bits;
     (0..).filter(ends)
 }
