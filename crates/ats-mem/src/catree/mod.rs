@@ -79,6 +79,7 @@ mod cursor;
 mod cut;
 mod fences;
 mod find;
+mod finger;
 mod header;
 mod heads;
 mod inner;

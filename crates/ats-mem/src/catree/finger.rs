@@ -1,0 +1,70 @@
+//! The finger of a base node, by which rows of ascending keys need no search.
+
+use super::leaf::Leaf;
+use crate::record::Release;
+use ats_sync::Guard;
+use std::ptr::NonNull;
+
+/// The leaf at whose end a row of ascending keys goes on, so that the next one finds it without a search.
+#[repr(C, align(64))]
+pub(super) struct Finger<R: Release> {
+    /// Not dead (C7).
+    leaf: Option<NonNull<Leaf<R>>>,
+    /// Whether the leaf has an upper fence, and then how many bytes it has.
+    fence_len: Option<u8>,
+    fence: [u8; FENCE_MOST],
+}
+
+/// A leaf whose upper fence is longer gets no finger.
+const FENCE_MOST: usize = 46;
+
+impl<R: Release> Finger<R> {
+    pub(super) const NONE: Self = Finger {
+        leaf: None,
+        fence_len: None,
+        fence: [0; FENCE_MOST],
+    };
+
+    /// Points at a leaf, which is not dead, unless its upper fence is too long.
+    pub(super) fn point(&mut self, leaf: &Leaf<R>, high: Option<&[u8]>) {
+        let Some(high) = high else {
+            (self.leaf, self.fence_len) = (Some(leaf.into()), None);
+            return;
+        };
+        if high.len() > FENCE_MOST {
+            return self.lift();
+        }
+        self.fence[..high.len()].copy_from_slice(high);
+        (self.leaf, self.fence_len) = (Some(leaf.into()), Some(high.len() as u8));
+    }
+
+    /// Points at nothing any more. To be called before leaves are replaced.
+    pub(super) fn lift(&mut self) {
+        self.leaf = None;
+    }
+
+    /// One leaf has been replaced by another, of the same range.
+    pub(super) fn follow(&mut self, old: &Leaf<R>, new: &Leaf<R>) {
+        if self.points_at(old) {
+            self.leaf = Some(new.into());
+        }
+    }
+
+    pub(super) fn points_at(&self, leaf: &Leaf<R>) -> bool {
+        self.leaf == Some(leaf.into())
+    }
+
+    /// The leaf, if the range of the leaf does not end before `key`.
+    #[inline]
+    pub(super) fn leaf_below<'g>(&self, key: &[u8], _guard: &'g Guard) -> Option<&'g Leaf<R>> {
+        let within = match self.fence_len {
+            None => true,
+            Some(len) => *key < self.fence[..len as usize],
+        };
+        // SAFETY: only the holder of the lock has the finger, so the leaf is not dead (C7), and it lives as
+        // long as the guard (C6).
+        self.leaf
+            .filter(|_| within)
+            .map(|leaf| unsafe { leaf.as_ref() })
+    }
+}
