@@ -17,6 +17,7 @@
 pub mod atom;
 pub mod etf;
 pub mod exact;
+mod ident;
 pub mod image;
 pub mod integer;
 mod keys;
@@ -24,6 +25,7 @@ pub mod order;
 pub mod term;
 pub mod walk;
 mod word;
+mod zeros;
 
 #[cfg(feature = "proptest")]
 pub mod arbitrary;
@@ -32,17 +34,4 @@ pub use atom::Atom;
 pub use integer::Integer;
 pub use term::Term;
 pub use walk::{FunIdent, Ident, Kind, TermRef, TermSink};
-
-/// Whether `0.0` and `-0.0` are the same term.
-///
-/// Before OTP 27 `0.0 =:= -0.0` is true; since OTP 27 it is false and both may be keys of one map,
-/// `-0.0` first. `0.0 == -0.0` is true in all of them. A table must follow the virtual machine that
-/// runs it, so code that makes keys states which rule holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Zeros {
-    /// `0.0 =:= -0.0`, as before OTP 27.
-    Same,
-    /// `0.0 =/= -0.0`, as since OTP 27.
-    #[default]
-    Distinct,
-}
+pub use zeros::Zeros;

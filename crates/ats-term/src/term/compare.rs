@@ -6,8 +6,8 @@
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-use super::terms::Terms;
-use super::{BigInt, Float, Term};
+use super::node::{LocalFun, Term, Terms};
+use super::{BigInt, Float};
 
 /// How numbers are compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -123,7 +123,7 @@ fn compare_one<'a>(
             .then(a.compare_locality(b)),
         (Term::LocalFun(a), Term::LocalFun(b)) => {
             // The machine keeps index and hash as signed numbers.
-            let key = |f: &super::LocalFun| (f.index() as i32, f.old_uniq() as i32, f.free().len());
+            let key = |f: &LocalFun| (f.index() as i32, f.old_uniq() as i32, f.free().len());
             let order = a
                 .module()
                 .cmp(&b.module())

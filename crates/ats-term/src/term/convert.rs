@@ -1,6 +1,6 @@
 //! Conversions between terms and the types of Rust.
 
-use super::{Bits, Elements, Float, List, Map, NotFinite, Term, Tuple};
+use super::{Bits, Elements, Float, List, Map, NotFinite, Term, Tuple, number};
 use crate::atom::{Atom, AtomError};
 
 macro_rules! from_small_integers {
@@ -102,6 +102,30 @@ from_tuples!(A B C D E F G);
 from_tuples!(A B C D E F G H);
 
 impl Term {
+    /// An integer of any size from its sign (`true` = negative) and magnitude, little endian; zero
+    /// bytes at the end are ignored.
+    #[must_use]
+    pub fn integer(negative: bool, magnitude: &[u8]) -> Term {
+        number::integer(negative, magnitude).map_or_else(Term::Big, Term::Int)
+    }
+
+    /// A list with the given elements and tail; just the tail if there are no elements.
+    #[must_use]
+    pub fn list_with_tail<I>(elements: I, tail: Term) -> Term
+    where
+        I: IntoIterator<Item = Term>,
+        I::IntoIter: DoubleEndedIterator,
+    {
+        let cons = |tail, head| Term::List(List::new(head, tail));
+        elements.into_iter().rev().fold(tail, cons)
+    }
+
+    /// A binary with these bytes.
+    #[must_use]
+    pub fn binary(bytes: &[u8]) -> Term {
+        Term::Bits(Bits::from_bytes(bytes))
+    }
+
     /// The atom with this text.
     ///
     /// # Errors

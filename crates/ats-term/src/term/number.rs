@@ -4,8 +4,6 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use super::Term;
-
 /// An integer that does not fit an `i64`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BigInt {
@@ -84,20 +82,17 @@ fn decimal_groups(magnitude: &[u8]) -> Vec<u32> {
     groups
 }
 
-/// An integer from sign and little-endian magnitude.
-pub(super) fn integer(negative: bool, magnitude: &[u8]) -> Term {
+/// An integer from sign and little-endian magnitude, of 64 bits if it fits them.
+pub(super) fn integer(negative: bool, magnitude: &[u8]) -> Result<i64, BigInt> {
     let length = magnitude
         .iter()
         .rposition(|&byte| byte != 0)
         .map_or(0, |last| last + 1);
     let magnitude = &magnitude[..length];
-    match to_i64(negative, magnitude) {
-        Some(i) => Term::Int(i),
-        None => Term::Big(BigInt {
-            negative,
-            magnitude: magnitude.into(),
-        }),
-    }
+    to_i64(negative, magnitude).ok_or_else(|| BigInt {
+        negative,
+        magnitude: magnitude.into(),
+    })
 }
 
 fn to_i64(negative: bool, magnitude: &[u8]) -> Option<i64> {

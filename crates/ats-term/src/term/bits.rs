@@ -1,0 +1,73 @@
+//! Binaries and bitstrings.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A binary or bitstring.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Bits {
+    /// Exactly as many bytes as the bits need; unused low bits of the last byte are zero.
+    bytes: Arc<[u8]>,
+    bits: usize,
+}
+
+impl Bits {
+    /// The bitstring of the first `bits` bits of `bytes`; `None` if there are not so many.
+    #[must_use]
+    pub fn new(bytes: &[u8], bits: usize) -> Option<Bits> {
+        let used = bytes.get(..bits.div_ceil(8))?;
+        let mut bytes: Arc<[u8]> = used.into();
+        if !bits.is_multiple_of(8) {
+            // The allocation is new, so there is no other reference to it.
+            let last = Arc::get_mut(&mut bytes)?.last_mut()?;
+            *last &= 0xFF << (8 - bits % 8);
+        }
+        Some(Bits { bytes, bits })
+    }
+
+    /// The binary of these bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Bits {
+        Bits {
+            bytes: bytes.into(),
+            bits: bytes.len() * 8,
+        }
+    }
+
+    /// A binary that shares bytes which others hold too.
+    #[must_use]
+    pub fn from_shared(bytes: Arc<[u8]>) -> Bits {
+        let bits = bytes.len() * 8;
+        Bits { bytes, bits }
+    }
+
+    /// The bytes; the unused low bits of the last one are zero.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes as shared memory.
+    #[must_use]
+    pub fn shared_bytes(&self) -> &Arc<[u8]> {
+        &self.bytes
+    }
+
+    /// Number of bits.
+    #[must_use]
+    pub fn bit_len(&self) -> usize {
+        self.bits
+    }
+
+    /// True if the bits fill whole bytes.
+    #[must_use]
+    pub fn is_binary(&self) -> bool {
+        self.bits.is_multiple_of(8)
+    }
+}
+
+impl fmt::Debug for Bits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

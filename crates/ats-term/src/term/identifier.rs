@@ -1,0 +1,87 @@
+//! Pids, ports and references.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::atom::Atom;
+use crate::ident::Ident;
+
+/// A pid, port or reference.
+#[derive(Clone, Debug)]
+pub struct Identifier(Arc<IdentifierParts>);
+
+#[derive(Debug)]
+struct IdentifierParts {
+    local: bool,
+    node: Atom,
+    creation: u32,
+    numbers: Box<[u32]>,
+}
+
+impl Identifier {
+    /// Largest number of words of a reference.
+    pub const MAX_NUMBERS: usize = 5;
+
+    /// An identifier; the numbers are those of [`Ident::numbers`], most significant first.
+    /// `None` if there are none or more than [`Identifier::MAX_NUMBERS`].
+    #[must_use]
+    pub fn new(node: Atom, creation: u32, numbers: &[u32]) -> Option<Identifier> {
+        Identifier::with_locality(false, node, creation, numbers)
+    }
+
+    /// As [`Identifier::new`], saying whether it belongs to the running node, see [`Ident::local`].
+    #[must_use]
+    pub fn with_locality(
+        local: bool,
+        node: Atom,
+        creation: u32,
+        numbers: &[u32],
+    ) -> Option<Identifier> {
+        if !(1..=Identifier::MAX_NUMBERS).contains(&numbers.len()) {
+            return None;
+        }
+        let parts = IdentifierParts {
+            local,
+            node,
+            creation,
+            numbers: numbers.into(),
+        };
+        Some(Identifier(Arc::new(parts)))
+    }
+
+    /// The identity as [`TermRef`](crate::TermRef) lends it.
+    #[must_use]
+    pub fn as_ident(&self) -> Ident<'_> {
+        Ident {
+            local: self.0.local,
+            node: self.0.node.as_str(),
+            creation: self.0.creation,
+            numbers: &self.0.numbers,
+        }
+    }
+
+    /// Name of the node that made it.
+    #[must_use]
+    pub fn node(&self) -> Atom {
+        self.0.node
+    }
+
+    /// Compares the numbers; the most significant ones may be missing, which counts as zero.
+    pub(super) fn compare_numbers(&self, other: &Identifier) -> Ordering {
+        let (a, b) = (
+            self.as_ident().significant(),
+            other.as_ident().significant(),
+        );
+        a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+    }
+
+    /// Compares node name, then creation.
+    pub(super) fn compare_nodes(&self, other: &Identifier) -> Ordering {
+        (self.0.node.cmp(&other.0.node)).then(self.0.creation.cmp(&other.0.creation))
+    }
+
+    /// Local identifiers come after remote ones that are equal in all else.
+    pub(super) fn compare_locality(&self, other: &Identifier) -> Ordering {
+        self.0.local.cmp(&other.0.local)
+    }
+}
