@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{VERSION, tag};
+use super::tag::{self, VERSION};
 use crate::term::Term;
 use crate::walk::{FunIdent, Ident, Kind, TermRef};
 
