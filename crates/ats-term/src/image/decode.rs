@@ -7,7 +7,8 @@ use super::host::{Host, HostSink};
 use super::layout::{
     LIST, MAP, TUPLE, content_words, header_n, header_tag, is_immediate, slot_offset,
 };
-use super::view::{ImageRef, Object, View, WHOLE};
+use super::object::Object;
+use super::view::{ImageRef, View, WHOLE};
 
 /// The stacks of a decoder. Keeping one for many calls saves their allocation.
 pub struct Scratch<T> {

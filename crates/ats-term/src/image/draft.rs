@@ -2,8 +2,8 @@
 
 use super::host::{Host, HostTag};
 use super::layout::header;
+use super::object::Object;
 use super::owned::owned_box;
-use super::view::Object;
 use std::marker::PhantomData;
 
 /// What the words of a draft are.

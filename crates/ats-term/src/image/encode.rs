@@ -4,7 +4,7 @@ use super::draft::{Built, Draft, KEEP};
 use super::host::{HostKind, HostTerm};
 use super::layout::{BIG, BITS, FLOAT, LIST, MAP, TUPLE, box_slot, header, push_bytes};
 use super::map_order::MapSorter;
-use super::view::Object;
+use super::object::Object;
 use crate::Zeros;
 use crate::walk::Kind;
 use crate::word::small_word;

@@ -5,7 +5,8 @@ use super::layout::{
     BITS, FLOAT, HOST, LIST, MAP, TUPLE, arity, bytes_of, content_words, header_n, header_tag,
     is_immediate, slot_offset,
 };
-use super::view::{ImageRef, Object};
+use super::object::Object;
+use super::view::ImageRef;
 use crate::Zeros;
 
 /// Whether two objects are the same term (`=:=`); `zeros` says whether 0.0 and -0.0 are.

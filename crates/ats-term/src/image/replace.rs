@@ -6,7 +6,7 @@ use super::host::{Host, HostBox, HostTag, HostTerm};
 use super::layout::{
     LIST, MAP, TUPLE, box_slot, boxes_from, content_words, header_tag, is_immediate, slot_offset,
 };
-use super::view::Object;
+use super::object::Object;
 
 /// What takes the place of an element.
 #[derive(Clone, Copy, Debug)]

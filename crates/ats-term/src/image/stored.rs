@@ -2,8 +2,9 @@
 
 use super::form::Form;
 use super::host::Host;
+use super::object::Object;
 use super::packed::Packed;
-use super::view::{ImageRef, Object};
+use super::view::ImageRef;
 
 /// An object that is read in place if its image is stored, and otherwise unpacked first.
 pub enum Stored<'a, H> {

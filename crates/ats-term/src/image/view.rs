@@ -2,125 +2,18 @@
 
 use super::host::{Host, HostBox, HostTag};
 use super::layout::{
-    BIG, BITS, FLOAT, LIST, MAP, TUPLE, arity, box_slot, bytes_of, content_words, header_n,
-    header_tag, is_immediate, slot_offset,
+    BIG, BITS, FLOAT, LIST, MAP, TUPLE, box_slot, bytes_of, content_words, header_n, header_tag,
+    is_immediate, slot_offset,
 };
 use crate::word::Immediate;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// An object (a tuple) in its image, made by host `H`.
-pub struct Object<'a, H> {
-    words: &'a [u64],
-    host: PhantomData<H>,
-}
-
-impl<'a, H: Host> Object<'a, H> {
-    /// The object whose image is `words`, no word less and no word more. O(1).
-    ///
-    /// # Safety
-    /// The words are a copy of what an [`ImageBuilder`](super::ImageBuilder) for host `H` built, and
-    /// the resources that its host boxes own are not released while `'a` lasts.
-    pub unsafe fn from_words(words: &'a [u64]) -> Self {
-        Self::new(words)
-    }
-
-    /// As [`from_words`](Object::from_words), for words that this module vouches for.
-    pub(super) fn new(words: &'a [u64]) -> Self {
-        debug_assert!(arity(words) <= words.len());
-        Self {
-            words,
-            host: PhantomData,
-        }
-    }
-
-    /// The image.
-    pub fn words(self) -> &'a [u64] {
-        self.words
-    }
-
-    /// Number of words of the image.
-    pub fn len_words(self) -> usize {
-        self.words.len()
-    }
-
-    /// Number of elements. O(that number).
-    pub fn arity(self) -> usize {
-        arity(self.words)
-    }
-
-    /// Element `i`, counted from 0, or `None` if there are not so many. O(i), as it has to look whether
-    /// a box begins before; for all of them, see [`elements`](Object::elements).
-    pub fn get(&self, i: usize) -> Option<ImageRef<'a, H>> {
-        let slots = self.words.get(..=i)?;
-        (i < arity(slots)).then(|| ImageRef::new(self.words, slots[i]))
-    }
-
-    /// Element `i`, counted from 0. Panics if there are not so many. O(i).
-    pub fn element(self, i: usize) -> ImageRef<'a, H> {
-        self.get(i).expect("image: the object has no such element")
-    }
-
-    /// The elements in order.
-    pub fn elements(self) -> Slots<'a, H> {
-        Slots {
-            words: self.words,
-            start: 0,
-            len: self.arity(),
-            host: PhantomData,
-        }
-    }
-
-    /// The term that stands at `place`. O(1).
-    ///
-    /// # Safety
-    /// The place was told by a term of this image, or of a copy of it.
-    pub unsafe fn term_at(self, place: Place) -> ImageRef<'a, H> {
-        ImageRef {
-            from: place.from,
-            ..ImageRef::new(self.words, place.slot)
-        }
-    }
-
-    /// The object itself as a term. O(number of elements).
-    pub fn term(self) -> ImageRef<'a, H> {
-        ImageRef {
-            from: self.arity(),
-            ..ImageRef::new(self.words, WHOLE)
-        }
-    }
-}
-
-/// The element slots of an object all of whose elements are immediates, or `None`. O(number of
-/// elements).
-pub fn all_immediate<H: Host>(object: Object<'_, H>) -> Option<&[u64]> {
-    object
-        .words
-        .iter()
-        .all(|slot| is_immediate(*slot))
-        .then_some(object.words)
-}
-
 /// The slot of an object as a term, which has no box: no image is that long.
 pub(super) const WHOLE: u64 = box_slot(usize::MAX);
 
-// Written out because a derive would ask for `H: Clone`; the same for the types below.
-impl<H> Clone for Object<'_, H> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<H> Copy for Object<'_, H> {}
-
-impl<H: Host> fmt::Debug for Object<'_, H> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Object({:x?})", self.words)
-    }
-}
-
 /// The position of a term in its image. Code that keeps the image can find the term again with
-/// [`Object::term_at`].
+/// [`Object::term_at`](super::Object::term_at).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     slot: u64,
@@ -146,6 +39,22 @@ impl<'a, H: Host> ImageRef<'a, H> {
             slot,
             from: 0,
             host: PhantomData,
+        }
+    }
+
+    /// The term at a place of these words.
+    pub(super) fn at(words: &'a [u64], place: Place) -> Self {
+        Self {
+            from: place.from,
+            ..Self::new(words, place.slot)
+        }
+    }
+
+    /// The object of these words as a term; it has so many elements.
+    pub(super) fn whole(words: &'a [u64], arity: usize) -> Self {
+        Self {
+            from: arity,
+            ..Self::new(words, WHOLE)
         }
     }
 
@@ -281,12 +190,7 @@ impl<'a, H: Host> ImageRef<'a, H> {
 
     #[inline]
     fn slots(self, start: usize, len: usize) -> Slots<'a, H> {
-        Slots {
-            words: self.words,
-            start,
-            len,
-            host: PhantomData,
-        }
+        Slots::new(self.words, start, len)
     }
 }
 
@@ -301,6 +205,7 @@ pub(super) fn i64_of_big(negative: bool, magnitude: &[u8]) -> Option<i64> {
     i64::try_from(if negative { -magnitude } else { magnitude }).ok()
 }
 
+// Written out because a derive would ask for `H: Clone`; the same for the types below.
 impl<H> Clone for ImageRef<'_, H> {
     fn clone(&self) -> Self {
         *self
@@ -384,6 +289,16 @@ pub struct Slots<'a, H> {
 }
 
 impl<'a, H: Host> Slots<'a, H> {
+    #[inline]
+    pub(super) fn new(words: &'a [u64], start: usize, len: usize) -> Self {
+        Slots {
+            words,
+            start,
+            len,
+            host: PhantomData,
+        }
+    }
+
     /// How many there are.
     pub fn len(self) -> usize {
         self.len

@@ -63,6 +63,7 @@
 //! - P1. Unpacking gives the words that were packed, so all that is said of [images](super) holds.
 //! - P2. A packed object has fewer words than its image, and its image fewer than 2^32.
 
+mod code;
 mod pack;
 mod stream;
 #[cfg(test)]
@@ -74,36 +75,9 @@ pub use pack::Packer;
 use super::form::Form;
 use super::host::Host;
 use super::layout::{PACKED, bytes_of, header_n, header_tag};
-use super::view::Object;
+use super::object::Object;
 use std::marker::PhantomData;
 use stream::Stream;
-
-/// The codes of the table above; of a row of several, the first.
-mod code {
-    pub(super) const INT_13: u8 = 0x80;
-    pub(super) const INT_21: u8 = 0xA0;
-    pub(super) const INT: u8 = 0xC0;
-    pub(super) const ATOM_11: u8 = 0xC8;
-    pub(super) const ATOM_19: u8 = 0xD0;
-    pub(super) const WORD: u8 = 0xD8;
-    pub(super) const FLOAT: u8 = 0xE0;
-    pub(super) const TUPLE: u8 = 0xE8;
-    pub(super) const LIST: u8 = 0xF0;
-    pub(super) const NIL: u8 = 0xF8;
-    pub(super) const IMPROPER: u8 = 0xF9;
-    pub(super) const STRING: u8 = 0xFA;
-    pub(super) const BINARY: u8 = 0xFB;
-    pub(super) const BITS: u8 = 0xFC;
-    pub(super) const MAP: u8 = 0xFD;
-    pub(super) const BIG: u8 = 0xFE;
-    pub(super) const HOST: u8 = 0xFF;
-}
-
-/// A tuple or list of this many elements or more has their count behind its code.
-const LONG: usize = 7;
-
-/// Where bytes that follow the tag of a word are the next ones in memory.
-const TAG_IS_FIRST: bool = cfg!(target_endian = "little");
 
 /// An object that was packed, made by host `H`.
 pub struct Packed<'a, H> {

@@ -7,7 +7,7 @@ use super::super::layout::{
     BIG, BITS, FLOAT, LIST, MAP, PACKED, PACKED_WITH, TUPLE, arity, boxes, bytes_of, content_words,
     header, header_n, header_tag, is_immediate, push_bytes, slot_offset,
 };
-use super::{LONG, TAG_IS_FIRST, code};
+use super::code::{self, LONG, TAG_IS_FIRST};
 use crate::word::{Immediate, NIL};
 use std::ops::Range;
 

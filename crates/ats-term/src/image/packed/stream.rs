@@ -1,7 +1,7 @@
 //! Reading the stream of a packed object.
 
 use super::super::layout::{BIG, BITS, LIST, MAP, TUPLE, header};
-use super::{LONG, code};
+use super::code::{self, LONG};
 use crate::word::{NIL, atom_word};
 
 /// A term at the front of a stream, without those below it.

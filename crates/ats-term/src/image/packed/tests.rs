@@ -6,7 +6,8 @@ use super::super::layout::{
     FLOAT, LIST, PACKED_WITH, TUPLE, box_slot, boxes, header, header_n, header_tag,
 };
 use super::super::term_host::TermHost;
-use super::{LONG, Packed, Packer, TAG_IS_FIRST};
+use super::code::{LONG, TAG_IS_FIRST};
+use super::{Packed, Packer};
 use crate::word::{NIL, SMALL_MAX, SMALL_MIN, atom_word, small_word};
 
 /// Bytes that the elements of an object take in its stream.
