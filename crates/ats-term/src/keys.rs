@@ -15,9 +15,12 @@
 
 mod folds;
 mod record;
+mod sorting;
+mod stack;
 
-use folds::{Folds, Part};
 pub(crate) use record::{NoRecord, Record};
+use sorting::{COMPARISON, Map, Sorting};
+use stack::Stack;
 
 use crate::term::Term;
 use crate::walk::{FunIdent, Kind, TermRef};
@@ -61,7 +64,7 @@ pub(crate) fn write<T: TermRef, F: Format>(
     write_recorded(term, format, out, most, &mut NoRecord)
 }
 
-/// Does what [`write`] does, and tells `record` of the maps, but for those that funs have captured.
+/// Does what [`write()`] does, and tells `record` of the maps, but for those that funs have captured.
 pub(crate) fn write_recorded<T: TermRef, F: Format, R: Record<T>>(
     term: T,
     format: &mut F,
@@ -107,47 +110,6 @@ enum Frame<T> {
     Values,
 }
 
-/// A map that is being written.
-struct Map<M> {
-    /// Where its pairs begin; those of maps within are behind them.
-    first: usize,
-    /// Where its pairs end, and the next one whose key or value is to be written.
-    end: usize,
-    next: usize,
-    /// The number of the fold of its keys, if it is within a key.
-    fold: Option<usize>,
-    /// The mark of the map, unless a fun has captured it.
-    begun: Option<M>,
-}
-
-/// What it takes to write maps.
-struct Sorting<T, M> {
-    maps: Vec<Map<M>>,
-    /// The pairs of the unfinished maps, and for each pair the marks before key and value.
-    pairs: Vec<(T, T)>,
-    marks: Vec<(M, M)>,
-    /// Of the maps whose keys are being written: where in the output each key that was begun starts, and
-    /// the number of folds before it.
-    starts: Vec<(usize, usize)>,
-    /// Only keys of unfinished maps contain folds.
-    folds: Folds,
-    /// The keys that are being sorted. Kept for the next ones.
-    keys: Vec<(Part, usize)>,
-}
-
-impl<T, M> Default for Sorting<T, M> {
-    fn default() -> Self {
-        Sorting {
-            maps: Vec::new(),
-            pairs: Vec::new(),
-            marks: Vec::new(),
-            starts: Vec::new(),
-            folds: Folds::default(),
-            keys: Vec::new(),
-        }
-    }
-}
-
 struct Walk<'a, T, F, R: Record<T>> {
     stack: Stack<Frame<T>>,
     /// There from the first map on: most terms have none.
@@ -166,9 +128,6 @@ struct Walk<'a, T, F, R: Record<T>> {
 
 /// Maps with more pairs are not sorted by insertion.
 const FLAT_PAIRS: usize = 16;
-
-/// What a comparison counts besides the bytes.
-const COMPARISON: usize = 4;
 
 impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
     /// Whether the work is more than it may be, or would be with so much more.
@@ -478,7 +437,9 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
         map.next = map.first;
         self.keys_around -= 1;
         self.format.map_keys(Boundary::Leave);
-        self.sort_keys();
+        if !sorting.sort_keys(self.out, &mut self.work, self.limit) {
+            return self.give_up();
+        }
         None
     }
 
@@ -506,126 +467,5 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
         }
         sorting.pairs.truncate(map.first);
         sorting.marks.truncate(map.first);
-    }
-
-    /// Sorts the keys of the innermost map, which are the end of the output, and its pairs alike.
-    fn sort_keys(&mut self) {
-        let Some(sorting) = self.sorting.as_deref_mut() else {
-            return;
-        };
-        let Some(&Map {
-            first, end, fold, ..
-        }) = sorting.maps.last()
-        else {
-            return;
-        };
-        let starts = &sorting.starts[sorting.starts.len() - (end - first)..];
-        let start = starts.first().map_or(0, |start| start.0);
-        let out_end = self.out.len();
-        let last_end = (out_end, sorting.folds.len());
-        let ends = starts.iter().skip(1).chain([&last_end]);
-        let parts = starts.iter().zip(ends).map(|(start, end)| Part {
-            start: start.0,
-            end: end.0,
-            folds: (start.1, end.1),
-        });
-        let mut keys = std::mem::take(&mut sorting.keys);
-        keys.clear();
-        keys.extend(parts.zip(first..));
-        sorting
-            .starts
-            .truncate(sorting.starts.len() - (end - first));
-        let (folds, out, work) = (&mut sorting.folds, &mut *self.out, &mut self.work);
-        let mut compare = |a: &(Part, usize), b: &(Part, usize)| {
-            let (order, steps) = folds.compare(out, a.0, b.0);
-            *work = work.saturating_add(COMPARISON + steps);
-            order
-        };
-        let is_sorted = keys.is_sorted_by(|a, b| compare(a, b).is_le());
-        if !is_sorted {
-            let comparisons = keys.len() * keys.len().ilog2() as usize;
-            if out_end.saturating_add(COMPARISON * comparisons) > self.limit {
-                self.give_up();
-                return;
-            }
-            // A merge sort, which compares a key that is much larger than the others with few of them.
-            keys.sort_by(compare);
-            sorting.put_pairs_in_order(first, &keys);
-        }
-        let parts = keys.iter().map(|(part, _)| *part);
-        match fold {
-            Some(number) if !is_sorted => sorting.folds.fold(number, parts, out_end),
-            Some(_) => {}
-            None => {
-                if !is_sorted || !sorting.folds.is_plain() {
-                    let mut sorted = Vec::with_capacity(out_end - start);
-                    parts.for_each(|part| sorting.folds.copy(self.out, part, &mut sorted));
-                    self.work = self.work.saturating_add(sorted.len());
-                    self.out.truncate(start);
-                    self.out.append(&mut sorted);
-                }
-                sorting.folds.clear();
-            }
-        }
-        sorting.keys = keys;
-    }
-}
-
-impl<T: Copy, M: Copy> Sorting<T, M> {
-    /// Puts the pairs from `first` on in the order of their keys, of which each stands with its number.
-    fn put_pairs_in_order(&mut self, first: usize, keys: &[(Part, usize)]) {
-        let end = self.pairs.len();
-        for &(_, i) in keys {
-            self.pairs.push(self.pairs[i]);
-            self.marks.push(self.marks[i]);
-        }
-        self.pairs.copy_within(end.., first);
-        self.marks.copy_within(end.., first);
-        self.pairs.truncate(end);
-        self.marks.truncate(end);
-    }
-}
-
-/// A stack whose lowest few entries need no heap.
-struct Stack<F> {
-    lowest: [Option<F>; INLINE_LEVELS],
-    /// Number of entries in `lowest`; the others are in `rest`, which is empty unless it is full.
-    used: usize,
-    rest: Vec<F>,
-}
-
-const INLINE_LEVELS: usize = 4;
-
-impl<F: Copy> Stack<F> {
-    fn new() -> Stack<F> {
-        Stack {
-            lowest: [None; INLINE_LEVELS],
-            used: 0,
-            rest: Vec::new(),
-        }
-    }
-
-    fn push(&mut self, frame: F) {
-        match self.lowest.get_mut(self.used) {
-            Some(slot) => {
-                *slot = Some(frame);
-                self.used += 1;
-            }
-            None => self.rest.push(frame),
-        }
-    }
-
-    fn top(&mut self) -> Option<&mut F> {
-        if self.rest.is_empty() {
-            self.lowest[self.used.checked_sub(1)?].as_mut()
-        } else {
-            self.rest.last_mut()
-        }
-    }
-
-    fn pop(&mut self) {
-        if self.rest.pop().is_none() {
-            self.used = self.used.saturating_sub(1);
-        }
     }
 }

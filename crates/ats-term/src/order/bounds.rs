@@ -1,0 +1,180 @@
+//! The ends of sets of order keys: of terms with a common front, and of classes of terms.
+
+use super::format::{
+    ATOM, BITS, CONS, FRACTION, LOCAL_FUN, MAP, NIL, Order, PID, PORT, REF, TUPLE, push_escaped,
+};
+use super::key::{order_key, order_key_within};
+use crate::Zeros;
+use crate::keys::Format;
+use crate::walk::TermRef;
+
+/// The keys that begin with a [prefix](Prefix): from the first bound, inclusive, to the second,
+/// exclusive. The empty prefix gives bounds around all keys.
+#[must_use]
+pub fn prefix_bounds(prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    (prefix.to_vec(), prefix_end(prefix))
+}
+
+/// The upper bound of [`prefix_bounds`].
+#[must_use]
+pub fn prefix_end(prefix: &[u8]) -> Vec<u8> {
+    let mut end = Vec::with_capacity(prefix.len() + 1);
+    end.extend_from_slice(prefix);
+    end.push(FRACTION);
+    end
+}
+
+/// The front of an order key: what all terms of a shape have in common when only their first parts
+/// are known.
+///
+/// Parts are given from left to right, at any depth. The prefix of `{{a, '_'}, '_'}` is
+///
+/// ```
+/// use ats_term::{Atom, Term, Zeros, order};
+///
+/// let a = Term::from(Atom::new("a")?);
+/// let mut prefix = order::Prefix::new(Zeros::Distinct);
+/// prefix.tuple(2).tuple(2).term(&a);
+/// let (from, to) = order::prefix_bounds(prefix.as_bytes());
+///
+/// let mut key = Vec::new();
+/// order::order_key(&Term::from(((a, 7), "anything")), &mut key, Zeros::Distinct);
+/// assert!(from <= key && key < to);
+/// # Ok::<(), ats_term::atom::AtomError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Prefix {
+    bytes: Vec<u8>,
+    zeros: Zeros,
+}
+
+impl Prefix {
+    /// The prefix of all terms.
+    #[must_use]
+    pub fn new(zeros: Zeros) -> Prefix {
+        Prefix {
+            bytes: Vec::new(),
+            zeros,
+        }
+    }
+
+    /// The next part is a tuple of this many elements.
+    pub fn tuple(&mut self, arity: usize) -> &mut Prefix {
+        Order::new(self.zeros).tuple(arity, &mut self.bytes);
+        self
+    }
+
+    /// The next part is a list cell: a head, then a tail.
+    pub fn cons(&mut self) -> &mut Prefix {
+        Order::new(self.zeros).cons(&mut self.bytes);
+        self
+    }
+
+    /// The next part is this term.
+    pub fn term<T: TermRef>(&mut self, term: T) -> &mut Prefix {
+        order_key(term, &mut self.bytes, self.zeros);
+        self
+    }
+
+    /// The next part is this term, unless that takes more than about `most` steps, as
+    /// [`order_key_within`] counts them; false if it does, and nothing has changed.
+    pub fn term_within<T: TermRef>(&mut self, term: T, most: usize) -> bool {
+        order_key_within(term, &mut self.bytes, self.zeros, most).is_some()
+    }
+
+    /// The bytes with which the keys begin.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes with which the keys begin.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// What a term is, as far as that decides before which others it stands, in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Integers and floats.
+    Number,
+    /// Atoms.
+    Atom,
+    /// References.
+    Reference,
+    /// Local and external funs.
+    Fun,
+    /// Ports.
+    Port,
+    /// Pids.
+    Pid,
+    /// Tuples.
+    Tuple,
+    /// Maps.
+    Map,
+    /// The empty list.
+    Nil,
+    /// Lists that are not empty.
+    Cons,
+    /// Binaries and bitstrings.
+    Bitstring,
+}
+
+impl Class {
+    /// All classes in order.
+    pub const ALL: [Class; 11] = [
+        Class::Number,
+        Class::Atom,
+        Class::Reference,
+        Class::Fun,
+        Class::Port,
+        Class::Pid,
+        Class::Tuple,
+        Class::Map,
+        Class::Nil,
+        Class::Cons,
+        Class::Bitstring,
+    ];
+
+    /// The keys of all terms of this class: from the first bound, inclusive, to the second, exclusive. One
+    /// class ends where the next begins; below the first and above the last there is nothing. O(1).
+    #[must_use]
+    pub const fn bounds(self) -> (&'static [u8], Option<&'static [u8]>) {
+        match self {
+            Class::Number => (&[], Some(&[ATOM])),
+            Class::Atom => (&[ATOM], Some(&[REF])),
+            Class::Reference => (&[REF], Some(&[LOCAL_FUN])),
+            Class::Fun => (&[LOCAL_FUN], Some(&[PORT])),
+            Class::Port => (&[PORT], Some(&[PID])),
+            Class::Pid => (&[PID], Some(&[TUPLE])),
+            Class::Tuple => (&[TUPLE], Some(&[MAP])),
+            Class::Map => (&[MAP], Some(&[NIL])),
+            Class::Nil => (&[NIL], Some(&[CONS])),
+            Class::Cons => (&[CONS], Some(&[BITS])),
+            Class::Bitstring => (&[BITS], None),
+        }
+    }
+}
+
+/// The keys of all binaries and bitstrings that begin with these whole bytes: from the first bound,
+/// inclusive, to the second, exclusive. O(number of bytes).
+#[must_use]
+pub fn binary_prefix_bounds(bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let mut front = vec![BITS];
+    push_escaped(bytes, &mut front);
+    // Without the end mark it is what the keys have in common.
+    front.pop();
+    let mut end = front.clone();
+    // Bytes of 255 have no successor; the tag has one, so this ends.
+    while end.last() == Some(&u8::MAX) {
+        end.pop();
+    }
+    if let Some(last) = end.last_mut() {
+        *last += 1;
+    }
+    // The shortest of them is the binary itself, before which shorter bitstrings can stand.
+    front.extend_from_slice(&[0, if bytes.is_empty() { 0 } else { 8 }]);
+    (front, end)
+}
