@@ -17,11 +17,11 @@ pub type Change<R> = ats_store::Change<RecordBox<R>>;
 
 /// What a [batch](Backend::update_batch) makes of its keys. No decision may be [`Remove`](ats_store::Change::Remove).
 /// What is [built](ats_store::BatchPlan::build) is built with no lock but that of the key.
-pub trait Plan<R: Release>: ats_store::BatchPlan<Record<R>, RecordBox<R>> {}
+pub trait BatchPlan<R: Release>: ats_store::BatchPlan<Record<R>, RecordBox<R>> {}
 
-impl<R: Release, P: ats_store::BatchPlan<Record<R>, RecordBox<R>> + ?Sized> Plan<R> for P {}
+impl<R: Release, P: ats_store::BatchPlan<Record<R>, RecordBox<R>> + ?Sized> BatchPlan<R> for P {}
 
-/// A [`Plan`] that puts nothing off.
+/// A [`BatchPlan`] that puts nothing off.
 pub type DecideMany<'a, R> = dyn FnMut(usize, Option<&Record<R>>) -> Change<R> + 'a;
 
 /// The key is held by a batch, or by an [`update_alone`](Backend::update_alone), that did not finish
@@ -40,7 +40,7 @@ impl From<Busy> for ats_store::Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchKey;
 
-/// What came of [skipping](Backend::skip) records.
+/// What came of [skipping](Ordered::skip) records.
 pub type Skipped<'g, R> = ats_store::Skipped<&'g Record<R>>;
 
 /// What a store that adapts to contention tells of its structure. Approximate while it is changing.
@@ -164,12 +164,12 @@ pub trait Backend<R: Release>: Send + Sync {
         &self,
         keys: &[&[u8]],
         guard: &Guard,
-        plan: &mut dyn Plan<R>,
+        plan: &mut dyn BatchPlan<R>,
     ) -> Result<bool, Busy>;
 
     /// As [`update_batch`](Backend::update_batch), for any number of keys: pins for some hundred keys at a
     /// time, and not at all while the plan builds. The caller is not pinned, and keeps the store alive.
-    fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn Plan<R>) -> Result<bool, Busy>;
+    fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn BatchPlan<R>) -> Result<bool, Busy>;
 
     /// [`update_batch`](Backend::update_batch) with a closure that decides.
     fn update_many(
@@ -204,96 +204,7 @@ pub trait Backend<R: Release>: Send + Sync {
         after: Option<&[u8]>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
-    ) -> Result<(), NoSuchKey> {
-        let mut record = match after {
-            None => self.first(guard),
-            Some(key) => self.next(key, guard)?,
-        };
-        while let Some(found) = record {
-            if visit(found).is_break() {
-                break;
-            }
-            record = self.next(found.key(), guard)?;
-        }
-        Ok(())
-    }
-
-    /// Visits the records from `from` on, itself included, in the order of the keys until `visit` breaks. As
-    /// [`scan`](Backend::scan), but for ordered stores only, and any key will do.
-    fn scan_from<'g>(
-        &'g self,
-        from: &[u8],
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
-    ) {
-        if let Some(first) = self.get(from, guard)
-            && visit(first).is_break()
-        {
-            return;
-        }
-        let walked = self.scan(Some(from), guard, visit);
-        debug_assert_eq!(walked, Ok(()), "an ordered store accepts any key");
-    }
-
-    /// Visits the records below `below` (all, if `None`) in descending order of the keys until `visit`
-    /// breaks. As [`scan`](Backend::scan), but for ordered stores only.
-    fn scan_down<'g>(
-        &'g self,
-        below: Option<&[u8]>,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
-    ) {
-        let mut record = match below {
-            None => self.last(guard),
-            Some(key) => self.prev(key, guard).unwrap_or(None),
-        };
-        while let Some(found) = record {
-            if visit(found).is_break() {
-                break;
-            }
-            record = self.prev(found.key(), guard).unwrap_or(None);
-        }
-    }
-
-    /// Passes over `most` records of a range, or all if they are not more, from its low end upwards or from its
-    /// high end downwards, and comes to the next: so it counts them, or finds the n-th. Asks `pause` now and
-    /// then, and ends if that breaks. For ordered stores only.
-    ///
-    /// The count is exact if no thread writes meanwhile. Otherwise it is off by at most the number of updates
-    /// that run meanwhile. The records of a batch count before they can be read. The record that is returned
-    /// is always in the range.
-    ///
-    /// Unless the store does it better, it costs O(records passed), and never pauses.
-    fn skip<'g>(
-        &'g self,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-        most: usize,
-        guard: &'g Guard,
-        pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Skipped<'g, R> {
-        let _ = pause;
-        let (mut skipped, mut next) = (0, None);
-        let mut visit = |record: &'g Record<R>| {
-            if !key_range.has(record.key()) {
-                return ControlFlow::Break(());
-            }
-            if skipped == most {
-                next = Some(record);
-                return ControlFlow::Break(());
-            }
-            skipped += 1;
-            ControlFlow::Continue(())
-        };
-        match direction {
-            Direction::Up => self.scan_from(key_range.low.unwrap_or(&[]), guard, &mut visit),
-            Direction::Down => self.scan_down(key_range.high, guard, &mut visit),
-        }
-        match next {
-            Some(record) => Skipped::At(record),
-            None => Skipped::All(skipped),
-        }
-    }
+    ) -> Result<(), NoSuchKey>;
 
     /// Visits the records behind a position in the order of the store until `visit` breaks. Also asks `pause` now
     /// and then, at least after so much work as finding a few records is, whether there were any or not; if
@@ -308,38 +219,6 @@ pub trait Backend<R: Release>: Send + Sync {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Option<u64>;
-
-    /// Visits the records of slot `index`: the slots, numbered from 0, divide the store, and each record is
-    /// in one of them. The number and the content of the slots of a [fixed](Backend::fix) store do not
-    /// depend on what is inserted meanwhile.
-    ///
-    /// Unless the store does it better, slot `index` is the record at that place in its order, and costs
-    /// O(index).
-    fn slot<'g>(
-        &'g self,
-        index: usize,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>),
-    ) -> SlotAnswer {
-        let mut left = index;
-        let mut answer = None;
-        let walked = self.scan(None, guard, &mut |record| match left.checked_sub(1) {
-            None => {
-                visit(record);
-                answer = Some(SlotAnswer::Here);
-                ControlFlow::Break(())
-            }
-            Some(rest) => {
-                left = rest;
-                ControlFlow::Continue(())
-            }
-        });
-        debug_assert_eq!(walked, Ok(()), "a walk from the beginning needs no key");
-        answer.unwrap_or(match left {
-            0 => SlotAnswer::End,
-            _ => SlotAnswer::Beyond,
-        })
-    }
 
     /// Number of records: exact when no update is running, else within the number of updates
     /// running. O(number of counter shards).
@@ -358,32 +237,77 @@ pub trait Backend<R: Release>: Send + Sync {
         let Memory { records, structure } = self.memory();
         records + structure
     }
+}
 
+/// The ability of a store that has the order of its keys: walks from any key, in both directions, and order
+/// statistics.
+pub trait Ordered<R: Release>: Backend<R> {
+    /// Visits the records from `from` on, itself included, in the order of the keys until `visit` breaks. As
+    /// [`scan`](Backend::scan), but any key will do.
+    fn scan_from<'g>(
+        &'g self,
+        from: &[u8],
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+    );
+
+    /// Visits the records below `below` (all, if `None`) in descending order of the keys until `visit`
+    /// breaks. As [`scan`](Backend::scan).
+    fn scan_down<'g>(
+        &'g self,
+        below: Option<&[u8]>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+    );
+
+    /// Passes over `most` records of a range, or all if they are not more, from its low end upwards or from its
+    /// high end downwards, and comes to the next: so it counts them, or finds the n-th. Asks `pause` now and
+    /// then, and ends if that breaks.
+    ///
+    /// The count is exact if no thread writes meanwhile. Otherwise it is off by at most the number of updates
+    /// that run meanwhile. The records of a batch count before they can be read. The record that is returned
+    /// is always in the range.
+    ///
+    fn skip<'g>(
+        &'g self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        most: usize,
+        guard: &'g Guard,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Skipped<'g, R>;
+}
+
+/// The ability of a store to be walked by numbers.
+pub trait Slots<R: Release>: Backend<R> {
+    /// Visits the records of slot `index`: the slots, numbered from 0, divide the store, and each record is
+    /// in one of them. The number and the content of the slots of a [fixed](Fixable::fix) store do not
+    /// depend on what is inserted meanwhile.
+    fn slot<'g>(
+        &'g self,
+        index: usize,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>),
+    ) -> SlotAnswer;
+}
+
+/// The ability of a store to keep what walks remember. A store that has an order needs to do nothing for that.
+pub trait Fixable {
     /// Starts a period in which a walk returns every record that stays, exactly once, and may
     /// continue from a key that was deleted meanwhile. Nests. Waits for removals that have begun.
     fn fix(&self);
 
-    /// Ends a period started by [`fix`](Backend::fix). What was kept for the walks is removed by
-    /// [`tidy`](Backend::tidy).
+    /// Ends a period started by [`fix`](Fixable::fix). What was kept for the walks is removed by
+    /// [`tidy`](Fixable::tidy).
     fn unfix(&self);
 
     /// Does up to about `budget` records' worth of work that was put off, unless the store is fixed.
     /// Whether nothing is left to do. To be called after `unfix`, as often as it takes.
-    fn tidy(&self, budget: usize, guard: &Guard) -> bool {
-        let _ = (budget, guard);
-        true
-    }
+    fn tidy(&self, budget: usize, guard: &Guard) -> bool;
+}
 
-    /// The structure of a store that adapts to contention; `None` of others. O(base nodes).
-    fn adaptation(&self) -> Option<Adaptation> {
-        None
-    }
-
-    /// The structure of a store that hashes; `None` of others. O(locks).
-    fn buckets(&self) -> Option<Buckets> {
-        None
-    }
-
+/// The ability of a store to adapt to the contention of its writers.
+pub trait Adaptive {
     /// Lets parts that no writer came to since the last call drift together: the decay by which a
     /// store that is only read, or not used, gets fewer parts again. A bounded amount of work; to be
     /// called now and then. Whether nothing is left to join.
@@ -396,7 +320,10 @@ pub trait Backend<R: Release>: Send + Sync {
     /// of `joins` a join; 0 is never. A store that hashes doubles or halves the number of its locks
     /// instead, and gets a few buckets more or less than it should have.
     #[cfg(feature = "forcing")]
-    fn force_adaptation(&self, splits: u32, joins: u32) {
-        let _ = (splits, joins);
-    }
+    fn force_adaptation(&self, splits: u32, joins: u32);
 }
+
+/// A store with all abilities that do not depend on an order.
+pub trait MemoryStore<R: Release>: Backend<R> + Slots<R> + Fixable + Adaptive {}
+
+impl<R: Release, S: Backend<R> + Slots<R> + Fixable + Adaptive> MemoryStore<R> for S {}

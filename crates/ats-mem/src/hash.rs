@@ -81,7 +81,8 @@ mod walk;
 mod write;
 
 use crate::backend::{
-    Backend, Buckets, Busy, Change, End, Memory, NoSuchKey, Plan, ScanPosition, SlotAnswer,
+    Adaptive, Backend, BatchPlan, Buckets, Busy, Change, End, Fixable, Memory, NoSuchKey,
+    ScanPosition, SlotAnswer, Slots,
 };
 use crate::batch::{self, Pinning};
 use crate::record::{Record, Release};
@@ -162,12 +163,12 @@ impl<R: Release> Backend<R> for HashTable<R> {
         &self,
         keys: &[&[u8]],
         guard: &Guard,
-        plan: &mut dyn Plan<R>,
+        plan: &mut dyn BatchPlan<R>,
     ) -> Result<bool, Busy> {
         batch::update_batch(self, keys, Pinning::Callers(guard), plan)
     }
 
-    fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn Plan<R>) -> Result<bool, Busy> {
+    fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn BatchPlan<R>) -> Result<bool, Busy> {
         batch::update_batch(self, keys, Pinning::Own(None), plan)
     }
 
@@ -224,6 +225,23 @@ impl<R: Release> Backend<R> for HashTable<R> {
         self.walk_until(place, guard, visit, pause)
     }
 
+    fn len(&self) -> usize {
+        let (records, _) = self.stripes.totals(&pin());
+        usize::try_from(records).unwrap_or(0)
+    }
+
+    fn memory(&self) -> Memory {
+        let guard = pin();
+        let (_, records) = self.stripes.totals(&guard);
+        let buckets = self.directory.bytes() + self.lines() * size_of::<Line<R>>();
+        Memory {
+            records: usize::try_from(records).unwrap_or(0),
+            structure: size_of::<Self>() + self.stripes.bytes(&guard) + buckets,
+        }
+    }
+}
+
+impl<R: Release> Slots<R> for HashTable<R> {
     /// As many slots as there are buckets, or were when the table became fixed.
     fn slot<'g>(
         &'g self,
@@ -244,35 +262,9 @@ impl<R: Release> Backend<R> for HashTable<R> {
         self.walk_slot(index, slots, guard, visit);
         SlotAnswer::Here
     }
+}
 
-    fn len(&self) -> usize {
-        let (records, _) = self.stripes.totals(&pin());
-        usize::try_from(records).unwrap_or(0)
-    }
-
-    fn memory(&self) -> Memory {
-        let guard = pin();
-        let (_, records) = self.stripes.totals(&guard);
-        let buckets = self.directory.bytes() + self.lines() * size_of::<Line<R>>();
-        Memory {
-            records: usize::try_from(records).unwrap_or(0),
-            structure: size_of::<Self>() + self.stripes.bytes(&guard) + buckets,
-        }
-    }
-
-    fn buckets(&self) -> Option<Buckets> {
-        Some(Buckets {
-            buckets: self.directory.active(),
-            lines: self.lines(),
-            ..self.stripes.statistics(&pin())
-        })
-    }
-
-    #[cfg(feature = "forcing")]
-    fn force_adaptation(&self, splits: u32, joins: u32) {
-        self.forcing.set(splits, joins);
-    }
-
+impl<R: Release> Fixable for HashTable<R> {
     fn fix(&self) {
         let guard = pin();
         // Keeps the stripes as they are, so that none is passed over, and lets no second caller go
@@ -299,6 +291,24 @@ impl<R: Release> Backend<R> for HashTable<R> {
 
     fn tidy(&self, budget: usize, guard: &Guard) -> bool {
         self.is_fixed() || self.purge(budget, guard)
+    }
+}
+
+impl<R: Release> Adaptive for HashTable<R> {
+    #[cfg(feature = "forcing")]
+    fn force_adaptation(&self, splits: u32, joins: u32) {
+        self.forcing.set(splits, joins);
+    }
+}
+
+impl<R: Release> HashTable<R> {
+    /// How the table is laid out, and has adapted to contention. Approximate while it is changing. O(locks).
+    pub fn buckets(&self) -> Buckets {
+        Buckets {
+            buckets: self.directory.active(),
+            lines: self.lines(),
+            ..self.stripes.statistics(&pin())
+        }
     }
 }
 

@@ -17,8 +17,9 @@ pub mod sequence;
 pub mod slab;
 
 pub use backend::{
-    Adaptation, Backend, Buckets, Busy, Change, DecideMany, Direction, End, KeyRange, Memory,
-    NoSuchKey, Plan, ScanPosition, Skipped, SlotAnswer,
+    Adaptation, Adaptive, Backend, BatchPlan, Buckets, Busy, Change, DecideMany, Direction, End,
+    Fixable, KeyRange, Memory, MemoryStore, NoSuchKey, Ordered, ScanPosition, Skipped, SlotAnswer,
+    Slots,
 };
 pub use catree::CaTree;
 pub use hash::HashTable;

@@ -8,7 +8,10 @@ use crate::background::{self, FreeInSlices};
 use crate::bag::{Decided, Effect};
 use crate::error::Error;
 use crate::value::{Rec, Values};
-use ats_mem::{Adaptation, Backend, Buckets, CaTree, Change, HashTable, NoSuchKey, Plan, Skipped};
+use ats_mem::{
+    Adaptation, Adaptive, Backend, BatchPlan, Buckets, CaTree, Change, Fixable, HashTable,
+    NoSuchKey, Ordered, Skipped, Slots,
+};
 use ats_store::{Direction, End, KeyRange, ScanPosition, SlotAnswer};
 use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
@@ -35,6 +38,17 @@ macro_rules! read {
         match $records {
             Records::Ordered($backend) => Ok($call),
             Records::Hash($backend) => Ok($call),
+            Records::Portable($backend) => $call,
+        }
+    };
+}
+
+/// As `read`, for what only stores have that have an order.
+macro_rules! read_ordered {
+    ($records:expr, $backend:ident => $call:expr) => {
+        match $records {
+            Records::Ordered($backend) => Ok($call),
+            Records::Hash(_) => Err(Error::TableType),
             Records::Portable($backend) => $call,
         }
     };
@@ -94,7 +108,7 @@ impl<H: Host> Visit<H> {
     pub(crate) fn update_long_batch(
         &self,
         keys: &[&[u8]],
-        plan: &mut dyn Plan<Values<H>>,
+        plan: &mut dyn BatchPlan<Values<H>>,
     ) -> Result<bool, Error> {
         each!(&self.records, backend => Ok(backend.update_long_batch(keys, plan)?))
     }
@@ -288,7 +302,7 @@ impl<H: Host> Store<H> {
         &self,
         keys: &[&[u8]],
         guard: &Guard,
-        plan: &mut dyn Plan<Values<H>>,
+        plan: &mut dyn BatchPlan<Values<H>>,
     ) -> Result<bool, Error> {
         each!(&self.records, backend => Ok(backend.update_batch(keys, guard, plan)?))
     }
@@ -332,7 +346,7 @@ impl<H: Host> Store<H> {
         guard: &'g Guard,
         visit: &mut EachRecord<'_, 'g, H>,
     ) -> Result<(), Error> {
-        read!(&self.records, backend => backend.scan_from(from, guard, visit))
+        read_ordered!(&self.records, backend => backend.scan_from(from, guard, visit))
     }
 
     pub(crate) fn scan_down<'g>(
@@ -341,7 +355,7 @@ impl<H: Host> Store<H> {
         guard: &'g Guard,
         visit: &mut EachRecord<'_, 'g, H>,
     ) -> Result<(), Error> {
-        read!(&self.records, backend => backend.scan_down(below, guard, visit))
+        read_ordered!(&self.records, backend => backend.scan_down(below, guard, visit))
     }
 
     pub(crate) fn resume_scan<'g>(
@@ -371,7 +385,7 @@ impl<H: Host> Store<H> {
         guard: &'g Guard,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Skipped<'g, Values<H>>, Error> {
-        read!(&self.records, backend => backend.skip(key_range, direction, most, guard, pause))
+        read_ordered!(&self.records, backend => backend.skip(key_range, direction, most, guard, pause))
     }
 
     /// Whether there is no [visit](Visit). For a store that was taken out of its table, when all guards are
@@ -461,11 +475,17 @@ impl<H: Host> Store<H> {
     }
 
     pub(crate) fn adaptation(&self) -> Option<Adaptation> {
-        in_memory!(&self.records, backend => backend.adaptation(), None)
+        match &self.records {
+            Records::Ordered(tree) => Some(tree.adaptation()),
+            _ => None,
+        }
     }
 
     pub(crate) fn buckets(&self) -> Option<Buckets> {
-        in_memory!(&self.records, backend => backend.buckets(), None)
+        match &self.records {
+            Records::Hash(table) => Some(table.buckets()),
+            _ => None,
+        }
     }
 
     #[cfg(feature = "forcing")]

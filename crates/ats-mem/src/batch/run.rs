@@ -3,7 +3,7 @@
 use super::block::Batch;
 use super::pinning::{PIECE, Pinning};
 use super::stepwise::{KeyStep, Stepwise, Trip};
-use crate::backend::{Busy, Change, Plan};
+use crate::backend::{BatchPlan, Busy, Change};
 use crate::record::entry::{Installed, State};
 use crate::record::{self, Record, RecordBox, Release};
 use ats_sync::Guard;
@@ -26,7 +26,7 @@ pub(crate) fn update_batch<R: Release, S: Stepwise<R>>(
     store: &S,
     keys: &[&[u8]],
     pinning: Pinning<'_>,
-    plan: &mut dyn Plan<R>,
+    plan: &mut dyn BatchPlan<R>,
 ) -> Result<bool, Busy> {
     debug_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "keys ascend");
     let mut open = Open {
@@ -104,7 +104,7 @@ impl<R: Release, S: Stepwise<R>> Open<'_, R, S> {
         index: usize,
         key: &[u8],
         trip: &mut Trip,
-        plan: &mut dyn Plan<R>,
+        plan: &mut dyn BatchPlan<R>,
     ) -> Result<Then, Busy> {
         let Open {
             batch,
@@ -136,7 +136,7 @@ impl<R: Release, S: Stepwise<R>> Open<'_, R, S> {
 
     /// Makes the record for the key that was held last.
     #[cold]
-    fn build(&mut self, index: usize, plan: &mut dyn Plan<R>) {
+    fn build(&mut self, index: usize, plan: &mut dyn BatchPlan<R>) {
         let entry = self.batch.last();
         // SAFETY: the key is held, so the record before lives, pinned or not (B3).
         let before = unsafe { entry.before() };

@@ -103,8 +103,8 @@ mod walk;
 mod write;
 
 use crate::backend::{
-    Adaptation, Backend, Busy, Change, Direction, End, KeyRange, Memory, NoSuchKey, Plan,
-    ScanPosition, Skipped, SlotAnswer,
+    Adaptation, Adaptive, Backend, BatchPlan, Busy, Change, Direction, End, Fixable, KeyRange,
+    Memory, NoSuchKey, Ordered, ScanPosition, Skipped, SlotAnswer, Slots,
 };
 use crate::batch::{self, Pinning};
 use crate::record::{Record, Release};
@@ -157,12 +157,12 @@ impl<R: Release> Backend<R> for CaTree<R> {
         &self,
         keys: &[&[u8]],
         guard: &Guard,
-        plan: &mut dyn Plan<R>,
+        plan: &mut dyn BatchPlan<R>,
     ) -> Result<bool, Busy> {
         batch::update_batch(self, keys, Pinning::Callers(guard), plan)
     }
 
-    fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn Plan<R>) -> Result<bool, Busy> {
+    fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn BatchPlan<R>) -> Result<bool, Busy> {
         batch::update_batch(self, keys, Pinning::Own(None), plan)
     }
 
@@ -223,6 +223,22 @@ impl<R: Release> Backend<R> for CaTree<R> {
         None
     }
 
+    fn len(&self) -> usize {
+        usize::try_from(self.sums().counts.records).unwrap_or(0)
+    }
+
+    fn memory(&self) -> Memory {
+        let sums = self.sums();
+        let nodes = sums.counts.node_bytes + sums.route_bytes;
+        let records = sums.counts.bytes - sums.counts.node_bytes;
+        Memory {
+            records: usize::try_from(records).unwrap_or(0),
+            structure: size_of::<Self>() + usize::try_from(nodes).unwrap_or(0),
+        }
+    }
+}
+
+impl<R: Release> Ordered<R> for CaTree<R> {
     fn scan_from<'g>(
         &'g self,
         from: &[u8],
@@ -251,7 +267,10 @@ impl<R: Release> Backend<R> for CaTree<R> {
     ) -> Skipped<'g, R> {
         self.skip_records(key_range, direction, most, guard, pause)
     }
+}
 
+/// A slot is the record at that place in the order of the keys. O(log n), as [`skip`](Ordered::skip).
+impl<R: Release> Slots<R> for CaTree<R> {
     fn slot<'g>(
         &'g self,
         index: usize,
@@ -268,29 +287,20 @@ impl<R: Release> Backend<R> for CaTree<R> {
             _ => SlotAnswer::Beyond,
         }
     }
+}
 
-    fn len(&self) -> usize {
-        usize::try_from(self.sums().counts.records).unwrap_or(0)
-    }
-
-    fn memory(&self) -> Memory {
-        let sums = self.sums();
-        let nodes = sums.counts.node_bytes + sums.route_bytes;
-        let records = sums.counts.bytes - sums.counts.node_bytes;
-        Memory {
-            records: usize::try_from(records).unwrap_or(0),
-            structure: size_of::<Self>() + usize::try_from(nodes).unwrap_or(0),
-        }
-    }
-
+/// Walks go on from any key.
+impl<R: Release> Fixable for CaTree<R> {
     fn fix(&self) {}
 
     fn unfix(&self) {}
 
-    fn adaptation(&self) -> Option<Adaptation> {
-        Some(self.sums().adaptation)
+    fn tidy(&self, _budget: usize, _guard: &Guard) -> bool {
+        true
     }
+}
 
+impl<R: Release> Adaptive for CaTree<R> {
     fn join_idle(&self, guard: &Guard) -> bool {
         self.join_idle_base_nodes(guard)
     }
@@ -298,5 +308,12 @@ impl<R: Release> Backend<R> for CaTree<R> {
     #[cfg(feature = "forcing")]
     fn force_adaptation(&self, splits: u32, joins: u32) {
         self.adapting.forcing.set(splits, joins);
+    }
+}
+
+impl<R: Release> CaTree<R> {
+    /// How the tree has adapted to contention. Approximate while it is changing. O(base nodes).
+    pub fn adaptation(&self) -> Adaptation {
+        self.sums().adaptation
     }
 }

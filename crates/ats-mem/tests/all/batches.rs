@@ -1,6 +1,6 @@
 //! Batches end cleanly, whatever happens in the middle of them.
 
-use ats_mem::{Backend, CaTree, Change, HashTable, Plain, Record, RecordBox, Release};
+use ats_mem::{CaTree, Change, HashTable, MemoryStore, Plain, Record, RecordBox, Release};
 use ats_sync::{Guard, pin};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -8,11 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-fn value<R: Release>(store: &impl Backend<R>, key: &[u8]) -> Option<u64> {
+fn value<R: Release>(store: &impl MemoryStore<R>, key: &[u8]) -> Option<u64> {
     store.get(key, &pin()).map(|record| record.value()[0])
 }
 
-fn put<R: Release>(store: &impl Backend<R>, key: &[u8], value: u64, owns: bool) {
+fn put<R: Release>(store: &impl MemoryStore<R>, key: &[u8], value: u64, owns: bool) {
     let put = store.update(key, &pin(), &mut |_| {
         Change::Put(RecordBox::new(key, &[value], owns))
     });
@@ -21,7 +21,7 @@ fn put<R: Release>(store: &impl Backend<R>, key: &[u8], value: u64, owns: bool) 
 
 /// Puts `new` under each key, but answers the key with index `stop` by `last`.
 fn batch<'g, R: Release>(
-    store: &'g impl Backend<R>,
+    store: &'g impl MemoryStore<R>,
     keys: &[&[u8]],
     new: u64,
     owns: bool,
@@ -52,7 +52,7 @@ impl Release for Units {
 
 const KEYS: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
 
-fn a_panic_undoes_the_batch(store: impl Backend<Plain>) {
+fn a_panic_undoes_the_batch(store: impl MemoryStore<Plain>) {
     put(&store, b"b", 1, false);
     put(&store, b"d", 1, false);
     let panicked = catch_unwind(AssertUnwindSafe(|| {
@@ -83,7 +83,7 @@ fn a_panic_undoes_the_batch_in_the_hash_table() {
     a_panic_undoes_the_batch(HashTable::new());
 }
 
-fn every_way_out_releases_once(store: impl Backend<Units>) -> i64 {
+fn every_way_out_releases_once(store: impl MemoryStore<Units>) -> i64 {
     let mut expected = 0;
     for key in KEYS {
         put(&store, key, 1, true);
@@ -167,7 +167,7 @@ const PIECES: usize = 24;
 
 /// Writes many keys, and gives up at the end or does not. Returns in how many epochs it was pinned while it
 /// decided, and while it ended.
-fn epochs_of<S: Backend<Looking>>(store: &S, is_long: bool, gives_up: bool) -> (usize, usize) {
+fn epochs_of<S: MemoryStore<Looking>>(store: &S, is_long: bool, gives_up: bool) -> (usize, usize) {
     let count = PIECES * ats_mem::batch::PIECE;
     let keys: Vec<_> = (0..count as u64).map(u64::to_be_bytes).collect();
     let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
@@ -197,7 +197,7 @@ fn epochs_of<S: Backend<Looking>>(store: &S, is_long: bool, gives_up: bool) -> (
     (deciding.0.len(), ending)
 }
 
-fn a_long_batch_pins_anew<S: Backend<Looking> + Default>() {
+fn a_long_batch_pins_anew<S: MemoryStore<Looking> + Default>() {
     let store = S::default();
     let round = |gives_up| {
         let (deciding, ending) = epochs_of(&store, true, gives_up);
@@ -230,7 +230,9 @@ struct Keeping<'a, S> {
     gives_up: bool,
 }
 
-impl<S: Backend<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Keeping<'_, S> {
+impl<S: MemoryStore<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>>
+    for Keeping<'_, S>
+{
     fn decide(&mut self, index: usize, _: Option<&Record<Plain>>) -> Change<Plain> {
         match index {
             4 => Change::Later,
@@ -252,7 +254,7 @@ impl<S: Backend<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> fo
 
 /// A batch, whatever becomes of it, leaves the records that it keeps where they are, seen by all and, as soon as it
 /// has ended, for all to write.
-fn what_is_kept_stays<S: Backend<Plain> + Default>() {
+fn what_is_kept_stays<S: MemoryStore<Plain> + Default>() {
     let keys: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
     let store = S::default();
     let place = |key| store.get(key, &pin()).map(std::ptr::from_ref);
@@ -281,11 +283,13 @@ fn what_is_kept_stays_in_both_stores() {
 }
 
 /// While a record is built its key is held, and nothing else: others can be written, and its old record be read.
-fn only_the_key_is_held<S: Backend<Plain> + Default>() {
+fn only_the_key_is_held<S: MemoryStore<Plain> + Default>() {
     /// Counts how often it builds.
     struct Building<'a, S>(&'a S, usize, Option<Change<Plain>>);
 
-    impl<S: Backend<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Building<'_, S> {
+    impl<S: MemoryStore<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>>
+        for Building<'_, S>
+    {
         fn decide(&mut self, index: usize, _: Option<&Record<Plain>>) -> Change<Plain> {
             match index {
                 1 => Change::Later,
@@ -360,7 +364,7 @@ fn a_key_that_was_held_is_removed_as_any_other() {
         }
     }
 
-    fn check<S: Backend<Plain> + Default>(is_fixed: bool) {
+    fn check<S: MemoryStore<Plain> + Default>(is_fixed: bool) {
         let store = S::default();
         KEYS.iter().for_each(|key| put(&store, key, 1, false));
         let bytes = store.bytes();

@@ -1,7 +1,8 @@
 //! A change that takes long holds its key alone, and ends cleanly whatever happens in the middle.
 
 use ats_mem::{
-    Backend, Busy, CaTree, Change, End, HashTable, Plain, Record, RecordBox, Release, SlotAnswer,
+    Backend, Busy, CaTree, Change, End, Fixable, HashTable, MemoryStore, Plain, Record, RecordBox,
+    Release, SlotAnswer,
 };
 use ats_sync::pin;
 use std::ops::ControlFlow;
@@ -10,17 +11,17 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 const KEYS: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
 
-fn value<R: Release>(store: &impl Backend<R>, key: &[u8]) -> Option<u64> {
+fn value<R: Release>(store: &impl MemoryStore<R>, key: &[u8]) -> Option<u64> {
     store.get(key, &pin()).map(|record| record.value()[0])
 }
 
-fn put<R: Release>(store: &impl Backend<R>, key: &[u8], value: u64) -> Result<(), Busy> {
+fn put<R: Release>(store: &impl MemoryStore<R>, key: &[u8], value: u64) -> Result<(), Busy> {
     store.update(key, &pin(), &mut |_| {
         Change::Put(RecordBox::new(key, &[value], true))
     })
 }
 
-fn scanned(store: &impl Backend<Plain>) -> Vec<(Vec<u8>, u64)> {
+fn scanned(store: &impl MemoryStore<Plain>) -> Vec<(Vec<u8>, u64)> {
     let mut all = Vec::new();
     let walked = store.scan(None, &pin(), &mut |record| {
         all.push((record.key().to_vec(), record.value()[0]));
@@ -33,7 +34,7 @@ fn scanned(store: &impl Backend<Plain>) -> Vec<(Vec<u8>, u64)> {
 
 /// While a key is held, its readers find the old record and its writers are busy; other keys, which share
 /// the lock, go on.
-fn others_go_on(store: impl Backend<Plain>) {
+fn others_go_on(store: impl MemoryStore<Plain>) {
     for key in [b"a", b"c", b"d"] {
         put(&store, key, 1).expect("free");
     }
@@ -85,7 +86,7 @@ fn others_go_on_in_the_hash_table() {
 }
 
 /// What comes of a key that is there, or missing, and each decision.
-fn each_way_out(store: impl Backend<Plain>) {
+fn each_way_out(store: impl MemoryStore<Plain>) {
     let decide = |key: &[u8], found: Option<u64>, change: fn(&[u8]) -> Change<Plain>| {
         let guard = pin();
         let done = store.update_alone(key, &guard, &mut |current: Option<&Record<Plain>>| {
@@ -169,7 +170,7 @@ fn a_walk_goes_on_from_a_key_that_is_removed() {
 }
 
 /// The record at an end is waited for, and what is behind it is not taken in its stead.
-fn the_end_is_held(store: impl Backend<Plain>, ordered: bool) {
+fn the_end_is_held(store: impl MemoryStore<Plain>, ordered: bool) {
     put(&store, b"a", 1).expect("free");
     if ordered {
         put(&store, b"b", 2).expect("free");
@@ -214,7 +215,7 @@ impl Release for Units {
     }
 }
 
-fn each_record_is_released_once(store: impl Backend<Units>) -> i64 {
+fn each_record_is_released_once(store: impl MemoryStore<Units>) -> i64 {
     let alone = |value: Option<u64>| {
         let done = store.update_alone(b"k", &pin(), &mut |_| match value {
             Some(0) => Change::Keep,

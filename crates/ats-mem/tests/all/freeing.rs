@@ -1,7 +1,7 @@
 //! What is freed is freed with no lock held, and with no key held by a batch: it can take long.
 
 use crate::random::Random;
-use ats_mem::{Backend, Busy, CaTree, Change, End, HashTable, RecordBox, Release};
+use ats_mem::{Busy, CaTree, Change, End, HashTable, MemoryStore, RecordBox, Release};
 use ats_sync::pin;
 use std::cell::RefCell;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -71,7 +71,7 @@ fn about_to_write(keys: impl IntoIterator<Item = u64>) {
     });
 }
 
-fn step<S: Backend<Probing>>(store: &S, random: &mut Random) {
+fn step<S: MemoryStore<Probing>>(store: &S, random: &mut Random) {
     let start = random.below(KEYS);
     match random.below(6) {
         0 | 1 => {
@@ -118,7 +118,7 @@ fn step<S: Backend<Probing>>(store: &S, random: &mut Random) {
     }
 }
 
-fn is_freed_without_locks<S: Backend<Probing> + Default>() {
+fn is_freed_without_locks<S: MemoryStore<Probing> + Default>() {
     let store = &S::default();
     let (ask, asked) = channel();
     let (reply, answer) = channel();

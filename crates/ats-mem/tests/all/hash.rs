@@ -1,7 +1,9 @@
 //! Many threads on one hash table: what readers may rely on while others write and the table
 //! changes its layout under them.
 
-use ats_mem::{Backend, Busy, Change, HashTable, Plain, Record, RecordBox, Release, SlotAnswer};
+use ats_mem::{
+    Backend, Busy, Change, Fixable, HashTable, Plain, Record, RecordBox, Release, SlotAnswer, Slots,
+};
 use ats_sync::{Guard, collect, pin};
 use std::collections::HashSet;
 use std::ops::ControlFlow;

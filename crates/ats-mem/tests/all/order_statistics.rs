@@ -1,7 +1,9 @@
 //! Counting records and finding the n-th, in trees of several levels that change all the time.
 
 use crate::random::Random;
-use ats_mem::{Backend, CaTree, Change, Direction, End, KeyRange, Plain, RecordBox, Skipped};
+use ats_mem::{
+    Adaptive, Backend, CaTree, Change, Direction, End, KeyRange, Ordered, Plain, RecordBox, Skipped,
+};
 use ats_sync::pin;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

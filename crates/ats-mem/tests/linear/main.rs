@@ -12,7 +12,7 @@ mod checker;
 #[path = "../all/random.rs"]
 mod random;
 
-use ats_mem::{Backend, CaTree, Change, End, HashTable, Plain, Record, RecordBox};
+use ats_mem::{CaTree, Change, End, HashTable, MemoryStore, Plain, Record, RecordBox};
 use ats_sync::pin;
 use checker::{Clock, Event, linearizable};
 use random::Random;
@@ -169,7 +169,7 @@ struct Player<S> {
     events: Vec<Event<What>>,
 }
 
-impl<S: Backend<Plain>> Player<S> {
+impl<S: MemoryStore<Plain>> Player<S> {
     fn play(mut self) -> Vec<Event<What>> {
         for _ in 0..CALLS {
             self.next_value += 1;
@@ -460,12 +460,12 @@ impl ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Writing<'_> {
 }
 
 #[cfg(not(shuttle))]
-fn histories<S: Backend<Plain> + Default + 'static>(place: Place) {
+fn histories<S: MemoryStore<Plain> + Default + 'static>(place: Place) {
     (1..=place.rounds()).for_each(|round| history::<S>(place, round));
 }
 
 #[cfg(shuttle)]
-fn histories<S: Backend<Plain> + Default + 'static>(place: Place) {
+fn histories<S: MemoryStore<Plain> + Default + 'static>(place: Place) {
     use shuttle::{Config, Runner, rand::Rng, scheduler::RandomScheduler};
     let mut config = Config::new();
     config.stack_size = 1 << 18;
@@ -475,7 +475,7 @@ fn histories<S: Backend<Plain> + Default + 'static>(place: Place) {
     });
 }
 
-fn history<S: Backend<Plain> + Default + 'static>(place: Place, round: u64) {
+fn history<S: MemoryStore<Plain> + Default + 'static>(place: Place, round: u64) {
     let store = S::default();
     // One more or one less: one to four keys make the leaf split, or the table grow.
     let fillers = place.fillers.checked_sub(1);

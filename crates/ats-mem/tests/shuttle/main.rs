@@ -36,7 +36,10 @@ mod hash;
 mod hashing;
 mod leaves;
 
-use ats_mem::{Backend, Busy, CaTree, Change, Direction, KeyRange, Plain, RecordBox, Skipped};
+use ats_mem::{
+    Adaptive, Backend, Busy, CaTree, Change, Direction, Fixable, KeyRange, MemoryStore, Ordered,
+    Plain, RecordBox, Skipped,
+};
 use ats_sync::pin;
 use ats_sync::shim::atomic::quietly;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -119,7 +122,7 @@ fn number(key: &[u8]) -> u64 {
     u64::from_be_bytes(*number)
 }
 
-fn put(store: &impl Backend<Plain>, number: u64, value: u64) {
+fn put(store: &impl MemoryStore<Plain>, number: u64, value: u64) {
     let key = key(number);
     let guard = pin();
     let put = || {
@@ -132,7 +135,7 @@ fn put(store: &impl Backend<Plain>, number: u64, value: u64) {
     }
 }
 
-fn remove(store: &impl Backend<Plain>, number: u64) {
+fn remove(store: &impl MemoryStore<Plain>, number: u64) {
     let guard = pin();
     while store.update(&key(number), &guard, &mut |_| Change::Remove) == Err(Busy) {
         thread::yield_now();
@@ -140,7 +143,7 @@ fn remove(store: &impl Backend<Plain>, number: u64) {
 }
 
 /// Puts `value` under all of these numbers, which ascend, as one.
-fn put_all(store: &impl Backend<Plain>, numbers: &[u64], value: u64) {
+fn put_all(store: &impl MemoryStore<Plain>, numbers: &[u64], value: u64) {
     let keys: Vec<Vec<u8>> = numbers.iter().map(|number| key(*number)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     let guard = pin();
@@ -154,14 +157,14 @@ fn put_all(store: &impl Backend<Plain>, numbers: &[u64], value: u64) {
     }
 }
 
-fn get(store: &impl Backend<Plain>, number: u64) -> Option<u64> {
+fn get(store: &impl MemoryStore<Plain>, number: u64) -> Option<u64> {
     store
         .get(&key(number), &pin())
         .map(|record| record.value()[0])
 }
 
 /// What a scan meets behind a number, or from the beginning, in its order: numbers and values.
-fn scanned(store: &impl Backend<Plain>, after: Option<u64>) -> Vec<(u64, u64)> {
+fn scanned(store: &impl MemoryStore<Plain>, after: Option<u64>) -> Vec<(u64, u64)> {
     let mut met = Vec::new();
     let after = after.map(key);
     let scanned = store.scan(after.as_deref(), &pin(), &mut |record| {
@@ -173,7 +176,7 @@ fn scanned(store: &impl Backend<Plain>, after: Option<u64>) -> Vec<(u64, u64)> {
 }
 
 /// The numbers a scan meets, in its order.
-fn numbers(store: &impl Backend<Plain>) -> Vec<u64> {
+fn numbers(store: &impl MemoryStore<Plain>) -> Vec<u64> {
     let met = scanned(store, None);
     met.into_iter().map(|(number, _)| number).collect()
 }
@@ -245,7 +248,7 @@ fn are_ascending_with(met: &[u64], stay: impl Iterator<Item = u64>) {
 }
 
 /// Asserts that a scan meets each of `stay` once, and of the others none twice.
-fn scan_meets(store: &impl Backend<Plain>, stay: impl Iterator<Item = u64>) {
+fn scan_meets(store: &impl MemoryStore<Plain>, stay: impl Iterator<Item = u64>) {
     let mut met = numbers(store);
     met.sort_unstable();
     are_ascending_with(&met, stay);
@@ -260,7 +263,7 @@ fn walks_meet(tree: &CaTree<Plain>, stay: impl Iterator<Item = u64> + Clone) {
     are_ascending_with(&down, stay);
 }
 
-fn filled<S: Backend<Plain> + Default>(numbers: impl Iterator<Item = u64>) -> Arc<S> {
+fn filled<S: MemoryStore<Plain> + Default>(numbers: impl Iterator<Item = u64>) -> Arc<S> {
     let store = S::default();
     quietly(|| numbers.for_each(|number| put(&store, number, number)));
     Arc::new(store)

@@ -13,7 +13,7 @@ use crate::found::Found;
 use crate::store::codec::{CORRUPT, Codec, objects, write_object};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values, record};
-use ats_mem::{Memory, NoSuchKey, Plan, RecordBox, Skipped};
+use ats_mem::{BatchPlan, Memory, NoSuchKey, RecordBox, Skipped};
 use ats_store::{Change, Direction, End, KeyRange, ScanPosition, SlotAnswer, Store};
 use ats_sync::Guard;
 use ats_term::image::{Built, Host, ObjectListBuilder};
@@ -189,7 +189,7 @@ impl<H: Host> Portable<H> {
         &self,
         keys: &[&[u8]],
         _guard: &Guard,
-        plan: &mut dyn Plan<Values<H>>,
+        plan: &mut dyn BatchPlan<Values<H>>,
     ) -> Result<bool, Error> {
         self.update_long_batch(keys, plan)
     }
@@ -197,7 +197,7 @@ impl<H: Host> Portable<H> {
     pub(crate) fn update_long_batch(
         &self,
         keys: &[&[u8]],
-        plan: &mut dyn Plan<Values<H>>,
+        plan: &mut dyn BatchPlan<Values<H>>,
     ) -> Result<bool, Error> {
         self.change(keys, &mut |index, step, current| match step {
             Step::Decide => plan.decide(index, current.as_deref()),
