@@ -204,9 +204,6 @@ pub const RT_CREATE: c_uint = 1;
 /// Take the resource type over from an older library of the module.
 pub const RT_TAKEOVER: c_uint = 2;
 
-/// Character encoding of the atom functions.
-pub const LATIN1: c_uint = 1;
-
 /// Start of a map iteration.
 pub const MAP_ITERATOR_FIRST: c_uint = 1;
 
@@ -218,17 +215,14 @@ pub const IOQ_NORMAL: c_uint = 1;
 pub mod term_type {
     use std::ffi::c_int;
 
-    pub const ATOM: c_int = 1;
     pub const BITSTRING: c_int = 2;
     pub const FLOAT: c_int = 3;
     pub const FUN: c_int = 4;
     pub const INTEGER: c_int = 5;
-    pub const LIST: c_int = 6;
     pub const MAP: c_int = 7;
     pub const PID: c_int = 8;
     pub const PORT: c_int = 9;
     pub const REFERENCE: c_int = 10;
-    pub const TUPLE: c_int = 11;
 }
 
 // The meaning of each function is documented with the VM. Only what that documentation leaves
@@ -238,7 +232,6 @@ unsafe extern "C" {
     // Looking at terms.
     pub fn enif_term_type(env: *mut ErlNifEnv, term: Word) -> c_int;
     pub fn enif_is_identical(a: Word, b: Word) -> c_int;
-    pub fn enif_compare(a: Word, b: Word) -> c_int;
     pub fn enif_get_long(env: *mut ErlNifEnv, term: Word, out: *mut c_long) -> c_int;
     pub fn enif_get_ulong(env: *mut ErlNifEnv, term: Word, out: *mut c_ulong) -> c_int;
     pub fn enif_get_double(env: *mut ErlNifEnv, term: Word, out: *mut f64) -> c_int;
@@ -375,6 +368,4 @@ unsafe extern "C" {
         message: Word,
     ) -> c_int;
     pub fn enif_is_process_alive(env: *mut ErlNifEnv, pid: *const ErlNifPid) -> c_int;
-    pub fn enif_getenv(key: *const c_char, value: *mut c_char, size: *mut usize) -> c_int;
-    pub fn enif_whereis_pid(env: *mut ErlNifEnv, name: Word, pid: *mut ErlNifPid) -> c_int;
 }

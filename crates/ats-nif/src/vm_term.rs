@@ -21,13 +21,6 @@ pub struct VmTerm<'e> {
     word: VmWord<'e>,
 }
 
-impl<'e> From<VmTerm<'e>> for VmWord<'e> {
-    #[inline]
-    fn from(term: VmTerm<'e>) -> Self {
-        term.word
-    }
-}
-
 impl<'e> VmTerm<'e> {
     /// Wraps a word that came from the VM.
     ///
@@ -75,16 +68,6 @@ impl<'e> VmTerm<'e> {
             Some(word as i64 >> 4)
         } else {
             None
-        }
-    }
-
-    /// The value of an integer that fits 64 bits.
-    #[inline]
-    pub fn as_int(self) -> Option<i64> {
-        match self.as_small() {
-            Some(value) => Some(value),
-            None if self.is_immediate() => None,
-            None => self.long(),
         }
     }
 
