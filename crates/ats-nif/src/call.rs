@@ -76,14 +76,11 @@ impl From<Error> for NoReply {
     }
 }
 
-/// An entry of the function table: `nif!("name", function, arity)`, or with flags as fourth
-/// argument. The function takes the environment and an array of that many terms.
+/// An entry of the function table: `nif!("name", function, arity)`. The function, or closure, takes the
+/// environment and an array of that many terms.
 #[macro_export]
 macro_rules! nif {
-    ($name:literal, $function:path, $arity:literal) => {
-        $crate::nif!($name, $function, $arity, 0)
-    };
-    ($name:literal, $function:path, $arity:literal, $flags:expr) => {{
+    ($name:literal, $function:expr, $arity:literal) => {{
         unsafe extern "C" fn entry(
             env: *mut $crate::sys::ErlNifEnv,
             argc: std::ffi::c_int,
@@ -91,10 +88,12 @@ macro_rules! nif {
         ) -> $crate::sys::Word {
             // SAFETY: the VM gives the environment of this call (VE1) and as many valid terms as
             // the table says, good until the call returns (VE2).
-            let (env, words) = unsafe {
+            let (env, args) = unsafe {
+                let env = $crate::env::Env::from_raw(env);
+                let words = &*argv.cast::<[$crate::sys::Word; $arity]>();
                 (
-                    $crate::env::Env::from_raw(env),
-                    &*argv.cast::<[$crate::sys::Word; $arity]>(),
+                    env,
+                    words.map(|word| $crate::vm_term::VmTerm::new(env, word)),
                 )
             };
             let again = $crate::call::Again {
@@ -104,19 +103,13 @@ macro_rules! nif {
                 argc,
                 argv,
             };
-            $crate::call::run(env, again, || {
-                $function(
-                    env,
-                    // SAFETY: as above.
-                    words.map(|word| unsafe { $crate::vm_term::VmTerm::new(env, word) }),
-                )
-            })
+            $crate::call::run(env, again, args, $function)
         }
         $crate::sys::ErlNifFunc {
             name: concat!($name, "\0").as_ptr().cast(),
             arity: $arity,
             fptr: entry,
-            flags: $flags,
+            flags: 0,
         }
     }};
 }
@@ -138,12 +131,17 @@ pub struct Again {
 
 /// Runs the body of a native function and turns what comes out of it into what the VM expects.
 #[inline]
-pub fn run<'e>(env: Env<'e>, again: Again, body: impl FnOnce() -> NifResult<'e>) -> Word {
+pub fn run<'e, const ARITY: usize>(
+    env: Env<'e>,
+    again: Again,
+    args: [VmTerm<'e>; ARITY],
+    function: impl FnOnce(Env<'e>, [VmTerm<'e>; ARITY]) -> NifResult<'e>,
+) -> Word {
     // What a panicking body leaves behind is the concern of the structures it worked on; here it is
     // only kept from unwinding into the VM.
-    match catch_unwind(AssertUnwindSafe(body)) {
+    match catch_unwind(AssertUnwindSafe(|| function(env, args))) {
         Ok(Ok(term)) => term.raw(),
-        Ok(Err(NoReply::Refused(cause))) => raise_cause(env, cause),
+        Ok(Err(NoReply::Refused(cause))) => raise(env, cause.word()),
         Ok(Err(NoReply::Again)) => call_when_free(env, again),
         Ok(Err(NoReply::DirtyCpu)) => call_again(env, again, sys::DIRTY_JOB_CPU_BOUND),
         Ok(Err(NoReply::DirtyIo)) => call_again(env, again, sys::DIRTY_JOB_IO_BOUND),
@@ -187,29 +185,22 @@ fn call_when_free(env: Env<'_>, again: Again) -> Word {
 /// of the function table.
 #[cold]
 fn call_again(env: Env<'_>, again: Again, flags: c_uint) -> Word {
-    let Again {
-        name,
-        entry,
-        argc,
-        argv,
-        ..
-    } = again;
+    let (name, args, count) = (again.name, again.argv, again.argc);
     // SAFETY: these are the name, function and arguments of the call being made.
-    unsafe { sys::enif_schedule_nif(env.raw(), name, flags as c_int, entry, argc, argv) }
+    unsafe { sys::enif_schedule_nif(env.raw(), name, flags as c_int, again.entry, count, args) }
 }
 
+/// Raises `error:{ats_error, Cause}`.
 #[cold]
-fn raise_cause(env: Env<'_>, cause: KnownAtom) -> Word {
-    let reason = env.tuple(&[KnownAtom::AtsError.word(), cause.word()]);
+fn raise(env: Env<'_>, cause: VmWord<'_>) -> Word {
+    let reason = env.tuple(&[KnownAtom::AtsError.word(), cause]);
     env.raise(reason).raw()
 }
 
 #[cold]
 fn raise_panic(env: Env<'_>) -> Word {
-    let text = last_panic();
-    let cause = env.tuple(&[KnownAtom::Panic.word(), env.binary(text.as_bytes())]);
-    let reason = env.tuple(&[KnownAtom::AtsError.word(), cause]);
-    env.raise(reason).raw()
+    let text = env.binary(last_panic().as_bytes());
+    raise(env, env.tuple(&[KnownAtom::Panic.word(), text]))
 }
 
 thread_local! {

@@ -40,7 +40,7 @@ impl Resource for Handle {
 fn forget(shared: &Shared, pid: Word) {
     let mut admin = shared.admin();
     admin.watched.remove(&pid);
-    if let Some(heir) = admin.heir.as_mut().filter(|heir| heir.pid() == pid) {
+    if let Some(heir) = admin.heir.as_mut().filter(|heir| heir.pid().raw() == pid) {
         heir.set_gone();
     }
     shared.end_fixes_of(&mut admin, pid);

@@ -11,21 +11,18 @@ use ats::background::{self, FreeInSlices};
 impl Shared {
     /// Fixes the table on behalf of the calling process.
     pub fn fix(&self, env: Env<'_>) -> Result<(), KnownAtom> {
-        let pid = env.own_pid().ok_or(KnownAtom::None)?;
+        let pid = env.own_pid().ok_or(KnownAtom::None)?.raw();
         let mut admin = self.admin();
         if admin.fixes.is_empty() {
             admin.fixed_since = Some(Moment::now());
         }
-        match admin
-            .fixes
-            .iter_mut()
-            .find(|(fixer, _)| *fixer == pid.raw())
-        {
+        let mut fixes = admin.fixes.iter_mut();
+        match fixes.find(|(fixer, _)| *fixer == pid) {
             Some((_, count)) => *count += 1,
             None => {
-                admin.fixes.push((pid.raw(), 1));
+                admin.fixes.push((pid, 1));
                 self.table.fix();
-                if !self.watch(env, &mut admin, pid.raw()) {
+                if !self.watch(env, &mut admin, pid) {
                     // The calling process was killed meanwhile. The VM would not tell of its end, so this
                     // fixation would never end.
                     let last = admin.fixes.len() - 1;

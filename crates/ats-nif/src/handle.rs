@@ -305,13 +305,3 @@ impl Shared {
         is_watched
     }
 }
-
-impl Admin {
-    /// The pid of the heir.
-    pub fn heir_pid(&self) -> Option<VmWord<'static>> {
-        // SAFETY: the word of a local pid, which is an immediate.
-        self.heir
-            .as_ref()
-            .map(|heir| unsafe { VmWord::new(heir.pid()) })
-    }
-}

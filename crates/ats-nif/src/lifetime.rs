@@ -41,7 +41,7 @@ pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g 
 fn watch_all(env: Env<'_>, shared: &Shared) -> bool {
     let mut admin = shared.admin();
     if let Some(heir) = admin.heir.as_ref().map(Heir::pid)
-        && !shared.watch(env, &mut admin, heir)
+        && !shared.watch(env, &mut admin, heir.raw())
     {
         admin.heir = None;
     }

@@ -36,15 +36,15 @@ impl Heir {
         }
     }
 
-    /// The word of its pid.
-    pub fn pid(&self) -> Word {
-        self.pid
+    /// Its pid.
+    pub fn pid(&self) -> VmWord<'static> {
+        // SAFETY: the word of a local pid, which is an immediate.
+        unsafe { VmWord::new(self.pid) }
     }
 
-    /// The words of its pid and of the data for it, which lives as long as the heir; none if it will not
-    /// inherit.
-    pub fn inheriting(&self) -> Option<(Word, Word)> {
-        (!self.is_gone).then_some((self.pid, self.data))
+    /// Its pid and the word of the data for it, which lives as long as the heir; none if it will not inherit.
+    pub fn inheriting(&self) -> Option<(VmWord<'static>, Word)> {
+        (!self.is_gone).then_some((self.pid(), self.data))
     }
 
     /// It will not inherit. It is still shown as the heir, as `ets` does.

@@ -57,18 +57,16 @@ impl Shared {
         let Some((heir, data)) = admin.heir.as_ref().and_then(Heir::inheriting) else {
             return Fate::Ended;
         };
-        // SAFETY: the word of a local pid, which is an immediate.
-        let pid: VmWord<'static> = unsafe { VmWord::new(heir) };
         let former = self.owner().unwrap_or(KnownAtom::None.word());
-        if !process::is_alive(env, pid) || !self.watch(env, admin, heir) {
+        if !process::is_alive(env, heir) || !self.watch(env, admin, heir.raw()) {
             return Fate::Ended;
         }
         // SAFETY: the data lives in the heir's environment, which the lock keeps.
         let data = unsafe { VmWord::new(data) };
-        if self.announce(env, pid, former, data) {
-            self.set_owner(admin, Owner::Process(heir));
+        if self.announce(env, heir, former, data) {
+            self.set_owner(admin, Owner::Process(heir.raw()));
             Fate::Lives
-        } else if process::is_alive(env, pid) {
+        } else if process::is_alive(env, heir) {
             Fate::Open
         } else {
             Fate::Ended
@@ -131,7 +129,7 @@ impl Shared {
             return Err(KnownAtom::None);
         }
         if let Some(heir) = changes.heir {
-            admin.heir = heir.filter(|heir| self.watch(env, &mut admin, heir.pid()));
+            admin.heir = heir.filter(|heir| self.watch(env, &mut admin, heir.pid().raw()));
         }
         if let Some(owner) = changes.owner {
             self.set_owner(&mut admin, owner);
@@ -157,13 +155,9 @@ impl Shared {
         let mut message = OwnEnv::new();
         let inside = message.env();
         let data = inside.copy(data);
-        let parts = [
-            KnownAtom::EtsTransfer.word(),
-            self.known_as(inside),
-            former,
-            data,
-        ];
-        let term = inside.tuple(&parts).raw();
+        let tag = KnownAtom::EtsTransfer.word();
+        let term = inside.tuple(&[tag, self.known_as(inside), former, data]);
+        let term = term.raw();
         process::send(env, to, &mut message, term)
     }
 }

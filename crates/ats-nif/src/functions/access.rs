@@ -18,24 +18,14 @@ fn look_up<'g>(term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAt
     handle.shared(guard).ok_or(KnownAtom::Id)
 }
 
-/// The table that a term names or identifies.
-#[inline]
-fn find<'g>(env: Env<'_>, term: VmTerm<'g>, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
-    let shared = look_up(term, guard)?;
-    match lifetime::goes_on(env, shared, guard) {
-        true => Ok(shared),
-        false => Err(KnownAtom::Id),
-    }
-}
-
 /// The table that a term names or identifies, if there is one.
 pub(super) fn existing<'g>(
     env: Env<'_>,
     term: VmTerm<'g>,
     guard: &'g Guard,
 ) -> Result<Option<&'g Shared>, KnownAtom> {
-    match find(env, term, guard) {
-        Ok(shared) => Ok(Some(shared)),
+    match look_up(term, guard) {
+        Ok(shared) => Ok(lifetime::goes_on(env, shared, guard).then_some(shared)),
         Err(KnownAtom::Id) => Ok(None),
         Err(cause) => Err(cause),
     }

@@ -43,3 +43,12 @@ pub(super) fn index(position: VmTerm<'_>) -> Result<usize, KnownAtom> {
     let position = position.as_small().filter(|position| *position > 0);
     Ok(position.ok_or(KnownAtom::None)? as usize - 1)
 }
+
+/// The arguments of a function, and a default behind them that may be left out.
+#[inline]
+pub(super) fn with_default<'e, const ARITY: usize>(
+    args: &[VmTerm<'e>],
+) -> ([VmTerm<'e>; ARITY], Option<VmTerm<'e>>) {
+    let (given, default) = args.split_first_chunk().expect("as many as in the entry");
+    (*given, default.first().copied())
+}

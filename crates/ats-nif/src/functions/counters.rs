@@ -1,7 +1,7 @@
 //! Changing elements of objects: `update_counter` and `update_element`.
 
 use super::access::{not_a_bag, with_writable};
-use super::arguments::{ListTerms, is_long_list, position, proper_length};
+use super::arguments::{ListTerms, is_long_list, position, proper_length, with_default};
 use super::reading::found;
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
@@ -16,9 +16,9 @@ use ats_term::walk::TermSink;
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("update_counter", update_counter, 3),
-        nif!("update_counter", update_counter_or, 4),
+        nif!("update_counter", update_counter, 4),
         nif!("update_element", update_element, 3),
-        nif!("update_element", update_element_or, 4),
+        nif!("update_element", update_element, 4),
     ]
 }
 
@@ -34,45 +34,29 @@ struct Target<'a, 'e> {
 /// Changes the object of a key of a table that has no other with the key.
 fn change<'e>(
     env: Env<'e>,
-    table: VmTerm<'e>,
-    key: VmTerm<'e>,
+    [table, key, how]: [VmTerm<'e>; 3],
     default: Option<VmTerm<'e>>,
-    work: impl FnOnce(Target<'_, 'e>) -> NifResult<'e>,
+    work: impl FnOnce(Target<'_, 'e>, VmTerm<'e>) -> NifResult<'e>,
 ) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
         let shared = not_a_bag(shared)?;
-        work(Target {
+        let target = Target {
             shared,
             key,
             default,
-        })
+        };
+        work(target, how)
     })
 }
 
-fn update_counter<'e>(env: Env<'e>, [table, key, ops]: [VmTerm<'e>; 3]) -> NifResult<'e> {
-    change(env, table, key, None, |target| target.count(env, ops))
+fn update_counter<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'e> {
+    let (args, default) = with_default(&args);
+    change(env, args, default, |target, ops| target.count(env, ops))
 }
 
-fn update_counter_or<'e>(
-    env: Env<'e>,
-    [table, key, ops, default]: [VmTerm<'e>; 4],
-) -> NifResult<'e> {
-    change(env, table, key, Some(default), |target| {
-        target.count(env, ops)
-    })
-}
-
-fn update_element<'e>(env: Env<'e>, [table, key, specs]: [VmTerm<'e>; 3]) -> NifResult<'e> {
-    change(env, table, key, None, |target| target.replace(specs))
-}
-
-fn update_element_or<'e>(
-    env: Env<'e>,
-    [table, key, specs, default]: [VmTerm<'e>; 4],
-) -> NifResult<'e> {
-    change(env, table, key, Some(default), |target| {
-        target.replace(specs)
-    })
+fn update_element<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'e> {
+    let (args, default) = with_default(&args);
+    change(env, args, default, |target, specs| target.replace(specs))
 }
 
 impl<'e> Target<'_, 'e> {

@@ -6,6 +6,7 @@ use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::full_scan::FullScan;
 use crate::handle::{Admin, Protection, WriteConcurrency};
+use crate::owner::Heir;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
 use ats::TableType;
@@ -22,7 +23,10 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     };
     let reported = &shared.reported;
     let admin = shared.admin();
-    let heir = admin.heir_pid().unwrap_or(KnownAtom::None.word());
+    let heir = admin
+        .heir
+        .as_ref()
+        .map_or(KnownAtom::None.word(), Heir::pid);
     let fixed = fixed(env, &admin);
     drop(admin);
     let words = shared.table.bytes().div_ceil(size_of::<usize>());

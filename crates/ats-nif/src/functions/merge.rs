@@ -1,7 +1,7 @@
 //! Merging values into elements of objects.
 
 use super::access::{not_a_bag, with_writable};
-use super::arguments::position;
+use super::arguments::{position, with_default};
 use super::reading::found;
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
@@ -17,28 +17,11 @@ use ats_term::TermRef;
 use ats_term::walk::{Kind, is_larger};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
-    vec![nif!("merge", merge, 4), nif!("merge", merge_or, 5)]
+    vec![nif!("merge", merge, 4), nif!("merge", merge, 5)]
 }
 
-fn merge<'e>(env: Env<'e>, [table, key, operand, how]: [VmTerm<'e>; 4]) -> NifResult<'e> {
-    merge_into(env, table, key, operand, how, None)
-}
-
-fn merge_or<'e>(
-    env: Env<'e>,
-    [table, key, operand, how, default]: [VmTerm<'e>; 5],
-) -> NifResult<'e> {
-    merge_into(env, table, key, operand, how, Some(default))
-}
-
-fn merge_into<'e>(
-    env: Env<'e>,
-    table: VmTerm<'e>,
-    key: VmTerm<'e>,
-    operand: VmTerm<'e>,
-    how: VmTerm<'e>,
-    default: Option<VmTerm<'e>>,
-) -> NifResult<'e> {
+fn merge<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'e> {
+    let ([table, key, operand, how], default) = with_default(&args);
     with_writable(env, table, |shared, guard| {
         let shared = not_a_bag(shared)?;
         let (at, merge) = place_and_merge(shared, how)?;

@@ -1,7 +1,7 @@
 //! Reading and writing objects.
 
 use super::access::{readable, with_writable, writable};
-use super::arguments::{LONG_LIST, ListTerms, index, is_long_list, proper_length};
+use super::arguments::{LONG_LIST, ListTerms, index, is_long_list, proper_length, with_default};
 use super::reading::{
     EachObject, LONG_BAG, all_objects, element_term, found, has_many, kept_objects, list_of,
     object_list,
@@ -24,7 +24,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("insert_new", insert_new, 2),
         nif!("lookup", lookup, 2),
         nif!("lookup_element", lookup_element, 3),
-        nif!("lookup_element", lookup_element_or, 4),
+        nif!("lookup_element", lookup_element, 4),
         nif!("lookup_elements", lookup_elements, 3),
         nif!("member", member, 2),
         nif!("take", take, 2),
@@ -120,24 +120,8 @@ fn member<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     Ok(boolean(found.is_some()))
 }
 
-fn lookup_element<'e>(env: Env<'e>, [table, key, position]: [VmTerm<'e>; 3]) -> NifResult<'e> {
-    element(env, table, key, position, None)
-}
-
-fn lookup_element_or<'e>(
-    env: Env<'e>,
-    [table, key, position, default]: [VmTerm<'e>; 4],
-) -> NifResult<'e> {
-    element(env, table, key, position, Some(default))
-}
-
-fn element<'e>(
-    env: Env<'e>,
-    table: VmTerm<'e>,
-    key: VmTerm<'e>,
-    position: VmTerm<'e>,
-    default: Option<VmTerm<'e>>,
-) -> NifResult<'e> {
+fn lookup_element<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'e> {
+    let ([table, key, position], default) = with_default(&args);
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     let index = index(position)?;

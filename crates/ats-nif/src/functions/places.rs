@@ -10,7 +10,8 @@ use crate::scratch::{self, Reading};
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
-use ats::{Direction, Found, KeyRange, Skipped, TableType};
+use ats::Direction::{self, Down, Up};
+use ats::{Found, KeyRange, Skipped, TableType};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -79,8 +80,8 @@ pub(super) fn skip<'e>(
             } => {
                 skipped += more;
                 match direction {
-                    Direction::Up => low = Some(bound),
-                    Direction::Down => high = Some(bound),
+                    Up => low = Some(bound),
+                    Down => high = Some(bound),
                 }
             }
         }
@@ -113,7 +114,7 @@ fn ends<'e>(
 /// `range_start`.
 fn range_size<'e>(env: Env<'e>, [table, from, to]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let ends = ends(env, table, from, to)?;
-    match skip(env, table, ends, Direction::Up, usize::MAX)? {
+    match skip(env, table, ends, Up, usize::MAX)? {
         Reached::End(count) => Ok(env.uint(count as u64)),
         Reached::Object(_) => Err(KnownAtom::SystemLimit.into()),
     }
@@ -124,11 +125,7 @@ fn range_size<'e>(env: Env<'e>, [table, from, to]: [VmTerm<'e>; 3]) -> NifResult
 fn range_nth<'e>(env: Env<'e>, [table, from, to, n]: [VmTerm<'e>; 4]) -> NifResult<'e> {
     let ends = ends(env, table, from, to)?;
     let n = n.as_small().filter(|n| *n != 0).ok_or(KnownAtom::None)?;
-    let direction = if n > 0 {
-        Direction::Up
-    } else {
-        Direction::Down
-    };
+    let direction = if n > 0 { Up } else { Down };
     let place = n.unsigned_abs() as usize - 1;
     Ok(match skip(env, table, ends, direction, place)? {
         Reached::Object(object) => object,

@@ -47,8 +47,7 @@ impl How {
     /// `all`, `reverse`, `objects`, `{up, N}`, `{down, N}`, `count`, `delete`, `take`, `replace` or `rows`.
     pub(super) fn of(env: Env<'_>, term: VmTerm<'_>) -> Result<Self, KnownAtom> {
         if let Some([way, most]) = term.tuple_words() {
-            // SAFETY: a part of a term of this call.
-            let most = unsafe { VmTerm::new(env, most.raw()) }.as_small();
+            let most = VmTerm::of(env, *most).as_small();
             let most = most.filter(|most| *most > 0).ok_or(KnownAtom::None)?;
             return Ok(How::Chunk {
                 most: most as usize,

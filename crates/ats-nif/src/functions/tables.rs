@@ -1,6 +1,7 @@
 //! Tables as a whole: making, deleting, naming, fixing, giving away.
 
 use super::access::{existing, readable, writable};
+use super::arguments::index;
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
@@ -52,11 +53,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         owner,
         backend,
     ] = words.map(Term);
-    let position = VmTerm::of(env, position.0).as_small();
-    let position = position.and_then(|position| usize::try_from(position).ok());
-    let position = position
-        .filter(|position| *position > 0)
-        .ok_or(KnownAtom::None)?;
+    let position = index(VmTerm::of(env, position.0))? + 1;
     if !name.is_atom() {
         return Err(KnownAtom::None.into());
     }
@@ -267,12 +264,10 @@ fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
 fn safe_fixtable<'e>(env: Env<'e>, [table, on]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
-    if KnownAtom::True.is(on.word()) {
-        shared.fix(env)?;
-    } else if KnownAtom::False.is(on.word()) {
-        shared.unfix(env)?;
-    } else {
-        return Err(KnownAtom::None.into());
+    match on.word() {
+        on if KnownAtom::True.is(on) => shared.fix(env)?,
+        on if KnownAtom::False.is(on) => shared.unfix(env)?,
+        _ => return Err(KnownAtom::None.into()),
     }
     Ok(KnownAtom::True.word())
 }

@@ -12,21 +12,46 @@ use crate::scratch::Reading;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
-use ats::{Direction, Found, SlotAnswer, TableType};
+use ats::Direction::{self, Down, Up};
+use ats::{Found, SlotAnswer, TableType};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
-        nif!("first", first, 1),
-        nif!("last", last, 1),
-        nif!("next", next, 2),
-        nif!("prev", prev, 2),
-        nif!("first_lookup", first_lookup, 1),
-        nif!("last_lookup", last_lookup, 1),
-        nif!("next_lookup", next_lookup, 2),
-        nif!("prev_lookup", prev_lookup, 2),
+        nif!("first", |env, [table]| end(env, table, Up, only_key), 1),
+        nif!("last", |env, [table]| end(env, table, Down, only_key), 1),
+        nif!(
+            "next",
+            |env, [table, key]| step(env, table, key, Up, only_key),
+            2
+        ),
+        nif!(
+            "prev",
+            |env, [table, key]| step(env, table, key, Down, only_key),
+            2
+        ),
+        nif!(
+            "first_lookup",
+            |env, [table]| end(env, table, Up, with_objects),
+            1
+        ),
+        nif!(
+            "last_lookup",
+            |env, [table]| end(env, table, Down, with_objects),
+            1
+        ),
+        nif!(
+            "next_lookup",
+            |env, [table, key]| step(env, table, key, Up, with_objects),
+            2
+        ),
+        nif!(
+            "prev_lookup",
+            |env, [table, key]| step(env, table, key, Down, with_objects),
+            2
+        ),
         nif!("slot", slot, 2),
         nif!("chunk", chunk, 3),
     ]
@@ -48,8 +73,8 @@ fn end<'e>(env: Env<'e>, table: VmTerm<'e>, direction: Direction, shape: Shape) 
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     let found = match direction {
-        Direction::Up => shared.table.first(&guard)?,
-        Direction::Down => shared.table.last(&guard)?,
+        Up => shared.table.first(&guard)?,
+        Down => shared.table.last(&guard)?,
     };
     shaped(env, shared, found, shape)
 }
@@ -70,8 +95,8 @@ fn step<'e>(
     let found = scratch::with_key(|bytes| {
         write_key(table, key, bytes)?;
         Ok::<_, NoReply>(match direction {
-            Direction::Up => table.next(bytes, &guard)?,
-            Direction::Down => table.prev(bytes, &guard)?,
+            Up => table.next(bytes, &guard)?,
+            Down => table.prev(bytes, &guard)?,
         })
     });
     shaped(env, shared, found?, shape)
@@ -89,38 +114,6 @@ fn shaped<'e>(
     }
 }
 
-fn first<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    end(env, table, Direction::Up, only_key)
-}
-
-fn last<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    end(env, table, Direction::Down, only_key)
-}
-
-fn next<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    step(env, table, key, Direction::Up, only_key)
-}
-
-fn prev<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    step(env, table, key, Direction::Down, only_key)
-}
-
-fn first_lookup<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    end(env, table, Direction::Up, with_objects)
-}
-
-fn last_lookup<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    end(env, table, Direction::Down, with_objects)
-}
-
-fn next_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    step(env, table, key, Direction::Up, with_objects)
-}
-
-fn prev_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    step(env, table, key, Direction::Down, with_objects)
-}
-
 fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
@@ -130,7 +123,7 @@ fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let index = index.ok_or(KnownAtom::None)?;
     if shared.table.table_type() == TableType::OrderedSet {
         drop(guard);
-        return match places::skip(env, table, (None, None), Direction::Up, index)? {
+        return match places::skip(env, table, (None, None), Up, index)? {
             Reached::Object(object) => Ok(env.list(&[object])),
             Reached::End(len) if len == index => Ok(KnownAtom::EndOfTable.word()),
             Reached::End(_) => Err(KnownAtom::None.into()),
