@@ -24,6 +24,7 @@
     concurrent_readers/1,
     atoms_from_many_processes/1,
     panics_are_caught/1,
+    calls_are_made_again/1,
     reloading/1,
     other_build_is_refused/1
 ]).
@@ -53,6 +54,7 @@ all() ->
         concurrent_readers,
         atoms_from_many_processes,
         panics_are_caught,
+        calls_are_made_again,
         reloading,
         other_build_is_refused
     ].
@@ -419,6 +421,10 @@ in_parallel(N, Fun) ->
     ok.
 
 %% ----- the library itself -----
+
+%% On the type of scheduler that they ask for, and there again, however often something is held.
+calls_are_made_again(_) ->
+    [Type = ?NIF:on_thread(Type, Times) || Type <- [2, 3], Times <- [0, 1, 20]].
 
 panics_are_caught(_) ->
     {'EXIT', {{ats_error, {panic, Text}}, _}} = (catch ?NIF:panic()),

@@ -14,6 +14,7 @@
     heir_chain/1,
     fixation_ends_with_process/1,
     named_tables_race/1,
+    deleted_while_made/1,
     rename_race/1,
     renamings_by_identifier/1,
     one_name_at_a_time/1,
@@ -46,6 +47,7 @@ all() ->
         heir_chain,
         fixation_ends_with_process,
         named_tables_race,
+        deleted_while_made,
         rename_race,
         renamings_by_identifier,
         one_name_at_a_time,
@@ -231,6 +233,20 @@ fixation_ends_with_process(_) ->
     ).
 
 %% ----- names -----
+
+%% A table is found by its name before its maker has returned. If it is deleted then, it is not
+%% listed.
+deleted_while_made(_) ->
+    M = ats_oracle:subject(),
+    Before = lists:sort(M:all()),
+    Options = [named_table, public],
+    Make = fun() -> [catch M:new(ats_test_brief, Options) || _ <- lists:seq(1, 20000)] end,
+    Delete = fun() -> [catch M:delete(ats_test_brief) || _ <- lists:seq(1, 40000)] end,
+    IsTable = fun(T) -> is_atom(T) orelse is_reference(T) end,
+    List = fun() -> [true = lists:all(IsTable, M:all()) || _ <- lists:seq(1, 2000)] end,
+    _ = parallel([Make, Make, Delete, Delete, List]),
+    _ = (catch M:delete(ats_test_brief)),
+    ?assertEqual(Before, lists:sort(M:all())).
 
 named_tables_race(_) ->
     M = ats_oracle:subject(),

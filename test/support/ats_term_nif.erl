@@ -11,7 +11,8 @@
     image_fetch/1,
     image_same/2,
     image_keys/1,
-    panic/0
+    panic/0,
+    on_thread/2
 ]).
 
 -on_load(load/0).
@@ -49,3 +50,7 @@ image_keys(_Image) -> erlang:nif_error(not_loaded).
 
 -spec panic() -> no_return().
 panic() -> erlang:nif_error(not_loaded).
+
+%% Has itself made again on a dirty scheduler for CPU (2) or I/O (3), and there so many times again.
+-spec on_thread(2 | 3, non_neg_integer()) -> 2 | 3.
+on_thread(_Type, _Times) -> erlang:nif_error(not_loaded).

@@ -7,11 +7,12 @@ use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::resource::{self, Resource, ResourceRef, Slot};
 use crate::vm_term::VmTerm;
-use crate::{ident, nif, reference, release, scratch, sys, vm_sink};
+use crate::{ident, nif, process, reference, release, scratch, sys, vm_sink};
 use ats_term::exact::{self, Atoms};
 use ats_term::image::{self, Object};
 use ats_term::{TermRef, order};
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The functions.
 pub(crate) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -25,6 +26,7 @@ pub(crate) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("image_same", image_same, 2),
         nif!("image_keys", image_keys, 1),
         nif!("panic", panic, 0),
+        nif!("on_thread", on_thread, 2),
     ]
 }
 
@@ -151,6 +153,25 @@ fn image_keys<'e>(env: Env<'e>, [stored]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let stored = resource::get::<Stored>(stored).ok_or(KnownAtom::Type)?;
     let term = stored.object().term();
     Ok(env.tuple(&[order_key_of(env, term), exact_key_of(env, term)]))
+}
+
+/// `on_thread(Type, Times) -> Type`: has itself made again on that type of dirty scheduler, 2 for CPU or 3 for
+/// I/O, and there so many times again as if something was held; returns the type of thread it ends on.
+fn on_thread<'e>(env: Env<'e>, [wanted, times]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    static LEFT: AtomicI64 = AtomicI64::new(0);
+    let here = process::thread_type();
+    if Some(i64::from(here)) == wanted.as_small() {
+        return match LEFT.fetch_sub(1, Ordering::Relaxed) > 0 {
+            true => Err(NoReply::Again),
+            false => Ok(env.int(i64::from(here))),
+        };
+    }
+    LEFT.store(times.as_small().ok_or(KnownAtom::None)?, Ordering::Relaxed);
+    match wanted.as_small() {
+        Some(2) => Err(NoReply::DirtyCpu),
+        Some(3) => Err(NoReply::DirtyIo),
+        _ => Err(KnownAtom::None.into()),
+    }
 }
 
 /// `panic()` panics.
