@@ -1,7 +1,7 @@
 //! Objects of an `ordered_set` by their place.
 
 use super::access::readable;
-use super::range::{End, cut};
+use super::range::{RangeEnd, cut};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
@@ -107,7 +107,7 @@ fn ends<'e>(
     if shared.table.table_type() != TableType::OrderedSet {
         return Err(KnownAtom::TableType.into());
     }
-    Ok((cut(env, from, End::From)?, cut(env, to, End::To)?))
+    Ok((cut(env, from, RangeEnd::From)?, cut(env, to, RangeEnd::To)?))
 }
 
 /// `range_size(Table, From, To) -> N`: the number of objects between two cuts, which are as those of

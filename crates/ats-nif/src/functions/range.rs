@@ -36,8 +36,8 @@ fn range_start<'e>(env: Env<'e>, [table, spec, from, to, how]: [VmTerm<'e>; 5]) 
         true => VmTerm::of(env, keys_spec(env, table.key_position())),
         false => spec,
     };
-    let from = cut(env, from, End::From)?.unwrap_or_default();
-    let to = cut(env, to, End::To)?;
+    let from = cut(env, from, RangeEnd::From)?.unwrap_or_default();
+    let to = cut(env, to, RangeEnd::To)?;
     let program = query::with_prepared(table, spec, |known, _| {
         Ok(Arc::clone(known.query.program()))
     })?;
@@ -61,7 +61,7 @@ fn keys_spec<'e>(env: Env<'e>, key_position: usize) -> VmWord<'e> {
 
 /// The ends of a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum RangeEnd {
     From,
     To,
 }
@@ -70,7 +70,7 @@ pub(super) enum End {
 pub(super) fn cut<'e>(
     env: Env<'e>,
     term: VmTerm<'e>,
-    end: End,
+    end: RangeEnd,
 ) -> Result<Option<Vec<u8>>, NoReply> {
     if KnownAtom::None.is(term.word()) {
         return Ok(None);
@@ -89,7 +89,7 @@ pub(super) fn cut<'e>(
         write_term(key, &mut front)?;
     }
     let bytes = front.into_bytes();
-    let is_behind = KnownAtom::Behind.is(tag) || KnownAtom::Prefix.is(tag) && end == End::To;
+    let is_behind = KnownAtom::Behind.is(tag) || KnownAtom::Prefix.is(tag) && end == RangeEnd::To;
     Ok(Some(match is_behind {
         true => order::prefix_end(&bytes),
         false => bytes,
