@@ -674,9 +674,15 @@ item_differs(binary, _, Sub, #table{was_fixed = true}) ->
     %% `ets' also lists what it keeps of deleted objects.
     not is_list(Sub);
 item_differs(binary, Ref, Sub, #table{ids = {RefId, _}}) ->
-    %% At the key '$end_of_table', `ets' stops looking.
-    call(ets, member, [RefId, '$end_of_table']) =:= {ok, false} andalso
-        large_binaries(Ref) =/= large_binaries(Sub);
+    case subject() of
+        ats_on_btree ->
+            %% Objects that are bytes share no binaries.
+            not is_list(Sub);
+        _ ->
+            %% At the key '$end_of_table', `ets' stops looking.
+            call(ets, member, [RefId, '$end_of_table']) =:= {ok, false} andalso
+                large_binaries(Ref) =/= large_binaries(Sub)
+    end;
 item_differs(safe_fixed, {_, Ref}, Sub, _) -> fixers_differ(Ref, Sub, fun is_timestamp/1);
 item_differs(safe_fixed_monotonic_time, {_, Ref}, Sub, _) ->
     fixers_differ(Ref, Sub, fun is_integer/1);
