@@ -16,12 +16,14 @@ cd "$(dirname "$0")"
 priv=priv
 target=${CARGO_TARGET_DIR:-target}
 features=""
+profile=release
 # Of this project, that is: a project that depends on it compiles it without what tests need.
 if [ "$(cd "${REBAR_ROOT_DIR:-/}" && pwd -P)" = "$(pwd -P)" ] && [ "${REBAR_BUILD_DIR##*/}" = test ]
 then
     priv=$REBAR_BUILD_DIR/lib/ats/priv
     target=$target/forcing
     features="--features forcing"
+    profile=forcing
     # Where nothing is, rebar3 makes a link to the folder of the source.
     [ ! -L "$priv" ] || rm "$priv"
 fi
@@ -61,10 +63,10 @@ command -v cargo >/dev/null 2>&1 ||
     fail "Rust is needed to build ats: install it from https://rustup.rs"
 
 # shellcheck disable=SC2086 # Lists of words.
-cargo build --release --locked -p ats-nif --target-dir "$target" $features ${ATS_CARGO_FLAGS:-} >&2
+cargo build --profile "$profile" --locked -p ats-nif --target-dir "$target" $features ${ATS_CARGO_FLAGS:-} >&2
 
 case "$(uname -s)" in
     Darwin) built=libats_nif.dylib ;;
     *) built=libats_nif.so ;;
 esac
-install_library "$target/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}release/$built"
+install_library "$target/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}$profile/$built"
