@@ -34,6 +34,7 @@ pub mod select;
 mod short;
 mod store;
 mod table;
+mod taken;
 mod unpack;
 mod value;
 mod workspace;
@@ -52,7 +53,8 @@ pub use operations::delete::Taken;
 pub use operations::insert::ExistingKey;
 pub use operations::merge::{Locking, Merging, Value};
 pub use store::codec::{Codec, TermCodec};
-pub use table::{Table, TableType, TakenTable};
+pub use table::{Table, TableType};
+pub use taken::TakenTable;
 pub use unpack::UnpackBuffer;
 pub use workspace::Workspace;
 

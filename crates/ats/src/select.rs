@@ -12,6 +12,7 @@ mod change;
 mod cursor;
 mod query;
 mod read;
+mod rerun;
 mod walk;
 
 pub use change::Changed;

@@ -3,6 +3,8 @@
 pub(crate) mod codec;
 pub(crate) mod idle_joiner;
 pub(crate) mod portable;
+mod reported;
+pub(crate) mod visit;
 
 use crate::background::{self, FreeInSlices};
 use crate::bag::{Decided, Effect};
@@ -17,6 +19,7 @@ use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
 use idle_joiner::{JoinIdle, Listed};
 use portable::Portable;
+use reported::Reported;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -74,88 +77,8 @@ pub(crate) struct Store<H: Host> {
     bag_bytes: ShardedCounter,
     listed: Listed,
     reported: Mutex<Reported>,
-    /// How many [visits](Visit) there are.
+    /// How many [visits](visit::Visit) there are.
     visits: AtomicUsize,
-}
-
-/// A reference to a store, by which a call works on it beyond one guard.
-///
-/// A store that was taken out of its table is at rest when all guards are gone under which it could be found,
-/// and then all visits: a visit begins under such a guard, so none is overlooked.
-pub(crate) struct Visit<H: Host> {
-    /// Until the end.
-    store: Option<Arc<Store<H>>>,
-}
-
-impl<H: Host> Visit<H> {
-    /// # Safety
-    /// `store` was made by [`Arc::into_raw`], and is found under the guard in a place that gives its reference
-    /// up by retiring it.
-    pub(crate) unsafe fn new(store: *const Store<H>, _guard: &Guard) -> Self {
-        // SAFETY: the contract; the reference that the place has outlives the guard.
-        let store = unsafe {
-            Arc::increment_strong_count(store);
-            Arc::from_raw(store)
-        };
-        // The end of the guard publishes this.
-        store.visits.fetch_add(1, Ordering::Relaxed);
-        Visit { store: Some(store) }
-    }
-}
-
-impl<H: Host> Visit<H> {
-    /// See [`Backend::update_long_batch`].
-    pub(crate) fn update_long_batch(
-        &self,
-        keys: &[&[u8]],
-        plan: &mut dyn BatchPlan<Values<H>>,
-    ) -> Result<bool, Error> {
-        each!(&self.records, backend => Ok(backend.update_long_batch(keys, plan)?))
-    }
-}
-
-impl<H: Host> std::ops::Deref for Visit<H> {
-    type Target = Store<H>;
-
-    fn deref(&self) -> &Store<H> {
-        self.store.as_deref().expect("the visit has not ended")
-    }
-}
-
-impl<H: Host> Drop for Visit<H> {
-    fn drop(&mut self) {
-        if let Some(store) = self.store.take() {
-            // Release: a thread that finds no visit finds all that was done in it.
-            store.visits.fetch_sub(1, Ordering::Release);
-            store.release();
-        }
-    }
-}
-
-/// What [`Store::bytes`] has told.
-///
-/// The structure of a store adapts to its writers: locks are divided and joined, buckets are moved, and so the memory
-/// for them becomes less now and then, also while objects are only added. A number that is to tell how the objects
-/// add up must not. So the structure counts as large as it was when objects took no more than now, until some are
-/// removed or become smaller.
-#[derive(Default)]
-struct Reported {
-    /// Bytes of objects.
-    objects: usize,
-    /// Bytes of all else.
-    structure: usize,
-}
-
-impl Reported {
-    /// The sum to report.
-    fn report(&mut self, objects: usize, structure: usize) -> usize {
-        if objects < self.objects {
-            self.structure = 0;
-        }
-        self.objects = objects;
-        self.structure = self.structure.max(structure);
-        self.objects + self.structure
-    }
 }
 
 /// A store with at most this many records is freed at once, a larger one in the background.
@@ -307,6 +230,15 @@ impl<H: Host> Store<H> {
         each!(&self.records, backend => Ok(backend.update_batch(keys, guard, plan)?))
     }
 
+    /// See [`Backend::update_long_batch`]. For a [visit](visit::Visit), since the caller is not pinned.
+    pub(crate) fn update_long_batch(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn BatchPlan<Values<H>>,
+    ) -> Result<bool, Error> {
+        each!(&self.records, backend => Ok(backend.update_long_batch(keys, plan)?))
+    }
+
     pub(crate) fn first<'g>(&'g self, guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
         read!(&self.records, backend => backend.first(guard))
     }
@@ -388,7 +320,7 @@ impl<H: Host> Store<H> {
         read_ordered!(&self.records, backend => backend.skip(key_range, direction, most, guard, pause))
     }
 
-    /// Whether there is no [visit](Visit). For a store that was taken out of its table, when all guards are
+    /// Whether there is no [visit](visit::Visit). For a store that was taken out of its table, when all guards are
     /// gone under which it could be found there: then it stays so.
     pub(crate) fn has_no_visits(&self) -> bool {
         self.visits.load(Ordering::Acquire) == 0

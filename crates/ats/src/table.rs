@@ -6,11 +6,12 @@ use crate::found::Found;
 use crate::store::codec::Codec;
 use crate::store::idle_joiner::JoinIdle;
 use crate::store::portable::Portable;
-use crate::store::{Records, SLICE, Store, Visit};
+use crate::store::visit::Visit;
+use crate::store::{Records, SLICE, Store};
 use crate::value::{Rec, stored};
 use ats_mem::{Adaptation, Buckets, NoSuchKey};
 use ats_store::SlotAnswer;
-use ats_sync::{Grace, Guard};
+use ats_sync::Guard;
 use ats_term::image::{Built, Host, Packer};
 use ats_term::{TermRef, Zeros, exact, order};
 use std::ops::ControlFlow;
@@ -165,6 +166,24 @@ impl<H: Host> Table<H> {
     /// The position of the key in objects, from 1.
     pub fn key_position(&self) -> usize {
         self.key_index + 1
+    }
+
+    /// A table like this one, of another store.
+    pub(crate) fn with_store(&self, store: *mut Store<H>) -> Self {
+        Table {
+            table_type: self.table_type,
+            key_index: self.key_index,
+            zeros: self.zeros,
+            compressed: self.compressed,
+            is_portable: self.is_portable,
+            store: AtomicPtr::new(store),
+            admin: Mutex::default(),
+        }
+    }
+
+    /// The store, which is taken away: whatever the table is asked for afterwards, it has none.
+    pub(crate) fn give_up_store(&mut self) -> *mut Store<H> {
+        std::mem::replace(self.store.get_mut(), std::ptr::null_mut())
     }
 
     /// The bytes by which this table knows a key; appended to `out`.
@@ -357,7 +376,7 @@ impl<H: Host> Table<H> {
 
     /// Puts an empty store in the place of the one with all the objects, which is returned. Operations that
     /// found the old one under a guard may still be in it.
-    fn exchange(&self, guard: &Guard) -> Result<*mut Store<H>, Error> {
+    pub(crate) fn exchange(&self, guard: &Guard) -> Result<*mut Store<H>, Error> {
         let mut admin = self.admin();
         let fresh = self.store(guard).fresh()?;
         if admin.fixed > 0 {
@@ -367,27 +386,6 @@ impl<H: Host> Table<H> {
         #[cfg(feature = "forcing")]
         fresh.force_adaptation(admin.forcing.0, admin.forcing.1);
         Ok(self.store.swap(into_raw(fresh), Ordering::AcqRel))
-    }
-
-    /// Removes all objects, at one moment for every reader and writer, and gives them to the caller. O(1).
-    ///
-    /// Each object that a thread has put into the table is in what one call gives, or is still in the table.
-    /// It is as it is after all changes of it that other threads were told of. See [`TakenTable`].
-    pub fn take_all(&self) -> Result<TakenTable<H>, Error> {
-        let guard = ats_sync::pin();
-        let store = self.exchange(&guard)?;
-        Ok(TakenTable {
-            grace: guard.grace(),
-            table: Table {
-                table_type: self.table_type,
-                key_index: self.key_index,
-                zeros: self.zeros,
-                compressed: self.compressed,
-                is_portable: self.is_portable,
-                store: AtomicPtr::new(store),
-                admin: Mutex::default(),
-            },
-        })
     }
 
     /// How a table with an order has adapted to contention since it was made or cleared; `None` of others.
@@ -432,43 +430,11 @@ impl<H: Host> Drop for Table<H> {
     }
 }
 
-/// The objects of a table that was [taken](Table::take_all).
-///
-/// Writers that had begun before may still be writing to them, and so they cannot be read at once.
-/// Those writers count as done before the call. All but long lists write under one guard; so it is waited
-/// for the guards that there were, and then for the long lists, which are counted. When this is dropped, so are
-/// the objects.
-pub struct TakenTable<H: Host> {
-    table: Table<H>,
-    grace: Grace,
-}
-
-impl<H: Host> TakenTable<H> {
-    /// The objects, as a table of their own, if all writers have finished; else they are to be asked for again
-    /// after a moment. Not before all guards are gone that were there when the table was taken, and not
-    /// while the caller has one.
-    pub fn when_at_rest(&self) -> Option<&Table<H>> {
-        let settled = self.grace.is_over() && self.table.store(&ats_sync::pin()).has_no_visits();
-        settled.then_some(&self.table)
-    }
-}
-
-impl<H: Host> Drop for TakenTable<H> {
-    fn drop(&mut self) {
-        if !self.grace.is_over() {
-            let guard = ats_sync::pin();
-            let store = std::mem::replace(self.table.store.get_mut(), std::ptr::null_mut());
-            // SAFETY: unlinked when the table was taken, and now from where only we would find it.
-            unsafe { retire_store(store, &guard) };
-        }
-    }
-}
-
 /// Frees a store, which no thread can find any more, when no thread is in it any more.
 ///
 /// # Safety
 /// It was made by [`into_raw`], and is given up once.
-unsafe fn retire_store<H: Host>(store: *mut Store<H>, guard: &Guard) {
+pub(crate) unsafe fn retire_store<H: Host>(store: *mut Store<H>, guard: &Guard) {
     // SAFETY: handed on; the store is not freed before it is retired.
     unsafe {
         let bytes = size_of::<Store<H>>() + (*store).bytes();

@@ -1,8 +1,8 @@
 //! Deleting and replacing what a query finds.
 //!
 //! A query is run without locks, so what it finds is only a candidate. It is looked at again under the lock
-//! of its key, or if that may take long while the key alone is held, and is changed there; so each object is changed atomically, as the query saw it or as it has
-//! become. A record never changes, except for its counter; if the same one is still there, its object need
+//! of its key, or if that may take long while the key alone is held, and is changed there. So each object is
+//! changed atomically, as the query saw it or as it has become. A record never changes, except for its counter; if the same one is still there, its object need
 //! not be looked at again.
 //!
 //! Candidates are gathered a few at a time, since a walk must not change what it walks through.
@@ -10,20 +10,20 @@
 use super::cursor::{At, Cursor, Progress};
 use super::query::{Query, Step};
 use super::read::{Runner, Selection, visit_objects};
+use super::rerun::Rerun;
 use super::walk::{Next, Slice, walk};
-use crate::bag::{Effect, NewObject, Replace, Replacement, Rules, Selected};
+use crate::bag::{Effect, Rules, Selected};
 use crate::counted;
 use crate::error::Error;
 use crate::found::Found;
 use crate::short::{SHORT_WORDS, is_long_to_compare};
 use crate::table::{Table, TableType};
 use crate::unpack::UnpackBuffer;
-use crate::value::{Rec, Values, form, record};
-use ats_match::{Environment, Machine, Outcome, Program, RunTerm};
+use crate::value::{Rec, form};
+use ats_match::{Environment, Outcome};
 use ats_mem::Change;
 use ats_sync::Guard;
-use ats_term::image::{Form, Host, ImageBuilder, NoImage, Object, Packer};
-use ats_term::{Kind, TermRef};
+use ats_term::image::{Form, Host, Object};
 use std::ops::ControlFlow;
 
 /// Candidates gathered before they are changed; fewer if they are large.
@@ -405,104 +405,4 @@ impl<H: Host> Candidate<'_, H> {
     fn is_still(&self, current: &Rec<H>) -> bool {
         std::ptr::eq(current, self.record) && !matches!(form(current), Form::Counted(_))
     }
-}
-
-/// The program on its second run, under the lock of a key, or while the key alone is held.
-pub(crate) struct Rerun<'a, H: Host, E> {
-    table: &'a Table<H>,
-    program: &'a Program<H>,
-    environment: &'a E,
-    machine: &'a mut Machine<H>,
-    image: &'a mut ImageBuilder<RunTerm<'static, H>>,
-    packer: &'a mut Packer,
-    /// Words that a new object may have.
-    most: usize,
-    /// Whether the last one had more, and was given up.
-    is_too_large: bool,
-}
-
-impl<H: Host, E: Environment> Rerun<'_, H, E> {
-    fn is_true(&mut self, object: Object<'_, H>) -> bool {
-        let outcome = self.machine.run(self.program, object, self.environment);
-        outcome.is_some_and(|outcome| outcome.is_true())
-    }
-
-    fn delete(&mut self, current: &Rec<H>, unpacked: &mut UnpackBuffer) -> Change<Values<H>> {
-        match self.is_true(Found::new(current).first(unpacked)) {
-            true => Change::Remove,
-            false => Change::Keep,
-        }
-    }
-
-    /// `unchanged` becomes 1 if the object is to be replaced by itself.
-    fn replace(
-        &mut self,
-        current: &Rec<H>,
-        unpacked: &mut UnpackBuffer,
-        unchanged: &mut usize,
-    ) -> Change<Values<H>> {
-        let object = Found::new(current).first(unpacked);
-        match self.replacement(object, |new| record(current.key(), new.take())) {
-            Replacement::None => Change::Keep,
-            Replacement::Itself => {
-                *unchanged = 1;
-                Change::Keep
-            }
-            Replacement::New(record) => Change::Put(record),
-        }
-    }
-}
-
-impl<H: Host, E: Environment> Replace<H> for Rerun<'_, H, E> {
-    fn replacement<T>(
-        &mut self,
-        object: Object<'_, H>,
-        put: impl FnOnce(&mut NewObject<'_, RunTerm<'_, H>>) -> T,
-    ) -> Replacement<T> {
-        let Some(outcome) = self.machine.run(self.program, object, self.environment) else {
-            return Replacement::None;
-        };
-        if outcome.as_object().is_some() {
-            return Replacement::Itself;
-        }
-        let new = outcome.term();
-        if !is_with_key_of(self.table, new, object) {
-            return Replacement::None;
-        }
-        let zeros = self.table.zeros;
-        let mut image = std::mem::replace(self.image, ImageBuilder::new(zeros)).recycle();
-        let encoded = image.encode_object_within(new, self.most);
-        self.is_too_large = encoded == Err(NoImage::TooLarge);
-        if self.is_too_large {
-            *self.image = image.recycle();
-            return Replacement::None;
-        }
-        encoded.expect("a tuple");
-        let result = put(&mut NewObject {
-            compressed: self.table.compressed,
-            image: &mut image,
-            packer: self.packer,
-        });
-        *self.image = image.recycle();
-        Replacement::New(result)
-    }
-}
-
-/// Whether a term is an object with the same key as another one.
-fn is_with_key_of<H: Host>(table: &Table<H>, new: RunTerm<'_, H>, object: Object<'_, H>) -> bool {
-    let Kind::Tuple(arity) = new.kind() else {
-        return false;
-    };
-    if arity <= table.key_index {
-        return false;
-    }
-    let (mut bytes, mut own) = (Vec::new(), Vec::new());
-    let key = object.element(table.key_index);
-    let new_key = new.element(table.key_index);
-    if let (Some(a), Some(b)) = (key.immediate(), new_key.immediate()) {
-        return a == b;
-    }
-    table.key_bytes(new_key, &mut bytes);
-    table.key_bytes(key, &mut own);
-    bytes == own
 }
