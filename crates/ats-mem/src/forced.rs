@@ -4,7 +4,7 @@
 #[cfg(feature = "forcing")]
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What is forced after a write, by `Backend::force_adaptation`.
+/// What is forced after a write, by `Adaptive::force_adaptation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "forcing"), expect(dead_code))]
 pub(crate) enum Forced {

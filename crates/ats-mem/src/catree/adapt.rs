@@ -24,7 +24,7 @@ const JOINS_A_VISIT: usize = 256;
 
 impl<R: Release> CaTree<R> {
     /// Sets what is called, with no lock held, each time the tree has gone from one base node to two: from
-    /// then on it needs [`join_idle`](crate::Backend::join_idle) now and then. Only the first call counts.
+    /// then on it needs [`join_idle`](crate::Adaptive::join_idle) now and then. Only the first call counts.
     pub fn on_first_split(&self, notice: Box<dyn Fn() + Send + Sync>) {
         let _ = self.adapting.split_first.set(notice);
     }

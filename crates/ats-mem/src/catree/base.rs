@@ -38,7 +38,7 @@ const JOIN_DELAY_MOST: u32 = 4;
 /// What a batch adds to the statistics of each base node but its first, as it would be cheaper if there
 /// were fewer of them. Erlang/OTP names this number for operations on several base nodes.
 pub(super) const SPANNING_COST: i32 = -10;
-/// What a visit of [`join_idle`](crate::Backend::join_idle) adds to the statistics of a base node to which no
+/// What a visit of [`join_idle`](crate::Adaptive::join_idle) adds to the statistics of a base node to which no
 /// writer came since the visit before. Erlang/OTP lets one reader in 512 do this to a base node of
 /// chance, with this number; here readers write nothing.
 pub(super) const IDLE_COST: i32 = -500;

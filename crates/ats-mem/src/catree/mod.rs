@@ -30,7 +30,7 @@
 //!   that contend for one key, or that append to one end, so there is none.
 //! - Their readers check a sequence number or take a lock. Ours do neither; see below.
 //! - Several keys are written as one by [`batch`](crate::batch)es that hold keys and not base nodes.
-//! - The owner of the tree calls [`join_idle`](crate::Backend::join_idle), so that a tree that is only
+//! - The owner of the tree calls [`join_idle`](crate::Adaptive::join_idle), so that a tree that is only
 //!   read gets fewer base nodes again. Its readers do not call it.
 //!
 //! Good for: point reads (one or two cache misses below the inner nodes, which stay in the cache), scans,

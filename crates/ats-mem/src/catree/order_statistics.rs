@@ -167,7 +167,7 @@ impl<'g> Skipping<'g> {
 }
 
 impl<R: Release> CaTree<R> {
-    /// See [`Backend::skip`](crate::Backend::skip).
+    /// See [`Ordered::skip`](crate::Ordered::skip).
     pub(super) fn skip_records<'g>(
         &'g self,
         key_range: KeyRange<'_>,
