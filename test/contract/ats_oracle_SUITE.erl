@@ -77,16 +77,16 @@ forced_adaptation(_) ->
             {skip, "only ats can be forced"}
     end.
 
-%% A quarter of this, on tables whose objects are bytes in a plain B-tree.
+%% An eighth of this, on tables whose objects are bytes in a plain B-tree.
 on_a_store_of_bytes(_) ->
     case ats_oracle:subject() of
         ats ->
             Commands = os:getenv("ATS_ORACLE_COMMANDS", ?DEFAULT_COMMANDS),
             Soak = os:getenv("ATS_SOAK_SECONDS", "0"),
-            Quarter = fun(Number) -> integer_to_list(list_to_integer(Number) div 4) end,
+            Eighth = fun(Number) -> integer_to_list(list_to_integer(Number) div 8) end,
             os:putenv("ATS_SUBJECT", "ats_on_btree"),
-            os:putenv("ATS_ORACLE_COMMANDS", Quarter(Commands)),
-            os:putenv("ATS_SOAK_SECONDS", Quarter(Soak)),
+            os:putenv("ATS_ORACLE_COMMANDS", Eighth(Commands)),
+            os:putenv("ATS_SOAK_SECONDS", Eighth(Soak)),
             try
                 btree = ats_on_btree:info(ats_on_btree:new(t, []), backend),
                 lists:foreach(fun(Case) -> ?MODULE:Case(none) end, [

@@ -329,6 +329,11 @@ proptest! {
         }
     }
 
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
+
     #[test]
     fn tables_on_a_store_of_bytes_behave_as_lists_of_objects(
         key_position in 1usize..3,
