@@ -152,6 +152,19 @@ fn graces_during(work: impl FnOnce() + Send) -> usize {
     })
 }
 
+/// The most graces in one of a few attempts, until there were so many: other programs may keep the thread that counts
+/// them from running.
+fn most_graces(enough: usize, work: impl Fn() + Sync) -> usize {
+    let mut most = 0;
+    for _ in 0..5 {
+        most = most.max(graces_during(&work));
+        if most > enough {
+            break;
+        }
+    }
+    most
+}
+
 const LARGE: i64 = 1 << 21;
 
 fn large() -> Term {
@@ -165,7 +178,7 @@ fn making_a_large_object_lets_the_epoch_advance() {
     for kind in ALL_TYPES {
         for compressed in [false, true] {
             let table = TermTable::new(kind, 1).compressed(compressed);
-            let graces = graces_during(|| {
+            let graces = most_graces(40, || {
                 let mut work = Workspace::new();
                 // If the thread was pinned all the time, there would be one grace for each operation at most.
                 for _ in 0..8 {
@@ -190,7 +203,7 @@ fn changing_to_a_large_value_lets_the_epoch_advance() {
         let mut work = Workspace::new();
         let small = Term::from((1_i64, 1_i64));
         assert_eq!(table.insert(&small, &mut work), Ok(()));
-        let graces = graces_during(|| {
+        let graces = most_graces(40, || {
             let mut work = Workspace::new();
             for _ in 0..8 {
                 let changed = table.update_element(&key, &[(2, &large)], None, &mut work);
@@ -203,7 +216,7 @@ fn changing_to_a_large_value_lets_the_epoch_advance() {
         });
         assert!(graces > 40, "{graces} graces, {kind:?}");
         assert_eq!(table.delete(&key, &mut work), Ok(()));
-        let graces = graces_during(|| {
+        let graces = most_graces(32, || {
             let mut work = Workspace::new();
             for _ in 0..8 {
                 let merging = Merging {
