@@ -27,7 +27,7 @@ all() ->
         errors_of_another_facade
     ].
 
-%% ----- who calls whom -----
+%% ----- calls between modules -----
 
 %% Pairs of modules of the application of which the first calls the second.
 calls() ->

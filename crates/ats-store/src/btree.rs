@@ -2,7 +2,7 @@
 //!
 //! Good for: being compared with. Tests run the same operations on it and on another store, benchmarks tell what
 //! that other store gains, and a table can be made on it to see whether a difference comes from the store or from
-//! the layers above. Bad at: everything that several threads do at a time, since writers exclude everybody else,
+//! the layers above. Bad at: everything that several threads do at a time, since writers exclude all other threads,
 //! and a visit of many records excludes writers for as long as it takes. This is what `ordered_set` was in `ets`
 //! before the CA tree, but for the kind of tree.
 //!

@@ -328,7 +328,6 @@ proptest! {
             run(TermTable::new(kind, key_position).compressed(compressed), key_position, &ops);
         }
     }
-
 }
 
 proptest! {
