@@ -58,14 +58,7 @@ forced_adaptation(_) ->
         ats ->
             ok = ats_test_lib:force_adaptation(),
             try
-                lists:foreach(fun(Case) -> ?MODULE:Case(none) end, [
-                    every_kind_of_term,
-                    bulk,
-                    traversal,
-                    bags,
-                    beyond_ets,
-                    programs
-                ]),
+                compare_everything(),
                 Seen = ats_test_lib:forced_so_far(),
                 Least = commands(1000),
                 [] = [{Item, N} || {Item, N} <- maps:to_list(Seen), N =< Least],
@@ -89,14 +82,7 @@ on_a_store_of_bytes(_) ->
             os:putenv("ATS_SOAK_SECONDS", Eighth(Soak)),
             try
                 btree = ats_on_btree:info(ats_on_btree:new(t, []), backend),
-                lists:foreach(fun(Case) -> ?MODULE:Case(none) end, [
-                    every_kind_of_term,
-                    bulk,
-                    traversal,
-                    bags,
-                    beyond_ets,
-                    programs
-                ])
+                compare_everything()
             after
                 os:unsetenv("ATS_SUBJECT"),
                 os:putenv("ATS_ORACLE_COMMANDS", Commands),
@@ -105,6 +91,16 @@ on_a_store_of_bytes(_) ->
         _ ->
             {skip, "only ats has other stores"}
     end.
+
+compare_everything() ->
+    lists:foreach(fun(Case) -> ?MODULE:Case(none) end, [
+        every_kind_of_term,
+        bulk,
+        traversal,
+        bags,
+        beyond_ets,
+        programs
+    ]).
 
 %% The share of a property, in all that are to be compared.
 commands(Share) ->
