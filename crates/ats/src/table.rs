@@ -47,7 +47,7 @@ pub struct Table<H: Host> {
     /// From 0.
     pub(crate) key_index: usize,
     pub(crate) zeros: Zeros,
-    pub(crate) compressed: bool,
+    compressed: bool,
     /// Whether values are bytes in the end, so that nothing can be shared by versions of a key.
     pub(crate) is_portable: bool,
     /// Exchanged as a whole to clear the table: an operation works on the store it finds, and one
@@ -139,9 +139,15 @@ impl<H: Host> Table<H> {
         self.compressed
     }
 
+    /// Whether objects are packed. Not where values become other bytes in the end.
+    #[inline]
+    pub(crate) fn packs(&self) -> bool {
+        self.compressed && !self.is_portable
+    }
+
     /// What is stored of an object that was built.
     pub(crate) fn stored<'a>(&self, built: Built<'a, H>, packer: &'a mut Packer) -> Built<'a, H> {
-        stored(built, packer, self.compressed)
+        stored(built, packer, self.packs())
     }
 
     /// How bags of this table treat equal objects.

@@ -74,13 +74,13 @@ impl<H: Host> Release for Values<H> {
 /// A record as this crate stores it.
 pub(crate) type Rec<H> = Record<Values<H>>;
 
-/// What is stored of an object that was built: that, or in a compressed table less.
+/// What is stored of an object that was built: that, or in a table that packs its objects less.
 pub(crate) fn stored<'a, H: Host>(
     built: Built<'a, H>,
     packer: &'a mut Packer,
-    compressed: bool,
+    packs: bool,
 ) -> Built<'a, H> {
-    match compressed {
+    match packs {
         true => packer.pack(built),
         false => built,
     }

@@ -42,8 +42,8 @@ pub(super) const KEEP_BYTES: usize = 1 << 16;
 
 /// An object that was just built, to be inserted.
 pub(crate) struct NewObject<'a, T: HostTerm> {
-    /// Whether the table is a compressed one.
-    pub(crate) compressed: bool,
+    /// Whether the table packs its objects.
+    pub(crate) packs: bool,
     pub(crate) image: &'a mut ImageBuilder<T>,
     pub(crate) packer: &'a mut Packer,
 }
@@ -55,6 +55,6 @@ impl<T: HostTerm> NewObject<'_, T> {
 
     /// As the table stores it.
     pub(crate) fn take(&mut self) -> Built<'_, T::Host> {
-        stored(self.image.take(), self.packer, self.compressed)
+        stored(self.image.take(), self.packer, self.packs)
     }
 }

@@ -132,7 +132,7 @@ impl<H: Host> Table<H> {
         } = work;
         let mut done = true;
         let mut object = NewObject {
-            compressed: self.compressed,
+            packs: self.packs(),
             image,
             packer,
         };

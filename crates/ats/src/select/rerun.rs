@@ -86,7 +86,7 @@ impl<H: Host, E: Environment> Replace<H> for Rerun<'_, H, E> {
         }
         encoded.expect("a tuple");
         let result = put(&mut NewObject {
-            compressed: self.table.compressed,
+            packs: self.table.packs(),
             image: &mut image,
             packer: self.packer,
         });
