@@ -193,31 +193,40 @@ impl<H: Host> Store<H> {
     /// As [`update`](Store::update), for a decision that may turn out to take long: see
     /// [`short`](crate::short). `decide` is told whether the key is held alone. If it is not, other keys may
     /// wait, and `decide` returns `None` if it would take long; then it is called again while the key is held
-    /// alone. If `begins_alone`, that is done at once.
+    /// alone.
     #[inline]
     pub(crate) fn update_short<'g>(
         &'g self,
         key: &[u8],
         guard: &'g Guard,
-        begins_alone: bool,
         decide: &mut DecideShort<'_, 'g, H>,
     ) -> Result<(), Error> {
-        let mut is_long = begins_alone;
-        if !begins_alone {
-            self.update(key, guard, &mut |current| {
-                decide(current, false).unwrap_or_else(|| {
-                    is_long = true;
-                    Change::Keep
-                })
-            })?;
-        }
-        if is_long {
+        if self.is_too_long_to_update(key, guard, &mut |current| decide(current, false))? {
             self.update_alone(key, guard, &mut |current| {
                 let change = decide(current, true);
                 change.expect("a key that is held alone can be changed")
             })?;
         }
         Ok(())
+    }
+
+    /// As [`update`](Store::update), unless `decide` returns `None` because it would take long. Whether it did;
+    /// then nothing has changed.
+    #[inline]
+    pub(crate) fn is_too_long_to_update<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(Option<&'g Rec<H>>) -> Option<Change<Values<H>>>,
+    ) -> Result<bool, Error> {
+        let mut is_long = false;
+        self.update(key, guard, &mut |current| {
+            decide(current).unwrap_or_else(|| {
+                is_long = true;
+                Change::Keep
+            })
+        })?;
+        Ok(is_long)
     }
 
     /// See [`Backend::update_batch`].

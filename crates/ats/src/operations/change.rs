@@ -77,23 +77,19 @@ impl<H: Host> Table<H> {
     }
 
     /// As [`update_short`](crate::store::Store::update_short), but pins by itself, and not while the key alone
-    /// is held.
+    /// is held. If `begins_alone`, the key is held at once.
     pub(crate) fn update_pinned_shortly(
         &self,
         key: &[u8],
         begins_alone: bool,
         decide: &mut DecidePinnedShortly<'_, H>,
     ) -> Result<(), Error> {
-        let mut is_long = begins_alone;
-        if !begins_alone {
+        let is_long = begins_alone || {
             let guard = ats_sync::pin();
-            self.store(&guard).update(key, &guard, &mut |current| {
-                decide(current, false).unwrap_or_else(|| {
-                    is_long = true;
-                    Change::Keep
-                })
-            })?;
-        }
+            let mut decide = |current: Option<&Rec<H>>| decide(current, false);
+            self.store(&guard)
+                .is_too_long_to_update(key, &guard, &mut decide)?
+        };
         if is_long {
             self.visit().update_long_batch(&[key], &mut Alone(decide))?;
         }

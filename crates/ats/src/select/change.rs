@@ -268,7 +268,7 @@ impl<H: Host> Table<H> {
         // What was deleted is looked at when the lock of the key is free again.
         let mut gone = None;
         if !self.table_type.is_bag() {
-            store.update_short(key, guard, false, &mut |current, alone| {
+            store.update_short(key, guard, &mut |current, alone| {
                 let Some(current) = current else {
                     return Some(Change::Keep);
                 };
