@@ -1,0 +1,37 @@
+//! What a record says of its key.
+
+/// What a record says of its key. The numbers are those of the file formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// The value is all there is; what is older does not matter.
+    Put = 1,
+    /// There is nothing, and what is older does not matter. The value is empty.
+    Delete = 2,
+    /// The value is merged with what is older.
+    Operand = 3,
+}
+
+impl Kind {
+    /// Whether what is older does not matter.
+    pub(crate) fn is_base(self) -> bool {
+        self != Kind::Operand
+    }
+}
+
+impl TryFrom<u8> for Kind {
+    type Error = ();
+
+    fn try_from(byte: u8) -> Result<Self, ()> {
+        match byte {
+            1 => Ok(Kind::Put),
+            2 => Ok(Kind::Delete),
+            3 => Ok(Kind::Operand),
+            _ => Err(()),
+        }
+    }
+}
+
+/// The longest key and the longest value, in bytes: what the lengths of the formats can say, with room for what
+/// stands beside them.
+pub const MAX_BYTES: usize = (1 << 31) - (1 << 16);

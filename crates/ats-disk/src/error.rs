@@ -1,0 +1,113 @@
+//! Why the engine did not do what it was asked for.
+
+use std::{fmt, io};
+
+/// Why the engine did not do what it was asked for. Nothing has changed then, unless a function says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The system did not read or write what it was asked for.
+    Io {
+        /// What kind of error it was.
+        kind: io::ErrorKind,
+        /// What was to be done, to which file, and what the system said.
+        what: String,
+    },
+    /// What was read is not what was written.
+    Corrupt(String),
+    /// Another store, of this process or another, has the directory open.
+    Locked,
+    /// There is no store in the directory, and none is to be made; or there is one, and a new one is wanted.
+    Missing,
+    /// The files are of a later format than this version of the engine knows.
+    NewerFormat {
+        /// Which file.
+        file: String,
+        /// Its version.
+        found: u32,
+        /// The latest version known.
+        known: u32,
+    },
+    /// The store merges with another operator: its name and version there, and here.
+    OtherOperator {
+        /// What the store was made with.
+        stored: Option<(String, u32)>,
+        /// What it is opened with.
+        given: Option<(String, u32)>,
+    },
+    /// An earlier failure has left unknown what is on disk. Reads go on; writes need the store to be opened again.
+    ReadOnly(String),
+    /// The snapshot is older than the store allows.
+    Expired,
+    /// An operand was given to a store without a merge operator.
+    NoOperator,
+    /// The merge operator cannot merge the values of a key.
+    Merge,
+    /// A key, or a value, is longer than the format can say.
+    TooLong,
+}
+
+impl Error {
+    /// An error of the system, with what was to be done.
+    pub(crate) fn io(error: &io::Error, what: impl fmt::Display) -> Self {
+        Error::Io {
+            kind: error.kind(),
+            what: format!("{what}: {error}"),
+        }
+    }
+
+    pub(crate) fn corrupt(what: impl fmt::Display) -> Self {
+        Error::Corrupt(what.to_string())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Io { what, .. } => write!(f, "input or output failed: {what}"),
+            Error::Corrupt(what) => write!(f, "what was read is not what was written: {what}"),
+            Error::Locked => f.write_str("the directory is in use by another store"),
+            Error::Missing => f.write_str("the directory is not as it is expected to be"),
+            Error::NewerFormat { file, found, known } => write!(
+                f,
+                "{file} has format {found}; this version reads formats up to {known}"
+            ),
+            Error::OtherOperator { stored, given } => {
+                let show = |operator: &Option<(String, u32)>| match operator {
+                    Some((name, version)) => format!("{name} version {version}"),
+                    None => String::from("none"),
+                };
+                write!(
+                    f,
+                    "the store merges with another operator: {}, not {}",
+                    show(stored),
+                    show(given)
+                )
+            }
+            Error::ReadOnly(why) => {
+                write!(f, "the store is read-only until it is opened again: {why}")
+            }
+            Error::Expired => f.write_str("the snapshot is older than the store allows"),
+            Error::NoOperator => f.write_str("the store has no merge operator"),
+            Error::Merge => f.write_str("the values of a key cannot be merged"),
+            Error::TooLong => f.write_str("a key or a value is too long"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Error> for ats_store::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Io { kind, .. } => ats_store::Error::Io(kind),
+            Error::Corrupt(_) | Error::NewerFormat { .. } => ats_store::Error::Corrupt,
+            Error::Merge => ats_store::Error::Merge,
+            Error::Locked => ats_store::Error::Io(io::ErrorKind::WouldBlock),
+            Error::ReadOnly(_) => ats_store::Error::Io(io::ErrorKind::ReadOnlyFilesystem),
+            Error::Missing => ats_store::Error::Io(io::ErrorKind::NotFound),
+            Error::Expired | Error::NoOperator | Error::OtherOperator { .. } | Error::TooLong => {
+                ats_store::Error::Unsupported
+            }
+        }
+    }
+}

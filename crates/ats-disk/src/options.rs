@@ -1,0 +1,89 @@
+//! How a store is made and used.
+
+use crate::fs::{FileSystem, RealFs};
+use ats_store::MergeOperator;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// When a write is on disk.
+///
+/// | | the process is killed | the kernel stops, or power is lost |
+/// |---|---|---|
+/// | [`Always`](Durability::Always) | nothing is lost | nothing is lost that a write has returned for |
+/// | [`Interval`](Durability::Interval) | nothing is lost | the writes of the last interval may be lost, and the time that a sync takes |
+/// | [`System`](Durability::System) | nothing is lost | what the system had not written may be lost: some 30 seconds on Linux |
+///
+/// What is lost is always the newest part: what remains is what the store was after some write, and no batch is
+/// there in part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Before a write returns. Writes that wait at the same time share one sync.
+    Always,
+    /// At most this long after a write has returned.
+    Interval(Duration),
+    /// When the system writes it.
+    System,
+}
+
+/// How blocks are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// With LZ4, where that makes a block smaller by an eighth at least.
+    Lz4,
+}
+
+/// How a store is opened. What it says may differ each time, except for the operator.
+#[derive(Clone)]
+pub struct Options {
+    /// Where the files are.
+    pub file_system: Arc<dyn FileSystem>,
+    /// Whether a store is made if there is none.
+    pub create: bool,
+    /// How operands are merged.
+    pub operator: Option<Arc<dyn MergeOperator>>,
+    /// When a write is on disk, unless it says so itself.
+    pub durability: Durability,
+    /// Bytes of memory that writes fill before they go to a run. Twice as many may be in use for a moment.
+    pub memtable_bytes: usize,
+    /// Bytes of memory for blocks, filters and indexes of files that were read.
+    pub cache_bytes: usize,
+    /// About how large a block is, uncompressed.
+    pub block_bytes: usize,
+    /// About how large a file of a run gets before the next one is begun. What a merge has written of the file that it
+    /// is writing is lost when the process ends.
+    pub file_bytes: u64,
+    /// How blocks are compressed.
+    pub compression: Compression,
+    /// How many of the lookups of a key that a file does not have read it nevertheless, about. 1.0 is all of
+    /// them: no filter is made.
+    pub false_positives: f64,
+    /// How many runs of about the same size are merged into one.
+    pub fan_in: usize,
+    /// Threads that write runs and merge them. With 0, both is done by
+    /// [`work`](crate::Store::work) only, which tests call.
+    pub threads: usize,
+    /// After how long a snapshot expires. `None` is never.
+    pub snapshot_age: Option<Duration>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            file_system: Arc::new(RealFs),
+            create: true,
+            operator: None,
+            durability: Durability::System,
+            memtable_bytes: 64 << 20,
+            cache_bytes: 256 << 20,
+            block_bytes: 4096,
+            file_bytes: 64 << 20,
+            compression: Compression::None,
+            false_positives: 0.01,
+            fan_in: 4,
+            threads: 2,
+            snapshot_age: None,
+        }
+    }
+}
