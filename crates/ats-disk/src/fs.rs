@@ -57,6 +57,11 @@ pub trait FileSystem: Send + Sync + 'static {
 
     /// The time since some moment. It does not go back.
     fn now(&self) -> Duration;
+
+    /// Lets the thread sleep for this long.
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
 }
 
 /// An open file.

@@ -1,0 +1,126 @@
+//! Threads that write memtables to runs, merge runs, sync at intervals, and let snapshots expire.
+
+use crate::core::Core;
+use crate::error::Error;
+use crate::options::Durability;
+use parking_lot::{Condvar, Mutex};
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// After an error the work is tried again after this long: there may be room on the disk then.
+const RETRY: Duration = Duration::from_millis(200);
+/// How often snapshots are looked at, and what else happens without being told.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How threads are told that there is something to do.
+#[derive(Default)]
+pub(crate) struct Background {
+    /// Counts what there was to do.
+    calls: Mutex<u64>,
+    called: Condvar,
+}
+
+impl Background {
+    /// Says that there is something to do.
+    pub(crate) fn wake(&self) {
+        *self.calls.lock() += 1;
+        self.called.notify_all();
+    }
+
+    /// As [`wake`](Background::wake), if there is.
+    pub(crate) fn wake_if(&self, is_due: impl FnOnce() -> bool) {
+        if is_due() {
+            self.wake();
+        }
+    }
+
+    /// Waits for a call after those that were seen, but not for longer than `time`.
+    fn wait(&self, seen: &mut u64, time: Duration) {
+        let mut calls = self.calls.lock();
+        if *calls == *seen {
+            let _timed_out = self.called.wait_for(&mut calls, time);
+        }
+        *seen = *calls;
+    }
+}
+
+impl Core {
+    /// Does one piece of work. Whether there was any.
+    pub(crate) fn work(&self) -> Result<bool, Error> {
+        if let Some(age) = self.options.snapshot_age {
+            self.snapshots.expire(self.file_system.now(), age);
+        }
+        Ok(self.try_flush_one()? || self.compact_one()? || self.remove_doomed())
+    }
+
+    fn work_until_closed(&self) {
+        let mut seen = 0;
+        while !self.closing.load(Ordering::Relaxed) {
+            // A panic is a fault of the engine: what it was about is as it was, but is not tried again and again.
+            let worked = panic::catch_unwind(AssertUnwindSafe(|| self.work()));
+            match worked
+                .unwrap_or_else(|_| Err(self.broken(Error::corrupt("a fault of the engine"))))
+            {
+                Ok(true) => {}
+                Ok(false) => self.background.wait(&mut seen, TICK),
+                Err(error) => {
+                    self.stats.on_background_error();
+                    *self.last_error.lock() = Some(error);
+                    self.background.wait(&mut seen, RETRY);
+                }
+            }
+        }
+    }
+
+    /// Syncs the journal without keeping writers from it.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.check_writable()?;
+        let to_sync = self.writing.lock().journal.to_sync();
+        if !to_sync.is_empty() {
+            to_sync.sync().map_err(|error| self.broken(error))?;
+            self.stats.on_sync();
+            self.writing.lock().journal.synced(&to_sync);
+        }
+        Ok(())
+    }
+
+    fn sync_until_closed(&self, interval: Duration) {
+        let mut seen = 0;
+        while !self.closing.load(Ordering::Relaxed) {
+            let started = self.file_system.now();
+            if self.sync().is_err() {
+                // The store is read-only now, which writers are told.
+                return;
+            }
+            loop {
+                let passed = self.file_system.now().saturating_sub(started);
+                if passed >= interval || self.closing.load(Ordering::Relaxed) {
+                    break;
+                }
+                self.background.wait(&mut seen, interval - passed);
+            }
+        }
+    }
+
+    /// Starts the threads that the options ask for.
+    pub(crate) fn start(self: &Arc<Self>) -> io::Result<Vec<JoinHandle<()>>> {
+        let mut threads = Vec::new();
+        for _ in 0..self.options.threads {
+            let core = Arc::clone(self);
+            let thread = thread::Builder::new().name("ats-disk".into());
+            threads.push(thread.spawn(move || core.work_until_closed())?);
+        }
+        if let Durability::Interval(interval) = self.options.durability
+            && self.options.threads > 0
+        {
+            let core = Arc::clone(self);
+            let thread = thread::Builder::new().name("ats-disk-sync".into());
+            threads.push(thread.spawn(move || core.sync_until_closed(interval))?);
+        }
+        Ok(threads)
+    }
+}

@@ -1,0 +1,208 @@
+//! The cache of what was read of files: blocks, and the parts that say where blocks are.
+//!
+//! One cache serves all files of a store, or of several stores. It has a budget in bytes, which it does not exceed but
+//! for what readers hold at the moment. What it lets go is decided by `quick_cache` (a form of CLOCK-Pro, which keeps
+//! what is read again when something large is read once).
+//!
+//! A key of the cache is the number of an open file in the process, which is not given again, and an offset. So what
+//! is left of a file that was closed is never found; it makes room for other things in time.
+
+use crate::file::block::Block;
+use crate::file::part::Part;
+use ats_sync::ShardedCounter;
+use quick_cache::sync::DefaultLifecycle;
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes that the cache takes for an item besides the item: its place in the tables, and two counts.
+const ITEM_BYTES: usize = 96;
+/// What is larger than this part of the budget of a shard is not kept, since it would push out all else.
+const MAX_SHARE: usize = 4;
+/// What an item has, about; from this follows how many items there will be.
+const USUAL_BYTES: usize = 4 << 10;
+/// A shard has this much at least, so that some blocks fit. A smaller cache has one shard.
+const MIN_SHARD_BYTES: usize = 1 << 20;
+
+/// What the cache holds.
+#[derive(Clone)]
+pub(crate) enum Cached {
+    Block(Arc<Block>),
+    Part(Arc<Part>),
+}
+
+impl Cached {
+    /// Bytes of memory.
+    fn memory(&self) -> usize {
+        ITEM_BYTES
+            + match self {
+                Cached::Block(block) => block.memory(),
+                Cached::Part(part) => part.memory(),
+            }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Place {
+    file: u64,
+    offset: u64,
+}
+
+#[derive(Clone)]
+struct Memory;
+
+impl Weighter<Place, Cached> for Memory {
+    fn weight(&self, _place: &Place, cached: &Cached) -> u64 {
+        cached.memory() as u64
+    }
+}
+
+/// What a cache has done, and what it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CacheStatistics {
+    /// Lookups that found something.
+    pub(crate) hits: u64,
+    /// Lookups that did not.
+    pub(crate) misses: u64,
+    /// Bytes that it holds.
+    pub(crate) bytes: u64,
+    /// Items that it holds.
+    pub(crate) items: usize,
+}
+
+/// See the [module](self).
+pub(crate) struct Cache {
+    items: quick_cache::sync::Cache<Place, Cached, Memory>,
+    /// What is larger is not kept.
+    max_bytes: usize,
+    hits: ShardedCounter,
+    misses: ShardedCounter,
+}
+
+impl Cache {
+    /// A cache with a budget in bytes; with 0, it keeps nothing.
+    pub(crate) fn new(budget: usize) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let shards = (4 * processors).min(budget / MIN_SHARD_BYTES).max(1);
+        // Rounded down, as `quick_cache` rounds up.
+        let shards = (shards + 1).next_power_of_two() / 2;
+        let options = OptionsBuilder::new()
+            .shards(shards)
+            // It makes fewer shards if each would have fewer than 32 items.
+            .estimated_items_capacity((budget / USUAL_BYTES).max(32 * shards))
+            .weight_capacity(budget as u64)
+            .build()
+            .expect("both capacities are given");
+        let items = quick_cache::sync::Cache::with_options(
+            options,
+            Memory,
+            DefaultHashBuilder::default(),
+            DefaultLifecycle::default(),
+        );
+        Cache {
+            max_bytes: budget / shards / MAX_SHARE,
+            items,
+            hits: ShardedCounter::new(),
+            misses: ShardedCounter::new(),
+        }
+    }
+
+    /// A number for a file that is opened.
+    pub(crate) fn next_file() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What is there of a file at an offset.
+    #[inline]
+    pub(crate) fn get(&self, file: u64, offset: u64) -> Option<Cached> {
+        let found = self.items.get(&Place { file, offset });
+        match found {
+            Some(_) => self.hits.add(1),
+            None => self.misses.add(1),
+        }
+        found
+    }
+
+    /// Keeps what was read of a file at an offset, unless it is too large.
+    pub(crate) fn insert(&self, file: u64, offset: u64, cached: Cached) {
+        if cached.memory() <= self.max_bytes {
+            self.items.insert(Place { file, offset }, cached);
+        }
+    }
+
+    pub(crate) fn statistics(&self) -> CacheStatistics {
+        CacheStatistics {
+            hits: self.hits.sum() as u64,
+            misses: self.misses.sum() as u64,
+            bytes: self.items.weight(),
+            items: self.items.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(bytes: usize) -> Cached {
+        // One restart point, and nothing behind it.
+        let mut content = vec![0; bytes - 4];
+        content.extend(1u32.to_le_bytes());
+        Cached::Block(Arc::new(
+            Block::new(content).expect("it has a restart point"),
+        ))
+    }
+
+    #[test]
+    fn the_budget_is_kept() {
+        for budget in [0, 1, 4096, 40_000, 1 << 20, 10_000_000] {
+            let cache = Cache::new(budget);
+            let before = cache.items.capacity();
+            assert!(before as usize <= budget + cache.items.num_shards());
+            for offset in 0..4000 {
+                cache.insert(1, offset, block(4096));
+                assert!(cache.statistics().bytes <= before);
+            }
+            let held = cache.statistics();
+            assert_eq!(held.bytes, (held.items * block(4096).memory()) as u64);
+            if budget >= 40_000 {
+                assert!(held.bytes as usize > budget / 2, "{held:?} of {budget}");
+            }
+        }
+    }
+
+    #[test]
+    fn small_caches_are_not_divided() {
+        assert_eq!(Cache::new(100_000).items.num_shards(), 1);
+        let cache = Cache::new(3 << 20);
+        assert!(cache.items.num_shards() <= 2);
+        assert!(cache.items.shard_capacity() >= MIN_SHARD_BYTES as u64);
+    }
+
+    #[test]
+    fn what_is_large_is_not_kept() {
+        let cache = Cache::new(1 << 20);
+        cache.insert(1, 0, block(4096));
+        cache.insert(1, 1, block(1 << 19));
+        assert!(cache.get(1, 0).is_some());
+        assert!(cache.get(1, 1).is_none());
+    }
+
+    #[test]
+    fn files_are_told_apart_and_lookups_counted() {
+        let cache = Cache::new(1 << 20);
+        let (a, b) = (Cache::next_file(), Cache::next_file());
+        cache.insert(a, 5, block(100));
+        assert!(cache.get(a, 5).is_some());
+        assert!(cache.get(a, 6).is_none());
+        assert!(cache.get(b, 5).is_none());
+        let CacheStatistics {
+            hits,
+            misses,
+            items,
+            ..
+        } = cache.statistics();
+        assert_eq!((hits, misses, items), (1, 2, 1));
+    }
+}

@@ -1,0 +1,296 @@
+//! Group commit: many writers, one write of the journal, and one sync.
+//!
+//! A writer adds its batch to the group that is being gathered. The first writer of a group leads it: it waits until
+//! the group before is done, closes its own group, writes it to the journal, syncs it if a writer of it wants that,
+//! makes the changes in the memtable, and wakes the others. So while one group is being synced the next is
+//! gathered, and the lock under which writers gather is held for a copy of a batch only.
+//!
+//! **W1** Groups are written, applied and published one after the other, each under `writing`. **W2** What is
+//! published was written to the journal before, and, if its writer wants that, synced. **W3** After an
+//! error nothing of the group is applied.
+
+use crate::batch::{Batch, BatchItem, BatchItems};
+use crate::core::Core;
+use crate::entry::Kind;
+use crate::error::Error;
+use crate::journal::Journal;
+use crate::memtable::{Keep, Write};
+use crate::options::Durability;
+use crate::state::{Sealed, State};
+use parking_lot::{Condvar, Mutex};
+use std::mem;
+use std::sync::Arc;
+
+/// More bytes than this are not copied into a group: a batch that is larger is a group of its own.
+const GROUP_BYTES: usize = 1 << 20;
+
+/// What is being gathered.
+#[derive(Default)]
+pub(crate) struct Queue {
+    gathering: Option<Arc<Group>>,
+    /// A group that no writer waits for any more, for its memory.
+    spare: Option<Arc<Group>>,
+}
+
+/// Batches that are written as one.
+#[derive(Default)]
+struct Group {
+    batches: Mutex<Batches>,
+    outcome: Mutex<Option<Result<(), Error>>>,
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct Batches {
+    bytes: Vec<u8>,
+    /// Of each batch: where it ends, and how many changes it has.
+    ends: Vec<(usize, u32)>,
+    sync: bool,
+}
+
+impl Batches {
+    fn add(&mut self, batch: &Batch, sync: bool) {
+        self.bytes.extend_from_slice(batch.encoded());
+        self.ends.push((self.bytes.len(), batch.len() as u32));
+        self.sync |= sync;
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(GROUP_BYTES);
+        self.ends.clear();
+        self.sync = false;
+    }
+
+    /// The batches with the numbers of their changes.
+    fn each(&self) -> impl Iterator<Item = (&[u8], u32)> {
+        let mut start = 0;
+        self.ends.iter().map(move |(end, changes)| {
+            let batch = &self.bytes[start..*end];
+            start = *end;
+            (batch, *changes)
+        })
+    }
+}
+
+/// What only the leader of a group touches.
+pub(crate) struct Writing {
+    pub(crate) journal: Journal,
+    /// The sequence number of the last change.
+    pub(crate) last_seq: u64,
+    /// That of the last change before those in the active memtable.
+    pub(crate) sealed_seq: u64,
+}
+
+impl Core {
+    /// Makes the changes of a batch.
+    pub(crate) fn commit(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.check_writable()?;
+        self.check_operands(batch)?;
+        self.pressure.wait(batch.bytes(), &self.stats);
+        let sync = durability == Durability::Always;
+        if batch.bytes() > GROUP_BYTES {
+            let mut batches = Batches::default();
+            batches.add(batch, sync);
+            return self.write_group(&mut self.writing.lock(), &batches);
+        }
+        let (group, leads) = self.join_group(batch, sync);
+        if !leads {
+            let mut outcome = group.outcome.lock();
+            while outcome.is_none() {
+                group.done.wait(&mut outcome);
+            }
+            return outcome.clone().expect("it was just there");
+        }
+        let mut writing = self.writing.lock();
+        // From now on, writers begin the next group.
+        self.queue.lock().gathering = None;
+        let result = self.write_group(&mut writing, &group.batches.lock());
+        drop(writing);
+        *group.outcome.lock() = Some(result.clone());
+        group.done.notify_all();
+        self.keep_group(group);
+        result
+    }
+
+    /// Adds a batch to the group that is being gathered, or to a new one. Whether it is new.
+    fn join_group(&self, batch: &Batch, sync: bool) -> (Arc<Group>, bool) {
+        let mut queue = self.queue.lock();
+        if let Some(group) = &queue.gathering {
+            let group = Arc::clone(group);
+            let mut batches = group.batches.lock();
+            if batches.bytes.len() + batch.bytes() <= GROUP_BYTES {
+                batches.add(batch, sync);
+                drop(batches);
+                return (group, false);
+            }
+            drop(batches);
+        }
+        // A group that is full stays with its leader, who need not be asked: it closes what is gathered then, which
+        // only means that the group after the next is begun earlier.
+        let group = queue.spare.take().unwrap_or_default();
+        group.batches.lock().add(batch, sync);
+        queue.gathering = Some(Arc::clone(&group));
+        (group, true)
+    }
+
+    /// Keeps the memory of a group for another, if no other writer looks at it any more.
+    fn keep_group(&self, mut group: Arc<Group>) {
+        if let Some(alone) = Arc::get_mut(&mut group) {
+            alone.batches.get_mut().clear();
+            *alone.outcome.get_mut() = None;
+            self.queue.lock().spare = Some(group);
+        }
+    }
+
+    fn check_operands(&self, batch: &Batch) -> Result<(), Error> {
+        if self.options.operator.is_some() {
+            return Ok(());
+        }
+        for item in BatchItems::new(batch.encoded()) {
+            if let BatchItem::Write {
+                kind: Kind::Operand,
+                ..
+            } = item?
+            {
+                return Err(Error::NoOperator);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes, syncs, applies and publishes a group.
+    fn write_group(&self, writing: &mut Writing, batches: &Batches) -> Result<(), Error> {
+        self.check_writable()?;
+        if self.state.load().active.bytes() >= self.options.memtable_bytes {
+            self.seal(writing)?;
+        }
+        let mut seq = writing.last_seq;
+        for (batch, changes) in batches.each() {
+            writing.journal.append(seq + 1, changes, batch);
+            seq += u64::from(changes);
+        }
+        let written = writing.journal.write()?;
+        if batches.sync {
+            self.sync_journal(&mut writing.journal)?;
+        }
+        let first_seq = mem::replace(&mut writing.last_seq, seq) + 1;
+        let state = self.state.load();
+        self.apply(&state, first_seq, batches)?;
+        self.stats
+            .on_group(batches.ends.len(), batches.bytes.len(), written);
+        Ok(())
+    }
+
+    /// Makes all durable that is in the journal. A failure is final: what the system still has in memory may never
+    /// be written, and another sync would not tell.
+    pub(crate) fn sync_journal(&self, journal: &mut Journal) -> Result<(), Error> {
+        let to_sync = journal.to_sync();
+        if !to_sync.is_empty() {
+            to_sync.sync().map_err(|error| self.broken(error))?;
+            self.stats.on_sync();
+            journal.synced(&to_sync);
+        }
+        Ok(())
+    }
+
+    /// Makes changes in the active memtable, and publishes them.
+    fn apply(&self, state: &State, first_seq: u64, batches: &Batches) -> Result<(), Error> {
+        let operator = self.options.operator.as_deref();
+        let changes: u64 = batches
+            .ends
+            .iter()
+            .map(|(_, changes)| u64::from(*changes))
+            .sum();
+        let last_seq = first_seq + changes - 1;
+        let live = self.registry.lock();
+        let mut item = BatchItems::new(&batches.bytes);
+        if changes == 1
+            && let Some(Ok(BatchItem::Write { kind, key, value })) = item.next()
+        {
+            // Under the lock of the registry (its R2).
+            let keep = Keep {
+                visible: self.registry.visible(),
+                snapshots: &live,
+                alone: true,
+            };
+            let write = Write {
+                kind,
+                key,
+                value,
+                seq: first_seq,
+            };
+            state.active.apply(&write, &keep, operator);
+            self.registry.publish(last_seq);
+            return Ok(());
+        }
+        let snapshots = live.clone();
+        drop(live);
+        let keep = Keep {
+            visible: self.registry.visible(),
+            snapshots: &snapshots,
+            alone: false,
+        };
+        for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
+            apply_item(state, seq, item?, &keep, operator);
+        }
+        self.registry.publish(last_seq);
+        Ok(())
+    }
+
+    /// Goes on with an empty memtable and a new journal. The caller holds `writing`, of which it passes the content.
+    pub(crate) fn seal(&self, writing: &mut Writing) -> Result<(), Error> {
+        if writing.last_seq == writing.sealed_seq {
+            return Ok(());
+        }
+        writing
+            .journal
+            .rotate(&*self.file_system, &self.directory, self.store)?;
+        let _swapping = self.swapping.lock();
+        let state = self.state.load();
+        let sealed = Arc::new(Sealed {
+            memtable: Arc::clone(&state.active),
+            first_seq: writing.sealed_seq + 1,
+            last_seq: writing.last_seq,
+            next_journal: writing.journal.number(),
+        });
+        writing.sealed_seq = writing.last_seq;
+        let mut all = vec![sealed];
+        all.extend(state.sealed.iter().cloned());
+        self.state.store(Arc::new(State {
+            active: Arc::default(),
+            sealed: all,
+            runs: state.runs.clone(),
+        }));
+        self.update_pressure();
+        self.background.wake();
+        Ok(())
+    }
+}
+
+/// Makes a change in the active memtable.
+pub(crate) fn apply_item(
+    state: &State,
+    seq: u64,
+    item: BatchItem<'_>,
+    keep: &Keep<'_>,
+    operator: Option<&dyn ats_store::MergeOperator>,
+) {
+    match item {
+        BatchItem::Write { kind, key, value } => {
+            let write = Write {
+                kind,
+                key,
+                value,
+                seq,
+            };
+            state.active.apply(&write, keep, operator);
+        }
+        BatchItem::DeleteRange(key_range) => {
+            state.active.delete_range(key_range, seq);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! How runs are merged: in the order of their keys, a file at a time.
+//!
+//! Each complete file is noted in the manifest, so that a merge of large runs goes on where it was when the process
+//! ended. A file whose keys no other run of the merge has or deletes is taken as it is.
+
+use super::Claim;
+use crate::core::Core;
+use crate::entry::Kind;
+use crate::error::Error;
+use crate::file::{FileMeta, Run, RunFile};
+use crate::fold::Chain;
+use crate::manifest::{Edit, MergeMeta, RunMeta};
+use crate::merging::{MergingCursor, Source};
+use crate::range_deletes::RangeSet;
+use crate::run_writer::RunWriter;
+use crate::state::StoredRun;
+use ats_store::Direction;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// How much of a file is read at a time.
+const READ_AHEAD_BYTES: usize = 256 << 10;
+/// After so many keys it is looked whether something is more urgent.
+const KEYS_PER_STEP: u32 = 4096;
+
+/// What a merge reads.
+struct Inputs {
+    /// From the newest to the oldest.
+    runs: Vec<Arc<StoredRun>>,
+    /// Whether nothing is older.
+    is_bottom: bool,
+    /// What the runs delete of older runs.
+    range_deletes: Arc<RangeSet>,
+    /// Files that are taken as they are, in the order of their keys.
+    moved: VecDeque<Arc<RunFile>>,
+}
+
+impl Inputs {
+    /// Whether a file is one of those that are merged.
+    fn has(&self, file: &FileMeta) -> bool {
+        let mut files = self.runs.iter().flat_map(|run| &run.meta.files);
+        files.any(|input| input.number == file.number)
+    }
+}
+
+impl Core {
+    /// Merges the claimed runs. Whether that was done; it is not if the store is being closed.
+    pub(super) fn compact(
+        &self,
+        claim: &Claim<'_>,
+        begun: Option<MergeMeta>,
+    ) -> Result<bool, Error> {
+        self.check_writable()?;
+        let mut inputs = self.inputs(claim);
+        let mut merge = begun.unwrap_or_else(|| MergeMeta {
+            id: self.new_number(),
+            inputs: claim.ids.clone(),
+            files: Vec::new(),
+            resume: None,
+        });
+        if !self.merge_runs(&mut inputs, &mut merge)? {
+            return Ok(false);
+        }
+        self.install_merge(&inputs, merge)?;
+        Ok(true)
+    }
+
+    fn inputs(&self, claim: &Claim<'_>) -> Inputs {
+        let state = self.state.load();
+        let of_claim = |run: &&Arc<StoredRun>| claim.ids.contains(&run.meta.id);
+        let runs: Vec<_> = state.runs.iter().filter(of_claim).cloned().collect();
+        let oldest = runs.last().map(|run| run.meta.id);
+        let is_bottom = state.runs.last().map(|run| run.meta.id) == oldest;
+        let mut deletes = RangeSet::default();
+        for run in &runs {
+            for range in run.range_deletes.iter().flat_map(|deletes| deletes.iter()) {
+                deletes.insert(range);
+            }
+        }
+        let moved = movable(&runs, self.options.file_bytes / 4);
+        Inputs {
+            is_bottom,
+            // Nothing is left for them to delete.
+            range_deletes: Arc::new(if is_bottom {
+                RangeSet::default()
+            } else {
+                deletes
+            }),
+            moved,
+            runs,
+        }
+    }
+
+    /// Writes the files of the run that the inputs become. Whether they are complete.
+    fn merge_runs(&self, inputs: &mut Inputs, merge: &mut MergeMeta) -> Result<bool, Error> {
+        let (Some(newest), Some(oldest)) = (inputs.runs.first(), inputs.runs.last()) else {
+            return Ok(false);
+        };
+        let seqs = (oldest.meta.first_seq, newest.meta.last_seq);
+        let mut cursor = MergingCursor::new(sources(inputs)?);
+        cursor.seek(Direction::Up, merge.resume.as_deref())?;
+        let taken = |file: &Arc<RunFile>| {
+            merge
+                .files
+                .iter()
+                .any(|meta| meta.number == file.meta().number)
+        };
+        inputs.moved.retain(|file| !taken(file));
+        let deletes = Arc::clone(&inputs.range_deletes);
+        let mut writer = RunWriter::new(self, seqs, deletes, merge.resume.clone());
+        let operator = self.options.operator.as_deref();
+        let mut chain = Chain::new();
+        let mut steps = 0_u32;
+        while let Some(key) = cursor.key() {
+            while inputs
+                .moved
+                .front()
+                .is_some_and(|file| is_before(file.meta(), key))
+            {
+                move_file(&mut writer, inputs.moved.pop_front())?;
+            }
+            match cursor.only_entry() {
+                Some((Kind::Put, value)) => writer.add_only(key, Kind::Put, value)?,
+                _ => {
+                    cursor.gather(operator, &mut chain);
+                    if chain.shorten(key, operator, inputs.is_bottom).is_err() {
+                        self.stats.on_refused_merge();
+                    }
+                    if !chain.is_empty() {
+                        writer.add(key, &chain)?;
+                    }
+                }
+            }
+            cursor.advance()?;
+            if writer.has_complete() {
+                self.note_merge(inputs, &mut writer, merge)?;
+            }
+            steps += 1;
+            if steps.is_multiple_of(KEYS_PER_STEP) {
+                if self.closing.load(Ordering::Relaxed) {
+                    return Ok(false);
+                }
+                if self.options.threads > 0 && !self.state.load().sealed.is_empty() {
+                    self.try_flush_one()?;
+                }
+            }
+        }
+        while !inputs.moved.is_empty() {
+            move_file(&mut writer, inputs.moved.pop_front())?;
+        }
+        writer.cut(None)?;
+        merge.files.extend(writer.take_complete());
+        Ok(true)
+    }
+
+    /// Notes the files that are complete.
+    fn note_merge(
+        &self,
+        inputs: &Inputs,
+        writer: &mut RunWriter<'_>,
+        merge: &mut MergeMeta,
+    ) -> Result<(), Error> {
+        let low = writer.low().map(<[u8]>::to_vec);
+        let files = writer.take_complete();
+        let mut noted = merge.clone();
+        noted.files.extend(files.iter().cloned());
+        noted.resume = low;
+        let edit = Edit {
+            merging: vec![noted.clone()],
+            ..Edit::default()
+        };
+        if let Err(error) = self.write_edit(&mut self.manifest.lock(), edit) {
+            self.remove_unnamed(files.iter().filter(|file| !inputs.has(file)));
+            return Err(error);
+        }
+        *merge = noted;
+        Ok(())
+    }
+
+    /// Puts the run in the place of those it was made of.
+    fn install_merge(&self, inputs: &Inputs, merge: MergeMeta) -> Result<(), Error> {
+        let (Some(newest), Some(oldest)) = (inputs.runs.first(), inputs.runs.last()) else {
+            return Ok(());
+        };
+        let meta = RunMeta {
+            id: merge.id,
+            first_seq: oldest.meta.first_seq,
+            last_seq: newest.meta.last_seq,
+            files: merge.files,
+        };
+        let all = inputs.runs.iter().flat_map(|run| run.run.files());
+        let open: Vec<_> = all.cloned().collect();
+        let run = match meta.files.is_empty() {
+            true => None,
+            false => Some(self.open_run(&meta, &open)?),
+        };
+        let new: Vec<_> = meta
+            .files
+            .iter()
+            .filter(|file| !inputs.has(file))
+            .cloned()
+            .collect();
+        let written: u64 = new.iter().map(|file| file.bytes).sum();
+        let read: u64 = inputs.runs.iter().map(|run| run.meta.bytes()).sum();
+        let mut manifest = self.manifest.lock();
+        let edit = Edit {
+            removed: merge.inputs.clone(),
+            added: run.is_some().then_some(meta).into_iter().collect(),
+            ..Edit::default()
+        };
+        if let Err(error) = self.write_edit(&mut manifest, edit) {
+            // Those that were noted are there still, and the merge goes on with them.
+            let merges = &manifest.contents().merges;
+            let noted = |file: &&FileMeta| merges.iter().any(|merge| merge.files.contains(file));
+            self.remove_unnamed(new.iter().filter(|file| !noted(file)));
+            return Err(error);
+        }
+        self.exchange(None, &merge.inputs, run);
+        self.stats.on_merge(read, written);
+        Ok(())
+    }
+}
+
+/// Whether all keys of a file are below this one.
+fn is_before(file: &FileMeta, key: &[u8]) -> bool {
+    file.last_key.as_deref().is_some_and(|last| last < key)
+}
+
+/// Goes on with a file that is taken as it is.
+fn move_file(writer: &mut RunWriter<'_>, file: Option<Arc<RunFile>>) -> Result<(), Error> {
+    if let Some(file) = file {
+        writer.cut(file.meta().first_key.as_deref())?;
+        writer.add_file(file.meta().clone());
+    }
+    Ok(())
+}
+
+/// The walks over the inputs, without the files that are taken as they are.
+fn sources(inputs: &Inputs) -> Result<Vec<Source>, Error> {
+    let is_moved = |file: &Arc<RunFile>| inputs.moved.iter().any(|moved| Arc::ptr_eq(moved, file));
+    let sources = inputs.runs.iter().map(|run| {
+        let files = run
+            .run
+            .files()
+            .iter()
+            .filter(|file| !is_moved(file))
+            .cloned()
+            .collect();
+        let rest = Arc::new(Run::new(files)?);
+        Ok(Source {
+            range_deletes: run.range_deletes.clone(),
+            cursor: Box::new(rest.cursor(false, READ_AHEAD_BYTES)),
+        })
+    });
+    sources.collect()
+}
+
+/// The files whose keys no other file of these runs has or deletes, in the order of their keys. Small files are
+/// not worth being kept apart.
+fn movable(runs: &[Arc<StoredRun>], least_bytes: u64) -> VecDeque<Arc<RunFile>> {
+    let has_deletes = runs.iter().any(|run| run.range_deletes.is_some());
+    if has_deletes {
+        return VecDeque::new();
+    }
+    let mut files: Vec<_> = runs
+        .iter()
+        .flat_map(|run| run.run.files())
+        .cloned()
+        .collect();
+    files.sort_by(|one, other| one.meta().first_key.cmp(&other.meta().first_key));
+    let mut moved = VecDeque::new();
+    let mut last_before: Option<&[u8]> = None;
+    for (index, file) in files.iter().enumerate() {
+        let meta = file.meta();
+        let alone_below = last_before.is_none_or(|last| Some(last) < meta.first_key.as_deref());
+        let next = files
+            .get(index + 1)
+            .and_then(|next| next.meta().first_key.as_deref());
+        let alone_above = next.is_none_or(|next| meta.last_key.as_deref() < Some(next));
+        if alone_below && alone_above && meta.bytes >= least_bytes {
+            moved.push_back(Arc::clone(file));
+        }
+        last_before = last_before.max(meta.last_key.as_deref());
+    }
+    moved
+}

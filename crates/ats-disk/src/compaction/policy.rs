@@ -1,0 +1,138 @@
+//! Which runs are merged.
+//!
+//! Runs of about the same size are merged `fan_in` at a time, so each record is written about once for each power of
+//! `fan_in` that the store is larger than a memtable; and all runs are merged into the oldest when the others have
+//! become half as large as it is, so that a store in which records are replaced takes at most about twice the
+//! space of its records. This is lazy levelling (Dayan and Idreos, Dostoevsky, 2018), by the adjacent sizes of runs as in
+//! osmos and GskTable: those of time neighbours only.
+
+use std::ops::Range;
+
+/// A run, as far as the choice depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) bytes: u64,
+    /// Whether no merge reads it.
+    pub(crate) is_free: bool,
+}
+
+/// A run belongs to a group if it is at most this much larger than the newer runs of the group together, in percent.
+const SIZE_RATIO_PERCENT: u64 = 120;
+/// All is merged if the newer runs are this much of the oldest, in percent.
+const SPACE_PERCENT: u64 = 50;
+
+/// The runs to be merged, of those from the newest to the oldest; `None` if nothing is to be done.
+pub(super) fn choose(sizes: &[Size], fan_in: usize) -> Option<Range<usize>> {
+    let fan_in = fan_in.max(2);
+    if sizes.len() < 2 {
+        return None;
+    }
+    // All of them, when what is newer than the oldest has become much.
+    let (oldest, newer) = sizes.split_last()?;
+    let newer_bytes: u64 = newer.iter().map(|run| run.bytes).sum();
+    let is_much = newer_bytes.saturating_mul(100) >= oldest.bytes.saturating_mul(SPACE_PERCENT);
+    if is_much && sizes.len() >= fan_in && sizes.iter().all(|run| run.is_free) {
+        return Some(0..sizes.len());
+    }
+    // The newest group of similar sizes.
+    for start in 0..sizes.len() {
+        let group = similar(&sizes[start..]);
+        if group >= fan_in {
+            return Some(start..start + group);
+        }
+    }
+    // Sizes that are all different make groups that are too small. The cheapest merge that helps is done then.
+    if sizes.len() < most_runs(fan_in) {
+        return None;
+    }
+    let windows = sizes.windows(fan_in.min(sizes.len())).enumerate();
+    let free = windows.filter(|(_, window)| window.iter().all(|run| run.is_free));
+    let cheapest = free.min_by_key(|(_, window)| window.iter().map(|run| run.bytes).sum::<u64>());
+    cheapest.map(|(start, window)| start..start + window.len())
+}
+
+/// How many of the first runs are free and of similar sizes.
+fn similar(sizes: &[Size]) -> usize {
+    let mut bytes = 0;
+    let belongs = |run: &&Size| {
+        let fits =
+            bytes == 0 || run.bytes.saturating_mul(100) <= SIZE_RATIO_PERCENT.saturating_mul(bytes);
+        bytes += run.bytes;
+        run.is_free && fits
+    };
+    sizes.iter().take_while(belongs).count()
+}
+
+/// So many runs are not too many.
+fn most_runs(fan_in: usize) -> usize {
+    3 * fan_in
+}
+
+/// How many runs there are beyond those that are not too many.
+pub(super) fn debt(runs: usize, fan_in: usize) -> usize {
+    runs.saturating_sub(most_runs(fan_in.max(2)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn free(bytes: &[u64]) -> Vec<Size> {
+        let size = |bytes: &u64| Size {
+            bytes: *bytes,
+            is_free: true,
+        };
+        bytes.iter().map(size).collect()
+    }
+
+    #[test]
+    fn runs_of_a_size_are_merged() {
+        assert_eq!(choose(&free(&[1, 1, 1, 100]), 4), None);
+        assert_eq!(choose(&free(&[1, 1, 1, 1, 100]), 4), Some(0..4));
+        assert_eq!(choose(&free(&[1, 8, 8, 8, 8, 1000]), 4), Some(1..5));
+    }
+
+    #[test]
+    fn much_that_is_new_goes_into_the_oldest() {
+        assert_eq!(choose(&free(&[5, 20, 30, 100]), 4), Some(0..4));
+        assert_eq!(choose(&free(&[5, 20, 20, 100]), 4), None);
+    }
+
+    #[test]
+    fn runs_that_are_read_are_left_alone() {
+        let mut sizes = free(&[1, 1, 1, 1, 1, 100]);
+        sizes[0].is_free = false;
+        assert_eq!(choose(&sizes, 4), Some(1..5));
+        sizes[2].is_free = false;
+        assert_eq!(choose(&sizes, 4), None);
+    }
+
+    #[test]
+    fn too_many_runs_are_merged_whatever_their_sizes() {
+        let sizes: Vec<u64> = (0..12).map(|power| 10_u64.pow(power)).collect();
+        assert_eq!(choose(&free(&sizes[..11]), 4), None);
+        assert_eq!(choose(&free(&sizes), 4), Some(0..4));
+        assert_eq!((debt(12, 4), debt(15, 4)), (0, 3));
+    }
+
+    /// However writes come, the number of runs stays small, and so does what is written again.
+    #[test]
+    fn work_is_proportional_to_writes() {
+        let (mut runs, mut written) = (Vec::new(), 0);
+        for flush in 1..=1000 {
+            runs.insert(0, 64);
+            while let Some(chosen) = choose(&free(&runs), 4) {
+                let bytes: u64 = runs[chosen.clone()].iter().sum();
+                written += bytes;
+                runs.splice(chosen, [bytes]);
+            }
+            assert!(
+                runs.len() <= 12,
+                "{} runs after {flush} flushes",
+                runs.len()
+            );
+        }
+        let per_byte = written as f64 / (1000.0 * 64.0);
+        assert!(per_byte < 8.0, "each byte was merged {per_byte} times");
+    }
+}

@@ -1,0 +1,162 @@
+//! What the parts of an open store share.
+
+use crate::background::Background;
+use crate::cache::Cache;
+use crate::commit::{Queue, Writing};
+use crate::doomed::Doomed;
+use crate::error::Error;
+use crate::file::Settings;
+use crate::fs::FileSystem;
+use crate::manifest::{Manifest, OperatorId};
+use crate::options::Options;
+use crate::pressure::Pressure;
+use crate::registry::Registry;
+use crate::snapshot::Snapshots;
+use crate::state::State;
+use crate::stats::Stats;
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use std::any::Any;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// An open store. Its functions are beside what they are about: [`commit`](crate::commit), [`read`](crate::read),
+/// [`flush`](crate::flush), [`compaction`](crate::compaction).
+///
+/// Locks are taken in this order, each while those before it may be held: `writing`, `manifest`, `swapping`; the lock
+/// of the registry and that of the queue are taken last. `manifest` is held while files are synced, so no
+/// writer takes it.
+pub(crate) struct Core {
+    pub(crate) options: Options,
+    pub(crate) file_system: Arc<dyn FileSystem>,
+    pub(crate) directory: PathBuf,
+    pub(crate) store: u128,
+    pub(crate) cache: Arc<Cache>,
+    /// How files of runs are written.
+    pub(crate) settings: Settings,
+    operator_id: OperatorId,
+    pub(crate) state: ArcSwap<State>,
+    /// Held while the state is exchanged.
+    pub(crate) swapping: Mutex<()>,
+    pub(crate) registry: Registry,
+    pub(crate) queue: Mutex<Queue>,
+    pub(crate) writing: Mutex<Writing>,
+    pub(crate) manifest: Mutex<Manifest>,
+    /// The next number for a file or a run.
+    pub(crate) next_number: AtomicU64,
+    /// Held by the thread that writes memtables to runs.
+    pub(crate) flushing: Mutex<()>,
+    /// The runs that a merge reads, by their ids.
+    pub(crate) merging: Mutex<Vec<u64>>,
+    pub(crate) doomed: Doomed,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) pressure: Pressure,
+    pub(crate) stats: Stats,
+    pub(crate) background: Background,
+    /// Why nothing is written any more.
+    broken: OnceLock<String>,
+    /// Whether the store is being closed.
+    pub(crate) closing: AtomicBool,
+    /// The last error of a background thread.
+    pub(crate) last_error: Mutex<Option<Error>>,
+    /// Until it is dropped no other store opens the directory.
+    lock: Mutex<Option<Box<dyn Any + Send + Sync>>>,
+}
+
+/// What a core is made of when the store is opened.
+pub(crate) struct Opened {
+    pub(crate) options: Options,
+    pub(crate) directory: PathBuf,
+    pub(crate) store: u128,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) settings: Settings,
+    pub(crate) state: State,
+    pub(crate) writing: Writing,
+    pub(crate) manifest: Manifest,
+    pub(crate) lock: Box<dyn Any + Send + Sync>,
+}
+
+impl Core {
+    pub(crate) fn new(opened: Opened) -> Self {
+        let Opened {
+            options,
+            directory,
+            store,
+            cache,
+            settings,
+            state,
+            writing,
+            manifest,
+            lock,
+        } = opened;
+        Core {
+            file_system: Arc::clone(&options.file_system),
+            directory,
+            store,
+            cache,
+            settings,
+            operator_id: manifest.contents().operator.clone(),
+            state: ArcSwap::from_pointee(state),
+            swapping: Mutex::default(),
+            registry: Registry::new(writing.last_seq),
+            queue: Mutex::default(),
+            next_number: AtomicU64::new(manifest.contents().next_number),
+            writing: Mutex::new(writing),
+            manifest: Mutex::new(manifest),
+            flushing: Mutex::default(),
+            merging: Mutex::default(),
+            doomed: Doomed::default(),
+            snapshots: Snapshots::default(),
+            pressure: Pressure::new(Arc::clone(&options.file_system)),
+            stats: Stats::default(),
+            background: Background::default(),
+            broken: OnceLock::new(),
+            closing: AtomicBool::new(false),
+            last_error: Mutex::default(),
+            lock: Mutex::new(Some(lock)),
+            options,
+        }
+    }
+
+    /// # Errors
+    /// [`Error::ReadOnly`] after a failure that has left unknown what is on disk.
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        match self.broken.get() {
+            None => Ok(()),
+            Some(why) => Err(Error::ReadOnly(why.clone())),
+        }
+    }
+
+    /// Lets nothing be written any more because of this error, which it returns.
+    pub(crate) fn broken(&self, error: Error) -> Error {
+        let _first = self.broken.set(error.to_string());
+        error
+    }
+
+    /// Lets another store open the directory. Nothing is written after this.
+    pub(crate) fn release_lock(&self) {
+        *self.lock.lock() = None;
+    }
+
+    /// How the values of the files are merged.
+    pub(crate) fn operator_id(&self) -> Option<&(String, u32)> {
+        self.operator_id.as_ref()
+    }
+
+    /// A number for a file or a run, which no other has had.
+    pub(crate) fn new_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// The name of the file of a run with this number.
+pub(crate) fn file_name(number: u64) -> String {
+    format!("run-{number:08}")
+}
+
+/// The number of the file of a run with this name.
+pub(crate) fn file_number(name: &str) -> Option<u64> {
+    let number = name.strip_prefix("run-")?.parse().ok()?;
+    (file_name(number) == name).then_some(number)
+}

@@ -1,0 +1,312 @@
+//! Walks over the keys of a run file, in both directions.
+
+use super::block::Block;
+use super::coding::Damaged;
+use super::frame::{self, Content};
+use super::part::Part;
+use super::reader::RunFile;
+use super::walk::Walk;
+use crate::cursor::Cursor;
+use crate::entry::Kind;
+use crate::error::Error;
+use ats_store::Direction;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// With the cache, reading ahead begins with so many bytes, at the second block in succession that is not there, and
+/// doubles from read to read. So a short walk does not read much more than it needs.
+const FIRST_AHEAD_BYTES: usize = 16 << 10;
+
+/// A cursor over a file.
+pub(crate) struct FileCursor {
+    file: Arc<RunFile>,
+    use_cache: bool,
+    direction: Direction,
+    /// The number of the part, and the part. `None` before the first.
+    part: Option<(usize, Arc<Part>)>,
+    /// The number of the block within its part.
+    block: usize,
+    /// Where the block is.
+    offset: u64,
+    walk: Option<Walk>,
+    /// Whether it stands on a key.
+    stands: bool,
+    window: Window,
+}
+
+/// A piece of the file that was read at once.
+struct Window {
+    offset: u64,
+    bytes: Vec<u8>,
+    /// How much is to be read at a time now, and at most.
+    ahead: usize,
+    max_ahead: usize,
+}
+
+impl Window {
+    fn get(&self, offset: u64, length: u64) -> Option<&[u8]> {
+        let start = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
+        let length = usize::try_from(length).ok()?;
+        self.bytes.get(start..)?.get(..length)
+    }
+
+    /// Reads a piece, and what follows in this direction of the pieces between `limits`.
+    fn read(
+        &mut self,
+        file: &RunFile,
+        direction: Direction,
+        (offset, length): (u64, u64),
+        limits: (u64, u64),
+    ) -> Result<(), Error> {
+        let ahead = length.max(self.ahead as u64);
+        let end = offset.saturating_add(length);
+        let (start, end) = match direction {
+            Direction::Up => (offset, offset.saturating_add(ahead).min(limits.1).max(end)),
+            Direction::Down => (end.saturating_sub(ahead).max(limits.0).min(offset), end),
+        };
+        let doubled = (2 * self.ahead).max(FIRST_AHEAD_BYTES);
+        self.ahead = doubled.min(self.max_ahead);
+        self.offset = start;
+        file.read_to(start, end - start, &mut self.bytes)
+            .inspect_err(|_| self.bytes.clear())
+    }
+}
+
+impl FileCursor {
+    pub(super) fn new(file: Arc<RunFile>, use_cache: bool, read_ahead: usize) -> Self {
+        FileCursor {
+            file,
+            use_cache,
+            direction: Direction::Up,
+            part: None,
+            block: 0,
+            offset: 0,
+            walk: None,
+            stands: false,
+            window: Window {
+                offset: 0,
+                bytes: Vec::new(),
+                ahead: 0,
+                max_ahead: read_ahead,
+            },
+        }
+    }
+
+    /// Makes the part with this number the one in which it is.
+    fn enter_part(&mut self, number: usize) -> Result<Option<Arc<Part>>, Error> {
+        let Some(top) = self.file.top() else {
+            return Ok(None);
+        };
+        if number >= top.len() {
+            return Ok(None);
+        }
+        if let Some((current, part)) = &self.part
+            && *current == number
+        {
+            return Ok(Some(Arc::clone(part)));
+        }
+        let part = match self.use_cache {
+            true => self.file.part(top, number)?,
+            false => {
+                let (offset, length) = top.piece(number);
+                self.file.read_part(offset, length)?
+            }
+        };
+        self.part = Some((number, Arc::clone(&part)));
+        Ok(Some(part))
+    }
+
+    /// Makes a block of a part the one in which it is.
+    fn enter_block(&mut self, part: &Part, number: usize) -> Result<&mut Walk, Error> {
+        let (offset, length) = part.blocks.piece(number);
+        let block = self.load_block(offset, length)?;
+        self.block = number;
+        self.offset = offset;
+        Ok(match &mut self.walk {
+            Some(walk) => {
+                walk.replace(block);
+                walk
+            }
+            walk => walk.insert(Walk::new(block)),
+        })
+    }
+
+    fn load_block(&mut self, offset: u64, length: u64) -> Result<Arc<Block>, Error> {
+        if self.use_cache
+            && let Some(block) = self.file.cached_block(offset)
+        {
+            return Ok(block);
+        }
+        if self.window.get(offset, length).is_none() {
+            let limits = self.file.blocks_extent();
+            let piece = (offset, length);
+            self.window
+                .read(&self.file, self.direction, piece, limits)?;
+        }
+        let damaged = |why| self.file.damaged(offset, why);
+        let frame = self.window.get(offset, length);
+        let frame = frame.ok_or_else(|| damaged(Damaged("ends early")))?;
+        let mut bytes = Vec::with_capacity(frame.len());
+        frame::open_to(
+            frame,
+            Content::Block,
+            self.file.identity().seed(offset),
+            &mut bytes,
+        )
+        .map_err(damaged)?;
+        let block = Arc::new(Block::new(bytes).map_err(damaged)?);
+        if self.use_cache {
+            self.file.keep_block(offset, &block);
+        }
+        Ok(block)
+    }
+
+    /// Goes to the first key of the next block in the direction that has one, or to the end.
+    fn next_block(&mut self) -> Result<bool, Error> {
+        loop {
+            let Some((part_number, part)) = self.part.clone() else {
+                return Ok(false);
+            };
+            let next = match self.direction {
+                Direction::Up => Some(self.block + 1).filter(|next| *next < part.blocks.len()),
+                Direction::Down => self.block.checked_sub(1),
+            };
+            let (part, block) = match next {
+                Some(block) => (part, block),
+                None => {
+                    let next = match self.direction {
+                        Direction::Up => part_number.checked_add(1),
+                        Direction::Down => part_number.checked_sub(1),
+                    };
+                    let next = next.map(|number| self.enter_part(number)).transpose()?;
+                    let Some(part) = next.flatten() else {
+                        return Ok(false);
+                    };
+                    let block = match self.direction {
+                        Direction::Up => 0,
+                        Direction::Down => part.blocks.len() - 1,
+                    };
+                    (part, block)
+                }
+            };
+            let direction = self.direction;
+            let walk = self.enter_block(&part, block)?;
+            let found = match direction {
+                Direction::Up => walk.seek_up(None),
+                Direction::Down => walk.seek_down(None),
+            };
+            if found.map_err(|why| self.file.damaged(self.offset, why))? {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn try_seek(&mut self, direction: Direction, bound: Option<&[u8]>) -> Result<bool, Error> {
+        self.direction = direction;
+        self.window.ahead = match self.use_cache {
+            true => 0,
+            false => self.window.max_ahead,
+        };
+        let Some(top) = self.file.top() else {
+            return Ok(false);
+        };
+        let number = match (bound, direction) {
+            (Some(bound), _) => top.find(bound),
+            (None, Direction::Up) => 0,
+            (None, Direction::Down) => top.len() - 1,
+        };
+        let Some(part) = self.enter_part(number)? else {
+            return Ok(false);
+        };
+        let number = match (bound, direction) {
+            (Some(bound), _) => part.blocks.find(bound),
+            (None, Direction::Up) => 0,
+            (None, Direction::Down) => part.blocks.len() - 1,
+        };
+        let walk = self.enter_block(&part, number)?;
+        let found = match direction {
+            Direction::Up => walk.seek_up(bound),
+            Direction::Down => walk.seek_down(bound),
+        };
+        match found.map_err(|why| self.file.damaged(self.offset, why))? {
+            true => Ok(true),
+            // All keys of the block are on the other side of the bound; those of the next one are not.
+            false => self.next_block(),
+        }
+    }
+
+    fn try_advance(&mut self) -> Result<bool, Error> {
+        let Some(walk) = &mut self.walk else {
+            return Ok(false);
+        };
+        let found = match self.direction {
+            Direction::Up => walk.up(),
+            Direction::Down => walk.down(),
+        };
+        match found.map_err(|why| self.file.damaged(self.offset, why))? {
+            true => Ok(true),
+            false => self.next_block(),
+        }
+    }
+
+    /// Where the block is in which it stands.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The part in which it stands, with its number, and the number of the block within the part.
+    pub(super) fn place(&self) -> Option<((usize, &Part), usize)> {
+        let (number, part) = self.part.as_ref()?;
+        Some(((*number, part), self.block))
+    }
+
+    /// Looks up a key in the block in which it stands.
+    pub(super) fn get_in_block(
+        &self,
+        key: &[u8],
+        visit: &mut dyn FnMut(Kind, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Damaged> {
+        let walk = self.walk.as_ref();
+        walk.map_or(Ok(()), |walk| walk.block().get(key, visit))
+    }
+
+    #[inline]
+    fn current(&self) -> Option<&Walk> {
+        self.walk.as_ref().filter(|_| self.stands)
+    }
+}
+
+impl Cursor for FileCursor {
+    fn seek(&mut self, direction: Direction, bound: Option<&[u8]>) -> Result<(), Error> {
+        self.stands = false;
+        self.stands = self.try_seek(direction, bound)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<(), Error> {
+        let stood = std::mem::replace(&mut self.stands, false);
+        if stood {
+            self.stands = self.try_advance()?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn key(&self) -> Option<&[u8]> {
+        self.current().map(Walk::key)
+    }
+
+    #[inline]
+    fn entries(&self) -> usize {
+        self.current().map_or(0, Walk::entries)
+    }
+
+    #[inline]
+    fn entry(&self, index: usize) -> (Kind, &[u8]) {
+        match self.current() {
+            Some(walk) => walk.entry(index),
+            None => (Kind::Delete, &[]),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Reading a run file.
+//!
+//! Opening a file reads its end: the footer, the top and the range deletes, which stay in memory. Parts and blocks are
+//! read when they are needed, and are kept in the cache.
+
+use super::block::Block;
+use super::coding::{Damaged, Decoder};
+use super::cursor::FileCursor;
+use super::frame::{self, Content, Identity};
+use super::index::Index;
+use super::meta::{Extent, FOOTER_END_BYTES, FileMeta, Footer, Operator};
+use super::part::Part;
+use super::ranges::{RangeDelete, RangeDeletes};
+use crate::cache::{Cache, Cached};
+use crate::entry::Kind;
+use crate::error::Error;
+use crate::fs;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// So much of the end of a file is read when it is opened. Nearly always the footer, the top and the range deletes
+/// have less.
+const END_BYTES: u64 = 8 << 10;
+
+/// A run file that is open. See the [module](self).
+pub(crate) struct RunFile {
+    file: Box<dyn fs::File>,
+    meta: FileMeta,
+    identity: Identity,
+    operator: Option<Operator>,
+    end: End,
+    cache: Arc<Cache>,
+    cache_file: u64,
+}
+
+/// What is behind the parts of a file.
+#[derive(Default)]
+pub(super) struct End {
+    /// Where the parts are. `None` if there are only range deletes.
+    pub(super) top: Option<Index>,
+    pub(super) range_deletes: Arc<RangeDeletes>,
+    /// Where each of both is, and the footer.
+    pub(super) top_extent: Extent,
+    pub(super) range_deletes_extent: Extent,
+    pub(super) footer_extent: Extent,
+}
+
+impl RunFile {
+    /// Opens the file of which the manifest knows `meta`, of a store with this operator.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it is another file, or damaged; [`Error::NewerFormat`]; [`Error::OtherOperator`];
+    /// [`Error::Io`].
+    pub(crate) fn open(
+        file: Box<dyn fs::File>,
+        meta: FileMeta,
+        identity: Identity,
+        operator: Option<&Operator>,
+        cache: Arc<Cache>,
+    ) -> Result<Self, Error> {
+        let mut opened = RunFile {
+            file,
+            meta,
+            identity,
+            operator: operator.cloned(),
+            end: End::default(),
+            cache,
+            cache_file: Cache::next_file(),
+        };
+        opened.end = opened.read_end()?;
+        Ok(opened)
+    }
+
+    /// Reads the end of the file from disk, and checks that it is the file that is expected.
+    pub(super) fn read_end(&self) -> Result<End, Error> {
+        let name = format!("run file {}", self.identity.number);
+        let bytes = self.file.len();
+        let bytes = bytes.map_err(|error| Error::io(&error, format_args!("measure {name}")))?;
+        if bytes != self.meta.bytes {
+            let wanted = self.meta.bytes;
+            return Err(Error::corrupt(format_args!(
+                "{name} has {bytes} bytes, not {wanted}"
+            )));
+        }
+        let mut end = self.read(bytes - bytes.min(END_BYTES), bytes.min(END_BYTES))?;
+        let ends_early = || self.damaged(0, Damaged("ends early"));
+        let last = end
+            .last_chunk::<FOOTER_END_BYTES>()
+            .ok_or_else(ends_early)?;
+        let length = Footer::length(last, &name)?;
+        let offset = bytes.checked_sub(length).ok_or_else(ends_early)?;
+        if length > end.len() as u64 {
+            end = self.read(offset, length)?;
+        }
+        let footer = Footer::decode(&end[end.len() - length as usize..], bytes);
+        let footer = footer.map_err(|why| self.damaged(offset, why))?;
+        if footer.identity != self.identity || footer.meta != self.meta {
+            let why = Damaged("is not the file that is expected");
+            return Err(self.damaged(offset, why));
+        }
+        if footer.operator != self.operator {
+            return Err(Error::OtherOperator {
+                stored: footer.operator,
+                given: self.operator.clone(),
+            });
+        }
+        let mut read = End {
+            top_extent: footer.top,
+            range_deletes_extent: footer.range_deletes,
+            footer_extent: (offset, length),
+            ..End::default()
+        };
+        if footer.meta.entries > 0 {
+            let top = self.read_of_end(&end, footer.top, Content::Top)?;
+            let top = Index::decode(&mut Decoder::new(&top));
+            read.top = Some(top.map_err(|why| self.damaged(footer.top.0, why))?);
+        }
+        if footer.meta.range_deletes > 0 {
+            let extent = footer.range_deletes;
+            let ranges = self.read_of_end(&end, extent, Content::RangeDeletes)?;
+            let ranges = RangeDeletes::decode(&ranges);
+            read.range_deletes = Arc::new(ranges.map_err(|why| self.damaged(extent.0, why))?);
+        }
+        Ok(read)
+    }
+
+    /// The content of a frame. `end` is what was read of the end of the file, which has the frame or not.
+    fn read_of_end(
+        &self,
+        end: &[u8],
+        (offset, length): Extent,
+        content: Content,
+    ) -> Result<Vec<u8>, Error> {
+        let end_offset = self.meta.bytes - end.len() as u64;
+        let there = offset
+            .checked_sub(end_offset)
+            .and_then(|start| end.get(start as usize..)?.get(..length as usize));
+        match there {
+            Some(frame) => {
+                let mut out = Vec::new();
+                frame::open_to(frame, content, self.identity.seed(offset), &mut out)
+                    .map_err(|why| self.damaged(offset, why))?;
+                Ok(out)
+            }
+            None => self.read_frame(offset, length, content),
+        }
+    }
+
+    /// An error about what is at an offset.
+    pub(super) fn damaged(&self, offset: u64, why: Damaged) -> Error {
+        let number = self.identity.number;
+        Error::corrupt(format_args!("run file {number} at offset {offset}: {why}"))
+    }
+
+    /// Bytes of the file.
+    pub(super) fn read(&self, offset: u64, length: u64) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        self.read_to(offset, length, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Bytes of the file, in place of those that `out` has.
+    pub(super) fn read_to(&self, offset: u64, length: u64, out: &mut Vec<u8>) -> Result<(), Error> {
+        // The length was read from a file, so it may be anything; no file is longer than that.
+        let end = offset.checked_add(length);
+        let length = usize::try_from(length)
+            .ok()
+            .filter(|_| end.is_some_and(|end| end <= self.meta.bytes))
+            .ok_or_else(|| self.damaged(offset, Damaged("would end behind the file")))?;
+        out.clear();
+        out.resize(length, 0);
+        let read = self.file.read_at(out, offset).map_err(|error| {
+            let number = self.identity.number;
+            Error::io(
+                &error,
+                format_args!("read run file {number} at offset {offset}"),
+            )
+        })?;
+        match read == length {
+            true => Ok(()),
+            false => Err(self.damaged(offset, Damaged("ends early"))),
+        }
+    }
+
+    /// The content of a frame, read from disk.
+    fn read_frame(&self, offset: u64, length: u64, content: Content) -> Result<Vec<u8>, Error> {
+        let frame = self.read(offset, length)?;
+        let opened = frame::open(frame, content, self.identity.seed(offset));
+        opened.map_err(|why| self.damaged(offset, why))
+    }
+
+    /// A part that is not cached.
+    #[cold]
+    pub(super) fn read_part(&self, offset: u64, length: u64) -> Result<Arc<Part>, Error> {
+        let part = Part::new(&self.read_frame(offset, length, Content::Part)?);
+        Ok(Arc::new(part.map_err(|why| self.damaged(offset, why))?))
+    }
+
+    #[cold]
+    fn read_block(&self, offset: u64, length: u64) -> Result<Arc<Block>, Error> {
+        let block = Block::new(self.read_frame(offset, length, Content::Block)?);
+        Ok(Arc::new(block.map_err(|why| self.damaged(offset, why))?))
+    }
+
+    /// The part with this number, from the cache or for it.
+    #[inline]
+    pub(super) fn part(&self, top: &Index, number: usize) -> Result<Arc<Part>, Error> {
+        let (offset, length) = top.piece(number);
+        if let Some(Cached::Part(part)) = self.cache.get(self.cache_file, offset) {
+            return Ok(part);
+        }
+        let part = self.read_part(offset, length)?;
+        let cached = Cached::Part(Arc::clone(&part));
+        self.cache.insert(self.cache_file, offset, cached);
+        Ok(part)
+    }
+
+    /// The block at an offset, if it is cached.
+    #[inline]
+    pub(super) fn cached_block(&self, offset: u64) -> Option<Arc<Block>> {
+        match self.cache.get(self.cache_file, offset) {
+            Some(Cached::Block(block)) => Some(block),
+            _ => None,
+        }
+    }
+
+    /// Keeps a block in the cache.
+    pub(super) fn keep_block(&self, offset: u64, block: &Arc<Block>) {
+        let cached = Cached::Block(Arc::clone(block));
+        self.cache.insert(self.cache_file, offset, cached);
+    }
+
+    /// What the manifest knows of it.
+    pub(crate) fn meta(&self) -> &FileMeta {
+        &self.meta
+    }
+
+    /// Which file it is.
+    pub(super) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Where the parts are. `None` if there are only range deletes.
+    pub(super) fn top(&self) -> Option<&Index> {
+        self.end.top.as_ref()
+    }
+
+    /// Where the first block begins, and the last one ends.
+    pub(super) fn blocks_extent(&self) -> (u64, u64) {
+        (0, self.top().map_or(0, |top| top.extent().0))
+    }
+
+    /// Bytes of memory that it takes besides what is in the cache.
+    pub(crate) fn memory(&self) -> usize {
+        let keys = self.meta.bounds();
+        size_of::<Self>()
+            + self.top().map_or(0, Index::memory)
+            + self.end.range_deletes.memory()
+            + keys.map_or(0, |(first, last)| first.len() + last.len())
+    }
+
+    /// Shows the entries of a key, from the newest to the oldest, until `visit` breaks. Range deletes are not
+    /// considered. `hash` is the [`key_hash`](super::key_hash) of the key.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Corrupt`].
+    pub(crate) fn get(
+        &self,
+        key: &[u8],
+        hash: u64,
+        visit: &mut dyn FnMut(Kind, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let Some(top) = &self.end.top else {
+            return Ok(());
+        };
+        let part = self.part(top, top.find(key))?;
+        if !part.filter.passes(hash) {
+            return Ok(());
+        }
+        let (offset, length) = part.blocks.piece(part.blocks.find(key));
+        let block = match self.cached_block(offset) {
+            Some(block) => block,
+            None => {
+                let block = self.read_block(offset, length)?;
+                self.keep_block(offset, &block);
+                block
+            }
+        };
+        let shown = block.get(key, visit);
+        shown.map_err(|why| self.damaged(offset, why))
+    }
+
+    /// Whether a range delete of the file has deleted what older runs have of a key. O(log n), in memory.
+    pub(crate) fn covers(&self, key: &[u8]) -> bool {
+        self.end.range_deletes.covers(key)
+    }
+
+    /// The range deletes, ascending.
+    pub(crate) fn range_deletes(&self) -> &[RangeDelete] {
+        self.end.range_deletes.as_slice()
+    }
+
+    pub(super) fn shared_range_deletes(&self) -> &Arc<RangeDeletes> {
+        &self.end.range_deletes
+    }
+
+    /// A cursor over all keys. With `use_cache` it takes blocks from the cache and leaves them there. Blocks that it
+    /// reads from disk come with up to `read_ahead` bytes of what follows.
+    pub(crate) fn cursor(self: &Arc<Self>, use_cache: bool, read_ahead: usize) -> FileCursor {
+        FileCursor::new(Arc::clone(self), use_cache, read_ahead)
+    }
+}

@@ -1,0 +1,265 @@
+//! Runs: files whose keys ascend from one to the next, as one.
+
+use super::cursor::FileCursor;
+use super::index::Separators;
+use super::ranges::{RangeDelete, RangeDeletes};
+use super::reader::RunFile;
+use crate::cursor::Cursor;
+use crate::entry::Kind;
+use crate::error::Error;
+use ats_store::Direction;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The outcome of an interval of sequence numbers: per key one entry (or several, if operands could not be merged),
+/// and the ranges of which all that is older is deleted.
+pub(crate) struct Run {
+    /// Files without keys, which only have range deletes; then the others, ascending.
+    files: Vec<Arc<RunFile>>,
+    /// How many files have no keys.
+    keyless: usize,
+    /// Between the files that have keys.
+    separators: Separators,
+    /// The lowest and the highest key.
+    bounds: Option<(Box<[u8]>, Box<[u8]>)>,
+    /// Those of all files.
+    range_deletes: Arc<RangeDeletes>,
+    first_seq: u64,
+    last_seq: u64,
+    bytes: u64,
+    entries: u64,
+}
+
+impl Run {
+    /// The run of these files, one at least, in any order.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if keys or range deletes of two files overlap.
+    pub(crate) fn new(mut files: Vec<Arc<RunFile>>) -> Result<Self, Error> {
+        // `None`, for those without keys, comes first.
+        files.sort_by(|a, b| a.meta().first_key.cmp(&b.meta().first_key));
+        let keyless = files.partition_point(|file| file.meta().bounds().is_none());
+        let bounds: Vec<_> = files
+            .iter()
+            .filter_map(|file| file.meta().bounds())
+            .collect();
+        for (number, pair) in (keyless..).zip(bounds.windows(2)) {
+            if pair[0].1 >= pair[1].0 {
+                let numbers = [number, number + 1].map(|number| files[number].meta().number);
+                return Err(overlap(numbers));
+            }
+        }
+        let separators = Separators::between(bounds.iter().copied());
+        let first = bounds.first().map(|(first, _)| Box::from(*first));
+        let last = bounds.last().map(|(_, last)| Box::from(*last));
+        let metas = || files.iter().map(|file| file.meta());
+        Ok(Run {
+            keyless,
+            separators,
+            bounds: first.zip(last),
+            range_deletes: join_range_deletes(&files)?,
+            first_seq: metas().map(|meta| meta.first_seq).min().unwrap_or(0),
+            last_seq: metas().map(|meta| meta.last_seq).max().unwrap_or(0),
+            bytes: metas().map(|meta| meta.bytes).sum(),
+            entries: metas().map(|meta| meta.entries).sum(),
+            files,
+        })
+    }
+
+    /// All files: first those without keys, then the others, ascending.
+    pub(crate) fn files(&self) -> &[Arc<RunFile>] {
+        &self.files
+    }
+
+    /// The lowest and the highest key, if there are keys.
+    pub(crate) fn bounds(&self) -> Option<(&[u8], &[u8])> {
+        self.bounds
+            .as_ref()
+            .map(|(first, last)| (&**first, &**last))
+    }
+
+    /// The first sequence number of its interval.
+    pub(crate) fn first_seq(&self) -> u64 {
+        self.first_seq
+    }
+
+    /// The last sequence number of its interval.
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    /// Bytes of all files.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Entries of all files.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// The range deletes, ascending.
+    pub(crate) fn range_deletes(&self) -> &[RangeDelete] {
+        self.range_deletes.as_slice()
+    }
+
+    /// Whether a range delete has deleted what older runs have of a key. O(log n), in memory.
+    #[inline]
+    pub(crate) fn covers(&self, key: &[u8]) -> bool {
+        self.range_deletes.covers(key)
+    }
+
+    /// Shows the entries of a key, from the newest to the oldest, until `visit` breaks. Range deletes are not
+    /// considered. `hash` is the [`key_hash`](super::key_hash) of the key.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Corrupt`].
+    #[inline]
+    pub(crate) fn get(
+        &self,
+        key: &[u8],
+        hash: u64,
+        visit: &mut dyn FnMut(Kind, &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        match &self.bounds {
+            Some((first, last)) if **first <= *key && *key <= **last => {
+                self.files[self.find(key)].get(key, hash, visit)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The number of the file to which a key belongs.
+    fn find(&self, key: &[u8]) -> usize {
+        self.keyless + self.separators.rank(key)
+    }
+
+    /// A cursor over all keys; see [`RunFile::cursor`]. Of each file it reads nothing before it gets there.
+    pub(crate) fn cursor(self: &Arc<Self>, use_cache: bool, read_ahead: usize) -> RunCursor {
+        RunCursor {
+            run: Arc::clone(self),
+            use_cache,
+            read_ahead,
+            direction: Direction::Up,
+            current: None,
+        }
+    }
+}
+
+fn overlap([a, b]: [u64; 2]) -> Error {
+    Error::corrupt(format_args!(
+        "run files {a} and {b} have keys in common, and are of one run"
+    ))
+}
+
+/// The range deletes of all files.
+fn join_range_deletes(files: &[Arc<RunFile>]) -> Result<Arc<RangeDeletes>, Error> {
+    let mut some = files.iter().filter(|file| !file.range_deletes().is_empty());
+    match (some.next(), some.next()) {
+        (None, _) => Ok(Arc::default()),
+        // Nearly always, and then there is no copy of them.
+        (Some(file), None) => Ok(Arc::clone(file.shared_range_deletes())),
+        (Some(a), Some(b)) => {
+            let lists = files.iter().map(|file| &**file.shared_range_deletes());
+            let numbers = [a, b].map(|file| file.meta().number);
+            let joined = RangeDeletes::join(lists);
+            Ok(Arc::new(joined.ok_or_else(|| overlap(numbers))?))
+        }
+    }
+}
+
+/// A cursor over the files of a run, one after the other.
+pub(crate) struct RunCursor {
+    run: Arc<Run>,
+    use_cache: bool,
+    read_ahead: usize,
+    direction: Direction,
+    /// The number of the file, and where it is there.
+    current: Option<(usize, FileCursor)>,
+}
+
+impl RunCursor {
+    /// The cursor over the file with this number, which becomes the current one.
+    fn enter(&mut self, number: usize) -> &mut FileCursor {
+        let cursor = match self.current.take() {
+            Some((current, cursor)) if current == number => cursor,
+            _ => self.run.files[number].cursor(self.use_cache, self.read_ahead),
+        };
+        &mut self.current.insert((number, cursor)).1
+    }
+
+    /// Goes on to the first key of the next file that has one, if the current one has no more.
+    fn settle(&mut self) -> Result<(), Error> {
+        while let Some((number, cursor)) = &self.current
+            && cursor.key().is_none()
+        {
+            let next = match self.direction {
+                Direction::Up => Some(number + 1).filter(|next| *next < self.run.files.len()),
+                Direction::Down => number
+                    .checked_sub(1)
+                    .filter(|next| *next >= self.run.keyless),
+            };
+            let Some(next) = next else {
+                return Ok(());
+            };
+            let direction = self.direction;
+            let sought = self.enter(next).seek(direction, None);
+            self.end_after(sought)?;
+        }
+        Ok(())
+    }
+
+    /// After an error, it stands at the end.
+    fn end_after(&mut self, done: Result<(), Error>) -> Result<(), Error> {
+        done.inspect_err(|_| self.current = None)
+    }
+}
+
+impl Cursor for RunCursor {
+    fn seek(&mut self, direction: Direction, bound: Option<&[u8]>) -> Result<(), Error> {
+        self.direction = direction;
+        if self.run.bounds.is_none() {
+            return Ok(());
+        }
+        let number = match (bound, direction) {
+            (Some(bound), _) => self.run.find(bound),
+            (None, Direction::Up) => self.run.keyless,
+            (None, Direction::Down) => self.run.files.len() - 1,
+        };
+        let sought = self.enter(number).seek(direction, bound);
+        self.end_after(sought)?;
+        self.settle()
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<(), Error> {
+        let Some((_, cursor)) = &mut self.current else {
+            return Ok(());
+        };
+        match cursor.advance() {
+            Ok(()) if cursor.key().is_some() => Ok(()),
+            Ok(()) => self.settle(),
+            Err(error) => self.end_after(Err(error)),
+        }
+    }
+
+    #[inline]
+    fn key(&self) -> Option<&[u8]> {
+        self.current.as_ref().and_then(|(_, cursor)| cursor.key())
+    }
+
+    #[inline]
+    fn entries(&self) -> usize {
+        self.current
+            .as_ref()
+            .map_or(0, |(_, cursor)| cursor.entries())
+    }
+
+    #[inline]
+    fn entry(&self, index: usize) -> (Kind, &[u8]) {
+        match &self.current {
+            Some((_, cursor)) => cursor.entry(index),
+            None => (Kind::Delete, &[]),
+        }
+    }
+}

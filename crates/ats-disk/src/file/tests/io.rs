@@ -1,0 +1,233 @@
+//! What is read and written when, and what comes of errors of the system.
+
+use super::*;
+
+#[test]
+fn opening_reads_only_the_end_and_a_lookup_one_part_and_one_block() {
+    let (memory, meta) = write(IDENTITY, &numbered(60_000, 100), &[], &settings(4096));
+    let file = open(&memory, &meta);
+    let reads = memory.take_reads();
+    assert_eq!(reads.len(), 1);
+    assert!(reads[0].1 <= 8 << 10);
+    let key = b"key-00012345";
+    assert_eq!(get(&file, key).map(|entries| entries.len()), Ok(1));
+    let reads = memory.take_reads();
+    assert_eq!(reads.len(), 2);
+    assert!(reads[0].1 < 17 << 10 && reads[1].1 < 5 << 10, "{reads:?}");
+    for near in [key, b"key-00012346"] {
+        assert_eq!(get(&file, near).map(|entries| entries.len()), Ok(1));
+        assert_eq!(memory.take_reads(), []);
+    }
+    let missing = (0..1000).map(|number| format!("key-0001234{}-{number}", number % 10));
+    let found = missing.map(|key| get(&file, key.as_bytes()).map(|entries| entries.len()));
+    assert!(found.into_iter().all(|found| found == Ok(0)));
+    assert!(memory.take_reads().len() <= 2);
+}
+
+#[test]
+fn long_keys_make_a_longer_footer_that_is_read_separately() {
+    let records = Records::from([(vec![1; 10_000], put(b"a")), (vec![2; 10_000], put(b"b"))]);
+    let (memory, meta) = write(IDENTITY, &records, &[], &settings(4096));
+    let file = open(&memory, &meta);
+    assert_eq!(memory.take_reads().len(), 3);
+    assert_eq!(file.verify(), Ok(()));
+    assert_eq!(get(&file, &[2; 10_000]), Ok(put(b"b")));
+}
+
+#[test]
+fn cursors_read_ahead_and_short_walks_do_not() {
+    let (memory, meta) = write(IDENTITY, &numbered(60_000, 100), &[], &settings(4096));
+    let file = open(&memory, &meta);
+    memory.take_reads();
+    let blocks_end = file.blocks_extent().1;
+    for direction in [Direction::Up, Direction::Down] {
+        let mut cursor = file.cursor(false, 1 << 18);
+        let keys = walk(&mut cursor, direction, None, usize::MAX).map(|shown| shown.len());
+        assert_eq!(keys, Ok(60_000));
+        let reads = memory.take_reads();
+        let (blocks, parts): (Vec<_>, Vec<_>) =
+            reads.iter().partition(|(offset, _)| *offset < blocks_end);
+        assert_eq!(parts.len(), file.top().map_or(0, |top| top.len()));
+        assert!(
+            blocks.len() as u64 <= blocks_end / (1 << 18) * 11 / 10 + 2,
+            "{}",
+            blocks.len()
+        );
+        assert!(blocks.iter().all(|(_, length)| *length <= 1 << 18));
+    }
+    let mut cursor = file.cursor(true, 1 << 18);
+    let shown = walk(&mut cursor, Direction::Up, Some(b"key-00030000"), 10);
+    assert_eq!(shown.map(|shown| shown.len()), Ok(10));
+    let read: usize = memory.take_reads().iter().map(|(_, length)| length).sum();
+    assert!(read < 26 << 10, "{read}");
+    let all = walk(&mut cursor, Direction::Up, None, usize::MAX).map(|shown| shown.len());
+    assert_eq!(all, Ok(60_000));
+    assert!(memory.take_reads().len() < 120);
+}
+
+#[test]
+fn a_walk_of_a_whole_file_uses_what_is_cached() {
+    let (memory, meta) = write(IDENTITY, &numbered(2000, 100), &[], &settings(4096));
+    let file = open(&memory, &meta);
+    for expected in [true, false, false] {
+        memory.take_reads();
+        let shown = walk(&mut file.cursor(true, 0), Direction::Up, None, usize::MAX);
+        assert_eq!(shown.map(|shown| shown.len()), Ok(2000));
+        assert_eq!(!memory.take_reads().is_empty(), expected);
+    }
+}
+
+#[test]
+fn syncs_are_spread_over_the_file() {
+    let (memory, meta) = write(IDENTITY, &numbered(200_000, 100), &[], &settings(4096));
+    let syncs = memory.0.lock().syncs.clone();
+    assert_eq!(
+        *syncs.last().expect("there is one at least"),
+        meta.bytes as usize
+    );
+    assert!(syncs.len() >= meta.bytes as usize / (10 << 20));
+    assert!(syncs.windows(2).all(|pair| pair[1] - pair[0] < 10 << 20));
+}
+
+#[test]
+fn a_writer_knows_about_how_long_the_file_will_be() {
+    let memory = Memory::default();
+    let mut writer = FileWriter::new(Box::new(memory.clone()), IDENTITY, &settings(4096));
+    for (key, entries) in numbered(20_000, 50) {
+        assert_eq!(writer.add(&key, entries[0].0, &entries[0].1), Ok(()));
+    }
+    for number in 0..1000u32 {
+        let key = |number: u32| number.to_be_bytes();
+        let added = writer.add_range_delete(Some(&key(2 * number)), Some(&key(2 * number + 1)));
+        assert_eq!(added, Ok(()));
+    }
+    assert_eq!((writer.entries(), writer.range_deletes()), (20_000, 1000));
+    let estimate = writer.bytes();
+    let meta = writer.finish(1, 1).expect("memory does not fail");
+    assert!(
+        estimate.abs_diff(meta.bytes) < meta.bytes / 20,
+        "{estimate} {}",
+        meta.bytes
+    );
+}
+
+#[test]
+fn entries_in_a_wrong_order_are_refused() {
+    let memory = Memory::default();
+    let mut writer = FileWriter::new(Box::new(memory.clone()), IDENTITY, &settings(4096));
+    let mut add = |key: &[u8], kind, value: &[u8]| writer.add(key, kind, value);
+    let ok = Ok(());
+    assert_eq!(add(b"b", Kind::Operand, b"2"), ok);
+    assert_eq!(add(b"b", Kind::Put, b"1"), ok);
+    for (key, kind, value) in [
+        (&b"b"[..], Kind::Put, &b"0"[..]),
+        (b"b", Kind::Operand, b"0"),
+        (b"a", Kind::Put, b""),
+        (b"", Kind::Put, b""),
+        (b"c", Kind::Delete, b"value"),
+    ] {
+        assert!(matches!(add(key, kind, value), Err(Error::Corrupt(_))));
+    }
+    assert_eq!(add(b"bb", Kind::Delete, b""), ok);
+    let mut add = |low: &[u8], high: &[u8]| writer.add_range_delete(Some(low), Some(high));
+    assert_eq!(add(b"a", b"c"), ok);
+    assert!(add(b"b", b"d").is_err());
+    assert!(add(b"d", b"d").is_err());
+    assert_eq!(add(b"c", b"d"), ok);
+    let meta = writer.finish(1, 1).expect("memory does not fail");
+    assert_eq!(
+        (
+            meta.entries,
+            meta.operands,
+            meta.deletes,
+            meta.range_deletes
+        ),
+        (3, 1, 1, 2)
+    );
+    assert_eq!(open(&memory, &meta).verify(), ok);
+}
+
+#[test]
+fn every_error_of_the_system_is_told() {
+    let records = numbered(5000, 1000);
+    let write = |fails_after| {
+        let memory = Memory::default();
+        memory.0.lock().fails_after = fails_after;
+        let mut writer = FileWriter::new(Box::new(memory.clone()), IDENTITY, &settings(4096));
+        for (key, entries) in &records {
+            writer.add(key, entries[0].0, &entries[0].1)?;
+        }
+        writer.finish(1, 1).map(|meta| (memory, meta))
+    };
+    let is_io = |error: Error| matches!(error, Error::Io { .. });
+    let calls = (0..).find(|&calls| match write(Some(calls)) {
+        Ok(_) => true,
+        Err(error) => {
+            assert!(is_io(error));
+            false
+        }
+    });
+    assert!(calls.is_some_and(|calls| calls > 5));
+
+    let (memory, meta) = write(None).expect("memory does not fail");
+    let read = |fails_after| {
+        memory.0.lock().fails_after = fails_after;
+        let file = open_with(&memory, &meta, 0)?;
+        let key = b"key-00000001";
+        assert_eq!(get(&file, key)?, records[&key[..]]);
+        let mut cursor = file.cursor(false, 1 << 20);
+        let shown = walk(&mut cursor, Direction::Up, None, usize::MAX);
+        assert!(shown.is_ok() || cursor.key().is_none());
+        let run = Arc::new(Run::new(vec![Arc::clone(&file)])?);
+        let mut cursor = run.cursor(true, 1 << 20);
+        let walked = shown.and_then(|_| walk(&mut cursor, Direction::Down, None, usize::MAX));
+        assert!(walked.is_ok() || cursor.key().is_none());
+        walked?;
+        file.verify()
+    };
+    let calls = (0..).find(|&calls| match read(Some(calls)) {
+        Ok(()) => true,
+        Err(error) => {
+            assert!(is_io(error));
+            false
+        }
+    });
+    assert!(calls.is_some_and(|calls| calls > 20));
+}
+
+#[test]
+fn a_cursor_goes_on_after_an_error_if_it_is_sought_again() {
+    let records = numbered(1000, 100);
+    let (memory, meta) = write(IDENTITY, &records, &[], &settings(4096));
+    let file = open(&memory, &meta);
+    let mut cursor = file.cursor(false, 0);
+    assert_eq!(cursor.seek(Direction::Up, None), Ok(()));
+    memory.0.lock().fails_after = Some(0);
+    let failed = (0..1000).find_map(|_| cursor.advance().err());
+    assert!(failed.is_some_and(|error| error.to_string().contains("run file 42 at offset")));
+    assert_eq!(cursor.key(), None);
+    memory.0.lock().fails_after = None;
+    let shown = walk(&mut cursor, Direction::Down, None, usize::MAX);
+    assert_eq!(
+        shown,
+        Ok(walk_model(&records, Direction::Down, None, usize::MAX))
+    );
+}
+
+#[test]
+fn a_file_of_range_deletes_only_has_no_keys() {
+    let ranges = [(None, Some(b"b".to_vec())), (Some(b"x".to_vec()), None)];
+    let (memory, meta) = write(IDENTITY, &Records::new(), &ranges, &settings(4096));
+    assert_eq!((meta.first_key.as_deref(), meta.range_deletes), (None, 2));
+    let file = open(&memory, &meta);
+    assert_eq!(file.verify(), Ok(()));
+    assert_eq!(get(&file, b"a"), Ok(Entries::new()));
+    let covered = [&b""[..], b"b", b"c", b"x", b"y"].map(|key| file.covers(key));
+    assert_eq!(covered, [true, false, false, true, true]);
+    let shown = walk(&mut file.cursor(true, 0), Direction::Down, None, 1);
+    assert_eq!(shown, Ok(Vec::new()));
+    let run = Arc::new(Run::new(vec![file]).expect("it does not overlap itself"));
+    assert!(run.covers(b"a") && run.bounds().is_none());
+    let shown = walk(&mut run.cursor(true, 0), Direction::Up, Some(b"a"), 1);
+    assert_eq!(shown, Ok(Vec::new()));
+}

@@ -1,0 +1,113 @@
+//! Flush: a memtable becomes a run.
+
+use crate::core::Core;
+use crate::error::Error;
+use crate::fold::Chain;
+use crate::journal;
+use crate::manifest::{Edit, RunMeta};
+use crate::merging::{MergingCursor, Source};
+use crate::run_writer::RunWriter;
+use crate::state::{Sealed, State};
+use ats_store::Direction;
+use std::sync::Arc;
+
+impl Core {
+    /// Writes the oldest sealed memtable to a run. Whether there was one.
+    pub(crate) fn flush_one(&self) -> Result<bool, Error> {
+        let _flushing = self.flushing.lock();
+        self.flush_oldest()
+    }
+
+    /// As [`flush_one`](Core::flush_one), unless another thread does it.
+    pub(crate) fn try_flush_one(&self) -> Result<bool, Error> {
+        match self.flushing.try_lock() {
+            Some(_flushing) => self.flush_oldest(),
+            None => Ok(false),
+        }
+    }
+
+    /// The caller holds `flushing`.
+    fn flush_oldest(&self) -> Result<bool, Error> {
+        let state = self.state.load_full();
+        let Some(sealed) = state.sealed.last() else {
+            return Ok(false);
+        };
+        self.check_writable()?;
+        let started = self.file_system.now();
+        let meta = self.write_memtable(&state, sealed)?;
+        let run = match meta.files.is_empty() {
+            true => None,
+            false => Some(self.open_run(&meta, &[])?),
+        };
+        let bytes = meta.bytes();
+        let files = meta.files.clone();
+        let first_journal = sealed.next_journal;
+        {
+            let mut manifest = self.manifest.lock();
+            let edit = Edit {
+                added: run.is_some().then_some(meta).into_iter().collect(),
+                flushed: Some((sealed.last_seq, first_journal)),
+                ..Edit::default()
+            };
+            if let Err(error) = self.write_edit(&mut manifest, edit) {
+                self.remove_unnamed(&files);
+                return Err(error);
+            }
+            self.exchange(Some(sealed), &[], run);
+        }
+        self.remove_journals(first_journal);
+        let took = self.file_system.now().saturating_sub(started);
+        self.stats.on_flush(bytes);
+        self.pressure.on_flush(sealed.memtable.bytes(), took);
+        Ok(true)
+    }
+
+    /// Writes the files of a run of a memtable.
+    fn write_memtable(&self, state: &State, sealed: &Sealed) -> Result<RunMeta, Error> {
+        // Nothing that is older can be there when there is no run: this is the oldest memtable.
+        let is_bottom = state.runs.is_empty();
+        let deletes = match is_bottom {
+            true => Arc::default(),
+            false => Arc::new(sealed.memtable.range_deletes(u64::MAX)),
+        };
+        let source = Source {
+            cursor: Box::new(sealed.memtable.cursor(u64::MAX, true)),
+            range_deletes: None,
+        };
+        let mut cursor = MergingCursor::new(vec![source]);
+        cursor.seek(Direction::Up, None)?;
+        let seqs = (sealed.first_seq, sealed.last_seq);
+        let mut writer = RunWriter::new(self, seqs, deletes, None);
+        let mut chain = Chain::new();
+        let operator = self.options.operator.as_deref();
+        while let Some(key) = cursor.key() {
+            cursor.gather(operator, &mut chain);
+            if chain.shorten(key, operator, is_bottom).is_err() {
+                self.stats.on_refused_merge();
+            }
+            if !chain.is_empty() {
+                writer.add(key, &chain)?;
+            }
+            cursor.advance()?;
+        }
+        writer.cut(None)?;
+        Ok(RunMeta {
+            id: self.new_number(),
+            first_seq: sealed.first_seq,
+            last_seq: sealed.last_seq,
+            files: writer.take_complete(),
+        })
+    }
+
+    /// Removes the journals before this one. Those that cannot be removed are when the store is opened.
+    fn remove_journals(&self, first_needed: u64) {
+        let Ok(names) = self.file_system.list(&self.directory) else {
+            return;
+        };
+        for name in names {
+            if journal::number(&name).is_some_and(|number| number < first_needed) {
+                let _ = self.file_system.remove(&self.directory.join(name));
+            }
+        }
+    }
+}

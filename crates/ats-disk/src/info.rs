@@ -1,0 +1,152 @@
+//! What a store tells of itself.
+
+use crate::core::Core;
+use crate::error::Error;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What a store tells of itself. The counters are since it was opened.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Info {
+    /// Of each run, from the newest to the oldest: its files, its bytes, and its entries.
+    pub runs: Vec<RunInfo>,
+    /// Bytes of the files of all runs.
+    pub file_bytes: u64,
+    /// Bytes of memory of the memtables.
+    pub memtable_bytes: usize,
+    /// Memtables that wait for being written to runs.
+    pub sealed_memtables: usize,
+    /// Bytes of memory of blocks, filters and indexes.
+    pub cache_bytes: u64,
+    /// How often what was wanted was in the cache.
+    pub cache_hits: u64,
+    /// How often it was not.
+    pub cache_misses: u64,
+    /// Snapshots that are alive, without scans.
+    pub snapshots: usize,
+    /// Files that no run has any more, but that snapshots and scans read.
+    pub pinned_files: usize,
+    /// Their bytes.
+    pub pinned_bytes: u64,
+    /// Bytes of memtables that only snapshots read.
+    pub pinned_memory: usize,
+    /// Groups of batches that were written as one.
+    pub groups: u64,
+    /// Batches that were written.
+    pub batches: u64,
+    /// Bytes of the batches.
+    pub batch_bytes: u64,
+    /// Bytes written to the journal.
+    pub journal_bytes: u64,
+    /// How often the journal was synced.
+    pub syncs: u64,
+    /// Memtables that were written to runs.
+    pub flushes: u64,
+    /// Bytes that this wrote.
+    pub flushed_bytes: u64,
+    /// Merges of runs.
+    pub merges: u64,
+    /// Bytes that these read.
+    pub merge_read_bytes: u64,
+    /// Bytes that these wrote.
+    pub merge_written_bytes: u64,
+    /// Runs beyond as many as there should be.
+    pub debt: usize,
+    /// How often the values of a key could not be merged when a run was written, so that they were kept apart.
+    pub refused_merges: u64,
+    /// How often a write was delayed.
+    pub stalls: u64,
+    /// For how long together.
+    pub stalled: Duration,
+    /// The longest delay.
+    pub longest_stall: Duration,
+    /// How often a value was read that was merged of 2 entries, of up to 4, of up to 8, and so on; the last also of more.
+    pub merged_reads: [u64; 8],
+    /// Errors of the background threads, after which they tried again.
+    pub background_errors: u64,
+    /// The last of them.
+    pub last_error: Option<Error>,
+    /// Why the store is read-only, if it is.
+    pub read_only: Option<Error>,
+}
+
+/// What a store tells of a run.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RunInfo {
+    /// How many files it has.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their entries: values, operands and deletes.
+    pub entries: u64,
+}
+
+impl Info {
+    /// Bytes written to files for each byte of a batch; `None` before anything was written.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        let written = self.journal_bytes + self.flushed_bytes + self.merge_written_bytes;
+        (self.batch_bytes > 0).then(|| written as f64 / self.batch_bytes as f64)
+    }
+
+    pub(crate) fn of(core: &Core) -> Self {
+        let state = core.state.load_full();
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let stats = &core.stats;
+        let runs: Vec<_> = state
+            .runs
+            .iter()
+            .map(|run| RunInfo {
+                files: run.meta.files.len(),
+                bytes: run.meta.bytes(),
+                entries: run.meta.files.iter().map(|file| file.entries).sum(),
+            })
+            .collect();
+        let (pinned_files, pinned_bytes) = core.doomed.pinned();
+        let (snapshots, states) = core.snapshots.states();
+        let cache = core.cache.statistics();
+        let mut seen: HashSet<_> = state.memtables().map(Arc::as_ptr).collect();
+        let pinned_memory = states
+            .iter()
+            .flat_map(|state| state.memtables())
+            .filter(|memtable| seen.insert(Arc::as_ptr(memtable)))
+            .map(|memtable| memtable.bytes())
+            .sum();
+        Info {
+            file_bytes: runs.iter().map(|run| run.bytes).sum(),
+            runs,
+            memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
+            sealed_memtables: state.sealed.len(),
+            cache_bytes: cache.bytes,
+            cache_hits: cache.hits,
+            cache_misses: cache.misses,
+            snapshots,
+            pinned_files,
+            pinned_bytes,
+            pinned_memory,
+            groups: load(&stats.groups),
+            batches: load(&stats.batches),
+            batch_bytes: load(&stats.batch_bytes),
+            journal_bytes: load(&stats.journal_bytes),
+            syncs: load(&stats.syncs),
+            flushes: load(&stats.flushes),
+            flushed_bytes: load(&stats.flushed_bytes),
+            merges: load(&stats.merges),
+            merge_read_bytes: load(&stats.merge_read_bytes),
+            merge_written_bytes: load(&stats.merge_written_bytes),
+            debt: core.debt(),
+            refused_merges: load(&stats.refused_merges),
+            stalls: load(&stats.stalls),
+            stalled: Duration::from_nanos(load(&stats.stalled_ns)),
+            longest_stall: Duration::from_nanos(load(&stats.longest_stall_ns)),
+            merged_reads: std::array::from_fn(|class| load(&stats.chains[class])),
+            background_errors: load(&stats.background_errors),
+            last_error: core.last_error.lock().clone(),
+            read_only: core.check_writable().err(),
+        }
+    }
+}

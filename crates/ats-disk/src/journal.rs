@@ -1,0 +1,182 @@
+//! The journal: what was written and is not in a run yet.
+//!
+//! Each memtable has a journal of its own, a [log](crate::log) of batches, which is removed when the memtable is in
+//! a run. A record is the sequence number of the first change of a batch and the changes.
+//!
+//! **J1** The sequence numbers of records are contiguous, within a journal and from one to the next. **J2** When a
+//! position is called durable, all journals before it are durable up to their ends.
+
+use crate::error::Error;
+use crate::fs::{File, FileSystem};
+use crate::log::{LogIdentity, LogKind, LogWriter, Position};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The name of the journal with this number.
+pub(crate) fn name(number: u64) -> String {
+    format!("journal-{number:08}")
+}
+
+/// The number of the journal with this name.
+pub(crate) fn number(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("journal-")?;
+    let number = digits.parse().ok()?;
+    (self::name(number) == name).then_some(number)
+}
+
+/// Bytes of a record before the changes: the sequence number of the first, and how many there are.
+pub(crate) const PREFIX_BYTES: usize = 12;
+
+/// The beginning of a record.
+pub(crate) fn prefix(first_seq: u64, changes: u32) -> [u8; PREFIX_BYTES] {
+    let mut prefix = [0; PREFIX_BYTES];
+    prefix[..8].copy_from_slice(&first_seq.to_le_bytes());
+    prefix[8..].copy_from_slice(&changes.to_le_bytes());
+    prefix
+}
+
+/// Takes a record apart: its first sequence number, how many changes there are, and the changes.
+pub(crate) fn parts(payload: &[u8]) -> Result<(u64, u32, &[u8]), Error> {
+    let parts = payload.split_first_chunk::<8>().and_then(|(seq, rest)| {
+        let (changes, rest) = rest.split_first_chunk::<4>()?;
+        Some((u64::from_le_bytes(*seq), u32::from_le_bytes(*changes), rest))
+    });
+    parts.ok_or_else(|| Error::corrupt("a record of the journal is too short"))
+}
+
+/// Where writes go.
+pub(crate) struct Journal {
+    log: LogWriter,
+    number: u64,
+    /// Journals before this one that are not known to be durable, from the oldest to the newest.
+    unsynced: Vec<Arc<dyn File>>,
+    /// All before this is durable.
+    durable: Position,
+}
+
+impl Journal {
+    /// Begins a journal. Its name is durable.
+    pub(crate) fn create(
+        file_system: &dyn FileSystem,
+        directory: &Path,
+        store: u128,
+        number: u64,
+    ) -> Result<Self, Error> {
+        let log = begin(file_system, directory, store, number)?;
+        let durable = log.position();
+        Ok(Journal {
+            log,
+            number,
+            unsynced: Vec::new(),
+            durable,
+        })
+    }
+
+    /// Goes on with a new journal. After an error, with the old one.
+    pub(crate) fn rotate(
+        &mut self,
+        file_system: &dyn FileSystem,
+        directory: &Path,
+        store: u128,
+    ) -> Result<(), Error> {
+        let log = begin(file_system, directory, store, self.number + 1)?;
+        if self.durable != self.log.position() {
+            self.unsynced.push(Arc::clone(self.log.file()));
+        }
+        self.number += 1;
+        self.log = log;
+        Ok(())
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Gathers a batch for [`write`](Journal::write).
+    pub(crate) fn append(&mut self, first_seq: u64, changes: u32, encoded: &[u8]) {
+        let durable = self.durable;
+        self.log
+            .append(&[&prefix(first_seq, changes), encoded], durable);
+    }
+
+    /// Hands what was gathered to the system. After an error nothing of it is there.
+    pub(crate) fn write(&mut self) -> Result<u64, Error> {
+        let before = self.log.position();
+        self.log
+            .write()
+            .map_err(|error| Error::io(&error, format_args!("write of {}", name(self.number))))?;
+        Ok(self.log.position().offset - before.offset)
+    }
+
+    /// What must be synced to make all durable that was written so far.
+    pub(crate) fn to_sync(&self) -> ToSync {
+        let mut files = self.unsynced.clone();
+        if self.durable != self.log.position() {
+            files.push(Arc::clone(self.log.file()));
+        }
+        ToSync {
+            older: self.unsynced.len(),
+            files,
+            position: self.log.position(),
+        }
+    }
+
+    /// Notes that this was synced. Of what was the current journal then, more may have been written since; so it stays
+    /// among those that are not known to be durable, if it was left meanwhile.
+    pub(crate) fn synced(&mut self, done: &ToSync) {
+        let complete = &done.files[..done.older];
+        self.unsynced
+            .retain(|file| !complete.iter().any(|synced| Arc::ptr_eq(synced, file)));
+        self.durable = self.durable.max(done.position);
+    }
+}
+
+/// Files to be synced, the oldest first.
+pub(crate) struct ToSync {
+    files: Vec<Arc<dyn File>>,
+    /// How many of them are journals that get no more records.
+    older: usize,
+    position: Position,
+}
+
+impl ToSync {
+    /// Whether there is nothing to do.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Syncs. After an error it is unknown what is durable, and stays so.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        for file in &self.files {
+            file.sync()
+                .map_err(|error| Error::io(&error, "sync of the journal"))?;
+        }
+        Ok(())
+    }
+}
+
+fn begin(
+    file_system: &dyn FileSystem,
+    directory: &Path,
+    store: u128,
+    number: u64,
+) -> Result<LogWriter, Error> {
+    let path = directory.join(name(number));
+    let identity = LogIdentity {
+        store,
+        kind: LogKind::Journal,
+        number,
+    };
+    let begin = || {
+        // One that an earlier attempt has left.
+        match file_system.remove(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = Arc::from(file_system.create(&path)?);
+        let log = LogWriter::create(file, identity)?;
+        file_system.sync_dir(directory)?;
+        Ok(log)
+    };
+    begin().map_err(|error| Error::io(&error, format_args!("beginning {}", name(number))))
+}

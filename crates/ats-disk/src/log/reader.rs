@@ -1,0 +1,172 @@
+//! Reading a log.
+
+use super::writer::header_link;
+use super::{
+    ALIGNMENT, HEAD_BYTES, HEADER_BYTES, Head, LogIdentity, LogKind, Position, payload_checksum,
+    u32_at,
+};
+use crate::error::Error;
+use crate::fs::File;
+use std::sync::Arc;
+
+/// How much is read at a time.
+const READ_BYTES: usize = 1 << 18;
+
+/// Reads the records of a log one after the other.
+pub(crate) struct LogReader {
+    file: Arc<dyn File>,
+    name: String,
+    identity: LogIdentity,
+    seed: u64,
+    /// The length of the file.
+    end: u64,
+    /// Where the next record is expected.
+    offset: u64,
+    previous: u32,
+    buffer: Vec<u8>,
+    /// The offset of what is in the buffer.
+    buffered: u64,
+}
+
+/// What a reader comes to.
+pub(crate) enum Next<'a> {
+    /// A record: its payload.
+    Record(&'a [u8]),
+    /// No record, but maybe the beginnings of one. All that is known to have been written was read.
+    End,
+}
+
+impl LogReader {
+    /// Opens a log. `Ok(None)` if its header was never finished: it has no records.
+    pub(crate) fn open(
+        file: Arc<dyn File>,
+        name: &str,
+        kind: LogKind,
+    ) -> Result<Option<Self>, Error> {
+        let end = file
+            .len()
+            .map_err(|error| Error::io(&error, format_args!("length of {name}")))?;
+        let mut header = [0; HEADER_BYTES];
+        let read = file
+            .read_at(&mut header, 0)
+            .map_err(|error| Error::io(&error, format_args!("read of {name}")))?;
+        let Some(identity) = LogIdentity::from_header(&header[..read], name)? else {
+            return Ok(None);
+        };
+        if identity.kind != kind {
+            return Err(Error::corrupt(format_args!(
+                "{name} is a log of another kind"
+            )));
+        }
+        Ok(Some(LogReader {
+            file,
+            name: name.to_owned(),
+            identity,
+            seed: identity.seed(),
+            end,
+            offset: HEADER_BYTES as u64,
+            previous: header_link(&header),
+            buffer: Vec::new(),
+            buffered: 0,
+        }))
+    }
+
+    pub(crate) fn identity(&self) -> LogIdentity {
+        self.identity
+    }
+
+    pub(crate) fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    /// Where the next record is, or would be.
+    pub(crate) fn position(&self) -> Position {
+        Position {
+            number: self.identity.number,
+            offset: self.offset,
+        }
+    }
+
+    /// The next record. After the end: [`later_durable`](LogReader::later_durable) tells whether something was there.
+    pub(crate) fn next(&mut self) -> Result<Next<'_>, Error> {
+        let at = self.position();
+        let Some(head) = self.head(at)? else {
+            return Ok(Next::End);
+        };
+        if head.previous != self.previous || at.offset + head.record_bytes() > self.end + 7 {
+            return Ok(Next::End);
+        }
+        let from = at.offset + HEAD_BYTES as u64;
+        if !self.is_payload(&head, at)? {
+            return Ok(Next::End);
+        }
+        let link = self
+            .read(at.offset, HEAD_BYTES)?
+            .map(|bytes| u32_at(bytes, 0));
+        self.previous = link.unwrap_or_default();
+        self.offset = at.offset + head.record_bytes();
+        let payload = self.read(from, head.length as usize)?;
+        Ok(payload.map_or(Next::End, Next::Record))
+    }
+
+    /// The last position that records behind the end call durable. A position above the end tells that
+    /// the end is none: what is there was spoilt.
+    pub(crate) fn later_durable(&mut self) -> Result<Option<Position>, Error> {
+        let mut found = None;
+        let mut offset = self.offset;
+        while offset + HEAD_BYTES as u64 <= self.end {
+            let at = Position {
+                number: self.identity.number,
+                offset,
+            };
+            // A record of an earlier, failed write can stand there as well. It tells the truth, too.
+            match self.head(at)? {
+                Some(head) if self.is_payload(&head, at)? => {
+                    found = found.max(Some(head.durable));
+                    offset += head.record_bytes();
+                }
+                _ => offset += ALIGNMENT as u64,
+            }
+        }
+        Ok(found)
+    }
+
+    /// The head at a place, if there is one.
+    fn head(&mut self, at: Position) -> Result<Option<Head>, Error> {
+        let seed = self.seed;
+        let bytes = self.read(at.offset, HEAD_BYTES)?;
+        Ok(bytes.and_then(|bytes| Head::decode(bytes, seed, at)))
+    }
+
+    /// Whether the payload of a record is as its head says.
+    fn is_payload(&mut self, head: &Head, at: Position) -> Result<bool, Error> {
+        let seed = self.seed;
+        let payload = self.read(at.offset + HEAD_BYTES as u64, head.length as usize)?;
+        Ok(payload
+            .is_some_and(|payload| payload_checksum(payload, seed, at.offset) == head.payload))
+    }
+
+    /// Bytes of the file; `None` if it ends before.
+    fn read(&mut self, offset: u64, bytes: usize) -> Result<Option<&[u8]>, Error> {
+        if offset
+            .checked_add(bytes as u64)
+            .is_none_or(|end| end > self.end)
+        {
+            return Ok(None);
+        }
+        let has = offset >= self.buffered
+            && offset + bytes as u64 <= self.buffered + self.buffer.len() as u64;
+        if !has {
+            let most = usize::try_from(self.end - offset).unwrap_or(usize::MAX);
+            self.buffer.resize(bytes.max(READ_BYTES).min(most), 0);
+            self.buffered = offset;
+            let read = self
+                .file
+                .read_at(&mut self.buffer, offset)
+                .map_err(|error| Error::io(&error, format_args!("read of {}", self.name)))?;
+            self.buffer.truncate(read);
+        }
+        let from = (offset - self.buffered) as usize;
+        Ok(self.buffer.get(from..from + bytes))
+    }
+}

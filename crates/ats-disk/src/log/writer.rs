@@ -1,0 +1,137 @@
+//! Writing a log.
+
+use super::{
+    ALIGNMENT, HEADER_BYTES, Head, LogIdentity, Position, payload_checksum, record_bytes, u32_at,
+};
+use crate::fs::File;
+use std::io;
+use std::sync::Arc;
+
+/// How far ahead of what is written room is made on the disk: as much as there is already, but within these bounds.
+/// Then a sync need not write where the file has grown, and small stores stay small.
+const LEAST_AHEAD: u64 = 64 << 10;
+const MOST_AHEAD: u64 = 4 << 20;
+/// More memory than this is not kept for the next records.
+const KEPT_BYTES: usize = 1 << 20;
+
+/// Writes records behind each other.
+///
+/// Records are gathered with [`append`](LogWriter::append), and written with one call of the system by
+/// [`write`](LogWriter::write). If that fails, the log is as it was: the next records are written in their place.
+pub(crate) struct LogWriter {
+    file: Arc<dyn File>,
+    identity: LogIdentity,
+    seed: u64,
+    /// Where the next record goes.
+    offset: u64,
+    /// The checksum of the last head that was written.
+    previous: u32,
+    /// Up to where there is room on the disk.
+    reserved: u64,
+    gathered: Vec<u8>,
+    /// The checksum of the last head that was gathered.
+    last_gathered: u32,
+}
+
+impl LogWriter {
+    /// Begins a log in a new file, and makes the file durable, but not its name.
+    pub(crate) fn create(file: Arc<dyn File>, identity: LogIdentity) -> io::Result<Self> {
+        let header = identity.header();
+        file.write_at(&header, 0)?;
+        file.sync()?;
+        Ok(LogWriter {
+            file,
+            identity,
+            seed: identity.seed(),
+            offset: HEADER_BYTES as u64,
+            previous: header_link(&header),
+            reserved: HEADER_BYTES as u64,
+            gathered: Vec::new(),
+            last_gathered: header_link(&header),
+        })
+    }
+
+    /// Gathers a record, whose payload is these parts. `durable` is the position below which all logs of this kind
+    /// are known to be durable.
+    pub(crate) fn append(&mut self, payload: &[&[u8]], durable: Position) {
+        let start = self.gathered.len();
+        let at = Position {
+            number: self.identity.number,
+            offset: self.offset + start as u64,
+        };
+        let length: usize = payload.iter().map(|part| part.len()).sum();
+        self.gathered
+            .reserve(length + super::HEAD_BYTES + ALIGNMENT);
+        self.gathered.resize(start + super::HEAD_BYTES, 0);
+        for part in payload {
+            self.gathered.extend_from_slice(part);
+        }
+        let sum = payload_checksum(
+            &self.gathered[start + super::HEAD_BYTES..],
+            self.seed,
+            at.offset,
+        );
+        let head = Head {
+            length: u32::try_from(length).expect("the lengths of batches are limited"),
+            payload: sum,
+            previous: self.last_gathered,
+            durable,
+        };
+        let head = head.encode(self.seed, at);
+        self.gathered[start..start + super::HEAD_BYTES].copy_from_slice(&head);
+        self.last_gathered = u32_at(&head, 0);
+        let end = start as u64 + record_bytes(length as u64);
+        self.gathered.resize(end as usize, 0);
+    }
+
+    /// Writes what was gathered. After an error nothing of it is in the log.
+    pub(crate) fn write(&mut self) -> io::Result<()> {
+        let written = self
+            .reserve()
+            .and_then(|()| self.file.write_at(&self.gathered, self.offset));
+        match written {
+            Ok(()) => {
+                self.offset += self.gathered.len() as u64;
+                self.previous = self.last_gathered;
+            }
+            Err(_) => self.last_gathered = self.previous,
+        }
+        self.gathered.clear();
+        self.gathered.shrink_to(KEPT_BYTES);
+        written
+    }
+
+    /// Makes room for what was gathered, and for more.
+    fn reserve(&mut self) -> io::Result<()> {
+        let end = self.offset + self.gathered.len() as u64;
+        if end <= self.reserved {
+            return Ok(());
+        }
+        let wanted = end + end.clamp(LEAST_AHEAD, MOST_AHEAD);
+        match self.file.reserve(wanted) {
+            Ok(()) => self.reserved = wanted,
+            // There may be room for this record still; its write tells.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// The file, for syncing it.
+    pub(crate) fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    /// The end of what is written.
+    pub(crate) fn position(&self) -> Position {
+        Position {
+            number: self.identity.number,
+            offset: self.offset,
+        }
+    }
+}
+
+/// What the first record has in the place of the checksum of the head before.
+pub(super) fn header_link(header: &[u8; HEADER_BYTES]) -> u32 {
+    u32_at(header, 56)
+}

@@ -1,0 +1,144 @@
+//! What the manifest says, and what edits make of it.
+
+use super::edit::Edit;
+use crate::error::Error;
+use crate::file::FileMeta;
+
+/// The name and the version of a merge operator.
+pub(crate) type OperatorId = Option<(String, u32)>;
+
+/// A run: files with disjoint keys in ascending order, of the changes with these sequence numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RunMeta {
+    pub(crate) id: u64,
+    pub(crate) first_seq: u64,
+    pub(crate) last_seq: u64,
+    pub(crate) files: Vec<FileMeta>,
+}
+
+impl RunMeta {
+    /// Bytes on disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+}
+
+/// A merge of runs that has written a part.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct MergeMeta {
+    /// The id that the run will have.
+    pub(crate) id: u64,
+    /// The runs that are merged, from the newest to the oldest.
+    pub(crate) inputs: Vec<u64>,
+    /// The files that are complete.
+    pub(crate) files: Vec<FileMeta>,
+    /// They answer for the keys below this one; `None` if nothing was done.
+    pub(crate) resume: Option<Vec<u8>>,
+}
+
+/// What the manifest says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Contents {
+    /// What tells the store from others. It is in the header of each of its files.
+    pub(crate) store: u128,
+    pub(crate) operator: OperatorId,
+    /// From the newest to the oldest. Their sequence numbers descend, and do not overlap.
+    pub(crate) runs: Vec<RunMeta>,
+    pub(crate) merges: Vec<MergeMeta>,
+    /// All changes up to this sequence number are in the runs.
+    pub(crate) flushed: u64,
+    /// Journals with lower numbers are not needed.
+    pub(crate) first_journal: u64,
+    /// The next number for a file or a run.
+    pub(crate) next_number: u64,
+}
+
+impl Contents {
+    /// Those of a store without records.
+    pub(crate) fn empty(store: u128, operator: OperatorId) -> Self {
+        Contents {
+            store,
+            operator,
+            runs: Vec::new(),
+            merges: Vec::new(),
+            flushed: 0,
+            first_journal: 1,
+            next_number: 1,
+        }
+    }
+
+    /// What the first edit of a manifest says.
+    pub(crate) fn new(edit: Edit) -> Result<Self, Error> {
+        let (store, operator) = edit
+            .store
+            .clone()
+            .ok_or_else(|| Error::corrupt("manifest: the first edit does not name the store"))?;
+        let mut contents = Contents::empty(store, operator);
+        contents.apply(Edit {
+            store: None,
+            ..edit
+        })?;
+        Ok(contents)
+    }
+
+    /// An edit that says all of it.
+    pub(crate) fn to_edit(&self) -> Edit {
+        Edit {
+            store: Some((self.store, self.operator.clone())),
+            removed: Vec::new(),
+            added: self.runs.clone(),
+            merging: self.merges.clone(),
+            flushed: Some((self.flushed, self.first_journal)),
+            next_number: Some(self.next_number),
+        }
+    }
+
+    /// Makes the changes of an edit.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it does not fit. Some of the changes may have been made then.
+    pub(crate) fn apply(&mut self, edit: Edit) -> Result<(), Error> {
+        let wrong = |what: &str| Err(Error::corrupt(format_args!("manifest: {what}")));
+        if edit.store.is_some() {
+            return wrong("a later edit names the store");
+        }
+        for id in edit.removed {
+            let Some(index) = self.runs.iter().position(|run| run.id == id) else {
+                return wrong("an edit removes a run that is not there");
+            };
+            self.runs.remove(index);
+            self.merges.retain(|merge| !merge.inputs.contains(&id));
+        }
+        for run in edit.added {
+            let older = |other: &RunMeta| other.last_seq < run.first_seq;
+            let index = self.runs.iter().position(older).unwrap_or(self.runs.len());
+            let overlaps = index > 0 && self.runs[index - 1].first_seq <= run.last_seq;
+            if overlaps || run.first_seq > run.last_seq {
+                return wrong("the sequence numbers of runs overlap");
+            }
+            self.runs.insert(index, run);
+        }
+        for merge in edit.merging {
+            self.merges.retain(|other| other.id != merge.id);
+            self.merges.push(merge);
+        }
+        if let Some((flushed, first_journal)) = edit.flushed {
+            if flushed < self.flushed || first_journal < self.first_journal {
+                return wrong("an edit goes back in time");
+            }
+            self.flushed = flushed;
+            self.first_journal = first_journal;
+        }
+        if let Some(next) = edit.next_number {
+            self.next_number = self.next_number.max(next);
+        }
+        Ok(())
+    }
+
+    /// The numbers of all files that belong to the store.
+    pub(crate) fn files(&self) -> impl Iterator<Item = u64> {
+        let runs = self.runs.iter().flat_map(|run| &run.files);
+        let merges = self.merges.iter().flat_map(|merge| &merge.files);
+        runs.chain(merges).map(|file| file.number)
+    }
+}

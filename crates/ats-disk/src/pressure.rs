@@ -1,0 +1,106 @@
+//! Back-pressure: writers are slowed down before memory or runs become too many.
+//!
+//! Memtables that wait for being written, and runs that wait for being merged, are debt. When there is some, writes are
+//! let through at a rate that falls as the debt grows, starting from the rate at which memtables were written to runs.
+//! A writer sleeps for its share, outside of all locks, and at most for [`LONGEST`]: so a write is never stopped, only
+//! delayed, and many small delays take the place of a long one.
+
+use crate::core::Core;
+use crate::fs::FileSystem;
+use crate::stats::Stats;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The longest time for which one write is delayed.
+const LONGEST: Duration = Duration::from_millis(40);
+/// Shorter delays are saved up: to sleep costs more than they are.
+const SHORTEST: Duration = Duration::from_micros(200);
+/// The rate that is assumed before any memtable was written, in bytes a second.
+const FIRST_RATE: u64 = 64 << 20;
+/// The rate is not lowered below this, in bytes a second.
+const LEAST_RATE: u64 = 1 << 20;
+
+pub(crate) struct Pressure {
+    file_system: Arc<dyn FileSystem>,
+    /// Nanoseconds for each 1024 bytes of writes; 0 is no delay.
+    delay: AtomicU64,
+    /// The time, in nanoseconds, from which on the next write may go on.
+    next: AtomicU64,
+    /// Bytes a second at which memtables were written to runs, smoothed.
+    rate: AtomicU64,
+}
+
+impl Pressure {
+    pub(crate) fn new(file_system: Arc<dyn FileSystem>) -> Self {
+        Pressure {
+            file_system,
+            delay: AtomicU64::new(0),
+            next: AtomicU64::new(0),
+            rate: AtomicU64::new(FIRST_RATE),
+        }
+    }
+
+    /// Delays a write of so many bytes, if there is debt.
+    #[inline]
+    pub(crate) fn wait(&self, bytes: usize, stats: &Stats) {
+        let delay = self.delay.load(Ordering::Relaxed);
+        if delay > 0 {
+            self.sleep(delay, bytes, stats);
+        }
+    }
+
+    #[cold]
+    fn sleep(&self, delay: u64, bytes: usize, stats: &Stats) {
+        let now = self.file_system.now().as_nanos() as u64;
+        let share = (bytes as u64).saturating_mul(delay) >> 10;
+        let longest = LONGEST.as_nanos() as u64;
+        let mut mine = 0;
+        let _ = self
+            .next
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
+                // What was delayed for longer than the longest time is forgiven.
+                mine = next.clamp(now, now + longest);
+                Some(mine + share)
+            });
+        let wait = Duration::from_nanos(mine - now);
+        if wait >= SHORTEST {
+            stats.on_stall(wait);
+            self.file_system.sleep(wait);
+        }
+    }
+
+    /// Notes how fast a memtable was written.
+    pub(crate) fn on_flush(&self, bytes: usize, took: Duration) {
+        let seconds = took.as_secs_f64().max(0.001);
+        let rate = (bytes as f64 / seconds) as u64;
+        let old = self.rate.load(Ordering::Relaxed);
+        self.rate
+            .store((old / 4 * 3 + rate / 4).max(LEAST_RATE), Ordering::Relaxed);
+    }
+
+    /// Sets the delay by the debt: how many memtables wait beyond one, and how many runs there are too many.
+    fn set(&self, memtables: usize, runs: usize) {
+        let debt = 2 * memtables + runs;
+        let delay = match debt {
+            0 => 0,
+            _ => {
+                let rate = self.rate.load(Ordering::Relaxed);
+                // 4/5 of the rate at first, a third of it less for each step.
+                let rate = (0..debt.min(24)).fold(rate / 5 * 6, |rate, _| rate / 3 * 2);
+                (1024 * 1_000_000_000) / rate.max(LEAST_RATE)
+            }
+        };
+        self.delay.store(delay, Ordering::Relaxed);
+    }
+}
+
+impl Core {
+    /// Adapts the delay of writes to the state. With no threads, nothing would be gained by waiting.
+    pub(crate) fn update_pressure(&self) {
+        if self.options.threads > 0 {
+            let sealed = self.state.load().sealed.len();
+            self.pressure.set(sealed.saturating_sub(1), self.debt());
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Ranges of keys that were deleted as wholes.
+//!
+//! A run has a [`RangeSet`]: a range in it deletes everything older than the run. A memtable has [`RangeDeletes`], in
+//! which each range has a sequence number.
+
+mod history;
+mod set;
+
+pub(crate) use history::RangeDeletes;
+pub(crate) use set::RangeSet;

@@ -1,0 +1,230 @@
+//! Ranges that were deleted one after the other, for readers as of any time.
+//!
+//! A reader asks for the newest range with a key, among those up to a sequence number. Ranges overlap, so no order of
+//! their bounds alone answers that. Here a binary tree stands over time, a forest of perfect trees that grows like a
+//! binary counter (J. Bentley and J. Saxe, *Decomposable searching problems*, 1980):
+//!
+//! ```text
+//!            [1..8]                    a node: the ranges of an interval of time, as a step function:
+//!       [1..4]     [5..8]              which of them is the newest at each key
+//!    [1..2] [3..4] [5..6] [7..8]
+//!     1  2   3  4   5  6   7  8   9    a leaf: one range
+//! ```
+//!
+//! The ranges up to a number are those of O(log n) nodes, mostly of the roots, since readers mostly ask for all.
+//! Of each the step function is searched, from the newest to the oldest. A node is made of its two halves by one walk
+//! over both. So n ranges cost O(n log n) in time and in memory, besides the comparisons of keys, and a lookup
+//! O(log² n); without ranges it is one load.
+//!
+//! The forest is immutable. A new one takes its place as a whole, so readers never wait.
+
+use super::set::RangeSet;
+use arc_swap::ArcSwap;
+use ats_store::KeyRange;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+type Key = Arc<[u8]>;
+
+/// Ranges of deleted keys, each with a sequence number.
+///
+/// Readers are lock-free. Only one thread at a time inserts.
+#[derive(Default)]
+pub(crate) struct RangeDeletes {
+    /// How many ranges there are. Stored after the forest that has them.
+    len: AtomicUsize,
+    bytes: AtomicUsize,
+    forest: ArcSwap<Forest>,
+}
+
+/// Perfect trees, the oldest and largest first.
+#[derive(Default)]
+struct Forest(Vec<Arc<Tree>>);
+
+struct Tree {
+    /// The sequence number of the oldest range.
+    first: u64,
+    /// The sequence number of the newest range.
+    last: u64,
+    /// How many ranges there are: a power of two.
+    len: usize,
+    /// Ascending by their keys, without equal neighbours.
+    steps: Vec<Step>,
+    /// The older half and the newer one; of one range there are none.
+    halves: Option<[Arc<Tree>; 2]>,
+}
+
+/// From this key on, up to the next step, this is the newest range.
+struct Step {
+    from: Key,
+    /// Its sequence number; 0 if there is none.
+    newest: u64,
+}
+
+impl RangeDeletes {
+    /// Whether there are none. One load.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many ranges there are, counting each that was inserted.
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// Bytes of memory. O(1).
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Inserts a range, which has a greater sequence number than all before. A range without keys is left out.
+    /// Amortised O(log n).
+    pub(crate) fn insert(&self, range: KeyRange<'_>, seq: u64) {
+        if range.is_empty() {
+            return;
+        }
+        let mut trees = self.forest.load().0.clone();
+        debug_assert!(trees.last().is_none_or(|newest| newest.last < seq));
+        let leaf = Tree::leaf(range, seq);
+        let mut bytes = leaf.bytes();
+        let mut newest = Arc::new(leaf);
+        while let Some(older) = trees.pop_if(|older| older.len == newest.len) {
+            let tree = Tree::join(older, newest);
+            bytes += tree.bytes();
+            newest = Arc::new(tree);
+        }
+        trees.push(newest);
+        self.forest.store(Arc::new(Forest(trees)));
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.len.fetch_add(1, Ordering::Release);
+    }
+
+    /// The sequence number of the newest range with this key, of those up to `seq`. O(log² n).
+    #[inline]
+    pub(crate) fn newest_covering(&self, key: &[u8], seq: u64) -> Option<u64> {
+        if self.is_empty() {
+            return None;
+        }
+        self.search(key, seq)
+    }
+
+    fn search(&self, key: &[u8], seq: u64) -> Option<u64> {
+        let forest = self.forest.load();
+        let trees = forest.0.iter().rev();
+        trees
+            .map(|tree| tree.newest_covering(key, seq))
+            .find_map(|newest| newest)
+    }
+
+    /// The keys that are in a range up to `seq`. O(n log n).
+    pub(crate) fn set(&self, seq: u64) -> RangeSet {
+        let forest = self.forest.load();
+        let mut trees: Vec<&Tree> = forest.0.iter().map(|tree| &**tree).collect();
+        let mut ranges = Vec::new();
+        while let Some(tree) = trees.pop() {
+            if tree.last <= seq {
+                ranges.extend(tree.ranges());
+            } else if let Some(halves) = &tree.halves {
+                trees.extend(halves.iter().map(|half| &**half));
+            }
+        }
+        ranges.into_iter().collect()
+    }
+}
+
+impl Tree {
+    /// A tree of one range, which is not empty.
+    fn leaf(range: KeyRange<'_>, seq: u64) -> Self {
+        let low = Step {
+            from: range.low.unwrap_or_default().into(),
+            newest: seq,
+        };
+        let high = range.high.map(|high| Step {
+            from: high.into(),
+            newest: 0,
+        });
+        Tree {
+            first: seq,
+            last: seq,
+            len: 1,
+            steps: [low].into_iter().chain(high).collect(),
+            halves: None,
+        }
+    }
+
+    /// A tree of two that are as large as each other.
+    fn join(older: Arc<Tree>, newer: Arc<Tree>) -> Self {
+        Tree {
+            first: older.first,
+            last: newer.last,
+            len: older.len + newer.len,
+            steps: overlay(&older.steps, &newer.steps),
+            halves: Some([older, newer]),
+        }
+    }
+
+    /// The newest range with a key, of those up to `seq`.
+    fn newest_covering(&self, key: &[u8], seq: u64) -> Option<u64> {
+        if self.first > seq {
+            return None;
+        }
+        let above = self.steps.partition_point(|step| &*step.from <= key);
+        let newest = self.steps[..above].last()?.newest;
+        if newest == 0 || newest <= seq {
+            return (newest != 0).then_some(newest);
+        }
+        let [older, newer] = self.halves.as_ref()?;
+        let newer = newer.newest_covering(key, seq);
+        newer.or_else(|| older.newest_covering(key, seq))
+    }
+
+    /// The keys that are in any range.
+    fn ranges(&self) -> impl Iterator<Item = KeyRange<'_>> {
+        let next = self.steps[1..].iter().map(Some).chain([None]);
+        let covered = self
+            .steps
+            .iter()
+            .zip(next)
+            .filter(|(step, _)| step.newest != 0);
+        covered.map(|(step, next)| KeyRange {
+            low: Some(&step.from),
+            high: next.map(|next| &*next.from),
+        })
+    }
+
+    /// Bytes of memory, without the halves. The bytes of keys are those of the leaves.
+    fn bytes(&self) -> usize {
+        let keys = match self.halves {
+            None => self.steps.iter().map(|step| step.from.len()).sum(),
+            Some(_) => 0,
+        };
+        size_of::<Self>() + self.steps.capacity() * size_of::<Step>() + keys
+    }
+}
+
+/// The step function of both: the newer one where it has a range.
+fn overlay(older: &[Step], newer: &[Step]) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::with_capacity(older.len() + newer.len());
+    let (mut old, mut new) = (older.iter().peekable(), newer.iter().peekable());
+    let (mut of_old, mut of_new) = (0, 0);
+    loop {
+        let from = match (old.peek(), new.peek()) {
+            (Some(old), Some(new)) => (&old.from).min(&new.from),
+            (Some(step), None) | (None, Some(step)) => &step.from,
+            (None, None) => break,
+        };
+        if let Some(step) = old.next_if(|step| step.from == *from) {
+            of_old = step.newest;
+        }
+        if let Some(step) = new.next_if(|step| step.from == *from) {
+            of_new = step.newest;
+        }
+        let newest = if of_new != 0 { of_new } else { of_old };
+        if steps.last().map_or(0, |last| last.newest) != newest {
+            let from = Arc::clone(from);
+            steps.push(Step { from, newest });
+        }
+    }
+    steps.shrink_to_fit();
+    steps
+}

@@ -1,0 +1,61 @@
+//! Which snapshots are alive.
+//!
+//! A writer may drop a version of a key only if no snapshot reads it. So readers that take a snapshot are entered
+//! here, under a short lock, at the last published sequence number.
+//!
+//! **R1** A snapshot is entered at the number that is published at that moment, under the lock. **R2** A group of
+//! writes is applied either all under the lock (a group of one record, which is short), or it has looked at the
+//! snapshots under the lock before it applies anything, and keeps besides what is read at the number that was
+//! published then. So a snapshot that is entered while the group is applied finds what it reads: by R1 its number is
+//! either one the group has seen, or the one that was published when the group began.
+
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub(crate) struct Registry {
+    live: Mutex<Vec<u64>>,
+    /// The sequence number of the last write that readers without a snapshot see.
+    visible: AtomicU64,
+}
+
+impl Registry {
+    pub(crate) fn new(visible: u64) -> Self {
+        Registry {
+            live: Mutex::default(),
+            visible: AtomicU64::new(visible),
+        }
+    }
+
+    /// The last published sequence number.
+    pub(crate) fn visible(&self) -> u64 {
+        // Acquire: what was applied before it was published is seen.
+        self.visible.load(Ordering::Acquire)
+    }
+
+    /// Publishes all up to this number.
+    pub(crate) fn publish(&self, visible: u64) {
+        self.visible.store(visible, Ordering::Release);
+    }
+
+    /// Enters a snapshot: its number.
+    pub(crate) fn enter(&self) -> u64 {
+        let mut live = self.live.lock();
+        let visible = self.visible();
+        // Numbers are published in ascending order, so the list is ascending.
+        live.push(visible);
+        visible
+    }
+
+    /// Takes a snapshot off the list.
+    pub(crate) fn leave(&self, number: u64) {
+        let mut live = self.live.lock();
+        if let Ok(index) = live.binary_search(&number) {
+            live.remove(index);
+        }
+    }
+
+    /// The numbers of all snapshots, ascending, maybe several times, as long as the guard lives.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.live.lock()
+    }
+}

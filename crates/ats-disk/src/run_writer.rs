@@ -1,0 +1,162 @@
+//! Writing a run: files of about the same size, one after the other.
+
+use crate::core::{Core, file_name};
+use crate::entry::Kind;
+use crate::error::Error;
+use crate::file::{FileMeta, FileWriter, Identity};
+use crate::fold::Chain;
+use crate::range_deletes::RangeSet;
+use ats_store::KeyRange;
+use std::mem;
+use std::sync::Arc;
+
+/// Writes the files of a run.
+pub(crate) struct RunWriter<'a> {
+    core: &'a Core,
+    first_seq: u64,
+    last_seq: u64,
+    /// What the run deletes of older ones.
+    range_deletes: Arc<RangeSet>,
+    /// The lowest key that the present file answers for; `None` is the least of all.
+    low: Option<Vec<u8>>,
+    file: Option<FileWriter>,
+    /// Files that were completed and not taken.
+    complete: Vec<FileMeta>,
+    /// The numbers of the files that were begun and not taken.
+    begun: Vec<u64>,
+}
+
+impl<'a> RunWriter<'a> {
+    /// Of a run with these changes; `low` is where it begins, if a part of it is written already.
+    pub(crate) fn new(
+        core: &'a Core,
+        seqs: (u64, u64),
+        range_deletes: Arc<RangeSet>,
+        low: Option<Vec<u8>>,
+    ) -> Self {
+        RunWriter {
+            core,
+            first_seq: seqs.0,
+            last_seq: seqs.1,
+            range_deletes,
+            low,
+            file: None,
+            complete: Vec::new(),
+            begun: Vec::new(),
+        }
+    }
+
+    /// Adds what there is of a key. Keys ascend.
+    pub(crate) fn add(&mut self, key: &[u8], chain: &Chain) -> Result<(), Error> {
+        self.cut_if_full(key)?;
+        for index in 0..chain.len() {
+            let (kind, value) = chain.entry(index);
+            self.add_entry(key, kind, value)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the only entry of a key.
+    pub(crate) fn add_only(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<(), Error> {
+        self.cut_if_full(key)?;
+        self.add_entry(key, kind, value)
+    }
+
+    fn cut_if_full(&mut self, key: &[u8]) -> Result<(), Error> {
+        let limit = self.core.options.file_bytes;
+        if self.file.as_ref().is_some_and(|file| file.bytes() >= limit) {
+            self.cut(Some(key))?;
+        }
+        Ok(())
+    }
+
+    fn add_entry(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<(), Error> {
+        if self.file.is_none() {
+            self.begin()?;
+        }
+        match &mut self.file {
+            Some(file) => file.add(key, kind, value),
+            None => Ok(()),
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
+        let number = self.core.new_number();
+        self.begun.push(number);
+        self.file = Some(self.core.new_file(number)?);
+        Ok(())
+    }
+
+    /// Completes the present file, which answers for all keys below `high`, or all that are left.
+    pub(crate) fn cut(&mut self, high: Option<&[u8]>) -> Result<(), Error> {
+        let deletes = self.range_deletes.clip(KeyRange {
+            low: self.low.as_deref(),
+            high,
+        });
+        if self.file.is_none() && !deletes.is_empty() {
+            self.begin()?;
+        }
+        if let Some(mut file) = self.file.take() {
+            for KeyRange { low, high } in deletes.iter() {
+                file.add_range_delete(low, high)?;
+            }
+            self.complete
+                .push(file.finish(self.first_seq, self.last_seq)?);
+        }
+        self.low = high.map(<[u8]>::to_vec);
+        Ok(())
+    }
+
+    /// Adds a file of a run that is merged, as it is. The present file was cut at its first key.
+    pub(crate) fn add_file(&mut self, file: FileMeta) {
+        self.complete.push(file);
+    }
+
+    /// Whether there are files to be taken.
+    pub(crate) fn has_complete(&self) -> bool {
+        !self.complete.is_empty()
+    }
+
+    /// Takes the files that are complete, for an edit of the manifest that names them.
+    pub(crate) fn take_complete(&mut self) -> Vec<FileMeta> {
+        let files = mem::take(&mut self.complete);
+        self.begun
+            .retain(|number| !files.iter().any(|file| file.number == *number));
+        files
+    }
+
+    /// The lowest key that the files taken or to be taken do not answer for.
+    pub(crate) fn low(&self) -> Option<&[u8]> {
+        self.low.as_deref()
+    }
+}
+
+impl Drop for RunWriter<'_> {
+    /// Removes the files that were begun in vain. Those that cannot be removed now are when the store is opened.
+    fn drop(&mut self) {
+        self.file = None;
+        for number in &self.begun {
+            let path = self.core.directory.join(file_name(*number));
+            let _ = self.core.file_system.remove(&path);
+        }
+    }
+}
+
+impl Core {
+    /// A new file for a run.
+    fn new_file(&self, number: u64) -> Result<FileWriter, Error> {
+        let name = file_name(number);
+        let file = self
+            .file_system
+            .create(&self.directory.join(&name))
+            .map_err(|error| Error::io(&error, format_args!("making {name}")))?;
+        Ok(FileWriter::new(file, self.identity(number), &self.settings))
+    }
+
+    pub(crate) fn identity(&self, number: u64) -> Identity {
+        Identity {
+            store: self.store,
+            number,
+        }
+    }
+}

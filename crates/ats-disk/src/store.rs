@@ -1,0 +1,266 @@
+//! The store as its users see it.
+
+use crate::batch::Batch;
+use crate::core::Core;
+use crate::error::Error;
+use crate::info::Info;
+use crate::options::{Durability, Options};
+use crate::recovery;
+use crate::scan::Scan;
+use crate::snapshot::Snapshot;
+use ats_store::{Direction, KeyRange};
+use parking_lot::Mutex;
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+thread_local! {
+    /// For writes of one key.
+    static BATCH: RefCell<Batch> = RefCell::new(Batch::new());
+}
+
+/// An ordered store of records on disk.
+///
+/// All functions may be called from any thread at any time. Writes are linearizable, and so are reads of a key; a
+/// [`scan`](DiskStore::scan) and a [`snapshot`](DiskStore::snapshot) see one moment.
+///
+/// Clones are the same store. When the last is dropped without [`close`](DiskStore::close), what was written since the
+/// last flush is in the journal, from which the next opening reads it.
+#[derive(Clone)]
+pub struct DiskStore {
+    owner: Arc<Owner>,
+}
+
+/// Ends the threads when it is dropped.
+struct Owner {
+    core: Arc<Core>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Owner {
+    fn stop(&self) {
+        self.core.closing.store(true, Ordering::Relaxed);
+        self.core.background.wake();
+        for thread in self.threads.lock().drain(..) {
+            // It catches panics, and has told of errors.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.stop();
+        self.core.release_lock();
+    }
+}
+
+impl DiskStore {
+    /// Opens the store in a directory, or makes one there.
+    ///
+    /// After a clean [`close`](DiskStore::close) this reads the manifest only. Otherwise it reads the journals, too:
+    /// about as many bytes as the memtables had.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if it is open already, here or in another process; [`Error::Missing`] if there is none and
+    /// none is to be made; [`Error::OtherOperator`], [`Error::NewerFormat`], [`Error::Corrupt`], [`Error::Io`].
+    pub fn open(directory: &Path, options: Options) -> Result<Self, Error> {
+        let core = recovery::open(directory, options)?;
+        let owner = Owner {
+            threads: Mutex::default(),
+            core,
+        };
+        let threads = owner
+            .core
+            .start()
+            .map_err(|error| Error::io(&error, "starting threads"))?;
+        *owner.threads.lock() = threads;
+        owner.core.background.wake();
+        Ok(DiskStore {
+            owner: Arc::new(owner),
+        })
+    }
+
+    fn core(&self) -> &Arc<Core> {
+        &self.owner.core
+    }
+
+    /// Gives a key a value. The cost is that of a write to the journal and to a tree in memory: no file is read.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`]; [`Error::Io`] if the journal cannot be written; [`Error::ReadOnly`] after a failure of the
+    /// system that has left unknown what is on disk.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.write_one(|batch| batch.put(key, value))
+    }
+
+    /// Removes a key. It need not be there.
+    ///
+    /// # Errors
+    /// As those of [`put`](DiskStore::put).
+    pub fn delete(&self, key: &[u8]) -> Result<(), Error> {
+        self.write_one(|batch| batch.delete(key))
+    }
+
+    /// Merges an operand with the value of a key, without reading it.
+    ///
+    /// # Errors
+    /// As those of [`put`](DiskStore::put), and [`Error::NoOperator`]. What cannot be merged is found out when the key
+    /// is read.
+    pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), Error> {
+        self.write_one(|batch| batch.merge(key, operand))
+    }
+
+    /// Removes all keys in a range. O(1), however many there are.
+    ///
+    /// # Errors
+    /// As those of [`put`](DiskStore::put).
+    pub fn delete_range(&self, key_range: KeyRange<'_>) -> Result<(), Error> {
+        self.write_one(|batch| batch.delete_range(key_range))
+    }
+
+    fn write_one(&self, add: impl FnOnce(&mut Batch) -> Result<(), Error>) -> Result<(), Error> {
+        let mut batch = BATCH.try_with(RefCell::take).unwrap_or_default();
+        batch.clear();
+        let result = add(&mut batch).and_then(|()| self.write(&batch));
+        if batch.bytes() <= 1 << 16 {
+            let _ = BATCH.try_with(|kept| kept.replace(batch));
+        }
+        result
+    }
+
+    /// Makes the changes of a batch as one.
+    ///
+    /// # Errors
+    /// As those of [`put`](DiskStore::put), and [`Error::NoOperator`].
+    pub fn write(&self, batch: &Batch) -> Result<(), Error> {
+        self.write_with(batch, self.core().options.durability)
+    }
+
+    /// As [`write`](DiskStore::write), with another durability than that of the store. Only whether it is
+    /// [`Durability::Always`] matters.
+    ///
+    /// # Errors
+    /// As those of [`write`](DiskStore::write).
+    pub fn write_with(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
+        self.core().commit(batch, durability)
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// [`Error::Io`] or [`Error::Corrupt`] if a file cannot be read, [`Error::Merge`] if what was written to the key
+    /// cannot be merged.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let mut value = None;
+        self.get_with(key, &mut |bytes| value = Some(bytes.to_vec()))?;
+        Ok(value)
+    }
+
+    /// Lends the value of a key to `read`. Whether there is one.
+    ///
+    /// # Errors
+    /// As those of [`get`](DiskStore::get).
+    pub fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        self.core().get(key, read)
+    }
+
+    /// A walk over the records of a range, all as they are at this moment.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Corrupt`].
+    pub fn scan(&self, key_range: KeyRange<'_>, direction: Direction) -> Result<Scan, Error> {
+        self.core().scan(key_range, direction)
+    }
+
+    /// The store as it is at this moment. O(1).
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(self.core())
+    }
+
+    /// Makes all durable that was written before.
+    ///
+    /// # Errors
+    /// [`Error::Io`], after which the store is read-only; [`Error::ReadOnly`].
+    pub fn sync(&self) -> Result<(), Error> {
+        self.core().sync()
+    }
+
+    /// Writes all memtables to runs.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::ReadOnly`].
+    pub fn flush(&self) -> Result<(), Error> {
+        self.core().check_writable()?;
+        self.core().seal(&mut self.core().writing.lock())?;
+        while self.core().flush_one()? {}
+        Ok(())
+    }
+
+    /// Merges all runs into one, of which then nothing is left that was replaced or deleted, except for what snapshots
+    /// read. Writes go on meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Corrupt`], [`Error::ReadOnly`].
+    pub fn compact(&self) -> Result<(), Error> {
+        self.flush()?;
+        let core = self.core();
+        loop {
+            let merged = core.compact_all()?;
+            if core.state.load().runs.len() <= 1 {
+                core.remove_doomed();
+                return Ok(());
+            }
+            if !merged {
+                // A thread merges some of them.
+                core.file_system.sleep(Duration::from_millis(10));
+            }
+        }
+    }
+
+    /// Does one piece of what the threads of the store do otherwise: writes a memtable to a run, merges some runs, or
+    /// removes files. Whether there was anything to do.
+    ///
+    /// # Errors
+    /// As those of [`compact`](DiskStore::compact).
+    pub fn work(&self) -> Result<bool, Error> {
+        self.core().work()
+    }
+
+    /// What the store tells of itself.
+    #[must_use]
+    pub fn info(&self) -> Info {
+        Info::of(self.core())
+    }
+
+    /// Reads all files and checks them.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] with the first place at which a file is not what was written; [`Error::Io`].
+    pub fn verify(&self) -> Result<(), Error> {
+        let state = self.core().state.load_full();
+        for run in &state.runs {
+            for file in run.run.files() {
+                file.verify()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the memtables to runs, ends the threads, and lets another store open the directory. Then this store and
+    /// its clones are read-only.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if what was written could not be moved from the journal to a run. It is in the journal still.
+    pub fn close(&self) -> Result<(), Error> {
+        self.owner.stop();
+        let flushed = self.flush();
+        self.core().broken(Error::ReadOnly("it was closed".into()));
+        self.core().release_lock();
+        flushed
+    }
+}

@@ -1,0 +1,322 @@
+//! Random programs against a map with the list of what was written to each key: with tiny memtables, blocks and
+//! files, so that every path runs, and the same programs under different settings.
+
+mod map;
+mod operators;
+
+use ats_disk::{Batch, Compression, DiskStore, Durability, Options, Snapshot};
+use ats_store::{Direction, KeyRange, MergeOperator};
+use map::Model;
+use operators::{Affine, Append, affine};
+use proptest::prelude::*;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory that is removed in the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ats-disk-model-{}-{number}", std::process::id());
+        Directory(std::path::Path::new("/dev/shm").join(name))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Put(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+    Merge(Vec<u8>, Vec<u8>),
+    DeleteRange(Option<Vec<u8>>, Option<Vec<u8>>),
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Write(Vec<Change>),
+    Read(Vec<u8>),
+    Scan(Option<Vec<u8>>, Option<Vec<u8>>, bool),
+    Snapshot,
+    DropSnapshot,
+    Flush,
+    Work,
+    Compact,
+    Reopen { clean: bool },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Append,
+    Affine,
+}
+
+impl Kind {
+    fn operator(self) -> Arc<dyn MergeOperator> {
+        match self {
+            Kind::Append => Arc::new(Append),
+            Kind::Affine => Arc::new(Affine),
+        }
+    }
+}
+
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        8 => (0_u8..20).prop_map(|number| vec![b'k', number]),
+        2 => prop::collection::vec(prop_oneof![Just(0_u8), Just(255), Just(b'k')], 0..4),
+        1 => (0_u8..3, 1_usize..300).prop_map(|(byte, len)| vec![byte; len]),
+    ]
+}
+
+fn value(kind: Kind) -> BoxedStrategy<Vec<u8>> {
+    match kind {
+        Kind::Affine => prop_oneof![4 => (1_u64..1_000_000, 0_u64..1_000_000), 1 => Just((1, 0))]
+            .prop_map(|(a, b)| affine(a, b))
+            .boxed(),
+        Kind::Append => prop_oneof![
+            12 => prop::collection::vec(b'a'..b'e', 1..6),
+            1 => (b'a'..b'e', 200_usize..900).prop_map(|(byte, len)| vec![byte; len]),
+            1 => Just(b"!base".to_vec()),
+            2 => Just(Vec::new()),
+        ]
+        .boxed(),
+    }
+}
+
+fn change(kind: Kind) -> impl Strategy<Value = Change> {
+    let bound = || prop::option::weighted(0.8, key());
+    prop_oneof![
+        3 => (key(), value(kind)).prop_map(|(key, value)| Change::Put(key, value)),
+        2 => key().prop_map(Change::Delete),
+        6 => (key(), value(kind)).prop_map(|(key, value)| Change::Merge(key, value)),
+        1 => (bound(), bound()).prop_map(|(low, high)| Change::DeleteRange(low, high)),
+    ]
+}
+
+fn op(kind: Kind) -> impl Strategy<Value = Op> {
+    let bound = || prop::option::of(key());
+    prop_oneof![
+        20 => prop::collection::vec(change(kind), 1..2).prop_map(Op::Write),
+        6 => prop::collection::vec(change(kind), 2..12).prop_map(Op::Write),
+        6 => key().prop_map(Op::Read),
+        3 => (bound(), bound(), any::<bool>()).prop_map(|(low, high, up)| Op::Scan(low, high, up)),
+        1 => Just(Op::Snapshot),
+        1 => Just(Op::DropSnapshot),
+        2 => Just(Op::Flush),
+        4 => Just(Op::Work),
+        1 => Just(Op::Compact),
+        1 => any::<bool>().prop_map(|clean| Op::Reopen { clean }),
+    ]
+}
+
+fn settings(number: u8, kind: Kind) -> Options {
+    let tiny = number % 2 == 0;
+    Options {
+        operator: Some(kind.operator()),
+        durability: match number % 3 {
+            0 => Durability::Always,
+            _ => Durability::System,
+        },
+        memtable_bytes: if tiny { 2_000 } else { 20_000 },
+        cache_bytes: if tiny { 4_000 } else { 1 << 20 },
+        block_bytes: if tiny { 64 } else { 1024 },
+        file_bytes: if tiny { 500 } else { 5_000 },
+        compression: match number % 5 {
+            0 => Compression::Lz4,
+            _ => Compression::None,
+        },
+        false_positives: [0.01, 0.5, 1.0][usize::from(number % 3)],
+        fan_in: 2 + usize::from(number % 4),
+        threads: if number % 7 == 3 { 2 } else { 0 },
+        ..Options::default()
+    }
+}
+
+/// What runs on both.
+struct Run {
+    directory: Directory,
+    options: Options,
+    operator: Arc<dyn MergeOperator>,
+    store: DiskStore,
+    model: Model,
+    snapshots: Vec<(Snapshot, Model)>,
+}
+
+impl Run {
+    fn new(options: Options, kind: Kind) -> Self {
+        let directory = Directory::new();
+        let store = DiskStore::open(&directory.0, options.clone()).expect("a new store");
+        Run {
+            directory,
+            options,
+            operator: kind.operator(),
+            store,
+            model: Model::default(),
+            snapshots: Vec::new(),
+        }
+    }
+
+    fn write(&mut self, changes: &[Change]) {
+        let mut batch = Batch::new();
+        for change in changes {
+            match change {
+                Change::Put(key, value) => {
+                    batch.put(key, value).expect("short");
+                    self.model.put(key, value);
+                }
+                Change::Delete(key) => {
+                    batch.delete(key).expect("short");
+                    self.model.delete(key);
+                }
+                Change::Merge(key, value) => {
+                    batch.merge(key, value).expect("short");
+                    self.model.merge(key, value);
+                }
+                Change::DeleteRange(low, high) => {
+                    let range = KeyRange {
+                        low: low.as_deref(),
+                        high: high.as_deref(),
+                    };
+                    batch.delete_range(range).expect("short");
+                    self.model.delete_range(range);
+                }
+            }
+        }
+        self.store.write(&batch).expect("written");
+    }
+
+    fn check_scan(&self, low: Option<&[u8]>, high: Option<&[u8]>, up: bool) {
+        let range = KeyRange { low, high };
+        let direction = if up { Direction::Up } else { Direction::Down };
+        let mut expected = self.model.all(&*self.operator);
+        expected.retain(|(key, _)| range.has(key) && !range.is_empty());
+        if !up {
+            expected.reverse();
+        }
+        let scan = self.store.scan(range, direction).expect("a scan");
+        check_same(
+            &collect(scan),
+            &expected,
+            &format!("{range:?} {direction:?}"),
+        );
+    }
+
+    fn run(&mut self, op: &Op) {
+        match op {
+            Op::Write(changes) => self.write(changes),
+            Op::Read(key) => {
+                let found = self.store.get(key).expect("read");
+                assert_eq!(found, self.model.get(key, &*self.operator), "{key:?}");
+            }
+            Op::Scan(low, high, up) => self.check_scan(low.as_deref(), high.as_deref(), *up),
+            Op::Snapshot => {
+                self.snapshots
+                    .push((self.store.snapshot(), self.model.clone()));
+            }
+            Op::DropSnapshot => self.check_snapshot(),
+            Op::Flush => self.store.flush().expect("flushed"),
+            Op::Work => {
+                self.store.work().expect("worked");
+            }
+            Op::Compact => {
+                self.store.compact().expect("compacted");
+                assert!(self.store.info().runs.len() <= 1);
+            }
+            Op::Reopen { clean } => self.reopen(*clean),
+        }
+    }
+
+    fn check_snapshot(&mut self) {
+        if let Some((snapshot, model)) = self.snapshots.pop() {
+            let expected = model.all(&*self.operator);
+            let scan = snapshot
+                .scan(KeyRange::default(), Direction::Up)
+                .expect("a scan");
+            assert_eq!(collect(scan), expected, "a snapshot");
+            for (key, value) in expected {
+                assert_eq!(snapshot.get(&key).expect("read"), Some(value), "a snapshot");
+            }
+        }
+    }
+
+    fn reopen(&mut self, clean: bool) {
+        while !self.snapshots.is_empty() {
+            self.check_snapshot();
+        }
+        if clean {
+            self.store.close().expect("closed");
+        }
+        // The old one lets the directory go only when it is dropped.
+        let elsewhere = Directory::new();
+        self.store = DiskStore::open(&elsewhere.0, self.options.clone()).expect("another store");
+        self.store = DiskStore::open(&self.directory.0, self.options.clone()).expect("opened");
+    }
+}
+
+/// Fails with the first difference, which may stand between long values.
+fn check_same(found: &[(Vec<u8>, Vec<u8>)], expected: &[(Vec<u8>, Vec<u8>)], what: &str) {
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(
+            found == expected,
+            "{what}: {:?} = {}, not {:?} = {}",
+            found.0,
+            found.1.escape_ascii(),
+            expected.0,
+            expected.1.escape_ascii()
+        );
+    }
+    assert_eq!(found.len(), expected.len(), "{what}: number of records");
+}
+
+fn collect(mut scan: ats_disk::Scan) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut all = Vec::new();
+    while let Some((key, value)) = scan.next().expect("scanned") {
+        all.push((key.to_vec(), value.to_vec()));
+    }
+    all
+}
+
+fn check(kind: Kind, number: u8, ops: &[Op]) {
+    let mut run = Run::new(settings(number, kind), kind);
+    for op in ops {
+        run.run(op);
+    }
+    run.check_scan(None, None, true);
+    run.check_scan(None, None, false);
+    run.reopen(false);
+    run.check_scan(None, None, true);
+    run.store.verify().expect("the files are sound");
+    run.store.compact().expect("compacted");
+    run.check_scan(None, None, true);
+    run.reopen(true);
+    run.check_scan(None, None, true);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 250, max_shrink_iters: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn appending(number in any::<u8>(), ops in prop::collection::vec(op(Kind::Append), 1..120)) {
+        check(Kind::Append, number, &ops);
+    }
+
+    #[test]
+    fn affine_maps(number in any::<u8>(), ops in prop::collection::vec(op(Kind::Affine), 1..120)) {
+        check(Kind::Affine, number, &ops);
+    }
+
+    /// The same history under different settings reads the same: all read as the model does.
+    #[test]
+    fn other_settings(numbers in prop::array::uniform3(any::<u8>()), ops in prop::collection::vec(op(Kind::Append), 1..60)) {
+        for number in numbers {
+            check(Kind::Append, number, &ops);
+        }
+    }
+}
