@@ -20,6 +20,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 /// Merges two values of a key, of which `earlier` is older.
 ///
 /// # Errors
@@ -49,7 +52,7 @@ pub(crate) fn is_base(
 }
 
 /// Whether a key with this value, than which there is nothing older, counts as missing.
-pub(crate) fn is_absent(
+fn is_absent(
     operator: Option<&dyn MergeOperator>,
     key: &[u8],
     value: &[u8],
@@ -136,11 +139,11 @@ impl Chain {
     /// # Errors
     /// [`Error::Merge`] if the entries cannot be merged, and [`Error::NoOperator`] if they are to be merged without an
     /// operator.
-    pub(crate) fn value<'c>(
-        &'c self,
-        key: &'c [u8],
-        operator: Option<&'c dyn MergeOperator>,
-    ) -> Result<Option<Cow<'c, [u8]>>, Error> {
+    pub(crate) fn value(
+        &self,
+        key: &[u8],
+        operator: Option<&dyn MergeOperator>,
+    ) -> Result<Option<Cow<'_, [u8]>>, Error> {
         let Some(value) = self.merged(key, operator)? else {
             return Ok(None);
         };
@@ -178,22 +181,23 @@ impl Chain {
             self.clear();
             return Ok(());
         }
-        let value = value.into_owned();
-        if let [only] = &mut self.entries[..] {
-            only.kind = kind;
+        if self.entries.len() == 1 {
+            drop(value);
+            self.entries[0].kind = kind;
             return Ok(());
         }
+        let value = value.into_owned();
         self.clear();
         self.push(kind, &value);
         Ok(())
     }
 
     /// All values merged; `None` if there are none. A [`Kind::Delete`] has no value.
-    fn merged<'c>(
-        &'c self,
-        key: &'c [u8],
-        operator: Option<&'c dyn MergeOperator>,
-    ) -> Result<Option<Cow<'c, [u8]>>, Error> {
+    fn merged(
+        &self,
+        key: &[u8],
+        operator: Option<&dyn MergeOperator>,
+    ) -> Result<Option<Cow<'_, [u8]>>, Error> {
         let values = match self.entries.split_last() {
             Some((last, newer)) if last.kind == Kind::Delete => newer,
             _ => &self.entries[..],
@@ -222,16 +226,16 @@ pub(crate) fn is_similar(waiting: usize, next: usize) -> bool {
 }
 
 /// Values that wait to be merged, the newest at the bottom. Each is more than twice as long as the next.
-struct Stack<'a> {
-    operator: &'a dyn MergeOperator,
-    key: &'a [u8],
-    waiting: Vec<Cow<'a, [u8]>>,
+struct Stack<'c, 'v> {
+    operator: &'c dyn MergeOperator,
+    key: &'c [u8],
+    waiting: Vec<Cow<'v, [u8]>>,
     /// The oldest.
-    top: Cow<'a, [u8]>,
+    top: Cow<'v, [u8]>,
 }
 
-impl<'a> Stack<'a> {
-    fn new(operator: &'a dyn MergeOperator, key: &'a [u8], newest: Cow<'a, [u8]>) -> Self {
+impl<'c, 'v> Stack<'c, 'v> {
+    fn new(operator: &'c dyn MergeOperator, key: &'c [u8], newest: Cow<'v, [u8]>) -> Self {
         Stack {
             operator,
             key,
@@ -240,7 +244,7 @@ impl<'a> Stack<'a> {
         }
     }
 
-    fn push(&mut self, value: Cow<'a, [u8]>) -> Result<(), Error> {
+    fn push(&mut self, value: Cow<'v, [u8]>) -> Result<(), Error> {
         let newer = std::mem::replace(&mut self.top, value);
         self.waiting.push(newer);
         while self
@@ -266,7 +270,7 @@ impl<'a> Stack<'a> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Cow<'a, [u8]>, Error> {
+    fn finish(mut self) -> Result<Cow<'v, [u8]>, Error> {
         while !self.waiting.is_empty() {
             self.merge_top()?;
         }
