@@ -5,6 +5,8 @@
 
 mod history;
 mod set;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use history::RangeDeletes;
 pub(crate) use set::RangeSet;
