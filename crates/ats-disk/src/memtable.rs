@@ -1,171 +1,348 @@
-//! The newest writes, in memory: a plain map behind a lock, until a store without one takes its place.
-use crate::cursor::Cursor;
+//! The newest writes, in memory, until they go to a run.
+//!
+//! A [`Memtable`] is a [`CaTree`] with one record per key. The record never goes as long as the memtable lives; what is
+//! newer than its first version hangs behind it, as a list of *nodes*, the newest first. Most keys of most memtables
+//! have one version only, which lies within the record.
+//!
+//! ```text
+//!   record   header, key | newest | stamp | length | bytes of the first version
+//!                            |
+//!                            v
+//!   node                   older | stamp | length, groups | bytes
+//!                            |
+//!                            v
+//!   node                   older | ...      the last one leads to the version within the record, or to the end
+//! ```
+//!
+//! # Which versions there are
+//! A version is what one record of a batch says, or several merged; it has the sequence number of the newest of them.
+//! Only as few are kept as somebody may ask for. The *points* are the sequence numbers at which may be read: those
+//! of the snapshots, and, unless a write is alone in its group, the last one published. Two versions with no point
+//! between them (none from the older one on and before the newer one) belong to one *group*. Of a group only the newest
+//! version can be seen. So if it is a base, the others are dropped. If it is an operand, they are merged with it, except
+//!
+//! - if the older version is much the longer one: then the operand waits until its like has come (see
+//!   [`fold`](crate::fold)), so that a group of `n` bytes has O(log n) versions, and `n` bytes that are appended one
+//!   after the other are copied O(log n) times each;
+//! - if the operator refuses.
+//!
+//! What is left of a group after that is marked as *apart*, and refusals as *refused*, in the link from the newer
+//! version to the older one, so that later writes do not look at them again. `groups` of a node is the number of groups
+//! from there on, about: a write need not go further if there are no more than there are points.
+//!
+//! An operand on a [`Kind::Delete`], or on a version or on no version that a range delete covers, becomes a
+//! [`Kind::Put`] at once.
+//!
+//! # Readers without a snapshot
+//! They take the last published sequence number, and look for the newest version up to it. If the writer was faster, that
+//! version may be gone. Each link tells whether a version has *lost* what was right below it, and a reader that has passed
+//! such a version is [too old](Lookup::TooOld). It tries again with the number that has been published meanwhile. A
+//! group of one write is published by applying it: its version is *alone*, and readers without a snapshot may read it
+//! before its number is published. So neither the writer of a hot key nor its readers pay for a second version.
+//!
+//! # Invariants
+//! - M1. A record of the tree has been made by `versions::new_record`, and is never taken out. The first word of its
+//!   value is a link and is accessed atomically. The others never change.
+//! - M2. Stamp, length and bytes of a node never change. A link leads to a node, to the version within the record, or
+//!   to the end.
+//! - M3. Links are stored to by the holder of the lock of writers only.
+//! - M4. A node is in the list of one record. When it has been taken out, no link of a node in the list leads to it, its
+//!   own link does not change any more, and it is retired. So what a reader comes to from a node in whatever state lives
+//!   as long as its guard: it was in the list at some time since the guard was made.
+//! - M5. One store of a link exchanges versions that follow each other for versions that say the same at each point.
+//!   So a reader that follows links sees one and the same answer, whichever of them it finds exchanged.
+//!
+//! # Why this structure
+//! (figures)
+
+mod cursor;
+mod insertion;
+mod keep;
+#[cfg(test)]
+mod tests;
+mod versions;
+
+pub(crate) use cursor::MemtableCursor;
+pub(crate) use keep::Keep;
+
 use crate::entry::Kind;
-use crate::error::Error;
-use crate::fold::Chain;
-use crate::range_deletes::RangeSet;
-use ats_store::{Direction, KeyRange, MergeOperator};
+use crate::fold::{self, Chain};
+use crate::range_deletes::{RangeDeletes, RangeSet};
+use ats_mem::{Backend, CaTree, Change};
+use ats_store::{KeyRange, MergeOperator};
+use insertion::{Insertion, Outcome};
 use parking_lot::Mutex;
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::sync::Arc;
-pub(crate) struct Keep<'a> {
-    pub visible: u64,
-    pub snapshots: &'a [u64],
-    pub alone: bool,
-}
+use std::sync::atomic::{AtomicUsize, Ordering};
+use versions::{History, Node, Stamp, Versions};
+
+/// One record of a batch, with its sequence number.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Write<'a> {
+    /// What it says.
     pub kind: Kind,
+    /// The key.
     pub key: &'a [u8],
+    /// The value; of a [`Kind::Delete`] it is empty.
     pub value: &'a [u8],
+    /// The sequence number, greater than those of all writes before. Less than 2^56.
     pub seq: u64,
 }
-#[derive(PartialEq, Eq, Debug)]
+
+/// What a memtable knows of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
+    /// All that can matter.
     Complete,
+    /// What is older matters, too.
     GoesOn,
+    /// What the reader asks for was there, but is not kept any more. Only readers without a snapshot meet that.
     TooOld,
 }
-#[derive(Default)]
-pub(crate) struct Memtable(Mutex<Inner>);
-#[derive(Default)]
-struct Inner {
-    map: BTreeMap<(Vec<u8>, Reverse<u64>), (Kind, Vec<u8>, bool)>,
-    ranges: Vec<(Option<Vec<u8>>, Option<Vec<u8>>, u64)>,
-    bytes: usize,
+
+/// The newest writes, in memory.
+///
+/// Any number of threads may read at any time, without locks. Threads that write take turns.
+pub(crate) struct Memtable {
+    tree: CaTree<Versions>,
+    range_deletes: RangeDeletes,
+    /// Bytes of nodes in the lists. Stored to by the holder of the lock.
+    node_bytes: AtomicUsize,
+    /// The lock of writers (M3).
+    writing: Mutex<()>,
 }
-impl Inner {
-    fn covering(&self, key: &[u8], seq: u64) -> u64 {
-        self.ranges
-            .iter()
-            .filter(|r| {
-                r.2 <= seq
-                    && KeyRange {
-                        low: r.0.as_deref(),
-                        high: r.1.as_deref(),
-                    }
-                    .has(key)
-            })
-            .map(|r| r.2)
-            .max()
-            .unwrap_or(0)
+
+/// What came of reading the versions of a key.
+enum Reading {
+    /// The last one was a base.
+    Base,
+    /// What is older than those visited was deleted with a range.
+    Covered,
+    /// All that is there was visited.
+    End,
+    /// None was visited, because the right one is not kept any more.
+    TooOld,
+}
+
+impl Memtable {
+    /// Without records.
+    pub(crate) fn new() -> Self {
+        Memtable {
+            tree: CaTree::new(),
+            range_deletes: RangeDeletes::default(),
+            node_bytes: AtomicUsize::new(0),
+            writing: Mutex::new(()),
+        }
     }
-    fn get(&self, key: &[u8], seq: u64, snap: bool, chain: &mut Chain) -> Lookup {
-        let cover = self.covering(key, seq);
-        for ((_, Reverse(s)), (k, v, alone)) in self
-            .map
-            .range((key.to_vec(), Reverse(u64::MAX))..=(key.to_vec(), Reverse(0)))
-        {
-            if *s > seq && (snap || !alone) {
-                continue;
+
+    /// Takes a write, and drops or merges what need not be kept behind it. How often the operator has refused to merge;
+    /// what it has refused is kept as it was. O(log n) for n keys, and what merging takes, besides the few versions of
+    /// the key; see the documentation of [`memtable`](self).
+    pub(crate) fn apply(
+        &self,
+        write: Write<'_>,
+        keep: &Keep<'_>,
+        operator: Option<&dyn MergeOperator>,
+    ) -> usize {
+        let _writing = self.writing.lock();
+        let guard = ats_sync::pin();
+        let Write {
+            key, value, seq, ..
+        } = write;
+        let is_base = |operator| fold::is_base(operator, key, value).unwrap_or(false);
+        let kind = match write.kind {
+            Kind::Operand if operator.is_some_and(is_base) => Kind::Put,
+            kind => kind,
+        };
+        let covering = match kind {
+            Kind::Operand => self.range_deletes.newest_covering(key, seq),
+            _ => None,
+        };
+        // An operand on nothing, if what there was is deleted.
+        let on_nothing = if covering.is_some() { Kind::Put } else { kind };
+        let stamp = Stamp::new(kind, seq, keep.alone);
+
+        let mut found = None;
+        let mut insert = |current| match current {
+            Some(record) => {
+                found = Some(History::of(record, &guard));
+                Change::Keep
             }
-            if *s < cover {
+            None => Change::Put(versions::new_record(
+                key,
+                stamp.with_kind(on_nothing),
+                value,
+            )),
+        };
+        // It is busy only if a thread that must not wait long has waited. Nothing has changed then.
+        while self.tree.update(key, &guard, &mut insert).is_err() {}
+        let Some(history) = found else {
+            if value.len() > versions::INLINE_MAX {
+                self.account(Node::bytes(value.len()), 0);
+            }
+            return 0;
+        };
+        let is_covered = covering.is_some_and(|covering| {
+            let newest = history.newest_stamp();
+            newest.is_none_or(|newest| newest.seq() < covering)
+        });
+        let insertion = Insertion {
+            history,
+            key,
+            keep,
+            operator,
+            guard: &guard,
+        };
+        let kind = if is_covered { Kind::Put } else { kind };
+        // SAFETY: this thread has the lock of writers.
+        let outcome = unsafe { insertion.run(stamp.with_kind(kind), value) };
+        let Outcome { added, removed, .. } = outcome;
+        self.account(added, removed);
+        outcome.refusals
+    }
+
+    /// Counts the bytes of nodes. For the holder of the lock of writers.
+    fn account(&self, added: usize, removed: usize) {
+        let before = self.node_bytes.load(Ordering::Relaxed);
+        let now = before.wrapping_add(added).wrapping_sub(removed);
+        self.node_bytes.store(now, Ordering::Relaxed);
+    }
+
+    /// Deletes all keys of a range, here and in what is older. Amortised O(log n) for n ranges.
+    pub(crate) fn delete_range(&self, range: KeyRange<'_>, seq: u64) {
+        let _writing = self.writing.lock();
+        self.range_deletes.insert(range, seq);
+    }
+
+    /// Pushes what the versions of a key up to `seq` say, from the newest to the oldest, up to a base. Ranges that are
+    /// deleted up to `seq` count.
+    ///
+    /// Without a snapshot, `seq` is a sequence number that was published, and what is alone in its group is read also if
+    /// it is newer. If it is [too old](Lookup::TooOld), nothing is pushed.
+    pub(crate) fn get(&self, key: &[u8], seq: u64, is_snapshot: bool, chain: &mut Chain) -> Lookup {
+        let guard = ats_sync::pin();
+        let reading = match self.tree.get(key, &guard) {
+            Some(record) => {
+                let history = History::of(record, &guard);
+                self.read(history, seq, is_snapshot, &mut |kind, value| {
+                    chain.push(kind, value);
+                })
+            }
+            None if self.range_deletes.newest_covering(key, seq).is_some() => Reading::Covered,
+            None => Reading::End,
+        };
+        match reading {
+            Reading::Base => Lookup::Complete,
+            Reading::Covered => {
+                chain.push(Kind::Delete, &[]);
+                Lookup::Complete
+            }
+            Reading::End => Lookup::GoesOn,
+            Reading::TooOld => Lookup::TooOld,
+        }
+    }
+
+    /// Visits what the versions of a key up to `seq` say, from the newest to the oldest, up to a base.
+    fn read<'g>(
+        &self,
+        history: History<'g>,
+        mut seq: u64,
+        is_snapshot: bool,
+        visit: &mut dyn FnMut(Kind, &'g [u8]),
+    ) -> Reading {
+        let mut link = history.newest();
+        // SAFETY: here and below, links are those of this list.
+        let mut next = unsafe { history.at(link) };
+        while let Some(version) = next {
+            let is_alone = !is_snapshot && version.stamp.is_alone();
+            if version.stamp.seq() <= seq || is_alone {
+                seq = seq.max(version.stamp.seq());
                 break;
             }
-            chain.push(*k, v);
-            if k.is_base() {
-                return Lookup::Complete;
+            link = version.older();
+            if !is_snapshot && link.is_lost() {
+                return Reading::TooOld;
             }
+            // SAFETY: as above.
+            next = unsafe { history.at(link) };
         }
-        if cover > 0 {
-            chain.push(Kind::Delete, &[]);
-            return Lookup::Complete;
+        // Looked up after the first version was found: so a range that is older than a version that is alone is
+        // found, too.
+        let covering = self.range_deletes.newest_covering(history.key(), seq);
+        while let Some(version) = next {
+            if covering.is_some_and(|covering| version.stamp.seq() < covering) {
+                return Reading::Covered;
+            }
+            let kind = version.stamp.kind();
+            visit(kind, version.bytes);
+            if kind.is_base() {
+                return Reading::Base;
+            }
+            // SAFETY: as above.
+            next = unsafe { history.at(version.older()) };
         }
-        Lookup::GoesOn
+        match covering {
+            Some(_) => Reading::Covered,
+            None => Reading::End,
+        }
     }
-}
-impl Memtable {
-    pub(crate) fn apply(&self, w: &Write<'_>, keep: &Keep<'_>, _o: Option<&dyn MergeOperator>) {
-        let mut i = self.0.lock();
-        i.bytes += w.key.len() + w.value.len() + 64;
-        let _ = (keep.visible, keep.snapshots);
-        i.map.insert(
-            (w.key.to_vec(), Reverse(w.seq)),
-            (w.kind, w.value.to_vec(), keep.alone),
-        );
+
+    /// The sequence number of the newest range with this key that was deleted up to `seq`. What is older, here or
+    /// elsewhere, is deleted. One load, if there are no ranges; else O(log² n).
+    pub(crate) fn newest_covering(&self, key: &[u8], seq: u64) -> Option<u64> {
+        self.range_deletes.newest_covering(key, seq)
     }
-    pub(crate) fn delete_range(&self, r: KeyRange<'_>, seq: u64) {
-        let mut i = self.0.lock();
-        i.bytes += 64;
-        i.ranges
-            .push((r.low.map(<[u8]>::to_vec), r.high.map(<[u8]>::to_vec), seq));
-    }
-    pub(crate) fn get(&self, key: &[u8], seq: u64, snap: bool, chain: &mut Chain) -> Lookup {
-        self.0.lock().get(key, seq, snap, chain)
-    }
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.lock().bytes
-    }
+
+    /// The keys of ranges that were deleted up to `seq`: all that is older than the memtable is deleted there.
+    /// O(n log n).
     pub(crate) fn range_deletes(&self, seq: u64) -> RangeSet {
-        let mut s = RangeSet::new();
-        for r in &self.0.lock().ranges {
-            if r.2 <= seq {
-                s.insert(KeyRange {
-                    low: r.0.as_deref(),
-                    high: r.1.as_deref(),
-                });
-            }
-        }
-        s
+        self.range_deletes.set(seq)
     }
-    pub(crate) fn cursor(self: &Arc<Self>, seq: u64, snap: bool) -> Cur {
-        let i = self.0.lock();
-        let mut keys: Vec<_> = i.map.keys().map(|k| k.0.clone()).collect();
-        keys.dedup();
-        let mut all = Vec::new();
-        for k in keys {
-            let mut c = Chain::new();
-            i.get(&k, seq, snap, &mut c);
-            if !c.is_empty() {
-                all.push((k, c));
-            }
-        }
-        Cur {
-            all,
-            at: None,
-            up: true,
-        }
+
+    /// A walk over what is readable at `seq`; as for [`get`](Memtable::get). Keys of which nothing remains but that a
+    /// range was deleted are left out.
+    ///
+    /// With `u64::MAX` it is everything; for memtables that are not written to any more.
+    pub(crate) fn cursor(self: &Arc<Self>, seq: u64, is_snapshot: bool) -> MemtableCursor {
+        MemtableCursor::new(Arc::clone(self), seq, is_snapshot)
     }
-}
-pub(crate) struct Cur {
-    all: Vec<(Vec<u8>, Chain)>,
-    at: Option<usize>,
-    up: bool,
-}
-impl Cursor for Cur {
-    fn seek(&mut self, d: Direction, b: Option<&[u8]>) -> Result<(), Error> {
-        self.up = d == Direction::Up;
-        self.at = match d {
-            Direction::Up => {
-                let i = self
-                    .all
-                    .partition_point(|e| b.is_some_and(|b| &e.0[..] < b));
-                (i < self.all.len()).then_some(i)
-            }
-            Direction::Down => {
-                let i = self.all.partition_point(|e| b.is_none_or(|b| &e.0[..] < b));
-                i.checked_sub(1)
-            }
+
+    /// Whether there is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.range_deletes.is_empty() && self.tree.is_empty()
+    }
+
+    /// How many keys there are.
+    pub(crate) fn entries(&self) -> usize {
+        self.tree.len()
+    }
+
+    /// Bytes of memory. O(1), unless many threads write.
+    pub(crate) fn bytes(&self) -> usize {
+        self.tree.bytes() + self.node_bytes.load(Ordering::Relaxed) + self.range_deletes.bytes()
+    }
+
+    /// The versions of a key, the newest first.
+    #[cfg(test)]
+    fn versions(&self, key: &[u8]) -> Vec<tests::KeptVersion> {
+        let guard = ats_sync::pin();
+        let Some(record) = self.tree.get(key, &guard) else {
+            return Vec::new();
         };
-        Ok(())
+        let history = History::of(record, &guard);
+        let mut versions = Vec::new();
+        let mut link = history.newest();
+        // SAFETY: the links are those of this list.
+        while let Some(version) = unsafe { history.at(link) } {
+            versions.push(tests::KeptVersion::of(version));
+            link = version.older();
+        }
+        versions
     }
-    fn advance(&mut self) -> Result<(), Error> {
-        self.at = self.at.and_then(|i| {
-            if self.up {
-                (i + 1 < self.all.len()).then_some(i + 1)
-            } else {
-                i.checked_sub(1)
-            }
-        });
-        Ok(())
-    }
-    fn key(&self) -> Option<&[u8]> {
-        self.at.map(|i| &self.all[i].0[..])
-    }
-    fn entries(&self) -> usize {
-        self.all[self.at.unwrap()].1.len()
-    }
-    fn entry(&self, i: usize) -> (Kind, &[u8]) {
-        self.all[self.at.unwrap()].1.entry(i)
+
+    /// Frees up to about `budget` keys; true when all have been freed. So that a large memtable can be freed in slices;
+    /// dropping it frees the rest at once.
+    pub(crate) fn free_some(&mut self, budget: usize) -> bool {
+        self.tree.free_some(budget)
     }
 }

@@ -1,0 +1,216 @@
+//! The walk over a memtable.
+//!
+//! It copies some keys with what they say, and lends them out until they are used up: so the thread is pinned for
+//! some microseconds at a time, whatever is done with each key.
+
+use super::versions::History;
+use super::{Memtable, Reading};
+use crate::cursor::Cursor;
+use crate::entry::Kind;
+use crate::error::Error;
+use ats_mem::{Backend, Ordered};
+use ats_store::Direction;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+/// How many keys are copied first; each time after that, twice as many.
+const FIRST_KEYS: usize = 8;
+/// How many keys are copied at most.
+const MOST_KEYS: usize = 256;
+/// After so many bytes no more keys are copied.
+const MOST_BYTES: usize = 64 << 10;
+/// How many keys are looked at, at most, before the thread is pinned anew.
+const MOST_VISITED: usize = 1024;
+
+/// A walk over what is readable in a memtable at a time.
+///
+/// It fails with [`Error::Expired`] where a lookup is [too old](super::Lookup::TooOld), hence never with a snapshot.
+pub(crate) struct MemtableCursor {
+    memtable: Arc<Memtable>,
+    seq: u64,
+    is_snapshot: bool,
+    direction: Direction,
+    copied: Copied,
+    /// The key on which it stands, of those that were copied. Their number at the end.
+    at: usize,
+    /// How many keys are copied next.
+    keys: usize,
+    /// The key that was looked at last.
+    last: Vec<u8>,
+    /// Whether there are no keys behind the last.
+    is_used_up: bool,
+}
+
+/// Keys and their entries.
+#[derive(Default)]
+struct Copied {
+    keys: Vec<CopiedKey>,
+    entries: Vec<(Kind, Range<usize>)>,
+    bytes: Vec<u8>,
+}
+
+struct CopiedKey {
+    key: Range<usize>,
+    entries: Range<usize>,
+}
+
+/// Where copying begins.
+enum Start<'k> {
+    /// As [`Cursor::seek`] says.
+    Bound(Option<&'k [u8]>),
+    /// Behind the key that was looked at last.
+    Last,
+}
+
+impl MemtableCursor {
+    pub(super) fn new(memtable: Arc<Memtable>, seq: u64, is_snapshot: bool) -> Self {
+        MemtableCursor {
+            memtable,
+            seq,
+            is_snapshot,
+            direction: Direction::Up,
+            copied: Copied::default(),
+            at: 0,
+            keys: FIRST_KEYS,
+            last: Vec::new(),
+            is_used_up: true,
+        }
+    }
+
+    /// Copies the next keys, if there are any.
+    fn fill(&mut self, start: Start<'_>) -> Result<(), Error> {
+        self.copied.clear();
+        self.at = 0;
+        let mut is_full = self.copy(start)?;
+        while is_full && self.copied.keys.is_empty() {
+            is_full = self.copy(Start::Last)?;
+        }
+        self.is_used_up = !is_full;
+        self.keys = (2 * self.keys).min(MOST_KEYS);
+        Ok(())
+    }
+
+    /// Looks at some keys, and copies those of which there is something to read. Whether there may be more.
+    fn copy(&mut self, start: Start<'_>) -> Result<bool, Error> {
+        let MemtableCursor {
+            memtable,
+            copied,
+            last,
+            ..
+        } = self;
+        let (seq, is_snapshot, most_keys) = (self.seq, self.is_snapshot, self.keys);
+        let guard = ats_sync::pin();
+        let mut visited = 0;
+        let mut is_full = false;
+        let mut is_too_old = false;
+        let before = last.clone();
+        let visit = &mut |record| {
+            let history = History::of(record, &guard);
+            is_too_old = copied.take(memtable, history, seq, is_snapshot);
+            visited += 1;
+            is_full = copied.keys.len() >= most_keys
+                || copied.bytes.len() >= MOST_BYTES
+                || visited >= MOST_VISITED;
+            if !is_full && !is_too_old {
+                return ControlFlow::Continue(());
+            }
+            last.clear();
+            last.extend_from_slice(history.key());
+            ControlFlow::Break(())
+        };
+        let tree = &memtable.tree;
+        match (self.direction, start) {
+            (Direction::Up, Start::Bound(low)) => {
+                tree.scan_from(low.unwrap_or_default(), &guard, visit);
+            }
+            (Direction::Down, Start::Bound(high)) => tree.scan_down(high, &guard, visit),
+            (Direction::Up, Start::Last) => {
+                // A tree walks from any key.
+                let _ = tree.scan(Some(&before), &guard, visit);
+            }
+            (Direction::Down, Start::Last) => tree.scan_down(Some(&before), &guard, visit),
+        }
+        if is_too_old {
+            self.copied.clear();
+            return Err(Error::Expired);
+        }
+        Ok(is_full)
+    }
+}
+
+impl Copied {
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.entries.clear();
+        self.bytes.clear();
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        start..self.bytes.len()
+    }
+
+    /// Copies a key and its entries, if it has any. Whether it is too old to say.
+    fn take(
+        &mut self,
+        memtable: &Memtable,
+        history: History<'_>,
+        seq: u64,
+        is_snapshot: bool,
+    ) -> bool {
+        let first = self.entries.len();
+        let reading = memtable.read(history, seq, is_snapshot, &mut |kind, value| {
+            let place = self.add(value);
+            self.entries.push((kind, place));
+        });
+        if matches!(reading, Reading::TooOld) {
+            return true;
+        }
+        if self.entries.len() == first {
+            return false;
+        }
+        if matches!(reading, Reading::Covered) {
+            self.entries.push((Kind::Delete, 0..0));
+        }
+        let key = self.add(history.key());
+        self.keys.push(CopiedKey {
+            key,
+            entries: first..self.entries.len(),
+        });
+        false
+    }
+}
+
+impl Cursor for MemtableCursor {
+    fn seek(&mut self, direction: Direction, bound: Option<&[u8]>) -> Result<(), Error> {
+        self.direction = direction;
+        self.keys = FIRST_KEYS;
+        self.is_used_up = true;
+        self.fill(Start::Bound(bound))
+    }
+
+    fn advance(&mut self) -> Result<(), Error> {
+        self.at += 1;
+        if self.at < self.copied.keys.len() || self.is_used_up {
+            return Ok(());
+        }
+        self.is_used_up = true;
+        self.fill(Start::Last)
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        let key = &self.copied.keys.get(self.at)?.key;
+        Some(&self.copied.bytes[key.clone()])
+    }
+
+    fn entries(&self) -> usize {
+        self.copied.keys[self.at].entries.len()
+    }
+
+    fn entry(&self, index: usize) -> (Kind, &[u8]) {
+        let entries = &self.copied.entries[self.copied.keys[self.at].entries.clone()];
+        let (kind, place) = &entries[index];
+        (*kind, &self.copied.bytes[place.clone()])
+    }
+}

@@ -1,0 +1,391 @@
+//! The versions of a key: how they lie in memory, and how they are found.
+//!
+//! The invariants (M1 to M5) are those of [`memtable`](super).
+
+use crate::entry::Kind;
+use ats_mem::{Record, RecordBox, Release, slab};
+use ats_sync::Guard;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// The longest first version that lies within its record, in bytes. Its memory is not used again when the key gets
+/// newer versions.
+pub(super) const INLINE_MAX: usize = 512;
+
+/// Words of a value before the bytes: the link, the stamp and the length.
+const HEAD: usize = 3;
+const WORD: usize = size_of::<u64>();
+
+/// When a version was written, and how it is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp(u64);
+
+impl Stamp {
+    const SEQ_SHIFT: u32 = 8;
+    const KIND: u64 = 3;
+    const ALONE: u64 = 4;
+
+    pub(super) fn new(kind: Kind, seq: u64, alone: bool) -> Self {
+        debug_assert!(seq <= u64::MAX >> Self::SEQ_SHIFT);
+        let alone = if alone { Self::ALONE } else { 0 };
+        Stamp(seq << Self::SEQ_SHIFT | alone | kind as u64)
+    }
+
+    #[inline]
+    pub(super) fn seq(self) -> u64 {
+        self.0 >> Self::SEQ_SHIFT
+    }
+
+    #[inline]
+    pub(super) fn kind(self) -> Kind {
+        match self.0 & Self::KIND {
+            1 => Kind::Put,
+            2 => Kind::Delete,
+            _ => Kind::Operand,
+        }
+    }
+
+    /// Whether readers without a snapshot may read it before its number is published.
+    #[inline]
+    pub(super) fn is_alone(self) -> bool {
+        self.0 & Self::ALONE != 0
+    }
+
+    pub(super) fn with_kind(self, kind: Kind) -> Self {
+        Stamp(self.0 & !Self::KIND | kind as u64)
+    }
+}
+
+/// What a link says besides where it leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tags(usize);
+
+impl Tags {
+    /// Versions that readers without a snapshot could have asked for were between the two.
+    pub(super) const LOST: Tags = Tags(1);
+    /// The two belong to one group, and are not merged because the older one is much longer.
+    pub(super) const APART: Tags = Tags(2);
+    /// As [`APART`](Tags::APART), but because the operator has refused.
+    pub(super) const REFUSED: Tags = Tags(4);
+
+    pub(super) fn has(self, tag: Tags) -> bool {
+        self.0 & tag.0 != 0
+    }
+
+    pub(super) fn set(&mut self, tag: Tags, is_set: bool) {
+        self.0 = if is_set {
+            self.0 | tag.0
+        } else {
+            self.0 & !tag.0
+        };
+    }
+}
+
+/// Where the versions older than one are: a pointer to a node, whose lower bits are [`Tags`]. Null is the version
+/// within the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link(*mut Node);
+
+impl Link {
+    const TAGS: usize = 7;
+    /// To the version within the record.
+    pub(super) const INLINE: Link = Link(ptr::null_mut());
+    /// To nothing. No node is at this address.
+    pub(super) const END: Link = Link(ptr::without_provenance_mut(8));
+
+    pub(super) fn to(node: NonNull<Node>) -> Self {
+        Link(node.as_ptr())
+    }
+
+    pub(super) fn tags(self) -> Tags {
+        Tags(self.0.addr() & Self::TAGS)
+    }
+
+    pub(super) fn tagged(self, tags: Tags) -> Self {
+        Link(self.0.map_addr(|address| address & !Self::TAGS | tags.0))
+    }
+
+    /// Whether it has the tag [`LOST`](Tags::LOST).
+    #[inline]
+    pub(super) fn is_lost(self) -> bool {
+        self.tags().has(Tags::LOST)
+    }
+
+    pub(super) fn untagged(self) -> Self {
+        self.tagged(Tags::default())
+    }
+
+    /// The node, if it leads to one.
+    fn node(self) -> Option<NonNull<Node>> {
+        let target = self.untagged();
+        match target {
+            Link::END => None,
+            Link(node) => NonNull::new(node),
+        }
+    }
+}
+
+/// A version that does not lie within the record. Its bytes follow it.
+#[repr(C)]
+pub(super) struct Node {
+    older: AtomicPtr<Node>,
+    stamp: Stamp,
+    len: u32,
+    /// Groups from here on, about. Only writers read it.
+    groups: AtomicU32,
+}
+
+impl Node {
+    /// A new node, which no other code can reach yet.
+    pub(super) fn make(stamp: Stamp, bytes: &[u8], older: Link, groups: u32) -> NonNull<Node> {
+        let len =
+            u32::try_from(bytes.len()).expect("values are not longer than the formats can say");
+        let node = slab::allocate(Self::block_bytes(bytes.len())).cast::<Node>();
+        // SAFETY: the block, which no other code has, has room for the node and the bytes behind it, and is aligned
+        // to words.
+        unsafe {
+            node.write(Node {
+                older: AtomicPtr::new(older.0),
+                stamp,
+                len,
+                groups: AtomicU32::new(groups),
+            });
+            let start = node.add(1).cast::<u8>().as_ptr();
+            ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
+        }
+        #[cfg(test)]
+        super::tests::census::count(bytes, 1);
+        node
+    }
+
+    fn block_bytes(len: usize) -> usize {
+        size_of::<Node>() + len
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn bytes(len: usize) -> usize {
+        slab::rounded(Self::block_bytes(len))
+    }
+
+    /// # Safety
+    /// The node comes from [`make`](Node::make), lives as long as `'n`, and the bytes with it.
+    unsafe fn value<'n>(node: NonNull<Node>) -> &'n [u8] {
+        // SAFETY: the contract; `make` has written so many bytes behind the node, and they never change (M2).
+        unsafe {
+            let len = (*node.as_ptr()).len as usize;
+            std::slice::from_raw_parts(node.add(1).cast::<u8>().as_ptr(), len)
+        }
+    }
+
+    /// Frees a node.
+    ///
+    /// # Safety
+    /// It comes from [`make`](Node::make), and no code uses it any more.
+    unsafe fn free(node: NonNull<Node>) {
+        // SAFETY: the contract.
+        unsafe {
+            #[cfg(test)]
+            super::tests::census::count(Self::value(node), -1);
+            let bytes = Self::block_bytes((*node.as_ptr()).len as usize);
+            slab::free(node.cast(), bytes);
+        }
+    }
+}
+
+/// A version, found under a guard that lives as long as `'g`.
+#[derive(Clone, Copy)]
+pub(super) struct Version<'g> {
+    pub stamp: Stamp,
+    pub bytes: &'g [u8],
+    /// Where it lies, if that is not within the record.
+    node: Option<&'g Node>,
+}
+
+impl<'g> Version<'g> {
+    /// Where the versions older than this one are, as of this moment.
+    #[inline]
+    pub(super) fn older(self) -> Link {
+        match self.node {
+            Some(node) => Link(node.older.load(Ordering::Acquire)),
+            None => Link::END,
+        }
+    }
+
+    /// How many groups there are from here on, about. For writers.
+    pub(super) fn groups(self) -> u32 {
+        self.node
+            .map_or(1, |node| node.groups.load(Ordering::Relaxed))
+    }
+
+    /// The link to this version.
+    pub(super) fn link(self) -> Link {
+        self.node.map_or(Link::INLINE, |node| Link::to(node.into()))
+    }
+
+    /// Whether it lies within the record.
+    pub(super) fn is_inline(self) -> bool {
+        self.node.is_none()
+    }
+
+    /// Lets it be followed by others, which say the same as those that follow it now.
+    ///
+    /// # Safety
+    /// The caller holds the lock of writers (M3). The version is in the list of its record, or was when the caller
+    /// got the lock, and is not the one within the record. The link leads to a version of the same list, and M5 holds.
+    pub(super) unsafe fn set_older(self, link: Link, groups: u32) {
+        if let Some(node) = self.node {
+            node.groups.store(groups, Ordering::Relaxed);
+            if node.older.load(Ordering::Relaxed) != link.0 {
+                node.older.store(link.0, Ordering::Release);
+            }
+        }
+    }
+
+    /// Hands a version that was taken out of its list over to be freed.
+    ///
+    /// # Safety
+    /// No link of a node in the list, nor of the record, leads to it (M4), and it is retired only once.
+    pub(super) unsafe fn retire(self, guard: &Guard) {
+        unsafe fn free(node: *mut u8) {
+            // SAFETY: `retire` hands over a node.
+            unsafe { Node::free(NonNull::new_unchecked(node).cast()) }
+        }
+        if let Some(node) = self.node {
+            let bytes = Node::bytes(self.bytes.len());
+            let node = ptr::from_ref(node).cast_mut();
+            // SAFETY: the contract is the one that `Guard::retire` asks for; readers look at nodes under guards (M4).
+            unsafe { guard.retire(node.cast(), bytes, free) }
+        }
+    }
+}
+
+/// The record of a key, found under a guard that lives as long as `'g`.
+#[derive(Clone, Copy)]
+pub(super) struct History<'g> {
+    record: &'g Record<Versions>,
+}
+
+impl<'g> History<'g> {
+    /// The guard is the one under which the record was found.
+    pub(super) fn of(record: &'g Record<Versions>, _guard: &'g Guard) -> Self {
+        History { record }
+    }
+
+    pub(super) fn key(self) -> &'g [u8] {
+        self.record.key()
+    }
+
+    /// The stamp of the newest version, as of this moment.
+    pub(super) fn newest_stamp(self) -> Option<Stamp> {
+        // SAFETY: the link is that of this record.
+        unsafe { self.at(self.newest()) }.map(|version| version.stamp)
+    }
+
+    fn word(self) -> &'g AtomicPtr<Node> {
+        // SAFETY: the value of a record begins with a link, which is accessed atomically (M1).
+        unsafe { link_of(self.record.value_words().0) }
+    }
+
+    /// Where the newest version is, as of this moment.
+    #[inline]
+    pub(super) fn newest(self) -> Link {
+        Link(self.word().load(Ordering::Acquire))
+    }
+
+    /// The version at a link of this list, if it is not the end.
+    ///
+    /// # Safety
+    /// The link was read from this record, or from a version of it, under the guard of this history.
+    #[inline]
+    pub(super) unsafe fn at(self, link: Link) -> Option<Version<'g>> {
+        match link.untagged() {
+            Link::INLINE => Some(self.inline()),
+            Link::END => None,
+            Link(node) => {
+                // SAFETY: the node lives as long as the guard (M4).
+                let (node, bytes) = unsafe { (&*node, Node::value(NonNull::new_unchecked(node))) };
+                Some(Version {
+                    stamp: node.stamp,
+                    bytes,
+                    node: Some(node),
+                })
+            }
+        }
+    }
+
+    #[inline]
+    fn inline(self) -> Version<'g> {
+        let (words, _) = self.record.value_words();
+        // SAFETY: the words behind the link are the stamp, the length and so many bytes, and never change (M1).
+        let (stamp, bytes) = unsafe {
+            let start = words.add(HEAD).cast::<u8>();
+            let bytes = std::slice::from_raw_parts(start, *words.add(2) as usize);
+            (Stamp(*words.add(1)), bytes)
+        };
+        Version {
+            stamp,
+            bytes,
+            node: None,
+        }
+    }
+
+    /// Makes the list begin elsewhere.
+    ///
+    /// # Safety
+    /// As for [`Version::set_older`].
+    pub(super) unsafe fn set_newest(self, link: Link) {
+        self.word().store(link.0, Ordering::Release);
+    }
+}
+
+/// The link in the first word of a value.
+///
+/// # Safety
+/// The value is one of [`new_record`]. As long as `'w`, it lives and its first word is accessed atomically.
+unsafe fn link_of<'w>(words: *const u64) -> &'w AtomicPtr<Node> {
+    // SAFETY: the contract; a word has room for a pointer, and is aligned for it.
+    unsafe { AtomicPtr::from_ptr(words.cast_mut().cast()) }
+}
+
+/// A record of a key with its first version.
+pub(super) fn new_record(key: &[u8], stamp: Stamp, bytes: &[u8]) -> RecordBox<Versions> {
+    if bytes.len() > INLINE_MAX {
+        let record = RecordBox::new(key, &[0; HEAD], true);
+        let node = Node::make(stamp, bytes, Link::END, 1);
+        // SAFETY: no other code can reach the record, which begins with a link (M1).
+        let link = unsafe { link_of(record.value_words().0) };
+        link.store(node.as_ptr(), Ordering::Relaxed);
+        return record;
+    }
+    let mut words = [0; INLINE_MAX / WORD];
+    let (pairs, rest) = bytes.as_chunks::<WORD>();
+    for (word, pair) in words.iter_mut().zip(pairs) {
+        *word = u64::from_ne_bytes(*pair);
+    }
+    if !rest.is_empty() {
+        let mut last = [0; WORD];
+        last[..rest.len()].copy_from_slice(rest);
+        words[pairs.len()] = u64::from_ne_bytes(last);
+    }
+    let words = &words[..bytes.len().div_ceil(WORD)];
+    RecordBox::in_parts(key, [&[0, stamp.0, bytes.len() as u64], words], true)
+}
+
+/// What the records of a memtable own: the nodes of their lists.
+pub(super) struct Versions;
+
+impl Release for Versions {
+    unsafe fn release(value: &[u64]) {
+        // SAFETY: the value is that of a record of a memtable, which begins with a link (M1). No other code can reach it
+        // now, so the link need not be read atomically.
+        let mut link = Link(unsafe { value.as_ptr().cast::<*mut Node>().read() });
+        while let Some(node) = link.node() {
+            // SAFETY: a node in the list is in no other (M4), and no reader can have come to it: its guard would keep the
+            // record.
+            unsafe {
+                link = Link((*node.as_ptr()).older.load(Ordering::Acquire));
+                Node::free(node);
+            }
+        }
+    }
+}
