@@ -1,0 +1,77 @@
+//! The machine stops at any call, and anything may survive of what was not synced: a store that is opened again
+//! contains what it did after some write, and no synced write is lost. What a machine may do to a store is written in
+//! the module `sim`.
+
+mod sim;
+#[path = "sim/tests.rs"]
+mod simulator;
+
+use sim::explore::Case;
+use sim::liar::Lie;
+use sim::subject::Subject;
+use sim::toy::{Toy, planted};
+
+/// Visits all points of these seeds. How many there were.
+fn all_are_right<S: Subject>(seeds: std::ops::Range<u64>) -> u64 {
+    seeds.map(|seed| Case::random(seed).check::<S>()).sum()
+}
+
+/// How many points were visited until something was wrong.
+fn is_caught<S: Subject>(lie: Option<Lie>, seeds: u64) -> Option<u64> {
+    let mut visited = 0;
+    for seed in 0..seeds {
+        let mut case = Case::random(seed);
+        case.setup.lie = lie;
+        let (more, explored) = case.explore::<S>();
+        visited += more;
+        if explored.is_err() {
+            return Some(visited);
+        }
+    }
+    None
+}
+
+#[test]
+fn a_right_toy_passes() {
+    let start = std::time::Instant::now();
+    let visited = all_are_right::<Toy<{ planted::NOTHING }>>(0..20);
+    println!("{visited} points of a toy in {:?}", start.elapsed());
+    assert!(visited > 10_000);
+}
+
+#[test]
+fn toys_with_planted_faults_are_caught() {
+    macro_rules! caught {
+        ($($fault:ident),*) => {$(
+            let caught = is_caught::<Toy<{ planted::$fault }>>(None, 20);
+            println!("{}: {caught:?}", stringify!($fault));
+            assert!(caught.is_some());
+        )*};
+    }
+    caught!(
+        UNCHECKED,
+        BEHIND,
+        RENAMED_EARLY,
+        NAME_UNSYNCED,
+        IN_PARTS,
+        UNSYNCED
+    );
+}
+
+#[test]
+fn lies_to_a_toy_are_caught() {
+    for lie in [
+        Lie::Sync("log"),
+        Lie::Sync("log.new"),
+        Lie::SyncSeldom("log"),
+        Lie::SyncDir,
+        Lie::SyncDirSeldom,
+        Lie::Exchange("log"),
+        Lie::Short("log", 100),
+        Lie::Remove,
+    ] {
+        let caught = is_caught::<Toy<{ planted::NOTHING }>>(Some(lie), 20);
+        println!("{lie:?}: {caught:?}");
+        assert!(caught.is_some());
+    }
+}

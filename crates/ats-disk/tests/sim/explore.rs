@@ -1,0 +1,249 @@
+//! The enumeration: every call of a history at which the machine may stop, and what may survive then.
+
+use super::action::Fate;
+use super::disk::Disk;
+use super::fault::{Point, Window};
+use super::fs::SimFs;
+use super::history::{self, Operation};
+use super::model::{State, Timeline};
+use super::random::Random;
+use super::subject::{Setup, Subject};
+use super::survival::Survival;
+use super::world::{Failure, World};
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+/// A history to enumerate.
+#[derive(Clone)]
+pub(crate) struct Case {
+    pub(crate) seed: u64,
+    pub(crate) setup: Setup,
+    pub(crate) history: Vec<Operation>,
+    /// At most so many survivals of each kind of which there are many.
+    pub(crate) each: usize,
+    /// Of so many images, one is written to and stopped again.
+    pub(crate) again: usize,
+}
+
+impl Case {
+    pub(crate) fn random(seed: u64) -> Self {
+        let mut random = Random(seed);
+        let setup = Setup::random(&mut random);
+        let operations = 5 + random.below(36);
+        let history = history::random(&mut random, &State::default(), operations, 0);
+        Case {
+            seed,
+            setup,
+            history,
+            each: 8,
+            again: 40,
+        }
+    }
+
+    /// Visits the points, until something is wrong at one. How many there were, and what is wrong.
+    pub(crate) fn explore<S: Subject>(&self) -> (u64, Result<(), String>) {
+        let mut explorer = Explorer {
+            case: self,
+            random: Random(self.seed ^ 0x5eed),
+            visited: 0,
+            subject: PhantomData::<S>,
+        };
+        let explored = guard(|| explorer.explore());
+        (explorer.visited, explored)
+    }
+
+    /// A part of the history at which something is still wrong, and what.
+    fn shrink<S: Subject>(mut self, mut wrong: String) -> (Self, String) {
+        let end = Instant::now() + Duration::from_secs(60);
+        let mut part = self.history.len() / 2;
+        while part > 0 {
+            let mut at = 0;
+            while at < self.history.len() && Instant::now() < end {
+                let mut less = self.clone();
+                less.history.drain(at..(at + part).min(self.history.len()));
+                match less.explore::<S>().1 {
+                    Ok(()) => at += part,
+                    Err(still) => (self, wrong) = (less, still),
+                }
+            }
+            part /= 2;
+        }
+        (self, wrong)
+    }
+
+    /// Visits all points. How many there were.
+    ///
+    /// # Panics
+    /// If something is wrong, with a short history.
+    pub(crate) fn check<S: Subject>(&self) -> u64 {
+        let (visited, explored) = self.explore::<S>();
+        if let Err(wrong) = explored {
+            let (case, wrong) = self.clone().shrink::<S>(wrong);
+            panic!("{wrong}\n{case}");
+        }
+        visited
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}, {:?}", self.seed, self.setup)?;
+        for (index, operation) in self.history.iter().enumerate() {
+            write!(f, "\n  {index}: {operation:?}")?;
+        }
+        Ok(())
+    }
+}
+
+thread_local! {
+    /// How many guards this thread has, and what the last panic below one was.
+    static GUARDED: (Cell<usize>, RefCell<String>) = const {
+        (Cell::new(0), RefCell::new(String::new()))
+    };
+}
+
+/// Does something; a panic is wrong. It is not reported besides.
+pub(crate) fn guard<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let report = take_hook();
+        set_hook(Box::new(move |panic| {
+            GUARDED.with(|(depth, last)| match depth.get() {
+                0 => report(panic),
+                _ => *last.borrow_mut() = panic.to_string(),
+            });
+        }));
+    });
+    GUARDED.with(|(depth, _)| depth.set(depth.get() + 1));
+    let result = catch_unwind(AssertUnwindSafe(run));
+    GUARDED.with(|(depth, last)| {
+        depth.set(depth.get() - 1);
+        result.unwrap_or_else(|_| Err(last.take()))
+    })
+}
+
+struct Explorer<'c, S> {
+    case: &'c Case,
+    random: Random,
+    visited: u64,
+    subject: PhantomData<S>,
+}
+
+impl<S: Subject> Explorer<'_, S> {
+    fn explore(&mut self) -> Result<(), String> {
+        let fs = SimFs::new(Disk::default());
+        fs.record();
+        let live = |failure: Failure| format!("without a stop: {failure:?}");
+        let mut world = World::<S>::new(fs, &self.case.setup).map_err(live)?;
+        for operation in &self.case.history {
+            world.step(operation).map_err(live)?;
+        }
+        world.check().map_err(live)?;
+        let points = world.fs.points();
+        self.stop(&points, world.timeline.states(), true)
+    }
+
+    /// Visits what may survive at these points.
+    fn stop(&mut self, points: &[Point], states: &[State], first: bool) -> Result<(), String> {
+        let mut seen = HashSet::new();
+        for point in points {
+            let survivals = match first {
+                true => Survival::all(&point.disk, self.case.each, &mut self.random),
+                false => Survival::few(&point.disk, &mut self.random),
+            };
+            for survival in survivals {
+                let fates = survival.fates(point.disk.pending());
+                let is_process = survival == Survival::Process;
+                let key = (is_process, low(point, survival), point.disk.key(&fates));
+                if seen.insert(key) {
+                    self.visited += 1;
+                    let again = first && self.random.one_in(self.case.again);
+                    let visited = guard(|| self.start(point, survival, states, again));
+                    visited.map_err(|wrong| {
+                        format!("{wrong}\n{}", describe(point, survival, &fates))
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the machine again with what has survived, and checks it. Then may do more, and stop it again.
+    fn start(
+        &mut self,
+        point: &Point,
+        survival: Survival,
+        states: &[State],
+        again: bool,
+    ) -> Result<(), String> {
+        let low = low(point, survival);
+        let synced = point.window.synced;
+        let fs = SimFs::new(survival.image(&point.disk));
+        if again {
+            fs.record();
+            fs.set_window(Window {
+                synced,
+                returned: low,
+                begun: point.window.begun,
+            });
+        }
+        let wrong = |failure: Failure| format!("after a start: {failure:?}");
+        let part = low..=point.window.begun;
+        let opened = World::<S>::open(fs, &self.case.setup, states, part);
+        let (mut world, contained) = opened.map_err(wrong)?;
+        if !again {
+            return Ok(());
+        }
+        let opening = world.fs.points();
+        // All of an image is durable, but what only the end of a process was survived by is not.
+        let durable = if survival == Survival::Process {
+            synced
+        } else {
+            contained
+        };
+        world.timeline = Timeline::again(states, contained, durable);
+        world.fs.set_window(world.timeline.window());
+        let mut random = self.random.fork();
+        let operations = 1 + random.below(6);
+        let number = 1000 + self.visited;
+        let more = history::random(&mut random, world.timeline.now(), operations, number);
+        let told = |wrong: String| format!("{wrong}\n  after a start and {more:?}");
+        self.stop(&opening, states, false)
+            .map_err(|wrong| format!("{wrong}\n  in a start"))?;
+        for operation in &more {
+            world.step(operation).map_err(wrong).map_err(told)?;
+        }
+        world.check().map_err(wrong).map_err(told)?;
+        let points = world.fs.points();
+        let states = world.timeline.states().to_vec();
+        self.stop(&points, &states, false).map_err(told)
+    }
+}
+
+/// The first write that must be there.
+fn low(point: &Point, survival: Survival) -> usize {
+    match survival {
+        Survival::Process => point.window.returned,
+        _ => point.window.synced,
+    }
+}
+
+fn describe(point: &Point, survival: Survival, fates: &[Fate]) -> String {
+    let mut text = format!(
+        "  stopped at call {} ({:?}), {:?}, {survival:?}",
+        point.call, point.name, point.window
+    );
+    for (pending, fate) in point.disk.pending().iter().zip(fates) {
+        let name = point
+            .disk
+            .name(pending.action.file())
+            .unwrap_or("a removed file");
+        text += &format!("\n    {name}: {:?}: {fate:?}", pending.action);
+    }
+    text
+}

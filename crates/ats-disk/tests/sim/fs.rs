@@ -1,0 +1,392 @@
+//! The simulated file system: a [`Disk`] behind the traits of the crate, which counts, records and fails calls.
+
+use super::action::FileId;
+use super::disk::Disk;
+use super::fault::{Break, Calls, ENOSPC, Fault, Point, Window};
+use ats_disk::fs::{File, FileSystem};
+use parking_lot::{Mutex, MutexGuard};
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Default)]
+struct Machine {
+    disk: Arc<Disk>,
+    /// Handles of earlier processes do nothing.
+    process: u64,
+    open: BTreeMap<FileId, usize>,
+    locks: BTreeSet<PathBuf>,
+    calls: u64,
+    /// How many calls may come before a test is taken to go on for ever.
+    left: u64,
+    fault: Option<Fault>,
+    /// Whether the fault was hit.
+    hit: bool,
+    stopped: bool,
+    capacity: Option<u64>,
+    points: Option<Vec<Point>>,
+    window: Window,
+    clock: Duration,
+}
+
+/// A handle of the simulated machine, for one process on it.
+#[derive(Clone)]
+pub(crate) struct SimFs {
+    machine: Arc<Mutex<Machine>>,
+    process: u64,
+}
+
+fn stopped() -> io::Error {
+    io::Error::other("the machine has stopped")
+}
+
+impl SimFs {
+    /// A machine with this disk.
+    pub(crate) fn new(disk: Disk) -> Self {
+        let machine = Machine {
+            disk: Arc::new(disk),
+            left: 1 << 20,
+            ..Machine::default()
+        };
+        SimFs {
+            machine: Arc::new(Mutex::new(machine)),
+            process: 0,
+        }
+    }
+
+    pub(crate) fn disk(&self) -> Arc<Disk> {
+        self.machine.lock().disk.clone()
+    }
+
+    pub(crate) fn calls(&self) -> u64 {
+        self.machine.lock().calls
+    }
+
+    pub(crate) fn set_fault(&self, fault: Option<Fault>) {
+        let mut machine = self.machine.lock();
+        machine.fault = fault;
+        machine.hit = false;
+    }
+
+    /// Whether the last fault was hit.
+    pub(crate) fn is_hit(&self) -> bool {
+        self.machine.lock().hit
+    }
+
+    /// How many bytes the disk has, each name taking a page besides its content.
+    pub(crate) fn set_capacity(&self, bytes: Option<u64>) {
+        self.machine.lock().capacity = bytes;
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        let machine = self.machine.lock();
+        machine.disk.used(|file| machine.open.contains_key(&file))
+    }
+
+    /// Keeps from now on what the disk is before each call, if it or the window has changed.
+    pub(crate) fn record(&self) {
+        self.machine.lock().points = Some(Vec::new());
+    }
+
+    /// What was recorded, and what the disk is now.
+    pub(crate) fn points(&self) -> Vec<Point> {
+        let mut machine = self.machine.lock();
+        machine.point(Calls::ALL);
+        machine
+            .points
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// What is known of the writes from now on.
+    pub(crate) fn set_window(&self, window: Window) {
+        self.machine.lock().window = window;
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        self.machine.lock().clock += by;
+    }
+
+    /// Ends the process, without a call. What is returned is for the next one.
+    pub(crate) fn kill(&self) -> SimFs {
+        let mut machine = self.machine.lock();
+        machine.process += 1;
+        machine.open.clear();
+        machine.locks.clear();
+        machine.forget();
+        SimFs {
+            machine: self.machine.clone(),
+            process: machine.process,
+        }
+    }
+
+    /// Begins a call. If it is to fail in part, what is returned says how.
+    fn begin(&self, call: Calls) -> io::Result<(MutexGuard<'_, Machine>, Option<Break>)> {
+        let mut machine = self.machine.lock();
+        if machine.process != self.process || machine.stopped {
+            return Err(stopped());
+        }
+        machine.point(call);
+        machine.calls += 1;
+        machine.left -= 1;
+        if machine.left == 0 {
+            drop(machine);
+            panic!("a test makes calls for ever");
+        }
+        let broken = machine.fail(call);
+        match broken {
+            Some(Break::Stop) => {
+                machine.stopped = true;
+                Err(stopped())
+            }
+            Some(Break::Nothing(error)) if !Calls::SYNCING.has(call) => {
+                Err(io::Error::from_raw_os_error(error))
+            }
+            Some(Break::Half(error) | Break::All(error))
+                if !Calls::SYNCING.has(call) && call != Calls::WRITE =>
+            {
+                Err(io::Error::from_raw_os_error(error))
+            }
+            _ => Ok((machine, broken)),
+        }
+    }
+
+    fn handle(&self, machine: &mut Machine, file: FileId) -> Box<dyn File> {
+        *machine.open.entry(file).or_default() += 1;
+        Box::new(SimFile {
+            fs: self.clone(),
+            file,
+        })
+    }
+}
+
+impl Machine {
+    fn point(&mut self, name: Calls) {
+        let Some(points) = &mut self.points else {
+            return;
+        };
+        let is_new = points.last().is_none_or(|last: &Point| {
+            !Arc::ptr_eq(&last.disk, &self.disk) || last.window != self.window
+        });
+        if is_new {
+            points.push(Point {
+                disk: self.disk.clone(),
+                window: self.window,
+                call: self.calls,
+                name,
+            });
+        }
+    }
+
+    fn fail(&mut self, call: Calls) -> Option<Break> {
+        let fault = self.fault.as_mut().filter(|fault| fault.of.has(call))?;
+        if fault.at > 0 {
+            fault.at -= 1;
+            return None;
+        }
+        self.hit = true;
+        let how = fault.how;
+        if !fault.forever {
+            self.fault = None;
+        }
+        Some(how)
+    }
+
+    fn disk(&mut self) -> &mut Disk {
+        Arc::make_mut(&mut self.disk)
+    }
+
+    fn forget(&mut self) {
+        let open = &self.open;
+        Arc::make_mut(&mut self.disk).forget(|file| open.contains_key(&file));
+    }
+
+    /// Pages that the disk still has.
+    fn room(&self) -> u64 {
+        let used = || self.disk.used(|file| self.open.contains_key(&file));
+        let free = |capacity: u64| capacity.saturating_sub(used()) / super::content::PAGE as u64;
+        self.capacity.map_or(u64::MAX, free)
+    }
+}
+
+/// The end of a sync, which may fail: whether an action is made durable nevertheless.
+fn end(broken: Option<Break>) -> (impl Fn(usize) -> bool, io::Result<()>) {
+    let (done, result) = match broken {
+        Some(Break::Nothing(error)) => (0, Err(io::Error::from_raw_os_error(error))),
+        Some(Break::Half(error)) => (1, Err(io::Error::from_raw_os_error(error))),
+        Some(Break::All(error)) => (2, Err(io::Error::from_raw_os_error(error))),
+        Some(Break::Stop) | None => (2, Ok(())),
+    };
+    (move |action: usize| action % 2 < done, result)
+}
+
+impl FileSystem for SimFs {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let (mut machine, _) = self.begin(Calls::CREATE_DIR)?;
+        if machine.disk.names(path).is_err() {
+            machine.disk().create_dir(path);
+        }
+        Ok(())
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        let (machine, _) = self.begin(Calls::LIST)?;
+        let names = machine.disk.names(directory)?;
+        Ok(names.keys().map(|name| name.to_string()).collect())
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        let (mut machine, _) = self.begin(Calls::CREATE)?;
+        if machine.room() == 0 {
+            return Err(io::Error::from_raw_os_error(ENOSPC));
+        }
+        let file = machine.disk().create(path)?;
+        Ok(self.handle(&mut machine, file))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        let (mut machine, _) = self.begin(Calls::OPEN)?;
+        let file = machine.disk.find(path)?;
+        Ok(self.handle(&mut machine, file))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (mut machine, _) = self.begin(Calls::RENAME)?;
+        machine.disk().rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let (mut machine, _) = self.begin(Calls::REMOVE)?;
+        machine.disk.find(path)?;
+        machine.disk().remove(path)
+    }
+
+    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
+        let (mut machine, broken) = self.begin(Calls::SYNC_DIR)?;
+        machine.disk.names(directory)?;
+        let (kept, result) = end(broken);
+        if machine.disk.is_dirty_dir(directory) {
+            machine.disk().sync_dir(directory, kept);
+            machine.forget();
+        }
+        result
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
+        let (mut machine, _) = self.begin(Calls::LOCK)?;
+        if machine.disk.find(path).is_err() {
+            if machine.room() == 0 {
+                return Err(io::Error::from_raw_os_error(ENOSPC));
+            }
+            machine.disk().create(path)?;
+        }
+        if !machine.locks.insert(path.to_owned()) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(Box::new(SimLock {
+            fs: self.clone(),
+            path: path.to_owned(),
+        }))
+    }
+
+    fn now(&self) -> Duration {
+        self.machine.lock().clock
+    }
+}
+
+struct SimLock {
+    fs: SimFs,
+    path: PathBuf,
+}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        let mut machine = self.fs.machine.lock();
+        if machine.process == self.fs.process {
+            machine.locks.remove(&self.path);
+        }
+    }
+}
+
+struct SimFile {
+    fs: SimFs,
+    file: FileId,
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        let mut machine = self.fs.machine.lock();
+        if machine.process != self.fs.process {
+            return;
+        }
+        if let Some(open) = machine.open.get_mut(&self.file) {
+            *open -= 1;
+            if *open == 0 {
+                machine.open.remove(&self.file);
+            }
+        }
+    }
+}
+
+impl File for SimFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let (machine, _) = self.fs.begin(Calls::READ)?;
+        Ok(machine.disk.content(self.file).read(buffer, offset))
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let (mut machine, broken) = self.fs.begin(Calls::WRITE)?;
+        let (mut done, mut result) = match broken {
+            Some(Break::Nothing(error)) => (0, Err(io::Error::from_raw_os_error(error))),
+            Some(Break::Half(error)) => (bytes.len() / 2, Err(io::Error::from_raw_os_error(error))),
+            Some(Break::All(error)) => (bytes.len(), Err(io::Error::from_raw_os_error(error))),
+            Some(Break::Stop) | None => (bytes.len(), Ok(())),
+        };
+        if machine.capacity.is_some() {
+            let room = machine.room();
+            let content = machine.disk.content(self.file);
+            while content.missing(offset, done as u64) > room {
+                let page = super::content::PAGE;
+                done = done.saturating_sub(1 + (offset as usize + done - 1) % page);
+                result = Err(io::Error::from_raw_os_error(ENOSPC));
+            }
+        }
+        machine.disk().write(self.file, &bytes[..done], offset);
+        result
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let (mut machine, broken) = self.fs.begin(Calls::SYNC)?;
+        let (kept, result) = end(broken);
+        if machine.disk.is_dirty(self.file) {
+            machine.disk().sync(self.file, kept);
+        }
+        result
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let (machine, _) = self.fs.begin(Calls::LEN)?;
+        Ok(machine.disk.content(self.file).len())
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        let (mut machine, _) = self.fs.begin(Calls::SET_LEN)?;
+        if machine.disk.content(self.file).len() != bytes {
+            machine.disk().set_len(self.file, bytes);
+        }
+        Ok(())
+    }
+
+    fn reserve(&self, bytes: u64) -> io::Result<()> {
+        let (mut machine, _) = self.fs.begin(Calls::RESERVE)?;
+        if machine.disk.content(self.file).missing(0, bytes) > machine.room() {
+            return Err(io::Error::from_raw_os_error(ENOSPC));
+        }
+        machine.disk().reserve(self.file, bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+//! File systems that do not do what they say. Tests that enumerate stops must catch an engine on them, as it is then
+//! as if the engine had forgotten the call.
+
+use super::fs::SimFs;
+use ats_disk::fs::{File, FileSystem};
+use parking_lot::Mutex;
+use std::any::Any;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a file system does not do. The names are parts of names of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lie {
+    /// Syncs of files whose name has this part do nothing.
+    Sync(&'static str),
+    /// Of the syncs of such a file that is open, the first and every second one from there do nothing.
+    SyncSeldom(&'static str),
+    /// Syncs of directories do nothing.
+    SyncDir,
+    /// Of the syncs of directories, the first and every second one from there do nothing.
+    SyncDirSeldom,
+    /// Files whose name has this part are not cut.
+    Cut(&'static str),
+    /// Writes to such files of more than so many bytes lose what is beyond.
+    Short(&'static str, usize),
+    /// Two writes to such a file, one behind the other, are exchanged: the second is done at once, the first
+    /// before the next call of the file.
+    Exchange(&'static str),
+    /// Removals do nothing.
+    Remove,
+}
+
+/// A file system that lies.
+pub(crate) struct Liar {
+    fs: SimFs,
+    lie: Lie,
+    is_odd: Mutex<bool>,
+}
+
+impl Liar {
+    pub(crate) fn new(fs: SimFs, lie: Lie) -> Self {
+        Liar {
+            fs,
+            lie,
+            is_odd: Mutex::new(false),
+        }
+    }
+
+    fn file(&self, path: &Path, file: Box<dyn File>) -> Box<dyn File> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let part = match self.lie {
+            Lie::Sync(part)
+            | Lie::SyncSeldom(part)
+            | Lie::Cut(part)
+            | Lie::Short(part, _)
+            | Lie::Exchange(part) => part,
+            Lie::SyncDir | Lie::SyncDirSeldom | Lie::Remove => return file,
+        };
+        match name.contains(part) {
+            true => Box::new(LiarFile {
+                file,
+                lie: self.lie,
+                is_odd: Mutex::new(false),
+                held: Mutex::new(None),
+            }),
+            false => file,
+        }
+    }
+}
+
+impl FileSystem for Liar {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.fs.create_dir(path)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        self.fs.list(directory)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        Ok(self.file(path, self.fs.create(path)?))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        Ok(self.file(path, self.fs.open(path)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.fs.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        match self.lie {
+            Lie::Remove => Ok(()),
+            _ => self.fs.remove(path),
+        }
+    }
+
+    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
+        match self.lie {
+            Lie::SyncDir => Ok(()),
+            Lie::SyncDirSeldom if is_odd(&self.is_odd) => Ok(()),
+            _ => self.fs.sync_dir(directory),
+        }
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
+        self.fs.lock(path)
+    }
+
+    fn now(&self) -> Duration {
+        self.fs.now()
+    }
+}
+
+/// Whether it is the first, third and so on time that this is asked.
+fn is_odd(before: &Mutex<bool>) -> bool {
+    let mut before = before.lock();
+    *before = !*before;
+    *before
+}
+
+struct LiarFile {
+    file: Box<dyn File>,
+    lie: Lie,
+    is_odd: Mutex<bool>,
+    held: Mutex<Option<(Arc<[u8]>, u64)>>,
+}
+
+impl LiarFile {
+    /// Does the write that is held back.
+    fn release(&self) -> io::Result<()> {
+        match self.held.lock().take() {
+            Some((bytes, offset)) => self.file.write_at(&bytes, offset),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for LiarFile {
+    fn drop(&mut self) {
+        // The system would not lose it, either; if it fails, a test sees that.
+        let _ = self.release();
+    }
+}
+
+impl File for LiarFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.release()?;
+        self.file.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        match self.lie {
+            Lie::Short(_, most) => self.file.write_at(&bytes[..bytes.len().min(most)], offset),
+            Lie::Exchange(_) if self.held.lock().is_none() => {
+                *self.held.lock() = Some((bytes.into(), offset));
+                Ok(())
+            }
+            _ => {
+                self.file.write_at(bytes, offset)?;
+                self.release()
+            }
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match self.lie {
+            Lie::Sync(_) => Ok(()),
+            Lie::SyncSeldom(_) if is_odd(&self.is_odd) => Ok(()),
+            // A held write is not done: that is the lie.
+            _ => self.file.sync(),
+        }
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.release()?;
+        self.file.len()
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.release()?;
+        match self.lie {
+            Lie::Cut(_) if bytes < self.file.len()? => Ok(()),
+            _ => self.file.set_len(bytes),
+        }
+    }
+
+    fn reserve(&self, bytes: u64) -> io::Result<()> {
+        self.release()?;
+        self.file.reserve(bytes)
+    }
+}

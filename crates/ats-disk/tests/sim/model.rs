@@ -1,0 +1,212 @@
+//! What a store should say: states of a map, one after each write.
+
+use super::fault::Window;
+use ats_store::{Error, MergeOperator, Merged};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// What a store contains.
+pub(crate) type State = Arc<BTreeMap<Vec<u8>, Vec<u8>>>;
+
+/// Merges by the first byte of the key.
+///
+/// - `f`: the value is a map `x -> ax + b` modulo 251, as two bytes; a later map is applied to what the earlier one
+///   gives. The constant ones are bases. The identity counts as missing.
+/// - `p`: an operand can be merged only if what is earlier begins with `=`, so operands cannot be merged with
+///   each other.
+/// - Others: the later value is appended. A value that begins with `=` is a base.
+pub(crate) struct Mixed;
+
+/// The order of the field of the maps.
+pub(crate) const PRIME: u32 = 251;
+
+impl MergeOperator for Mixed {
+    fn name(&self) -> &str {
+        "mixed"
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn merge(&self, key: &[u8], earlier: &[u8], later: &[u8]) -> Result<Merged, Error> {
+        match key.first() {
+            Some(b'f') => {
+                let (&[a, b], &[c, d]) = (earlier, later) else {
+                    return Err(Error::Merge);
+                };
+                let [a, b, c, d] = [a, b, c, d].map(u32::from);
+                let composed = [(a * c) % PRIME, (b * c + d) % PRIME];
+                Ok(Merged::New(composed.map(|number| number as u8).to_vec()))
+            }
+            Some(b'p') if !earlier.starts_with(b"=") => Err(Error::Merge),
+            _ if later.starts_with(b"=") => Ok(Merged::Later),
+            _ if later.is_empty() => Ok(Merged::Earlier),
+            _ if earlier.is_empty() => Ok(Merged::Later),
+            _ => Ok(Merged::New([earlier, later].concat())),
+        }
+    }
+
+    fn is_base(&self, key: &[u8], value: &[u8]) -> bool {
+        match key.first() {
+            Some(b'f') => value.first() == Some(&0),
+            _ => value.starts_with(b"="),
+        }
+    }
+
+    fn is_absent(&self, key: &[u8], value: &[u8]) -> bool {
+        key.first() == Some(&b'f') && value == [1, 0]
+    }
+}
+
+/// A part of a write.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    Put(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+    Merge(Vec<u8>, Vec<u8>),
+    /// From the first key on, below the second.
+    DeleteRange(Option<Vec<u8>>, Option<Vec<u8>>),
+}
+
+/// Bytes, shortened if they are many.
+struct Shown<'b>(&'b [u8]);
+
+impl fmt::Debug for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0[..self.0.len().min(12)].escape_ascii())?;
+        match self.0.len() {
+            0..=12 => Ok(()),
+            len => write!(f, "..{len}"),
+        }
+    }
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Change::Put(key, value) => write!(f, "put {:?} {:?}", Shown(key), Shown(value)),
+            Change::Delete(key) => write!(f, "delete {:?}", Shown(key)),
+            Change::Merge(key, value) => write!(f, "merge {:?} {:?}", Shown(key), Shown(value)),
+            Change::DeleteRange(low, high) => {
+                let [low, high] = [low, high].map(|end| end.as_deref().map(Shown));
+                write!(f, "delete {low:?} to {high:?}")
+            }
+        }
+    }
+}
+
+/// The state after some changes of another one. `None` if the operator refuses.
+pub(crate) fn apply(state: &State, changes: &[Change]) -> Option<State> {
+    let mut map = BTreeMap::clone(state);
+    for change in changes {
+        match change {
+            Change::Put(key, value) => {
+                map.insert(key.clone(), value.clone());
+            }
+            Change::Delete(key) => {
+                map.remove(key);
+            }
+            Change::Merge(key, operand) => {
+                let value = match map.get(key) {
+                    None => operand.clone(),
+                    Some(earlier) => match Mixed.merge(key, earlier, operand).ok()? {
+                        Merged::Earlier => earlier.clone(),
+                        Merged::Later => operand.clone(),
+                        Merged::New(value) => value,
+                    },
+                };
+                match Mixed.is_absent(key, &value) {
+                    true => map.remove(key),
+                    false => map.insert(key.clone(), value),
+                };
+            }
+            Change::DeleteRange(low, high) => map.retain(|key, _| {
+                low.as_ref().is_some_and(|low| key < low)
+                    || high.as_ref().is_some_and(|high| key >= high)
+            }),
+        }
+    }
+    Some(Arc::new(map))
+}
+
+/// What a store contained after each write that has returned, and after the one that has not.
+#[derive(Clone)]
+pub(crate) struct Timeline {
+    /// The first is what it contained at the beginning.
+    states: Vec<State>,
+    window: Window,
+}
+
+impl Timeline {
+    pub(crate) fn new(first: State) -> Self {
+        Timeline {
+            states: vec![first],
+            window: Window::default(),
+        }
+    }
+
+    /// Of a store that was opened again and contains what it did after so many writes, of which so many survive
+    /// a stop of the machine.
+    pub(crate) fn again(states: &[State], contained: usize, synced: usize) -> Self {
+        Timeline {
+            states: states[..=contained].to_vec(),
+            window: Window {
+                synced,
+                returned: contained,
+                begun: contained,
+            },
+        }
+    }
+
+    pub(crate) fn states(&self) -> &[State] {
+        &self.states
+    }
+
+    pub(crate) fn window(&self) -> Window {
+        self.window
+    }
+
+    /// What the store says now, when no write is going on.
+    pub(crate) fn now(&self) -> &State {
+        &self.states[self.window.returned]
+    }
+
+    /// A write begins. `None` if the operator refuses it.
+    pub(crate) fn begin(&mut self, changes: &[Change]) -> Option<()> {
+        // A write that has failed before was not done, as the store goes on.
+        self.states.truncate(self.window.returned + 1);
+        let state = apply(self.now(), changes)?;
+        self.states.push(state);
+        self.window.begun = self.window.returned + 1;
+        Some(())
+    }
+
+    /// It has returned.
+    pub(crate) fn end(&mut self, synced: bool) {
+        self.window.returned = self.window.begun;
+        if synced {
+            self.sync();
+        }
+    }
+
+    /// All writes that have returned survive from now on.
+    pub(crate) fn sync(&mut self) {
+        self.window.synced = self.window.returned;
+    }
+}
+
+/// The latest state in a part of the states that is this content.
+pub(crate) fn latest(
+    states: &[State],
+    part: RangeInclusive<usize>,
+    content: &[(Vec<u8>, Vec<u8>)],
+) -> Option<usize> {
+    let is_equal = |state: &State| {
+        let content = content.iter().map(|(key, value)| (key, value));
+        state.len() == content.len() && state.iter().eq(content)
+    };
+    part.rev().find(|&index| is_equal(&states[index]))
+}

@@ -1,0 +1,85 @@
+//! The stores that are tested.
+
+use super::fs::SimFs;
+use super::liar::{Liar, Lie};
+use super::model::Change;
+use super::random::Random;
+use ats_disk::Error;
+use ats_disk::fs::FileSystem;
+use ats_store::{Direction, KeyRange};
+use std::sync::Arc;
+
+/// All records of a store, or of a part of it.
+pub(crate) type Content = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// How a store is made. The sizes are small, so that short histories take every path.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) memtable_bytes: usize,
+    pub(crate) cache_bytes: usize,
+    pub(crate) block_bytes: usize,
+    pub(crate) file_bytes: u64,
+    pub(crate) fan_in: usize,
+    pub(crate) compressed: bool,
+    pub(crate) filtered: bool,
+    /// What the file system does not do.
+    pub(crate) lie: Option<Lie>,
+}
+
+impl Setup {
+    pub(crate) fn random(random: &mut Random) -> Self {
+        Setup {
+            memtable_bytes: random.pick(&[400, 1000, 2000, 1 << 20]),
+            cache_bytes: random.pick(&[0, 2000, 1 << 20]),
+            block_bytes: random.pick(&[64, 200, 1000]),
+            file_bytes: random.pick(&[300, 1000, 1 << 20]),
+            fan_in: random.pick(&[2, 2, 3, 4]),
+            compressed: random.one_in(2),
+            filtered: random.one_in(2),
+            lie: None,
+        }
+    }
+
+    /// The file system that a store gets.
+    pub(crate) fn file_system(&self, fs: &SimFs) -> Arc<dyn FileSystem> {
+        match self.lie {
+            Some(lie) => Arc::new(Liar::new(fs.clone(), lie)),
+            None => Arc::new(fs.clone()),
+        }
+    }
+}
+
+/// A store whose writes survive.
+pub(crate) trait Subject: Sized {
+    type Snapshot;
+
+    /// Whether all that was written survives a stop of the machine after `flush`, and after `close`.
+    const FLUSH_SYNCS: bool;
+    const CLOSE_SYNCS: bool;
+
+    fn open(setup: &Setup, fs: &SimFs) -> Result<Self, Error>;
+
+    /// Changes that are all done or none of them; if they are synced, they and all before survive a stop.
+    fn write(&self, changes: &[Change], synced: bool) -> Result<(), Error>;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;
+
+    fn scan(&self, range: KeyRange<'_>, direction: Direction) -> Result<Content, Error>;
+
+    fn snapshot(&self) -> Result<Self::Snapshot, Error>;
+
+    /// All records of a snapshot.
+    fn scan_snapshot(snapshot: &Self::Snapshot, direction: Direction) -> Result<Content, Error>;
+
+    fn get_snapshot(snapshot: &Self::Snapshot, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;
+
+    fn sync(&self) -> Result<(), Error>;
+
+    fn flush(&self) -> Result<(), Error>;
+
+    fn compact(&self) -> Result<(), Error>;
+
+    fn work(&self) -> Result<bool, Error>;
+
+    fn close(self) -> Result<(), Error>;
+}

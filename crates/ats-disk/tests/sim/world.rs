@@ -1,0 +1,266 @@
+//! A store on a simulated machine, beside the model that says what it should contain.
+
+use super::fs::SimFs;
+use super::history::{Operation, keys};
+use super::model::{State, Timeline, latest};
+use super::subject::{Content, Setup, Subject};
+use ats_disk::Error;
+use ats_store::{Direction, KeyRange};
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What goes wrong.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The store says that it failed.
+    Error(Error),
+    /// It says something wrong.
+    Wrong(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Error(error)
+    }
+}
+
+/// A store, its machine, and its model.
+pub(crate) struct World<S: Subject> {
+    pub(crate) fs: SimFs,
+    pub(crate) timeline: Timeline,
+    setup: Setup,
+    /// There is none after it could not be opened again.
+    store: Option<S>,
+    snapshots: VecDeque<(S::Snapshot, State)>,
+}
+
+impl<S: Subject> World<S> {
+    /// Opens a store. It must contain one of these states: what is returned besides says which.
+    pub(crate) fn open(
+        fs: SimFs,
+        setup: &Setup,
+        states: &[State],
+        part: RangeInclusive<usize>,
+    ) -> Result<(Self, usize), Failure> {
+        let store = S::open(setup, &fs)?;
+        let contained = compare(&store, states, part)?;
+        let world = World {
+            fs,
+            timeline: Timeline::again(states, contained, contained),
+            setup: setup.clone(),
+            store: Some(store),
+            snapshots: VecDeque::new(),
+        };
+        Ok((world, contained))
+    }
+
+    /// A store that is not there before.
+    pub(crate) fn new(fs: SimFs, setup: &Setup) -> Result<Self, Failure> {
+        let states = [State::default()];
+        Ok(World::open(fs, setup, &states, 0..=0)?.0)
+    }
+
+    /// Whether it is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.store.is_some()
+    }
+
+    fn store(&mut self) -> Result<&S, Failure> {
+        if self.store.is_none() {
+            self.reopen()?;
+        }
+        let store = self.store.as_ref();
+        store.ok_or_else(|| Failure::Wrong(String::from("it was opened, but is not there")))
+    }
+
+    fn reopen(&mut self) -> Result<(), Failure> {
+        let window = self.timeline.window();
+        let store = S::open(&self.setup, &self.fs)?;
+        let states = self.timeline.states();
+        let contained = compare(&store, states, window.returned..=window.begun)?;
+        self.timeline = Timeline::again(states, contained, window.synced);
+        self.fs.set_window(self.timeline.window());
+        self.store = Some(store);
+        Ok(())
+    }
+
+    /// Ends the process.
+    pub(crate) fn kill(&mut self) {
+        self.fs = self.fs.kill();
+        self.snapshots.clear();
+        self.store = None;
+    }
+
+    /// Does an operation. After an error the model is as the store should be.
+    pub(crate) fn step(&mut self, operation: &Operation) -> Result<(), Failure> {
+        let store = self.store()?;
+        match operation {
+            Operation::Write(changes, synced) => {
+                // A refused write is none: histories have none, but a part of one may.
+                if self.timeline.begin(changes).is_some() {
+                    self.fs.set_window(self.timeline.window());
+                    self.store()?.write(changes, *synced)?;
+                    self.timeline.end(*synced);
+                }
+            }
+            Operation::Sync => {
+                store.sync()?;
+                self.timeline.sync();
+            }
+            Operation::Flush => {
+                store.flush()?;
+                if S::FLUSH_SYNCS {
+                    self.timeline.sync();
+                }
+            }
+            Operation::Compact => store.compact()?,
+            Operation::Work => {
+                store.work()?;
+            }
+            Operation::Snapshot => {
+                let snapshot = store.snapshot()?;
+                let state = Arc::clone(self.timeline.now());
+                self.snapshots.push_back((snapshot, state));
+            }
+            Operation::Release => {
+                if let Some((snapshot, state)) = self.snapshots.pop_front() {
+                    compare_snapshot::<S>(&snapshot, &state)?;
+                }
+            }
+            Operation::Check => self.check()?,
+            Operation::Close => {
+                self.snapshots.clear();
+                if let Some(store) = self.store.take() {
+                    store.close()?;
+                }
+                if S::CLOSE_SYNCS {
+                    self.timeline.sync();
+                    self.fs.set_window(self.timeline.window());
+                }
+                self.reopen()?;
+            }
+            Operation::Kill => {
+                self.kill();
+                self.reopen()?;
+            }
+            Operation::Wait => self.fs.advance(Duration::from_secs(1)),
+        }
+        self.fs.set_window(self.timeline.window());
+        Ok(())
+    }
+
+    /// Compares everything with the model.
+    pub(crate) fn check(&mut self) -> Result<(), Failure> {
+        self.store()?;
+        if let Some(store) = &self.store {
+            let now = self.timeline.window().returned;
+            compare(store, self.timeline.states(), now..=now)?;
+        }
+        for (snapshot, state) in &self.snapshots {
+            compare_snapshot::<S>(snapshot, state)?;
+        }
+        Ok(())
+    }
+}
+
+fn show(content: &Content) -> String {
+    let show = |(key, value): &(Vec<u8>, Vec<u8>)| {
+        let (key, len) = (key[..key.len().min(12)].escape_ascii(), value.len());
+        format!(
+            "\"{key}\": \"{}\"..{len}",
+            value[..len.min(12)].escape_ascii()
+        )
+    };
+    content.iter().map(show).collect::<Vec<_>>().join(", ")
+}
+
+fn content(state: &State) -> Content {
+    state
+        .iter()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// Finds which of the states the store contains, and compares all ways to read with each other.
+fn compare<S: Subject>(
+    store: &S,
+    states: &[State],
+    part: RangeInclusive<usize>,
+) -> Result<usize, Failure> {
+    let all = KeyRange::default();
+    let up = store.scan(all, Direction::Up)?;
+    let Some(contained) = latest(states, part.clone(), &up) else {
+        let other = latest(states, 0..=states.len() - 1, &up);
+        let other = other.map_or(String::from("no write"), |other| format!("write {other}"));
+        let (low, high) = part.into_inner();
+        return Err(Failure::Wrong(format!(
+            "the content is that after {other}, not after one of {low} to {high}: {}\n  after {low}: {}\n  after {high}: {}",
+            show(&up),
+            show(&content(&states[low])),
+            show(&content(&states[high])),
+        )));
+    };
+    let state = &states[contained];
+    let mut down = store.scan(all, Direction::Down)?;
+    down.reverse();
+    if down != up {
+        let (up, down) = (show(&up), show(&down));
+        return Err(Failure::Wrong(format!("up there is {up}, down {down}")));
+    }
+    let keys = keys();
+    for key in &keys {
+        let found = store.get(key)?;
+        if found.as_ref() != state.get(key) {
+            let key = key.escape_ascii();
+            return Err(Failure::Wrong(format!(
+                "the value of \"{key}\" is not that of a scan"
+            )));
+        }
+    }
+    for (low, high) in [(2, 6), (4, 10), (7, 11)] {
+        let range = KeyRange {
+            low: Some(&keys[low]),
+            high: Some(&keys[high]),
+        };
+        let expected = || up.iter().filter(|(key, _)| range.has(key));
+        let found = store.scan(range, Direction::Up)?;
+        if !found.iter().eq(expected()) {
+            return Err(Failure::Wrong(format!(
+                "{range:?} upwards has {}",
+                show(&found)
+            )));
+        }
+        let found = store.scan(range, Direction::Down)?;
+        if !found.iter().eq(expected().rev()) {
+            return Err(Failure::Wrong(format!(
+                "{range:?} downwards has {}",
+                show(&found)
+            )));
+        }
+    }
+    Ok(contained)
+}
+
+fn compare_snapshot<S: Subject>(snapshot: &S::Snapshot, state: &State) -> Result<(), Failure> {
+    let expected = content(state);
+    let up = S::scan_snapshot(snapshot, Direction::Up)?;
+    let mut down = S::scan_snapshot(snapshot, Direction::Down)?;
+    down.reverse();
+    if up != expected || down != expected {
+        let [up, down, expected] = [&up, &down, &expected].map(show);
+        return Err(Failure::Wrong(format!(
+            "a snapshot of {expected} has up {up}, down {down}"
+        )));
+    }
+    for key in keys() {
+        if S::get_snapshot(snapshot, &key)?.as_ref() != state.get(&key) {
+            let key = key.escape_ascii();
+            return Err(Failure::Wrong(format!(
+                "a snapshot has another value of \"{key}\""
+            )));
+        }
+    }
+    Ok(())
+}
