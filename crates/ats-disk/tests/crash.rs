@@ -1,6 +1,6 @@
-//! The machine stops at any call, and anything may survive of what was not synced: a store that is opened again
-//! contains what it did after some write, and no synced write is lost. What a machine may do to a store is written in
-//! the module `sim`.
+//! The machine stops at any call, and anything may survive of what was not synced: a store that is opened
+//! again contains what it did after some write, and no synced write is lost. What a machine may do to a store
+//! is written in the module `sim`.
 
 mod sim;
 #[path = "sim/tests.rs"]

@@ -107,8 +107,8 @@ pub(crate) struct Pending {
 pub(crate) enum Fate {
     Lost,
     Kept,
-    /// Of a write, only the first bytes. If it has `grown`, the file is nevertheless as long as if all were kept, and
-    /// what is missing reads as before, or as zeros. A rename leaves both names.
+    /// Of a write, only the first bytes. If it has `grown`, the file is nevertheless as long as if all were
+    /// kept, and what is missing reads as before, or as zeros. A rename leaves both names.
     Torn {
         bytes: u32,
         grown: bool,
@@ -157,7 +157,8 @@ pub(crate) fn apply_content(content: &mut Content, action: &Action, fate: Fate) 
                 let mut at = *offset;
                 while at < end {
                     let next = ((at / SECTOR + 1) * SECTOR).min(end);
-                    if mask >> (at / SECTOR - offset / SECTOR) % 64 & 1 == 1 {
+                    let sector = (at / SECTOR - offset / SECTOR) % 64;
+                    if mask >> sector & 1 == 1 {
                         content.write(&bytes[(at - offset) as usize..(next - offset) as usize], at);
                     }
                     at = next;

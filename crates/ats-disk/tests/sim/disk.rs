@@ -1,9 +1,10 @@
 //! What is on a disk: what is durable, what is shown, and the actions that lie between them.
 //!
 //! # Invariants
-//! - D1. What is shown is what is durable with all pending actions applied in their order, except for what a failed
-//!   sync has lost, which is shown all the same.
-//! - D2. A file is known as long as a durable name, a shown name, a pending action or an open handle leads to it.
+//! - D1. What is shown is what is durable with all pending actions applied in their order, except for what a
+//!   failed sync has lost, which is shown all the same.
+//! - D2. A file is known as long as a durable name, a shown name, a pending action or an open handle leads to
+//!   it.
 
 use super::action::{Action, Fate, FileId, Pending, apply_content, apply_name};
 use super::content::{Content, PAGE};
@@ -89,7 +90,16 @@ impl Disk {
         &self.files[&file].shown
     }
 
-    /// A path that is shown or durable and leads to a file.
+    /// All files that are shown, with their names.
+    pub(crate) fn files(&self) -> Vec<(Arc<str>, FileId)> {
+        let names = self
+            .directories
+            .values()
+            .flat_map(|names| names.shown.iter());
+        names.map(|(name, file)| (name.clone(), *file)).collect()
+    }
+
+    /// A name that is shown or durable and leads to a file.
     pub(crate) fn name(&self, file: FileId) -> Option<&str> {
         let names = self.directories.values();
         let mut names = names.flat_map(|names| names.shown.iter().chain(names.durable.iter()));
@@ -192,8 +202,8 @@ impl Disk {
         pending.any(|pending| pending.action.directory() == Some(directory))
     }
 
-    /// Takes the pending actions of a file off the list. Those that `kept` says become durable; it is asked with how
-    /// many there were before.
+    /// Takes the pending actions of a file off the list. Those that `kept` says become durable; it is asked
+    /// with how many there were before.
     pub(crate) fn sync(&mut self, file: FileId, kept: impl Fn(usize) -> bool) {
         self.settle(|action| !action.is_name() && action.file() == file, kept);
     }

@@ -193,9 +193,10 @@ impl<S: Subject> Explorer<'_, S> {
             });
         }
         let wrong = |failure: Failure| format!("after a start: {failure:?}");
-        let part = low..=point.window.begun;
-        let opened = World::<S>::open(fs, &self.case.setup, states, part);
+        let part = &states[low..=point.window.begun];
+        let opened = World::<S>::open(fs, &self.case.setup, part);
         let (mut world, contained) = opened.map_err(wrong)?;
+        let contained = low + contained;
         if !again {
             return Ok(());
         }

@@ -1,4 +1,5 @@
-//! The simulated file system: a [`Disk`] behind the traits of the crate, which counts, records and fails calls.
+//! The simulated file system: a [`Disk`] behind the traits of the crate, which counts, records and fails
+//! calls.
 
 use super::action::FileId;
 use super::disk::Disk;
@@ -67,11 +68,11 @@ impl SimFs {
 
     pub(crate) fn set_fault(&self, fault: Option<Fault>) {
         let mut machine = self.machine.lock();
+        machine.hit &= fault.is_none();
         machine.fault = fault;
-        machine.hit = false;
     }
 
-    /// Whether the last fault was hit.
+    /// Whether the last fault that was set was hit.
     pub(crate) fn is_hit(&self) -> bool {
         self.machine.lock().hit
     }

@@ -1,5 +1,5 @@
-//! File systems that do not do what they say. Tests that enumerate stops must catch an engine on them, as it is then
-//! as if the engine had forgotten the call.
+//! File systems that do not do what they say. Tests that enumerate stops must catch an engine on them, as it
+//! is then as if the engine had forgotten the call.
 
 use super::fs::SimFs;
 use ats_disk::fs::{File, FileSystem};

@@ -4,7 +4,6 @@ use super::fault::Window;
 use ats_store::{Error, MergeOperator, Merged};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// What a store contains.
@@ -12,8 +11,8 @@ pub(crate) type State = Arc<BTreeMap<Vec<u8>, Vec<u8>>>;
 
 /// Merges by the first byte of the key.
 ///
-/// - `f`: the value is a map `x -> ax + b` modulo 251, as two bytes; a later map is applied to what the earlier one
-///   gives. The constant ones are bases. The identity counts as missing.
+/// - `f`: the value is a map `x -> ax + b` modulo 251, as two bytes; a later map is applied to what the
+///   earlier one gives. The constant ones are bases. The identity counts as missing.
 /// - `p`: an operand can be merged only if what is earlier begins with `=`, so operands cannot be merged with
 ///   each other.
 /// - Others: the later value is appended. A value that begins with `=` is a base.
@@ -132,24 +131,23 @@ pub(crate) fn apply(state: &State, changes: &[Change]) -> Option<State> {
     Some(Arc::new(map))
 }
 
-/// What a store contained after each write that has returned, and after the one that has not.
+/// What a store contained after each write that has returned, and what it may contain besides.
 #[derive(Clone)]
 pub(crate) struct Timeline {
-    /// The first is what it contained at the beginning.
+    /// The first is what it contained at the beginning. The last is that of the write that is going on, if
+    /// one is.
     states: Vec<State>,
     window: Window,
+    /// Writes that have failed may be done nevertheless: after how many writes, and what it contains then.
+    /// That of the machine stops before a later write is synced, of the process before one returns.
+    failed: Vec<(usize, State)>,
+    /// How many were synced when the last one was begun.
+    evident: usize,
 }
 
 impl Timeline {
-    pub(crate) fn new(first: State) -> Self {
-        Timeline {
-            states: vec![first],
-            window: Window::default(),
-        }
-    }
-
-    /// Of a store that was opened again and contains what it did after so many writes, of which so many survive
-    /// a stop of the machine.
+    /// Of a store that was opened again and contains what it did after so many writes, of which so many
+    /// survive a stop of the machine.
     pub(crate) fn again(states: &[State], contained: usize, synced: usize) -> Self {
         Timeline {
             states: states[..=contained].to_vec(),
@@ -158,6 +156,8 @@ impl Timeline {
                 returned: contained,
                 begun: contained,
             },
+            failed: Vec::new(),
+            evident: synced,
         }
     }
 
@@ -169,19 +169,43 @@ impl Timeline {
         self.window
     }
 
+    /// How many writes were synced when the last one was begun, which the last one may say.
+    pub(crate) fn evident(&self) -> usize {
+        self.evident
+    }
+
     /// What the store says now, when no write is going on.
     pub(crate) fn now(&self) -> &State {
         &self.states[self.window.returned]
     }
 
+    /// What it may contain if it is opened again, when the first so many writes are not lost.
+    pub(crate) fn survivors(&self, low: usize) -> Vec<State> {
+        let failed = self.failed.iter().filter(|(after, _)| *after >= low);
+        let failed = failed.map(|(_, state)| state);
+        self.states[low..].iter().chain(failed).cloned().collect()
+    }
+
     /// A write begins. `None` if the operator refuses it.
     pub(crate) fn begin(&mut self, changes: &[Change]) -> Option<()> {
-        // A write that has failed before was not done, as the store goes on.
-        self.states.truncate(self.window.returned + 1);
         let state = apply(self.now(), changes)?;
         self.states.push(state);
-        self.window.begun = self.window.returned + 1;
+        self.window.begun += 1;
+        self.evident = self.window.synced;
         Some(())
+    }
+
+    /// It has failed.
+    pub(crate) fn fail(&mut self) {
+        if let Some(state) = self.refuse() {
+            self.failed.push((self.window.returned, state));
+        }
+    }
+
+    /// It was not even begun.
+    pub(crate) fn refuse(&mut self) -> Option<State> {
+        self.window.begun = self.window.returned;
+        self.states.pop()
     }
 
     /// It has returned.
@@ -195,18 +219,25 @@ impl Timeline {
     /// All writes that have returned survive from now on.
     pub(crate) fn sync(&mut self) {
         self.window.synced = self.window.returned;
+        let synced = self.window.synced;
+        self.failed.retain(|(after, _)| *after >= synced);
+    }
+
+    /// No write is lost, and the store contains this: a write that has failed may be done.
+    pub(crate) fn resume(&mut self, state: &State) {
+        if state != self.now() {
+            self.states.push(state.clone());
+            self.window.returned += 1;
+            self.window.begun += 1;
+        }
     }
 }
 
-/// The latest state in a part of the states that is this content.
-pub(crate) fn latest(
-    states: &[State],
-    part: RangeInclusive<usize>,
-    content: &[(Vec<u8>, Vec<u8>)],
-) -> Option<usize> {
+/// The latest of the states that is this content.
+pub(crate) fn latest(states: &[State], content: &[(Vec<u8>, Vec<u8>)]) -> Option<usize> {
     let is_equal = |state: &State| {
         let content = content.iter().map(|(key, value)| (key, value));
         state.len() == content.len() && state.iter().eq(content)
     };
-    part.rev().find(|&index| is_equal(&states[index]))
+    states.iter().rposition(is_equal)
 }

@@ -57,6 +57,10 @@ pub(crate) trait Subject: Sized {
     const FLUSH_SYNCS: bool;
     const CLOSE_SYNCS: bool;
 
+    /// Whether a store notices the loss of writes that were synced, even if no write that says so follows
+    /// them.
+    const MARKS_SYNCS: bool;
+
     fn open(setup: &Setup, fs: &SimFs) -> Result<Self, Error>;
 
     /// Changes that are all done or none of them; if they are synced, they and all before survive a stop.

@@ -88,8 +88,8 @@ impl Survival {
         }
     }
 
-    /// Those by which a point is enumerated: all that are of use, but at most `each` of those of a kind of which
-    /// there are many, and `random` random ones.
+    /// Those by which a point is enumerated: all that are of use, but at most `each` of those of a kind of
+    /// which there are many, and `random` random ones.
     pub(crate) fn all(disk: &Disk, each: usize, random: &mut Random) -> Vec<Survival> {
         let pending = disk.pending();
         let mut all = vec![Survival::Nothing, Survival::Process, Survival::Everything];

@@ -7,7 +7,6 @@ use super::subject::{Content, Setup, Subject};
 use ats_disk::Error;
 use ats_store::{Direction, KeyRange};
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,10 +41,9 @@ impl<S: Subject> World<S> {
         fs: SimFs,
         setup: &Setup,
         states: &[State],
-        part: RangeInclusive<usize>,
     ) -> Result<(Self, usize), Failure> {
         let store = S::open(setup, &fs)?;
-        let contained = compare(&store, states, part)?;
+        let contained = compare(&store, states)?;
         let world = World {
             fs,
             timeline: Timeline::again(states, contained, contained),
@@ -59,7 +57,7 @@ impl<S: Subject> World<S> {
     /// A store that is not there before.
     pub(crate) fn new(fs: SimFs, setup: &Setup) -> Result<Self, Failure> {
         let states = [State::default()];
-        Ok(World::open(fs, setup, &states, 0..=0)?.0)
+        Ok(World::open(fs, setup, &states)?.0)
     }
 
     /// Whether it is open.
@@ -76,11 +74,10 @@ impl<S: Subject> World<S> {
     }
 
     fn reopen(&mut self) -> Result<(), Failure> {
-        let window = self.timeline.window();
+        let states = self.timeline.survivors(self.timeline.window().returned);
         let store = S::open(&self.setup, &self.fs)?;
-        let states = self.timeline.states();
-        let contained = compare(&store, states, window.returned..=window.begun)?;
-        self.timeline = Timeline::again(states, contained, window.synced);
+        let contained = compare(&store, &states)?;
+        self.timeline.resume(&states[contained]);
         self.fs.set_window(self.timeline.window());
         self.store = Some(store);
         Ok(())
@@ -93,6 +90,19 @@ impl<S: Subject> World<S> {
         self.store = None;
     }
 
+    /// Closes the store.
+    pub(crate) fn close(&mut self) -> Result<(), Failure> {
+        self.snapshots.clear();
+        if let Some(store) = self.store.take() {
+            store.close()?;
+        }
+        if S::CLOSE_SYNCS {
+            self.timeline.sync();
+            self.fs.set_window(self.timeline.window());
+        }
+        Ok(())
+    }
+
     /// Does an operation. After an error the model is as the store should be.
     pub(crate) fn step(&mut self, operation: &Operation) -> Result<(), Failure> {
         let store = self.store()?;
@@ -101,8 +111,14 @@ impl<S: Subject> World<S> {
                 // A refused write is none: histories have none, but a part of one may.
                 if self.timeline.begin(changes).is_some() {
                     self.fs.set_window(self.timeline.window());
-                    self.store()?.write(changes, *synced)?;
-                    self.timeline.end(*synced);
+                    let written = self.store()?.write(changes, *synced);
+                    match &written {
+                        Ok(()) => self.timeline.end(*synced),
+                        Err(Error::ReadOnly(_)) => drop(self.timeline.refuse()),
+                        Err(_) => self.timeline.fail(),
+                    }
+                    self.fs.set_window(self.timeline.window());
+                    written?;
                 }
             }
             Operation::Sync => {
@@ -131,14 +147,7 @@ impl<S: Subject> World<S> {
             }
             Operation::Check => self.check()?,
             Operation::Close => {
-                self.snapshots.clear();
-                if let Some(store) = self.store.take() {
-                    store.close()?;
-                }
-                if S::CLOSE_SYNCS {
-                    self.timeline.sync();
-                    self.fs.set_window(self.timeline.window());
-                }
+                self.close()?;
                 self.reopen()?;
             }
             Operation::Kill => {
@@ -155,8 +164,7 @@ impl<S: Subject> World<S> {
     pub(crate) fn check(&mut self) -> Result<(), Failure> {
         self.store()?;
         if let Some(store) = &self.store {
-            let now = self.timeline.window().returned;
-            compare(store, self.timeline.states(), now..=now)?;
+            compare(store, std::slice::from_ref(self.timeline.now()))?;
         }
         for (snapshot, state) in &self.snapshots {
             compare_snapshot::<S>(snapshot, state)?;
@@ -184,23 +192,16 @@ fn content(state: &State) -> Content {
 }
 
 /// Finds which of the states the store contains, and compares all ways to read with each other.
-fn compare<S: Subject>(
-    store: &S,
-    states: &[State],
-    part: RangeInclusive<usize>,
-) -> Result<usize, Failure> {
+fn compare<S: Subject>(store: &S, states: &[State]) -> Result<usize, Failure> {
     let all = KeyRange::default();
     let up = store.scan(all, Direction::Up)?;
-    let Some(contained) = latest(states, part.clone(), &up) else {
-        let other = latest(states, 0..=states.len() - 1, &up);
-        let other = other.map_or(String::from("no write"), |other| format!("write {other}"));
-        let (low, high) = part.into_inner();
-        return Err(Failure::Wrong(format!(
-            "the content is that after {other}, not after one of {low} to {high}: {}\n  after {low}: {}\n  after {high}: {}",
-            show(&up),
-            show(&content(&states[low])),
-            show(&content(&states[high])),
-        )));
+    let Some(contained) = latest(states, &up) else {
+        let states = states
+            .iter()
+            .map(|state| format!("\n  or {}", show(&content(state))));
+        let states: Vec<String> = states.collect();
+        let (up, states) = (show(&up), states.concat());
+        return Err(Failure::Wrong(format!("the content is {up}, not{states}")));
     };
     let state = &states[contained];
     let mut down = store.scan(all, Direction::Down)?;

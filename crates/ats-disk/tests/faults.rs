@@ -1,0 +1,81 @@
+//! Calls fail, the disk is full, bits flip: a store then says so or is right, and loses nothing of what it
+//! has acknowledged.
+
+mod sim;
+
+use sim::broken::Broken;
+use sim::fault::{Break, Calls, EIO, ENOSPC};
+use sim::subject::Subject;
+use sim::toy::{Toy, planted};
+
+/// Fails each call of a history in each way. How many histories were run.
+fn fail<S: Subject>(broken: &Broken) -> Result<u64, String> {
+    let mut runs = 0;
+    for (of, how, forever) in [
+        (Calls::ALL, Break::Nothing(EIO), false),
+        (Calls::ALL, Break::Nothing(ENOSPC), false),
+        (Calls::WRITE, Break::Half(EIO), false),
+        (Calls::WRITE, Break::Half(ENOSPC), false),
+        (Calls::WRITE, Break::All(EIO), false),
+        (Calls::SYNC, Break::Nothing(EIO), false),
+        (Calls::SYNCING, Break::Half(EIO), false),
+        (Calls::SYNCING, Break::All(EIO), false),
+        (Calls::ALL, Break::Nothing(EIO), true),
+        (Calls::CHANGING, Break::Nothing(EIO), true),
+        (Calls::SYNCING, Break::Nothing(EIO), true),
+        (Calls::WRITE, Break::Half(ENOSPC), true),
+        (Calls::ALL, Break::Stop, true),
+    ] {
+        runs += broken.fail::<S>(of, how, forever)?;
+    }
+    Ok(runs)
+}
+
+/// Everything that may happen to a history.
+fn break_all<S: Subject>(seed: u64) -> Result<[u64; 4], String> {
+    let broken = Broken::random(seed, 20);
+    let mut counts = [fail::<S>(&broken)?, 0, 0, 0];
+    for failures in [1, 3] {
+        counts[1] += broken.fill::<S>(failures)?;
+    }
+    for close in [true, false] {
+        let (bits, errors) = broken.flip::<S>(close)?;
+        counts[2] += bits;
+        counts[3] += errors;
+    }
+    Ok(counts)
+}
+
+fn all_are_right<S: Subject>(seeds: std::ops::Range<u64>) -> [u64; 4] {
+    let mut sum = [0; 4];
+    for seed in seeds {
+        match break_all::<S>(seed) {
+            Ok(counts) => (0..4).for_each(|of| sum[of] += counts[of]),
+            Err(wrong) => panic!("{wrong}"),
+        }
+    }
+    sum
+}
+
+#[test]
+fn a_right_toy_passes() {
+    let start = std::time::Instant::now();
+    let [failed, filled, bits, errors] = all_are_right::<Toy<{ planted::NOTHING }>>(0..3);
+    println!(
+        "{failed} failed calls, {filled} full disks, {bits} bits of which {errors} made errors, in {:?}",
+        start.elapsed()
+    );
+    assert!(failed > 500 && filled > 10 && bits > 10_000 && errors > 1000);
+}
+
+#[test]
+fn toys_with_planted_faults_are_caught() {
+    macro_rules! caught {
+        ($($fault:ident),*) => {$(
+            let wrong = (0..10).find_map(|seed| break_all::<Toy<{ planted::$fault }>>(seed).err());
+            println!("{}: {:?}", stringify!($fault), wrong.as_ref().and_then(|w| w.lines().next()));
+            assert!(wrong.is_some());
+        )*};
+    }
+    caught!(UNCHECKED, BEHIND, TRIED_AGAIN, TRUSTING, LEFT, LENIENT);
+}
