@@ -5,7 +5,7 @@ use super::explore::guard;
 use super::fault::{Break, Calls, Fault};
 use super::fs::SimFs;
 use super::history::{self, Operation, keys};
-use super::model::{State, latest};
+use super::model::{Change, State, is_nothing, latest};
 use super::random::Random;
 use super::subject::{Setup, Subject};
 use super::survival::Survival;
@@ -92,7 +92,8 @@ impl Broken {
             if !was_open || matches!(operation, Operation::Kill | Operation::Close) {
                 (read_only, unsynced) = (false, false);
             }
-            let is_write = matches!(operation, Operation::Write(changes, _) if !changes.is_empty());
+            let is_write =
+                matches!(operation, Operation::Write(changes, _) if !is_nothing(changes));
             match done {
                 Err(Failure::Wrong(wrong)) => return Err(at(wrong)),
                 Err(Failure::Error(error)) if !is_hit => {
@@ -140,7 +141,7 @@ impl Broken {
         world.kill();
         let put = |number: usize| {
             let key = keys()[2 + number].clone();
-            super::model::Change::Put(key, format!("later {number}").into_bytes())
+            Change::Put(key, format!("later {number}").into_bytes())
         };
         let wrong = |f: Failure| format!("opened again: {f:?}");
         world.check().map_err(wrong)?;

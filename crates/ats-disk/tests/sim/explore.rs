@@ -12,8 +12,11 @@ use super::survival::Survival;
 use super::world::{Failure, World};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::hash::{BuildHasher, Hasher};
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 use std::time::{Duration, Instant};
@@ -43,6 +46,21 @@ impl Case {
             each: 8,
             again: 40,
         }
+    }
+
+    /// Histories with other seeds each time, for so many seconds as the environment says; with these, if it does not.
+    pub(crate) fn seeds(default: Range<u64>) -> impl Iterator<Item = u64> {
+        let seconds = std::env::var("ATS_DISK_CRASH_SECONDS").ok();
+        let seconds = seconds.and_then(|seconds| seconds.parse().ok());
+        let end = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        let first = match end {
+            Some(_) => RandomState::new().build_hasher().finish() >> 1,
+            None => default.start,
+        };
+        (first..).take_while(move |seed| match end {
+            Some(end) => Instant::now() < end,
+            None => *seed < default.end,
+        })
     }
 
     /// Visits the points, until something is wrong at one. How many there were, and what is wrong.

@@ -97,6 +97,15 @@ impl fmt::Debug for Change {
     }
 }
 
+/// Whether these changes are none: a range that ends before it begins has no keys.
+pub(crate) fn is_nothing(changes: &[Change]) -> bool {
+    let is_nothing = |change: &Change| match change {
+        Change::DeleteRange(Some(low), Some(high)) => low >= high,
+        _ => false,
+    };
+    changes.iter().all(is_nothing)
+}
+
 /// The state after some changes of another one. `None` if the operator refuses.
 pub(crate) fn apply(state: &State, changes: &[Change]) -> Option<State> {
     let mut map = BTreeMap::clone(state);

@@ -2,7 +2,7 @@
 
 use super::fs::SimFs;
 use super::history::{Operation, keys};
-use super::model::{State, Timeline, latest};
+use super::model::{State, Timeline, is_nothing, latest};
 use super::subject::{Content, Setup, Subject};
 use ats_disk::Error;
 use ats_store::{Direction, KeyRange};
@@ -112,8 +112,10 @@ impl<S: Subject> World<S> {
                 if self.timeline.begin(changes).is_some() {
                     self.fs.set_window(self.timeline.window());
                     let written = self.store()?.write(changes, *synced);
+                    // A write of nothing need not sync, either.
+                    let synced = *synced && !is_nothing(changes);
                     match &written {
-                        Ok(()) => self.timeline.end(*synced),
+                        Ok(()) => self.timeline.end(synced),
                         Err(Error::ReadOnly(_)) => drop(self.timeline.refuse()),
                         Err(_) => self.timeline.fail(),
                     }
