@@ -9,6 +9,7 @@ mod sim;
 #[path = "sim/tests.rs"]
 mod simulator;
 
+use ats_disk::DiskStore;
 use sim::explore::Case;
 use sim::liar::Lie;
 use sim::subject::Subject;
@@ -86,4 +87,10 @@ fn lies_to_a_toy_are_caught() {
         println!("{lie:?}: {caught:?}");
         assert!(caught.is_some());
     }
+}
+
+#[test]
+fn stops_lose_nothing_that_was_synced() {
+    let visited = all_are_right::<DiskStore>(0..30);
+    assert!(visited > 15_000, "{visited}");
 }

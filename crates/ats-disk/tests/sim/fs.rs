@@ -297,6 +297,10 @@ impl FileSystem for SimFs {
     fn now(&self) -> Duration {
         self.machine.lock().clock
     }
+
+    fn sleep(&self, time: Duration) {
+        self.advance(time);
+    }
 }
 
 struct SimLock {

@@ -113,6 +113,10 @@ impl FileSystem for Liar {
     fn now(&self) -> Duration {
         self.fs.now()
     }
+
+    fn sleep(&self, time: Duration) {
+        self.fs.sleep(time);
+    }
 }
 
 /// Whether it is the first, third and so on time that this is asked.

@@ -1,0 +1,108 @@
+//! The engine as a subject.
+
+use super::fs::SimFs;
+use super::model::{Change, Mixed};
+use super::subject::{Content, Setup, Subject};
+use ats_disk::{Batch, Compression, DiskStore, Durability, Error, Options, Scan, Snapshot};
+use ats_store::{Direction, KeyRange};
+use std::path::Path;
+use std::sync::Arc;
+
+fn options(setup: &Setup, fs: &SimFs) -> Options {
+    Options {
+        file_system: setup.file_system(fs),
+        operator: Some(Arc::new(Mixed)),
+        durability: Durability::System,
+        memtable_bytes: setup.memtable_bytes,
+        cache_bytes: setup.cache_bytes,
+        block_bytes: setup.block_bytes,
+        file_bytes: setup.file_bytes,
+        compression: match setup.compressed {
+            true => Compression::Lz4,
+            false => Compression::None,
+        },
+        false_positives: if setup.filtered { 0.01 } else { 1.0 },
+        fan_in: setup.fan_in,
+        threads: 0,
+        ..Options::default()
+    }
+}
+
+fn collect(mut scan: Scan) -> Result<Content, Error> {
+    let mut content = Vec::new();
+    while let Some((key, value)) = scan.next()? {
+        content.push((key.to_vec(), value.to_vec()));
+    }
+    Ok(content)
+}
+
+impl Subject for DiskStore {
+    type Snapshot = Snapshot;
+    const FLUSH_SYNCS: bool = true;
+    const CLOSE_SYNCS: bool = true;
+    const MARKS_SYNCS: bool = false;
+
+    fn open(setup: &Setup, fs: &SimFs) -> Result<Self, Error> {
+        DiskStore::open(Path::new("/store"), options(setup, fs))
+    }
+
+    fn write(&self, changes: &[Change], synced: bool) -> Result<(), Error> {
+        let durability = match synced {
+            true => Durability::Always,
+            false => Durability::System,
+        };
+        let mut batch = Batch::new();
+        for change in changes {
+            match change {
+                Change::Put(key, value) => batch.put(key, value)?,
+                Change::Delete(key) => batch.delete(key)?,
+                Change::Merge(key, operand) => batch.merge(key, operand)?,
+                Change::DeleteRange(low, high) => batch.delete_range(KeyRange {
+                    low: low.as_deref(),
+                    high: high.as_deref(),
+                })?,
+            }
+        }
+        self.write_with(&batch, durability)
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        DiskStore::get(self, key)
+    }
+
+    fn scan(&self, range: KeyRange<'_>, direction: Direction) -> Result<Content, Error> {
+        collect(DiskStore::scan(self, range, direction)?)
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, Error> {
+        Ok(DiskStore::snapshot(self))
+    }
+
+    fn scan_snapshot(snapshot: &Snapshot, direction: Direction) -> Result<Content, Error> {
+        collect(snapshot.scan(KeyRange::default(), direction)?)
+    }
+
+    fn get_snapshot(snapshot: &Snapshot, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        snapshot.get(key)
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        DiskStore::sync(self)
+    }
+
+    fn flush(&self) -> Result<(), Error> {
+        DiskStore::flush(self)
+    }
+
+    fn compact(&self) -> Result<(), Error> {
+        DiskStore::compact(self)
+    }
+
+    fn work(&self) -> Result<bool, Error> {
+        DiskStore::work(self)
+    }
+
+    fn close(self) -> Result<(), Error> {
+        DiskStore::close(&self)
+    }
+}
