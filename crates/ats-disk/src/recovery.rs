@@ -217,7 +217,8 @@ impl Replay<'_> {
         }
         self.repair(&replayed, rest)
             .map_err(|error| Error::io(&error, "repairing the journal"))?;
-        Ok(numbers.last().map_or(first, |last| last + 1))
+        // The numbers of those that were removed are used again: journals are replayed as far as there is no gap.
+        Ok(first + replayed.len() as u64)
     }
 
     fn open(&self, number: u64) -> Result<Option<LogReader>, Error> {
