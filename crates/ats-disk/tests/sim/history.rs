@@ -103,8 +103,8 @@ impl Writer<'_> {
     fn change(&mut self, state: &State) -> Change {
         let key = self.random.below(self.keys.len());
         let key = self.keys[key].clone();
-        let class = key.first().copied();
-        match (self.random.below(10), class) {
+        let is_map = key.starts_with(b"f");
+        match (self.random.below(10), is_map) {
             (0, _) => {
                 let mut ends: Vec<Option<Vec<u8>>> = Vec::new();
                 for _ in 0..2 {
@@ -119,24 +119,16 @@ impl Writer<'_> {
                 Change::DeleteRange(ends.pop().flatten(), high)
             }
             (1 | 2, _) => Change::Delete(key),
-            (3..=5, Some(b'f')) => {
+            (3..=5, true) => {
                 let value = self.map(state, &key);
                 match Mixed.is_absent(&key, &value) {
                     true => Change::Delete(key),
                     false => Change::Put(key, value),
                 }
             }
-            (_, Some(b'f')) => {
+            (_, true) => {
                 let value = self.map(state, &key);
                 Change::Merge(key, value)
-            }
-            (6.., Some(b'p')) if state.contains_key(&key) => {
-                let value = self.value();
-                Change::Merge(key, value)
-            }
-            (_, Some(b'p')) => {
-                let value = [b"=", &self.value()[..]].concat();
-                Change::Put(key, value)
             }
             (3..=5, _) => Change::Put(key, self.value()),
             _ => {

@@ -13,8 +13,6 @@ pub(crate) type State = Arc<BTreeMap<Vec<u8>, Vec<u8>>>;
 ///
 /// - `f`: the value is a map `x -> ax + b` modulo 251, as two bytes; a later map is applied to what the
 ///   earlier one gives. The constant ones are bases. The identity counts as missing.
-/// - `p`: an operand can be merged only if what is earlier begins with `=`, so operands cannot be merged with
-///   each other.
 /// - Others: the later value is appended. A value that begins with `=` is a base.
 pub(crate) struct Mixed;
 
@@ -40,7 +38,6 @@ impl MergeOperator for Mixed {
                 let composed = [(a * c) % PRIME, (b * c + d) % PRIME];
                 Ok(Merged::New(composed.map(|number| number as u8).to_vec()))
             }
-            Some(b'p') if !earlier.starts_with(b"=") => Err(Error::Merge),
             _ if later.starts_with(b"=") => Ok(Merged::Later),
             _ if later.is_empty() => Ok(Merged::Earlier),
             _ if earlier.is_empty() => Ok(Merged::Later),
