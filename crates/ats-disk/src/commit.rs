@@ -14,9 +14,10 @@ use crate::core::Core;
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::journal::Journal;
-use crate::memtable::{Keep, Write};
+use crate::memtable::{Keep, Memtable, Write};
 use crate::options::Durability;
 use crate::state::{Sealed, State};
+use ats_store::MergeOperator;
 use parking_lot::{Condvar, Mutex};
 use std::mem;
 use std::sync::Arc;
@@ -223,7 +224,7 @@ impl Core {
                 value,
                 seq: first_seq,
             };
-            state.active.apply(&write, &keep, operator);
+            self.count_refused(state.active.apply(write, &keep, operator));
             self.registry.publish(last_seq);
             return Ok(());
         }
@@ -235,10 +236,16 @@ impl Core {
             alone: false,
         };
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
-            apply_item(state, seq, item?, &keep, operator);
+            self.count_refused(apply_item(state, seq, item?, &keep, operator));
         }
         self.registry.publish(last_seq);
         Ok(())
+    }
+
+    fn count_refused(&self, refused: usize) {
+        if refused > 0 {
+            self.stats.on_refused_merges(refused);
+        }
     }
 
     /// Goes on with an empty memtable and a new journal. The caller holds `writing`, of which it passes the content.
@@ -261,7 +268,7 @@ impl Core {
         let mut all = vec![sealed];
         all.extend(state.sealed.iter().cloned());
         self.state.store(Arc::new(State {
-            active: Arc::default(),
+            active: Arc::new(Memtable::new()),
             sealed: all,
             runs: state.runs.clone(),
         }));
@@ -271,14 +278,14 @@ impl Core {
     }
 }
 
-/// Makes a change in the active memtable.
+/// Makes a change in the active memtable. How often the operator has refused to merge.
 pub(crate) fn apply_item(
     state: &State,
     seq: u64,
     item: BatchItem<'_>,
     keep: &Keep<'_>,
-    operator: Option<&dyn ats_store::MergeOperator>,
-) {
+    operator: Option<&dyn MergeOperator>,
+) -> usize {
     match item {
         BatchItem::Write { kind, key, value } => {
             let write = Write {
@@ -287,10 +294,11 @@ pub(crate) fn apply_item(
                 value,
                 seq,
             };
-            state.active.apply(&write, keep, operator);
+            state.active.apply(write, keep, operator)
         }
         BatchItem::DeleteRange(key_range) => {
             state.active.delete_range(key_range, seq);
+            0
         }
     }
 }

@@ -83,7 +83,7 @@ impl Core {
         while let Some(key) = cursor.key() {
             cursor.gather(operator, &mut chain);
             if chain.shorten(key, operator, is_bottom).is_err() {
-                self.stats.on_refused_merge();
+                self.stats.on_refused_merges(1);
             }
             if !chain.is_empty() {
                 writer.add(key, &chain)?;

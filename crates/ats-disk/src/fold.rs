@@ -52,7 +52,7 @@ pub(crate) fn is_base(
 }
 
 /// Whether a key with this value, than which there is nothing older, counts as missing.
-fn is_absent(
+pub(crate) fn is_absent(
     operator: Option<&dyn MergeOperator>,
     key: &[u8],
     value: &[u8],

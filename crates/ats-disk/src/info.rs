@@ -55,7 +55,7 @@ pub struct Info {
     pub merge_written_bytes: u64,
     /// Runs beyond as many as there should be.
     pub debt: usize,
-    /// How often the values of a key could not be merged when a run was written, so that they were kept apart.
+    /// How often the values of a key could not be merged when they were written, so that they are kept apart.
     pub refused_merges: u64,
     /// How often a write was delayed.
     pub stalls: u64,

@@ -1,5 +1,6 @@
 //! Records keyed by bytes on disk: an ordered store by incremental merge sort, whose writes are merges.
 
+mod atomic;
 mod background;
 mod batch;
 mod cache;
@@ -10,12 +11,31 @@ mod cursor;
 mod doomed;
 mod entry;
 mod error;
+mod file;
+mod flush;
 mod fold;
 pub mod fs;
+mod info;
+mod install;
+mod journal;
+mod log;
+mod manifest;
 mod memtable;
+mod merging;
 mod options;
+mod pressure;
 mod range_deletes;
+mod read;
+mod recovery;
+mod registry;
+mod run_writer;
+mod scan;
+mod snapshot;
+mod state;
+mod stats;
+mod store;
 
+pub use atomic::AtomicStore;
 pub use batch::Batch;
 pub use entry::MAX_BYTES;
 pub use error::Error;

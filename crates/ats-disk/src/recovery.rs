@@ -74,7 +74,7 @@ pub(crate) fn open(directory: &Path, options: Options) -> Result<Arc<Core>, Erro
         cache,
         settings,
         state: State {
-            active: Arc::default(),
+            active: Arc::new(Memtable::new()),
             sealed,
             runs: Vec::new(),
         },
@@ -242,7 +242,7 @@ impl Replay<'_> {
         let first_seq = self.seq + 1;
         let number = reader.identity().number;
         let state = State {
-            active: Arc::<Memtable>::default(),
+            active: Arc::new(Memtable::new()),
             sealed: Vec::new(),
             runs: Vec::new(),
         };

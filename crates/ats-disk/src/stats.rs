@@ -53,8 +53,8 @@ impl Stats {
         add(&self.merge_written_bytes, written);
     }
 
-    pub(crate) fn on_refused_merge(&self) {
-        add(&self.refused_merges, 1);
+    pub(crate) fn on_refused_merges(&self, count: usize) {
+        add(&self.refused_merges, count as u64);
     }
 
     pub(crate) fn on_failed_removal(&self) {

@@ -8,7 +8,7 @@ use crate::options::{Durability, Options};
 use crate::recovery;
 use crate::scan::Scan;
 use crate::snapshot::Snapshot;
-use ats_store::{Direction, KeyRange};
+use ats_store::{Direction, KeyRange, MergeOperator};
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::path::Path;
@@ -86,6 +86,11 @@ impl DiskStore {
 
     fn core(&self) -> &Arc<Core> {
         &self.owner.core
+    }
+
+    /// How operands are merged.
+    pub(crate) fn operator(&self) -> Option<&dyn MergeOperator> {
+        self.core().options.operator.as_deref()
     }
 
     /// Gives a key a value. The cost is that of a write to the journal and to a tree in memory: no file is read.

@@ -160,8 +160,8 @@ impl Store for BTreeStore {
         Ok(())
     }
 
-    fn len(&self) -> usize {
-        self.read().map.len()
+    fn len(&self) -> Result<usize, Error> {
+        Ok(self.read().map.len())
     }
 
     fn bytes(&self) -> usize {
@@ -300,7 +300,10 @@ mod tests {
             assert_eq!(found, Some((&b"key"[..], &b""[..])));
             Change::Remove
         });
-        assert_eq!((removed, store.bytes(), store.len()), (Ok(()), empty, 0));
+        assert_eq!(
+            (removed, store.bytes(), store.len()),
+            (Ok(()), empty, Ok(0))
+        );
     }
 
     /// Appends, which is not commutative. A value that begins with `=` is a base, and one that ends with `-`

@@ -53,19 +53,24 @@ pub trait Store: Send + Sync {
         visit: &mut Visit<'_>,
     ) -> Result<(), Error>;
 
-    /// Number of records: exact when no update is running. O(1).
-    fn len(&self) -> usize;
+    /// Number of records: exact when no update is running. O(1), or O(records) in a store that does not count.
+    fn len(&self) -> Result<usize, Error>;
 
     /// Whether there is no record.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
+    fn is_empty(&self) -> Result<bool, Error> {
+        Ok(self.len()? == 0)
     }
 
     /// Bytes of memory that the store takes, about. O(1).
     fn bytes(&self) -> usize;
 
     /// An empty store that is like this one otherwise. A table that is cleared goes on with it.
-    fn fresh(&self) -> Result<Box<dyn Store>, Error>;
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] by a store that has a place of its own, such as a directory.
+    fn fresh(&self) -> Result<Box<dyn Store>, Error> {
+        Err(Error::Unsupported)
+    }
 
     /// The ability to merge, if the store has it.
     fn merges(&self) -> Option<&dyn Merges> {

@@ -336,13 +336,13 @@ impl<H: Host> Store<H> {
     }
 
     /// Number of records.
-    pub(crate) fn len(&self) -> usize {
-        each!(&self.records, backend => backend.len())
+    pub(crate) fn len(&self) -> Result<usize, Error> {
+        read!(&self.records, backend => backend.len())
     }
 
     /// Number of objects.
-    pub(crate) fn objects(&self) -> usize {
-        self.len() + usize::try_from(self.extra_objects.sum()).unwrap_or(0)
+    pub(crate) fn objects(&self) -> Result<usize, Error> {
+        Ok(self.len()? + usize::try_from(self.extra_objects.sum()).unwrap_or(0))
     }
 
     /// Bytes of memory, which become fewer only if objects are removed or become smaller: see [`Reported`].
@@ -445,10 +445,11 @@ impl<H: Host> JoinIdle for Store<H> {
         in_memory!(&self.records, backend => backend.join_idle(&guard), true)
     }
 
-    /// The last reference frees the store: at once if it is small, else in the background.
+    /// The last reference frees the store: at once if it is small, else in the background. What a store of bytes
+    /// has to do is not known.
     fn release(self: Arc<Self>) {
         if let Some(store) = Arc::into_inner(self)
-            && store.len() > FREED_AT_ONCE
+            && in_memory!(&store.records, backend => backend.len() > FREED_AT_ONCE, true)
         {
             background::free(Box::new(store));
         }

@@ -316,13 +316,19 @@ impl<H: Host> Table<H> {
     }
 
     /// Number of objects; exact when no operation is running.
-    pub fn len(&self) -> usize {
+    ///
+    /// # Errors
+    /// [`Error::Storage`], of a table on a store that must read to tell.
+    pub fn len(&self) -> Result<usize, Error> {
         self.store(&ats_sync::pin()).objects()
     }
 
     /// Whether there is no object.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    ///
+    /// # Errors
+    /// As those of [`len`](Table::len).
+    pub fn is_empty(&self) -> Result<bool, Error> {
+        Ok(self.len()? == 0)
     }
 
     /// Bytes of memory the table takes, without what its objects share with others.
@@ -377,7 +383,7 @@ impl<H: Host> Table<H> {
         let objects = unsafe { &*old }.objects();
         // SAFETY: the old store has just been unlinked.
         unsafe { retire_store(old, &guard) };
-        Ok(objects)
+        objects
     }
 
     /// Puts an empty store in the place of the one with all the objects, which is returned. Operations that

@@ -125,7 +125,7 @@ impl Core {
                 _ => {
                     cursor.gather(operator, &mut chain);
                     if chain.shorten(key, operator, inputs.is_bottom).is_err() {
-                        self.stats.on_refused_merge();
+                        self.stats.on_refused_merges(1);
                     }
                     if !chain.is_empty() {
                         writer.add(key, &chain)?;

@@ -69,7 +69,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         shared.owner().unwrap_or(KnownAtom::None.word()),
         heir,
         shared.name(),
-        env.int(shared.table.len() as i64),
+        env.int(shared.table.len()? as i64),
         boolean(shared.named),
         kind.word(),
         env.int(shared.table.key_position() as i64),

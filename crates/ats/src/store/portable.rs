@@ -409,8 +409,8 @@ impl<H: Host> Portable<H> {
         })
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.store.len()
+    pub(crate) fn len(&self) -> Result<usize, Error> {
+        Ok(self.store.len()?)
     }
 
     pub(crate) fn memory(&self) -> Memory {

@@ -48,7 +48,7 @@ fn assert_becomes_whole(table: &Ordered) {
 
 fn assert_holds(table: &Ordered, objects: i64) {
     let guard = ats::pin();
-    assert_eq!(table.len() as i64, objects);
+    assert_eq!(table.len().unwrap() as i64, objects);
     for key in 0..objects {
         let term = Term::from(key);
         let found = table

@@ -97,7 +97,7 @@ fn the_element_becomes_what_is_returned() {
             );
             assert_eq!(objects(&table, &Term::from(2)), [Term::from((2, expected))]);
         }
-        assert_eq!(table.len(), 2);
+        assert_eq!(table.len().unwrap(), 2);
     }
 }
 

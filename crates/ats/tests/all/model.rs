@@ -246,8 +246,8 @@ fn step(table: &TermTable, model: &Model, key: &Term) {
 
 /// Compares the contents, by a scan, by steps and by single keys.
 fn compare(table: &TermTable, model: &Model) {
-    assert_eq!(table.len(), model.objects.len());
-    assert_eq!(table.is_empty(), model.objects.is_empty());
+    assert_eq!(table.len().unwrap(), model.objects.len());
+    assert_eq!(table.is_empty().unwrap(), model.objects.is_empty());
     let mut keys = model.keys();
     for key in &keys {
         assert_eq!(objects(table, key), model.lookup(key));
@@ -310,7 +310,7 @@ fn run(table: TermTable, key_position: usize, ops: &[Op]) {
     let mut work = Workspace::new();
     for op in ops {
         apply(&table, &mut model, op, &mut work);
-        assert_eq!(table.len(), model.objects.len());
+        assert_eq!(table.len().unwrap(), model.objects.len());
     }
     compare(&table, &model);
 }

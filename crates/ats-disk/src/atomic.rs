@@ -1,0 +1,222 @@
+//! The interface that all stores of records share, on disk.
+//!
+//! A [`DiskStore`] writes without reading. What [`ats_store::Store`] asks for besides is that a change can depend on
+//! what is there: so here each key is read, decided about and written under a lock that it shares with keys of the
+//! same hash. Writers of other keys go on, and their batches are written and synced together.
+
+use crate::batch::Batch;
+use crate::error::Error;
+use crate::snapshot::Snapshot;
+use crate::store::DiskStore;
+use ats_store::store::{DecideEnd, Visit};
+use ats_store::{BatchPlan, Change, Direction, End, KeyRange, MergeOperator, Merges, Store};
+use parking_lot::{Mutex, MutexGuard};
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// How many locks keys share.
+const LOCKS: usize = 64;
+
+/// A [`DiskStore`] of which keys can be changed depending on what is there.
+///
+/// All writes must go through this: those that are made by the [`DiskStore`] itself meanwhile are not kept from keys
+/// that are being changed.
+pub struct AtomicStore {
+    store: DiskStore,
+    locks: [Mutex<()>; LOCKS],
+    /// Records that updates have added, less those they have removed.
+    added: AtomicIsize,
+    /// The number of records less what `added` was then, once it was counted.
+    counted: OnceLock<isize>,
+    /// Whether an operand was written, of which it is not known whether it was the first of its key.
+    has_merged: AtomicBool,
+}
+
+impl AtomicStore {
+    /// On a store, of which nothing else writes.
+    #[must_use]
+    pub fn new(store: DiskStore) -> Self {
+        AtomicStore {
+            store,
+            locks: [const { Mutex::new(()) }; LOCKS],
+            added: AtomicIsize::new(0),
+            counted: OnceLock::new(),
+            has_merged: AtomicBool::new(false),
+        }
+    }
+
+    /// The store itself.
+    #[must_use]
+    pub fn store(&self) -> &DiskStore {
+        &self.store
+    }
+
+    /// Locks the keys, always in the same order.
+    fn lock(&self, keys: &[&[u8]]) -> Vec<MutexGuard<'_, ()>> {
+        let mut numbers: Vec<_> = keys.iter().map(|key| lock_number(key)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+            .into_iter()
+            .map(|number| self.locks[number].lock())
+            .collect()
+    }
+
+    /// Makes a change of a key that is locked part of a batch. How many records that adds.
+    fn add(
+        batch: &mut Batch,
+        key: &[u8],
+        had: bool,
+        change: Change<Vec<u8>>,
+    ) -> Result<isize, Error> {
+        match change {
+            Change::Put(value) => {
+                batch.put(key, &value)?;
+                Ok(isize::from(!had))
+            }
+            Change::Remove if had => {
+                batch.delete(key)?;
+                Ok(-1)
+            }
+            Change::Keep | Change::Remove | Change::Abort | Change::Later => Ok(0),
+        }
+    }
+
+    /// Writes what was decided, while the keys are locked.
+    fn commit(&self, batch: &Batch, added: isize) -> Result<(), Error> {
+        self.store.write(batch)?;
+        self.added.fetch_add(added, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The record at an end.
+    fn end(&self, end: End) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+        let direction = match end {
+            End::First => Direction::Up,
+            End::Last => Direction::Down,
+        };
+        let mut scan = self.store.scan(KeyRange::default(), direction)?;
+        let record = scan.next()?;
+        Ok(record.map(|(key, value)| (key.to_vec(), value.to_vec())))
+    }
+
+    fn count(snapshot: &Snapshot) -> Result<isize, Error> {
+        let mut scan = snapshot.scan(KeyRange::default(), Direction::Up)?;
+        let mut count = 0;
+        while scan.next()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+fn lock_number(key: &[u8]) -> usize {
+    xxh3_64(key) as usize % LOCKS
+}
+
+impl Store for AtomicStore {
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
+        Ok(self.store.get_with(key, read)?)
+    }
+
+    fn update(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
+    ) -> Result<bool, ats_store::Error> {
+        let _locked = self.lock(keys);
+        let mut batch = Batch::new();
+        let mut added = 0;
+        for (index, key) in keys.iter().enumerate() {
+            let value = self.store.get(key)?;
+            // No lock is held that other keys do not share, so what takes long can be done at once.
+            let change = match plan.decide(index, value.as_deref()) {
+                Change::Later => plan.build(index, value.as_deref()),
+                change => change,
+            };
+            if matches!(change, Change::Abort) {
+                return Ok(false);
+            }
+            added += Self::add(&mut batch, key, value.is_some(), change)?;
+        }
+        self.commit(&batch, added)?;
+        Ok(true)
+    }
+
+    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), ats_store::Error> {
+        loop {
+            let Some((key, value)) = self.end(end)? else {
+                let _nothing_to_change = decide(None);
+                return Ok(());
+            };
+            let _locked = self.lock(&[&key]);
+            // Another writer may have been faster.
+            if self.end(end)?.as_ref() != Some(&(key.clone(), value.clone())) {
+                continue;
+            }
+            let mut batch = Batch::new();
+            let change = decide(Some((&key, &value)));
+            let added = Self::add(&mut batch, &key, true, change)?;
+            return Ok(self.commit(&batch, added)?);
+        }
+    }
+
+    fn scan(
+        &self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), ats_store::Error> {
+        let mut scan = self.store.scan(key_range, direction)?;
+        while let Some((key, value)) = scan.next()? {
+            if let ControlFlow::Break(()) = visit(key, value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// O(records) the first time, and each time once operands were written; then O(1).
+    fn len(&self) -> Result<usize, ats_store::Error> {
+        let has_merged = self.has_merged.load(Ordering::Relaxed);
+        let base = match self.counted.get() {
+            Some(base) if !has_merged => *base,
+            _ => {
+                let (snapshot, added) = {
+                    // No update is between its write and its count.
+                    let _all: Vec<_> = self.locks.iter().map(Mutex::lock).collect();
+                    (self.store.snapshot(), self.added.load(Ordering::Relaxed))
+                };
+                let base = Self::count(&snapshot)? - added;
+                let _first = self.counted.set(base);
+                base
+            }
+        };
+        let len = base + self.added.load(Ordering::Relaxed);
+        Ok(usize::try_from(len).unwrap_or(0))
+    }
+
+    fn bytes(&self) -> usize {
+        let info = self.store.info();
+        info.memtable_bytes + usize::try_from(info.cache_bytes).unwrap_or(usize::MAX)
+    }
+
+    fn merges(&self) -> Option<&dyn Merges> {
+        self.store.operator().map(|_| self as &dyn Merges)
+    }
+}
+
+impl Merges for AtomicStore {
+    fn operator(&self) -> &dyn MergeOperator {
+        let operator = self.store.operator();
+        operator.expect("only a store with an operator offers to merge")
+    }
+
+    fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), ats_store::Error> {
+        let _locked = self.locks[lock_number(key)].lock();
+        self.has_merged.store(true, Ordering::Relaxed);
+        Ok(self.store.merge(key, operand)?)
+    }
+}
