@@ -3,6 +3,7 @@
 
 mod sim;
 
+use ats_disk::DiskStore;
 use sim::broken::Broken;
 use sim::fault::{Break, Calls, EIO, ENOSPC};
 use sim::subject::Subject;
@@ -78,4 +79,35 @@ fn toys_with_planted_faults_are_caught() {
         )*};
     }
     caught!(UNCHECKED, BEHIND, TRIED_AGAIN, TRUSTING, LEFT, LENIENT);
+}
+
+#[test]
+fn calls_that_fail_lose_nothing() {
+    for seed in 0..4 {
+        let failed = fail::<DiskStore>(&Broken::random(seed, 20));
+        let failed = failed.unwrap_or_else(|wrong| panic!("{wrong}"));
+        println!("{failed} failed calls");
+    }
+}
+
+#[test]
+fn a_full_disk_is_survived() {
+    for seed in 0..4 {
+        for failures in [1, 3] {
+            let filled = Broken::random(seed, 20).fill::<DiskStore>(failures);
+            let filled = filled.unwrap_or_else(|wrong| panic!("{wrong}"));
+            println!("{filled} full disks");
+        }
+    }
+}
+
+#[test]
+fn flipped_bits_are_found() {
+    for seed in 0..4 {
+        for close in [true, false] {
+            let flipped = Broken::random(seed, 20).flip::<DiskStore>(close);
+            let (bits, errors) = flipped.unwrap_or_else(|wrong| panic!("{wrong}"));
+            println!("{bits} bits, {errors} errors");
+        }
+    }
 }

@@ -28,6 +28,7 @@ struct Machine {
     hit: bool,
     stopped: bool,
     capacity: Option<u64>,
+    reserves: bool,
     points: Option<Vec<Point>>,
     window: Window,
     clock: Duration,
@@ -50,6 +51,7 @@ impl SimFs {
         let machine = Machine {
             disk: Arc::new(disk),
             left: 1 << 20,
+            reserves: true,
             ..Machine::default()
         };
         SimFs {
@@ -80,6 +82,11 @@ impl SimFs {
     /// How many bytes the disk has, each name taking a page besides its content.
     pub(crate) fn set_capacity(&self, bytes: Option<u64>) {
         self.machine.lock().capacity = bytes;
+    }
+
+    /// Whether room is made for files that ask for it.
+    pub(crate) fn set_reserves(&self, reserves: bool) {
+        self.machine.lock().reserves = reserves;
     }
 
     pub(crate) fn used(&self) -> u64 {
@@ -388,6 +395,9 @@ impl File for SimFile {
 
     fn reserve(&self, bytes: u64) -> io::Result<()> {
         let (mut machine, _) = self.fs.begin(Calls::RESERVE)?;
+        if !machine.reserves {
+            return Ok(());
+        }
         if machine.disk.content(self.file).missing(0, bytes) > machine.room() {
             return Err(io::Error::from_raw_os_error(ENOSPC));
         }

@@ -22,6 +22,8 @@ pub(crate) struct Setup {
     pub(crate) fan_in: usize,
     pub(crate) compressed: bool,
     pub(crate) filtered: bool,
+    /// Whether the file system makes room ahead of what is written. Some do nothing.
+    pub(crate) reserves: bool,
     /// What the file system does not do.
     pub(crate) lie: Option<Lie>,
 }
@@ -36,12 +38,14 @@ impl Setup {
             fan_in: random.pick(&[2, 2, 3, 4]),
             compressed: random.one_in(2),
             filtered: random.one_in(2),
+            reserves: random.one_in(6),
             lie: None,
         }
     }
 
     /// The file system that a store gets.
     pub(crate) fn file_system(&self, fs: &SimFs) -> Arc<dyn FileSystem> {
+        fs.set_reserves(self.reserves);
         match self.lie {
             Some(lie) => Arc::new(Liar::new(fs.clone(), lie)),
             None => Arc::new(fs.clone()),
