@@ -31,6 +31,8 @@ pub(crate) struct Manifest {
     contents: Contents,
     /// The length of the log after its first record.
     began: u64,
+    /// The end of the last edit. All before is durable.
+    durable: Position,
 }
 
 impl Manifest {
@@ -82,14 +84,15 @@ impl Manifest {
             .map_err(|error| Error::io(&error, "writing a new manifest"))?;
         replace(&*file_system, directory)
             .map_err(|error| Error::io(&error, "replacing the manifest"))?;
-        let began = log.position().offset;
+        let durable = log.position();
         Ok(Manifest {
             file_system,
             directory: directory.to_owned(),
             log,
             number,
             contents,
-            began,
+            began: durable.offset,
+            durable,
         })
     }
 
@@ -113,12 +116,12 @@ impl Manifest {
             )?;
             replace(&*self.file_system, &self.directory)
                 .map_err(|error| WriteError::Broken(Error::io(&error, "replacing the manifest")))?;
-            self.began = log.position().offset;
+            self.durable = log.position();
+            self.began = self.durable.offset;
             self.log = log;
             self.number = number;
         } else {
-            // All that is before is durable.
-            self.log.append(&[&payload], self.log.position());
+            self.log.append(&[&payload], self.durable);
             self.log
                 .write()
                 .map_err(|error| WriteError::Refused(Error::io(&error, "write of manifest")))?;
@@ -126,9 +129,25 @@ impl Manifest {
                 .file()
                 .sync()
                 .map_err(|error| WriteError::Broken(Error::io(&error, "sync of manifest")))?;
+            self.contents = contents;
+            self.mark();
+            return Ok(());
         }
         self.contents = contents;
         Ok(())
+    }
+
+    /// Writes an edit that changes nothing, and is not synced. It says that the last one is durable: otherwise, if
+    /// that is spoilt later, it would be taken for one that was never finished.
+    fn mark(&mut self) {
+        self.durable = self.log.position();
+        let nothing = Edit {
+            next_number: Some(self.contents.next_number),
+            ..Edit::default()
+        };
+        self.log.append(&[&nothing.encode()], self.durable);
+        // Without it, all is as well as before.
+        let _ = self.log.write();
     }
 }
 
