@@ -14,8 +14,8 @@ SUITES ?=
 # How long `make soak` and `make soak-memory` go on.
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup build demo test test-otp27 check sanitize bench bench-latency bench-native trace soak \
-	soak-memory shell clean
+.PHONY: help setup build demo test test-otp27 check sanitize bench bench-latency bench-native bench-disk trace \
+	soak soak-memory shell clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -55,6 +55,11 @@ bench-latency: build ## Measure how long others wait for calls on large tables; 
 bench-native: setup ## Measure the stores beside other Rust maps; ARGS=--quick
 	@cargo run --release --locked --manifest-path bench/native/Cargo.toml \
 	    --target-dir "$${CARGO_TARGET_DIR:-target}/native" -- $(ARGS)
+
+bench-disk: setup ## Measure tables on disk beside other embedded stores; ARGS=--quick
+	@./bench/disk/setup.sh
+	@target=$$(realpath -m "$${CARGO_TARGET_DIR:-target}") && cd bench/disk && \
+	    cargo run --release --locked --target-dir "$$target/disk" -- $(ARGS)
 
 trace: build ## Draw how an ordered_set adapts to contention, into docs/
 	@erl -noinput -pa $(EBIN) $(BENCH) \
