@@ -13,6 +13,8 @@ use std::time::Duration;
 pub struct Info {
     /// Of each run, from the newest to the oldest: its files, its bytes, and its entries.
     pub runs: Vec<RunInfo>,
+    /// How many of them are being merged.
+    pub merging: usize,
     /// Bytes of the files of all runs.
     pub file_bytes: u64,
     /// Bytes of memory of the memtables.
@@ -119,6 +121,7 @@ impl Info {
         Info {
             file_bytes: runs.iter().map(|run| run.bytes).sum(),
             runs,
+            merging: core.merging.lock().len(),
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
             sealed_memtables: state.sealed.len(),
             cache_bytes: cache.bytes,
