@@ -3,6 +3,7 @@
 use crate::data::Record;
 use std::path::Path;
 
+mod ats;
 mod bf_tree;
 mod fjall;
 mod redb;
@@ -98,6 +99,7 @@ pub struct Profile {
 
 /// All engines, in the order of the tables.
 pub const ENGINES: &[Profile] = &[
+    ats::PROFILE,
     rocksdb::PROFILE,
     fjall::PROFILE,
     redb::PROFILE,

@@ -1,0 +1,131 @@
+//! Ours: an LSM engine with merge operators.
+
+use super::{BUFFER_BYTES, CACHE_BYTES, Engine, Merging, Outcome, Profile};
+use crate::data::Record;
+use ats_disk::{Batch, Compression, DiskStore, Durability, Options};
+use ats_store::{Direction, KeyRange, MergeOperator, Merged};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) const PROFILE: Profile = Profile {
+    name: "ats",
+    package: "ats-disk",
+    keeps_writes: true,
+    merges: true,
+    in_osmos: true,
+    open,
+};
+
+/// Merges as the benchmark says.
+struct Operator(Merging);
+
+impl MergeOperator for Operator {
+    fn name(&self) -> &str {
+        match self.0 {
+            Merging::Nothing => "nothing",
+            Merging::Sum => "sum",
+            Merging::Append => "append",
+        }
+    }
+
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn merge(&self, _key: &[u8], earlier: &[u8], later: &[u8]) -> Result<Merged, ats_store::Error> {
+        let mut value = Vec::with_capacity(earlier.len() + later.len());
+        value.extend_from_slice(earlier);
+        self.0.merge_into(&mut value, later);
+        Ok(Merged::New(value))
+    }
+}
+
+struct Ats(DiskStore);
+
+fn open(folder: &Path, merging: Merging) -> Outcome<Box<dyn Engine>> {
+    let operator = (merging != Merging::Nothing).then(|| Arc::new(Operator(merging)));
+    let options = Options {
+        operator: operator.map(|operator| operator as Arc<dyn MergeOperator>),
+        durability: Durability::System,
+        memtable_bytes: BUFFER_BYTES,
+        cache_bytes: CACHE_BYTES,
+        block_bytes: 4096,
+        compression: Compression::None,
+        threads: 2,
+        ..Options::default()
+    };
+    Ok(Box::new(Ats(DiskStore::open(folder, options)?)))
+}
+
+fn how(durable: bool) -> Durability {
+    match durable {
+        true => Durability::Always,
+        false => Durability::System,
+    }
+}
+
+impl Engine for Ats {
+    fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Outcome<()> {
+        if !durable {
+            return Ok(self.0.put(key, value)?);
+        }
+        let mut batch = Batch::new();
+        batch.put(key, value)?;
+        Ok(self.0.write_with(&batch, how(true))?)
+    }
+
+    fn put_all(&self, records: &[Record], durable: bool) -> Outcome<()> {
+        let mut batch = Batch::new();
+        for record in records {
+            batch.put(&record.key, &record.value)?;
+        }
+        Ok(self.0.write_with(&batch, how(durable))?)
+    }
+
+    fn remove(&self, key: &[u8]) -> Outcome<()> {
+        Ok(self.0.delete(key)?)
+    }
+
+    fn merge(&self, key: &[u8], operand: &[u8]) -> Outcome<()> {
+        Ok(self.0.merge(key, operand)?)
+    }
+
+    fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
+        Ok(self.0.get_with(key, see)?)
+    }
+
+    fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Outcome<()> {
+        let range = KeyRange {
+            low: Some(from),
+            high: None,
+        };
+        let mut rows = self.0.scan(range, Direction::Up)?;
+        for _ in 0..count {
+            let Some((key, value)) = rows.next()? else {
+                break;
+            };
+            see(key, value);
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Outcome<()> {
+        self.0.flush()?;
+        loop {
+            // If there was nothing to do, a thread may still be at work, and have more to do after that.
+            if self.0.work()? {
+                continue;
+            }
+            if self.0.info().merging > 0 {
+                std::thread::sleep(Duration::from_millis(2));
+            } else if !self.0.work()? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn close(self: Box<Self>) -> Outcome<()> {
+        Ok(self.0.close()?)
+    }
+}
