@@ -83,7 +83,9 @@ impl Core {
         if !to_sync.is_empty() {
             to_sync.sync().map_err(|error| self.broken(error))?;
             self.stats.on_sync();
-            self.writing.lock().journal.synced(&to_sync);
+            let mut writing = self.writing.lock();
+            let next_seq = writing.last_seq + 1;
+            writing.journal.synced(&to_sync, next_seq);
         }
         Ok(())
     }

@@ -176,7 +176,7 @@ impl Core {
         }
         let written = writing.journal.write()?;
         if batches.sync {
-            self.sync_journal(&mut writing.journal)?;
+            self.sync_journal(&mut writing.journal, seq + 1)?;
         }
         let first_seq = mem::replace(&mut writing.last_seq, seq) + 1;
         let state = self.state.load();
@@ -188,12 +188,12 @@ impl Core {
 
     /// Makes all durable that is in the journal. A failure is final: what the system still has in memory may never
     /// be written, and another sync would not tell.
-    pub(crate) fn sync_journal(&self, journal: &mut Journal) -> Result<(), Error> {
+    fn sync_journal(&self, journal: &mut Journal, next_seq: u64) -> Result<(), Error> {
         let to_sync = journal.to_sync();
         if !to_sync.is_empty() {
             to_sync.sync().map_err(|error| self.broken(error))?;
             self.stats.on_sync();
-            journal.synced(&to_sync);
+            journal.synced(&to_sync, next_seq);
         }
         Ok(())
     }

@@ -52,6 +52,8 @@ pub(crate) struct Journal {
     unsynced: Vec<Arc<dyn File>>,
     /// All before this is durable.
     durable: Position,
+    /// The end of the log if nothing was written since it became durable.
+    marked: Position,
 }
 
 impl Journal {
@@ -69,6 +71,7 @@ impl Journal {
             number,
             unsynced: Vec::new(),
             durable,
+            marked: durable,
         })
     }
 
@@ -80,7 +83,7 @@ impl Journal {
         store: u128,
     ) -> Result<(), Error> {
         let log = begin(file_system, directory, store, self.number + 1)?;
-        if self.durable != self.log.position() {
+        if self.marked != self.log.position() {
             self.unsynced.push(Arc::clone(self.log.file()));
         }
         self.number += 1;
@@ -111,7 +114,7 @@ impl Journal {
     /// What must be synced to make all durable that was written so far.
     pub(crate) fn to_sync(&self) -> ToSync {
         let mut files = self.unsynced.clone();
-        if self.durable != self.log.position() {
+        if self.marked != self.log.position() {
             files.push(Arc::clone(self.log.file()));
         }
         ToSync {
@@ -122,12 +125,25 @@ impl Journal {
     }
 
     /// Notes that this was synced. Of what was the current journal then, more may have been written since; so it stays
-    /// among those that are not known to be durable, if it was left meanwhile.
-    pub(crate) fn synced(&mut self, done: &ToSync) {
+    /// among those that are not known to be durable, if it was left meanwhile. `next_seq` is the sequence number of the
+    /// next change.
+    pub(crate) fn synced(&mut self, done: &ToSync, next_seq: u64) {
         let complete = &done.files[..done.older];
         self.unsynced
             .retain(|file| !complete.iter().any(|synced| Arc::ptr_eq(synced, file)));
         self.durable = self.durable.max(done.position);
+        if self.log.position() == done.position {
+            self.mark(next_seq);
+        }
+    }
+
+    /// Writes a record without changes, which is not synced. It says that what is before it is durable: otherwise, if
+    /// that is spoilt later, it would be taken for a record that was never finished.
+    fn mark(&mut self, next_seq: u64) {
+        self.append(next_seq, 0, &[]);
+        // Without it, all is as well as before.
+        let _unwritten = self.log.write();
+        self.marked = self.log.position();
     }
 }
 
