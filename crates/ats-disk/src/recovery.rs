@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::file::Settings;
 use crate::fs::FileSystem;
 use crate::journal::{self, Journal};
-use crate::log::{LogKind, LogReader, Next, Position};
+use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
 use crate::manifest::{self, Contents, Manifest, OperatorId};
 use crate::memtable::{Keep, Memtable};
 use crate::options::Options;
@@ -225,16 +225,26 @@ impl Replay<'_> {
         let name = journal::name(number);
         let file = self.file_system.open(&self.directory.join(&name));
         let file = file.map_err(|error| Error::io(&error, format_args!("open of {name}")))?;
-        let reader = LogReader::open(Arc::from(file), &name, LogKind::Journal)?;
-        if let Some(reader) = &reader {
-            let identity = reader.identity();
-            if identity.store != self.store || identity.number != number {
-                return Err(Error::corrupt(format_args!(
-                    "{name} belongs to another store"
-                )));
-            }
+        let file = Arc::from(file);
+        let expected = LogIdentity {
+            store: self.store,
+            kind: LogKind::Journal,
+            number,
+        };
+        let Some(reader) = LogReader::open(Arc::clone(&file), &name, LogKind::Journal)? else {
+            // It was durable before the first record was written.
+            let mut reader = LogReader::without_header(file, &name, expected)?;
+            return match reader.later_durable()? {
+                None => Ok(None),
+                Some(_) => Err(Error::corrupt(format_args!("{name}: the header was spoilt"))),
+            };
+        };
+        if reader.identity() != expected {
+            return Err(Error::corrupt(format_args!(
+                "{name} belongs to another store"
+            )));
         }
-        Ok(reader)
+        Ok(Some(reader))
     }
 
     /// Makes a memtable of a journal. Whether the journal follows what was replayed.

@@ -71,6 +71,28 @@ impl LogReader {
         }))
     }
 
+    /// A log whose header cannot be read, but should tell this identity.
+    pub(crate) fn without_header(
+        file: Arc<dyn File>,
+        name: &str,
+        identity: LogIdentity,
+    ) -> Result<Self, Error> {
+        let end = file
+            .len()
+            .map_err(|error| Error::io(&error, format_args!("length of {name}")))?;
+        Ok(LogReader {
+            file,
+            name: name.to_owned(),
+            seed: identity.seed(),
+            identity,
+            end,
+            offset: HEADER_BYTES as u64,
+            previous: 0,
+            buffer: Vec::new(),
+            buffered: 0,
+        })
+    }
+
     pub(crate) fn identity(&self) -> LogIdentity {
         self.identity
     }
