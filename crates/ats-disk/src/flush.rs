@@ -100,7 +100,7 @@ impl Core {
     }
 
     /// Removes the journals before this one. Those that cannot be removed are when the store is opened.
-    fn remove_journals(&self, first_needed: u64) {
+    pub(crate) fn remove_journals(&self, first_needed: u64) {
         let Ok(names) = self.file_system.list(&self.directory) else {
             return;
         };

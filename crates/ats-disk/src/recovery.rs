@@ -12,7 +12,7 @@ use crate::file::Settings;
 use crate::fs::FileSystem;
 use crate::journal::{self, Journal};
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
-use crate::manifest::{self, Contents, Manifest, OperatorId};
+use crate::manifest::{self, Contents, Edit, Manifest, OperatorId};
 use crate::memtable::{Keep, Memtable};
 use crate::options::Options;
 use crate::state::{Sealed, State};
@@ -92,7 +92,35 @@ pub(crate) fn open(directory: &Path, options: Options) -> Result<Arc<Core>, Erro
     let runs = runs.collect::<Result<_, _>>()?;
     let state = core.state.load().with_runs(runs);
     core.state.store(Arc::new(state));
+    match core.leave_journals() {
+        // They can still be read, and there may be room later.
+        Err(Error::Io { kind, .. }) if kind == io::ErrorKind::StorageFull => {}
+        left => left?,
+    }
     Ok(Arc::new(core))
+}
+
+impl Core {
+    /// Writes to runs what was read from journals, and removes these. They may be shown by the system, but not be on
+    /// the disk: a sync that has failed in an earlier process is not tried again, and the next one succeeds.
+    fn leave_journals(&self) -> Result<(), Error> {
+        while self.flush_one()? {}
+        let (last_seq, journal) = {
+            let writing = self.writing.lock();
+            (writing.last_seq, writing.journal.number())
+        };
+        let mut manifest = self.manifest.lock();
+        if manifest.contents().first_journal != journal {
+            let edit = Edit {
+                flushed: Some((last_seq, journal)),
+                ..Edit::default()
+            };
+            self.write_edit(&mut manifest, edit)?;
+        }
+        drop(manifest);
+        self.remove_journals(journal);
+        Ok(())
+    }
 }
 
 fn lock(
