@@ -174,7 +174,15 @@ impl Core {
             writing.journal.append(seq + 1, changes, batch);
             seq += u64::from(changes);
         }
-        let written = writing.journal.write()?;
+        let written = match writing.journal.write() {
+            Ok(written) => written,
+            Err(error) => {
+                // If it stays unknown what is there, nothing may follow it.
+                let cut = writing.journal.cut();
+                let _ = cut.map_err(|error| self.broken(error));
+                return Err(error);
+            }
+        };
         if batches.sync {
             self.sync_journal(&mut writing.journal, seq + 1)?;
         }

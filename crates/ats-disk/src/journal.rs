@@ -102,7 +102,15 @@ impl Journal {
             .append(&[&prefix(first_seq, changes), encoded], durable);
     }
 
-    /// Hands what was gathered to the system. After an error nothing of it is there.
+    /// Removes what a write may have left that has failed. After an error it is unknown what is there.
+    pub(crate) fn cut(&mut self) -> Result<(), Error> {
+        self.log.cut().map_err(|error| {
+            Error::io(&error, format_args!("cutting of {}", name(self.number)))
+        })
+    }
+
+    /// Hands what was gathered to the system. After an error, any part of it may be there, until it is
+    /// [cut](Journal::cut) off.
     pub(crate) fn write(&mut self) -> Result<u64, Error> {
         let before = self.log.position();
         self.log

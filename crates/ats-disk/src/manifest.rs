@@ -122,9 +122,13 @@ impl Manifest {
             self.number = number;
         } else {
             self.log.append(&[&payload], self.durable);
-            self.log
-                .write()
-                .map_err(|error| WriteError::Refused(Error::io(&error, "write of manifest")))?;
+            if let Err(error) = self.log.write() {
+                let error = Error::io(&error, "write of manifest");
+                return Err(match self.log.cut() {
+                    Ok(()) => WriteError::Refused(error),
+                    Err(_) => WriteError::Broken(error),
+                });
+            }
             self.log
                 .file()
                 .sync()

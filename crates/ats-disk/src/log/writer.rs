@@ -17,7 +17,7 @@ const KEPT_BYTES: usize = 1 << 20;
 /// Writes records behind each other.
 ///
 /// Records are gathered with [`append`](LogWriter::append), and written with one call of the system by
-/// [`write`](LogWriter::write). If that fails, the log is as it was: the next records are written in their place.
+/// [`write`](LogWriter::write). If that fails, the next records are written in their place.
 pub(crate) struct LogWriter {
     file: Arc<dyn File>,
     identity: LogIdentity,
@@ -84,7 +84,7 @@ impl LogWriter {
         self.gathered.resize(end as usize, 0);
     }
 
-    /// Writes what was gathered. After an error nothing of it is in the log.
+    /// Writes what was gathered. After an error, any part of it may be there, until it is [cut](LogWriter::cut) off.
     pub(crate) fn write(&mut self) -> io::Result<()> {
         let written = self
             .reserve()
@@ -99,6 +99,13 @@ impl LogWriter {
         self.gathered.clear();
         self.gathered.shrink_to(KEPT_BYTES);
         written
+    }
+
+    /// Removes for good what a write may have left that has failed. After an error it is unknown what is there.
+    pub(crate) fn cut(&mut self) -> io::Result<()> {
+        self.reserved = self.offset;
+        self.file.set_len(self.offset)?;
+        self.file.sync()
     }
 
     /// Makes room for what was gathered, and for more.
