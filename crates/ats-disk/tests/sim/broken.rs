@@ -104,7 +104,12 @@ impl Broken {
                     if was_hit && !fault.forever {
                         return Err(at(format!("an error long after a call failed: {error:?}")));
                     }
-                    let synced = matches!(operation, Operation::Write(_, true) | Operation::Sync);
+                    // A write may also have failed to begin a journal, which is harmless.
+                    let synced = match operation {
+                        Operation::Write(_, synced) => *synced && !self.setup.is_small(),
+                        Operation::Sync => true,
+                        _ => false,
+                    };
                     unsynced |= synced && fault.of == Calls::SYNC && world.is_open();
                 }
                 Ok(()) if is_write && (read_only || unsynced) && was_open => {

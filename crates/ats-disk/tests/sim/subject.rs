@@ -43,6 +43,11 @@ impl Setup {
         }
     }
 
+    /// Whether memtables are so small that a history fills them.
+    pub(crate) fn is_small(&self) -> bool {
+        self.memtable_bytes < 1 << 20
+    }
+
     /// The file system that a store gets.
     pub(crate) fn file_system(&self, fs: &SimFs) -> Arc<dyn FileSystem> {
         fs.set_reserves(self.reserves);
