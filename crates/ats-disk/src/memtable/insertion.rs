@@ -83,7 +83,7 @@ impl<'a> Insertion<'a> {
             seen.push(Piece::of(version));
             list.tail = version.older().untagged();
         }
-        for piece in seen.into_iter().rev() {
+        while let Some(piece) = seen.pop() {
             self.place(&mut list, piece);
         }
         let new = Piece {
@@ -94,7 +94,7 @@ impl<'a> Insertion<'a> {
         };
         self.place(&mut list, new);
         // SAFETY: the caller's promise.
-        unsafe { self.publish(list) }
+        unsafe { self.publish(&list) }
     }
 
     /// The version that a link of this list leads to.
@@ -166,7 +166,9 @@ impl<'a> Insertion<'a> {
             was_visible || tags.has(Tags::LOST) || new.tags.has(Tags::LOST),
         );
         new.tags = tags;
-        list.gone.extend(top.origin);
+        if let Some(version) = top.origin {
+            list.gone.push(version);
+        }
     }
 
     /// Merges an operand with what is below it. `None` if the operator refuses, or there is none.
@@ -191,11 +193,11 @@ impl<'a> Insertion<'a> {
     ///
     /// # Safety
     /// The caller holds the lock of writers (M3).
-    unsafe fn publish(&self, list: List<'a>) -> Outcome {
+    unsafe fn publish(&self, list: &List<'a>) -> Outcome {
         let mut outcome = list.outcome;
         let mut link = list.tail;
         let mut groups = self.at(link).map_or(0, Version::groups);
-        for piece in list.pieces {
+        for piece in &list.pieces {
             let is_in_group = piece.tags.has(Tags::APART) || piece.tags.has(Tags::REFUSED);
             groups = if is_in_group {
                 groups
@@ -218,7 +220,7 @@ impl<'a> Insertion<'a> {
         }
         // SAFETY: as above; at the points the list says what it said before, and the new version is above them.
         unsafe { self.history.set_newest(link) };
-        for version in list.gone {
+        for version in &list.gone {
             if !version.is_inline() {
                 outcome.removed += Node::bytes(version.bytes.len());
             }
@@ -245,6 +247,8 @@ impl<'a> List<'a> {
     /// Changes a piece, which is another version from now on.
     fn change(&mut self, piece: &mut Piece<'a>, change: impl FnOnce(&mut Piece<'a>)) {
         change(piece);
-        self.gone.extend(piece.origin.take());
+        if let Some(version) = piece.origin.take() {
+            self.gone.push(version);
+        }
     }
 }
