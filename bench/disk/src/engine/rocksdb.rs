@@ -74,7 +74,7 @@ impl Engine for RocksDb {
         for record in records {
             batch.put(record.key, record.value);
         }
-        Ok(self.0.write_opt(&batch, &how(durable))?)
+        Ok(self.0.write_opt(batch, &how(durable))?)
     }
 
     fn remove(&self, key: &[u8]) -> Outcome<()> {
