@@ -138,7 +138,7 @@ impl Results {
             }
             let best = self.best(row);
             let ratio = best.and_then(|best| self.ratio(row, best));
-            let ratio = ratio.map_or_else(|| "–".to_string(), |ratio| format!("{ratio:.2}"));
+            let ratio = ratio.map_or_else(|| "–".to_string(), shown_ratio);
             let _ = writeln!(text, " {} | {ratio} |", best.unwrap_or("–"));
         }
         text.push('\n');
@@ -230,6 +230,15 @@ fn shown(figure: f64) -> String {
     }
 }
 
+/// A ratio with at least two digits that count.
+fn shown_ratio(ratio: f64) -> String {
+    match ratio {
+        _ if ratio >= 0.095 => format!("{ratio:.2}"),
+        _ if ratio >= 0.000_95 => format!("{ratio:.4}"),
+        _ => format!("{ratio:.1e}"),
+    }
+}
+
 fn quoted(text: &str) -> String {
     let escaped = text.chars().flat_map(|char| match char {
         '"' | '\\' => vec!['\\', char],
@@ -302,5 +311,8 @@ mod tests {
         assert_eq!(shown(99.994), "99.99");
         assert_eq!(shown(999.96), "1,000");
         assert_eq!(shown(1_234_567.8), "1,234,568");
+        assert_eq!(shown_ratio(12.345), "12.35");
+        assert_eq!(shown_ratio(0.0123), "0.0123");
+        assert_eq!(shown_ratio(0.000_012_3), "1.2e-5");
     }
 }
