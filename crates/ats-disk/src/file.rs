@@ -5,43 +5,21 @@
 //!   [records][records] ... [records]      [index, filter] ...       [ranges]        [index]
 //! ```
 //!
-//! A *block* has the records of a short range of keys. A *part* is some hundreds of neighbouring blocks: an index of
-//! them, and a filter of their keys. The *top* is the index of the parts. The *footer* says which file it is and what
-//! is in it. The formats are in `docs/disk-format.md`, byte by byte.
+//! A *block* has the records of a short range of keys. A *part* is about a hundred neighbouring blocks: an
+//! index of them, and a filter of their keys. The *top* is the index of the parts. The *footer* says which
+//! file it is and what is in it. The formats are in `docs/disk-format.md`, byte by byte.
 //!
 //! | module | what it is about |
 //! |---|---|
 //! | `coding` | numbers and byte strings |
 //! | `frame` | checksums and compression of pieces of a file |
-//! | `block`, `walk` | records; lookups and walks among them |
+//! | `block`, `builder`, `walk` | records: lookups among them, writing them, walks over them |
 //! | `filter`, `index`, `part`, `ranges` | filters, indexes, both together, range deletes |
 //! | `meta` | what the manifest and the footer know of a file |
 //! | `writer`, `reader`, `cursor`, `verify` | writing, looking up, walking, checking a file |
 //! | `run` | several files as one |
 
-pub(crate) mod block;
 pub(crate) mod coding;
-mod cursor;
-mod filter;
 mod frame;
-mod index;
-mod meta;
-pub(crate) mod part;
-mod ranges;
-mod reader;
-mod run;
-mod verify;
-mod walk;
-mod writer;
 
-#[cfg(test)]
-mod tests;
-
-pub(crate) use cursor::FileCursor;
-pub(crate) use filter::key_hash;
 pub(crate) use frame::Identity;
-pub(crate) use meta::{FileMeta, Operator};
-pub(crate) use ranges::{RangeDelete, RangeDeletes};
-pub(crate) use reader::RunFile;
-pub(crate) use run::{Run, RunCursor};
-pub(crate) use writer::{FileWriter, Settings};

@@ -12,8 +12,6 @@ mod doomed;
 mod entry;
 mod error;
 mod file;
-mod flush;
-mod fold;
 pub mod fs;
 mod info;
 mod install;

@@ -1,19 +1,21 @@
 //! Frames: the pieces of a file that are read as a whole, each with a checksum.
 //!
-//! A frame is a content, a byte that says what it is and how it is compressed, and a checksum of both. The checksum
-//! is seeded with the identity of the file and the offset of the frame. So bytes that were written elsewhere, by a
-//! write that went astray or by a copy of a wrong file, do not pass as the frame that is wanted here, although they
-//! may be a good frame where they belong. (Bairavasundaram and others, "An Analysis of Data Corruption in the
-//! Storage Stack", 2008, found such writes on disks of all classes.)
+//! A frame is a content, a byte that says what it is and how it is compressed, and a checksum of both. The
+//! checksum is seeded with the identity of the file and the offset of the frame. So bytes that were written
+//! elsewhere, by a write that went astray or by a copy of a wrong file, do not pass as the frame that is
+//! wanted here, although they may be a good frame where they belong. (Bairavasundaram and others, "An
+//! Analysis of Data Corruption in the Storage Stack", 2008, found such writes on disks of all classes.)
 
 use super::coding::{Damaged, Decoder, put_varint};
 use crate::options::Compression;
+use std::borrow::Cow;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Bytes of a frame behind its content.
 pub(crate) const TRAILER_BYTES: usize = 9;
 
-/// Contents above this are not compressed: they would need as much memory again, and LZ4 has a limit of 2 GiB.
+/// Contents above this are not compressed: they would need as much memory again, and LZ4 has a limit of 2
+/// GiB.
 const MAX_COMPRESSED: usize = 1 << 30;
 /// LZ4 does not make anything smaller than this part of it.
 const LZ4_MAX_RATIO: usize = 255;
@@ -107,48 +109,24 @@ fn check(frame: &[u8], content: Content, seed: u64) -> Result<(&[u8], bool), Dam
     }
 }
 
-/// Appends to `out` what was compressed.
-fn decompress(stored: &[u8], out: &mut Vec<u8>) -> Result<(), Damaged> {
+fn decompress(stored: &[u8]) -> Result<Vec<u8>, Damaged> {
     let mut decoder = Decoder::new(stored);
     let len = usize::try_from(decoder.varint()?);
     let packed = decoder.rest();
     let len = len.ok().filter(|len| len / LZ4_MAX_RATIO <= packed.len());
     let len = len.ok_or(Damaged("is longer than it can be"))?;
-    let start = out.len();
-    out.resize(start + len, 0);
-    match lz4_flex::block::decompress_into(packed, &mut out[start..]) {
-        Ok(written) if written == len => Ok(()),
+    let mut content = vec![0; len];
+    match lz4_flex::block::decompress_into(packed, &mut content) {
+        Ok(written) if written == len => Ok(content),
         _ => Err(Damaged("cannot be decompressed")),
     }
 }
 
-/// Appends the content of a frame to `out`.
-pub(crate) fn open_to(
-    frame: &[u8],
-    content: Content,
-    seed: u64,
-    out: &mut Vec<u8>,
-) -> Result<(), Damaged> {
+/// The content of a frame.
+pub(crate) fn open(frame: &[u8], content: Content, seed: u64) -> Result<Cow<'_, [u8]>, Damaged> {
     match check(frame, content, seed)? {
-        (stored, false) => out.extend_from_slice(stored),
-        (stored, true) => decompress(stored, out)?,
-    }
-    Ok(())
-}
-
-/// The content of a frame, in the memory of the frame if it is not compressed.
-pub(crate) fn open(mut frame: Vec<u8>, content: Content, seed: u64) -> Result<Vec<u8>, Damaged> {
-    match check(&frame, content, seed)? {
-        (stored, false) => {
-            let len = stored.len();
-            frame.truncate(len);
-            Ok(frame)
-        }
-        (stored, true) => {
-            let mut out = Vec::new();
-            decompress(stored, &mut out)?;
-            Ok(out)
-        }
+        (stored, false) => Ok(Cow::Borrowed(stored)),
+        (stored, true) => decompress(stored).map(Cow::Owned),
     }
 }
 
@@ -179,10 +157,10 @@ mod tests {
     fn a_frame_passes_only_where_it_was_written() {
         let frame = sealed(b"content", Compression::None);
         assert_eq!(frame.len(), 7 + TRAILER_BYTES);
-        let open_as = |content, identity: Identity, offset| {
-            open(frame.clone(), content, identity.seed(offset))
-        };
-        assert_eq!(open_as(Content::Block, HERE, 100), Ok(b"content".to_vec()));
+        let open_as =
+            |content, identity: Identity, offset| open(&frame, content, identity.seed(offset));
+        let opened = open_as(Content::Block, HERE, 100);
+        assert_eq!(opened.as_deref(), Ok(&b"content"[..]));
         assert!(open_as(Content::Part, HERE, 100).is_err());
         assert!(open_as(Content::Block, HERE, 101).is_err());
         assert!(open_as(Content::Block, Identity { store: 8, ..HERE }, 100).is_err());
@@ -205,16 +183,8 @@ mod tests {
                 frame.len() < content.len(),
                 content.len() == long.len() && content[0] == content[1]
             );
-            let mut out = b"before".to_vec();
-            assert_eq!(
-                open_to(&frame, Content::Block, HERE.seed(100), &mut out),
-                Ok(())
-            );
-            assert_eq!(&out[6..], content);
-            assert_eq!(
-                open(frame, Content::Block, HERE.seed(100)).as_deref(),
-                Ok(content)
-            );
+            let opened = open(&frame, Content::Block, HERE.seed(100));
+            assert_eq!(opened.as_deref(), Ok(content));
         }
     }
 
@@ -225,10 +195,10 @@ mod tests {
             for bit in 0..frame.len() * 8 {
                 let mut frame = frame.clone();
                 frame[bit / 8] ^= 1 << (bit % 8);
-                assert!(open(frame, Content::Block, HERE.seed(100)).is_err());
+                assert!(open(&frame, Content::Block, HERE.seed(100)).is_err());
             }
             for len in 0..frame.len() {
-                assert!(open(frame[..len].to_vec(), Content::Block, HERE.seed(100)).is_err());
+                assert!(open(&frame[..len], Content::Block, HERE.seed(100)).is_err());
             }
         }
     }
@@ -238,10 +208,10 @@ mod tests {
         let mut stored = Vec::new();
         put_varint(&mut stored, 1 << 40);
         stored.extend([0; 100]);
-        assert!(decompress(&stored, &mut Vec::new()).is_err());
+        assert!(decompress(&stored).is_err());
         let mut stored = Vec::new();
         put_varint(&mut stored, 1000);
         stored.extend([0; 100]);
-        assert!(decompress(&stored, &mut Vec::new()).is_err());
+        assert!(decompress(&stored).is_err());
     }
 }
