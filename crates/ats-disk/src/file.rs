@@ -20,6 +20,8 @@
 //! | `run` | several files as one |
 
 pub(crate) mod coding;
+mod filter;
 mod frame;
 
+pub(crate) use filter::key_hash;
 pub(crate) use frame::Identity;
