@@ -22,6 +22,8 @@
 pub(crate) mod coding;
 mod filter;
 mod frame;
+mod index;
+pub(crate) mod part;
 
 pub(crate) use filter::key_hash;
 pub(crate) use frame::Identity;

@@ -1,19 +1,21 @@
 //! Indexes: which of several neighbouring pieces of a file has a key.
 //!
-//! Between two neighbouring pieces lies a *separator*, the shortest byte string that is above all keys of the first
-//! and not above those of the second. A key belongs to the piece whose number is the number of separators that are
-//! not above the key.
+//! Between two neighbouring pieces lies a *separator*, the shortest byte string that is above all keys of the
+//! first and not above those of the second. A key belongs to the piece whose number is the number of
+//! separators that are not above the key.
 //!
-//! In memory, what all separators begin with is taken away, and the next eight bytes of each are a number, its *head*.
-//! A lookup is a binary search over heads, which lie beside each other. It looks at the separators themselves only
-//! where a head is equal to that of the key.
+//! In memory, what all separators begin with is taken away, and the next eight bytes of each are a number,
+//! its *head*. A lookup is a binary search over heads, which lie beside each other. It looks at the
+//! separators themselves only where a head is equal to that of the key.
 //!
-//! A file has two levels of them: the top has its parts, and each part has its blocks, some hundreds. One level would
-//! need 16,000 entries for 64 MiB of blocks of 4 KiB: with the filter about 1 MiB, which the first lookup after the
-//! cache has let it go would read again. A part is 16 KiB with its filter, and costs no additional lookup in the
-//! cache, since the top, 1 KiB, stays in memory as long as the file is open.
+//! A file has two levels of them: the top has its parts, and each part has its blocks, about a hundred. One
+//! level would need 16,000 entries for 64 MiB of blocks of 4 KiB, with the filter about 1 MiB, which the
+//! first lookup after the cache has let it go would read again. A part is 4 KiB with its filter, as much as a
+//! block, and costs no additional lookup in the cache: the top, some KiB, stays in memory as long as the file
+//! is open.
 
-use super::coding::{Damaged, Decoder, common_prefix, put_bytes, put_varint};
+use super::coding::{Damaged, Decoder, common_prefix, compare, put_bytes, put_varint};
+use std::cmp::Ordering;
 
 /// Byte strings in ascending order.
 #[derive(Debug, Default)]
@@ -28,8 +30,8 @@ pub(crate) struct Separators {
     suffixes: Box<[u8]>,
 }
 
-/// The first eight bytes as a number; what is missing is zero. The order of heads is that of the bytes, if the heads
-/// are not equal.
+/// The first eight bytes as a number; what is missing is zero. The order of heads is that of the bytes, if
+/// the heads are not equal.
 #[inline]
 fn head(bytes: &[u8]) -> u64 {
     match bytes.first_chunk() {
@@ -97,13 +99,17 @@ impl Separators {
     /// How many are not above the key. O(log n).
     #[inline]
     pub(crate) fn rank(&self, key: &[u8]) -> usize {
-        let prefix = self.prefix.len().min(key.len());
-        match key[..prefix].cmp(&self.prefix) {
-            std::cmp::Ordering::Less => return 0,
-            std::cmp::Ordering::Equal => {}
-            std::cmp::Ordering::Greater => return self.heads.len(),
-        }
-        let key = &key[prefix..];
+        let key = match self.prefix.is_empty() {
+            true => key,
+            false => {
+                let prefix = self.prefix.len().min(key.len());
+                match compare(&key[..prefix], &self.prefix) {
+                    Ordering::Less => return 0,
+                    Ordering::Equal => &key[prefix..],
+                    Ordering::Greater => return self.heads.len(),
+                }
+            }
+        };
         let key_head = head(key);
         let low = self.heads.partition_point(|&head| head < key_head);
         match self.heads.get(low) {
@@ -118,7 +124,7 @@ impl Separators {
         let mut high = low + equal.partition_point(|&head| head == key_head);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.suffix(middle) <= key {
+            match compare(self.suffix(middle), key) != Ordering::Greater {
                 true => low = middle + 1,
                 false => high = middle,
             }

@@ -1,4 +1,4 @@
-//! Parts: some hundreds of neighbouring blocks, by the index and the filter that say which of them has a key.
+//! Parts: about a hundred neighbouring blocks, by the index and the filter that say which of them has a key.
 //!
 //! Both are one frame, read by one access of the disk and found by one lookup in the cache. See
 //! [`index`](super::index) for why a file is divided like that.
@@ -8,7 +8,7 @@ use super::filter::{Filter, FilterSize, key_hash};
 use super::index::{Index, IndexBuilder};
 
 /// A part gets about as large as this, in bytes.
-pub(super) const PART_BYTES: usize = 16 << 10;
+pub(super) const PART_BYTES: usize = 4 << 10;
 
 /// The index and the filter of a part.
 #[derive(Debug)]
@@ -69,10 +69,6 @@ impl PartBuilder {
     /// The separator between the last block and the next one of the part.
     pub(crate) fn separate(&mut self, separator: &[u8]) {
         self.blocks.separate(separator);
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.blocks.is_empty()
     }
 
     /// Bytes that it takes in the file, about.
