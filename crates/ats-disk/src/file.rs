@@ -19,11 +19,14 @@
 //! | `writer`, `reader`, `cursor`, `verify` | writing, looking up, walking, checking a file |
 //! | `run` | several files as one |
 
+pub(crate) mod block;
+mod builder;
 pub(crate) mod coding;
 mod filter;
 mod frame;
 mod index;
 pub(crate) mod part;
+mod walk;
 
 pub(crate) use filter::key_hash;
 pub(crate) use frame::Identity;

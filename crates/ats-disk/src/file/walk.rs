@@ -1,22 +1,22 @@
 //! Walks over the records of one block, in both directions.
 //!
-//! On the way up each key is made from the one before. On the way down that is not possible, so all keys behind a
-//! restart point are put together at a time, and then taken from the end.
+//! On the way up each key is made from the one before. On the way down that is not possible, so all keys
+//! behind a restart point are put together at a time, and then taken from the end.
 
-use super::block::{Block, Entry, RESTART_ENTRIES};
-use super::coding::Damaged;
+use super::block::{Block, Entries, Entry, Place, RESTART_ENTRIES};
+use super::coding::{Damaged, compare};
 use crate::entry::Kind;
-use std::sync::Arc;
+use std::cmp::Ordering;
 
 /// A place in a block, on a record or beside all of them.
 pub(super) struct Walk {
-    block: Arc<Block>,
+    block: Block,
     key: Vec<u8>,
-    newest: Entry,
+    newest: Option<Entry>,
     /// The other entries of the key, from newer to older.
     older: Vec<Entry>,
     /// On the way up: where the next record is.
-    next: usize,
+    next: Place,
     /// On the way down: the restart point whose records `below` has.
     interval: usize,
     /// On the way down: the records behind the restart point, up to the one before this.
@@ -27,54 +27,55 @@ pub(super) struct Walk {
 
 struct Below {
     key_start: usize,
-    newest: Entry,
+    entries: Entries,
 }
 
 impl Walk {
     /// A walk that has not been told where to go.
-    pub(super) fn new(block: Arc<Block>) -> Self {
+    pub(super) fn new(block: Block) -> Self {
         Walk {
+            next: block.restart(0),
             block,
             key: Vec::new(),
-            newest: Entry {
-                kind: Kind::Delete,
-                start: 0,
-                end: 0,
-                more: false,
-            },
+            newest: None,
             older: Vec::new(),
-            next: 0,
             interval: 0,
             below: Vec::new(),
             keys: Vec::new(),
         }
     }
 
-    /// Goes to another block, without a place there. The one before.
-    pub(super) fn replace(&mut self, block: Arc<Block>) -> Arc<Block> {
-        std::mem::replace(&mut self.block, block)
+    /// Goes to another block, without a place there.
+    pub(super) fn enter(&mut self, block: Block) {
+        self.block = block;
     }
 
     pub(super) fn block(&self) -> &Block {
         &self.block
     }
 
+    #[inline]
     pub(super) fn key(&self) -> &[u8] {
         &self.key
     }
 
+    #[inline]
     pub(super) fn entries(&self) -> usize {
         1 + self.older.len()
     }
 
+    #[inline]
     pub(super) fn entry(&self, index: usize) -> (Kind, &[u8]) {
-        let entry = index
-            .checked_sub(1)
-            .map_or(&self.newest, |i| &self.older[i]);
-        (entry.kind, self.block.slice(entry.start, entry.end))
+        let entry = match index.checked_sub(1) {
+            None => self.newest,
+            Some(index) => self.older.get(index).copied(),
+        };
+        let shown = entry.map(|entry| (entry.kind, self.block.value(entry)));
+        shown.unwrap_or((Kind::Delete, &[]))
     }
 
-    /// Goes to the first record whose key is not below `bound`; without one, to the first. Whether there is one.
+    /// Goes to the first record whose key is not below `bound`; without one, to the first. Whether there is
+    /// one.
     pub(super) fn seek_up(&mut self, bound: Option<&[u8]>) -> Result<bool, Damaged> {
         let restart = match bound {
             Some(bound) => self.block.restart_before(bound, false)?,
@@ -83,7 +84,7 @@ impl Walk {
         self.next = self.block.restart(restart);
         self.key.clear();
         while self.up()? {
-            if bound.is_none_or(|bound| &self.key[..] >= bound) {
+            if bound.is_none_or(|bound| compare(&self.key, bound) != Ordering::Less) {
                 return Ok(true);
             }
         }
@@ -93,7 +94,7 @@ impl Walk {
     /// Goes to the next record above. Whether there is one.
     #[inline]
     pub(super) fn up(&mut self) -> Result<bool, Damaged> {
-        if self.next >= self.block.records_end() {
+        if !self.block.has(self.next) {
             return Ok(false);
         }
         let record = self.block.record(self.next)?;
@@ -101,23 +102,21 @@ impl Walk {
             return Err(SHARED);
         }
         self.key.truncate(record.shared);
-        let suffix = self.block.slice(record.suffix_start, record.suffix_end);
-        self.key.extend_from_slice(suffix);
-        self.next = self.set_entries(record.newest)?;
+        self.key.extend_from_slice(self.block.suffix(&record));
+        self.next = self.set_entries(self.block.entries(&record))?;
         Ok(true)
     }
 
-    /// Takes the entries of a record. Where they end.
+    /// Takes the entries of a record. Where the next record is.
     #[inline]
-    fn set_entries(&mut self, newest: Entry) -> Result<usize, Damaged> {
-        self.newest = newest;
+    fn set_entries(&mut self, mut entries: Entries) -> Result<Place, Damaged> {
+        self.newest = Some(entries.first);
         self.older.clear();
-        let mut last = newest;
-        while last.more {
-            last = self.block.older(last)?;
-            self.older.push(last);
+        while let Some(older) = self.block.older(entries)? {
+            self.older.push(older.first);
+            entries = older;
         }
-        Ok(last.end)
+        Ok(entries.end())
     }
 
     /// Goes to the last record whose key is below `bound`; without one, to the last. Whether there is one.
@@ -128,7 +127,7 @@ impl Walk {
         };
         self.read_interval(interval)?;
         while self.down()? {
-            if bound.is_none_or(|bound| &self.key[..] < bound) {
+            if bound.is_none_or(|bound| compare(&self.key, bound) == Ordering::Less) {
                 return Ok(true);
             }
         }
@@ -136,13 +135,14 @@ impl Walk {
     }
 
     /// Goes to the next record below. Whether there is one.
+    #[inline]
     pub(super) fn down(&mut self) -> Result<bool, Damaged> {
         loop {
             if let Some(record) = self.below.pop() {
                 self.key.clear();
                 self.key.extend_from_slice(&self.keys[record.key_start..]);
                 self.keys.truncate(record.key_start);
-                self.set_entries(record.newest)?;
+                self.set_entries(record.entries)?;
                 return Ok(true);
             }
             match self.interval.checked_sub(1) {
@@ -157,14 +157,11 @@ impl Walk {
         self.interval = interval;
         self.below.clear();
         self.keys.clear();
-        let mut at = self.block.restart(interval);
-        let end = self
-            .block
-            .restart(interval + 1)
-            .min(self.block.records_end());
+        let mut place = self.block.restart(interval);
+        let end = self.block.restart(interval + 1);
         let mut before = 0;
-        while at < end {
-            let record = self.block.record(at)?;
+        while self.block.has(place) && Block::is_before(place, end) {
+            let record = self.block.record(place)?;
             let key_start = self.keys.len();
             if record.shared > key_start - before {
                 return Err(SHARED);
@@ -174,14 +171,11 @@ impl Walk {
                 return Err(Damaged("has too few restart points"));
             }
             self.keys.extend_from_within(before..before + record.shared);
-            let suffix = self.block.slice(record.suffix_start, record.suffix_end);
-            self.keys.extend_from_slice(suffix);
-            self.below.push(Below {
-                key_start,
-                newest: record.newest,
-            });
+            self.keys.extend_from_slice(self.block.suffix(&record));
+            let entries = self.block.entries(&record);
+            self.below.push(Below { key_start, entries });
             before = key_start;
-            at = self.block.behind(record.newest)?;
+            place = self.block.behind(entries)?;
         }
         Ok(())
     }
