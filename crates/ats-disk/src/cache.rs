@@ -1,11 +1,11 @@
 //! The cache of what was read of files: blocks, and the parts that say where blocks are.
 //!
-//! One cache serves all files of a store, or of several stores. It has a budget in bytes, which it does not exceed but
-//! for what readers hold at the moment. What it lets go is decided by `quick_cache` (a form of CLOCK-Pro, which keeps
-//! what is read again when something large is read once).
+//! One cache serves all files of a store, or of several stores. It has a budget in bytes, which it does not
+//! exceed but for what readers hold at the moment. What it lets go is decided by `quick_cache` (a form of
+//! CLOCK-Pro, which keeps what is read again when something large is read once).
 //!
-//! A key of the cache is the number of an open file in the process, which is not given again, and an offset. So what
-//! is left of a file that was closed is never found; it makes room for other things in time.
+//! A key of the cache is the number of an open file in the process, which is not given again, and an offset.
+//! So what is left of a file that was closed is never found; it makes room for other things in time.
 
 use crate::file::block::Block;
 use crate::file::part::Part;
@@ -27,7 +27,7 @@ const MIN_SHARD_BYTES: usize = 1 << 20;
 /// What the cache holds.
 #[derive(Clone)]
 pub(crate) enum Cached {
-    Block(Arc<Block>),
+    Block(Block),
     Part(Arc<Part>),
 }
 
@@ -146,12 +146,10 @@ mod tests {
     use super::*;
 
     fn block(bytes: usize) -> Cached {
-        // One restart point, and nothing behind it.
+        // A value, no records, and one restart point.
         let mut content = vec![0; bytes - 4];
         content.extend(1u32.to_le_bytes());
-        Cached::Block(Arc::new(
-            Block::new(content).expect("it has a restart point"),
-        ))
+        Cached::Block(Block::new(&content).expect("it has a restart point"))
     }
 
     #[test]
