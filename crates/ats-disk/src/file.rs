@@ -22,11 +22,27 @@
 pub(crate) mod block;
 mod builder;
 pub(crate) mod coding;
+mod cursor;
 mod filter;
 mod frame;
 mod index;
+mod meta;
 pub(crate) mod part;
+mod ranges;
+mod reader;
+mod run;
+mod verify;
 mod walk;
+mod writer;
 
+#[cfg(test)]
+mod tests;
+
+pub(crate) use cursor::FileCursor;
 pub(crate) use filter::key_hash;
 pub(crate) use frame::Identity;
+pub(crate) use meta::{FileMeta, Operator};
+pub(crate) use ranges::{RangeDelete, RangeDeletes};
+pub(crate) use reader::RunFile;
+pub(crate) use run::{Run, RunCursor};
+pub(crate) use writer::{FileWriter, Settings};

@@ -13,9 +13,12 @@ use ats_store::Direction;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// With the cache, reading ahead begins with so many bytes, at the second block in succession that is not there, and
+/// With the cache, reading ahead begins with this many bytes, at the second block that is not cached, and
 /// doubles from read to read. So a short walk does not read much more than it needs.
 const FIRST_AHEAD_BYTES: usize = 16 << 10;
+
+/// The most that is read of the parts at a time, without the cache.
+const PARTS_AHEAD_BYTES: usize = 64 << 10;
 
 /// A cursor over a file.
 pub(crate) struct FileCursor {
@@ -31,26 +34,60 @@ pub(crate) struct FileCursor {
     walk: Option<Walk>,
     /// Whether it stands on a key.
     stands: bool,
-    window: Window,
+    blocks: Window,
+    /// Only without the cache.
+    parts: Window,
 }
 
 /// A piece of the file that was read at once.
 struct Window {
     offset: u64,
     bytes: Vec<u8>,
-    /// How much is to be read at a time now, and at most.
+    /// Bytes that the next read has at least, if there are as many.
     ahead: usize,
+    /// The most that `ahead` becomes.
     max_ahead: usize,
 }
 
 impl Window {
+    fn new(max_ahead: usize) -> Self {
+        Window {
+            offset: 0,
+            bytes: Vec::new(),
+            ahead: 0,
+            max_ahead,
+        }
+    }
+
+    /// What `make` makes of the content of a frame. If the window does not have the frame, it moves there and
+    /// has then what follows in the direction, too, but not beyond `limits`.
+    fn frame<T>(
+        &mut self,
+        file: &RunFile,
+        direction: Direction,
+        (offset, length): (u64, u64),
+        limits: (u64, u64),
+        content: Content,
+        make: impl FnOnce(&[u8]) -> Result<T, Damaged>,
+    ) -> Result<T, Error> {
+        if self.get(offset, length).is_none() {
+            self.read(file, direction, (offset, length), limits)?;
+        }
+        let frame = self.get(offset, length).ok_or(Damaged("ends early"));
+        let seed = file.identity().seed(offset);
+        frame
+            .and_then(|frame| frame::open(frame, content, seed))
+            .and_then(|content| make(&content))
+            .map_err(|why| file.damaged(offset, why))
+    }
+
     fn get(&self, offset: u64, length: u64) -> Option<&[u8]> {
         let start = usize::try_from(offset.checked_sub(self.offset)?).ok()?;
         let length = usize::try_from(length).ok()?;
         self.bytes.get(start..)?.get(..length)
     }
 
-    /// Reads a piece, and what follows in this direction of the pieces between `limits`.
+    /// Moves to a piece, and reads it with what follows in the direction.
     fn read(
         &mut self,
         file: &RunFile,
@@ -64,7 +101,7 @@ impl Window {
             Direction::Up => (offset, offset.saturating_add(ahead).min(limits.1).max(end)),
             Direction::Down => (end.saturating_sub(ahead).max(limits.0).min(offset), end),
         };
-        let doubled = (2 * self.ahead).max(FIRST_AHEAD_BYTES);
+        let doubled = self.ahead.saturating_mul(2).max(FIRST_AHEAD_BYTES);
         self.ahead = doubled.min(self.max_ahead);
         self.offset = start;
         file.read_to(start, end - start, &mut self.bytes)
@@ -83,12 +120,8 @@ impl FileCursor {
             offset: 0,
             walk: None,
             stands: false,
-            window: Window {
-                offset: 0,
-                bytes: Vec::new(),
-                ahead: 0,
-                max_ahead: read_ahead,
-            },
+            blocks: Window::new(read_ahead),
+            parts: Window::new(read_ahead.min(PARTS_AHEAD_BYTES)),
         }
     }
 
@@ -108,8 +141,11 @@ impl FileCursor {
         let part = match self.use_cache {
             true => self.file.part(top, number)?,
             false => {
-                let (offset, length) = top.piece(number);
-                self.file.read_part(offset, length)?
+                let (file, direction) = (&self.file, self.direction);
+                let (piece, limits) = (top.piece(number), top.extent());
+                let parts = &mut self.parts;
+                let part = parts.frame(file, direction, piece, limits, Content::Part, Part::new);
+                Arc::new(part?)
             }
         };
         self.part = Some((number, Arc::clone(&part)));
@@ -124,37 +160,23 @@ impl FileCursor {
         self.offset = offset;
         Ok(match &mut self.walk {
             Some(walk) => {
-                walk.replace(block);
+                walk.enter(block);
                 walk
             }
             walk => walk.insert(Walk::new(block)),
         })
     }
 
-    fn load_block(&mut self, offset: u64, length: u64) -> Result<Arc<Block>, Error> {
+    fn load_block(&mut self, offset: u64, length: u64) -> Result<Block, Error> {
         if self.use_cache
             && let Some(block) = self.file.cached_block(offset)
         {
             return Ok(block);
         }
-        if self.window.get(offset, length).is_none() {
-            let limits = self.file.blocks_extent();
-            let piece = (offset, length);
-            self.window
-                .read(&self.file, self.direction, piece, limits)?;
-        }
-        let damaged = |why| self.file.damaged(offset, why);
-        let frame = self.window.get(offset, length);
-        let frame = frame.ok_or_else(|| damaged(Damaged("ends early")))?;
-        let mut bytes = Vec::with_capacity(frame.len());
-        frame::open_to(
-            frame,
-            Content::Block,
-            self.file.identity().seed(offset),
-            &mut bytes,
-        )
-        .map_err(damaged)?;
-        let block = Arc::new(Block::new(bytes).map_err(damaged)?);
+        let (file, direction) = (&self.file, self.direction);
+        let (piece, limits) = ((offset, length), file.blocks_extent());
+        let blocks = &mut self.blocks;
+        let block = blocks.frame(file, direction, piece, limits, Content::Block, Block::new)?;
         if self.use_cache {
             self.file.keep_block(offset, &block);
         }
@@ -203,10 +225,11 @@ impl FileCursor {
 
     fn try_seek(&mut self, direction: Direction, bound: Option<&[u8]>) -> Result<bool, Error> {
         self.direction = direction;
-        self.window.ahead = match self.use_cache {
+        self.blocks.ahead = match self.use_cache {
             true => 0,
-            false => self.window.max_ahead,
+            false => self.blocks.max_ahead,
         };
+        self.parts.ahead = self.parts.max_ahead;
         let Some(top) = self.file.top() else {
             return Ok(false);
         };
@@ -230,7 +253,7 @@ impl FileCursor {
         };
         match found.map_err(|why| self.file.damaged(self.offset, why))? {
             true => Ok(true),
-            // All keys of the block are on the other side of the bound; those of the next one are not.
+            // All keys of the block are beyond the bound. The next block has no such keys.
             false => self.next_block(),
         }
     }

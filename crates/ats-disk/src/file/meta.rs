@@ -161,7 +161,8 @@ impl Footer {
         out.extend_from_slice(&checksum.to_le_bytes());
     }
 
-    /// How many bytes the footer has, by the last [`FOOTER_END_BYTES`] of a file; the file is named by the error.
+    /// How many bytes the footer has, by the last [`FOOTER_END_BYTES`] of a file; the file is named by the
+    /// error.
     pub(super) fn length(end: &[u8; FOOTER_END_BYTES], file: &str) -> Result<u64, Error> {
         let damaged = || Error::corrupt(format_args!("{file} has no footer"));
         let mut decoder = Decoder::new(end);
@@ -179,7 +180,7 @@ impl Footer {
         }
     }
 
-    /// Reads a footer, all of its bytes, of a file that has so many.
+    /// Reads a footer, given all of its bytes, of a file with the length `file_bytes`.
     pub(super) fn decode(footer: &[u8], file_bytes: u64) -> Result<Self, Damaged> {
         let split = footer.split_last_chunk::<8>();
         let (checked, checksum) = split.ok_or(Damaged("ends early"))?;

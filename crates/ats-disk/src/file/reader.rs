@@ -1,7 +1,7 @@
 //! Reading a run file.
 //!
-//! Opening a file reads its end: the footer, the top and the range deletes, which stay in memory. Parts and blocks are
-//! read when they are needed, and are kept in the cache.
+//! Opening a file reads its end: the footer, the top and the range deletes, which stay in memory. Parts and
+//! blocks are read when they are needed, and are kept in the cache.
 
 use super::block::Block;
 use super::coding::{Damaged, Decoder};
@@ -18,8 +18,8 @@ use crate::fs;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// So much of the end of a file is read when it is opened. Nearly always the footer, the top and the range deletes
-/// have less.
+/// Bytes of the end of a file that are read when it is opened. Footer, top and range deletes rarely need
+/// more.
 const END_BYTES: u64 = 8 << 10;
 
 /// A run file that is open. See the [module](self).
@@ -49,8 +49,8 @@ impl RunFile {
     /// Opens the file of which the manifest knows `meta`, of a store with this operator.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if it is another file, or damaged; [`Error::NewerFormat`]; [`Error::OtherOperator`];
-    /// [`Error::Io`].
+    /// [`Error::Corrupt`] if it is another file, or damaged; [`Error::NewerFormat`];
+    /// [`Error::OtherOperator`]; [`Error::Io`].
     pub(crate) fn open(
         file: Box<dyn fs::File>,
         meta: FileMeta,
@@ -137,12 +137,11 @@ impl RunFile {
             .and_then(|start| end.get(start as usize..)?.get(..length as usize));
         match there {
             Some(frame) => {
-                let mut out = Vec::new();
-                frame::open_to(frame, content, self.identity.seed(offset), &mut out)
-                    .map_err(|why| self.damaged(offset, why))?;
-                Ok(out)
+                let opened = frame::open(frame, content, self.identity.seed(offset));
+                let opened = opened.map_err(|why| self.damaged(offset, why))?;
+                Ok(opened.into_owned())
             }
-            None => self.read_frame(offset, length, content),
+            None => self.read_frame(offset, length, content, |content| Ok(content.to_vec())),
         }
     }
 
@@ -161,7 +160,7 @@ impl RunFile {
 
     /// Bytes of the file, in place of those that `out` has.
     pub(super) fn read_to(&self, offset: u64, length: u64, out: &mut Vec<u8>) -> Result<(), Error> {
-        // The length was read from a file, so it may be anything; no file is longer than that.
+        // The length was read from a file, so it may be anything. No room is made for more than the file has.
         let end = offset.checked_add(length);
         let length = usize::try_from(length)
             .ok()
@@ -182,24 +181,30 @@ impl RunFile {
         }
     }
 
-    /// The content of a frame, read from disk.
-    fn read_frame(&self, offset: u64, length: u64, content: Content) -> Result<Vec<u8>, Error> {
+    /// Reads a frame from disk. What `make` makes of its content.
+    fn read_frame<T>(
+        &self,
+        offset: u64,
+        length: u64,
+        content: Content,
+        make: impl FnOnce(&[u8]) -> Result<T, Damaged>,
+    ) -> Result<T, Error> {
         let frame = self.read(offset, length)?;
-        let opened = frame::open(frame, content, self.identity.seed(offset));
-        opened.map_err(|why| self.damaged(offset, why))
+        let opened = frame::open(&frame, content, self.identity.seed(offset));
+        let made = opened.and_then(|content| make(&content));
+        made.map_err(|why| self.damaged(offset, why))
     }
 
     /// A part that is not cached.
     #[cold]
     pub(super) fn read_part(&self, offset: u64, length: u64) -> Result<Arc<Part>, Error> {
-        let part = Part::new(&self.read_frame(offset, length, Content::Part)?);
-        Ok(Arc::new(part.map_err(|why| self.damaged(offset, why))?))
+        self.read_frame(offset, length, Content::Part, Part::new)
+            .map(Arc::new)
     }
 
     #[cold]
-    fn read_block(&self, offset: u64, length: u64) -> Result<Arc<Block>, Error> {
-        let block = Block::new(self.read_frame(offset, length, Content::Block)?);
-        Ok(Arc::new(block.map_err(|why| self.damaged(offset, why))?))
+    fn read_block(&self, offset: u64, length: u64) -> Result<Block, Error> {
+        self.read_frame(offset, length, Content::Block, Block::new)
     }
 
     /// The part with this number, from the cache or for it.
@@ -217,7 +222,7 @@ impl RunFile {
 
     /// The block at an offset, if it is cached.
     #[inline]
-    pub(super) fn cached_block(&self, offset: u64) -> Option<Arc<Block>> {
+    pub(super) fn cached_block(&self, offset: u64) -> Option<Block> {
         match self.cache.get(self.cache_file, offset) {
             Some(Cached::Block(block)) => Some(block),
             _ => None,
@@ -225,8 +230,8 @@ impl RunFile {
     }
 
     /// Keeps a block in the cache.
-    pub(super) fn keep_block(&self, offset: u64, block: &Arc<Block>) {
-        let cached = Cached::Block(Arc::clone(block));
+    pub(super) fn keep_block(&self, offset: u64, block: &Block) {
+        let cached = Cached::Block(block.clone());
         self.cache.insert(self.cache_file, offset, cached);
     }
 
@@ -304,8 +309,8 @@ impl RunFile {
         &self.end.range_deletes
     }
 
-    /// A cursor over all keys. With `use_cache` it takes blocks from the cache and leaves them there. Blocks that it
-    /// reads from disk come with up to `read_ahead` bytes of what follows.
+    /// A cursor over all keys. With `use_cache` it takes blocks from the cache, and keeps there what it reads
+    /// from disk. It reads up to `read_ahead` bytes at a time. It reads nothing before it is sought.
     pub(crate) fn cursor(self: &Arc<Self>, use_cache: bool, read_ahead: usize) -> FileCursor {
         FileCursor::new(Arc::clone(self), use_cache, read_ahead)
     }

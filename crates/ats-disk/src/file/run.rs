@@ -1,5 +1,6 @@
 //! Runs: files whose keys ascend from one to the next, as one.
 
+use super::coding::compare;
 use super::cursor::FileCursor;
 use super::index::Separators;
 use super::ranges::{RangeDelete, RangeDeletes};
@@ -11,8 +12,8 @@ use ats_store::Direction;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// The outcome of an interval of sequence numbers: per key one entry (or several, if operands could not be merged),
-/// and the ranges of which all that is older is deleted.
+/// The outcome of an interval of sequence numbers: per key one entry (or several, if operands could not be
+/// merged), and the ranges of which all that is older is deleted.
 pub(crate) struct Run {
     /// Files without keys, which only have range deletes; then the others, ascending.
     files: Vec<Arc<RunFile>>,
@@ -21,7 +22,7 @@ pub(crate) struct Run {
     /// Between the files that have keys.
     separators: Separators,
     /// The lowest and the highest key.
-    bounds: Option<(Box<[u8]>, Box<[u8]>)>,
+    bounds: Option<[Box<[u8]>; 2]>,
     /// Those of all files.
     range_deletes: Arc<RangeDeletes>,
     first_seq: u64,
@@ -56,7 +57,7 @@ impl Run {
         Ok(Run {
             keyless,
             separators,
-            bounds: first.zip(last),
+            bounds: first.zip(last).map(|(first, last)| [first, last]),
             range_deletes: join_range_deletes(&files)?,
             first_seq: metas().map(|meta| meta.first_seq).min().unwrap_or(0),
             last_seq: metas().map(|meta| meta.last_seq).max().unwrap_or(0),
@@ -75,7 +76,7 @@ impl Run {
     pub(crate) fn bounds(&self) -> Option<(&[u8], &[u8])> {
         self.bounds
             .as_ref()
-            .map(|(first, last)| (&**first, &**last))
+            .map(|[first, last]| (&**first, &**last))
     }
 
     /// The first sequence number of its interval.
@@ -122,7 +123,7 @@ impl Run {
         visit: &mut dyn FnMut(Kind, &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         match &self.bounds {
-            Some((first, last)) if **first <= *key && *key <= **last => {
+            Some([first, last]) if compare(first, key).is_le() && compare(key, last).is_le() => {
                 self.files[self.find(key)].get(key, hash, visit)
             }
             _ => Ok(()),

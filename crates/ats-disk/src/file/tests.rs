@@ -1,9 +1,7 @@
 //! What the tests of run files share: files in memory, and a model of what they contain.
 
 mod damage;
-mod format;
 mod io;
-mod measure;
 mod model;
 
 use super::*;
@@ -30,7 +28,7 @@ struct Content {
     reads: Vec<(u64, usize)>,
     /// How much had been written at each sync.
     syncs: Vec<usize>,
-    /// After so many calls, all calls fail.
+    /// After this many calls, all calls fail.
     fails_after: Option<usize>,
 }
 
@@ -183,7 +181,7 @@ fn current(cursor: &dyn Cursor) -> Option<(Vec<u8>, Entries)> {
     Some((key, entries.collect()))
 }
 
-/// What a cursor shows from a bound on, at most so many keys.
+/// What a cursor shows from a bound on: at most this many keys.
 fn walk(
     cursor: &mut dyn Cursor,
     direction: Direction,

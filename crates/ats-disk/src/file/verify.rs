@@ -25,9 +25,9 @@ struct Counts {
 }
 
 impl RunFile {
-    /// Reads the whole file from disk and checks it: all checksums, that every byte belongs to something, the order of
-    /// keys, that each key is found by way of index, filter and restart points, counts and bounds. It does not use
-    /// the cache.
+    /// Reads the whole file from disk and checks it: all checksums, that every byte belongs to something, the
+    /// order of keys, that each key is found by way of index, filter and restart points, counts and bounds.
+    /// It does not use the cache.
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the first offset at which something is wrong; [`Error::Io`].
@@ -73,6 +73,10 @@ impl RunFile {
     /// Blocks, parts and the rest follow each other without gaps.
     fn verify_extents(&self) -> Result<(), Error> {
         let end = self.read_end()?;
+        if end.range_deletes.as_slice().len() as u64 != self.meta().range_deletes {
+            let why = Damaged("has another number of range deletes than the footer says");
+            return Err(self.damaged(end.range_deletes_extent.0, why));
+        }
         let mut pieces = Vec::new();
         if let Some(top) = &end.top {
             let mut blocks_end = 0;

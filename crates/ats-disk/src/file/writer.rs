@@ -1,11 +1,10 @@
 //! Writing a run file, from its first key to its last.
 //!
-//! Blocks are put together in a buffer of about 1 MiB, which is written when it is full. Parts are kept until all
-//! blocks are written (1 % of the file) and follow them, then the range deletes, the top and the footer. The file is
-//! synced from time to time, so that the sync at the end has little left to do; before it returns nothing refers to
-//! the file.
+//! Blocks are put together in a buffer of about 1 MiB, which is written when it is full. Parts are kept until
+//! all blocks are written (1 % of the file) and follow them, then the range deletes, the top and the footer.
+//! The file is synced from time to time, so that the sync at the end has little left to do.
 
-use super::block::BlockBuilder;
+use super::builder::BlockBuilder;
 use super::coding::common_prefix;
 use super::filter::FilterSize;
 use super::frame::{Content, Identity, TRAILER_BYTES, seal};
@@ -18,10 +17,11 @@ use crate::error::Error;
 use crate::fs;
 use crate::options::{Compression, Options};
 use ats_store::KeyRange;
+use std::io;
 
-/// About so many bytes are written at a time.
+/// Bytes that are written at a time, about.
 const CHUNK_BYTES: usize = 1 << 20;
-/// So many bytes are written, about, between two syncs.
+/// Bytes that are written between two syncs, about.
 const SYNC_BYTES: u64 = 8 << 20;
 
 /// How run files are written.
@@ -73,6 +73,8 @@ pub(crate) struct FileWriter {
     last_kind: Kind,
     /// The counts are right; the rest is not known yet.
     meta: FileMeta,
+    /// The first error of the system. What is in the file is unknown since then, and `finish` says so.
+    failed: Option<Error>,
     scratch: Vec<u8>,
 }
 
@@ -110,15 +112,17 @@ impl FileWriter {
                 last_seq: 0,
             },
             settings: settings.clone(),
+            failed: None,
             scratch: Vec::new(),
         }
     }
 
-    /// Adds an entry. Keys ascend; the entries of one key follow each other from the newest to the oldest, and all
-    /// but the last are operands. A delete has no value.
+    /// Adds an entry. Keys ascend; the entries of one key follow each other from the newest to the oldest,
+    /// and all but the last are operands. A delete has no value.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the order is another one, which is not written; [`Error::TooLong`]; [`Error::Io`].
+    /// [`Error::Corrupt`] if the order is another one, and [`Error::TooLong`]; the entry is not added then,
+    /// and others may follow. [`Error::Io`].
     pub(crate) fn add(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<(), Error> {
         if key.len() > MAX_BYTES || value.len() > MAX_BYTES {
             return Err(Error::TooLong);
@@ -132,6 +136,9 @@ impl FileWriter {
             (None, None) => {
                 if self.last_kind.is_base() {
                     return Err(self.refused("there is an entry older than a base"));
+                }
+                if !self.block.has_room_for_older() {
+                    return Err(Error::TooLong);
                 }
                 self.block.add_older(&mut self.chunk, kind, value);
                 self.count(key, kind, value);
@@ -173,12 +180,13 @@ impl FileWriter {
         self.meta.value_bytes += value.len() as u64;
     }
 
-    /// Adds a range of keys of which all that is older is deleted: those from `low` on and below `high`, each of
-    /// which may be missing. Ranges ascend and have no key in common. They may be added before or after keys.
+    /// Adds a range of keys of which all that is older is deleted: those from `low` on and below `high`, each
+    /// of which may be missing. Ranges ascend and have no key in common. They may be added before or after
+    /// keys.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the order is another one, or the range is empty, and it is not written;
-    /// [`Error::TooLong`].
+    /// [`Error::Corrupt`] if the order is another one, or the range is empty, and [`Error::TooLong`]; the
+    /// range is not added then.
     pub(crate) fn add_range_delete(
         &mut self,
         low: Option<&[u8]>,
@@ -199,6 +207,7 @@ impl FileWriter {
     /// How long the file would be if it ended here, about.
     pub(crate) fn bytes(&self) -> u64 {
         let buffered = self.chunk.len()
+            + self.block.record_bytes()
             + self.parts.len()
             + self.part.bytes()
             + self.top.bytes()
@@ -256,15 +265,20 @@ impl FileWriter {
         self.top.add((length + TRAILER_BYTES) as u64);
     }
 
+    /// Writes what is in the buffer.
     fn write_chunk(&mut self) -> Result<(), Error> {
-        let number = self.identity.number;
-        self.file
-            .write_at(&self.chunk, self.written)
-            .map_err(|error| Error::io(&error, format_args!("write run file {number}")))?;
+        let (number, offset) = (self.identity.number, self.written);
+        let written = self.file.write_at(&self.chunk, offset);
+        self.check(written, |error| {
+            let what = format_args!("write run file {number} at offset {offset}");
+            Error::io(error, what)
+        })?;
         self.written += self.chunk.len() as u64;
-        self.chunk.clear();
         // What a large value has needed is not kept.
-        self.chunk.shrink_to(2 * CHUNK_BYTES);
+        for buffer in [&mut self.chunk, &mut self.scratch] {
+            buffer.clear();
+            buffer.shrink_to(2 * CHUNK_BYTES);
+        }
         match self.written - self.synced >= SYNC_BYTES {
             true => self.sync(),
             false => Ok(()),
@@ -274,9 +288,22 @@ impl FileWriter {
     fn sync(&mut self) -> Result<(), Error> {
         let number = self.identity.number;
         self.synced = self.written;
-        self.file
-            .sync()
-            .map_err(|error| Error::io(&error, format_args!("sync run file {number}")))
+        let synced = self.file.sync();
+        self.check(synced, |error| {
+            Error::io(error, format_args!("sync run file {number}"))
+        })
+    }
+
+    /// Remembers an error.
+    fn check(
+        &mut self,
+        done: io::Result<()>,
+        error: impl FnOnce(&io::Error) -> Error,
+    ) -> Result<(), Error> {
+        done.map_err(|done| {
+            let error = error(&done);
+            self.failed.get_or_insert(error).clone()
+        })
     }
 
     /// Appends a frame with this content. Where it is.
@@ -296,12 +323,19 @@ impl FileWriter {
         (offset, (self.chunk.len() - start) as u64)
     }
 
-    /// Writes all that is left, for entries of the sequence numbers from `first_seq` to `last_seq`, and syncs the
-    /// file. Its name is made durable by whoever has created it.
+    /// Writes the rest of the file, and syncs it. The file covers the sequence numbers from `first_seq` to
+    /// `last_seq`, both included. Its name is not made durable here.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Io`], also if an earlier call has failed with it; [`Error::Corrupt`] if the interval is
+    /// empty.
     pub(crate) fn finish(mut self, first_seq: u64, last_seq: u64) -> Result<FileMeta, Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        if first_seq > last_seq {
+            return Err(self.refused("its interval of sequence numbers is empty"));
+        }
         if !self.block.is_empty() {
             self.end_block(None)?;
         }

@@ -178,7 +178,7 @@ fn a_block_at_a_wrong_place_is_refused() {
 fn strange_block() -> impl Strategy<Value = Vec<u8>> {
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
     let changed = (changes, 0..4u8).prop_map(|(changes, restarts)| {
-        let mut builder = block::BlockBuilder::default();
+        let mut builder = builder::BlockBuilder::default();
         let mut out = Vec::new();
         builder.begin(&out);
         for number in 0..20u8 {
@@ -214,7 +214,7 @@ proptest! {
     #[test]
     fn strange_blocks_do_no_harm(bytes in strange_block(), key in prop::collection::vec(any::<u8>(), 0..4)) {
         let len = bytes.len();
-        let Ok(block) = Block::new(bytes) else {
+        let Ok(block) = Block::new(&bytes) else {
             return Ok(());
         };
         let mut shown = 0;
@@ -223,7 +223,7 @@ proptest! {
             ControlFlow::Continue(())
         });
         prop_assert!(shown <= len);
-        let mut walk = Walk::new(Arc::new(block));
+        let mut walk = Walk::new(block);
         for bound in [None, Some(&key[..])] {
             let mut steps = 0;
             let mut stands = walk.seek_up(bound);

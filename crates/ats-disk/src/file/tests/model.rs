@@ -153,6 +153,9 @@ proptest! {
         let run = Run::new(files.into_iter().rev().collect());
         let run = Arc::new(run.expect("the files do not overlap"));
         prop_assert_eq!(run.range_deletes().len(), ranges);
+        prop_assert_eq!((run.first_seq(), run.last_seq()), (1, 1000));
+        let bytes = run.files().iter().map(|file| file.meta().bytes);
+        prop_assert_eq!(run.bytes(), bytes.sum::<u64>());
         prop_assert_eq!(run.entries(), records.values().map(|entries| entries.len() as u64).sum::<u64>());
         for key in records.keys().chain(&missing) {
             let mut shown = Entries::new();
@@ -193,6 +196,7 @@ fn large_files_have_several_parts_and_are_written_in_chunks() {
     let (memory, meta) = write(IDENTITY, &records, &[], &settings(4096));
     let file = open(&memory, &meta);
     assert!(file.top().is_some_and(|top| top.len() > 3));
+    assert!(file.memory() < 4096, "{}", file.memory());
     assert_eq!(file.verify(), Ok(()));
     for number in (0..60_000).step_by(97) {
         let key = format!("key-{number:08}").into_bytes();
