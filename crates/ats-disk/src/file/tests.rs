@@ -1,6 +1,7 @@
 //! What the tests of run files share: files in memory, and a model of what they contain.
 
 mod damage;
+mod format;
 mod io;
 mod model;
 
