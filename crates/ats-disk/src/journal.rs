@@ -104,9 +104,9 @@ impl Journal {
 
     /// Removes what a write may have left that has failed. After an error it is unknown what is there.
     pub(crate) fn cut(&mut self) -> Result<(), Error> {
-        self.log.cut().map_err(|error| {
-            Error::io(&error, format_args!("cutting of {}", name(self.number)))
-        })
+        self.log
+            .cut()
+            .map_err(|error| Error::io(&error, format_args!("cutting of {}", name(self.number))))
     }
 
     /// Hands what was gathered to the system. After an error, any part of it may be there, until it is

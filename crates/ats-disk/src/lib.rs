@@ -1,11 +1,19 @@
 //! Records keyed by bytes on disk: an ordered store by incremental merge sort, whose writes are merges.
 
+mod atomic;
+mod background;
+mod batch;
 mod cache;
+mod commit;
+mod compaction;
+mod core;
 mod cursor;
 mod doomed;
 mod entry;
 mod error;
 mod file;
+mod flush;
+mod fold;
 pub mod fs;
 mod info;
 mod install;

@@ -264,7 +264,9 @@ impl Replay<'_> {
             let mut reader = LogReader::without_header(file, &name, expected)?;
             return match reader.later_durable()? {
                 None => Ok(None),
-                Some(_) => Err(Error::corrupt(format_args!("{name}: the header was spoilt"))),
+                Some(_) => Err(Error::corrupt(format_args!(
+                    "{name}: the header was spoilt"
+                ))),
             };
         };
         if reader.identity() != expected {
