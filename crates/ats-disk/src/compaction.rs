@@ -9,7 +9,9 @@ mod policy;
 use crate::core::Core;
 use crate::error::Error;
 use crate::manifest::MergeMeta;
+use crate::progress::OnProgress;
 use crate::state::StoredRun;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub(crate) use policy::Size;
@@ -30,16 +32,16 @@ impl Core {
     /// Merges some runs, if that is due. Whether it was.
     pub(crate) fn compact_one(&self) -> Result<bool, Error> {
         match self.claim(false) {
-            Some((claim, begun)) => self.compact(&claim, begun),
+            Some((claim, begun)) => self.compact(&claim, begun, &mut |_| ControlFlow::Continue(())),
             None => Ok(false),
         }
     }
 
     /// Merges all runs into one, also if that is not due. Runs that another thread merges already are waited for by
     /// calling this again. Whether there was anything to do.
-    pub(crate) fn compact_all(&self) -> Result<bool, Error> {
+    pub(crate) fn compact_all(&self, on_progress: &mut OnProgress<'_>) -> Result<bool, Error> {
         match self.claim(true) {
-            Some((claim, begun)) => self.compact(&claim, begun),
+            Some((claim, begun)) => self.compact(&claim, begun, on_progress),
             None => Ok(false),
         }
     }

@@ -65,6 +65,8 @@ pub struct Info {
     pub stalled: Duration,
     /// The longest delay.
     pub longest_stall: Duration,
+    /// How often a key was looked up, without walks.
+    pub reads: u64,
     /// How often a value was read that was merged of 2 entries, of up to 4, of up to 8, and so on; the last also of more.
     pub merged_reads: [u64; 8],
     /// Errors of the background threads, after which they tried again.
@@ -93,6 +95,14 @@ impl Info {
     pub fn write_amplification(&self) -> Option<f64> {
         let written = self.journal_bytes + self.flushed_bytes + self.merge_written_bytes;
         (self.batch_bytes > 0).then(|| written as f64 / self.batch_bytes as f64)
+    }
+
+    /// Blocks, and parts of indexes with their filters, that were looked at for each key that was looked up, in
+    /// the cache or on disk; walks and all. `None` before a key was looked up.
+    #[must_use]
+    pub fn read_amplification(&self) -> Option<f64> {
+        let looked_at = self.cache_hits + self.cache_misses;
+        (self.reads > 0).then(|| looked_at as f64 / self.reads as f64)
     }
 
     pub(crate) fn of(core: &Core) -> Self {
@@ -146,6 +156,7 @@ impl Info {
             stalls: load(&stats.stalls),
             stalled: Duration::from_nanos(load(&stats.stalled_ns)),
             longest_stall: Duration::from_nanos(load(&stats.longest_stall_ns)),
+            reads: u64::try_from(stats.reads.sum()).unwrap_or(0),
             merged_reads: std::array::from_fn(|class| load(&stats.chains[class])),
             background_errors: load(&stats.background_errors),
             last_error: core.last_error.lock().clone(),

@@ -90,6 +90,17 @@ impl MergingCursor {
         }
     }
 
+    /// Bytes of the keys and values on which it stands.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        let bytes = self.here.iter().map(|index| {
+            let cursor = &self.sources[*index].cursor;
+            let key = cursor.key().map_or(0, <[u8]>::len);
+            let values = (0..cursor.entries()).map(|entry| cursor.entry(entry).1.len());
+            (key * cursor.entries() + values.sum::<usize>()) as u64
+        });
+        bytes.sum()
+    }
+
     /// What the only source says of the key, if only one says something, that is all, and nothing deletes it.
     #[inline]
     pub(crate) fn only_entry(&self) -> Option<(Kind, &[u8])> {

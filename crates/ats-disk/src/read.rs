@@ -44,6 +44,7 @@ impl Core {
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<bool, Error> {
         // Not while `read` runs, which may read, too.
+        self.stats.reads.add(1);
         let mut chain = CHAIN.try_with(RefCell::take).unwrap_or_default();
         let found = self.gather(state, key, moment, &mut chain);
         let result = found.and_then(|()| {

@@ -15,6 +15,8 @@ pub(crate) struct RunWriter<'a> {
     core: &'a Core,
     first_seq: u64,
     last_seq: u64,
+    /// A file that is so large is followed by another.
+    file_bytes: u64,
     /// What the run deletes of older ones.
     range_deletes: Arc<RangeSet>,
     /// The lowest key that the present file answers for; `None` is the least of all.
@@ -38,12 +40,18 @@ impl<'a> RunWriter<'a> {
             core,
             first_seq: seqs.0,
             last_seq: seqs.1,
+            file_bytes: core.options.file_bytes,
             range_deletes,
             low,
             file: None,
             complete: Vec::new(),
             begun: Vec::new(),
         }
+    }
+
+    /// Lets files become so large, if that is larger than the options say.
+    pub(crate) fn set_file_bytes(&mut self, bytes: u64) {
+        self.file_bytes = self.file_bytes.max(bytes);
     }
 
     /// Adds what there is of a key. Keys ascend.
@@ -63,7 +71,7 @@ impl<'a> RunWriter<'a> {
     }
 
     fn cut_if_full(&mut self, key: &[u8]) -> Result<(), Error> {
-        let limit = self.core.options.file_bytes;
+        let limit = self.file_bytes;
         if self.file.as_ref().is_some_and(|file| file.bytes() >= limit) {
             self.cut(Some(key))?;
         }

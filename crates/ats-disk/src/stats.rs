@@ -1,5 +1,6 @@
 //! What an open store counts.
 
+use ats_sync::ShardedCounter;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub(crate) struct Stats {
     pub(crate) stalls: AtomicU64,
     pub(crate) stalled_ns: AtomicU64,
     pub(crate) longest_stall_ns: AtomicU64,
+    /// How often a key was looked up.
+    pub(crate) reads: ShardedCounter,
     /// How often a key was read that had so many entries to be merged: 2, 3 or 4, 5 to 8, and so on.
     pub(crate) chains: [AtomicU64; 8],
 }

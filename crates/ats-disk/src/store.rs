@@ -5,12 +5,14 @@ use crate::core::Core;
 use crate::error::Error;
 use crate::info::Info;
 use crate::options::{Durability, Options};
+use crate::progress::{OnProgress, Progress};
 use crate::recovery;
 use crate::scan::Scan;
 use crate::snapshot::Snapshot;
 use ats_store::{Direction, KeyRange, MergeOperator};
 use parking_lot::Mutex;
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -212,15 +214,28 @@ impl DiskStore {
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`], [`Error::ReadOnly`].
     pub fn compact(&self) -> Result<(), Error> {
+        self.compact_with(&mut |_| ControlFlow::Continue(()))
+    }
+
+    /// As [`compact`](DiskStore::compact), and tells of its progress. If it is broken off, what is complete of the
+    /// merge is kept, and the merge goes on later.
+    ///
+    /// # Errors
+    /// As those of [`compact`](DiskStore::compact).
+    pub fn compact_with(&self, on_progress: &mut OnProgress<'_>) -> Result<(), Error> {
         self.flush()?;
         let core = self.core();
         loop {
-            let merged = core.compact_all()?;
+            let merged = core.compact_all(on_progress)?;
             if core.state.load().runs.len() <= 1 {
                 core.remove_doomed();
                 return Ok(());
             }
             if !merged {
+                let flow = on_progress(Progress::default());
+                if flow.is_break() {
+                    return Ok(());
+                }
                 // A thread merges some of them.
                 core.file_system.sleep(Duration::from_millis(10));
             }

@@ -8,19 +8,22 @@ use crate::core::Core;
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::file::{FileMeta, Run, RunFile};
-use crate::fold::Chain;
+use crate::fold::{Chain, is_absent};
 use crate::manifest::{Edit, MergeMeta, RunMeta};
 use crate::merging::{MergingCursor, Source};
+use crate::progress::{OnProgress, Progress};
 use crate::range_deletes::RangeSet;
 use crate::run_writer::RunWriter;
 use crate::state::StoredRun;
-use ats_store::Direction;
+use ats_store::{Direction, MergeOperator};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// How much of a file is read at a time.
 const READ_AHEAD_BYTES: usize = 256 << 10;
+/// A run has about so many files at most, so that large stores do not need many.
+const FILES: u64 = 64;
 /// After so many keys it is looked whether something is more urgent.
 const KEYS_PER_STEP: u32 = 4096;
 
@@ -37,6 +40,22 @@ struct Inputs {
 }
 
 impl Inputs {
+    /// Bytes on disk.
+    fn bytes(&self) -> u64 {
+        self.runs.iter().map(|run| run.meta.bytes()).sum()
+    }
+
+    /// Bytes of keys and values.
+    fn content_bytes(&self) -> u64 {
+        let files = self.runs.iter().flat_map(|run| &run.meta.files);
+        files.map(|file| file.key_bytes + file.value_bytes).sum()
+    }
+
+    /// Whether a value vanishes, because it is complete and counts as missing.
+    fn drops(&self, operator: Option<&dyn MergeOperator>, key: &[u8], value: &[u8]) -> bool {
+        self.is_bottom && is_absent(operator, key, value).unwrap_or(false)
+    }
+
     /// Whether a file is one of those that are merged.
     fn has(&self, file: &FileMeta) -> bool {
         let mut files = self.runs.iter().flat_map(|run| &run.meta.files);
@@ -50,6 +69,7 @@ impl Core {
         &self,
         claim: &Claim<'_>,
         begun: Option<MergeMeta>,
+        on_progress: &mut OnProgress<'_>,
     ) -> Result<bool, Error> {
         self.check_writable()?;
         let mut inputs = self.inputs(claim);
@@ -59,7 +79,7 @@ impl Core {
             files: Vec::new(),
             resume: None,
         });
-        if !self.merge_runs(&mut inputs, &mut merge)? {
+        if !self.merge_runs(&mut inputs, &mut merge, on_progress)? {
             return Ok(false);
         }
         self.install_merge(&inputs, merge)?;
@@ -93,7 +113,12 @@ impl Core {
     }
 
     /// Writes the files of the run that the inputs become. Whether they are complete.
-    fn merge_runs(&self, inputs: &mut Inputs, merge: &mut MergeMeta) -> Result<bool, Error> {
+    fn merge_runs(
+        &self,
+        inputs: &mut Inputs,
+        merge: &mut MergeMeta,
+        on_progress: &mut OnProgress<'_>,
+    ) -> Result<bool, Error> {
         let (Some(newest), Some(oldest)) = (inputs.runs.first(), inputs.runs.last()) else {
             return Ok(false);
         };
@@ -109,10 +134,16 @@ impl Core {
         inputs.moved.retain(|file| !taken(file));
         let deletes = Arc::clone(&inputs.range_deletes);
         let mut writer = RunWriter::new(self, seqs, deletes, merge.resume.clone());
+        writer.set_file_bytes(inputs.bytes() / FILES);
+        let mut progress = Progress {
+            done: 0,
+            total: inputs.content_bytes(),
+        };
         let operator = self.options.operator.as_deref();
         let mut chain = Chain::new();
         let mut steps = 0_u32;
         while let Some(key) = cursor.key() {
+            progress.done += cursor.content_bytes();
             while inputs
                 .moved
                 .front()
@@ -121,7 +152,9 @@ impl Core {
                 move_file(&mut writer, inputs.moved.pop_front())?;
             }
             match cursor.only_entry() {
-                Some((Kind::Put, value)) => writer.add_only(key, Kind::Put, value)?,
+                Some((Kind::Put, value)) if !inputs.drops(operator, key, value) => {
+                    writer.add_only(key, Kind::Put, value)?;
+                }
                 _ => {
                     cursor.gather(operator, &mut chain);
                     if chain.shorten(key, operator, inputs.is_bottom).is_err() {
@@ -138,7 +171,7 @@ impl Core {
             }
             steps += 1;
             if steps.is_multiple_of(KEYS_PER_STEP) {
-                if self.closing.load(Ordering::Relaxed) {
+                if self.closing.load(Ordering::Relaxed) || on_progress(progress).is_break() {
                     return Ok(false);
                 }
                 if self.options.threads > 0 && !self.state.load().sealed.is_empty() {
@@ -202,7 +235,7 @@ impl Core {
             .cloned()
             .collect();
         let written: u64 = new.iter().map(|file| file.bytes).sum();
-        let read: u64 = inputs.runs.iter().map(|run| run.meta.bytes()).sum();
+        let read = inputs.bytes();
         let mut manifest = self.manifest.lock();
         let edit = Edit {
             removed: merge.inputs.clone(),
