@@ -57,11 +57,20 @@ impl Core {
         Ok(self.try_flush_one()? || self.compact_one()? || self.remove_doomed())
     }
 
+    /// Begins the next journal ahead, so that no writer waits for that. Whether it was not begun yet.
+    fn prepare_journal(&self) -> Result<bool, Error> {
+        self.check_writable()?;
+        self.next_journal
+            .prepare(&*self.file_system, &self.directory, self.store)
+    }
+
     fn work_until_closed(&self) {
         let mut seen = 0;
         while !self.closing.load(Ordering::Relaxed) {
             // A panic is a fault of the engine: what it was about is as it was, but is not tried again and again.
-            let worked = panic::catch_unwind(AssertUnwindSafe(|| self.work()));
+            let worked = panic::catch_unwind(AssertUnwindSafe(|| {
+                Ok(self.prepare_journal()? || self.work()?)
+            }));
             match worked
                 .unwrap_or_else(|_| Err(self.broken(Error::corrupt("a fault of the engine"))))
             {

@@ -261,9 +261,12 @@ impl Core {
         if writing.last_seq == writing.sealed_seq {
             return Ok(());
         }
-        writing
-            .journal
-            .rotate(&*self.file_system, &self.directory, self.store)?;
+        writing.journal.rotate(
+            &self.next_journal,
+            &*self.file_system,
+            &self.directory,
+            self.store,
+        )?;
         let _swapping = self.swapping.lock();
         let state = self.state.load();
         let sealed = Arc::new(Sealed {

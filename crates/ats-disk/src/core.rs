@@ -7,6 +7,7 @@ use crate::doomed::Doomed;
 use crate::error::Error;
 use crate::file::Settings;
 use crate::fs::FileSystem;
+use crate::journal::NextJournal;
 use crate::manifest::{Manifest, OperatorId};
 use crate::options::Options;
 use crate::pressure::Pressure;
@@ -42,6 +43,7 @@ pub(crate) struct Core {
     pub(crate) registry: Registry,
     pub(crate) queue: Mutex<Queue>,
     pub(crate) writing: Mutex<Writing>,
+    pub(crate) next_journal: NextJournal,
     pub(crate) manifest: Mutex<Manifest>,
     /// The next number for a file or a run.
     pub(crate) next_number: AtomicU64,
@@ -102,6 +104,7 @@ impl Core {
             registry: Registry::new(writing.last_seq),
             queue: Mutex::default(),
             next_number: AtomicU64::new(manifest.contents().next_number),
+            next_journal: NextJournal::new(writing.journal.number() + 1),
             writing: Mutex::new(writing),
             manifest: Mutex::new(manifest),
             flushing: Mutex::default(),

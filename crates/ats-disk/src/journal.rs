@@ -9,8 +9,10 @@
 use crate::error::Error;
 use crate::fs::{File, FileSystem};
 use crate::log::{LogIdentity, LogKind, LogWriter, Position};
+use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The name of the journal with this number.
 pub(crate) fn name(number: u64) -> String {
@@ -75,14 +77,15 @@ impl Journal {
         })
     }
 
-    /// Goes on with a new journal. After an error, with the old one.
+    /// Goes on with the next journal. After an error, with the old one.
     pub(crate) fn rotate(
         &mut self,
+        next: &NextJournal,
         file_system: &dyn FileSystem,
         directory: &Path,
         store: u128,
     ) -> Result<(), Error> {
-        let log = begin(file_system, directory, store, self.number + 1)?;
+        let log = next.take(file_system, directory, store, self.number + 1)?;
         if self.marked != self.log.position() {
             self.unsynced.push(Arc::clone(self.log.file()));
         }
@@ -152,6 +155,58 @@ impl Journal {
         // Without it, all is as well as before.
         let _unwritten = self.log.write();
         self.marked = self.log.position();
+    }
+}
+
+/// The journal after the present one, which a background thread begins ahead: that takes syncs, for which no writer
+/// should wait.
+pub(crate) struct NextJournal {
+    /// Held while it is begun.
+    begun: Mutex<Option<LogWriter>>,
+    /// Its number.
+    number: AtomicU64,
+}
+
+impl NextJournal {
+    /// With this number.
+    pub(crate) fn new(number: u64) -> Self {
+        NextJournal {
+            begun: Mutex::default(),
+            number: AtomicU64::new(number),
+        }
+    }
+
+    /// Begins it, unless that is done. Whether it was not.
+    pub(crate) fn prepare(
+        &self,
+        file_system: &dyn FileSystem,
+        directory: &Path,
+        store: u128,
+    ) -> Result<bool, Error> {
+        let mut begun = self.begun.lock();
+        if begun.is_some() {
+            return Ok(false);
+        }
+        // It changes under the lock only.
+        let number = self.number.load(Ordering::Relaxed);
+        *begun = Some(begin(file_system, directory, store, number)?);
+        Ok(true)
+    }
+
+    fn take(
+        &self,
+        file_system: &dyn FileSystem,
+        directory: &Path,
+        store: u128,
+        number: u64,
+    ) -> Result<LogWriter, Error> {
+        let mut begun = self.begun.lock();
+        let log = match begun.take() {
+            Some(log) => log,
+            None => begin(file_system, directory, store, number)?,
+        };
+        self.number.store(number + 1, Ordering::Relaxed);
+        Ok(log)
     }
 }
 
