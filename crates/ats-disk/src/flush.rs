@@ -99,6 +99,14 @@ impl Core {
         })
     }
 
+    /// Removes all journals, if all changes are in runs; the next opening need not look at them then.
+    pub(crate) fn remove_empty_journals(&self) {
+        let writing = self.writing.lock();
+        if writing.last_seq == self.manifest.lock().contents().flushed {
+            self.remove_journals(u64::MAX);
+        }
+    }
+
     /// Removes the journals before this one. Those that cannot be removed are when the store is opened.
     pub(crate) fn remove_journals(&self, first_needed: u64) {
         let Ok(names) = self.file_system.list(&self.directory) else {

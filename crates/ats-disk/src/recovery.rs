@@ -243,6 +243,9 @@ impl Replay<'_> {
                 end.offset
             )));
         }
+        if numbers.is_empty() {
+            return Ok(first);
+        }
         self.repair(&replayed, rest)
             .map_err(|error| Error::io(&error, "repairing the journal"))?;
         // The numbers of those that were removed are used again: journals are replayed as far as there is no gap.

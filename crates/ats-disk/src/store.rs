@@ -279,6 +279,9 @@ impl DiskStore {
     pub fn close(&self) -> Result<(), Error> {
         self.owner.stop();
         let flushed = self.flush();
+        if flushed.is_ok() {
+            self.core().remove_empty_journals();
+        }
         self.core().broken(Error::ReadOnly("it was closed".into()));
         self.core().release_lock();
         flushed
