@@ -294,8 +294,8 @@ impl Memtable {
     }
 
     /// The keys of ranges that were deleted up to `seq`: all that is older than the memtable is deleted there.
-    /// O(n log n).
-    pub(crate) fn range_deletes(&self, seq: u64) -> RangeSet {
+    /// O(n log n); for all ranges, only the first time after one was deleted.
+    pub(crate) fn range_deletes(&self, seq: u64) -> Arc<RangeSet> {
         self.range_deletes.set(seq)
     }
 

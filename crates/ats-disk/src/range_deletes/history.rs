@@ -21,8 +21,8 @@
 use super::set::RangeSet;
 use arc_swap::ArcSwap;
 use ats_store::KeyRange;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 type Key = Arc<[u8]>;
 
@@ -37,9 +37,13 @@ pub(crate) struct RangeDeletes {
     forest: ArcSwap<Forest>,
 }
 
-/// Perfect trees, the oldest and largest first.
 #[derive(Default)]
-struct Forest(Vec<Arc<Tree>>);
+struct Forest {
+    /// Perfect trees, the oldest and largest first.
+    trees: Vec<Arc<Tree>>,
+    /// The keys of all ranges, once a reader has asked for them.
+    all: OnceLock<Arc<RangeSet>>,
+}
 
 struct Tree {
     /// The sequence number of the oldest range.
@@ -83,7 +87,7 @@ impl RangeDeletes {
         if range.is_empty() {
             return;
         }
-        let mut trees = self.forest.load().0.clone();
+        let mut trees = self.forest.load().trees.clone();
         debug_assert!(trees.last().is_none_or(|newest| newest.last < seq));
         let leaf = Tree::leaf(range, seq);
         let mut bytes = leaf.bytes();
@@ -94,7 +98,10 @@ impl RangeDeletes {
             newest = Arc::new(tree);
         }
         trees.push(newest);
-        self.forest.store(Arc::new(Forest(trees)));
+        self.forest.store(Arc::new(Forest {
+            trees,
+            all: OnceLock::new(),
+        }));
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.len.fetch_add(1, Ordering::Release);
     }
@@ -110,16 +117,26 @@ impl RangeDeletes {
 
     fn search(&self, key: &[u8], seq: u64) -> Option<u64> {
         let forest = self.forest.load();
-        let trees = forest.0.iter().rev();
+        let trees = forest.trees.iter().rev();
         trees
             .map(|tree| tree.newest_covering(key, seq))
             .find_map(|newest| newest)
     }
 
-    /// The keys that are in a range up to `seq`. O(n log n).
-    pub(crate) fn set(&self, seq: u64) -> RangeSet {
+    /// The keys that are in a range up to `seq`. O(n log n); for all ranges, only the first time after an insertion.
+    pub(crate) fn set(&self, seq: u64) -> Arc<RangeSet> {
         let forest = self.forest.load();
-        let mut trees: Vec<&Tree> = forest.0.iter().map(|tree| &**tree).collect();
+        if forest.trees.last().is_none_or(|newest| newest.last <= seq) {
+            let all = forest.all.get_or_init(|| Arc::new(forest.set(seq)));
+            return Arc::clone(all);
+        }
+        Arc::new(forest.set(seq))
+    }
+}
+
+impl Forest {
+    fn set(&self, seq: u64) -> RangeSet {
+        let mut trees: Vec<&Tree> = self.trees.iter().map(|tree| &**tree).collect();
         let mut ranges = Vec::new();
         while let Some(tree) = trees.pop() {
             if tree.last <= seq {
