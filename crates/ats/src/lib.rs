@@ -53,6 +53,7 @@ pub use operations::delete::Taken;
 pub use operations::insert::ExistingKey;
 pub use operations::merge::{Locking, Merging, Value};
 pub use store::codec::{Codec, TermCodec};
+pub use store::operator::PortableMerge;
 pub use table::{Table, TableType};
 pub use taken::TakenTable;
 pub use unpack::UnpackBuffer;

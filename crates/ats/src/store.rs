@@ -2,6 +2,7 @@
 
 pub(crate) mod codec;
 pub(crate) mod idle_joiner;
+pub(crate) mod operator;
 pub(crate) mod portable;
 mod reported;
 pub(crate) mod visit;

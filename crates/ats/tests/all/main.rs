@@ -14,6 +14,7 @@ mod lists;
 mod long;
 mod merges;
 mod model;
+mod operator;
 mod ownership;
 mod reclaim;
 mod take_all;
