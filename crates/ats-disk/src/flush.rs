@@ -68,7 +68,7 @@ impl Core {
         let is_bottom = state.runs.is_empty();
         let deletes = match is_bottom {
             true => Arc::default(),
-            false => Arc::new(sealed.memtable.range_deletes(u64::MAX)),
+            false => sealed.memtable.range_deletes(u64::MAX),
         };
         let source = Source {
             cursor: Box::new(sealed.memtable.cursor(u64::MAX, true)),

@@ -136,7 +136,7 @@ fn sources(state: &State, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
         let deletes = memtable.range_deletes(seq);
         Source {
             cursor: Box::new(memtable.cursor(seq, true)),
-            range_deletes: (!deletes.is_empty()).then(|| Arc::new(deletes)),
+            range_deletes: (!deletes.is_empty()).then_some(deletes),
         }
     });
     let runs = state.runs.iter().filter_map(|run| {

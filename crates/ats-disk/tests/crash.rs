@@ -94,3 +94,26 @@ fn stops_lose_nothing_that_was_synced() {
     let visited = all_are_right::<DiskStore>(0..30);
     assert!(visited > 15_000, "{visited}");
 }
+
+#[test]
+fn lies_to_the_store_are_caught() {
+    for lie in [
+        Lie::Sync("journal"),
+        Lie::Sync("run"),
+        Lie::Sync("manifest"),
+        Lie::SyncSeldom("journal"),
+        Lie::SyncSeldom("manifest"),
+        Lie::SyncDir,
+        Lie::SyncDirSeldom,
+        Lie::Exchange("journal"),
+        Lie::Exchange("manifest"),
+        Lie::Exchange("run"),
+        Lie::Short("journal", 100),
+        Lie::Short("manifest", 100),
+        Lie::Short("run", 100),
+    ] {
+        let caught = is_caught::<DiskStore>(Some(lie), 20);
+        println!("{lie:?}: {caught:?}");
+        assert!(caught.is_some());
+    }
+}

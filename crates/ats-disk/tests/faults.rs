@@ -5,9 +5,12 @@ mod sim;
 
 use ats_disk::DiskStore;
 use sim::broken::Broken;
+use sim::explore::Case;
 use sim::fault::{Break, Calls, EIO, ENOSPC};
 use sim::subject::Subject;
 use sim::toy::{Toy, planted};
+use std::ops::Range;
+use std::time::Instant;
 
 /// Fails each call of a history in each way. How many histories were run.
 fn fail<S: Subject>(broken: &Broken) -> Result<u64, String> {
@@ -47,7 +50,7 @@ fn break_all<S: Subject>(seed: u64) -> Result<[u64; 4], String> {
     Ok(counts)
 }
 
-fn all_are_right<S: Subject>(seeds: std::ops::Range<u64>) -> [u64; 4] {
+fn all_are_right<S: Subject>(seeds: Range<u64>) -> [u64; 4] {
     let mut sum = [0; 4];
     for seed in seeds {
         match break_all::<S>(seed) {
@@ -60,7 +63,7 @@ fn all_are_right<S: Subject>(seeds: std::ops::Range<u64>) -> [u64; 4] {
 
 #[test]
 fn a_right_toy_passes() {
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     let [failed, filled, bits, errors] = all_are_right::<Toy<{ planted::NOTHING }>>(0..3);
     println!(
         "{failed} failed calls, {filled} full disks, {bits} bits of which {errors} made errors, in {:?}",
@@ -83,31 +86,42 @@ fn toys_with_planted_faults_are_caught() {
 
 #[test]
 fn calls_that_fail_lose_nothing() {
-    for seed in 0..4 {
-        let failed = fail::<DiskStore>(&Broken::random(seed, 20));
-        let failed = failed.unwrap_or_else(|wrong| panic!("{wrong}"));
-        println!("{failed} failed calls");
+    let (start, mut failed) = (Instant::now(), 0);
+    for seed in Case::seeds(0..4) {
+        let broken = fail::<DiskStore>(&Broken::random(seed, 20));
+        failed += broken.unwrap_or_else(|wrong| panic!("{wrong}"));
     }
+    println!("{failed} failed calls in {:?}", start.elapsed());
+    assert!(failed > 3000, "{failed}");
 }
 
 #[test]
 fn a_full_disk_is_survived() {
-    for seed in 0..4 {
+    let (start, mut filled) = (Instant::now(), 0);
+    for seed in Case::seeds(0..10) {
         for failures in [1, 3] {
-            let filled = Broken::random(seed, 20).fill::<DiskStore>(failures);
-            let filled = filled.unwrap_or_else(|wrong| panic!("{wrong}"));
-            println!("{filled} full disks");
+            let broken = Broken::random(seed, 20).fill::<DiskStore>(failures);
+            filled += broken.unwrap_or_else(|wrong| panic!("{wrong}"));
         }
     }
+    println!("{filled} full disks in {:?}", start.elapsed());
+    assert!(filled > 100, "{filled}");
 }
 
 #[test]
 fn flipped_bits_are_found() {
-    for seed in 0..4 {
+    let (start, mut bits, mut errors) = (Instant::now(), 0, 0);
+    for seed in Case::seeds(0..3) {
         for close in [true, false] {
-            let flipped = Broken::random(seed, 20).flip::<DiskStore>(close);
-            let (bits, errors) = flipped.unwrap_or_else(|wrong| panic!("{wrong}"));
-            println!("{bits} bits, {errors} errors");
+            let broken = Broken::random(seed, 20).flip::<DiskStore>(close);
+            let (more, more_errors) = broken.unwrap_or_else(|wrong| panic!("{wrong}"));
+            bits += more;
+            errors += more_errors;
         }
     }
+    println!(
+        "{bits} bits, of which {errors} made errors, in {:?}",
+        start.elapsed()
+    );
+    assert!(bits > 50_000 && errors > 50_000, "{bits} {errors}");
 }
