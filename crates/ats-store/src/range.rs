@@ -13,7 +13,8 @@ impl KeyRange<'_> {
     /// Whether no key can be in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        matches!((self.low, self.high), (Some(low), Some(high)) if low >= high)
+        self.high
+            .is_some_and(|high| high <= self.low.unwrap_or_default())
     }
 
     /// Whether a key is in it.
@@ -39,4 +40,33 @@ pub enum End {
     First,
     /// Where the last record is.
     Last,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_empty_if_no_key_can_be_in_it() {
+        let range = |low: Option<&'static str>, high: Option<&'static str>| KeyRange {
+            low: low.map(str::as_bytes),
+            high: high.map(str::as_bytes),
+        };
+        for empty in [
+            range(Some("b"), Some("b")),
+            range(Some("b"), Some("a")),
+            range(Some(""), Some("")),
+            range(None, Some("")),
+        ] {
+            assert!(empty.is_empty(), "{empty:?}");
+        }
+        for not_empty in [
+            range(None, None),
+            range(Some("b"), None),
+            range(None, Some("a")),
+            range(Some("b"), Some("b\0")),
+        ] {
+            assert!(!not_empty.is_empty(), "{not_empty:?}");
+        }
+    }
 }
