@@ -1,5 +1,6 @@
 //! Batches: changes that are made as one.
 
+use crate::coding::{Damaged, Decoder, put_bytes};
 use crate::entry::{Kind, MAX_BYTES};
 use crate::error::Error;
 use ats_store::KeyRange;
@@ -133,31 +134,31 @@ pub(crate) enum BatchItem<'a> {
 }
 
 /// The changes of an encoded batch. Ends with an error if the bytes are not those of a batch.
-pub(crate) struct BatchItems<'a>(&'a [u8]);
+pub(crate) struct BatchItems<'a>(Decoder<'a>);
 
 impl<'a> BatchItems<'a> {
     pub(crate) fn new(encoded: &'a [u8]) -> Self {
-        BatchItems(encoded)
+        BatchItems(Decoder::new(encoded))
     }
 
-    fn item(&mut self) -> Option<BatchItem<'a>> {
-        let tag = take_byte(&mut self.0)?;
+    fn item(&mut self) -> Result<BatchItem<'a>, Damaged> {
+        let tag = self.0.byte()?;
         if tag == RANGE_DELETE {
-            let bounds = take_byte(&mut self.0)?;
+            let bounds = self.0.byte()?;
             let mut bound = |has: u8| match bounds & has {
-                0 => Some(None),
-                _ => take_bytes(&mut self.0).map(Some),
+                0 => Ok(None),
+                _ => self.0.bytes().map(Some),
             };
             let (low, high) = (bound(HAS_LOW)?, bound(HAS_HIGH)?);
-            return Some(BatchItem::DeleteRange(KeyRange { low, high }));
+            return Ok(BatchItem::DeleteRange(KeyRange { low, high }));
         }
-        let kind = Kind::try_from(tag).ok()?;
-        let key = take_bytes(&mut self.0)?;
+        let kind = Kind::try_from(tag).map_err(|()| Damaged("has an unknown kind of change"))?;
+        let key = self.0.bytes()?;
         let value = match kind {
             Kind::Delete => &[],
-            Kind::Put | Kind::Operand => take_bytes(&mut self.0)?,
+            Kind::Put | Kind::Operand => self.0.bytes()?,
         };
-        Some(BatchItem::Write { kind, key, value })
+        Ok(BatchItem::Write { kind, key, value })
     }
 }
 
@@ -169,50 +170,9 @@ impl<'a> Iterator for BatchItems<'a> {
             return None;
         }
         let item = self.item();
-        if item.is_none() {
-            self.0 = &[];
+        if item.is_err() {
+            self.0 = Decoder::new(&[]);
         }
-        Some(item.ok_or_else(|| Error::corrupt("a batch in the journal is not well-formed")))
+        Some(item.map_err(|why| Error::corrupt(format_args!("a batch in the journal {why}"))))
     }
-}
-
-/// Appends a number: seven bits in each byte, the least significant first, all but the last with the highest bit set.
-pub(crate) fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-/// Takes a number off the front; `None` if there is none.
-pub(crate) fn take_number(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = take_byte(bytes)?;
-        if shift == 63 && byte > 1 {
-            return None;
-        }
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
-}
-
-/// Appends bytes behind their length.
-pub(crate) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
-    put_number(to, bytes.len() as u64);
-    to.extend_from_slice(bytes);
-}
-
-/// Takes bytes and their length off the front; `None` if there are not so many.
-pub(crate) fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = usize::try_from(take_number(bytes)?).ok()?;
-    bytes.split_off(..length)
-}
-
-pub(crate) fn take_byte(bytes: &mut &[u8]) -> Option<u8> {
-    bytes.split_off_first().copied()
 }

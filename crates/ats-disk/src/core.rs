@@ -8,7 +8,8 @@ use crate::error::Error;
 use crate::file::Settings;
 use crate::fs::FileSystem;
 use crate::journal::NextJournal;
-use crate::manifest::{Manifest, OperatorId};
+use crate::manifest::Manifest;
+use crate::operator_id::OperatorId;
 use crate::options::Options;
 use crate::pressure::Pressure;
 use crate::registry::Registry;
@@ -36,7 +37,7 @@ pub(crate) struct Core {
     pub(crate) cache: Arc<Cache>,
     /// How files of runs are written.
     pub(crate) settings: Settings,
-    operator_id: OperatorId,
+    operator_id: Option<OperatorId>,
     pub(crate) state: ArcSwap<State>,
     /// Held while the state is exchanged.
     pub(crate) swapping: Mutex<()>,
@@ -143,7 +144,7 @@ impl Core {
     }
 
     /// How the values of the files are merged.
-    pub(crate) fn operator_id(&self) -> Option<&(String, u32)> {
+    pub(crate) fn operator_id(&self) -> Option<&OperatorId> {
         self.operator_id.as_ref()
     }
 

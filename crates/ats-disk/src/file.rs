@@ -11,24 +11,21 @@
 //!
 //! | module | what it is about |
 //! |---|---|
-//! | `coding` | numbers and byte strings |
 //! | `frame` | checksums and compression of pieces of a file |
 //! | `block`, `builder`, `walk` | records: lookups among them, writing them, walks over them |
-//! | `filter`, `index`, `part`, `ranges` | filters, indexes, both together, range deletes |
+//! | `filter`, `index`, `part` | filters, indexes, both together |
 //! | `meta` | what the manifest and the footer know of a file |
 //! | `writer`, `reader`, `cursor`, `verify` | writing, looking up, walking, checking a file |
 //! | `run` | several files as one |
 
 pub(crate) mod block;
 mod builder;
-pub(crate) mod coding;
 mod cursor;
 mod filter;
 mod frame;
 mod index;
 mod meta;
 pub(crate) mod part;
-mod ranges;
 mod reader;
 mod run;
 mod verify;
@@ -38,11 +35,9 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use cursor::FileCursor;
 pub(crate) use filter::key_hash;
 pub(crate) use frame::Identity;
-pub(crate) use meta::{FileMeta, Operator};
-pub(crate) use ranges::{RangeDelete, RangeDeletes};
+pub(crate) use meta::FileMeta;
 pub(crate) use reader::RunFile;
-pub(crate) use run::{Run, RunCursor};
+pub(crate) use run::Run;
 pub(crate) use writer::{FileWriter, Settings};

@@ -4,7 +4,6 @@ use crate::core::{Core, file_name};
 use crate::error::Error;
 use crate::file::{FileMeta, Run, RunFile};
 use crate::manifest::{Edit, Manifest, RunMeta, WriteError};
-use crate::range_deletes::RangeSet;
 use crate::state::{Sealed, State, StoredRun};
 use parking_lot::MutexGuard;
 use std::sync::Arc;
@@ -25,13 +24,8 @@ impl Core {
             }
         });
         let run = Arc::new(Run::new(files.collect::<Result<_, _>>()?)?);
-        let mut deletes = RangeSet::new();
-        for deleted in run.range_deletes() {
-            deletes.insert(deleted.range());
-        }
         Ok(Arc::new(StoredRun {
             run,
-            range_deletes: (!deletes.is_empty()).then(|| Arc::new(deletes)),
             meta: meta.clone(),
         }))
     }

@@ -6,6 +6,7 @@
 //! **J1** The sequence numbers of records are contiguous, within a journal and from one to the next. **J2** When a
 //! position is called durable, all journals before it are durable up to their ends.
 
+use crate::coding::{Damaged, Decoder};
 use crate::error::Error;
 use crate::fs::{File, FileSystem};
 use crate::log::{LogIdentity, LogKind, LogWriter, Position};
@@ -39,11 +40,13 @@ pub(crate) fn prefix(first_seq: u64, changes: u32) -> [u8; PREFIX_BYTES] {
 
 /// Takes a record apart: its first sequence number, how many changes there are, and the changes.
 pub(crate) fn parts(payload: &[u8]) -> Result<(u64, u32, &[u8]), Error> {
-    let parts = payload.split_first_chunk::<8>().and_then(|(seq, rest)| {
-        let (changes, rest) = rest.split_first_chunk::<4>()?;
-        Some((u64::from_le_bytes(*seq), u32::from_le_bytes(*changes), rest))
-    });
-    parts.ok_or_else(|| Error::corrupt("a record of the journal is too short"))
+    let mut decoder = Decoder::new(payload);
+    let mut parts = || {
+        let first_seq = u64::from_le_bytes(decoder.array()?);
+        let changes = u32::from_le_bytes(decoder.array()?);
+        Ok((first_seq, changes, decoder.rest()))
+    };
+    parts().map_err(|why: Damaged| Error::corrupt(format_args!("a record of the journal {why}")))
 }
 
 /// Where writes go.

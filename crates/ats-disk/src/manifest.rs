@@ -7,7 +7,7 @@
 mod contents;
 mod edit;
 
-pub(crate) use contents::{Contents, MergeMeta, OperatorId, RunMeta};
+pub(crate) use contents::{Contents, MergeMeta, RunMeta};
 pub(crate) use edit::Edit;
 
 use crate::error::Error;

@@ -12,8 +12,9 @@ use crate::file::Settings;
 use crate::fs::FileSystem;
 use crate::journal::{self, Journal};
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
-use crate::manifest::{self, Contents, Edit, Manifest, OperatorId};
+use crate::manifest::{self, Contents, Edit, Manifest};
 use crate::memtable::{Keep, Memtable};
+use crate::operator_id::{self, OperatorId};
 use crate::options::Options;
 use crate::state::{Sealed, State};
 use crate::{batch::BatchItems, commit};
@@ -35,10 +36,7 @@ pub(crate) fn open(directory: &Path, options: Options) -> Result<Arc<Core>, Erro
             .map_err(|error| Error::io(&error, "making the directory"))?;
     }
     let lock = lock(&*file_system, directory)?;
-    let operator = options
-        .operator
-        .as_ref()
-        .map(|operator| (operator.name().to_owned(), operator.version()));
+    let operator = options.operator.as_deref().map(operator_id::of);
     let names = file_system
         .list(directory)
         .map_err(|error| Error::io(&error, "listing the directory"))?;
@@ -140,7 +138,7 @@ fn lock(
 fn new_contents(
     options: &Options,
     names: &[String],
-    operator: OperatorId,
+    operator: Option<OperatorId>,
 ) -> Result<Contents, Error> {
     let is_ours = |name: &String| {
         journal::number(name)

@@ -104,12 +104,9 @@ impl<'a> RunWriter<'a> {
         if self.file.is_none() && !deletes.is_empty() {
             self.begin()?;
         }
-        if let Some(mut file) = self.file.take() {
-            for KeyRange { low, high } in deletes.iter() {
-                file.add_range_delete(low, high)?;
-            }
-            self.complete
-                .push(file.finish(self.first_seq, self.last_seq)?);
+        if let Some(file) = self.file.take() {
+            let meta = file.finish(self.first_seq, self.last_seq, &deletes)?;
+            self.complete.push(meta);
         }
         self.low = high.map(<[u8]>::to_vec);
         Ok(())

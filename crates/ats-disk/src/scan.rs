@@ -140,7 +140,7 @@ fn sources(state: &State, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
         }
     });
     let runs = state.runs.iter().filter_map(|run| {
-        let range_deletes = run.range_deletes.clone();
+        let range_deletes = run.run.range_deletes().cloned();
         let overlaps = run
             .run
             .bounds()

@@ -10,7 +10,6 @@
 use crate::file::Run;
 use crate::manifest::RunMeta;
 use crate::memtable::Memtable;
-use crate::range_deletes::RangeSet;
 use std::sync::Arc;
 
 /// Memtables and runs.
@@ -37,8 +36,6 @@ pub(crate) struct Sealed {
 pub(crate) struct StoredRun {
     pub(crate) meta: RunMeta,
     pub(crate) run: Arc<Run>,
-    /// What it deletes of older runs, if anything.
-    pub(crate) range_deletes: Option<Arc<RangeSet>>,
 }
 
 impl State {

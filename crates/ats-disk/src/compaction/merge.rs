@@ -94,7 +94,12 @@ impl Core {
         let is_bottom = state.runs.last().map(|run| run.meta.id) == oldest;
         let mut deletes = RangeSet::default();
         for run in &runs {
-            for range in run.range_deletes.iter().flat_map(|deletes| deletes.iter()) {
+            for range in run
+                .run
+                .range_deletes()
+                .into_iter()
+                .flat_map(|deletes| deletes.iter())
+            {
                 deletes.insert(range);
             }
         }
@@ -282,7 +287,7 @@ fn sources(inputs: &Inputs) -> Result<Vec<Source>, Error> {
             .collect();
         let rest = Arc::new(Run::new(files)?);
         Ok(Source {
-            range_deletes: run.range_deletes.clone(),
+            range_deletes: run.run.range_deletes().cloned(),
             cursor: Box::new(rest.cursor(false, READ_AHEAD_BYTES)),
         })
     });
@@ -292,7 +297,7 @@ fn sources(inputs: &Inputs) -> Result<Vec<Source>, Error> {
 /// The files whose keys no other file of these runs has or deletes, in the order of their keys. Small files are
 /// not worth being kept apart.
 fn movable(runs: &[Arc<StoredRun>], least_bytes: u64) -> VecDeque<Arc<RunFile>> {
-    let has_deletes = runs.iter().any(|run| run.range_deletes.is_some());
+    let has_deletes = runs.iter().any(|run| run.run.range_deletes().is_some());
     if has_deletes {
         return VecDeque::new();
     }

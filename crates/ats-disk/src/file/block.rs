@@ -14,8 +14,9 @@
 //! Nothing here trusts the bytes. They have passed a checksum, so what is wrong with them was wrong when they
 //! were written; lookups then fail, or miss, but do not panic.
 
-use super::coding::{Damaged, common_prefix, compare, varint_at};
+use crate::coding::{Damaged, varint_at};
 use crate::entry::Kind;
+use crate::keys::{common_prefix, compare};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;

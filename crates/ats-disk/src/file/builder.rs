@@ -1,7 +1,7 @@
 //! Building blocks, of which [`block`](super::block) has the layout.
 
 use super::block::{COUNTS_BYTES, KIND_BITS, RESTART_BYTES, RESTART_ENTRIES};
-use super::coding::put_varint;
+use crate::coding::put_varint;
 use crate::entry::Kind;
 
 /// Bytes of a record besides its key and its value, about.

@@ -1,11 +1,11 @@
 //! Walks over the keys of a run file, in both directions.
 
 use super::block::Block;
-use super::coding::Damaged;
 use super::frame::{self, Content};
 use super::part::Part;
 use super::reader::RunFile;
 use super::walk::Walk;
+use crate::coding::Damaged;
 use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;

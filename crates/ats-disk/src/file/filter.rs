@@ -6,7 +6,7 @@
 //! For that it takes an eighth more memory than a Bloom filter whose bits are anywhere, at one false positive
 //! in a hundred; a ribbon filter takes a third less, but building it takes several times as long.
 
-use super::coding::{Damaged, Decoder, put_varint};
+use crate::coding::{Damaged, Decoder, put_varint};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The hash of a key, which all filters are asked with.

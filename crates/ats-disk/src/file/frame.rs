@@ -6,7 +6,7 @@
 //! wanted here, although they may be a good frame where they belong. (Bairavasundaram and others, "An
 //! Analysis of Data Corruption in the Storage Stack", 2008, found such writes on disks of all classes.)
 
-use super::coding::{Damaged, Decoder, put_varint};
+use crate::coding::{Damaged, Decoder, put_varint};
 use crate::options::Compression;
 use std::borrow::Cow;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};

@@ -14,7 +14,8 @@
 //! block, and costs no additional lookup in the cache: the top, some KiB, stays in memory as long as the file
 //! is open.
 
-use super::coding::{Damaged, Decoder, common_prefix, compare, put_bytes, put_varint};
+use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
+use crate::keys::{common_prefix, compare};
 use std::cmp::Ordering;
 
 /// Byte strings in ascending order.

@@ -1,8 +1,9 @@
 //! What is known of a run file without reading its records: in the manifest, and in its footer.
 
-use super::coding::{Damaged, Decoder, put_bytes, put_varint};
 use super::frame::Identity;
+use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
 use crate::error::Error;
+use crate::operator_id::{self, OperatorId};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The format that is written, and the latest that is read.
@@ -12,9 +13,6 @@ const MAGIC: [u8; 8] = *b"ats-run\n";
 
 /// Bytes of a footer behind its fields: their length, the format, the magic, a checksum.
 pub(super) const FOOTER_END_BYTES: usize = 4 + 4 + 8 + 8;
-
-/// A merge operator, by its name and version.
-pub(crate) type Operator = (String, u32);
 
 /// A run file, as the manifest knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,9 +97,9 @@ impl FileMeta {
             first_key: None,
             last_key: None,
         };
-        match decoder.array()? {
-            [0] if meta.entries == 0 => {}
-            [1] if meta.entries > 0 => {
+        match decoder.byte()? {
+            0 if meta.entries == 0 => {}
+            1 if meta.entries > 0 => {
                 meta.first_key = Some(decoder.bytes()?.into());
                 meta.last_key = Some(decoder.bytes()?.into());
             }
@@ -126,7 +124,7 @@ pub(super) type Extent = (u64, u64);
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Footer {
     pub(super) identity: Identity,
-    pub(super) operator: Option<Operator>,
+    pub(super) operator: Option<OperatorId>,
     pub(super) meta: FileMeta,
     /// Where the index of parts is.
     pub(super) top: Extent,
@@ -139,14 +137,7 @@ impl Footer {
         let start = out.len();
         out.extend_from_slice(&self.identity.store.to_le_bytes());
         put_varint(out, self.identity.number);
-        match &self.operator {
-            Some((name, version)) => {
-                out.push(1);
-                put_bytes(out, name.as_bytes());
-                put_varint(out, u64::from(*version));
-            }
-            None => out.push(0),
-        }
+        operator_id::encode(self.operator.as_ref(), out);
         self.meta.encode_content(out);
         for (offset, length) in [self.top, self.range_deletes] {
             put_varint(out, offset);
@@ -194,16 +185,7 @@ impl Footer {
             store: u128::from_le_bytes(decoder.array()?),
             number: decoder.varint()?,
         };
-        let operator = match decoder.array()? {
-            [0] => None,
-            [1] => {
-                let name = String::from_utf8(decoder.bytes()?.to_vec());
-                let version = u32::try_from(decoder.varint()?);
-                let operator = name.ok().zip(version.ok());
-                Some(operator.ok_or(Damaged("has a strange operator"))?)
-            }
-            _ => return Err(Damaged("has a strange operator")),
-        };
+        let operator = operator_id::decode(&mut decoder)?;
         let meta = FileMeta::decode_content(identity.number, file_bytes, &mut decoder)?;
         let mut extent = || Ok((decoder.varint()?, decoder.varint()?));
         let footer = Footer {
@@ -270,7 +252,7 @@ mod tests {
         assert!(fails(&|meta| meta.first_key = None));
     }
 
-    fn footer(operator: Option<Operator>) -> Footer {
+    fn footer(operator: Option<OperatorId>) -> Footer {
         Footer {
             identity: Identity {
                 store: 1 << 100,

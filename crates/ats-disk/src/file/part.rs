@@ -3,9 +3,9 @@
 //! Both are one frame, read by one access of the disk and found by one lookup in the cache. See
 //! [`index`](super::index) for why a file is divided like that.
 
-use super::coding::{Damaged, Decoder};
 use super::filter::{Filter, FilterSize, key_hash};
 use super::index::{Index, IndexBuilder};
+use crate::coding::{Damaged, Decoder};
 
 /// A part gets about as large as this, in bytes.
 pub(super) const PART_BYTES: usize = 4 << 10;

@@ -4,17 +4,18 @@
 //! blocks are read when they are needed, and are kept in the cache.
 
 use super::block::Block;
-use super::coding::{Damaged, Decoder};
 use super::cursor::FileCursor;
 use super::frame::{self, Content, Identity};
 use super::index::Index;
-use super::meta::{Extent, FOOTER_END_BYTES, FileMeta, Footer, Operator};
+use super::meta::{Extent, FOOTER_END_BYTES, FileMeta, Footer};
 use super::part::Part;
-use super::ranges::{RangeDelete, RangeDeletes};
 use crate::cache::{Cache, Cached};
+use crate::coding::{Damaged, Decoder};
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::fs;
+use crate::operator_id::OperatorId;
+use crate::range_deletes::RangeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub(crate) struct RunFile {
     file: Box<dyn fs::File>,
     meta: FileMeta,
     identity: Identity,
-    operator: Option<Operator>,
+    operator: Option<OperatorId>,
     end: End,
     cache: Arc<Cache>,
     cache_file: u64,
@@ -38,7 +39,7 @@ pub(crate) struct RunFile {
 pub(super) struct End {
     /// Where the parts are. `None` if there are only range deletes.
     pub(super) top: Option<Index>,
-    pub(super) range_deletes: Arc<RangeDeletes>,
+    pub(super) range_deletes: Arc<RangeSet>,
     /// Where each of both is, and the footer.
     pub(super) top_extent: Extent,
     pub(super) range_deletes_extent: Extent,
@@ -55,7 +56,7 @@ impl RunFile {
         file: Box<dyn fs::File>,
         meta: FileMeta,
         identity: Identity,
-        operator: Option<&Operator>,
+        operator: Option<&OperatorId>,
         cache: Arc<Cache>,
     ) -> Result<Self, Error> {
         let mut opened = RunFile {
@@ -118,7 +119,7 @@ impl RunFile {
         if footer.meta.range_deletes > 0 {
             let extent = footer.range_deletes;
             let ranges = self.read_of_end(&end, extent, Content::RangeDeletes)?;
-            let ranges = RangeDeletes::decode(&ranges);
+            let ranges = RangeSet::decode(&ranges);
             read.range_deletes = Arc::new(ranges.map_err(|why| self.damaged(extent.0, why))?);
         }
         Ok(read)
@@ -255,15 +256,6 @@ impl RunFile {
         (0, self.top().map_or(0, |top| top.extent().0))
     }
 
-    /// Bytes of memory that it takes besides what is in the cache.
-    pub(crate) fn memory(&self) -> usize {
-        let keys = self.meta.bounds();
-        size_of::<Self>()
-            + self.top().map_or(0, Index::memory)
-            + self.end.range_deletes.memory()
-            + keys.map_or(0, |(first, last)| first.len() + last.len())
-    }
-
     /// Shows the entries of a key, from the newest to the oldest, until `visit` breaks. Range deletes are not
     /// considered. `hash` is the [`key_hash`](super::key_hash) of the key.
     ///
@@ -295,17 +287,8 @@ impl RunFile {
         shown.map_err(|why| self.damaged(offset, why))
     }
 
-    /// Whether a range delete of the file has deleted what older runs have of a key. O(log n), in memory.
-    pub(crate) fn covers(&self, key: &[u8]) -> bool {
-        self.end.range_deletes.covers(key)
-    }
-
-    /// The range deletes, ascending.
-    pub(crate) fn range_deletes(&self) -> &[RangeDelete] {
-        self.end.range_deletes.as_slice()
-    }
-
-    pub(super) fn shared_range_deletes(&self) -> &Arc<RangeDeletes> {
+    /// The keys of which it has deleted what older runs have.
+    pub(crate) fn range_deletes(&self) -> &Arc<RangeSet> {
         &self.end.range_deletes
     }
 

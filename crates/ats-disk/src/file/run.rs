@@ -1,13 +1,13 @@
 //! Runs: files whose keys ascend from one to the next, as one.
 
-use super::coding::compare;
 use super::cursor::FileCursor;
 use super::index::Separators;
-use super::ranges::{RangeDelete, RangeDeletes};
 use super::reader::RunFile;
 use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
+use crate::keys::compare;
+use crate::range_deletes::RangeSet;
 use ats_store::Direction;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,19 +23,15 @@ pub(crate) struct Run {
     separators: Separators,
     /// The lowest and the highest key.
     bounds: Option<[Box<[u8]>; 2]>,
-    /// Those of all files.
-    range_deletes: Arc<RangeDeletes>,
-    first_seq: u64,
-    last_seq: u64,
-    bytes: u64,
-    entries: u64,
+    /// Those of all files, if there are any.
+    range_deletes: Option<Arc<RangeSet>>,
 }
 
 impl Run {
     /// The run of these files, one at least, in any order.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if keys or range deletes of two files overlap.
+    /// [`Error::Corrupt`] if the keys of two files overlap.
     pub(crate) fn new(mut files: Vec<Arc<RunFile>>) -> Result<Self, Error> {
         // `None`, for those without keys, comes first.
         files.sort_by(|a, b| a.meta().first_key.cmp(&b.meta().first_key));
@@ -53,16 +49,11 @@ impl Run {
         let separators = Separators::between(bounds.iter().copied());
         let first = bounds.first().map(|(first, _)| Box::from(*first));
         let last = bounds.last().map(|(_, last)| Box::from(*last));
-        let metas = || files.iter().map(|file| file.meta());
         Ok(Run {
             keyless,
             separators,
             bounds: first.zip(last).map(|(first, last)| [first, last]),
-            range_deletes: join_range_deletes(&files)?,
-            first_seq: metas().map(|meta| meta.first_seq).min().unwrap_or(0),
-            last_seq: metas().map(|meta| meta.last_seq).max().unwrap_or(0),
-            bytes: metas().map(|meta| meta.bytes).sum(),
-            entries: metas().map(|meta| meta.entries).sum(),
+            range_deletes: range_deletes(&files),
             files,
         })
     }
@@ -79,35 +70,16 @@ impl Run {
             .map(|[first, last]| (&**first, &**last))
     }
 
-    /// The first sequence number of its interval.
-    pub(crate) fn first_seq(&self) -> u64 {
-        self.first_seq
-    }
-
-    /// The last sequence number of its interval.
-    pub(crate) fn last_seq(&self) -> u64 {
-        self.last_seq
-    }
-
-    /// Bytes of all files.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Entries of all files.
-    pub(crate) fn entries(&self) -> u64 {
-        self.entries
-    }
-
-    /// The range deletes, ascending.
-    pub(crate) fn range_deletes(&self) -> &[RangeDelete] {
-        self.range_deletes.as_slice()
+    /// The keys of which it has deleted what older runs have, if there are any.
+    pub(crate) fn range_deletes(&self) -> Option<&Arc<RangeSet>> {
+        self.range_deletes.as_ref()
     }
 
     /// Whether a range delete has deleted what older runs have of a key. O(log n), in memory.
     #[inline]
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
-        self.range_deletes.covers(key)
+        let deletes = self.range_deletes.as_ref();
+        deletes.is_some_and(|deletes| deletes.covers(key))
     }
 
     /// Shows the entries of a key, from the newest to the oldest, until `visit` breaks. Range deletes are not
@@ -153,20 +125,19 @@ fn overlap([a, b]: [u64; 2]) -> Error {
     ))
 }
 
-/// The range deletes of all files.
-fn join_range_deletes(files: &[Arc<RunFile>]) -> Result<Arc<RangeDeletes>, Error> {
-    let mut some = files.iter().filter(|file| !file.range_deletes().is_empty());
-    match (some.next(), some.next()) {
-        (None, _) => Ok(Arc::default()),
+/// The range deletes of all files, if there are any. A range that goes on in the next file is one again.
+fn range_deletes(files: &[Arc<RunFile>]) -> Option<Arc<RangeSet>> {
+    let deletes = files.iter().map(|file| file.range_deletes());
+    let mut deletes = deletes.filter(|deletes| !deletes.is_empty());
+    let first = deletes.next()?;
+    Some(match deletes.next() {
         // Nearly always, and then there is no copy of them.
-        (Some(file), None) => Ok(Arc::clone(file.shared_range_deletes())),
-        (Some(a), Some(b)) => {
-            let lists = files.iter().map(|file| &**file.shared_range_deletes());
-            let numbers = [a, b].map(|file| file.meta().number);
-            let joined = RangeDeletes::join(lists);
-            Ok(Arc::new(joined.ok_or_else(|| overlap(numbers))?))
+        None => Arc::clone(first),
+        Some(second) => {
+            let all = [first, second].into_iter().chain(deletes);
+            Arc::new(all.flat_map(|deletes| deletes.iter()).collect())
         }
-    }
+    })
 }
 
 /// A cursor over the files of a run, one after the other.

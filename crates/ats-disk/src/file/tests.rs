@@ -7,11 +7,14 @@ mod model;
 
 use super::*;
 use crate::cache::Cache;
+use crate::coding::Decoder;
 use crate::entry::Kind;
 use crate::error::Error;
+use crate::operator_id::OperatorId;
 use crate::options::{Compression, Options};
+use crate::range_deletes::RangeSet;
 use crate::{cursor::Cursor, fs};
-use ats_store::Direction;
+use ats_store::{Direction, KeyRange};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io as std_io;
@@ -128,6 +131,14 @@ fn with_parts(part_bytes: usize, options: &Options) -> Settings {
     settings
 }
 
+fn set_of(ranges: &[Range]) -> RangeSet {
+    let ranges = ranges.iter().map(|(low, high)| KeyRange {
+        low: low.as_deref(),
+        high: high.as_deref(),
+    });
+    ranges.collect()
+}
+
 /// Writes a file.
 fn write(
     identity: Identity,
@@ -142,11 +153,8 @@ fn write(
             writer.add(key, *kind, value).expect("it may be added");
         }
     }
-    for (low, high) in ranges {
-        let added = writer.add_range_delete(low.as_deref(), high.as_deref());
-        added.expect("it may be added");
-    }
-    let meta = writer.finish(1, 1000).expect("memory does not fail");
+    let meta = writer.finish(1, 1000, &set_of(ranges));
+    let meta = meta.expect("memory does not fail");
     (memory, meta)
 }
 

@@ -1,10 +1,10 @@
 //! Checking a run file as a whole: all that its writer promises to its readers.
 
-use super::coding::Damaged;
 use super::cursor::FileCursor;
 use super::filter::key_hash;
 use super::part::Part;
 use super::reader::RunFile;
+use crate::coding::Damaged;
 use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
@@ -73,7 +73,7 @@ impl RunFile {
     /// Blocks, parts and the rest follow each other without gaps.
     fn verify_extents(&self) -> Result<(), Error> {
         let end = self.read_end()?;
-        if end.range_deletes.as_slice().len() as u64 != self.meta().range_deletes {
+        if end.range_deletes.len() as u64 != self.meta().range_deletes {
             let why = Damaged("has another number of range deletes than the footer says");
             return Err(self.damaged(end.range_deletes_extent.0, why));
         }

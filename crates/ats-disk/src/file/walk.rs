@@ -4,8 +4,9 @@
 //! behind a restart point are put together at a time, and then taken from the end.
 
 use super::block::{Block, Entries, Entry, Place, RESTART_ENTRIES};
-use super::coding::{Damaged, compare};
+use crate::coding::Damaged;
 use crate::entry::Kind;
+use crate::keys::compare;
 use std::cmp::Ordering;
 
 /// A place in a block, on a record or beside all of them.

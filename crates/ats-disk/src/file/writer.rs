@@ -5,18 +5,18 @@
 //! The file is synced from time to time, so that the sync at the end has little left to do.
 
 use super::builder::BlockBuilder;
-use super::coding::common_prefix;
 use super::filter::FilterSize;
 use super::frame::{Content, Identity, TRAILER_BYTES, seal};
 use super::index::{IndexBuilder, separator};
-use super::meta::{FileMeta, Footer, Operator};
+use super::meta::{FileMeta, Footer};
 use super::part::{PART_BYTES, PartBuilder};
-use super::ranges::RangeDeletes;
 use crate::entry::{Kind, MAX_BYTES};
 use crate::error::Error;
 use crate::fs;
+use crate::keys::common_prefix;
+use crate::operator_id::{self, OperatorId};
 use crate::options::{Compression, Options};
-use ats_store::KeyRange;
+use crate::range_deletes::RangeSet;
 use std::io;
 
 /// Bytes that are written at a time, about.
@@ -33,20 +33,19 @@ pub(crate) struct Settings {
     filter_size: FilterSize,
     /// About how long a part is.
     pub(super) part_bytes: usize,
-    operator: Option<Operator>,
+    operator: Option<OperatorId>,
 }
 
 impl Settings {
     /// As the options of the store say.
     pub(crate) fn new(options: &Options) -> Self {
-        let operator = options.operator.as_ref();
         Settings {
             // Offsets within a block have 32 bits.
             block_bytes: options.block_bytes.min(1 << 30),
             compression: options.compression,
             filter_size: FilterSize::for_rate(options.false_positives),
             part_bytes: PART_BYTES,
-            operator: operator.map(|operator| (operator.name().to_string(), operator.version())),
+            operator: options.operator.as_deref().map(operator_id::of),
         }
     }
 }
@@ -66,8 +65,6 @@ pub(crate) struct FileWriter {
     parts: Vec<u8>,
     part_lengths: Vec<usize>,
     top: IndexBuilder,
-    range_deletes: RangeDeletes,
-    range_delete_bytes: usize,
     first_key: Option<Box<[u8]>>,
     last_key: Vec<u8>,
     last_kind: Kind,
@@ -92,8 +89,6 @@ impl FileWriter {
             parts: Vec::new(),
             part_lengths: Vec::new(),
             top: IndexBuilder::default(),
-            range_deletes: RangeDeletes::default(),
-            range_delete_bytes: 0,
             first_key: None,
             last_key: Vec::new(),
             last_kind: Kind::Delete,
@@ -180,49 +175,14 @@ impl FileWriter {
         self.meta.value_bytes += value.len() as u64;
     }
 
-    /// Adds a range of keys of which all that is older is deleted: those from `low` on and below `high`, each
-    /// of which may be missing. Ranges ascend and have no key in common. They may be added before or after
-    /// keys.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] if the order is another one, or the range is empty, and [`Error::TooLong`]; the
-    /// range is not added then.
-    pub(crate) fn add_range_delete(
-        &mut self,
-        low: Option<&[u8]>,
-        high: Option<&[u8]>,
-    ) -> Result<(), Error> {
-        let bounds = [low, high].into_iter().flatten();
-        if bounds.clone().any(|key| key.len() > MAX_BYTES) {
-            return Err(Error::TooLong);
-        }
-        if !self.range_deletes.push(KeyRange { low, high }) {
-            return Err(self.refused("range deletes overlap or descend"));
-        }
-        self.meta.range_deletes += 1;
-        self.range_delete_bytes += bounds.fold(3, |bytes, key| bytes + key.len());
-        Ok(())
-    }
-
-    /// How long the file would be if it ended here, about.
+    /// How long the file would be if it ended here, about, without range deletes.
     pub(crate) fn bytes(&self) -> u64 {
         let buffered = self.chunk.len()
             + self.block.record_bytes()
             + self.parts.len()
             + self.part.bytes()
-            + self.top.bytes()
-            + self.range_delete_bytes;
+            + self.top.bytes();
         self.written + buffered as u64
-    }
-
-    /// How many entries it has.
-    pub(crate) fn entries(&self) -> u64 {
-        self.meta.entries
-    }
-
-    /// How many range deletes it has.
-    pub(crate) fn range_deletes(&self) -> u64 {
-        self.meta.range_deletes
     }
 
     /// Ends a block; the next one begins with this key, if there is one.
@@ -324,12 +284,18 @@ impl FileWriter {
     }
 
     /// Writes the rest of the file, and syncs it. The file covers the sequence numbers from `first_seq` to
-    /// `last_seq`, both included. Its name is not made durable here.
+    /// `last_seq`, both included, and deletes all that is older of these ranges. Its name is not made durable
+    /// here.
     ///
     /// # Errors
     /// [`Error::Io`], also if an earlier call has failed with it; [`Error::Corrupt`] if the interval is
     /// empty.
-    pub(crate) fn finish(mut self, first_seq: u64, last_seq: u64) -> Result<FileMeta, Error> {
+    pub(crate) fn finish(
+        mut self,
+        first_seq: u64,
+        last_seq: u64,
+        range_deletes: &RangeSet,
+    ) -> Result<FileMeta, Error> {
         if let Some(error) = self.failed {
             return Err(error);
         }
@@ -351,10 +317,11 @@ impl FileWriter {
             }
         }
         let mut bytes = Vec::new();
-        let mut range_deletes = (0, 0);
-        if !self.range_deletes.is_empty() {
-            self.range_deletes.encode(&mut bytes);
-            range_deletes = self.put_frame(Content::RangeDeletes, &bytes);
+        let mut deletes_extent = (0, 0);
+        if !range_deletes.is_empty() {
+            range_deletes.encode(&mut bytes);
+            deletes_extent = self.put_frame(Content::RangeDeletes, &bytes);
+            self.meta.range_deletes = range_deletes.len() as u64;
         }
         let mut top = (0, 0);
         if !self.top.is_empty() {
@@ -373,7 +340,7 @@ impl FileWriter {
             operator: self.settings.operator.take(),
             meta: self.meta.clone(),
             top,
-            range_deletes,
+            range_deletes: deletes_extent,
         };
         footer.encode(&mut self.chunk);
         self.write_chunk()?;

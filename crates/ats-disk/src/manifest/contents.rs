@@ -3,9 +3,7 @@
 use super::edit::Edit;
 use crate::error::Error;
 use crate::file::FileMeta;
-
-/// The name and the version of a merge operator.
-pub(crate) type OperatorId = Option<(String, u32)>;
+use crate::operator_id::OperatorId;
 
 /// A run: files with disjoint keys in ascending order, of the changes with these sequence numbers.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +39,7 @@ pub(crate) struct MergeMeta {
 pub(crate) struct Contents {
     /// What tells the store from others. It is in the header of each of its files.
     pub(crate) store: u128,
-    pub(crate) operator: OperatorId,
+    pub(crate) operator: Option<OperatorId>,
     /// From the newest to the oldest. Their sequence numbers descend, and do not overlap.
     pub(crate) runs: Vec<RunMeta>,
     pub(crate) merges: Vec<MergeMeta>,
@@ -55,7 +53,7 @@ pub(crate) struct Contents {
 
 impl Contents {
     /// Those of a store without records.
-    pub(crate) fn empty(store: u128, operator: OperatorId) -> Self {
+    pub(crate) fn empty(store: u128, operator: Option<OperatorId>) -> Self {
         Contents {
             store,
             operator,

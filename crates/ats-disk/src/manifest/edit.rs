@@ -1,10 +1,10 @@
 //! Edits of the manifest, and the bytes they are written as.
 
-use super::contents::{MergeMeta, OperatorId, RunMeta};
-use crate::batch::{put_bytes, put_number, take_byte, take_bytes, take_number};
+use super::contents::{MergeMeta, RunMeta};
+use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
 use crate::error::Error;
 use crate::file::FileMeta;
-use crate::file::coding::Decoder;
+use crate::operator_id::{self, OperatorId};
 
 /// The bytes that the parts of an edit begin with.
 const STORE: u8 = 1;
@@ -18,7 +18,7 @@ const NEXT_NUMBER: u8 = 6;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Edit {
     /// Which store it is, and how it merges: in the first edit only.
-    pub(crate) store: Option<(u128, OperatorId)>,
+    pub(crate) store: Option<(u128, Option<OperatorId>)>,
     /// Runs that are there no more, and with them the merges that read them.
     pub(crate) removed: Vec<u64>,
     /// Runs that are there, after those were removed.
@@ -37,114 +37,93 @@ impl Edit {
         if let Some((store, operator)) = &self.store {
             to.push(STORE);
             to.extend_from_slice(&store.to_le_bytes());
-            match operator {
-                None => to.push(0),
-                Some((name, version)) => {
-                    to.push(1);
-                    put_bytes(&mut to, name.as_bytes());
-                    put_number(&mut to, u64::from(*version));
-                }
-            }
+            operator_id::encode(operator.as_ref(), &mut to);
         }
         for id in &self.removed {
             to.push(REMOVED);
-            put_number(&mut to, *id);
+            put_varint(&mut to, *id);
         }
         for run in &self.added {
             to.push(ADDED);
             for number in [run.id, run.first_seq, run.last_seq] {
-                put_number(&mut to, number);
+                put_varint(&mut to, number);
             }
             put_files(&mut to, &run.files);
         }
         for merge in &self.merging {
             to.push(MERGING);
-            put_number(&mut to, merge.id);
-            put_number(&mut to, merge.inputs.len() as u64);
+            put_varint(&mut to, merge.id);
+            put_varint(&mut to, merge.inputs.len() as u64);
             for input in &merge.inputs {
-                put_number(&mut to, *input);
+                put_varint(&mut to, *input);
             }
             put_files(&mut to, &merge.files);
             put_bytes(&mut to, merge.resume.as_deref().unwrap_or_default());
         }
         if let Some((flushed, first_journal)) = self.flushed {
             to.push(FLUSHED);
-            put_number(&mut to, flushed);
-            put_number(&mut to, first_journal);
+            put_varint(&mut to, flushed);
+            put_varint(&mut to, first_journal);
         }
         if let Some(next) = self.next_number {
             to.push(NEXT_NUMBER);
-            put_number(&mut to, next);
+            put_varint(&mut to, next);
         }
         to
     }
 
     /// # Errors
     /// [`Error::Corrupt`] if these are not the bytes of an edit.
-    pub(crate) fn decode(mut bytes: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut edit = Edit::default();
-        while !bytes.is_empty() {
-            edit.take_part(&mut bytes)
-                .ok_or_else(|| Error::corrupt("manifest: an edit is not well-formed"))?;
+        let mut decoder = Decoder::new(bytes);
+        while !decoder.is_empty() {
+            edit.take_part(&mut decoder)
+                .map_err(|why| Error::corrupt(format_args!("manifest: an edit {why}")))?;
         }
         Ok(edit)
     }
 
-    fn take_part(&mut self, from: &mut &[u8]) -> Option<()> {
-        match take_byte(from)? {
+    fn take_part(&mut self, from: &mut Decoder<'_>) -> Result<(), Damaged> {
+        match from.byte()? {
             STORE => {
-                let mut store = [0; 16];
-                store.copy_from_slice(from.split_off(..16)?);
-                let operator = match take_byte(from)? {
-                    0 => None,
-                    _ => {
-                        let name = String::from_utf8(take_bytes(from)?.to_vec()).ok()?;
-                        Some((name, u32::try_from(take_number(from)?).ok()?))
-                    }
-                };
-                self.store = Some((u128::from_le_bytes(store), operator));
+                let store = u128::from_le_bytes(from.array()?);
+                self.store = Some((store, operator_id::decode(from)?));
             }
-            REMOVED => self.removed.push(take_number(from)?),
+            REMOVED => self.removed.push(from.varint()?),
             ADDED => self.added.push(RunMeta {
-                id: take_number(from)?,
-                first_seq: take_number(from)?,
-                last_seq: take_number(from)?,
+                id: from.varint()?,
+                first_seq: from.varint()?,
+                last_seq: from.varint()?,
                 files: take_files(from)?,
             }),
-            MERGING => {
-                let id = take_number(from)?;
-                let inputs = take_number(from)?;
-                let inputs = (0..inputs)
-                    .map(|_| take_number(from))
-                    .collect::<Option<_>>()?;
-                self.merging.push(MergeMeta {
-                    id,
-                    inputs,
-                    files: take_files(from)?,
-                    resume: Some(take_bytes(from)?.to_vec()),
-                });
-            }
-            FLUSHED => self.flushed = Some((take_number(from)?, take_number(from)?)),
-            NEXT_NUMBER => self.next_number = Some(take_number(from)?),
-            _ => return None,
+            MERGING => self.merging.push(MergeMeta {
+                id: from.varint()?,
+                inputs: take_numbers(from)?,
+                files: take_files(from)?,
+                resume: Some(from.bytes()?.to_vec()),
+            }),
+            FLUSHED => self.flushed = Some((from.varint()?, from.varint()?)),
+            NEXT_NUMBER => self.next_number = Some(from.varint()?),
+            _ => return Err(Damaged("has an unknown part")),
         }
-        Some(())
+        Ok(())
     }
 }
 
 fn put_files(to: &mut Vec<u8>, files: &[FileMeta]) {
-    put_number(to, files.len() as u64);
+    put_varint(to, files.len() as u64);
     for file in files {
         file.encode(to);
     }
 }
 
-fn take_files(from: &mut &[u8]) -> Option<Vec<FileMeta>> {
-    let count = take_number(from)?;
-    let mut decoder = Decoder::new(from);
-    let files = (0..count)
-        .map(|_| FileMeta::decode(&mut decoder).ok())
-        .collect();
-    *from = decoder.rest();
-    files
+fn take_files(from: &mut Decoder<'_>) -> Result<Vec<FileMeta>, Damaged> {
+    let count = from.count()?;
+    (0..count).map(|_| FileMeta::decode(from)).collect()
+}
+
+fn take_numbers(from: &mut Decoder<'_>) -> Result<Vec<u64>, Damaged> {
+    let count = from.count()?;
+    (0..count).map(|_| from.varint()).collect()
 }

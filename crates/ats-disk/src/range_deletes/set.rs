@@ -1,6 +1,11 @@
 //! Ranges of keys without an order in time.
 
+use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
 use ats_store::KeyRange;
+
+/// The bits of a range in a file: whether there is a lower bound, and an upper one.
+const LOW: u8 = 1;
+const HIGH: u8 = 2;
 
 /// A set of keys: ranges that ascend and neither overlap nor touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,13 +127,39 @@ impl RangeSet {
         clipped
     }
 
-    /// Bytes of memory. O(n).
-    pub(crate) fn bytes(&self) -> usize {
-        let keys = self
-            .ranges
-            .iter()
-            .map(|range| range.low.len() + range.high.as_ref().map_or(0, |high| high.len()));
-        keys.sum::<usize>() + self.ranges.capacity() * size_of::<OwnedRange>()
+    /// Appends the ranges, for a file.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.len() as u64);
+        for KeyRange { low, high } in self.iter() {
+            out.push(low.map_or(0, |_| LOW) | high.map_or(0, |_| HIGH));
+            let bounds = [low, high].into_iter().flatten();
+            bounds.for_each(|key| put_bytes(out, key));
+        }
+    }
+
+    /// Reads what [`encode`](RangeSet::encode) has written, and nothing behind it.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Damaged> {
+        let mut decoder = Decoder::new(bytes);
+        let mut set = RangeSet::new();
+        for ranges in 0..decoder.count()? {
+            let bounds = decoder.byte()?;
+            if bounds & !(LOW | HIGH) != 0 {
+                return Err(Damaged("has a range with unknown bounds"));
+            }
+            let mut bound = |which| match bounds & which {
+                0 => Ok(None),
+                _ => decoder.bytes().map(Some),
+            };
+            let (low, high) = (bound(LOW)?, bound(HIGH)?);
+            let last = set.ranges.last();
+            let ascends = last.is_none_or(|last| last.is_apart_below(low.unwrap_or_default()));
+            set.insert(KeyRange { low, high });
+            if !ascends || set.len() == ranges {
+                return Err(Damaged("has ranges that are empty or do not ascend"));
+            }
+        }
+        decoder.end()?;
+        Ok(set)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests of ranges, beside looking at each key.
 
 use super::*;
+use crate::coding::put_bytes;
 use ats_store::KeyRange;
 use proptest::prelude::*;
 
@@ -56,7 +57,13 @@ proptest! {
         }
         let at_once: RangeSet = owned.iter().map(range).collect();
         prop_assert_eq!(&at_once, &set);
-        prop_assert!(set.bytes() >= set.len() * size_of::<usize>());
+        let mut bytes = Vec::new();
+        set.encode(&mut bytes);
+        let decoded = RangeSet::decode(&bytes);
+        prop_assert_eq!(decoded.as_ref(), Ok(&set));
+        for len in 0..bytes.len() {
+            prop_assert!(RangeSet::decode(&bytes[..len]).is_err());
+        }
         let clipped = set.clip(range(&bounds));
         check_set(&clipped, |key| set.covers(key) && range(&bounds).has(key));
     }
@@ -117,4 +124,32 @@ fn ten_thousand_ranges_take_memory_in_proportion() {
         deletes.newest_covering(&u32::MAX.to_be_bytes(), u64::MAX),
         None
     );
+}
+
+#[test]
+fn ranges_that_are_empty_overlap_or_touch_are_not_read() {
+    let decoded = |ranges: &[(&str, &str)]| {
+        let mut bytes = vec![ranges.len() as u8];
+        for (low, high) in ranges {
+            bytes.push(3);
+            put_bytes(&mut bytes, low.as_bytes());
+            put_bytes(&mut bytes, high.as_bytes());
+        }
+        RangeSet::decode(&bytes)
+    };
+    assert!(decoded(&[("a", "b"), ("c", "d")]).is_ok());
+    assert!(decoded(&[("", "b")]).is_ok_and(|set| set.covers(b"")));
+    for wrong in [
+        &[("b", "b")][..],
+        &[("b", "a")],
+        &[("a", "c"), ("b", "d")],
+        &[("a", "b"), ("b", "c")],
+        &[("c", "d"), ("a", "b")],
+        &[("a", "b"), ("d", "d")],
+    ] {
+        assert!(decoded(wrong).is_err(), "{wrong:?}");
+    }
+    assert!(RangeSet::decode(&[1, 4]).is_err());
+    assert!(RangeSet::decode(&[2, 0, 1, 1, b'x']).is_err());
+    assert_eq!(RangeSet::decode(&[1, 0]).map(|set| set.len()), Ok(1));
 }

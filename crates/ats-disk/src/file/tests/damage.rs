@@ -60,7 +60,6 @@ fn read_all(memory: &Memory, meta: &FileMeta, records: &Records, ranges: &[Range
         }
     }
     let read = file.range_deletes().iter().map(|range| {
-        let range = range.range();
         (
             range.low.map(<[u8]>::to_vec),
             range.high.map(<[u8]>::to_vec),
@@ -109,7 +108,7 @@ fn files_that_are_cut_or_longer_are_refused() {
 fn other_files_are_refused() {
     let (records, ranges, settings) = small();
     let (memory, meta) = write(IDENTITY, &records, &ranges, &settings);
-    let open_as = |identity: Identity, meta: &FileMeta, operator: Option<&Operator>| {
+    let open_as = |identity: Identity, meta: &FileMeta, operator: Option<&OperatorId>| {
         let cache = Arc::new(Cache::new(0));
         RunFile::open(
             Box::new(memory.clone()),
@@ -256,8 +255,8 @@ proptest! {
             prop_assert!(start.checked_add(length).is_some());
             prop_assert!(part.memory() < 1000 + 60 * bytes.len());
         }
-        let _ = RangeDeletes::decode(&bytes);
-        let _ = FileMeta::decode(&mut coding::Decoder::new(&bytes));
+        let _ = RangeSet::decode(&bytes);
+        let _ = FileMeta::decode(&mut Decoder::new(&bytes));
     }
 }
 

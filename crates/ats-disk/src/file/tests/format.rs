@@ -96,7 +96,8 @@ fn files_of_format_1_are_read() {
             assert_eq!(get(&file, key).as_ref(), Ok(entries));
         }
         assert_eq!(file.range_deletes().len(), 3);
-        assert!(file.covers(b"user/00555") && !file.covers(b"user/00600"));
+        let deleted = file.range_deletes();
+        assert!(deleted.covers(b"user/00555") && !deleted.covers(b"user/00600"));
     }
     assert!(GOLDEN_LZ4.len() < GOLDEN.len() * 3 / 4);
 }

@@ -96,14 +96,9 @@ fn a_writer_knows_about_how_long_the_file_will_be() {
     for (key, entries) in numbered(20_000, 50) {
         assert_eq!(writer.add(&key, entries[0].0, &entries[0].1), Ok(()));
     }
-    for number in 0..1000u32 {
-        let key = |number: u32| number.to_be_bytes();
-        let added = writer.add_range_delete(Some(&key(2 * number)), Some(&key(2 * number + 1)));
-        assert_eq!(added, Ok(()));
-    }
-    assert_eq!((writer.entries(), writer.range_deletes()), (20_000, 1000));
     let estimate = writer.bytes();
-    let meta = writer.finish(1, 1).expect("memory does not fail");
+    let finished = writer.finish(1, 1, &RangeSet::new());
+    let meta = finished.expect("memory does not fail");
     assert!(
         estimate.abs_diff(meta.bytes) < meta.bytes / 20,
         "{estimate} {}",
@@ -129,23 +124,12 @@ fn entries_in_a_wrong_order_are_refused() {
         assert!(matches!(add(key, kind, value), Err(Error::Corrupt(_))));
     }
     assert_eq!(add(b"bb", Kind::Delete, b""), ok);
-    let mut add = |low: &[u8], high: &[u8]| writer.add_range_delete(Some(low), Some(high));
-    assert_eq!(add(b"a", b"c"), ok);
-    assert!(add(b"b", b"d").is_err());
-    assert!(add(b"d", b"d").is_err());
-    assert_eq!(add(b"c", b"d"), ok);
-    let meta = writer.finish(1, 1).expect("memory does not fail");
+    let finished = writer.finish(1, 1, &RangeSet::new());
+    let meta = finished.expect("memory does not fail");
     let empty = FileWriter::new(Box::<Memory>::default(), IDENTITY, &settings(4096));
-    assert!(matches!(empty.finish(2, 1), Err(Error::Corrupt(_))));
-    assert_eq!(
-        (
-            meta.entries,
-            meta.operands,
-            meta.deletes,
-            meta.range_deletes
-        ),
-        (3, 1, 1, 2)
-    );
+    let finished = empty.finish(2, 1, &RangeSet::new());
+    assert!(matches!(finished, Err(Error::Corrupt(_))));
+    assert_eq!((meta.entries, meta.operands, meta.deletes), (3, 1, 1));
     assert_eq!(open(&memory, &meta).verify(), ok);
 }
 
@@ -159,7 +143,9 @@ fn every_error_of_the_system_is_told() {
         for (key, entries) in &records {
             writer.add(key, entries[0].0, &entries[0].1)?;
         }
-        writer.finish(1, 1).map(|meta| (memory, meta))
+        writer
+            .finish(1, 1, &RangeSet::new())
+            .map(|meta| (memory, meta))
     };
     let is_io = |error: Error| matches!(error, Error::Io { .. });
     let calls = (0..).find(|&calls| match write(Some(calls)) {
@@ -206,7 +192,7 @@ fn a_file_of_which_a_write_has_failed_is_not_finished() {
     let failed = (0..3u8).find_map(|key| writer.add(&[key], Kind::Put, &value).err());
     assert!(failed.is_some());
     memory.0.lock().fails_after = None;
-    assert_eq!(writer.finish(1, 1).err(), failed);
+    assert_eq!(writer.finish(1, 1, &RangeSet::new()).err(), failed);
 }
 
 #[test]
@@ -236,7 +222,8 @@ fn a_file_of_range_deletes_only_has_no_keys() {
     let file = open(&memory, &meta);
     assert_eq!(file.verify(), Ok(()));
     assert_eq!(get(&file, b"a"), Ok(Entries::new()));
-    let covered = [&b""[..], b"b", b"c", b"x", b"y"].map(|key| file.covers(key));
+    let covers = |key: &[u8]| file.range_deletes().covers(key);
+    let covered = [&b""[..], b"b", b"c", b"x", b"y"].map(covers);
     assert_eq!(covered, [true, false, false, true, true]);
     let shown = walk(&mut file.cursor(true, 0), Direction::Down, None, 1);
     assert_eq!(shown, Ok(Vec::new()));

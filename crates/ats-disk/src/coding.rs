@@ -1,9 +1,8 @@
-//! Numbers and byte strings of the file formats, and reading them without trust.
+//! Numbers and byte strings of all formats, and reading them without trust.
 //!
 //! A *varint* is a number of up to 64 bits in groups of seven bits, the lowest group first; the top bit of a
 //! byte says that another byte follows. A *byte string* is its length as a varint, and then its bytes.
 
-use std::cmp::Ordering;
 use std::fmt;
 
 /// Bytes that are not what a writer makes, and why.
@@ -32,11 +31,6 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
-}
-
-/// How many bytes a varint takes.
-pub(crate) fn varint_len(value: u64) -> usize {
-    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
 
 /// Reads the varint at `at`, and moves `at` behind it.
@@ -131,64 +125,39 @@ impl<'a> Decoder<'a> {
         Ok(*taken)
     }
 
-    /// Nothing is left.
+    /// The next byte.
+    pub(crate) fn byte(&mut self) -> Result<u8, Damaged> {
+        let [byte] = self.array()?;
+        Ok(byte)
+    }
+
+    /// Whether nothing is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Fails if something is left.
     pub(crate) fn end(&self) -> Result<(), Damaged> {
-        match self.rest {
-            [] => Ok(()),
-            _ => Err(Damaged("has bytes left over")),
+        match self.is_empty() {
+            true => Ok(()),
+            false => Err(Damaged("has bytes left over")),
         }
     }
-}
-
-/// How many bytes two keys have in common at their beginning.
-///
-/// Keys are short. For them this, in place, is several times as fast as a call of the function of the C
-/// library for long memory.
-#[inline]
-pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    let len = a.len().min(b.len());
-    let (a, b) = (&a[..len], &b[..len]);
-    let differ = |at: usize| -> Option<u64> {
-        let a = u64::from_le_bytes(*a.get(at..)?.first_chunk()?);
-        let b = u64::from_le_bytes(*b.get(at..)?.first_chunk()?);
-        Some(a ^ b)
-    };
-    let mut at = 0;
-    while let Some(bits) = differ(at) {
-        if bits != 0 {
-            return at + (bits.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    // Fewer than eight bytes are left. The last eight have them, and before them what is equal.
-    if let Some(bits) = len.checked_sub(8).and_then(differ) {
-        return len.min(len - 8 + (bits.trailing_zeros() / 8) as usize);
-    }
-    while at < len && a[at] == b[at] {
-        at += 1;
-    }
-    at
-}
-
-/// The order of two keys.
-#[inline]
-pub(crate) fn compare(a: &[u8], b: &[u8]) -> Ordering {
-    let common = common_prefix(a, b);
-    a.get(common).cmp(&b.get(common))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn numbers_of_all_sizes_are_read_as_they_were_written() {
         let powers = (0..64).map(|shift| 1u64 << shift);
-        for value in powers.flat_map(|power| [power - 1, power, power + 1]) {
+        let values = powers.flat_map(|power| [power - 1, power, power + 1]);
+        for value in values.chain([u64::MAX]) {
             let mut bytes = Vec::new();
             put_varint(&mut bytes, value);
-            assert_eq!(bytes.len(), varint_len(value));
+            let bits = (64 - value.leading_zeros()).max(1);
+            assert_eq!(bytes.len(), bits.div_ceil(7) as usize);
             let mut decoder = Decoder::new(&bytes);
             assert_eq!(decoder.varint(), Ok(value));
             assert_eq!(decoder.end(), Ok(()));
@@ -196,7 +165,6 @@ mod tests {
                 assert_eq!(Decoder::new(&bytes[..len]).varint(), Err(ENDS_EARLY));
             }
         }
-        assert_eq!(varint_len(u64::MAX), 10);
         for last in [2, 0x7f, 0x80] {
             let mut bytes = [0xff; 12];
             bytes[9] = last;
@@ -215,19 +183,5 @@ mod tests {
         assert_eq!(Decoder::new(&bytes).bytes(), Ok(&b"abc"[..]));
         assert_eq!(Decoder::new(&bytes[..3]).bytes(), Err(ENDS_EARLY));
         assert_eq!(Decoder::new(&bytes).array::<5>(), Err(ENDS_EARLY));
-    }
-
-    proptest! {
-        #[test]
-        fn prefixes_are_compared_to_the_byte(
-            prefix in prop::collection::vec(any::<u8>(), 0..40),
-            a in prop::collection::vec(0..2u8, 0..4),
-            b in prop::collection::vec(0..2u8, 0..4),
-        ) {
-            let plain = prefix.len() + a.iter().zip(&b).take_while(|(a, b)| a == b).count();
-            let (a, b) = ([&prefix[..], &a].concat(), [&prefix[..], &b].concat());
-            prop_assert_eq!(common_prefix(&a, &b), plain);
-            prop_assert_eq!(compare(&a, &b), a.cmp(&b));
-        }
     }
 }
