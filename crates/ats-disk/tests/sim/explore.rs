@@ -29,7 +29,7 @@ pub(crate) struct Case {
     pub(crate) history: Vec<Operation>,
     /// At most so many survivals of each kind of which there are many.
     pub(crate) each: usize,
-    /// Of so many images, one is written to and stopped again.
+    /// About so many images are written to and stopped again.
     pub(crate) again: usize,
 }
 
@@ -44,7 +44,7 @@ impl Case {
             setup,
             history,
             each: 8,
-            again: 40,
+            again: 12,
         }
     }
 
@@ -69,6 +69,7 @@ impl Case {
             case: self,
             random: Random(self.seed ^ 0x5eed),
             visited: 0,
+            again_one_in: usize::MAX,
             subject: PhantomData::<S>,
         };
         let explored = guard(|| explorer.explore());
@@ -149,6 +150,7 @@ struct Explorer<'c, S> {
     case: &'c Case,
     random: Random,
     visited: u64,
+    again_one_in: usize,
     subject: PhantomData<S>,
 }
 
@@ -163,6 +165,8 @@ impl<S: Subject> Explorer<'_, S> {
         }
         world.check().map_err(live)?;
         let points = world.fs.points();
+        // A point has about a dozen images that were not seen before.
+        self.again_one_in = (12 * points.len()).div_ceil(self.case.again);
         self.stop(&points, world.timeline.states(), true)
     }
 
@@ -180,7 +184,7 @@ impl<S: Subject> Explorer<'_, S> {
                 let key = (is_process, low(point, survival), point.disk.key(&fates));
                 if seen.insert(key) {
                     self.visited += 1;
-                    let again = first && self.random.one_in(self.case.again);
+                    let again = first && self.random.one_in(self.again_one_in);
                     let visited = guard(|| self.start(point, survival, states, again));
                     visited.map_err(|wrong| {
                         format!("{wrong}\n{}", describe(point, survival, &fates))
