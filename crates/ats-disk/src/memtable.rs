@@ -8,37 +8,40 @@
 //!   record   header, key | newest | stamp | length | bytes of the first version
 //!                            |
 //!                            v
-//!   node                   older | stamp | length, groups | bytes
+//!   node                   older | stamp | length, stripes | bytes
 //!                            |
 //!                            v
 //!   node                   older | ...      the last one leads to the version within the record, or to the end
 //! ```
 //!
 //! # Which versions there are
-//! A version is what one record of a batch says, or several merged; it has the sequence number of the newest of them.
-//! Only as few are kept as somebody may ask for. The *points* are the sequence numbers at which may be read: those
-//! of the snapshots, and, unless a write is alone in its group, the last one published. Two versions with no point
-//! between them (none from the older one on and before the newer one) belong to one *group*. Of a group only the newest
-//! version can be seen. So if it is a base, the others are dropped. If it is an operand, they are merged with it, except
+//! A version is what one record of a batch says, or several merged. It has the sequence number of the newest of them.
+//! Only versions are kept that readers may ask for. The *points* are the sequence numbers at which may be read: those of
+//! the snapshots, and, unless a write is alone in its batch group, the last one published. Two versions with no point
+//! between them (from the older one on, and before the newer one) belong to one *stripe*, as RocksDB calls it. Of a
+//! stripe only the newest version can be seen. So if it is a base, the others are dropped. If it is an operand, they are
+//! merged with it, except
 //!
-//! - if the older version is much the longer one: then the operand waits until its like has come (see
-//!   [`fold`](crate::fold)), so that a group of `n` bytes has O(log n) versions, and `n` bytes that are appended one
-//!   after the other are copied O(log n) times each;
+//! - if the older version is much the longer one: then the operand waits until as much has come (see
+//!   [`fold`](crate::fold)). So a stripe of `n` bytes has O(log n) versions, and of what is appended each byte is
+//!   copied O(log n) times;
 //! - if the operator refuses.
 //!
-//! What is left of a group after that is marked as *apart*, and refusals as *refused*, in the link from the newer
-//! version to the older one, so that later writes do not look at them again. `groups` of a node is the number of groups
-//! from there on, about: a write need not go further if there are no more than there are points.
+//! The link from the newer version to the older one says which of these it was, *apart* or *refused*. What was refused
+//! is not tried again. A node also has the number of stripes from there on, about: a write need not go further down a
+//! long list if there are no more of them than points.
 //!
-//! An operand on a [`Kind::Delete`], or on a version or on no version that a range delete covers, becomes a
-//! [`Kind::Put`] at once.
+//! An operand becomes a [`Kind::Put`] at once if nothing is below it: on a [`Kind::Delete`], and if a range was deleted
+//! since the version below, or since there was none.
 //!
 //! # Readers without a snapshot
 //! They take the last published sequence number, and look for the newest version up to it. If the writer was faster, that
-//! version may be gone. Each link tells whether a version has *lost* what was right below it, and a reader that has passed
-//! such a version is [too old](Lookup::TooOld). It tries again with the number that has been published meanwhile. A
-//! group of one write is published by applying it: its version is *alone*, and readers without a snapshot may read it
-//! before its number is published. So neither the writer of a hot key nor its readers pay for a second version.
+//! version may be gone. Each link tells whether what was between the two versions is *lost*. A reader that passes such a
+//! link without having found a version is [too old](Lookup::TooOld). It tries again with the number that has been
+//! published meanwhile.
+//!
+//! A group of one write is published by applying it: its version is *alone*, and readers without a snapshot may read it
+//! before its number is published. So a hot key has one version, and its readers are never too old.
 //!
 //! # Invariants
 //! - M1. A record of the tree has been made by `versions::new_record`, and is never taken out. The first word of its
@@ -46,11 +49,12 @@
 //! - M2. Stamp, length and bytes of a node never change. A link leads to a node, to the version within the record, or
 //!   to the end.
 //! - M3. Links are stored to by the holder of the lock of writers only.
-//! - M4. A node is in the list of one record. When it has been taken out, no link of a node in the list leads to it, its
-//!   own link does not change any more, and it is retired. So what a reader comes to from a node in whatever state lives
-//!   as long as its guard: it was in the list at some time since the guard was made.
-//! - M5. One store of a link exchanges versions that follow each other for versions that say the same at each point.
-//!   So a reader that follows links sees one and the same answer, whichever of them it finds exchanged.
+//! - M4. A node is in the list of one record. When it is taken out, no link of the list leads to it any more, its own
+//!   link does not change from then on, and it is retired. So whatever a reader comes to, by way of nodes that were taken
+//!   out, too, was in the list at some time since its guard was made, and lives as long as the guard.
+//! - M5. A link that is stored to leads to versions that say the same at each point as those it led to before. Where they
+//!   say less at other sequence numbers, it is marked as lost. So the answer of a reader does not depend on what is
+//!   exchanged while it goes down the list.
 //!
 //! # Why this structure
 //! (figures)
@@ -182,10 +186,9 @@ impl Memtable {
             }
             return 0;
         };
-        let is_covered = covering.is_some_and(|covering| {
-            let newest = history.newest_stamp();
-            newest.is_none_or(|newest| newest.seq() < covering)
-        });
+        let newest = history.newest_stamp().map_or(0, Stamp::seq);
+        debug_assert!(newest < seq, "writes have ascending numbers");
+        let is_covered = covering.is_some_and(|covering| newest < covering);
         let insertion = Insertion {
             history,
             key,

@@ -1,7 +1,7 @@
 //! How a key gets a new version, and which of the older ones remain.
 //!
 //! The list of a key is put together anew, from the oldest version that a write has to look at to the newest: each
-//! version in turn is placed on those that are older. A version of the same group below it is dropped or merged, or left
+//! version in turn is placed on those that are older. A version of the same stripe below it is dropped or merged, or left
 //! because it is much longer. Most writes look at one older version, or at two.
 //!
 //! The invariants (M1 to M5) are those of [`memtable`](super).
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 /// A value of at most so many bytes is merged with a newer one, however short that is. Copying it costs less than
 /// another version does.
 const SHORT: usize = 256;
-/// A write looks at so many older versions, and at more if there are more groups than points.
+/// A write looks at so many older versions, and at more if there are more stripes than points.
 const SURVEY: usize = 8;
 
 /// A new version on its way into the list of its key.
@@ -75,9 +75,9 @@ impl<'a> Insertion<'a> {
         };
         let mut seen: SmallVec<[Piece<'a>; 4]> = SmallVec::new();
         while let Some(version) = self.at(list.tail) {
-            let groups = version.groups() as usize;
+            let stripes = version.stripes() as usize;
             let points = self.keep.points_below(version.stamp.seq());
-            if groups == 1 || (seen.len() >= SURVEY && groups <= points + 1) {
+            if stripes == 1 || (seen.len() >= SURVEY && stripes <= points + 1) {
                 break;
             }
             seen.push(Piece::of(version));
@@ -115,14 +115,14 @@ impl<'a> Insertion<'a> {
 
     /// Places a version on the list of those that are older.
     fn place(&self, list: &mut List<'a>, mut new: Piece<'a>) {
-        let group = self.keep.points_below(new.stamp.seq());
+        let stripe = self.keep.points_below(new.stamp.seq());
         while let Some(top) = self.top(list) {
             if new.stamp.kind() == Kind::Operand && top.stamp.kind() == Kind::Delete {
                 let stamp = new.stamp.with_kind(Kind::Put);
                 list.change(&mut new, |new| new.stamp = stamp);
                 continue;
             }
-            if self.keep.points_below(top.stamp.seq()) != group {
+            if self.keep.points_below(top.stamp.seq()) != stripe {
                 break;
             }
             if new.stamp.kind() == Kind::Operand {
@@ -196,25 +196,25 @@ impl<'a> Insertion<'a> {
     unsafe fn publish(&self, list: &List<'a>) -> Outcome {
         let mut outcome = list.outcome;
         let mut link = list.tail;
-        let mut groups = self.at(link).map_or(0, Version::groups);
+        let mut stripes = self.at(link).map_or(0, Version::stripes);
         for piece in &list.pieces {
-            let is_in_group = piece.tags.has(Tags::APART) || piece.tags.has(Tags::REFUSED);
-            groups = if is_in_group {
-                groups
+            let is_in_stripe = piece.tags.has(Tags::APART) || piece.tags.has(Tags::REFUSED);
+            stripes = if is_in_stripe {
+                stripes
             } else {
-                groups.saturating_add(1)
+                stripes.saturating_add(1)
             };
             let older = link.tagged(piece.tags);
             link = match piece.origin {
                 Some(version) => {
                     // SAFETY: the version is in the list, and what follows it now says the same at each point as what
                     // followed it before (M5).
-                    unsafe { version.set_older(older, groups) };
+                    unsafe { version.set_older(older, stripes) };
                     version.link()
                 }
                 None => {
                     outcome.added += Node::bytes(piece.bytes.len());
-                    Link::to(Node::make(piece.stamp, &piece.bytes, older, groups))
+                    Link::to(Node::make(piece.stamp, &piece.bytes, older, stripes))
                 }
             };
         }

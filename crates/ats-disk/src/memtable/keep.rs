@@ -2,9 +2,9 @@
 
 /// What must stay readable when a version is written.
 ///
-/// As long as a group of records is applied, the points at which may be read, or will be, must be those of its `Keep`.
-/// So a snapshot is not taken between the moment at which the list of snapshots is read for a group and the moment
-/// at which the group is published.
+/// It is the same for all records of a group, which the leader of a commit applies and publishes together. A snapshot
+/// that is taken after the list of snapshots was read, and before the group is published, has the number `visible`,
+/// which is kept. Unless the group is alone: then no snapshot may be taken meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keep<'a> {
     /// The sequence number that was published last.
@@ -17,7 +17,7 @@ pub(crate) struct Keep<'a> {
 }
 
 impl Keep<'_> {
-    /// How many points there are below a sequence number. Two versions belong to one group if it is the same for both.
+    /// How many points there are below a sequence number. Two versions belong to one stripe if it is the same for both.
     #[inline]
     pub(super) fn points_below(&self, seq: u64) -> usize {
         let is_above_visible = !self.alone && self.visible < seq;

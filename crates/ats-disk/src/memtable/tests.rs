@@ -26,7 +26,7 @@ const ALONE: Keep<'static> = Keep {
 pub(super) struct KeptVersion {
     seq: u64,
     kind: Kind,
-    /// Whether it is kept though it belongs to the group of the next.
+    /// Whether it is kept though it belongs to the stripe of the next.
     is_apart: bool,
     /// Bytes of the node, if it does not lie within the record.
     node_bytes: usize,
@@ -185,7 +185,7 @@ fn a_reader_that_came_too_late_is_told_so() {
     memtable.apply(write(Kind::Put, b"k", b"1", 1), &group(0), None);
     assert_eq!(lookup(0, false), Lookup::GoesOn);
     memtable.apply(write(Kind::Put, b"k", b"2", 2), &group(0), None);
-    // Nobody could see the first.
+    // No reader could see the first.
     assert_eq!(lookup(0, false), Lookup::GoesOn);
     memtable.apply(write(Kind::Put, b"k", b"3", 3), &group(2), None);
     assert_eq!(lookup(2, false), Lookup::Complete);

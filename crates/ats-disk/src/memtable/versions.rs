@@ -63,7 +63,7 @@ pub(super) struct Tags(usize);
 impl Tags {
     /// Versions that readers without a snapshot could have asked for were between the two.
     pub(super) const LOST: Tags = Tags(1);
-    /// The two belong to one group, and are not merged because the older one is much longer.
+    /// The two belong to one stripe, and are not merged because the older one is much longer.
     pub(super) const APART: Tags = Tags(2);
     /// As [`APART`](Tags::APART), but because the operator has refused.
     pub(super) const REFUSED: Tags = Tags(4);
@@ -131,13 +131,13 @@ pub(super) struct Node {
     older: AtomicPtr<Node>,
     stamp: Stamp,
     len: u32,
-    /// Groups from here on, about. Only writers read it.
-    groups: AtomicU32,
+    /// Stripes from here on, about. Only writers read it.
+    stripes: AtomicU32,
 }
 
 impl Node {
     /// A new node, which no other code can reach yet.
-    pub(super) fn make(stamp: Stamp, bytes: &[u8], older: Link, groups: u32) -> NonNull<Node> {
+    pub(super) fn make(stamp: Stamp, bytes: &[u8], older: Link, stripes: u32) -> NonNull<Node> {
         let len =
             u32::try_from(bytes.len()).expect("values are not longer than the formats can say");
         let node = slab::allocate(Self::block_bytes(bytes.len())).cast::<Node>();
@@ -148,7 +148,7 @@ impl Node {
                 older: AtomicPtr::new(older.0),
                 stamp,
                 len,
-                groups: AtomicU32::new(groups),
+                stripes: AtomicU32::new(stripes),
             });
             let start = node.add(1).cast::<u8>().as_ptr();
             ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
@@ -211,10 +211,10 @@ impl<'g> Version<'g> {
         }
     }
 
-    /// How many groups there are from here on, about. For writers.
-    pub(super) fn groups(self) -> u32 {
+    /// How many stripes there are from here on, about. For writers.
+    pub(super) fn stripes(self) -> u32 {
         self.node
-            .map_or(1, |node| node.groups.load(Ordering::Relaxed))
+            .map_or(1, |node| node.stripes.load(Ordering::Relaxed))
     }
 
     /// The link to this version.
@@ -232,9 +232,9 @@ impl<'g> Version<'g> {
     /// # Safety
     /// The caller holds the lock of writers (M3). The version is in the list of its record, or was when the caller
     /// got the lock, and is not the one within the record. The link leads to a version of the same list, and M5 holds.
-    pub(super) unsafe fn set_older(self, link: Link, groups: u32) {
+    pub(super) unsafe fn set_older(self, link: Link, stripes: u32) {
         if let Some(node) = self.node {
-            node.groups.store(groups, Ordering::Relaxed);
+            node.stripes.store(stripes, Ordering::Relaxed);
             if node.older.load(Ordering::Relaxed) != link.0 {
                 node.older.store(link.0, Ordering::Release);
             }

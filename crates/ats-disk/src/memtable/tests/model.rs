@@ -165,9 +165,9 @@ impl Model<'_> {
     fn check_versions(&self, key: u8, keep: &Keep<'_>) {
         let versions = self.memtable.versions(&[key]);
         assert!(versions.is_sorted_by(|newer, older| newer.seq > older.seq));
-        let group = |seq| keep.points_below(seq);
+        let stripe = |seq| keep.points_below(seq);
         for pair in versions.windows(2) {
-            let is_same = group(pair[0].seq) == group(pair[1].seq);
+            let is_same = stripe(pair[0].seq) == stripe(pair[1].seq);
             assert_eq!(is_same, pair[0].is_apart, "{versions:?} with {keep:?}");
             assert!(!is_same || pair[0].kind == Kind::Operand);
         }
