@@ -1,6 +1,8 @@
 //! Tests of memtables.
 
 pub(super) mod census;
+// Figures of code that is not optimised would say nothing.
+#[cfg(not(debug_assertions))]
 mod figures;
 mod model;
 mod stress;

@@ -114,7 +114,6 @@ fn a_hot_counter_costs_the_same_however_often_it_is_written() {
 }
 
 #[test]
-#[ignore = "prints figures for the documentation, with --release"]
 fn figures() {
     const KEYS: u64 = 1_000_000;
     for ascending in [true, false] {
