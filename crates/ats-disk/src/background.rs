@@ -13,8 +13,10 @@ use std::time::Duration;
 
 /// After an error the work is tried again after this long: there may be room on the disk then.
 const RETRY: Duration = Duration::from_millis(200);
-/// How often snapshots are looked at, and what else happens without being told.
+/// How often it is looked whether snapshots have expired.
 const TICK: Duration = Duration::from_millis(500);
+/// How often a thread looks for work of which it was not told: there should be none.
+const IDLE: Duration = Duration::from_secs(30);
 
 /// How threads are told that there is something to do.
 #[derive(Default)]
@@ -66,6 +68,10 @@ impl Core {
 
     fn work_until_closed(&self) {
         let mut seen = 0;
+        let idle = match self.options.snapshot_age {
+            Some(_) => TICK,
+            None => IDLE,
+        };
         while !self.closing.load(Ordering::Relaxed) {
             // A panic is a fault of the engine: what it was about is as it was, but is not tried again and again.
             let worked = panic::catch_unwind(AssertUnwindSafe(|| {
@@ -75,7 +81,7 @@ impl Core {
                 .unwrap_or_else(|_| Err(self.broken(Error::corrupt("a fault of the engine"))))
             {
                 Ok(true) => {}
-                Ok(false) => self.background.wait(&mut seen, TICK),
+                Ok(false) => self.background.wait(&mut seen, idle),
                 Err(error) => {
                     self.stats.on_background_error();
                     *self.last_error.lock() = Some(error);
