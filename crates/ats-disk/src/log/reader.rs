@@ -43,9 +43,6 @@ impl LogReader {
         name: &str,
         kind: LogKind,
     ) -> Result<Option<Self>, Error> {
-        let end = file
-            .len()
-            .map_err(|error| Error::io(&error, format_args!("length of {name}")))?;
         let mut header = [0; HEADER_BYTES];
         let read = file
             .read_at(&mut header, 0)
@@ -58,17 +55,7 @@ impl LogReader {
                 "{name} is a log of another kind"
             )));
         }
-        Ok(Some(LogReader {
-            file,
-            name: name.to_owned(),
-            identity,
-            seed: identity.seed(),
-            end,
-            offset: HEADER_BYTES as u64,
-            previous: header_link(&header),
-            buffer: Vec::new(),
-            buffered: 0,
-        }))
+        Self::new(file, name, identity, header_link(&header)).map(Some)
     }
 
     /// A log whose header cannot be read, but should tell this identity.
@@ -77,17 +64,27 @@ impl LogReader {
         name: &str,
         identity: LogIdentity,
     ) -> Result<Self, Error> {
+        Self::new(file, name, identity, 0)
+    }
+
+    /// Before the first record, which follows on `previous`.
+    fn new(
+        file: Arc<dyn File>,
+        name: &str,
+        identity: LogIdentity,
+        previous: u32,
+    ) -> Result<Self, Error> {
         let end = file
             .len()
             .map_err(|error| Error::io(&error, format_args!("length of {name}")))?;
         Ok(LogReader {
             file,
             name: name.to_owned(),
-            seed: identity.seed(),
             identity,
+            seed: identity.seed(),
             end,
             offset: HEADER_BYTES as u64,
-            previous: 0,
+            previous,
             buffer: Vec::new(),
             buffered: 0,
         })
