@@ -16,7 +16,7 @@ pub enum Error {
     Corrupt(String),
     /// Another store, of this process or another, has the directory open.
     Locked,
-    /// There is no store in the directory, and none is to be made; or there is one, and a new one is wanted.
+    /// There is no store in the directory, and none is to be made.
     Missing,
     /// The files are of a later format than this version of the engine knows.
     NewerFormat {
@@ -66,7 +66,7 @@ impl fmt::Display for Error {
             Error::Io { what, .. } => write!(f, "input or output failed: {what}"),
             Error::Corrupt(what) => write!(f, "what was read is not what was written: {what}"),
             Error::Locked => f.write_str("the directory is in use by another store"),
-            Error::Missing => f.write_str("the directory is not as it is expected to be"),
+            Error::Missing => f.write_str("there is no store in the directory"),
             Error::NewerFormat { file, found, known } => write!(
                 f,
                 "{file} has format {found}; this version reads formats up to {known}"

@@ -1,4 +1,102 @@
 //! Records keyed by bytes on disk: an ordered store by incremental merge sort, whose writes are merges.
+//!
+//! A [`DiskStore`] keeps records, each a key and a value of bytes, in a directory. What is written goes to a
+//! journal and to a tree in memory; from time to time the tree becomes a sorted *run*, a few immutable files,
+//! and runs that follow each other in time are merged into larger ones. A write may be an *operand*, which is
+//! merged with what is there when the key is read or its runs are merged, by a
+//! [`MergeOperator`](ats_store::MergeOperator) that the store is opened with. `docs/disk.md` tells how it
+//! works, `docs/disk-format.md` what is in the files.
+//!
+//! ```
+//! use ats_disk::{Batch, DiskStore, Options};
+//! use ats_store::{Direction, Error, KeyRange, MergeOperator, Merged};
+//! use std::sync::Arc;
+//!
+//! /// Adds numbers.
+//! struct Sum;
+//!
+//! impl MergeOperator for Sum {
+//!     fn name(&self) -> &str {
+//!         "sum"
+//!     }
+//!
+//!     fn version(&self) -> u32 {
+//!         1
+//!     }
+//!
+//!     fn merge(&self, _key: &[u8], earlier: &[u8], later: &[u8]) -> Result<Merged, Error> {
+//!         let number = |value: &[u8]| value.try_into().map(u64::from_le_bytes);
+//!         match (number(earlier), number(later)) {
+//!             (Ok(earlier), Ok(later)) => {
+//!                 let sum = earlier.wrapping_add(later);
+//!                 Ok(Merged::New(sum.to_le_bytes().to_vec()))
+//!             }
+//!             _ => Err(Error::Merge),
+//!         }
+//!     }
+//! }
+//!
+//! let directory = std::env::temp_dir().join(format!("ats-disk-example-{}", std::process::id()));
+//! let options = Options { operator: Some(Arc::new(Sum)), ..Options::default() };
+//! let store = DiskStore::open(&directory, options.clone())?;
+//!
+//! // Both are there after a crash, or none is.
+//! let mut batch = Batch::new();
+//! batch.put(b"apples", &3_u64.to_le_bytes())?;
+//! batch.put(b"pears", &4_u64.to_le_bytes())?;
+//! store.write(&batch)?;
+//!
+//! let before = store.snapshot();
+//! store.merge(b"apples", &5_u64.to_le_bytes())?;
+//! store.delete(b"pears")?;
+//! assert_eq!(store.get(b"apples")?, Some(8_u64.to_le_bytes().to_vec()));
+//! assert_eq!(before.get(b"apples")?, Some(3_u64.to_le_bytes().to_vec()));
+//! drop(before);
+//! store.close()?;
+//!
+//! let store = DiskStore::open(&directory, options)?;
+//! let mut scan = store.scan(KeyRange::default(), Direction::Up)?;
+//! assert_eq!(scan.next()?, Some((&b"apples"[..], &8_u64.to_le_bytes()[..])));
+//! assert_eq!(scan.next()?, None);
+//! # drop((scan, store));
+//! # std::fs::remove_dir_all(&directory).ok();
+//! # Ok::<(), ats_disk::Error>(())
+//! ```
+//!
+//! # What it is good for
+//! - Many writes, of any order of keys. None of them reads from disk, and those that wait at the same time
+//!   share one sync.
+//! - Counters, sets and logs as values, changed by operands that need not know what is there.
+//! - Ranges: walks in both directions, and deletes that take as long as that of one key.
+//! - Data larger than memory. Of a key that is missing, filters tell without reading from disk, nearly
+//!   always.
+//! - Snapshots, which cost nothing until what they read would have been removed.
+//!
+//! # What it is bad at
+//! - Reading where much was just written: each run is another place to look, until the runs are merged.
+//! - Telling the number of records: a store only knows it after a walk.
+//! - Values of many megabytes: each merge copies them.
+//! - Being opened by several processes: one at a time may.
+//!
+//! # What survives
+//! See [`Durability`]: what is lost of the newest writes if the process is killed, or power is lost, and that
+//! a batch is never there in part. Each piece of a file has a checksum, and what was spoilt is
+//! [`Error::Corrupt`], never a wrong answer. After a sync has failed the store is
+//! [read-only](Error::ReadOnly), since it is unknown then what is on disk.
+//!
+//! A [`DiskStore`] writes without reading. [`AtomicStore`] lets changes depend on what is there, as
+//! [`ats_store::Store`] asks for.
+//!
+//! # Limits
+//! | what | the most |
+//! |---|---|
+//! | bytes of a key, of a value, of a batch | [`MAX_BYTES`], about 2 GiB each |
+//! | memory of what is not in a run yet | about twice [`Options::memtable_bytes`]; more while writes come faster than runs are written, and then they are slowed down |
+//! | memory of what was read | [`Options::cache_bytes`], and some KiB for each open file |
+//! | space on disk | about twice the records, while a merge of all runs is running three times |
+//! | changes that a store ever gets | 2<sup>56</sup> |
+//!
+//! It needs a Unix system.
 
 mod atomic;
 mod background;
@@ -46,6 +144,6 @@ pub use error::Error;
 pub use info::{Info, RunInfo};
 pub use options::{Compression, Durability, Options};
 pub use progress::{OnProgress, Progress};
-pub use scan::Scan;
+pub use scan::{Record, Scan};
 pub use snapshot::Snapshot;
 pub use store::DiskStore;

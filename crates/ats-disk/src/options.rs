@@ -62,7 +62,7 @@ pub struct Options {
     /// How many runs of about the same size are merged into one.
     pub fan_in: usize,
     /// Threads that write runs and merge them. With 0, both is done by
-    /// [`work`](crate::Store::work) only, which tests call.
+    /// [`work`](crate::DiskStore::work) only, which tests call.
     pub threads: usize,
     /// After how long a snapshot expires. `None` is never.
     pub snapshot_age: Option<Duration>,

@@ -10,6 +10,9 @@ use crate::state::State;
 use ats_store::{Direction, KeyRange};
 use std::sync::Arc;
 
+/// A key and its value.
+pub type Record<'a> = (&'a [u8], &'a [u8]);
+
 /// A walk over the records of a range at one moment.
 pub struct Scan {
     pinned: Arc<Pinned>,
@@ -66,7 +69,7 @@ impl Scan {
         clippy::should_implement_trait,
         reason = "what it lends lives until the next call"
     )]
-    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, Error> {
+    pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
         match self.step() {
             Ok(()) => {}
             Err(Error::Merge) => return Err(Error::Merge),
