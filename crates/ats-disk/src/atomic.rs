@@ -19,6 +19,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// How many locks keys share.
 const LOCKS: usize = 64;
 
+/// A key and its value.
+type OwnedRecord = (Vec<u8>, Vec<u8>);
+
 /// A [`DiskStore`] of which keys can be changed depending on what is there.
 ///
 /// All writes must go through this: those that are made by the [`DiskStore`] itself meanwhile are not kept from keys
@@ -92,7 +95,7 @@ impl AtomicStore {
     }
 
     /// The record at an end.
-    fn end(&self, end: End) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    fn end(&self, end: End) -> Result<Option<OwnedRecord>, Error> {
         let direction = match end {
             End::First => Direction::Up,
             End::Last => Direction::Down,

@@ -130,7 +130,7 @@ impl Core {
             }
             drop(batches);
         }
-        // A group that is full stays with its leader, who need not be asked: it closes what is gathered then, which
+        // A group that is full stays with its leader, which need not be asked: it closes what is gathered then, which
         // only means that the group after the next is begun earlier.
         let group = queue.spare.take().unwrap_or_default();
         group.batches.lock().add(batch, sync);

@@ -65,6 +65,10 @@ pub trait FileSystem: Send + Sync + 'static {
 }
 
 /// An open file.
+#[expect(
+    clippy::len_without_is_empty,
+    reason = "whether a file is empty is asked nowhere"
+)]
 pub trait File: Send + Sync {
     /// Fills `buffer` with what is at `offset`. How many bytes there were; fewer than wanted only at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;

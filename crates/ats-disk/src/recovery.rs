@@ -92,7 +92,10 @@ pub(crate) fn open(directory: &Path, options: Options) -> Result<Arc<Core>, Erro
     core.state.store(Arc::new(state));
     match core.leave_journals() {
         // They can still be read, and there may be room later.
-        Err(Error::Io { kind, .. }) if kind == io::ErrorKind::StorageFull => {}
+        Err(Error::Io {
+            kind: io::ErrorKind::StorageFull,
+            ..
+        }) => {}
         left => left?,
     }
     Ok(Arc::new(core))
@@ -159,8 +162,8 @@ fn new_contents(
     Ok(Contents::empty(store, operator))
 }
 
-/// Removes files that were begun, or not needed any more, when the store was left. Those that cannot be removed are
-/// in nobody's way.
+/// Removes files that were begun, or not needed any more, when the store was left. Those that cannot be removed
+/// only take space.
 fn remove_others(
     file_system: &dyn FileSystem,
     directory: &Path,

@@ -117,7 +117,7 @@ fn op(kind: Kind) -> impl Strategy<Value = Op> {
 }
 
 fn settings(number: u8, kind: Kind) -> Options {
-    let tiny = number % 2 == 0;
+    let tiny = number.is_multiple_of(2);
     Options {
         operator: Some(kind.operator()),
         durability: match number % 3 {

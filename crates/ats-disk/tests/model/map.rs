@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 
 /// What was written to a key since it was put or removed last.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Written {
-    pub values: Vec<Vec<u8>>,
+pub(crate) struct Written {
+    pub(crate) values: Vec<Vec<u8>>,
 }
 
 /// The reference: of each key the values that were written, from the oldest to the newest.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Model {
+pub(crate) struct Model {
     keys: BTreeMap<Vec<u8>, Written>,
 }
 
 impl Model {
-    pub fn put(&mut self, key: &[u8], value: &[u8]) {
+    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) {
         self.keys.insert(
             key.to_vec(),
             Written {
@@ -25,26 +25,26 @@ impl Model {
         );
     }
 
-    pub fn delete(&mut self, key: &[u8]) {
+    pub(crate) fn delete(&mut self, key: &[u8]) {
         self.keys.remove(key);
     }
 
-    pub fn merge(&mut self, key: &[u8], operand: &[u8]) {
+    pub(crate) fn merge(&mut self, key: &[u8], operand: &[u8]) {
         let written = self.keys.entry(key.to_vec()).or_default();
         written.values.push(operand.to_vec());
     }
 
-    pub fn delete_range(&mut self, range: KeyRange<'_>) {
+    pub(crate) fn delete_range(&mut self, range: KeyRange<'_>) {
         self.keys.retain(|key, _| !range.has(key));
     }
 
     /// The value of a key: all that was written, merged one after the other from the oldest on.
-    pub fn get(&self, key: &[u8], operator: &dyn MergeOperator) -> Option<Vec<u8>> {
+    pub(crate) fn get(&self, key: &[u8], operator: &dyn MergeOperator) -> Option<Vec<u8>> {
         value(key, self.keys.get(key)?, operator)
     }
 
     /// All records, ascending.
-    pub fn all(&self, operator: &dyn MergeOperator) -> Vec<(Vec<u8>, Vec<u8>)> {
+    pub(crate) fn all(&self, operator: &dyn MergeOperator) -> Vec<(Vec<u8>, Vec<u8>)> {
         let records = self
             .keys
             .iter()

@@ -5,7 +5,7 @@ use ats_store::{Error, MergeOperator, Merged};
 /// Puts the later value behind the earlier one. Not commutative; what is written shows all of the past.
 ///
 /// A value that begins with `!` is a base. The empty value is neutral, and counts as missing.
-pub struct Append;
+pub(crate) struct Append;
 
 impl MergeOperator for Append {
     fn name(&self) -> &str {
@@ -33,12 +33,12 @@ impl MergeOperator for Append {
 }
 
 /// Composes maps `x -> a x + b` modulo a prime, the earlier one applied first. Not commutative, of a fixed size.
-pub struct Affine;
+pub(crate) struct Affine;
 
 const PRIME: u64 = 1_000_003;
 
 /// The bytes of a map.
-pub fn affine(a: u64, b: u64) -> Vec<u8> {
+pub(crate) fn affine(a: u64, b: u64) -> Vec<u8> {
     [(a % PRIME).to_le_bytes(), (b % PRIME).to_le_bytes()].concat()
 }
 
