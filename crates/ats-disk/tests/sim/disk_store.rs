@@ -40,7 +40,7 @@ impl Subject for DiskStore {
     type Snapshot = Snapshot;
     const FLUSH_SYNCS: bool = true;
     const CLOSE_SYNCS: bool = true;
-    const MARKS_SYNCS: bool = false;
+    const MARKS_SYNCS: bool = true;
 
     fn open(setup: &Setup, fs: &SimFs) -> Result<Self, Error> {
         DiskStore::open(Path::new("/store"), options(setup, fs))
