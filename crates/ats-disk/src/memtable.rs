@@ -290,12 +290,6 @@ impl Memtable {
         }
     }
 
-    /// The sequence number of the newest range with this key that was deleted up to `seq`. What is older, here or
-    /// elsewhere, is deleted. One load, if there are no ranges; else O(log² n).
-    pub(crate) fn newest_covering(&self, key: &[u8], seq: u64) -> Option<u64> {
-        self.range_deletes.newest_covering(key, seq)
-    }
-
     /// The keys of ranges that were deleted up to `seq`: all that is older than the memtable is deleted there.
     /// O(n log n); for all ranges, only the first time after one was deleted.
     pub(crate) fn range_deletes(&self, seq: u64) -> Arc<RangeSet> {
@@ -311,12 +305,14 @@ impl Memtable {
     }
 
     /// Whether there is nothing in it.
-    pub(crate) fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
         self.range_deletes.is_empty() && self.tree.is_empty()
     }
 
     /// How many keys there are.
-    pub(crate) fn entries(&self) -> usize {
+    #[cfg(test)]
+    fn entries(&self) -> usize {
         self.tree.len()
     }
 
@@ -341,11 +337,5 @@ impl Memtable {
             link = version.older();
         }
         versions
-    }
-
-    /// Frees up to about `budget` keys; true when all have been freed. So that a large memtable can be freed in slices;
-    /// dropping it frees the rest at once.
-    pub(crate) fn free_some(&mut self, budget: usize) -> bool {
-        self.tree.free_some(budget)
     }
 }

@@ -128,7 +128,7 @@ impl Model<'_> {
                         let versions = self.memtable.versions(&[*key]);
                         let newest = versions.iter().find(|version| version.seq <= at);
                         newest.is_some_and(|version| {
-                            let covering = self.memtable.newest_covering(&[*key], at);
+                            let covering = self.memtable.range_deletes.newest_covering(&[*key], at);
                             covering.is_none_or(|covering| covering < version.seq)
                         })
                     }
@@ -136,7 +136,7 @@ impl Model<'_> {
                 })
                 .collect();
             for key in 0..KEYS {
-                let covering = self.memtable.newest_covering(&[key], at);
+                let covering = self.memtable.range_deletes.newest_covering(&[key], at);
                 assert_eq!(ranges.covers(&[key]), covering.is_some());
             }
             let mut cursor = self.memtable.cursor(at, true);
