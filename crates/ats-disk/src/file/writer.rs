@@ -27,7 +27,7 @@ const SYNC_BYTES: u64 = 8 << 20;
 /// How run files are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// About how long a block is, uncompressed. A block is longer only if it has a single key.
+    /// About how long a block is, uncompressed. A block is longer only by what one key takes.
     block_bytes: usize,
     compression: Compression,
     filter_size: FilterSize,
