@@ -128,15 +128,17 @@ impl Core {
             return Ok(false);
         };
         let seqs = (oldest.meta.first_seq, newest.meta.last_seq);
-        let mut cursor = MergingCursor::new(sources(inputs)?);
-        cursor.seek(Direction::Up, merge.resume.as_deref())?;
-        let taken = |file: &Arc<RunFile>| {
-            merge
-                .files
-                .iter()
-                .any(|meta| meta.number == file.meta().number)
+        // A merge that was begun under other options may have taken other files as they are.
+        let is_taken = |file: &Arc<RunFile>| {
+            let number = file.meta().number;
+            merge.files.iter().any(|meta| meta.number == number)
         };
-        inputs.moved.retain(|file| !taken(file));
+        inputs.moved.retain(|file| {
+            let is_begun = merge.resume.as_deref() > file.meta().first_key.as_deref();
+            !is_taken(file) && !is_begun
+        });
+        let mut cursor = MergingCursor::new(sources(inputs, &is_taken)?);
+        cursor.seek(Direction::Up, merge.resume.as_deref())?;
         let deletes = Arc::clone(&inputs.range_deletes);
         let mut writer = RunWriter::new(self, seqs, deletes, merge.resume.clone());
         writer.set_file_bytes(inputs.bytes() / FILES);
@@ -171,11 +173,13 @@ impl Core {
                 }
             }
             cursor.advance()?;
+            steps += 1;
+            let mut is_step = steps.is_multiple_of(KEYS_PER_STEP);
             if writer.has_complete() {
                 self.note_merge(inputs, &mut writer, merge)?;
+                is_step = true;
             }
-            steps += 1;
-            if steps.is_multiple_of(KEYS_PER_STEP) {
+            if is_step {
                 if self.closing.load(Ordering::Relaxed) || on_progress(progress).is_break() {
                     return Ok(false);
                 }
@@ -275,8 +279,13 @@ fn move_file(writer: &mut RunWriter<'_>, file: Option<Arc<RunFile>>) -> Result<(
 }
 
 /// The walks over the inputs, without the files that are taken as they are.
-fn sources(inputs: &Inputs) -> Result<Vec<Source>, Error> {
-    let is_moved = |file: &Arc<RunFile>| inputs.moved.iter().any(|moved| Arc::ptr_eq(moved, file));
+fn sources(
+    inputs: &Inputs,
+    is_taken: &dyn Fn(&Arc<RunFile>) -> bool,
+) -> Result<Vec<Source>, Error> {
+    let is_moved = |file: &Arc<RunFile>| {
+        is_taken(file) || inputs.moved.iter().any(|moved| Arc::ptr_eq(moved, file))
+    };
     let sources = inputs.runs.iter().map(|run| {
         let files = run
             .run

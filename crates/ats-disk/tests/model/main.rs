@@ -9,6 +9,7 @@ use ats_store::{Direction, KeyRange, MergeOperator};
 use map::Model;
 use operators::{Affine, Append, affine};
 use proptest::prelude::*;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -49,7 +50,8 @@ enum Op {
     Flush,
     Work,
     Compact,
-    Reopen { clean: bool },
+    CompactPart(u8),
+    Reopen { clean: bool, settings: u8 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,7 +114,8 @@ fn op(kind: Kind) -> impl Strategy<Value = Op> {
         2 => Just(Op::Flush),
         4 => Just(Op::Work),
         1 => Just(Op::Compact),
-        1 => any::<bool>().prop_map(|clean| Op::Reopen { clean }),
+        2 => (0_u8..5).prop_map(Op::CompactPart),
+        1 => any::<(bool, u8)>().prop_map(|(clean, settings)| Op::Reopen { clean, settings }),
     ]
 }
 
@@ -141,6 +144,7 @@ fn settings(number: u8, kind: Kind) -> Options {
 
 /// What runs on both.
 struct Run {
+    kind: Kind,
     directory: Directory,
     options: Options,
     operator: Arc<dyn MergeOperator>,
@@ -154,6 +158,7 @@ impl Run {
         let directory = Directory::new();
         let store = DiskStore::open(&directory.0, options.clone()).expect("a new store");
         Run {
+            kind,
             directory,
             options,
             operator: kind.operator(),
@@ -229,7 +234,21 @@ impl Run {
                 self.store.compact().expect("compacted");
                 assert!(self.store.info().runs.len() <= 1);
             }
-            Op::Reopen { clean } => self.reopen(*clean),
+            Op::CompactPart(steps) => {
+                let mut left = *steps;
+                let compacted = self.store.compact_with(&mut |_| {
+                    left = left.saturating_sub(1);
+                    match left {
+                        0 => ControlFlow::Break(()),
+                        _ => ControlFlow::Continue(()),
+                    }
+                });
+                compacted.expect("compacted in part");
+            }
+            Op::Reopen { clean, settings } => {
+                self.options = self::settings(*settings, self.kind);
+                self.reopen(*clean);
+            }
         }
     }
 
