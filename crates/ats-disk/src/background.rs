@@ -60,10 +60,25 @@ impl Core {
     }
 
     /// Begins the next journal ahead, so that no writer waits for that. Whether it was not begun yet.
-    fn prepare_journal(&self) -> Result<bool, Error> {
+    pub(crate) fn prepare_journal(&self) -> Result<bool, Error> {
         self.check_writable()?;
+        if self.options.threads == 0 {
+            return Ok(false);
+        }
         self.next_journal
             .prepare(&*self.file_system, &self.directory, self.store)
+    }
+
+    /// Does what writers may soon wait for, in the midst of other work.
+    pub(crate) fn do_urgent(&self) -> Result<(), Error> {
+        if self.options.threads > 0 {
+            // Without it, the writer that needs it begins it.
+            let _begun = self.prepare_journal();
+            if !self.state.load().sealed.is_empty() {
+                self.try_flush_one()?;
+            }
+        }
+        Ok(())
     }
 
     fn work_until_closed(&self) {
@@ -75,7 +90,8 @@ impl Core {
         while !self.closing.load(Ordering::Relaxed) {
             // A panic is a fault of the engine: what it was about is as it was, but is not tried again and again.
             let worked = panic::catch_unwind(AssertUnwindSafe(|| {
-                Ok(self.prepare_journal()? || self.work()?)
+                let _begun = self.prepare_journal();
+                self.work()
             }));
             match worked
                 .unwrap_or_else(|_| Err(self.broken(Error::corrupt("a fault of the engine"))))

@@ -34,6 +34,8 @@ impl Core {
         };
         self.check_writable()?;
         let started = self.file_system.now();
+        // Without it, the writer that needs it begins it.
+        let _begun = self.prepare_journal();
         let meta = self.write_memtable(&state, sealed)?;
         let run = match meta.files.is_empty() {
             true => None,

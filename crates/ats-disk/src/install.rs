@@ -4,6 +4,7 @@ use crate::core::{Core, file_name};
 use crate::error::Error;
 use crate::file::{FileMeta, Run, RunFile};
 use crate::manifest::{Edit, Manifest, RunMeta, WriteError};
+use crate::planted::{Fault, is_planted};
 use crate::state::{Sealed, State, StoredRun};
 use parking_lot::MutexGuard;
 use std::sync::Arc;
@@ -52,9 +53,11 @@ impl Core {
         edit: Edit,
     ) -> Result<(), Error> {
         self.check_writable()?;
-        self.file_system
-            .sync_dir(&self.directory)
-            .map_err(|error| self.broken(Error::io(&error, "sync of the directory")))?;
+        if !is_planted(Fault::EarlyEdit) {
+            self.file_system
+                .sync_dir(&self.directory)
+                .map_err(|error| self.broken(Error::io(&error, "sync of the directory")))?;
+        }
         let edit = Edit {
             next_number: Some(self.next_number.load(Ordering::Relaxed)),
             ..edit

@@ -124,6 +124,10 @@ mod memtable;
 mod merging;
 mod operator_id;
 mod options;
+#[cfg(feature = "planted")]
+pub mod planted;
+#[cfg(not(feature = "planted"))]
+mod planted;
 mod pressure;
 mod progress;
 mod range_deletes;

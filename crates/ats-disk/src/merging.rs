@@ -4,6 +4,7 @@ use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::fold::{Chain, is_base};
+use crate::planted::{Fault, is_planted};
 use crate::range_deletes::RangeSet;
 use ats_store::{Direction, MergeOperator};
 use std::cmp::Ordering;
@@ -119,7 +120,12 @@ impl MergingCursor {
         let Some(key) = self.key() else {
             return;
         };
-        for (index, source) in self.sources.iter().enumerate() {
+        for index in 0..self.sources.len() {
+            let index = match is_planted(Fault::Order) {
+                true => self.sources.len() - 1 - index,
+                false => index,
+            };
+            let source = &self.sources[index];
             if self.here.contains(&index) {
                 for entry in 0..source.cursor.entries() {
                     let (kind, value) = source.cursor.entry(entry);

@@ -10,6 +10,7 @@ mod sim;
 mod simulator;
 
 use ats_disk::DiskStore;
+use ats_disk::planted::{Fault, plant};
 use sim::explore::Case;
 use sim::liar::Lie;
 use sim::subject::Subject;
@@ -115,5 +116,16 @@ fn lies_to_the_store_are_caught() {
         let caught = is_caught::<DiskStore>(Some(lie), 20);
         println!("{lie:?}: {caught:?}");
         assert!(caught.is_some());
+    }
+}
+
+#[test]
+fn faults_of_the_store_are_caught() {
+    for fault in [Fault::TornRecord, Fault::Order, Fault::EarlyEdit] {
+        plant(Some(fault));
+        let caught = is_caught::<DiskStore>(None, 40);
+        plant(None);
+        println!("{fault:?}: {caught:?}");
+        assert!(caught.is_some(), "{fault:?}");
     }
 }

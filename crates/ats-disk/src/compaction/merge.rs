@@ -11,6 +11,7 @@ use crate::file::{FileMeta, Run, RunFile};
 use crate::fold::{Chain, is_absent};
 use crate::manifest::{Edit, MergeMeta, RunMeta};
 use crate::merging::{MergingCursor, Source};
+use crate::planted::{Fault, is_planted};
 use crate::progress::{OnProgress, Progress};
 use crate::range_deletes::RangeSet;
 use crate::run_writer::RunWriter;
@@ -91,7 +92,8 @@ impl Core {
         let of_claim = |run: &&Arc<StoredRun>| claim.ids.contains(&run.meta.id);
         let runs: Vec<_> = state.runs.iter().filter(of_claim).cloned().collect();
         let oldest = runs.last().map(|run| run.meta.id);
-        let is_bottom = state.runs.last().map(|run| run.meta.id) == oldest;
+        let is_bottom =
+            state.runs.last().map(|run| run.meta.id) == oldest || is_planted(Fault::EarlyDrop);
         let mut deletes = RangeSet::default();
         for run in &runs {
             for range in run
@@ -183,9 +185,7 @@ impl Core {
                 if self.closing.load(Ordering::Relaxed) || on_progress(progress).is_break() {
                     return Ok(false);
                 }
-                if self.options.threads > 0 && !self.state.load().sealed.is_empty() {
-                    self.try_flush_one()?;
-                }
+                self.do_urgent()?;
             }
         }
         while !inputs.moved.is_empty() {

@@ -4,12 +4,14 @@
 mod map;
 mod operators;
 
+use ats_disk::planted::{Fault, plant};
 use ats_disk::{Batch, Compression, DiskStore, Durability, Options, Snapshot};
 use ats_store::{Direction, KeyRange, MergeOperator};
 use map::Model;
 use operators::{Affine, Append, affine};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
+use std::panic::catch_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -338,4 +340,26 @@ proptest! {
             check(Kind::Append, number, &ops);
         }
     }
+}
+
+/// A delete that is newer than a large run, and runs that are merged without that one.
+fn delete_and_merge() {
+    let put = |key: &[u8], len: usize| Op::Write(vec![Change::Put(key.to_vec(), vec![b'v'; len])]);
+    let mut ops = vec![put(b"key", 10), put(b"large", 30_000), Op::Flush];
+    ops.push(Op::Write(vec![Change::Delete(b"key".to_vec())]));
+    for key in [b"a", b"b", b"c", b"d"] {
+        ops.extend([put(key, 10), Op::Flush]);
+    }
+    ops.extend([Op::Work, Op::Work, Op::Work, Op::Read(b"key".to_vec())]);
+    let mut run = Run::new(settings(2, Kind::Append), Kind::Append);
+    ops.iter().for_each(|op| run.run(op));
+}
+
+#[test]
+fn a_delete_that_vanishes_early_is_found() {
+    delete_and_merge();
+    plant(Some(Fault::EarlyDrop));
+    let caught = catch_unwind(delete_and_merge);
+    plant(None);
+    assert!(caught.is_err());
 }
