@@ -6,7 +6,7 @@ use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, MergeOperands, Options, WaitForCompactOptions,
     WriteBatch, WriteOptions,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(super) const PROFILE: Profile = Profile {
     name: "rocksdb",
@@ -17,7 +17,13 @@ pub(super) const PROFILE: Profile = Profile {
     open,
 };
 
-struct RocksDb(DB);
+/// What stands in the log of RocksDB if it was built for processors that cannot compute its checksums.
+const SLOW: &str = "Fast CRC32 supported: Not supported";
+
+struct RocksDb {
+    db: DB,
+    folder: PathBuf,
+}
 
 fn open(folder: &Path, merging: Merging) -> Outcome<Box<dyn Engine>> {
     let mut table = BlockBasedOptions::default();
@@ -38,7 +44,10 @@ fn open(folder: &Path, merging: Merging) -> Outcome<Box<dyn Engine>> {
             options.set_merge_operator_associative("append", merge_by(Merging::Append));
         }
     }
-    Ok(Box::new(RocksDb(DB::open(&options, folder)?)))
+    Ok(Box::new(RocksDb {
+        db: DB::open(&options, folder)?,
+        folder: folder.to_path_buf(),
+    }))
 }
 
 fn merge_by(
@@ -63,8 +72,8 @@ fn how(durable: bool) -> WriteOptions {
 impl Engine for RocksDb {
     fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Outcome<()> {
         match durable {
-            true => self.0.put_opt(key, value, &how(true))?,
-            false => self.0.put(key, value)?,
+            true => self.db.put_opt(key, value, &how(true))?,
+            false => self.db.put(key, value)?,
         }
         Ok(())
     }
@@ -74,19 +83,19 @@ impl Engine for RocksDb {
         for record in records {
             batch.put(record.key, record.value);
         }
-        Ok(self.0.write_opt(batch, &how(durable))?)
+        Ok(self.db.write_opt(batch, &how(durable))?)
     }
 
     fn remove(&self, key: &[u8]) -> Outcome<()> {
-        Ok(self.0.delete(key)?)
+        Ok(self.db.delete(key)?)
     }
 
     fn merge(&self, key: &[u8], operand: &[u8]) -> Outcome<()> {
-        Ok(self.0.merge(key, operand)?)
+        Ok(self.db.merge(key, operand)?)
     }
 
     fn get(&self, key: &[u8], see: &mut dyn FnMut(&[u8])) -> Outcome<bool> {
-        let found = self.0.get_pinned(key)?;
+        let found = self.db.get_pinned(key)?;
         if let Some(value) = &found {
             see(value);
         }
@@ -94,7 +103,7 @@ impl Engine for RocksDb {
     }
 
     fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Outcome<()> {
-        let mut rows = self.0.raw_iterator();
+        let mut rows = self.db.raw_iterator();
         rows.seek(from);
         for _ in 0..count {
             let Some((key, value)) = rows.item() else {
@@ -109,12 +118,22 @@ impl Engine for RocksDb {
     fn settle(&self) -> Outcome<()> {
         let mut options = WaitForCompactOptions::default();
         options.set_flush(true);
-        Ok(self.0.wait_for_compact(&options)?)
+        Ok(self.db.wait_for_compact(&options)?)
     }
 
     fn close(self: Box<Self>) -> Outcome<()> {
-        self.0.flush_wal(true)?;
-        self.0.cancel_all_background_work(true);
-        Ok(())
+        self.db.flush_wal(true)?;
+        self.db.cancel_all_background_work(true);
+        let RocksDb { db, folder } = *self;
+        // What it logs is complete then.
+        drop(db);
+        match std::fs::read_to_string(folder.join("LOG"))?.contains(SLOW) {
+            true => Err(
+                "RocksDB was built without the options in bench/disk/.cargo/config.toml, \
+                         which cargo reads in bench/disk only"
+                    .into(),
+            ),
+            false => Ok(()),
+        }
     }
 }
