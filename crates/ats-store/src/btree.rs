@@ -80,6 +80,16 @@ impl BTreeStore {
         }
     }
 
+    /// A change as it is made: a value that counts as missing is removed.
+    fn settle(&self, key: &[u8], change: Change<Vec<u8>>) -> Change<Vec<u8>> {
+        match (change, &self.operator) {
+            (Change::Put(value), Some(operator)) if operator.is_absent(key, &value) => {
+                Change::Remove
+            }
+            (change, _) => change,
+        }
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Records> {
         // A panic of a visitor leaves nothing half done (BT1).
         self.records.read().unwrap_or_else(PoisonError::into_inner)
@@ -116,7 +126,7 @@ impl Store for BTreeStore {
             };
             match change {
                 Change::Abort => return Ok(false),
-                change => changes.push(change),
+                change => changes.push(self.settle(key, change)),
             }
         }
         for (key, change) in keys.iter().zip(changes) {
@@ -133,6 +143,7 @@ impl Store for BTreeStore {
         };
         let change = decide(found.map(|(key, value)| (&key[..], &value[..])));
         if let Some(key) = found.map(|(key, _)| key.clone()) {
+            let change = self.settle(&key, change);
             records.apply(&key, change);
         }
         Ok(())
@@ -355,6 +366,11 @@ mod tests {
             assert_eq!(merges.merge(b"k", operand), Ok(()));
             assert_eq!(value(&store, b"k").as_deref(), becomes);
         }
+        // A value that counts as missing is not there, however it was written.
+        put(&store, b"put", b"x");
+        put(&store, b"put", b"y-");
+        assert_eq!(value(&store, b"put"), None);
+        assert_eq!(store.len(), Ok(1));
         assert_eq!(merges.merge(b"k", b"!"), Err(Error::Merge));
         assert_eq!(value(&store, b"k").as_deref(), Some(&b"x"[..]));
         assert!(BTreeStore::new().merges().is_none());
