@@ -120,10 +120,10 @@ pub(crate) struct Memtable {
 enum Reading {
     /// The last one was a base.
     Base,
-    /// What is older than those visited was deleted with a range.
-    Covered,
     /// All that is there was visited.
     End,
+    /// None was visited, because a range has been deleted since.
+    Covered,
     /// None was visited, because the right one is not kept any more.
     TooOld,
 }
@@ -249,33 +249,32 @@ impl Memtable {
     fn read<'g>(
         &self,
         history: History<'g>,
-        mut seq: u64,
+        seq: u64,
         is_snapshot: bool,
         visit: &mut dyn FnMut(Kind, &'g [u8]),
     ) -> Reading {
-        let mut link = history.newest();
+        let covering = self.range_deletes.newest_covering(history.key(), seq);
         // SAFETY: here and below, links are those of this list.
-        let mut next = unsafe { history.at(link) };
+        let mut next = unsafe { history.at(history.newest()) };
         while let Some(version) = next {
             let is_alone = !is_snapshot && version.stamp.is_alone();
             if version.stamp.seq() <= seq || is_alone {
-                seq = seq.max(version.stamp.seq());
                 break;
             }
-            link = version.older();
+            let link = version.older();
             if !is_snapshot && link.is_lost() {
                 return Reading::TooOld;
             }
             // SAFETY: as above.
             next = unsafe { history.at(link) };
         }
-        // Looked up after the first version was found: so a range that is older than a version that is alone is
-        // found, too.
-        let covering = self.range_deletes.newest_covering(history.key(), seq);
+        // A range that was deleted before the version that was found is not looked for further down: there is a base
+        // above what it covers.
+        let newest = next.map_or(0, |version| version.stamp.seq());
+        if covering.is_some_and(|covering| newest < covering) {
+            return Reading::Covered;
+        }
         while let Some(version) = next {
-            if covering.is_some_and(|covering| version.stamp.seq() < covering) {
-                return Reading::Covered;
-            }
             let kind = version.stamp.kind();
             visit(kind, version.bytes);
             if kind.is_base() {
@@ -284,10 +283,7 @@ impl Memtable {
             // SAFETY: as above.
             next = unsafe { history.at(version.older()) };
         }
-        match covering {
-            Some(_) => Reading::Covered,
-            None => Reading::End,
-        }
+        Reading::End
     }
 
     /// The keys of ranges that were deleted up to `seq`: all that is older than the memtable is deleted there.

@@ -170,9 +170,6 @@ impl Copied {
         if self.entries.len() == first {
             return false;
         }
-        if matches!(reading, Reading::Covered) {
-            self.entries.push((Kind::Delete, 0..0));
-        }
         let key = self.add(history.key());
         self.keys.push(CopiedKey {
             key,

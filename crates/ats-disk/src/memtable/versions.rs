@@ -197,15 +197,22 @@ impl Node {
 pub(super) struct Version<'g> {
     pub stamp: Stamp,
     pub bytes: &'g [u8],
-    /// Where it lies, if that is not within the record.
-    node: Option<&'g Node>,
+    /// Where it lies, if that is not within the record. A pointer, since a node that is retired is freed by it.
+    node: Option<NonNull<Node>>,
 }
 
 impl<'g> Version<'g> {
+    /// The node, if it does not lie within the record.
+    #[inline]
+    fn node(self) -> Option<&'g Node> {
+        // SAFETY: the node lives as long as the guard under which it was found (M4).
+        self.node.map(|node| unsafe { node.as_ref() })
+    }
+
     /// Where the versions older than this one are, as of this moment.
     #[inline]
     pub(super) fn older(self) -> Link {
-        match self.node {
+        match self.node() {
             Some(node) => Link(node.older.load(Ordering::Acquire)),
             None => Link::END,
         }
@@ -213,13 +220,13 @@ impl<'g> Version<'g> {
 
     /// How many stripes there are from here on, about. For writers.
     pub(super) fn stripes(self) -> u32 {
-        self.node
+        self.node()
             .map_or(1, |node| node.stripes.load(Ordering::Relaxed))
     }
 
     /// The link to this version.
     pub(super) fn link(self) -> Link {
-        self.node.map_or(Link::INLINE, |node| Link::to(node.into()))
+        self.node.map_or(Link::INLINE, Link::to)
     }
 
     /// Whether it lies within the record.
@@ -233,7 +240,7 @@ impl<'g> Version<'g> {
     /// The caller holds the lock of writers (M3). The version is in the list of its record, or was when the caller
     /// got the lock, and is not the one within the record. The link leads to a version of the same list, and M5 holds.
     pub(super) unsafe fn set_older(self, link: Link, stripes: u32) {
-        if let Some(node) = self.node {
+        if let Some(node) = self.node() {
             node.stripes.store(stripes, Ordering::Relaxed);
             if node.older.load(Ordering::Relaxed) != link.0 {
                 node.older.store(link.0, Ordering::Release);
@@ -252,9 +259,8 @@ impl<'g> Version<'g> {
         }
         if let Some(node) = self.node {
             let bytes = Node::bytes(self.bytes.len());
-            let node = ptr::from_ref(node).cast_mut();
             // SAFETY: the contract is the one that `Guard::retire` asks for; readers look at nodes under guards (M4).
-            unsafe { guard.retire(node.cast(), bytes, free) }
+            unsafe { guard.retire(node.as_ptr().cast(), bytes, free) }
         }
     }
 }
@@ -302,10 +308,11 @@ impl<'g> History<'g> {
             Link::INLINE => Some(self.inline()),
             Link::END => None,
             Link(node) => {
+                let node = NonNull::new(node)?;
                 // SAFETY: the node lives as long as the guard (M4).
-                let (node, bytes) = unsafe { (&*node, Node::value(NonNull::new_unchecked(node))) };
+                let (stamp, bytes) = unsafe { (node.as_ref().stamp, Node::value(node)) };
                 Some(Version {
-                    stamp: node.stamp,
+                    stamp,
                     bytes,
                     node: Some(node),
                 })
