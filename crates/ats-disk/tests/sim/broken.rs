@@ -106,7 +106,7 @@ impl Broken {
                     }
                     // A write may also have failed to begin a journal, which is harmless.
                     let synced = match operation {
-                        Operation::Write(_, synced) => *synced && !self.setup.is_small(),
+                        Operation::Write(_, synced) => *synced && !world.setup.is_small(),
                         Operation::Sync => true,
                         _ => false,
                     };

@@ -216,7 +216,11 @@ impl<S: Subject> Explorer<'_, S> {
         }
         let wrong = |failure: Failure| format!("after a start: {failure:?}");
         let part = &states[low..=point.window.begun];
-        let opened = World::<S>::open(fs, &self.case.setup, part);
+        let setup = match self.random.one_in(4) {
+            true => &self.case.setup.resized(&mut self.random),
+            false => &self.case.setup,
+        };
+        let opened = World::<S>::open(fs, setup, part);
         let (mut world, contained) = opened.map_err(wrong)?;
         let contained = low + contained;
         if !again {

@@ -66,6 +66,8 @@ struct Writer<'r> {
     keys: [Vec<u8>; 12],
     /// The next value has this number.
     number: u64,
+    /// Whether ranges are deleted.
+    has_ranges: bool,
 }
 
 impl Writer<'_> {
@@ -105,7 +107,7 @@ impl Writer<'_> {
         let key = self.keys[key].clone();
         let is_map = key.starts_with(b"f");
         match (self.random.below(10), is_map) {
-            (0, _) => {
+            (0, _) if self.has_ranges => {
                 let mut ends: Vec<Option<Vec<u8>>> = Vec::new();
                 for _ in 0..2 {
                     let end = self.random.below(self.keys.len() + 3);
@@ -118,7 +120,7 @@ impl Writer<'_> {
                 let high = ends.pop().flatten();
                 Change::DeleteRange(ends.pop().flatten(), high)
             }
-            (1 | 2, _) => Change::Delete(key),
+            (0..=2, _) => Change::Delete(key),
             (3..=5, true) => {
                 let value = self.map(state, &key);
                 match Mixed.is_absent(&key, &value) {
@@ -184,11 +186,13 @@ pub(crate) fn random(
     ];
     // Of eight operations so many are writes, and of eight writes so many are synced.
     let (writes, synced) = (random.pick(&[3, 5, 7]), random.pick(&[0, 1, 4, 8]));
+    let has_ranges = random.one_in(2);
     let mut state = Arc::clone(state);
     let mut writer = Writer {
         random,
         keys: keys(),
         number,
+        has_ranges,
     };
     let operation = |_| match writer.random.below(8) < writes {
         true => {

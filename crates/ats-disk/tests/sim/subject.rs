@@ -43,6 +43,16 @@ impl Setup {
         }
     }
 
+    /// The same with other sizes, as the next opening may have them.
+    pub(crate) fn resized(&self, random: &mut Random) -> Self {
+        let sizes = Setup::random(random);
+        Setup {
+            reserves: self.reserves,
+            lie: self.lie,
+            ..sizes
+        }
+    }
+
     /// Whether memtables are so small that a history fills them.
     pub(crate) fn is_small(&self) -> bool {
         self.memtable_bytes < 1 << 20

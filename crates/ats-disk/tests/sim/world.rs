@@ -3,6 +3,7 @@
 use super::fs::SimFs;
 use super::history::{Operation, keys};
 use super::model::{State, Timeline, is_nothing, latest};
+use super::random::Random;
 use super::subject::{Content, Setup, Subject};
 use ats_disk::Error;
 use ats_store::{Direction, KeyRange};
@@ -29,7 +30,9 @@ impl From<Error> for Failure {
 pub(crate) struct World<S: Subject> {
     pub(crate) fs: SimFs,
     pub(crate) timeline: Timeline,
-    setup: Setup,
+    pub(crate) setup: Setup,
+    /// For the setup of the next opening.
+    random: Random,
     /// There is none after it could not be opened again.
     store: Option<S>,
     snapshots: VecDeque<(S::Snapshot, State)>,
@@ -48,6 +51,7 @@ impl<S: Subject> World<S> {
             fs,
             timeline: Timeline::again(states, contained, contained),
             setup: setup.clone(),
+            random: Random(setup.memtable_bytes as u64),
             store: Some(store),
             snapshots: VecDeque::new(),
         };
@@ -74,6 +78,9 @@ impl<S: Subject> World<S> {
     }
 
     fn reopen(&mut self) -> Result<(), Failure> {
+        if self.random.one_in(2) {
+            self.setup = self.setup.resized(&mut self.random);
+        }
         let states = self.timeline.survivors(self.timeline.window().returned);
         let store = S::open(&self.setup, &self.fs)?;
         let contained = compare(&store, &states)?;
