@@ -10,10 +10,12 @@ fail() {
     exit 1
 }
 
+# The library of C functions; libclang-cpp, which often stands beside it, is another.
 has_libclang() {
-    for library in "${LIBCLANG_PATH:-/usr/lib}"/libclang*.so* /usr/lib/llvm-*/lib/libclang*.so* \
-        /usr/lib*/libclang*.so* /usr/lib/*/libclang*.so*; do
-        [ -e "$library" ] && return 0
+    for folder in "${LIBCLANG_PATH:-/usr/lib}" /usr/lib/llvm-*/lib /usr/lib* /usr/lib/*; do
+        for library in "$folder"/libclang.so* "$folder"/libclang-[0-9]*.so*; do
+            [ -e "$library" ] && return 0
+        done
     done
     return 1
 }
