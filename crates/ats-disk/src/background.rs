@@ -18,6 +18,19 @@ const TICK: Duration = Duration::from_millis(500);
 /// How often a thread looks for work of which it was not told: there should be none.
 const IDLE: Duration = Duration::from_secs(30);
 
+/// What is added to the nice value of threads that write memtables and merge runs.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 5;
+/// How often it is looked whether a memtable is still read, by a reader without a snapshot.
+const READ: Duration = Duration::from_millis(50);
+
+/// Where processors are scarce, lets this thread wait for those that read and write, not them for it. It still gets a
+/// quarter of a processor, so that what it does is done.
+fn let_others_go_first() {
+    // Elsewhere the whole process would be meant.
+    #[cfg(target_os = "linux")]
+    let _denied = rustix::process::nice(NICE);
+}
 /// How threads are told that there is something to do.
 #[derive(Default)]
 pub(crate) struct Background {
@@ -57,6 +70,7 @@ impl Core {
             self.snapshots.expire(self.file_system.now(), age);
         }
         Ok(self.try_flush_one()? || self.compact_one()? || self.remove_doomed())
+        self.doomed.free_memtables();
     }
 
     /// Begins the next journal ahead, so that no writer waits for that. Whether it was not begun yet.
@@ -75,6 +89,7 @@ impl Core {
             // Without it, the writer that needs it begins it.
             let _begun = self.prepare_journal();
             if !self.state.load().sealed.is_empty() {
+            self.doomed.free_memtables();
                 self.try_flush_one()?;
             }
         }
@@ -98,6 +113,7 @@ impl Core {
             {
                 Ok(true) => {}
                 Ok(false) => self.background.wait(&mut seen, idle),
+                Ok(false) if self.doomed.has_memtables() => self.background.wait(&mut seen, READ),
                 Err(error) => {
                     self.stats.on_background_error();
                     *self.last_error.lock() = Some(error);

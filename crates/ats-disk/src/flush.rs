@@ -15,15 +15,22 @@ impl Core {
     /// Writes the oldest sealed memtable to a run. Whether there was one.
     pub(crate) fn flush_one(&self) -> Result<bool, Error> {
         let _flushing = self.flushing.lock();
-        self.flush_oldest()
+        self.flush_and_free()
     }
 
     /// As [`flush_one`](Core::flush_one), unless another thread does it.
     pub(crate) fn try_flush_one(&self) -> Result<bool, Error> {
         match self.flushing.try_lock() {
-            Some(_flushing) => self.flush_oldest(),
+            Some(_flushing) => self.flush_and_free(),
             None => Ok(false),
         }
+    }
+
+    fn flush_and_free(&self) -> Result<bool, Error> {
+        let flushed = self.flush_oldest();
+        // It has let go of the memtable now.
+        self.doomed.free_memtables();
+        flushed
     }
 
     /// The caller holds `flushing`.

@@ -2,8 +2,6 @@
 
 use crate::core::Core;
 use crate::error::Error;
-use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -33,7 +31,7 @@ pub struct Info {
     pub pinned_files: usize,
     /// Their bytes.
     pub pinned_bytes: u64,
-    /// Bytes of memtables that only snapshots read.
+    /// Bytes of memtables that are in runs, but that snapshots and scans read.
     pub pinned_memory: usize,
     /// Groups of batches that were written as one.
     pub groups: u64,
@@ -119,15 +117,7 @@ impl Info {
             })
             .collect();
         let (pinned_files, pinned_bytes) = core.doomed.pinned();
-        let (snapshots, states) = core.snapshots.states();
         let cache = core.cache.statistics();
-        let mut seen: HashSet<_> = state.memtables().map(Arc::as_ptr).collect();
-        let pinned_memory = states
-            .iter()
-            .flat_map(|state| state.memtables())
-            .filter(|memtable| seen.insert(Arc::as_ptr(memtable)))
-            .map(|memtable| memtable.bytes())
-            .sum();
         Info {
             file_bytes: runs.iter().map(|run| run.bytes).sum(),
             runs,
@@ -137,10 +127,10 @@ impl Info {
             cache_bytes: cache.bytes,
             cache_hits: cache.hits,
             cache_misses: cache.misses,
-            snapshots,
+            snapshots: core.snapshots.count(),
             pinned_files,
             pinned_bytes,
-            pinned_memory,
+            pinned_memory: core.doomed.pinned_memory(),
             groups: load(&stats.groups),
             batches: load(&stats.batches),
             batch_bytes: load(&stats.batch_bytes),

@@ -127,6 +127,9 @@ impl Core {
                 }
             }
         }
+        if let Some(flushed) = flushed {
+            self.doomed.add_memtable(&flushed.memtable);
+        }
         drop(old);
         self.update_pressure();
         self.remove_doomed();

@@ -15,7 +15,6 @@ pub type Record<'a> = (&'a [u8], &'a [u8]);
 
 /// A walk over the records of a range at one moment.
 pub struct Scan {
-    pinned: Arc<Pinned>,
     cursor: MergingCursor,
     direction: Direction,
     low: Option<Vec<u8>>,
@@ -24,6 +23,8 @@ pub struct Scan {
     chain: Chain,
     /// The value of the present key, if it had to be made.
     value: Vec<u8>,
+    /// Dropped last: it tells the threads of the store when nothing is read any more.
+    pinned: Arc<Pinned>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

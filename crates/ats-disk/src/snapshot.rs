@@ -34,6 +34,7 @@ pub(crate) struct Pinned {
 impl Drop for Pinned {
     fn drop(&mut self) {
         self.core.registry.leave(self.seq);
+        *self.state.get_mut() = None;
         self.core.background.wake_if(|| self.core.doomed.is_due());
     }
 }
@@ -129,14 +130,11 @@ impl Snapshots {
         all.iter().for_each(&mut visit);
     }
 
-    /// How many there are, and the states they keep.
-    pub(crate) fn states(&self) -> (usize, Vec<Arc<State>>) {
-        let (mut count, mut states) = (0, Vec::new());
-        self.each(|pinned| {
-            count += 1;
-            states.extend(pinned.state.lock().clone());
-        });
-        (count, states)
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        let mut count = 0;
+        self.each(|_| count += 1);
+        count
     }
 
     /// Lets those expire that were taken longer ago than this.
