@@ -31,6 +31,7 @@ fn let_others_go_first() {
     #[cfg(target_os = "linux")]
     let _denied = rustix::process::nice(NICE);
 }
+
 /// How threads are told that there is something to do.
 #[derive(Default)]
 pub(crate) struct Background {
@@ -161,7 +162,10 @@ impl Core {
         for _ in 0..self.options.threads {
             let core = Arc::clone(self);
             let thread = thread::Builder::new().name("ats-disk".into());
-            threads.push(thread.spawn(move || core.work_until_closed())?);
+            threads.push(thread.spawn(move || {
+                let_others_go_first();
+                core.work_until_closed();
+            })?);
         }
         if let Durability::Interval(interval) = self.options.durability
             && self.options.threads > 0
