@@ -88,4 +88,7 @@ pub trait File: Send + Sync {
     /// Makes room for the first `bytes` bytes on the disk, so that writing them needs no more of it. Where the file is
     /// shorter it becomes longer with zeros. A file system that cannot do that does nothing.
     fn reserve(&self, bytes: u64) -> io::Result<()>;
+
+    /// A hint that this piece of the file will be read soon. It waits for nothing.
+    fn will_read(&self, _offset: u64, _bytes: u64) {}
 }

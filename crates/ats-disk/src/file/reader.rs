@@ -19,6 +19,7 @@ use crate::range_deletes::RangeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 /// Bytes of the end of a file that are read when it is opened. Footer, top and range deletes rarely need
 /// more.
 const END_BYTES: u64 = 8 << 10;
@@ -33,6 +34,8 @@ pub(crate) struct RunFile {
     cache: Arc<Cache>,
     cache_file: u64,
 }
+    /// Whether the system was told that parts are read.
+    parts_are_read: AtomicBool,
 
 /// What is behind the parts of a file.
 #[derive(Default)]
@@ -68,6 +71,7 @@ impl RunFile {
             cache,
             cache_file: Cache::next_file(),
         };
+            parts_are_read: AtomicBool::new(false),
         opened.end = opened.read_end()?;
         Ok(opened)
     }
@@ -202,6 +206,12 @@ impl RunFile {
         self.read_frame(offset, length, Content::Part, Part::new)
             .map(Arc::new)
     }
+        if let Some(top) = self.top()
+            && !self.parts_are_read.swap(true, Ordering::Relaxed)
+        {
+            let (first, end) = top.extent();
+            self.file.will_read(first, end - first);
+        }
 
     #[cold]
     fn read_block(&self, offset: u64, length: u64) -> Result<Block, Error> {

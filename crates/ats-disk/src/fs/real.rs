@@ -4,6 +4,7 @@ use super::{File, FileSystem};
 use std::any::Any;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -120,6 +121,15 @@ impl File for RealFile {
         match fallocate(&self.0, FallocateFlags::empty(), 0, bytes) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    fn will_read(&self, offset: u64, bytes: u64) {
+        #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+        {
+            use rustix::fs::{Advice, fadvise};
+            // What cannot be read is found out when it is.
+            let _ = fadvise(&self.0, offset, NonZeroU64::new(bytes), Advice::WillNeed);
         }
     }
 }
