@@ -262,3 +262,5 @@ fn begin(
     };
     begin().map_err(|error| Error::io(&error, format_args!("beginning {}", name(number))))
 }
+        // A header that is not there is a spoilt one, not one that was never written.
+        log.file().sync()?;

@@ -29,6 +29,8 @@ const LOCK_NAME: &str = "lock";
 
 /// Opens the store in a directory.
 pub(crate) fn open(directory: &Path, options: Options) -> Result<Arc<Core>, Error> {
+    // The first guard of a process makes a call of the system that is quick only while there is one thread.
+    drop(ats_sync::pin());
     let file_system = Arc::clone(&options.file_system);
     if options.create {
         file_system

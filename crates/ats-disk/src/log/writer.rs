@@ -34,11 +34,10 @@ pub(crate) struct LogWriter {
 }
 
 impl LogWriter {
-    /// Begins a log in a new file, and makes the file durable, but not its name.
+    /// Begins a log in a new file. Neither it nor its name is synced.
     pub(crate) fn create(file: Arc<dyn File>, identity: LogIdentity) -> io::Result<Self> {
         let header = identity.header();
         file.write_at(&header, 0)?;
-        file.sync()?;
         Ok(LogWriter {
             file,
             identity,
