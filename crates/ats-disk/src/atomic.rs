@@ -8,6 +8,7 @@ use crate::batch::Batch;
 use crate::error::Error;
 use crate::snapshot::Snapshot;
 use crate::store::DiskStore;
+use crate::waiting;
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{BatchPlan, Change, Direction, End, KeyRange, MergeOperator, Merges, Store};
 use parking_lot::{Mutex, MutexGuard};
@@ -57,13 +58,13 @@ impl AtomicStore {
     }
 
     /// Locks the keys, always in the same order.
-    fn lock(&self, keys: &[&[u8]]) -> Vec<MutexGuard<'_, ()>> {
+    fn lock(&self, keys: &[&[u8]]) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
         let mut numbers: Vec<_> = keys.iter().map(|key| lock_number(key)).collect();
         numbers.sort_unstable();
         numbers.dedup();
         numbers
             .into_iter()
-            .map(|number| self.locks[number].lock())
+            .map(|number| waiting::lock(&self.locks[number]))
             .collect()
     }
 
@@ -129,7 +130,7 @@ impl Store for AtomicStore {
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, ats_store::Error> {
-        let _locked = self.lock(keys);
+        let _locked = self.lock(keys)?;
         let mut batch = Batch::new();
         let mut added = 0;
         for (index, key) in keys.iter().enumerate() {
@@ -154,7 +155,7 @@ impl Store for AtomicStore {
                 let _nothing_to_change = decide(None);
                 return Ok(());
             };
-            let _locked = self.lock(&[&key]);
+            let _locked = self.lock(&[&key])?;
             // Another writer may have been faster.
             if self.end(end)?.as_ref() != Some(&(key.clone(), value.clone())) {
                 continue;
@@ -187,6 +188,8 @@ impl Store for AtomicStore {
         let base = match self.counted.get() {
             Some(base) if !has_merged => *base,
             _ => {
+                // However little of it is on disk, it takes long.
+                waiting::check()?;
                 let (snapshot, added) = {
                     // No update is between its write and its count.
                     let _all: Vec<_> = self.locks.iter().map(Mutex::lock).collect();
@@ -218,7 +221,7 @@ impl Merges for AtomicStore {
     }
 
     fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), ats_store::Error> {
-        let _locked = self.locks[lock_number(key)].lock();
+        let _locked = waiting::lock(&self.locks[lock_number(key)])?;
         self.has_merged.store(true, Ordering::Relaxed);
         Ok(self.store.merge(key, operand)?)
     }

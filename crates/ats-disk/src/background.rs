@@ -3,6 +3,7 @@
 use crate::core::Core;
 use crate::error::Error;
 use crate::options::Durability;
+use crate::waiting;
 use parking_lot::{Condvar, Mutex};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
@@ -17,7 +18,6 @@ const RETRY: Duration = Duration::from_millis(200);
 const TICK: Duration = Duration::from_millis(500);
 /// How often a thread looks for work of which it was not told: there should be none.
 const IDLE: Duration = Duration::from_secs(30);
-
 /// What is added to the nice value of threads that write memtables and merge runs.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 5;
@@ -70,8 +70,8 @@ impl Core {
         if let Some(age) = self.options.snapshot_age {
             self.snapshots.expire(self.file_system.now(), age);
         }
-        Ok(self.try_flush_one()? || self.compact_one()? || self.remove_doomed())
         self.doomed.free_memtables();
+        Ok(self.try_flush_one()? || self.compact_one()? || self.remove_doomed())
     }
 
     /// Begins the next journal ahead, so that no writer waits for that. Whether it was not begun yet.
@@ -89,8 +89,8 @@ impl Core {
         if self.options.threads > 0 {
             // Without it, the writer that needs it begins it.
             let _begun = self.prepare_journal();
-            if !self.state.load().sealed.is_empty() {
             self.doomed.free_memtables();
+            if !self.state.load().sealed.is_empty() {
                 self.try_flush_one()?;
             }
         }
@@ -113,8 +113,8 @@ impl Core {
                 .unwrap_or_else(|_| Err(self.broken(Error::corrupt("a fault of the engine"))))
             {
                 Ok(true) => {}
-                Ok(false) => self.background.wait(&mut seen, idle),
                 Ok(false) if self.doomed.has_memtables() => self.background.wait(&mut seen, READ),
+                Ok(false) => self.background.wait(&mut seen, idle),
                 Err(error) => {
                     self.stats.on_background_error();
                     *self.last_error.lock() = Some(error);
@@ -126,6 +126,7 @@ impl Core {
 
     /// Syncs the journal without keeping writers from it.
     pub(crate) fn sync(&self) -> Result<(), Error> {
+        waiting::check()?;
         self.check_writable()?;
         let to_sync = self.writing.lock().journal.to_sync();
         if !to_sync.is_empty() {

@@ -17,6 +17,7 @@ use crate::journal::Journal;
 use crate::memtable::{Keep, Memtable, Write};
 use crate::options::Durability;
 use crate::state::{Sealed, State};
+use crate::waiting;
 use ats_store::MergeOperator;
 use parking_lot::{Condvar, Mutex};
 use std::mem;
@@ -24,6 +25,8 @@ use std::sync::Arc;
 
 /// More bytes than this are not copied into a group: a batch that is larger is a group of its own.
 const GROUP_BYTES: usize = 1 << 20;
+/// A batch that is larger than this takes too long for callers that do not wait.
+const AT_ONCE_BYTES: usize = 16 << 10;
 
 /// What is being gathered.
 #[derive(Default)]
@@ -81,6 +84,20 @@ pub(crate) struct Writing {
     pub(crate) last_seq: u64,
     /// That of the last change before those in the active memtable.
     pub(crate) sealed_seq: u64,
+    /// The memory of groups of callers that do not wait.
+    at_once: Batches,
+}
+
+impl Writing {
+    /// Nothing was written to the journal yet; the last change had this sequence number.
+    pub(crate) fn new(journal: Journal, last_seq: u64) -> Self {
+        Writing {
+            journal,
+            last_seq,
+            sealed_seq: last_seq,
+            at_once: Batches::default(),
+        }
+    }
 }
 
 impl Core {
@@ -91,8 +108,11 @@ impl Core {
         }
         self.check_writable()?;
         self.check_operands(batch)?;
-        self.pressure.wait(batch.bytes(), &self.stats);
         let sync = durability == Durability::Always;
+        if !waiting::is_allowed() {
+            return self.commit_at_once(batch, sync);
+        }
+        self.pressure.wait(batch.bytes(), &self.stats);
         if batch.bytes() > GROUP_BYTES {
             let mut batches = Batches::default();
             batches.add(batch, sync);
@@ -115,6 +135,30 @@ impl Core {
         group.done.notify_all();
         self.keep_group(group);
         result
+    }
+
+    /// As [`commit`](Core::commit), without waiting.
+    fn commit_at_once(&self, batch: &Batch, sync: bool) -> Result<(), Error> {
+        if sync || batch.bytes() > AT_ONCE_BYTES {
+            return Err(Error::WouldWait);
+        }
+        // A group of its own: the leader of another one may have to wait.
+        let mut writing = waiting::lock(&self.writing)?;
+        let goes_on = !self.is_full() || self.next_journal.is_begun();
+        if !goes_on || !self.pressure.lets_through(batch.bytes()) {
+            return Err(Error::WouldWait);
+        }
+        let mut batches = mem::take(&mut writing.at_once);
+        batches.clear();
+        batches.add(batch, false);
+        let result = self.write_group(&mut writing, &batches);
+        writing.at_once = batches;
+        result
+    }
+
+    /// Whether the active memtable is.
+    fn is_full(&self) -> bool {
+        self.state.load().active.bytes() >= self.options.memtable_bytes
     }
 
     /// Adds a batch to the group that is being gathered, or to a new one. Whether it is new.
@@ -166,7 +210,7 @@ impl Core {
     /// Writes, syncs, applies and publishes a group.
     fn write_group(&self, writing: &mut Writing, batches: &Batches) -> Result<(), Error> {
         self.check_writable()?;
-        if self.state.load().active.bytes() >= self.options.memtable_bytes {
+        if self.is_full() {
             self.seal(writing)?;
         }
         let mut seq = writing.last_seq;

@@ -44,6 +44,8 @@ pub enum Error {
     Merge,
     /// A key, or a value, is longer than the format can say.
     TooLong,
+    /// The call would have waited, in [`without_waiting`](crate::without_waiting).
+    WouldWait,
 }
 
 impl Error {
@@ -90,6 +92,7 @@ impl fmt::Display for Error {
             Error::NoOperator => f.write_str("the store has no merge operator"),
             Error::Merge => f.write_str("the values of a key cannot be merged"),
             Error::TooLong => f.write_str("a key or a value is too long"),
+            Error::WouldWait => f.write_str("the call would have to wait"),
         }
     }
 }
@@ -102,6 +105,7 @@ impl From<Error> for ats_store::Error {
             Error::Io { kind, .. } => ats_store::Error::Io(kind),
             Error::Corrupt(_) | Error::NewerFormat { .. } => ats_store::Error::Corrupt,
             Error::Merge => ats_store::Error::Merge,
+            Error::WouldWait => ats_store::Error::WouldWait,
             Error::Locked => ats_store::Error::Io(io::ErrorKind::WouldBlock),
             Error::ReadOnly(_) => ats_store::Error::Io(io::ErrorKind::ReadOnlyFilesystem),
             Error::Missing => ats_store::Error::Io(io::ErrorKind::NotFound),

@@ -196,6 +196,11 @@ impl NextJournal {
         Ok(true)
     }
 
+    /// Whether it can be taken without waiting.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.begun.try_lock().is_some_and(|begun| begun.is_some())
+    }
+
     fn take(
         &self,
         file_system: &dyn FileSystem,
@@ -257,10 +262,10 @@ fn begin(
         }
         let file = Arc::from(file_system.create(&path)?);
         let log = LogWriter::create(file, identity)?;
+        // A header that is not there is a spoilt one, not one that was never written.
+        log.file().sync()?;
         file_system.sync_dir(directory)?;
         Ok(log)
     };
     begin().map_err(|error| Error::io(&error, format_args!("beginning {}", name(number))))
 }
-        // A header that is not there is a spoilt one, not one that was never written.
-        log.file().sync()?;

@@ -140,6 +140,7 @@ mod snapshot;
 mod state;
 mod stats;
 mod store;
+mod waiting;
 
 pub use atomic::AtomicStore;
 pub use batch::Batch;
@@ -151,3 +152,4 @@ pub use progress::{OnProgress, Progress};
 pub use scan::{Record, Scan};
 pub use snapshot::Snapshot;
 pub use store::DiskStore;
+pub use waiting::without_waiting;

@@ -52,22 +52,39 @@ impl Pressure {
 
     #[cold]
     fn sleep(&self, delay: u64, bytes: usize, stats: &Stats) {
-        let now = self.file_system.now().as_nanos() as u64;
-        let share = (bytes as u64).saturating_mul(delay) >> 10;
-        let longest = LONGEST.as_nanos() as u64;
-        let mut mine = 0;
-        let _ = self
-            .next
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
-                // What was delayed for longer than the longest time is forgiven.
-                mine = next.clamp(now, now + longest);
-                Some(mine + share)
-            });
-        let wait = Duration::from_nanos(mine - now);
+        let (wait, _) = self.share(delay, bytes, |_| true);
         if wait >= SHORTEST {
             stats.on_stall(wait);
             self.file_system.sleep(wait);
         }
+    }
+
+    /// Whether a write of so many bytes may go on at once.
+    pub(crate) fn lets_through(&self, bytes: usize) -> bool {
+        let delay = self.delay.load(Ordering::Relaxed);
+        delay == 0 || self.share(delay, bytes, |wait| wait < SHORTEST).1
+    }
+
+    /// How long a write of so many bytes is delayed. If that is acceptable, those behind it are delayed by its share.
+    fn share(
+        &self,
+        delay: u64,
+        bytes: usize,
+        is_acceptable: impl Fn(Duration) -> bool,
+    ) -> (Duration, bool) {
+        let now = self.file_system.now().as_nanos() as u64;
+        let share = (bytes as u64).saturating_mul(delay) >> 10;
+        let longest = LONGEST.as_nanos() as u64;
+        let mut wait = Duration::ZERO;
+        let accepted = self
+            .next
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
+                // What was delayed for longer than the longest time is forgiven.
+                let mine = next.clamp(now, now + longest);
+                wait = Duration::from_nanos(mine - now);
+                is_acceptable(wait).then_some(mine + share)
+            });
+        (wait, accepted.is_ok())
     }
 
     /// Notes how fast a memtable was written.

@@ -78,11 +78,7 @@ pub(crate) fn open(directory: &Path, options: Options) -> Result<Arc<Core>, Erro
             sealed,
             runs: Vec::new(),
         },
-        writing: Writing {
-            journal,
-            last_seq,
-            sealed_seq: last_seq,
-        },
+        writing: Writing::new(journal, last_seq),
         manifest,
         lock,
         options,

@@ -9,6 +9,7 @@ use crate::progress::{OnProgress, Progress};
 use crate::recovery;
 use crate::scan::Scan;
 use crate::snapshot::Snapshot;
+use crate::waiting;
 use ats_store::{Direction, KeyRange, MergeOperator};
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -202,6 +203,7 @@ impl DiskStore {
     /// # Errors
     /// [`Error::Io`], [`Error::ReadOnly`].
     pub fn flush(&self) -> Result<(), Error> {
+        waiting::check()?;
         self.core().check_writable()?;
         self.core().seal(&mut self.core().writing.lock())?;
         while self.core().flush_one()? {}

@@ -69,6 +69,7 @@ impl From<Error> for NoReply {
             Error::Element => KnownAtom::Value,
             Error::TableType => KnownAtom::TableType,
             Error::SystemLimit => KnownAtom::SystemLimit,
+            Error::Storage(ats_store::Error::WouldWait) => return NoReply::DirtyIo,
             Error::Storage(_) => KnownAtom::Storage,
             Error::TooLarge => return NoReply::DirtyCpu,
             Error::Busy => return NoReply::Again,

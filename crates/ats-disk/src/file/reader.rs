@@ -16,10 +16,11 @@ use crate::error::Error;
 use crate::fs;
 use crate::operator_id::OperatorId;
 use crate::range_deletes::RangeSet;
+use crate::waiting;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
 use std::sync::atomic::{AtomicBool, Ordering};
+
 /// Bytes of the end of a file that are read when it is opened. Footer, top and range deletes rarely need
 /// more.
 const END_BYTES: u64 = 8 << 10;
@@ -33,9 +34,9 @@ pub(crate) struct RunFile {
     end: End,
     cache: Arc<Cache>,
     cache_file: u64,
-}
     /// Whether the system was told that parts are read.
     parts_are_read: AtomicBool,
+}
 
 /// What is behind the parts of a file.
 #[derive(Default)]
@@ -70,8 +71,8 @@ impl RunFile {
             end: End::default(),
             cache,
             cache_file: Cache::next_file(),
-        };
             parts_are_read: AtomicBool::new(false),
+        };
         opened.end = opened.read_end()?;
         Ok(opened)
     }
@@ -165,6 +166,7 @@ impl RunFile {
 
     /// Bytes of the file, in place of those that `out` has.
     pub(super) fn read_to(&self, offset: u64, length: u64, out: &mut Vec<u8>) -> Result<(), Error> {
+        waiting::check()?;
         // The length was read from a file, so it may be anything. No room is made for more than the file has.
         let end = offset.checked_add(length);
         let length = usize::try_from(length)
@@ -200,18 +202,19 @@ impl RunFile {
         made.map_err(|why| self.damaged(offset, why))
     }
 
-    /// A part that is not cached.
+    /// A part that is not cached. With the first one of a file, the system is asked to read the others, too: they
+    /// lie beside each other and are a hundredth of the file, and without them each read of a block waits for a part.
     #[cold]
     pub(super) fn read_part(&self, offset: u64, length: u64) -> Result<Arc<Part>, Error> {
-        self.read_frame(offset, length, Content::Part, Part::new)
-            .map(Arc::new)
-    }
         if let Some(top) = self.top()
             && !self.parts_are_read.swap(true, Ordering::Relaxed)
         {
             let (first, end) = top.extent();
             self.file.will_read(first, end - first);
         }
+        self.read_frame(offset, length, Content::Part, Part::new)
+            .map(Arc::new)
+    }
 
     #[cold]
     fn read_block(&self, offset: u64, length: u64) -> Result<Block, Error> {
