@@ -1,38 +1,25 @@
 //! Random programs against a map with the list of what was written to each key: with tiny memtables, blocks and
 //! files, so that every path runs, and the same programs under different settings.
 
+mod affine;
+#[path = "../support/append.rs"]
+mod append;
+#[path = "../support/directory.rs"]
+mod directory;
+#[path = "../support/map.rs"]
 mod map;
-mod operators;
 
+use affine::{Affine, affine};
+use append::Append;
 use ats_disk::planted::{Fault, plant};
 use ats_disk::{Batch, Compression, DiskStore, Durability, Options, Snapshot};
 use ats_store::{Direction, KeyRange, MergeOperator};
+use directory::Directory;
 use map::Model;
-use operators::{Affine, Append, affine};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 use std::panic::catch_unwind;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// A directory that is removed in the end.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("ats-disk-model-{}-{number}", std::process::id());
-        Directory(std::path::Path::new("/dev/shm").join(name))
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 #[derive(Clone, Debug)]
 enum Change {
@@ -158,7 +145,7 @@ struct Run {
 impl Run {
     fn new(options: Options, kind: Kind) -> Self {
         let directory = Directory::new();
-        let store = DiskStore::open(&directory.0, options.clone()).expect("a new store");
+        let store = DiskStore::open(directory.path(), options.clone()).expect("a new store");
         Run {
             kind,
             directory,
@@ -276,8 +263,9 @@ impl Run {
         }
         // The old one lets the directory go only when it is dropped.
         let elsewhere = Directory::new();
-        self.store = DiskStore::open(&elsewhere.0, self.options.clone()).expect("another store");
-        self.store = DiskStore::open(&self.directory.0, self.options.clone()).expect("opened");
+        self.store =
+            DiskStore::open(elsewhere.path(), self.options.clone()).expect("another store");
+        self.store = DiskStore::open(self.directory.path(), self.options.clone()).expect("opened");
     }
 }
 
