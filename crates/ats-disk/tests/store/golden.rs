@@ -1,0 +1,293 @@
+//! A store of each format that was ever released is opened, and says what it said.
+//!
+//! `tests/golden/store-N` is the store of format N. It was left in the middle of everything: changes in the journal, and
+//! a merge of which some files are complete. `tests/golden/README.md` says how it was made, and what a new format adds.
+
+use crate::append::Append;
+use crate::collect;
+use crate::directory::Directory;
+use crate::hooked::{Call, HookedFs};
+use crate::map::Model;
+use crate::open;
+use ats_disk::{Batch, DiskStore, Error, Options};
+use ats_store::{Direction, KeyRange};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use xxhash_rust::xxh3::Xxh3;
+
+/// The formats of which there is a golden store, each with the checksum of its files.
+const FORMATS: [(u32, u64); 1] = [(1, 0xdb60_db56_9d81_4623)];
+/// The format that the engine writes.
+pub(crate) const NEWEST: u32 = FORMATS[FORMATS.len() - 1].0;
+
+fn golden(format: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/store-{format}"))
+}
+
+/// A copy of the golden store of a format. The original is never opened: that would change it.
+pub(crate) fn copy(format: u32) -> Directory {
+    let directory = Directory::new();
+    fs::create_dir(directory.path()).expect("a new directory");
+    for (name, bytes) in files(&golden(format), "") {
+        fs::write(directory.path().join(name), bytes).expect("written");
+    }
+    directory
+}
+
+/// A checksum of the names and the contents of all files of a directory.
+fn checksum(directory: &Path) -> u64 {
+    let mut hash = Xxh3::new();
+    for (name, bytes) in files(directory, "") {
+        for part in [name.as_bytes(), &bytes] {
+            hash.update(&(part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+    }
+    hash.digest()
+}
+
+/// The names of the files that begin with this, and what is in them.
+pub(crate) fn files(directory: &Path, prefix: &str) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).expect("it is there") {
+        let path = entry.expect("readable").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(prefix) {
+            files.push((name.into_owned(), fs::read(&path).expect("readable")));
+        }
+    }
+    files.sort();
+    files
+}
+
+pub(crate) fn options() -> Options {
+    Options {
+        operator: Some(Arc::new(Append)),
+        block_bytes: 128,
+        file_bytes: 300,
+        threads: 0,
+        ..Options::default()
+    }
+}
+
+fn key(number: u32) -> Vec<u8> {
+    format!("key/{number:03}").into_bytes()
+}
+
+/// Writes to a store, if there is one, what it writes to the model.
+struct Writer<'s> {
+    store: Option<&'s DiskStore>,
+    model: Model,
+    batch: Batch,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.batch.put(key, value).expect("short");
+        self.model.put(key, value);
+    }
+
+    fn delete(&mut self, key: &[u8]) {
+        self.batch.delete(key).expect("short");
+        self.model.delete(key);
+    }
+
+    fn merge(&mut self, key: &[u8], operand: &[u8]) {
+        self.batch.merge(key, operand).expect("short");
+        self.model.merge(key, operand);
+    }
+
+    fn delete_range(&mut self, low: Option<&[u8]>, high: Option<&[u8]>) {
+        let range = KeyRange { low, high };
+        self.batch.delete_range(range).expect("short");
+        self.model.delete_range(range);
+    }
+
+    fn write(&mut self) {
+        if let Some(store) = self.store {
+            store.write(&self.batch).expect("written");
+        }
+        self.batch.clear();
+    }
+
+    fn flush(&mut self) {
+        self.write();
+        if let Some(store) = self.store {
+            store.flush().expect("flushed");
+        }
+    }
+}
+
+/// What the golden store has in runs of which a merge was begun.
+fn write_merging(writer: &mut Writer<'_>) {
+    for number in 0..40 {
+        writer.put(&key(number), format!("value of {number}").as_bytes());
+    }
+    writer.put(b"", b"the empty key");
+    writer.put(&[0xff; 40], &[b'z'; 700]);
+    writer.flush();
+    writer.delete_range(Some(&key(10)), Some(&key(15)));
+    for number in (0..40).step_by(3) {
+        writer.merge(&key(number), format!("+{number}").as_bytes());
+    }
+    writer.delete(&key(20));
+    writer.merge(b"only operands", b"a");
+    writer.flush();
+    for number in 30..60 {
+        writer.merge(&key(number), format!("!{number}").as_bytes());
+    }
+    writer.merge(b"only operands", b"b");
+    writer.flush();
+}
+
+/// What it has in a newer run, and in the journal.
+fn write_newer(writer: &mut Writer<'_>) {
+    writer.delete_range(Some(b"x"), None);
+    writer.merge(&key(12), b"after a range delete");
+    writer.flush();
+    writer.put(&key(1), b"of the journal");
+    writer.delete(&key(2));
+    writer.merge(&key(3), b"+of the journal");
+    writer.delete_range(Some(&key(4)), Some(&key(6)));
+    writer.put(&key(5), b"behind a range delete");
+    writer.write();
+    writer.delete_range(None, Some(b"key"));
+    writer.write();
+    if let Some(store) = writer.store {
+        store.sync().expect("synced");
+    }
+    writer.merge(b"only operands", b"c");
+    writer.write();
+    writer.put(b"last", &[0, 1, 2, 255]);
+    writer.write();
+}
+
+fn expected() -> Model {
+    let mut writer = Writer {
+        store: None,
+        model: Model::default(),
+        batch: Batch::new(),
+    };
+    write_merging(&mut writer);
+    write_newer(&mut writer);
+    writer.model
+}
+
+/// Reads a store in all ways.
+pub(crate) fn check(store: &DiskStore) {
+    let model = expected();
+    let expected = model.all(&Append);
+    assert_eq!(expected.len(), 55);
+    for direction in [Direction::Up, Direction::Down] {
+        let scan = store.scan(KeyRange::default(), direction);
+        let mut found = collect(scan.expect("a scan"));
+        if direction == Direction::Down {
+            found.reverse();
+        }
+        assert_eq!(found, expected);
+    }
+    let missing = [key(2), key(4), key(10), key(60), vec![], vec![0xff; 40]];
+    for key in expected.iter().map(|(key, _)| key).chain(&missing) {
+        let value = model.get(key, &Append);
+        assert_eq!(value.is_none(), missing.contains(key));
+        assert_eq!(store.get(key), Ok(value));
+    }
+    assert_eq!(store.verify(), Ok(()));
+}
+
+/// Makes a store such as the golden ones are.
+fn make(directory: &Path) {
+    // Journals are not longer than what is in them, and only so many files of runs are made.
+    let files_left = Arc::new(AtomicU32::new(u32::MAX));
+    let left = Arc::clone(&files_left);
+    let file_system = HookedFs::new(move |call, path| {
+        let is_run = path.to_string_lossy().contains("run-");
+        let is_refused = match call {
+            Call::Create => is_run && left.fetch_sub(1, Ordering::Relaxed) == 0,
+            Call::Reserve => true,
+            Call::Sync => false,
+        };
+        match is_refused {
+            true => Err(io::ErrorKind::StorageFull.into()),
+            false => Ok(()),
+        }
+    });
+    let options = Options {
+        file_system,
+        ..options()
+    };
+    fs::create_dir(directory).expect("it is not there");
+    let store = open(directory, &options);
+    let mut writer = Writer {
+        store: Some(&store),
+        model: Model::default(),
+        batch: Batch::new(),
+    };
+    write_merging(&mut writer);
+    files_left.store(3, Ordering::Relaxed);
+    assert!(matches!(store.compact(), Err(Error::Io { .. })));
+    files_left.store(u32::MAX, Ordering::Relaxed);
+    write_newer(&mut writer);
+    check(&store);
+    // Not closed: the journal stays.
+    drop(store);
+    fs::remove_file(directory.join("lock")).expect("it was there");
+}
+
+/// Opens a store such as the golden ones are, and goes on with it.
+fn check_all(directory: &Path) {
+    let names = |prefix| -> BTreeSet<String> {
+        let files = files(directory, prefix).into_iter();
+        files.map(|(name, _)| name).collect()
+    };
+    let before = names("run-");
+    assert_eq!(names("journal-").len(), 1);
+    let store = open(directory, &options());
+    check(&store);
+    // Three of which a merge was begun, one that is newer, and what was in the journal.
+    let info = store.info();
+    assert_eq!(info.runs.len(), 5);
+    assert_eq!(info.flushes, 1);
+    // The merge goes on, with the files that it has written.
+    assert_eq!(store.work(), Ok(true));
+    let info = store.info();
+    assert_eq!((info.runs.len(), info.merges), (3, 1));
+    assert_eq!(store.work(), Ok(true), "files are removed");
+    let kept = names("run-").intersection(&before).count();
+    assert_eq!(kept, 2 + info.runs[1].files);
+    check(&store);
+    store.compact().expect("compacted");
+    check(&store);
+    store.close().expect("closed");
+    check(&open(directory, &options()));
+}
+
+#[test]
+fn stores_of_all_formats_are_read() {
+    for (format, sum) in FORMATS {
+        assert_eq!(checksum(&golden(format)), sum, "store-{format} was changed");
+        let directory = copy(format);
+        assert_eq!(checksum(directory.path()), sum);
+        check_all(directory.path());
+        assert_eq!(checksum(&golden(format)), sum);
+    }
+}
+
+/// Where to leave the store that [`golden_stores_can_be_made`] makes.
+const MAKE: &str = "ATS_DISK_MAKE_GOLDEN";
+
+#[test]
+fn golden_stores_can_be_made() {
+    let directory = Directory::new();
+    make(directory.path());
+    if let Some(path) = std::env::var_os(MAKE) {
+        make(Path::new(&path));
+        let sum = checksum(Path::new(&path));
+        println!("{}: the checksum is {sum:#x}", path.display());
+    }
+    check_all(directory.path());
+}

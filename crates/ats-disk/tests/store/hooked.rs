@@ -1,0 +1,128 @@
+//! The file system of the machine, with something done before its calls, and a clock that can be set forward.
+
+use ats_disk::fs::{File, FileSystem, RealFs};
+use std::any::Any;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A call of which the hook is told before it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Call {
+    /// Making a file.
+    Create,
+    /// Syncing a file.
+    Sync,
+    /// Making room ahead.
+    Reserve,
+}
+
+/// Is told of a call and its file. After an error, that is the outcome of the call.
+type Hook = dyn Fn(Call, &Path) -> io::Result<()> + Send + Sync;
+
+/// See the [module](self).
+pub(crate) struct HookedFs {
+    hook: Arc<Hook>,
+    /// How far the clock is ahead, in milliseconds.
+    ahead_ms: AtomicU64,
+}
+
+impl HookedFs {
+    pub(crate) fn new(
+        hook: impl Fn(Call, &Path) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(HookedFs {
+            hook: Arc::new(hook),
+            ahead_ms: AtomicU64::new(0),
+        })
+    }
+
+    /// Sets the clock forward.
+    pub(crate) fn pass(&self, time: Duration) {
+        let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.ahead_ms.fetch_add(time, Ordering::Relaxed);
+    }
+
+    fn file(&self, file: Box<dyn File>, path: &Path) -> Box<dyn File> {
+        Box::new(HookedFile {
+            file,
+            path: path.to_owned(),
+            hook: Arc::clone(&self.hook),
+        })
+    }
+}
+
+impl FileSystem for HookedFs {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        RealFs.create_dir(path)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        RealFs.list(directory)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        (self.hook)(Call::Create, path)?;
+        Ok(self.file(RealFs.create(path)?, path))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        Ok(self.file(RealFs.open(path)?, path))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        RealFs.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        RealFs.remove(path)
+    }
+
+    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
+        RealFs.sync_dir(directory)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
+        RealFs.lock(path)
+    }
+
+    fn now(&self) -> Duration {
+        RealFs.now() + Duration::from_millis(self.ahead_ms.load(Ordering::Relaxed))
+    }
+}
+
+struct HookedFile {
+    file: Box<dyn File>,
+    path: PathBuf,
+    hook: Arc<Hook>,
+}
+
+impl File for HookedFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        (self.hook)(Call::Sync, &self.path)?;
+        self.file.sync()
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.file.set_len(bytes)
+    }
+
+    fn reserve(&self, bytes: u64) -> io::Result<()> {
+        (self.hook)(Call::Reserve, &self.path)?;
+        self.file.reserve(bytes)
+    }
+}

@@ -1,0 +1,63 @@
+//! What a store promises to its users, on the file system of the machine.
+
+#[path = "../support/append.rs"]
+mod append;
+#[path = "../support/directory.rs"]
+mod directory;
+mod golden;
+mod hooked;
+mod interface;
+#[path = "../support/map.rs"]
+mod map;
+mod merging;
+mod opening;
+mod readers;
+mod snapshots;
+mod writers;
+
+use ats_disk::{DiskStore, Options, Scan};
+use ats_store::{Direction, KeyRange};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+type Records = Vec<(Vec<u8>, Vec<u8>)>;
+
+fn open(directory: &Path, options: &Options) -> DiskStore {
+    DiskStore::open(directory, options.clone()).expect("opened")
+}
+
+/// All records that a walk comes to.
+fn collect(mut scan: Scan) -> Records {
+    let mut all = Records::new();
+    while let Some((key, value)) = scan.next().expect("scanned") {
+        all.push((key.to_vec(), value.to_vec()));
+    }
+    all
+}
+
+/// All records of a store.
+fn all(store: &DiskStore) -> Records {
+    let scan = store.scan(KeyRange::default(), Direction::Up);
+    collect(scan.expect("a scan"))
+}
+
+/// A number that looks random, always the same for these.
+fn random(of: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Waits until something has happened. Whether it has, within a time that is long enough on a busy machine.
+fn wait_for(mut has_happened: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    while !has_happened() {
+        if start.elapsed() > Duration::from_secs(20) {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    true
+}

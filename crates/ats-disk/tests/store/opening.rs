@@ -1,0 +1,242 @@
+//! What cannot be opened is refused with an error that says why, and is not changed.
+
+use crate::directory::Directory;
+use crate::golden::{NEWEST, check, copy, files, options};
+use ats_disk::{DiskStore, Error, Options};
+use ats_store::{MergeOperator, Merged};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Lines, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Says in the header of a log that it has another format.
+fn set_log_format(log: &mut [u8], format: u32) {
+    assert_eq!(log[..8], *b"ats log\n");
+    log[8..12].copy_from_slice(&format.to_le_bytes());
+    let checksum = xxh3_64(&log[..56]);
+    log[56..64].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Says in the footer of a run file that it has another format.
+fn set_run_format(file: &mut [u8], format: u32) {
+    let (before, checksum) = file.split_at_mut(file.len() - 8);
+    let end = before.len();
+    assert_eq!(before[end - 8..], *b"ats-run\n");
+    before[end - 12..end - 8].copy_from_slice(&format.to_le_bytes());
+    let length = before[end - 16..end - 12].try_into().expect("4 bytes");
+    let footer = end - 16 - u32::from_le_bytes(length) as usize;
+    checksum.copy_from_slice(&xxh3_64(&before[footer..]).to_le_bytes());
+}
+
+#[test]
+fn files_of_a_newer_format_are_refused() {
+    for (prefix, named) in [
+        ("manifest", "manifest"),
+        ("journal-", "journal-"),
+        ("run-", "run file"),
+    ] {
+        let directory = copy(NEWEST);
+        let files = files(directory.path(), prefix);
+        let (name, bytes) = &files[0];
+        let set_format = |format| {
+            let mut bytes = bytes.clone();
+            match prefix {
+                "run-" => set_run_format(&mut bytes, format),
+                _ => set_log_format(&mut bytes, format),
+            }
+            assert_eq!(bytes == files[0].1, format == NEWEST);
+            fs::write(directory.path().join(name), bytes).expect("written");
+        };
+        set_format(NEWEST + 1);
+        match DiskStore::open(directory.path(), options()).err() {
+            Some(Error::NewerFormat { file, found, known }) => {
+                assert!(file.starts_with(named), "{file}");
+                assert_eq!((found, known), (NEWEST + 1, NEWEST));
+            }
+            other => panic!("{prefix}: {other:?}"),
+        }
+        // Nothing was lost by trying.
+        set_format(NEWEST);
+        let store = DiskStore::open(directory.path(), options()).expect("it is sound");
+        check(&store);
+    }
+}
+
+/// An operator by name only.
+struct Named(&'static str, u32);
+
+impl MergeOperator for Named {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn version(&self) -> u32 {
+        self.1
+    }
+
+    fn merge(
+        &self,
+        _key: &[u8],
+        _earlier: &[u8],
+        _later: &[u8],
+    ) -> Result<Merged, ats_store::Error> {
+        Err(ats_store::Error::Merge)
+    }
+}
+
+#[test]
+fn another_operator_is_refused() {
+    let directory = copy(NEWEST);
+    let named = |name, version| Some(Arc::new(Named(name, version)) as Arc<dyn MergeOperator>);
+    for (operator, given) in [
+        (named("append", 2), Some((String::from("append"), 2))),
+        (named("Append", 1), Some((String::from("Append"), 1))),
+        (named("", 1), Some((String::new(), 1))),
+        (None, None),
+    ] {
+        let options = Options {
+            operator,
+            ..options()
+        };
+        let other = Error::OtherOperator {
+            stored: Some((String::from("append"), 1)),
+            given,
+        };
+        let opened = DiskStore::open(directory.path(), options);
+        assert_eq!(opened.err(), Some(other));
+    }
+    let store = DiskStore::open(directory.path(), options()).expect("with its operator");
+    check(&store);
+
+    let plain = Directory::new();
+    let without = || Options {
+        operator: None,
+        ..options()
+    };
+    drop(DiskStore::open(plain.path(), without()).expect("a new store"));
+    let other = Error::OtherOperator {
+        stored: None,
+        given: Some((String::from("append"), 1)),
+    };
+    assert_eq!(DiskStore::open(plain.path(), options()).err(), Some(other));
+    assert!(DiskStore::open(plain.path(), without()).is_ok());
+}
+
+#[test]
+fn a_store_that_is_not_there_is_missing() {
+    let directory = Directory::new();
+    let options = || Options {
+        create: false,
+        ..options()
+    };
+    let open = || DiskStore::open(directory.path(), options());
+    assert_eq!(open().err(), Some(Error::Missing));
+    assert!(!directory.path().exists());
+    fs::create_dir(directory.path()).expect("a new directory");
+    assert_eq!(open().err(), Some(Error::Missing));
+    let foreign = directory.path().join("run-of-something-else");
+    fs::write(&foreign, "").expect("written");
+    assert_eq!(open().err(), Some(Error::Missing));
+    // Files of others do not matter, and stay.
+    let made = DiskStore::open(
+        directory.path(),
+        Options {
+            create: true,
+            ..options()
+        },
+    );
+    drop(made.expect("a new store"));
+    drop(open().expect("it is there now"));
+    assert!(foreign.exists());
+    // Runs without a manifest are not taken for a new store.
+    let copy = copy(NEWEST);
+    fs::remove_file(copy.path().join("manifest")).expect("it was there");
+    let opened = DiskStore::open(copy.path(), self::options());
+    assert!(matches!(opened.err(), Some(Error::Corrupt(_))));
+    assert!(!files(copy.path(), "run-").is_empty());
+}
+
+const PATH: &str = "ATS_DISK_OTHER_PROCESS";
+
+/// What the other process does that [`a_store_is_open_once`] starts.
+fn be_the_other_process(path: &Path) {
+    match DiskStore::open(path, options()) {
+        Err(error) => println!("\nopened: {error:?}"),
+        Ok(store) => {
+            store.put(b"of the other process", b"1").expect("written");
+            println!("\nopened: yes");
+            // Until it is killed.
+            let _ended = io::stdin().read(&mut [0]);
+        }
+    }
+}
+
+/// Another process that has opened a store, or has tried to.
+struct Other {
+    process: Child,
+    /// Read to its end: a process cannot end well that writes where there is no reader.
+    out: Lines<BufReader<ChildStdout>>,
+}
+
+impl Other {
+    fn start(path: &Path) -> Self {
+        let mut process = Command::new(std::env::current_exe().expect("it has a name"))
+            .args(["--exact", "opening::a_store_is_open_once", "--nocapture"])
+            .env(PATH, path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let out = process.stdout.take().expect("piped");
+        Other {
+            process,
+            out: BufReader::new(out).lines(),
+        }
+    }
+
+    /// What came of opening the store.
+    fn opened(&mut self) -> String {
+        let mut lines = self.out.by_ref().map_while(Result::ok);
+        let opened = lines.find_map(|line| line.strip_prefix("opened: ").map(String::from));
+        opened.expect("it tells")
+    }
+
+    fn wait(mut self) -> ExitStatus {
+        self.out.for_each(drop);
+        self.process.wait().expect("it ends")
+    }
+}
+
+#[test]
+fn a_store_is_open_once() {
+    if let Some(path) = std::env::var_os(PATH) {
+        return be_the_other_process(Path::new(&path));
+    }
+    let directory = copy(NEWEST);
+    let open = || DiskStore::open(directory.path(), options());
+    let store = open().expect("it is sound");
+    assert_eq!(open().err(), Some(Error::Locked));
+    let mut other = Other::start(directory.path());
+    assert_eq!(other.opened(), "Locked");
+    assert!(other.wait().success());
+    // A clone keeps it open.
+    let clone = store.clone();
+    drop(store);
+    assert_eq!(open().err(), Some(Error::Locked));
+    drop(clone);
+    let store = open().expect("it is open no more");
+    store.close().expect("closed");
+    let mut other = Other::start(directory.path());
+    assert_eq!(other.opened(), "yes");
+    assert_eq!(open().err(), Some(Error::Locked));
+    assert!(store.put(b"k", b"v").is_err());
+    other.process.kill().expect("killed");
+    assert!(!other.wait().success());
+    // What was written before a process was killed is there.
+    let store = open().expect("it is open no more");
+    assert_eq!(store.get(b"of the other process"), Ok(Some(b"1".to_vec())));
+    store.delete(b"of the other process").expect("written");
+    check(&store);
+}

@@ -1,0 +1,166 @@
+//! Writers that write at the same time, and what is durable when.
+
+use crate::directory::Directory;
+use crate::hooked::{Call, HookedFs};
+use crate::{open, wait_for};
+use ats_disk::{Batch, Durability, Error, Options};
+use std::thread;
+use std::time::Duration;
+
+/// A batch of three keys.
+fn batch_of(writer: u8, number: u32) -> Batch {
+    let mut batch = Batch::new();
+    for part in 0..3 {
+        let put = batch.put(&key_of(writer, number, part), &number.to_be_bytes());
+        put.expect("short");
+    }
+    batch
+}
+
+fn key_of(writer: u8, number: u32, part: u8) -> Vec<u8> {
+    [&[writer], &number.to_be_bytes()[..], &[part]].concat()
+}
+
+#[test]
+fn writers_share_syncs() {
+    const WRITERS: u8 = 8;
+    const BATCHES: u32 = 50;
+    // As a disk takes its time.
+    let file_system = HookedFs::new(|call, _| {
+        if call == Call::Sync {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    });
+    let directory = Directory::new();
+    let options = Options {
+        file_system,
+        durability: Durability::Always,
+        threads: 0,
+        ..Options::default()
+    };
+    let store = open(directory.path(), &options);
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let store = &store;
+            scope.spawn(move || {
+                for number in 0..BATCHES {
+                    store.write(&batch_of(writer, number)).expect("written");
+                }
+            });
+        }
+    });
+    let info = store.info();
+    assert_eq!(info.batches, u64::from(WRITERS) * u64::from(BATCHES));
+    assert!(info.groups < info.batches, "{info:?}");
+    assert!(info.syncs < info.batches, "{info:?}");
+    // What was written last is durable, too.
+    assert_eq!(store.sync(), Ok(()));
+    assert_eq!(store.info().syncs, info.syncs);
+    drop(store);
+    let store = open(directory.path(), &options);
+    for writer in 0..WRITERS {
+        for (number, part) in (0..BATCHES).flat_map(|number| (0..3).map(move |part| (number, part)))
+        {
+            let value = store.get(&key_of(writer, number, part));
+            assert_eq!(value, Ok(Some(number.to_be_bytes().to_vec())));
+        }
+    }
+}
+
+#[test]
+fn a_write_can_be_more_durable_than_others() {
+    let directory = Directory::new();
+    let options = Options {
+        threads: 0,
+        ..Options::default()
+    };
+    let store = open(directory.path(), &options);
+    let batch = batch_of(0, 0);
+    let syncs = || store.info().syncs;
+    assert_eq!(syncs(), 0);
+    store.write(&batch).expect("written");
+    assert_eq!(syncs(), 0);
+    store
+        .write_with(&batch, Durability::Always)
+        .expect("written");
+    assert_eq!(syncs(), 1);
+    store.sync().expect("there is nothing to do");
+    assert_eq!(syncs(), 1);
+    store
+        .write_with(&batch, Durability::System)
+        .expect("written");
+    store.sync().expect("synced");
+    assert_eq!(syncs(), 2);
+}
+
+#[test]
+fn what_was_written_is_synced_at_intervals() {
+    let directory = Directory::new();
+    let options = Options {
+        durability: Durability::Interval(Duration::from_millis(5)),
+        threads: 1,
+        ..Options::default()
+    };
+    let store = open(directory.path(), &options);
+    for number in 0..3 {
+        let before = store.info().syncs;
+        store.write(&batch_of(0, number)).expect("written");
+        assert!(wait_for(|| store.info().syncs > before));
+    }
+    // When nothing is written there is nothing to sync.
+    let mut before = store.info().syncs;
+    let is_quiet = wait_for(|| {
+        thread::sleep(Duration::from_millis(50));
+        std::mem::replace(&mut before, store.info().syncs) == before
+    });
+    assert!(is_quiet);
+}
+
+/// What was acknowledged before a store was closed is there, and what was refused is not.
+#[test]
+fn a_store_is_closed_while_others_write() {
+    const WRITERS: u8 = 3;
+    for round in 0..20 {
+        let directory = Directory::new();
+        let options = Options {
+            threads: round % 2,
+            memtable_bytes: if round % 3 == 0 { 20_000 } else { 1 << 20 },
+            ..Options::default()
+        };
+        let store = open(directory.path(), &options);
+        let written: Vec<u32> = thread::scope(|scope| {
+            let write = |writer: u8| {
+                let store = store.clone();
+                move || {
+                    let mut numbers = 0..;
+                    let refused = numbers.find_map(|number| {
+                        let written = store.write(&batch_of(writer, number));
+                        written.err().map(|error| (number, error))
+                    });
+                    let (number, error) = refused.expect("the store is closed in the end");
+                    assert!(matches!(error, Error::ReadOnly(_)), "{error:?}");
+                    number
+                }
+            };
+            let writers = (0..WRITERS).map(|writer| scope.spawn(write(writer)));
+            let writers: Vec<_> = writers.collect();
+            thread::sleep(Duration::from_micros(700 * round as u64));
+            store.close().expect("closed");
+            let numbers = writers.into_iter().map(|writer| writer.join());
+            numbers.map(|number| number.expect("no panic")).collect()
+        });
+        // The closed one is there still.
+        let reopened = open(directory.path(), &options);
+        for (writer, count) in (0..WRITERS).zip(written) {
+            for (number, part) in
+                (0..=count).flat_map(|number| (0..3).map(move |part| (number, part)))
+            {
+                let value = reopened.get(&key_of(writer, number, part)).expect("read");
+                assert_eq!(value.is_some(), number < count, "{number} of {count}");
+            }
+        }
+        assert!(matches!(store.put(b"k", b"v"), Err(Error::ReadOnly(_))));
+        assert_eq!(reopened.get(b"k"), Ok(None));
+    }
+}
