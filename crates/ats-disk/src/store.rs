@@ -12,7 +12,7 @@ use crate::snapshot::Snapshot;
 use crate::waiting;
 use ats_store::{Direction, KeyRange, MergeOperator};
 use parking_lot::Mutex;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -227,19 +227,25 @@ impl DiskStore {
     pub fn compact_with(&self, on_progress: &mut OnProgress<'_>) -> Result<(), Error> {
         self.flush()?;
         let core = self.core();
+        let is_broken_off = Cell::new(false);
+        let mut on_progress = |progress: Progress| {
+            let flow = on_progress(progress);
+            is_broken_off.set(flow.is_break());
+            flow
+        };
         loop {
-            let merged = core.compact_all(on_progress)?;
+            let merged = core.compact_all(&mut on_progress)?;
             if core.state.load().runs.len() <= 1 {
                 core.remove_doomed();
                 return Ok(());
             }
-            if !merged {
-                let flow = on_progress(Progress::default());
-                if flow.is_break() {
-                    return Ok(());
-                }
+            if !merged && !is_broken_off.get() {
                 // A thread merges some of them.
+                let _flow = on_progress(Progress::default());
                 core.file_system.sleep(Duration::from_millis(10));
+            }
+            if is_broken_off.get() {
+                return Ok(());
             }
         }
     }

@@ -12,6 +12,7 @@ mod map;
 mod merging;
 mod opening;
 mod readers;
+mod resuming;
 mod snapshots;
 mod writers;
 
