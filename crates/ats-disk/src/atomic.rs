@@ -6,6 +6,7 @@
 
 use crate::batch::Batch;
 use crate::error::Error;
+use crate::fold::is_absent;
 use crate::snapshot::Snapshot;
 use crate::store::DiskStore;
 use crate::waiting;
@@ -68,23 +69,25 @@ impl AtomicStore {
             .collect()
     }
 
-    /// Makes a change of a key that is locked part of a batch. How many records that adds.
+    /// Makes a change of a key that is locked part of a batch. How many records that adds. A value that counts as missing
+    /// is removed: merging it with later operands could give something else than they give alone.
     fn add(
+        &self,
         batch: &mut Batch,
         key: &[u8],
         had: bool,
         change: Change<Vec<u8>>,
     ) -> Result<isize, Error> {
         match change {
-            Change::Put(value) => {
+            Change::Put(value) if !is_absent(self.store.operator(), key, &value)? => {
                 batch.put(key, &value)?;
                 Ok(isize::from(!had))
             }
-            Change::Remove if had => {
+            Change::Put(_) | Change::Remove if had => {
                 batch.delete(key)?;
                 Ok(-1)
             }
-            Change::Keep | Change::Remove | Change::Abort | Change::Later => Ok(0),
+            Change::Keep | Change::Put(_) | Change::Remove | Change::Abort | Change::Later => Ok(0),
         }
     }
 
@@ -143,7 +146,7 @@ impl Store for AtomicStore {
             if matches!(change, Change::Abort) {
                 return Ok(false);
             }
-            added += Self::add(&mut batch, key, value.is_some(), change)?;
+            added += self.add(&mut batch, key, value.is_some(), change)?;
         }
         self.commit(&batch, added)?;
         Ok(true)
@@ -162,7 +165,7 @@ impl Store for AtomicStore {
             }
             let mut batch = Batch::new();
             let change = decide(Some((&key, &value)));
-            let added = Self::add(&mut batch, &key, true, change)?;
+            let added = self.add(&mut batch, &key, true, change)?;
             return Ok(self.commit(&batch, added)?);
         }
     }

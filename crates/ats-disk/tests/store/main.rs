@@ -2,6 +2,7 @@
 
 #[path = "../support/append.rs"]
 mod append;
+mod atomic;
 #[path = "../support/directory.rs"]
 mod directory;
 mod golden;
