@@ -71,7 +71,7 @@ impl FileSystem for RealFs {
             .truncate(false)
             .open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(file)),
+            Ok(()) => Ok(Box::new(Locked(file))),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -80,6 +80,18 @@ impl FileSystem for RealFs {
     fn now(&self) -> Duration {
         static START: OnceLock<Instant> = OnceLock::new();
         START.get_or_init(Instant::now).elapsed()
+    }
+}
+
+/// A file that is locked.
+struct Locked(fs::File);
+
+impl Drop for Locked {
+    /// To close the file is not enough: a process that another thread has just begun has it, too, until it runs its
+    /// program.
+    fn drop(&mut self) {
+        // The file is closed next, which most often does the same.
+        let _ = self.0.unlock();
     }
 }
 

@@ -5,10 +5,13 @@ use crate::golden::{NEWEST, check, copy, files, options};
 use ats_disk::{DiskStore, Error, Options};
 use ats_store::{MergeOperator, Merged};
 use std::fs;
-use std::io::{self, BufRead, BufReader, Lines, Read};
+use std::io::{self, BufRead, BufReader, Lines, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Says in the header of a log that it has another format.
@@ -239,4 +242,30 @@ fn a_store_is_open_once() {
     assert_eq!(store.get(b"of the other process"), Ok(Some(b"1".to_vec())));
     store.delete(b"of the other process").expect("written");
     check(&store);
+}
+
+/// A process has all open files of the one that it was begun by, until it runs its program.
+#[test]
+fn a_store_can_be_opened_again_while_a_process_is_begun() {
+    let directory = Directory::new();
+    let open = || DiskStore::open(directory.path(), Options::default());
+    let store = open().expect("opened");
+    thread::scope(|scope| {
+        let (begun, begins) = io::pipe().expect("a pipe");
+        scope.spawn(move || {
+            let mut command = Command::new("true");
+            // SAFETY: what is called between fork and exec only makes calls of the system.
+            unsafe {
+                command.pre_exec(move || {
+                    (&begins).write_all(b"!")?;
+                    thread::sleep(Duration::from_millis(500));
+                    Ok(())
+                });
+            }
+            assert!(command.status().expect("it ran").success());
+        });
+        (&begun).read_exact(&mut [0]).expect("begun");
+        drop(store);
+        assert!(open().is_ok());
+    });
 }
