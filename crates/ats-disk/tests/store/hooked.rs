@@ -17,6 +17,10 @@ pub(crate) enum Call {
     Sync,
     /// Making room ahead.
     Reserve,
+    /// Reading a file.
+    Read,
+    /// Letting time pass.
+    Sleep,
 }
 
 /// Is told of a call and its file. After an error, that is the outcome of the call.
@@ -91,6 +95,12 @@ impl FileSystem for HookedFs {
     fn now(&self) -> Duration {
         RealFs.now() + Duration::from_millis(self.ahead_ms.load(Ordering::Relaxed))
     }
+
+    fn sleep(&self, time: Duration) {
+        // There is no outcome that could be another.
+        let _ = (self.hook)(Call::Sleep, Path::new(""));
+        RealFs.sleep(time);
+    }
 }
 
 struct HookedFile {
@@ -101,6 +111,7 @@ struct HookedFile {
 
 impl File for HookedFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        (self.hook)(Call::Read, &self.path)?;
         self.file.read_at(buffer, offset)
     }
 

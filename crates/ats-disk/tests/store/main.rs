@@ -15,6 +15,7 @@ mod opening;
 mod readers;
 mod resuming;
 mod snapshots;
+mod waiting;
 mod writers;
 
 use ats_disk::{DiskStore, Options, Scan};

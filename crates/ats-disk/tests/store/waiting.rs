@@ -1,0 +1,180 @@
+//! Callers that must not wait.
+
+use crate::append::Append;
+use crate::directory::Directory;
+use crate::hooked::{Call, HookedFs};
+use crate::{open, random};
+use ats_disk::{AtomicStore, Batch, DiskStore, Durability, Error, Options, without_waiting};
+use ats_store::{Change, Store};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+thread_local! {
+    static MUST_NOT_WAIT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A file system that counts what threads do that must not wait, but that may wait.
+fn watched(waits: &Arc<AtomicU64>) -> Arc<HookedFs> {
+    let waits = Arc::clone(waits);
+    HookedFs::new(move |call, _| {
+        if MUST_NOT_WAIT.get() && call != Call::Reserve {
+            waits.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    })
+}
+
+fn at_once<R>(work: impl FnOnce() -> R) -> R {
+    MUST_NOT_WAIT.set(true);
+    let result = without_waiting(work);
+    MUST_NOT_WAIT.set(false);
+    result
+}
+
+/// Makes a call without waiting, and again if it would have waited. Whether it would not.
+fn call<T>(work: impl Fn() -> Result<T, ats_store::Error>) -> (T, bool) {
+    match at_once(&work) {
+        Err(ats_store::Error::WouldWait) => (work().expect("done when it may wait"), false),
+        done => (done.expect("done at once"), true),
+    }
+}
+
+fn put(store: &dyn Store, key: &[u8], value: &[u8]) -> Result<bool, ats_store::Error> {
+    store.update(&[key], &mut |_: usize, _: Option<&[u8]>| {
+        Change::Put(value.to_vec())
+    })
+}
+
+fn get(store: &dyn Store, key: &[u8]) -> Result<Option<Vec<u8>>, ats_store::Error> {
+    let mut found = None;
+    store.get(key, &mut |value| found = Some(value.to_vec()))?;
+    Ok(found)
+}
+
+/// Each thread has keys of its own, so it knows what each has to be.
+#[test]
+fn calls_that_would_wait_change_nothing() {
+    const THREADS: u64 = 3;
+    const CALLS: u64 = 6_000;
+    let directory = Directory::new();
+    let waits = Arc::new(AtomicU64::new(0));
+    let options = Options {
+        operator: Some(Arc::new(Append)),
+        file_system: watched(&waits),
+        memtable_bytes: 20_000,
+        cache_bytes: 20_000,
+        block_bytes: 256,
+        file_bytes: 10_000,
+        fan_in: 2,
+        threads: 1,
+        ..Options::default()
+    };
+    let store = AtomicStore::new(open(directory.path(), &options));
+    let (done_at_once, done_later) = (AtomicU64::new(0), AtomicU64::new(0));
+    let run = |thread: u64| {
+        let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        for number in 0..CALLS {
+            let random = random((thread, number));
+            let key = format!("{thread}/{:04}", random % 500).into_bytes();
+            let value = format!("<{number}>").into_bytes();
+            let is_at_once = match random >> 32 & 7 {
+                0..2 => {
+                    let (_, is_at_once) = call(|| put(&store, &key, &value));
+                    model.insert(key, value);
+                    is_at_once
+                }
+                2..4 => {
+                    let merges = store.merges().expect("it has an operator");
+                    let (_, is_at_once) = call(|| merges.merge(&key, &value));
+                    model.entry(key).or_default().extend(value);
+                    is_at_once
+                }
+                4 => {
+                    let remove = |_: usize, _: Option<&[u8]>| Change::Remove;
+                    let (_, is_at_once) = call(|| store.update(&[&key], &mut { remove }));
+                    model.remove(&key);
+                    is_at_once
+                }
+                _ => {
+                    let (found, is_at_once) = call(|| get(&store, &key));
+                    assert_eq!(found.as_ref(), model.get(&key));
+                    is_at_once
+                }
+            };
+            let count = if is_at_once {
+                &done_at_once
+            } else {
+                &done_later
+            };
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        for (key, value) in model {
+            assert_eq!(get(&store, &key), Ok(Some(value)));
+        }
+    };
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || run(thread));
+        }
+    });
+    assert_eq!(waits.load(Ordering::Relaxed), 0);
+    let (at_once, later) = (done_at_once.into_inner(), done_later.into_inner());
+    assert!(
+        at_once > 500 && later > 500,
+        "{at_once} at once, {later} later"
+    );
+}
+
+fn opened(directory: &Directory, durability: Durability) -> DiskStore {
+    let options = Options {
+        threads: 0,
+        durability,
+        ..Options::default()
+    };
+    open(directory.path(), &options)
+}
+
+#[test]
+fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
+    let directory = Directory::new();
+    let store = opened(&directory, Durability::System);
+    assert_eq!(at_once(|| store.put(b"k", b"v")), Ok(()));
+    assert_eq!(at_once(|| store.get(b"k")), Ok(Some(b"v".to_vec())));
+    store.close().expect("closed");
+    let store = opened(&directory, Durability::System);
+    for would_wait in [true, false] {
+        let found = at_once(|| store.get(b"k"));
+        match would_wait {
+            true => assert_eq!(found, Err(Error::WouldWait)),
+            false => assert_eq!(found, Ok(Some(b"v".to_vec()))),
+        }
+        // From now on it is cached.
+        assert_eq!(store.get(b"k"), Ok(Some(b"v".to_vec())));
+    }
+}
+
+#[test]
+fn what_is_durable_or_large_is_not_written() {
+    let directory = Directory::new();
+    let store = opened(&directory, Durability::Always);
+    assert_eq!(at_once(|| store.put(b"k", b"v")), Err(Error::WouldWait));
+    assert_eq!(store.get(b"k"), Ok(None));
+    let mut batch = Batch::new();
+    batch.put(b"k", b"w").expect("not too long");
+    let write = |batch: &Batch| at_once(|| store.write_with(batch, Durability::System));
+    assert_eq!(write(&batch), Ok(()));
+    assert_eq!(store.get(b"k"), Ok(Some(b"w".to_vec())));
+    batch.put(b"large", &[7; 1 << 20]).expect("not too long");
+    assert_eq!(write(&batch), Err(Error::WouldWait));
+    assert_eq!(store.get(b"large"), Ok(None));
+    assert_eq!(at_once(|| store.sync()), Err(Error::WouldWait));
+    assert_eq!(at_once(|| store.flush()), Err(Error::WouldWait));
+    assert_eq!(at_once(|| store.compact()), Err(Error::WouldWait));
+    let store = AtomicStore::new(store);
+    assert_eq!(at_once(|| store.len()), Err(ats_store::Error::WouldWait));
+    assert_eq!(store.len(), Ok(1));
+    assert_eq!(at_once(|| store.len()), Ok(1));
+}
