@@ -107,6 +107,7 @@ impl Core {
             return Ok(());
         }
         self.check_writable()?;
+        self.check_open()?;
         self.check_operands(batch)?;
         let sync = durability == Durability::Always;
         if !waiting::is_allowed() {

@@ -132,6 +132,15 @@ impl Core {
         }
     }
 
+    /// # Errors
+    /// [`Error::ReadOnly`] while the store is being closed, which no writer may keep from its end.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        match self.closing.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(Error::ReadOnly("it is being closed".into())),
+        }
+    }
+
     /// Lets nothing be written any more because of this error, which it returns.
     pub(crate) fn broken(&self, error: Error) -> Error {
         let _first = self.broken.set(error.to_string());

@@ -18,6 +18,15 @@ impl Core {
         self.flush_and_free()
     }
 
+    /// Writes to runs the sealed memtables that have changes up to this sequence number.
+    pub(crate) fn flush_up_to(&self, last_seq: u64) -> Result<(), Error> {
+        let is_wanted = |sealed: &Arc<Sealed>| sealed.first_seq <= last_seq;
+        while self.state.load().sealed.last().is_some_and(is_wanted) {
+            self.flush_one()?;
+        }
+        Ok(())
+    }
+
     /// As [`flush_one`](Core::flush_one), unless another thread does it.
     pub(crate) fn try_flush_one(&self) -> Result<bool, Error> {
         match self.flushing.try_lock() {

@@ -198,16 +198,19 @@ impl DiskStore {
         self.core().sync()
     }
 
-    /// Writes all memtables to runs.
+    /// Writes to runs what is in memtables. What is written meanwhile is not waited for.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::ReadOnly`].
     pub fn flush(&self) -> Result<(), Error> {
         waiting::check()?;
         self.core().check_writable()?;
-        self.core().seal(&mut self.core().writing.lock())?;
-        while self.core().flush_one()? {}
-        Ok(())
+        let last_seq = {
+            let mut writing = self.core().writing.lock();
+            self.core().seal(&mut writing)?;
+            writing.last_seq
+        };
+        self.core().flush_up_to(last_seq)
     }
 
     /// Merges all runs into one, of which then nothing is left that was replaced or deleted, except for what snapshots

@@ -5,7 +5,7 @@ use crate::hooked::{Call, HookedFs};
 use crate::{open, wait_for};
 use ats_disk::{Batch, Durability, Error, Options};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A batch of three keys.
 fn batch_of(writer: u8, number: u32) -> Batch {
@@ -163,4 +163,72 @@ fn a_store_is_closed_while_others_write() {
         assert!(matches!(store.put(b"k", b"v"), Err(Error::ReadOnly(_))));
         assert_eq!(reopened.get(b"k"), Ok(None));
     }
+}
+
+/// What is in runs is durable, so the journal that had it is not synced, which would write all of it once more.
+#[test]
+fn only_journals_that_are_needed_are_synced() {
+    let synced: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
+    let seen = Arc::clone(&synced);
+    let file_system = HookedFs::new(move |call, path| {
+        if call == Call::Sync {
+            seen.lock().expect("no panic").push(path.to_owned());
+        }
+        Ok(())
+    });
+    let directory = Directory::new();
+    let options = Options {
+        file_system,
+        durability: Durability::System,
+        threads: 0,
+        ..Options::default()
+    };
+    let store = open(directory.path(), &options);
+    for number in 0..3 {
+        store.write(&batch_of(1, number)).expect("written");
+        store.flush().expect("flushed");
+    }
+    store.write(&batch_of(1, 3)).expect("written");
+    synced.lock().expect("no panic").clear();
+    let durable = store.write_with(&batch_of(1, 4), Durability::Always);
+    assert_eq!(durable, Ok(()));
+    let synced = synced.lock().expect("no panic").clone();
+    assert_eq!(synced.len(), 1, "{synced:?}");
+    assert!(synced[0].exists(), "{synced:?}");
+}
+
+/// It does not wait for what is written after it began, even if that comes faster than it can be flushed.
+#[test]
+fn a_flush_ends_while_others_write() {
+    // As a slow disk.
+    let file_system = HookedFs::new(|call, path| {
+        if call == Call::Create && path.to_string_lossy().contains("run-") {
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    });
+    let directory = Directory::new();
+    let options = Options {
+        file_system,
+        memtable_bytes: 2_000,
+        threads: 0,
+        ..Options::default()
+    };
+    let store = open(directory.path(), &options);
+    let start = Instant::now();
+    let ended = AtomicBool::new(false);
+    let is_time = || start.elapsed() > Duration::from_secs(5);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut numbers = 0..;
+            while !ended.load(Ordering::Relaxed) && !is_time() {
+                let number = numbers.next().expect("endless");
+                store.write(&batch_of(1, number)).expect("written");
+            }
+        });
+        assert!(wait_for(|| store.info().sealed_memtables > 20));
+        store.flush().expect("flushed");
+        ended.store(true, Ordering::Relaxed);
+    });
+    assert!(!is_time(), "it took {:?}", start.elapsed());
 }
