@@ -21,8 +21,8 @@ const IDLE: Duration = Duration::from_secs(30);
 /// What is added to the nice value of threads that write memtables and merge runs.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 5;
-/// How often it is looked whether a memtable is still read, by a reader without a snapshot.
-const READ: Duration = Duration::from_millis(50);
+/// How often it is looked whether a memtable is still read, by a reader without a snapshot, or a journal synced.
+const HELD: Duration = Duration::from_millis(50);
 
 /// Where processors are scarce, lets this thread wait for those that read and write, not them for it. It still gets a
 /// quarter of a processor, so that what it does is done.
@@ -70,7 +70,7 @@ impl Core {
         if let Some(age) = self.options.snapshot_age {
             self.snapshots.expire(self.file_system.now(), age);
         }
-        self.doomed.free_memtables();
+        self.doomed.free();
         Ok(self.try_flush_one()? || self.compact_one()? || self.remove_doomed())
     }
 
@@ -89,7 +89,7 @@ impl Core {
         if self.options.threads > 0 {
             // Without it, the writer that needs it begins it.
             let _begun = self.prepare_journal();
-            self.doomed.free_memtables();
+            self.doomed.free();
             if !self.state.load().sealed.is_empty() {
                 self.try_flush_one()?;
             }
@@ -113,7 +113,7 @@ impl Core {
                 .unwrap_or_else(|_| Err(self.broken(Error::corrupt("a fault of the engine"))))
             {
                 Ok(true) => {}
-                Ok(false) if self.doomed.has_memtables() => self.background.wait(&mut seen, READ),
+                Ok(false) if self.doomed.is_held() => self.background.wait(&mut seen, HELD),
                 Ok(false) => self.background.wait(&mut seen, idle),
                 Err(error) => {
                     self.stats.on_background_error();

@@ -1,10 +1,12 @@
-//! Files that no run has any more, and memtables that are in runs, but that readers may still read.
+//! Files that no run has any more, memtables that are in runs, and their journals: what is not needed, but that other
+//! threads may still use.
 //!
-//! A file is removed, and a memtable freed, when no state that has it is left. That is found out by looking, not by
-//! the reader or writer that lets go of it last: removing a file can take long, and so can freeing a memtable.
+//! A file is removed, a memtable freed, and a journal closed when no other thread has it. That is found out by
+//! looking, not by the reader or writer that lets go of it last: each of them can take long.
 
 use crate::core::{Core, file_name};
 use crate::file::RunFile;
+use crate::fs::File;
 use crate::memtable::Memtable;
 use parking_lot::Mutex;
 use std::io;
@@ -14,6 +16,7 @@ use std::sync::{Arc, Weak};
 pub(crate) struct Doomed {
     files: Mutex<Vec<DoomedFile>>,
     memtables: Mutex<Vec<Arc<Memtable>>>,
+    journals: Mutex<Vec<Arc<dyn File>>>,
 }
 
 struct DoomedFile {
@@ -28,9 +31,18 @@ impl DoomedFile {
     }
 }
 
-/// Whether this is the last reference: no state has another, from which there could be more.
-fn is_last(memtable: &Arc<Memtable>) -> bool {
-    Arc::strong_count(memtable) == 1
+/// Whether this is the last reference: then there will not be more.
+fn is_last<T: ?Sized>(held: &Arc<T>) -> bool {
+    Arc::strong_count(held) == 1
+}
+
+/// Drops those that no other thread has.
+fn free<T: ?Sized>(held: &Mutex<Vec<Arc<T>>>) {
+    let mut held = held.lock();
+    let free: Vec<_> = held.extract_if(.., |held| is_last(held)).collect();
+    // It takes long.
+    drop(held);
+    drop(free);
 }
 
 impl Doomed {
@@ -67,20 +79,20 @@ impl Doomed {
         is_due
     }
 
-    /// Whether there is a memtable, which may be read.
-    pub(crate) fn has_memtables(&self) -> bool {
-        !self.memtables.lock().is_empty()
+    /// Adds journals that are removed.
+    pub(crate) fn add_journals(&self, journals: Vec<Arc<dyn File>>) {
+        self.journals.lock().extend(journals);
     }
 
-    /// Frees the memtables that are not read any more.
-    pub(crate) fn free_memtables(&self) {
-        let mut memtables = self.memtables.lock();
-        let free: Vec<_> = memtables
-            .extract_if(.., |memtable| is_last(memtable))
-            .collect();
-        // It takes long.
-        drop(memtables);
-        drop(free);
+    /// Whether there are memtables or journals, which other threads may still have.
+    pub(crate) fn is_held(&self) -> bool {
+        !self.memtables.lock().is_empty() || !self.journals.lock().is_empty()
+    }
+
+    /// Frees the memtables and closes the journals that no other thread has.
+    pub(crate) fn free(&self) {
+        free(&self.memtables);
+        free(&self.journals);
     }
 }
 

@@ -38,7 +38,7 @@ impl Core {
     fn flush_and_free(&self) -> Result<bool, Error> {
         let flushed = self.flush_oldest();
         // It has let go of the memtable now.
-        self.doomed.free_memtables();
+        self.doomed.free();
         flushed
     }
 
@@ -121,12 +121,19 @@ impl Core {
     pub(crate) fn remove_empty_journals(&self) {
         let writing = self.writing.lock();
         if writing.last_seq == self.manifest.lock().contents().flushed {
-            self.remove_journals(u64::MAX);
+            self.unlink_journals(u64::MAX);
         }
     }
 
-    /// Removes the journals before this one. Those that cannot be removed are when the store is opened.
+    /// Removes the journals before this one, whose changes are in runs.
     pub(crate) fn remove_journals(&self, first_needed: u64) {
+        let forgotten = self.writing.lock().journal.forget(first_needed);
+        self.unlink_journals(first_needed);
+        self.doomed.add_journals(forgotten);
+    }
+
+    /// Those that cannot be removed are when the store is opened.
+    fn unlink_journals(&self, first_needed: u64) {
         let Ok(names) = self.file_system.list(&self.directory) else {
             return;
         };

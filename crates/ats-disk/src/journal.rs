@@ -4,7 +4,7 @@
 //! a run. A record is the sequence number of the first change of a batch and the changes.
 //!
 //! **J1** The sequence numbers of records are contiguous, within a journal and from one to the next. **J2** When a
-//! position is called durable, all journals before it are durable up to their ends.
+//! position is called durable, all journals before it are durable up to their ends, or their changes are in runs.
 
 use crate::coding::{Damaged, Decoder};
 use crate::error::Error;
@@ -53,8 +53,8 @@ pub(crate) fn parts(payload: &[u8]) -> Result<(u64, u32, &[u8]), Error> {
 pub(crate) struct Journal {
     log: LogWriter,
     number: u64,
-    /// Journals before this one that are not known to be durable, from the oldest to the newest.
-    unsynced: Vec<Arc<dyn File>>,
+    /// Journals before this one that are not known to be durable, with their numbers, from the oldest to the newest.
+    unsynced: Vec<(u64, Arc<dyn File>)>,
     /// All before this is durable.
     durable: Position,
     /// The end of the log if nothing was written since it became durable.
@@ -90,7 +90,8 @@ impl Journal {
     ) -> Result<(), Error> {
         let log = next.take(file_system, directory, store, self.number + 1)?;
         if self.marked != self.log.position() {
-            self.unsynced.push(Arc::clone(self.log.file()));
+            self.unsynced
+                .push((self.number, Arc::clone(self.log.file())));
         }
         self.number += 1;
         self.log = log;
@@ -125,9 +126,18 @@ impl Journal {
         Ok(self.log.position().offset - before.offset)
     }
 
+    /// Lets go of the journals before this one, whose changes are in runs: they need not be durable. The caller should
+    /// close their files outside of all locks: if they were removed, the system frees them then.
+    pub(crate) fn forget(&mut self, first_needed: u64) -> Vec<Arc<dyn File>> {
+        let forgotten = |(number, _): &mut (u64, _)| *number < first_needed;
+        let forgotten = self.unsynced.extract_if(.., forgotten);
+        forgotten.map(|(_, file)| file).collect()
+    }
+
     /// What must be synced to make all durable that was written so far.
     pub(crate) fn to_sync(&self) -> ToSync {
-        let mut files = self.unsynced.clone();
+        let unsynced = self.unsynced.iter().map(|(_, file)| Arc::clone(file));
+        let mut files: Vec<_> = unsynced.collect();
         if self.marked != self.log.position() {
             files.push(Arc::clone(self.log.file()));
         }
@@ -144,7 +154,7 @@ impl Journal {
     pub(crate) fn synced(&mut self, done: &ToSync, next_seq: u64) {
         let complete = &done.files[..done.older];
         self.unsynced
-            .retain(|file| !complete.iter().any(|synced| Arc::ptr_eq(synced, file)));
+            .retain(|(_, file)| !complete.iter().any(|synced| Arc::ptr_eq(synced, file)));
         self.durable = self.durable.max(done.position);
         if self.log.position() == done.position {
             self.mark(next_seq);

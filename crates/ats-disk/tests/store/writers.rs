@@ -4,6 +4,9 @@ use crate::directory::Directory;
 use crate::hooked::{Call, HookedFs};
 use crate::{open, wait_for};
 use ats_disk::{Batch, Durability, Error, Options};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
