@@ -11,11 +11,11 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 ARGS ?=
 # Suites for `make test-otp27`; without any, all.
 SUITES ?=
-# How long `make soak` and `make soak-memory` go on.
+# How long `make soak`, `make soak-memory` and `make soak-disk` go on.
 SOAK_SECONDS ?= 3600
 
 .PHONY: help setup build demo test test-otp27 check sanitize bench bench-latency bench-native bench-disk trace \
-	soak soak-memory shell clean
+	soak soak-memory soak-disk shell clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -76,6 +76,9 @@ soak: setup ## Run random programs on ets and ats for SOAK_SECONDS and compare
 
 soak-memory: setup ## Work on tables for SOAK_SECONDS and see that memory does not grow
 	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) rebar3 ct --suite test/processes/ats_memory_SUITE
+
+soak-disk: setup ## Stop machines and kill processes that write to stores on disk for SOAK_SECONDS
+	@./scripts/soak-disk.sh $(SOAK_SECONDS)
 
 shell: build ## An Erlang shell that knows ats
 	@erl -pa $(EBIN)

@@ -4,6 +4,8 @@
 mod affine;
 #[path = "../support/append.rs"]
 mod append;
+#[path = "../support/cases.rs"]
+mod cases;
 #[path = "../support/directory.rs"]
 mod directory;
 #[path = "../support/map.rs"]
@@ -309,7 +311,7 @@ fn check(kind: Kind, number: u8, ops: &[Op]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 250, max_shrink_iters: 500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 500, ..cases::config(250) })]
 
     #[test]
     fn appending(number in any::<u8>(), ops in prop::collection::vec(op(Kind::Append), 1..120)) {

@@ -1,6 +1,7 @@
 //! A store of which changes depend on what is there, beside the store that is plainly right.
 
 use crate::append::Append;
+use crate::cases;
 use crate::directory::Directory;
 use crate::open;
 use ats_disk::{AtomicStore, Options};
@@ -188,7 +189,7 @@ fn options() -> Options {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(cases::config(200))]
 
     #[test]
     fn programs_do_as_they_do_on_a_tree(ops in prop::collection::vec(op(), 1..80)) {

@@ -3,6 +3,8 @@
 #[path = "../support/append.rs"]
 mod append;
 mod atomic;
+#[path = "../support/cases.rs"]
+mod cases;
 #[path = "../support/directory.rs"]
 mod directory;
 mod golden;
