@@ -1,7 +1,7 @@
 //! All four types of tables against a model, with terms that are often equal or nearly so.
 
 use crate::common::model::{self, Count, Model};
-use crate::common::{ALL_TYPES, TermTable, everything, objects, portable, same_key};
+use crate::common::{ALL_TYPES, TermTable, everything, objects, on_disk, portable, same_key};
 use ats::{CounterOp, Error, Integer, TableType, UnpackBuffer, Workspace};
 use ats_term::Term;
 use ats_term::arbitrary::near_term;
@@ -340,6 +340,20 @@ proptest! {
     ) {
         for kind in ALL_TYPES {
             run(portable(kind, key_position), key_position, &ops);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 250, ..ProptestConfig::default() })]
+
+    #[test]
+    fn tables_on_disk_behave_as_lists_of_objects(
+        key_position in 1usize..3,
+        ops in vec(op(), 0..120),
+    ) {
+        for kind in ALL_TYPES {
+            run(on_disk(kind, key_position), key_position, &ops);
         }
     }
 }

@@ -2,6 +2,9 @@
 
 pub(crate) mod histories;
 pub(crate) mod model;
+mod on_disk;
+
+pub(crate) use on_disk::on_disk;
 
 use ats::{BTreeStore, Error, Store, Table, TableType, TermCodec, TermHost, Workspace};
 use ats_term::{Term, Zeros};
@@ -34,11 +37,12 @@ pub(crate) fn portable(kind: TableType, key_position: usize) -> TermTable {
     on_store(BTreeStore::new(), kind, key_position)
 }
 
-/// A table for a round of a test of histories: some are compressed, and some on a store of bytes.
+/// A table for a round of a test of histories: some are compressed, and some on a store of bytes, in memory or on disk.
 pub(crate) fn of_round(kind: TableType, round: u64) -> TermTable {
-    match round % 4 {
+    match round % 8 {
         1 => portable(kind, 1),
-        remainder => TermTable::new(kind, 1).compressed(remainder == 3),
+        5 => on_disk(kind, 1),
+        remainder => TermTable::new(kind, 1).compressed(remainder % 4 == 3),
     }
 }
 
