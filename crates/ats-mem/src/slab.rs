@@ -20,7 +20,7 @@
 //! A pool takes from its fullest runs first, so that the others can drain. A run without a used block
 //! goes back to its chunk at once, and may serve another size. A chunk without a used run goes back
 //! to the system, except one, which is kept so that a store at the border does not map and unmap all
-//! the time. What remains are blocks in the caches of threads, at most 16 KiB for each size, and
+//! the time, and as many more as there are [`Kept`] for. What remains are blocks in the caches of threads, at most 16 KiB for each size, and
 //! chunks that these or a few other blocks keep; [`trim`] gives back the free runs of such chunks, and takes
 //! back what the system was told about huge pages, or it would fill them again.
 //!
@@ -58,6 +58,7 @@ mod chunk;
 mod chunks;
 mod class;
 mod corrupted;
+mod kept;
 mod list;
 mod memory;
 mod pool;
@@ -69,6 +70,7 @@ pub(crate) use block::freeing;
 pub use block::{allocate, free, rounded};
 pub(crate) use boxed::SlabBox;
 pub use class::LARGEST;
+pub use kept::{Kept, free_bytes, prepare};
 pub use memory::ADDRESS_LIMIT;
 pub(crate) use memory::prefer_huge_pages;
 use pool::SLAB;

@@ -46,7 +46,8 @@ unsafe impl Linked for Chunk {
 }
 
 impl Chunk {
-    /// A new chunk, all of it free.
+    /// A new chunk, all of it free. The first access makes the system find a huge page and fill it with zeros, which takes
+    /// a fraction of a millisecond, or several where the system is virtual and its host must find memory, too.
     pub(super) fn map() -> Option<NonNull<Chunk>> {
         let chunk = memory::map()?.cast::<Chunk>();
         // SAFETY: the memory is new, large enough and zeroed, which makes a valid header.

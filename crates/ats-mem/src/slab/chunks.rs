@@ -4,7 +4,6 @@ use super::chunk::{Chunk, RUN, RUNS, Run};
 use super::class::Class;
 use super::list::List;
 use super::memory::CHUNK;
-use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
 /// The chunks. Full ones are in list 0, which is never searched.
@@ -12,6 +11,10 @@ pub(super) struct Chunks {
     by_free: [List<Chunk>; RUNS + 1],
     mapped: usize,
     purged_runs: usize,
+    /// Chunks all of whose runs are free.
+    free: usize,
+    /// How many of these are kept, besides one.
+    kept: usize,
 }
 
 impl Chunks {
@@ -20,7 +23,19 @@ impl Chunks {
             by_free: [const { List::new() }; RUNS + 1],
             mapped: 0,
             purged_runs: 0,
+            free: 0,
+            kept: 0,
         }
+    }
+
+    /// Chunks all of whose runs are free.
+    pub(super) fn free(&self) -> usize {
+        self.free
+    }
+
+    /// How many chunks that become free are kept, besides one.
+    pub(super) fn kept(&mut self) -> &mut usize {
+        &mut self.kept
     }
 
     /// Bytes that are reserved.
@@ -28,10 +43,9 @@ impl Chunks {
         self.mapped * CHUNK - self.purged_runs * RUN
     }
 
-    /// A run for `class`, from the chunk with the fewest free runs, so that others can drain.
-    pub(super) fn take(&mut self, class: Class) -> NonNull<Run> {
-        let chunk = self.by_free[1..].iter().find_map(List::first);
-        let chunk = chunk.unwrap_or_else(|| self.map());
+    /// A run for `class`, from the chunk with the fewest free runs, so that others can drain. None if there is none.
+    pub(super) fn take(&mut self, class: Class) -> Option<NonNull<Run>> {
+        let chunk = self.by_free[1..].iter().find_map(List::first)?;
         // SAFETY: chunks in lists are live, and their free runs are ours (S2). The chunk has a free
         // run, being in a list above 0.
         unsafe {
@@ -41,8 +55,19 @@ impl Chunks {
             self.purged_runs -= usize::from(Chunk::unpurge(chunk, index));
             let run = Chunk::run(chunk, index as usize);
             Run::begin(run, class);
-            run
+            Some(run)
         }
+    }
+
+    /// Adds a chunk.
+    ///
+    /// # Safety
+    /// It comes from [`Chunk::map`] and was not added before.
+    pub(super) unsafe fn add(&mut self, chunk: NonNull<Chunk>) {
+        self.mapped += 1;
+        self.free += 1;
+        // SAFETY: the chunk is new, so in no list; it is unmapped only by `unmap` (S5).
+        unsafe { self.by_free[RUNS].push(chunk) };
     }
 
     /// Takes back a run.
@@ -54,15 +79,24 @@ impl Chunks {
         // SAFETY: the chunk of a run in use is live, and its state is ours (S2).
         unsafe {
             let free = (*chunk.as_ptr()).free | 1 << Run::index(run);
-            let reserve = self.by_free[RUNS].first();
             self.set_free(chunk, free);
-            if free == u32::MAX && reserve.is_some() {
+            if free == u32::MAX && self.free > 1 + self.kept {
                 self.unmap(chunk);
             }
         }
     }
 
-    /// Unmaps the reserve and thins out chunks of which at least half is free. Less is not worth it:
+    /// Unmaps free chunks beyond those that are kept.
+    pub(super) fn unmap_surplus(&mut self) {
+        while self.free > 1 + self.kept
+            && let Some(chunk) = self.by_free[RUNS].first()
+        {
+            // SAFETY: all runs of a chunk in this list are free (S5).
+            unsafe { self.unmap(chunk) };
+        }
+    }
+
+    /// Unmaps all free chunks and thins out chunks of which at least half is free. Less is not worth it:
     /// a chunk that has lost a part of its memory has lost its huge page.
     pub(super) fn trim(&mut self) {
         while let Some(chunk) = self.by_free[RUNS].first() {
@@ -75,16 +109,6 @@ impl Chunks {
         }
     }
 
-    fn map(&mut self) -> NonNull<Chunk> {
-        let Some(chunk) = Chunk::map() else {
-            handle_alloc_error(Layout::new::<[u8; CHUNK]>())
-        };
-        self.mapped += 1;
-        // SAFETY: the chunk is new, so in no list; it is unmapped only by `unmap` (S5).
-        unsafe { self.by_free[RUNS].push(chunk) };
-        chunk
-    }
-
     /// # Safety
     /// The chunk is ours and all of its runs are free.
     unsafe fn unmap(&mut self, chunk: NonNull<Chunk>) {
@@ -95,6 +119,7 @@ impl Chunks {
             super::memory::unmap(chunk.cast());
         }
         self.mapped -= 1;
+        self.free -= 1;
     }
 
     /// # Safety
@@ -105,6 +130,8 @@ impl Chunks {
             let before = (*chunk.as_ptr()).free;
             self.by_free[before.count_ones() as usize].remove(chunk);
             (*chunk.as_ptr()).free = free;
+            self.free -= usize::from(before == u32::MAX);
+            self.free += usize::from(free == u32::MAX);
             self.by_free[free.count_ones() as usize].push(chunk);
         }
     }

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 
 pub(crate) use system::prefer_huge_pages;
-pub(super) use system::{map_block, purge, set_huge, unmap, unmap_block};
+pub(super) use system::{map_block, populate, purge, set_huge, unmap, unmap_block};
 
 /// Blocks lie below this address, so that 48 bits tell where one is and the rest of a word is free for
 /// other things.
@@ -33,7 +33,7 @@ pub(super) fn map() -> Option<NonNull<u8>> {
 #[cfg(target_os = "linux")]
 mod system {
     use super::{CHUNK, NonNull};
-    use libc::{MADV_DONTNEED, MADV_HUGEPAGE, MADV_NOHUGEPAGE};
+    use libc::{MADV_DONTNEED, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE};
     use libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE};
     use libc::{PROT_READ, PROT_WRITE, madvise, mmap, munmap};
     use std::ptr;
@@ -74,6 +74,12 @@ mod system {
     pub(in super::super) unsafe fn purge(start: NonNull<u8>, bytes: usize) -> bool {
         // SAFETY: by contract the range is ours and its content is not needed.
         unsafe { madvise(start.as_ptr().cast(), bytes, MADV_DONTNEED) == 0 }
+    }
+
+    /// Has the system find the memory of a chunk now, where it can be asked to (Linux 5.14).
+    pub(in super::super) fn populate(chunk: NonNull<u8>) {
+        // SAFETY: the chunk is a mapping of our own, whose content this does not change.
+        unsafe { madvise(chunk.as_ptr().cast(), CHUNK, MADV_POPULATE_WRITE) };
     }
 
     /// A mapping for one block, if there is memory at addresses that blocks may have.
@@ -159,6 +165,9 @@ mod system {
         // SAFETY: the contract, and the layout of `map`.
         unsafe { dealloc(chunk.as_ptr(), LAYOUT) };
     }
+
+    /// There is no portable way to ask for that.
+    pub(in super::super) fn populate(_chunk: NonNull<u8>) {}
 
     /// There is no portable way to ask for memory at certain addresses.
     pub(in super::super) fn map_block(_bytes: usize) -> Option<NonNull<u8>> {

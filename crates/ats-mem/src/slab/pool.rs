@@ -1,12 +1,15 @@
 //! The runs of each class, and the whole slab.
 
-use super::chunk::{GROUPS, Run};
+use super::chunk::{Chunk, GROUPS, Run};
 use super::chunks::Chunks;
 use super::class::{CLASSES, Class};
 use super::corrupted::corrupted;
 use super::list::List;
+use super::memory::{self, CHUNK};
 use ats_sync::Padded;
+use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The slab of the program.
@@ -26,6 +29,23 @@ pub struct Statistics {
 pub(super) struct Slab {
     pools: [Padded<Mutex<Pool>>; CLASSES],
     chunks: Mutex<Chunks>,
+    /// How many chunks are free, to be read without the lock.
+    free_chunks: AtomicUsize,
+}
+
+/// The chunks, while they are locked.
+struct Locked<'a> {
+    chunks: MutexGuard<'a, Chunks>,
+    free_chunks: &'a AtomicUsize,
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let free = self.chunks.free();
+        if free != self.free_chunks.load(Ordering::Relaxed) {
+            self.free_chunks.store(free, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The runs of one class that have free blocks, by fullness.
@@ -45,7 +65,54 @@ impl Slab {
         Slab {
             pools: [const { Padded(Mutex::new(Pool::new())) }; CLASSES],
             chunks: Mutex::new(Chunks::new()),
+            free_chunks: AtomicUsize::new(0),
         }
+    }
+
+    fn chunks(&self) -> Locked<'_> {
+        Locked {
+            chunks: lock(&self.chunks),
+            free_chunks: &self.free_chunks,
+        }
+    }
+
+    /// A run, of a new chunk if need be.
+    fn run(&self, class: Class) -> NonNull<Run> {
+        loop {
+            if let Some(run) = self.chunks().chunks.take(class) {
+                return run;
+            }
+            self.map(|_| ());
+        }
+    }
+
+    /// Adds a chunk. It is mapped without the lock: the first access to it may take the system milliseconds.
+    fn map(&self, make_ready: impl FnOnce(NonNull<Chunk>)) {
+        let Some(chunk) = Chunk::map() else {
+            handle_alloc_error(Layout::new::<[u8; CHUNK]>())
+        };
+        make_ready(chunk);
+        // SAFETY: it is new.
+        unsafe { self.chunks().chunks.add(chunk) };
+    }
+
+    /// How many chunks are free, about.
+    pub(super) fn free_chunks(&self) -> usize {
+        self.free_chunks.load(Ordering::Relaxed)
+    }
+
+    /// Maps chunks until so many are free.
+    pub(super) fn prepare(&self, chunks: usize) {
+        while self.chunks().chunks.free() < chunks {
+            self.map(|chunk| memory::populate(chunk.cast()));
+        }
+    }
+
+    /// Changes how many free chunks are kept, besides one.
+    pub(super) fn keep(&self, change: impl FnOnce(usize) -> usize) {
+        let chunks = &mut *self.chunks().chunks;
+        *chunks.kept() = change(*chunks.kept());
+        chunks.unmap_surplus();
     }
 
     /// Fills `out` with blocks; those of one run come by ascending address.
@@ -53,9 +120,7 @@ impl Slab {
         let mut pool = lock(&self.pools[class.index()]);
         let mut taken = 0;
         while taken < out.len() {
-            let run = pool
-                .fullest()
-                .unwrap_or_else(|| lock(&self.chunks).take(class));
+            let run = pool.fullest().unwrap_or_else(|| self.run(class));
             // SAFETY: the run serves our class, whose lock we hold (S2).
             let filled = unsafe { (*run.as_ptr()).take(&mut out[taken..]) };
             debug_assert!(filled > 0, "runs in lists have free blocks (S4)");
@@ -84,7 +149,7 @@ impl Slab {
                 (*run.as_ptr()).put(block);
                 if (*run.as_ptr()).is_empty() {
                     pool.forget(run);
-                    lock(&self.chunks).put(run);
+                    self.chunks().chunks.put(run);
                 } else {
                     pool.regroup(run);
                 }
@@ -93,7 +158,7 @@ impl Slab {
     }
 
     pub(super) fn trim(&self) {
-        lock(&self.chunks).trim();
+        self.chunks().chunks.trim();
     }
 
     pub(super) fn statistics(&self) -> Statistics {
@@ -101,7 +166,7 @@ impl Slab {
             .map(Class::new)
             .map(|class| lock(&self.pools[class.index()]).used * class.size())
             .sum();
-        let reserved = lock(&self.chunks).reserved();
+        let reserved = self.chunks().chunks.reserved();
         Statistics { reserved, used }
     }
 }

@@ -75,6 +75,44 @@ fn one_free_chunk_stays_in_reserve_until_trimmed() {
 }
 
 #[test]
+fn free_chunks_are_kept_as_long_as_told_to() {
+    let slab = Slab::new();
+    let class = Class::of(64).unwrap();
+    slab.keep(|kept| kept + 3);
+    let blocks = take(&slab, class, 5 * CHUNK / 64);
+    assert_eq!(slab.free_chunks(), 0);
+    give(&slab, class, &blocks);
+    assert_eq!(slab.statistics().reserved, 4 * CHUNK);
+    assert_eq!(slab.free_chunks(), 4);
+    // What is kept is used first.
+    let blocks = take(&slab, class, CHUNK / 64);
+    assert_eq!(slab.statistics().reserved, 4 * CHUNK);
+    give(&slab, class, &blocks);
+    slab.keep(|kept| kept - 2);
+    assert_eq!(slab.statistics().reserved, 2 * CHUNK);
+    slab.keep(|kept| kept - 1);
+    assert_eq!(slab.free_chunks(), 1);
+    slab.trim();
+    assert_eq!(slab.free_chunks(), 0);
+}
+
+#[test]
+fn prepared_chunks_are_taken_before_others_are_mapped() {
+    let slab = Slab::new();
+    slab.prepare(3);
+    slab.prepare(2);
+    assert_eq!(slab.statistics().reserved, 3 * CHUNK);
+    let class = Class::of(1024).unwrap();
+    let blocks = take(&slab, class, 2 * CHUNK / 1024);
+    assert_eq!(slab.statistics().reserved, 3 * CHUNK);
+    give(&slab, class, &blocks);
+    // Nothing was kept for them.
+    assert!(slab.free_chunks() >= 1);
+    slab.trim();
+    assert_eq!(slab.statistics().reserved, 0);
+}
+
+#[test]
 fn the_fullest_runs_are_used_first_so_that_others_drain() {
     let slab = Slab::new();
     let class = Class::of(1024).unwrap();
