@@ -24,9 +24,11 @@ mod decode;
 mod encode;
 mod error;
 mod reader;
+mod skip;
 mod tag;
 
 pub use decode::{Options, decode, decode_first};
 pub use encode::{Node, TooLarge, encode, encode_into, encode_on_node};
 pub use error::{DecodeError, DecodeErrorKind};
 pub use reader::Atoms;
+pub use skip::skip;

@@ -165,6 +165,11 @@ impl<T: HostTerm> ImageBuilder<T> {
     /// the buffer: park it as `ImageBuilder<&'static Term>`, recycle it for each call.
     pub fn recycle<U: HostTerm<Host = T::Host>>(mut self) -> ImageBuilder<U> {
         self.draft.discard();
+        self.with_terms()
+    }
+
+    /// The same builder for terms of another type of the same host, with what it has built.
+    pub fn with_terms<U: HostTerm<Host = T::Host>>(self) -> ImageBuilder<U> {
         ImageBuilder {
             draft: self.draft,
             ..ImageBuilder::new(self.zeros)

@@ -82,6 +82,14 @@ proptest! {
     }
 
     #[test]
+    fn the_end_of_a_term_is_found(term in any_term(), next in any_term(), cut in any::<prop::sample::Index>()) {
+        let (bytes, next) = (encode(&term).unwrap(), encode(&next).unwrap());
+        let both = [&bytes[1..], &next].concat();
+        prop_assert_eq!(ats_term::etf::skip(&both), Some(&next[..]));
+        prop_assert_eq!(ats_term::etf::skip(&bytes[1..][..cut.index(bytes.len() - 1)]), None);
+    }
+
+    #[test]
     fn truncated_input_is_an_error(term in any_term(), cut in any::<prop::sample::Index>()) {
         let bytes = encode(&term).unwrap();
         let cut = cut.index(bytes.len());
