@@ -2,112 +2,56 @@
 
 use crate::merged::Merged;
 use crate::refused::Refused;
-use crate::sets;
+use crate::simple::{Simple, is_atom};
+use crate::statistics;
 use ats_term::image::{Host, ImageRef};
-use ats_term::{Integer, Kind, TermRef, Zeros};
+use ats_term::{Kind, TermRef, Zeros};
+use std::fmt;
 
 /// How an earlier and a later value become one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merge {
     /// Of one value.
     Simple(Simple),
+    /// Of one value, and an empty one counts as missing. Of merges that know no empty value it is the same as
+    /// `Simple`.
+    Pruned(Simple),
     /// Of a tuple of this many values, each by itself.
-    Vector(Vec<Simple>),
+    Vector(Vec<Merge>),
 }
 
-/// A merge of values that are taken as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Simple {
-    /// Adds numbers.
-    Sum,
-    /// Keeps the lesser.
-    Min,
-    /// Keeps the greater.
-    Max,
-    /// Keeps the earlier.
-    First,
-    /// Keeps the later.
-    Last,
-    /// Puts lists or binaries one behind the other.
-    Append,
-    /// Unites ordered sets, or maps.
-    Union,
-}
+/// How many vectors may be in each other.
+const MOST_DEPTH: usize = 8;
 
-impl Simple {
-    fn from_term<T: TermRef>(term: T) -> Option<Self> {
-        match term.kind() {
-            Kind::Atom => term.with_atom(|text| {
-                Some(match text {
-                    "sum" => Simple::Sum,
-                    "min" => Simple::Min,
-                    "max" => Simple::Max,
-                    "first" => Simple::First,
-                    "last" => Simple::Last,
-                    "append" => Simple::Append,
-                    "union" => Simple::Union,
-                    _ => return None,
-                })
-            }),
-            _ => None,
-        }
-    }
-
-    /// Whether a term is a value of the kind. O(1), but for lists and sets O(their size).
-    fn takes<H: Host>(self, value: ImageRef<'_, H>, zeros: Zeros) -> bool {
-        match self {
-            Simple::Min | Simple::Max | Simple::First | Simple::Last => true,
-            Simple::Sum => Number::of(value).is_some(),
-            Simple::Append => match value.kind() {
-                Kind::Bits(bits) => bits.is_multiple_of(8),
-                _ => sets::is_list(value),
-            },
-            Simple::Union => match value.kind() {
-                Kind::Map(_) => true,
-                _ => sets::is_ordered(value, zeros),
-            },
-        }
-    }
-
-    fn merge<'m, H: Host>(
-        self,
-        earlier: ImageRef<'m, H>,
-        later: ImageRef<'m, H>,
-        zeros: Zeros,
-    ) -> Result<Merged<'m, H>, Refused> {
-        match self {
-            Simple::First => Ok(Merged::Earlier(earlier)),
-            Simple::Last => Ok(Merged::Later(later)),
-            Simple::Min if sets::order(later, earlier, zeros).is_lt() => Ok(Merged::Later(later)),
-            Simple::Max if sets::order(later, earlier, zeros).is_gt() => Ok(Merged::Later(later)),
-            Simple::Min | Simple::Max => Ok(Merged::Earlier(earlier)),
-            Simple::Sum => sum(earlier, later),
-            Simple::Append => append(earlier, later),
-            Simple::Union => sets::union(earlier, later, zeros),
-        }
-    }
-}
+/// From this number of elements on, merging two tuples takes long whatever is in them.
+const MANY: usize = 1_000;
 
 impl Merge {
-    /// The merge that a term names, as in the table of the [crate]; `None` if it names none.
+    /// The merge that a term names, as in the table of the [crate]; `None` if it names none. O(size of the term).
     pub fn from_term<T: TermRef>(term: T) -> Option<Self> {
-        if !matches!(term.kind(), Kind::Tuple(2)) {
-            return Simple::from_term(term).map(Merge::Simple);
-        }
-        let is_vector = match term.element(0).kind() {
-            Kind::Atom => term.element(0).with_atom(|text| text == "vector"),
-            _ => false,
+        Self::within(term, MOST_DEPTH)
+    }
+
+    /// The merge that a term names, with no more than this many vectors in each other.
+    fn within<T: TermRef>(term: T, depth: usize) -> Option<Self> {
+        let argument = |name| match term.kind() {
+            Kind::Tuple(2) if is_atom(term.element(0), name) => Some(term.element(1)),
+            _ => None,
         };
-        if !is_vector {
-            return None;
+        if let Some(pruned) = argument("prune") {
+            let pruned = Simple::from_term(pruned).filter(|merge| merge.has_empty());
+            return pruned.map(Merge::Pruned);
         }
+        let Some(mut list) = argument("vector") else {
+            return Simple::from_term(term).map(Merge::Simple);
+        };
+        let depth = depth.checked_sub(1)?;
         let mut merges = Vec::new();
-        let mut list = term.element(1);
         loop {
             match list.kind() {
                 Kind::Nil => return Some(Merge::Vector(merges)),
                 Kind::Cons(head, tail) => {
-                    merges.push(Simple::from_term(head)?);
+                    merges.push(Self::within(head, depth)?);
                     list = tail;
                 }
                 _ => return None,
@@ -115,7 +59,7 @@ impl Merge {
         }
     }
 
-    /// Whether small integers are merged to small integers mostly.
+    /// Whether small integers are merged to small integers mostly, and none counts as missing.
     #[must_use]
     pub fn is_of_numbers(&self) -> bool {
         matches!(self, Merge::Simple(Simple::Sum | Simple::Min | Simple::Max))
@@ -124,28 +68,48 @@ impl Merge {
     /// Whether merging takes time that grows with the size of the values.
     #[must_use]
     pub fn is_of_collections(&self) -> bool {
-        let grows = |merge: &Simple| matches!(merge, Simple::Append | Simple::Union);
         match self {
-            Merge::Simple(merge) => grows(merge),
-            Merge::Vector(merges) => merges.iter().any(grows),
+            Merge::Simple(merge) | Merge::Pruned(merge) => {
+                matches!(merge, Simple::Append | Simple::Union | Simple::Intersection)
+            }
+            Merge::Vector(merges) => {
+                merges.len() > MANY || merges.iter().any(Self::is_of_collections)
+            }
         }
     }
 
     /// Whether values are compared, which takes time that grows with their size if both are tuples, lists,
-    /// maps or bitstrings.
+    /// maps, bitstrings, or integers of more than 64 bits.
     #[must_use]
     pub fn compares(&self) -> bool {
-        let compares = |merge: &Simple| matches!(merge, Simple::Min | Simple::Max);
         match self {
-            Merge::Simple(merge) => compares(merge),
-            Merge::Vector(merges) => merges.iter().any(compares),
+            Merge::Simple(merge) | Merge::Pruned(merge) => {
+                matches!(
+                    merge,
+                    Simple::Min | Simple::Max | Simple::LastBy(_) | Simple::Statistics
+                )
+            }
+            Merge::Vector(merges) => merges.iter().any(Self::compares),
+        }
+    }
+
+    /// Whether it makes a difference which zeros are the same.
+    #[must_use]
+    pub fn depends_on_zeros(&self) -> bool {
+        let is_set = |merge: &Simple| matches!(merge, Simple::Union | Simple::Intersection);
+        match self {
+            Merge::Simple(merge) | Merge::Pruned(merge) if is_set(merge) => true,
+            // Those of numbers are equal.
+            Merge::Simple(Simple::Statistics) => false,
+            Merge::Simple(_) | Merge::Pruned(_) => self.compares(),
+            Merge::Vector(merges) => merges.iter().any(Self::depends_on_zeros),
         }
     }
 
     /// Whether a term is a value of the kind, and so can be the first one. O(its size) at most.
     pub fn takes<H: Host>(&self, value: ImageRef<'_, H>, zeros: Zeros) -> bool {
         match self {
-            Merge::Simple(merge) => merge.takes(value, zeros),
+            Merge::Simple(merge) | Merge::Pruned(merge) => merge.takes(value, zeros),
             Merge::Vector(merges) => value.tuple().is_some_and(|elements| {
                 let mut pairs = merges.iter().zip(elements);
                 elements.len() == merges.len()
@@ -154,8 +118,80 @@ impl Merge {
         }
     }
 
+    /// What a value is when nothing was there before. That is the value, but of `statistics` a number is spelled out
+    /// as the tuple. Merging what is spelled out gives the same as merging what is not. O(number of elements of
+    /// vectors). The value must be one that the merge [takes](Merge::takes).
+    pub fn spelled_out<'m, H: Host>(&self, value: ImageRef<'m, H>) -> Merged<'m, H> {
+        match self {
+            Merge::Simple(Simple::Statistics) => statistics::spelled_out(value),
+            Merge::Vector(merges) if self.spells_out() => match value.tuple() {
+                None => Merged::Later(value),
+                Some(elements) => {
+                    let parts = merges.iter().zip(elements);
+                    let parts = parts.map(|(merge, element)| merge.spelled_out(element));
+                    Merged::Tuple(parts.collect())
+                }
+            },
+            _ => Merged::Later(value),
+        }
+    }
+
+    /// Whether some values are not [spelled out](Merge::spelled_out).
+    #[must_use]
+    pub fn spells_out(&self) -> bool {
+        match self {
+            Merge::Simple(merge) | Merge::Pruned(merge) => matches!(merge, Simple::Statistics),
+            Merge::Vector(merges) => merges.iter().any(Self::spells_out),
+        }
+    }
+
+    /// Whether a value of the kind makes all earlier ones irrelevant: merging any with it gives this one. The short
+    /// circuit of osmos. O(number of elements of vectors).
+    pub fn is_base<T: TermRef>(&self, value: T) -> bool {
+        match self {
+            Merge::Simple(merge) => merge.is_base(value),
+            Merge::Pruned(_) => false,
+            Merge::Vector(merges) => all_elements(merges, value, Self::is_base),
+        }
+    }
+
+    /// Whether a value of the kind can be a base.
+    #[must_use]
+    pub fn has_base(&self) -> bool {
+        match self {
+            Merge::Simple(merge) => merge.has_base(),
+            Merge::Pruned(_) => false,
+            Merge::Vector(merges) => merges.iter().all(Self::has_base),
+        }
+    }
+
+    /// Whether a key with this value counts as missing. Such a value is neutral: what is merged with it stays what it is.
+    /// The `delete` of osmos. O(number of elements of vectors).
+    pub fn is_absent<T: TermRef>(&self, value: T) -> bool {
+        match self {
+            Merge::Simple(_) => false,
+            Merge::Pruned(merge) => merge.is_empty(value),
+            Merge::Vector(merges) => {
+                !merges.is_empty() && all_elements(merges, value, Self::is_absent)
+            }
+        }
+    }
+
+    /// Whether a value of the kind can count as missing.
+    #[must_use]
+    pub fn has_absent(&self) -> bool {
+        match self {
+            Merge::Simple(_) => false,
+            Merge::Pruned(merge) => merge.has_empty(),
+            Merge::Vector(merges) => !merges.is_empty() && merges.iter().all(Self::has_absent),
+        }
+    }
+
     /// Merges two values. `zeros` tells which keys of maps are the same. O(size of both) at most; O(1) for
     /// numbers.
+    ///
+    /// # Errors
+    /// [`Refused`] if one of the two is not of the kind, or if a number becomes larger than one may be.
     pub fn merge<'m, H: Host>(
         &self,
         earlier: ImageRef<'m, H>,
@@ -164,6 +200,7 @@ impl Merge {
     ) -> Result<Merged<'m, H>, Refused> {
         let merges = match self {
             Merge::Simple(merge) => return merge.merge(earlier, later, zeros),
+            Merge::Pruned(merge) => return merge_pruned(*merge, earlier, later, zeros),
             Merge::Vector(merges) => merges,
         };
         let of_size = |value: ImageRef<'m, H>, refused| {
@@ -181,67 +218,50 @@ impl Merge {
     }
 }
 
-/// A number to calculate with.
-enum Number {
-    Integer(Integer),
-    Float(f64),
+/// Whether a term is a tuple of the size of a vector, and each element is as it should be.
+fn all_elements<T: TermRef>(merges: &[Merge], tuple: T, is: impl Fn(&Merge, T) -> bool) -> bool {
+    let mut numbered = merges.iter().enumerate();
+    matches!(tuple.kind(), Kind::Tuple(arity) if arity == merges.len())
+        && numbered.all(|(at, merge)| is(merge, tuple.element(at)))
 }
 
-impl Number {
-    fn of<T: TermRef>(term: T) -> Option<Self> {
-        match term.kind() {
-            Kind::Float(value) => Some(Number::Float(value)),
-            _ => Integer::from_term(term).map(Number::Integer),
-        }
-    }
-
-    fn to_float(&self) -> Option<f64> {
-        match self {
-            Number::Integer(value) => value.to_float(),
-            Number::Float(value) => Some(*value),
-        }
-    }
-}
-
-fn sum<'m, H: Host>(
+/// As the simple merge, but an empty value, whichever of those that the merge knows, is neutral towards all others. Of
+/// two empty ones the later stays.
+fn merge_pruned<'m, H: Host>(
+    merge: Simple,
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,
+    zeros: Zeros,
 ) -> Result<Merged<'m, H>, Refused> {
-    let a = Number::of(earlier).ok_or(Refused::Earlier)?;
-    let b = Number::of(later).ok_or(Refused::Later)?;
-    if let (Number::Integer(a), Number::Integer(b)) = (&a, &b) {
-        let sum = a.checked_add(b).ok_or(Refused::SystemLimit)?;
-        return Ok(Merged::Integer(sum));
-    }
-    match (a.to_float(), b.to_float()) {
-        (Some(a), Some(b)) if (a + b).is_finite() => Ok(Merged::Float(a + b)),
-        _ => Err(Refused::SystemLimit),
-    }
-}
-
-fn append<'m, H: Host>(
-    earlier: ImageRef<'m, H>,
-    later: ImageRef<'m, H>,
-) -> Result<Merged<'m, H>, Refused> {
-    if let Kind::Bits(bits) = earlier.kind() {
-        let mut bytes = Vec::new();
-        copy_bytes(earlier, bits, &mut bytes).ok_or(Refused::Earlier)?;
-        let Kind::Bits(bits) = later.kind() else {
-            return Err(Refused::Later);
+    if merge.is_empty(earlier) {
+        return match merge.takes(later, zeros) {
+            true => Ok(Merged::Later(later)),
+            false => Err(Refused::Later),
         };
-        copy_bytes(later, bits, &mut bytes).ok_or(Refused::Later)?;
-        return Ok(Merged::Bytes(bytes));
     }
-    let mut elements = sets::elements(earlier).ok_or(Refused::Earlier)?;
-    elements.extend(sets::elements(later).ok_or(Refused::Later)?);
-    Ok(Merged::List(elements))
+    if merge.is_empty(later) {
+        return match merge.takes(earlier, zeros) {
+            true => Ok(Merged::Earlier(earlier)),
+            false => Err(Refused::Earlier),
+        };
+    }
+    merge.merge(earlier, later, zeros)
 }
 
-/// Appends the bytes of a binary; `None` if it has bits besides.
-fn copy_bytes<T: TermRef>(term: T, bits: usize, out: &mut Vec<u8>) -> Option<()> {
-    if !bits.is_multiple_of(8) {
-        return None;
+/// The name as Erlang programs write it, but with arguments in brackets: `sum`, `last(2)`, `vector(sum,prune(sum))`.
+impl fmt::Display for Merge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Merge::Simple(merge) => merge.fmt(f),
+            Merge::Pruned(merge) => write!(f, "prune({merge})"),
+            Merge::Vector(merges) => {
+                f.write_str("vector(")?;
+                for (at, merge) in merges.iter().enumerate() {
+                    f.write_str(if at == 0 { "" } else { "," })?;
+                    merge.fmt(f)?;
+                }
+                f.write_str(")")
+            }
+        }
     }
-    term.with_bits(|bytes| out.extend_from_slice(&bytes[..bits / 8]));
-    Some(())
 }

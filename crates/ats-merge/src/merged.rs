@@ -21,7 +21,7 @@ pub enum Merged<'m, H> {
     List(Vec<ImageRef<'m, H>>),
     /// A new map; the keys are distinct.
     Map(Vec<(ImageRef<'m, H>, ImageRef<'m, H>)>),
-    /// A new tuple. No element of it is a tuple that is new, so that nothing here is deep.
+    /// A new tuple. New tuples are in each other only as deep as vectors are, and statistics in them.
     Tuple(Vec<Merged<'m, H>>),
 }
 

@@ -1,117 +1,133 @@
-//! Lists, ordered sets and maps.
+//! Ordered sets, and maps.
 
+use crate::lists::elements;
 use crate::merged::Merged;
 use crate::refused::Refused;
 use ats_term::exact::{Options, exact_key};
-use ats_term::image::{Host, ImageRef, View};
+use ats_term::image::{Host, ImageRef};
 use ats_term::order::order_key;
 use ats_term::{Kind, TermRef, Zeros};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-/// The standard order of two terms. O(1) unless both are tuples, both cells of lists, both maps, or both
-/// bitstrings.
-pub(crate) fn order<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zeros) -> Ordering {
-    if let (Some(a), Some(b)) = (a.as_small(), b.as_small()) {
-        return a.cmp(&b);
-    }
-    let ranks = rank(a).cmp(&rank(b));
-    if ranks.is_ne() {
-        return ranks;
-    }
-    let key = |term| {
-        let mut key = Vec::new();
-        order_key(term, &mut key, zeros);
-        key
-    };
-    key(a).cmp(&key(b))
+/// Whether a term is an ordered set, or a map. O(size).
+pub(crate) fn takes<H: Host>(term: ImageRef<'_, H>, zeros: Zeros) -> bool {
+    matches!(term.kind(), Kind::Map(_)) || is_ordered(term, zeros)
 }
 
-/// The place of the kind of a term in the standard order.
-fn rank<H: Host>(term: ImageRef<'_, H>) -> u8 {
-    match term.kind() {
-        Kind::Int(_) | Kind::Big | Kind::Float(_) => 0,
-        Kind::Atom => 1,
-        Kind::Ref => 2,
-        Kind::LocalFun | Kind::ExternalFun => 3,
-        Kind::Port => 4,
-        Kind::Pid => 5,
-        Kind::Tuple(_) => 6,
-        Kind::Map(_) => 7,
-        Kind::Nil => 8,
-        Kind::Cons(..) => 9,
-        Kind::Bits(_) => 10,
-    }
-}
-
-/// The elements of a proper list.
-pub(crate) fn elements<'m, H: Host>(list: ImageRef<'m, H>) -> Option<Vec<ImageRef<'m, H>>> {
-    let mut elements = Vec::new();
-    let mut rest = list;
-    loop {
-        match rest.kind() {
-            Kind::Nil => return Some(elements),
-            Kind::Cons(head, tail) => {
-                elements.push(head);
-                rest = tail;
-            }
-            _ => return None,
-        }
-    }
-}
-
-/// Whether a term is a proper list.
-pub(crate) fn is_list<H: Host>(list: ImageRef<'_, H>) -> bool {
+/// Whether a term is a list in strictly ascending order, as those of `ordsets` are.
+fn is_ordered<H: Host>(list: ImageRef<'_, H>, zeros: Zeros) -> bool {
+    let (mut key, mut key_before) = (Vec::new(), Vec::new());
+    let mut before: Option<ImageRef<'_, H>> = None;
     let mut rest = list;
     loop {
         match rest.kind() {
             Kind::Nil => return true,
-            Kind::Cons(_, tail) => rest = tail,
+            Kind::Cons(head, tail) => {
+                let order = match before.map(|before| (before.as_small(), head.as_small())) {
+                    None => Ordering::Less,
+                    Some((Some(before), Some(small))) => before.cmp(&small),
+                    Some(_) => {
+                        // The key of a small integer is not made until it is needed.
+                        if let (true, Some(before)) = (key_before.is_empty(), before) {
+                            order_key(before, &mut key_before, zeros);
+                        }
+                        order_key(head, &mut key, zeros);
+                        key_before.cmp(&key)
+                    }
+                };
+                if order.is_ge() {
+                    return false;
+                }
+                std::mem::swap(&mut key, &mut key_before);
+                key.clear();
+                (before, rest) = (Some(head), tail);
+            }
             _ => return false,
         }
     }
 }
 
-/// A term on its way through a sorted list, with what it is sorted by.
-struct Sorted<'m, H> {
-    term: ImageRef<'m, H>,
-    /// Of small integers, themselves. These are compared without keys.
-    small: Option<i64>,
-    key: Vec<u8>,
+/// An ordered set, with what its elements are compared by.
+struct Set<'m, H> {
+    elements: Vec<ImageRef<'m, H>>,
+    /// The keys of the elements, one behind the other; none if all elements of both sets are small integers.
+    keys: Vec<u8>,
+    /// Where each key ends.
+    ends: Vec<usize>,
 }
 
-impl<'m, H: Host> Sorted<'m, H> {
-    fn of(term: ImageRef<'m, H>, zeros: Zeros) -> Self {
-        let mut key = Vec::new();
-        order_key(term, &mut key, zeros);
-        Sorted {
-            term,
-            small: term.as_small(),
-            key,
+impl<'m, H: Host> Set<'m, H> {
+    fn new(elements: Vec<ImageRef<'m, H>>, has_keys: bool, zeros: Zeros) -> Self {
+        let (mut keys, mut ends) = (Vec::new(), Vec::new());
+        if has_keys {
+            ends.reserve(elements.len());
+            for element in &elements {
+                order_key(*element, &mut keys, zeros);
+                ends.push(keys.len());
+            }
+        }
+        Set {
+            elements,
+            keys,
+            ends,
         }
     }
 
-    fn order(&self, other: &Self) -> Ordering {
-        match (self.small, other.small) {
-            (Some(a), Some(b)) => a.cmp(&b),
-            _ => self.key.cmp(&other.key),
+    fn key(&self, at: usize) -> &[u8] {
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.keys[start..self.ends[at]]
+    }
+
+    /// How an element and one of the other set compare.
+    fn order(&self, at: usize, other: &Self, other_at: usize) -> Ordering {
+        match self.ends.is_empty() {
+            true => {
+                let small = self.elements[at].as_small();
+                small.cmp(&other.elements[other_at].as_small())
+            }
+            false => self.key(at).cmp(other.key(other_at)),
         }
+    }
+
+    fn ascends(&self) -> bool {
+        (1..self.elements.len()).all(|at| self.order(at - 1, self, at).is_lt())
     }
 }
 
-/// Whether a term is a list in strictly ascending order, as those of `ordsets` are.
-pub(crate) fn is_ordered<H: Host>(list: ImageRef<'_, H>, zeros: Zeros) -> bool {
-    ordered(list, zeros).is_some()
+/// Two ordered sets.
+fn two_sets<'m, H: Host>(
+    earlier: ImageRef<'m, H>,
+    later: ImageRef<'m, H>,
+    zeros: Zeros,
+) -> Result<[Set<'m, H>; 2], Refused> {
+    let first = elements(earlier).ok_or(Refused::Earlier)?;
+    // What is wrong with the earlier one is said first.
+    let Some(second) = elements(later) else {
+        let is_set = is_ordered(earlier, zeros);
+        return Err(if is_set {
+            Refused::Later
+        } else {
+            Refused::Earlier
+        });
+    };
+    let has_keys = [&first, &second]
+        .into_iter()
+        .flatten()
+        .any(|element| element.as_small().is_none());
+    let first = Set::new(first, has_keys, zeros);
+    if !first.ascends() {
+        return Err(Refused::Earlier);
+    }
+    let second = Set::new(second, has_keys, zeros);
+    if !second.ascends() {
+        return Err(Refused::Later);
+    }
+    Ok([first, second])
 }
 
-/// The elements of a list in strictly ascending order.
-fn ordered<'m, H: Host>(list: ImageRef<'m, H>, zeros: Zeros) -> Option<Vec<Sorted<'m, H>>> {
-    let elements = elements(list)?.into_iter();
-    let sorted: Vec<_> = elements.map(|term| Sorted::of(term, zeros)).collect();
-    let ascends = sorted
-        .windows(2)
-        .all(|pair| pair[0].order(&pair[1]).is_lt());
-    ascends.then_some(sorted)
+fn is_map<H: Host>(term: ImageRef<'_, H>) -> bool {
+    matches!(term.kind(), Kind::Map(_))
 }
 
 /// The union of two ordered sets, or of two maps.
@@ -120,26 +136,92 @@ pub(crate) fn union<'m, H: Host>(
     later: ImageRef<'m, H>,
     zeros: Zeros,
 ) -> Result<Merged<'m, H>, Refused> {
-    if let View::Map { .. } = earlier.view() {
-        return match later.view() {
-            View::Map { .. } => Ok(union_of_maps(earlier, later, zeros)),
-            _ => Err(Refused::Later),
+    if is_map(earlier) {
+        return match is_map(later) {
+            true => Ok(union_of_maps(earlier, later, zeros)),
+            false => Err(Refused::Later),
         };
     }
-    let earlier = ordered(earlier, zeros).ok_or(Refused::Earlier)?;
-    let later = ordered(later, zeros).ok_or(Refused::Later)?;
-    let mut union = Vec::with_capacity(earlier.len() + later.len());
-    let mut later = later.into_iter().peekable();
-    for element in earlier {
-        while let Some(before) = later.next_if(|other| other.order(&element).is_lt()) {
-            union.push(before.term);
+    let [a, b] = two_sets(earlier, later, zeros)?;
+    let mut union = Vec::with_capacity(a.elements.len() + b.elements.len());
+    let mut later_at = 0;
+    for (at, element) in a.elements.iter().enumerate() {
+        while later_at < b.elements.len() {
+            let order = b.order(later_at, &a, at);
+            if order.is_lt() {
+                union.push(b.elements[later_at]);
+            }
+            // Of two that are equal the earlier one stays.
+            if order.is_gt() {
+                break;
+            }
+            later_at += 1;
         }
-        // Of two that are equal the earlier one stays.
-        let _equal = later.next_if(|other| other.order(&element).is_eq());
-        union.push(element.term);
+        union.push(*element);
     }
-    union.extend(later.map(|element| element.term));
-    Ok(Merged::List(union))
+    union.extend_from_slice(&b.elements[later_at..]);
+    Ok(if union.len() == a.elements.len() {
+        Merged::Earlier(earlier)
+    } else if a.elements.is_empty() {
+        Merged::Later(later)
+    } else {
+        Merged::List(union)
+    })
+}
+
+/// The intersection of two ordered sets, or of two maps.
+pub(crate) fn intersection<'m, H: Host>(
+    earlier: ImageRef<'m, H>,
+    later: ImageRef<'m, H>,
+    zeros: Zeros,
+) -> Result<Merged<'m, H>, Refused> {
+    if is_map(earlier) {
+        return match is_map(later) {
+            true => Ok(intersection_of_maps(earlier, later, zeros)),
+            false => Err(Refused::Later),
+        };
+    }
+    let [a, b] = two_sets(earlier, later, zeros)?;
+    let mut both = Vec::new();
+    let (mut at, mut later_at) = (0, 0);
+    while at < a.elements.len() && later_at < b.elements.len() {
+        match a.order(at, &b, later_at) {
+            Ordering::Less => at += 1,
+            Ordering::Greater => later_at += 1,
+            Ordering::Equal => {
+                both.push(a.elements[at]);
+                at += 1;
+                later_at += 1;
+            }
+        }
+    }
+    Ok(match both.len() == a.elements.len() {
+        true => Merged::Earlier(earlier),
+        false => Merged::List(both),
+    })
+}
+
+/// Which keys of maps are the same.
+fn key_of<H: Host>(term: ImageRef<'_, H>, zeros: Zeros) -> Vec<u8> {
+    let mut key = Vec::new();
+    let options = Options {
+        zeros,
+        ..Options::default()
+    };
+    exact_key(term, &mut key, options);
+    key
+}
+
+type Pairs<'m, H> = Vec<(ImageRef<'m, H>, ImageRef<'m, H>)>;
+
+fn pairs<H: Host>(map: ImageRef<'_, H>) -> Pairs<'_, H> {
+    let mut pairs = Vec::new();
+    map.map_pairs(&mut pairs);
+    pairs
+}
+
+fn keys<H: Host>(pairs: &Pairs<'_, H>, zeros: Zeros) -> HashSet<Vec<u8>> {
+    pairs.iter().map(|(key, _)| key_of(*key, zeros)).collect()
 }
 
 /// All pairs of the later map, and those of the earlier one that have other keys.
@@ -148,20 +230,31 @@ fn union_of_maps<'m, H: Host>(
     later: ImageRef<'m, H>,
     zeros: Zeros,
 ) -> Merged<'m, H> {
-    let key = |term| {
-        let mut key = Vec::new();
-        let options = Options {
-            zeros,
-            ..Options::default()
-        };
-        exact_key(term, &mut key, options);
-        key
-    };
-    let (mut union, mut older) = (Vec::new(), Vec::new());
-    later.map_pairs(&mut union);
-    earlier.map_pairs(&mut older);
-    let keys: HashSet<Vec<u8>> = union.iter().map(|(term, _)| key(*term)).collect();
-    older.retain(|(term, _)| !keys.contains(&key(*term)));
+    let (mut older, mut union) = (pairs(earlier), pairs(later));
+    if union.is_empty() {
+        return Merged::Earlier(earlier);
+    }
+    let keys = keys(&union, zeros);
+    older.retain(|(key, _)| !keys.contains(&key_of(*key, zeros)));
+    if older.is_empty() {
+        return Merged::Later(later);
+    }
     union.extend(older);
     Merged::Map(union)
+}
+
+/// The pairs of the later map whose keys the earlier one has.
+fn intersection_of_maps<'m, H: Host>(
+    earlier: ImageRef<'m, H>,
+    later: ImageRef<'m, H>,
+    zeros: Zeros,
+) -> Merged<'m, H> {
+    let (older, mut both) = (pairs(earlier), pairs(later));
+    let all = both.len();
+    let keys = keys(&older, zeros);
+    both.retain(|(key, _)| keys.contains(&key_of(*key, zeros)));
+    match both.len() == all {
+        true => Merged::Later(later),
+        false => Merged::Map(both),
+    }
 }

@@ -4,7 +4,7 @@ use ats_merge::{Merge, Refused};
 use ats_term::arbitrary::{any_term, integer, near_term};
 use ats_term::image::{ImageBuilder, NewValue, Object, Scratch, TermHost, decode};
 use ats_term::order::order_key;
-use ats_term::term::{Map, TermBuilder, Tuple};
+use ats_term::term::{Bits, Map, TermBuilder, Tuple};
 use ats_term::{Atom, Term, Zeros};
 use proptest::prelude::*;
 
@@ -14,6 +14,15 @@ fn atom(text: &str) -> Term {
 
 fn named(name: &str) -> Merge {
     Merge::from_term(&atom(name)).expect("the name of a merge")
+}
+
+/// A merge of which the name has an argument.
+fn with(name: &str, argument: impl Into<Term>) -> Merge {
+    Merge::from_term(&Term::from((atom(name), argument.into()))).expect("a merge")
+}
+
+fn pruned(name: &str) -> Merge {
+    with("prune", atom(name))
 }
 
 fn list(elements: impl IntoIterator<Item = Term>) -> Term {
@@ -48,6 +57,20 @@ fn takes(merge: &Merge, term: &Term, zeros: Zeros) -> bool {
     merge.takes(object.element(0), zeros)
 }
 
+/// What a value is when nothing was there before.
+fn spelled_out(merge: &Merge, term: &Term, zeros: Zeros) -> Term {
+    let object = Term::from((term.clone(), 0));
+    let mut image = ImageBuilder::new(zeros);
+    image.encode_object(&object).expect("a tuple");
+    let object: Object<'_, TermHost> = image.object();
+    let value = merge.spelled_out(object.element(0));
+    let mut result = ImageBuilder::new(zeros);
+    result.replace_elements(object, &[(0, NewValue::Term(value.term()))]);
+    let (mut builder, mut scratch) = (TermBuilder::new(), Scratch::new());
+    let built = decode(result.object().element(0), &mut builder, &mut scratch);
+    builder.finish(built).expect("a term")
+}
+
 /// An ordered set, for which the two zeros make a difference: `-0.0` and `0.0` may be keys of maps in it.
 fn ordered_set(terms: Vec<Term>, zeros: Zeros) -> Term {
     let key = |term: &Term| {
@@ -77,7 +100,7 @@ fn elements() -> impl Strategy<Value = Vec<Term>> {
 }
 
 /// Numbers of which sums are exact.
-fn number() -> impl Strategy<Value = Term> {
+fn number_of_quarters() -> impl Strategy<Value = Term> {
     let float = |value: i32| Term::try_from(f64::from(value) / 4.0).expect("finite");
     prop_oneof![
         (-1000i64..1000).prop_map(Term::from),
@@ -96,13 +119,38 @@ fn map() -> impl Strategy<Value = Term> {
     })
 }
 
+/// Some of these numbers, and statistics of two.
+fn statistics_of(numbers: BoxedStrategy<Term>) -> BoxedStrategy<Term> {
+    let of_two = (numbers.clone(), numbers.clone(), 1..4_i64).prop_map(|(a, b, count)| {
+        let [min, max, sum] = ["min", "max", "sum"]
+            .map(|name| merged(&named(name), &a, &b, Zeros::Distinct).expect("of numbers"));
+        Term::from((min, max, sum, count))
+    });
+    prop_oneof![numbers, of_two].boxed()
+}
+
+/// Tuples, with terms at the second place of which some are `==`.
+fn with_timestamp() -> impl Strategy<Value = Term> {
+    let timestamp = prop_oneof![
+        3 => (0..3_i64).prop_map(Term::from),
+        2 => (0..3_i32).prop_map(|value| Term::try_from(f64::from(value)).expect("finite")),
+        1 => near_term(),
+        1 => any_term(),
+    ];
+    let rest = proptest::collection::vec(any_term(), 0..3);
+    (any_term(), timestamp, rest).prop_map(|(first, timestamp, rest)| {
+        let elements = [first, timestamp].into_iter().chain(rest);
+        Term::Tuple(Tuple::new(elements.collect()))
+    })
+}
+
 /// A merge, and three values of its kind.
 fn merge_and_values(zeros: Zeros) -> BoxedStrategy<(Merge, [Term; 3])> {
-    let three = |name: &'static str, values: BoxedStrategy<Term>| {
-        [values.clone(), values.clone(), values]
-            .prop_map(move |values| (named(name), values))
+    fn three(merge: Merge, values: &BoxedStrategy<Term>) -> BoxedStrategy<(Merge, [Term; 3])> {
+        [values.clone(), values.clone(), values.clone()]
+            .prop_map(move |values| (merge.clone(), values))
             .boxed()
-    };
+    }
     let binary =
         proptest::collection::vec(any::<u8>(), 0..20).prop_map(|bytes| Term::binary(&bytes));
     let any = prop_oneof![near_term(), any_term()].boxed();
@@ -110,19 +158,61 @@ fn merge_and_values(zeros: Zeros) -> BoxedStrategy<(Merge, [Term; 3])> {
     let lists = elements().prop_map(list).boxed();
     let sets = elements().prop_map(move |terms| ordered_set(terms, zeros));
     let sets = sets.boxed();
-    let integers = integer().boxed();
+    let maps = map().boxed();
+    let integers = prop_oneof![integer(), (-1..2_i64).prop_map(Term::from)].boxed();
+    // Of pruned merges, empty values of either kind go with all others.
+    let or_empty = |values: &BoxedStrategy<Term>, empty: [Term; 2]| {
+        let [first, second] = empty.map(Just);
+        prop_oneof![3 => values.clone(), 1 => first, 1 => second].boxed()
+    };
+    let empty_lists = [Term::Nil, Term::binary(b"")];
+    let empty_sets = || [Term::Nil, Term::Map(Map::new(Vec::new()).expect("no keys"))];
     prop_oneof![
-        three("sum", integers),
-        three("min", any.clone()),
-        three("max", any.clone()),
-        three("first", any.clone()),
-        three("last", any),
-        three("append", lists),
-        three("append", bytes),
-        three("union", sets),
-        three("union", map().boxed()),
+        three(named("sum"), &integers),
+        three(named("min"), &any),
+        three(named("max"), &any),
+        three(named("first"), &any),
+        three(named("last"), &any),
+        three(with("last", 2), &with_timestamp().boxed()),
+        three(named("append"), &lists),
+        three(named("append"), &bytes),
+        three(named("union"), &sets),
+        three(named("union"), &maps),
+        three(named("intersection"), &sets),
+        three(named("intersection"), &maps),
+        three(named("statistics"), &statistics_of(integers.clone())),
+        three(
+            named("statistics"),
+            &statistics_of(number_of_quarters().boxed())
+        ),
+        three(pruned("sum"), &integers),
+        three(pruned("append"), &or_empty(&lists, empty_lists.clone())),
+        three(pruned("append"), &or_empty(&bytes, empty_lists)),
+        three(pruned("union"), &or_empty(&sets, empty_sets())),
+        three(pruned("union"), &or_empty(&maps, empty_sets())),
     ]
     .boxed()
+}
+
+/// A vector of merges and vectors, and three tuples of its kind.
+fn vector_and_values(zeros: Zeros) -> BoxedStrategy<(Merge, [Term; 3])> {
+    let vector = |parts| {
+        proptest::collection::vec(parts, 0..5).prop_map(|parts: Vec<(Merge, [Term; 3])>| {
+            let tuple = |at: usize| {
+                let values = parts.iter().map(|(_, values)| values[at].clone());
+                Term::Tuple(Tuple::new(values.collect()))
+            };
+            let tuples = [0, 1, 2].map(tuple);
+            let merges = parts.into_iter().map(|(merge, _)| merge);
+            (Merge::Vector(merges.collect()), tuples)
+        })
+    };
+    let inner = vector(merge_and_values(zeros)).boxed();
+    vector(prop_oneof![4 => merge_and_values(zeros), 1 => inner].boxed()).boxed()
+}
+
+fn any_merge_and_values(zeros: Zeros) -> BoxedStrategy<(Merge, [Term; 3])> {
+    prop_oneof![4 => merge_and_values(zeros), 1 => vector_and_values(zeros)].boxed()
 }
 
 fn check(merge: &Merge, [a, b, c]: &[Term; 3], zeros: Zeros) -> Result<(), TestCaseError> {
@@ -132,13 +222,6 @@ fn check(merge: &Merge, [a, b, c]: &[Term; 3], zeros: Zeros) -> Result<(), TestC
     prop_assert_eq!(&left, &right, "{:?} of {} and {} and {}", merge, a, b, c);
     prop_assert!(left.is_ok());
     Ok(())
-}
-
-fn simple(merge: Merge) -> ats_merge::Simple {
-    match merge {
-        Merge::Simple(simple) => simple,
-        Merge::Vector(_) => unreachable!("named merges are simple"),
-    }
 }
 
 proptest! {
@@ -153,20 +236,53 @@ proptest! {
 
     #[test]
     fn vectors_are_associative(
-        (zeros, parts) in with_zeros(|zeros| proptest::collection::vec(merge_and_values(zeros), 0..5)),
+        (zeros, (merge, values)) in with_zeros(vector_and_values),
     ) {
-        let tuple = |at: usize| {
-            let values = parts.iter().map(|(_, values)| values[at].clone());
-            Term::Tuple(Tuple::new(values.collect()))
-        };
-        let merges = parts.iter().map(|(merge, _)| simple(merge.clone())).collect();
-        check(&Merge::Vector(merges), &[tuple(0), tuple(1), tuple(2)], zeros)?;
+        check(&merge, &values, zeros)?;
+    }
+
+    /// A store may remove what counts as missing, or not, before the next value comes.
+    #[test]
+    fn what_counts_as_missing_is_neutral(
+        (zeros, (merge, [earlier, later, _])) in with_zeros(any_merge_and_values),
+    ) {
+        if merge.is_absent(&earlier) {
+            prop_assert!(merge.has_absent());
+            prop_assert_eq!(merged(&merge, &earlier, &later, zeros), Ok(later));
+        }
+    }
+
+    /// What is older than a base makes no difference.
+    #[test]
+    fn what_is_older_than_a_base_does_not_matter(
+        (zeros, (merge, [earlier, later, _])) in with_zeros(any_merge_and_values),
+    ) {
+        if merge.is_base(&later) {
+            prop_assert!(merge.has_base());
+            prop_assert_eq!(merged(&merge, &earlier, &later, zeros), Ok(later));
+        }
+    }
+
+    /// It makes no difference whether values are spelled out before they are merged.
+    #[test]
+    fn spelling_out_is_part_of_merging(
+        (zeros, (merge, [a, b, _])) in with_zeros(any_merge_and_values),
+    ) {
+        let [long_a, long_b] = [&a, &b].map(|value| spelled_out(&merge, value, zeros));
+        prop_assert!(takes(&merge, &long_a, zeros));
+        prop_assert_eq!(&spelled_out(&merge, &long_a, zeros), &long_a);
+        prop_assert!(merge.spells_out() || a == long_a);
+        let expected = merged(&merge, &long_a, &long_b, zeros).map(|it| spelled_out(&merge, &it, zeros));
+        for (a, b) in [(&a, &b), (&long_a, &b), (&a, &long_b)] {
+            let found = merged(&merge, a, b, zeros).map(|it| spelled_out(&merge, &it, zeros));
+            prop_assert_eq!(&found, &expected);
+        }
     }
 
     /// As long as floats do not round. A sum of an integer and a float is a float, whichever came first.
     #[test]
     fn sums_of_floats_are_associative_as_far_as_they_are_exact(
-        values in [number(), number(), number()],
+        values in [number_of_quarters(), number_of_quarters(), number_of_quarters()],
         zeros in zeros(),
     ) {
         check(&named("sum"), &values, zeros)?;
@@ -234,22 +350,293 @@ fn merges_do_what_their_names_say() {
 }
 
 #[test]
+fn merges_with_arguments_do_what_their_names_say() {
+    let int = |value: i64| Term::from(value);
+    let ints = |values: &[i64]| list(values.iter().map(|value| Term::from(*value)));
+    let float = |value: f64| Term::try_from(value).expect("finite");
+    let binary = |text: &str| Term::binary(text.as_bytes());
+    let map = |pairs: &[(i64, i64)]| {
+        let pairs = pairs.iter().map(|(key, value)| (int(*key), int(*value)));
+        Term::Map(Map::new(pairs.collect()).expect("keys differ"))
+    };
+    let statistics =
+        |min: Term, max: Term, sum: Term, count: i64| Term::from((min, max, sum, int(count)));
+    let stamped = |time: Term, value: &str| Term::from((atom(value), time));
+    let negative_zero = float(-0.0);
+    let cases = [
+        (named("replace"), int(1), atom("a"), atom("a")),
+        (
+            with("last", 2),
+            stamped(int(2), "new"),
+            stamped(int(1), "late"),
+            stamped(int(2), "new"),
+        ),
+        (
+            with("last", 2),
+            stamped(int(2), "old"),
+            stamped(float(2.0), "new"),
+            stamped(float(2.0), "new"),
+        ),
+        // 2^53 and its neighbours are told from each other.
+        (
+            with("last", 2),
+            stamped(int((1 << 53) + 1), "new"),
+            stamped(float(9_007_199_254_740_992.0), "late"),
+            stamped(int((1 << 53) + 1), "new"),
+        ),
+        (
+            named("intersection"),
+            ints(&[1, 3, 5, 7]),
+            ints(&[0, 1, 4, 5, 9]),
+            ints(&[1, 5]),
+        ),
+        (
+            named("intersection"),
+            list([int(1), atom("a")]),
+            list([float(1.0)]),
+            ints(&[1]),
+        ),
+        (
+            named("intersection"),
+            map(&[(1, 1), (2, 2)]),
+            map(&[(2, 3), (4, 4)]),
+            map(&[(2, 3)]),
+        ),
+        (
+            named("statistics"),
+            int(5),
+            int(3),
+            statistics(int(3), int(5), int(8), 2),
+        ),
+        (
+            named("statistics"),
+            statistics(int(3), int(5), int(8), 2),
+            float(3.0),
+            statistics(int(3), int(5), float(11.0), 3),
+        ),
+        (
+            named("statistics"),
+            statistics(int(3), int(5), int(8), 2),
+            float(5.0),
+            statistics(int(3), int(5), float(13.0), 3),
+        ),
+        (pruned("sum"), int(0), negative_zero.clone(), negative_zero),
+        (pruned("sum"), int(3), int(-3), int(0)),
+        (pruned("append"), Term::Nil, binary("a"), binary("a")),
+        (pruned("append"), ints(&[1]), binary(""), ints(&[1])),
+        (pruned("append"), Term::Nil, binary(""), binary("")),
+        (pruned("union"), map(&[]), ints(&[1]), ints(&[1])),
+        (
+            with(
+                "vector",
+                list([
+                    with_term("last", 1),
+                    with_term("vector", list([atom("sum")])),
+                ]),
+            ),
+            Term::from((Term::from((1, 2)), Term::from((1,)))),
+            Term::from((Term::from((0, 3)), Term::from((2,)))),
+            Term::from((Term::from((1, 2)), Term::from((3,)))),
+        ),
+    ];
+    for (merge, earlier, later, expected) in cases {
+        let result = merged(&merge, &earlier, &later, Zeros::Distinct);
+        assert_eq!(result, Ok(expected), "{merge} of {earlier} and {later}");
+    }
+}
+
+/// As an argument of another merge.
+fn with_term(name: &str, argument: impl Into<Term>) -> Term {
+    Term::from((atom(name), argument.into()))
+}
+
+#[test]
+fn values_of_other_shapes_are_refused() {
+    let int = |value: i64| Term::from(value);
+    let numbers = |numbers: [i64; 4]| Term::Tuple(Tuple::new(numbers.map(int).to_vec()));
+    let improper = Term::list_with_tail([int(1)], int(2));
+    let wrong = [
+        (named("sum"), vec![atom("a"), Term::Nil, Term::binary(b"1")]),
+        (
+            named("statistics"),
+            vec![
+                atom("a"),
+                numbers([1, 2, 3, 0]),
+                numbers([1, 2, 3, -1]),
+                numbers([2, 1, 3, 2]),
+                Term::from((1, 2, 3)),
+                Term::from((1, 2, atom("a"), 2)),
+                Term::from((1, 2, 3, Term::try_from(2.0).expect("finite"))),
+                Term::from((1, 2, 3, 2, 5)),
+            ],
+        ),
+        (
+            with("last", 2),
+            vec![
+                Term::from((1,)),
+                Term::Tuple(Tuple::new(Vec::new())),
+                int(2),
+                Term::Nil,
+            ],
+        ),
+        (
+            named("append"),
+            vec![
+                improper.clone(),
+                int(1),
+                Term::from(Bits::new(&[128], 1).expect("one bit")),
+            ],
+        ),
+        (
+            named("union"),
+            vec![
+                improper.clone(),
+                list([int(2), int(1)]),
+                list([int(1), int(1)]),
+            ],
+        ),
+        (
+            named("intersection"),
+            vec![improper, list([int(2), int(1)]), Term::binary(b"")],
+        ),
+        (pruned("sum"), vec![Term::Nil, Term::binary(b"")]),
+        (
+            pruned("append"),
+            vec![int(0), Term::Map(Map::new(Vec::new()).expect("no keys"))],
+        ),
+        (pruned("union"), vec![int(0), Term::binary(b"")]),
+    ];
+    for (merge, terms) in wrong {
+        for term in terms {
+            assert!(
+                !takes(&merge, &term, Zeros::Distinct),
+                "{merge} takes {term}"
+            );
+        }
+    }
+}
+
+#[test]
 fn names_are_checked() {
-    let vector = |merges: Term| Term::from((atom("vector"), merges));
-    let inner = vector(list([atom("sum")]));
-    assert!(Merge::from_term(&inner).is_some());
-    assert!(Merge::from_term(&vector(Term::Nil)).is_some());
+    let vector = |merges: Term| with_term("vector", merges);
+    let of = |merge: Term| vector(list([merge]));
+    let deep = |depth| (1..depth).fold(vector(Term::Nil), |inner, _| of(inner));
+    let most = Term::from((1_i64 << 24) - 1);
+    let right = [
+        (of(atom("sum")), "vector(sum)"),
+        (vector(Term::Nil), "vector()"),
+        (
+            vector(list([of(atom("min")), atom("max")])),
+            "vector(vector(min),max)",
+        ),
+        (
+            deep(8),
+            "vector(vector(vector(vector(vector(vector(vector(vector())))))))",
+        ),
+        (atom("replace"), "last"),
+        (with_term("last", 1), "last(1)"),
+        (with_term("last", most.clone()), "last(16777215)"),
+        (with_term("prune", atom("sum")), "prune(sum)"),
+        (
+            of(with_term("prune", atom("union"))),
+            "vector(prune(union))",
+        ),
+    ];
+    for (term, name) in right {
+        let merge = Merge::from_term(&term).expect("a merge");
+        assert_eq!(merge.to_string(), name, "{term}");
+    }
     let wrong = [
         atom("plus"),
         Term::from(1),
         Term::Nil,
         vector(atom("sum")),
-        vector(list([inner.clone()])),
         vector(Term::list_with_tail([atom("sum")], atom("min"))),
-        Term::from((atom("matrix"), Term::Nil)),
+        deep(9),
+        with_term("matrix", Term::Nil),
+        with_term("last", 0),
+        with_term("last", -1),
+        with_term("last", 1_i64 << 24),
+        with_term("last", atom("sum")),
+        with_term("first", 1),
+        with_term("sum", 1),
+        with_term("prune", atom("last")),
+        with_term("prune", atom("statistics")),
+        with_term("prune", atom("intersection")),
+        with_term("prune", of(atom("sum"))),
+        with_term("prune", with_term("prune", atom("sum"))),
+        Term::from((atom("last"), 1, 2)),
+        Term::from((atom("prune"),)),
     ];
     for term in wrong {
         assert_eq!(Merge::from_term(&term), None, "{term}");
+    }
+}
+
+/// Which values are bases, and which count as missing.
+#[test]
+fn short_circuits_and_missing_values_are_known() {
+    let empty_map = Term::Map(Map::new(Vec::new()).expect("no keys"));
+    let int = |value: i64| Term::from(value);
+    let zero = Term::try_from(0.0).expect("finite");
+    let both = |merge: Term| with("vector", list([merge.clone(), merge]));
+    let cases = [
+        // merge, value, is a base, counts as missing
+        (named("last"), int(0), true, false),
+        (named("first"), int(0), false, false),
+        (with("last", 1), Term::from((1,)), false, false),
+        (named("sum"), int(0), false, false),
+        (named("intersection"), Term::Nil, true, false),
+        (named("intersection"), empty_map.clone(), true, false),
+        (named("intersection"), list([int(1)]), false, false),
+        (named("union"), Term::Nil, false, false),
+        (pruned("sum"), int(0), false, true),
+        (pruned("sum"), int(1), false, false),
+        (pruned("sum"), zero, false, false),
+        (pruned("append"), Term::Nil, false, true),
+        (pruned("append"), Term::binary(b""), false, true),
+        (pruned("append"), Term::binary(b"a"), false, false),
+        (pruned("union"), Term::Nil, false, true),
+        (pruned("union"), empty_map, false, true),
+        (both(atom("last")), Term::from((1, 2)), true, false),
+        (
+            both(atom("intersection")),
+            Term::from((Term::Nil, list([int(1)]))),
+            false,
+            false,
+        ),
+        (
+            both(atom("intersection")),
+            Term::from((Term::Nil, Term::Nil)),
+            true,
+            false,
+        ),
+        (
+            both(with_term("prune", atom("sum"))),
+            Term::from((0, 0)),
+            false,
+            true,
+        ),
+        (
+            both(with_term("prune", atom("sum"))),
+            Term::from((0, 1)),
+            false,
+            false,
+        ),
+        (
+            with("vector", Term::Nil),
+            Term::Tuple(Tuple::new(Vec::new())),
+            true,
+            false,
+        ),
+    ];
+    for (merge, value, is_base, is_absent) in cases {
+        assert!(
+            takes(&merge, &value, Zeros::Distinct),
+            "{merge} takes {value}"
+        );
+        assert_eq!(merge.is_base(&value), is_base, "{merge}, {value}");
+        assert_eq!(merge.is_absent(&value), is_absent, "{merge}, {value}");
     }
 }
 

@@ -1,0 +1,79 @@
+//! Lists and binaries, one behind the other.
+
+use crate::merged::Merged;
+use crate::refused::Refused;
+use ats_term::image::{Host, ImageRef};
+use ats_term::{Kind, TermRef};
+
+/// The elements of a proper list.
+pub(crate) fn elements<'m, H: Host>(list: ImageRef<'m, H>) -> Option<Vec<ImageRef<'m, H>>> {
+    let mut elements = Vec::new();
+    let mut rest = list;
+    loop {
+        match rest.kind() {
+            Kind::Nil => return Some(elements),
+            Kind::Cons(head, tail) => {
+                elements.push(head);
+                rest = tail;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Whether a term is a proper list.
+fn is_list<H: Host>(list: ImageRef<'_, H>) -> bool {
+    let mut rest = list;
+    loop {
+        match rest.kind() {
+            Kind::Nil => return true,
+            Kind::Cons(_, tail) => rest = tail,
+            _ => return false,
+        }
+    }
+}
+
+/// Whether a term can be put behind another one.
+pub(crate) fn takes<H: Host>(term: ImageRef<'_, H>) -> bool {
+    is_binary(term) || is_list(term)
+}
+
+fn is_binary<T: TermRef>(term: T) -> bool {
+    matches!(term.kind(), Kind::Bits(bits) if bits.is_multiple_of(8))
+}
+
+/// The earlier one with the later one behind it.
+pub(crate) fn append<'m, H: Host>(
+    earlier: ImageRef<'m, H>,
+    later: ImageRef<'m, H>,
+) -> Result<Merged<'m, H>, Refused> {
+    if let Kind::Bits(earlier_bits) = earlier.kind() {
+        if !is_binary(earlier) {
+            return Err(Refused::Earlier);
+        }
+        return match later.kind() {
+            Kind::Bits(_) if !is_binary(later) => Err(Refused::Later),
+            Kind::Bits(0) => Ok(Merged::Earlier(earlier)),
+            Kind::Bits(_) if earlier_bits == 0 => Ok(Merged::Later(later)),
+            Kind::Bits(later_bits) => {
+                let mut bytes = Vec::with_capacity((earlier_bits + later_bits) / 8);
+                for (term, bits) in [(earlier, earlier_bits), (later, later_bits)] {
+                    term.with_bits(|all| bytes.extend_from_slice(&all[..bits / 8]));
+                }
+                Ok(Merged::Bytes(bytes))
+            }
+            _ => Err(Refused::Later),
+        };
+    }
+    let mut elements = elements(earlier).ok_or(Refused::Earlier)?;
+    if elements.is_empty() && is_list(later) {
+        return Ok(Merged::Later(later));
+    }
+    let before = elements.len();
+    let behind = self::elements(later).ok_or(Refused::Later)?;
+    elements.extend(behind);
+    match elements.len() == before {
+        true => Ok(Merged::Earlier(earlier)),
+        false => Ok(Merged::List(elements)),
+    }
+}

@@ -1,0 +1,41 @@
+//! How two terms compare.
+
+use ats_term::image::{Host, ImageRef};
+use ats_term::order::order_key;
+use ats_term::{Kind, TermRef, Zeros};
+use std::cmp::Ordering;
+
+/// The standard order of two terms. O(1) unless both are tuples, both cells of lists, both maps, or both
+/// bitstrings.
+pub(crate) fn order<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zeros) -> Ordering {
+    if let (Some(a), Some(b)) = (a.as_small(), b.as_small()) {
+        return a.cmp(&b);
+    }
+    let ranks = rank(a).cmp(&rank(b));
+    if ranks.is_ne() {
+        return ranks;
+    }
+    let key = |term| {
+        let mut key = Vec::new();
+        order_key(term, &mut key, zeros);
+        key
+    };
+    key(a).cmp(&key(b))
+}
+
+/// The place of the kind of a term in the standard order.
+fn rank<H: Host>(term: ImageRef<'_, H>) -> u8 {
+    match term.kind() {
+        Kind::Int(_) | Kind::Big | Kind::Float(_) => 0,
+        Kind::Atom => 1,
+        Kind::Ref => 2,
+        Kind::LocalFun | Kind::ExternalFun => 3,
+        Kind::Port => 4,
+        Kind::Pid => 5,
+        Kind::Tuple(_) => 6,
+        Kind::Map(_) => 7,
+        Kind::Nil => 8,
+        Kind::Cons(..) => 9,
+        Kind::Bits(_) => 10,
+    }
+}
