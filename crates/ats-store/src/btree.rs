@@ -180,10 +180,11 @@ impl Store for BTreeStore {
         size_of::<Self>() + records.bytes + records.map.len() * ENTRY_BYTES
     }
 
-    fn fresh(&self) -> Result<Box<dyn Store>, Error> {
+    fn take_all(&self) -> Result<Box<dyn Store>, Error> {
+        let records = std::mem::take(&mut *self.write());
         Ok(Box::new(BTreeStore {
+            records: RwLock::new(records),
             operator: self.operator.clone(),
-            ..Self::default()
         }))
     }
 
@@ -314,6 +315,23 @@ mod tests {
         assert_eq!(
             (removed, store.bytes(), store.len()),
             (Ok(()), empty, Ok(0))
+        );
+    }
+
+    #[test]
+    fn what_is_taken_stays_as_it_was() {
+        let store = BTreeStore::new();
+        let empty = store.bytes();
+        put(&store, b"a", b"1");
+        put(&store, b"b", b"23");
+        let sum = |store: &dyn Store| store.sum(&|value| value.len());
+        assert_eq!(sum(&store), Ok(3));
+        let taken = store.take_all().expect("memory does not fail");
+        assert_eq!((store.len(), store.bytes()), (Ok(0), empty));
+        put(&store, b"a", b"4");
+        assert_eq!(
+            (taken.len(), sum(&*taken), sum(&store)),
+            (Ok(2), Ok(3), Ok(1))
         );
     }
 

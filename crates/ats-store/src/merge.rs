@@ -34,6 +34,18 @@ pub trait MergeOperator: Send + Sync {
     /// [`Error::Merge`] if these values cannot be merged.
     fn merge(&self, key: &[u8], earlier: &[u8], later: &[u8]) -> Result<Merged, Error>;
 
+    /// Merges any number of values, of which each was written before the next: what merging two of them after each other
+    /// gives. `None` leaves that to the store.
+    ///
+    /// For operators that make long values of many short ones: two at a time, each byte is copied several times.
+    ///
+    /// # Errors
+    /// As those of [`merge`](MergeOperator::merge).
+    fn merge_all(&self, key: &[u8], values: &[&[u8]]) -> Result<Option<Vec<u8>>, Error> {
+        let _ = (key, values);
+        Ok(None)
+    }
+
     /// Whether nothing that was written before this value can matter, so that a reader need not look for it.
     fn is_base(&self, key: &[u8], value: &[u8]) -> bool {
         let _ = (key, value);

@@ -64,13 +64,19 @@ pub trait Store: Send + Sync {
     /// Bytes of memory that the store takes, about. O(1).
     fn bytes(&self) -> usize;
 
-    /// An empty store that is like this one otherwise. A table that is cleared goes on with it.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] by a store that has a place of its own, such as a directory.
-    fn fresh(&self) -> Result<Box<dyn Store>, Error> {
-        Err(Error::Unsupported)
+    /// Sum of what `weigh` says of each value. Exact when no update is running. O(records).
+    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, Error> {
+        let mut sum = 0;
+        self.scan(KeyRange::default(), Direction::Up, &mut |_, value| {
+            sum += weigh(value);
+            ControlFlow::Continue(())
+        })?;
+        Ok(sum)
     }
+
+    /// Removes all records, at one moment for every reader and writer, and gives them as a store of their own, which
+    /// nothing changes. O(1).
+    fn take_all(&self) -> Result<Box<dyn Store>, Error>;
 
     /// The ability to merge, if the store has it.
     fn merges(&self) -> Option<&dyn Merges> {
