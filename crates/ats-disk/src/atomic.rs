@@ -5,8 +5,10 @@
 //! same hash. Writers of other keys go on, and their batches are written and synced together.
 
 use crate::batch::Batch;
+use crate::ends::Ends;
 use crate::error::Error;
 use crate::fold::is_absent;
+use crate::scan::Scan;
 use crate::snapshot::Snapshot;
 use crate::store::DiskStore;
 use crate::waiting;
@@ -35,7 +37,9 @@ pub struct AtomicStore {
     added: AtomicIsize,
     /// The number of records less what `added` was then, once it was counted.
     counted: OnceLock<isize>,
-    /// Whether an operand was written, of which it is not known whether it was the first of its key.
+    /// Where the first and the last record are.
+    ends: Ends,
+    /// Whether an operand was written, or a key removed, of which it is not known whether the key was there.
     has_merged: AtomicBool,
 }
 
@@ -48,6 +52,7 @@ impl AtomicStore {
             locks: [const { Mutex::new(()) }; LOCKS],
             added: AtomicIsize::new(0),
             counted: OnceLock::new(),
+            ends: Ends::default(),
             has_merged: AtomicBool::new(false),
         }
     }
@@ -56,6 +61,24 @@ impl AtomicStore {
     #[must_use]
     pub fn store(&self) -> &DiskStore {
         &self.store
+    }
+
+    /// The records as they are at this moment, as a store that nothing changes. O(1).
+    #[must_use]
+    pub fn frozen(&self) -> Box<dyn Store> {
+        Box::new(Frozen(self.store.snapshot()))
+    }
+
+    /// Removes a key, without reading what is there: also what cannot be merged, which keeps
+    /// [`update`](Store::update) from being made.
+    ///
+    /// # Errors
+    /// As those of [`DiskStore::delete`].
+    pub fn delete_unread(&self, key: &[u8]) -> Result<(), Error> {
+        let _locked = waiting::lock(&self.locks[lock_number(key)])?;
+        // Whether it was there is not known either.
+        self.has_merged.store(true, Ordering::Relaxed);
+        self.store.delete(key)
     }
 
     /// Locks the keys, always in the same order.
@@ -93,34 +116,101 @@ impl AtomicStore {
 
     /// Writes what was decided, while the keys are locked.
     fn commit(&self, batch: &Batch, added: isize) -> Result<(), Error> {
+        let _written = self.ends.write(batch.written_keys());
         self.store.write(batch)?;
         self.added.fetch_add(added, Ordering::Relaxed);
         Ok(())
     }
 
-    /// The record at an end.
+    /// The record at an end. The caller has locked no key, or this was called before.
     fn end(&self, end: End) -> Result<Option<OwnedRecord>, Error> {
         let direction = match end {
             End::First => Direction::Up,
             End::Last => Direction::Down,
         };
-        let mut scan = self.store.scan(KeyRange::default(), direction)?;
+        let mut walk = self.ends.walk(end, || {
+            let locked = self.locks.iter().map(waiting::lock);
+            locked.collect::<Result<Vec<_>, _>>().is_ok()
+        });
+        let mut scan = self.store.scan(walk.key_range(), direction)?;
         let record = scan.next()?;
-        Ok(record.map(|(key, value)| (key.to_vec(), value.to_vec())))
-    }
-
-    fn count(snapshot: &Snapshot) -> Result<isize, Error> {
-        let mut scan = snapshot.scan(KeyRange::default(), Direction::Up)?;
-        let mut count = 0;
-        while scan.next()?.is_some() {
-            count += 1;
+        let record = record.map(|(key, value)| (key.to_vec(), value.to_vec()));
+        if let Some((key, _)) = &record {
+            walk.found(key);
         }
-        Ok(count)
+        Ok(record)
     }
+}
+
+/// Sum of what `weigh` says of each value.
+fn sum(snapshot: &Snapshot, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, Error> {
+    let mut scan = snapshot.scan(KeyRange::default(), Direction::Up)?;
+    let mut sum = 0;
+    while let Some((_, value)) = scan.next()? {
+        sum += weigh(value);
+    }
+    Ok(sum)
 }
 
 fn lock_number(key: &[u8]) -> usize {
     xxh3_64(key) as usize % LOCKS
+}
+
+/// The records as they were at a moment. Nothing changes them.
+struct Frozen(Snapshot);
+
+impl Store for Frozen {
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
+        Ok(self.0.get_with(key, read)?)
+    }
+
+    fn update(
+        &self,
+        _keys: &[&[u8]],
+        _plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
+    ) -> Result<bool, ats_store::Error> {
+        Err(ats_store::Error::Unsupported)
+    }
+
+    fn update_end(&self, _end: End, _decide: &mut DecideEnd<'_>) -> Result<(), ats_store::Error> {
+        Err(ats_store::Error::Unsupported)
+    }
+
+    fn scan(
+        &self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), ats_store::Error> {
+        Ok(visit_each(self.0.scan(key_range, direction)?, visit)?)
+    }
+
+    /// O(records).
+    fn len(&self) -> Result<usize, ats_store::Error> {
+        self.sum(&|_| 1)
+    }
+
+    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
+        waiting::check()?;
+        Ok(sum(&self.0, weigh)?)
+    }
+
+    fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
+        Err(ats_store::Error::Unsupported)
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+fn visit_each(mut scan: Scan, visit: &mut Visit<'_>) -> Result<(), Error> {
+    while let Some((key, value)) = scan.next()? {
+        if let ControlFlow::Break(()) = visit(key, value) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl Store for AtomicStore {
@@ -176,13 +266,7 @@ impl Store for AtomicStore {
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), ats_store::Error> {
-        let mut scan = self.store.scan(key_range, direction)?;
-        while let Some((key, value)) = scan.next()? {
-            if let ControlFlow::Break(()) = visit(key, value) {
-                break;
-            }
-        }
-        Ok(())
+        Ok(visit_each(self.store.scan(key_range, direction)?, visit)?)
     }
 
     /// O(records) the first time, and each time once operands were written; then O(1).
@@ -198,13 +282,37 @@ impl Store for AtomicStore {
                     let _all: Vec<_> = self.locks.iter().map(Mutex::lock).collect();
                     (self.store.snapshot(), self.added.load(Ordering::Relaxed))
                 };
-                let base = Self::count(&snapshot)? - added;
+                let base = sum(&snapshot, &|_| 1)?.cast_signed() - added;
                 let _first = self.counted.set(base);
                 base
             }
         };
         let len = base + self.added.load(Ordering::Relaxed);
         Ok(usize::try_from(len).unwrap_or(0))
+    }
+
+    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
+        // However little of it is on disk, it takes long.
+        waiting::check()?;
+        let snapshot = self.store.snapshot();
+        Ok(sum(&snapshot, weigh)?)
+    }
+
+    fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
+        let locks = self.locks.iter().map(waiting::lock);
+        let _all: Vec<_> = locks.collect::<Result<_, Error>>()?;
+        let taken = self.store.snapshot();
+        self.store.delete_range(KeyRange::default())?;
+        // No update is between its write and its count.
+        match self.counted.get() {
+            Some(base) => self.added.store(-base, Ordering::Relaxed),
+            None => {
+                let added = self.added.load(Ordering::Relaxed);
+                let _first = self.counted.set(-added);
+            }
+        }
+        self.has_merged.store(false, Ordering::Relaxed);
+        Ok(Box::new(Frozen(taken)))
     }
 
     fn bytes(&self) -> usize {
@@ -226,6 +334,7 @@ impl Merges for AtomicStore {
     fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), ats_store::Error> {
         let _locked = waiting::lock(&self.locks[lock_number(key)])?;
         self.has_merged.store(true, Ordering::Relaxed);
+        let _written = self.ends.write([key].into_iter());
         Ok(self.store.merge(key, operand)?)
     }
 }

@@ -3,7 +3,7 @@
 use crate::core::Core;
 use crate::error::Error;
 use crate::options::Durability;
-use crate::waiting;
+use crate::{lull, waiting};
 use parking_lot::{Condvar, Mutex};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
@@ -18,6 +18,8 @@ const RETRY: Duration = Duration::from_millis(200);
 const TICK: Duration = Duration::from_millis(500);
 /// How often a thread looks for work of which it was not told: there should be none.
 const IDLE: Duration = Duration::from_secs(30);
+/// The journal is not synced more often than this, other than for writes that wait for it.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 /// What is added to the nice value of threads that write memtables and merge runs.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 5;
@@ -71,7 +73,19 @@ impl Core {
             self.snapshots.expire(self.file_system.now(), age);
         }
         self.doomed.free();
-        Ok(self.try_flush_one()? || self.compact_one()? || self.remove_doomed())
+        Ok(self.try_flush_one()? || self.compact_one(false)? || self.remove_doomed())
+    }
+
+    /// Whether there were no writes for long.
+    fn is_lull(&self) -> bool {
+        let groups = self.stats.groups.load(Ordering::Relaxed);
+        self.lull.is_on(groups, self.file_system.now())
+    }
+
+    /// Does one piece of what is left for times without writes. Whether there was any.
+    fn work_in_lull(&self) -> Result<bool, Error> {
+        self.spare.release();
+        self.compact_one(true)
     }
 
     /// Begins the next journal ahead, so that no writer waits for that. Whether it was not begun yet.
@@ -89,6 +103,7 @@ impl Core {
         if self.options.threads > 0 {
             // Without it, the writer that needs it begins it.
             let _begun = self.prepare_journal();
+            self.spare.prepare(self.options.memtable_bytes);
             self.doomed.free();
             if !self.state.load().sealed.is_empty() {
                 self.try_flush_one()?;
@@ -107,13 +122,15 @@ impl Core {
             // A panic is a fault of the engine: what it was about is as it was, but is not tried again and again.
             let worked = panic::catch_unwind(AssertUnwindSafe(|| {
                 let _begun = self.prepare_journal();
-                self.work()
+                self.spare.prepare(self.options.memtable_bytes);
+                Ok(self.work()? || self.is_lull() && self.work_in_lull()?)
             }));
             match worked
                 .unwrap_or_else(|_| Err(self.broken(Error::corrupt("a fault of the engine"))))
             {
                 Ok(true) => {}
                 Ok(false) if self.doomed.is_held() => self.background.wait(&mut seen, HELD),
+                Ok(false) if !self.is_lull() => self.background.wait(&mut seen, lull::LULL),
                 Ok(false) => self.background.wait(&mut seen, idle),
                 Err(error) => {
                     self.stats.on_background_error();
@@ -140,6 +157,7 @@ impl Core {
     }
 
     fn sync_until_closed(&self, interval: Duration) {
+        let interval = interval.max(SHORTEST_INTERVAL);
         let mut seen = 0;
         while !self.closing.load(Ordering::Relaxed) {
             let started = self.file_system.now();
@@ -157,9 +175,8 @@ impl Core {
         }
     }
 
-    /// Starts the threads that the options ask for.
-    pub(crate) fn start(self: &Arc<Self>) -> io::Result<Vec<JoinHandle<()>>> {
-        let mut threads = Vec::new();
+    /// Starts the threads that the options ask for. After an error, `threads` are those that were started.
+    pub(crate) fn start(self: &Arc<Self>, threads: &mut Vec<JoinHandle<()>>) -> io::Result<()> {
         for _ in 0..self.options.threads {
             let core = Arc::clone(self);
             let thread = thread::Builder::new().name("ats-disk".into());
@@ -175,6 +192,6 @@ impl Core {
             let thread = thread::Builder::new().name("ats-disk-sync".into());
             threads.push(thread.spawn(move || core.sync_until_closed(interval))?);
         }
-        Ok(threads)
+        Ok(())
     }
 }

@@ -115,6 +115,14 @@ impl Batch {
         self.bytes.len()
     }
 
+    /// The keys that get a value or an operand.
+    pub(crate) fn written_keys(&self) -> impl Iterator<Item = &[u8]> {
+        BatchItems::new(&self.bytes).filter_map(|item| match item {
+            Ok(BatchItem::Write { kind, key, .. }) if kind != Kind::Delete => Some(key),
+            _ => None,
+        })
+    }
+
     pub(crate) fn encoded(&self) -> &[u8] {
         &self.bytes
     }

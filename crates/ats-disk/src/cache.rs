@@ -4,6 +4,9 @@
 //! exceed but for what readers hold at the moment. What it lets go is decided by `quick_cache` (a form of
 //! CLOCK-Pro, which keeps what is read again when something large is read once).
 //!
+//! Parts are looked at for each key that is looked up, and are a hundredth of what they describe. So a quarter of the budget is
+//! for parts that their files hold themselves, where they are found without a lookup in tables that all threads share.
+//!
 //! A key of the cache is the number of an open file in the process, which is not given again, and an offset.
 //! So what is left of a file that was closed is never found; it makes room for other things in time.
 
@@ -13,7 +16,7 @@ use ats_sync::ShardedCounter;
 use quick_cache::sync::DefaultLifecycle;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes that the cache takes for an item besides the item: its place in the tables, and two counts.
 const ITEM_BYTES: usize = 96;
@@ -23,6 +26,10 @@ const MAX_SHARE: usize = 4;
 const USUAL_BYTES: usize = 4 << 10;
 /// A shard has this much at least, so that some blocks fit. A smaller cache has one shard.
 const MIN_SHARD_BYTES: usize = 1 << 20;
+/// This part of the budget is for what files hold.
+const HELD_SHARE: usize = 4;
+/// The budget of the tables follows what files hold in this many steps.
+const STEPS: usize = 64;
 
 /// What the cache holds.
 #[derive(Clone)]
@@ -73,6 +80,9 @@ pub(crate) struct CacheStatistics {
 /// See the [module](self).
 pub(crate) struct Cache {
     items: quick_cache::sync::Cache<Place, Cached, Memory>,
+    budget: usize,
+    /// Bytes that files hold.
+    held: AtomicUsize,
     /// What is larger is not kept.
     max_bytes: usize,
     hits: ShardedCounter,
@@ -102,6 +112,8 @@ impl Cache {
         Cache {
             max_bytes: budget / shards / MAX_SHARE,
             items,
+            budget,
+            held: AtomicUsize::new(0),
             hits: ShardedCounter::new(),
             misses: ShardedCounter::new(),
         }
@@ -131,11 +143,46 @@ impl Cache {
         }
     }
 
+    /// Counts a lookup that has found what a file holds.
+    #[inline]
+    pub(crate) fn on_held(&self) {
+        self.hits.add(1);
+    }
+
+    /// Takes a part of the budget for what a file is to hold, if there is enough.
+    pub(crate) fn hold(&self, bytes: usize) -> bool {
+        let most = self.budget / HELD_SHARE;
+        let held = self
+            .held
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+                held.checked_add(bytes).filter(|held| *held <= most)
+            });
+        if let Ok(before) = held {
+            self.follow(before, before + bytes);
+        }
+        held.is_ok()
+    }
+
+    /// Gives back what was taken of the budget.
+    pub(crate) fn let_go(&self, bytes: usize) {
+        let before = self.held.fetch_sub(bytes, Ordering::Relaxed);
+        self.follow(before, before - bytes);
+    }
+
+    /// Leaves to the tables what files do not hold, in large steps.
+    fn follow(&self, before: usize, after: usize) {
+        let step = (self.budget / STEPS).max(1);
+        if before.div_ceil(step) != after.div_ceil(step) {
+            let held = self.held.load(Ordering::Relaxed).div_ceil(step) * step;
+            self.items.set_capacity((self.budget - held) as u64);
+        }
+    }
+
     pub(crate) fn statistics(&self) -> CacheStatistics {
         CacheStatistics {
             hits: self.hits.sum() as u64,
             misses: self.misses.sum() as u64,
-            bytes: self.items.weight(),
+            bytes: self.items.weight() + self.held.load(Ordering::Relaxed) as u64,
             items: self.items.len(),
         }
     }
@@ -168,6 +215,31 @@ mod tests {
                 assert!(held.bytes as usize > budget / 2, "{held:?} of {budget}");
             }
         }
+    }
+
+    #[test]
+    fn what_files_hold_is_part_of_the_budget() {
+        let budget = 10_000_000;
+        let cache = Cache::new(budget);
+        let fill = || {
+            for offset in 0..4000 {
+                cache.insert(1, offset, block(4096));
+            }
+            cache.statistics().bytes as usize
+        };
+        assert!(fill() <= budget);
+        let mut held = 0;
+        while cache.hold(1000) {
+            held += 1000;
+            assert!(held <= budget / HELD_SHARE);
+        }
+        assert!(held > budget / HELD_SHARE - 1000);
+        assert!(cache.hold(0) && !cache.hold(usize::MAX));
+        assert!(cache.statistics().bytes as usize <= budget);
+        assert!(fill() <= budget && cache.items.weight() as usize > budget / 2);
+        cache.let_go(held);
+        assert!(fill() > budget - budget / STEPS - (1 << 20));
+        assert!(!Cache::new(0).hold(1));
     }
 
     #[test]

@@ -236,6 +236,9 @@ impl Core {
         self.apply(&state, first_seq, batches)?;
         self.stats
             .on_group(batches.ends.len(), batches.bytes.len(), written);
+        if self.options.threads > 0 && self.spare.is_short() {
+            self.background.wake();
+        }
         Ok(())
     }
 

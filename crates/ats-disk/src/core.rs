@@ -6,14 +6,18 @@ use crate::commit::{Queue, Writing};
 use crate::doomed::Doomed;
 use crate::error::Error;
 use crate::file::Settings;
+use crate::fork;
 use crate::fs::FileSystem;
+use crate::hold::DirectoryLock;
 use crate::journal::NextJournal;
+use crate::lull::Lull;
 use crate::manifest::Manifest;
 use crate::operator_id::OperatorId;
 use crate::options::Options;
 use crate::pressure::Pressure;
 use crate::registry::Registry;
 use crate::snapshot::Snapshots;
+use crate::spare::Spare;
 use crate::state::State;
 use crate::stats::Stats;
 use arc_swap::ArcSwap;
@@ -53,10 +57,14 @@ pub(crate) struct Core {
     /// The runs that a merge reads, by their ids.
     pub(crate) merging: Mutex<Vec<u64>>,
     pub(crate) doomed: Doomed,
+    pub(crate) spare: Spare,
+    pub(crate) lull: Lull,
     pub(crate) snapshots: Snapshots,
     pub(crate) pressure: Pressure,
     pub(crate) stats: Stats,
     pub(crate) background: Background,
+    /// See [`fork`].
+    copies: u64,
     /// Why nothing is written any more.
     broken: OnceLock<String>,
     /// Whether the store is being closed.
@@ -64,7 +72,7 @@ pub(crate) struct Core {
     /// The last error of a background thread.
     pub(crate) last_error: Mutex<Option<Error>>,
     /// Until it is dropped no other store opens the directory.
-    lock: Mutex<Option<Box<dyn Any + Send + Sync>>>,
+    pub(crate) directory_lock: DirectoryLock,
 }
 
 /// What a core is made of when the store is opened.
@@ -111,14 +119,17 @@ impl Core {
             flushing: Mutex::default(),
             merging: Mutex::default(),
             doomed: Doomed::default(),
+            spare: Spare::default(),
+            lull: Lull::default(),
             snapshots: Snapshots::default(),
             pressure: Pressure::new(Arc::clone(&options.file_system)),
             stats: Stats::default(),
             background: Background::default(),
+            copies: fork::copies(),
             broken: OnceLock::new(),
             closing: AtomicBool::new(false),
             last_error: Mutex::default(),
-            lock: Mutex::new(Some(lock)),
+            directory_lock: DirectoryLock::new(lock),
             options,
         }
     }
@@ -126,10 +137,25 @@ impl Core {
     /// # Errors
     /// [`Error::ReadOnly`] after a failure that has left unknown what is on disk.
     pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        if self.is_copy() {
+            let why = "this process is a copy, by fork, of the one that opened it";
+            return Err(Error::ReadOnly(why.into()));
+        }
         match self.broken.get() {
             None => Ok(()),
             Some(why) => Err(Error::ReadOnly(why.clone())),
         }
+    }
+
+    /// Whether this is a copy of the store in another process.
+    pub(crate) fn is_copy(&self) -> bool {
+        fork::is_copy(self.copies)
+    }
+
+    /// Lets another store open the directory, as soon as nothing of this one works there.
+    pub(crate) fn release_directory(&self) {
+        self.directory_lock
+            .release(&*self.file_system, self.is_copy());
     }
 
     /// # Errors
@@ -143,13 +169,12 @@ impl Core {
 
     /// Lets nothing be written any more because of this error, which it returns.
     pub(crate) fn broken(&self, error: Error) -> Error {
-        let _first = self.broken.set(error.to_string());
+        let why = match &error {
+            Error::ReadOnly(why) => why.clone(),
+            error => error.to_string(),
+        };
+        let _first = self.broken.set(why);
         error
-    }
-
-    /// Lets another store open the directory. Nothing is written after this.
-    pub(crate) fn release_lock(&self) {
-        *self.lock.lock() = None;
     }
 
     /// How the values of the files are merged.

@@ -44,6 +44,13 @@ pub enum Error {
     Merge,
     /// A key, or a value, is longer than the format can say.
     TooLong,
+    /// An option has a value that makes no sense.
+    Option {
+        /// Which one, as in [`Options`](crate::Options).
+        name: &'static str,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The call would have waited, in [`without_waiting`](crate::without_waiting).
     WouldWait,
 }
@@ -92,6 +99,7 @@ impl fmt::Display for Error {
             Error::NoOperator => f.write_str("the store has no merge operator"),
             Error::Merge => f.write_str("the values of a key cannot be merged"),
             Error::TooLong => f.write_str("a key or a value is too long"),
+            Error::Option { name, why } => write!(f, "the option {name}: {why}"),
             Error::WouldWait => f.write_str("the call would have to wait"),
         }
     }
@@ -109,9 +117,11 @@ impl From<Error> for ats_store::Error {
             Error::Locked => ats_store::Error::Io(io::ErrorKind::WouldBlock),
             Error::ReadOnly(_) => ats_store::Error::Io(io::ErrorKind::ReadOnlyFilesystem),
             Error::Missing => ats_store::Error::Io(io::ErrorKind::NotFound),
-            Error::Expired | Error::NoOperator | Error::OtherOperator { .. } | Error::TooLong => {
-                ats_store::Error::Unsupported
-            }
+            Error::Expired
+            | Error::NoOperator
+            | Error::OtherOperator { .. }
+            | Error::Option { .. }
+            | Error::TooLong => ats_store::Error::Unsupported,
         }
     }
 }

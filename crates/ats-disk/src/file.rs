@@ -36,8 +36,10 @@ mod writer;
 mod tests;
 
 pub(crate) use filter::key_hash;
-pub(crate) use frame::Identity;
-pub(crate) use meta::FileMeta;
+pub(crate) use frame::{Content, Identity, TRAILER_BYTES, open as open_frame};
+pub(crate) use index::Index;
+pub(crate) use meta::{FileMeta, Footer};
 pub(crate) use reader::RunFile;
 pub(crate) use run::Run;
+pub(crate) use walk::Walk;
 pub(crate) use writer::{FileWriter, Settings};

@@ -117,10 +117,14 @@ impl Core {
         })
     }
 
-    /// Removes all journals, if all changes are in runs; the next opening need not look at them then.
-    pub(crate) fn remove_empty_journals(&self) {
+    /// Lets nothing be written any more. If it was flushed, and all changes are in runs since nothing was written
+    /// meanwhile, all journals are removed; the next opening need not look at them then.
+    pub(crate) fn end_writing(&self, is_flushed: bool) {
         let writing = self.writing.lock();
-        if writing.last_seq == self.manifest.lock().contents().flushed {
+        // Before the journals are removed, and while writers are kept away: one that is waiting would write to a journal
+        // without a name.
+        self.broken(Error::ReadOnly("it was closed".into()));
+        if is_flushed && writing.last_seq == self.manifest.lock().contents().flushed {
             self.unlink_journals(u64::MAX);
         }
     }

@@ -39,6 +39,21 @@ pub(crate) fn merge(
     }
 }
 
+/// Merges more than two values of a key at once, if the operator can; the oldest comes first.
+///
+/// # Errors
+/// As those of [`merge`].
+fn merge_all(
+    operator: &dyn MergeOperator,
+    key: &[u8],
+    values: &[&[u8]],
+) -> Result<Option<Vec<u8>>, Error> {
+    match catch(|| operator.merge_all(key, values))? {
+        Ok(Some(value)) if value.len() > MAX_BYTES => Err(Error::Merge),
+        merged => merged.map_err(|_| Error::Merge),
+    }
+}
+
 /// Whether nothing older than this value can matter.
 ///
 /// # Errors
@@ -202,17 +217,24 @@ impl Chain {
             Some((last, newer)) if last.kind == Kind::Delete => newer,
             _ => &self.entries[..],
         };
-        let mut values = values
-            .iter()
-            .map(|entry| Cow::Borrowed(&self.bytes[entry.place.clone()]));
+        let bytes = |entry: &Entry| &self.bytes[entry.place.clone()];
+        let mut values = values.iter();
         let Some(newest) = values.next() else {
             return Ok(None);
         };
+        let newest = bytes(newest);
         if values.len() == 0 {
-            return Ok(Some(newest));
+            return Ok(Some(Cow::Borrowed(newest)));
         }
         let operator = operator.ok_or(Error::NoOperator)?;
-        let mut stack = Stack::new(operator, key, newest);
+        if values.len() > 1 {
+            let oldest_first: Vec<_> = values.clone().rev().map(bytes).chain([newest]).collect();
+            if let Some(value) = merge_all(operator, key, &oldest_first)? {
+                return Ok(Some(Cow::Owned(value)));
+            }
+        }
+        let values = values.map(|entry| Cow::Borrowed(bytes(entry)));
+        let mut stack = Stack::new(operator, key, Cow::Borrowed(newest));
         for value in values {
             stack.push(value)?;
         }

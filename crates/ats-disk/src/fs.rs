@@ -34,7 +34,7 @@ pub trait FileSystem: Send + Sync + 'static {
     /// [`AlreadyExists`](io::ErrorKind::AlreadyExists), and what the system says.
     fn create(&self, path: &Path) -> io::Result<Box<dyn File>>;
 
-    /// Opens a file that is there, for reading and writing.
+    /// Opens a file that is there, for reading and writing; if it may not be written, for reading.
     ///
     /// # Errors
     /// [`NotFound`](io::ErrorKind::NotFound), and what the system says.
@@ -47,6 +47,10 @@ pub trait FileSystem: Send + Sync + 'static {
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the names in a directory durable.
+    ///
+    /// # Errors
+    /// What the system says. `EMFILE` and `ENFILE` say that the directory could not even be opened, so that it may be
+    /// tried again; after other errors it is unknown which names are durable.
     fn sync_dir(&self, directory: &Path) -> io::Result<()>;
 
     /// Locks a file, which is made if it is missing, until what is returned is dropped or the process ends.
@@ -73,6 +77,16 @@ pub trait File: Send + Sync {
     /// Fills `buffer` with what is at `offset`. How many bytes there were; fewer than wanted only at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
+    /// As [`read_at`](File::read_at), if the system has all of it in memory. `None` if the thread would have to wait for
+    /// a device, or that cannot be known.
+    ///
+    /// # Errors
+    /// As those of [`read_at`](File::read_at).
+    fn read_at_once(&self, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+        let _unknown = (buffer, offset);
+        Ok(None)
+    }
+
     /// Writes all of `bytes` at `offset`, behind the end also. After an error, any part may be written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
@@ -91,4 +105,13 @@ pub trait File: Send + Sync {
 
     /// A hint that this piece of the file will be read soon. It waits for nothing.
     fn will_read(&self, _offset: u64, _bytes: u64) {}
+}
+
+/// Whether this error says that there are too many open files: then nothing was done.
+pub(crate) fn is_too_many_files(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let codes = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+    error
+        .raw_os_error()
+        .is_some_and(|code| codes.contains(&code))
 }

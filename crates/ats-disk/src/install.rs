@@ -3,6 +3,7 @@
 use crate::core::{Core, file_name};
 use crate::error::Error;
 use crate::file::{FileMeta, Run, RunFile};
+use crate::fs::is_too_many_files;
 use crate::manifest::{Edit, Manifest, RunMeta, WriteError};
 use crate::planted::{Fault, is_planted};
 use crate::state::{Sealed, State, StoredRun};
@@ -56,7 +57,14 @@ impl Core {
         if !is_planted(Fault::EarlyEdit) {
             self.file_system
                 .sync_dir(&self.directory)
-                .map_err(|error| self.broken(Error::io(&error, "sync of the directory")))?;
+                .map_err(|error| {
+                    let is_unknown = !is_too_many_files(&error);
+                    let error = Error::io(&error, "sync of the directory");
+                    match is_unknown {
+                        true => self.broken(error),
+                        false => error,
+                    }
+                })?;
         }
         let edit = Edit {
             next_number: Some(self.next_number.load(Ordering::Relaxed)),

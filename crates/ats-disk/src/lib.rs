@@ -76,7 +76,7 @@
 //! - Reading where much was just written: each run is another place to look, until the runs are merged.
 //! - Telling the number of records: a store only knows it after a walk.
 //! - Values of many megabytes: each merge copies them.
-//! - Being opened by several processes: one at a time may.
+//! - Being opened by several processes: one at a time may. A copy of the process, by `fork`, only reads.
 //!
 //! # What survives
 //! See [`Durability`]: what is lost of the newest writes if the process is killed, or power is lost, and that
@@ -94,6 +94,8 @@
 //! | memory of what is not in a run yet | about twice [`Options::memtable_bytes`]; more while writes come faster than runs are written, and then they are slowed down |
 //! | memory of what was read | [`Options::cache_bytes`], and some KiB for each open file |
 //! | space on disk | about twice the records, while a merge of all runs is running three times |
+//! | threads of a store | [`Options::threads`], and one more with [`Durability::Interval`] |
+//! | open files of a store | four, and one for each run file |
 //! | changes that a store ever gets | 2<sup>56</sup> |
 //!
 //! It needs a Unix system.
@@ -108,20 +110,25 @@ mod compaction;
 mod core;
 mod cursor;
 mod doomed;
+mod ends;
 mod entry;
 mod error;
 mod file;
 mod flush;
 mod fold;
+mod fork;
 pub mod fs;
+mod hold;
 mod info;
 mod install;
 mod journal;
 mod keys;
 mod log;
+mod lull;
 mod manifest;
 mod memtable;
 mod merging;
+pub mod offline;
 mod operator_id;
 mod options;
 #[cfg(feature = "planted")]
@@ -137,6 +144,7 @@ mod registry;
 mod run_writer;
 mod scan;
 mod snapshot;
+mod spare;
 mod state;
 mod stats;
 mod store;

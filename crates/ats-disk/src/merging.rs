@@ -6,9 +6,26 @@ use crate::error::Error;
 use crate::fold::{Chain, is_base};
 use crate::planted::{Fault, is_planted};
 use crate::range_deletes::RangeSet;
-use ats_store::{Direction, MergeOperator};
+use ats_store::{Direction, KeyRange, MergeOperator};
 use std::cmp::Ordering;
 use std::sync::Arc;
+
+/// So many deleted keys are passed one by one; what then remains of the deleted range is passed at once. A search in an
+/// index costs about as much as so many steps.
+const STEPS: u32 = 16;
+
+/// The first eight bytes of a key as a number: of two keys in order, the first one has no larger head.
+#[inline]
+fn head(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => {
+            let mut first = [0; 8];
+            first[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(first)
+        }
+    }
+}
 
 /// A source of a merge: a walk, and the range deletes of all sources that are newer.
 pub(crate) struct Source {
@@ -17,17 +34,25 @@ pub(crate) struct Source {
     pub(crate) range_deletes: Option<Arc<RangeSet>>,
 }
 
-/// Walks over the keys of several sources, each key once, with what all of them say of it.
+/// Walks over the keys of several sources, each key once, with what all of them say of it. Keys that only have what was
+/// deleted with a range are left out, and not read where the range is long.
 ///
-/// The sources are few, at most some dozens; so the least of their keys is found by comparing them all with the
-/// least so far, and no heap is kept.
+/// The sources are few, at most some dozens; so the least of their keys is found by looking at all of them, and no heap is
+/// kept. What is looked at are *heads*, the first eight bytes of each key as a number, which lie side by side. Keys
+/// themselves are compared only where heads are the same.
 pub(crate) struct MergingCursor {
     /// From the newest to the oldest.
     sources: Vec<Source>,
+    /// Of each source the head of its key; at its end one that no other head is behind.
+    heads: Vec<u64>,
     direction: Direction,
     /// Which sources stand on the present key, in the order of `sources`.
     here: Vec<usize>,
     has_range_deletes: bool,
+    /// Of each source, whether all that is left in the direction is deleted.
+    is_over: Vec<bool>,
+    /// How many deleted keys were passed since one that is not.
+    passed: u32,
 }
 
 impl MergingCursor {
@@ -35,9 +60,12 @@ impl MergingCursor {
     pub(crate) fn new(sources: Vec<Source>) -> Self {
         MergingCursor {
             has_range_deletes: sources.iter().any(|source| source.range_deletes.is_some()),
+            is_over: vec![false; sources.len()],
+            heads: vec![0; sources.len()],
             sources,
             direction: Direction::Up,
             here: Vec::new(),
+            passed: 0,
         }
     }
 
@@ -45,20 +73,22 @@ impl MergingCursor {
     pub(crate) fn seek(&mut self, direction: Direction, bound: Option<&[u8]>) -> Result<(), Error> {
         self.direction = direction;
         self.here.clear();
-        for source in &mut self.sources {
-            source.cursor.seek(direction, bound)?;
+        self.is_over.fill(false);
+        for index in 0..self.sources.len() {
+            self.sources[index].cursor.seek(direction, bound)?;
+            self.on_moved(index);
         }
-        self.find();
-        Ok(())
+        self.settle()
     }
 
     /// Goes on to the next key. Not at the end.
     pub(crate) fn advance(&mut self) -> Result<(), Error> {
-        for index in &self.here {
-            self.sources[*index].cursor.advance()?;
+        for at in 0..self.here.len() {
+            let index = self.here[at];
+            self.sources[index].cursor.advance()?;
+            self.on_moved(index);
         }
-        self.find();
-        Ok(())
+        self.settle()
     }
 
     /// The key on which it stands; `None` at the end.
@@ -68,22 +98,101 @@ impl MergingCursor {
         self.sources[first].cursor.key()
     }
 
+    /// Goes to the next key of which something is not deleted with a range.
+    fn settle(&mut self) -> Result<(), Error> {
+        self.find();
+        if self.has_range_deletes {
+            self.passed = 0;
+            while let Some(deletes) = self.deletes_of_all() {
+                self.pass(&deletes)?;
+                self.find();
+            }
+        }
+        Ok(())
+    }
+
+    /// The ranges of a source that delete what all sources have that stand on the present key.
+    fn deletes_of_all(&self) -> Option<Arc<RangeSet>> {
+        let newest = *self.here.first()?;
+        let key = self.key()?;
+        let newer = self.sources[..newest].iter();
+        let mut deletes = newer.filter_map(|source| source.range_deletes.as_ref());
+        deletes.find(|deletes| deletes.covers(key)).cloned()
+    }
+
+    /// Passes the present key, which one of these ranges has, and mostly all that is left of the range.
+    fn pass(&mut self, deletes: &RangeSet) -> Result<(), Error> {
+        let range = match self.key() {
+            Some(key) if self.passed >= STEPS => deletes.covering(key),
+            _ => None,
+        };
+        self.passed += 1;
+        for at in 0..self.here.len() {
+            let index = self.here[at];
+            let source = &mut self.sources[index];
+            match (range, self.direction) {
+                (None, _) => source.cursor.advance()?,
+                (Some(KeyRange { high: end, .. }), Direction::Up)
+                | (Some(KeyRange { low: end, .. }), Direction::Down) => match end {
+                    Some(end) => source.cursor.seek(self.direction, Some(end))?,
+                    None => self.is_over[index] = true,
+                },
+            }
+            self.on_moved(index);
+        }
+        Ok(())
+    }
+
+    /// The key of a source; `None` at its end.
+    #[inline]
+    fn key_of(&self, index: usize) -> Option<&[u8]> {
+        self.sources[index]
+            .cursor
+            .key()
+            .filter(|_| !self.is_over[index])
+    }
+
+    /// Notes the head of a source that has moved.
+    #[inline]
+    fn on_moved(&mut self, index: usize) {
+        self.heads[index] = match (self.key_of(index), self.direction) {
+            (Some(key), _) => head(key),
+            (None, Direction::Up) => u64::MAX,
+            (None, Direction::Down) => 0,
+        };
+    }
+
     /// Finds the sources that stand on the next key.
     fn find(&mut self) {
         self.here.clear();
-        let mut least: Option<&[u8]> = None;
-        for (index, source) in self.sources.iter().enumerate() {
-            let Some(key) = source.cursor.key() else {
+        if self.heads.len() == 1 {
+            self.here.extend(self.key_of(0).map(|_| 0));
+            return;
+        }
+        let heads = self.heads.iter().copied();
+        let next = match self.direction {
+            Direction::Up => heads.min(),
+            Direction::Down => heads.max(),
+        };
+        let Some(next) = next else {
+            return;
+        };
+        for index in 0..self.heads.len() {
+            if self.heads[index] != next {
+                continue;
+            }
+            // At its end it may have the same head as a key.
+            let Some(key) = self.key_of(index) else {
                 continue;
             };
-            let order = match (least, self.direction) {
+            let first = self.here.first().and_then(|first| self.key_of(*first));
+            let order = match (first, self.direction) {
                 (None, _) => Ordering::Less,
-                (Some(least), Direction::Up) => key.cmp(least),
-                (Some(least), Direction::Down) => least.cmp(key),
+                (Some(first), Direction::Up) => key.cmp(first),
+                (Some(first), Direction::Down) => first.cmp(key),
             };
             if order.is_lt() {
                 self.here.clear();
-                least = Some(key);
             }
             if order.is_le() {
                 self.here.push(index);

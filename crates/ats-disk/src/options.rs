@@ -1,5 +1,6 @@
 //! How a store is made and used.
 
+use crate::error::Error;
 use crate::fs::{FileSystem, RealFs};
 use ats_store::MergeOperator;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use std::time::Duration;
 pub enum Durability {
     /// Before a write returns. Writes that wait at the same time share one sync.
     Always,
-    /// At most this long after a write has returned.
+    /// At most this long after a write has returned. Not 0; less than a millisecond is as good as one.
     Interval(Duration),
     /// When the system writes it.
     System,
@@ -45,26 +46,26 @@ pub struct Options {
     pub operator: Option<Arc<dyn MergeOperator>>,
     /// When a write is on disk, unless it says so itself.
     pub durability: Durability,
-    /// Bytes of memory that writes fill before they go to a run. Twice as many may be in use for a moment.
+    /// Bytes of memory that writes fill before they go to a run, more than 0. Twice as many may be in use for a moment.
     pub memtable_bytes: usize,
     /// Bytes of memory for blocks, filters and indexes of files that were read.
     pub cache_bytes: usize,
-    /// About how large a block is, uncompressed.
+    /// About how large a block is, uncompressed; more than 0, and 1 GiB at most.
     pub block_bytes: usize,
-    /// About how large a file of a run gets before the next one is begun. What a merge has written of the file that it
+    /// About how large a file of a run gets before the next one is begun, more than 0. What a merge has written of the file that it
     /// is writing is lost when the process ends.
     pub file_bytes: u64,
     /// How blocks are compressed.
     pub compression: Compression,
     /// How many of the lookups of a key that a file does not have read it nevertheless, about. 1.0 is all of
-    /// them: no filter is made.
+    /// them: no filter is made. Not below 0.
     pub false_positives: f64,
-    /// How many runs of about the same size are merged into one.
+    /// How many runs of about the same size are merged into one, 2 at least.
     pub fan_in: usize,
     /// Threads that write runs and merge them. With 0, both is done by
-    /// [`work`](crate::DiskStore::work) only, which tests call.
+    /// [`work`](crate::DiskStore::work) only, which tests call. 1024 at most.
     pub threads: usize,
-    /// After how long a snapshot expires. `None` is never.
+    /// After how long a snapshot expires, which is not 0. `None` is never.
     pub snapshot_age: Option<Duration>,
 }
 
@@ -84,6 +85,46 @@ impl Default for Options {
             fan_in: 4,
             threads: 2,
             snapshot_age: None,
+        }
+    }
+}
+
+/// More threads than this are a mistake.
+const MOST_THREADS: usize = 1024;
+
+impl Options {
+    /// # Errors
+    /// [`Error::Option`] with the first option that makes no sense.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let interval = match self.durability {
+            Durability::Interval(interval) => Some(interval),
+            Durability::Always | Durability::System => None,
+        };
+        let wrong = [
+            (
+                "durability",
+                interval == Some(Duration::ZERO),
+                "the interval is 0",
+            ),
+            ("memtable_bytes", self.memtable_bytes == 0, "is 0"),
+            ("block_bytes", self.block_bytes == 0, "is 0"),
+            ("file_bytes", self.file_bytes == 0, "is 0"),
+            (
+                "false_positives",
+                self.false_positives.is_nan() || self.false_positives < 0.0,
+                "is not a rate",
+            ),
+            ("fan_in", self.fan_in < 2, "is less than 2"),
+            ("threads", self.threads > MOST_THREADS, "is more than 1024"),
+            (
+                "snapshot_age",
+                self.snapshot_age == Some(Duration::ZERO),
+                "is 0",
+            ),
+        ];
+        match wrong.into_iter().find(|(_, is_wrong, _)| *is_wrong) {
+            Some((name, _, why)) => Err(Error::Option { name, why }),
+            None => Ok(()),
         }
     }
 }

@@ -25,10 +25,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-const LOCK_NAME: &str = "lock";
+pub(crate) const LOCK_NAME: &str = "lock";
 
 /// Opens the store in a directory.
 pub(crate) fn open(directory: &Path, options: Options) -> Result<Arc<Core>, Error> {
+    options.check()?;
     // The first guard of a process makes a call of the system that is quick only while there is one thread.
     drop(ats_sync::pin());
     let file_system = Arc::clone(&options.file_system);
@@ -54,7 +55,6 @@ pub(crate) fn open(directory: &Path, options: Options) -> Result<Arc<Core>, Erro
     }
     let store = contents.store;
     let manifest = Manifest::create(Arc::clone(&file_system), directory, number + 1, contents)?;
-    remove_others(&*file_system, directory, &names, manifest.contents());
     let mut replay = Replay {
         file_system: &*file_system,
         directory,
@@ -85,9 +85,21 @@ pub(crate) fn open(directory: &Path, options: Options) -> Result<Arc<Core>, Erro
     });
     let metas = core.manifest.lock().contents().runs.clone();
     let runs = metas.iter().map(|meta| core.open_run(meta, &[]));
-    let runs = runs.collect::<Result<_, _>>()?;
+    let runs = runs.collect::<Result<_, _>>().inspect_err(|_| {
+        // Otherwise each attempt to open the store would leave one.
+        let unused = core.directory.join(journal::name(next_journal));
+        let _ = core.file_system.remove(&unused);
+    })?;
     let state = core.state.load().with_runs(runs);
     core.state.store(Arc::new(state));
+    // Not before all is there that the manifest names: it may be one of an earlier time, put back by mistake, and then
+    // what it does not name is the store.
+    remove_others(
+        &*core.file_system,
+        &core.directory,
+        &names,
+        core.manifest.lock().contents(),
+    );
     match core.leave_journals() {
         // They can still be read, and there may be room later.
         Err(Error::Io {

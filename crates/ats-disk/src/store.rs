@@ -13,6 +13,7 @@ use crate::waiting;
 use ats_store::{Direction, KeyRange, MergeOperator};
 use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
+use std::mem;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -48,6 +49,11 @@ impl Owner {
         self.core.closing.store(true, Ordering::Relaxed);
         self.core.background.wake();
         for thread in self.threads.lock().drain(..) {
+            if self.core.is_copy() {
+                // It is not in this process.
+                mem::forget(thread);
+                continue;
+            }
             // It catches panics, and has told of errors.
             let _ = thread.join();
         }
@@ -57,7 +63,7 @@ impl Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         self.stop();
-        self.core.release_lock();
+        self.core.release_directory();
     }
 }
 
@@ -69,18 +75,19 @@ impl DiskStore {
     ///
     /// # Errors
     /// [`Error::Locked`] if it is open already, here or in another process; [`Error::Missing`] if there is none and
-    /// none is to be made; [`Error::OtherOperator`], [`Error::NewerFormat`], [`Error::Corrupt`], [`Error::Io`].
+    /// none is to be made; [`Error::OtherOperator`], [`Error::NewerFormat`], [`Error::Option`], [`Error::Corrupt`],
+    /// [`Error::Io`].
     pub fn open(directory: &Path, options: Options) -> Result<Self, Error> {
         let core = recovery::open(directory, options)?;
         let owner = Owner {
             threads: Mutex::default(),
             core,
         };
-        let threads = owner
+        // After an error, the owner ends those that were started before it lets go of the directory.
+        owner
             .core
-            .start()
+            .start(&mut owner.threads.lock())
             .map_err(|error| Error::io(&error, "starting threads"))?;
-        *owner.threads.lock() = threads;
         owner.core.background.wake();
         Ok(DiskStore {
             owner: Arc::new(owner),
@@ -205,6 +212,7 @@ impl DiskStore {
     pub fn flush(&self) -> Result<(), Error> {
         waiting::check()?;
         self.core().check_writable()?;
+        let _hold = self.core().directory_lock.hold()?;
         let last_seq = {
             let mut writing = self.core().writing.lock();
             self.core().seal(&mut writing)?;
@@ -230,6 +238,7 @@ impl DiskStore {
     pub fn compact_with(&self, on_progress: &mut OnProgress<'_>) -> Result<(), Error> {
         self.flush()?;
         let core = self.core();
+        let _hold = core.directory_lock.hold()?;
         let is_broken_off = Cell::new(false);
         let mut on_progress = |progress: Progress| {
             let flow = on_progress(progress);
@@ -259,7 +268,32 @@ impl DiskStore {
     /// # Errors
     /// As those of [`compact`](DiskStore::compact).
     pub fn work(&self) -> Result<bool, Error> {
+        let _hold = self.core().directory_lock.hold()?;
         self.core().work()
+    }
+
+    /// Writes to runs what is in memtables, and merges runs as far as that makes reads faster at a price that pays. The
+    /// threads of the store do the same when there were no writes for a second. Writes go on meanwhile.
+    ///
+    /// For after much was loaded, and much is to be read. Unlike [`compact`](DiskStore::compact) it does not rewrite a large
+    /// run for the sake of a small one.
+    ///
+    /// # Errors
+    /// As those of [`compact`](DiskStore::compact).
+    pub fn settle(&self) -> Result<(), Error> {
+        self.flush()?;
+        let core = self.core();
+        let _hold = core.directory_lock.hold()?;
+        loop {
+            let worked = core.work()? || core.compact_one(true)?;
+            if !worked && core.merging.lock().is_empty() {
+                return Ok(());
+            }
+            if !worked {
+                // A thread merges some of them.
+                core.file_system.sleep(Duration::from_millis(2));
+            }
+        }
     }
 
     /// What the store tells of itself.
@@ -283,18 +317,16 @@ impl DiskStore {
     }
 
     /// Writes the memtables to runs, ends the threads, and lets another store open the directory. Then this store and
-    /// its clones are read-only.
+    /// its clones are read-only. Merges of other threads are broken off, and waited for; called from within
+    /// [`OnProgress`], this does not wait for that merge, and the directory is free when it has ended.
     ///
     /// # Errors
     /// [`Error::Io`] if what was written could not be moved from the journal to a run. It is in the journal still.
     pub fn close(&self) -> Result<(), Error> {
         self.owner.stop();
         let flushed = self.flush();
-        if flushed.is_ok() {
-            self.core().remove_empty_journals();
-        }
-        self.core().broken(Error::ReadOnly("it was closed".into()));
-        self.core().release_lock();
+        self.core().end_writing(flushed.is_ok());
+        self.core().release_directory();
         flushed
     }
 }

@@ -16,7 +16,8 @@ thread_local! {
 /// thread takes.
 const SHORT: Duration = Duration::from_micros(20);
 
-/// Calls `work`, in which functions of stores return [`Error::WouldWait`] where they would read a file, sync one, wait
+/// Calls `work`, in which functions of stores return [`Error::WouldWait`] where they would read what the system does not
+/// have in memory, sync a file, wait
 /// to be let through by back-pressure, or wait for a thread that does. Nothing has changed then. So the same call can be
 /// made again where waiting harms no other work.
 ///

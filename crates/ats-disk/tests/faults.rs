@@ -7,6 +7,7 @@ use ats_disk::DiskStore;
 use sim::broken::Broken;
 use sim::explore::Case;
 use sim::fault::{Break, Calls, EIO, ENOSPC};
+use sim::salvaged::Counts;
 use sim::subject::Subject;
 use sim::toy::{Toy, planted};
 use std::ops::Range;
@@ -124,4 +125,25 @@ fn flipped_bits_are_found() {
         start.elapsed()
     );
     assert!(bits > 50_000 && errors > 50_000, "{bits} {errors}");
+}
+
+#[test]
+fn what_is_left_of_a_damaged_store_is_saved() {
+    let (start, mut all) = (Instant::now(), Counts::default());
+    for seed in Case::seeds(0..3) {
+        for close in [true, false] {
+            let saved = Broken::random(seed, 20).salvage(close);
+            let saved = saved.unwrap_or_else(|wrong| panic!("{wrong}"));
+            all.damaged += saved.damaged;
+            all.whole += saved.whole;
+            all.records.0 += saved.records.0;
+            all.records.1 += saved.records.1;
+        }
+    }
+    println!("{all:?} in {:?}", start.elapsed());
+    assert!(
+        all.damaged > 30_000 && all.whole > all.damaged / 4,
+        "{all:?}"
+    );
+    assert!(all.records.0 > all.records.1 / 3 * 2, "{all:?}");
 }

@@ -6,7 +6,6 @@ use ats_disk::{Batch, Compression, DiskStore, Durability, Options};
 use ats_store::{Direction, KeyRange, MergeOperator, Merged};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 pub(super) const PROFILE: Profile = Profile {
     name: "ats",
@@ -38,6 +37,18 @@ impl MergeOperator for Operator {
         value.extend_from_slice(earlier);
         self.0.merge_into(&mut value, later);
         Ok(Merged::New(value))
+    }
+
+    fn merge_all(
+        &self,
+        _key: &[u8],
+        values: &[&[u8]],
+    ) -> Result<Option<Vec<u8>>, ats_store::Error> {
+        let mut value = Vec::with_capacity(values.iter().map(|value| value.len()).sum());
+        for later in values {
+            self.0.merge_into(&mut value, later);
+        }
+        Ok(Some(value))
     }
 }
 
@@ -111,18 +122,7 @@ impl Engine for Ats {
     }
 
     fn settle(&self) -> Outcome<()> {
-        self.0.flush()?;
-        loop {
-            // If there was nothing to do, a thread may still be at work, and have more to do after that.
-            if self.0.work()? {
-                continue;
-            }
-            if self.0.info().merging > 0 {
-                std::thread::sleep(Duration::from_millis(2));
-            } else if !self.0.work()? {
-                return Ok(());
-            }
-        }
+        Ok(self.0.settle()?)
     }
 
     fn close(self: Box<Self>) -> Outcome<()> {

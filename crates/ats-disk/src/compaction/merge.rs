@@ -52,9 +52,24 @@ impl Inputs {
         files.map(|file| file.key_bytes + file.value_bytes).sum()
     }
 
-    /// Whether a value vanishes, because it is complete and counts as missing.
-    fn drops(&self, operator: Option<&dyn MergeOperator>, key: &[u8], value: &[u8]) -> bool {
-        self.is_bottom && is_absent(operator, key, value).unwrap_or(false)
+    /// What becomes of an entry that is the only one of its key here. As long as there may be something older it stays what it
+    /// was when it was written; if not, it is the value, or vanishes if that counts as missing.
+    fn only(
+        &self,
+        operator: Option<&dyn MergeOperator>,
+        key: &[u8],
+        kind: Kind,
+        value: &[u8],
+    ) -> Option<Kind> {
+        match kind {
+            _ if !self.is_bottom => Some(kind),
+            Kind::Delete => None,
+            _ => match is_absent(operator, key, value) {
+                Ok(true) => None,
+                Ok(false) => Some(Kind::Put),
+                Err(_) => Some(kind),
+            },
+        }
     }
 
     /// Whether a file is one of those that are merged.
@@ -94,26 +109,18 @@ impl Core {
         let oldest = runs.last().map(|run| run.meta.id);
         let is_bottom =
             state.runs.last().map(|run| run.meta.id) == oldest || is_planted(Fault::EarlyDrop);
-        let mut deletes = RangeSet::default();
-        for run in &runs {
-            for range in run
-                .run
-                .range_deletes()
-                .into_iter()
-                .flat_map(|deletes| deletes.iter())
-            {
-                deletes.insert(range);
+        let deletes = match is_bottom {
+            // Nothing is left for them to delete.
+            true => RangeSet::default(),
+            false => {
+                let sets = runs.iter().filter_map(|run| run.run.range_deletes());
+                sets.flat_map(|deletes| deletes.iter()).collect()
             }
-        }
-        let moved = movable(&runs, self.options.file_bytes / 4);
+        };
+        let moved = movable(&runs, self.options.file_bytes / 4, is_bottom);
         Inputs {
             is_bottom,
-            // Nothing is left for them to delete.
-            range_deletes: Arc::new(if is_bottom {
-                RangeSet::default()
-            } else {
-                deletes
-            }),
+            range_deletes: Arc::new(deletes),
             moved,
             runs,
         }
@@ -152,7 +159,6 @@ impl Core {
         let mut chain = Chain::new();
         let mut steps = 0_u32;
         while let Some(key) = cursor.key() {
-            progress.done += cursor.content_bytes();
             while inputs
                 .moved
                 .front()
@@ -161,10 +167,14 @@ impl Core {
                 move_file(&mut writer, inputs.moved.pop_front())?;
             }
             match cursor.only_entry() {
-                Some((Kind::Put, value)) if !inputs.drops(operator, key, value) => {
-                    writer.add_only(key, Kind::Put, value)?;
+                Some((kind, value)) => {
+                    progress.done += (key.len() + value.len()) as u64;
+                    if let Some(kind) = inputs.only(operator, key, kind, value) {
+                        writer.add_only(key, kind, value)?;
+                    }
                 }
-                _ => {
+                None => {
+                    progress.done += cursor.content_bytes();
                     cursor.gather(operator, &mut chain);
                     if chain.shorten(key, operator, inputs.is_bottom).is_err() {
                         self.stats.on_refused_merges(1);
@@ -304,8 +314,9 @@ fn sources(
 }
 
 /// The files whose keys no other file of these runs has or deletes, in the order of their keys. Small files are
-/// not worth being kept apart.
-fn movable(runs: &[Arc<StoredRun>], least_bytes: u64) -> VecDeque<Arc<RunFile>> {
+/// not worth being kept apart. At the bottom, deletes are to vanish and operands to become values, so a file that has
+/// some is written again.
+fn movable(runs: &[Arc<StoredRun>], least_bytes: u64, is_bottom: bool) -> VecDeque<Arc<RunFile>> {
     let has_deletes = runs.iter().any(|run| run.run.range_deletes().is_some());
     if has_deletes {
         return VecDeque::new();
@@ -325,7 +336,8 @@ fn movable(runs: &[Arc<StoredRun>], least_bytes: u64) -> VecDeque<Arc<RunFile>> 
             .get(index + 1)
             .and_then(|next| next.meta().first_key.as_deref());
         let alone_above = next.is_none_or(|next| meta.last_key.as_deref() < Some(next));
-        if alone_below && alone_above && meta.bytes >= least_bytes {
+        let changes = is_bottom && (meta.deletes > 0 || meta.operands > 0);
+        if alone_below && alone_above && !changes && meta.bytes >= least_bytes {
             moved.push_back(Arc::clone(file));
         }
         last_before = last_before.max(meta.last_key.as_deref());

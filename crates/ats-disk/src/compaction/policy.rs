@@ -3,8 +3,12 @@
 //! Runs of about the same size are merged `fan_in` at a time, so each record is written about once for each power of
 //! `fan_in` that the store is larger than a memtable; and all runs are merged into the oldest when the others have
 //! become half as large as it is, so that a store in which records are replaced takes at most about twice the
-//! space of its records. This is lazy levelling (Dayan and Idreos, Dostoevsky, 2018), by the adjacent sizes of runs as in
+//! space of its records. The same is done when the others have deleted half of the oldest, however few they are. This is lazy
+//! levelling (Dayan and Idreos, Dostoevsky, 2018), by the adjacent sizes of runs as in
 //! osmos and GskTable: those of time neighbours only.
+//!
+//! Where writes pause, two runs of about the same size are merged, and all of them when the others have become a tenth of
+//! the oldest. So a store that was loaded, and is read, has one or two runs.
 
 use std::ops::Range;
 
@@ -12,6 +16,8 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) bytes: u64,
+    /// How much of the older runs it has deleted, about, in bytes.
+    pub(crate) deleted: u64,
     /// Whether no merge reads it.
     pub(crate) is_free: bool,
 }
@@ -20,18 +26,56 @@ pub(crate) struct Size {
 const SIZE_RATIO_PERCENT: u64 = 120;
 /// All is merged if the newer runs are this much of the oldest, in percent.
 const SPACE_PERCENT: u64 = 50;
+/// The same where writes pause.
+const LULL_PERCENT: u64 = 10;
+
+/// How much work few runs are worth.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    /// So many runs of about the same size are merged.
+    fan_in: usize,
+    /// All is merged if the newer runs are this much of the oldest, in percent.
+    percent: u64,
+}
+
+impl Effort {
+    /// What keeps up with writes.
+    pub(super) fn due(fan_in: usize) -> Self {
+        Effort {
+            fan_in: fan_in.max(2),
+            percent: SPACE_PERCENT,
+        }
+    }
+
+    /// What makes reads fast, where there are no writes.
+    pub(super) fn in_lull() -> Self {
+        Effort {
+            fan_in: 2,
+            percent: LULL_PERCENT,
+        }
+    }
+}
+
+/// All is merged if the newer runs have deleted this much of the oldest, in percent. What is deleted is walked over again
+/// and again, and the deletes themselves may be small.
+const DELETED_PERCENT: u64 = 50;
 
 /// The runs to be merged, of those from the newest to the oldest; `None` if nothing is to be done.
-pub(super) fn choose(sizes: &[Size], fan_in: usize) -> Option<Range<usize>> {
-    let fan_in = fan_in.max(2);
+pub(super) fn choose(sizes: &[Size], effort: Effort) -> Option<Range<usize>> {
+    let Effort { fan_in, percent } = effort;
     if sizes.len() < 2 {
         return None;
     }
     // All of them, when what is newer than the oldest has become much.
     let (oldest, newer) = sizes.split_last()?;
     let newer_bytes: u64 = newer.iter().map(|run| run.bytes).sum();
-    let is_much = newer_bytes.saturating_mul(100) >= oldest.bytes.saturating_mul(SPACE_PERCENT);
-    if is_much && sizes.len() >= fan_in && sizes.iter().all(|run| run.is_free) {
+    let is_much = newer_bytes.saturating_mul(100) >= oldest.bytes.saturating_mul(percent);
+    let deleted = newer.iter().map(|run| run.deleted);
+    let deleted = deleted.fold(0, u64::saturating_add);
+    let is_deleted =
+        deleted > 0 && deleted.saturating_mul(100) >= oldest.bytes.saturating_mul(DELETED_PERCENT);
+    let is_due = is_deleted || is_much && sizes.len() >= fan_in;
+    if is_due && sizes.iter().all(|run| run.is_free) {
         return Some(0..sizes.len());
     }
     // The newest group of similar sizes.
@@ -65,7 +109,7 @@ fn similar(sizes: &[Size]) -> usize {
 
 /// So many runs are not too many.
 fn most_runs(fan_in: usize) -> usize {
-    3 * fan_in
+    fan_in.saturating_mul(3)
 }
 
 /// How many runs there are beyond those that are not too many.
@@ -77,9 +121,15 @@ pub(super) fn debt(runs: usize, fan_in: usize) -> usize {
 mod tests {
     use super::*;
 
+    const DUE: Effort = Effort {
+        fan_in: 4,
+        percent: SPACE_PERCENT,
+    };
+
     fn free(bytes: &[u64]) -> Vec<Size> {
         let size = |bytes: &u64| Size {
             bytes: *bytes,
+            deleted: 0,
             is_free: true,
         };
         bytes.iter().map(size).collect()
@@ -87,52 +137,93 @@ mod tests {
 
     #[test]
     fn runs_of_a_size_are_merged() {
-        assert_eq!(choose(&free(&[1, 1, 1, 100]), 4), None);
-        assert_eq!(choose(&free(&[1, 1, 1, 1, 100]), 4), Some(0..4));
-        assert_eq!(choose(&free(&[1, 8, 8, 8, 8, 1000]), 4), Some(1..5));
+        assert_eq!(choose(&free(&[1, 1, 1, 100]), DUE), None);
+        assert_eq!(choose(&free(&[1, 1, 1, 1, 100]), DUE), Some(0..4));
+        assert_eq!(choose(&free(&[1, 8, 8, 8, 8, 1000]), DUE), Some(1..5));
     }
 
     #[test]
     fn much_that_is_new_goes_into_the_oldest() {
-        assert_eq!(choose(&free(&[5, 20, 30, 100]), 4), Some(0..4));
-        assert_eq!(choose(&free(&[5, 20, 20, 100]), 4), None);
+        assert_eq!(choose(&free(&[5, 20, 30, 100]), DUE), Some(0..4));
+        assert_eq!(choose(&free(&[5, 20, 20, 100]), DUE), None);
+    }
+
+    #[test]
+    fn what_is_deleted_does_not_stay() {
+        let mut sizes = free(&[1, 1, 100]);
+        sizes[1].deleted = 49;
+        assert_eq!(choose(&sizes, DUE), None);
+        sizes[0].deleted = 1;
+        assert_eq!(choose(&sizes, DUE), Some(0..3));
+        sizes[2].is_free = false;
+        assert_eq!(choose(&sizes, DUE), None);
+        // What the oldest has deleted is gone.
+        let mut sizes = free(&[1, 100]);
+        sizes[1].deleted = 100;
+        assert_eq!(choose(&sizes, DUE), None);
+    }
+
+    #[test]
+    fn no_number_is_too_large() {
+        let mut sizes = free(&[u64::MAX / 2, u64::MAX / 2]);
+        sizes[0].deleted = u64::MAX;
+        assert_eq!(choose(&sizes, Effort::due(usize::MAX)), Some(0..2));
+        assert_eq!(debt(usize::MAX, usize::MAX), 0);
     }
 
     #[test]
     fn runs_that_are_read_are_left_alone() {
         let mut sizes = free(&[1, 1, 1, 1, 1, 100]);
         sizes[0].is_free = false;
-        assert_eq!(choose(&sizes, 4), Some(1..5));
+        assert_eq!(choose(&sizes, DUE), Some(1..5));
         sizes[2].is_free = false;
-        assert_eq!(choose(&sizes, 4), None);
+        assert_eq!(choose(&sizes, DUE), None);
     }
 
     #[test]
     fn too_many_runs_are_merged_whatever_their_sizes() {
         let sizes: Vec<u64> = (0..12).map(|power| 10_u64.pow(power)).collect();
-        assert_eq!(choose(&free(&sizes[..11]), 4), None);
-        assert_eq!(choose(&free(&sizes), 4), Some(0..4));
+        assert_eq!(choose(&free(&sizes[..11]), DUE), None);
+        assert_eq!(choose(&free(&sizes), DUE), Some(0..4));
         assert_eq!((debt(12, 4), debt(15, 4)), (0, 3));
+    }
+
+    #[test]
+    fn what_is_loaded_has_few_runs_after_a_lull() {
+        let lull = Effort::in_lull();
+        assert_eq!(choose(&free(&[64, 64, 64, 640]), lull), Some(0..4));
+        assert_eq!(choose(&free(&[10, 20, 640]), lull), None);
+        assert_eq!(choose(&free(&[20, 20, 640]), lull), Some(0..2));
+        assert_eq!(choose(&free(&[64, 640]), lull), Some(0..2));
+        assert_eq!(choose(&free(&[64, 641]), lull), None);
+        assert_eq!(choose(&free(&[640]), lull), None);
     }
 
     /// However writes come, the number of runs stays small, and so does what is written again.
     #[test]
     fn work_is_proportional_to_writes() {
-        let (mut runs, mut written) = (Vec::new(), 0);
-        for flush in 1..=1000 {
-            runs.insert(0, 64);
-            while let Some(chosen) = choose(&free(&runs), 4) {
-                let bytes: u64 = runs[chosen.clone()].iter().sum();
-                written += bytes;
-                runs.splice(chosen, [bytes]);
+        // With a pause after each memtable, or none.
+        let efforts = [(DUE, 12, 8.0), (Effort::in_lull(), 6, 15.0)];
+        for (effort, most_runs, most_written) in efforts {
+            let (mut runs, mut written) = (Vec::new(), 0);
+            for flush in 1..=1000 {
+                runs.insert(0, 64);
+                while let Some(chosen) = choose(&free(&runs), effort) {
+                    let bytes: u64 = runs[chosen.clone()].iter().sum();
+                    written += bytes;
+                    runs.splice(chosen, [bytes]);
+                }
+                assert!(
+                    runs.len() <= most_runs,
+                    "{} runs after {flush} flushes",
+                    runs.len()
+                );
             }
+            let per_byte = written as f64 / (1000.0 * 64.0);
             assert!(
-                runs.len() <= 12,
-                "{} runs after {flush} flushes",
-                runs.len()
+                per_byte < most_written,
+                "each byte was merged {per_byte} times"
             );
         }
-        let per_byte = written as f64 / (1000.0 * 64.0);
-        assert!(per_byte < 8.0, "each byte was merged {per_byte} times");
     }
 }

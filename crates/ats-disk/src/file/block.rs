@@ -128,6 +128,20 @@ impl Block {
         }
     }
 
+    /// Whether this may be the content of a block, by its last bytes: its first record is the first restart point.
+    pub(crate) fn may_end(content: &[u8]) -> bool {
+        let Some((before, counts)) = content.split_last_chunk::<COUNTS_BYTES>() else {
+            return false;
+        };
+        let [records, restarts] = numbers(counts).map(|number| number as usize);
+        let points = restarts.checked_mul(RESTART_BYTES);
+        let points = points.and_then(|points| before.len().checked_sub(points));
+        let first = points.and_then(|points| before.get(points..points + RESTART_BYTES));
+        restarts > 0
+            && points.is_some_and(|points| records <= points)
+            && first == Some(&[0; RESTART_BYTES])
+    }
+
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
         2 * size_of::<usize>() + self.bytes.len()

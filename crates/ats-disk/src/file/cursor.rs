@@ -139,7 +139,7 @@ impl FileCursor {
             return Ok(Some(Arc::clone(part)));
         }
         let part = match self.use_cache {
-            true => self.file.part(top, number)?,
+            true => self.file.part(top, number)?.shared(),
             false => {
                 let (file, direction) = (&self.file, self.direction);
                 let (piece, limits) = (top.piece(number), top.extent());

@@ -3,6 +3,7 @@
 use super::frame::Identity;
 use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
 use crate::error::Error;
+use crate::fs;
 use crate::operator_id::{self, OperatorId};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -12,7 +13,7 @@ pub(crate) const FORMAT: u32 = 1;
 const MAGIC: [u8; 8] = *b"ats-run\n";
 
 /// Bytes of a footer behind its fields: their length, the format, the magic, a checksum.
-pub(super) const FOOTER_END_BYTES: usize = 4 + 4 + 8 + 8;
+pub(crate) const FOOTER_END_BYTES: usize = 4 + 4 + 8 + 8;
 
 /// A run file, as the manifest knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,20 +119,51 @@ impl FileMeta {
 }
 
 /// A frame of a file: its offset and its length. With the length 0 there is none.
-pub(super) type Extent = (u64, u64);
+pub(crate) type Extent = (u64, u64);
 
 /// The end of a run file.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Footer {
-    pub(super) identity: Identity,
-    pub(super) operator: Option<OperatorId>,
-    pub(super) meta: FileMeta,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Footer {
+    pub(crate) identity: Identity,
+    pub(crate) operator: Option<OperatorId>,
+    pub(crate) meta: FileMeta,
     /// Where the index of parts is.
-    pub(super) top: Extent,
-    pub(super) range_deletes: Extent,
+    pub(crate) top: Extent,
+    pub(crate) range_deletes: Extent,
 }
 
 impl Footer {
+    /// Reads the footer of a file with this name and length.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::NewerFormat`], [`Error::Io`].
+    pub(crate) fn read(file: &dyn fs::File, bytes: u64, name: &str) -> Result<Self, Error> {
+        let no_footer = || Error::corrupt("it has no footer");
+        let read = |offset: u64, buffer: &mut [u8]| match file.read_at(buffer, offset) {
+            Ok(read) if read == buffer.len() => Ok(()),
+            Ok(_) => Err(no_footer()),
+            Err(error) => Err(Error::io(&error, format_args!("read of {name}"))),
+        };
+        let mut end = [0; FOOTER_END_BYTES];
+        let end_offset = bytes.checked_sub(FOOTER_END_BYTES as u64);
+        read(end_offset.ok_or_else(no_footer)?, &mut end)?;
+        let length = Footer::length(&end, name);
+        // In all formats, the end of a footer says how long it is.
+        let fields = u32::from_le_bytes([end[0], end[1], end[2], end[3]]);
+        let all = u64::from(fields) + FOOTER_END_BYTES as u64;
+        let offset = bytes.checked_sub(all).ok_or_else(no_footer)?;
+        let mut footer = vec![0; all as usize];
+        read(offset, &mut footer)?;
+        if let Err(error) = length {
+            // A format that is not known is a later one only if nothing was spoilt.
+            let (checked, checksum) = footer.split_at(footer.len() - 8);
+            let is_whole = xxh3_64(checked).to_le_bytes() == *checksum;
+            return Err(if is_whole { error } else { no_footer() });
+        }
+        let footer = Footer::decode(&footer, bytes);
+        footer.map_err(|why| Error::corrupt(format_args!("the footer {why}")))
+    }
+
     /// Appends it. `meta.bytes` is what follows from its length.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();

@@ -17,13 +17,37 @@ use crate::fs;
 use crate::operator_id::OperatorId;
 use crate::range_deletes::RangeSet;
 use crate::waiting;
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cell::Cell;
+use std::ops::{ControlFlow, Deref};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Bytes of the end of a file that are read when it is opened. Footer, top and range deletes rarely need
 /// more.
 const END_BYTES: u64 = 8 << 10;
+
+/// A buffer that is larger than this is not kept.
+const MAX_BUFFER_BYTES: usize = 256 << 10;
+
+/// Calls `work` with a buffer of a length, which has any content. It is one of the thread: to allocate and free one for each
+/// block that is read takes as long as half of the copying.
+fn with_buffer<R>(length: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
+    thread_local! {
+        static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    }
+    let mut buffer = BUFFER.take();
+    if buffer.len() < length {
+        buffer.resize(length, 0);
+    }
+    let worked = work(&mut buffer[..length]);
+    if buffer.len() <= MAX_BUFFER_BYTES {
+        BUFFER.set(buffer);
+    }
+    worked
+}
+
+/// More is not read, checked and unpacked by callers that do not wait: it takes them too long.
+const AT_ONCE_BYTES: usize = 64 << 10;
 
 /// A run file that is open. See the [module](self).
 pub(crate) struct RunFile {
@@ -32,10 +56,48 @@ pub(crate) struct RunFile {
     identity: Identity,
     operator: Option<OperatorId>,
     end: End,
-    cache: Arc<Cache>,
+    pub(super) cache: Arc<Cache>,
     cache_file: u64,
     /// Whether the system was told that parts are read.
     parts_are_read: AtomicBool,
+    /// Those parts that the file holds itself.
+    pub(super) parts: Box<[OnceLock<Arc<Part>>]>,
+    /// What they take of the budget of the cache.
+    pub(super) held_bytes: AtomicUsize,
+}
+
+/// A part, of the file or of the cache.
+pub(super) enum FoundPart<'a> {
+    Held(&'a Arc<Part>),
+    Cached(Arc<Part>),
+}
+
+impl Deref for FoundPart<'_> {
+    type Target = Part;
+
+    #[inline]
+    fn deref(&self) -> &Part {
+        match self {
+            FoundPart::Held(part) => part,
+            FoundPart::Cached(part) => part,
+        }
+    }
+}
+
+impl FoundPart<'_> {
+    /// The part as long as the caller wants it.
+    pub(super) fn shared(self) -> Arc<Part> {
+        match self {
+            FoundPart::Held(part) => Arc::clone(part),
+            FoundPart::Cached(part) => part,
+        }
+    }
+}
+
+impl Drop for RunFile {
+    fn drop(&mut self) {
+        self.cache.let_go(*self.held_bytes.get_mut());
+    }
 }
 
 /// What is behind the parts of a file.
@@ -72,8 +134,12 @@ impl RunFile {
             cache,
             cache_file: Cache::next_file(),
             parts_are_read: AtomicBool::new(false),
+            parts: Box::default(),
+            held_bytes: AtomicUsize::new(0),
         };
         opened.end = opened.read_end()?;
+        let parts = opened.end.top.as_ref().map_or(0, Index::len);
+        opened.parts = (0..parts).map(|_| OnceLock::new()).collect();
         Ok(opened)
     }
 
@@ -166,15 +232,26 @@ impl RunFile {
 
     /// Bytes of the file, in place of those that `out` has.
     pub(super) fn read_to(&self, offset: u64, length: u64, out: &mut Vec<u8>) -> Result<(), Error> {
-        waiting::check()?;
-        // The length was read from a file, so it may be anything. No room is made for more than the file has.
-        let end = offset.checked_add(length);
-        let length = usize::try_from(length)
-            .ok()
-            .filter(|_| end.is_some_and(|end| end <= self.meta.bytes))
-            .ok_or_else(|| self.damaged(offset, Damaged("would end behind the file")))?;
+        let length = self.room(offset, length)?;
         out.clear();
         out.resize(length, 0);
+        self.fill(offset, out)
+    }
+
+    /// So many bytes at an offset as room may be made for: the length was read from a file, so it may be anything.
+    fn room(&self, offset: u64, length: u64) -> Result<usize, Error> {
+        let end = offset.checked_add(length);
+        usize::try_from(length)
+            .ok()
+            .filter(|_| end.is_some_and(|end| end <= self.meta.bytes))
+            .ok_or_else(|| self.damaged(offset, Damaged("would end behind the file")))
+    }
+
+    /// Fills `out` with bytes of the file.
+    fn fill(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+        if !waiting::is_allowed() {
+            return self.fill_at_once(offset, out);
+        }
         let read = self.file.read_at(out, offset).map_err(|error| {
             let number = self.identity.number;
             Error::io(
@@ -182,9 +259,20 @@ impl RunFile {
                 format_args!("read run file {number} at offset {offset}"),
             )
         })?;
-        match read == length {
+        match read == out.len() {
             true => Ok(()),
             false => Err(self.damaged(offset, Damaged("ends early"))),
+        }
+    }
+
+    /// As [`fill`](Self::fill), from the memory of the system.
+    fn fill_at_once(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+        if out.len() > AT_ONCE_BYTES {
+            return Err(Error::WouldWait);
+        }
+        match self.file.read_at_once(out, offset) {
+            Ok(Some(read)) if read == out.len() => Ok(()),
+            _ => Err(Error::WouldWait),
         }
     }
 
@@ -196,10 +284,13 @@ impl RunFile {
         content: Content,
         make: impl FnOnce(&[u8]) -> Result<T, Damaged>,
     ) -> Result<T, Error> {
-        let frame = self.read(offset, length)?;
-        let opened = frame::open(&frame, content, self.identity.seed(offset));
-        let made = opened.and_then(|content| make(&content));
-        made.map_err(|why| self.damaged(offset, why))
+        let length = self.room(offset, length)?;
+        with_buffer(length, |frame| {
+            self.fill(offset, frame)?;
+            let opened = frame::open(frame, content, self.identity.seed(offset));
+            let made = opened.and_then(|content| make(&content));
+            made.map_err(|why| self.damaged(offset, why))
+        })
     }
 
     /// A part that is not cached. With the first one of a file, the system is asked to read the others, too: they
@@ -221,17 +312,44 @@ impl RunFile {
         self.read_frame(offset, length, Content::Block, Block::new)
     }
 
-    /// The part with this number, from the cache or for it.
+    /// The part with this number, from memory or for it.
     #[inline]
-    pub(super) fn part(&self, top: &Index, number: usize) -> Result<Arc<Part>, Error> {
-        let (offset, length) = top.piece(number);
-        if let Some(Cached::Part(part)) = self.cache.get(self.cache_file, offset) {
-            return Ok(part);
+    pub(super) fn part(&self, top: &Index, number: usize) -> Result<FoundPart<'_>, Error> {
+        match self.parts[number].get() {
+            Some(part) => {
+                self.cache.on_held();
+                Ok(FoundPart::Held(part))
+            }
+            None => self.part_to_hold(top, number),
         }
-        let part = self.read_part(offset, length)?;
-        let cached = Cached::Part(Arc::clone(&part));
-        self.cache.insert(self.cache_file, offset, cached);
-        Ok(part)
+    }
+
+    /// The part with this number, which the file then holds, or the cache, if the file must not.
+    #[cold]
+    fn part_to_hold(&self, top: &Index, number: usize) -> Result<FoundPart<'_>, Error> {
+        let (offset, length) = top.piece(number);
+        let cached = self.cache.get(self.cache_file, offset);
+        let (part, is_cached) = match cached {
+            Some(Cached::Part(part)) => (part, true),
+            _ => (self.read_part(offset, length)?, false),
+        };
+        let bytes = part.memory();
+        if !self.cache.hold(bytes) {
+            if !is_cached {
+                let cached = Cached::Part(Arc::clone(&part));
+                self.cache.insert(self.cache_file, offset, cached);
+            }
+            return Ok(FoundPart::Cached(part));
+        }
+        match self.parts[number].set(part) {
+            Ok(()) => {
+                self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
+            }
+            // Another thread was faster.
+            Err(_) => self.cache.let_go(bytes),
+        }
+        let part = self.parts[number].get();
+        Ok(FoundPart::Held(part.expect("it was just set")))
     }
 
     /// The block at an offset, if it is cached.

@@ -10,7 +10,7 @@ use crate::keys::compare;
 use std::cmp::Ordering;
 
 /// A place in a block, on a record or beside all of them.
-pub(super) struct Walk {
+pub(crate) struct Walk {
     block: Block,
     key: Vec<u8>,
     newest: Option<Entry>,
@@ -33,7 +33,7 @@ struct Below {
 
 impl Walk {
     /// A walk that has not been told where to go.
-    pub(super) fn new(block: Block) -> Self {
+    pub(crate) fn new(block: Block) -> Self {
         Walk {
             next: block.restart(0),
             block,
@@ -47,26 +47,26 @@ impl Walk {
     }
 
     /// Goes to another block, without a place there.
-    pub(super) fn enter(&mut self, block: Block) {
+    pub(crate) fn enter(&mut self, block: Block) {
         self.block = block;
     }
 
-    pub(super) fn block(&self) -> &Block {
+    pub(crate) fn block(&self) -> &Block {
         &self.block
     }
 
     #[inline]
-    pub(super) fn key(&self) -> &[u8] {
+    pub(crate) fn key(&self) -> &[u8] {
         &self.key
     }
 
     #[inline]
-    pub(super) fn entries(&self) -> usize {
+    pub(crate) fn entries(&self) -> usize {
         1 + self.older.len()
     }
 
     #[inline]
-    pub(super) fn entry(&self, index: usize) -> (Kind, &[u8]) {
+    pub(crate) fn entry(&self, index: usize) -> (Kind, &[u8]) {
         let entry = match index.checked_sub(1) {
             None => self.newest,
             Some(index) => self.older.get(index).copied(),
@@ -77,7 +77,7 @@ impl Walk {
 
     /// Goes to the first record whose key is not below `bound`; without one, to the first. Whether there is
     /// one.
-    pub(super) fn seek_up(&mut self, bound: Option<&[u8]>) -> Result<bool, Damaged> {
+    pub(crate) fn seek_up(&mut self, bound: Option<&[u8]>) -> Result<bool, Damaged> {
         let restart = match bound {
             Some(bound) => self.block.restart_before(bound, false)?,
             None => 0,
@@ -94,7 +94,7 @@ impl Walk {
 
     /// Goes to the next record above. Whether there is one.
     #[inline]
-    pub(super) fn up(&mut self) -> Result<bool, Damaged> {
+    pub(crate) fn up(&mut self) -> Result<bool, Damaged> {
         if !self.block.has(self.next) {
             return Ok(false);
         }
@@ -121,7 +121,7 @@ impl Walk {
     }
 
     /// Goes to the last record whose key is below `bound`; without one, to the last. Whether there is one.
-    pub(super) fn seek_down(&mut self, bound: Option<&[u8]>) -> Result<bool, Damaged> {
+    pub(crate) fn seek_down(&mut self, bound: Option<&[u8]>) -> Result<bool, Damaged> {
         let interval = match bound {
             Some(bound) => self.block.restart_before(bound, true)?,
             None => self.block.restarts() - 1,
@@ -137,7 +137,7 @@ impl Walk {
 
     /// Goes to the next record below. Whether there is one.
     #[inline]
-    pub(super) fn down(&mut self) -> Result<bool, Damaged> {
+    pub(crate) fn down(&mut self) -> Result<bool, Damaged> {
         loop {
             if let Some(record) = self.below.pop() {
                 self.key.clear();

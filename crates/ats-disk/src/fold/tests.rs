@@ -3,7 +3,7 @@
 pub(crate) mod operators;
 
 use super::*;
-use operators::{Affine, Append};
+use operators::{Affine, AllAtOnce, Append};
 use proptest::prelude::*;
 use std::sync::atomic::Ordering;
 
@@ -125,6 +125,7 @@ proptest! {
         older in entries(words(), &Append::default()),
     ) {
         check(&newer, &older, &Append::default());
+        check(&newer, &older, &AllAtOnce(&Append::default()));
     }
 
     #[test]
@@ -133,6 +134,7 @@ proptest! {
         older in entries(Affine::values(), &Affine),
     ) {
         check(&newer, &older, &Affine);
+        check(&newer, &older, &AllAtOnce(&Affine));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The file system of the machine.
 
 use super::{File, FileSystem};
+use crate::fork;
 use std::any::Any;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
@@ -48,7 +49,14 @@ impl FileSystem for RealFs {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let opened = OpenOptions::new().read(true).write(true).open(path);
+        let file = opened.or_else(|error| match error.kind() {
+            // It can be looked at, as long as nothing is to be written.
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                fs::File::open(path)
+            }
+            _ => Err(error),
+        })?;
         Ok(Box::new(RealFile(file)))
     }
 
@@ -71,7 +79,10 @@ impl FileSystem for RealFs {
             .truncate(false)
             .open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(Locked(file))),
+            Ok(()) => Ok(Box::new(Locked {
+                file,
+                copies: fork::copies(),
+            })),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -84,14 +95,20 @@ impl FileSystem for RealFs {
 }
 
 /// A file that is locked.
-struct Locked(fs::File);
+struct Locked {
+    file: fs::File,
+    /// See [`fork`].
+    copies: u64,
+}
 
 impl Drop for Locked {
     /// To close the file is not enough: a process that another thread has just begun has it, too, until it runs its
-    /// program.
+    /// program. But a copy of the process does not take the lock from it.
     fn drop(&mut self) {
-        // The file is closed next, which most often does the same.
-        let _ = self.0.unlock();
+        if !fork::is_copy(self.copies) {
+            // The file is closed next, which most often does the same.
+            let _ = self.file.unlock();
+        }
     }
 }
 
@@ -109,6 +126,20 @@ impl File for RealFile {
             }
         }
         Ok(done)
+    }
+
+    /// Linux tells since version 4.14, of most file systems.
+    #[cfg(target_os = "linux")]
+    fn read_at_once(&self, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+        use rustix::io::{ReadWriteFlags, preadv2};
+        let wanted = buffer.len();
+        let mut buffers = [io::IoSliceMut::new(buffer)];
+        match preadv2(&self.0, &mut buffers, offset, ReadWriteFlags::NOWAIT) {
+            Ok(read) if read == wanted => Ok(Some(read)),
+            // Some of it is not in memory, or behind the end; or the system does not know this. A call that may wait
+            // finds out.
+            Ok(_) | Err(_) => Ok(None),
+        }
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {

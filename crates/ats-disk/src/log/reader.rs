@@ -24,6 +24,8 @@ pub(crate) struct LogReader {
     /// Where the next record is expected.
     offset: u64,
     previous: u32,
+    /// The durable position of the last record that was read.
+    durable: Position,
     buffer: Vec<u8>,
     /// The offset of what is in the buffer.
     buffered: u64,
@@ -86,6 +88,10 @@ impl LogReader {
             end,
             offset: HEADER_BYTES as u64,
             previous,
+            durable: Position {
+                number: 0,
+                offset: 0,
+            },
             buffer: Vec::new(),
             buffered: 0,
         })
@@ -124,9 +130,36 @@ impl LogReader {
             .read(at.offset, HEAD_BYTES)?
             .map(|bytes| u32_at(bytes, 0));
         self.previous = link.unwrap_or_default();
+        self.durable = head.durable;
         self.offset = at.offset + head.record_bytes();
         let payload = self.read(from, head.length as usize)?;
         Ok(payload.map_or(Next::End, Next::Record))
+    }
+
+    /// Up to where all logs were durable when the last record that was read was written.
+    pub(crate) fn durable(&self) -> Position {
+        self.durable
+    }
+
+    /// After the end: goes to the next record, whatever is missing before it. Whether there is one.
+    pub(crate) fn resync(&mut self) -> Result<bool, Error> {
+        let mut offset = self.offset;
+        while offset + HEAD_BYTES as u64 <= self.end {
+            let at = Position {
+                number: self.identity.number,
+                offset,
+            };
+            if let Some(head) = self.head(at)?
+                && at.offset + head.record_bytes() <= self.end + 7
+                && self.is_payload(&head, at)?
+            {
+                self.offset = offset;
+                self.previous = head.previous;
+                return Ok(true);
+            }
+            offset += ALIGNMENT as u64;
+        }
+        Ok(false)
     }
 
     /// The last position that records behind the end call durable. A position above the end tells that

@@ -40,6 +40,7 @@ enum Op {
     DropSnapshot,
     Flush,
     Work,
+    Settle,
     Compact,
     CompactPart(u8),
     Reopen { clean: bool, settings: u8 },
@@ -104,6 +105,7 @@ fn op(kind: Kind) -> impl Strategy<Value = Op> {
         1 => Just(Op::DropSnapshot),
         2 => Just(Op::Flush),
         4 => Just(Op::Work),
+        1 => Just(Op::Settle),
         1 => Just(Op::Compact),
         2 => (0_u8..5).prop_map(Op::CompactPart),
         1 => any::<(bool, u8)>().prop_map(|(clean, settings)| Op::Reopen { clean, settings }),
@@ -221,6 +223,7 @@ impl Run {
             Op::Work => {
                 self.store.work().expect("worked");
             }
+            Op::Settle => self.store.settle().expect("settled"),
             Op::Compact => {
                 self.store.compact().expect("compacted");
                 assert!(self.store.info().runs.len() <= 1);

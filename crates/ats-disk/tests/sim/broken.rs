@@ -34,7 +34,7 @@ impl Broken {
         }
     }
 
-    fn wrong(&self, wrong: &str, what: &str) -> String {
+    pub(crate) fn wrong(&self, wrong: &str, what: &str) -> String {
         let history: Vec<String> = self.history.iter().map(|o| format!("\n  {o:?}")).collect();
         let (seed, setup) = (self.seed, &self.setup);
         format!(

@@ -8,7 +8,7 @@ use ats_store::{Direction, KeyRange};
 use std::path::Path;
 use std::sync::Arc;
 
-fn options(setup: &Setup, fs: &SimFs) -> Options {
+pub(crate) fn options(setup: &Setup, fs: &SimFs) -> Options {
     Options {
         file_system: setup.file_system(fs),
         operator: Some(Arc::new(Mixed)),

@@ -42,6 +42,7 @@ pub(crate) mod history;
 pub(crate) mod liar;
 pub(crate) mod model;
 pub(crate) mod random;
+pub(crate) mod salvaged;
 pub(crate) mod subject;
 pub(crate) mod survival;
 pub(crate) mod toy;

@@ -3,13 +3,15 @@
 use crate::append::Append;
 use crate::cases;
 use crate::directory::Directory;
-use crate::open;
+use crate::{open, random};
 use ats_disk::{AtomicStore, Options};
 use ats_store::{BTreeStore, BatchPlan, Change, Direction, End, KeyRange, Store};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// What is made of a key.
 #[derive(Clone, Debug)]
@@ -29,6 +31,8 @@ enum Op {
     UpdateEnd(bool, Decision),
     Scan(Option<Vec<u8>>, Option<Vec<u8>>, bool, usize),
     Len,
+    /// Takes all, writes this, and looks at what was taken.
+    TakeAll(Vec<u8>),
     Merge(Vec<u8>, Vec<u8>),
     Flush,
     Work,
@@ -70,6 +74,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (bound(), bound(), any::<bool>(), 0_usize..6)
             .prop_map(|(low, high, up, most)| Op::Scan(low, high, up, most)),
         2 => Just(Op::Len),
+        1 => key().prop_map(Op::TakeAll),
         4 => (key(), value()).prop_map(|(key, value)| Op::Merge(key, value)),
         1 => Just(Op::Flush),
         1 => Just(Op::Work),
@@ -150,6 +155,20 @@ fn run(store: &dyn Store, op: &Op) -> String {
             format!("{:?}", scan(store, range, direction, *most))
         }
         Op::Len => format!("{:?} {:?}", store.len(), store.is_empty()),
+        Op::TakeAll(key) => {
+            let taken = store.take_all().expect("it has room");
+            let len = store.len();
+            let put = store.update(&[key], &mut |_: usize, _: Option<&[u8]>| {
+                Change::Put(b"after".to_vec())
+            });
+            let up = scan(&*taken, KeyRange::default(), Direction::Up, usize::MAX);
+            let down = scan(&*taken, KeyRange::default(), Direction::Down, 2);
+            let bytes = (taken.sum(&<[u8]>::len), store.sum(&<[u8]>::len));
+            format!(
+                "{len:?} {put:?} {up:?} {down:?} {:?} {bytes:?}",
+                taken.len()
+            )
+        }
         Op::Merge(key, operand) => {
             let merges = store.merges().expect("it has an operator");
             format!("{:?}", merges.merge(key, operand))
@@ -300,4 +319,109 @@ fn ends_are_taken_once() {
     let expected = (0..RECORDS).map(|number| number.to_be_bytes().to_vec());
     assert!(taken.into_iter().eq(expected));
     assert_eq!(store.len(), Ok(0));
+}
+
+/// Taking all records from one end takes time in proportion to them, though deletes stay where they were.
+#[test]
+fn a_queue_does_not_slow_down() {
+    const RECORDS: u32 = 40_000;
+    for (end, other) in [(End::First, End::Last), (End::Last, End::First)] {
+        let directory = Directory::new();
+        let store = AtomicStore::new(open(directory.path(), &Options::default()));
+        for number in 0..RECORDS {
+            store
+                .store()
+                .put(&number.to_be_bytes(), b"v")
+                .expect("written");
+        }
+        let start = Instant::now();
+        let mut taken = Vec::new();
+        for _ in 0..=RECORDS {
+            let take = &mut |record: Option<(&[u8], &[u8])>| match record {
+                Some((key, _)) => {
+                    taken.push(u32::from_be_bytes(key.try_into().expect("4 bytes")));
+                    Change::Remove
+                }
+                None => Change::Keep,
+            };
+            store.update_end(end, take).expect("taken");
+        }
+        let took = start.elapsed();
+        assert!(took < Duration::from_secs(5), "{took:?}");
+        if end == End::Last {
+            taken.reverse();
+        }
+        assert!(taken.into_iter().eq(0..RECORDS));
+        // What comes beyond the end is found there.
+        let mut plan = Put(b"outermost");
+        assert_eq!(store.update(&[&[7]], &mut plan), Ok(true));
+        for end in [end, other] {
+            let mut found = None;
+            let look = &mut |record: Option<(&[u8], &[u8])>| {
+                found = record.map(|(key, _)| key.to_vec());
+                Change::Keep
+            };
+            store.update_end(end, look).expect("looked");
+            assert_eq!(found, Some(vec![7]));
+        }
+    }
+}
+
+/// Gives keys a value.
+struct Put(&'static [u8]);
+
+impl BatchPlan<[u8], Vec<u8>> for Put {
+    fn decide(&mut self, _index: usize, _current: Option<&[u8]>) -> Change<Vec<u8>> {
+        Change::Put(self.0.to_vec())
+    }
+}
+
+/// Whatever is put anywhere while others take from both ends is taken once.
+#[test]
+fn nothing_is_overlooked_at_an_end() {
+    const EACH: u32 = 3000;
+    let directory = Directory::new();
+    let store = AtomicStore::new(open(directory.path(), &Options::default()));
+    let left = AtomicU32::new(2 * EACH);
+    let mut taken: Vec<Vec<u8>> = thread::scope(|scope| {
+        for producer in 0..2 {
+            let store = &store;
+            scope.spawn(move || {
+                for number in 0..EACH {
+                    let key = random((producer, number)).to_be_bytes();
+                    assert_eq!(store.update(&[&key], &mut Put(b"v")), Ok(true));
+                }
+            });
+        }
+        let takers = [End::First, End::Last, End::First].map(|end| {
+            let (store, left) = (&store, &left);
+            scope.spawn(move || {
+                let mut taken = Vec::new();
+                while left.load(Ordering::Relaxed) > 0 {
+                    let take = &mut |record: Option<(&[u8], &[u8])>| match record {
+                        Some((key, _)) => {
+                            taken.push(key.to_vec());
+                            left.fetch_sub(1, Ordering::Relaxed);
+                            Change::Remove
+                        }
+                        None => Change::Keep,
+                    };
+                    store.update_end(end, take).expect("taken");
+                }
+                taken
+            })
+        });
+        takers
+            .into_iter()
+            .flat_map(|taker| taker.join().expect("no panic"))
+            .collect()
+    });
+    taken.sort();
+    let mut put: Vec<_> = (0..2)
+        .flat_map(|producer| {
+            (0..EACH).map(move |number| random((producer, number)).to_be_bytes().to_vec())
+        })
+        .collect();
+    put.sort();
+    assert!(taken == put);
 }

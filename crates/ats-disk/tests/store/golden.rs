@@ -209,7 +209,7 @@ fn make(directory: &Path) {
         let is_refused = match call {
             Call::Create => is_run && left.fetch_sub(1, Ordering::Relaxed) == 0,
             Call::Reserve => true,
-            Call::Sync | Call::Read | Call::Sleep => false,
+            Call::Sync | Call::SyncDir | Call::Read | Call::Sleep => false,
         };
         match is_refused {
             true => Err(io::ErrorKind::StorageFull.into()),

@@ -15,6 +15,8 @@ pub(crate) enum Call {
     Create,
     /// Syncing a file.
     Sync,
+    /// Syncing a directory.
+    SyncDir,
     /// Making room ahead.
     Reserve,
     /// Reading a file.
@@ -85,6 +87,7 @@ impl FileSystem for HookedFs {
     }
 
     fn sync_dir(&self, directory: &Path) -> io::Result<()> {
+        (self.hook)(Call::SyncDir, directory)?;
         RealFs.sync_dir(directory)
     }
 

@@ -5,17 +5,23 @@ mod append;
 mod atomic;
 #[path = "../support/cases.rs"]
 mod cases;
+mod closing;
+mod copies;
+mod deletes;
 #[path = "../support/directory.rs"]
 mod directory;
 mod golden;
+mod handles;
 mod hooked;
 mod interface;
 #[path = "../support/map.rs"]
 mod map;
 mod merging;
 mod opening;
+mod options;
 mod readers;
 mod resuming;
+mod settling;
 mod snapshots;
 mod waiting;
 mod writers;

@@ -269,3 +269,58 @@ fn a_store_can_be_opened_again_while_a_process_is_begun() {
         assert!(open().is_ok());
     });
 }
+
+/// A manifest of an earlier time was put back: what it does not name is not removed before all it names was found.
+#[test]
+fn an_older_manifest_does_no_harm() {
+    let directory = Directory::new();
+    let options = || Options {
+        threads: 0,
+        ..Options::default()
+    };
+    let open = || DiskStore::open(directory.path(), options());
+    let manifest = directory.path().join("manifest");
+    let store = open().expect("a new store");
+    for round in 0..3_u8 {
+        for key in 0..100_u8 {
+            store.put(&[key], &[round]).expect("written");
+        }
+        store.flush().expect("flushed");
+    }
+    store.close().expect("closed");
+    let older = fs::read(&manifest).expect("read");
+    let store = open().expect("it is sound");
+    store.put(b"new", b"").expect("written");
+    store.compact().expect("compacted");
+    store.close().expect("closed");
+    let newer = fs::read(&manifest).expect("read");
+    fs::write(&manifest, older).expect("written");
+    assert!(open().is_err());
+    fs::write(&manifest, newer).expect("written");
+    let store = open().expect("nothing was lost");
+    assert_eq!(store.get(b"new"), Ok(Some(Vec::new())));
+    assert_eq!(store.get(&[7]), Ok(Some(vec![2])));
+}
+
+/// A store that cannot be opened is tried again and again; that leaves no files.
+#[test]
+fn failed_openings_leave_nothing() {
+    let directory = Directory::new();
+    let options = || Options {
+        threads: 0,
+        ..Options::default()
+    };
+    let open = || DiskStore::open(directory.path(), options());
+    let store = open().expect("a new store");
+    store.put(b"key", b"value").expect("written");
+    store.close().expect("closed");
+    let (run, bytes) = files(directory.path(), "run-").remove(0);
+    fs::remove_file(directory.path().join(&run)).expect("it was there");
+    for _ in 0..3 {
+        assert!(matches!(open().err(), Some(Error::Io { .. })));
+        assert!(files(directory.path(), "journal-").is_empty());
+    }
+    fs::write(directory.path().join(&run), bytes).expect("written");
+    let store = open().expect("it is whole");
+    assert_eq!(store.get(b"key"), Ok(Some(b"value".to_vec())));
+}

@@ -137,6 +137,25 @@ fn opened(directory: &Directory, durability: Durability) -> DiskStore {
     open(directory.path(), &options)
 }
 
+/// What the system has in memory is read at once, if it says so: it need not.
+#[test]
+fn what_the_system_has_in_memory_may_be_read() {
+    let directory = Directory::new();
+    let store = opened(&directory, Durability::System);
+    for key in 0..1000_u32 {
+        store.put(&key.to_be_bytes(), &[7; 100]).expect("put");
+    }
+    store.close().expect("closed");
+    let store = opened(&directory, Durability::System);
+    for key in 0..1000_u32 {
+        match at_once(|| store.get(&key.to_be_bytes())) {
+            Ok(found) => assert_eq!(found, Some(vec![7; 100])),
+            Err(error) => assert_eq!(error, Error::WouldWait),
+        }
+        assert_eq!(store.get(&key.to_be_bytes()), Ok(Some(vec![7; 100])));
+    }
+}
+
 #[test]
 fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
     let directory = Directory::new();
@@ -144,7 +163,13 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
     assert_eq!(at_once(|| store.put(b"k", b"v")), Ok(()));
     assert_eq!(at_once(|| store.get(b"k")), Ok(Some(b"v".to_vec())));
     store.close().expect("closed");
-    let store = opened(&directory, Durability::System);
+    // This file system does not say what is in memory.
+    let options = Options {
+        file_system: watched(&Arc::default()),
+        threads: 0,
+        ..Options::default()
+    };
+    let store = open(directory.path(), &options);
     for would_wait in [true, false] {
         let found = at_once(|| store.get(b"k"));
         match would_wait {

@@ -220,13 +220,15 @@ fn a_flush_ends_while_others_write() {
     let store = open(directory.path(), &options);
     let start = Instant::now();
     let ended = AtomicBool::new(false);
-    let is_time = || start.elapsed() > Duration::from_secs(5);
+    let is_time = || start.elapsed() > Duration::from_secs(30);
     thread::scope(|scope| {
         scope.spawn(|| {
             let mut numbers = 0..;
             while !ended.load(Ordering::Relaxed) && !is_time() {
                 let number = numbers.next().expect("endless");
                 store.write(&batch_of(1, number)).expect("written");
+                // Faster than memtables are written, but not so fast that thousands wait when the flush begins.
+                thread::sleep(Duration::from_micros(50));
             }
         });
         assert!(wait_for(|| store.info().sealed_memtables > 20));

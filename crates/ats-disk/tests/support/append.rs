@@ -23,6 +23,12 @@ impl MergeOperator for Append {
         Ok(Merged::New([earlier, later].concat()))
     }
 
+    fn merge_all(&self, _key: &[u8], values: &[&[u8]]) -> Result<Option<Vec<u8>>, Error> {
+        let is_base = |value: &&[u8]| self.is_base(&[], value);
+        let oldest = values.iter().rposition(is_base).unwrap_or(0);
+        Ok(Some(values[oldest..].concat()))
+    }
+
     fn is_base(&self, _key: &[u8], value: &[u8]) -> bool {
         value.first() == Some(&b'!')
     }

@@ -1,6 +1,10 @@
 //! What is read and written when, and what comes of errors of the system.
 
 use super::*;
+use crate::file::index::Index;
+use crate::file::part::Part;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 
 #[test]
 fn opening_reads_only_the_end_and_a_lookup_one_part_and_one_block() {
@@ -75,6 +79,39 @@ fn a_walk_of_a_whole_file_uses_what_is_cached() {
         assert_eq!(shown.map(|shown| shown.len()), Ok(2000));
         assert_eq!(!memory.take_reads().is_empty(), expected);
     }
+}
+
+#[test]
+fn a_file_holds_parts_as_long_as_it_is_open() {
+    let records = numbered(2000, 20);
+    let settings = with_parts(300, &options(200));
+    let (memory, meta) = write(IDENTITY, &records, &[], &settings);
+    let read_all = |file: &Arc<RunFile>| {
+        for (key, entries) in &records {
+            assert_eq!(get(file, key).as_ref(), Ok(entries));
+        }
+    };
+    let parts = |file: &RunFile| file.top().map_or(0, Index::len);
+
+    // There is room for all of them: each is read once.
+    let file = open(&memory, &meta);
+    assert!(parts(&file) > 20);
+    read_all(&file);
+    let held = file.held_bytes.load(Ordering::Relaxed);
+    assert!(held > 100 * parts(&file));
+    assert!(file.parts.iter().all(|part| part.get().is_some()));
+    let cache = Arc::clone(&file.cache);
+    let with_file = cache.statistics().bytes;
+    drop(file);
+    assert_eq!(with_file - cache.statistics().bytes, held as u64);
+
+    // There is room for some.
+    let file = open_with(&memory, &meta, 20_000).expect("opened");
+    read_all(&file);
+    let holds = |part: &&OnceLock<Arc<Part>>| part.get().is_some();
+    let some = file.parts.iter().filter(holds).count();
+    assert!(some > 0 && some < parts(&file));
+    assert!(file.held_bytes.load(Ordering::Relaxed) <= 20_000 / 4);
 }
 
 #[test]

@@ -59,6 +59,50 @@ impl MergeOperator for Append {
     }
 }
 
+/// As another operator, but more than three values are merged at once, the first two first.
+pub(crate) struct AllAtOnce<'a>(pub(crate) &'a dyn MergeOperator);
+
+impl MergeOperator for AllAtOnce<'_> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn version(&self) -> u32 {
+        self.0.version()
+    }
+
+    fn merge(&self, key: &[u8], earlier: &[u8], later: &[u8]) -> Result<Merged, Error> {
+        self.0.merge(key, earlier, later)
+    }
+
+    fn merge_all(&self, key: &[u8], values: &[&[u8]]) -> Result<Option<Vec<u8>>, Error> {
+        assert!(values.len() > 2, "two values are for merge");
+        let [oldest, newer @ ..] = values else {
+            unreachable!()
+        };
+        if values.len() == 3 {
+            return Ok(None);
+        }
+        let mut value = oldest.to_vec();
+        for newer in newer {
+            value = match self.merge(key, &value, newer)? {
+                Merged::Earlier => value,
+                Merged::Later => newer.to_vec(),
+                Merged::New(value) => value,
+            };
+        }
+        Ok(Some(value))
+    }
+
+    fn is_base(&self, key: &[u8], value: &[u8]) -> bool {
+        self.0.is_base(key, value)
+    }
+
+    fn is_absent(&self, key: &[u8], value: &[u8]) -> bool {
+        self.0.is_absent(key, value)
+    }
+}
+
 /// Composes maps `x -> ax + b` modulo a prime. Does not commute. The constant maps are bases, and the map to 0 is
 /// missing.
 pub(crate) struct Affine;

@@ -5,18 +5,6 @@ use std::fs;
 use std::hint::black_box;
 use std::sync::LazyLock;
 
-/// Numbers without order: those of a permutation of all.
-fn scattered(index: u64) -> u64 {
-    index.wrapping_mul(0x9E37_79B9_7F4A_7C15).swap_bytes()
-}
-
-/// A key of 24 bytes.
-fn key(number: u64) -> [u8; 24] {
-    let mut key = [b'k'; 24];
-    key[..8].copy_from_slice(&number.to_be_bytes());
-    key
-}
-
 /// How long this thread has had a processor, where the system tells; else the time.
 fn processor_time() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -111,71 +99,4 @@ fn a_hot_counter_costs_the_same_however_often_it_is_written() {
     println!("read of it: {each:.0} ns");
     let value = chain.value(b"k", Some(&Sum)).unwrap().unwrap();
     assert_eq!(Sum::number(&value), 2 * increments);
-}
-
-#[test]
-fn figures() {
-    const KEYS: u64 = 1_000_000;
-    for ascending in [true, false] {
-        let number = |index| if ascending { index } else { scattered(index) };
-        for alone in [true, false] {
-            let memtable = Memtable::new();
-            let value = [7; 150];
-            let each = time(KEYS, |index| {
-                let key = key(number(index));
-                let write = write(Kind::Put, &key, &value, index + 1);
-                memtable.apply(write, &keep(index, alone), None);
-            });
-            println!("ascending {ascending}, alone {alone}: apply of a new key {each:.0} ns");
-            let each_byte = memtable.bytes() as u64 / KEYS;
-            let mut chain = Chain::new();
-            let each = time(KEYS, |index| {
-                chain.clear();
-                let key = key(number(index.wrapping_mul(7_368_787) % KEYS));
-                let lookup = memtable.get(&key, u64::MAX, false, &mut chain);
-                assert_eq!(lookup, Lookup::Complete);
-                black_box(chain.entry(0));
-            });
-            println!("  get in random order {each:.0} ns; {each_byte} bytes for a key");
-            let each = time(KEYS, |index| {
-                let key = key(number(index.wrapping_mul(7_368_787) % KEYS));
-                let seq = KEYS + index + 1;
-                let write = write(Kind::Put, &key, &value, seq);
-                memtable.apply(write, &keep(seq - 1, alone), None);
-            });
-            println!("  apply of the same keys again {each:.0} ns");
-            let each = time(KEYS, |index| {
-                chain.clear();
-                let key = key(number(index.wrapping_mul(7_368_787) % KEYS));
-                let lookup = memtable.get(&key, u64::MAX, false, &mut chain);
-                assert_eq!(lookup, Lookup::Complete);
-                black_box(chain.entry(0));
-            });
-            println!("  get of these {each:.0} ns");
-            let memtable = Arc::new(memtable);
-            let mut cursor = memtable.cursor(u64::MAX, true);
-            cursor.seek(Direction::Up, None).unwrap();
-            let each = time(KEYS, |_| {
-                black_box((cursor.key(), cursor.entry(0)));
-                cursor.advance().unwrap();
-            });
-            println!("  step of a cursor {each:.0} ns");
-            drop(cursor);
-            let start = processor_time();
-            drop(memtable);
-            println!("  freed in {:?}", processor_time() - start);
-        }
-    }
-    for counters in [1_000, 100_000] {
-        for alone in [true, false] {
-            let memtable = Memtable::new();
-            let one = 1_u64.to_le_bytes();
-            let each = time(KEYS, |index| {
-                let key = key(scattered(index % counters));
-                let write = write(Kind::Operand, &key, &one, index + 1);
-                memtable.apply(write, &keep(index, alone), Some(&Sum));
-            });
-            println!("{counters} counters, alone {alone}: apply {each:.0} ns");
-        }
-    }
 }

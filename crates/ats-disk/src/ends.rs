@@ -1,0 +1,270 @@
+//! Where the records of a store begin and end, about.
+//!
+//! A queue takes its records from one end. The deletes stay there until runs are merged, and whoever looks for the next
+//! record walks over all of them: without help, n of them cost O(n²). So it is remembered up to which key nothing is left.
+//!
+//! **E1** No record that readers can see lies beyond an end, nor one that is being written: who writes a record moves the
+//! ends first. **E2** An end is moved inwards only to a key that a walk has found, and not past a key that was being
+//! written at any time since the walk began, which the walk may not have seen.
+//!
+//! It costs a load for each write until an end is asked for the first time; from then on, a lock that is held for some
+//! comparisons of keys.
+
+use ats_store::{End, KeyRange};
+use parking_lot::Mutex;
+use std::cmp::Ordering as Order;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Ends {
+    /// Whether writers tell of what they write.
+    is_told: AtomicBool,
+    /// Whether all do that are under way.
+    is_ready: AtomicBool,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Of each end, the outermost key at which a record may be. `None` if nothing is known.
+    ends: [Option<Vec<u8>>; 2],
+    /// Of the walk that looks for an end, if there is one: the outermost key that was being written since it began.
+    watched: [Option<Watched>; 2],
+    /// What is being written.
+    written: Vec<Vec<u8>>,
+}
+
+#[derive(Default)]
+struct Watched(Option<Vec<u8>>);
+
+/// The key that is farther out.
+fn outer<'k>(end: End, one: &'k [u8], other: &'k [u8]) -> &'k [u8] {
+    let order = match end {
+        End::First => one.cmp(other),
+        End::Last => other.cmp(one),
+    };
+    if order == Order::Less { one } else { other }
+}
+
+fn index(end: End) -> usize {
+    match end {
+        End::First => 0,
+        End::Last => 1,
+    }
+}
+
+/// Moves a key outwards, if this one is farther out.
+fn move_out(end: End, moved: &mut Vec<u8>, key: &[u8]) {
+    if outer(end, key, moved) == key && key != &moved[..] {
+        moved.clear();
+        moved.extend_from_slice(key);
+    }
+}
+
+/// While this lives, keys are being written.
+pub(crate) struct Written<'e> {
+    ends: &'e Ends,
+    keys: Vec<Vec<u8>>,
+}
+
+impl Drop for Written<'_> {
+    fn drop(&mut self) {
+        if self.keys.is_empty() {
+            return;
+        }
+        let mut known = self.ends.known.lock();
+        for key in &self.keys {
+            if let Some(index) = known.written.iter().position(|written| written == key) {
+                known.written.swap_remove(index);
+            }
+        }
+    }
+}
+
+/// A walk to an end, in the range in which the record there is.
+pub(crate) struct Walk<'e> {
+    ends: &'e Ends,
+    end: End,
+    /// What the walk begins with.
+    from: Option<Vec<u8>>,
+    /// Whether it may move the end.
+    watches: bool,
+}
+
+impl Ends {
+    /// Says that records with these keys are written from now on. The caller has locked the keys.
+    #[inline]
+    pub(crate) fn write<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Written<'_> {
+        let mut written = Written {
+            ends: self,
+            keys: Vec::new(),
+        };
+        // Whoever asks for an end locks all keys after it has set this: so all that are locked later see it.
+        if self.is_told.load(Ordering::Relaxed) {
+            self.tell(keys, &mut written);
+        }
+        written
+    }
+
+    #[cold]
+    fn tell<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, written: &mut Written<'_>) {
+        let mut known = self.known.lock();
+        let Known {
+            ends,
+            watched,
+            written: all,
+        } = &mut *known;
+        for key in keys {
+            written.keys.push(key.to_vec());
+            all.push(key.to_vec());
+            for end in [End::First, End::Last] {
+                if let Some(at) = &mut ends[index(end)] {
+                    move_out(end, at, key);
+                }
+                if let Some(Watched(outermost)) = &mut watched[index(end)] {
+                    match outermost {
+                        Some(outermost) => move_out(end, outermost, key),
+                        None => *outermost = Some(key.to_vec()),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins a walk to the record at an end. `lock_all` waits for all writes that were under way when it was called;
+    /// whether it could.
+    pub(crate) fn walk(&self, end: End, lock_all: impl FnOnce() -> bool) -> Walk<'_> {
+        if !self.is_ready.load(Ordering::Acquire) {
+            self.is_told.store(true, Ordering::Relaxed);
+            if lock_all() {
+                self.is_ready.store(true, Ordering::Release);
+            }
+        }
+        let mut walk = Walk {
+            ends: self,
+            end,
+            from: None,
+            watches: false,
+        };
+        if self.is_ready.load(Ordering::Acquire) {
+            let mut known = self.known.lock();
+            let number = index(end);
+            walk.from.clone_from(&known.ends[number]);
+            if known.watched[number].is_none() {
+                let keys = known.written.iter().map(Vec::as_slice);
+                let outermost = keys.reduce(|one, other| outer(end, one, other));
+                let outermost = outermost.map(<[u8]>::to_vec);
+                known.watched[number] = Some(Watched(outermost));
+                walk.watches = true;
+            }
+        }
+        // What a write adds after this is seen by the walk, or has moved the end, or is not done yet.
+        if let (End::Last, Some(last)) = (end, &mut walk.from) {
+            // The least key that is above it.
+            last.push(0);
+        }
+        walk
+    }
+}
+
+impl Walk<'_> {
+    /// Where the record is.
+    pub(crate) fn key_range(&self) -> KeyRange<'_> {
+        let from = self.from.as_deref();
+        match self.end {
+            End::First => KeyRange {
+                low: from,
+                high: None,
+            },
+            End::Last => KeyRange {
+                low: None,
+                high: from,
+            },
+        }
+    }
+
+    /// Says at which key the walk has found a record.
+    pub(crate) fn found(&mut self, key: &[u8]) {
+        if !std::mem::take(&mut self.watches) {
+            return;
+        }
+        let mut known = self.ends.known.lock();
+        let number = index(self.end);
+        if let Some(Watched(outermost)) = known.watched[number].take() {
+            let outermost = outermost.as_deref();
+            let at = outermost.map_or(key, |outermost| outer(self.end, outermost, key));
+            known.ends[number] = Some(at.to_vec());
+        }
+    }
+}
+
+impl Drop for Walk<'_> {
+    fn drop(&mut self) {
+        if self.watches {
+            self.ends.known.lock().watched[index(self.end)] = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys<'k>(keys: &'k [&'k str]) -> impl Iterator<Item = &'k [u8]> {
+        keys.iter().map(|key| key.as_bytes())
+    }
+
+    /// Where a walk would begin now.
+    fn from(ends: &Ends, end: End) -> Option<String> {
+        let walk = ends.walk(end, || true);
+        let from = walk.from.clone();
+        from.map(|from| String::from_utf8(from).expect("text"))
+    }
+
+    #[test]
+    fn an_end_moves_to_what_was_found_and_out_again() {
+        let ends = Ends::default();
+        assert_eq!(from(&ends, End::First), None);
+        ends.walk(End::First, || true).found(b"k");
+        ends.walk(End::Last, || true).found(b"k");
+        assert_eq!(from(&ends, End::First).as_deref(), Some("k"));
+        assert_eq!(from(&ends, End::Last).as_deref(), Some("k\0"));
+        drop(ends.write(keys(&["m", "i"])));
+        assert_eq!(from(&ends, End::First).as_deref(), Some("i"));
+        assert_eq!(from(&ends, End::Last).as_deref(), Some("m\0"));
+    }
+
+    #[test]
+    fn what_a_walk_may_not_have_seen_is_not_passed() {
+        let ends = Ends::default();
+        drop(ends.walk(End::First, || true));
+        // It is being written when the walk begins,
+        let written = ends.write(keys(&["c"]));
+        let mut walk = ends.walk(End::First, || true);
+        drop(written);
+        walk.found(b"k");
+        assert_eq!(from(&ends, End::First).as_deref(), Some("c"));
+        // or is written meanwhile.
+        let mut walk = ends.walk(End::First, || true);
+        drop(ends.write(keys(&["x", "e", "g"])));
+        walk.found(b"k");
+        assert_eq!(from(&ends, End::First).as_deref(), Some("e"));
+        // Of two walks, one moves the end.
+        let mut one = ends.walk(End::First, || true);
+        let mut other = ends.walk(End::First, || true);
+        other.found(b"z");
+        assert_eq!(from(&ends, End::First).as_deref(), Some("e"));
+        one.found(b"f");
+        assert_eq!(from(&ends, End::First).as_deref(), Some("f"));
+    }
+
+    #[test]
+    fn nothing_is_known_before_all_writers_tell() {
+        let ends = Ends::default();
+        ends.walk(End::First, || false).found(b"k");
+        assert_eq!(from(&ends, End::First), None);
+        ends.walk(End::First, || true).found(b"k");
+        assert_eq!(from(&ends, End::First).as_deref(), Some("k"));
+    }
+}

@@ -1,0 +1,31 @@
+//! Processes that are copies of the one that opened a store, by `fork`.
+//!
+//! Such a copy has the files of the store, and the lock of its directory, but none of its threads. It may read. If it wrote,
+//! it would write to the places in the journal to which the other process writes, too. So a store remembers how often the
+//! process was copied until it was opened, which is a load for those that ask whether that has changed.
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static COPIES: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn on_copy() {
+    COPIES.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How many copies lead from the process that asked first to this one.
+pub(crate) fn copies() -> u64 {
+    static REGISTERED: Once = Once::new();
+    // Of a process that has too little memory for that, copies are not noticed.
+    REGISTERED.call_once(|| {
+        // SAFETY: the function may be called in any process at any time: it only adds to a static number.
+        let _noticed = unsafe { libc::pthread_atfork(None, None, Some(on_copy)) };
+    });
+    COPIES.load(Ordering::Relaxed)
+}
+
+/// Whether this process is a copy of the one in which there were so many [`copies`].
+#[inline]
+pub(crate) fn is_copy(copies: u64) -> bool {
+    COPIES.load(Ordering::Relaxed) != copies
+}

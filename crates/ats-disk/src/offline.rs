@@ -1,0 +1,105 @@
+//! Stores that are not open: looking at their files, checking them, and saving what is left of them.
+//!
+//! [`Survey`] tells what the directory of a store has. [`verify()`] reads all of it and names each fault.
+//! [`Salvage`] reads the records of a store of which parts are damaged or missing, and [`salvage()`] writes them to a new
+//! one. None of them writes into the directory, and none needs the merge operator of the store: operands that only it can
+//! merge are shown, and written, as they are.
+//!
+//! All of them lock the directory, as a store does that is open.
+//!
+//! | module | what it is about |
+//! |---|---|
+//! | `survey` | what the names, the manifest and the ends of the run files say |
+//! | `run` | the frames of a run file, past damage, and with a damaged index |
+//! | `journal` | the changes in the journals, past damage |
+//! | `layer` | what of one time there is: entries, deleted ranges, and keys of which something is lost |
+//! | `verify` | checking |
+//! | `salvage` | reading all layers as one, and writing a new store |
+
+mod journal;
+mod layer;
+mod run;
+mod salvage;
+mod survey;
+mod verify;
+
+pub use salvage::{KeepOperands, Salvage, Salvaged, SalvagedRecord, salvage};
+pub use survey::{FileSurvey, JournalSurvey, RunSurvey, Survey};
+pub use verify::{Report, verify};
+
+use std::fmt;
+use std::ops::Bound;
+
+/// Something that is wrong with a file of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fault {
+    /// The name of the file.
+    pub file: String,
+    /// Where in the file; `None` if it is about the file as a whole.
+    pub offset: Option<u64>,
+    /// What is wrong.
+    pub what: String,
+    /// The keys of which something is lost by that, if any may be.
+    pub keys: Option<LostKeys>,
+}
+
+impl Fault {
+    pub(crate) fn new(file: &str, offset: Option<u64>, what: impl fmt::Display) -> Self {
+        Fault {
+            file: file.to_owned(),
+            offset,
+            what: what.to_string(),
+            keys: None,
+        }
+    }
+
+    pub(crate) fn with_keys(self, keys: LostKeys) -> Self {
+        Fault {
+            keys: Some(keys),
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.offset {
+            Some(offset) => write!(f, "{} at offset {offset}: {}", self.file, self.what),
+            None => write!(f, "{}: {}", self.file, self.what),
+        }
+    }
+}
+
+/// Keys of which something is lost: an interval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostKeys {
+    /// Where it begins.
+    pub low: Bound<Vec<u8>>,
+    /// Where it ends.
+    pub high: Bound<Vec<u8>>,
+}
+
+impl LostKeys {
+    /// Any key may be lost.
+    pub(crate) const ALL: LostKeys = LostKeys {
+        low: Bound::Unbounded,
+        high: Bound::Unbounded,
+    };
+
+    /// Whether a key is one of them.
+    #[must_use]
+    pub fn has(&self, key: &[u8]) -> bool {
+        let above = match &self.low {
+            Bound::Unbounded => true,
+            Bound::Included(low) => &low[..] <= key,
+            Bound::Excluded(low) => &low[..] < key,
+        };
+        let below = match &self.high {
+            Bound::Unbounded => true,
+            Bound::Included(high) => key <= &high[..],
+            Bound::Excluded(high) => key < &high[..],
+        };
+        above && below
+    }
+}

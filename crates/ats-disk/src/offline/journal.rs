@@ -1,0 +1,202 @@
+//! The changes in the journals, past damage.
+
+use super::Fault;
+use super::survey::Survey;
+use crate::batch::BatchItems;
+use crate::commit::apply_item;
+use crate::error::Error;
+use crate::journal;
+use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
+use crate::memtable::{Keep, Memtable};
+use crate::state::State;
+use std::sync::Arc;
+
+/// Changes without a gap.
+pub(super) struct Segment {
+    pub(super) memtable: Arc<Memtable>,
+    /// The sequence number of the first change.
+    pub(super) first_seq: u64,
+    /// Whether changes before the first are missing.
+    pub(super) follows_gap: bool,
+}
+
+/// What the journals have that is not in runs.
+#[derive(Default)]
+pub(super) struct Journals {
+    /// From the oldest to the newest.
+    pub(super) segments: Vec<Segment>,
+    pub(super) changes: u64,
+    /// What was spoilt.
+    pub(super) faults: Vec<Fault>,
+    /// What is missing, but was perhaps never finished when the machine stopped.
+    pub(super) unfinished: Vec<Fault>,
+}
+
+/// A place at which changes are missing.
+struct Gap {
+    at: Position,
+    fault: Fault,
+    /// Whether a later record says that they were durable.
+    was_durable: bool,
+}
+
+/// Reads the journals of a store.
+struct Reading<'s> {
+    survey: &'s Survey,
+    store: u128,
+    /// The sequence number of the last change so far.
+    seq: u64,
+    state: State,
+    journals: Journals,
+    gaps: Vec<Gap>,
+    /// Up to where logs were read without a gap.
+    at: Position,
+}
+
+impl Journals {
+    /// Reads them. Changes up to `flushed` are in runs.
+    pub(super) fn read(survey: &Survey, flushed: u64) -> Self {
+        let Some(store) = survey.store else {
+            return Journals::default();
+        };
+        let first = survey
+            .contents
+            .as_ref()
+            .map(|contents| contents.first_journal);
+        let numbers = survey.journal_numbers().into_iter();
+        let numbers: Vec<_> = numbers
+            .filter(|number| *number >= first.unwrap_or(0))
+            .collect();
+        let number = first.or(numbers.first().copied()).unwrap_or(0);
+        let mut reading = Reading {
+            survey,
+            store,
+            seq: flushed,
+            state: State {
+                active: Arc::new(Memtable::new()),
+                sealed: Vec::new(),
+                runs: Vec::new(),
+            },
+            journals: Journals::default(),
+            gaps: Vec::new(),
+            at: Position { number, offset: 0 },
+        };
+        for number in numbers {
+            let name = journal::name(number);
+            if let Err(error) = reading.journal(&name, number) {
+                reading.journals.faults.push(Fault::new(&name, None, error));
+            }
+        }
+        let mut journals = reading.journals;
+        for gap in reading.gaps {
+            match gap.was_durable {
+                true => journals.faults.push(gap.fault),
+                false => journals.unfinished.push(gap.fault),
+            }
+        }
+        journals
+    }
+}
+
+impl Reading<'_> {
+    fn journal(&mut self, name: &str, number: u64) -> Result<(), Error> {
+        let file = self.survey.open(name);
+        let file = file.map_err(|error| Error::io(&error, format_args!("open of {name}")))?;
+        let file = Arc::from(file);
+        let expected = LogIdentity {
+            store: self.store,
+            kind: LogKind::Journal,
+            number,
+        };
+        let log = LogReader::open(Arc::clone(&file), name, LogKind::Journal)?;
+        let (mut log, has_header) = match log {
+            Some(log) => (log, true),
+            None => (LogReader::without_header(file, name, expected)?, false),
+        };
+        if log.identity() != expected {
+            return Err(Error::corrupt("it is another journal, or of another store"));
+        }
+        let mut has_records = false;
+        loop {
+            let at = log.position();
+            match log.next()? {
+                Next::Record(payload) => {
+                    has_records = true;
+                    let taken = self.record(name, payload, at);
+                    self.confirm(log.durable());
+                    taken?;
+                    self.at = log.position();
+                }
+                Next::End => match log.resync()? {
+                    true => {}
+                    false => break,
+                },
+            }
+        }
+        if !has_header && has_records {
+            let fault = Fault::new(name, Some(0), "the header is not readable");
+            self.journals.faults.push(fault);
+        }
+        Ok(())
+    }
+
+    /// Notes that all before a position was durable.
+    fn confirm(&mut self, durable: Position) {
+        for gap in &mut self.gaps {
+            gap.was_durable |= gap.at < durable;
+        }
+    }
+
+    /// Takes the changes of a record.
+    fn record(&mut self, name: &str, payload: &[u8], at: Position) -> Result<(), Error> {
+        let (first, changes, encoded) = journal::parts(payload)?;
+        let behind = first.saturating_add(u64::from(changes));
+        if first > self.seq + 1 {
+            let what = match self.seq + 1 == first - 1 {
+                true => format!("change {} is missing before this place", first - 1),
+                false => {
+                    let (from, to) = (self.seq + 1, first - 1);
+                    format!("changes {from} to {to} are missing before this place")
+                }
+            };
+            self.gaps.push(Gap {
+                at: self.at,
+                fault: Fault::new(name, Some(at.offset), what).with_keys(super::LostKeys::ALL),
+                was_durable: false,
+            });
+            self.begin(first, true);
+            self.seq = first - 1;
+        }
+        if behind <= self.seq + 1 {
+            return Ok(());
+        }
+        if self.journals.segments.is_empty() {
+            self.begin(self.seq + 1, false);
+        }
+        let keep = Keep {
+            visible: u64::MAX,
+            snapshots: &[],
+            alone: true,
+        };
+        for (seq, item) in (first..behind).zip(BatchItems::new(encoded)) {
+            let item = item?;
+            if seq > self.seq {
+                apply_item(&self.state, seq, item, &keep, None);
+                self.seq = seq;
+                self.journals.changes += 1;
+            }
+        }
+        self.seq = behind - 1;
+        Ok(())
+    }
+
+    /// Begins a segment.
+    fn begin(&mut self, first_seq: u64, follows_gap: bool) {
+        self.state.active = Arc::new(Memtable::new());
+        self.journals.segments.push(Segment {
+            memtable: Arc::clone(&self.state.active),
+            first_seq,
+            follows_gap,
+        });
+    }
+}

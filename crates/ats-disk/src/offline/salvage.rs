@@ -1,0 +1,298 @@
+//! Reading what is left of a store, and writing it to a new one.
+
+use super::Fault;
+use super::layer::Layers;
+use super::survey::Survey;
+use crate::batch::Batch;
+use crate::entry::Kind;
+use crate::error::Error;
+use crate::fold::Chain;
+use crate::options::Options;
+use crate::progress::{OnProgress, Progress};
+use crate::store::DiskStore;
+use ats_store::{MergeOperator, Merged};
+use std::io;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+/// So many bytes are written to the new store at a time.
+const BATCH_BYTES: usize = 256 << 10;
+/// After so many records the progress is told.
+const RECORDS_PER_STEP: u64 = 4096;
+
+/// Reads the records of a store of which files are damaged or missing.
+///
+/// Each record is what its key was after some write. It is what the key was last, unless the key is among the
+/// [keys](Fault::keys) of a fault: then newer values may be lost, and a key that was deleted may be there. A key of which
+/// too little is left is not there. Without a manifest, a file that is missing altogether is not noticed.
+///
+/// ```
+/// use ats_disk::fs::RealFs;
+/// use ats_disk::offline::{Salvage, Survey};
+/// use ats_disk::{DiskStore, Options};
+/// use std::sync::Arc;
+///
+/// let directory = std::env::temp_dir().join(format!("ats-disk-salvage-{}", std::process::id()));
+/// let store = DiskStore::open(&directory, Options::default())?;
+/// store.put(b"apples", b"3")?;
+/// store.close()?;
+///
+/// std::fs::remove_file(directory.join("manifest")).expect("it was there");
+/// assert!(DiskStore::open(&directory, Options::default()).is_err());
+///
+/// let survey = Survey::new(Arc::new(RealFs), &directory)?;
+/// let mut salvage = Salvage::new(&survey)?;
+/// assert_eq!(salvage.faults()[0].to_string(), "manifest: it is missing");
+/// let record = salvage.next()?.expect("a record");
+/// assert_eq!((&record.key[..], record.value.as_deref()), (&b"apples"[..], Some(&b"3"[..])));
+/// assert_eq!(salvage.next()?, None);
+/// # std::fs::remove_dir_all(&directory).ok();
+/// # Ok::<(), ats_disk::Error>(())
+/// ```
+pub struct Salvage {
+    layers: Layers,
+    chain: Chain,
+    outdated: u64,
+}
+
+/// A record that was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SalvagedRecord {
+    /// Its key.
+    pub key: Vec<u8>,
+    /// The value that the operands are merged with. `None` if there is none; then there are operands.
+    pub value: Option<Vec<u8>>,
+    /// What is merged with the value, from the oldest to the newest.
+    pub operands: Vec<Vec<u8>>,
+}
+
+impl Salvage {
+    /// Reads the journals, and all blocks of all runs that are needed, to see which of them are whole.
+    ///
+    /// # Errors
+    /// None for what is damaged; [`Error::Io`] and [`Error::Corrupt`] if what was read at first cannot be read again.
+    pub fn new(survey: &Survey) -> Result<Self, Error> {
+        Salvage::with_progress(survey, &mut |_| ControlFlow::Continue(()))?
+            .ok_or_else(|| Error::corrupt("nothing breaks it off"))
+    }
+
+    /// As [`new`](Salvage::new), and tells how many bytes of files were read. `None` if it is broken off.
+    ///
+    /// # Errors
+    /// As those of [`new`](Salvage::new).
+    pub fn with_progress(
+        survey: &Survey,
+        on_progress: &mut OnProgress<'_>,
+    ) -> Result<Option<Self>, Error> {
+        let mut progress = Progress {
+            done: 0,
+            total: survey.run_files.values().map(|file| file.bytes).sum(),
+        };
+        let mut is_broken_off = false;
+        let layers = Layers::read(survey, &mut |bytes| {
+            progress.done = (progress.done + bytes).min(progress.total);
+            is_broken_off |= on_progress(progress).is_break();
+            !is_broken_off
+        })?;
+        Ok((!is_broken_off).then_some(Salvage {
+            layers,
+            chain: Chain::new(),
+            outdated: 0,
+        }))
+    }
+
+    /// What is wrong with the store.
+    #[must_use]
+    pub fn faults(&self) -> &[Fault] {
+        &self.layers.faults
+    }
+
+    /// Entries of runs that are lost, as far as the manifest or a footer tells how many there were.
+    #[must_use]
+    pub fn lost_entries(&self) -> u64 {
+        self.layers.lost_entries
+    }
+
+    /// How many keys so far are without newer operands, since something older was lost.
+    #[must_use]
+    pub fn outdated(&self) -> u64 {
+        self.outdated
+    }
+
+    /// The next record, in the order of keys. `None` at the end.
+    ///
+    /// # Errors
+    /// As those of [`new`](Salvage::new).
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it is used as other walks of this crate are"
+    )]
+    pub fn next(&mut self) -> Result<Option<SalvagedRecord>, Error> {
+        loop {
+            let Some(key) = self.layers.key().map(<[u8]>::to_vec) else {
+                return Ok(None);
+            };
+            let is_outdated = self.layers.gather(&key, &mut self.chain)?;
+            self.outdated += u64::from(is_outdated);
+            let mut record = SalvagedRecord {
+                key,
+                ..SalvagedRecord::default()
+            };
+            for entry in (0..self.chain.len()).rev() {
+                match self.chain.entry(entry) {
+                    (Kind::Put, value) => record.value = Some(value.to_vec()),
+                    (Kind::Operand, operand) => record.operands.push(operand.to_vec()),
+                    (Kind::Delete, _) => {}
+                }
+            }
+            if record.value.is_some() || !record.operands.is_empty() {
+                return Ok(Some(record));
+            }
+        }
+    }
+}
+
+/// What has become of a store.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Salvaged {
+    /// How many records were written.
+    pub records: u64,
+    /// How many of them have operands.
+    pub with_operands: u64,
+    /// How many keys are without newer operands, since something older was lost.
+    pub outdated: u64,
+    /// Entries of runs that are lost, as far as that is known.
+    pub lost_entries: u64,
+    /// What is wrong with the store.
+    pub faults: Vec<Fault>,
+    /// Whether it was broken off.
+    pub is_broken_off: bool,
+}
+
+/// Writes all that is left of a store to a new one, in a directory that is not there or is empty. The options are those of
+/// the new store; of their operator, the name and the version matter if no file of the damaged store tells them. See
+/// [`Salvage`] for what the records are.
+///
+/// # Errors
+/// [`Error::NoOperator`] if there are operands, and nothing tells the operator. As those of [`Salvage::new`], and those of [`DiskStore::open`] and [`DiskStore::write`] for the new store.
+/// [`Error::Io`] of the kind [`AlreadyExists`](io::ErrorKind::AlreadyExists) if the directory has files.
+pub fn salvage(
+    survey: &Survey,
+    target: &Path,
+    options: Options,
+    on_progress: &mut OnProgress<'_>,
+) -> Result<Salvaged, Error> {
+    match options.file_system.list(target) {
+        Ok(names) if names.is_empty() => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Ok(_) => {
+            let error = io::Error::from(io::ErrorKind::AlreadyExists);
+            return Err(Error::io(
+                &error,
+                "the directory of the new store has files",
+            ));
+        }
+        Err(error) => return Err(Error::io(&error, "listing the directory of the new store")),
+    }
+    let mut salvaged = Salvaged::default();
+    let Some(mut salvage) = Salvage::with_progress(survey, on_progress)? else {
+        salvaged.is_broken_off = true;
+        return Ok(salvaged);
+    };
+    let given = options
+        .operator
+        .as_deref()
+        .filter(|_| !survey.knows_operator());
+    let given = given.map(|operator| (operator.name(), operator.version()));
+    let operator = survey.operator().or(given).map(|(name, version)| {
+        let kept: Arc<dyn MergeOperator> = Arc::new(KeepOperands::new(name, version));
+        kept
+    });
+    let store = DiskStore::open(
+        target,
+        Options {
+            operator,
+            create: true,
+            ..options
+        },
+    )?;
+    let mut progress = Progress {
+        done: 0,
+        total: salvage.layers.content_bytes(),
+    };
+    let mut batch = Batch::new();
+    while let Some(record) = salvage.next()? {
+        let SalvagedRecord {
+            key,
+            value,
+            operands,
+        } = &record;
+        progress.done += (key.len() + value.as_ref().map_or(0, Vec::len)) as u64;
+        if batch.bytes() + value.as_ref().map_or(0, Vec::len) > BATCH_BYTES {
+            store.write(&batch)?;
+            batch.clear();
+        }
+        if let Some(value) = value {
+            batch.put(key, value)?;
+        }
+        for operand in operands {
+            if batch.bytes() > BATCH_BYTES {
+                store.write(&batch)?;
+                batch.clear();
+            }
+            batch.merge(key, operand)?;
+        }
+        salvaged.records += 1;
+        salvaged.with_operands += u64::from(!operands.is_empty());
+        if salvaged.records.is_multiple_of(RECORDS_PER_STEP) && on_progress(progress).is_break() {
+            salvaged.is_broken_off = true;
+            break;
+        }
+    }
+    store.write(&batch)?;
+    store.close()?;
+    salvaged.outdated = salvage.outdated;
+    salvaged.lost_entries = salvage.layers.lost_entries;
+    salvaged.faults = salvage.layers.faults;
+    Ok(salvaged)
+}
+
+/// An operator that merges nothing: it has the name and the version of another one, and opens the stores of that, whose
+/// operands stay as they are.
+#[derive(Clone, Debug)]
+pub struct KeepOperands {
+    name: String,
+    version: u32,
+}
+
+impl KeepOperands {
+    /// In place of the operator with this name and version.
+    #[must_use]
+    pub fn new(name: &str, version: u32) -> Self {
+        KeepOperands {
+            name: name.to_owned(),
+            version,
+        }
+    }
+}
+
+impl MergeOperator for KeepOperands {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn version(&self) -> u32 {
+        self.version
+    }
+
+    fn merge(
+        &self,
+        _key: &[u8],
+        _earlier: &[u8],
+        _later: &[u8],
+    ) -> Result<Merged, ats_store::Error> {
+        Err(ats_store::Error::Merge)
+    }
+}
