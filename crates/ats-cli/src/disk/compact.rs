@@ -1,0 +1,48 @@
+//! `ats disk compact`: all runs become one.
+
+use crate::arguments::Output;
+use crate::outcome::{Failure, Outcome, failed};
+use crate::output::{bytes, print_json};
+use crate::progress::Bar;
+use ats_disk::offline::KeepOperands;
+use ats_disk::{DiskStore, Info, Options};
+use ats_store::MergeOperator;
+use serde_json::json;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> {
+    let failed = || failed(directory.display().to_string());
+    // The program has the operator; here, operands stay as they are.
+    let operator = super::survey(directory)?.operator().map(|(name, version)| {
+        let operator: Arc<dyn MergeOperator> = Arc::new(KeepOperands::new(name, version));
+        operator
+    });
+    let options = Options {
+        create: false,
+        operator,
+        ..Options::default()
+    };
+    let store = DiskStore::open(directory, options).map_err(failed())?;
+    let before = store.info();
+    let bar = Bar::new("compacting", output);
+    let compacted = store.compact_with(&mut |progress| bar.show(progress));
+    drop(bar);
+    compacted.map_err(failed())?;
+    let after = store.info();
+    store.close().map_err(failed())?;
+    if output.json {
+        let sizes = |info: &Info| json!({"runs": info.runs.len(), "bytes": info.file_bytes});
+        print_json(&json!({"before": sizes(&before), "after": sizes(&after)}))?;
+    } else {
+        let sizes = |info: &Info| format!("{} runs, {}", info.runs.len(), bytes(info.file_bytes));
+        writeln!(
+            io::stdout(),
+            "before: {}\nafter:  {}",
+            sizes(&before),
+            sizes(&after)
+        )?;
+    }
+    Ok(Outcome::Right)
+}

@@ -1,0 +1,90 @@
+//! `ats disk salvage`: what is left of a damaged store becomes a new one.
+
+use crate::arguments::Output;
+use crate::outcome::{Failure, Outcome, failed};
+use crate::output::{json_faults, print_faults, print_json};
+use crate::progress::Bar;
+use ats_disk::Options;
+use ats_disk::offline::{KeepOperands, salvage};
+use ats_store::MergeOperator;
+use serde_json::json;
+use std::io::{self, Write};
+use std::path::{self, Path, PathBuf};
+use std::sync::Arc;
+
+pub(super) fn run(
+    source: &Path,
+    target: &Path,
+    operator: Option<&(String, u32)>,
+    output: Output,
+) -> Result<Outcome, Failure> {
+    if is_within(target, source) {
+        let why = "the new store would be within the damaged one, into which nothing is written";
+        return Err(Failure::Refused(why.into()));
+    }
+    let survey = super::survey(source)?;
+    let bar = Bar::new("salvaging", output);
+    let options = options(operator);
+    let salvaged = salvage(&survey, target, options, &mut |progress| bar.show(progress));
+    drop(bar);
+    let what = format!("{} to {}", source.display(), target.display());
+    let salvaged = salvaged.map_err(failed(what))?;
+    if output.json {
+        print_json(&json!({
+            "records": salvaged.records,
+            "records_with_operands": salvaged.with_operands,
+            "keys_without_newer_operands": salvaged.outdated,
+            "lost_entries": salvaged.lost_entries,
+            "faults": json_faults(&salvaged.faults),
+        }))?;
+    } else {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{} records were saved", salvaged.records)?;
+        if salvaged.lost_entries > 0 {
+            writeln!(
+                out,
+                "{} entries of run files are lost",
+                salvaged.lost_entries
+            )?;
+        }
+        if salvaged.outdated > 0 {
+            let keys = salvaged.outdated;
+            writeln!(
+                out,
+                "{keys} keys lack newer operands, since what these are merged with is lost"
+            )?;
+        }
+        print_faults(&mut out, "faults", &salvaged.faults)?;
+        out.flush()?;
+    }
+    Ok(Outcome::of_faults(!salvaged.faults.is_empty()))
+}
+
+/// The options of the new store.
+fn options(operator: Option<&(String, u32)>) -> Options {
+    let operator = operator.map(|(name, version)| {
+        let operator: Arc<dyn MergeOperator> = Arc::new(KeepOperands::new(name, *version));
+        operator
+    });
+    Options {
+        operator,
+        ..Options::default()
+    }
+}
+
+/// Whether a path is another one or leads below it.
+fn is_within(path: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| -> Option<PathBuf> {
+        let path = path::absolute(path).ok()?;
+        // Of what is not there yet, the part that is there may be a link.
+        let there = path
+            .ancestors()
+            .find_map(|part| Some((part, part.canonicalize().ok()?)));
+        let (part, there_is) = there?;
+        Some(there_is.join(path.strip_prefix(part).ok()?))
+    };
+    match (whole(path), whole(other)) {
+        (Some(path), Some(other)) => path.starts_with(other),
+        _ => false,
+    }
+}

@@ -1,0 +1,108 @@
+//! `ats disk stat`: what a store has.
+
+use super::operator;
+use crate::arguments::Output;
+use crate::outcome::{Failure, Outcome};
+use crate::output::{bytes, json_faults, print_faults, print_json};
+use crate::text::escaped;
+use ats_disk::offline::{FileSurvey, RunSurvey, Survey};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::path::Path;
+
+pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> {
+    let survey = super::survey(directory)?;
+    match output.json {
+        true => print_json(&json(&survey))?,
+        false => print(&survey)?,
+    }
+    Ok(Outcome::of_faults(!survey.faults().is_empty()))
+}
+
+/// A number for all files of a run.
+fn sum(run: &RunSurvey, of: impl Fn(&FileSurvey) -> u64) -> u64 {
+    run.files.iter().map(of).sum()
+}
+
+fn print(survey: &Survey) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if let Some(store) = survey.store() {
+        writeln!(out, "store            {store:032x}")?;
+    }
+    writeln!(out, "merge operator   {}", operator(survey))?;
+    if let Some(runs) = survey.runs() {
+        let all: u64 = runs.iter().map(|run| sum(run, |file| file.bytes)).sum();
+        writeln!(out, "runs             {}, {}", runs.len(), bytes(all))?;
+        for (number, run) in (1..).zip(&runs) {
+            writeln!(
+                out,
+                "  {number}: {} files, {}, {} entries ({} operands, {} deletes), {} deleted ranges, changes {} to {}",
+                run.files.len(),
+                bytes(sum(run, |file| file.bytes)),
+                sum(run, |file| file.entries),
+                sum(run, |file| file.operands),
+                sum(run, |file| file.deletes),
+                sum(run, |file| file.range_deletes),
+                run.changes.0,
+                run.changes.1,
+            )?;
+        }
+    }
+    if let Some(merges) = survey.merges().filter(|merges| *merges > 0) {
+        writeln!(out, "unfinished merges {merges}")?;
+    }
+    for journal in survey.journals() {
+        let needed = if journal.is_needed {
+            ""
+        } else {
+            ", not needed"
+        };
+        writeln!(out, "{} {}{needed}", journal.name, bytes(journal.bytes))?;
+    }
+    for name in survey.unneeded() {
+        writeln!(
+            out,
+            "{name} is not needed, and removed when the store is opened"
+        )?;
+    }
+    print_faults(&mut out, "faults", survey.faults())?;
+    out.flush()
+}
+
+fn json(survey: &Survey) -> Value {
+    let file = |file: &FileSurvey| {
+        let keys = file.keys.as_ref();
+        json!({
+            "name": file.name,
+            "bytes": file.bytes,
+            "entries": file.entries,
+            "operands": file.operands,
+            "deletes": file.deletes,
+            "range_deletes": file.range_deletes,
+            "key_bytes": file.key_bytes,
+            "value_bytes": file.value_bytes,
+            "first_key": keys.map(|(first, _)| escaped(first)),
+            "last_key": keys.map(|(_, last)| escaped(last)),
+        })
+    };
+    let run = |run: RunSurvey| {
+        json!({
+            "first_change": run.changes.0,
+            "last_change": run.changes.1,
+            "files": run.files.iter().map(file).collect::<Value>(),
+        })
+    };
+    let journals = survey.journals().into_iter().map(|journal| {
+        json!({"name": journal.name, "bytes": journal.bytes, "is_needed": journal.is_needed})
+    });
+    json!({
+        "store": survey.store().map(|store| format!("{store:032x}")),
+        "operator": survey.operator().map(|(name, version)| json!({"name": name, "version": version})),
+        "runs": survey.runs().map(|runs| runs.into_iter().map(run).collect::<Value>()),
+        "changes_in_runs": survey.flushed(),
+        "unfinished_merges": survey.merges(),
+        "journals": journals.collect::<Value>(),
+        "unneeded": survey.unneeded(),
+        "faults": json_faults(survey.faults()),
+    })
+}

@@ -1,0 +1,343 @@
+//! The command `ats disk` on real stores: what it prints, and what it tells the shell.
+
+use ats_disk::{DiskStore, Options};
+use ats_store::{MergeOperator, Merged};
+use serde_json::Value;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory of its own, which is removed in the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ats-cli-test-{}-{number}", std::process::id());
+        let directory = Directory(std::env::temp_dir().join(name));
+        fs::create_dir(&directory.0).expect("a new directory");
+        directory
+    }
+
+    /// The path of something in it.
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _missing = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Puts the later value behind the earlier one.
+struct Append;
+
+impl MergeOperator for Append {
+    fn name(&self) -> &str {
+        "append"
+    }
+
+    fn version(&self) -> u32 {
+        3
+    }
+
+    fn merge(&self, _: &[u8], earlier: &[u8], later: &[u8]) -> Result<Merged, ats_store::Error> {
+        Ok(Merged::New([earlier, later].concat()))
+    }
+}
+
+fn options() -> Options {
+    Options {
+        operator: Some(Arc::new(Append)),
+        block_bytes: 100,
+        threads: 0,
+        ..Options::default()
+    }
+}
+
+fn open(path: &Path) -> DiskStore {
+    DiskStore::open(path, options()).expect("opened")
+}
+
+/// A store with two runs of a hundred records each, of which the newer one appends to every tenth.
+fn make(path: &Path) {
+    let store = open(path);
+    for number in 0..100_u8 {
+        store.put(&[b'k', number], &[number; 8]).expect("written");
+    }
+    store.flush().expect("flushed");
+    for number in (0..100_u8).step_by(10) {
+        store.merge(&[b'k', number], b"more").expect("written");
+    }
+    store.put(b"last", b"\tvalue\n").expect("written");
+    store.close().expect("closed");
+}
+
+fn ats(arguments: &[&str], paths: &[&Path]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ats"));
+    command.args(arguments).args(paths);
+    command.stdin(Stdio::null()).output().expect("it ran")
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("it was not killed")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("it is text")
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).expect("it is JSON")
+}
+
+/// Spoils a byte in the first block of the oldest run. Its name.
+fn spoil(path: &Path) -> String {
+    let name = "run-00000001";
+    let file = path.join(name);
+    let mut bytes = fs::read(&file).expect("it is there");
+    bytes[5] ^= 1;
+    fs::write(&file, bytes).expect("written");
+    name.to_owned()
+}
+
+/// The names and contents of all files.
+fn contents(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = fs::read_dir(path).expect("it is there");
+    let paths = entries.map(|entry| entry.expect("readable").path());
+    let mut files: Vec<_> = paths
+        .map(|path| (path.clone(), fs::read(&path).expect("readable")))
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn a_sound_store_is_shown() {
+    let directory = Directory::new();
+    let path = directory.path("store");
+    make(&path);
+    let before = contents(&path);
+
+    let stat = ats(&["disk", "stat"], &[&path]);
+    assert_eq!(code(&stat), 0);
+    let shown = text(&stat.stdout);
+    assert!(shown.contains("append, version 3"), "{shown}");
+    assert!(
+        shown.contains("11 entries (10 operands, 0 deletes)"),
+        "{shown}"
+    );
+    let stat = json(&ats(&["disk", "stat", "--json"], &[&path]));
+    assert_eq!(stat["operator"]["name"], "append");
+    assert_eq!(stat["runs"].as_array().map(Vec::len), Some(2));
+    assert_eq!(stat["runs"][1]["files"][0]["entries"], 100);
+    assert_eq!(stat["runs"][1]["files"][0]["first_key"], "k\\x00");
+    assert_eq!(stat["faults"].as_array().map(Vec::len), Some(0));
+
+    let verify = ats(&["disk", "verify"], &[&path]);
+    assert_eq!(code(&verify), 0);
+    assert!(text(&verify.stdout).contains("no faults"));
+    let verify = json(&ats(&["disk", "verify", "--json"], &[&path]));
+    assert_eq!(
+        (&verify["files"], &verify["entries"]),
+        (&2.into(), &111.into())
+    );
+
+    let dump = ats(&["disk", "dump"], &[&path]);
+    assert_eq!(code(&dump), 0);
+    assert!(dump.stderr.is_empty());
+    let lines = text(&dump.stdout);
+    let lines: Vec<_> = lines.lines().collect();
+    assert_eq!(lines.len(), 101);
+    assert_eq!(lines[0], format!("k\\x00\t{}\t+more", "\\x00".repeat(8)));
+    assert_eq!(lines[1], format!("k\\x01\t{}", "\\x01".repeat(8)));
+    assert_eq!(lines[100], "last\t\\tvalue\\n");
+    let dump = ats(
+        &["disk", "dump", "--format", "hex", "--limit", "1", "--json"],
+        &[&path],
+    );
+    let record = json(&dump);
+    assert_eq!(record["key"], "6b00");
+    assert_eq!(record["value"], "00".repeat(8));
+    assert_eq!(record["operands"][0], "6d6f7265");
+    assert!(contents(&path) == before);
+}
+
+#[test]
+fn runs_become_one_and_operands_stay() {
+    let directory = Directory::new();
+    let path = directory.path("store");
+    make(&path);
+    let dump = ats(&["disk", "dump"], &[&path]).stdout;
+    let compact = ats(&["disk", "compact", "--json"], &[&path]);
+    assert_eq!(code(&compact), 0);
+    let sizes = json(&compact);
+    assert_eq!(
+        (&sizes["before"]["runs"], &sizes["after"]["runs"]),
+        (&2.into(), &1.into())
+    );
+    assert!(ats(&["disk", "dump"], &[&path]).stdout == dump);
+    let store = open(&path);
+    let merged = [&[10; 8][..], b"more"].concat();
+    assert_eq!(store.get(&[b'k', 10]), Ok(Some(merged)));
+}
+
+#[test]
+fn damage_is_named_and_the_rest_is_saved() {
+    let directory = Directory::new();
+    let (path, target) = (directory.path("store"), directory.path("saved"));
+    make(&path);
+    let name = spoil(&path);
+    let before = contents(&path);
+
+    let verify = ats(&["disk", "verify"], &[&path]);
+    assert_eq!(code(&verify), 1);
+    let shown = text(&verify.stdout);
+    let fault = format!("{name} at offset 0: has a wrong checksum; lost of keys from \"k\\x00\" ");
+    assert!(shown.contains(&fault), "{shown}");
+    let verify = ats(&["disk", "verify", "--json"], &[&path]);
+    assert_eq!(code(&verify), 1);
+    let fault = json(&verify)["faults"][0].clone();
+    assert_eq!(
+        (&fault["file"], &fault["offset"]),
+        (&name.into(), &0.into())
+    );
+    assert_eq!(fault["lost_keys"]["low"]["key"], "k\\x00");
+
+    let dump = ats(&["disk", "dump"], &[&path]);
+    assert_eq!(code(&dump), 1);
+    assert!(text(&dump.stderr).contains("wrong checksum"));
+    let left = text(&dump.stdout).lines().count();
+    assert!((80..100).contains(&left), "{left}");
+
+    let within = path.join("saved");
+    let refused = ats(&["disk", "salvage"], &[&path, &within]);
+    assert_eq!(code(&refused), 3);
+    assert!(text(&refused.stderr).contains("within"));
+    let saved = ats(&["disk", "salvage", "--json"], &[&path, &target]);
+    assert_eq!(code(&saved), 1);
+    let saved = json(&saved);
+    assert_eq!(saved["records"], left);
+    // What was appended to a lost value is not a value.
+    assert_eq!(saved["keys_without_newer_operands"], 1);
+    let store = open(&target);
+    assert_eq!(store.get(&[b'k', 99]), Ok(Some(vec![99; 8])));
+    assert_eq!(store.get(&[b'k', 0]), Ok(None));
+    store.close().expect("closed");
+    assert_eq!(code(&ats(&["disk", "verify"], &[&target])), 0);
+    // Not over another store.
+    let again = ats(&["disk", "salvage"], &[&path, &target]);
+    assert_eq!(code(&again), 3);
+    assert!(text(&again.stderr).contains("has files"));
+    assert!(contents(&path) == before);
+}
+
+#[test]
+fn a_store_without_a_manifest_is_saved() {
+    let directory = Directory::new();
+    let (path, target) = (directory.path("store"), directory.path("saved"));
+    make(&path);
+    let sound = ats(&["disk", "dump"], &[&path]).stdout;
+    fs::remove_file(path.join("manifest")).expect("it was there");
+    for command in ["stat", "verify", "dump"] {
+        let output = ats(&["disk", command], &[&path]);
+        assert_eq!(code(&output), 1, "{command}");
+    }
+    assert_eq!(code(&ats(&["disk", "compact"], &[&path])), 1);
+    let saved = ats(&["disk", "salvage"], &[&path, &target]);
+    assert_eq!(code(&saved), 1);
+    assert!(text(&saved.stdout).starts_with("101 records were saved"));
+    assert!(ats(&["disk", "dump"], &[&target]).stdout == sound);
+}
+
+/// A process was killed before anything was in a run, and the manifest is lost: nothing tells the operator.
+#[test]
+fn the_operator_can_be_told() {
+    let directory = Directory::new();
+    let (path, target) = (directory.path("store"), directory.path("saved"));
+    let store = open(&path);
+    store.put(b"key", b"1").expect("written");
+    store.merge(b"key", b"2").expect("written");
+    let snapshot = store.snapshot();
+    store.merge(b"other", b"3").expect("written");
+    drop((snapshot, store));
+    fs::remove_file(path.join("manifest")).expect("it was there");
+    let saved = ats(&["disk", "salvage"], &[&path, &target]);
+    assert_eq!(code(&saved), 3);
+    assert!(text(&saved.stderr).contains("no merge operator"));
+    let target = directory.path("saved again");
+    let wrong = ats(
+        &["disk", "salvage", "--operator", "append"],
+        &[&path, &target],
+    );
+    assert_eq!(code(&wrong), 2);
+    let saved = ats(
+        &["disk", "salvage", "--operator", "append:3"],
+        &[&path, &target],
+    );
+    assert_eq!(code(&saved), 1);
+    let store = open(&target);
+    assert_eq!(store.get(b"key"), Ok(Some(b"12".to_vec())));
+    assert_eq!(store.get(b"other"), Ok(Some(b"3".to_vec())));
+}
+
+#[test]
+fn what_cannot_be_done_has_codes_of_its_own() {
+    let directory = Directory::new();
+    let path = directory.path("store");
+    for arguments in [
+        &["disk", "stat"][..],
+        &["disk", "shuffle"],
+        &[],
+        &["disk"],
+        &["disk", "dump", "--format", "octal"],
+    ] {
+        assert_eq!(code(&ats(arguments, &[])), 2, "{arguments:?}");
+    }
+    assert_eq!(code(&ats(&["--help"], &[])), 0);
+    assert!(text(&ats(&["disk", "verify", "--help"], &[]).stdout).contains("1  faults were found"));
+    for command in ["stat", "verify", "dump", "compact"] {
+        let output = ats(&["disk", command], &[&path]);
+        assert_eq!(code(&output), 3, "{command}");
+        assert!(
+            text(&output.stderr).contains("there is no store"),
+            "{command}"
+        );
+        assert!(!path.exists());
+    }
+    let store = open(&path);
+    for command in ["stat", "verify", "dump", "compact"] {
+        let output = ats(&["disk", command], &[&path]);
+        assert_eq!(code(&output), 3, "{command}");
+        assert!(text(&output.stderr).contains("in use"), "{command}");
+    }
+    drop(store);
+}
+
+/// As `head` does.
+#[test]
+fn a_reader_may_leave() {
+    let directory = Directory::new();
+    let path = directory.path("store");
+    let store = open(&path);
+    for number in 0..20_000_u32 {
+        store.put(&number.to_be_bytes(), &[7; 50]).expect("written");
+    }
+    store.close().expect("closed");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ats"));
+    command.args(["disk", "dump"]).arg(&path);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().expect("started");
+    let mut out = process.stdout.take().expect("piped");
+    out.read_exact(&mut [0; 10]).expect("it prints");
+    drop(out);
+    let output = process.wait_with_output().expect("it ends");
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(code(&output), 0);
+}
