@@ -2,6 +2,7 @@
 
 pub(crate) mod codec;
 pub(crate) mod idle_joiner;
+pub(crate) mod object_merge;
 pub(crate) mod operator;
 pub(crate) mod portable;
 mod reported;
@@ -110,15 +111,14 @@ impl<H: Host> Records<H> {
             false => Records::Hash(HashTable::new()),
         }
     }
+}
 
-    /// The same without records.
-    fn fresh(&self) -> Result<Self, Error> {
-        Ok(match self {
-            Records::Ordered(_) => Records::in_memory(true),
-            Records::Hash(_) => Records::in_memory(false),
-            Records::Portable(records) => Records::Portable(records.fresh()?),
-        })
-    }
+/// How a store is cleared.
+pub(crate) enum Cleared<H: Host> {
+    /// It is to be exchanged for this one, which is empty.
+    Fresh(Arc<Store<H>>),
+    /// It is empty now, and this is what was in it.
+    Taken(Arc<Store<H>>),
 }
 
 pub(crate) type Decide<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Change<Values<H>> + 'a;
@@ -152,9 +152,16 @@ impl<H: Host> Store<H> {
         store
     }
 
-    /// An empty store of the same kind.
-    pub(crate) fn fresh(&self) -> Result<Arc<Self>, Error> {
-        self.records.fresh().map(Store::new)
+    /// What takes the place of this store when it is cleared.
+    pub(crate) fn cleared(&self) -> Result<Cleared<H>, Error> {
+        Ok(match &self.records {
+            Records::Ordered(_) => Cleared::Fresh(Store::new(Records::in_memory(true))),
+            Records::Hash(_) => Cleared::Fresh(Store::new(Records::in_memory(false))),
+            Records::Portable(records) => {
+                let taken = Records::Portable(records.take_all()?);
+                Cleared::Taken(Store::new(taken))
+            }
+        })
     }
 
     #[inline]
@@ -343,6 +350,10 @@ impl<H: Host> Store<H> {
 
     /// Number of objects.
     pub(crate) fn objects(&self) -> Result<usize, Error> {
+        if let Records::Portable(records) = &self.records {
+            // There may have been some before this store was made of them.
+            return records.objects();
+        }
         Ok(self.len()? + usize::try_from(self.extra_objects.sum()).unwrap_or(0))
     }
 

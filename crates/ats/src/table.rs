@@ -7,7 +7,7 @@ use crate::store::codec::Codec;
 use crate::store::idle_joiner::JoinIdle;
 use crate::store::portable::Portable;
 use crate::store::visit::Visit;
-use crate::store::{Records, SLICE, Store};
+use crate::store::{Cleared, Records, SLICE, Store};
 use crate::value::{Rec, stored};
 use ats_mem::{Adaptation, Buckets, NoSuchKey};
 use ats_store::SlotAnswer;
@@ -192,6 +192,17 @@ impl<H: Host> Table<H> {
         std::mem::replace(self.store.get_mut(), std::ptr::null_mut())
     }
 
+    /// How exact keys are made. Those in a store of bytes mean the same in every process.
+    pub(crate) fn exact_options(&self) -> exact::Options {
+        exact::Options {
+            zeros: self.zeros,
+            atoms: match self.is_portable {
+                true => exact::Atoms::Text,
+                false => exact::Atoms::Word,
+            },
+        }
+    }
+
     /// The bytes by which this table knows a key; appended to `out`.
     #[inline]
     pub fn key_bytes<T: TermRef>(&self, key: T, out: &mut Vec<u8>) {
@@ -214,10 +225,7 @@ impl<H: Host> Table<H> {
         let most = words.saturating_mul(size_of::<u64>());
         let made = match self.table_type {
             TableType::OrderedSet => order::order_key_within(key, out, zeros, most),
-            _ => {
-                let atoms = exact::Atoms::Word;
-                exact::exact_key_within(key, out, exact::Options { zeros, atoms }, most)
-            }
+            _ => exact::exact_key_within(key, out, self.exact_options(), most),
         };
         made.map(|_| ()).ok_or(Error::TooLarge)
     }
@@ -315,7 +323,8 @@ impl<H: Host> Table<H> {
         self.store(guard).slot(index, guard, &mut visit)
     }
 
-    /// Number of objects; exact when no operation is running.
+    /// Number of objects; exact when no operation is running. O(1); O(objects) of a bag [in a store of
+    /// bytes](Table::on_store).
     ///
     /// # Errors
     /// [`Error::Storage`], of a table on a store that must read to tell.
@@ -376,21 +385,47 @@ impl<H: Host> Table<H> {
 
     /// Removes all objects, at one moment for every reader and writer, and returns how many they were. O(1); the
     /// memory is freed by and by. The number is exact if no operation is running.
+    ///
+    /// # Errors
+    /// [`Error::Storage`], after which nothing has changed.
     pub fn clear(&self) -> Result<usize, Error> {
         let guard = ats_sync::pin();
+        // A store of bytes may fail to tell.
+        let before = match self.is_portable {
+            true => Some(self.store(&guard).objects()?),
+            false => None,
+        };
         let old = self.exchange(&guard)?;
         // SAFETY: unlinked under our guard, so it lives as long as that.
-        let objects = unsafe { &*old }.objects();
+        let objects = before.map_or_else(|| unsafe { &*old }.objects(), Ok);
         // SAFETY: the old store has just been unlinked.
         unsafe { retire_store(old, &guard) };
         objects
     }
 
-    /// Puts an empty store in the place of the one with all the objects, which is returned. Operations that
-    /// found the old one under a guard may still be in it.
+    /// As [`clear`](Table::clear), without counting the objects, which of a store of bytes takes long.
+    ///
+    /// # Errors
+    /// As those of [`clear`](Table::clear).
+    pub fn delete_all(&self) -> Result<(), Error> {
+        let guard = ats_sync::pin();
+        let old = self.exchange(&guard)?;
+        // SAFETY: the old store has just been unlinked.
+        unsafe { retire_store(old, &guard) };
+        Ok(())
+    }
+
+    /// Takes all the objects out, and returns the store that they are in. In memory that is the one which they were in:
+    /// an empty one is put in its place, and operations that found the old one under a guard may still be in it.
     pub(crate) fn exchange(&self, guard: &Guard) -> Result<*mut Store<H>, Error> {
         let mut admin = self.admin();
-        let fresh = self.store(guard).fresh()?;
+        let fresh = match self.store(guard).cleared()? {
+            Cleared::Fresh(fresh) => fresh,
+            Cleared::Taken(taken) => {
+                admin.cleared |= admin.fixed > 0;
+                return Ok(into_raw(taken));
+            }
+        };
         if admin.fixed > 0 {
             fresh.fix();
             admin.cleared = true;

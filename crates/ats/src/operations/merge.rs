@@ -3,7 +3,7 @@
 //! What a merge is, is told in [`ats_merge`]. Sums, minima and maxima of small integers are changed in
 //! place, as counters are (see [`counted`]); everything else makes a new object under the
 //! lock of the key, if it is [short](crate::short), or while the key alone is held. The operand is made an
-//! image before that.
+//! image before that. If the merged value [counts as missing](Merge::is_absent), the object is removed.
 
 use crate::counted;
 use crate::error::Error;
@@ -19,7 +19,7 @@ use ats_merge::{Merge, Merged, MergedTerm, Simple};
 use ats_sync::Guard;
 use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, NIL, NewValue, Object, Packer};
 use ats_term::walk::is_larger;
-use ats_term::{Kind, TermRef};
+use ats_term::{Kind, TermRef, Zeros};
 
 /// The value of an element, on its way to the caller.
 #[derive(Clone, Copy)]
@@ -66,6 +66,8 @@ impl<H: Host> Table<H> {
     /// of the key and the operand is inserted, if that is an object of this table with the operand at the
     /// position; else the key must be there. Changes nothing if it fails. `read` may be called under a lock,
     /// and several times, and must not use the table.
+    ///
+    /// If what the element became counts as missing, there is no object of the key afterwards.
     ///
     /// As fast as a counter for sums, minima and maxima of small integers; else O(size of the object).
     pub fn merge<T: HostTerm<Host = H>, R>(
@@ -123,6 +125,9 @@ impl<H: Host> Table<H> {
         work.second.replace_elements_within(pair, &parts, most)?;
         if !merge.takes(work.second.object().element(1), self.zeros) {
             return Err(Error::Operand);
+        }
+        if merge.spells_out() {
+            spell_out(merge, self.zeros, &mut work.second, &mut work.third, most)?;
         }
         let place = Place { index, merge };
         // In a store of bytes no record is the same when it is read again.
@@ -270,13 +275,27 @@ impl<H: Host> Table<H> {
                     .and_then(|()| {
                         let (object, pair) = (image.object(), second.object());
                         let replaces_key = true;
-                        making.onto_object(object, pair, replaces_key, third, &mut made, &mut read)
+                        let result = making.onto_object(
+                            object,
+                            pair,
+                            replaces_key,
+                            third,
+                            &mut made,
+                            &mut read,
+                        );
+                        if let Change::Remove = made {
+                            made = Change::Keep;
+                        }
+                        result
                     }),
                 // The pair is the object.
                 (None, None) if self.key_index == 0 && place.index == 1 => {
-                    let value = read(second.object().element(1));
-                    made = Change::Put(record(key, self.stored(second.take(), making.packer)));
-                    Ok(value)
+                    let value = second.object().element(1);
+                    let (is_absent, result) = (place.merge.is_absent(value), read(value));
+                    if !is_absent {
+                        made = Change::Put(record(key, self.stored(second.take(), making.packer)));
+                    }
+                    Ok(result)
                 }
                 (None, None) => Err(Error::BadKey),
             };
@@ -285,6 +304,27 @@ impl<H: Host> Table<H> {
         })?;
         result
     }
+}
+
+/// Replaces the second element of a pair by what it is when nothing was there before.
+fn spell_out<T: HostTerm>(
+    merge: &Merge,
+    zeros: Zeros,
+    pair: &mut ImageBuilder<T>,
+    room: &mut ImageBuilder<T>,
+    most: usize,
+) -> Result<(), Error> {
+    let lent = std::mem::replace(room, ImageBuilder::new(zeros));
+    let spelled_out = {
+        let mut lent = lent.recycle::<MergedTerm<'_, T::Host>>();
+        let object = pair.object();
+        let value = merge.spelled_out(object.element(1));
+        lent.replace_elements_within(object, &[(1, NewValue::Term(value.term()))], most)?;
+        lent.with_terms()
+    };
+    *room = std::mem::replace(pair, spelled_out);
+    room.discard();
+    Ok(())
 }
 
 /// How often values are merged without holding the key. After that it is held, so that there is an end.
@@ -374,12 +414,15 @@ impl<H: Host> Making<'_, H> {
         lent.replace_elements_within(object, values, self.most)?;
         let value = lent.object().element(index);
         let is_counter = merge.is_of_numbers() && value.as_small().is_some_and(counted::fits);
-        let result = read(value);
-        let built = lent.take();
-        *made = Change::Put(match is_counter {
-            true => counted::record(self.key, built, index),
-            false => record(self.key, self.table.stored(built, self.packer)),
-        });
+        let (is_absent, result) = (merge.is_absent(value), read(value));
+        *made = match (is_absent, is_counter) {
+            (true, _) => Change::Remove,
+            (false, true) => Change::Put(counted::record(self.key, lent.take(), index)),
+            (false, false) => {
+                let stored = self.table.stored(lent.take(), self.packer);
+                Change::Put(record(self.key, stored))
+            }
+        };
         *builder = lent.recycle();
         Ok(result)
     }

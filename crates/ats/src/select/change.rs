@@ -135,7 +135,18 @@ impl<H: Host> Table<H> {
         let begun_within = is_within(selection.cursor);
         loop {
             let before = selection.cursor.clone();
-            let progress = self.gather(action, selection, &mut candidates)?;
+            let progress = match self.gather(action, selection, &mut candidates) {
+                Ok(progress) => progress,
+                // As below: the next slice looks again, and fails with nothing changed.
+                Err(_) if objects > 0 => {
+                    *selection.cursor = before;
+                    return Ok(Changed {
+                        objects,
+                        progress: Progress::More,
+                    });
+                }
+                Err(error) => return Err(error),
+            };
             let last = slice.key();
             for (at, candidate) in candidates.iter().enumerate() {
                 slice.set_key(candidate.number);

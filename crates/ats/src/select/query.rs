@@ -21,10 +21,12 @@ pub struct Query<H: Host> {
 }
 
 /// What a plan depends on besides the specification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kind {
     ordered: bool,
     key_index: usize,
+    /// How exact keys are made.
+    exact: exact::Options,
 }
 
 /// A part of a table.
@@ -41,13 +43,9 @@ impl<H: Host> Query<H> {
     #[must_use]
     pub fn new(program: Arc<Program<H>>, table: &Table<H>) -> Self {
         let kind = Kind::of(table);
-        let options = exact::Options {
-            zeros: table.zeros,
-            atoms: exact::Atoms::Word,
-        };
         let plan = match kind.ordered {
             true => Plan::ordered(program.spec(), kind.key_index),
-            false => Plan::hashed(program.spec(), kind.key_index, options),
+            false => Plan::hashed(program.spec(), kind.key_index, kind.exact),
         };
         Query {
             program,
@@ -154,6 +152,7 @@ impl Kind {
         Kind {
             ordered: table.table_type == TableType::OrderedSet,
             key_index: table.key_index,
+            exact: table.exact_options(),
         }
     }
 }

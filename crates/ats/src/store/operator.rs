@@ -2,19 +2,22 @@
 //!
 //! Values are terms in the [external term format](etf), each with its version byte. They are merged as a
 //! [`Merge`] says: read, made images, merged there, and written again. What is frequent and simple is merged as the
-//! bytes stand: integers of 64 bits, also in vectors, binaries that are put one behind the other, and merges that keep
-//! one of the two whatever they are.
+//! bytes stand: integers of 64 bits, also in vectors, statistics and beside what they are timestamps of, binaries that are
+//! put one behind the other, and merges that keep one of the two whatever they are.
 
 use ats_merge::{Merge, Merged, Simple};
 use ats_store::{Error, MergeOperator, Merged as MergedBytes};
-use ats_term::image::{ImageBuilder, TermHost};
+use ats_term::image::{ImageBuilder, Object, TermHost};
 use ats_term::term::Tuple;
 use ats_term::{Term, Zeros, etf};
+use std::borrow::Cow;
 
 /// A [`Merge`] as an operator over terms in the external term format.
 ///
-/// Its name says what the merge is: `ats.sum`, or `ats.vector(sum,max)`. The version is 1. What is refused is
+/// Its name says what the merge is: `ats.sum`, or `ats.vector(sum,last(2))`. The version is 1. What is refused is
 /// [`Error::Merge`]: bytes that are no term, and values that are not of the kind of the merge.
+///
+/// What is written to a store is checked, and made what it is when it stays alone, by [`value`](PortableMerge::value).
 ///
 /// ```
 /// use ats::{Merge, PortableMerge};
@@ -32,6 +35,8 @@ pub struct PortableMerge {
     merge: Merge,
     zeros: Zeros,
     name: String,
+    /// A longer value does not count as missing.
+    most_of_absent: usize,
 }
 
 impl PortableMerge {
@@ -39,28 +44,44 @@ impl PortableMerge {
     /// [`Zeros::Distinct`], the name says so.
     #[must_use]
     pub fn new(merge: Merge, zeros: Zeros) -> Self {
-        let (merges, mut name) = match &merge {
-            Merge::Simple(merge) => (&[*merge][..], format!("ats.{}", simple_name(*merge))),
-            Merge::Vector(merges) => {
-                let names: Vec<_> = merges.iter().map(|merge| simple_name(*merge)).collect();
-                (&merges[..], format!("ats.vector({})", names.join(",")))
-            }
-        };
-        let compares = |merge: &Simple| matches!(merge, Simple::Min | Simple::Max | Simple::Union);
-        if zeros == Zeros::Same && merges.iter().any(compares) {
+        let mut name = format!("ats.{merge}");
+        if zeros == Zeros::Same && merge.depends_on_zeros() {
             name.push_str(",zeros=same");
         }
-        PortableMerge { name, merge, zeros }
+        PortableMerge {
+            most_of_absent: most_of_empty(&merge),
+            name,
+            merge,
+            zeros,
+        }
     }
 
     /// Whether these bytes are a value of the merge, and so may be written. O(size).
     #[must_use]
     pub fn takes(&self, value: &[u8]) -> bool {
-        let Ok(term) = term(value) else { return false };
-        let object = Term::Tuple(Tuple::new(vec![term]));
+        self.value(value).is_some()
+    }
+
+    /// What is to be written for a value, so that it is what it should be also when nothing is merged with it: the value
+    /// itself, but the [statistics](Merge::spelled_out) of a number. `None` if the merge does not take the value.
+    /// O(size).
+    #[must_use]
+    pub fn value<'v>(&self, value: &'v [u8]) -> Option<Cow<'v, [u8]>> {
+        let object = Term::Tuple(Tuple::new(vec![term(value).ok()?]));
         let mut image = ImageBuilder::<&Term>::new(self.zeros);
-        let is_image = image.encode_object(&object).is_ok();
-        is_image && self.merge.takes(image.object().element(0), self.zeros)
+        image.encode_object(&object).ok()?;
+        let object: Object<'_, TermHost> = image.object();
+        if !self.merge.takes(object.element(0), self.zeros) {
+            return None;
+        }
+        Some(match self.merge.spelled_out(object.element(0)) {
+            Merged::Earlier(_) | Merged::Later(_) => Cow::Borrowed(value),
+            made => {
+                let mut bytes = Vec::with_capacity(value.len());
+                etf::encode_into(made.term(), &mut bytes).ok()?;
+                Cow::Owned(bytes)
+            }
+        })
     }
 
     /// Merges values that have to be read.
@@ -95,28 +116,52 @@ impl MergeOperator for PortableMerge {
     }
 
     fn merge(&self, _key: &[u8], earlier: &[u8], later: &[u8]) -> Result<MergedBytes, Error> {
-        let merged = match &self.merge {
-            Merge::Simple(merge) => merge_bytes(*merge, earlier, later),
-            Merge::Vector(merges) => merge_vectors(merges, earlier, later),
-        };
+        let merged = merge_bytes(&self.merge, earlier, later);
         merged.map_or_else(|| self.merge_terms(earlier, later), Ok)
     }
 
-    /// Whatever is written `last` needs nothing older.
-    fn is_base(&self, _key: &[u8], _value: &[u8]) -> bool {
-        matches!(self.merge, Merge::Simple(Simple::Last))
+    /// Binaries that are put one behind the other are copied once.
+    fn merge_all(&self, _key: &[u8], values: &[&[u8]]) -> Result<Option<Vec<u8>>, Error> {
+        Ok(match &self.merge {
+            Merge::Simple(Simple::Append) | Merge::Pruned(Simple::Append) => append_all(values),
+            _ => None,
+        })
+    }
+
+    /// As [`Merge::is_base`]. A value of which that is known is not read.
+    fn is_base(&self, _key: &[u8], value: &[u8]) -> bool {
+        match &self.merge {
+            merge if keeps_later(merge) => true,
+            Merge::Simple(_) | Merge::Pruned(_) if value.len() > MOST_OF_EMPTY => false,
+            merge => merge.has_base() && term(value).is_ok_and(|value| merge.is_base(&value)),
+        }
+    }
+
+    /// As [`Merge::is_absent`].
+    fn is_absent(&self, _key: &[u8], value: &[u8]) -> bool {
+        self.merge.has_absent()
+            && value.len() <= self.most_of_absent
+            && term(value).is_ok_and(|value| self.merge.is_absent(&value))
     }
 }
 
-fn simple_name(merge: Simple) -> &'static str {
+/// An empty value of a merge that is not of a vector, `0`, `[]`, `<<>>` or `#{}`, is no longer. They take at most six bytes
+/// as they are usually written.
+const MOST_OF_EMPTY: usize = 16;
+
+/// A longer value is not empty.
+fn most_of_empty(merge: &Merge) -> usize {
     match merge {
-        Simple::Sum => "sum",
-        Simple::Min => "min",
-        Simple::Max => "max",
-        Simple::First => "first",
-        Simple::Last => "last",
-        Simple::Append => "append",
-        Simple::Union => "union",
+        Merge::Simple(_) | Merge::Pruned(_) => MOST_OF_EMPTY,
+        Merge::Vector(merges) => merges.iter().map(most_of_empty).sum::<usize>() + MOST_OF_EMPTY,
+    }
+}
+
+/// Whether the later value stays, whatever the two are.
+fn keeps_later(merge: &Merge) -> bool {
+    match merge {
+        Merge::Simple(merge) | Merge::Pruned(merge) => *merge == Simple::Last,
+        Merge::Vector(merges) => merges.iter().all(keeps_later),
     }
 }
 
@@ -129,11 +174,22 @@ fn term(value: &[u8]) -> Result<Term, Error> {
 }
 
 /// Merges values as their bytes stand; `None` if they have to be read.
-fn merge_bytes(merge: Simple, earlier: &[u8], later: &[u8]) -> Option<MergedBytes> {
+fn merge_bytes(merge: &Merge, earlier: &[u8], later: &[u8]) -> Option<MergedBytes> {
     let integers = || Some((integer(earlier)?, integer(later)?));
-    match merge {
+    let simple = match merge {
+        Merge::Simple(simple) | Merge::Pruned(simple) => simple,
+        Merge::Vector(_) => return merge_tuples(merge, earlier, later),
+    };
+    match simple {
         Simple::First => Some(MergedBytes::Earlier),
         Simple::Last => Some(MergedBytes::Later),
+        Simple::LastBy(number) => {
+            let at = element(earlier, *number)?;
+            Some(match element(later, *number)? < at {
+                true => MergedBytes::Earlier,
+                false => MergedBytes::Later,
+            })
+        }
         Simple::Sum => {
             let (earlier, later) = integers()?;
             let sum = earlier.checked_add(later)?;
@@ -144,44 +200,111 @@ fn merge_bytes(merge: Simple, earlier: &[u8], later: &[u8]) -> Option<MergedByte
         }
         Simple::Min | Simple::Max => {
             let (earlier, later) = integers()?;
-            Some(match merge {
+            Some(match simple {
                 Simple::Min if later < earlier => MergedBytes::Later,
                 Simple::Max if later > earlier => MergedBytes::Later,
                 _ => MergedBytes::Earlier,
             })
         }
-        Simple::Append => {
-            let (earlier, later) = (binary(earlier)?, binary(later)?);
-            let len = u32::try_from(earlier.len() + later.len()).ok()?;
-            Some(MergedBytes::New(
-                [&BINARY[..], &len.to_be_bytes(), earlier, later].concat(),
-            ))
-        }
-        Simple::Union => None,
+        Simple::Append => append_all(&[earlier, later]).map(MergedBytes::New),
+        Simple::Statistics => merge_tuples(merge, earlier, later),
+        Simple::Union | Simple::Intersection => None,
     }
 }
 
-/// Merges tuples of integers as their bytes stand; `None` if they have to be read.
-fn merge_vectors(merges: &[Simple], earlier: &[u8], later: &[u8]) -> Option<MergedBytes> {
-    let arity = u8::try_from(merges.len()).ok()?;
-    let head = [VERSION, SMALL_TUPLE, arity];
-    let mut earlier = earlier.strip_prefix(&head)?;
-    let mut later = later.strip_prefix(&head)?;
-    let mut bytes = Vec::with_capacity(head.len() + earlier.len().max(later.len()) + 8);
-    bytes.extend_from_slice(&head);
-    for merge in merges {
-        let (a, b) = (take_integer(&mut earlier)?, take_integer(&mut later)?);
-        let merged = match merge {
-            Simple::Sum => a.checked_add(b)?,
-            Simple::Min => a.min(b),
-            Simple::Max => a.max(b),
-            Simple::First => a,
-            Simple::Last => b,
-            Simple::Append | Simple::Union => return None,
-        };
-        push_integer(merged, &mut bytes);
+/// Puts binaries one behind the other; `None` if one of the values is none, or if there is no room for so many bytes.
+fn append_all(values: &[&[u8]]) -> Option<Vec<u8>> {
+    let mut len = 0;
+    for value in values {
+        len += binary(value)?.len();
     }
+    let head = u32::try_from(len).ok()?.to_be_bytes();
+    let mut bytes = Vec::with_capacity(BINARY.len() + head.len() + len);
+    bytes.extend_from_slice(&BINARY);
+    bytes.extend_from_slice(&head);
+    for value in values {
+        bytes.extend_from_slice(binary(value)?);
+    }
+    Some(bytes)
+}
+
+/// Merges tuples of integers and of such tuples as their bytes stand; `None` if they have to be read.
+fn merge_tuples(merge: &Merge, earlier: &[u8], later: &[u8]) -> Option<MergedBytes> {
+    let mut earlier = earlier.strip_prefix(&[VERSION])?;
+    let mut later = later.strip_prefix(&[VERSION])?;
+    let mut bytes = Vec::with_capacity(earlier.len().max(later.len()) + 16);
+    bytes.push(VERSION);
+    merge_parts(merge, &mut earlier, &mut later, &mut bytes)?;
     (earlier.is_empty() && later.is_empty()).then_some(MergedBytes::New(bytes))
+}
+
+/// Takes a value of the merge off each of two and appends what they are merged to.
+fn merge_parts(
+    merge: &Merge,
+    earlier: &mut &[u8],
+    later: &mut &[u8],
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    let simple = match merge {
+        Merge::Simple(Simple::Statistics) => {
+            let (earlier, later) = (take_statistics(earlier)?, take_statistics(later)?);
+            out.extend_from_slice(&[SMALL_TUPLE, 4]);
+            push_integer(earlier[0].min(later[0]), out);
+            push_integer(earlier[1].max(later[1]), out);
+            push_integer(earlier[2].checked_add(later[2])?, out);
+            push_integer(earlier[3].checked_add(later[3])?, out);
+            return Some(());
+        }
+        Merge::Simple(simple) | Merge::Pruned(simple) => simple,
+        Merge::Vector(merges) => {
+            let arity = u8::try_from(merges.len()).ok()?;
+            let head = [SMALL_TUPLE, arity];
+            *earlier = earlier.strip_prefix(&head)?;
+            *later = later.strip_prefix(&head)?;
+            out.extend_from_slice(&head);
+            let mut merges = merges.iter();
+            return merges.try_for_each(|merge| merge_parts(merge, earlier, later, out));
+        }
+    };
+    let (a, b) = (take_integer(earlier)?, take_integer(later)?);
+    let merged = match simple {
+        Simple::Sum => a.checked_add(b)?,
+        Simple::Min => a.min(b),
+        Simple::Max => a.max(b),
+        Simple::First => a,
+        Simple::Last => b,
+        Simple::LastBy(_)
+        | Simple::Append
+        | Simple::Union
+        | Simple::Intersection
+        | Simple::Statistics => return None,
+    };
+    push_integer(merged, out);
+    Some(())
+}
+
+/// Takes statistics of integers, spelled out, off the bytes of terms, if they begin with those.
+fn take_statistics(bytes: &mut &[u8]) -> Option<[i64; 4]> {
+    let mut rest = bytes.strip_prefix(&[SMALL_TUPLE, 4])?;
+    let mut statistics = [0; 4];
+    for number in &mut statistics {
+        *number = take_integer(&mut rest)?;
+    }
+    *bytes = rest;
+    let [min, max, _, count] = statistics;
+    (min <= max && count > 0).then_some(statistics)
+}
+
+/// The element of a tuple with this number, from 1, if it and those before it are integers of 64 bits.
+fn element(value: &[u8], number: usize) -> Option<i64> {
+    let (arity, mut rest) = value.strip_prefix(&[VERSION, SMALL_TUPLE])?.split_first()?;
+    if usize::from(*arity) < number {
+        return None;
+    }
+    for _ in 1..number {
+        take_integer(&mut rest)?;
+    }
+    take_integer(&mut rest)
 }
 
 /// What a term begins with in the external term format: the version, and the tags.

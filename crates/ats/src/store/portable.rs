@@ -74,10 +74,10 @@ impl<H: Host> Portable<H> {
         }
     }
 
-    /// The same without records.
-    pub(crate) fn fresh(&self) -> Result<Self, Error> {
+    /// Takes all records out.
+    pub(crate) fn take_all(&self) -> Result<Self, Error> {
         Ok(Portable {
-            store: self.store.fresh()?,
+            store: self.store.take_all()?,
             codec: Arc::clone(&self.codec),
             keys: self.keys,
             fixation: Mutex::default(),
@@ -411,6 +411,14 @@ impl<H: Host> Portable<H> {
 
     pub(crate) fn len(&self) -> Result<usize, Error> {
         Ok(self.store.len()?)
+    }
+
+    /// Number of objects. O(records) if a key can have several.
+    pub(crate) fn objects(&self) -> Result<usize, Error> {
+        match self.keys.is_bag {
+            true => Ok(self.store.sum(&|value| objects(value).count())?),
+            false => self.len(),
+        }
     }
 
     pub(crate) fn memory(&self) -> Memory {

@@ -15,6 +15,7 @@ mod long;
 mod merges;
 mod model;
 mod operator;
+mod operator_on_disk;
 mod ownership;
 mod reclaim;
 mod take_all;

@@ -17,6 +17,10 @@ fn named(name: &str) -> Merge {
     Merge::from_term(&atom(name)).expect("the name of a merge")
 }
 
+fn with(name: &str, argument: Term) -> Merge {
+    Merge::from_term(&Term::from((atom(name), argument))).expect("a merge")
+}
+
 fn term(value: Value<'_, TermHost>) -> Term {
     let image = match value {
         Value::Small(value) => return Term::from(value),
@@ -176,6 +180,70 @@ fn merges_before_locking_as_well() {
     }
 }
 
+/// An object goes when its value counts as missing, whenever its key was locked, also with a counter in place.
+#[test]
+fn what_counts_as_missing_is_removed() {
+    let prune = |name| with("prune", atom(name));
+    for (kind, compressed) in SETS.into_iter().zip([false, true]) {
+        let table = TermTable::new(kind, 1).compressed(compressed);
+        let merged_as = [
+            |table: &_, operand: &_, merge: &_| merged(table, 1, 2, operand, merge, None),
+            |table: &_, operand: &_, merge: &_| merged_large(table, 1, operand, merge),
+        ];
+        for merged_as in merged_as {
+            for (operand, expected) in [(1, 1), (1, 2), (-2, 0), (0, 0), (5, 5), (-5, 0)] {
+                let result = merged_as(&table, &Term::from(operand), &prune("sum"));
+                assert_eq!(result, Ok(Term::from(expected)));
+                let rest: &[Term] = match expected {
+                    0 => &[],
+                    left => &[Term::from((1, left))],
+                };
+                assert_eq!(objects(&table, &Term::from(1)), rest);
+                assert_eq!(table.len(), Ok(rest.len()));
+            }
+            let mut work = Workspace::new();
+            let object = Term::from((1, 1, atom("rest")));
+            assert_eq!(table.insert(&object, &mut work), Ok(()));
+            assert_eq!(
+                merged_as(&table, &Term::from(1), &named("sum")),
+                Ok(Term::from(2))
+            );
+            let gone = merged_as(&table, &Term::from(-2), &prune("sum"));
+            assert_eq!(gone, Ok(Term::from(0)));
+            assert_eq!(crate::common::everything(&table), []);
+        }
+        // Nothing comes by a default, if that is all.
+        let default = Term::from((9, Term::Nil, atom("x")));
+        let append = prune("append");
+        let result = merged(&table, 7, 2, &Term::Nil, &append, Some(&default));
+        assert_eq!(result, Ok(Term::Nil));
+        assert_eq!(table.len(), Ok(0));
+        let result = merged(&table, 7, 2, &numbers(1..2), &append, Some(&default));
+        assert_eq!(result, Ok(numbers(1..2)));
+        let object = Term::from((7, numbers(1..2), atom("x")));
+        assert_eq!(objects(&table, &Term::from(7)), [object]);
+    }
+}
+
+/// Also if nothing else is merged into it.
+#[test]
+fn a_number_becomes_statistics() {
+    for kind in SETS {
+        let table = TermTable::new(kind, 1);
+        let statistics = named("statistics");
+        for (number, expected) in [(5, (5, 5, 5, 1)), (7, (5, 7, 12, 2)), (-1, (-1, 7, 11, 3))] {
+            let expected = Term::from(expected);
+            let result = merged(&table, 1, 2, &Term::from(number), &statistics, None);
+            assert_eq!(result, Ok(expected.clone()));
+            let stored = objects(&table, &Term::from(1));
+            assert_eq!(stored, [Term::from((1, expected))]);
+        }
+        let default = Term::from((0, 4));
+        let result = merged(&table, 2, 2, &Term::from(5), &statistics, Some(&default));
+        assert_eq!(result, Ok(Term::from((4, 5, 9, 2))));
+    }
+}
+
 #[test]
 fn no_operand_is_lost() {
     const EACH: i64 = 5_000;
@@ -183,7 +251,7 @@ fn no_operand_is_lost() {
         let table = TermTable::new(kind, 1);
         table.force_adaptation(20, 20);
         let work = |number: i64| {
-            let pair = Merge::Vector(vec![ats_merge::Simple::Sum, ats_merge::Simple::Max]);
+            let pair = Merge::Vector(vec![named("sum"), named("max")]);
             let value_of = |at| at * 3 + number;
             for at in 0..EACH {
                 let value = Term::from(value_of(at));

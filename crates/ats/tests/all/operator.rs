@@ -8,7 +8,29 @@ use ats_term::term::{TermBuilder, Tuple};
 use ats_term::{Atom, Term, Zeros, etf};
 use proptest::prelude::*;
 
-const NAMES: [&str; 7] = ["sum", "min", "max", "first", "last", "append", "union"];
+const NAMES: [&str; 9] = [
+    "sum",
+    "min",
+    "max",
+    "first",
+    "last",
+    "append",
+    "union",
+    "intersection",
+    "statistics",
+];
+
+/// All merges that are not of vectors, as Erlang programs write them.
+fn simple_merges() -> Vec<Term> {
+    let mut merges: Vec<_> = NAMES.iter().map(|name| atom(name)).collect();
+    merges.extend([1, 2].map(|number| Term::from((atom("last"), number))));
+    merges.extend(["sum", "append", "union"].map(|name| Term::from((atom("prune"), atom(name)))));
+    merges
+}
+
+fn merge_of(term: &Term) -> Merge {
+    Merge::from_term(term).expect("a merge")
+}
 
 fn atom(text: &str) -> Term {
     Term::Atom(Atom::new(text).expect("a short text"))
@@ -22,9 +44,18 @@ fn named(name: &str) -> Merge {
     Merge::from_term(&atom(name)).expect("the name of a merge")
 }
 
+fn vector_of(merges: Vec<Term>) -> Term {
+    Term::from((atom("vector"), list(merges)))
+}
+
 fn vector(names: &[&str]) -> Merge {
-    let names = list(names.iter().map(|name| atom(name)).collect());
-    Merge::from_term(&Term::from((atom("vector"), names))).expect("a vector")
+    merge_of(&vector_of(names.iter().map(|name| atom(name)).collect()))
+}
+
+/// Whether the merge adds, so that floats make it as exact as they are.
+fn adds(merge: &Merge) -> bool {
+    let name = merge.to_string();
+    name.contains("sum") || name.contains("statistics")
 }
 
 fn bytes(term: &Term) -> Vec<u8> {
@@ -69,8 +100,12 @@ fn value() -> BoxedStrategy<Term> {
         .prop_map(|set| list(set.into_iter().map(Term::from).collect()));
     let elements = proptest::collection::vec(near_term(), 0..4).prop_map(list);
     let binary = proptest::collection::vec(any::<u8>(), 0..9);
+    let stamped = (-2..2_i64, -2..2_i64, near_term()).prop_map(Term::from);
     prop_oneof![
         4 => integer(),
+        2 => stamped,
+        1 => statistics(),
+        1 => Just(Term::from(0)),
         2 => (-300..300_i64).prop_map(Term::from),
         2 => binary.prop_map(|bytes| Term::binary(&bytes)),
         2 => ordset,
@@ -79,6 +114,19 @@ fn value() -> BoxedStrategy<Term> {
         1 => any_term(),
     ]
     .boxed()
+}
+
+fn statistics() -> impl Strategy<Value = Term> {
+    let numbers = (
+        any::<i64>(),
+        any::<i64>(),
+        any::<i64>(),
+        0..60_u32,
+        0..3_i64,
+    );
+    numbers.prop_map(|(a, b, sum, shift, count)| {
+        Term::from((a.min(b) >> shift, a.max(b) >> shift, sum >> shift, count))
+    })
 }
 
 /// Three values of the same merge, mostly.
@@ -94,11 +142,19 @@ fn values() -> impl Strategy<Value = [Term; 3]> {
         1 => [integer(), integer(), integer()],
         2 => [integers(), integers(), integers()],
         1 => [binary(), binary(), binary()],
+        1 => [statistics(), statistics(), statistics()],
+        1 => [stamped(), stamped(), stamped()],
     ]
 }
 
+/// Tuples of which the first and the second element are numbers, mostly small ones.
+fn stamped() -> impl Strategy<Value = Term> {
+    let timestamp = || prop_oneof![3 => (-2..2_i64).prop_map(Term::from), 1 => integer()];
+    (timestamp(), timestamp(), near_term()).prop_map(Term::from)
+}
+
 fn merges() -> impl Strategy<Value = Merge> {
-    proptest::sample::select(NAMES.to_vec()).prop_map(named)
+    proptest::sample::select(simple_merges()).prop_map(|term| merge_of(&term))
 }
 
 fn zeros() -> impl Strategy<Value = Zeros> {
@@ -107,15 +163,16 @@ fn zeros() -> impl Strategy<Value = Zeros> {
 
 /// Whether the sums of floats are not as exact as sums of integers.
 fn has_float(values: &[Term]) -> bool {
-    values.iter().any(|value| matches!(value, Term::Float(_)))
+    values.iter().any(|value| match value {
+        Term::Tuple(elements) => has_float(&elements.iter().cloned().collect::<Vec<_>>()),
+        value => matches!(value, Term::Float(_)),
+    })
 }
 
 /// Whether a term is an integer, or a tuple of integers.
 fn is_of_integers(term: &Term) -> bool {
     match term {
-        Term::Tuple(elements) => elements
-            .iter()
-            .all(|element| matches!(element, Term::Int(_))),
+        Term::Tuple(elements) => elements.iter().all(is_of_integers),
         _ => matches!(term, Term::Int(_)),
     }
 }
@@ -143,11 +200,40 @@ fn check(merge: &Merge, values: &[Term; 3], zeros: Zeros, is_exact: bool) {
         }
         assert!(operator.takes(&bytes(earlier)) && operator.takes(&bytes(later)));
     }
+    for value in values {
+        check_laws(merge, &operator, value, &values[2]);
+    }
     let ab_c = merged(&operator, &merged(&operator, &a, &b).unwrap(), &c);
     let a_bc = merged(&operator, &a, &merged(&operator, &b, &c).unwrap());
     let [ab_c, a_bc] = [ab_c, a_bc].map(|value| value.map(|value| read(&value)));
     if is_exact {
         assert_eq!(ab_c, a_bc, "{merge:?} of {values:?}");
+    }
+    let all = operator.merge_all(b"key", &[&a[..], &b, &c]);
+    if let Some(all) = all.expect("as two at a time") {
+        assert_eq!(Some(read(&all)), ab_c, "{merge:?} of {values:?}");
+    }
+}
+
+/// What is known of a value whatever it is merged with. Both values are of the merge.
+fn check_laws(merge: &Merge, operator: &PortableMerge, value: &Term, other: &Term) {
+    let [bytes_of_value, other] = [value, other].map(bytes);
+    let is_absent = operator.is_absent(b"key", &bytes_of_value);
+    assert_eq!(is_absent, merge.is_absent(value), "{merge}, {value}");
+    let is_base = operator.is_base(b"key", &bytes_of_value);
+    assert_eq!(is_base, merge.is_base(value), "{merge}, {value}");
+    let spelled_out = operator.value(&bytes_of_value).expect("a value");
+    assert!(merge.spells_out() || *spelled_out == *bytes_of_value);
+    assert_eq!(operator.value(&spelled_out).as_deref(), Some(&*spelled_out));
+    if let Some(result) = merged(operator, &bytes_of_value, &other) {
+        assert!(!is_absent || read(&result) == read(&other));
+        let as_spelled_out = merged(operator, &spelled_out, &other).expect("as before");
+        let both =
+            [result, as_spelled_out].map(|it| operator.value(&it).expect("a value").into_owned());
+        assert_eq!(read(&both[0]), read(&both[1]), "{merge}, {value}");
+    }
+    if let Some(result) = merged(operator, &other, &bytes_of_value) {
+        assert!(!is_base || read(&result) == *value);
     }
 }
 
@@ -156,23 +242,27 @@ proptest! {
 
     #[test]
     fn the_operator_does_what_the_merge_does(merge in merges(), values in values(), zeros in zeros()) {
-        check(&merge, &values, zeros, merge != named("sum") || !has_float(&values));
+        check(&merge, &values, zeros, !adds(&merge) || !has_float(&values));
     }
 
     #[test]
     fn vectors_are_merged_by_their_elements(
-        columns in proptest::collection::vec((proptest::sample::select(NAMES.to_vec()), values()), 0..4),
+        columns in proptest::collection::vec((proptest::sample::select(simple_merges()), values()), 0..4),
+        is_nested in any::<bool>(),
         zeros in zeros(),
     ) {
-        let names: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
+        let merges = columns.iter().map(|(merge, _)| merge.clone()).collect();
         let row = |row: usize| {
             let elements = columns.iter().map(|(_, values)| values[row].clone());
-            Term::Tuple(Tuple::new(elements.collect()))
+            let tuple = Term::Tuple(Tuple::new(elements.collect()));
+            if is_nested { Term::from((tuple, row as i64)) } else { tuple }
         };
         let is_exact = columns
             .iter()
-            .all(|(name, values)| *name != "sum" || !has_float(values));
-        check(&vector(&names), &[row(0), row(1), row(2)], zeros, is_exact);
+            .all(|(merge, values)| !adds(&merge_of(merge)) || !has_float(values));
+        let merge = vector_of(merges);
+        let merge = if is_nested { vector_of(vec![merge, atom("sum")]) } else { merge };
+        check(&merge_of(&merge), &[row(0), row(1), row(2)], zeros, is_exact);
     }
 
     /// Whatever the bytes are, nothing panics, and what is no term is not merged.
@@ -186,7 +276,8 @@ proptest! {
     ) {
         let operator = PortableMerge::new(merge.clone(), Zeros::Distinct);
         let term = bytes(&term);
-        let is_blind = [named("first"), named("last")].contains(&merge);
+        // What is behind a timestamp is not read.
+        let is_blind = ["first", "last"].iter().any(|name| merge.to_string().starts_with(name));
         let mut too_long = term.clone();
         too_long.resize(term.len() + longer, 0);
         for other in [&noise[..], &term[..cut.index(term.len())], &too_long] {
@@ -209,6 +300,30 @@ fn the_name_says_what_the_merge_is() {
             format!("ats.{simple}")
         );
     }
+    for (simple, expected) in [
+        ("replace", "ats.last"),
+        ("statistics", "ats.statistics"),
+        ("intersection", "ats.intersection"),
+    ] {
+        assert_eq!(name(named(simple), Zeros::Distinct), expected);
+    }
+    assert_eq!(name(named("statistics"), Zeros::Same), "ats.statistics");
+    let last_by = |number| merge_of(&Term::from((atom("last"), number)));
+    assert_eq!(name(last_by(7), Zeros::Same), "ats.last(7),zeros=same");
+    let pruned = merge_of(&Term::from((atom("prune"), atom("sum"))));
+    assert_eq!(name(pruned, Zeros::Same), "ats.prune(sum)");
+    let inner = vector_of(vec![atom("sum"), vector_of(vec![atom("max")])]);
+    assert_eq!(
+        name(merge_of(&inner), Zeros::Distinct),
+        "ats.vector(sum,vector(max))"
+    );
+    let mut names: Vec<_> = simple_merges()
+        .iter()
+        .map(|term| name(merge_of(term), Zeros::Distinct))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), simple_merges().len());
     let two = vector(&["sum", "max"]);
     assert_eq!(name(two.clone(), Zeros::Distinct), "ats.vector(sum,max)");
     assert_eq!(name(two, Zeros::Same), "ats.vector(sum,max),zeros=same");
@@ -253,4 +368,64 @@ fn integers_are_read_in_every_form() {
 fn what_is_written_last_needs_nothing_older() {
     let is_base = |name| PortableMerge::new(named(name), Zeros::Distinct).is_base(b"k", b"v");
     assert_eq!(NAMES.map(is_base), NAMES.map(|name| name == "last"));
+    let both = PortableMerge::new(vector(&["last", "last"]), Zeros::Distinct);
+    assert!(both.is_base(b"k", b"v"));
+}
+
+#[test]
+fn many_binaries_are_appended_at_once() {
+    let append = PortableMerge::new(named("append"), Zeros::Distinct);
+    let values: Vec<_> = (0..100_u8)
+        .map(|byte| bytes(&Term::binary(&[byte, byte])))
+        .collect();
+    let mut values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+    let expected: Vec<_> = (0..100_u8).flat_map(|byte| [byte, byte]).collect();
+    let expected = bytes(&Term::binary(&expected));
+    assert_eq!(append.merge_all(b"key", &values), Ok(Some(expected)));
+    let list = bytes(&Term::Nil);
+    values[50] = &list;
+    assert_eq!(append.merge_all(b"key", &values), Ok(None));
+    assert_eq!(append.merge(b"key", values[49], &list), Err(Error::Merge));
+}
+
+/// However they are written.
+#[test]
+fn empty_values_are_known() {
+    let operator = |merge: Term| PortableMerge::new(merge_of(&merge), Zeros::Distinct);
+    let pruned = |name| operator(Term::from((atom("prune"), atom(name))));
+    let is_absent = |name, value: &[u8]| pruned(name).is_absent(b"k", value);
+    for zero in [&[131, 97, 0][..], &[131, 98, 0, 0, 0, 0], &[131, 110, 0, 0]] {
+        assert!(is_absent("sum", zero));
+    }
+    for list in [
+        &[131, 106][..],
+        &[131, 108, 0, 0, 0, 0, 106],
+        &[131, 107, 0, 0],
+    ] {
+        assert!(is_absent("append", list) && is_absent("union", list));
+        let intersection = operator(atom("intersection"));
+        assert!(intersection.is_base(b"k", list) && !intersection.is_absent(b"k", list));
+    }
+    assert!(is_absent("append", &[131, 109, 0, 0, 0, 0]));
+    assert!(is_absent("union", &[131, 116, 0, 0, 0, 0]));
+    for other in [
+        &[][..],
+        &[131],
+        &[131, 97],
+        &[131, 97, 0, 0],
+        &[97, 0],
+        &[131, 97, 1],
+    ] {
+        for name in ["sum", "append", "union"] {
+            assert!(!is_absent(name, other), "{name}, {other:?}");
+        }
+    }
+    let two = vector_of(
+        ["sum", "sum"]
+            .map(|name| Term::from((atom("prune"), atom(name))))
+            .to_vec(),
+    );
+    let is_absent =
+        |pair: (i64, i64)| operator(two.clone()).is_absent(b"k", &bytes(&Term::from(pair)));
+    assert!(is_absent((0, 0)) && !is_absent((0, 1)) && !is_absent((0, i64::MAX)));
 }

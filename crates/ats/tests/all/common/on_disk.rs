@@ -8,12 +8,11 @@ use ats::{Direction, End, KeyRange, Store, TableType};
 use ats_disk::{AtomicStore, DiskStore, Options};
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{BatchPlan, Error};
-use directory::Directory;
+pub(crate) use directory::Directory;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-/// A store so small that memtables are written and runs merged all the time. It is opened anew now and then, and has an
-/// empty one beside it in another directory.
+/// A store so small that memtables are written and runs merged all the time. It is opened anew now and then.
 struct OnDisk {
     /// Nothing while it is opened anew.
     store: RwLock<Option<AtomicStore>>,
@@ -105,8 +104,8 @@ impl Store for OnDisk {
         self.read(Store::bytes)
     }
 
-    fn fresh(&self) -> Result<Box<dyn Store>, Error> {
-        Ok(Box::new(OnDisk::new()))
+    fn take_all(&self) -> Result<Box<dyn Store>, Error> {
+        self.read(Store::take_all)
     }
 }
 
