@@ -20,7 +20,7 @@ defmodule Ats.MixProject do
     [
       app: :ats,
       version: "0.1.0",
-      description: "Adaptive Term Storage: concurrent in-memory tables with the interface of ets",
+      description: "Adaptive Term Storage: concurrent tables with the interfaces of ets and dets",
       elixir: "~> 1.14",
       language: :erlang,
       elixirc_paths: [],
@@ -31,6 +31,6 @@ defmodule Ats.MixProject do
   end
 
   def application do
-    [extra_applications: []]
+    [mod: {:ats_app, []}, registered: [:ats_disk_tables], extra_applications: []]
   end
 end

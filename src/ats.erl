@@ -105,8 +105,9 @@
 %% Where a chunked call goes on; not to be looked into.
 -type range_option() :: ats_range:option().
 -type range_bound() :: ats_range:bound().
--type simple_merge() :: sum | min | max | first | last | append | union.
--type merge() :: simple_merge() | {vector, [simple_merge()]}.
+-type simple_merge() :: replace | last | first | {last, Element :: pos_integer()} | sum | min | max
+                       | statistics | append | union | intersection.
+-type merge() :: simple_merge() | {prune, sum | append | union} | {vector, [merge()]}.
 %% How two values become one; see {@link merge/4}.
 -type element_spec() :: {Pos :: pos_integer(), Value :: term()}.
 
@@ -926,17 +927,29 @@ take_last(Table) ->
 %% is in the table the earlier one:
 %%
 %% <table border="1">
+%% <tr><td>`replace', `last'</td><td>any terms: `Later'</td></tr>
+%% <tr><td>`first'</td><td>any terms: `Earlier'</td></tr>
+%% <tr><td>`{last, N}'</td><td>tuples of `N' elements or more: the one of which the element `N' is
+%% greater, such as a timestamp; `Later' if these are `=='</td></tr>
 %% <tr><td>`sum'</td><td>numbers, also floats: `Earlier + Later'</td></tr>
 %% <tr><td>`min', `max'</td><td>any terms: `min(Earlier, Later)', `max(Earlier, Later)'</td></tr>
-%% <tr><td>`first', `last'</td><td>any terms: `Earlier', `Later'</td></tr>
+%% <tr><td>`statistics'</td><td>`{Min, Max, Sum, Count}' of numbers. An operand is a number, or
+%% such a tuple</td></tr>
 %% <tr><td>`append'</td><td>proper lists: `Earlier ++ Later'; or binaries:
 %% `<<Earlier/binary, Later/binary>>'</td></tr>
 %% <tr><td>`union'</td>
 %%     <td>ordered lists without duplicates, as those of `ordsets': `lists:umerge(Earlier,
 %% Later)'; or maps:
 %% `maps:merge(Earlier, Later)'</td></tr>
-%% <tr><td>`{vector, Merges}'</td><td>tuples: each element by the merge at its place in the list. No
-%% vector in a vector</td></tr>
+%% <tr><td>`intersection'</td>
+%%     <td>such lists: the elements of `Earlier' that are `==' to one of `Later'; or maps:
+%% `maps:intersect(Earlier, Later)'</td></tr>
+%% <tr><td>`{prune, Merge}'</td><td>`sum', `append' or `union'; and if that gives `0', `[]', `<<>>'
+%% or `#{}', the object is removed. As an operand or a value, each of these that `Merge' takes goes
+%% with all others</td></tr>
+%% <tr><td>`{vector, Merges}'</td><td>tuples: each element by the merge at its place in the list.
+%% The object is removed if all merges are `{prune, _}' and all elements are empty. Vectors may be
+%% in vectors, up to 8 deep</td></tr>
 %% </table>
 %%
 %% All merges are associative (sums of floats up to rounding), so it does not matter if some values

@@ -21,7 +21,8 @@
       | merge | operand | value | default    % of merge/4,5
       | none
       | system_limit
-      | storage                                % the store of the table failed
+      | storage | damaged | read_only | merge_failed  % the store of the table failed
+      | enoent | eacces | enospc | enotdir | eio
       | {dets, Reason :: term()}               % what Dets says
       | {panic, Text :: term()}.
 
@@ -36,7 +37,11 @@
 -spec reason(cause()) ->
           badarg | system_limit | storage_failed | {ats_internal_error, term()} | Dets :: term().
 reason(system_limit) -> system_limit;
-reason(storage) -> storage_failed;
+reason(Failure)
+  when Failure =:= storage; Failure =:= damaged; Failure =:= read_only; Failure =:= merge_failed;
+       Failure =:= enoent; Failure =:= eacces; Failure =:= enospc; Failure =:= enotdir;
+       Failure =:= eio ->
+    storage_failed;
 reason({dets, Reason}) -> Reason;
 reason({panic, Text}) -> {ats_internal_error, Text};
 reason(_Cause) -> badarg.
@@ -248,11 +253,12 @@ other_messages(_Function, _Table, _Arguments, _Cause) ->
 merge_messages(_Merge, Default, badkey) ->
     [<<"not a key that exists in the table, and its object would need more than the operand">>,
      none, none, Default];
-merge_messages(_Merge, _Default, operand) ->
-    [none, <<"not a value that can be merged in this way">>];
-merge_messages(_Merge, _Default, value) ->
+merge_messages(Merge, _Default, operand) ->
+    [none, explained(<<"not a value that can be merged in this way">>, Merge)];
+merge_messages(Merge, _Default, value) ->
     [none, none,
-     <<"the value in the given position, in the object, cannot be merged in this way">>];
+     explained(<<"the value in the given position, in the object, cannot be merged in this way">>,
+               Merge)];
 merge_messages(_Merge, _Default, position) ->
     [none, none, <<"the position is out of range">>];
 merge_messages(_Merge, _Default, keypos) ->
@@ -261,6 +267,35 @@ merge_messages(_Merge, Default, default) ->
     [none, none, none, Default];
 merge_messages(_Merge, _Default, _Cause) ->
     [none, none, <<"not a valid merge">>].
+
+%% With what the merge, or that of `{Position, Merge}', needs.
+-spec explained(binary(), term()) -> binary().
+explained(Message, {Position, Merge}) when is_integer(Position) ->
+    explained(Message, Merge);
+explained(Message, Merge) ->
+    <<Message/binary, ": ", (merge_needs(Merge))/binary>>.
+
+%% What the values of a merge are, of those that do not take all terms.
+-spec merge_needs(ats:merge()) -> binary().
+merge_needs(sum) ->
+    <<"sum needs a number">>;
+merge_needs(statistics) ->
+    <<"statistics needs a number, or {Min, Max, Sum, Count} of numbers">>;
+merge_needs(append) ->
+    <<"append needs proper lists, or binaries">>;
+merge_needs(Merge) when Merge =:= union; Merge =:= intersection ->
+    <<(atom_to_binary(Merge))/binary,
+      " needs lists in ascending order without duplicates, or maps">>;
+merge_needs({prune, Merge}) ->
+    merge_needs(Merge);
+merge_needs({last, Element}) ->
+    <<"{last, ", (integer_to_binary(Element))/binary,
+      "} needs a tuple that has this element">>;
+merge_needs({vector, Merges}) ->
+    <<"{vector, _} needs a tuple of size ", (integer_to_binary(length(Merges)))/binary,
+      ", each element as its merge needs it">>;
+merge_needs(_Any) ->
+    <<"it takes any term">>.
 
 -spec counter_messages(term(), message(), cause()) -> [message()].
 counter_messages(Operations, Default, badkey) ->

@@ -6,7 +6,7 @@
 %% `binary' are asked for by themselves, because they take longer.
 -module(ats_info).
 
--export([all/1, item/2]).
+-export([all/1, item/2, fixation/2]).
 
 -define(ITEMS, [id, decentralized_counters, read_concurrency, write_concurrency, compressed,
                 memory, owner, heir, name, size, node, named_table, type, keypos, protection]).
@@ -57,8 +57,8 @@ pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compre
         _ -> erlang:error({ats_error, none})
     end.
 
--spec fixation(system_time | monotonic_time,
-               false | {erlang:timestamp(), integer(), [{pid(), pos_integer()}]}) ->
+%% @doc Since when a table is fixed, and by which processes.
+-spec fixation(system_time | monotonic_time, ats_nif:fixed()) ->
           false | {erlang:timestamp() | integer(), [{pid(), pos_integer()}]}.
 fixation(_Clock, false) -> false;
 fixation(system_time, {Timestamp, _Monotonic, Fixers}) -> {Timestamp, Fixers};

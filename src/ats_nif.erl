@@ -23,6 +23,9 @@
 -export([merge/4, merge/5]).
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([give_away/4, setopts/3, collect/0]).
+-export([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/1]).
+-export([disk_size/1, disk_kind/1, disk_stats/1]).
+-export([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -nifs([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
@@ -37,6 +40,9 @@
 -nifs([merge/4, merge/5]).
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([give_away/4, setopts/3, collect/0]).
+-nifs([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/1]).
+-nifs([disk_size/1, disk_kind/1, disk_stats/1]).
+-nifs([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
 
 %% Only in the build for tests.
 -ifdef(FORCING).
@@ -44,6 +50,7 @@
 -nifs([force_adaptation/3, force_slices/1]).
 -endif.
 
+-export_type([disk_options/0, disk_failure/0, disk_stats/0, fixed/0]).
 -export_type([options/0, changes/0, information/0, stats/0, position/0]).
 -export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, taken/0, taken_slice/0]).
 
@@ -67,6 +74,20 @@
          Owner :: process | none | pid(),
          Backend :: ats:backend()}.
 
+%% How a table in a directory is opened. What is `default' is as the table was made.
+-type disk_options() ::
+        {Create :: boolean(),
+         IsWritable :: boolean(),
+         Type :: default | ats:table_type(),
+         KeyPos :: default | pos_integer(),
+         Merge :: default | binary(),
+         Durability :: sync | system | (Milliseconds :: pos_integer()),
+         BlockSize :: default | pos_integer(),
+         Memory :: default | pos_integer()}.
+
+%% Why a table in a directory cannot be used.
+-type disk_failure() :: {error, Cause :: atom(), Text :: binary()}.
+
 %% What `setopts' changes; `false' is what stays as it is.
 -type changes() ::
         {Heir :: false | none | pid(),
@@ -89,10 +110,18 @@
          Type :: ats:table_type(),
          KeyPos :: pos_integer(),
          Protection :: ats:table_access(),
-         Fixed :: false | {erlang:timestamp(), MonotonicNanoseconds :: integer(),
-                           [{pid(), pos_integer()}]},
+         Fixed :: fixed(),
          FullScan :: ats:full_scan(),
          Backend :: ats:backend()}.
+
+-type fixed() :: false | {erlang:timestamp(), MonotonicNanoseconds :: integer(),
+                          [{pid(), pos_integer()}]}.
+
+%% What a store on disk has done since it was opened, and what it takes.
+-type disk_stats() :: #{file_bytes := non_neg_integer(),
+                        memtable_bytes := non_neg_integer(),
+                        cache_bytes := non_neg_integer(),
+                        atom() => non_neg_integer()}.
 
 %% How an `ordered_set', or a table of another type, has adapted to contention.
 -type stats() :: tree_stats() | hash_stats().
@@ -359,6 +388,54 @@ give_away(_Table, _Pid, _Gift, _GroupLeader) -> ?NOT_LOADED.
 
 -spec setopts(ats:table(), changes() | error, GroupLeader :: pid()) -> true.
 setopts(_Table, _Changes, _GroupLeader) -> ?NOT_LOADED.
+
+%% Opens the table in a directory, or makes it; the process owns it.
+-spec disk_open(Directory :: binary(), disk_options(), Owner :: pid()) ->
+          {ok, ats:tid()} | disk_failure().
+disk_open(_Directory, _Options, _Owner) -> ?NOT_LOADED.
+
+%% Closes it for all processes, also if that fails.
+-spec disk_close(ats:tid()) -> ok | disk_failure().
+disk_close(_Table) -> ?NOT_LOADED.
+
+%% Makes all durable that was written before.
+-spec disk_sync(ats:tid()) -> ok | disk_failure().
+disk_sync(_Table) -> ?NOT_LOADED.
+
+%% What table is in a directory.
+-spec disk_describe(Directory :: binary()) ->
+          {ok, ats:table_type(), KeyPos :: pos_integer()} | disk_failure().
+disk_describe(_Directory) -> ?NOT_LOADED.
+
+%% A table that is what this one is at the moment. It belongs to the caller, and nobody changes it.
+-spec disk_snapshot(ats:tid()) -> ats:tid().
+disk_snapshot(_Table) -> ?NOT_LOADED.
+
+%% Merges an object with that of its key, without reading it.
+-spec disk_write(ats:tid(), tuple()) -> true.
+disk_write(_Table, _Object) -> ?NOT_LOADED.
+
+%% Removes a key, also if what was written to it cannot be merged.
+-spec disk_delete(ats:tid(), Key :: term()) -> true.
+disk_delete(_Table, _Key) -> ?NOT_LOADED.
+
+%% Writes to sorted files what is in memory.
+-spec disk_flush(ats:tid()) -> ok | disk_failure().
+disk_flush(_Table) -> ?NOT_LOADED.
+
+%% Merges all sorted files into one.
+-spec disk_compact(ats:tid()) -> ok | disk_failure().
+disk_compact(_Table) -> ?NOT_LOADED.
+
+%% The number of objects. O(objects), unless it was counted before.
+-spec disk_size(ats:tid()) -> non_neg_integer().
+disk_size(_Table) -> ?NOT_LOADED.
+
+-spec disk_kind(ats:tid()) -> {ats:table_type(), KeyPos :: pos_integer(), fixed()}.
+disk_kind(_Table) -> ?NOT_LOADED.
+
+-spec disk_stats(ats:tid()) -> disk_stats().
+disk_stats(_Table) -> ?NOT_LOADED.
 
 %% Frees all memory that removed objects and tables still hold and that no thread reads any more.
 -spec collect() -> term().

@@ -15,6 +15,15 @@
 -define(MIN_LOCKS, 64).
 -define(MAX_LOCKS, 32768).
 
+%% Only the build for tests has tables that are made by ats:new/2 and are on disk.
+-ifdef(FORCING).
+-define(FOR_TESTS,
+        option({backend, {disk, Directory} = Wanted}, Read) when is_binary(Directory) ->
+               Read#options{backend = Wanted};).
+-else.
+-define(FOR_TESTS, ).
+-endif.
+
 -record(options,
         {type = set :: ats:table_type(),
          protection = protected :: ats:table_access(),
@@ -77,6 +86,7 @@ option(compressed, Read) ->
     Read#options{compressed = true};
 option({full_scan, Wanted}, Read) when Wanted =:= allow; Wanted =:= warn; Wanted =:= refuse ->
     Read#options{full_scan = Wanted};
+?FOR_TESTS
 option({backend, Wanted}, Read) when Wanted =:= default; Wanted =:= btree ->
     Read#options{backend = Wanted};
 option({owner, Wanted}, Read) ->

@@ -119,6 +119,42 @@ known_atoms! {
     Default = "default",
     /// `storage`: the store of the table failed.
     Storage = "storage",
+    /// `error`
+    Error = "error",
+    /// `sync`
+    Sync = "sync",
+    /// `system`
+    System = "system",
+    /// `dats`: the name of tables in directories.
+    Dats = "dats",
+    /// `damaged`: what was read is not what was written.
+    Damaged = "damaged",
+    /// `in_use`: the directory is open elsewhere.
+    InUse = "in_use",
+    /// `newer_format`: the files are of a later version.
+    NewerFormat = "newer_format",
+    /// `not_a_dats_table`: the directory is that of something else.
+    NotADatsTable = "not_a_dats_table",
+    /// `type_mismatch`: the table is of another type.
+    TypeMismatch = "type_mismatch",
+    /// `keypos_mismatch`: the table has its keys elsewhere.
+    KeyposMismatch = "keypos_mismatch",
+    /// `merge_mismatch`: the table has another merge.
+    MergeMismatch = "merge_mismatch",
+    /// `merge_failed`: what was written to a key cannot be merged.
+    MergeFailed = "merge_failed",
+    /// `read_only`: nothing is written any more.
+    ReadOnly = "read_only",
+    /// `enoent`
+    Enoent = "enoent",
+    /// `eacces`
+    Eacces = "eacces",
+    /// `enospc`
+    Enospc = "enospc",
+    /// `enotdir`
+    Enotdir = "enotdir",
+    /// `eio`
+    Eio = "eio",
     /// `btree`
     Btree = "btree",
     /// `replace`

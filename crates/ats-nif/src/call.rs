@@ -18,6 +18,7 @@
 //! loud.
 
 use crate::atoms::KnownAtom;
+use crate::disk::word_of;
 use crate::env::{Env, VmWord};
 use crate::process;
 use crate::sys::{self, NifFn, Word};
@@ -70,6 +71,9 @@ impl From<Error> for NoReply {
             Error::TableType => KnownAtom::TableType,
             Error::SystemLimit => KnownAtom::SystemLimit,
             Error::Storage(ats_store::Error::WouldWait) => return NoReply::DirtyIo,
+            Error::Storage(ats_store::Error::Corrupt) => KnownAtom::Damaged,
+            Error::Storage(ats_store::Error::Merge) => KnownAtom::MergeFailed,
+            Error::Storage(ats_store::Error::Io(kind)) => word_of(kind),
             Error::Storage(_) => KnownAtom::Storage,
             Error::TooLarge => return NoReply::DirtyCpu,
             Error::Busy => return NoReply::Again,

@@ -256,6 +256,12 @@ impl OwnEnv {
         OwnEnv { raw }
     }
 
+    /// Frees all terms in it.
+    pub fn clear(&mut self) {
+        // SAFETY: `&mut` keeps others out, and no term in it outlives a borrow of it.
+        unsafe { sys::enif_clear_env(self.raw) }
+    }
+
     /// The environment itself.
     pub const fn raw(&self) -> *mut sys::ErlNifEnv {
         self.raw

@@ -14,6 +14,7 @@
 //! - HA3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
 //!   the identifier any more.
 
+use crate::disk::Opened;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::full_scan;
@@ -84,6 +85,8 @@ pub enum WriteConcurrency {
 pub struct Shared {
     /// The objects.
     pub table: Table<Vm>,
+    /// The directory that it is in, if it is in one.
+    pub disk: Option<Arc<Opened>>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
     /// Whether users know it by its name.
@@ -128,8 +131,10 @@ pub struct Admin {
 
 /// What a table is made with.
 pub struct Recipe {
-    /// The table, empty.
+    /// The table.
     pub table: Table<Vm>,
+    /// The directory that it is in, if it is in one.
+    pub disk: Option<Arc<Opened>>,
     /// The word of its name.
     pub name: Word,
     /// Whether the name shall lead to it.
@@ -186,6 +191,7 @@ impl Shared {
         });
         let shared = Arc::new(Shared {
             table: recipe.table,
+            disk: recipe.disk,
             id: id.clone(),
             named: recipe.named,
             protection: AtomicU8::new(recipe.protection as u8),

@@ -15,6 +15,7 @@
 //! | [`captured`], [`shared`], [`held`], [`foreign`] | what an image cannot spell out: large binaries, closures, ... |
 //! | [`vm_term`], [`vm_sink`] | terms of the VM seen and built by the layers below |
 //! | [`portable`] | objects as bytes, for stores of bytes |
+//! | [`disk`] | tables in directories |
 //! | [`call`] | how functions are entered and how they end |
 //! | [`resource`] | objects that Erlang holds by a reference |
 //! | [`scratch`] | buffers kept from call to call |
@@ -28,6 +29,7 @@
 pub mod atoms;
 pub mod call;
 pub mod captured;
+pub mod disk;
 mod ending;
 pub mod env;
 pub mod etf;

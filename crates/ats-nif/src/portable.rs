@@ -11,27 +11,44 @@ use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use ats::{Codec, Error};
 use ats_term::image::{Built, ImageBuilder, Object, Scratch};
+use std::cell::Cell;
 
 /// The external term format.
 pub struct VmCodec;
 
+thread_local! {
+    /// An environment for the terms of one call. To make one takes longer than to read a small object.
+    static KEPT: Cell<Option<OwnEnv>> = const { Cell::new(None) };
+}
+
+/// Lends an environment, which is emptied afterwards.
+fn with_env<R>(work: impl FnOnce(&mut OwnEnv) -> R) -> R {
+    let mut own = KEPT.take().unwrap_or_default();
+    let result = work(&mut own);
+    own.clear();
+    KEPT.set(Some(own));
+    result
+}
+
 impl Codec<Vm> for VmCodec {
     fn write(&self, object: Object<'_, Vm>, out: &mut Vec<u8>) -> Result<(), Error> {
-        let mut own = OwnEnv::new();
-        let term = make_object(own.env(), object, &mut Scratch::new());
-        out.extend_from_slice(Etf::of(term).bytes());
+        with_env(|own| {
+            let term = make_object(own.env(), object, &mut Scratch::new());
+            out.extend_from_slice(Etf::of(term).bytes());
+        });
         Ok(())
     }
 
     fn read(&self, bytes: &[u8], keep: &mut dyn FnMut(Built<'_, Vm>)) -> Result<(), Error> {
         let corrupt = Error::Storage(ats_store::Error::Corrupt);
-        let mut own = OwnEnv::new();
-        let env = own.env();
-        let term = env.from_etf(bytes).ok_or(corrupt)?;
-        let mut image = ImageBuilder::new(release::zeros());
-        let encoded = image.encode_object(VmTerm::of(env, term));
-        encoded.map_err(|_| corrupt)?;
-        keep(image.take());
-        Ok(())
+        with_env(|own| {
+            let env = own.env();
+            let term = env.from_etf(bytes).ok_or(corrupt)?;
+            let mut image = ImageBuilder::new(release::zeros());
+            let encoded = image.encode_object(VmTerm::of(env, term));
+            encoded.map_err(|_| corrupt)?;
+            keep(image.take());
+            Ok(())
+        })
     }
 }

@@ -46,6 +46,13 @@ pub fn may_wait() -> bool {
     thread_type() != sys::THREAD_NORMAL
 }
 
+/// Whether the calling thread may wait for files: not if it is a scheduler of processes or of computations. A
+/// nanosecond.
+#[inline]
+pub fn may_wait_for_devices() -> bool {
+    !matches!(thread_type(), sys::THREAD_NORMAL | sys::THREAD_DIRTY_CPU)
+}
+
 /// Tells the VM that so many percent of the caller's time slice were used; more than 100 count as 100.
 pub fn consume(env: Env<'_>, percent: u128) {
     if percent > 0 {

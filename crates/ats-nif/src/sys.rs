@@ -299,6 +299,7 @@ unsafe extern "C" {
 
     // Environments without a process.
     pub fn enif_alloc_env() -> *mut ErlNifEnv;
+    pub fn enif_clear_env(env: *mut ErlNifEnv);
     pub fn enif_free_env(env: *mut ErlNifEnv);
 
     // I/O queues.

@@ -3,10 +3,15 @@
 use super::access::writable;
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
-use crate::env::Env;
+use crate::disk::Restless;
+use crate::env::{Env, VmWord};
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
+use ats::Store;
 use ats::select::Slice;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -33,6 +38,22 @@ static TICKS: AtomicU32 = AtomicU32::new(0);
 fn force_slices<'e>(_env: Env<'e>, [ticks]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     TICKS.store(number(ticks)?, Ordering::Relaxed);
     Ok(KnownAtom::True.word())
+}
+
+/// The store on disk that the option `{backend, {disk, Directory}}` asks for, with a binary.
+pub(super) fn store_of(
+    env: Env<'_>,
+    backend: VmWord<'_>,
+) -> Result<Option<Box<dyn Store>>, KnownAtom> {
+    let Some([_disk, directory]) = VmTerm::of(env, backend).tuple_words() else {
+        return Ok(None);
+    };
+    let directory = VmTerm::of(env, *directory)
+        .as_bytes()
+        .ok_or(KnownAtom::None)?;
+    let store = Restless::new(Path::new(OsStr::from_bytes(directory)));
+    let store = store.map_err(|_| KnownAtom::Storage)?;
+    Ok(Some(Box::new(store)))
 }
 
 fn number(term: VmTerm<'_>) -> Result<u32, KnownAtom> {

@@ -30,12 +30,6 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let fixed = fixed(env, &admin);
     drop(admin);
     let words = shared.table.bytes().div_ceil(size_of::<usize>());
-    let kind = match shared.table.table_type() {
-        TableType::Set => KnownAtom::Set,
-        TableType::OrderedSet => KnownAtom::OrderedSet,
-        TableType::Bag => KnownAtom::Bag,
-        TableType::DuplicateBag => KnownAtom::DuplicateBag,
-    };
     let protection = match shared.protection() {
         Protection::Public => KnownAtom::Public,
         Protection::Protected => KnownAtom::Protected,
@@ -71,7 +65,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         shared.name(),
         env.int(shared.table.len()? as i64),
         boolean(shared.named),
-        kind.word(),
+        type_word(shared.table.table_type()),
         env.int(shared.table.key_position() as i64),
         protection.word(),
         fixed,
@@ -119,9 +113,20 @@ fn stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(env.map(&keys, &values).expect("the keys are distinct"))
 }
 
+/// The name of a type.
+pub(super) fn type_word(table_type: TableType) -> VmWord<'static> {
+    let name = match table_type {
+        TableType::Set => KnownAtom::Set,
+        TableType::OrderedSet => KnownAtom::OrderedSet,
+        TableType::Bag => KnownAtom::Bag,
+        TableType::DuplicateBag => KnownAtom::DuplicateBag,
+    };
+    name.word()
+}
+
 /// `false`, or `{Timestamp, MonotonicTime, [{Pid, Count}]}`. The fixations of a dead process end only when
 /// the VM tells of its end. The result leaves them out.
-fn fixed<'e>(env: Env<'e>, admin: &Admin) -> VmWord<'e> {
+pub(super) fn fixed<'e>(env: Env<'e>, admin: &Admin) -> VmWord<'e> {
     let Some(since) = admin.fixed_since else {
         return KnownAtom::False.word();
     };

@@ -24,6 +24,9 @@ fn merge<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'
     let ([table, key, operand, how], default) = with_default(&args);
     with_writable(env, table, |shared, guard| {
         let shared = not_a_bag(shared)?;
+        if guard.is_some() && is_larger(how, LONG) {
+            return Err(NoReply::DirtyCpu);
+        }
         let (at, merge) = place_and_merge(shared, how)?;
         if let Some(default) = default {
             let checked = shared.table.check_object(default);
@@ -69,7 +72,7 @@ fn place_and_merge(shared: &Shared, how: VmTerm<'_>) -> Result<(usize, Merge), K
 }
 
 /// Larger values are merged on a dirty scheduler, unless it is as simple as an insert: values of this size
-/// take well under a millisecond.
+/// take well under a millisecond. So is what is merged in a way that takes longer to be said.
 const LONG: usize = 4_000;
 
 /// Whether what is merged is so large that this is not the scheduler to do it.

@@ -8,6 +8,7 @@
 mod access;
 mod arguments;
 mod counters;
+mod disk;
 #[cfg(feature = "forcing")]
 mod forcing;
 mod info;
@@ -43,6 +44,7 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(unprotected::functions());
     functions.extend(pop::functions());
     functions.extend(merge::functions());
+    functions.extend(disk::functions());
     #[cfg(feature = "forcing")]
     functions.extend(forcing::functions());
     functions

@@ -61,7 +61,9 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let shared = lifetime::create(
         env,
         Recipe {
-            table: empty(table_type(kind)?, position, backend)?.compressed(compressed.boolean()),
+            table: empty(env, table_type(kind)?, position, backend)?
+                .compressed(compressed.boolean()),
+            disk: None,
             name: name.word().raw(),
             named: named.boolean(),
             protection: protection_of(protection)?,
@@ -80,8 +82,22 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 }
 
 /// A table where the option `backend` says.
-fn empty(kind: TableType, position: usize, backend: Term<'_>) -> Result<Table<Vm>, KnownAtom> {
+fn empty<'e>(
+    env: Env<'e>,
+    kind: TableType,
+    position: usize,
+    backend: Term<'e>,
+) -> Result<Table<Vm>, KnownAtom> {
     let zeros = release::zeros();
+    if let Some(store) = store_for_tests(env, backend)? {
+        return Ok(Table::on_store(
+            store,
+            Arc::new(VmCodec),
+            kind,
+            position,
+            zeros,
+        ));
+    }
     let backends = [(KnownAtom::Default, false), (KnownAtom::Btree, true)];
     Ok(match one_of(backend, &backends)? {
         false => Table::with_zeros(kind, position, zeros),
@@ -92,9 +108,26 @@ fn empty(kind: TableType, position: usize, backend: Term<'_>) -> Result<Table<Vm
     })
 }
 
+/// A store that only tests can ask for.
+#[cfg(feature = "forcing")]
+fn store_for_tests(
+    env: Env<'_>,
+    backend: Term<'_>,
+) -> Result<Option<Box<dyn ats::Store>>, KnownAtom> {
+    super::forcing::store_of(env, backend.0)
+}
+
+#[cfg(not(feature = "forcing"))]
+fn store_for_tests(
+    _env: Env<'_>,
+    _backend: Term<'_>,
+) -> Result<Option<Box<dyn ats::Store>>, KnownAtom> {
+    Ok(None)
+}
+
 /// A word of the options.
 #[derive(Clone, Copy)]
-struct Term<'e>(VmWord<'e>);
+pub(super) struct Term<'e>(pub(super) VmWord<'e>);
 
 impl Term<'_> {
     fn boolean(self) -> bool {
@@ -102,7 +135,7 @@ impl Term<'_> {
     }
 }
 
-fn table_type(term: Term<'_>) -> Result<TableType, KnownAtom> {
+pub(super) fn table_type(term: Term<'_>) -> Result<TableType, KnownAtom> {
     let types = [
         (KnownAtom::Set, TableType::Set),
         (KnownAtom::OrderedSet, TableType::OrderedSet),
@@ -130,7 +163,7 @@ fn full_scan_of(term: Term<'_>) -> Result<FullScan, KnownAtom> {
     one_of(term, &choices)
 }
 
-fn one_of<T: Copy>(term: Term<'_>, choices: &[(KnownAtom, T)]) -> Result<T, KnownAtom> {
+pub(super) fn one_of<T: Copy>(term: Term<'_>, choices: &[(KnownAtom, T)]) -> Result<T, KnownAtom> {
     let found = choices.iter().find(|(atom, _)| atom.is(term.0));
     found.map(|(_, value)| *value).ok_or(KnownAtom::None)
 }
@@ -207,7 +240,7 @@ fn delete<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 
 fn delete_all_objects<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    writable(env, table, &guard)?.table.clear()?;
+    writable(env, table, &guard)?.table.delete_all()?;
     Ok(KnownAtom::True.word())
 }
 
@@ -254,7 +287,8 @@ fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let mut list = VmWord::NIL;
     for shared in registry::every(&guard) {
-        if lifetime::goes_on(env, shared, &guard) {
+        // Those on disk are known by other names, and to another module.
+        if shared.disk.is_none() && lifetime::goes_on(env, shared, &guard) {
             list = env.cons(shared.known_as(env), list);
         }
     }

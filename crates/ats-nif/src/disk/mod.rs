@@ -1,0 +1,14 @@
+//! Tables in directories: a store on disk, the file that says which table it is of, and how schedulers are spared
+//! waiting for it.
+
+mod failure;
+mod opened;
+mod polite;
+#[cfg(feature = "forcing")]
+mod restless;
+
+pub use failure::{Failure, word_of};
+pub use opened::{Opened, Settings, describe};
+pub use polite::{Polite, PoliteFrozen, politely};
+#[cfg(feature = "forcing")]
+pub use restless::Restless;

@@ -1,0 +1,159 @@
+//! For tests: a store on disk on which as much happens in a few calls as otherwise in days.
+//!
+//! Memtables and files have a few records. Again and again, at changes that depend on their number only, it is closed
+//! and opened, left as a process leaves it that is killed, flushed, or merged into one run. It takes its directory with
+//! it when it is dropped.
+
+use super::polite::{PoliteFrozen, politely};
+use crate::process;
+use ats_disk::{AtomicStore, DiskStore, Options};
+use ats_store::store::{DecideEnd, Visit};
+use ats_store::{BatchPlan, Direction, End, Error, KeyRange, Store};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock, TryLockError};
+
+/// See the [module](self).
+pub struct Restless {
+    /// Nothing while it is opened anew.
+    store: RwLock<Option<AtomicStore>>,
+    directory: PathBuf,
+    changes: AtomicUsize,
+    /// The number of the change up to which all was done that is to happen.
+    done: AtomicUsize,
+}
+
+fn open(directory: &Path) -> Result<AtomicStore, ats_disk::Error> {
+    let options = Options {
+        memtable_bytes: 3_000,
+        cache_bytes: 20_000,
+        block_bytes: 100,
+        file_bytes: 1_000,
+        fan_in: 2,
+        threads: 0,
+        ..Options::default()
+    };
+    Ok(AtomicStore::new(DiskStore::open(directory, options)?))
+}
+
+/// So often something happens.
+const EVERY: usize = 5;
+
+impl Restless {
+    /// An empty one, in a directory that is not there yet.
+    ///
+    /// # Errors
+    /// Those of [`DiskStore::open`].
+    pub fn new(directory: &Path) -> Result<Self, ats_disk::Error> {
+        Ok(Restless {
+            store: RwLock::new(Some(open(directory)?)),
+            directory: directory.to_owned(),
+            changes: AtomicUsize::new(0),
+            done: AtomicUsize::new(0),
+        })
+    }
+
+    fn read<R>(&self, read: impl FnOnce(&AtomicStore) -> Result<R, Error>) -> Result<R, Error> {
+        let store = match process::may_wait_for_devices() {
+            true => self.store.read().unwrap_or_else(PoisonError::into_inner),
+            false => match self.store.try_read() {
+                Ok(store) => store,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return Err(Error::WouldWait),
+            },
+        };
+        politely(|| read(store.as_ref().expect("it was opened")))
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&AtomicStore) -> Result<R, Error>) -> Result<R, Error> {
+        let due = self.changes.load(Ordering::Relaxed) / EVERY;
+        if self.done.load(Ordering::Relaxed) < due {
+            if !process::may_wait_for_devices() {
+                return Err(Error::WouldWait);
+            }
+            if self.done.swap(due, Ordering::Relaxed) < due {
+                self.happen(due)?;
+            }
+        }
+        let changed = self.read(change)?;
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        Ok(changed)
+    }
+
+    /// What happens at a moment with this number.
+    fn happen(&self, number: usize) -> Result<(), Error> {
+        match number % 7 {
+            1 | 4 => self.reopen(number.is_multiple_of(2))?,
+            2 => self.read(|store| Ok(store.store().flush()?))?,
+            5 => self.read(|store| Ok(store.store().compact()?))?,
+            _ => {
+                let _done = self.read(|store| Ok(store.store().work()?))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn reopen(&self, closes: bool) -> Result<(), Error> {
+        let mut store = self.store.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = store.take()
+            && closes
+        {
+            store.store().close()?;
+        }
+        *store = Some(open(&self.directory)?);
+        Ok(())
+    }
+}
+
+impl Drop for Restless {
+    fn drop(&mut self) {
+        self.store = RwLock::default();
+        // What is left is seen in the directory of the tests.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl Store for Restless {
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        self.read(|store| store.get(key, read))
+    }
+
+    fn update(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
+    ) -> Result<bool, Error> {
+        self.change(|store| store.update(keys, plan))
+    }
+
+    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), Error> {
+        self.change(|store| store.update_end(end, decide))
+    }
+
+    fn scan(
+        &self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Error> {
+        self.read(|store| store.scan(key_range, direction, visit))
+    }
+
+    fn len(&self) -> Result<usize, Error> {
+        self.read(Store::len)
+    }
+
+    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, Error> {
+        self.read(|store| store.sum(weigh))
+    }
+
+    fn take_all(&self) -> Result<Box<dyn Store>, Error> {
+        let taken = self.change(Store::take_all)?;
+        Ok(Box::new(PoliteFrozen(taken)))
+    }
+
+    fn bytes(&self) -> usize {
+        self.read(|store| Ok(store.bytes())).unwrap_or(0)
+    }
+}

@@ -1,0 +1,388 @@
+//! Tables in directories: opening, closing, and what only they have.
+
+use super::access::{existing, readable, with_writable};
+use super::info::{fixed, type_word};
+use super::reading::write_key;
+use super::tables::{Term, one_of, table_type};
+use crate::atoms::KnownAtom;
+use crate::call::{NifResult, NoReply};
+use crate::disk::{Failure, Opened, Polite, PoliteFrozen, Settings, describe, politely};
+use crate::env::{Env, VmWord};
+use crate::etf::Etf;
+use crate::full_scan::{self, FullScan};
+use crate::handle::{Protection, Recipe, Reported, Shared, WriteConcurrency};
+use crate::owner::Owner;
+use crate::portable::VmCodec;
+use crate::scratch::LONG_OBJECT;
+use crate::vm_term::VmTerm;
+use crate::{atoms, lifetime, nif, process, release, scratch, sys};
+use ats::{Error, Store, Table};
+use ats_disk::{Durability, Info};
+use ats_store::Merges;
+use ats_term::walk::is_larger;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("disk_open", disk_open, 3),
+        nif!("disk_close", disk_close, 1),
+        nif!("disk_sync", disk_sync, 1),
+        nif!("disk_describe", disk_describe, 1),
+        nif!("disk_write", disk_write, 2),
+        nif!("disk_delete", disk_delete, 2),
+        nif!("disk_flush", disk_flush, 1),
+        nif!("disk_compact", disk_compact, 1),
+        nif!("disk_snapshot", disk_snapshot, 1),
+        nif!("disk_size", disk_size, 1),
+        nif!("disk_kind", disk_kind, 1),
+        nif!("disk_stats", disk_stats, 1),
+    ]
+}
+
+/// Calls are made again where they may wait.
+fn on_dirty_io() -> Result<(), NoReply> {
+    match process::may_wait_for_devices() {
+        true => Ok(()),
+        false => Err(NoReply::DirtyIo),
+    }
+}
+
+/// `{error, Cause, Text}`.
+fn failed<'e>(env: Env<'e>, failure: &Failure) -> VmWord<'e> {
+    env.tuple(&[
+        KnownAtom::Error.word(),
+        failure.cause.word(),
+        env.binary(failure.text.as_bytes()),
+    ])
+}
+
+/// `ok`, or why not.
+fn told<'e>(env: Env<'e>, done: Result<(), Failure>) -> VmWord<'e> {
+    match done {
+        Ok(()) => KnownAtom::Ok.word(),
+        Err(failure) => failed(env, &failure),
+    }
+}
+
+/// A word that is `default` if the user has not said anything.
+fn given<'e, T>(
+    env: Env<'e>,
+    word: VmWord<'e>,
+    read: impl FnOnce(VmTerm<'e>) -> Option<T>,
+) -> Result<Option<T>, KnownAtom> {
+    match KnownAtom::Default.is(word) {
+        true => Ok(None),
+        false => read(VmTerm::of(env, word)).ok_or(KnownAtom::None).map(Some),
+    }
+}
+
+fn size(term: VmTerm<'_>) -> Option<usize> {
+    usize::try_from(term.as_small()?).ok()
+}
+
+/// `sync`, `system`, or an interval in milliseconds.
+fn durability(env: Env<'_>, word: VmWord<'_>) -> Result<Durability, KnownAtom> {
+    if KnownAtom::Sync.is(word) {
+        return Ok(Durability::Always);
+    }
+    if KnownAtom::System.is(word) {
+        return Ok(Durability::System);
+    }
+    let interval = VmTerm::of(env, word).as_unsigned().ok_or(KnownAtom::None)?;
+    Ok(Durability::Interval(Duration::from_millis(interval)))
+}
+
+/// `disk_open(Directory, {Create, IsWritable, Type, KeyPos, Merge, Durability, BlockBytes, Memory}, Owner)`, checked by
+/// the Erlang side: `{ok, Table}`, or `{error, Cause, Text}`. `Directory` is a binary.
+fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let directory = Path::new(OsStr::from_bytes(
+        directory.as_bytes().ok_or(KnownAtom::None)?,
+    ));
+    let words = options.tuple_words().ok_or(KnownAtom::None)?;
+    let words: &[VmWord<'e>; 8] = words.try_into().map_err(|_| KnownAtom::None)?;
+    let [
+        create,
+        is_writable,
+        kind,
+        position,
+        merge,
+        durable,
+        block,
+        memory,
+    ] = *words;
+    let settings = Settings {
+        create: KnownAtom::True.is(create),
+        table_type: given(env, kind, |kind| table_type(Term(kind.word())).ok())?,
+        key_position: given(env, position, size)?,
+        merge: given(env, merge, |merge| merge.as_bytes().map(<[u8]>::to_vec))?,
+        zeros: release::zeros(),
+        durability: durability(env, durable)?,
+        block_bytes: given(env, block, size)?,
+        memory: given(env, memory, size)?,
+    };
+    if !owner.is_local_pid() {
+        return Err(KnownAtom::None.into());
+    }
+    let opened = match Opened::open(directory, &settings) {
+        Ok(opened) => Arc::new(opened),
+        Err(failure) => return Ok(failed(env, &failure)),
+    };
+    let protections = [
+        (KnownAtom::True, Protection::Public),
+        (KnownAtom::False, Protection::Protected),
+    ];
+    let protection = one_of(Term(is_writable), &protections)?;
+    let store = Box::new(Polite(Arc::clone(&opened)));
+    let recipe = recipe(&opened, store, protection, owner.word());
+    let guard = ats_sync::pin();
+    match lifetime::create(env, recipe, &guard) {
+        Ok(shared) => Ok(env.tuple(&[KnownAtom::Ok.word(), shared.id.term(env)])),
+        Err(cause) => {
+            // The owner has ended meanwhile. What was opened is in order.
+            let _nothing_to_flush = opened.close();
+            Err(cause.into())
+        }
+    }
+}
+
+/// What a table is made with that is on the store of an open directory, or on what that was at a moment.
+fn recipe(
+    opened: &Arc<Opened>,
+    store: Box<dyn Store>,
+    protection: Protection,
+    owner: VmWord<'_>,
+) -> Recipe {
+    let description = opened.description();
+    Recipe {
+        table: Table::on_store(
+            store,
+            Arc::new(VmCodec),
+            description.table_type,
+            description.key_position,
+            description.zeros,
+        ),
+        disk: Some(Arc::clone(opened)),
+        name: KnownAtom::Dats.word().raw(),
+        named: false,
+        protection,
+        reported: Reported {
+            write_concurrency: WriteConcurrency::True,
+            read_concurrency: true,
+            decentralized_counters: false,
+        },
+        full_scan: full_scan::Watch::new(FullScan::Allow),
+        owner: Owner::Process(owner.raw()),
+        heir: None,
+    }
+}
+
+/// The open directory of a table.
+fn opened(shared: &Shared) -> Result<Arc<Opened>, KnownAtom> {
+    shared.disk.clone().ok_or(KnownAtom::TableType)
+}
+
+/// The open directory of a table, for a call that takes long.
+fn held(env: Env<'_>, table: VmTerm<'_>) -> Result<Arc<Opened>, KnownAtom> {
+    let guard = ats_sync::pin();
+    opened(existing(env, table, &guard)?.ok_or(KnownAtom::Id)?)
+}
+
+/// `disk_close(Table)`: closes a table for all processes: `ok`, or `{error, Cause, Text}`, after which it is closed,
+/// too.
+fn disk_close<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let guard = ats_sync::pin();
+    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let opened = opened(shared)?;
+    if !lifetime::delete(shared, &guard) {
+        return Err(KnownAtom::Id.into());
+    }
+    drop(guard);
+    Ok(told(env, opened.close()))
+}
+
+/// `disk_sync(Table)`: makes all durable that was written before.
+fn disk_sync<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let opened = held(env, table)?;
+    let synced = opened.store().store().sync();
+    Ok(told(env, synced.map_err(Failure::from)))
+}
+
+/// `disk_describe(Directory)`: `{ok, Type, KeyPos}`, or why there is no table.
+fn disk_describe<'e>(env: Env<'e>, [directory]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let directory = Path::new(OsStr::from_bytes(
+        directory.as_bytes().ok_or(KnownAtom::None)?,
+    ));
+    let described = match describe(directory) {
+        Ok(None) if !directory.exists() => Err(Failure::new(
+            KnownAtom::Enoent,
+            "there is no such directory",
+        )),
+        Ok(None) => Err(Failure::new(KnownAtom::NotADatsTable, "there is no table")),
+        Ok(Some(description)) => Ok(description),
+        Err(failure) => Err(failure),
+    };
+    Ok(match described {
+        Ok(description) => env.tuple(&[
+            KnownAtom::Ok.word(),
+            type_word(description.table_type),
+            env.int(description.key_position as i64),
+        ]),
+        Err(failure) => failed(env, &failure),
+    })
+}
+
+/// `disk_snapshot(Table)`: a table that is what this is at the moment, and belongs to the caller.
+fn disk_snapshot<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let opened = opened(shared)?;
+    let caller = env.own_pid().ok_or(KnownAtom::None)?;
+    let store = Box::new(PoliteFrozen(opened.store().frozen()));
+    let recipe = recipe(&opened, store, Protection::Private, caller);
+    let snapshot = lifetime::create(env, recipe, &guard)?;
+    Ok(snapshot.id.term(env))
+}
+
+/// `disk_size(Table)`: the number of objects.
+fn disk_size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let objects = readable(env, table, &guard)?.table.len()?;
+    Ok(env.uint(objects as u64))
+}
+
+/// `disk_kind(Table)`: `{Type, KeyPos, Fixed}`, the last as in `info(Table)`.
+fn disk_kind<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let table = &shared.table;
+    Ok(env.tuple(&[
+        type_word(table.table_type()),
+        env.int(table.key_position() as i64),
+        fixed(env, &shared.admin()),
+    ]))
+}
+
+/// `disk_stats(Table)`: what the store tells of itself, as a map of integers.
+fn disk_stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let info = opened(shared)?.store().store().info();
+    let items = numbers(&info);
+    let words: Option<Vec<_>> = items
+        .iter()
+        .map(|(name, _)| atoms::of_text(env, name))
+        .collect();
+    let values: Vec<_> = items.iter().map(|(_, value)| env.uint(*value)).collect();
+    let map = words.and_then(|words| env.map(&words, &values));
+    Ok(map.expect("short names, which are distinct"))
+}
+
+fn numbers(info: &Info) -> [(&'static str, u64); 24] {
+    let entries = info.runs.iter().map(|run| run.entries).sum();
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    [
+        ("runs", info.runs.len() as u64),
+        ("run_entries", entries),
+        ("file_bytes", info.file_bytes),
+        ("memtable_bytes", info.memtable_bytes as u64),
+        ("cache_bytes", info.cache_bytes),
+        ("cache_hits", info.cache_hits),
+        ("cache_misses", info.cache_misses),
+        ("snapshots", info.snapshots as u64),
+        ("pinned_bytes", info.pinned_bytes),
+        ("writes", info.batches),
+        ("written_bytes", info.batch_bytes),
+        ("journal_bytes", info.journal_bytes),
+        ("syncs", info.syncs),
+        ("flushes", info.flushes),
+        ("flushed_bytes", info.flushed_bytes),
+        ("merges", info.merges),
+        ("merge_read_bytes", info.merge_read_bytes),
+        ("merge_written_bytes", info.merge_written_bytes),
+        ("debt", info.debt as u64),
+        ("refused_merges", info.refused_merges),
+        ("stalls", info.stalls),
+        ("stalled_microseconds", micros(info.stalled)),
+        ("reads", info.reads),
+        ("background_errors", info.background_errors),
+    ]
+}
+
+/// `disk_write(Table, Object)`: merges an object with that of its key, without reading it.
+fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    with_writable(env, table, |shared, _| {
+        let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+        if shared.table.key_position() > 1 {
+            // The caller has a key and a value.
+            return Err(KnownAtom::KeyPos.into());
+        }
+        let Some(merge) = opened.merge() else {
+            scratch::with_work(|work| shared.table.insert(object, work))?;
+            return Ok(KnownAtom::True.word());
+        };
+        shared.table.check_object(object)?;
+        if !process::on_dirty_scheduler() && is_larger(object, LONG_OBJECT) {
+            return Err(NoReply::DirtyCpu);
+        }
+        let position = shared.table.key_position();
+        if position > 1 {
+            // The caller gives a key and a value.
+            return Err(KnownAtom::KeyPos.into());
+        }
+        let key = object
+            .tuple_words()
+            .and_then(|words| words.get(position - 1));
+        let key = VmTerm::of(env, *key.expect("it is an object"));
+        let etf = Etf::of(object.word());
+        scratch::with_key(|bytes| {
+            write_key(&shared.table, key, bytes)?;
+            // The key of a table is not longer than its object.
+            let at = bytes.len();
+            let len = u32::try_from(etf.bytes().len()).map_err(|_| KnownAtom::SystemLimit)?;
+            bytes.extend_from_slice(&len.to_le_bytes());
+            bytes.extend_from_slice(etf.bytes());
+            let (key, value) = bytes.split_at(at);
+            let operand = merge.operand(value).ok_or(KnownAtom::Operand)?;
+            let store = Polite(Arc::clone(opened));
+            let merged = Merges::merge(&store, key, &operand).map_err(Error::from);
+            Ok(merged.map(|()| KnownAtom::True.word())?)
+        })
+    })
+}
+
+/// `disk_delete(Table, Key)`: removes a key, also if what was written to it cannot be merged.
+fn disk_delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    with_writable(env, table, |shared, _| {
+        let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+        scratch::with_key(|bytes| {
+            write_key(&shared.table, key, bytes)?;
+            let deleted = politely(|| opened.store().delete_unread(bytes));
+            deleted.map_err(|error| Error::from(ats_store::Error::from(error)))?;
+            Ok(KnownAtom::True.word())
+        })
+    })
+}
+
+/// `disk_flush(Table)`: writes to runs what is in memory.
+fn disk_flush<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let opened = held(env, table)?;
+    let flushed = opened.store().store().flush();
+    Ok(told(env, flushed.map_err(Failure::from)))
+}
+
+/// `disk_compact(Table)`: merges all runs into one.
+fn disk_compact<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let opened = held(env, table)?;
+    let merged = opened.store().store().compact();
+    Ok(told(env, merged.map_err(Failure::from)))
+}

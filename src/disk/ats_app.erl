@@ -1,0 +1,31 @@
+%% @private
+%% @doc The application: one supervisor, of the process that owns open tables on disk.
+%%
+%% Tables in memory need no process, so a program that has only those need not start the application.
+-module(ats_app).
+
+-behaviour(application).
+-behaviour(supervisor).
+
+-export([start/2, stop/1]).
+-export([init/1]).
+
+-spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
+start(_Type, _Arguments) ->
+    case supervisor:start_link(?MODULE, []) of
+        {ok, Supervisor} -> {ok, Supervisor};
+        Other -> {error, Other}
+    end.
+
+-spec stop(term()) -> ok.
+stop(_State) ->
+    ok.
+
+%% To close a table takes as long as to write what is in memory, so the server is given the time it
+%% needs.
+-spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init([]) ->
+    {ok, {#{strategy => one_for_one, intensity => 3, period => 5},
+          [#{id => ats_disk_tables,
+             start => {ats_disk_tables, start_link, []},
+             shutdown => infinity}]}}.

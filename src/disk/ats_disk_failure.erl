@@ -1,0 +1,97 @@
+%% @private
+%% @doc What the functions of `dats' answer when files cannot be read or written.
+%%
+%% The native library names a cause, which becomes a reason with the directory in it, as those of
+%% `dets' have the name of the file.
+-module(ats_disk_failure).
+
+-export([of_call/2, of_cause/2, format/1]).
+
+-export_type([reason/0]).
+
+-type reason() ::
+        {file_error, file:filename_all(), Posix :: atom()}
+      | {damaged, file:filename_all(), What :: unicode:chardata()}
+      | {newer_format, file:filename_all(), What :: unicode:chardata()}
+      | {not_a_dats_table, file:filename_all()}
+      | {in_use, file:filename_all()}
+      | {type_mismatch | keypos_mismatch | merge_mismatch, file:filename_all()}
+      | {access_mode, file:filename_all()}
+      | {read_only, file:filename_all(), Why :: unicode:chardata()}
+      | {merge_failed, file:filename_all()}
+      | {storage, file:filename_all(), What :: unicode:chardata()}.
+
+%% @doc The answer for what a native function has returned that says a text besides the cause.
+-spec of_call(ok | {error, atom(), term()}, Directory :: term()) -> ok | {error, term()}.
+of_call(ok, _Directory) ->
+    ok;
+of_call({error, crash, Reason}, _Directory) ->
+    {error, Reason};
+of_call({error, merge, _Text}, _Directory) ->
+    {error, {unsupported, merge}};
+of_call({error, Cause, Text}, Directory) ->
+    {error, reason(Cause, Directory, Text)}.
+
+%% @doc The answer for a cause that a native function has raised, unless the cause is that the caller
+%% was wrong.
+-spec of_cause(ats_errors:cause(), Directory :: term()) -> {error, reason()} | refused.
+of_cause(Cause, Directory) ->
+    case is_of_files(Cause) of
+        true -> {error, reason(Cause, Directory, text(Cause))};
+        false -> refused
+    end.
+
+-spec is_of_files(term()) -> boolean().
+is_of_files(Cause) ->
+    lists:member(Cause, [access, damaged, read_only, merge_failed, storage,
+                         enoent, eacces, enospc, enotdir, eio]).
+
+-spec text(atom()) -> binary().
+text(damaged) -> <<"what was read is not what was written">>;
+text(read_only) -> <<"the table cannot be written to until it is opened again">>;
+text(_) -> <<"the table cannot do this">>.
+
+-spec reason(atom(), term(), term()) -> reason().
+reason(access, Directory, _Text) -> {access_mode, Directory};
+reason(Mismatch, Directory, _Text)
+  when Mismatch =:= type_mismatch; Mismatch =:= keypos_mismatch; Mismatch =:= merge_mismatch;
+       Mismatch =:= not_a_dats_table; Mismatch =:= in_use; Mismatch =:= merge_failed ->
+    {Mismatch, Directory};
+reason(Cause, Directory, Text)
+  when Cause =:= damaged; Cause =:= newer_format; Cause =:= read_only; Cause =:= storage ->
+    {Cause, Directory, Text};
+reason(Posix, Directory, _Text) ->
+    {file_error, Directory, Posix}.
+
+%% @doc A reason in words.
+-spec format(term()) -> unicode:chardata().
+format({error, Reason}) ->
+    format(Reason);
+format({file_error, Directory, Posix}) ->
+    io_lib:format("~ts: ~ts", [Directory, file:format_error(Posix)]);
+format({What, Directory, Text})
+  when What =:= damaged; What =:= newer_format; What =:= read_only; What =:= storage ->
+    io_lib:format("~ts: ~ts", [Directory, Text]);
+format({not_a_dats_table, Directory}) ->
+    io_lib:format("~ts: there is something else than a table of dats", [Directory]);
+format({in_use, Directory}) ->
+    io_lib:format("~ts: the table is open under another name, or in another virtual machine",
+                  [Directory]);
+format({type_mismatch, Directory}) ->
+    io_lib:format("~ts: the table is of another type", [Directory]);
+format({keypos_mismatch, Directory}) ->
+    io_lib:format("~ts: the table has its keys at another position", [Directory]);
+format({merge_mismatch, Directory}) ->
+    io_lib:format("~ts: the table was made with another merge", [Directory]);
+format({access_mode, Directory}) ->
+    io_lib:format("~ts: the table was opened for reading only", [Directory]);
+format({merge_failed, Directory}) ->
+    io_lib:format("~ts: what was written to the key cannot be merged", [Directory]);
+format(incompatible_arguments) ->
+    "the table is open with other options";
+format(not_owner) ->
+    "the process has not opened the table";
+format({unsupported, Option}) ->
+    io_lib:format("dats does not have the option ~tp", [Option]);
+format(Other) ->
+    io_lib:format("~tp", [Other]).

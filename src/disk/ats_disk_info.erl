@@ -1,0 +1,64 @@
+%% @private
+%% @doc The description of a table on disk, as `dats:info/1,2' shows it.
+-module(ats_disk_info).
+
+
+-export([all/1, item/2]).
+
+%% As `dets' has them.
+-define(ITEMS, [type, keypos, size, file_size, filename]).
+
+-spec all(dats:tab_name()) -> [{atom(), term()}] | undefined.
+all(Name) ->
+    case ats_disk_tables:options(Name) of
+        undefined -> undefined;
+        _ -> [{Item, item(Item, Name)} || Item <- ?ITEMS]
+    end.
+
+-spec item(term(), dats:tab_name()) -> term() | undefined.
+item(Item, Name) ->
+    case ats_disk_tables:options(Name) of
+        undefined -> undefined;
+        Options -> item(Item, Name, Options)
+    end.
+
+-spec item(term(), dats:tab_name(), ats_disk_options:parsed()) -> term() | undefined.
+item(filename, _Name, #{directory := Directory}) ->
+    Directory;
+item(access, _Name, #{access := Access}) ->
+    Access;
+item(durability, _Name, #{durability := Durability}) ->
+    Durability;
+item(users, Name, _Options) ->
+    ats_disk_tables:users(Name);
+item(Size, Name, _Options) when Size =:= size; Size =:= no_objects ->
+    ats_nif:disk_size(ats_disk_tables:find(Name));
+item(safe_fixed, Name, _Options) ->
+    ats_info:fixation(system_time, element(3, kind(Name)));
+item(safe_fixed_monotonic_time, Name, _Options) ->
+    ats_info:fixation(monotonic_time, element(3, kind(Name)));
+item(memory, Name, _Options) ->
+    #{memtable_bytes := Written, cache_bytes := Read} = stats(Name),
+    Written + Read;
+item(file_size, Name, _Options) ->
+    maps:get(file_bytes, stats(Name));
+item(files, Name, _Options) ->
+    maps:get(runs, stats(Name));
+item(file_entries, Name, _Options) ->
+    maps:get(run_entries, stats(Name));
+item(stats, Name, _Options) ->
+    stats(Name);
+item(type, Name, _Options) ->
+    element(1, kind(Name));
+item(keypos, Name, _Options) ->
+    element(2, kind(Name));
+item(_Unknown, _Name, _Options) ->
+    undefined.
+
+-spec kind(dats:tab_name()) -> {ats:table_type(), pos_integer(), ats_nif:fixed()}.
+kind(Name) ->
+    ats_nif:disk_kind(ats_disk_tables:find(Name)).
+
+-spec stats(dats:tab_name()) -> ats_nif:disk_stats().
+stats(Name) ->
+    ats_nif:disk_stats(ats_disk_tables:find(Name)).

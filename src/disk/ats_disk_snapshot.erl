@@ -1,0 +1,16 @@
+%% @private
+%% @doc Reading a table on disk as it is at one moment, however long that takes.
+%%
+%% A snapshot is a table of its own, which shares with the other what is on disk and in memory, and
+%% nobody changes. It belongs to the process that took it: if that is killed, it ends.
+-module(ats_disk_snapshot).
+
+-export([of_table/2]).
+
+%% @doc Has a function read a snapshot of a table.
+-spec of_table(ats:tid(), fun((Snapshot :: ats:tid()) -> Answer)) -> Answer.
+of_table(Table, Read) ->
+    Snapshot = ats_nif:disk_snapshot(Table),
+    try Read(Snapshot)
+    after ats_nif:delete(Snapshot)
+    end.

@@ -1,0 +1,317 @@
+%% @private
+%% @doc The process that owns the open tables on disk.
+%%
+%% It counts how often each process has opened each table. When the last of them has closed it, or
+%% has ended, the table is closed; and so are all tables when the application stops, or the whole
+%% system. Opening and closing read and write files, which takes long; both are done by processes of
+%% their own, and what is asked about the same table meanwhile waits for them.
+%%
+%% Users find a table by its name in an `ets' table, without asking this process.
+-module(ats_disk_tables).
+
+-behaviour(gen_server).
+
+-export([start_link/0, ensure_started/0]).
+-export([open/2, close/1, find/1, directory/1, options/1, names/0, users/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-export_type([name/0]).
+
+-type name() :: term().
+
+%% A table that is open.
+-record(table, {id :: ats:tid(),
+                options :: ats_disk_options:parsed(),
+                users = #{} :: #{pid() => pos_integer()}}).
+
+%% A table that is being opened or closed, and what was asked meanwhile.
+-record(changing, {worker :: reference(),
+                   waiting = queue:new() :: queue:queue(request())}).
+
+-type request() :: {open, gen_server:from(), ats_disk_options:parsed()}
+                 | {close, gen_server:from()}.
+
+-record(state, {tables = #{} :: #{name() => #table{} | #changing{}},
+                %% Monitors of users.
+                users = #{} :: #{pid() => reference()},
+                %% What the processes do that open and close tables.
+                workers = #{} :: #{reference() => work()}}).
+
+-type work() :: {opening, name(), request()}
+              | {closing, name(), gen_server:from() | none, file:filename_all()}.
+
+%% `{Name, Id, Options}'.
+-define(NAMES, ?MODULE).
+
+%%--------------------------------------------------------------------------------------------
+%% Calls
+%%--------------------------------------------------------------------------------------------
+
+-spec start_link() -> {ok, pid()} | {error, term()}.
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+%% @doc Starts the application, if the program has not.
+-spec ensure_started() -> ok | {error, term()}.
+ensure_started() ->
+    case erlang:whereis(?MODULE) of
+        undefined -> application:ensure_started(ats);
+        _ -> ok
+    end.
+
+%% @doc Opens a table for the caller.
+-spec open(name(), ats_disk_options:parsed()) -> ok | {error, term()}.
+open(Name, Options) ->
+    gen_server:call(?MODULE, {open, Name, Options}, infinity).
+
+%% @doc Closes a table, once, for the caller.
+-spec close(name()) -> ok | {error, term()}.
+close(Name) ->
+    try gen_server:call(?MODULE, {close, Name}, infinity)
+    catch
+        exit:{noproc, _} -> {error, not_owner}
+    end.
+
+%% @doc The table of that name. Fails if none is open.
+-spec find(name()) -> ats:tid().
+find(Name) ->
+    try ets:lookup_element(?NAMES, Name, 2)
+    catch
+        error:badarg -> erlang:error({ats_error, id})
+    end.
+
+-spec options(name()) -> ats_disk_options:parsed() | undefined.
+options(Name) ->
+    try ets:lookup_element(?NAMES, Name, 3)
+    catch
+        error:badarg -> undefined
+    end.
+
+%% @doc Where the table is.
+-spec directory(name()) -> file:filename_all() | undefined.
+directory(Name) ->
+    case options(Name) of
+        undefined -> undefined;
+        #{directory := Directory} -> Directory
+    end.
+
+%% @doc The names of all open tables.
+-spec names() -> [name()].
+names() ->
+    try ets:select(?NAMES, [{{'$1', '_', '_'}, [], ['$1']}])
+    catch
+        error:badarg -> []
+    end.
+
+%% @doc Which processes have opened a table, and how often each.
+-spec users(name()) -> [{pid(), pos_integer()}].
+users(Name) ->
+    try gen_server:call(?MODULE, {users, Name}, infinity)
+    catch
+        exit:{noproc, _} -> []
+    end.
+
+%%--------------------------------------------------------------------------------------------
+%% The process
+%%--------------------------------------------------------------------------------------------
+
+-spec init([]) -> {ok, #state{}}.
+init([]) ->
+    _ = process_flag(trap_exit, true),
+    ?NAMES = ets:new(?NAMES, [set, protected, named_table, {read_concurrency, true}]),
+    {ok, #state{}}.
+
+-spec handle_call(term(), gen_server:from(), #state{}) ->
+          {reply, term(), #state{}} | {noreply, #state{}}.
+handle_call({open, Name, Options}, From, State) ->
+    {noreply, ask(Name, {open, From, Options}, State)};
+handle_call({close, Name}, From, State) ->
+    {noreply, ask(Name, {close, From}, State)};
+handle_call({users, Name}, _From, #state{tables = Tables} = State) ->
+    Users = case Tables of
+                #{Name := #table{users = Counts}} -> maps:to_list(Counts);
+                #{} -> []
+            end,
+    {reply, Users, State}.
+
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(_Nothing, State) ->
+    {noreply, State}.
+
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+handle_info({'DOWN', Monitor, process, Pid, Reason}, #state{workers = Workers} = State) ->
+    case maps:take(Monitor, Workers) of
+        {Work, Rest} -> {noreply, done(Work, outcome(Reason), State#state{workers = Rest})};
+        error -> {noreply, user_ended(Pid, State)}
+    end;
+handle_info(_Other, State) ->
+    {noreply, State}.
+
+%% Nothing is opened or closed any more when this returns, and nobody else is told.
+-spec terminate(term(), #state{}) -> ok.
+terminate(_Reason, #state{tables = Tables, workers = Workers}) ->
+    Opened = [outcome(finished(Monitor)) || Monitor <- maps:keys(Workers)],
+    Open = [Id || #table{id = Id} <- maps:values(Tables)] ++ [Id || {ok, Id} <- Opened],
+    Closing = [Monitor || Id <- Open, {_, Monitor} <- [closer(Id)]],
+    _ = [finished(Monitor) || Monitor <- Closing],
+    ok.
+
+%% Waits for the end of a process.
+-spec finished(reference()) -> term().
+finished(Monitor) ->
+    receive {'DOWN', Monitor, process, _, Reason} -> Reason end.
+
+%%--------------------------------------------------------------------------------------------
+%% Opening and closing
+%%--------------------------------------------------------------------------------------------
+
+%% Does what is asked about a table, or leaves it for later.
+-spec ask(name(), request(), #state{}) -> #state{}.
+ask(Name, Request, #state{tables = Tables} = State) ->
+    case Tables of
+        #{Name := #changing{waiting = Waiting} = Changing} ->
+            Later = Changing#changing{waiting = queue:in(Request, Waiting)},
+            State#state{tables = Tables#{Name := Later}};
+        #{Name := Table} ->
+            asked(Name, Request, Table, State);
+        #{} ->
+            asked_of_none(Name, Request, State)
+    end.
+
+-spec asked(name(), request(), #table{}, #state{}) -> #state{}.
+asked(Name, {open, From, Asked}, #table{options = Options} = Table, State) ->
+    case ats_disk_options:fits(Asked, Options) of
+        true ->
+            gen_server:reply(From, ok),
+            add_user(Name, Table, caller(From), State);
+        false ->
+            gen_server:reply(From, {error, incompatible_arguments}),
+            State
+    end;
+asked(Name, {close, From}, #table{users = Users} = Table, State) ->
+    User = caller(From),
+    case Users of
+        #{User := 1} when map_size(Users) =:= 1 ->
+            close_table(Name, Table, From, forget_user(User, Name, State));
+        #{User := 1} ->
+            gen_server:reply(From, ok),
+            Left = put_table(Name, Table#table{users = maps:remove(User, Users)}, State),
+            forget_user(User, Name, Left);
+        #{User := Count} ->
+            gen_server:reply(From, ok),
+            put_table(Name, Table#table{users = Users#{User := Count - 1}}, State);
+        #{} ->
+            gen_server:reply(From, {error, not_owner}),
+            State
+    end.
+
+-spec asked_of_none(name(), request(), #state{}) -> #state{}.
+asked_of_none(_Name, {close, From}, State) ->
+    gen_server:reply(From, {error, not_owner}),
+    State;
+asked_of_none(Name, {open, _From, Options} = Request, State) ->
+    Owner = self(),
+    Open = fun() ->
+                   {Directory, Native} = ats_disk_options:native(Options),
+                   ats_nif:disk_open(Directory, Native, Owner)
+           end,
+    work(Name, {opening, Name, Request}, worker(Open), State).
+
+-spec close_table(name(), #table{}, gen_server:from() | none, #state{}) -> #state{}.
+close_table(Name, #table{id = Id, options = #{directory := Directory}}, From, State) ->
+    true = ets:delete(?NAMES, Name),
+    work(Name, {closing, Name, From, Directory}, closer(Id), State).
+
+-spec work(name(), work(), {pid(), reference()}, #state{}) -> #state{}.
+work(Name, Work, {_Pid, Monitor}, #state{tables = Tables, workers = Workers} = State) ->
+    State#state{tables = Tables#{Name => #changing{worker = Monitor}},
+                workers = Workers#{Monitor => Work}}.
+
+-spec closer(ats:tid()) -> {pid(), reference()}.
+closer(Id) ->
+    worker(fun() -> ats_nif:disk_close(Id) end).
+
+-spec worker(fun(() -> term())) -> {pid(), reference()}.
+worker(Work) ->
+    spawn_monitor(fun() -> exit({done, Work()}) end).
+
+-spec outcome(term()) -> term().
+outcome({done, Outcome}) -> Outcome;
+outcome(Crash) -> {error, crash, Crash}.
+
+%% A process has opened or closed a table, or has failed.
+-spec done(work(), term(), #state{}) -> #state{}.
+done({opening, Name, {open, From, Options}}, {ok, Id}, State) ->
+    true = ets:insert(?NAMES, {Name, Id, Options}),
+    {Waiting, Rest} = take_waiting(Name, State),
+    gen_server:reply(From, ok),
+    Table = #table{id = Id, options = Options},
+    go_on(Name, Waiting, add_user(Name, Table, caller(From), Rest));
+done({opening, Name, {open, From, #{directory := Directory}}}, Failed, State) ->
+    {Waiting, Rest} = take_waiting(Name, State),
+    gen_server:reply(From, ats_disk_failure:of_call(Failed, Directory)),
+    go_on(Name, Waiting, Rest);
+done({closing, Name, From, Directory}, Outcome, State) ->
+    {Waiting, Rest} = take_waiting(Name, State),
+    case From of
+        none -> ok;
+        _ -> gen_server:reply(From, ats_disk_failure:of_call(Outcome, Directory))
+    end,
+    go_on(Name, Waiting, Rest).
+
+-spec take_waiting(name(), #state{}) -> {[request()], #state{}}.
+take_waiting(Name, #state{tables = Tables} = State) ->
+    {#changing{waiting = Waiting}, Others} = maps:take(Name, Tables),
+    {queue:to_list(Waiting), State#state{tables = Others}}.
+
+-spec go_on(name(), [request()], #state{}) -> #state{}.
+go_on(Name, Waiting, State) ->
+    lists:foldl(fun(Request, Before) -> ask(Name, Request, Before) end, State, Waiting).
+
+%%--------------------------------------------------------------------------------------------
+%% Users
+%%--------------------------------------------------------------------------------------------
+
+-spec caller(gen_server:from()) -> pid().
+caller({Pid, _Tag}) -> Pid.
+
+-spec put_table(name(), #table{}, #state{}) -> #state{}.
+put_table(Name, Table, #state{tables = Tables} = State) ->
+    State#state{tables = Tables#{Name => Table}}.
+
+%% If the process has ended already, the monitor tells at once.
+-spec add_user(name(), #table{}, pid(), #state{}) -> #state{}.
+add_user(Name, #table{users = Counts} = Table, Pid, #state{users = Users} = State) ->
+    Counted = maps:update_with(Pid, fun(Count) -> Count + 1 end, 1, Counts),
+    Monitored = case Users of
+                    #{Pid := _} -> Users;
+                    #{} -> Users#{Pid => erlang:monitor(process, Pid)}
+                end,
+    put_table(Name, Table#table{users = Counted}, State#state{users = Monitored}).
+
+%% A process has closed a table as often as it had opened it.
+-spec forget_user(pid(), name(), #state{}) -> #state{}.
+forget_user(Pid, Closed, #state{tables = Tables, users = Users} = State) ->
+    IsUsed = fun({Name, #table{users = Counts}}) -> Name =/= Closed andalso is_map_key(Pid, Counts);
+                ({_Name, #changing{}}) -> false
+             end,
+    case lists:any(IsUsed, maps:to_list(Tables)) of
+        true ->
+            State;
+        false ->
+            {Monitor, Others} = maps:take(Pid, Users),
+            true = erlang:demonitor(Monitor, [flush]),
+            State#state{users = Others}
+    end.
+
+-spec user_ended(pid(), #state{}) -> #state{}.
+user_ended(Pid, #state{tables = Tables, users = Users} = State) ->
+    Left = State#state{users = maps:remove(Pid, Users)},
+    maps:fold(fun(Name, #table{users = #{Pid := _} = Counts} = Table, Before) ->
+                      case maps:remove(Pid, Counts) of
+                          None when map_size(None) =:= 0 -> close_table(Name, Table, none, Before);
+                          Others -> put_table(Name, Table#table{users = Others}, Before)
+                      end;
+                 (_Name, _Other, Before) ->
+                      Before
+              end, Left, Tables).

@@ -1,0 +1,209 @@
+%% @doc Merges that a program writes itself, for tables on disk.
+%%
+%% A value of a table on disk may be what many writes make together: a *merge* says how. Most are
+%% known by name, as `sum'; see `ats:merge/4'. For all others a module implements this behaviour,
+%% which is that of osmos (Radford, 2009):
+%%
+%% ```
+%% -module(highest_bid).
+%% -behaviour(ats_merge).
+%% -export([merge/3, short_circuit/2, delete/2, version/0]).
+%%
+%% %% A bid is {Amount, Bidder}, or `sold', after which no bid counts.
+%% merge(_Item, sold, _Bid) -> sold;
+%% merge(_Item, _Bid, sold) -> sold;
+%% merge(_Item, {A, _} = Earlier, {B, _}) when A >= B -> Earlier;
+%% merge(_Item, _Earlier, Later) -> Later.
+%%
+%% short_circuit(_Item, Value) -> Value =:= sold.
+%% delete(_Item, _Value) -> false.
+%% version() -> 1.
+%% '''
+%%
+%% == Laws ==
+%%
+%% <ul>
+%% <li>`merge(Key, Earlier, Later)' is associative. `Earlier' was written before `Later'. It need
+%% not commute: only neighbours in time are merged.</li>
+%% <li>If `short_circuit(Key, Later)' is `true', then `merge(Key, Earlier, Later)' is `Later',
+%% whatever `Earlier' is. So what is older need not be read.</li>
+%% <li>If `delete(Key, Earlier)' is `true', then `merge(Key, Earlier, Later)' is `Later', whatever
+%% that is. A key with such a value, merged of all that was written, counts as missing.</li>
+%% <li>All three are functions of their arguments. They are called again for the same values, at
+%% other times and in other processes, and know nothing of how often.</li>
+%% <li>`version()' changes whenever one of the others means something else than before. A table is
+%% not opened with another version than that with which it was made.</li>
+%% </ul>
+%%
+%% == When it fails ==
+%%
+%% A module that raises an exception, takes too long, uses too much memory or returns what makes no
+%% sense fails for that key alone: {@type failure()} says what it did, and {@link format_failure/1}
+%% says it in words. Other keys of the same batch are merged; see {@link ats_merge_pool}.
+-module(ats_merge).
+
+-export([check/1, name/1, run/2, format_failure/1]).
+
+-export_type([job/0, place/0, outcome/0, failure/0, cause/0, version/0, check_error/0]).
+
+-type version() :: 0..16#FFFFFFFF.
+-type place() :: above | bottom.
+%% Whether there may be older values than these, or these are all that was written.
+-type job() :: {Key :: term(), Values :: [term(), ...], place()}.
+%% The values of a key, of which the first was written first.
+-type outcome() :: {put, term()} | {operand, term()} | missing | {failed, failure()}.
+%% What is in the place of the values of a job: a value to which nothing older matters, one that is
+%% to be merged with what is older, or nothing.
+-type failure() :: {module(), Function :: atom(), cause()}.
+%% The function is `any' where it is not known which one it was.
+-type cause() ::
+        {raised, error | exit | throw, Reason :: term(), [term()]}
+      | {returned, term()}
+      | {took_longer, Ms :: pos_integer()}
+      | {ended, Reason :: term()}
+      | not_tried.
+-type check_error() ::
+        {not_a_module, term()}
+      | {not_loaded, module(), Reason :: atom()}
+      | {not_exported, module(), [{atom(), arity()}, ...]}
+      | {failed, failure()}.
+
+-define(CALLBACKS, [{merge, 3}, {short_circuit, 2}, {delete, 2}, {version, 0}]).
+-define(MOST_VERSION, 16#FFFFFFFF).
+
+-callback merge(Key :: term(), Earlier :: term(), Later :: term()) -> term().
+-callback short_circuit(Key :: term(), Value :: term()) -> boolean().
+-callback delete(Key :: term(), Value :: term()) -> boolean().
+-callback version() -> version().
+
+%% @doc Whether a module can merge: it can be loaded, and exports all functions of the behaviour.
+%% Returns its version, which it is asked for in the calling process.
+-spec check(term()) -> {ok, version()} | {error, check_error()}.
+check(Module) when is_atom(Module) ->
+    case code:ensure_loaded(Module) of
+        {module, Module} -> check_exports(Module);
+        {error, Reason} -> {error, {not_loaded, Module, Reason}}
+    end;
+check(Term) ->
+    {error, {not_a_module, Term}}.
+
+-spec check_exports(module()) -> {ok, version()} | {error, check_error()}.
+check_exports(Module) ->
+    case [Callback || {Function, Arity} = Callback <- ?CALLBACKS,
+                      not erlang:function_exported(Module, Function, Arity)] of
+        [] -> check_version(Module);
+        Missing -> {error, {not_exported, Module, Missing}}
+    end.
+
+-spec check_version(module()) -> {ok, version()} | {error, check_error()}.
+check_version(Module) ->
+    IsVersion = fun(V) -> is_integer(V) andalso V >= 0 andalso V =< ?MOST_VERSION end,
+    try
+        {ok, call(Module, version, [], IsVersion)}
+    catch
+        throw:{?MODULE, Failure} -> {error, {failed, Failure}}
+    end.
+
+%% @doc What a table on disk is marked with, besides the version: no merge that has a name is called
+%% so.
+-spec name(module()) -> binary().
+name(Module) ->
+    <<"erlang.", (atom_to_binary(Module))/binary>>.
+
+%% @doc Merges the values of a key, in the calling process, and never raises an exception. There is
+%% no limit of time.
+%%
+%% The newer values are merged with their neighbours first, so that of values that are put one
+%% behind the other each part is copied O(log n) times. The oldest value, which is often the
+%% largest, is merged last.
+-spec run(module(), job()) -> outcome().
+run(Module, {Key, [Oldest | Newer], Place}) ->
+    try
+        Value = merged(Module, Key, Oldest, Newer),
+        IsBoolean = fun erlang:is_boolean/1,
+        case Place of
+            bottom ->
+                case call(Module, delete, [Key, Value], IsBoolean) of
+                    true -> missing;
+                    false -> {put, Value}
+                end;
+            above ->
+                case call(Module, short_circuit, [Key, Value], IsBoolean) of
+                    true -> {put, Value};
+                    false -> {operand, Value}
+                end
+        end
+    catch
+        throw:{?MODULE, Failure} -> {failed, Failure}
+    end.
+
+-spec merged(module(), term(), term(), [term()]) -> term().
+merged(_Module, _Key, Oldest, []) ->
+    Oldest;
+merged(Module, Key, Oldest, [Later]) ->
+    merge(Module, Key, Oldest, Later);
+merged(Module, Key, Oldest, Newer) ->
+    merged(Module, Key, Oldest, neighbours(Module, Key, Newer)).
+
+-spec neighbours(module(), term(), [term()]) -> [term()].
+neighbours(Module, Key, [Earlier, Later | Rest]) ->
+    Merged = merge(Module, Key, Earlier, Later),
+    [Merged | neighbours(Module, Key, Rest)];
+neighbours(_Module, _Key, Rest) ->
+    Rest.
+
+-spec merge(module(), term(), term(), term()) -> term().
+merge(Module, Key, Earlier, Later) ->
+    call(Module, merge, [Key, Earlier, Later], fun(_Any) -> true end).
+
+%% Throws what is wrong. Only this function calls the module, so a throw of the module is not taken
+%% for one of these.
+-spec call(module(), atom(), [term()], fun((term()) -> boolean())) -> term().
+call(Module, Function, Arguments, IsRight) ->
+    try apply(Module, Function, Arguments) of
+        Result ->
+            case IsRight(Result) of
+                true -> Result;
+                false -> throw({?MODULE, {Module, Function, {returned, Result}}})
+            end
+    catch
+        Class:Reason:Stack ->
+            throw({?MODULE, {Module, Function, {raised, Class, Reason, Stack}}})
+    end.
+
+%% @doc A failure, or what {@link check/1} has found, in words.
+-spec format_failure(failure() | check_error()) -> unicode:chardata().
+format_failure({not_a_module, Term}) ->
+    io_lib:format("~0tP is not the name of a module", [Term, 20]);
+format_failure({not_loaded, Module, Reason}) ->
+    io_lib:format("the module ~tw cannot be loaded: ~tw", [Module, Reason]);
+format_failure({not_exported, Module, Missing}) ->
+    Names = [io_lib:format("~tw/~b", [Function, Arity]) || {Function, Arity} <- Missing],
+    io_lib:format("the module ~tw does not export ~ts", [Module, lists:join(", ", Names)]);
+format_failure({failed, Failure}) ->
+    format_failure(Failure);
+format_failure({Module, Function, Cause}) ->
+    [called(Module, Function), $\s, format_cause(Function, Cause)].
+
+-spec called(module(), atom()) -> unicode:chardata().
+called(Module, Function) ->
+    case lists:keyfind(Function, 1, ?CALLBACKS) of
+        {_, Arity} -> io_lib:format("~tw:~tw/~b", [Module, Function, Arity]);
+        false -> io_lib:format("the merge ~tw", [Module])
+    end.
+
+-spec format_cause(atom(), cause()) -> unicode:chardata().
+format_cause(_Function, {raised, Class, Reason, _Stack}) ->
+    io_lib:format("raised ~tw:~0tP", [Class, Reason, 20]);
+format_cause(version, {returned, Term}) ->
+    io_lib:format("returned ~0tP, which is not an integer of 32 bits", [Term, 20]);
+format_cause(_Function, {returned, Term}) ->
+    io_lib:format("returned ~0tP, which is not a boolean", [Term, 20]);
+format_cause(_Function, {took_longer, Ms}) ->
+    io_lib:format("took longer than ~b ms for one key", [Ms]);
+format_cause(_Function, {ended, killed}) ->
+    "was killed: it used too much memory, or killed itself";
+format_cause(_Function, {ended, Reason}) ->
+    io_lib:format("ended its process: ~0tP", [Reason, 20]);
+format_cause(_Function, not_tried) ->
+    "was not tried, because it ended or took too long for other keys of the batch".

@@ -1,0 +1,164 @@
+%% @private
+%% @doc The functions of osmos (Radford, 2009) on tables on disk.
+%%
+%% An osmos table is an `ordered_set' of pairs of a key and a value. How the values of a key are
+%% merged is said by its format, of which osmos has four that are known by name; they are merges
+%% here. What osmos calls a format of keys says how keys become bytes: here all terms do, and lie in
+%% their standard order, which for binaries and for lists of strings is the order that osmos has.
+-module(ats_osmos).
+
+-export([options/1, select_range/5, select_continue/3]).
+
+-export_type([format/0, option/0, bound/0, select/0]).
+
+-type format() :: {Key :: term | binary | string_vector,
+                   Value :: term_replace | binary_replace | uint64_sum_delete
+                          | {uint64_vector_sum_delete, Size :: pos_integer()},
+                   BlockSize :: pos_integer()}.
+-type option() :: {directory, file:name_all()}
+                | {format, format()}
+                | {max_memory_entries | max_merge_jobs | max_selects, pos_integer()}
+                | {select_timeout_secs, pos_integer() | infinity}
+                | dats:option().
+-type bound() :: fun((Key :: term()) -> boolean()) | unbounded | {key, term()}.
+-opaque select() :: {Snapshot :: ats:tid(), ats:continuation() | '$end_of_table',
+                     Rest :: [tuple()], Upper :: bound(), Filter :: fun()}.
+%% Where a select goes on. It reads a snapshot, which belongs to the process that began it.
+
+-define(AT_ONCE, 100).
+-define(EVERYTHING, [{'_', [], ['$_']}]).
+
+%% @doc The options of `dats:open_file/2' that mean the same.
+-spec options(term()) -> [dats:option()] | badarg.
+options(Options) when is_list(Options) ->
+    try [{type, ordered_set} | lists:flatmap(fun option/1, Options)]
+    catch
+        error:function_clause -> badarg
+    end;
+options(_) ->
+    badarg.
+
+-spec option(option()) -> [dats:option()].
+option({directory, Directory}) ->
+    [{file, Directory}];
+option({format, {Key, Value, BlockSize}})
+  when Key =:= term; Key =:= binary; Key =:= string_vector ->
+    [{block_size, BlockSize} | merge(Value)];
+option({Limit, N})
+  when Limit =:= max_memory_entries; Limit =:= max_merge_jobs; Limit =:= max_selects ->
+    true = is_integer(N) andalso N > 0,
+    [];
+option({select_timeout_secs, _}) ->
+    [];
+option({Other, _} = Option) when Other =/= format, Other =/= type, Other =/= keypos ->
+    [Option].
+
+-spec merge(term()) -> [dats:option()].
+merge(term_replace) -> [];
+merge(binary_replace) -> [];
+merge(uint64_sum_delete) -> [{merge, sum}];
+merge({uint64_vector_sum_delete, Size}) when is_integer(Size), Size > 0 ->
+    [{merge, {vector, lists:duplicate(Size, sum)}}].
+
+%% @doc The first rows of a range that a function selects, of the table as it is now.
+-spec select_range(ats:tid(), bound(), bound(), fun(), pos_integer()) ->
+          {ok, [{term(), term()}], select()}.
+select_range(Table, Lower, Upper, Filter, N) when is_integer(N), N > 0 ->
+    Snapshot = ats_nif:disk_snapshot(Table),
+    try
+        First = begin_at(Snapshot, Lower, Upper),
+        rows(above(Lower, First), Snapshot, Upper, filter(Filter), N, [])
+    catch
+        Class:Reason:Stack ->
+            ats_nif:delete(Snapshot),
+            erlang:raise(Class, Reason, Stack)
+    end;
+select_range(_Table, _Lower, _Upper, _Filter, _N) ->
+    erlang:error({ats_error, none}).
+
+%% @doc The next rows, of the same moment.
+-spec select_continue(ats:tid(), select(), pos_integer()) ->
+          {ok, [{term(), term()}], select()} | {error, {bad_select_handle, term()}}.
+select_continue(_Table, {_, '$end_of_table', [], _, _} = Select, N) when is_integer(N), N > 0 ->
+    {ok, [], Select};
+select_continue(_Table, {Snapshot, Continuation, Rest, Upper, Filter} = Select, N)
+  when is_integer(N), N > 0 ->
+    try
+        rows({Rest, Continuation}, Snapshot, Upper, Filter, N, [])
+    catch
+        error:{ats_error, Cause} when Cause =:= id; Cause =:= access ->
+            {error, {bad_select_handle, Select}}
+    end;
+select_continue(_Table, Select, N) when is_integer(N), N > 0 ->
+    {error, {bad_select_handle, Select}};
+select_continue(_Table, _Select, _N) ->
+    erlang:error({ats_error, none}).
+
+%% A key that is known is gone to. A function has to be asked about each row before.
+-spec begin_at(ats:tid(), bound(), bound()) -> {[tuple()], ats:continuation()} | '$end_of_table'.
+begin_at(Snapshot, Lower, Upper) ->
+    {Low, LowBound} = edge(low, Lower),
+    {High, HighBound} = edge(high, Upper),
+    ats_range:range(Snapshot, Low, High, [LowBound, HighBound, {limit, ?AT_ONCE}]).
+
+-spec edge(low | high, bound()) -> {term(), ats_range:bound()}.
+edge(low, {key, Key}) -> {Key, {low, inclusive}};
+edge(high, {key, Key}) -> {Key, {high, exclusive}};
+edge(Side, unbounded) -> {none, {Side, unbounded}};
+edge(Side, Less) when is_function(Less, 1) -> {none, {Side, unbounded}};
+edge(_Side, _Other) -> erlang:error({ats_error, none}).
+
+-spec filter(fun()) -> fun((term(), term()) -> boolean()).
+filter(Filter) when is_function(Filter, 2) -> Filter;
+filter(Filter) when is_function(Filter, 1) -> fun(Key, Value) -> Filter({Key, Value}) end;
+filter(_) -> erlang:error({ats_error, none}).
+
+%% From the first row on that is not below the range.
+-spec above(bound(), {[tuple()], ats:continuation()} | '$end_of_table') ->
+          {[tuple()], ats:continuation() | '$end_of_table'}.
+above(_Lower, '$end_of_table') ->
+    {[], '$end_of_table'};
+above(Less, {Rows, Continuation}) when is_function(Less) ->
+    case lists:dropwhile(fun(Row) -> Less(element(1, Row)) end, Rows) of
+        [] -> above(Less, ats_select:continue(Continuation));
+        Rest -> {Rest, Continuation}
+    end;
+above(_Lower, Chunk) ->
+    Chunk.
+
+-spec rows({[tuple()], ats:continuation() | '$end_of_table'} | '$end_of_table', ats:tid(), bound(),
+           fun((term(), term()) -> boolean()), non_neg_integer(), [{term(), term()}]) ->
+          {ok, [{term(), term()}], select()}.
+rows('$end_of_table', Snapshot, Upper, Filter, _Wanted, Found) ->
+    ended(Snapshot, Upper, Filter, Found);
+rows({Rest, Continuation}, Snapshot, Upper, Filter, 0, Found) ->
+    {ok, lists:reverse(Found), {Snapshot, Continuation, Rest, Upper, Filter}};
+rows({[Row | Rest], Continuation}, Snapshot, Upper, Filter, Wanted, Found) ->
+    Key = element(1, Row),
+    Value = element(2, Row),
+    case is_below(Upper, Key) of
+        false ->
+            ended(Snapshot, Upper, Filter, Found);
+        true ->
+            case Filter(Key, Value) of
+                true ->
+                    rows({Rest, Continuation}, Snapshot, Upper, Filter, Wanted - 1,
+                         [{Key, Value} | Found]);
+                false ->
+                    rows({Rest, Continuation}, Snapshot, Upper, Filter, Wanted, Found)
+            end
+    end;
+rows({[], '$end_of_table'}, Snapshot, Upper, Filter, _Wanted, Found) ->
+    ended(Snapshot, Upper, Filter, Found);
+rows({[], Continuation}, Snapshot, Upper, Filter, Wanted, Found) ->
+    rows(ats_select:continue(Continuation), Snapshot, Upper, Filter, Wanted, Found).
+
+-spec is_below(bound(), term()) -> boolean().
+is_below(Less, Key) when is_function(Less) -> Less(Key);
+is_below(_Upper, _Key) -> true.
+
+%% Nothing is left, so nobody needs the snapshot.
+-spec ended(ats:tid(), bound(), fun(), [{term(), term()}]) -> {ok, [{term(), term()}], select()}.
+ended(Snapshot, Upper, Filter, Found) ->
+    _ = catch ats_nif:delete(Snapshot),
+    {ok, lists:reverse(Found), {Snapshot, '$end_of_table', [], Upper, Filter}}.

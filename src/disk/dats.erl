@@ -1,0 +1,969 @@
+%% @doc Tables on disk: what `dets' is to `ets', `dats' is to `ats'.
+%%
+%% This module is a drop-in for `dets': the same functions with the same arguments, results and
+%% errors. Change `dets:' to `dats:' and the program does what it did before, on another file format.
+%% A table is a directory. Besides it has what `ats' has: the type `ordered_set', ranges, match
+%% specifications that read no more than they need, and functions that do several things as one.
+%%
+%% Good for: tables larger than memory, many writes in any order, ranges and prefixes of keys, data
+%% that must be there after a crash. Not good for: single reads right after many writes of the same
+%% keys, and the number of objects, which the table does not know by itself.
+%%
+%% The page `docs/tables-on-disk.md' says what is promised: what a crash leaves, what each function
+%% sees while others write, and where `dats' differs from `dets'.
+%%
+%% == Answers ==
+%% As those of `dets'. A function that only does something returns `ok'. What is wrong with the
+%% arguments is the exception `badarg', which says in words what it is; so is a table that is not
+%% open. What is wrong with the files is an answer, `{error, Reason}' (see {@link reason()}), and
+%% {@link format_error/1} says it in words. Functions that return keys, such as {@link first/1}, exit
+%% with that answer instead, since it could be a key.
+-module(dats).
+
+-export([open_file/1, open_file/2, close/1, is_dats_file/1, all/0, info/1, info/2, sync/1]).
+-export([insert/2, insert_new/2, delete/2, delete_object/2, delete_all_objects/1]).
+-export([lookup/2, lookup_element/3, lookup_element/4, lookup_elements/3, member/2, take/2]).
+-export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
+-export([first/1, last/1, next/2, prev/2]).
+-export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
+-export([select/1, select/2, select/3, select_reverse/1, select_reverse/2, select_reverse/3]).
+-export([select_count/2, select_delete/2, select_replace/2, select_take/2]).
+-export([match/1, match/2, match/3, match_object/1, match_object/2, match_object/3]).
+-export([match_delete/2, repair_continuation/2, explain/2]).
+-export([range/3, range/4, range_count/3, range_count/4, range_delete/3, range_delete/4]).
+-export([range_fold/5, range_fold/6, prefix/2, prefix/3, take_first/1, take_last/1]).
+-export([safe_fixtable/2, slot/2, foldl/3, foldr/3, traverse/2, tab2list/1]).
+-export([init_table/2, init_table/3, table/1, table/2, format_error/1]).
+-export([to_ets/2, to_ets/3, from_ets/2, from_ets/3, to_ats/2, to_ats/3, from_ats/2, from_ats/3]).
+-export([from_dets/2, from_dets/3, flush/1, compact/1]).
+-export([open/2, read/2, write/3, select_range/5, select_continue/3]).
+
+-export_type([tab_name/0, option/0, durability/0, reason/0, continuation/0]).
+
+-type tab_name() :: term().
+%% The name of an open table.
+-type durability() :: sync | {interval, Milliseconds :: pos_integer()} | system.
+-type option() ::
+        {file, Directory :: file:name_all()}
+      | {type, ats:table_type()}
+      | {keypos, pos_integer()}
+      | {access, read | read_write}
+      | {durability, durability()}
+      | {auto_save, infinity | Milliseconds :: non_neg_integer()}
+      | {merge, replace | ats:merge()}
+      | {block_size, Bytes :: pos_integer()}
+      | {memory, Bytes :: pos_integer()}
+      | {estimated_no_objects | min_no_slots | max_no_slots, default | non_neg_integer()}
+      | {ram_file, false} | {repair, boolean()}.
+-type reason() :: ats_disk_failure:reason() | incompatible_arguments | not_owner
+                | {unsupported, option()}.
+-opaque continuation() :: {tab_name(), ats:continuation()}.
+%% Where a chunked call goes on; not to be looked into.
+
+%% What a native call refuses becomes an exception of the function that the user has called, or an
+%% answer. It is a macro and not a function because the top of the stack trace has to be the user's
+%% call, and because success must cost nothing.
+-define(OTHERWISE(Call, Name, Arguments, Cause, Failed),
+        try Call
+        catch error:{ats_error, Cause} ->
+                case ats_disk_failure:of_cause(Cause, ats_disk_tables:directory(Name)) of
+                    refused ->
+                        erlang:error(ats_errors:reason(Cause), Arguments,
+                                     ats_errors:options(Cause));
+                    Failed
+                end
+        end).
+-define(ANSWER(Call, Name, Arguments),
+        ?OTHERWISE(Call, Name, Arguments, FilesCause, {error, _} = FilesFailed -> FilesFailed)).
+-define(ANSWER_OR_EXIT(Call, Name, Arguments),
+        ?OTHERWISE(Call, Name, Arguments, FilesCause, {error, _} = FilesFailed -> exit(FilesFailed))).
+-define(DONE(Call, Name, Arguments),
+        ?ANSWER(done(Call), Name, Arguments)).
+-define(TABLE(Name), (ats_disk_tables:find(Name))).
+
+-define(FOLDED_AT_ONCE, 100).
+-define(EVERYTHING, [{'_', [], ['$_']}]).
+
+%%--------------------------------------------------------------------------------------------
+%% Opening and closing
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Opens the table in a directory, as it was made, for the caller. The name is a new one.
+-spec open_file(Directory :: file:name_all()) -> {ok, tab_name()} | {error, reason()}.
+open_file(Directory) ->
+    Name = make_ref(),
+    case ats_disk_options:parse(Name, [{file, Directory}]) of
+        {ok, Options} -> opened(Name, Options#{create := false});
+        badarg -> erlang:error(badarg, [Directory])
+    end.
+
+%% @doc Opens a table for the caller, or makes it.
+%%
+%% The table is open until each process that has opened it has closed it as often as that, or has
+%% ended. A process that opens a table that is open already must ask for the same directory and the
+%% same `access', and for nothing else than there is.
+%%
+%% <table border="1">
+%% <tr><td>`{file, Directory}'</td><td>where the table is. The directory is made if it is not there,
+%% in one that is. If the option is missing, the name of the table is taken, which must be an atom
+%% then</td></tr>
+%% <tr><td>`{type, Type}'</td><td>`set', which is the default, `ordered_set', `bag', or
+%% `duplicate_bag'. A table that is there must be of this type, if it is given</td></tr>
+%% <tr><td>`{keypos, Pos}'</td><td>where objects have their key, 1 by default. A table that is there
+%% must have it there, if it is given</td></tr>
+%% <tr><td>`{access, read | read_write}'</td><td>with `read', which wants a table that is there, no
+%% process can change objects</td></tr>
+%% <tr><td>`{durability, sync}'</td><td>a write returns when it is on disk. Writes that wait at the
+%% same time share that</td></tr>
+%% <tr><td>`{durability, {interval, Ms}}'</td><td>it is at most that long after. The default, with a
+%% second. `{auto_save, Ms}' means the same</td></tr>
+%% <tr><td>`{durability, system}'</td><td>when the system does that: some 30 seconds on Linux.
+%% `{auto_save, infinity}' means the same</td></tr>
+%% <tr><td>`{merge, Merge}'</td><td>how the values are merged that {@link write/3} writes to the same
+%% key: the elements behind it. See `ats:merge/4' for what there is; `replace', which is the default,
+%% keeps the last. Not for bags. A table that is there must have it, if it is given</td></tr>
+%% <tr><td>`{block_size, Bytes}'</td><td>about how much is read from disk at once; 4096</td></tr>
+%% <tr><td>`{memory, Bytes}'</td><td>how much memory the table takes at most for what was written
+%% last, and for what was read; 320 MiB</td></tr>
+%% </table>
+%%
+%% Whatever the durability is, the end of the virtual machine, by `halt' or by a signal, loses
+%% nothing: that is about the end of the system, and of power.
+%%
+%% `estimated_no_objects', `min_no_slots', `max_no_slots', `{ram_file, false}' and `{repair,
+%% boolean()}' are accepted and mean nothing: there is nothing to be estimated, and to be repaired.
+%% With `{ram_file, true}' and `{repair, force}' the answer is `{error, {unsupported, Option}}'.
+-spec open_file(tab_name(), [option()]) -> {ok, tab_name()} | {error, reason()}.
+open_file(Name, Options) ->
+    case ats_disk_options:parse(Name, Options) of
+        {ok, Parsed} -> opened(Name, Parsed);
+        {error, _} = Unsupported -> Unsupported;
+        badarg -> erlang:error(badarg, [Name, Options])
+    end.
+
+-spec opened(tab_name(), ats_disk_options:parsed()) -> {ok, tab_name()} | {error, reason()}.
+opened(Name, Options) ->
+    maybe_ok(ats_disk_tables:ensure_started(),
+             fun() ->
+                     maybe_ok(ats_disk_tables:open(Name, Options), fun() -> {ok, Name} end)
+             end).
+
+-spec maybe_ok(ok | {error, Reason}, fun(() -> Answer)) -> Answer | {error, Reason}.
+maybe_ok(ok, Answer) -> Answer();
+maybe_ok({error, _} = Failed, _Answer) -> Failed.
+
+%% @doc Closes a table for the caller. When nobody has it open any more, what was written last is
+%% moved from the journal to sorted files, so that the next opening need not.
+-spec close(tab_name()) -> ok | {error, reason()}.
+close(Name) ->
+    ats_disk_tables:close(Name).
+
+%% @doc Whether there is a table in a directory.
+-spec is_dats_file(Directory :: file:name_all()) -> boolean() | {error, reason()}.
+is_dats_file(Directory) ->
+    case ats_disk_options:described(Directory) of
+        {ok, _Type, _KeyPos} -> true;
+        {error, {not_a_dats_table, _}} -> false;
+        {error, _} = Failed -> Failed;
+        badarg -> erlang:error(badarg, [Directory])
+    end.
+
+%% @doc The names of all open tables of this node.
+-spec all() -> [tab_name()].
+all() ->
+    ats_disk_tables:names().
+
+%% @doc Describes a table. Returns `undefined' if it is not open.
+-spec info(tab_name()) -> [{atom(), term()}] | undefined.
+info(Name) ->
+    ?ANSWER(ats_disk_info:all(Name), Name, [Name]).
+
+%% @doc Returns one item of the description of a table; `undefined' if the table is not open, or there
+%% is no such item.
+%%
+%% <table border="1">
+%% <tr><td>`type', `keypos', `access', `durability'</td><td>as it was opened</td></tr>
+%% <tr><td>`filename'</td><td>its directory</td></tr>
+%% <tr><td>`size', `no_objects'</td><td>the number of objects. The first call after the table was
+%% opened reads all of it, and each call if it is a bag</td></tr>
+%% <tr><td>`file_size'</td><td>bytes on disk, without the journal</td></tr>
+%% <tr><td>`memory'</td><td>bytes in memory</td></tr>
+%% <tr><td>`users'</td><td>the processes that have opened it, and how often each has</td></tr>
+%% <tr><td>`safe_fixed'</td><td>as in `ets:info/2'</td></tr>
+%% <tr><td>`stats'</td><td>what the store has done since it was opened, as a map; see
+%% `docs/tables-on-disk.md'</td></tr>
+%% </table>
+-spec info(tab_name(), Item :: atom()) -> term() | undefined.
+info(Name, Item) ->
+    ?ANSWER(ats_disk_info:item(Item, Name), Name, [Name, Item]).
+
+%% @doc Makes all durable that was written before.
+-spec sync(tab_name()) -> ok | {error, reason()}.
+sync(Name) ->
+    ?ANSWER(ats_disk_failure:of_call(ats_nif:disk_sync(?TABLE(Name)),
+                                     ats_disk_tables:directory(Name)),
+            Name, [Name]).
+
+%% @doc Writes what is in memory to sorted files. What is written meanwhile is not waited for.
+-spec flush(tab_name()) -> ok | {error, reason()}.
+flush(Name) ->
+    ?ANSWER(ats_disk_failure:of_call(ats_nif:disk_flush(?TABLE(Name)),
+                                     ats_disk_tables:directory(Name)),
+            Name, [Name]).
+
+%% @doc Merges all sorted files into one, of which then nothing is left that was replaced or deleted.
+%% Others go on meanwhile. The table does this by itself, a part at a time; a call takes as long as
+%% to read and write all of it.
+-spec compact(tab_name()) -> ok | {error, reason()}.
+compact(Name) ->
+    ?ANSWER(ats_disk_failure:of_call(ats_nif:disk_compact(?TABLE(Name)),
+                                     ats_disk_tables:directory(Name)),
+            Name, [Name]).
+
+%% @doc Says in words why a function has failed.
+-spec format_error({error, reason()} | reason()) -> unicode:chardata().
+format_error(Reason) ->
+    ats_disk_failure:format(Reason).
+
+%%--------------------------------------------------------------------------------------------
+%% Writing
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Inserts an object or a list of objects, replacing those with an equal key in a `set' or
+%% `ordered_set'. A list is inserted as one: after a crash all of it is there or nothing.
+-spec insert(tab_name(), tuple() | [tuple()]) -> ok | {error, reason()}.
+insert(Name, Objects) ->
+    ?DONE(ats_nif:insert(?TABLE(Name), Objects), Name, [Name, Objects]).
+
+%% @doc Inserts an object or a list of objects if none of their keys is in the table. Returns
+%% `false', and inserts nothing, otherwise.
+-spec insert_new(tab_name(), tuple() | [tuple()]) -> boolean() | {error, reason()}.
+insert_new(Name, Objects) ->
+    ?ANSWER(ats_nif:insert_new(?TABLE(Name), Objects), Name, [Name, Objects]).
+
+%% @doc Removes all objects with a key, also if what was written to it cannot be merged.
+-spec delete(tab_name(), Key :: term()) -> ok | {error, reason()}.
+delete(Name, Key) ->
+    ?DONE(delete_any(?TABLE(Name), Key), Name, [Name, Key]).
+
+-spec delete_any(ats:tid(), term()) -> true.
+delete_any(Table, Key) ->
+    try ats_nif:delete(Table, Key)
+    catch error:{ats_error, merge_failed} -> ats_nif:disk_delete(Table, Key)
+    end.
+
+%% @doc Removes exactly this object; in a `duplicate_bag' all its copies.
+-spec delete_object(tab_name(), tuple()) -> ok | {error, reason()}.
+delete_object(Name, Object) ->
+    ?DONE(ats_nif:delete_object(?TABLE(Name), Object), Name, [Name, Object]).
+
+%% @doc Removes all objects at one moment. O(1).
+-spec delete_all_objects(tab_name()) -> ok | {error, reason()}.
+delete_all_objects(Name) ->
+    ?DONE(ats_nif:delete_all_objects(?TABLE(Name)), Name, [Name]).
+
+%% @doc Removes and returns all objects with a key, as one atomic step.
+-spec take(tab_name(), Key :: term()) -> [tuple()] | {error, reason()}.
+take(Name, Key) ->
+    ?ANSWER(ats_nif:take(?TABLE(Name), Key), Name, [Name, Key]).
+
+%% @doc Removes and returns the object with the first key of an `ordered_set'. See {@link
+%% ats:take_first/1}.
+-spec take_first(tab_name()) -> [tuple()] | {error, reason()}.
+take_first(Name) ->
+    ?ANSWER(ats_nif:take_first(?TABLE(Name)), Name, [Name]).
+
+%% @doc Like {@link take_first/1}, with the last key.
+-spec take_last(tab_name()) -> [tuple()] | {error, reason()}.
+take_last(Name) ->
+    ?ANSWER(ats_nif:take_last(?TABLE(Name)), Name, [Name]).
+
+%% @doc Adds to integers inside an object and returns the new values. All operations of one call
+%% are one atomic step. Only for `set' and `ordered_set'.
+-spec update_counter(tab_name(), Key :: term(),
+                     ats:update_op() | [ats:update_op()] | integer()) ->
+          integer() | [integer()] | {error, reason()}.
+update_counter(Name, Key, UpdateOp) ->
+    ?ANSWER(ats_nif:update_counter(?TABLE(Name), Key, UpdateOp), Name, [Name, Key, UpdateOp]).
+
+%% @doc Like {@link update_counter/3}, starting from `Default' if the key is not in the table.
+-spec update_counter(tab_name(), Key :: term(),
+                     ats:update_op() | [ats:update_op()] | integer(), Default :: tuple()) ->
+          integer() | [integer()] | {error, reason()}.
+update_counter(Name, Key, UpdateOp, Default) ->
+    ?ANSWER(ats_nif:update_counter(?TABLE(Name), Key, UpdateOp, Default),
+            Name, [Name, Key, UpdateOp, Default]).
+
+%% @doc Replaces elements of an object as one atomic step. Returns `false' if the key is not in
+%% the table. Only for `set' and `ordered_set'.
+-spec update_element(tab_name(), Key :: term(), ats:element_spec() | [ats:element_spec()]) ->
+          boolean() | {error, reason()}.
+update_element(Name, Key, ElementSpec) ->
+    ?ANSWER(ats_nif:update_element(?TABLE(Name), Key, ElementSpec),
+            Name, [Name, Key, ElementSpec]).
+
+%% @doc Like {@link update_element/3}, starting from `Default' if the key is not in the table.
+-spec update_element(tab_name(), Key :: term(), ats:element_spec() | [ats:element_spec()],
+                     Default :: tuple()) -> true | {error, reason()}.
+update_element(Name, Key, ElementSpec, Default) ->
+    ?ANSWER(ats_nif:update_element(?TABLE(Name), Key, ElementSpec, Default),
+            Name, [Name, Key, ElementSpec, Default]).
+
+-spec done(true) -> ok.
+done(true) -> ok.
+
+%%--------------------------------------------------------------------------------------------
+%% Reading
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Returns the objects with a key. An `ordered_set' compares keys with `==', the other
+%% types with `=:='.
+-spec lookup(tab_name(), Key :: term()) -> [tuple()] | {error, reason()}.
+lookup(Name, Key) ->
+    ?ANSWER(ats_nif:lookup(?TABLE(Name), Key), Name, [Name, Key]).
+
+%% @doc Returns one element of the object with a key, or a list of them from a bag. Fails with
+%% `badarg' if the key is not in the table.
+-spec lookup_element(tab_name(), Key :: term(), Pos :: pos_integer()) -> term() | [term()].
+lookup_element(Name, Key, Pos) ->
+    ?ANSWER_OR_EXIT(ats_nif:lookup_element(?TABLE(Name), Key, Pos), Name, [Name, Key, Pos]).
+
+%% @doc Like {@link lookup_element/3}, but returns `Default' if the key is not in the table.
+-spec lookup_element(tab_name(), Key :: term(), Pos :: pos_integer(), Default :: term()) ->
+          term() | [term()].
+lookup_element(Name, Key, Pos, Default) ->
+    ?ANSWER_OR_EXIT(ats_nif:lookup_element(?TABLE(Name), Key, Pos, Default),
+                    Name, [Name, Key, Pos, Default]).
+
+%% @doc Returns several elements of the object with a key; see {@link ats:lookup_elements/3}.
+-spec lookup_elements(tab_name(), Key :: term(), Positions :: [pos_integer()]) ->
+          [term()] | {error, reason()}.
+lookup_elements(Name, Key, Positions) ->
+    ?ANSWER(ats_nif:lookup_elements(?TABLE(Name), Key, Positions), Name, [Name, Key, Positions]).
+
+%% @doc Tells whether a key is in the table.
+-spec member(tab_name(), Key :: term()) -> boolean() | {error, reason()}.
+member(Name, Key) ->
+    ?ANSWER(ats_nif:member(?TABLE(Name), Key), Name, [Name, Key]).
+
+%% @doc Returns the first key of the table. The order of an `ordered_set' is that of Erlang's terms;
+%% that of the other types does not change, and means nothing.
+-spec first(tab_name()) -> Key :: term() | '$end_of_table'.
+first(Name) ->
+    ?ANSWER_OR_EXIT(ats_nif:first(?TABLE(Name)), Name, [Name]).
+
+%% @doc Returns the last key of an `ordered_set'; for other types the same as {@link first/1}.
+-spec last(tab_name()) -> Key :: term() | '$end_of_table'.
+last(Name) ->
+    ?ANSWER_OR_EXIT(ats_nif:last(?TABLE(Name)), Name, [Name]).
+
+%% @doc Returns the key after `Key'. In an `ordered_set', `Key' itself need not be in the table. In
+%% the other types it must, or have been when the table was fixed ({@link safe_fixtable/2}).
+-spec next(tab_name(), Key :: term()) -> NextKey :: term() | '$end_of_table'.
+next(Name, Key) ->
+    ?ANSWER_OR_EXIT(ats_nif:next(?TABLE(Name), Key), Name, [Name, Key]).
+
+%% @doc Returns the key before `Key' in an `ordered_set'; otherwise the same as {@link next/2}.
+-spec prev(tab_name(), Key :: term()) -> PreviousKey :: term() | '$end_of_table'.
+prev(Name, Key) ->
+    ?ANSWER_OR_EXIT(ats_nif:prev(?TABLE(Name), Key), Name, [Name, Key]).
+
+%% @doc Returns the first key together with its objects, in one step.
+-spec first_lookup(tab_name()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
+first_lookup(Name) ->
+    ?ANSWER_OR_EXIT(ats_nif:first_lookup(?TABLE(Name)), Name, [Name]).
+
+%% @doc Returns the last key together with its objects, in one step.
+-spec last_lookup(tab_name()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
+last_lookup(Name) ->
+    ?ANSWER_OR_EXIT(ats_nif:last_lookup(?TABLE(Name)), Name, [Name]).
+
+%% @doc Returns the key after `Key' together with its objects, in one step.
+-spec next_lookup(tab_name(), Key :: term()) ->
+          {NextKey :: term(), [tuple()]} | '$end_of_table'.
+next_lookup(Name, Key) ->
+    ?ANSWER_OR_EXIT(ats_nif:next_lookup(?TABLE(Name), Key), Name, [Name, Key]).
+
+%% @doc Returns the key before `Key' together with its objects, in one step.
+-spec prev_lookup(tab_name(), Key :: term()) ->
+          {PreviousKey :: term(), [tuple()]} | '$end_of_table'.
+prev_lookup(Name, Key) ->
+    ?ANSWER_OR_EXIT(ats_nif:prev_lookup(?TABLE(Name), Key), Name, [Name, Key]).
+
+%% @doc Fixes a table for traversal, or releases one fixation of the calling process. A traversal
+%% with {@link next/2} of a fixed table meets every object that is there throughout, once.
+-spec safe_fixtable(tab_name(), Fix :: boolean()) -> ok | {error, reason()}.
+safe_fixtable(Name, Fix) ->
+    ?DONE(ats_nif:safe_fixtable(?TABLE(Name), Fix), Name, [Name, Fix]).
+
+%% @doc Returns the objects of the key at a place, counted from 0, or `'$end_of_table'' behind the
+%% last one. O(I).
+-spec slot(tab_name(), I :: non_neg_integer()) ->
+          [tuple()] | '$end_of_table' | {error, reason()}.
+slot(Name, I) when is_integer(I), I >= 0 ->
+    try ?ANSWER(ats_nif:slot(?TABLE(Name), I), Name, [Name, I])
+    catch
+        %% As in `dets', there is an end of the table beyond its end, too.
+        error:badarg when I > 0 -> beyond(Name, I)
+    end;
+slot(Name, I) ->
+    erlang:error(badarg, [Name, I]).
+
+-spec beyond(tab_name(), pos_integer()) -> '$end_of_table'.
+beyond(Name, I) ->
+    case info(Name, type) of
+        undefined -> erlang:error(badarg, [Name, I]);
+        _ -> '$end_of_table'
+    end.
+
+%% @doc Returns all objects as they are at one moment.
+-spec tab2list(tab_name()) -> [tuple()] | {error, reason()}.
+tab2list(Name) ->
+    ?ANSWER(list(Name, ?EVERYTHING, all), Name, [Name]).
+
+%% @doc Folds a function over the objects as they are at one moment, in ascending order of the keys
+%% of an `ordered_set'. The function may change the table.
+-spec foldl(fun((Object :: tuple(), Acc) -> Acc), Acc, tab_name()) -> Acc | {error, reason()}.
+foldl(Function, Acc, Name) ->
+    ?ANSWER(fold(Function, Acc, Name, up), Name, [Function, Acc, Name]).
+
+%% @doc Like {@link foldl/3}, in descending order of the keys of an `ordered_set'.
+-spec foldr(fun((Object :: tuple(), Acc) -> Acc), Acc, tab_name()) -> Acc | {error, reason()}.
+foldr(Function, Acc, Name) ->
+    ?ANSWER(fold(Function, Acc, Name, down), Name, [Function, Acc, Name]).
+
+-spec fold(fun((tuple(), Acc) -> Acc), Acc, tab_name(), up | down) -> Acc.
+fold(Function, Acc, Name, Way) ->
+    ats_disk_snapshot:of_table(
+      ?TABLE(Name),
+      fun(Snapshot) ->
+              Chunk = ats_select:chunk(Snapshot, ?EVERYTHING, Way, ?FOLDED_AT_ONCE),
+              fold_chunks(Function, Acc, Chunk)
+      end).
+
+-spec fold_chunks(fun((tuple(), Acc) -> Acc), Acc,
+                  {[tuple()], ats:continuation()} | '$end_of_table') -> Acc.
+fold_chunks(_Function, Acc, '$end_of_table') ->
+    Acc;
+fold_chunks(Function, Acc, {Objects, Continuation}) ->
+    NewAcc = lists:foldl(Function, Acc, Objects),
+    fold_chunks(Function, NewAcc, ats_select:continue(Continuation)).
+
+%% @doc Calls a function with each object as it is at one moment, until it says otherwise:
+%%
+%% <table border="1">
+%% <tr><td>`continue'</td><td>goes on</td></tr>
+%% <tr><td>`{continue, Value}'</td><td>goes on, and the value is among those that are
+%% returned</td></tr>
+%% <tr><td>`{done, Value}'</td><td>ends, and likewise</td></tr>
+%% <tr><td>anything else</td><td>ends, and this is returned</td></tr>
+%% </table>
+%%
+%% Returns the values, the last one first.
+-spec traverse(tab_name(), fun((Object :: tuple()) -> continue | {continue, Value}
+                                                    | {done, Value} | Other)) ->
+          [Value] | Other | {error, reason()}.
+traverse(Name, Function) ->
+    ?ANSWER(try fold(fun(Object, Values) -> step(Function(Object), Values) end,
+                     [], Name, up)
+            catch throw:{?MODULE, traversed, Result} -> Result
+            end, Name, [Name, Function]).
+
+-spec step(continue | {continue, Value} | {done, Value} | term(), [Value]) -> [Value].
+step(continue, Values) -> Values;
+step({continue, Value}, Values) -> [Value | Values];
+step({done, Value}, Values) -> throw({?MODULE, traversed, [Value | Values]});
+step(Other, _Values) -> throw({?MODULE, traversed, Other}).
+
+%%--------------------------------------------------------------------------------------------
+%% Match specifications
+%%
+%% What bounds the key, in the heads or in the guards, decides how much of a table is read: in an
+%% `ordered_set' ranges and prefixes of tuples and lists, in the other types single keys. Functions
+%% that return everything at once read the table as it is at one moment. Each chunk of those that
+%% return chunks is read at a moment of its own. Functions that change objects change each as a
+%% whole.
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Returns what a match specification makes of the objects that match it, in ascending order of
+%% the keys of an `ordered_set'.
+-spec select(tab_name(), ats:match_spec()) -> [Match :: term()] | {error, reason()}.
+select(Name, MatchSpec) ->
+    ?ANSWER(list(Name, MatchSpec, all), Name, [Name, MatchSpec]).
+
+%% @doc Like {@link select/2}, but returns at most `Limit' results, and a continuation for {@link
+%% select/1}.
+-spec select(tab_name(), ats:match_spec(), Limit :: non_neg_integer() | default) ->
+          {[Match :: term()], continuation()} | '$end_of_table' | {error, reason()}.
+select(Name, MatchSpec, Limit) ->
+    ?ANSWER(chunk(Name, MatchSpec, up, Limit), Name, [Name, MatchSpec, Limit]).
+
+%% @doc Goes on where {@link select/3}, or another function that returns a continuation, stopped.
+-spec select(continuation()) ->
+          {[Match :: term()], continuation()} | '$end_of_table' | {error, reason()}.
+select(Continuation) ->
+    ?ANSWER(continue(Continuation), name_of(Continuation), [Continuation]).
+
+%% @doc Like {@link select/2}, in descending order of the keys of an `ordered_set'.
+-spec select_reverse(tab_name(), ats:match_spec()) -> [Match :: term()] | {error, reason()}.
+select_reverse(Name, MatchSpec) ->
+    ?ANSWER(list(Name, MatchSpec, reverse), Name, [Name, MatchSpec]).
+
+%% @doc Like {@link select/3}, in descending order of the keys of an `ordered_set'.
+-spec select_reverse(tab_name(), ats:match_spec(), Limit :: non_neg_integer() | default) ->
+          {[Match :: term()], continuation()} | '$end_of_table' | {error, reason()}.
+select_reverse(Name, MatchSpec, Limit) ->
+    ?ANSWER(chunk(Name, MatchSpec, down, Limit), Name, [Name, MatchSpec, Limit]).
+
+%% @doc The same as {@link select/1}: a continuation knows its direction.
+-spec select_reverse(continuation()) ->
+          {[Match :: term()], continuation()} | '$end_of_table' | {error, reason()}.
+select_reverse(Continuation) ->
+    ?ANSWER(continue(Continuation), name_of(Continuation), [Continuation]).
+
+%% @doc Counts the objects for which the result of a match specification is `true', as they are at
+%% one moment.
+-spec select_count(tab_name(), ats:match_spec()) -> non_neg_integer() | {error, reason()}.
+select_count(Name, MatchSpec) ->
+    ?ANSWER(ats_disk_snapshot:of_table(
+              ?TABLE(Name), fun(Snapshot) -> ats_select:count(Snapshot, MatchSpec, count) end),
+            Name, [Name, MatchSpec]).
+
+%% @doc Deletes the objects for which the result of a match specification is `true', and returns how
+%% many. Each is deleted atomically; all at one moment if the specification is `[{'_',[],[true]}]'.
+-spec select_delete(tab_name(), ats:match_spec()) -> non_neg_integer() | {error, reason()}.
+select_delete(Name, [{'_', [], [true]}] = MatchSpec) ->
+    ?ANSWER(ats_nif:clear(?TABLE(Name)), Name, [Name, MatchSpec]);
+select_delete(Name, MatchSpec) ->
+    ?ANSWER(ats_select:count(?TABLE(Name), MatchSpec, delete), Name, [Name, MatchSpec]).
+
+%% @doc Replaces the objects that match a match specification by its results, and returns how many.
+%% Each is replaced atomically. Not for a `bag'. See {@link ats:select_replace/2}.
+-spec select_replace(tab_name(), ats:match_spec()) -> non_neg_integer() | {error, reason()}.
+select_replace(Name, MatchSpec) ->
+    ?ANSWER(ats_select:count(?TABLE(Name), MatchSpec, replace), Name, [Name, MatchSpec]).
+
+%% @doc Deletes objects as {@link select_delete/2} does, and returns them. See {@link
+%% ats:select_take/2}.
+-spec select_take(tab_name(), ats:match_spec()) -> [Object :: tuple()] | {error, reason()}.
+select_take(Name, MatchSpec) ->
+    ?ANSWER(ats_take:select_take(?TABLE(Name), MatchSpec), Name, [Name, MatchSpec]).
+
+%% @doc Returns for each object that matches a pattern a list of what its variables are bound to, in
+%% the order of their numbers.
+-spec match(tab_name(), ats:match_pattern()) -> [Bindings :: [term()]] | {error, reason()}.
+match(Name, Pattern) ->
+    ?ANSWER(list(Name, pattern(Pattern, ['$$']), all), Name, [Name, Pattern]).
+
+%% @doc Like {@link match/2}, but returns at most `Limit' results, and a continuation.
+-spec match(tab_name(), ats:match_pattern(), Limit :: non_neg_integer() | default) ->
+          {[Bindings :: [term()]], continuation()} | '$end_of_table' | {error, reason()}.
+match(Name, Pattern, Limit) ->
+    ?ANSWER(chunk(Name, pattern(Pattern, ['$$']), up, Limit), Name, [Name, Pattern, Limit]).
+
+%% @doc The same as {@link select/1}.
+-spec match(continuation()) ->
+          {[Bindings :: [term()]], continuation()} | '$end_of_table' | {error, reason()}.
+match(Continuation) ->
+    ?ANSWER(continue(Continuation), name_of(Continuation), [Continuation]).
+
+%% @doc Returns the objects that match a pattern.
+-spec match_object(tab_name(), ats:match_pattern()) -> [Object :: tuple()] | {error, reason()}.
+match_object(Name, Pattern) ->
+    ?ANSWER(list(Name, pattern(Pattern, ['$_']), all), Name, [Name, Pattern]).
+
+%% @doc Like {@link match_object/2}, but returns at most `Limit' objects, and a continuation.
+-spec match_object(tab_name(), ats:match_pattern(), Limit :: non_neg_integer() | default) ->
+          {[Object :: tuple()], continuation()} | '$end_of_table' | {error, reason()}.
+match_object(Name, Pattern, Limit) ->
+    ?ANSWER(chunk(Name, pattern(Pattern, ['$_']), up, Limit), Name, [Name, Pattern, Limit]).
+
+%% @doc The same as {@link select/1}.
+-spec match_object(continuation()) ->
+          {[Object :: tuple()], continuation()} | '$end_of_table' | {error, reason()}.
+match_object(Continuation) ->
+    ?ANSWER(continue(Continuation), name_of(Continuation), [Continuation]).
+
+%% @doc Deletes the objects that match a pattern. All objects, that is the pattern `` '_' '', are
+%% deleted at one moment.
+-spec match_delete(tab_name(), ats:match_pattern()) -> ok | {error, reason()}.
+match_delete(Name, '_') ->
+    ?DONE(ats_nif:delete_all_objects(?TABLE(Name)), Name, [Name, '_']);
+match_delete(Name, Pattern) ->
+    ?DONE(is_integer(ats_select:count(?TABLE(Name), pattern(Pattern, [true]), delete)),
+          Name, [Name, Pattern]).
+
+%% A pattern that no tuple can match matches none, which only `ets' takes for an error.
+-spec pattern(term(), [term()]) -> ats:match_spec().
+pattern(Pattern, Body) when is_tuple(Pattern); is_atom(Pattern) -> [{Pattern, [], Body}];
+pattern(_Pattern, Body) -> [{'_', [false], Body}].
+
+-spec list(tab_name(), ats:match_spec(), all | reverse) -> [term()].
+list(Name, MatchSpec, How) ->
+    ats_disk_snapshot:of_table(?TABLE(Name),
+                               fun(Snapshot) -> ats_select:list(Snapshot, MatchSpec, How) end).
+
+-spec chunk(tab_name(), ats:match_spec(), up | down, pos_integer() | default) ->
+          {[term()], continuation()} | '$end_of_table'.
+chunk(Name, MatchSpec, Way, default) ->
+    chunk(Name, MatchSpec, Way, ?FOLDED_AT_ONCE);
+chunk(Name, MatchSpec, Way, 0) ->
+    %% What `dets' takes it for: as few as possible.
+    chunk(Name, MatchSpec, Way, 1);
+chunk(Name, MatchSpec, Way, Limit) ->
+    named(Name, ats_select:chunk(?TABLE(Name), MatchSpec, Way, Limit)).
+
+-spec continue(continuation()) -> {[term()], continuation()} | '$end_of_table'.
+continue({Name, Continuation}) ->
+    named(Name, ats_select:continue(Continuation));
+continue(_) ->
+    erlang:error({ats_error, none}).
+
+-spec named(tab_name(), {[term()], ats:continuation()} | '$end_of_table') ->
+          {[term()], continuation()} | '$end_of_table'.
+named(Name, {Results, Continuation}) -> {Results, {Name, Continuation}};
+named(_Name, NoChunk) -> NoChunk.
+
+-spec name_of(term()) -> tab_name().
+name_of({Name, _Continuation}) -> Name;
+name_of(_) -> undefined.
+
+%% @doc Makes a continuation usable again that was turned into a binary and back. `MatchSpec' is the
+%% match specification it was made with.
+-spec repair_continuation(continuation(), ats:match_spec()) -> continuation().
+repair_continuation({Name, Continuation} = Given, MatchSpec) ->
+    ?ANSWER({Name, ats_select:repair(Continuation, MatchSpec)}, Name, [Given, MatchSpec]);
+repair_continuation(Given, MatchSpec) ->
+    erlang:error(badarg, [Given, MatchSpec]).
+
+%% @doc Tells what it takes to run a match specification. See {@link ats:explain/2}.
+-spec explain(tab_name(), ats:match_spec()) -> ats_select:explanation() | {error, reason()}.
+explain(Name, MatchSpec) ->
+    ?ANSWER(ats_select:explain(?TABLE(Name), MatchSpec), Name, [Name, MatchSpec]).
+
+%%--------------------------------------------------------------------------------------------
+%% Ranges of an ordered_set
+%%
+%% What they mean is told in {@link ats}. Those that return everything at once read the table as it
+%% is at one moment.
+%%--------------------------------------------------------------------------------------------
+
+%% @equiv range(Name, Low, High, [])
+-spec range(tab_name(), Low :: term(), High :: term()) -> [tuple()] | {error, reason()}.
+range(Name, Low, High) ->
+    ?ANSWER(ranged(Name, fun(Table) -> ats_range:range(Table, Low, High, []) end),
+            Name, [Name, Low, High]).
+
+%% @doc Returns what has a key from `Low' to `High', in ascending order of the keys. See {@link
+%% ats:range/4}.
+-spec range(tab_name(), Low :: term(), High :: term(), [ats:range_option()]) ->
+          [term()] | {[term()], continuation()} | '$end_of_table' | {error, reason()}.
+range(Name, Low, High, Options) ->
+    ?ANSWER(ranged(Name, Options, fun(Table) -> ats_range:range(Table, Low, High, Options) end),
+            Name, [Name, Low, High, Options]).
+
+%% @equiv prefix(Name, Pattern, [])
+-spec prefix(tab_name(), Pattern :: term()) -> [tuple()] | {error, reason()}.
+prefix(Name, Pattern) ->
+    ?ANSWER(ranged(Name, fun(Table) -> ats_range:prefix(Table, Pattern, []) end),
+            Name, [Name, Pattern]).
+
+%% @doc Returns what has a key that begins as a pattern does. See {@link ats:prefix/3}.
+-spec prefix(tab_name(), Pattern :: term(), [ats:range_option()]) ->
+          [term()] | {[term()], continuation()} | '$end_of_table' | {error, reason()}.
+prefix(Name, Pattern, Options) ->
+    ?ANSWER(ranged(Name, Options, fun(Table) -> ats_range:prefix(Table, Pattern, Options) end),
+            Name, [Name, Pattern, Options]).
+
+%% @equiv range_count(Name, Low, High, [])
+-spec range_count(tab_name(), Low :: term(), High :: term()) ->
+          non_neg_integer() | {error, reason()}.
+range_count(Name, Low, High) ->
+    ?ANSWER(ranged(Name, fun(Table) -> ats_range:count(Table, Low, High, []) end),
+            Name, [Name, Low, High]).
+
+%% @doc Counts the objects with a key from `Low' to `High'. O(that number).
+-spec range_count(tab_name(), Low :: term(), High :: term(), [ats:range_bound()]) ->
+          non_neg_integer() | {error, reason()}.
+range_count(Name, Low, High, Bounds) ->
+    ?ANSWER(ranged(Name, fun(Table) -> ats_range:count(Table, Low, High, Bounds) end),
+            Name, [Name, Low, High, Bounds]).
+
+%% @equiv range_delete(Name, Low, High, [])
+-spec range_delete(tab_name(), Low :: term(), High :: term()) ->
+          non_neg_integer() | {error, reason()}.
+range_delete(Name, Low, High) ->
+    ?ANSWER(ats_range:delete(?TABLE(Name), Low, High, []), Name, [Name, Low, High]).
+
+%% @doc Deletes the objects with a key from `Low' to `High', each atomically, and returns how many.
+-spec range_delete(tab_name(), Low :: term(), High :: term(), [ats:range_bound()]) ->
+          non_neg_integer() | {error, reason()}.
+range_delete(Name, Low, High, Bounds) ->
+    ?ANSWER(ats_range:delete(?TABLE(Name), Low, High, Bounds), Name, [Name, Low, High, Bounds]).
+
+%% @equiv range_fold(Function, Acc, Name, Low, High, [])
+-spec range_fold(fun((term(), Acc) -> Acc), Acc, tab_name(), Low :: term(), High :: term()) ->
+          Acc | {error, reason()}.
+range_fold(Function, Acc, Name, Low, High) ->
+    ?ANSWER(ranged(Name, fun(Table) -> ats_range:fold(Function, Acc, Table, Low, High, []) end),
+            Name, [Function, Acc, Name, Low, High]).
+
+%% @doc Folds a function over what {@link range/4} would return, in its order, of which not more
+%% than a hundred are in memory at a time. The function may change the table.
+-spec range_fold(fun((term(), Acc) -> Acc), Acc, tab_name(), Low :: term(), High :: term(),
+                 [ats:range_option()]) -> Acc | {error, reason()}.
+range_fold(Function, Acc, Name, Low, High, Options) ->
+    ?ANSWER(ranged(Name, fun(Table) ->
+                                 ats_range:fold(Function, Acc, Table, Low, High, Options)
+                         end),
+            Name, [Function, Acc, Name, Low, High, Options]).
+
+-spec ranged(tab_name(), fun((ats:tid()) -> Answer)) -> Answer.
+ranged(Name, Read) ->
+    ats_disk_snapshot:of_table(?TABLE(Name), Read).
+
+%% A continuation goes on in the table itself.
+-spec ranged(tab_name(), term(), fun((ats:tid()) -> [term()] | {[term()], ats:continuation()}
+                                                  | '$end_of_table')) ->
+          [term()] | {[term()], continuation()} | '$end_of_table'.
+ranged(Name, Options, Read) ->
+    case is_list(Options) andalso lists:keymember(limit, 1, Options) of
+        true -> named(Name, Read(?TABLE(Name)));
+        false -> ranged(Name, Read)
+    end.
+
+%%--------------------------------------------------------------------------------------------
+%% Filling and querying
+%%--------------------------------------------------------------------------------------------
+
+%% @equiv init_table(Name, InitFun, [])
+-spec init_table(tab_name(), ats_dets:init_fun()) -> ok | {error, term()}.
+init_table(Name, InitFun) ->
+    init_table(Name, InitFun, []).
+
+%% @doc Replaces the objects of a table by those that a function provides. It is called with the
+%% argument `read' and returns `{Objects, NextFun}', or `end_of_input'. If it returns anything else,
+%% that is the answer, as `{error, {init_fun, Returned}}'. `{format, bchunk}' of `dets' is not
+%% supported.
+-spec init_table(tab_name(), ats_dets:init_fun(), [{min_no_slots, default | non_neg_integer()}
+                                                 | {format, term}]) -> ok | {error, term()}.
+init_table(Name, InitFun, Options) when is_function(InitFun), is_list(Options) ->
+    case lists:keyfind(format, 1, Options) of
+        {format, Format} when Format =/= term ->
+            {error, {unsupported, {format, Format}}};
+        _ ->
+            case delete_all_objects(Name) of
+                ok -> init_from(Name, InitFun, InitFun(read));
+                Failed -> Failed
+            end
+    end;
+init_table(Name, InitFun, Options) ->
+    erlang:error(badarg, [Name, InitFun, Options]).
+
+-spec init_from(tab_name(), ats_dets:init_fun(), term()) -> ok | {error, term()}.
+init_from(_Name, _InitFun, end_of_input) ->
+    ok;
+init_from(Name, _InitFun, {Objects, Next}) when is_list(Objects), is_function(Next) ->
+    try insert(Name, Objects) of
+        ok -> init_from(Name, Next, Next(read));
+        Failed -> stopped(Next, Failed)
+    catch
+        error:badarg -> stopped(Next, {error, invalid_objects_list})
+    end;
+init_from(_Name, _InitFun, Other) ->
+    {error, {init_fun, Other}}.
+
+%% What the function makes of its end does not matter any more.
+-spec stopped(ats_dets:init_fun(), {error, Reason}) -> {error, Reason}.
+stopped(Function, Failed) ->
+    _ = catch Function(close),
+    Failed.
+
+%% @equiv table(Name, [])
+-spec table(tab_name()) -> qlc:query_handle().
+table(Name) ->
+    ?ANSWER(ats_qlc:table(?MODULE, Name, []), Name, [Name]).
+
+%% @doc Makes a table a source of queries of `qlc'. See {@link ats:table/2}.
+-spec table(tab_name(), ats_qlc:option() | [ats_qlc:option()]) -> qlc:query_handle().
+table(Name, Options) ->
+    ?ANSWER(ats_qlc:table(?MODULE, Name, Options), Name, [Name, Options]).
+
+%% @equiv to_ets(Name, EtsTable, [])
+-spec to_ets(tab_name(), ets:table()) -> ets:table() | {error, reason()}.
+to_ets(Name, EtsTable) ->
+    to_ets(Name, EtsTable, []).
+
+%% @doc Inserts the objects, as they are at one moment, into a table of `ets', and returns that.
+%%
+%% With the option `{progress, Fun}', `Fun(Done, Total)' is called after each thousand objects, with
+%% the number of those so far, and of all, or `unknown'. The same holds for the other functions that
+%% take this option.
+-spec to_ets(tab_name(), ets:table(), [{progress, ats_disk_transfer:progress()}]) ->
+          ets:table() | {error, reason()}.
+to_ets(Name, EtsTable, Options) ->
+    out(Name, {ets, EtsTable}, Options).
+
+%% @equiv to_ats(Name, AtsTable, [])
+-spec to_ats(tab_name(), ats:table()) -> ats:table() | {error, reason()}.
+to_ats(Name, AtsTable) ->
+    to_ats(Name, AtsTable, []).
+
+%% @doc As {@link to_ets/3}, into a table of `ats'.
+-spec to_ats(tab_name(), ats:table(), [{progress, ats_disk_transfer:progress()}]) ->
+          ats:table() | {error, reason()}.
+to_ats(Name, AtsTable, Options) ->
+    out(Name, {ats, AtsTable}, Options).
+
+-spec out(tab_name(), {ets | ats, term()}, [{progress, ats_disk_transfer:progress()}]) -> term().
+out(Name, {Module, Target} = To, Options) ->
+    Arguments = [Name, Target, Options],
+    %% What is wrong with the other table is found out before all is read.
+    case Module:info(Target, size) of
+        undefined -> erlang:error(badarg, Arguments);
+        _ -> ok
+    end,
+    case ?ANSWER(ats_disk_transfer:out(?TABLE(Name), To, progress(Options)), Name, Arguments) of
+        ok -> Target;
+        Failed -> Failed
+    end.
+
+%% @equiv from_ets(Name, EtsTable, [])
+-spec from_ets(tab_name(), ets:table()) -> ok | {error, reason()}.
+from_ets(Name, EtsTable) ->
+    from_ets(Name, EtsTable, []).
+
+%% @doc Replaces the objects by those of a table of `ets'.
+-spec from_ets(tab_name(), ets:table(), [{progress, ats_disk_transfer:progress()}]) ->
+          ok | {error, reason()}.
+from_ets(Name, EtsTable, Options) ->
+    in(Name, {ets, EtsTable}, Options).
+
+%% @equiv from_ats(Name, AtsTable, [])
+-spec from_ats(tab_name(), ats:table()) -> ok | {error, reason()}.
+from_ats(Name, AtsTable) ->
+    from_ats(Name, AtsTable, []).
+
+%% @doc Replaces the objects by those of a table of `ats'.
+-spec from_ats(tab_name(), ats:table(), [{progress, ats_disk_transfer:progress()}]) ->
+          ok | {error, reason()}.
+from_ats(Name, AtsTable, Options) ->
+    in(Name, {ats, AtsTable}, Options).
+
+%% @equiv from_dets(Name, DetsTable, [])
+-spec from_dets(tab_name(), dets:tab_name()) -> ok | {error, reason()}.
+from_dets(Name, DetsTable) ->
+    from_dets(Name, DetsTable, []).
+
+%% @doc Replaces the objects by those of an open table of `dets'.
+-spec from_dets(tab_name(), dets:tab_name(), [{progress, ats_disk_transfer:progress()}]) ->
+          ok | {error, reason()}.
+from_dets(Name, DetsTable, Options) ->
+    in(Name, {dets, DetsTable}, Options).
+
+-spec in(tab_name(), {ets | ats | dets, term()}, [{progress, ats_disk_transfer:progress()}]) ->
+          ok | {error, term()}.
+in(Name, {Module, Source} = From, Options) ->
+    Arguments = [Name, Source, Options],
+    case Module:info(Source, size) of
+        undefined -> erlang:error(badarg, Arguments);
+        _ -> ok
+    end,
+    Progress = progress(Options),
+    ?ANSWER(begin
+                Table = ?TABLE(Name),
+                true = ats_nif:delete_all_objects(Table),
+                ats_disk_transfer:in(Table, From, Progress)
+            end, Name, Arguments).
+
+-spec progress([{progress, ats_disk_transfer:progress()}]) -> ats_disk_transfer:progress().
+progress(Options) ->
+    case proplists:get_value(progress, Options, fun(_, _) -> ok end) of
+        Progress when is_function(Progress, 2) -> Progress;
+        _ -> erlang:error(badarg, [Options])
+    end.
+
+%%--------------------------------------------------------------------------------------------
+%% As in osmos
+%%
+%% A table of pairs of a key and a value, in the order of the keys. What is written is not read: the
+%% table merges what was written to a key when the key is read, or by and by.
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Opens a table by the options of osmos, or makes it: an `ordered_set'.
+%%
+%% <table border="1">
+%% <tr><td>`{directory, Directory}'</td><td>where the table is</td></tr>
+%% <tr><td>`{format, {Key, Value, BlockSize}}'</td><td>`Key' is `term', `binary' or `string_vector'.
+%% `Value' is `term_replace' or `binary_replace', which keep the last value; `uint64_sum_delete',
+%% numbers that are added; or `{uint64_vector_sum_delete, Size}', tuples of so many
+%% numbers</td></tr>
+%% </table>
+%%
+%% The options `max_memory_entries', `max_merge_jobs', `max_selects' and `select_timeout_secs' are
+%% accepted and mean nothing. All options of {@link open_file/2} but `type' and `keypos' can be
+%% given, too.
+-spec open(tab_name(), [ats_osmos:option()]) -> {ok, tab_name()} | {error, reason()}.
+open(Name, Options) ->
+    case ats_osmos:options(Options) of
+        badarg ->
+            erlang:error(badarg, [Name, Options]);
+        Known ->
+            case ats_disk_options:parse(Name, Known) of
+                {ok, Parsed} -> opened(Name, Parsed);
+                {error, _} = Unsupported -> Unsupported;
+                badarg -> erlang:error(badarg, [Name, Options])
+            end
+    end.
+
+%% @doc The value of a key: all that was written to it, merged.
+-spec read(tab_name(), Key :: term()) -> {ok, Value :: term()} | not_found | {error, reason()}.
+read(Name, Key) ->
+    case ?ANSWER(ats_nif:lookup(?TABLE(Name), Key), Name, [Name, Key]) of
+        [Object] when tuple_size(Object) >= 2 -> {ok, element(2, Object)};
+        [] -> not_found;
+        {error, _} = Failed -> Failed;
+        _ -> erlang:error(badarg, [Name, Key])
+    end.
+
+%% @doc Merges a value with that of a key, without reading it. The cost is that of a write to the
+%% journal and to a tree in memory, however much was written to the key before.
+%%
+%% What the merge cannot take as a value, such as an atom for `sum', is `badarg'; but the atom
+%% `delete' deletes the key then. In a table without merge the value replaces that of the key.
+-spec write(tab_name(), Key :: term(), Value :: term()) -> ok | {error, reason()}.
+write(Name, Key, Value) ->
+    ?DONE(write_or_delete(?TABLE(Name), Key, Value), Name, [Name, Key, Value]).
+
+-spec write_or_delete(ats:tid(), term(), term()) -> true.
+write_or_delete(Table, Key, delete) ->
+    try ats_nif:disk_write(Table, {Key, delete})
+    catch error:{ats_error, operand} -> delete_any(Table, Key)
+    end;
+write_or_delete(Table, Key, Value) ->
+    ats_nif:disk_write(Table, {Key, Value}).
+
+%% @doc Returns the first `N' rows of a range that a function selects.
+%%
+%% `Lower(Key)' says whether a key is below the range, `Upper(Key)' whether it is below the end of
+%% the range. Since rows are asked about one after the other, those before the range are read, too.
+%% So both can be told as `{key, Key}', which is gone to at once and belongs to the range as its
+%% beginning, not as its end; or as `unbounded'. `Select' is called with a key and a value, or with a
+%% pair of them.
+%%
+%% Fewer rows than `N' are the last. The rows are those of one moment, also those that {@link
+%% select_continue/3} returns. Until there are no more, or the calling process ends, the table keeps
+%% what it was at that moment.
+-spec select_range(tab_name(), Lower :: ats_osmos:bound(), Upper :: ats_osmos:bound(),
+                   Select :: fun(), N :: pos_integer()) ->
+          {ok, [{Key :: term(), Value :: term()}], ats_osmos:select()} | {error, reason()}.
+select_range(Name, Lower, Upper, Select, N) ->
+    ?ANSWER(ats_osmos:select_range(?TABLE(Name), Lower, Upper, Select, N),
+            Name, [Name, Lower, Upper, Select, N]).
+
+%% @doc Returns the next rows of a range.
+-spec select_continue(tab_name(), ats_osmos:select(), N :: pos_integer()) ->
+          {ok, [{Key :: term(), Value :: term()}], ats_osmos:select()}
+        | {error, reason() | {bad_select_handle, term()}}.
+select_continue(Name, Handle, N) ->
+    ?ANSWER(ats_osmos:select_continue(?TABLE(Name), Handle, N), Name, [Name, Handle, N]).
