@@ -7,7 +7,7 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([programs/1, bags/1, beyond_ets/1, bulk/1, traversal/1, every_kind_of_term/1]).
--export([oracle_finds_differences/1, forced_adaptation/1, on_a_store_of_bytes/1]).
+-export([oracle_finds_differences/1, forced_adaptation/1, on_a_store_of_bytes/1, on_disk/1]).
 
 -define(BATCH, 100).
 -define(DEFAULT_COMMANDS, "196000").
@@ -26,7 +26,8 @@ all() ->
         beyond_ets,
         programs,
         forced_adaptation,
-        on_a_store_of_bytes
+        on_a_store_of_bytes,
+        on_disk
     ].
 
 init_per_suite(Config) ->
@@ -72,16 +73,23 @@ forced_adaptation(_) ->
 
 %% An eighth of this, on tables whose objects are bytes in a plain B-tree.
 on_a_store_of_bytes(_) ->
+    on(ats_on_btree, 8).
+
+%% A third, on tables on disk, which are closed, killed, opened, flushed and merged all the time.
+on_disk(_) ->
+    on(ats_on_disk, 3).
+
+on(Subject, Part) ->
     case ats_oracle:subject() of
         ats ->
             Commands = os:getenv("ATS_ORACLE_COMMANDS", ?DEFAULT_COMMANDS),
             Soak = os:getenv("ATS_SOAK_SECONDS", "0"),
-            Eighth = fun(Number) -> integer_to_list(list_to_integer(Number) div 8) end,
-            os:putenv("ATS_SUBJECT", "ats_on_btree"),
-            os:putenv("ATS_ORACLE_COMMANDS", Eighth(Commands)),
-            os:putenv("ATS_SOAK_SECONDS", Eighth(Soak)),
+            Share = fun(Number) -> integer_to_list(list_to_integer(Number) div Part) end,
+            os:putenv("ATS_SUBJECT", atom_to_list(Subject)),
+            os:putenv("ATS_ORACLE_COMMANDS", Share(Commands)),
+            os:putenv("ATS_SOAK_SECONDS", Share(Soak)),
             try
-                btree = ats_on_btree:info(ats_on_btree:new(t, []), backend),
+                btree = Subject:info(Subject:new(t, []), backend),
                 compare_everything()
             after
                 os:unsetenv("ATS_SUBJECT"),

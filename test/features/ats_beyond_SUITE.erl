@@ -23,6 +23,9 @@
     ends_of_other_types/1,
     consumers_share_a_queue/1,
     merges/1,
+    more_merges/1,
+    pruned_merges/1,
+    pruned_merges_beside_each_other/1,
     merges_as_a_model/1,
     merges_beside_each_other/1,
     large_merges/1,
@@ -53,6 +56,9 @@ all() ->
         ends_of_other_types,
         consumers_share_a_queue,
         merges,
+        more_merges,
+        pruned_merges,
+        pruned_merges_beside_each_other,
         merges_as_a_model,
         merges_beside_each_other,
         large_merges,
@@ -519,6 +525,133 @@ merges(_) ->
      || Type <- [set, ordered_set], Options <- [[], [compressed]]
     ].
 
+%% Values of one key after the other: the merge, what is written, and what that gives each time.
+more_merges(_) ->
+    Stamped = {vector, [{last, 1}, statistics]},
+    Late = {1, late},
+    Cases = [
+        {replace, [a, 1], [a, 1]},
+        {{last, 1}, [{2, a}, Late, {2.0, b}, {3}], [{2, a}, {2, a}, {2.0, b}, {3}]},
+        {{last, 2}, [{a, 1 bsl 53}, {b, float(1 bsl 53)}, {c, (1 bsl 53) + 1}, {d, x}],
+         [{a, 1 bsl 53}, {b, float(1 bsl 53)}, {c, (1 bsl 53) + 1}, {d, x}]},
+        {{last, 2}, [{a, (1 bsl 53) + 1}, {b, float(1 bsl 53)}],
+         [{a, (1 bsl 53) + 1}, {a, (1 bsl 53) + 1}]},
+        {statistics, [5, 3, {1, 9, 10, 2}, 2.5, 1 bsl 70],
+         [
+             {5, 5, 5, 1},
+             {3, 5, 8, 2},
+             {1, 9, 18, 4},
+             {1, 9, 20.5, 5},
+             {1, 1 bsl 70, 20.5 + (1 bsl 70), 6}
+         ]},
+        {statistics, [-(1 bsl 62), -1, 1 bsl 63],
+         [
+             {-(1 bsl 62), -(1 bsl 62), -(1 bsl 62), 1},
+             {-(1 bsl 62), -1, -(1 bsl 62) - 1, 2},
+             {-(1 bsl 62), 1 bsl 63, (1 bsl 62) - 1, 3}
+         ]},
+        {intersection, [[1, 2, 3, a], [1.0, 3, 4], [], [1]], [[1, 2, 3, a], [1, 3], [], []]},
+        {intersection, [#{a => 1, b => 2}, #{b => 3, c => 4}, #{}],
+         [#{a => 1, b => 2}, #{b => 3}, #{}]},
+        {{vector, [sum, {vector, [max, append]}]}, [{1, {2, "a"}}, {3, {1, "b"}}],
+         [{1, {2, "a"}}, {4, {2, "ab"}}]},
+        {Stamped, [{{7, a}, 5}, {Late, 1.0}],
+         [{{7, a}, {5, 5, 5, 1}}, {{7, a}, {1.0, 5, 6.0, 2}}]}
+    ],
+    [
+        begin
+            T = ats:new(t, [Type | Options]),
+            ?assertEqual({Merge, Results}, {Merge, [ats:merge(T, k, X, Merge) || X <- Operands]}),
+            ?assertEqual([{k, lists:last(Results)}], ats:tab2list(T)),
+            %% A number in the table is that of one sample, too.
+            true = ats:insert(T, {n, 1, 5}),
+            ?assertEqual({3, 5, 8, 2}, ats:merge(T, n, 3, {3, statistics})),
+            ?assertEqual({7, 8, 15, 2}, ats:merge(T, m, 7, {3, statistics}, {x, y, 8})),
+            ?assertEqual([{m, y, {7, 8, 15, 2}}], ats:lookup(T, m)),
+            true = ats:delete(T)
+        end
+     || Type <- [set, ordered_set], Options <- [[], [compressed], [{backend, btree}]],
+        {Merge, Operands, Results} <- Cases
+    ].
+
+%% An empty value is returned, and its object is gone.
+pruned_merges(_) ->
+    Counts = {vector, [{prune, sum}, {prune, append}]},
+    Cases = [
+        {{prune, sum}, [1, 2, -3], 0},
+        {{prune, sum}, [0], 0},
+        {{prune, sum}, [1 bsl 70, -(1 bsl 70)], 0},
+        {{prune, append}, [[]], []},
+        {{prune, append}, [<<>>], <<>>},
+        {{prune, union}, [#{}], #{}},
+        {Counts, [{1, []}, {-1, []}], {0, []}},
+        {{vector, [Counts]}, [{{0, <<>>}}], {{0, <<>>}}}
+    ],
+    [
+        begin
+            T = ats:new(t, [Type | Options]),
+            ?assertEqual(Empty, lists:last([ats:merge(T, k, X, Merge) || X <- Operands])),
+            ?assertEqual({Merge, []}, {Merge, ats:tab2list(T)}),
+            ?assertEqual(0, ats:info(T, size)),
+            true = ats:delete(T)
+        end
+     || Type <- [set, ordered_set], Options <- [[], [compressed], [{backend, btree}]],
+        {Merge, Operands, Empty} <- Cases
+    ],
+    T = ats:new(t, []),
+    Prune = {prune, sum},
+    %% Where the object stays, and where there is a value of another kind that is empty.
+    ?assertEqual(0.0, lists:last([ats:merge(T, float, X, Prune) || X <- [1, -1.0]])),
+    ?assertEqual({0, a}, ats:merge(T, vector, {0, a}, {vector, [Prune, last]})),
+    ?assertEqual({}, ats:merge(T, none, {}, {vector, []})),
+    true = ats:insert(T, [{list, []}, {map, #{}}]),
+    ?assertEqual(<<"a">>, ats:merge(T, list, <<"a">>, {prune, append})),
+    ?assertEqual([a], ats:merge(T, map, [a], {prune, union})),
+    ?assertEqual([a], ats:merge(T, map, #{}, {prune, union})),
+    ?assertEqual(
+        [{float, 0.0}, {list, <<"a">>}, {map, [a]}, {none, {}}, {vector, {0, a}}],
+        lists:sort(ats:tab2list(T))
+    ),
+    true = ats:delete_all_objects(T),
+    %% The whole object goes, also one that is counted in place, and none comes by a default.
+    true = ats:insert(T, {page, title, 2}),
+    ?assertEqual(3, ats:update_counter(T, page, {3, 1})),
+    ?assertEqual(4, ats:update_counter(T, page, {3, 1})),
+    ?assertEqual(1, ats:merge(T, page, -3, {3, Prune})),
+    ?assertEqual([{page, title, 1}], ats:lookup(T, page)),
+    ?assertEqual(0, ats:merge(T, page, -1, {3, Prune})),
+    ?assertEqual(0, ats:merge(T, page, -1, {3, Prune}, {page, title, 1})),
+    ?assertEqual([], ats:tab2list(T)),
+    ?assertEqual(2, ats:merge(T, page, 1, {3, Prune}, {page, title, 1})),
+    true = ats:safe_fixtable(T, true),
+    ?assertEqual(0, ats:merge(T, page, -2, {3, Prune})),
+    ?assertEqual('$end_of_table', ats:first(T)),
+    true = ats:safe_fixtable(T, false),
+    ?assertEqual([], ats:tab2list(T)).
+
+%% References that come and go leave nothing.
+pruned_merges_beside_each_other(_) ->
+    Count = 20000,
+    [
+        begin
+            T = ats_test_lib:new(t, [Type, public]),
+            Work = fun() ->
+                [
+                    begin
+                        _ = ats:merge(T, N rem 3, 1, {prune, sum}),
+                        _ = ats:merge(T, N rem 3, -1, {prune, sum})
+                    end
+                 || N <- lists:seq(1, Count)
+                ],
+                done
+            end,
+            ?assertEqual([done, done], ats_test_lib:parallel([Work, Work])),
+            ?assertEqual([], ats:tab2list(T)),
+            ?assertEqual(0, ats:info(T, size))
+        end
+     || Type <- [set, ordered_set]
+    ].
+
 %% Any values of any kind, one after the other, against the functions of Erlang.
 merges_as_a_model(_) ->
     ats_test_lib:check(?FORALL(
@@ -533,8 +666,13 @@ merges_as_a_model(_) ->
                     ?assertEqual(Expected, merged(T, Operand, Merge)),
                     After =
                         case Expected of
-                            {ok, Value} -> {value, Value};
-                            {refused, _} -> Before
+                            {ok, Value} ->
+                                case ats_beyond_reference:is_absent(Merge, Value) of
+                                    true -> none;
+                                    false -> {value, Value}
+                                end;
+                            {refused, _} ->
+                                Before
                         end,
                     Found = [{value, V} || {k, V} <- ats:lookup(T, k)],
                     ?assertEqual([A || {value, _} = A <- [After]], Found),
@@ -621,27 +759,40 @@ refused_merges(_) ->
     Bag = ats:new(t, [bag]),
     Objects = [{k, 1}, {l, [a]}, {m, #{}}, {b, <<"b">>}, {v, {1, 2}}, {t, 1, b}],
     true = ats:insert(T, Objects),
-    Operand = "not a value that can be merged in this way",
-    Value = "the value in the given position, in the object, cannot be merged in this way",
+    Operand = fun(Merge) -> "not a value that can be merged in this way: " ++ needs(Merge) end,
+    Value = fun(Merge) ->
+        "the value in the given position, in the object, cannot be merged in this way: " ++
+            needs(Merge)
+    end,
     NoKey = "not a key that exists in the table, and its object would need more than the operand",
     Calls =
-        [{[T, K, X, M], #{3 => Operand}}
+        [{[T, K, X, M], #{3 => Operand(M)}}
          || {K, X, M} <- [
                 {k, a, sum}, {new, a, sum}, {l, b, append}, {new, [a | b], append},
                 {l, <<"b">>, append}, {b, "b", append}, {b, <<1:3>>, append},
                 {new, <<1:3>>, append}, {m, [], union}, {new, [b, a], union}, {l, [b, a], union},
                 {new, {1}, {vector, [sum, sum]}}, {v, {1, a}, {vector, [sum, sum]}},
-                {v, 7, {vector, [sum, sum]}}
+                {v, 7, {vector, [sum, sum]}}, {k, {2, 1, 1, 1}, statistics},
+                {new, {1, 2, 3, 0}, statistics}, {new, {1}, {last, 2}}, {k, 1, {last, 1}},
+                {m, [], intersection}, {new, [1, 1.0], intersection}, {k, [], {prune, sum}},
+                {l, <<"b">>, {prune, append}}, {new, [b, a], {prune, union}},
+                {v, {1, {1}}, {vector, [sum, {vector, [sum, sum]}]}}
             ]] ++
-        [{[T, K, X, M], #{4 => Value}}
+        [{[T, K, X, M], #{4 => Value(M)}}
          || {K, X, M} <- [
                 {l, 1, sum}, {k, [], append}, {k, [], union}, {v, 1, sum},
-                {v, {1}, {vector, [sum]}}, {k, {1}, {vector, [sum]}}, {t, 1, {3, sum}}
+                {v, {1}, {vector, [sum]}}, {k, {1}, {vector, [sum]}}, {t, 1, {3, sum}},
+                {l, 1, statistics},
+                {v, {1, 2, 3}, {last, 3}}, {b, [], intersection}, {k, [], {prune, append}}
             ]] ++
         [{[T, k, 1, M], #{4 => "not a valid merge"}}
          || M <- [
                 plus, 1, {sum, 1}, {vector, sum}, {vector, [sum | min]}, {vector, [x]},
-                {vector, [{vector, []}]}, {2, plus}, {2, 3, sum}, [], {2, {2, sum}}
+                {vector, [{last}]}, {2, plus}, {2, 3, sum}, [], {2, {2, sum}}, {last, 0},
+                {last, 1 bsl 24}, {last, 1.0}, {last, a}, {last, 1 bsl 70}, {first, 1},
+                {prune, last}, {prune, intersection}, {prune, {prune, sum}}, {prune, {2, sum}},
+                {prune, {vector, [sum]}}, {sum, last},
+                lists:foldl(fun(_, Inner) -> {vector, [Inner]} end, sum, lists:seq(1, 9))
             ]] ++
         [
             {[T, k, 1, {P, sum}], #{4 => "the position is out of range"}}
@@ -654,7 +805,7 @@ refused_merges(_) ->
          || {D, Text} <- [{x, "not a tuple"}, {{}, "is an empty tuple"}]] ++
         [{[KeyPos2, new, 1, {1, sum}, {1}], #{5 => "has no element at the key position 2"}}] ++
         [{[T, new, 1, sum, {x}], #{4 => "the position is out of range"}}] ++
-        [{[T, new, 1, sum, {x, y}], #{4 => Value}}] ++
+        [{[T, new, 1, sum, {x, y}], #{4 => Value(sum)}}] ++
         [{[Bag, k, 1, sum],
           #{1 => "the table identifier refers to an ATS table of a type not supported by"
                  " this operation"}}],
@@ -669,6 +820,10 @@ refused_merges(_) ->
     ?assertEqual([], ats:tab2list(KeyPos2)),
     ?assertEqual(6, ats:merge(KeyPos2, new, 1, {1, sum}, {5, x})),
     ?assertEqual([{6, new}], ats:tab2list(KeyPos2)).
+
+%% What an explanation says of a merge, in whichever position.
+needs({Pos, Merge}) when is_integer(Pos) -> ats_beyond_reference:needs(Merge);
+needs(Merge) -> ats_beyond_reference:needs(Merge).
 
 %% ----- wrong arguments -----
 

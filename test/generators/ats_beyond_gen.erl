@@ -18,11 +18,16 @@
 %% ----- merges -----
 
 merge() ->
-    Vector = ?LET(Merges, resize(6, list(simple_merge())), {vector, Merges}),
+    Vector = vector(frequency([{9, simple_merge()}, {1, vector(simple_merge())}])),
     frequency([{7, simple_merge()}, {1, Vector}]).
 
+vector(Merge) ->
+    ?LET(Merges, resize(6, list(Merge)), {vector, Merges}).
+
 simple_merge() ->
-    elements([sum, min, max, first, last, append, union]).
+    Pruned = [{prune, Merge} || Merge <- [sum, append, union]],
+    Simple = [sum, min, max, first, last, replace, statistics, append, union, intersection],
+    frequency([{10, elements(Simple)}, {3, elements(Pruned)}, {1, {last, range(1, 3)}}]).
 
 %% Mostly of the kind that the merge takes.
 operand({vector, Merges}) ->
@@ -30,6 +35,20 @@ operand({vector, Merges}) ->
 operand(Merge) ->
     frequency([{9, ?LAZY(of_kind(Merge))}, {1, ?LAZY(ats_term_gen:any_term())}]).
 
+of_kind({prune, Merge}) ->
+    frequency([{2, of_kind(Merge)}, {1, {lit, elements(empty(Merge))}}]);
+of_kind({last, N}) ->
+    Elements = [ats_term_gen:any_term() || _ <- lists:seq(1, N)],
+    {vector_of, lists:droplast(Elements) ++ [oneof([element(), ats_term_gen:any_term()])]};
+of_kind(statistics) ->
+    Spelled = ?LET(
+        {A, B, S, C},
+        {integer(), integer(), integer(), range(0, 5)},
+        {lit, {A, B, S, C}}
+    ),
+    frequency([{3, ?LAZY(of_kind(sum))}, {1, Spelled}]);
+of_kind(intersection) ->
+    of_kind(union);
 of_kind(sum) ->
     Int = ?LET(
         {N, S},
@@ -46,6 +65,10 @@ of_kind(union) ->
     ]);
 of_kind(_) ->
     oneof([ats_term_gen:key(), ats_term_gen:any_term()]).
+
+empty(sum) -> [0, 0, 0.0];
+empty(append) -> [[], <<>>];
+empty(union) -> [[], #{}].
 
 %% Of a set, or a key of a map: often one of those that only some comparisons tell apart.
 element() ->

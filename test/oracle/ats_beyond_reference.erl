@@ -30,9 +30,14 @@
     lookup_elements/3
 ]).
 -export([functions/0, format_error/2]).
--export([merged/3, is_prefix/1, begins/2]).
+-export([merged/3, is_absent/2, needs/1, is_prefix/1, begins/2]).
 
--define(MERGES, [sum, min, max, first, last, append, union]).
+-define(MERGES, [
+    replace, last, first, sum, min, max, statistics, append, union, intersection
+]).
+-define(PRUNED, [sum, append, union]).
+-define(MOST_VECTORS, 8).
+-define(MOST_ELEMENTS, (1 bsl 24) - 1).
 %% What is no small integer is no number of a position.
 -define(IS_SMALL(N), (is_integer(N) andalso N >= -(1 bsl 59) andalso N < 1 bsl 59)).
 
@@ -170,14 +175,14 @@ merge_or(T, Key, Operand, How, Default) ->
     Pos =/= KeyPos orelse refuse(#{4 => "the position is the same as the key position"}),
     case {merged(Merge, none, Operand), ets:lookup(T, Key), Default} of
         {{refused, Cause}, _, _} ->
-            refuse_merge(Cause);
+            refuse_merge(Merge, Cause);
         {_, [Object], _} ->
             merge_into(T, Object, Pos, Merge, Operand);
         {_, [], {default, Object}} ->
             merge_into(T, setelement(KeyPos, Object, Key), Pos, Merge, Operand);
-        {_, [], none} when KeyPos =:= 1, Pos =:= 2 ->
-            true = ets:insert(T, {Key, Operand}),
-            Operand;
+        {{ok, Value}, [], none} when KeyPos =:= 1, Pos =:= 2 ->
+            is_absent(Merge, Value) orelse ets:insert(T, {Key, Value}),
+            Value;
         {_, [], none} ->
             refuse(#{
                 2 =>
@@ -192,13 +197,18 @@ place_and_merge({Pos, Merge}, _) when ?IS_SMALL(Pos) ->
 place_and_merge(Merge, KeyPos) ->
     {KeyPos + 1, check_merge(Merge)}.
 
-check_merge({vector, Merges} = Vector) ->
-    IsValid = is_list_of(fun(M) -> lists:member(M, ?MERGES) end, Merges),
-    IsValid orelse refuse_merge(merge),
-    Vector;
 check_merge(Merge) ->
-    lists:member(Merge, ?MERGES) orelse refuse_merge(merge),
+    is_merge(Merge, ?MOST_VECTORS) orelse refuse_merge(Merge, merge),
     Merge.
+
+is_merge({vector, Merges}, Vectors) ->
+    Vectors > 0 andalso is_list_of(fun(M) -> is_merge(M, Vectors - 1) end, Merges);
+is_merge({prune, Merge}, _) ->
+    lists:member(Merge, ?PRUNED);
+is_merge({last, N}, _) ->
+    is_integer(N) andalso N >= 1 andalso N =< ?MOST_ELEMENTS;
+is_merge(Merge, _) ->
+    lists:member(Merge, ?MERGES).
 
 check_default(none, _) -> ok;
 check_default({default, {}}, _) -> refuse(#{5 => "is an empty tuple"});
@@ -212,23 +222,43 @@ merge_into(_, Object, Pos, _, _) when Pos > tuple_size(Object) ->
 merge_into(T, Object, Pos, Merge, Operand) ->
     case merged(Merge, {value, element(Pos, Object)}, Operand) of
         {ok, Value} ->
-            true = ets:insert(T, setelement(Pos, Object, Value)),
+            case is_absent(Merge, Value) of
+                true -> ets:delete(T, element(ets:info(T, keypos), Object));
+                false -> ets:insert(T, setelement(Pos, Object, Value))
+            end,
             Value;
         {refused, Cause} ->
-            refuse_merge(Cause)
+            refuse_merge(Merge, Cause)
     end.
 
--spec refuse_merge(merge | operand | value | system_limit) -> no_return().
-refuse_merge(merge) ->
+-spec refuse_merge(term(), merge | operand | value | system_limit) -> no_return().
+refuse_merge(_, merge) ->
     refuse(#{4 => "not a valid merge"});
-refuse_merge(operand) ->
-    refuse(#{3 => "not a value that can be merged in this way"});
-refuse_merge(value) ->
+refuse_merge(Merge, operand) ->
+    refuse(#{3 => "not a value that can be merged in this way: " ++ needs(Merge)});
+refuse_merge(Merge, value) ->
     refuse(#{
-        4 => "the value in the given position, in the object, cannot be merged in this way"
+        4 =>
+            "the value in the given position, in the object, cannot be merged in this way: " ++
+            needs(Merge)
     });
-refuse_merge(system_limit) ->
+refuse_merge(_, system_limit) ->
     refuse(system_limit, #{}).
+
+%% What an explanation says about the values of a merge.
+-spec needs(term()) -> string().
+needs(sum) -> "sum needs a number";
+needs(statistics) -> "statistics needs a number, or {Min, Max, Sum, Count} of numbers";
+needs(append) -> "append needs proper lists, or binaries";
+needs(union) -> "union needs lists in ascending order without duplicates, or maps";
+needs(intersection) -> "intersection needs lists in ascending order without duplicates, or maps";
+needs({prune, Merge}) -> needs(Merge);
+needs({last, N}) -> lists:concat(["{last, ", N, "} needs a tuple that has this element"]);
+needs({vector, Merges}) ->
+    lists:concat([
+        "{vector, _} needs a tuple of size ", length(Merges),
+        ", each element as its merge needs it"
+    ]).
 
 %% What an earlier value, or none, and a later one become, or which of them is refused.
 -spec merged(Merge :: term(), none | {value, term()}, term()) ->
@@ -236,20 +266,44 @@ refuse_merge(system_limit) ->
 merged(Merge, Before, Operand) ->
     case {takes(Merge, Operand), Before} of
         {false, _} -> {refused, operand};
-        {true, none} -> {ok, Operand};
+        {true, none} -> {ok, spelled_out(Merge, Operand)};
         {true, {value, Earlier}} -> combined(Merge, Earlier, Operand)
     end.
 
 takes({vector, Merges}, X) ->
     is_tuple(X) andalso tuple_size(X) =:= length(Merges) andalso
         lists:all(fun({M, E}) -> takes(M, E) end, lists:zip(Merges, tuple_to_list(X)));
+takes({prune, Merge}, X) -> takes(Merge, X);
+takes({last, N}, X) -> is_tuple(X) andalso tuple_size(X) >= N;
 takes(sum, X) -> is_number(X);
+takes(statistics, {Min, Max, Sum, Count}) ->
+    is_number(Min) andalso is_number(Max) andalso is_number(Sum) andalso is_integer(Count) andalso
+        Min =< Max andalso Count > 0;
+takes(statistics, X) -> is_number(X);
 takes(append, X) -> is_binary(X) orelse is_proper(X);
-takes(union, X) -> is_map(X) orelse (is_proper(X) andalso ascends(X));
+takes(Sets, X) when Sets =:= union; Sets =:= intersection ->
+    is_map(X) orelse (is_proper(X) andalso ascends(X));
 takes(_, _) -> true.
 
 ascends([A, B | Rest]) -> A < B andalso ascends([B | Rest]);
 ascends(_) -> true.
+
+%% What a value is if nothing was there before.
+spelled_out(statistics, N) when is_number(N) -> {N, N, N, 1};
+spelled_out({vector, Merges}, X) ->
+    list_to_tuple([spelled_out(M, E) || {M, E} <- lists:zip(Merges, tuple_to_list(X))]);
+spelled_out(_, X) -> X.
+
+%% Whether a key with this value counts as missing.
+-spec is_absent(Merge :: term(), term()) -> boolean().
+is_absent({prune, Merge}, X) -> is_empty(Merge, X);
+is_absent({vector, [_ | _] = Merges}, X) ->
+    lists:all(fun({M, E}) -> is_absent(M, E) end, lists:zip(Merges, tuple_to_list(X)));
+is_absent(_, _) -> false.
+
+is_empty(sum, X) -> X =:= 0;
+is_empty(append, X) -> X =:= [] orelse X =:= <<>>;
+is_empty(union, X) -> X =:= [] orelse X =:= #{}.
 
 combined({vector, Merges}, Earlier, Later) when tuple_size(Earlier) =:= length(Merges) ->
     Parts = [
@@ -262,6 +316,12 @@ combined({vector, Merges}, Earlier, Later) when tuple_size(Earlier) =:= length(M
     end;
 combined({vector, _}, _, _) ->
     {refused, value};
+combined({prune, Merge}, Earlier, Later) ->
+    case {is_empty(Merge, Earlier), is_empty(Merge, Later), takes(Merge, Earlier)} of
+        {true, _, _} -> {ok, Later};
+        {false, true, true} -> {ok, Earlier};
+        {false, _, _} -> combined(Merge, Earlier, Later)
+    end;
 combined(Merge, Earlier, Later) ->
     case takes(Merge, Earlier) of
         true -> simply(Merge, Earlier, Later);
@@ -278,10 +338,24 @@ simply(min, A, B) -> {ok, min(A, B)};
 simply(max, A, B) -> {ok, max(A, B)};
 simply(first, A, _) -> {ok, A};
 simply(last, _, B) -> {ok, B};
+simply(replace, _, B) -> {ok, B};
+simply({last, N}, A, B) when element(N, A) > element(N, B) -> {ok, A};
+simply({last, _}, _, B) -> {ok, B};
+simply(statistics, A, B) ->
+    {MinA, MaxA, SumA, CountA} = spelled_out(statistics, A),
+    {MinB, MaxB, SumB, CountB} = spelled_out(statistics, B),
+    case simply(sum, SumA, SumB) of
+        {ok, Sum} -> {ok, {min(MinA, MinB), max(MaxA, MaxB), Sum, CountA + CountB}};
+        Refused -> Refused
+    end;
 simply(append, A, B) when is_binary(A), is_binary(B) -> {ok, <<A/binary, B/binary>>};
 simply(append, A, B) when is_list(A), is_list(B) -> {ok, A ++ B};
 simply(union, A, B) when is_map(A), is_map(B) -> {ok, maps:merge(A, B)};
 simply(union, A, B) when is_list(A), is_list(B) -> {ok, lists:umerge(A, B)};
+simply(intersection, A, B) when is_map(A), is_map(B) -> {ok, maps:intersect(A, B)};
+%% Which of two elements that are `==' is in `ordsets:intersection/2' depends on their neighbours.
+simply(intersection, A, B) when is_list(A), is_list(B) ->
+    {ok, [X || X <- A, lists:any(fun(Y) -> X == Y end, B)]};
 simply(_, _, _) -> {refused, operand}.
 
 %% ----- places and ranges -----

@@ -675,7 +675,7 @@ item_differs(binary, _, Sub, #table{was_fixed = true}) ->
     not is_list(Sub);
 item_differs(binary, Ref, Sub, #table{ids = {RefId, _}}) ->
     case subject() of
-        ats_on_btree ->
+        Subject when Subject =:= ats_on_btree; Subject =:= ats_on_disk ->
             %% Objects that are bytes share no binaries.
             not is_list(Sub);
         _ ->

@@ -536,7 +536,10 @@ wrong_merge() ->
     ?LET(
         P,
         wrong_position(),
-        elements([plus, 1, {sum, 1}, {vector, sum}, {vector, [sum | min]}, {P, sum}, {P, plus}])
+        elements([
+            plus, 1, {sum, 1}, {last, 0}, {prune, min}, {vector, sum}, {vector, [sum | min]},
+            {P, sum}, {P, plus}
+        ])
     ).
 
 place() ->

@@ -422,19 +422,19 @@ large_values_are_merged(_) ->
         persistent_term:put(?MODULE, merges()),
         try
             [
-                attempt(fun(_) -> large_values_are_merged(M, Kind, Merge) end, Kind, 3)
-             || {Kind, Merge, _} <- persistent_term:get(?MODULE)
+                attempt(fun(_) -> large_values_are_merged(M, Kind) end, Kind, 3)
+             || {Kind, _, _} <- persistent_term:get(?MODULE)
             ]
         after
             persistent_term:erase(?MODULE)
         end
     end).
 
-large_values_are_merged(M, Kind, Merge) ->
+large_values_are_merged(M, Kind) ->
     T = M:new(t, [ordered_set, public]),
-    watch({merge, Merge, Kind}, fun() ->
+    watch({merge, Kind}, fun() ->
         in_large_process(fun() ->
-            {Kind, _, Values} = lists:keyfind(Kind, 1, persistent_term:get(?MODULE)),
+            {Kind, Merge, Values} = lists:keyfind(Kind, 1, persistent_term:get(?MODULE)),
             lists:foreach(fun(V) -> M:merge(T, key, V, {2, Merge}) end, Values)
         end)
     end),
@@ -449,6 +449,12 @@ merges() ->
         {binaries, append, [<<"x">>, Bytes, <<"y">>]},
         {sets, union, [[0], Numbers, [-1]]},
         {maps, union, [#{x => y}, Map, #{y => z}]},
+        {both_sets, intersection, [Numbers, [0 | Numbers], [7]]},
+        {both_maps, intersection, [Map, Map#{x => y}, #{1 => z}]},
+        {pruned_sets, {prune, union}, [[], Numbers, []]},
+        {timestamps, {last, 1}, [{Numbers}, {Numbers}]},
+        {numbers, statistics, [1 bsl 4000000, -(1 bsl 4000000)]},
+        {many, {vector, [sum || _ <- Numbers]}, [list_to_tuple(Numbers), list_to_tuple(Numbers)]},
         {greatest, max, [[0], Numbers, [2], Numbers]},
         {least, min, [Map#{0 => 0}, Map]},
         {united_vectors, {vector, [union, sum]}, [{#{x => y}, 1}, {Map, 2}, {#{}, 3}]},

@@ -1,0 +1,39 @@
+%% The module `ats' with tables on disk, on which as much happens in a few calls as otherwise in days: what the oracle
+%% runs when ATS_SUBJECT names this module. Directories are made where the system keeps files in memory, if it does.
+-module(ats_on_disk).
+
+-export([new/2, '$handle_undefined_function'/2]).
+
+new(Name, Options) when is_list(Options) ->
+    call(new, [Name, [{backend, {disk, directory()}} | Options]], [Name, Options]);
+new(Name, Options) ->
+    call(new, [Name, Options], [Name, Options]).
+
+'$handle_undefined_function'(Function, Arguments) ->
+    call(Function, Arguments, Arguments).
+
+directory() ->
+    Number = erlang:unique_integer([positive]),
+    Name = io_lib:format("ats-on-disk-~s-~b", [os:getpid(), Number]),
+    unicode:characters_to_binary(filename:join(parent(), Name)).
+
+parent() ->
+    case filelib:is_dir("/dev/shm") of
+        true -> "/dev/shm";
+        false -> os:getenv("TMPDIR", "/tmp")
+    end.
+
+%% An exception looks as if it came from here.
+call(Function, Arguments, Told) ->
+    try
+        apply(ats, Function, Arguments)
+    catch
+        Class:Reason:Stack -> erlang:raise(Class, Reason, here(Function, Told, Stack))
+    end.
+
+here(Function, Told, [{ats, Function, _, Location} | Callers]) ->
+    [{?MODULE, Function, Told, Location} | Callers];
+here(_, _, [{ats, Inner, Arguments, Location} | Callers]) ->
+    [{?MODULE, Inner, Arguments, Location} | Callers];
+here(_, _, Stack) ->
+    Stack.
