@@ -14,7 +14,8 @@ SUITES ?=
 # How long `make soak`, `make soak-memory` and `make soak-disk` go on.
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup build demo test test-otp27 check sanitize bench bench-latency bench-native bench-disk trace \
+.PHONY: help setup build demo test test-otp27 check sanitize bench bench-latency bench-native bench-disk \
+	bench-tables-on-disk trace \
 	soak soak-memory soak-disk shell clean
 
 help: ## Show this list
@@ -61,6 +62,10 @@ bench-disk: setup ## Measure tables on disk beside other embedded stores; ARGS=-
 	@target=$$(realpath -m "$${CARGO_TARGET_DIR:-target}") && cd bench/disk && \
 	    cargo run --release --locked --target-dir "$$target/disk" -- $(ARGS)
 
+bench-tables-on-disk: build ## Measure tables on disk as osmos was measured, and beside dets; ARGS=--quick
+	@erl -noinput -pa $(EBIN) $(BENCH) \
+	    -eval 'ats_bench_disk:main(init:get_plain_arguments()), halt().' -extra $(ARGS)
+
 trace: build ## Draw how an ordered_set adapts to contention, into docs/
 	@erl -noinput -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench_trace:main(init:get_plain_arguments()).' -extra $(ARGS)
@@ -79,6 +84,7 @@ soak-memory: setup ## Work on tables for SOAK_SECONDS and see that memory does n
 
 soak-disk: setup ## Stop machines and kill processes that write to stores on disk for SOAK_SECONDS
 	@./scripts/soak-disk.sh $(SOAK_SECONDS)
+	@ATS_KILL_ROUNDS=200 rebar3 ct --suite test/disk/ats_disk_kill_SUITE
 
 shell: build ## An Erlang shell that knows ats
 	@erl -pa $(EBIN)
