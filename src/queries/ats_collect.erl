@@ -8,6 +8,9 @@
 %% be larger the next time: as large as the list is going to be, if that is known, or else several
 %% times as large as what there is of it. Memory that was not written to is only reserved.
 %%
+%% A heap is also collected when the binaries that it shares with others have become many, however
+%% empty it is. So what it has in use decides, and not how large it was made.
+%%
 %% The heap of a process that has a limit (`max_heap_size') is left alone: room that is never used
 %% counts, too.
 -module(ats_collect).
@@ -91,11 +94,11 @@ has_limit() ->
 
 -spec room(Expected :: non_neg_integer() | unknown) -> #room{}.
 room(unknown) ->
-    #room{wanted = ?FIRST, growth = ?GROWTH_OF_UNKNOWN, heap = heap()};
+    #room{wanted = ?FIRST, growth = ?GROWTH_OF_UNKNOWN, heap = element(1, heap())};
 room(Expected) ->
-    #room{wanted = max(Expected, ?FIRST), growth = ?GROWTH_OF_EXPECTED, heap = heap()}.
+    #room{wanted = max(Expected, ?FIRST), growth = ?GROWTH_OF_EXPECTED, heap = element(1, heap())}.
 
-%% If a collection has made room, has the next one make more. A heap that is smaller than before
+%% If a collection has made room, has the next one make more, in proportion to what is in use. A heap that is smaller than before
 %% either has become full already, and what comes is put aside until it is collected; or it was
 %% collected as a whole, and has not got what was wanted.
 -spec enlarged(#room{} | none) -> #room{} | none.
@@ -103,17 +106,18 @@ enlarged(none) ->
     none;
 enlarged(#room{wanted = Wanted, growth = Growth, heap = Heap} = Room) ->
     case heap() of
-        NewHeap when NewHeap > Heap ->
-            %% Not more than that of what there is, whatever made it larger.
-            NewWanted = max(Wanted, min(Growth * Wanted, Growth * NewHeap)),
+        {NewHeap, InUse} when NewHeap > Heap ->
+            NewWanted = max(Wanted, min(Growth * Wanted, Growth * InUse)),
             _ = process_flag(min_heap_size, NewWanted),
             Room#room{wanted = NewWanted, heap = NewHeap};
-        NewHeap ->
+        {NewHeap, _} ->
             Room#room{heap = NewHeap}
     end.
 
-%% How large the heap is, used or not. Not counted is what was put aside because it is full.
--spec heap() -> non_neg_integer().
+%% How large the heap is, used or not, and how much of it the last collection has left in use, in
+%% words. Not counted is what was put aside because it is full.
+-spec heap() -> {non_neg_integer(), non_neg_integer()}.
 heap() ->
     {garbage_collection_info, Info} = process_info(self(), garbage_collection_info),
-    proplists:get_value(heap_block_size, Info) + proplists:get_value(old_heap_block_size, Info).
+    Sum = fun(Items) -> lists:sum([proplists:get_value(Item, Info) || Item <- Items]) end,
+    {Sum([heap_block_size, old_heap_block_size]), Sum([recent_size, old_heap_size])}.

@@ -8,6 +8,7 @@
 -export([
     few_collections/1,
     a_large_heap_stays_as_it_is/1,
+    shared_binaries_take_no_room/1,
     the_usual_size_returns/1,
     limits_are_respected/1,
     large_keys_of_bags/1
@@ -23,6 +24,7 @@ all() ->
     [
         few_collections,
         a_large_heap_stays_as_it_is,
+        shared_binaries_take_no_room,
         the_usual_size_returns,
         limits_are_respected,
         large_keys_of_bags
@@ -62,6 +64,34 @@ a_large_heap_stays_as_it_is(_) ->
     {{10000000, ?OBJECTS, Words}, Collections} = collections(Run, []),
     ct:pal("~b words, ~w", [Words, Collections]),
     ?assert(Words < 4 * (20000000 + ?OBJECTS * ?WORDS)),
+    true = ats:delete(T),
+    ok.
+
+%% Binaries that a list shares with others make the virtual machine collect a heap that is all but empty, again and again.
+shared_binaries_take_no_room(Config) ->
+    Objects = 100000,
+    Insert = fun(Table, Write) ->
+        [Write(Table, {K, binary:copy(<<K:64>>, 25)}) || K <- lists:seq(1, Objects)]
+    end,
+    T = ats:new(binaries, [ordered_set, public]),
+    _ = Insert(T, fun ats:insert/2),
+    Directory = filename:join(proplists:get_value(priv_dir, Config), "binaries"),
+    {ok, d} = dats:open_file(d, [{file, Directory}, {type, ordered_set}]),
+    _ = Insert(d, fun dats:insert/2),
+    [
+        begin
+            Run = fun() -> {length(List()), total_heap_size()} end,
+            {{Objects, Words}, Collections} = collections(Run, []),
+            ct:pal("~b words, ~w", [Words, Collections]),
+            ?assert(Words < 10 * Objects * ?WORDS, {Words, Collections})
+        end
+     || List <- [
+            fun() -> ats:tab2list(T) end,
+            fun() -> list(select, T) end,
+            fun() -> dats:tab2list(d) end
+        ]
+    ],
+    ok = dats:close(d),
     true = ats:delete(T),
     ok.
 
