@@ -39,6 +39,20 @@ pub(crate) fn compare(a: &[u8], b: &[u8]) -> Ordering {
     a.get(common).cmp(&b.get(common))
 }
 
+/// The first eight bytes of a key as a number, in which missing bytes are zero. Two keys whose heads differ are in the
+/// order of their heads.
+#[inline]
+pub(crate) fn head(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => {
+            let mut first = [0; 8];
+            first[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(first)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +69,11 @@ mod tests {
             let (a, b) = ([&prefix[..], &a].concat(), [&prefix[..], &b].concat());
             prop_assert_eq!(common_prefix(&a, &b), plain);
             prop_assert_eq!(compare(&a, &b), a.cmp(&b));
+            let heads = head(&a).cmp(&head(&b));
+            prop_assert!(heads.is_eq() || heads == a.cmp(&b));
+            if let (Some(first), Some(second)) = (a.get(..8), b.get(..8)) {
+                prop_assert_eq!(heads, first.cmp(second));
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::fold::{Chain, is_base};
+use crate::keys::head;
 use crate::planted::{Fault, is_planted};
 use crate::range_deletes::RangeSet;
 use ats_store::{Direction, KeyRange, MergeOperator};
@@ -13,19 +14,6 @@ use std::sync::Arc;
 /// So many deleted keys are passed one by one; what then remains of the deleted range is passed at once. A search in an
 /// index costs about as much as so many steps.
 const STEPS: u32 = 16;
-
-/// The first eight bytes of a key as a number: of two keys in order, the first one has no larger head.
-#[inline]
-fn head(key: &[u8]) -> u64 {
-    match key.first_chunk() {
-        Some(first) => u64::from_be_bytes(*first),
-        None => {
-            let mut first = [0; 8];
-            first[..key.len()].copy_from_slice(key);
-            u64::from_be_bytes(first)
-        }
-    }
-}
 
 /// A source of a merge: a walk, and the range deletes of all sources that are newer.
 pub(crate) struct Source {

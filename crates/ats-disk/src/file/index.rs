@@ -15,7 +15,7 @@
 //! is open.
 
 use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
-use crate::keys::{common_prefix, compare};
+use crate::keys::{common_prefix, compare, head};
 use std::cmp::Ordering;
 
 /// Byte strings in ascending order.
@@ -29,20 +29,6 @@ pub(crate) struct Separators {
     ends: Box<[usize]>,
     /// Of each, what follows the prefix.
     suffixes: Box<[u8]>,
-}
-
-/// The first eight bytes as a number; what is missing is zero. The order of heads is that of the bytes, if
-/// the heads are not equal.
-#[inline]
-fn head(bytes: &[u8]) -> u64 {
-    match bytes.first_chunk() {
-        Some(chunk) => u64::from_be_bytes(*chunk),
-        None => {
-            let mut chunk = [0; 8];
-            chunk[..bytes.len()].copy_from_slice(bytes);
-            u64::from_be_bytes(chunk)
-        }
-    }
 }
 
 impl Separators {
