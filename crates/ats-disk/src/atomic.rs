@@ -92,6 +92,11 @@ impl AtomicStore {
             .collect()
     }
 
+    /// Locks all keys: no update is between its read and its write, nor between its write and its count.
+    fn lock_all(&self) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
+        self.locks.iter().map(waiting::lock).collect()
+    }
+
     /// Makes a change of a key that is locked part of a batch. How many records that adds. A value that counts as missing
     /// is removed: merging it with later operands could give something else than they give alone.
     fn add(
@@ -128,10 +133,7 @@ impl AtomicStore {
             End::First => Direction::Up,
             End::Last => Direction::Down,
         };
-        let mut walk = self.ends.walk(end, || {
-            let locked = self.locks.iter().map(waiting::lock);
-            locked.collect::<Result<Vec<_>, _>>().is_ok()
-        });
+        let mut walk = self.ends.walk(end, || self.lock_all().is_ok());
         let mut scan = self.store.scan(walk.key_range(), direction)?;
         let record = scan.next()?;
         let record = record.map(|(key, value)| (key.to_vec(), value.to_vec()));
@@ -278,8 +280,7 @@ impl Store for AtomicStore {
                 // However little of it is on disk, it takes long.
                 waiting::check()?;
                 let (snapshot, added) = {
-                    // No update is between its write and its count.
-                    let _all: Vec<_> = self.locks.iter().map(Mutex::lock).collect();
+                    let _all = self.lock_all()?;
                     (self.store.snapshot(), self.added.load(Ordering::Relaxed))
                 };
                 let base = sum(&snapshot, &|_| 1)?.cast_signed() - added;
@@ -299,11 +300,9 @@ impl Store for AtomicStore {
     }
 
     fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
-        let locks = self.locks.iter().map(waiting::lock);
-        let _all: Vec<_> = locks.collect::<Result<_, Error>>()?;
+        let _all = self.lock_all()?;
         let taken = self.store.snapshot();
         self.store.delete_range(KeyRange::default())?;
-        // No update is between its write and its count.
         match self.counted.get() {
             Some(base) => self.added.store(-base, Ordering::Relaxed),
             None => {
