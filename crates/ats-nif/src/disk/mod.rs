@@ -9,6 +9,6 @@ mod restless;
 
 pub use failure::{Failure, word_of};
 pub use opened::{Opened, Settings, describe};
-pub use polite::{Polite, PoliteFrozen, politely};
+pub use polite::{Polite, politely};
 #[cfg(feature = "forcing")]
 pub use restless::Restless;

@@ -1,7 +1,7 @@
 //! A store on disk that lets no scheduler wait.
 //!
 //! On a scheduler that serves processes, or computes for them, each call answers from memory or says that it
-//! [would wait](ats_store::Error::WouldWait). Then the call of the VM is made again where waiting harms nobody: see
+//! [would wait](ats_store::Error::WouldWait). Then the call of the VM is made again where waiting harms no other process: see
 //! [`NoReply::DirtyIo`](crate::call::NoReply::DirtyIo). There, and on threads of our own, it waits.
 
 use super::opened::Opened;
@@ -10,10 +10,7 @@ use ats_store::store::{DecideEnd, Visit};
 use ats_store::{BatchPlan, Direction, End, Error, KeyRange, MergeOperator, Merges, Store};
 use std::sync::Arc;
 
-/// The store of a table in a directory, as the table sees it.
-pub struct Polite(pub Arc<Opened>);
-
-/// Waits only where that harms nobody.
+/// Lets `work` wait only where that harms no other process.
 pub fn politely<R>(work: impl FnOnce() -> R) -> R {
     match process::may_wait_for_devices() {
         true => work(),
@@ -21,9 +18,30 @@ pub fn politely<R>(work: impl FnOnce() -> R) -> R {
     }
 }
 
-impl Store for Polite {
+/// What holds a store.
+pub trait Holder: Send + Sync {
+    /// The store.
+    fn held(&self) -> &dyn Store;
+}
+
+impl Holder for Arc<Opened> {
+    fn held(&self) -> &dyn Store {
+        self.store()
+    }
+}
+
+impl Holder for Box<dyn Store> {
+    fn held(&self) -> &dyn Store {
+        &**self
+    }
+}
+
+/// The store of a table in a directory, or what such a store was at a moment, as the table sees it.
+pub struct Polite<H>(pub H);
+
+impl<H: Holder> Store for Polite<H> {
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        politely(|| self.0.store().get(key, read))
+        politely(|| self.0.held().get(key, read))
     }
 
     fn update(
@@ -31,11 +49,11 @@ impl Store for Polite {
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, Error> {
-        politely(|| self.0.store().update(keys, plan))
+        politely(|| self.0.held().update(keys, plan))
     }
 
     fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), Error> {
-        politely(|| self.0.store().update_end(end, decide))
+        politely(|| self.0.held().update_end(end, decide))
     }
 
     fn scan(
@@ -44,84 +62,45 @@ impl Store for Polite {
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), Error> {
-        politely(|| self.0.store().scan(key_range, direction, visit))
+        politely(|| self.0.held().scan(key_range, direction, visit))
     }
 
     fn len(&self) -> Result<usize, Error> {
-        politely(|| self.0.store().len())
+        politely(|| self.0.held().len())
     }
 
     fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, Error> {
-        politely(|| self.0.store().sum(weigh))
+        politely(|| self.0.held().sum(weigh))
     }
 
     fn take_all(&self) -> Result<Box<dyn Store>, Error> {
-        let taken = politely(|| self.0.store().take_all())?;
-        Ok(Box::new(PoliteFrozen(taken)))
+        let taken = politely(|| self.0.held().take_all())?;
+        Ok(Box::new(Polite(taken)))
     }
 
     fn bytes(&self) -> usize {
-        self.0.store().bytes()
+        self.0.held().bytes()
     }
 
     fn merges(&self) -> Option<&dyn Merges> {
-        let merges = self.0.store().merges().is_some();
+        let merges = self.0.held().merges().is_some();
         merges.then_some(self as &dyn Merges)
     }
 }
 
-impl Merges for Polite {
-    fn operator(&self) -> &dyn MergeOperator {
-        Merges::operator(self.0.store())
-    }
-
-    fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), Error> {
-        politely(|| Merges::merge(self.0.store(), key, operand))
+impl<H: Holder> Polite<H> {
+    fn inner(&self) -> &dyn Merges {
+        let merges = self.0.held().merges();
+        merges.expect("only a store that merges is asked to")
     }
 }
 
-/// What such a store was at a moment.
-pub struct PoliteFrozen(pub Box<dyn Store>);
-
-impl Store for PoliteFrozen {
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        politely(|| self.0.get(key, read))
+impl<H: Holder> Merges for Polite<H> {
+    fn operator(&self) -> &dyn MergeOperator {
+        self.inner().operator()
     }
 
-    fn update(
-        &self,
-        keys: &[&[u8]],
-        plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
-    ) -> Result<bool, Error> {
-        politely(|| self.0.update(keys, plan))
-    }
-
-    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), Error> {
-        politely(|| self.0.update_end(end, decide))
-    }
-
-    fn scan(
-        &self,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-        visit: &mut Visit<'_>,
-    ) -> Result<(), Error> {
-        politely(|| self.0.scan(key_range, direction, visit))
-    }
-
-    fn len(&self) -> Result<usize, Error> {
-        politely(|| self.0.len())
-    }
-
-    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, Error> {
-        politely(|| self.0.sum(weigh))
-    }
-
-    fn take_all(&self) -> Result<Box<dyn Store>, Error> {
-        self.0.take_all()
-    }
-
-    fn bytes(&self) -> usize {
-        self.0.bytes()
+    fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), Error> {
+        politely(|| self.inner().merge(key, operand))
     }
 }

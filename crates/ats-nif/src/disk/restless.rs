@@ -4,7 +4,7 @@
 //! and opened, left as a process leaves it that is killed, flushed, or merged into one run. It takes its directory with
 //! it when it is dropped.
 
-use super::polite::{PoliteFrozen, politely};
+use super::polite::{Polite, politely};
 use crate::process;
 use ats_disk::{AtomicStore, DiskStore, Options};
 use ats_store::store::{DecideEnd, Visit};
@@ -150,7 +150,7 @@ impl Store for Restless {
 
     fn take_all(&self) -> Result<Box<dyn Store>, Error> {
         let taken = self.change(Store::take_all)?;
-        Ok(Box::new(PoliteFrozen(taken)))
+        Ok(Box::new(Polite(taken)))
     }
 
     fn bytes(&self) -> usize {

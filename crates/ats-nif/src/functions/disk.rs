@@ -6,7 +6,7 @@ use super::reading::write_key;
 use super::tables::{Term, one_of, table_type};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
-use crate::disk::{Failure, Opened, Polite, PoliteFrozen, Settings, describe, politely};
+use crate::disk::{Failure, Opened, Polite, Settings, describe, politely};
 use crate::env::{Env, VmWord};
 use crate::etf::Etf;
 use crate::full_scan::{self, FullScan};
@@ -245,7 +245,7 @@ fn disk_snapshot<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let shared = readable(env, table, &guard)?;
     let opened = opened(shared)?;
     let caller = env.own_pid().ok_or(KnownAtom::None)?;
-    let store = Box::new(PoliteFrozen(opened.store().frozen()));
+    let store = Box::new(Polite(opened.store().frozen()));
     let recipe = recipe(&opened, store, Protection::Private, caller);
     let snapshot = lifetime::create(env, recipe, &guard)?;
     Ok(snapshot.id.term(env))
@@ -332,14 +332,7 @@ fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'
         if !process::on_dirty_scheduler() && is_larger(object, LONG_OBJECT) {
             return Err(NoReply::DirtyCpu);
         }
-        let position = shared.table.key_position();
-        if position > 1 {
-            // The caller gives a key and a value.
-            return Err(KnownAtom::KeyPos.into());
-        }
-        let key = object
-            .tuple_words()
-            .and_then(|words| words.get(position - 1));
+        let key = object.tuple_words().and_then(|words| words.first());
         let key = VmTerm::of(env, *key.expect("it is an object"));
         let etf = Etf::of(object.word());
         scratch::with_key(|bytes| {
@@ -351,9 +344,9 @@ fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'
             bytes.extend_from_slice(etf.bytes());
             let (key, value) = bytes.split_at(at);
             let operand = merge.operand(value).ok_or(KnownAtom::Operand)?;
-            let store = Polite(Arc::clone(opened));
-            let merged = Merges::merge(&store, key, &operand).map_err(Error::from);
-            Ok(merged.map(|()| KnownAtom::True.word())?)
+            let merged = politely(|| Merges::merge(opened.store(), key, &operand));
+            merged.map_err(Error::from)?;
+            Ok(KnownAtom::True.word())
         })
     })
 }
