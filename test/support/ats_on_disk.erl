@@ -5,12 +5,12 @@
 -export([new/2, '$handle_undefined_function'/2]).
 
 new(Name, Options) when is_list(Options) ->
-    call(new, [Name, [{backend, {disk, directory()}} | Options]], [Name, Options]);
+    ats_subject:call(?MODULE, new, [Name, [{backend, {disk, directory()}} | Options]], [Name, Options]);
 new(Name, Options) ->
-    call(new, [Name, Options], [Name, Options]).
+    ats_subject:call(?MODULE, new, [Name, Options], [Name, Options]).
 
 '$handle_undefined_function'(Function, Arguments) ->
-    call(Function, Arguments, Arguments).
+    ats_subject:call(?MODULE, Function, Arguments, Arguments).
 
 directory() ->
     Number = erlang:unique_integer([positive]),
@@ -22,18 +22,3 @@ parent() ->
         true -> "/dev/shm";
         false -> os:getenv("TMPDIR", "/tmp")
     end.
-
-%% An exception looks as if it came from here.
-call(Function, Arguments, Told) ->
-    try
-        apply(ats, Function, Arguments)
-    catch
-        Class:Reason:Stack -> erlang:raise(Class, Reason, here(Function, Told, Stack))
-    end.
-
-here(Function, Told, [{ats, Function, _, Location} | Callers]) ->
-    [{?MODULE, Function, Told, Location} | Callers];
-here(_, _, [{ats, Inner, Arguments, Location} | Callers]) ->
-    [{?MODULE, Inner, Arguments, Location} | Callers];
-here(_, _, Stack) ->
-    Stack.
