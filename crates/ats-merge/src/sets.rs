@@ -126,8 +126,13 @@ fn two_sets<'m, H: Host>(
     Ok([first, second])
 }
 
-fn is_map<H: Host>(term: ImageRef<'_, H>) -> bool {
-    matches!(term.kind(), Kind::Map(_))
+/// Whether both terms are maps. A later term must be one if the earlier one is.
+fn are_maps<H: Host>(earlier: ImageRef<'_, H>, later: ImageRef<'_, H>) -> Result<bool, Refused> {
+    let is_map = |term: ImageRef<'_, H>| matches!(term.kind(), Kind::Map(_));
+    match (is_map(earlier), is_map(later)) {
+        (true, false) => Err(Refused::Later),
+        (is_map, _) => Ok(is_map),
+    }
 }
 
 /// The union of two ordered sets, or of two maps.
@@ -136,11 +141,8 @@ pub(crate) fn union<'m, H: Host>(
     later: ImageRef<'m, H>,
     zeros: Zeros,
 ) -> Result<Merged<'m, H>, Refused> {
-    if is_map(earlier) {
-        return match is_map(later) {
-            true => Ok(union_of_maps(earlier, later, zeros)),
-            false => Err(Refused::Later),
-        };
+    if are_maps(earlier, later)? {
+        return Ok(union_of_maps(earlier, later, zeros));
     }
     let [a, b] = two_sets(earlier, later, zeros)?;
     let mut union = Vec::with_capacity(a.elements.len() + b.elements.len());
@@ -175,11 +177,8 @@ pub(crate) fn intersection<'m, H: Host>(
     later: ImageRef<'m, H>,
     zeros: Zeros,
 ) -> Result<Merged<'m, H>, Refused> {
-    if is_map(earlier) {
-        return match is_map(later) {
-            true => Ok(intersection_of_maps(earlier, later, zeros)),
-            false => Err(Refused::Later),
-        };
+    if are_maps(earlier, later)? {
+        return Ok(intersection_of_maps(earlier, later, zeros));
     }
     let [a, b] = two_sets(earlier, later, zeros)?;
     let mut both = Vec::new();
