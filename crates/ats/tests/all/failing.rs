@@ -1,7 +1,7 @@
 //! Tables on a store that cannot read or write: every operation says so, and changes nothing.
 
 use crate::common::{ALL_TYPES, TermTable, everything, on_store};
-use ats::select::{Cursor, Progress, Query, Runner, Selection, Slice};
+use ats::select::{Changed, Cursor, Progress, Query, Runner, Selection, Slice};
 use ats::{
     BTreeStore, CounterOp, Direction, End, Error, Integer, KeyRange, Locking, Merge, Merging,
     Store, TableType, TermHost, Workspace,
@@ -144,6 +144,22 @@ fn everything_is_meant(table: &TermTable) -> Query<TermHost> {
     Query::new(Arc::new(Program::new(spec)), table)
 }
 
+/// Deletes what a query means, until a slice ends.
+fn delete_a_slice(
+    table: &TermTable,
+    query: &Query<TermHost>,
+    cursor: &mut Cursor,
+) -> Result<Changed, Error> {
+    table.select_delete(&mut Selection {
+        query,
+        cursor,
+        runner: &mut Runner::new(ZEROS),
+        environment: &Nowhere,
+        slice: &Slice::new(),
+        guard: &ats::pin(),
+    })
+}
+
 /// Does something on a table, of which one call of the store may fail.
 type Operation = fn(&TermTable) -> Result<(), Error>;
 
@@ -274,21 +290,9 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
         let (query, mut cursor) = (everything_is_meant(table), Cursor::up());
         let (mut deleted, mut progress) = (0, Progress::More);
         while progress == Progress::More {
-            let changed = table.select_delete(&mut Selection {
-                query: &query,
-                cursor: &mut cursor,
-                runner: &mut Runner::new(ZEROS),
-                environment: &Nowhere,
-                slice: &Slice::new(),
-                guard: &ats::pin(),
-            });
-            match changed {
-                Ok(changed) => {
-                    deleted += changed.objects;
-                    progress = changed.progress;
-                }
-                Err(error) => return Err(error),
-            }
+            let changed = delete_a_slice(table, &query, &mut cursor)?;
+            deleted += changed.objects;
+            progress = changed.progress;
             assert_eq!(table.len().unwrap(), 3 - deleted);
         }
         Ok(())
@@ -355,14 +359,7 @@ fn a_slice_that_fails_tells_what_it_has_done() {
             let (mut deleted, mut failed) = (0, false);
             loop {
                 let before = cursor.clone();
-                let changed = table.select_delete(&mut Selection {
-                    query: &query,
-                    cursor: &mut cursor,
-                    runner: &mut Runner::new(ZEROS),
-                    environment: &Nowhere,
-                    slice: &Slice::new(),
-                    guard: &ats::pin(),
-                });
+                let changed = delete_a_slice(&table, &query, &mut cursor);
                 match changed {
                     Ok(changed) => deleted += changed.objects,
                     Err(error) => {
