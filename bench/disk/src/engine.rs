@@ -7,6 +7,7 @@ mod ats;
 mod bf_tree;
 mod fjall;
 mod redb;
+#[cfg(feature = "rocksdb")]
 mod rocksdb;
 
 /// What may go wrong.
@@ -100,6 +101,7 @@ pub struct Profile {
 /// All engines, in the order of the tables.
 pub const ENGINES: &[Profile] = &[
     ats::PROFILE,
+    #[cfg(feature = "rocksdb")]
     rocksdb::PROFILE,
     fjall::PROFILE,
     redb::PROFILE,
