@@ -36,7 +36,7 @@ fail() {
 
 # A running virtual machine has the old library mapped into its memory, so the old file must
 # stay as it is: the new one is written beside it and takes over its name. An unchanged library
-# is left alone. The temporary name is our own, because somebody else may be building too.
+# is left alone. The temporary name is our own, because another build may be running.
 install_library() {
     [ -f "$1" ] || fail "there is no file $1"
     mkdir -p "$priv"

@@ -2,7 +2,7 @@
 %% this one asks what is there.
 %%
 %% One table has the characters. The other counts the words of their names, each by a write that
-%% merges: nothing is read until somebody asks for the sum.
+%% merges: nothing is read until the sum is asked for.
 -module(ats_demo_disk).
 
 -export([run/2, write/2]).

@@ -407,7 +407,7 @@ disk_sync(_Table) -> ?NOT_LOADED.
           {ok, ats:table_type(), KeyPos :: pos_integer()} | disk_failure().
 disk_describe(_Directory) -> ?NOT_LOADED.
 
-%% A table that is what this one is at the moment. It belongs to the caller, and nobody changes it.
+%% A table that is what this one is at the moment. It belongs to the caller, and no call changes it.
 -spec disk_snapshot(ats:tid()) -> ats:tid().
 disk_snapshot(_Table) -> ?NOT_LOADED.
 

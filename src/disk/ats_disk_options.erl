@@ -172,7 +172,7 @@ merge(default) -> default;
 merge(replace) -> <<>>;
 merge(Merge) -> term_to_binary(Merge, [{minor_version, 2}]).
 
-%% @doc Whether a table that was opened with some options can be used by who asks for others. What
+%% @doc Whether a table that was opened with some options can be used by a process that asks for others. What
 %% only says how fast it is, or how durable, is decided by the first.
 -spec fits(Asked :: parsed(), Opened :: parsed()) -> boolean().
 fits(Asked, Opened) ->

@@ -2,7 +2,7 @@
 %% @doc Reading a table on disk as it is at one moment, however long that takes.
 %%
 %% A snapshot is a table of its own, which shares with the other what is on disk and in memory, and
-%% nobody changes. It belongs to the process that took it: if that is killed, it ends.
+%% which no call changes. It belongs to the process that took it: if that is killed, it ends.
 -module(ats_disk_snapshot).
 
 -export([of_table/2]).

@@ -147,7 +147,7 @@ handle_info({'DOWN', Monitor, process, Pid, Reason}, #state{workers = Workers} =
 handle_info(_Other, State) ->
     {noreply, State}.
 
-%% Nothing is opened or closed any more when this returns, and nobody else is told.
+%% Nothing is opened or closed any more when this returns, and no process is told.
 -spec terminate(term(), #state{}) -> ok.
 terminate(_Reason, #state{tables = Tables, workers = Workers}) ->
     Opened = [outcome(finished(Monitor)) || Monitor <- maps:keys(Workers)],

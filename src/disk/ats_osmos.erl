@@ -157,7 +157,7 @@ rows({[], Continuation}, Snapshot, Upper, Filter, Wanted, Found) ->
 is_below(Less, Key) when is_function(Less) -> Less(Key);
 is_below(_Upper, _Key) -> true.
 
-%% Nothing is left, so nobody needs the snapshot.
+%% Nothing is left, so the snapshot is not needed any more.
 -spec ended(ats:tid(), bound(), fun(), [{term(), term()}]) -> {ok, [{term(), term()}], select()}.
 ended(Snapshot, Upper, Filter, Found) ->
     _ = catch ats_nif:delete(Snapshot),

@@ -152,7 +152,7 @@ opened(Name, Options) ->
 maybe_ok(ok, Answer) -> Answer();
 maybe_ok({error, _} = Failed, _Answer) -> Failed.
 
-%% @doc Closes a table for the caller. When nobody has it open any more, what was written last is
+%% @doc Closes a table for the caller. When no process has it open any more, what was written last is
 %% moved from the journal to sorted files, so that the next opening need not.
 -spec close(tab_name()) -> ok | {error, reason()}.
 close(Name) ->

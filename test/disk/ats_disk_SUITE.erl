@@ -1,4 +1,4 @@
-%% Tables on disk: opening and closing, who has them open, what `dets' does, and what a new start finds.
+%% Tables on disk: opening and closing, processes that have them open, what `dets' does, and what a new start finds.
 -module(ats_disk_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -371,7 +371,7 @@ write_each(Directory, Type, Terms) ->
     [ok = dats:insert(t, {T, T}) || T <- Terms],
     dats:close(t).
 
-%% ----- who has it open -----
+%% ----- processes that have it open -----
 
 %% Does something in a process that goes on living.
 start_user() ->
@@ -397,11 +397,11 @@ the_last_user_closes(Config) ->
     {ok, t} = in(B, Open),
     ?assertEqual(lists:sort([{A, 2}, {B, 1}]), lists:sort(dats:info(t, users))),
     ?assertEqual({error, not_owner}, dats:close(t)),
-    ok = dats:insert(t, {1, everybody, may}),
+    ok = dats:insert(t, {1, all, may}),
     ok = in(A, Close),
     ok = in(A, Close),
     ?assertEqual({error, not_owner}, in(A, Close)),
-    ?assertEqual([{1, everybody, may}], dats:lookup(t, 1)),
+    ?assertEqual([{1, all, may}], dats:lookup(t, 1)),
     ok = in(B, Close),
     ?assertError(badarg, dats:lookup(t, 1)),
     ?assertEqual(undefined, dats:info(t)),
@@ -784,7 +784,7 @@ the_application_closes_tables(Config) ->
     ?assertEqual(10, length(dats:tab2list(t))),
     ?assertEqual(1, maps:get(runs, dats:info(t, stats))),
     ok = dats:close(t),
-    %% It is started again by who needs it.
+    %% The next call that needs it starts it again.
     ?assertEqual([], peer:call(Vm, dats, all, [])),
     {ok, t} = peer:call(Vm, ?MODULE, open_for_ever, [Directory]),
     ok = peer:call(Vm, dats, insert, [t, {11, 11}]),

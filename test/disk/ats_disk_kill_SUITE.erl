@@ -1,5 +1,5 @@
 %% A virtual machine that writes to tables on disk is killed, again and again: what it had been told to be written is
-%% there, each list as a whole, and nothing that nobody has written.
+%% there, each list as a whole, and nothing that was not written.
 %%
 %% Writers note each answer in a file, by a write of the system, which outlives them. ATS_KILL_ROUNDS says how often
 %% the machine is killed for each durability: 10 times by default.

@@ -316,7 +316,7 @@ a_select_is_one_moment(Config) ->
             end
     end.
 
-%% No operand is lost, whoever merges, flushes and compacts meanwhile.
+%% No operand is lost while other processes merge, flush and compact.
 writers_at_the_same_time(Config) ->
     T = open(Config, t, [{merge, sum}, {memory, 200000}]),
     Writer = fun(Seed) ->

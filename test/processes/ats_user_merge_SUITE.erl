@@ -337,7 +337,7 @@ idle(Pool, Workers) ->
     Idle = #{workers => Workers, busy => 0, waiting => 0},
     ats_test_lib:until(fun() -> ats_merge_pool:info(Pool) =:= Idle end, 5000).
 
-%% Nobody works for a process that has ended, nor are those that wait behind it forgotten.
+%% No worker runs for a process that has ended, nor are those that wait behind it forgotten.
 clients_that_end(_) ->
     Pool = pool(#{workers => 1, ms => 60000}),
     Self = self(),

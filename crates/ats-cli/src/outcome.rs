@@ -50,7 +50,7 @@ impl Outcome {
             Outcome::Right => ExitCode::SUCCESS,
             Outcome::FaultsFound => ExitCode::from(1),
             Outcome::Failed(why) => {
-                // Where nobody reads, the code says it.
+                // Where standard error is closed, the exit code says it.
                 let _ = writeln!(io::stderr(), "ats: {why}");
                 ExitCode::from(3)
             }

@@ -1,10 +1,10 @@
 //! Where the records of a store begin and end, about.
 //!
-//! A queue takes its records from one end. The deletes stay there until runs are merged, and whoever looks for the next
+//! A queue takes its records from one end. The deletes stay there until runs are merged, and a search for the next
 //! record walks over all of them: without help, n of them cost O(n²). So it is remembered up to which key nothing is left.
 //!
-//! **E1** No record that readers can see lies beyond an end, nor one that is being written: who writes a record moves the
-//! ends first. **E2** An end is moved inwards only to a key that a walk has found, and not past a key that was being
+//! **E1** No record that readers can see lies beyond an end, nor one that is being written: a writer moves the ends
+//! before it writes a record. **E2** An end is moved inwards only to a key that a walk has found, and not past a key that was being
 //! written at any time since the walk began, which the walk may not have seen.
 //!
 //! It costs a load for each write until an end is asked for the first time; from then on, a lock that is held for some
@@ -100,7 +100,7 @@ impl Ends {
             ends: self,
             keys: Vec::new(),
         };
-        // Whoever asks for an end locks all keys after it has set this: so all that are locked later see it.
+        // A search for an end locks all keys after it has set this: so all that are locked later see it.
         if self.is_told.load(Ordering::Relaxed) {
             self.tell(keys, &mut written);
         }

@@ -182,7 +182,7 @@ impl Layers {
             return (Vec::new(), 0);
         };
         let mut files = Vec::new();
-        // Of a file without a footer nobody knows of which time it is.
+        // A file without a footer does not say of which time it is.
         let mut has_unknown = false;
         for (number, found) in &survey.run_files {
             if !on_file(found.bytes) {

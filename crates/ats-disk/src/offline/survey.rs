@@ -397,7 +397,7 @@ impl Survey {
     }
 }
 
-/// Locks the directory, if it has a file for that. A file system that is read-only has nobody who writes to it.
+/// Locks the directory, if it has a file for that. A file system that is read-only has no writer.
 fn lock(
     file_system: &dyn FileSystem,
     directory: &Path,
