@@ -22,6 +22,7 @@
       | none
       | system_limit
       | storage | damaged | read_only | merge_failed  % the store of the table failed
+      | {merge_failed, Key :: term(), Failure :: term()}
       | enoent | eacces | enospc | enotdir | eio
       | {dets, Reason :: term()}               % what Dets says
       | {panic, Text :: term()}.

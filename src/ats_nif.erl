@@ -26,6 +26,8 @@
 -export([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/1]).
 -export([disk_size/1, disk_kind/1, disk_stats/1]).
 -export([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
+-export([disk_program/1, disk_operand/3, disk_pending/2, disk_resolve/3, disk_record/2]).
+-export([disk_replace/5, disk_noted/2, disk_watch/2]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -nifs([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
@@ -43,6 +45,8 @@
 -nifs([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/1]).
 -nifs([disk_size/1, disk_kind/1, disk_stats/1]).
 -nifs([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
+-nifs([disk_program/1, disk_operand/3, disk_pending/2, disk_resolve/3, disk_record/2]).
+-nifs([disk_replace/5, disk_noted/2, disk_watch/2]).
 
 %% Only in the build for tests.
 -ifdef(FORCING).
@@ -50,7 +54,7 @@
 -nifs([force_adaptation/3, force_slices/1]).
 -endif.
 
--export_type([disk_options/0, disk_failure/0, disk_stats/0, fixed/0]).
+-export_type([disk_options/0, disk_failure/0, disk_stats/0, disk_record/0, fixed/0]).
 -export_type([options/0, changes/0, information/0, stats/0, position/0]).
 -export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, taken/0, taken_slice/0]).
 
@@ -87,6 +91,9 @@
 
 %% Why a table in a directory cannot be used.
 -type disk_failure() :: {error, Cause :: atom(), Text :: binary()}.
+
+%% A key and its value, as the store has them, and the objects of which the value is.
+-type disk_record() :: {Key :: binary(), Value :: binary(), Objects :: [binary(), ...]}.
 
 %% What `setopts' changes; `false' is what stays as it is.
 -type changes() ::
@@ -404,7 +411,7 @@ disk_sync(_Table) -> ?NOT_LOADED.
 
 %% What table is in a directory.
 -spec disk_describe(Directory :: binary()) ->
-          {ok, ats:table_type(), KeyPos :: pos_integer()} | disk_failure().
+          {ok, ats:table_type(), KeyPos :: pos_integer(), Merge :: binary()} | disk_failure().
 disk_describe(_Directory) -> ?NOT_LOADED.
 
 %% A table that is what this one is at the moment. It belongs to the caller, and no call changes it.
@@ -412,12 +419,46 @@ disk_describe(_Directory) -> ?NOT_LOADED.
 disk_snapshot(_Table) -> ?NOT_LOADED.
 
 %% Merges an object with that of its key, without reading it.
--spec disk_write(ats:tid(), tuple()) -> true.
+-spec disk_write(ats:tid(), tuple()) -> true | Program :: module().
 disk_write(_Table, _Object) -> ?NOT_LOADED.
 
 %% Removes a key, also if what was written to it cannot be merged.
 -spec disk_delete(ats:tid(), Key :: term()) -> true.
 disk_delete(_Table, _Key) -> ?NOT_LOADED.
+
+%% The module that merges the values of a table, if one does.
+-spec disk_program(ats:tid()) -> module() | undefined.
+disk_program(_Table) -> ?NOT_LOADED.
+
+%% Writes an object to a key that is merged by a module, without reading what is there: one with which
+%% nothing older is merged, or an operand that is an object if it is alone, or may be missing then.
+-spec disk_operand(ats:tid(), tuple(), object | present | undefined) -> true.
+disk_operand(_Table, _Object, _How) -> ?NOT_LOADED.
+
+%% The pending keys of a snapshot of which nothing is known, from the one on that was met last.
+-spec disk_pending(Snapshot :: ats:tid(), Most :: pos_integer()) -> [disk_record()].
+disk_pending(_Snapshot, _Most) -> ?NOT_LOADED.
+
+%% Says what a pending key of a snapshot has.
+-spec disk_resolve(Snapshot :: ats:tid(), Key :: binary(), Object :: binary() | undefined) -> true.
+disk_resolve(_Snapshot, _Key, _Object) -> ?NOT_LOADED.
+
+%% What the store has of a key, and whether that is pending.
+-spec disk_record(ats:tid(), Key :: term()) -> {disk_record(), boolean()} | undefined.
+disk_record(_Table, _Key) -> ?NOT_LOADED.
+
+%% Replaces the value of a key, or what it begins with, if that is still there.
+-spec disk_replace(ats:tid(), Key :: binary(), Value :: binary(), Object :: binary() | undefined,
+                   All :: boolean()) -> boolean().
+disk_replace(_Table, _Key, _Value, _Object, _All) -> ?NOT_LOADED.
+
+%% Some keys that are pending. They are not noted any more.
+-spec disk_noted(ats:tid(), Most :: pos_integer()) -> [disk_record()].
+disk_noted(_Table, _Most) -> ?NOT_LOADED.
+
+%% Has a process told, by `{pending, Table}', when keys were noted.
+-spec disk_watch(ats:tid(), pid()) -> true.
+disk_watch(_Table, _Pid) -> ?NOT_LOADED.
 
 %% Writes to sorted files what is in memory.
 -spec disk_flush(ats:tid()) -> ok | disk_failure().

@@ -1,5 +1,6 @@
 %% @private
-%% @doc The application: one supervisor, of the process that owns open tables on disk.
+%% @doc The application: one supervisor, of the process that owns open tables on disk, and of those
+%% that merge their values by modules of programs.
 %%
 %% Tables in memory need no process, so a program that has only those need not start the application.
 -module(ats_app).
@@ -26,6 +27,7 @@ stop(_State) ->
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
     {ok, {#{strategy => one_for_one, intensity => 3, period => 5},
-          [#{id => ats_disk_tables,
-             start => {ats_disk_tables, start_link, []},
-             shutdown => infinity}]}}.
+          ats_disk_merger:child_specs() ++
+              [#{id => ats_disk_tables,
+                 start => {ats_disk_tables, start_link, []},
+                 shutdown => infinity}]}}.

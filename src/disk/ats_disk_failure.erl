@@ -19,6 +19,8 @@
       | {access_mode, file:filename_all()}
       | {read_only, file:filename_all(), Why :: unicode:chardata()}
       | {merge_failed, file:filename_all()}
+      | {merge_failed, file:filename_all(), Key :: term(), ats_merge:failure()}
+      | {merge, ats_merge:check_error()}
       | {storage, file:filename_all(), What :: unicode:chardata()}.
 
 %% @doc The answer for what a native function has returned that says a text besides the cause.
@@ -26,6 +28,8 @@
 of_call(ok, _Directory) ->
     ok;
 of_call({error, crash, Reason}, _Directory) ->
+    {error, Reason};
+of_call({error, reason, Reason}, _Directory) ->
     {error, Reason};
 of_call({error, merge, _Text}, _Directory) ->
     {error, {unsupported, merge}};
@@ -35,6 +39,8 @@ of_call({error, Cause, Text}, Directory) ->
 %% @doc The answer for a cause that a native function has raised, unless the cause is that the caller
 %% was wrong.
 -spec of_cause(ats_errors:cause(), Directory :: term()) -> {error, reason()} | refused.
+of_cause({merge_failed, Key, Failure}, Directory) ->
+    {error, {merge_failed, Directory, Key, Failure}};
 of_cause(Cause, Directory) ->
     case is_of_files(Cause) of
         true -> {error, reason(Cause, Directory, text(Cause))};
@@ -87,6 +93,11 @@ format({access_mode, Directory}) ->
     io_lib:format("~ts: the table was opened for reading only", [Directory]);
 format({merge_failed, Directory}) ->
     io_lib:format("~ts: what was written to the key cannot be merged", [Directory]);
+format({merge_failed, Directory, Key, Failure}) ->
+    io_lib:format("~ts: what was written to the key ~0tP cannot be merged: ~ts",
+                  [Directory, Key, 20, ats_merge:format_failure(Failure)]);
+format({merge, Wrong}) ->
+    ["the merge of the table: ", ats_merge:format_failure(Wrong)];
 format(incompatible_arguments) ->
     "the table is open with other options";
 format(not_owner) ->

@@ -6,7 +6,7 @@
 %% but not here.
 -module(ats_disk_options).
 
--export([parse/2, native/1, fits/2, described/1]).
+-export([parse/2, native/1, fits/2, described/1, check_merge/1]).
 
 -export_type([parsed/0]).
 
@@ -32,7 +32,7 @@
 
 %% @doc What the options of a table of that name say. The name is the directory, if that is not given.
 -spec parse(Name :: term(), Options :: term()) ->
-          {ok, parsed()} | badarg | {error, {unsupported, term()}}.
+          {ok, parsed()} | badarg | {error, {unsupported | merge, term()}}.
 parse(Name, Options) ->
     Defaults = #{directory => default,
                  create => true,
@@ -59,7 +59,7 @@ parse(Name, Options) ->
 created(#{access := read} = Parsed) -> Parsed#{create := false};
 created(Parsed) -> Parsed.
 
--spec read(term(), map()) -> map() | badarg | {error, {unsupported, term()}}.
+-spec read(term(), map()) -> map() | badarg | {error, {unsupported | merge, term()}}.
 read([Option | Options], Read) ->
     case option(Option, Read) of
         #{} = More -> read(Options, More);
@@ -70,7 +70,7 @@ read([], Read) ->
 read(_NotAList, _Read) ->
     badarg.
 
--spec option(term(), map()) -> map() | badarg | {error, {unsupported, term()}}.
+-spec option(term(), map()) -> map() | badarg | {error, {unsupported | merge, term()}}.
 option({file, Name}, Read) ->
     case directory(Name) of
         badarg -> badarg;
@@ -98,6 +98,12 @@ option({block_size, Bytes}, Read) when is_integer(Bytes) ->
     within(Bytes, ?BLOCK_SIZES, block_size, Read);
 option({memory, Bytes}, Read) when is_integer(Bytes) ->
     within(Bytes, ?LEAST_MEMORY, ?MAX_SMALL_INTEGER, memory, Read);
+option({merge, {module, Module}}, Read) ->
+    case ats_merge:check(Module) of
+        {ok, Version} -> Read#{merge := {module, Module, Version}};
+        {error, {not_a_module, _}} -> badarg;
+        {error, Wrong} -> {error, {merge, Wrong}}
+    end;
 option({merge, Merge}, Read) ->
     Read#{merge := Merge};
 %% A table has no slots, and grows as its objects do.
@@ -172,6 +178,28 @@ merge(default) -> default;
 merge(replace) -> <<>>;
 merge(Merge) -> term_to_binary(Merge, [{minor_version, 2}]).
 
+%% @doc Whether the module that merges the values of a table is there, if the option does not name
+%% it, and is of the version with which the table was made.
+-spec check_merge(parsed()) -> ok | {error, reason, term()}.
+check_merge(#{merge := default, directory := Directory}) ->
+    case ats_nif:disk_describe(native_name(Directory)) of
+        {ok, _Type, _KeyPos, <<_, _/binary>> = Merge} -> check_program(binary_to_term(Merge), Directory);
+        %% What is wrong with it, opening it says.
+        _ -> ok
+    end;
+check_merge(_Given) ->
+    ok.
+
+-spec check_program(term(), file:filename_all()) -> ok | {error, reason, term()}.
+check_program({module, Module, Version}, Directory) ->
+    case ats_merge:check(Module) of
+        {ok, Version} -> ok;
+        {ok, _Other} -> {error, reason, {merge_mismatch, Directory}};
+        {error, Wrong} -> {error, reason, {merge, Wrong}}
+    end;
+check_program(_Named, _Directory) ->
+    ok.
+
 %% @doc Whether a table that was opened with some options can be used by a process that asks for others. What
 %% only says how fast it is, or how durable, is decided by the first.
 -spec fits(Asked :: parsed(), Opened :: parsed()) -> boolean().
@@ -189,7 +217,7 @@ described(Name) ->
             badarg;
         Directory ->
             case ats_nif:disk_describe(native_name(Directory)) of
-                {ok, Type, KeyPos} -> {ok, Type, KeyPos};
+                {ok, Type, KeyPos, _Merge} -> {ok, Type, KeyPos};
                 Failed -> ats_disk_failure:of_call(Failed, Directory)
             end
     end.

@@ -12,7 +12,7 @@
 -behaviour(gen_server).
 
 -export([start_link/0, ensure_started/0]).
--export([open/2, close/1, find/1, directory/1, options/1, names/0, users/1]).
+-export([open/2, close/1, find/1, directory/1, options/1, names/0, ids/0, users/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([name/0]).
@@ -99,6 +99,14 @@ directory(Name) ->
 -spec names() -> [name()].
 names() ->
     try ets:select(?NAMES, [{{'$1', '_', '_'}, [], ['$1']}])
+    catch
+        error:badarg -> []
+    end.
+
+%% @doc The open tables themselves.
+-spec ids() -> [ats:tid()].
+ids() ->
+    try ets:select(?NAMES, [{{'_', '$1', '_'}, [], ['$1']}])
     catch
         error:badarg -> []
     end.
@@ -212,8 +220,13 @@ asked_of_none(_Name, {close, From}, State) ->
 asked_of_none(Name, {open, _From, Options} = Request, State) ->
     Owner = self(),
     Open = fun() ->
-                   {Directory, Native} = ats_disk_options:native(Options),
-                   ats_nif:disk_open(Directory, Native, Owner)
+                   case ats_disk_options:check_merge(Options) of
+                       ok ->
+                           {Directory, Native} = ats_disk_options:native(Options),
+                           ats_nif:disk_open(Directory, Native, Owner);
+                       Failed ->
+                           Failed
+                   end
            end,
     work(Name, {opening, Name, Request}, worker(Open), State).
 
@@ -243,6 +256,7 @@ outcome(Crash) -> {error, crash, Crash}.
 -spec done(work(), term(), #state{}) -> #state{}.
 done({opening, Name, {open, From, Options}}, {ok, Id}, State) ->
     true = ets:insert(?NAMES, {Name, Id, Options}),
+    ok = ats_disk_merger:watch(Id),
     {Waiting, Rest} = take_waiting(Name, State),
     gen_server:reply(From, ok),
     Table = #table{id = Id, options = Options},

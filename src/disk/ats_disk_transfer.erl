@@ -21,21 +21,25 @@
 -spec out(ats:tid(), target(), progress()) -> ok.
 out(Table, {Module, Target}, Progress) ->
     Insert = fun(Objects) -> Module:insert(Target, Objects) end,
-    ats_disk_snapshot:of_table(
+    ats_disk_snapshot:walk(
       Table,
       fun(Snapshot) ->
-              out_chunks(ats_select:chunk(Snapshot, ?EVERYTHING, up, ?AT_ONCE), Insert, 0, Progress)
+              Read = fun(Chunk) -> ats_disk_merging:read(Snapshot, Chunk) end,
+              First = Read(fun() -> ats_select:chunk(Snapshot, ?EVERYTHING, up, ?AT_ONCE) end),
+              out_chunks(First, Read, Insert, 0, Progress)
       end).
 
--spec out_chunks({[tuple()], ats:continuation()} | '$end_of_table', fun(([tuple()]) -> true),
-                 non_neg_integer(), progress()) -> ok.
-out_chunks('$end_of_table', _Insert, _Done, _Progress) ->
+-spec out_chunks(Chunk, fun((fun(() -> Chunk)) -> Chunk), fun(([tuple()]) -> true),
+                 non_neg_integer(), progress()) -> ok
+              when Chunk :: {[tuple()], ats:continuation()} | '$end_of_table'.
+out_chunks('$end_of_table', _Read, _Insert, _Done, _Progress) ->
     ok;
-out_chunks({Objects, Continuation}, Insert, Before, Progress) ->
+out_chunks({Objects, Continuation}, Read, Insert, Before, Progress) ->
     true = Insert(Objects),
     Done = Before + length(Objects),
     _ = Progress(Done, unknown),
-    out_chunks(ats_select:continue(Continuation), Insert, Done, Progress).
+    Next = Read(fun() -> ats_select:continue(Continuation) end),
+    out_chunks(Next, Read, Insert, Done, Progress).
 
 %% @doc Inserts the objects of another table. An answer of `dets' that is none is the result.
 -spec in(ats:tid(), source(), progress()) -> ok | {error, term()}.

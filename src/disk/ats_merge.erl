@@ -42,7 +42,7 @@
 %% says it in words. Other keys of the same batch are merged; see {@link ats_merge_pool}.
 -module(ats_merge).
 
--export([check/1, name/1, run/2, format_failure/1]).
+-export([check/1, name/1, run/2, asked/4, format_failure/1]).
 
 -export_type([job/0, place/0, outcome/0, failure/0, cause/0, version/0, check_error/0]).
 
@@ -61,7 +61,9 @@
       | {returned, term()}
       | {took_longer, Ms :: pos_integer()}
       | {ended, Reason :: term()}
-      | not_tried.
+      | not_tried
+      | written_meanwhile
+      | no_value.
 -type check_error() ::
         {not_a_module, term()}
       | {not_loaded, module(), Reason :: atom()}
@@ -156,6 +158,14 @@ neighbours(_Module, _Key, Rest) ->
 merge(Module, Key, Earlier, Later) ->
     call(Module, merge, [Key, Earlier, Later], fun(_Any) -> true end).
 
+%% @doc What `short_circuit' or `delete' says of a value; `unknown' if it fails.
+-spec asked(module(), short_circuit | delete, Key :: term(), Value :: term()) ->
+          boolean() | unknown.
+asked(Module, Function, Key, Value) ->
+    try call(Module, Function, [Key, Value], fun erlang:is_boolean/1)
+    catch throw:{?MODULE, _Failure} -> unknown
+    end.
+
 %% Throws what is wrong. Only this function calls the module, so a throw of the module is not taken
 %% for one of these.
 -spec call(module(), atom(), [term()], fun((term()) -> boolean())) -> term().
@@ -205,5 +215,9 @@ format_cause(_Function, {ended, killed}) ->
     "was killed: it used too much memory, or killed itself";
 format_cause(_Function, {ended, Reason}) ->
     io_lib:format("ended its process: ~0tP", [Reason, 20]);
+format_cause(_Function, written_meanwhile) ->
+    "was given other values again and again, because others write to the key all the time";
+format_cause(_Function, no_value) ->
+    "was given an object without a value behind its key";
 format_cause(_Function, not_tried) ->
     "was not tried, because it ended or took too long for other keys of the batch".

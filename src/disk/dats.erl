@@ -50,7 +50,7 @@
       | {access, read | read_write}
       | {durability, durability()}
       | {auto_save, infinity | Milliseconds :: non_neg_integer()}
-      | {merge, replace | ats:merge()}
+      | {merge, replace | ats:merge() | {module, module()}}
       | {block_size, Bytes :: pos_integer()}
       | {memory, Bytes :: pos_integer()}
       | {estimated_no_objects | min_no_slots | max_no_slots, default | non_neg_integer()}
@@ -80,6 +80,13 @@
 -define(DONE(Call, Name, Arguments),
         ?ANSWER(done(Call), Name, Arguments)).
 -define(TABLE(Name), (ats_disk_tables:find(Name))).
+
+%% What is read, or changed, of a table `T' whose values may have to be merged by a module first; see
+%% {@link ats_disk_merging}.
+-define(READ(T, Call, Name),
+        ats_disk_merging:live(?TABLE(Name), fun(T) -> Call end)).
+-define(CHANGE(T, Call, Keys, Name),
+        ats_disk_merging:change(?TABLE(Name), fun() -> Keys end, fun(T) -> Call end)).
 
 -define(FOLDED_AT_ONCE, 100).
 -define(EVERYTHING, [{'_', [], ['$_']}]).
@@ -207,18 +214,23 @@ sync(Name) ->
 %% @doc Writes what is in memory to sorted files. What is written meanwhile is not waited for.
 -spec flush(tab_name()) -> ok | {error, reason()}.
 flush(Name) ->
-    ?ANSWER(ats_disk_failure:of_call(ats_nif:disk_flush(?TABLE(Name)),
-                                     ats_disk_tables:directory(Name)),
-            Name, [Name]).
+    ?ANSWER(merged_into_runs(Name, fun ats_nif:disk_flush/1), Name, [Name]).
 
 %% @doc Merges all sorted files into one, of which then nothing is left that was replaced or deleted.
 %% Others go on meanwhile. The table does this by itself, a part at a time; a call takes as long as
 %% to read and write all of it.
 -spec compact(tab_name()) -> ok | {error, reason()}.
 compact(Name) ->
-    ?ANSWER(ats_disk_failure:of_call(ats_nif:disk_compact(?TABLE(Name)),
-                                     ats_disk_tables:directory(Name)),
-            Name, [Name]).
+    ?ANSWER(merged_into_runs(Name, fun ats_nif:disk_compact/1), Name, [Name]).
+
+%% What has several values now and is merged by a module, is merged soon.
+-spec merged_into_runs(tab_name(), fun((ats:tid()) -> ok | ats_nif:disk_failure())) ->
+          ok | {error, reason()}.
+merged_into_runs(Name, Write) ->
+    Table = ?TABLE(Name),
+    Written = ats_disk_failure:of_call(Write(Table), ats_disk_tables:directory(Name)),
+    ok = ats_disk_merger:pending(Table),
+    Written.
 
 %% @doc Says in words why a function has failed.
 -spec format_error({error, reason()} | reason()) -> unicode:chardata().
@@ -233,13 +245,14 @@ format_error(Reason) ->
 %% `ordered_set'. A list is inserted as one: after a crash all of it is there or nothing.
 -spec insert(tab_name(), tuple() | [tuple()]) -> ok | {error, reason()}.
 insert(Name, Objects) ->
-    ?DONE(ats_nif:insert(?TABLE(Name), Objects), Name, [Name, Objects]).
+    ?DONE(?CHANGE(T, ats_nif:insert(T, Objects), keys(Objects), Name), Name, [Name, Objects]).
 
 %% @doc Inserts an object or a list of objects if none of their keys is in the table. Returns
 %% `false', and inserts nothing, otherwise.
 -spec insert_new(tab_name(), tuple() | [tuple()]) -> boolean() | {error, reason()}.
 insert_new(Name, Objects) ->
-    ?ANSWER(ats_nif:insert_new(?TABLE(Name), Objects), Name, [Name, Objects]).
+    ?ANSWER(?CHANGE(T, ats_nif:insert_new(T, Objects), keys(Objects), Name),
+            Name, [Name, Objects]).
 
 %% @doc Removes all objects with a key, also if what was written to it cannot be merged.
 -spec delete(tab_name(), Key :: term()) -> ok | {error, reason()}.
@@ -255,7 +268,7 @@ delete_any(Table, Key) ->
 %% @doc Removes exactly this object; in a `duplicate_bag' all its copies.
 -spec delete_object(tab_name(), tuple()) -> ok | {error, reason()}.
 delete_object(Name, Object) ->
-    ?DONE(ats_nif:delete_object(?TABLE(Name), Object), Name, [Name, Object]).
+    ?DONE(?CHANGE(T, ats_nif:delete_object(T, Object), keys(Object), Name), Name, [Name, Object]).
 
 %% @doc Removes all objects at one moment. O(1).
 -spec delete_all_objects(tab_name()) -> ok | {error, reason()}.
@@ -265,18 +278,43 @@ delete_all_objects(Name) ->
 %% @doc Removes and returns all objects with a key, as one atomic step.
 -spec take(tab_name(), Key :: term()) -> [tuple()] | {error, reason()}.
 take(Name, Key) ->
-    ?ANSWER(ats_nif:take(?TABLE(Name), Key), Name, [Name, Key]).
+    ?ANSWER(?CHANGE(T, ats_nif:take(T, Key), [Key], Name), Name, [Name, Key]).
 
 %% @doc Removes and returns the object with the first key of an `ordered_set'. See {@link
 %% ats:take_first/1}.
 -spec take_first(tab_name()) -> [tuple()] | {error, reason()}.
 take_first(Name) ->
-    ?ANSWER(ats_nif:take_first(?TABLE(Name)), Name, [Name]).
+    ?ANSWER(take_end(?TABLE(Name), fun ats_nif:take_first/1, fun ats_nif:first/1), Name, [Name]).
 
 %% @doc Like {@link take_first/1}, with the last key.
 -spec take_last(tab_name()) -> [tuple()] | {error, reason()}.
 take_last(Name) ->
-    ?ANSWER(ats_nif:take_last(?TABLE(Name)), Name, [Name]).
+    ?ANSWER(take_end(?TABLE(Name), fun ats_nif:take_last/1, fun ats_nif:last/1), Name, [Name]).
+
+%% In a table whose values a module merges these are two steps: another process may insert an object
+%% between them that would have been the first.
+-spec take_end(ats:tid(), fun((ats:tid()) -> [tuple()]), fun((ats:tid()) -> term())) -> [tuple()].
+take_end(Table, Take, Find) ->
+    try Take(Table)
+    catch
+        error:{ats_error, merge_failed} ->
+            case ats_disk_merging:live(Table, Find) of
+                '$end_of_table' ->
+                    [];
+                Key ->
+                    Changed = ats_disk_merging:change(Table, fun() -> [Key] end,
+                                                      fun(T) -> ats_nif:take(T, Key) end),
+                    case Changed of
+                        [] -> take_end(Table, Take, Find);
+                        Taken -> Taken
+                    end
+            end
+    end.
+
+%% The keys of what is written to a table whose values a module merges. They are the first elements.
+-spec keys(tuple() | [tuple()]) -> [Key :: term()].
+keys(Objects) when is_list(Objects) -> [element(1, Object) || Object <- Objects];
+keys(Object) -> [element(1, Object)].
 
 %% @doc Adds to integers inside an object and returns the new values. All operations of one call
 %% are one atomic step. Only for `set' and `ordered_set'.
@@ -284,14 +322,14 @@ take_last(Name) ->
                      ats:update_op() | [ats:update_op()] | integer()) ->
           integer() | [integer()] | {error, reason()}.
 update_counter(Name, Key, UpdateOp) ->
-    ?ANSWER(ats_nif:update_counter(?TABLE(Name), Key, UpdateOp), Name, [Name, Key, UpdateOp]).
+    ?ANSWER(?CHANGE(T, ats_nif:update_counter(T, Key, UpdateOp), [Key], Name), Name, [Name, Key, UpdateOp]).
 
 %% @doc Like {@link update_counter/3}, starting from `Default' if the key is not in the table.
 -spec update_counter(tab_name(), Key :: term(),
                      ats:update_op() | [ats:update_op()] | integer(), Default :: tuple()) ->
           integer() | [integer()] | {error, reason()}.
 update_counter(Name, Key, UpdateOp, Default) ->
-    ?ANSWER(ats_nif:update_counter(?TABLE(Name), Key, UpdateOp, Default),
+    ?ANSWER(?CHANGE(T, ats_nif:update_counter(T, Key, UpdateOp, Default), [Key], Name),
             Name, [Name, Key, UpdateOp, Default]).
 
 %% @doc Replaces elements of an object as one atomic step. Returns `false' if the key is not in
@@ -299,14 +337,14 @@ update_counter(Name, Key, UpdateOp, Default) ->
 -spec update_element(tab_name(), Key :: term(), ats:element_spec() | [ats:element_spec()]) ->
           boolean() | {error, reason()}.
 update_element(Name, Key, ElementSpec) ->
-    ?ANSWER(ats_nif:update_element(?TABLE(Name), Key, ElementSpec),
+    ?ANSWER(?CHANGE(T, ats_nif:update_element(T, Key, ElementSpec), [Key], Name),
             Name, [Name, Key, ElementSpec]).
 
 %% @doc Like {@link update_element/3}, starting from `Default' if the key is not in the table.
 -spec update_element(tab_name(), Key :: term(), ats:element_spec() | [ats:element_spec()],
                      Default :: tuple()) -> true | {error, reason()}.
 update_element(Name, Key, ElementSpec, Default) ->
-    ?ANSWER(ats_nif:update_element(?TABLE(Name), Key, ElementSpec, Default),
+    ?ANSWER(?CHANGE(T, ats_nif:update_element(T, Key, ElementSpec, Default), [Key], Name),
             Name, [Name, Key, ElementSpec, Default]).
 
 -spec done(true) -> ok.
@@ -320,75 +358,75 @@ done(true) -> ok.
 %% types with `=:='.
 -spec lookup(tab_name(), Key :: term()) -> [tuple()] | {error, reason()}.
 lookup(Name, Key) ->
-    ?ANSWER(ats_nif:lookup(?TABLE(Name), Key), Name, [Name, Key]).
+    ?ANSWER(?READ(T, ats_nif:lookup(T, Key), Name), Name, [Name, Key]).
 
 %% @doc Returns one element of the object with a key, or a list of them from a bag. Fails with
 %% `badarg' if the key is not in the table.
 -spec lookup_element(tab_name(), Key :: term(), Pos :: pos_integer()) -> term() | [term()].
 lookup_element(Name, Key, Pos) ->
-    ?ANSWER_OR_EXIT(ats_nif:lookup_element(?TABLE(Name), Key, Pos), Name, [Name, Key, Pos]).
+    ?ANSWER_OR_EXIT(?READ(T, ats_nif:lookup_element(T, Key, Pos), Name), Name, [Name, Key, Pos]).
 
 %% @doc Like {@link lookup_element/3}, but returns `Default' if the key is not in the table.
 -spec lookup_element(tab_name(), Key :: term(), Pos :: pos_integer(), Default :: term()) ->
           term() | [term()].
 lookup_element(Name, Key, Pos, Default) ->
-    ?ANSWER_OR_EXIT(ats_nif:lookup_element(?TABLE(Name), Key, Pos, Default),
+    ?ANSWER_OR_EXIT(?READ(T, ats_nif:lookup_element(T, Key, Pos, Default), Name),
                     Name, [Name, Key, Pos, Default]).
 
 %% @doc Returns several elements of the object with a key; see {@link ats:lookup_elements/3}.
 -spec lookup_elements(tab_name(), Key :: term(), Positions :: [pos_integer()]) ->
           [term()] | {error, reason()}.
 lookup_elements(Name, Key, Positions) ->
-    ?ANSWER(ats_nif:lookup_elements(?TABLE(Name), Key, Positions), Name, [Name, Key, Positions]).
+    ?ANSWER(?READ(T, ats_nif:lookup_elements(T, Key, Positions), Name), Name, [Name, Key, Positions]).
 
 %% @doc Tells whether a key is in the table.
 -spec member(tab_name(), Key :: term()) -> boolean() | {error, reason()}.
 member(Name, Key) ->
-    ?ANSWER(ats_nif:member(?TABLE(Name), Key), Name, [Name, Key]).
+    ?ANSWER(?READ(T, ats_nif:member(T, Key), Name), Name, [Name, Key]).
 
 %% @doc Returns the first key of the table. The order of an `ordered_set' is that of Erlang's terms;
 %% that of the other types does not change, and means nothing.
 -spec first(tab_name()) -> Key :: term() | '$end_of_table'.
 first(Name) ->
-    ?ANSWER_OR_EXIT(ats_nif:first(?TABLE(Name)), Name, [Name]).
+    ?ANSWER_OR_EXIT(?READ(T, ats_nif:first(T), Name), Name, [Name]).
 
 %% @doc Returns the last key of an `ordered_set'; for other types the same as {@link first/1}.
 -spec last(tab_name()) -> Key :: term() | '$end_of_table'.
 last(Name) ->
-    ?ANSWER_OR_EXIT(ats_nif:last(?TABLE(Name)), Name, [Name]).
+    ?ANSWER_OR_EXIT(?READ(T, ats_nif:last(T), Name), Name, [Name]).
 
 %% @doc Returns the key after `Key'. In an `ordered_set', `Key' itself need not be in the table. In
 %% the other types it must, or have been when the table was fixed ({@link safe_fixtable/2}).
 -spec next(tab_name(), Key :: term()) -> NextKey :: term() | '$end_of_table'.
 next(Name, Key) ->
-    ?ANSWER_OR_EXIT(ats_nif:next(?TABLE(Name), Key), Name, [Name, Key]).
+    ?ANSWER_OR_EXIT(?READ(T, ats_nif:next(T, Key), Name), Name, [Name, Key]).
 
 %% @doc Returns the key before `Key' in an `ordered_set'; otherwise the same as {@link next/2}.
 -spec prev(tab_name(), Key :: term()) -> PreviousKey :: term() | '$end_of_table'.
 prev(Name, Key) ->
-    ?ANSWER_OR_EXIT(ats_nif:prev(?TABLE(Name), Key), Name, [Name, Key]).
+    ?ANSWER_OR_EXIT(?READ(T, ats_nif:prev(T, Key), Name), Name, [Name, Key]).
 
 %% @doc Returns the first key together with its objects, in one step.
 -spec first_lookup(tab_name()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
 first_lookup(Name) ->
-    ?ANSWER_OR_EXIT(ats_nif:first_lookup(?TABLE(Name)), Name, [Name]).
+    ?ANSWER_OR_EXIT(?READ(T, ats_nif:first_lookup(T), Name), Name, [Name]).
 
 %% @doc Returns the last key together with its objects, in one step.
 -spec last_lookup(tab_name()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
 last_lookup(Name) ->
-    ?ANSWER_OR_EXIT(ats_nif:last_lookup(?TABLE(Name)), Name, [Name]).
+    ?ANSWER_OR_EXIT(?READ(T, ats_nif:last_lookup(T), Name), Name, [Name]).
 
 %% @doc Returns the key after `Key' together with its objects, in one step.
 -spec next_lookup(tab_name(), Key :: term()) ->
           {NextKey :: term(), [tuple()]} | '$end_of_table'.
 next_lookup(Name, Key) ->
-    ?ANSWER_OR_EXIT(ats_nif:next_lookup(?TABLE(Name), Key), Name, [Name, Key]).
+    ?ANSWER_OR_EXIT(?READ(T, ats_nif:next_lookup(T, Key), Name), Name, [Name, Key]).
 
 %% @doc Returns the key before `Key' together with its objects, in one step.
 -spec prev_lookup(tab_name(), Key :: term()) ->
           {PreviousKey :: term(), [tuple()]} | '$end_of_table'.
 prev_lookup(Name, Key) ->
-    ?ANSWER_OR_EXIT(ats_nif:prev_lookup(?TABLE(Name), Key), Name, [Name, Key]).
+    ?ANSWER_OR_EXIT(?READ(T, ats_nif:prev_lookup(T, Key), Name), Name, [Name, Key]).
 
 %% @doc Fixes a table for traversal, or releases one fixation of the calling process. A traversal
 %% with {@link next/2} of a fixed table meets every object that is there throughout, once.
@@ -401,7 +439,7 @@ safe_fixtable(Name, Fix) ->
 -spec slot(tab_name(), I :: non_neg_integer()) ->
           [tuple()] | '$end_of_table' | {error, reason()}.
 slot(Name, I) when is_integer(I), I >= 0 ->
-    try ?ANSWER(ats_nif:slot(?TABLE(Name), I), Name, [Name, I])
+    try ?ANSWER(?READ(T, ats_nif:slot(T, I), Name), Name, [Name, I])
     catch
         %% As in `dets', there is an end of the table beyond its end, too.
         error:badarg when I > 0 -> beyond(Name, I)
@@ -434,20 +472,23 @@ foldr(Function, Acc, Name) ->
 
 -spec fold(fun((tuple(), Acc) -> Acc), Acc, tab_name(), up | down) -> Acc.
 fold(Function, Acc, Name, Way) ->
-    ats_disk_snapshot:of_table(
+    ats_disk_snapshot:walk(
       ?TABLE(Name),
       fun(Snapshot) ->
-              Chunk = ats_select:chunk(Snapshot, ?EVERYTHING, Way, ?FOLDED_AT_ONCE),
-              fold_chunks(Function, Acc, Chunk)
+              First = fun() ->
+                              ats_select:chunk(Snapshot, ?EVERYTHING, Way, ?FOLDED_AT_ONCE)
+                      end,
+              fold_chunks(Function, Acc, Snapshot, ats_disk_merging:read(Snapshot, First))
       end).
 
--spec fold_chunks(fun((tuple(), Acc) -> Acc), Acc,
+-spec fold_chunks(fun((tuple(), Acc) -> Acc), Acc, ats:tid(),
                   {[tuple()], ats:continuation()} | '$end_of_table') -> Acc.
-fold_chunks(_Function, Acc, '$end_of_table') ->
+fold_chunks(_Function, Acc, _Snapshot, '$end_of_table') ->
     Acc;
-fold_chunks(Function, Acc, {Objects, Continuation}) ->
+fold_chunks(Function, Acc, Snapshot, {Objects, Continuation}) ->
     NewAcc = lists:foldl(Function, Acc, Objects),
-    fold_chunks(Function, NewAcc, ats_select:continue(Continuation)).
+    Next = fun() -> ats_select:continue(Continuation) end,
+    fold_chunks(Function, NewAcc, Snapshot, ats_disk_merging:read(Snapshot, Next)).
 
 %% @doc Calls a function with each object as it is at one moment, until it says otherwise:
 %%
@@ -535,19 +576,40 @@ select_count(Name, MatchSpec) ->
 select_delete(Name, [{'_', [], [true]}] = MatchSpec) ->
     ?ANSWER(ats_nif:clear(?TABLE(Name)), Name, [Name, MatchSpec]);
 select_delete(Name, MatchSpec) ->
-    ?ANSWER(ats_select:count(?TABLE(Name), MatchSpec, delete), Name, [Name, MatchSpec]).
+    ?ANSWER(delete_selected(?TABLE(Name), MatchSpec), Name, [Name, MatchSpec]).
+
+-spec delete_selected(ats:tid(), ats:match_spec()) -> non_neg_integer().
+delete_selected(Table, MatchSpec) ->
+    case ats_disk_merging:is_merged_by_program(Table) of
+        false -> ats_select:count(Table, MatchSpec, delete);
+        true -> length(ats_disk_merging:delete(Table, MatchSpec))
+    end.
 
 %% @doc Replaces the objects that match a match specification by its results, and returns how many.
 %% Each is replaced atomically. Not for a `bag'. See {@link ats:select_replace/2}.
 -spec select_replace(tab_name(), ats:match_spec()) -> non_neg_integer() | {error, reason()}.
 select_replace(Name, MatchSpec) ->
-    ?ANSWER(ats_select:count(?TABLE(Name), MatchSpec, replace), Name, [Name, MatchSpec]).
+    ?ANSWER(replace_selected(?TABLE(Name), MatchSpec), Name, [Name, MatchSpec]).
+
+-spec replace_selected(ats:tid(), ats:match_spec()) -> non_neg_integer().
+replace_selected(Table, MatchSpec) ->
+    case ats_disk_merging:is_merged_by_program(Table) of
+        false -> ats_select:count(Table, MatchSpec, replace);
+        true -> ats_disk_merging:replace(Table, MatchSpec)
+    end.
 
 %% @doc Deletes objects as {@link select_delete/2} does, and returns them. See {@link
 %% ats:select_take/2}.
 -spec select_take(tab_name(), ats:match_spec()) -> [Object :: tuple()] | {error, reason()}.
 select_take(Name, MatchSpec) ->
-    ?ANSWER(ats_take:select_take(?TABLE(Name), MatchSpec), Name, [Name, MatchSpec]).
+    ?ANSWER(take_selected(?TABLE(Name), MatchSpec), Name, [Name, MatchSpec]).
+
+-spec take_selected(ats:tid(), ats:match_spec()) -> [tuple()].
+take_selected(Table, MatchSpec) ->
+    case ats_disk_merging:is_merged_by_program(Table) of
+        false -> ats_take:select_take(Table, MatchSpec);
+        true -> ats_disk_merging:delete(Table, MatchSpec)
+    end.
 
 %% @doc Returns for each object that matches a pattern a list of what its variables are bound to, in
 %% the order of their numbers.
@@ -590,7 +652,7 @@ match_object(Continuation) ->
 match_delete(Name, '_') ->
     ?DONE(ats_nif:delete_all_objects(?TABLE(Name)), Name, [Name, '_']);
 match_delete(Name, Pattern) ->
-    ?DONE(is_integer(ats_select:count(?TABLE(Name), pattern(Pattern, [true]), delete)),
+    ?DONE(is_integer(delete_selected(?TABLE(Name), pattern(Pattern, [true]))),
           Name, [Name, Pattern]).
 
 %% A pattern that no tuple can match matches none, which only `ets' takes for an error.
@@ -611,13 +673,29 @@ chunk(Name, MatchSpec, Way, 0) ->
     %% What `dets' takes it for: as few as possible.
     chunk(Name, MatchSpec, Way, 1);
 chunk(Name, MatchSpec, Way, Limit) ->
-    named(Name, ats_select:chunk(?TABLE(Name), MatchSpec, Way, Limit)).
+    named(Name, chunk_of(?TABLE(Name),
+                         fun(Table) -> ats_select:chunk(Table, MatchSpec, Way, Limit) end)).
 
 -spec continue(continuation()) -> {[term()], continuation()} | '$end_of_table'.
 continue({Name, Continuation}) ->
-    named(Name, ats_select:continue(Continuation));
+    case ats_select:table_of(Continuation) of
+        '$end_of_table' ->
+            '$end_of_table';
+        Table ->
+            Next = fun(There) -> ats_select:continue(ats_select:moved(Continuation, There)) end,
+            named(Name, chunk_of(Table, Next))
+    end;
 continue(_) ->
     erlang:error({ats_error, none}).
+
+%% If a snapshot had to be read, what follows is read from the table itself.
+-spec chunk_of(ats:tid(), fun((ats:tid()) -> Chunk)) -> Chunk
+              when Chunk :: {[term()], ats:continuation()} | '$end_of_table'.
+chunk_of(Table, Read) ->
+    case ats_disk_merging:live(Table, Read) of
+        {Results, Continuation} -> {Results, ats_select:moved(Continuation, Table)};
+        '$end_of_table' -> '$end_of_table'
+    end.
 
 -spec named(tab_name(), {[term()], ats:continuation()} | '$end_of_table') ->
           {[term()], continuation()} | '$end_of_table'.
@@ -639,7 +717,7 @@ repair_continuation(Given, MatchSpec) ->
 %% @doc Tells what it takes to run a match specification. See {@link ats:explain/2}.
 -spec explain(tab_name(), ats:match_spec()) -> ats_select:explanation() | {error, reason()}.
 explain(Name, MatchSpec) ->
-    ?ANSWER(ats_select:explain(?TABLE(Name), MatchSpec), Name, [Name, MatchSpec]).
+    ?ANSWER(?READ(T, ats_select:explain(T, MatchSpec), Name), Name, [Name, MatchSpec]).
 
 %%--------------------------------------------------------------------------------------------
 %% Ranges of an ordered_set
@@ -693,19 +771,26 @@ range_count(Name, Low, High, Bounds) ->
 -spec range_delete(tab_name(), Low :: term(), High :: term()) ->
           non_neg_integer() | {error, reason()}.
 range_delete(Name, Low, High) ->
-    ?ANSWER(ats_range:delete(?TABLE(Name), Low, High, []), Name, [Name, Low, High]).
+    ?ANSWER(delete_range(?TABLE(Name), Low, High, []), Name, [Name, Low, High]).
 
 %% @doc Deletes the objects with a key from `Low' to `High', each atomically, and returns how many.
 -spec range_delete(tab_name(), Low :: term(), High :: term(), [ats:range_bound()]) ->
           non_neg_integer() | {error, reason()}.
 range_delete(Name, Low, High, Bounds) ->
-    ?ANSWER(ats_range:delete(?TABLE(Name), Low, High, Bounds), Name, [Name, Low, High, Bounds]).
+    ?ANSWER(delete_range(?TABLE(Name), Low, High, Bounds), Name, [Name, Low, High, Bounds]).
+
+-spec delete_range(ats:tid(), term(), term(), [ats:range_bound()]) -> non_neg_integer().
+delete_range(Table, Low, High, Bounds) ->
+    case ats_disk_merging:is_merged_by_program(Table) of
+        false -> ats_range:delete(Table, Low, High, Bounds);
+        true -> ats_disk_merging:delete_range(Table, Low, High, Bounds)
+    end.
 
 %% @equiv range_fold(Function, Acc, Name, Low, High, [])
 -spec range_fold(fun((term(), Acc) -> Acc), Acc, tab_name(), Low :: term(), High :: term()) ->
           Acc | {error, reason()}.
 range_fold(Function, Acc, Name, Low, High) ->
-    ?ANSWER(ranged(Name, fun(Table) -> ats_range:fold(Function, Acc, Table, Low, High, []) end),
+    ?ANSWER(range_folded(Function, Acc, Name, Low, High, []),
             Name, [Function, Acc, Name, Low, High]).
 
 %% @doc Folds a function over what {@link range/4} would return, in its order, of which not more
@@ -713,10 +798,18 @@ range_fold(Function, Acc, Name, Low, High) ->
 -spec range_fold(fun((term(), Acc) -> Acc), Acc, tab_name(), Low :: term(), High :: term(),
                  [ats:range_option()]) -> Acc | {error, reason()}.
 range_fold(Function, Acc, Name, Low, High, Options) ->
-    ?ANSWER(ranged(Name, fun(Table) ->
-                                 ats_range:fold(Function, Acc, Table, Low, High, Options)
-                         end),
+    ?ANSWER(range_folded(Function, Acc, Name, Low, High, Options),
             Name, [Function, Acc, Name, Low, High, Options]).
+
+-spec range_folded(fun((term(), Acc) -> Acc), Acc, tab_name(), term(), term(),
+                   [ats:range_option()]) -> Acc.
+range_folded(Function, Acc, Name, Low, High, Options) ->
+    ats_disk_snapshot:walk(
+      ?TABLE(Name),
+      fun(Snapshot) ->
+              Read = fun(Chunk) -> ats_disk_merging:read(Snapshot, Chunk) end,
+              ats_range:fold(Function, Acc, Snapshot, Low, High, Options, Read)
+      end).
 
 -spec ranged(tab_name(), fun((ats:tid()) -> Answer)) -> Answer.
 ranged(Name, Read) ->
@@ -728,7 +821,7 @@ ranged(Name, Read) ->
           [term()] | {[term()], continuation()} | '$end_of_table'.
 ranged(Name, Options, Read) ->
     case is_list(Options) andalso lists:keymember(limit, 1, Options) of
-        true -> named(Name, Read(?TABLE(Name)));
+        true -> named(Name, chunk_of(?TABLE(Name), Read));
         false -> ranged(Name, Read)
     end.
 
@@ -919,7 +1012,7 @@ open(Name, Options) ->
 %% @doc The value of a key: all that was written to it, merged.
 -spec read(tab_name(), Key :: term()) -> {ok, Value :: term()} | not_found | {error, reason()}.
 read(Name, Key) ->
-    case ?ANSWER(ats_nif:lookup(?TABLE(Name), Key), Name, [Name, Key]) of
+    case ?ANSWER(?READ(T, ats_nif:lookup(T, Key), Name), Name, [Name, Key]) of
         [Object] when tuple_size(Object) >= 2 -> {ok, element(2, Object)};
         [] -> not_found;
         {error, _} = Failed -> Failed;
@@ -937,11 +1030,18 @@ write(Name, Key, Value) ->
 
 -spec write_or_delete(ats:tid(), term(), term()) -> true.
 write_or_delete(Table, Key, delete) ->
-    try ats_nif:disk_write(Table, {Key, delete})
+    try write_any(Table, Key, delete)
     catch error:{ats_error, operand} -> delete_any(Table, Key)
     end;
 write_or_delete(Table, Key, Value) ->
-    ats_nif:disk_write(Table, {Key, Value}).
+    write_any(Table, Key, Value).
+
+-spec write_any(ats:tid(), term(), term()) -> true.
+write_any(Table, Key, Value) ->
+    case ats_nif:disk_write(Table, {Key, Value}) of
+        true -> true;
+        Module -> ats_disk_merging:write(Table, Module, Key, Value)
+    end.
 
 %% @doc Returns the first `N' rows of a range that a function selects.
 %%

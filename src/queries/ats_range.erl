@@ -6,7 +6,7 @@
 %% compiled anew.
 -module(ats_range).
 
--export([range/4, prefix/3, count/4, delete/4, fold/6, are_options/2]).
+-export([range/4, prefix/3, count/4, delete/4, fold/6, fold/7, are_options/2]).
 -export([rank/2, nth/2, nth/5]).
 
 -export_type([option/0, bound/0]).
@@ -75,27 +75,35 @@ delete(Table, Low, High, Bounds) ->
 
 %% @doc Folds a function over what {@link range/4} would return.
 -spec fold(fun((term(), Acc) -> Acc), Acc, ats:table(), term(), term(), [option()]) -> Acc.
-fold(Function, Acc, Table, Low, High, Options) when is_function(Function, 2) ->
+fold(Function, Acc, Table, Low, High, Options) ->
+    fold(Function, Acc, Table, Low, High, Options, fun(Read) -> Read() end).
+
+%% @doc As {@link fold/6}; another function has each chunk read.
+-spec fold(fun((term(), Acc) -> Acc), Acc, ats:table(), term(), term(), [option()],
+           fun((fun(() -> Chunk)) -> Chunk)) -> Acc.
+fold(Function, Acc, Table, Low, High, Options, Do) when is_function(Function, 2) ->
     Range = options(any, Options, Table, count),
-    Chunk = read(Table, from(Range, Low), to(Range, High), Range#range{limit = ?FOLDED_AT_ONCE}),
-    fold_chunks(Function, Acc, Chunk, Range#range.limit);
-fold(_Function, _Acc, Table, _Low, _High, _Options) ->
+    {From, To} = {from(Range, Low), to(Range, High)},
+    Chunk = Do(fun() -> read(Table, From, To, Range#range{limit = ?FOLDED_AT_ONCE}) end),
+    fold_chunks(Function, Acc, Chunk, Range#range.limit, Do);
+fold(_Function, _Acc, Table, _Low, _High, _Options, _Do) ->
     refuse(Table, count, function).
 
 -spec fold_chunks(fun((term(), Acc) -> Acc), Acc,
-                  {[term()], ats:continuation()} | '$end_of_table', pos_integer() | infinity) ->
-          Acc.
-fold_chunks(_Function, Acc, '$end_of_table', _Left) ->
+                  Chunk, pos_integer() | infinity, fun((fun(() -> Chunk)) -> Chunk)) -> Acc
+              when Chunk :: {[term()], ats:continuation()} | '$end_of_table'.
+fold_chunks(_Function, Acc, '$end_of_table', _Left, _Do) ->
     Acc;
-fold_chunks(Function, Acc, {Terms, _Continuation}, Left) when length(Terms) >= Left ->
+fold_chunks(Function, Acc, {Terms, _Continuation}, Left, _Do) when length(Terms) >= Left ->
     lists:foldl(Function, Acc, lists:sublist(Terms, Left));
-fold_chunks(Function, Acc, {Terms, Continuation}, Left) ->
+fold_chunks(Function, Acc, {Terms, Continuation}, Left, Do) ->
     NewAcc = lists:foldl(Function, Acc, Terms),
     NewLeft = case Left of
                   infinity -> infinity;
                   _ -> Left - length(Terms)
               end,
-    fold_chunks(Function, NewAcc, ats_select:continue(Continuation), NewLeft).
+    Next = Do(fun() -> ats_select:continue(Continuation) end),
+    fold_chunks(Function, NewAcc, Next, NewLeft, Do).
 
 -spec read(ats:table(), ats_nif:cut(), ats_nif:cut(), #range{}) ->
           [term()] | {[term()], ats:continuation()} | '$end_of_table'.

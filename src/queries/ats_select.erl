@@ -11,6 +11,7 @@
 
 -export([list/3, count/3, chunk/4, continue/1, repair/2, compile/1, run/2, explain/2]).
 -export([list_more/2, count_more/2, fill_range/3, objects/1]).
+-export([table_of/1, moved/2]).
 
 -export_type([continuation/0, explanation/0]).
 
@@ -170,6 +171,17 @@ fill(Results, _Way, _Wanted, _Limit, Parts) ->
 cut(Results, Limit, Id, Compiled, Place) ->
     {Chunk, Rest} = lists:split(Limit, Results),
     {Chunk, {Id, Place, Limit, Compiled, Rest}}.
+
+%% @doc The table in which a continuation goes on.
+-spec table_of(continuation()) -> ats:tid() | '$end_of_table'.
+table_of({Id, _Place, _Limit, _Compiled, _Rest}) -> Id;
+table_of('$end_of_table') -> '$end_of_table';
+table_of(_) -> erlang:error({ats_error, none}).
+
+%% @doc A continuation that goes on in another table, which has the same keys.
+-spec moved(continuation(), ats:tid()) -> continuation().
+moved('$end_of_table', _Table) -> '$end_of_table';
+moved(Continuation, Table) -> setelement(1, Continuation, Table).
 
 %% @doc Makes a continuation that was a binary in between usable again. That of a range would lose
 %% its end.

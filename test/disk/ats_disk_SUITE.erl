@@ -30,6 +30,7 @@
     a_vm_that_is_killed/1,
     spoilt_files/1,
     counts_of_slices/1,
+    prefixes_read_few_blocks/1,
     hidden_from_ats/1
 ]).
 -export([write_each/3, open_for_ever/1]).
@@ -62,6 +63,7 @@ all() ->
         a_vm_that_is_killed,
         spoilt_files,
         counts_of_slices,
+        prefixes_read_few_blocks,
         hidden_from_ats
     ].
 
@@ -915,3 +917,60 @@ hidden_from_ats(Config) ->
     ok = dats:insert(T, {1, 1}),
     ?assertEqual(Before, ats:all()),
     ?assertEqual(undefined, ats:whereis(T)).
+
+%% ----- what is read -----
+
+%% Of 5^9 rows, a query whose key begins with what is known reads the blocks of its answer, and one more of each run:
+%% whatever the head or the guards say that with.
+prefixes_read_few_blocks(Config) ->
+    open(Config, t, [{type, ordered_set}]),
+    Digits = lists:seq(1, 5),
+    _ = [
+        ok = dats:insert(t, [{{A, B, C, D, E, F, G, H, I}, A + I} || E <- Digits, F <- Digits, G <- Digits,
+                                                                     H <- Digits, I <- Digits])
+     || A <- Digits, B <- Digits, C <- Digits, D <- Digits
+    ],
+    ok = dats:compact(t),
+    Rows = 1953125,
+    #{runs := Runs, file_bytes := Bytes} = dats:info(t, stats),
+    Blocks = fun() ->
+        #{cache_hits := Hits, cache_misses := Misses} = dats:info(t, stats),
+        Hits + Misses
+    end,
+    Read = fun(Select) ->
+        Before = Blocks(),
+        Found = Select(),
+        {Found, Blocks() - Before}
+    end,
+    Keys = fun(Known) ->
+        list_to_tuple(Known ++ [list_to_atom([$$ | integer_to_list(N)]) || N <- lists:seq(length(Known) + 1, 9)])
+    end,
+    [
+        begin
+            Known = lists:sublist([3, 1, 4, 1, 5, 2, 5, 3, 5], Length),
+            Answer = round(math:pow(5, 9 - Length)),
+            %% An index has a part for about a hundred blocks.
+            Needed = ceil(Answer / Rows * Bytes / 4096),
+            Most = Needed + Runs + (1 + Needed div 50),
+            InHead = [{{Keys(Known), '_'}, [], [true]}],
+            All = Keys([]),
+            InGuards = [{{All, '_'}, [{'=:=', element(N, All), lists:nth(N, Known)} || N <- lists:seq(1, Length)], [true]}],
+            [
+                begin
+                    {Found, Count} = Read(Select),
+                    ct:pal("~b known: ~b blocks of ~b", [Length, Count, Most]),
+                    ?assertEqual({Length, Answer}, {Length, Found}),
+                    ?assert(Count =< Most, {Length, Count, Most})
+                end
+             || Select <- [
+                    fun() -> length(dats:select(t, InHead)) end,
+                    fun() -> length(dats:select_reverse(t, InHead)) end,
+                    fun() -> length(dats:select(t, InGuards)) end,
+                    fun() -> length(dats:select_reverse(t, InGuards)) end,
+                    fun() -> dats:select_count(t, InHead) end
+                ]
+            ]
+        end
+     || Length <- [2, 4, 6, 8, 9]
+    ],
+    ok.

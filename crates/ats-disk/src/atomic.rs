@@ -81,6 +81,17 @@ impl AtomicStore {
         self.store.delete(key)
     }
 
+    /// Gives a key a value, without reading what is there.
+    ///
+    /// # Errors
+    /// As those of [`DiskStore::put`].
+    pub fn put_unread(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        let _locked = waiting::lock(&self.locks[lock_number(key)])?;
+        self.has_merged.store(true, Ordering::Relaxed);
+        let _written = self.ends.write([key].into_iter());
+        self.store.put(key, value)
+    }
+
     /// Locks the keys, always in the same order.
     fn lock(&self, keys: &[&[u8]]) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
         let mut numbers: Vec<_> = keys.iter().map(|key| lock_number(key)).collect();

@@ -89,6 +89,7 @@ impl Journal {
         store: u128,
     ) -> Result<(), Error> {
         let log = next.take(file_system, directory, store, self.number + 1)?;
+        next.expect_bytes(self.log.position().offset);
         if self.marked != self.log.position() {
             self.unsynced
                 .push((self.number, Arc::clone(self.log.file())));
@@ -172,8 +173,11 @@ impl Journal {
 }
 
 /// The journal after the present one, which a background thread begins ahead: that takes syncs, for which no writer
-/// should wait.
+/// should wait. It also gets the room that it is going to need, as much as the last one has taken: a file system that has to
+/// look for room may have to read what it has, and that waits for all else that a disk has to do.
 pub(crate) struct NextJournal {
+    /// How large it is going to be.
+    bytes: AtomicU64,
     /// Held while it is begun.
     begun: Mutex<Option<LogWriter>>,
     /// Its number.
@@ -184,6 +188,7 @@ impl NextJournal {
     /// With this number.
     pub(crate) fn new(number: u64) -> Self {
         NextJournal {
+            bytes: AtomicU64::new(0),
             begun: Mutex::default(),
             number: AtomicU64::new(number),
         }
@@ -202,8 +207,16 @@ impl NextJournal {
         }
         // It changes under the lock only.
         let number = self.number.load(Ordering::Relaxed);
-        *begun = Some(begin(file_system, directory, store, number)?);
+        let mut log = begin(file_system, directory, store, number)?;
+        // Without it, the journal gets room as it is written.
+        let _room = log.reserve_ahead(self.bytes.load(Ordering::Relaxed));
+        *begun = Some(log);
         Ok(true)
+    }
+
+    /// Says how large the last journal has become.
+    fn expect_bytes(&self, bytes: u64) {
+        self.bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Whether it can be taken without waiting.

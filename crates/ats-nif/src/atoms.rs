@@ -143,6 +143,12 @@ known_atoms! {
     MergeMismatch = "merge_mismatch",
     /// `merge_failed`: what was written to a key cannot be merged.
     MergeFailed = "merge_failed",
+    /// `object`
+    Object = "object",
+    /// `present`: an operand that is an object if it is alone.
+    Present = "present",
+    /// `pending`: values are to be merged by a program.
+    Pending = "pending",
     /// `read_only`: nothing is written any more.
     ReadOnly = "read_only",
     /// `enoent`

@@ -14,7 +14,7 @@
 //! - HA3. `Shared::id` keeps the resource alive as long as the table exists, even if no process knows
 //!   the identifier any more.
 
-use crate::disk::Opened;
+use crate::disk::{Opened, Pending};
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::full_scan;
@@ -22,7 +22,7 @@ use crate::owner::{Heir, Owner};
 use crate::process;
 use crate::resource::ResourceRef;
 use crate::sys::Word;
-use ats::Table;
+use ats::{Store, Table};
 use ats_sync::Guard;
 use std::collections::HashSet;
 use std::ptr;
@@ -81,12 +81,17 @@ pub enum WriteConcurrency {
     Locks(i64),
 }
 
+/// What a table on disk was at a moment whose values are merged by a program.
+pub type Frozen = Pending<Box<dyn Store>>;
+
 /// An existing table.
 pub struct Shared {
     /// The objects.
     pub table: Table<Vm>,
     /// The directory that it is in, if it is in one.
     pub disk: Option<Arc<Opened>>,
+    /// What the table was at a moment, if its values are merged by a program.
+    pub frozen: Option<Arc<Frozen>>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
     /// Whether users know it by its name.
@@ -135,6 +140,8 @@ pub struct Recipe {
     pub table: Table<Vm>,
     /// The directory that it is in, if it is in one.
     pub disk: Option<Arc<Opened>>,
+    /// What the table was at a moment, if its values are merged by a program.
+    pub frozen: Option<Arc<Frozen>>,
     /// The word of its name.
     pub name: Word,
     /// Whether the name shall lead to it.
@@ -192,6 +199,7 @@ impl Shared {
         let shared = Arc::new(Shared {
             table: recipe.table,
             disk: recipe.disk,
+            frozen: recipe.frozen,
             id: id.clone(),
             named: recipe.named,
             protection: AtomicU8::new(recipe.protection as u8),

@@ -3,6 +3,7 @@
 use crate::env::{Env, OwnEnv, VmWord};
 use crate::sys::{self, Word};
 use std::ffi::c_int;
+use std::ptr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Whether a local process is alive. Two nanoseconds.
@@ -19,6 +20,21 @@ pub fn send(env: Env<'_>, to: VmWord<'_>, message_env: &mut OwnEnv, message: Wor
     let to = sys::ErlNifPid { pid: to.raw() };
     // SAFETY: both environments are valid, the message was built in the second.
     unsafe { sys::enif_send(env.raw(), &to, message_env.raw(), message) != 0 }
+}
+
+/// Sends a message from a thread that is none of the VM. False if the receiver is dead.
+pub fn tell(to: Word, build: impl FnOnce(Env<'_>) -> VmWord<'_>) -> bool {
+    assert_eq!(thread_type(), sys::THREAD_UNDEFINED);
+    let mut message_env = OwnEnv::new();
+    let message = build(message_env.env()).raw();
+    let to = sys::ErlNifPid { pid: to };
+    // SAFETY: a thread of our own has no environment of a call; the message was built in the other one.
+    unsafe { sys::enif_send(ptr::null_mut(), &to, message_env.raw(), message) != 0 }
+}
+
+/// Whether the calling thread is none of the VM.
+pub fn is_own_thread() -> bool {
+    thread_type() == sys::THREAD_UNDEFINED
 }
 
 /// The type of the calling thread: one of the constants `THREAD_...` of [`sys`], or another number if it is

@@ -69,6 +69,8 @@ pub struct ErlNifSysInfo {
 pub const DIRTY_JOB_CPU_BOUND: c_uint = 1;
 /// Flag of a function that runs on a dirty I/O scheduler.
 pub const DIRTY_JOB_IO_BOUND: c_uint = 2;
+/// `ERL_NIF_THR_UNDEFINED`: a thread that the VM has not made.
+pub const THREAD_UNDEFINED: c_int = 0;
 /// `ERL_NIF_THR_NORMAL_SCHEDULER`.
 pub const THREAD_NORMAL: c_int = 1;
 /// `ERL_NIF_THR_DIRTY_CPU_SCHEDULER`; threads that are no schedulers are below the normal ones.

@@ -5,6 +5,7 @@ pub(crate) mod idle_joiner;
 pub(crate) mod object_merge;
 pub(crate) mod operator;
 pub(crate) mod portable;
+pub mod program_merge;
 mod reported;
 pub(crate) mod visit;
 

@@ -113,10 +113,17 @@ impl LogWriter {
         if end <= self.reserved {
             return Ok(());
         }
-        let wanted = end + end.clamp(LEAST_AHEAD, MOST_AHEAD);
-        match self.file.reserve(wanted) {
-            Ok(()) => self.reserved = wanted,
-            // There may be room for this record still; its write tells.
+        // If there is no room ahead, there may be some for this record still; its write tells.
+        self.reserve_ahead(end + end.clamp(LEAST_AHEAD, MOST_AHEAD))
+    }
+
+    /// Makes room for that many bytes, of what will be written later; or for less, if there is not so much.
+    pub(crate) fn reserve_ahead(&mut self, bytes: u64) -> io::Result<()> {
+        if bytes <= self.reserved {
+            return Ok(());
+        }
+        match self.file.reserve(bytes) {
+            Ok(()) => self.reserved = bytes,
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
             Err(error) => return Err(error),
         }

@@ -3,12 +3,14 @@
 
 mod failure;
 mod opened;
+mod pending;
 mod polite;
 #[cfg(feature = "forcing")]
 mod restless;
 
 pub use failure::{Failure, word_of};
 pub use opened::{Opened, Settings, describe};
+pub use pending::{Expected, Pending, replace};
 pub use polite::{Polite, politely};
 #[cfg(feature = "forcing")]
 pub use restless::Restless;

@@ -6,6 +6,7 @@
 
 use super::failure::Failure;
 use crate::atoms::KnownAtom;
+use ats::program_merge::ProgramMerge;
 use ats::{Description, NoDescription, ObjectMerge, TableType};
 use ats_disk::{AtomicStore, DiskStore, Durability, Error, Options};
 use ats_store::{Direction, KeyRange, MergeOperator};
@@ -42,7 +43,28 @@ pub struct Opened {
     store: Option<AtomicStore>,
     directory: PathBuf,
     description: Description,
-    merge: Option<Arc<ObjectMerge>>,
+    merging: Merging,
+}
+
+/// How values are merged that are written to the same key.
+#[derive(Clone)]
+enum Merging {
+    /// They are not: the last one stays.
+    Not,
+    /// The elements behind the key.
+    Objects(Arc<ObjectMerge>),
+    /// By a program.
+    Program(Arc<ProgramMerge>),
+}
+
+impl Merging {
+    fn operator(&self) -> Option<Arc<dyn MergeOperator>> {
+        match self {
+            Merging::Not => None,
+            Merging::Objects(merge) => Some(Arc::clone(merge) as Arc<dyn MergeOperator>),
+            Merging::Program(merge) => Some(Arc::clone(merge) as Arc<dyn MergeOperator>),
+        }
+    }
 }
 
 /// Begins the names of files that a store makes.
@@ -68,9 +90,8 @@ impl Opened {
                 }
                 None => settings.description(),
             };
-            let merge = merge_of(&description)?.map(Arc::new);
-            let operator = merge.clone().map(|merge| merge as Arc<dyn MergeOperator>);
-            let options = settings.options(described.is_none(), operator);
+            let merging = merging_of(&description)?;
+            let options = settings.options(described.is_none(), merging.operator());
             let store = DiskStore::open(directory, options).map_err(|error| match error {
                 // What describes it is written after the store is made.
                 Error::Missing => Failure::new(KnownAtom::Damaged, "the manifest is missing"),
@@ -96,14 +117,25 @@ impl Opened {
                 store: Some(AtomicStore::new(store)),
                 directory: directory.to_owned(),
                 description,
-                merge,
+                merging,
             });
         }
     }
 
     /// How objects are merged that are written to the same key, if they are.
     pub fn merge(&self) -> Option<&ObjectMerge> {
-        self.merge.as_deref()
+        match &self.merging {
+            Merging::Objects(merge) => Some(merge),
+            Merging::Not | Merging::Program(_) => None,
+        }
+    }
+
+    /// The merge of a program, if the table has one.
+    pub fn program(&self) -> Option<&Arc<ProgramMerge>> {
+        match &self.merging {
+            Merging::Program(merge) => Some(merge),
+            Merging::Not | Merging::Objects(_) => None,
+        }
     }
 
     /// The store.
@@ -199,17 +231,21 @@ impl Settings {
     }
 }
 
-fn merge_of(description: &Description) -> Result<Option<ObjectMerge>, Failure> {
+fn merging_of(description: &Description) -> Result<Merging, Failure> {
     if description.merge.is_empty() {
-        return Ok(None);
+        return Ok(Merging::Not);
     }
     if description.table_type.is_bag() {
         let text = "objects of a bag are not merged";
         return Err(Failure::new(KnownAtom::Merge, text));
     }
+    if let Some(merge) = ProgramMerge::of(description) {
+        return Ok(Merging::Program(Arc::new(merge)));
+    }
     let merge = ObjectMerge::of(description);
     let unknown = || Failure::new(KnownAtom::Merge, "there is no such merge");
-    merge.map(Some).ok_or_else(unknown)
+    let merge = merge.ok_or_else(unknown)?;
+    Ok(Merging::Objects(Arc::new(merge)))
 }
 
 /// The name of a type in Erlang.

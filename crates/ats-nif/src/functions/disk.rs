@@ -6,9 +6,12 @@ use super::reading::write_key;
 use super::tables::{Term, one_of, table_type};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
-use crate::disk::{Failure, Opened, Polite, Settings, describe, politely};
+use crate::disk::{
+    Expected, Failure, Opened, Pending, Polite, Settings, describe, politely, replace,
+};
 use crate::env::{Env, VmWord};
 use crate::etf::Etf;
+use crate::foreign::Vm;
 use crate::full_scan::{self, FullScan};
 use crate::handle::{Protection, Recipe, Reported, Shared, WriteConcurrency};
 use crate::owner::Owner;
@@ -16,6 +19,7 @@ use crate::portable::VmCodec;
 use crate::scratch::LONG_OBJECT;
 use crate::vm_term::VmTerm;
 use crate::{atoms, lifetime, nif, process, release, scratch, sys};
+use ats::program_merge::{ProgramMerge, Written, merged, objects, written};
 use ats::{Error, Store, Table};
 use ats_disk::{Durability, Info};
 use ats_store::Merges;
@@ -34,6 +38,14 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("disk_describe", disk_describe, 1),
         nif!("disk_write", disk_write, 2),
         nif!("disk_delete", disk_delete, 2),
+        nif!("disk_program", disk_program, 1),
+        nif!("disk_operand", disk_operand, 3),
+        nif!("disk_pending", disk_pending, 2),
+        nif!("disk_resolve", disk_resolve, 3),
+        nif!("disk_record", disk_record, 2),
+        nif!("disk_replace", disk_replace, 5),
+        nif!("disk_noted", disk_noted, 2),
+        nif!("disk_watch", disk_watch, 2),
         nif!("disk_flush", disk_flush, 1),
         nif!("disk_compact", disk_compact, 1),
         nif!("disk_snapshot", disk_snapshot, 1),
@@ -137,7 +149,13 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         (KnownAtom::False, Protection::Protected),
     ];
     let protection = one_of(Term(is_writable), &protections)?;
-    let store = Box::new(Polite(Arc::clone(&opened)));
+    let store: Box<dyn Store> = match opened.program() {
+        None => Box::new(Polite(Arc::clone(&opened))),
+        Some(merge) => {
+            let pending = Pending::new(Arc::clone(&opened), Arc::clone(merge));
+            Box::new(Polite(Arc::new(pending)))
+        }
+    };
     let recipe = recipe(&opened, store, protection, owner.word());
     let guard = ats_sync::pin();
     match lifetime::create(env, recipe, &guard) {
@@ -167,6 +185,7 @@ fn recipe(
             description.zeros,
         ),
         disk: Some(Arc::clone(opened)),
+        frozen: None,
         name: KnownAtom::Dats.word().raw(),
         named: false,
         protection,
@@ -214,7 +233,7 @@ fn disk_sync<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(told(env, synced.map_err(Failure::from)))
 }
 
-/// `disk_describe(Directory)`: `{ok, Type, KeyPos}`, or why there is no table.
+/// `disk_describe(Directory)`: `{ok, Type, KeyPos, Merge}`, or why there is no table.
 fn disk_describe<'e>(env: Env<'e>, [directory]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let directory = Path::new(OsStr::from_bytes(
@@ -234,6 +253,7 @@ fn disk_describe<'e>(env: Env<'e>, [directory]: [VmTerm<'e>; 1]) -> NifResult<'e
             KnownAtom::Ok.word(),
             type_word(description.table_type),
             env.int(description.key_position as i64),
+            env.binary(&description.merge),
         ]),
         Err(failure) => failed(env, &failure),
     })
@@ -245,8 +265,23 @@ fn disk_snapshot<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let shared = readable(env, table, &guard)?;
     let opened = opened(shared)?;
     let caller = env.own_pid().ok_or(KnownAtom::None)?;
-    let store = Box::new(Polite(opened.store().frozen()));
-    let recipe = recipe(&opened, store, Protection::Private, caller);
+    let frozen = opened.store().frozen();
+    let recipe = match opened.program() {
+        None => recipe(
+            &opened,
+            Box::new(Polite(frozen)),
+            Protection::Private,
+            caller,
+        ),
+        Some(merge) => {
+            let frozen = Arc::new(Pending::new(frozen, Arc::clone(merge)));
+            let store = Box::new(Polite(Arc::clone(&frozen)));
+            Recipe {
+                frozen: Some(frozen),
+                ..recipe(&opened, store, Protection::Private, caller)
+            }
+        }
+    };
     let snapshot = lifetime::create(env, recipe, &guard)?;
     Ok(snapshot.id.term(env))
 }
@@ -316,39 +351,249 @@ fn numbers(info: &Info) -> [(&'static str, u64); 24] {
     ]
 }
 
-/// `disk_write(Table, Object)`: merges an object with that of its key, without reading it.
+/// The key and the value of a pair, as bytes: the value as the objects of the key, behind its length.
+fn with_pair<'e, R>(
+    env: Env<'e>,
+    table: &Table<Vm>,
+    pair: VmTerm<'e>,
+    work: impl FnOnce(&[u8], &[u8]) -> Result<R, NoReply>,
+) -> Result<R, NoReply> {
+    if table.key_position() > 1 {
+        // The caller has a key and a value.
+        return Err(KnownAtom::KeyPos.into());
+    }
+    table.check_object(pair)?;
+    if !process::on_dirty_scheduler() && is_larger(pair, LONG_OBJECT) {
+        return Err(NoReply::DirtyCpu);
+    }
+    let key = pair.tuple_words().and_then(|words| words.first());
+    let key = VmTerm::of(env, *key.expect("it is an object"));
+    let etf = Etf::of(pair.word());
+    scratch::with_key(|bytes| {
+        write_key(table, key, bytes)?;
+        // The key of a table is not longer than its object.
+        let at = bytes.len();
+        let len = u32::try_from(etf.bytes().len()).map_err(|_| KnownAtom::SystemLimit)?;
+        bytes.extend_from_slice(&len.to_le_bytes());
+        bytes.extend_from_slice(etf.bytes());
+        let (key, value) = bytes.split_at(at);
+        work(key, value)
+    })
+}
+
+/// `disk_write(Table, Object)`: merges an object with that of its key, without reading it. If a program merges, its module,
+/// which has to be asked first.
 fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
         let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
-        if shared.table.key_position() > 1 {
-            // The caller has a key and a value.
-            return Err(KnownAtom::KeyPos.into());
+        if let Some(program) = opened.program() {
+            return Ok(module(env, program));
         }
         let Some(merge) = opened.merge() else {
+            if shared.table.key_position() > 1 {
+                return Err(KnownAtom::KeyPos.into());
+            }
             scratch::with_work(|work| shared.table.insert(object, work))?;
             return Ok(KnownAtom::True.word());
         };
-        shared.table.check_object(object)?;
-        if !process::on_dirty_scheduler() && is_larger(object, LONG_OBJECT) {
-            return Err(NoReply::DirtyCpu);
-        }
-        let key = object.tuple_words().and_then(|words| words.first());
-        let key = VmTerm::of(env, *key.expect("it is an object"));
-        let etf = Etf::of(object.word());
-        scratch::with_key(|bytes| {
-            write_key(&shared.table, key, bytes)?;
-            // The key of a table is not longer than its object.
-            let at = bytes.len();
-            let len = u32::try_from(etf.bytes().len()).map_err(|_| KnownAtom::SystemLimit)?;
-            bytes.extend_from_slice(&len.to_le_bytes());
-            bytes.extend_from_slice(etf.bytes());
-            let (key, value) = bytes.split_at(at);
+        with_pair(env, &shared.table, object, |key, value| {
             let operand = merge.operand(value).ok_or(KnownAtom::Operand)?;
             let merged = politely(|| Merges::merge(opened.store(), key, &operand));
             merged.map_err(Error::from)?;
             Ok(KnownAtom::True.word())
         })
     })
+}
+
+/// The module of a program that merges.
+fn module<'e>(env: Env<'e>, program: &ProgramMerge) -> VmWord<'e> {
+    let module = atoms::of_text(env, program.module());
+    module.expect("it was the name of an atom")
+}
+
+/// `disk_program(Table)`: the module that merges the values of a table; `undefined` if none does.
+fn disk_program<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+    Ok(match opened.program() {
+        Some(program) => module(env, program),
+        None => KnownAtom::Undefined.word(),
+    })
+}
+
+/// `disk_operand(Table, Object, How)`: writes an object to a key that is merged by a program, without reading what is
+/// there. How: `object`, with which nothing older is merged; or an operand that, alone, is `present`, or may be missing,
+/// `undefined`.
+fn disk_operand<'e>(env: Env<'e>, [table, object, how]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    let ways = [
+        (KnownAtom::Object, Written::Object),
+        (KnownAtom::Present, Written::Present),
+        (KnownAtom::Undefined, Written::Unknown),
+    ];
+    let how = one_of(Term(how.word()), &ways)?;
+    with_writable(env, table, |shared, _| {
+        let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+        opened.program().ok_or(KnownAtom::TableType)?;
+        with_pair(env, &shared.table, object, |key, value| {
+            let (_len, object) = value.split_at(size_of::<u32>());
+            let written = written(object, how).ok_or(KnownAtom::SystemLimit)?;
+            let done = politely(|| match how {
+                Written::Object => {
+                    let put = opened.store().put_unread(key, &written);
+                    put.map_err(ats_store::Error::from)
+                }
+                Written::Present | Written::Unknown => Merges::merge(opened.store(), key, &written),
+            });
+            done.map_err(Error::from)?;
+            Ok(KnownAtom::True.word())
+        })
+    })
+}
+
+/// `{Key, Value, [Object, ...]}` of a pending key, as binaries.
+fn pending_record<'e>(env: Env<'e>, (key, value): &(Vec<u8>, Vec<u8>)) -> NifResult<'e> {
+    let objects = objects(value).map_err(Error::from)?;
+    let objects: Vec<_> = objects
+        .into_iter()
+        .map(|object| env.binary(object))
+        .collect();
+    Ok(env.tuple(&[env.binary(key), env.binary(value), env.list(&objects)]))
+}
+
+/// `disk_pending(Snapshot, N)`: the pending keys of a snapshot of which nothing is known, `N` at most, from the one on
+/// that a read has met last, as a list of `{Key, Value, [Object, ...]}` of binaries.
+fn disk_pending<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let most = size(n).ok_or(KnownAtom::None)?;
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let frozen = shared.frozen.clone().ok_or(KnownAtom::TableType)?;
+    drop(guard);
+    let records = frozen.unresolved(most).map_err(Error::from)?;
+    let words: Result<Vec<_>, NoReply> = records
+        .iter()
+        .map(|record| pending_record(env, record))
+        .collect();
+    Ok(env.list(&words?))
+}
+
+/// The bytes of an object, or nothing for `undefined`.
+fn object_bytes<'e>(object: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
+    match KnownAtom::Undefined.is(object.word()) {
+        true => Ok(None),
+        false => object.as_bytes().ok_or(KnownAtom::None).map(Some),
+    }
+}
+
+/// `disk_resolve(Snapshot, Key, Object)`: says what a pending key of a snapshot has; `undefined` if nothing.
+fn disk_resolve<'e>(env: Env<'e>, [table, key, object]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let frozen = shared.frozen.as_ref().ok_or(KnownAtom::TableType)?;
+    let key = key.as_bytes().ok_or(KnownAtom::None)?;
+    match frozen.resolve(key, object_bytes(object)?) {
+        true => Ok(KnownAtom::True.word()),
+        false => Err(KnownAtom::SystemLimit.into()),
+    }
+}
+
+/// The record of a key in the store, and whether it is pending.
+fn raw<'e>(
+    env: Env<'e>,
+    opened: &Opened,
+    key: &[u8],
+) -> Result<Option<(VmWord<'e>, bool)>, NoReply> {
+    let mut value = None;
+    let read = politely(|| {
+        ats::Store::get(opened.store(), key, &mut |bytes| {
+            value = Some(bytes.to_vec())
+        })
+    });
+    read.map_err(Error::from)?;
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    let is_pending = merged(&value).is_none();
+    let record = pending_record(env, &(key.to_vec(), value))?;
+    Ok(Some((record, is_pending)))
+}
+
+/// `disk_record(Table, Key)`: `{Record, IsPending}`, of which the record is one of `disk_pending`; `undefined` if there is
+/// none.
+fn disk_record<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+    scratch::with_key(|bytes| {
+        write_key(&shared.table, key, bytes)?;
+        Ok(match raw(env, opened, bytes)? {
+            Some((record, is_pending)) => env.tuple(&[record, atoms::boolean(is_pending)]),
+            None => KnownAtom::Undefined.word(),
+        })
+    })
+}
+
+/// `disk_replace(Table, Key, Value, Object, All)`: replaces the value of a key, if it still begins with what is given, or
+/// is that if `All` is `true`, by an object, or by nothing if that is `undefined`. Whether it was.
+fn disk_replace<'e>(
+    env: Env<'e>,
+    [table, key, value, object, all]: [VmTerm<'e>; 5],
+) -> NifResult<'e> {
+    let expected = [
+        (KnownAtom::True, Expected::All),
+        (KnownAtom::False, Expected::Beginning),
+    ];
+    let expected = one_of(Term(all.word()), &expected)?;
+    with_writable(env, table, |shared, _| {
+        let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+        let key = key.as_bytes().ok_or(KnownAtom::None)?;
+        let value = value.as_bytes().ok_or(KnownAtom::None)?;
+        let object = object_bytes(object)?;
+        let replaced = replace(opened, key, value, expected, object).map_err(Error::from)?;
+        Ok(atoms::boolean(replaced))
+    })
+}
+
+/// `disk_noted(Table, N)`: some keys that are pending, as records of `disk_pending`.
+fn disk_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let most = size(n).ok_or(KnownAtom::None)?;
+    let opened = held(env, table)?;
+    let program = opened.program().ok_or(KnownAtom::TableType)?;
+    let mut found = Vec::new();
+    while found.is_empty() {
+        let keys = program.take_noted(most);
+        if keys.is_empty() {
+            break;
+        }
+        for key in keys {
+            if let Some((record, true)) = raw(env, &opened, &key)? {
+                found.push(record);
+            }
+        }
+    }
+    Ok(env.list(&found))
+}
+
+/// `disk_watch(Table, Pid)`: has a process told, by `{pending, Table}`, when keys are pending.
+fn disk_watch<'e>(env: Env<'e>, [table, pid]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+    let program = opened.program().ok_or(KnownAtom::TableType)?;
+    if !pid.is_local_pid() {
+        return Err(KnownAtom::None.into());
+    }
+    let (pid, id) = (pid.word().raw(), shared.id.clone());
+    program.watch(Box::new(move || {
+        // On a scheduler, the call that merges has a process, of which nothing is known here.
+        process::is_own_thread()
+            && process::tell(pid, |env| {
+                env.tuple(&[KnownAtom::Pending.word(), id.term(env)])
+            })
+    }));
+    Ok(KnownAtom::True.word())
 }
 
 /// `disk_delete(Table, Key)`: removes a key, also if what was written to it cannot be merged.

@@ -64,6 +64,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
             table: empty(env, table_type(kind)?, position, backend)?
                 .compressed(compressed.boolean()),
             disk: None,
+            frozen: None,
             name: name.word().raw(),
             named: named.boolean(),
             protection: protection_of(protection)?,

@@ -1,0 +1,151 @@
+%% @private
+%% @doc The process that has pending keys of tables on disk merged in the background.
+%%
+%% A store notes the keys of which it has put several values one behind the other, and tells this
+%% process that there are some: when runs are merged, and when a key was read. For each table one
+%% process at a time takes a batch of such keys after the other, has {@link ats_merge_pool} merge
+%% their values, and replaces them. What cannot be merged stays as it was.
+-module(ats_disk_merger).
+
+-behaviour(gen_server).
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([child_specs/0, start_link/0, watch/1, pending/1]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+
+%% Tables with a process at work, and whether it is to look again.
+-record(state, {working = #{} :: #{ats:tid() => boolean()},
+                monitors = #{} :: #{reference() => ats:tid()}}).
+
+-define(POOL, ats_merge_writers).
+-define(READERS, ats_merge_readers).
+%% So many keys are merged at once.
+-define(BATCH, 256).
+
+%% @doc This process, and the pools of processes that merge: one for calls that wait for an answer, so
+%% that they do not wait for others. The application's parameters `merge_ms' and `merge_heap_words'
+%% say what a merge may take for one key.
+-spec child_specs() -> [supervisor:child_spec()].
+child_specs() ->
+    Limits = maps:from_list([{Option, Value} || {Option, Parameter} <- [{ms, merge_ms},
+                                                                       {heap_words,
+                                                                        merge_heap_words}],
+                                                {ok, Value} <- [application:get_env(ats, Parameter)]]),
+    Schedulers = erlang:system_info(schedulers_online),
+    [(ats_merge_pool:child_spec(Limits#{name => ?READERS, workers => 4 * Schedulers}))
+     #{id => ?READERS},
+     (ats_merge_pool:child_spec(Limits#{name => ?POOL}))#{id => ?POOL},
+     #{id => ?MODULE, start => {?MODULE, start_link, []}}].
+
+-spec start_link() -> {ok, pid()} | {error, term()}.
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+%% @doc Has the keys of a table merged from now on, if a module merges them.
+-spec watch(ats:tid()) -> ok.
+watch(Table) ->
+    gen_server:cast(?MODULE, {watch, Table}).
+
+%% @doc Says that keys of a table are pending.
+-spec pending(ats:tid()) -> ok.
+pending(Table) ->
+    gen_server:cast(?MODULE, {pending, Table}).
+
+-spec init([]) -> {ok, #state{}, {continue, watch}}.
+init([]) ->
+    {ok, #state{}, {continue, watch}}.
+
+%% If there was such a process before, tables have told that one.
+-spec handle_continue(watch, #state{}) -> {noreply, #state{}}.
+handle_continue(watch, State) ->
+    {noreply, lists:foldl(fun watched/2, State, ats_disk_tables:ids())}.
+
+-spec handle_call(term(), gen_server:from(), #state{}) -> {reply, ok, #state{}}.
+handle_call(_Nothing, _From, State) ->
+    {reply, ok, State}.
+
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast({watch, Table}, State) ->
+    {noreply, watched(Table, State)};
+handle_cast({pending, Table}, State) ->
+    {noreply, work(Table, State)}.
+
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+handle_info({pending, Table}, State) ->
+    {noreply, work(Table, State)};
+handle_info({'DOWN', Monitor, process, _, _}, #state{working = Working, monitors = Monitors} = State)
+  when is_map_key(Monitor, Monitors) ->
+    {Table, Others} = maps:take(Monitor, Monitors),
+    {Again, Rest} = maps:take(Table, Working),
+    Done = State#state{working = Rest, monitors = Others},
+    case Again of
+        true -> {noreply, work(Table, Done)};
+        false -> {noreply, Done}
+    end;
+handle_info(_Other, State) ->
+    {noreply, State}.
+
+-spec watched(ats:tid(), #state{}) -> #state{}.
+watched(Table, State) ->
+    try ats_nif:disk_program(Table) of
+        undefined ->
+            State;
+        _Module ->
+            true = ats_nif:disk_watch(Table, self()),
+            work(Table, State)
+    catch
+        %% It was closed.
+        error:{ats_error, id} -> State
+    end.
+
+-spec work(ats:tid(), #state{}) -> #state{}.
+work(Table, #state{working = Working} = State) when is_map_key(Table, Working) ->
+    State#state{working = Working#{Table := true}};
+work(Table, #state{working = Working, monitors = Monitors} = State) ->
+    Parent = self(),
+    {_Pid, Monitor} = spawn_opt(fun() -> batches(Table, Parent) end, [link, monitor]),
+    State#state{working = Working#{Table => false}, monitors = Monitors#{Monitor => Table}}.
+
+%% Ends without an error, so that the other process does not.
+-spec batches(ats:tid(), pid()) -> ok.
+batches(Table, Parent) ->
+    try batch(Table, ats_nif:disk_program(Table))
+    catch
+        %% It was closed.
+        error:{ats_error, id} ->
+            ok;
+        Class:Reason:Stack ->
+            ?LOG_WARNING("~tp: values of a table on disk were not merged: ~tp",
+                         [Parent, {Class, Reason, Stack}], #{domain => [ats]})
+    end.
+
+-spec batch(ats:tid(), module() | undefined) -> ok.
+batch(_Table, undefined) ->
+    ok;
+batch(Table, Module) ->
+    case ats_nif:disk_noted(Table, ?BATCH) of
+        [] ->
+            ok;
+        Records ->
+            Outcomes = ats_disk_merging:jobs(?POOL, Module, Records),
+            Failures = [Failure || {Record, Outcome} <- Outcomes,
+                                   Failure <- replaced(Table, Record, Outcome)],
+            warn(Table, Failures),
+            batch(Table, Module)
+    end.
+
+-spec replaced(ats:tid(), ats_nif:disk_record(), ats_merge:outcome()) -> [ats_merge:failure()].
+replaced(_Table, _Record, {failed, Failure}) ->
+    [Failure];
+replaced(Table, {Key, Value, _} = Record, Outcome) ->
+    _ = ats_nif:disk_replace(Table, Key, Value, ats_disk_merging:object(Record, Outcome), false),
+    [].
+
+-spec warn(ats:tid(), [ats_merge:failure()]) -> ok.
+warn(_Table, []) ->
+    ok;
+warn(Table, [Failure | _] = Failures) ->
+    ?LOG_WARNING("the values of ~b keys of the table ~tp cannot be merged: ~ts",
+                 [length(Failures), Table, ats_merge:format_failure(Failure)],
+                 #{domain => [ats]}).

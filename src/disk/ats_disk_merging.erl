@@ -1,0 +1,269 @@
+%% @private
+%% @doc Reading and changing tables on disk whose values a module merges.
+%%
+%% The store keeps what was written to a key, one behind the other: the key is *pending*. What the
+%% native library is asked about a pending key it refuses, with the cause `merge_failed'. Then the
+%% values are merged here, and the call is made again:
+%%
+%% <table border="1">
+%% <tr><td>a read</td><td>reads a snapshot, which is told what pending keys have. First one key is
+%% merged, then two, four and so on, as long as the call meets others</td></tr>
+%% <tr><td>a change of keys that are known</td><td>of each key what was written is replaced by what
+%% it is merged to, if nothing was written to it meanwhile</td></tr>
+%% <tr><td>a change of keys that are looked for</td><td>reads a snapshot to find them, and then
+%% looks at each again when it is changed</td></tr>
+%% </table>
+%%
+%% The module is called in processes of {@link ats_merge_pool}, because only another process can
+%% end a function that does not return. No lock is held meanwhile, and no thread waits that others
+%% need.
+-module(ats_disk_merging).
+
+-export([is_merged_by_program/1, write/4, read/2, live/2, change/3, delete/2, replace/2, delete_range/4]).
+-export([jobs/3, object/2]).
+
+-export_type([decision/1]).
+
+-type decision(Value) :: keep | {remove | {replace, tuple()}, Value}.
+%% What becomes of an object, and what is told of it.
+-type record() :: ats_nif:disk_record().
+
+%% The pool of those that wait for an answer. What is merged in the background has another.
+-define(POOL, ats_merge_readers).
+%% So often a change is tried of a key that others write to.
+-define(ATTEMPTS, 1000).
+
+-spec is_merged_by_program(ats:tid()) -> boolean().
+is_merged_by_program(Table) ->
+    ats_nif:disk_program(Table) =/= undefined.
+
+%% @doc Writes a value, without reading what is there.
+%%
+%% What the module says of a value that is alone is asked here, in the process that writes: so a
+%% value that hides all before it needs no merge, and one that is alone can be read without.
+-spec write(ats:tid(), module(), Key :: term(), Value :: term()) -> true.
+write(Table, Module, Key, Value) ->
+    case {ats_merge:asked(Module, short_circuit, Key, Value),
+          ats_merge:asked(Module, delete, Key, Value)} of
+        {true, true} -> ats_nif:disk_delete(Table, Key);
+        {true, false} -> ats_nif:disk_operand(Table, {Key, Value}, object);
+        {_, false} -> ats_nif:disk_operand(Table, {Key, Value}, present);
+        {_, _} -> ats_nif:disk_operand(Table, {Key, Value}, undefined)
+    end.
+
+%%--------------------------------------------------------------------------------------------
+%% Reading
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Has a function read a table, or a snapshot of it if it meets pending keys.
+-spec live(ats:tid(), fun((ats:tid()) -> Answer)) -> Answer.
+live(Table, Read) ->
+    try Read(Table)
+    catch
+        error:{ats_error, merge_failed} ->
+            Answer = ats_disk_snapshot:of_table(Table, Read),
+            ok = ats_disk_merger:pending(Table),
+            Answer
+    end.
+
+%% @doc Calls a function that reads a snapshot, until it meets no pending keys.
+-spec read(Snapshot :: ats:tid(), fun(() -> Answer)) -> Answer.
+read(Snapshot, Read) ->
+    read(Snapshot, Read, 1).
+
+-spec read(ats:tid(), fun(() -> Answer), pos_integer()) -> Answer.
+read(Snapshot, Read, AtOnce) ->
+    try Read()
+    catch
+        error:{ats_error, merge_failed} ->
+            resolve(Snapshot, AtOnce),
+            read(Snapshot, Read, 2 * AtOnce)
+    end.
+
+%% The first of the keys is the one that was met. The others are merged with it because they may be
+%% met next: if that fails, they are left as they are.
+-spec resolve(ats:tid(), pos_integer()) -> ok.
+resolve(Snapshot, AtOnce) ->
+    Module = module(Snapshot),
+    case ats_nif:disk_pending(Snapshot, AtOnce) of
+        [] -> erlang:error({ats_error, merge_failed});
+        [First | _] = Records -> resolved(Snapshot, key(First), jobs(?POOL, Module, Records))
+    end.
+
+-spec resolved(ats:tid(), Key :: term(), [{record(), ats_merge:outcome()}]) -> ok.
+resolved(_Snapshot, Key, [{_First, {failed, Failure}} | _]) ->
+    failed(Key, Failure);
+resolved(Snapshot, _Key, Outcomes) ->
+    lists:foreach(fun({_Record, {failed, _}}) -> ok;
+                     ({{KeyBytes, _, _} = Record, Outcome}) ->
+                          true = ats_nif:disk_resolve(Snapshot, KeyBytes, object(Record, Outcome))
+                  end, Outcomes).
+
+%%--------------------------------------------------------------------------------------------
+%% Changing
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Has a function change objects, the keys of which are known.
+-spec change(ats:tid(), fun(() -> [Key :: term()]), fun((ats:tid()) -> Answer)) -> Answer.
+change(Table, Keys, Change) ->
+    change(Table, Keys, Change, ?ATTEMPTS).
+
+-spec change(ats:tid(), fun(() -> [term()]), fun((ats:tid()) -> Answer), non_neg_integer()) ->
+          Answer.
+change(Table, Keys, Change, Attempts) ->
+    try Change(Table)
+    catch
+        error:{ats_error, merge_failed} ->
+            Module = module(Table),
+            _ = Attempts > 0 orelse failed(hd(Keys()), {Module, any, written_meanwhile}),
+            lists:foreach(fun(Key) -> settle(Table, Module, Key) end, Keys()),
+            change(Table, Keys, Change, Attempts - 1)
+    end.
+
+%% Replaces what was written to a key by what it is merged to.
+-spec settle(ats:tid(), module(), Key :: term()) -> ok.
+settle(Table, Module, Key) ->
+    case ats_nif:disk_record(Table, Key) of
+        {{KeyBytes, Value, _} = Record, true} ->
+            Object = merged(Module, Key, Record),
+            _ = ats_nif:disk_replace(Table, KeyBytes, Value, Object, false),
+            ok;
+        _ ->
+            ok
+    end.
+
+%% @doc Deletes the objects for which the result of a match specification is `true', and returns them.
+-spec delete(ats:tid(), ats:match_spec()) -> [tuple()].
+delete(Table, MatchSpec) ->
+    each_selected(Table, MatchSpec, fun(Object, [true]) -> {remove, Object};
+                                       (_Object, _) -> keep
+                                    end).
+
+%% @doc Replaces objects by the results of a match specification, which must keep the keys. Returns how
+%% many.
+-spec replace(ats:tid(), ats:match_spec()) -> non_neg_integer().
+replace(Table, MatchSpec) ->
+    Replace = fun(Object, [New]) when element(1, New) =:= element(1, Object) ->
+                      {{replace, New}, New};
+                 (_Object, []) ->
+                      keep;
+                 (_Object, [_AnotherKey]) ->
+                      erlang:error({ats_error, none})
+              end,
+    length(each_selected(Table, MatchSpec, Replace)).
+
+%% @doc Deletes the objects of a range of keys, and returns how many there were.
+-spec delete_range(ats:tid(), term(), term(), [ats:range_bound()]) -> non_neg_integer().
+delete_range(Table, Low, High, Bounds) ->
+    Keys = ats_disk_snapshot:of_table(
+             Table, fun(Snapshot) -> ats_range:range(Snapshot, Low, High, [keys | Bounds]) end),
+    length(each(Table, Keys, fun(Object) -> {remove, Object} end)).
+
+%% The head and the guards find the objects.
+-spec each_selected(ats:tid(), ats:match_spec(), fun((tuple(), [term()]) -> decision(Value))) ->
+          [Value].
+each_selected(Table, MatchSpec, Decide) ->
+    Compiled = ats_select:compile(MatchSpec),
+    Heads = [{Head, Guards, ['$_']} || {Head, Guards, _Body} <- MatchSpec],
+    Objects = ats_disk_snapshot:of_table(
+                Table, fun(Snapshot) -> ats_select:list(Snapshot, Heads, all) end),
+    each(Table, [element(1, Object) || Object <- Objects],
+         fun(Object) -> Decide(Object, ats_select:run([Object], Compiled)) end).
+
+%% Has a function decide about the object of each of these keys, if it is there. Each is changed
+%% as it was when the function saw it, or the function is asked again. Returns what was told.
+-spec each(ats:tid(), [Key :: term()], fun((Object :: tuple()) -> decision(Value))) -> [Value].
+each(Table, Keys, Decide) ->
+    Module = module(Table),
+    lists:flatmap(fun(Key) -> decide(Table, Module, Key, Decide, ?ATTEMPTS) end, Keys).
+
+-spec decide(ats:tid(), module(), Key :: term(), fun((tuple()) -> decision(Value)),
+             non_neg_integer()) -> [Value].
+decide(_Table, Module, Key, _Decide, 0) ->
+    failed(Key, {Module, any, written_meanwhile});
+decide(Table, Module, Key, Decide, Attempts) ->
+    case ats_nif:disk_record(Table, Key) of
+        undefined ->
+            [];
+        {{_, _, [Object]} = Record, false} ->
+            decided(Decide(binary_to_term(Object)), Table, Module, Key, Record, Decide, Attempts);
+        {Record, true} ->
+            case merged(Module, Key, Record) of
+                undefined ->
+                    [];
+                Object ->
+                    decided(Decide(binary_to_term(Object)), Table, Module, Key, Record, Decide,
+                            Attempts)
+            end
+    end.
+
+-spec decided(decision(Value), ats:tid(), module(), Key :: term(), record(),
+              fun((tuple()) -> decision(Value)), pos_integer()) -> [Value].
+decided(keep, _Table, _Module, _Key, _Record, _Decide, _Attempts) ->
+    [];
+decided({What, Told}, Table, Module, Key, {KeyBytes, Value, _}, Decide, Attempts) ->
+    New = case What of
+              remove -> undefined;
+              {replace, Object} -> term_to_binary(Object)
+          end,
+    case ats_nif:disk_replace(Table, KeyBytes, Value, New, true) of
+        true -> [Told];
+        false -> decide(Table, Module, Key, Decide, Attempts - 1)
+    end.
+
+%%--------------------------------------------------------------------------------------------
+%% Merging
+%%--------------------------------------------------------------------------------------------
+
+-spec module(ats:tid()) -> module().
+module(Table) ->
+    case ats_nif:disk_program(Table) of
+        %% A merge of ours that cannot merge what it was given.
+        undefined -> erlang:error({ats_error, merge_failed});
+        Module -> Module
+    end.
+
+%% What a key has; `undefined' if nothing.
+-spec merged(module(), Key :: term(), record()) -> binary() | undefined.
+merged(Module, Key, Record) ->
+    case jobs(?POOL, Module, [Record]) of
+        [{_, {failed, Failure}}] -> failed(Key, Failure);
+        [{_, Outcome}] -> object(Record, Outcome)
+    end.
+
+%% @doc What the values of some keys are merged to, by processes of a pool.
+-spec jobs(ats_merge_pool:pool(), module(), [record()]) -> [{record(), ats_merge:outcome()}].
+jobs(Pool, Module, Records) ->
+    Objects = [[binary_to_term(Object) || Object <- Objects] || {_, _, Objects} <- Records],
+    Jobs = [{element(1, First), [element(2, Pair) || Pair <- Pairs], bottom}
+            || [First | _] = Pairs <- Objects, are_pairs(Pairs)],
+    Merged = outcomes(Objects, Module, ats_merge_pool:run(Pool, Module, Jobs)),
+    lists:zip(Records, Merged).
+
+%% What was inserted may have no second element.
+-spec are_pairs([tuple()]) -> boolean().
+are_pairs(Objects) ->
+    lists:all(fun(Object) -> tuple_size(Object) >= 2 end, Objects).
+
+-spec outcomes([[tuple()]], module(), [ats_merge:outcome()]) -> [ats_merge:outcome()].
+outcomes([], _Module, []) ->
+    [];
+outcomes([Objects | Rest], Module, Outcomes) ->
+    case are_pairs(Objects) of
+        true -> [hd(Outcomes) | outcomes(Rest, Module, tl(Outcomes))];
+        false -> [{failed, {Module, any, no_value}} | outcomes(Rest, Module, Outcomes)]
+    end.
+
+%% @doc The object that a record becomes; `undefined' if none.
+-spec object(record(), ats_merge:outcome()) -> binary() | undefined.
+object(_Record, missing) -> undefined;
+object(Record, {put, Value}) -> term_to_binary({key(Record), Value}).
+
+%% As it was written last.
+-spec key(record()) -> term().
+key({_, _, Objects}) ->
+    element(1, binary_to_term(lists:last(Objects))).
+
+-spec failed(Key :: term(), ats_merge:failure()) -> no_return().
+failed(Key, Failure) ->
+    erlang:error({ats_error, {merge_failed, Key, Failure}}).

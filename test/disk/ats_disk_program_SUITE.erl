@@ -1,0 +1,449 @@
+%% Tables on disk whose values a module of a program merges.
+-module(ats_disk_program_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    against_a_model/1,
+    a_module_is_checked/1,
+    failures_are_of_one_key/1,
+    pending_keys_are_merged_in_the_background/1,
+    the_background_goes_on_after_a_failure/1,
+    writers_and_changes_at_the_same_time/1,
+    changes_of_objects_that_are_found/1,
+    walks_over_many_pending_keys/1,
+    objects_that_cannot_be_merged/1,
+    a_long_chain/1
+]).
+
+-define(MODULE_OF_MERGE, ats_affine_merge).
+-define(MS, 300).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() ->
+    [
+        against_a_model,
+        a_module_is_checked,
+        failures_are_of_one_key,
+        pending_keys_are_merged_in_the_background,
+        the_background_goes_on_after_a_failure,
+        writers_and_changes_at_the_same_time,
+        changes_of_objects_that_are_found,
+        walks_over_many_pending_keys,
+        objects_that_cannot_be_merged,
+        a_long_chain
+    ].
+
+%% A merge may take less long than usual, so that one that hangs does not hold up the tests.
+init_per_suite(Config) ->
+    _ = application:stop(ats),
+    ok = application:set_env(ats, merge_ms, ?MS),
+    ok = application:set_env(ats, merge_heap_words, 4 * 1024 * 1024),
+    Config.
+
+end_per_suite(_) ->
+    _ = application:stop(ats),
+    ok = application:unset_env(ats, merge_ms),
+    ok = application:unset_env(ats, merge_heap_words).
+
+init_per_testcase(Case, Config) ->
+    Directory = filename:join(proplists:get_value(priv_dir, Config), atom_to_list(Case)),
+    ok = filelib:ensure_dir(filename:join(Directory, "x")),
+    [{directory, Directory} | Config].
+
+end_per_testcase(_, _) ->
+    _ = [dats:close(Name) || Name <- dats:all()],
+    ok.
+
+open(Config, Name, Options) ->
+    File = filename:join(proplists:get_value(directory, Config), atom_to_list(Name)),
+    {ok, Name} = dats:open_file(Name, [{file, File}, {memory, 300000} | Options]),
+    Name.
+
+open(Config, Name) ->
+    open(Config, Name, [{type, ordered_set}, {merge, {module, ?MODULE_OF_MERGE}}]).
+
+pending(Name) -> pending(Name, 1000).
+
+%% The keys that are pending.
+pending(Name, Most) ->
+    Snapshot = ats_nif:disk_snapshot(ats_disk_tables:find(Name)),
+    Records = ats_nif:disk_pending(Snapshot, Most),
+    true = ats_nif:delete(Snapshot),
+    [element(1, binary_to_term(hd(Objects))) || {_, _, Objects} <- Records].
+
+%% ----- against a model -----
+
+against_a_model(Config) ->
+    [model_of_type(Config, Type, Seed) || Type <- [ordered_set, set], Seed <- lists:seq(1, 4)],
+    ok.
+
+model_of_type(Config, Type, Seed) ->
+    rand:seed(exsss, Seed),
+    Name = list_to_atom(lists:concat([Type, Seed])),
+    Options = [{type, Type}, {merge, {module, ?MODULE_OF_MERGE}}],
+    open(Config, Name, Options),
+    Model = lists:foldl(
+        fun(N, Before) ->
+            After = step(Name, Before),
+            _ = N rem 97 =:= 0 andalso disturb(Config, Name),
+            _ = N rem 23 =:= 0 andalso compare(Name, Type, After),
+            After
+        end,
+        #{},
+        lists:seq(1, 2500)
+    ),
+    disturb(Config, Name),
+    compare(Name, Type, Model),
+    ok = dats:close(Name).
+
+disturb(Config, Name) ->
+    case rand:uniform(4) of
+        1 -> ok = dats:flush(Name);
+        2 -> ok = dats:compact(Name);
+        3 -> ok = dats:sync(Name);
+        4 ->
+            ok = dats:close(Name),
+            open(Config, Name, [])
+    end.
+
+key() -> rand:uniform(40).
+
+%% A third hides what was before or counts as missing.
+value() ->
+    case rand:uniform(9) of
+        1 -> {1, 0};
+        2 -> {0, rand:uniform(1000)};
+        _ -> {rand:uniform(1008), rand:uniform(1000)}
+    end.
+
+merged(Key, Value, Model) ->
+    case Model of
+        #{Key := Before} -> put_value(Key, ?MODULE_OF_MERGE:merge(Key, Before, Value), Model);
+        #{} -> put_value(Key, Value, Model)
+    end.
+
+put_value(Key, {1, 0}, Model) -> maps:remove(Key, Model);
+put_value(Key, Value, Model) -> Model#{Key => Value}.
+
+step(Name, Model) ->
+    Key = key(),
+    Value = {A, _} = value(),
+    case rand:uniform(30) of
+        1 ->
+            ok = dats:delete(Name, Key),
+            maps:remove(Key, Model);
+        2 ->
+            %% What is inserted is there, whatever it is.
+            ok = dats:insert(Name, [{Key, {2, 3}}, {Key + 1, {4, 5}}]),
+            Model#{Key => {2, 3}, Key + 1 => {4, 5}};
+        3 ->
+            ?assertEqual([{Key, V} || #{Key := V} <- [Model]], dats:take(Name, Key)),
+            maps:remove(Key, Model);
+        4 ->
+            ?assertEqual(not is_map_key(Key, Model), dats:insert_new(Name, {Key, {7, 7}})),
+            maps:merge(#{Key => {7, 7}}, Model);
+        5 ->
+            ?assertEqual(is_map_key(Key, Model), dats:update_element(Name, Key, {2, {9, 9}})),
+            maps:map(fun(K, V) -> case K of Key -> {9, 9}; _ -> V end end, Model);
+        6 ->
+            Current = maps:get(Key, Model, none),
+            ok = dats:delete_object(Name, {Key, Current}),
+            maps:remove(Key, Model);
+        7 ->
+            Low = A rem 40,
+            Gone = [K || K <- maps:keys(Model), K >= Low, K =< Low + 2],
+            Spec = [{{'$1', '_'}, [{'>=', '$1', Low}, {'=<', '$1', Low + 2}], [true]}],
+            ?assertEqual(length(Gone), dats:select_delete(Name, Spec)),
+            maps:without(Gone, Model);
+        8 ->
+            Spec = [{{Key, {'$1', '$2'}}, [], [{{Key, {{'$2', 11}}}}]}],
+            ?assertEqual(map_size(maps:with([Key], Model)), dats:select_replace(Name, Spec)),
+            maps:map(fun(K, {_, B} = V) -> case K of Key -> {B, 11}; _ -> V end end, Model);
+        9 ->
+            Spec = [{{Key, '_'}, [], [true]}],
+            ?assertEqual([{Key, V} || #{Key := V} <- [Model]], dats:select_take(Name, Spec)),
+            maps:remove(Key, Model);
+        _ ->
+            ok = dats:write(Name, Key, Value),
+            merged(Key, Value, Model)
+    end.
+
+compare(Name, Type, Model) ->
+    Sorted = lists:sort(maps:to_list(Model)),
+    Read = fun(Objects) -> case Type of ordered_set -> Objects; set -> lists:sort(Objects) end end,
+    case rand:uniform(8) of
+        1 -> ?assertEqual(Sorted, Read(dats:tab2list(Name)));
+        2 -> ?assertEqual(Sorted, Read(lists:reverse(dats:foldl(fun(O, Os) -> [O | Os] end, [], Name))));
+        3 -> ?assertEqual(Sorted, Read(walk(Name, dats:first(Name))));
+        4 -> ?assertEqual(Sorted, Read(chunks(dats:select(Name, [{'$1', [], ['$1']}], 3))));
+        5 -> ?assertEqual(length(Sorted), dats:select_count(Name, [{'_', [], [true]}]));
+        6 ->
+            [?assertEqual([{K, V} || #{K := V} <- [Model]], dats:lookup(Name, K))
+             || K <- lists:seq(0, 42)];
+        7 ->
+            [?assertEqual(is_map_key(K, Model), dats:member(Name, K)) || K <- lists:seq(0, 42)],
+            [?assertEqual(case Model of #{K := V} -> {ok, V}; #{} -> not_found end,
+                          dats:read(Name, K))
+             || K <- lists:seq(0, 42)];
+        8 when Type =:= ordered_set -> ranges(Name, Sorted);
+        8 -> ?assertEqual(Sorted, Read(dats:traverse(Name, fun(O) -> {continue, O} end)))
+    end.
+
+ranges(Name, Sorted) ->
+    Low = rand:uniform(30),
+    High = Low + rand:uniform(15),
+    Expected = [Object || {K, _} = Object <- Sorted, K >= Low, K =< High],
+    ?assertEqual(Expected, dats:range(Name, Low, High)),
+    ?assertEqual(lists:reverse(Expected), dats:range(Name, Low, High, [reverse])),
+    ?assertEqual([K || {K, _} <- Expected], dats:range(Name, Low, High, [keys])),
+    ?assertEqual(length(Expected), dats:range_count(Name, Low, High)),
+    ?assertEqual(lists:reverse(Expected),
+                 dats:range_fold(fun(O, Os) -> [O | Os] end, [], Name, Low, High)),
+    ?assertEqual(Expected, chunks(dats:range(Name, Low, High, [{limit, 2}]))),
+    Last = case Sorted of [] -> '$end_of_table'; _ -> element(1, lists:last(Sorted)) end,
+    ?assertEqual(Last, dats:last(Name)),
+    {ok, Rows, _} = dats:select_range(Name, {key, Low}, {key, High + 1}, fun(_, _) -> true end, 100),
+    ?assertEqual(Expected, Rows).
+
+walk(_Name, '$end_of_table') -> [];
+walk(Name, Key) ->
+    %% The one that was just met may be read again.
+    Here = dats:lookup(Name, Key),
+    Here ++ walk(Name, dats:next(Name, Key)).
+
+chunks('$end_of_table') -> [];
+chunks({Objects, Continuation}) -> Objects ++ chunks(dats:select(Continuation)).
+
+%% ----- opening -----
+
+a_module_is_checked(Config) ->
+    open(Config, t),
+    ok = dats:write(t, 1, {2, 3}),
+    ok = dats:write(t, 1, {4, 5}),
+    ok = dats:close(t),
+    File = filename:join(proplists:get_value(directory, Config), "t"),
+    Open = fun(Options) -> dats:open_file(t, [{file, File} | Options]) end,
+    ?assertEqual({error, {merge_mismatch, File}}, Open([{merge, sum}])),
+    ?assertEqual({error, {merge_mismatch, File}}, Open([{merge, {module, ats_keyed_merge}}])),
+    ?assertMatch({error, {merge, {not_loaded, no_such_module, _}}},
+                 Open([{merge, {module, no_such_module}}])),
+    ?assertMatch({error, {merge, {not_exported, lists, _}}}, Open([{merge, {module, lists}}])),
+    ?assertError(badarg, Open([{merge, {module, 7}}])),
+    [?assert(is_list(unicode:characters_to_list(dats:format_error(Open([{merge, Merge}])))))
+     || Merge <- [sum, {module, no_such_module}, {module, lists}]],
+    %% Without the option, the module is known.
+    {ok, t} = Open([]),
+    ?assertEqual({ok, {8, 17}}, dats:read(t, 1)),
+    ok = dats:close(t),
+    %% Another version is another merge, and a module that is gone cannot merge.
+    with_version(4, fun() ->
+        ?assertEqual({error, {merge_mismatch, File}}, Open([])),
+        ?assertEqual({error, {merge_mismatch, File}}, Open([{merge, {module, ?MODULE_OF_MERGE}}]))
+    end),
+    {ok, t} = Open([{merge, {module, ?MODULE_OF_MERGE}}]),
+    ?assertEqual({ok, {8, 17}}, dats:read(t, 1)),
+    ok = dats:close(t),
+    %% A bag is not merged.
+    Bag = filename:join(proplists:get_value(directory, Config), "bag"),
+    ?assertMatch({error, _}, dats:open_file(bag, [{file, Bag}, {type, bag},
+                                                  {merge, {module, ?MODULE_OF_MERGE}}])).
+
+%% While the module has another version.
+with_version(Version, Test) ->
+    {_, Binary, File} = code:get_object_code(?MODULE_OF_MERGE),
+    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Binary, [abstract_code]),
+    Changed = [case Form of
+                   {function, L, version, 0, _} ->
+                       {function, L, version, 0, [{clause, L, [], [], [{integer, L, Version}]}]};
+                   _ -> Form
+               end || Form <- Forms],
+    {ok, _, Other} = compile:forms(Changed, [binary]),
+    {module, _} = code:load_binary(?MODULE_OF_MERGE, File, Other),
+    try Test()
+    after {module, _} = code:load_binary(?MODULE_OF_MERGE, File, Binary)
+    end.
+
+%% ----- failures -----
+
+failures_are_of_one_key(Config) ->
+    open(Config, t),
+    Bad = [{fails, raise}, {fails, hang}, {fails, eat}, {fails, delete}],
+    [ok = dats:write(t, Key, {2, N}) || N <- [1, 2], Key <- [a, {z, 1} | Bad]],
+    Good = [{a, {4, 4}}, {{z, 1}, {4, 4}}],
+    Check = fun() ->
+        [?assertEqual([Object], dats:lookup(t, Key)) || {Key, _} = Object <- Good],
+        [begin
+            Failed = dats:lookup(t, Key),
+            ?assertMatch({error, {merge_failed, _, Key, {?MODULE_OF_MERGE, _, _}}}, Failed),
+            Text = unicode:characters_to_list(dats:format_error(Failed)),
+            ?assertNotEqual(nomatch, string:find(Text, lists:flatten(io_lib:format("~p", [Key])))),
+            ?assertMatch({error, {merge_failed, _, Key, _}}, dats:read(t, Key)),
+            ?assertMatch({error, {merge_failed, _, Key, _}}, dats:take(t, Key))
+         end || Key <- Bad],
+        ?assertMatch({error, {merge_failed, _, {fails, _}, _}}, dats:tab2list(t)),
+        ?assertEqual([hd(Good)], dats:range(t, a, b)),
+        ?assertEqual(a, dats:first(t))
+    end,
+    Check(),
+    ok = dats:compact(t),
+    Check(),
+    ok = dats:close(t),
+    open(Config, t, []),
+    Check(),
+    %% What failed was not lost: with another module it can be read.
+    with_raising(fun() -> ?assertEqual([{{fails, raise}, {4, 4}}], dats:lookup(t, {fails, raise})) end),
+    %% And it can be written over.
+    [ok = dats:delete(t, Key) || Key <- Bad],
+    ?assertEqual(Good, dats:tab2list(t)).
+
+%% While the module does not raise.
+with_raising(Test) ->
+    {_, Binary, File} = code:get_object_code(?MODULE_OF_MERGE),
+    {ok, {_, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Binary, [abstract_code]),
+    Changed = [case Form of
+                   {function, L, merge, 3, [_Raises | Clauses]} -> {function, L, merge, 3, Clauses};
+                   _ -> Form
+               end || Form <- Forms],
+    {ok, _, Other} = compile:forms(Changed, [binary]),
+    {module, _} = code:load_binary(?MODULE_OF_MERGE, File, Other),
+    try Test()
+    after {module, _} = code:load_binary(?MODULE_OF_MERGE, File, Binary)
+    end.
+
+objects_that_cannot_be_merged(Config) ->
+    open(Config, t),
+    ok = dats:insert(t, [{one}, {three, {2, 3}, more}]),
+    ok = dats:write(t, one, {2, 2}),
+    ok = dats:write(t, three, {2, 2}),
+    ?assertMatch({error, {merge_failed, _, one, {_, _, no_value}}}, dats:lookup(t, one)),
+    %% All but the value is that of the later one.
+    ?assertEqual([{three, {4, 8}}], dats:lookup(t, three)),
+    ok = dats:delete(t, one),
+    ?assertEqual([{three, {4, 8}}], dats:tab2list(t)).
+
+%% ----- in the background -----
+
+pending_keys_are_merged_in_the_background(Config) ->
+    open(Config, t),
+    Keys = 3000,
+    [ok = dats:write(t, K, {2, N}) || N <- [1, 2, 3], K <- lists:seq(1, Keys)],
+    %% No key is read: compaction notes the keys.
+    ok = dats:compact(t),
+    ats_test_lib:until(fun() -> pending(t) =:= [] end, 20000),
+    ?assertEqual([{1, {8, 11}}], dats:lookup(t, 1)),
+    ?assertEqual(Keys, length(dats:tab2list(t))),
+    %% Those processes are supervised.
+    [begin
+        Pid = whereis(Process),
+        exit(Pid, kill),
+        ats_test_lib:until(fun() -> is_pid(whereis(Process)) andalso whereis(Process) =/= Pid end,
+                           5000),
+        [ok = dats:write(t, K, {2, 1}) || _ <- [1, 2], K <- lists:seq(1, 10)],
+        ok = dats:compact(t),
+        ats_test_lib:until(fun() -> pending(t) =:= [] end, 20000)
+     end || Process <- [ats_disk_merger, ats_merge_writers]],
+    [{2, _}] = dats:lookup(t, 2),
+    ok = dats:close(t).
+
+the_background_goes_on_after_a_failure(Config) ->
+    open(Config, t),
+    Bad = {fails, hang},
+    [ok = dats:write(t, K, {2, N}) || N <- [1, 2], K <- [Bad | lists:seq(1, 500)]],
+    ok = dats:compact(t),
+    ats_test_lib:until(fun() -> pending(t) =:= [Bad] end, 20000),
+    %% A table that is closed meanwhile is no failure.
+    [ok = dats:write(t, K, {2, N}) || N <- [1, 2], K <- lists:seq(1, 500)],
+    ok = dats:compact(t),
+    ok = dats:close(t),
+    open(Config, t, []),
+    ?assertEqual([{7, {16, 20}}], dats:lookup(t, 7)).
+
+%% ----- many at a time -----
+
+writers_and_changes_at_the_same_time(Config) ->
+    open(Config, t, [{type, ordered_set}, {merge, {module, ats_keyed_merge}}]),
+    Writers = 3,
+    Writes = 3000,
+    Keys = 20,
+    Test = self(),
+    Write = fun(W) ->
+        [ok = dats:write(t, N rem Keys, [{W, N}]) || N <- lists:seq(1, Writes)],
+        Test ! {done, W}
+    end,
+    _ = [spawn_link(fun() -> Write(W) end) || W <- lists:seq(1, Writers)],
+    Disturb = spawn_link(fun() -> disturb_until_stopped(t, Keys) end),
+    [receive {done, W} -> ok end || W <- lists:seq(1, Writers)],
+    unlink(Disturb),
+    exit(Disturb, kill),
+    ok = dats:compact(t),
+    All = [begin
+               {ok, Value} = dats:read(t, K),
+               %% Of each writer, in the order in which it wrote.
+               [?assertEqual(lists:seq(case K of 0 -> Keys; _ -> K end, Writes, Keys),
+                             [N || {V, N} <- Value, V =:= W])
+                || W <- lists:seq(1, Writers)],
+               length(Value)
+           end || K <- lists:seq(0, Keys - 1)],
+    ?assertEqual(Writers * Writes, lists:sum(All)).
+
+%% None of this changes what there is.
+disturb_until_stopped(T, Keys) ->
+    Key = rand:uniform(Keys) - 1,
+    _ = case rand:uniform(6) of
+            1 -> dats:lookup(T, Key);
+            2 -> dats:insert_new(T, {Key, []});
+            3 -> dats:select_delete(T, [{{Key, none}, [], [true]}]);
+            4 -> dats:flush(T);
+            5 -> dats:tab2list(T);
+            6 -> dats:delete_object(T, {Key, none})
+        end,
+    disturb_until_stopped(T, Keys).
+
+changes_of_objects_that_are_found(Config) ->
+    open(Config, t),
+    [ok = dats:write(t, K, {2, N}) || N <- [1, 2], K <- lists:seq(1, 20)],
+    ?assertEqual([{1, {4, 4}}], dats:take_first(t)),
+    ?assertEqual([{20, {4, 4}}], dats:take_last(t)),
+    ?assertEqual(3, dats:range_delete(t, 1, 4)),
+    ?assertEqual(ok, dats:match_delete(t, {5, '_'})),
+    ?assertEqual(14, dats:select_replace(t, [{{'$1', {4, '$2'}}, [], [{{'$1', {{3, '$2'}}}}]}])),
+    ?assertError(badarg, dats:select_replace(t, [{{6, '_'}, [], [{{7, {{0, 0}}}}]}])),
+    ?assertEqual([{K, {3, 4}} || K <- lists:seq(6, 19)], dats:tab2list(t)),
+    %% Those that count as missing are passed.
+    [ok = dats:write(t, K, {1, 0}) || K <- [0, 100]],
+    ok = dats:write(t, 1, {5, 5}),
+    ok = dats:delete_all_objects(t),
+    [ok = dats:write(t, K, V) || V <- [{2, 0}, {505, 0}], K <- [1, 2, 4]],
+    ok = dats:write(t, 3, {7, 7}),
+    ?assertEqual(3, dats:first(t)),
+    ?assertEqual('$end_of_table', dats:next(t, 3)),
+    ?assertEqual([{3, {7, 7}}], dats:take_first(t)),
+    ?assertEqual([], dats:take_last(t)),
+    ?assertEqual([], dats:tab2list(t)).
+
+walks_over_many_pending_keys(Config) ->
+    open(Config, t),
+    Keys = 20000,
+    %% Nothing is merged in the background meanwhile.
+    ok = sys:suspend(ats_disk_merger),
+    [ok = dats:write(t, K, {2, N}) || N <- [1, 2], K <- lists:seq(1, Keys)],
+    ?assertEqual(1000, length(pending(t))),
+    {Time, All} = timer:tc(fun() -> dats:tab2list(t) end),
+    ?assertEqual([{K, {4, 4}} || K <- lists:seq(1, Keys)], All),
+    ct:pal("~b keys in ~b us", [Keys, Time]),
+    ?assertEqual(Keys, dats:foldl(fun({_, {4, 4}}, N) -> N + 1 end, 0, t)),
+    ?assertEqual(lists:seq(Keys, 1, -1), [K || {K, _} <- dats:select_reverse(t, [{'$1', [], ['$1']}])]),
+    Ets = ets:new(t, []),
+    Ets = dats:to_ets(t, Ets),
+    ?assertEqual(Keys, ets:info(Ets, size)),
+    ok = sys:resume(ats_disk_merger).
+
+a_long_chain(Config) ->
+    open(Config, t, [{merge, {module, ats_keyed_merge}}]),
+    Length = 20000,
+    [ok = dats:write(t, key, [N]) || N <- lists:seq(1, Length)],
+    {ok, Value} = dats:read(t, key),
+    ?assertEqual(lists:seq(1, Length), Value).
