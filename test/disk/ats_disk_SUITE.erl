@@ -933,14 +933,13 @@ prefixes_read_few_blocks(Config) ->
     ok = dats:compact(t),
     Rows = 1953125,
     #{runs := Runs, file_bytes := Bytes} = dats:info(t, stats),
-    Blocks = fun() ->
-        #{cache_hits := Hits, cache_misses := Misses} = dats:info(t, stats),
-        Hits + Misses
-    end,
+    %% Nothing is in memory when a query begins.
     Read = fun(Select) ->
-        Before = Blocks(),
+        ok = dats:close(t),
+        open(Config, t, []),
         Found = Select(),
-        {Found, Blocks() - Before}
+        #{cache_misses := Blocks} = dats:info(t, stats),
+        {Found, Blocks}
     end,
     Keys = fun(Known) ->
         list_to_tuple(Known ++ [list_to_atom([$$ | integer_to_list(N)]) || N <- lists:seq(length(Known) + 1, 9)])
