@@ -162,6 +162,11 @@ beside_dets(Objects, Directory) ->
         fun({M, _}) -> M:foldl(fun(_, N) -> N + 1 end, 0, t) end),
     Row("insert of lists of 1000",
         fun({M, _}) -> insert_lists(M, Objects div 1000) end),
+    %% What is left of a table that is open when the machine stops.
+    Left = fun({Module, File}) -> {Module, File ++ ".left"} end,
+    _ = [os:cmd("cp -r " ++ File ++ " " ++ File ++ ".left") || {_, File} <- Files],
+    Row("close", Close),
+    Row("open after a crash", fun(Table) -> Open(Left(Table)) end),
     Row("close", Close),
     Row("open", Open),
     Row("delete one by one",

@@ -27,7 +27,7 @@ stop(_State) ->
 -spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init([]) ->
     {ok, {#{strategy => one_for_one, intensity => 3, period => 5},
-          ats_disk_merger:child_specs() ++
+          ats_disk_merger:child_specs({ats_disk_tables, ids}) ++
               [#{id => ats_disk_tables,
                  start => {ats_disk_tables, start_link, []},
                  shutdown => infinity}]}}.

@@ -11,7 +11,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([child_specs/0, start_link/0, watch/1, pending/1]).
+-export([child_specs/1, start_link/1, watch/1, pending/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% Tables with a process at work, and whether it is to look again.
@@ -25,9 +25,10 @@
 
 %% @doc This process, and the pools of processes that merge: one for calls that wait for an answer, so
 %% that they do not wait for others. The application's parameters `merge_ms' and `merge_heap_words'
-%% say what a merge may take for one key.
--spec child_specs() -> [supervisor:child_spec()].
-child_specs() ->
+%% say what a merge may take for one key. `Tables' is a function that returns the open tables, by its
+%% module and name.
+-spec child_specs(Tables :: {module(), atom()}) -> [supervisor:child_spec()].
+child_specs(Tables) ->
     Limits = maps:from_list([{Option, Value} || {Option, Parameter} <- [{ms, merge_ms},
                                                                        {heap_words,
                                                                         merge_heap_words}],
@@ -36,11 +37,11 @@ child_specs() ->
     [(ats_merge_pool:child_spec(Limits#{name => ?READERS, workers => 4 * Schedulers}))
      #{id => ?READERS},
      (ats_merge_pool:child_spec(Limits#{name => ?POOL}))#{id => ?POOL},
-     #{id => ?MODULE, start => {?MODULE, start_link, []}}].
+     #{id => ?MODULE, start => {?MODULE, start_link, [Tables]}}].
 
--spec start_link() -> {ok, pid()} | {error, term()}.
-start_link() ->
-    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+-spec start_link(Tables :: {module(), atom()}) -> {ok, pid()} | {error, term()}.
+start_link(Tables) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, Tables, []).
 
 %% @doc Has the keys of a table merged from now on, if a module merges them.
 -spec watch(ats:tid()) -> ok.
@@ -52,14 +53,14 @@ watch(Table) ->
 pending(Table) ->
     gen_server:cast(?MODULE, {pending, Table}).
 
--spec init([]) -> {ok, #state{}, {continue, watch}}.
-init([]) ->
-    {ok, #state{}, {continue, watch}}.
+-spec init({module(), atom()}) -> {ok, #state{}, {continue, {watch, {module(), atom()}}}}.
+init(Tables) ->
+    {ok, #state{}, {continue, {watch, Tables}}}.
 
 %% If there was such a process before, tables have told that one.
--spec handle_continue(watch, #state{}) -> {noreply, #state{}}.
-handle_continue(watch, State) ->
-    {noreply, lists:foldl(fun watched/2, State, ats_disk_tables:ids())}.
+-spec handle_continue({watch, {module(), atom()}}, #state{}) -> {noreply, #state{}}.
+handle_continue({watch, {Module, Function}}, State) ->
+    {noreply, lists:foldl(fun watched/2, State, Module:Function())}.
 
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, ok, #state{}}.
 handle_call(_Nothing, _From, State) ->
@@ -110,7 +111,7 @@ work(Table, #state{working = Working, monitors = Monitors} = State) ->
 %% Ends without an error, so that the other process does not.
 -spec batches(ats:tid(), pid()) -> ok.
 batches(Table, Parent) ->
-    try batch(Table, ats_nif:disk_program(Table))
+    try batch(Table, ats_nif:disk_program(Table), false)
     catch
         %% It was closed.
         error:{ats_error, id} ->
@@ -120,26 +121,27 @@ batches(Table, Parent) ->
                          [Parent, {Class, Reason, Stack}], #{domain => [ats]})
     end.
 
--spec batch(ats:tid(), module() | undefined) -> ok.
-batch(_Table, undefined) ->
+%% Warns once, however many keys are concerned.
+-spec batch(ats:tid(), module() | undefined, boolean()) -> ok.
+batch(_Table, undefined, _HasWarned) ->
     ok;
-batch(Table, Module) ->
+batch(Table, Module, HasWarned) ->
     case ats_nif:disk_noted(Table, ?BATCH) of
         [] ->
             ok;
         Records ->
-            Outcomes = ats_disk_merging:jobs(?POOL, Module, Records),
+            Outcomes = ats_disk_merged:jobs(?POOL, Module, Records),
             Failures = [Failure || {Record, Outcome} <- Outcomes,
                                    Failure <- replaced(Table, Record, Outcome)],
-            warn(Table, Failures),
-            batch(Table, Module)
+            _ = HasWarned orelse warn(Table, Failures),
+            batch(Table, Module, HasWarned orelse Failures =/= [])
     end.
 
 -spec replaced(ats:tid(), ats_nif:disk_record(), ats_merge:outcome()) -> [ats_merge:failure()].
 replaced(_Table, _Record, {failed, Failure}) ->
     [Failure];
 replaced(Table, {Key, Value, _} = Record, Outcome) ->
-    _ = ats_nif:disk_replace(Table, Key, Value, ats_disk_merging:object(Record, Outcome), false),
+    _ = ats_nif:disk_replace(Table, Key, Value, ats_disk_merged:object(Record, Outcome), false),
     [].
 
 -spec warn(ats:tid(), [ats_merge:failure()]) -> ok.

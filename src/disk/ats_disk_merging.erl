@@ -13,14 +13,10 @@
 %% <tr><td>a change of keys that are looked for</td><td>reads a snapshot to find them, and then
 %% looks at each again when it is changed</td></tr>
 %% </table>
-%%
-%% The module is called in processes of {@link ats_merge_pool}, because only another process can
-%% end a function that does not return. No lock is held meanwhile, and no thread waits that others
-%% need.
 -module(ats_disk_merging).
 
--export([is_merged_by_program/1, write/4, read/2, live/2, change/3, delete/2, replace/2, delete_range/4]).
--export([jobs/3, object/2]).
+-export([is_merged_by_program/1, write/4, lookup/2, live/2]).
+-export([change/3, delete/2, replace/2, delete_range/4]).
 
 -export_type([decision/1]).
 
@@ -28,8 +24,6 @@
 %% What becomes of an object, and what is told of it.
 -type record() :: ats_nif:disk_record().
 
-%% The pool of those that wait for an answer. What is merged in the background has another.
--define(POOL, ats_merge_readers).
 %% So often a change is tried of a key that others write to.
 -define(ATTEMPTS, 1000).
 
@@ -55,6 +49,15 @@ write(Table, Module, Key, Value) ->
 %% Reading
 %%--------------------------------------------------------------------------------------------
 
+%% @doc The objects with a key.
+-spec lookup(ats:tid(), Key :: term()) -> [tuple()].
+lookup(Table, Key) ->
+    try ats_nif:disk_lookup(Table, Key)
+    catch
+        error:{ats_error, merge_failed} ->
+            live(Table, fun(There) -> ats_nif:lookup(There, Key) end)
+    end.
+
 %% @doc Has a function read a table, or a snapshot of it if it meets pending keys.
 -spec live(ats:tid(), fun((ats:tid()) -> Answer)) -> Answer.
 live(Table, Read) ->
@@ -65,39 +68,6 @@ live(Table, Read) ->
             ok = ats_disk_merger:pending(Table),
             Answer
     end.
-
-%% @doc Calls a function that reads a snapshot, until it meets no pending keys.
--spec read(Snapshot :: ats:tid(), fun(() -> Answer)) -> Answer.
-read(Snapshot, Read) ->
-    read(Snapshot, Read, 1).
-
--spec read(ats:tid(), fun(() -> Answer), pos_integer()) -> Answer.
-read(Snapshot, Read, AtOnce) ->
-    try Read()
-    catch
-        error:{ats_error, merge_failed} ->
-            resolve(Snapshot, AtOnce),
-            read(Snapshot, Read, 2 * AtOnce)
-    end.
-
-%% The first of the keys is the one that was met. The others are merged with it because they may be
-%% met next: if that fails, they are left as they are.
--spec resolve(ats:tid(), pos_integer()) -> ok.
-resolve(Snapshot, AtOnce) ->
-    Module = module(Snapshot),
-    case ats_nif:disk_pending(Snapshot, AtOnce) of
-        [] -> erlang:error({ats_error, merge_failed});
-        [First | _] = Records -> resolved(Snapshot, key(First), jobs(?POOL, Module, Records))
-    end.
-
--spec resolved(ats:tid(), Key :: term(), [{record(), ats_merge:outcome()}]) -> ok.
-resolved(_Snapshot, Key, [{_First, {failed, Failure}} | _]) ->
-    failed(Key, Failure);
-resolved(Snapshot, _Key, Outcomes) ->
-    lists:foreach(fun({_Record, {failed, _}}) -> ok;
-                     ({{KeyBytes, _, _} = Record, Outcome}) ->
-                          true = ats_nif:disk_resolve(Snapshot, KeyBytes, object(Record, Outcome))
-                  end, Outcomes).
 
 %%--------------------------------------------------------------------------------------------
 %% Changing
@@ -114,8 +84,9 @@ change(Table, Keys, Change, Attempts) ->
     try Change(Table)
     catch
         error:{ats_error, merge_failed} ->
-            Module = module(Table),
-            _ = Attempts > 0 orelse failed(hd(Keys()), {Module, any, written_meanwhile}),
+            Module = ats_disk_merged:module(Table),
+            _ = Attempts > 0 orelse
+                ats_disk_merged:failed(hd(Keys()), {Module, any, written_meanwhile}),
             lists:foreach(fun(Key) -> settle(Table, Module, Key) end, Keys()),
             change(Table, Keys, Change, Attempts - 1)
     end.
@@ -125,7 +96,7 @@ change(Table, Keys, Change, Attempts) ->
 settle(Table, Module, Key) ->
     case ats_nif:disk_record(Table, Key) of
         {{KeyBytes, Value, _} = Record, true} ->
-            Object = merged(Module, Key, Record),
+            Object = ats_disk_merged:one(Module, Key, Record),
             _ = ats_nif:disk_replace(Table, KeyBytes, Value, Object, false),
             ok;
         _ ->
@@ -174,13 +145,13 @@ each_selected(Table, MatchSpec, Decide) ->
 %% as it was when the function saw it, or the function is asked again. Returns what was told.
 -spec each(ats:tid(), [Key :: term()], fun((Object :: tuple()) -> decision(Value))) -> [Value].
 each(Table, Keys, Decide) ->
-    Module = module(Table),
+    Module = ats_disk_merged:module(Table),
     lists:flatmap(fun(Key) -> decide(Table, Module, Key, Decide, ?ATTEMPTS) end, Keys).
 
 -spec decide(ats:tid(), module(), Key :: term(), fun((tuple()) -> decision(Value)),
              non_neg_integer()) -> [Value].
 decide(_Table, Module, Key, _Decide, 0) ->
-    failed(Key, {Module, any, written_meanwhile});
+    ats_disk_merged:failed(Key, {Module, any, written_meanwhile});
 decide(Table, Module, Key, Decide, Attempts) ->
     case ats_nif:disk_record(Table, Key) of
         undefined ->
@@ -188,7 +159,7 @@ decide(Table, Module, Key, Decide, Attempts) ->
         {{_, _, [Object]} = Record, false} ->
             decided(Decide(binary_to_term(Object)), Table, Module, Key, Record, Decide, Attempts);
         {Record, true} ->
-            case merged(Module, Key, Record) of
+            case ats_disk_merged:one(Module, Key, Record) of
                 undefined ->
                     [];
                 Object ->
@@ -210,60 +181,3 @@ decided({What, Told}, Table, Module, Key, {KeyBytes, Value, _}, Decide, Attempts
         true -> [Told];
         false -> decide(Table, Module, Key, Decide, Attempts - 1)
     end.
-
-%%--------------------------------------------------------------------------------------------
-%% Merging
-%%--------------------------------------------------------------------------------------------
-
--spec module(ats:tid()) -> module().
-module(Table) ->
-    case ats_nif:disk_program(Table) of
-        %% A merge of ours that cannot merge what it was given.
-        undefined -> erlang:error({ats_error, merge_failed});
-        Module -> Module
-    end.
-
-%% What a key has; `undefined' if nothing.
--spec merged(module(), Key :: term(), record()) -> binary() | undefined.
-merged(Module, Key, Record) ->
-    case jobs(?POOL, Module, [Record]) of
-        [{_, {failed, Failure}}] -> failed(Key, Failure);
-        [{_, Outcome}] -> object(Record, Outcome)
-    end.
-
-%% @doc What the values of some keys are merged to, by processes of a pool.
--spec jobs(ats_merge_pool:pool(), module(), [record()]) -> [{record(), ats_merge:outcome()}].
-jobs(Pool, Module, Records) ->
-    Objects = [[binary_to_term(Object) || Object <- Objects] || {_, _, Objects} <- Records],
-    Jobs = [{element(1, First), [element(2, Pair) || Pair <- Pairs], bottom}
-            || [First | _] = Pairs <- Objects, are_pairs(Pairs)],
-    Merged = outcomes(Objects, Module, ats_merge_pool:run(Pool, Module, Jobs)),
-    lists:zip(Records, Merged).
-
-%% What was inserted may have no second element.
--spec are_pairs([tuple()]) -> boolean().
-are_pairs(Objects) ->
-    lists:all(fun(Object) -> tuple_size(Object) >= 2 end, Objects).
-
--spec outcomes([[tuple()]], module(), [ats_merge:outcome()]) -> [ats_merge:outcome()].
-outcomes([], _Module, []) ->
-    [];
-outcomes([Objects | Rest], Module, Outcomes) ->
-    case are_pairs(Objects) of
-        true -> [hd(Outcomes) | outcomes(Rest, Module, tl(Outcomes))];
-        false -> [{failed, {Module, any, no_value}} | outcomes(Rest, Module, Outcomes)]
-    end.
-
-%% @doc The object that a record becomes; `undefined' if none.
--spec object(record(), ats_merge:outcome()) -> binary() | undefined.
-object(_Record, missing) -> undefined;
-object(Record, {put, Value}) -> term_to_binary({key(Record), Value}).
-
-%% As it was written last.
--spec key(record()) -> term().
-key({_, _, Objects}) ->
-    element(1, binary_to_term(lists:last(Objects))).
-
--spec failed(Key :: term(), ats_merge:failure()) -> no_return().
-failed(Key, Failure) ->
-    erlang:error({ats_error, {merge_failed, Key, Failure}}).

@@ -24,7 +24,7 @@ out(Table, {Module, Target}, Progress) ->
     ats_disk_snapshot:walk(
       Table,
       fun(Snapshot) ->
-              Read = fun(Chunk) -> ats_disk_merging:read(Snapshot, Chunk) end,
+              Read = fun(Chunk) -> ats_disk_snapshot:read(Snapshot, Chunk) end,
               First = Read(fun() -> ats_select:chunk(Snapshot, ?EVERYTHING, up, ?AT_ONCE) end),
               out_chunks(First, Read, Insert, 0, Progress)
       end).

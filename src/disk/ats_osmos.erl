@@ -100,11 +100,11 @@ begin_at(Snapshot, Lower, Upper) ->
     {Low, LowBound} = edge(low, Lower),
     {High, HighBound} = edge(high, Upper),
     Bounds = [LowBound, HighBound, {limit, ?AT_ONCE}],
-    ats_disk_merging:read(Snapshot, fun() -> ats_range:range(Snapshot, Low, High, Bounds) end).
+    ats_disk_snapshot:read(Snapshot, fun() -> ats_range:range(Snapshot, Low, High, Bounds) end).
 
 -spec continue(ats:tid(), ats:continuation()) -> {[tuple()], ats:continuation()} | '$end_of_table'.
 continue(Snapshot, Continuation) ->
-    ats_disk_merging:read(Snapshot, fun() -> ats_select:continue(Continuation) end).
+    ats_disk_snapshot:read(Snapshot, fun() -> ats_select:continue(Continuation) end).
 
 -spec edge(low | high, bound()) -> {term(), ats_range:bound()}.
 edge(low, {key, Key}) -> {Key, {low, inclusive}};

@@ -358,7 +358,7 @@ done(true) -> ok.
 %% types with `=:='.
 -spec lookup(tab_name(), Key :: term()) -> [tuple()] | {error, reason()}.
 lookup(Name, Key) ->
-    ?ANSWER(?READ(T, ats_nif:lookup(T, Key), Name), Name, [Name, Key]).
+    ?ANSWER(ats_disk_merging:lookup(?TABLE(Name), Key), Name, [Name, Key]).
 
 %% @doc Returns one element of the object with a key, or a list of them from a bag. Fails with
 %% `badarg' if the key is not in the table.
@@ -478,7 +478,7 @@ fold(Function, Acc, Name, Way) ->
               First = fun() ->
                               ats_select:chunk(Snapshot, ?EVERYTHING, Way, ?FOLDED_AT_ONCE)
                       end,
-              fold_chunks(Function, Acc, Snapshot, ats_disk_merging:read(Snapshot, First))
+              fold_chunks(Function, Acc, Snapshot, ats_disk_snapshot:read(Snapshot, First))
       end).
 
 -spec fold_chunks(fun((tuple(), Acc) -> Acc), Acc, ats:tid(),
@@ -488,7 +488,7 @@ fold_chunks(_Function, Acc, _Snapshot, '$end_of_table') ->
 fold_chunks(Function, Acc, Snapshot, {Objects, Continuation}) ->
     NewAcc = lists:foldl(Function, Acc, Objects),
     Next = fun() -> ats_select:continue(Continuation) end,
-    fold_chunks(Function, NewAcc, Snapshot, ats_disk_merging:read(Snapshot, Next)).
+    fold_chunks(Function, NewAcc, Snapshot, ats_disk_snapshot:read(Snapshot, Next)).
 
 %% @doc Calls a function with each object as it is at one moment, until it says otherwise:
 %%
@@ -807,7 +807,7 @@ range_folded(Function, Acc, Name, Low, High, Options) ->
     ats_disk_snapshot:walk(
       ?TABLE(Name),
       fun(Snapshot) ->
-              Read = fun(Chunk) -> ats_disk_merging:read(Snapshot, Chunk) end,
+              Read = fun(Chunk) -> ats_disk_snapshot:read(Snapshot, Chunk) end,
               ats_range:fold(Function, Acc, Snapshot, Low, High, Options, Read)
       end).
 
@@ -1012,7 +1012,7 @@ open(Name, Options) ->
 %% @doc The value of a key: all that was written to it, merged.
 -spec read(tab_name(), Key :: term()) -> {ok, Value :: term()} | not_found | {error, reason()}.
 read(Name, Key) ->
-    case ?ANSWER(?READ(T, ats_nif:lookup(T, Key), Name), Name, [Name, Key]) of
+    case ?ANSWER(ats_disk_merging:lookup(?TABLE(Name), Key), Name, [Name, Key]) of
         [Object] when tuple_size(Object) >= 2 -> {ok, element(2, Object)};
         [] -> not_found;
         {error, _} = Failed -> Failed;

@@ -49,6 +49,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("disk_flush", disk_flush, 1),
         nif!("disk_compact", disk_compact, 1),
         nif!("disk_snapshot", disk_snapshot, 1),
+        nif!("disk_lookup", disk_lookup, 2),
         nif!("disk_size", disk_size, 1),
         nif!("disk_kind", disk_kind, 1),
         nif!("disk_stats", disk_stats, 1),
@@ -286,6 +287,41 @@ fn disk_snapshot<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(snapshot.id.term(env))
 }
 
+/// A longer value becomes terms on a dirty scheduler: so many bytes take a few hundred microseconds.
+const LONG_VALUE: usize = 128 << 10;
+
+/// The objects of a value, as a list of the caller.
+fn terms<'e>(env: Env<'e>, opened: &Opened, value: &[u8]) -> NifResult<'e> {
+    let value = match opened.program() {
+        Some(_) => merged(value).ok_or(KnownAtom::MergeFailed)?,
+        None => value,
+    };
+    if value.len() > LONG_VALUE && !process::on_dirty_scheduler() {
+        return Err(NoReply::DirtyCpu);
+    }
+    let objects = objects(value).map_err(Error::from)?;
+    let words: Option<Vec<_>> = objects.into_iter().map(|object| env.from_etf(object)).collect();
+    Ok(env.list(&words.ok_or(KnownAtom::Damaged)?))
+}
+
+/// `disk_lookup(Table, Key)`: what `lookup` returns of an open table, made of the bytes of the store at once, and not of a
+/// record that is made of them.
+fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+    scratch::with_key(|bytes| {
+        write_key(&shared.table, key, bytes)?;
+        let mut found = None;
+        let read = politely(|| {
+            let mut see = |value: &[u8]| found = Some(terms(env, opened, value));
+            Store::get(opened.store(), bytes, &mut see)
+        });
+        read.map_err(Error::from)?;
+        found.unwrap_or_else(|| Ok(env.list(&[])))
+    })
+}
+
 /// `disk_size(Table)`: the number of objects.
 fn disk_size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
@@ -506,7 +542,7 @@ fn raw<'e>(
 ) -> Result<Option<(VmWord<'e>, bool)>, NoReply> {
     let mut value = None;
     let read = politely(|| {
-        ats::Store::get(opened.store(), key, &mut |bytes| {
+        Store::get(opened.store(), key, &mut |bytes| {
             value = Some(bytes.to_vec())
         })
     });
