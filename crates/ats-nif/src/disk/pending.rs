@@ -1,7 +1,7 @@
 //! Values that are merged by a program of the VM, as the table sees them: merged, or not at all.
 //!
 //! A read of a key that is [pending](ats::program_merge) ends with [`Error::Merge`]. What then is done is up to the
-//! program. In a table that changes, it [replaces](Pending::replace) what it has merged. What a table was at a moment does
+//! program. In a table that changes, it [replaces](replace) what it has merged. What a table was at a moment does
 //! not change, so there the program [says](Pending::resolve) what the key has, and reads again.
 
 use super::opened::Opened;

@@ -300,7 +300,10 @@ fn terms<'e>(env: Env<'e>, opened: &Opened, value: &[u8]) -> NifResult<'e> {
         return Err(NoReply::DirtyCpu);
     }
     let objects = objects(value).map_err(Error::from)?;
-    let words: Option<Vec<_>> = objects.into_iter().map(|object| env.from_etf(object)).collect();
+    let words: Option<Vec<_>> = objects
+        .into_iter()
+        .map(|object| env.from_etf(object))
+        .collect();
     Ok(env.list(&words.ok_or(KnownAtom::Damaged)?))
 }
 
