@@ -130,12 +130,23 @@ batch(Table, Module, HasWarned) ->
         [] ->
             ok;
         Records ->
-            Outcomes = ats_disk_merged:jobs(?POOL, Module, Records),
-            Failures = [Failure || {Record, Outcome} <- Outcomes,
-                                   Failure <- replaced(Table, Record, Outcome)],
+            Failures = merge(Table, Module, Records),
             _ = HasWarned orelse warn(Table, Failures),
             batch(Table, Module, HasWarned orelse Failures =/= [])
     end.
+
+%% After some keys for which the module has not returned, the others are not tried. They are tried
+%% without those.
+-spec merge(ats:tid(), module(), [ats_nif:disk_record()]) -> [ats_merge:failure()].
+merge(_Table, _Module, []) ->
+    [];
+merge(Table, Module, Records) ->
+    Outcomes = ats_disk_merged:jobs(?POOL, Module, Records),
+    IsTried = fun({_Record, Outcome}) -> Outcome =/= {failed, {Module, any, not_tried}} end,
+    {Tried, Left} = lists:partition(IsTried, Outcomes),
+    Failures = [Failure || {Record, Outcome} <- Tried,
+                           Failure <- replaced(Table, Record, Outcome)],
+    Failures ++ merge(Table, Module, [Record || {Record, _} <- Left]).
 
 -spec replaced(ats:tid(), ats_nif:disk_record(), ats_merge:outcome()) -> [ats_merge:failure()].
 replaced(_Table, _Record, {failed, Failure}) ->

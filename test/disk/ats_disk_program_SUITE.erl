@@ -18,7 +18,7 @@
 ]).
 
 -define(MODULE_OF_MERGE, ats_affine_merge).
--define(MS, 300).
+-define(MS, 500).
 
 suite() -> [{timetrap, {minutes, 5}}].
 

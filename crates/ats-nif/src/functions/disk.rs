@@ -290,15 +290,21 @@ fn disk_snapshot<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 /// A longer value becomes terms on a dirty scheduler: so many bytes take a few hundred microseconds.
 const LONG_VALUE: usize = 128 << 10;
 
+/// Whether so many bytes may be copied, or become terms, on this scheduler.
+fn check_length(bytes: usize) -> Result<(), NoReply> {
+    match bytes > LONG_VALUE && !process::on_dirty_scheduler() {
+        true => Err(NoReply::DirtyCpu),
+        false => Ok(()),
+    }
+}
+
 /// The objects of a value, as a list of the caller.
 fn terms<'e>(env: Env<'e>, opened: &Opened, value: &[u8]) -> NifResult<'e> {
     let value = match opened.program() {
         Some(_) => merged(value).ok_or(KnownAtom::MergeFailed)?,
         None => value,
     };
-    if value.len() > LONG_VALUE && !process::on_dirty_scheduler() {
-        return Err(NoReply::DirtyCpu);
-    }
+    check_length(value.len())?;
     let objects = objects(value).map_err(Error::from)?;
     let words: Option<Vec<_>> = objects
         .into_iter()
@@ -531,7 +537,9 @@ fn disk_resolve<'e>(env: Env<'e>, [table, key, object]: [VmTerm<'e>; 3]) -> NifR
     let shared = readable(env, table, &guard)?;
     let frozen = shared.frozen.as_ref().ok_or(KnownAtom::TableType)?;
     let key = key.as_bytes().ok_or(KnownAtom::None)?;
-    match frozen.resolve(key, object_bytes(object)?) {
+    let object = object_bytes(object)?;
+    check_length(object.map_or(0, <[u8]>::len))?;
+    match frozen.resolve(key, object) {
         true => Ok(KnownAtom::True.word()),
         false => Err(KnownAtom::SystemLimit.into()),
     }
@@ -553,6 +561,7 @@ fn raw<'e>(
     let Some(value) = value else {
         return Ok(None);
     };
+    check_length(value.len())?;
     let is_pending = merged(&value).is_none();
     let record = pending_record(env, &(key.to_vec(), value))?;
     Ok(Some((record, is_pending)))
@@ -589,6 +598,7 @@ fn disk_replace<'e>(
         let key = key.as_bytes().ok_or(KnownAtom::None)?;
         let value = value.as_bytes().ok_or(KnownAtom::None)?;
         let object = object_bytes(object)?;
+        check_length(value.len() + object.map_or(0, <[u8]>::len))?;
         let replaced = replace(opened, key, value, expected, object).map_err(Error::from)?;
         Ok(atoms::boolean(replaced))
     })

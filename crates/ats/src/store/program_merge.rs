@@ -14,7 +14,7 @@ use crate::description::Description;
 use ats_store::{Error, MergeOperator, Merged};
 use ats_term::etf;
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What the names of such operators begin with.
 const PREFIX: &str = "erlang.";
@@ -158,13 +158,10 @@ impl ProgramMerge {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a key that is pending, unless another thread is at the notes.
+    /// Notes a key that is pending.
     pub fn note(&self, key: &[u8]) {
-        let mut noted = match self.noted.try_lock() {
-            Ok(noted) => noted,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
+        // A key that is not noted now may not be met for long, so it is waited for others, which are as short.
+        let mut noted = self.notes();
         let has_room = noted.keys.len() < MOST_KEYS && noted.bytes + key.len() <= MOST_BYTES;
         if has_room && !noted.keys.contains(key) {
             noted.bytes += key.len();
