@@ -23,7 +23,7 @@ pub struct Info {
     pub cache_bytes: u64,
     /// How often what was wanted was in the cache.
     pub cache_hits: u64,
-    /// How often it was not.
+    /// How often it was not, and was read from a file.
     pub cache_misses: u64,
     /// Snapshots that are alive, without scans.
     pub snapshots: usize,

@@ -331,7 +331,11 @@ impl RunFile {
         let cached = self.cache.get(self.cache_file, offset);
         let (part, is_cached) = match cached {
             Some(Cached::Part(part)) => (part, true),
-            _ => (self.read_part(offset, length)?, false),
+            _ => {
+                let part = self.read_part(offset, length)?;
+                self.cache.on_read();
+                (part, false)
+            }
         };
         let bytes = part.memory();
         if !self.cache.hold(bytes) {
@@ -361,8 +365,9 @@ impl RunFile {
         }
     }
 
-    /// Keeps a block in the cache.
+    /// Keeps in the cache a block that was read.
     pub(super) fn keep_block(&self, offset: u64, block: &Block) {
+        self.cache.on_read();
         let cached = Cached::Block(block.clone());
         self.cache.insert(self.cache_file, offset, cached);
     }

@@ -178,6 +178,8 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
         }
         // From now on it is cached.
         assert_eq!(store.get(b"k"), Ok(Some(b"v".to_vec())));
+        // A part and a block were read, once each.
+        assert_eq!(store.info().cache_misses, 2);
     }
 }
 
