@@ -3,7 +3,7 @@
 #![cfg(not(loom))]
 #![cfg(not(any(miri, fuzzing, watched)))]
 
-use ats_mem::slab::{LARGEST, Statistics, allocate, free, rounded, statistics, trim};
+use ats_mem::slab::{LARGEST, SharedSlice, Statistics, allocate, free, rounded, statistics, trim};
 use ats_mem::{Backend, CaTree, Change, HashTable, Plain, RecordBox};
 use std::cell::RefCell;
 use std::ptr::NonNull;
@@ -96,8 +96,12 @@ impl Random {
 #[test]
 fn blocks_of_every_size_are_aligned_and_apart() {
     let _alone = alone();
-    let all: Vec<_> = (0..=LARGEST + 200).map(Canary::new).collect();
-    let again: Vec<_> = (0..=LARGEST + 200).rev().map(Canary::new).collect();
+    let sizes: Vec<_> = (0..2500)
+        .chain((2500..=LARGEST + 200).step_by(61))
+        .chain(LARGEST - 1..=LARGEST + 1)
+        .collect();
+    let all: Vec<_> = sizes.iter().copied().map(Canary::new).collect();
+    let again: Vec<_> = sizes.iter().rev().copied().map(Canary::new).collect();
     drop(all);
     drop(again);
     assert_nothing_left();
@@ -124,15 +128,59 @@ fn rounded_is_what_a_block_takes() {
 #[test]
 fn the_cache_of_a_thread_is_bounded() {
     let _alone = alone();
-    for bytes in [16, 48, 200, 640, 2048] {
-        let all: Vec<_> = (0..10_000).map(|_| Canary::new(bytes)).collect();
-        assert!(statistics().used >= 10_000 * rounded(bytes));
-        assert!(statistics().used <= 10_000 * rounded(bytes) + (16 << 10));
+    for bytes in [16, 48, 200, 640, 2048, 4104, 9000, LARGEST] {
+        let most = (16 << 10).max(2 * rounded(bytes));
+        let all: Vec<_> = (0..1_000).map(|_| Canary::new(bytes)).collect();
+        assert!(statistics().used >= 1_000 * rounded(bytes));
+        assert!(statistics().used <= 1_000 * rounded(bytes) + most);
         drop(all);
-        assert!(statistics().used <= 16 << 10, "{:?}", statistics());
+        assert!(statistics().used <= most, "{:?}", statistics());
         trim();
         assert_eq!(statistics().used, 0);
     }
+    assert_nothing_left();
+}
+
+#[test]
+fn a_shared_slice_lives_as_long_as_its_last_owner() {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    #[repr(align(32))]
+    struct Lane([u32; 8]);
+
+    fn check<T: Copy + Send + Sync + std::fmt::Debug + PartialEq>(element: impl Fn(usize) -> T) {
+        for len in [0, 1, 2, 7, 100, 4096, 20_000] {
+            let elements: Vec<T> = (0..len).map(&element).collect();
+            let first = SharedSlice::from(elements.as_slice());
+            assert!(first.as_ptr().is_aligned());
+            assert!(first.bytes() >= size_of::<T>() * len);
+            let collected: SharedSlice<T> = elements.iter().copied().collect();
+            assert_eq!(collected, first);
+            drop(collected);
+            // The last owner is any of them.
+            thread::scope(|scope| {
+                let elements = &elements;
+                let threads = [(); 4].map(|()| {
+                    let owner = first.clone();
+                    scope.spawn(move || {
+                        let owners: Vec<_> = (0..100).map(|_| owner.clone()).collect();
+                        drop(owner);
+                        assert!(owners.iter().all(|owner| **owner == elements[..]));
+                    })
+                });
+                drop(first);
+                // To its end, at which a thread gives its cache back.
+                for thread in threads {
+                    thread.join().expect("it does not panic");
+                }
+            });
+        }
+    }
+    let _alone = alone();
+    check(|number| number as u8);
+    check(|number| number as u64);
+    check(|number| Lane([number as u32; 8]));
+    check(|_| ());
+    assert_eq!(SharedSlice::<u8>::default().len(), 0);
     assert_nothing_left();
 }
 

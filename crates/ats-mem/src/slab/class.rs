@@ -2,12 +2,13 @@
 //!
 //! Multiples of 8 where records are many and small, then of 16, then in steps of about an eighth to a
 //! quarter. Above 512 all are multiples of 64, so that a request for whole cache lines gets a size of
-//! whole cache lines and, since runs begin at a cache line, starts at one.
+//! whole cache lines and, since runs begin at a cache line, starts at one. Above 2 KiB, each is the largest of
+//! which as many fit in a run.
 
 /// The smallest size.
 pub(super) const SMALLEST: usize = 16;
 /// The largest request that is served from slabs.
-pub const LARGEST: usize = 2048;
+pub const LARGEST: usize = 16 << 10;
 /// How many sizes there are.
 pub(super) const CLASSES: usize = FINE + MIDDLE + COARSE.len();
 
@@ -19,12 +20,13 @@ const FINE: usize = (FINE_MAX - SMALLEST) / UNIT + 1;
 /// From there up to here, all multiples of 16.
 const MIDDLE_MAX: usize = 512;
 const MIDDLE: usize = (MIDDLE_MAX - FINE_MAX) / 16;
-const COARSE: [u16; 12] = [
-    576, 640, 704, 768, 896, 1024, 1152, 1280, 1408, 1536, 1792, 2048,
+const COARSE: [u16; 27] = [
+    576, 640, 704, 768, 896, 1024, 1152, 1280, 1408, 1536, 1792, 2048, 2304, 2560, 2880, 3264, 3584,
+    4096, 4352, 4672, 5440, 6528, 8192, 9344, 10880, 13056, 16384,
 ];
 const SIZES: [u16; CLASSES] = sizes();
 
-/// Most bytes of one size in the cache of a thread.
+/// Most bytes of one size in the cache of a thread, if that is two blocks.
 const CACHE_BYTES: usize = 16 << 10;
 /// Most blocks of one size in the cache of a thread. Half of them are taken at once: so many that threads
 /// which fill tables side by side seldom meet in a pool.
@@ -106,10 +108,10 @@ const fn limits() -> [u16; CLASSES] {
     let mut class = 0;
     while class < CLASSES {
         let blocks = (CACHE_BYTES / SIZES[class] as usize) & !1;
-        limits[class] = if blocks < CACHE_BLOCKS {
-            blocks as u16
-        } else {
-            CACHE_BLOCKS as u16
+        limits[class] = match blocks {
+            0 => 2,
+            1..CACHE_BLOCKS => blocks as u16,
+            _ => CACHE_BLOCKS as u16,
         };
         class += 1;
     }
@@ -136,7 +138,7 @@ mod tests {
                     < if bytes <= FINE_MAX {
                         8
                     } else {
-                        16.max(bytes / 4)
+                        16.max(bytes / 3)
                     }
             );
             assert!(class.cache_limit() >= 2 && class.cache_limit() <= CACHE_BLOCKS);

@@ -1,0 +1,154 @@
+//! A slice in a block, which several owners share.
+//!
+//! It is what `Arc<[T]>` is, where many of them come and go, as in a cache: in the memory of the system those would lie
+//! between others of other lengths, and what they leave is room that nothing fits in.
+//!
+//! # Invariants
+//! - H1. The count at the start of the block is the number of owners. The last one frees the block.
+//! - H2. The elements are written before there is an owner, and never after.
+
+use super::block::{allocate, free, rounded};
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::process::abort;
+use std::ptr::{self, NonNull};
+use std::slice;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+
+/// A slice of values without destructors, shared by its owners. A clone is another owner.
+///
+/// The length is with the owner, so it is known without an access to the block.
+pub struct SharedSlice<T: Copy> {
+    owners: NonNull<AtomicUsize>,
+    len: usize,
+    elements: PhantomData<T>,
+}
+
+// SAFETY: owners on several threads read the same elements (H2), and one of them, on any thread, ends them.
+unsafe impl<T: Copy + Send + Sync> Send for SharedSlice<T> {}
+// SAFETY: a shared owner gives shared access to the elements, and other owners of them.
+unsafe impl<T: Copy + Send + Sync> Sync for SharedSlice<T> {}
+
+impl<T: Copy> SharedSlice<T> {
+    /// Where the elements begin in the block.
+    const START: usize = size_of::<AtomicUsize>().next_multiple_of(align_of::<T>());
+    /// A block whose size is a multiple of this is aligned to it, up to 64, and to that of the count in any case.
+    const ALIGN: usize = {
+        assert!(
+            align_of::<T>() <= 64,
+            "blocks are aligned to 64 bytes at most"
+        );
+        match align_of::<T>() {
+            0..=8 => 8,
+            9..=16 => 16,
+            _ => 64,
+        }
+    };
+
+    /// Bytes of a block for so many elements.
+    fn block_bytes(len: usize) -> usize {
+        let bytes = len.checked_mul(size_of::<T>());
+        let bytes = bytes.and_then(|bytes| bytes.checked_add(Self::START));
+        bytes
+            .and_then(|bytes| bytes.checked_next_multiple_of(Self::ALIGN))
+            .expect("what is in memory is not longer than memory")
+    }
+
+    /// Bytes of memory. O(1).
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        rounded(Self::block_bytes(self.len))
+    }
+}
+
+impl<T: Copy> From<&[T]> for SharedSlice<T> {
+    /// The first owner of a copy. O(n).
+    fn from(elements: &[T]) -> Self {
+        let owners = allocate(Self::block_bytes(elements.len())).cast::<AtomicUsize>();
+        // SAFETY: the block, which no other code has, has room for the count and the elements, and is aligned for both.
+        unsafe {
+            owners.write(AtomicUsize::new(1));
+            let start = owners.cast::<u8>().add(Self::START).cast::<T>();
+            ptr::copy_nonoverlapping(elements.as_ptr(), start.as_ptr(), elements.len());
+        }
+        SharedSlice {
+            owners,
+            len: elements.len(),
+            elements: PhantomData,
+        }
+    }
+}
+
+impl<T: Copy> FromIterator<T> for SharedSlice<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
+        let elements: Vec<T> = elements.into_iter().collect();
+        elements.as_slice().into()
+    }
+}
+
+impl<T: Copy> Default for SharedSlice<T> {
+    fn default() -> Self {
+        [].as_slice().into()
+    }
+}
+
+impl<T: Copy> Clone for SharedSlice<T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        // SAFETY: there is an owner, this one, so the block lives (H1).
+        let owners = unsafe { self.owners.as_ref() };
+        // Relaxed: the new owner comes from this one, which has seen the elements.
+        if owners.fetch_add(1, Ordering::Relaxed) > isize::MAX as usize {
+            // So many owners that were forgotten let the count begin anew, and the block be freed too early.
+            abort();
+        }
+        SharedSlice {
+            owners: self.owners,
+            len: self.len,
+            elements: PhantomData,
+        }
+    }
+}
+
+impl<T: Copy> Drop for SharedSlice<T> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: there is an owner, this one, so the block lives (H1).
+        let owners = unsafe { self.owners.as_ref() };
+        // Release, and Acquire by the last: what the others have read, they have read before it is freed.
+        if owners.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            // SAFETY: that was the last owner (H1), and the block was allocated with as many bytes.
+            unsafe { free(self.owners.cast(), Self::block_bytes(self.len)) };
+        }
+    }
+}
+
+impl<T: Copy> Deref for SharedSlice<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: there is an owner, this one, so the block lives (H1), and its elements are written and do not change
+        // (H2). There are so many of them: the length is that of `from`.
+        unsafe {
+            let start = self.owners.cast::<u8>().add(Self::START).cast::<T>();
+            slice::from_raw_parts(start.as_ptr(), self.len)
+        }
+    }
+}
+
+impl<T: Copy + PartialEq> PartialEq for SharedSlice<T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<T: Copy + Eq> Eq for SharedSlice<T> {}
+
+impl<T: Copy + fmt::Debug> fmt::Debug for SharedSlice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
