@@ -7,6 +7,10 @@
 //! Parts are looked at for each key that is looked up, and are a hundredth of what they describe. So a quarter of the budget is
 //! for parts that their files hold themselves, where they are found without a lookup in tables that all threads share.
 //!
+//! What is open or being written needs memory, too: where the parts of files are, and the buffers of merges. That
+//! is [`Reserved`], and taken from the budget, of which it leaves a half at least to what was read. So a budget says what a
+//! store takes besides its memtables.
+//!
 //! A key of the cache is the number of an open file in the process, which is not given again, and an offset.
 //! So what is left of a file that was closed is never found; it makes room for other things in time.
 
@@ -18,8 +22,12 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Bytes that the cache takes for an item besides the item: its place in the tables, and two counts.
-const ITEM_BYTES: usize = 96;
+/// Bytes that the cache takes for an item besides the item, about: its place in the tables, and half a place, since as many
+/// items again are remembered that were let go lately.
+const ITEM_BYTES: usize = 144;
+/// An item counts for so much more, by this part of it: what comes and goes leaves room in the slabs that what comes next does
+/// not fill, about a tenth of what there is.
+const SLACK_SHARE: usize = 8;
 /// What is larger than this part of the budget of a shard is not kept, since it would push out all else.
 const MAX_SHARE: usize = 4;
 /// What an item has, about; from this follows how many items there will be.
@@ -28,7 +36,9 @@ const USUAL_BYTES: usize = 4 << 10;
 const MIN_SHARD_BYTES: usize = 1 << 20;
 /// This part of the budget is for what files hold.
 const HELD_SHARE: usize = 4;
-/// The budget of the tables follows what files hold in this many steps.
+/// At most this part of the budget goes to what is reserved.
+const RESERVED_SHARE: usize = 2;
+/// The budget of the tables follows what is held and reserved in this many steps.
 const STEPS: usize = 64;
 
 /// What the cache holds.
@@ -41,11 +51,11 @@ pub(crate) enum Cached {
 impl Cached {
     /// Bytes of memory.
     fn memory(&self) -> usize {
-        ITEM_BYTES
-            + match self {
-                Cached::Block(block) => block.memory(),
-                Cached::Part(part) => part.memory(),
-            }
+        let bytes = match self {
+            Cached::Block(block) => block.memory(),
+            Cached::Part(part) => part.memory(),
+        };
+        ITEM_BYTES + bytes + bytes / SLACK_SHARE
     }
 }
 
@@ -71,7 +81,7 @@ pub(crate) struct CacheStatistics {
     pub(crate) hits: u64,
     /// What was read of files for lookups that did not.
     pub(crate) misses: u64,
-    /// Bytes that it holds.
+    /// Bytes that it holds, and that are reserved.
     pub(crate) bytes: u64,
     /// Items that it holds.
     pub(crate) items: usize,
@@ -83,6 +93,8 @@ pub(crate) struct Cache {
     budget: usize,
     /// Bytes that files hold.
     held: AtomicUsize,
+    /// Bytes that are needed besides.
+    reserved: AtomicUsize,
     /// What is larger is not kept.
     max_bytes: usize,
     hits: ShardedCounter,
@@ -114,6 +126,7 @@ impl Cache {
             items,
             budget,
             held: AtomicUsize::new(0),
+            reserved: AtomicUsize::new(0),
             hits: ShardedCounter::new(),
             misses: ShardedCounter::new(),
         }
@@ -174,12 +187,16 @@ impl Cache {
         self.follow(before, before - bytes);
     }
 
-    /// Leaves to the tables what files do not hold, in large steps.
+    /// Leaves to the tables what is neither held nor reserved, in large steps.
     fn follow(&self, before: usize, after: usize) {
         let step = (self.budget / STEPS).max(1);
         if before.div_ceil(step) != after.div_ceil(step) {
-            let held = self.held.load(Ordering::Relaxed).div_ceil(step) * step;
-            self.items.set_capacity((self.budget - held) as u64);
+            let reserved = self.reserved.load(Ordering::Relaxed);
+            let reserved = reserved.min(self.budget / RESERVED_SHARE);
+            let taken = self.held.load(Ordering::Relaxed) + reserved;
+            let taken = taken.div_ceil(step) * step;
+            self.items
+                .set_capacity(self.budget.saturating_sub(taken) as u64);
         }
     }
 
@@ -187,9 +204,52 @@ impl Cache {
         CacheStatistics {
             hits: self.hits.sum() as u64,
             misses: self.misses.sum() as u64,
-            bytes: self.items.weight() + self.held.load(Ordering::Relaxed) as u64,
+            bytes: self.items.weight()
+                + self.held.load(Ordering::Relaxed) as u64
+                + self.reserved.load(Ordering::Relaxed) as u64,
             items: self.items.len(),
         }
+    }
+}
+
+/// Memory that is needed besides what is kept, as long as this lives.
+pub(crate) struct Reserved {
+    cache: Arc<Cache>,
+    bytes: usize,
+}
+
+impl Reserved {
+    /// Reserves so many bytes.
+    pub(crate) fn new(cache: &Arc<Cache>, bytes: usize) -> Self {
+        let mut reserved = Reserved {
+            cache: Arc::clone(cache),
+            bytes: 0,
+        };
+        reserved.set(bytes);
+        reserved
+    }
+
+    /// Reserves so many bytes instead.
+    #[inline]
+    pub(crate) fn set(&mut self, bytes: usize) {
+        if bytes != self.bytes {
+            self.change(bytes);
+        }
+    }
+
+    #[cold]
+    fn change(&mut self, bytes: usize) {
+        // Wraps where it becomes less.
+        let more = bytes.wrapping_sub(self.bytes);
+        let before = self.cache.reserved.fetch_add(more, Ordering::Relaxed);
+        self.bytes = bytes;
+        self.cache.follow(before, before.wrapping_add(more));
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.set(0);
     }
 }
 
@@ -245,6 +305,31 @@ mod tests {
         cache.let_go(held);
         assert!(fill() > budget - budget / STEPS - (1 << 20));
         assert!(!Cache::new(0).hold(1));
+    }
+
+    #[test]
+    fn what_is_reserved_is_taken_from_what_is_kept() {
+        let budget = 10_000_000;
+        let cache = Arc::new(Cache::new(budget));
+        let fill = || {
+            for offset in 0..4000 {
+                cache.insert(1, offset, block(4096));
+            }
+            cache.items.weight() as usize
+        };
+        let all = fill();
+        let mut reserved = Reserved::new(&cache, 1_000_000);
+        let more = Reserved::new(&cache, 2_000_000);
+        assert!(cache.items.weight() as usize <= budget - 3_000_000);
+        reserved.set(500_000);
+        assert!(fill() > budget - 2_500_000 - budget / STEPS - (1 << 20));
+        // Half of the budget is left, whatever is reserved.
+        reserved.set(usize::MAX / 2);
+        assert!((budget / 4..=budget / 2).contains(&fill()));
+        drop(more);
+        drop(reserved);
+        assert_eq!(cache.reserved.load(Ordering::Relaxed), 0);
+        assert_eq!(fill(), all);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct Info {
     pub memtable_bytes: usize,
     /// Memtables that wait for being written to runs.
     pub sealed_memtables: usize,
-    /// Bytes of memory of blocks, filters and indexes.
+    /// Bytes of memory of blocks, filters and indexes, and of the buffers of merges.
     pub cache_bytes: u64,
     /// How often what was wanted was in the cache.
     pub cache_hits: u64,

@@ -92,7 +92,7 @@
 //! |---|---|
 //! | bytes of a key, of a value, of a batch | [`MAX_BYTES`], about 2 GiB each |
 //! | memory of what is not in a run yet | about twice [`Options::memtable_bytes`]; more while writes come faster than runs are written, and then they are slowed down |
-//! | memory of what was read | [`Options::cache_bytes`], and some KiB for each open file |
+//! | memory of what was read, indexes, buffers of merges | [`Options::cache_bytes`], or twice as much as indexes and buffers need if that is more |
 //! | space on disk | about twice the records, while a merge of all runs is running three times |
 //! | threads of a store | [`Options::threads`], and one more with [`Durability::Interval`] |
 //! | open files of a store | four, and one for each run file |

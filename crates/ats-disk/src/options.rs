@@ -48,7 +48,8 @@ pub struct Options {
     pub durability: Durability,
     /// Bytes of memory that writes fill before they go to a run, more than 0. Twice as many may be in use for a moment.
     pub memtable_bytes: usize,
-    /// Bytes of memory for blocks, filters and indexes of files that were read.
+    /// Bytes of memory for blocks, filters and indexes of files that were read, and for the buffers of merges. Up to half
+    /// of it is for what is needed at the moment: a thousandth of the bytes on disk, and some MiB for each merge.
     pub cache_bytes: usize,
     /// About how large a block is, uncompressed; more than 0, and 1 GiB at most.
     pub block_bytes: usize,

@@ -1,5 +1,6 @@
 //! Writing a run: files of about the same size, one after the other.
 
+use crate::cache::Reserved;
 use crate::core::{Core, file_name};
 use crate::entry::Kind;
 use crate::error::Error;
@@ -22,6 +23,8 @@ pub(crate) struct RunWriter<'a> {
     /// The lowest key that the present file answers for; `None` is the least of all.
     low: Option<Vec<u8>>,
     file: Option<FileWriter>,
+    /// The memory of the file.
+    memory: Reserved,
     /// Files that were completed and not taken.
     complete: Vec<FileMeta>,
     /// The numbers of the files that were begun and not taken.
@@ -44,6 +47,7 @@ impl<'a> RunWriter<'a> {
             range_deletes,
             low,
             file: None,
+            memory: Reserved::new(&core.cache, 0),
             complete: Vec::new(),
             begun: Vec::new(),
         }
@@ -72,8 +76,11 @@ impl<'a> RunWriter<'a> {
 
     fn cut_if_full(&mut self, key: &[u8]) -> Result<(), Error> {
         let limit = self.file_bytes;
-        if self.file.as_ref().is_some_and(|file| file.bytes() >= limit) {
-            self.cut(Some(key))?;
+        if let Some(file) = &self.file {
+            self.memory.set(file.memory());
+            if file.bytes() >= limit {
+                self.cut(Some(key))?;
+            }
         }
         Ok(())
     }
@@ -107,6 +114,7 @@ impl<'a> RunWriter<'a> {
         if let Some(file) = self.file.take() {
             let meta = file.finish(self.first_seq, self.last_seq, &deletes)?;
             self.complete.push(meta);
+            self.memory.set(0);
         }
         self.low = high.map(<[u8]>::to_vec);
         Ok(())

@@ -4,6 +4,7 @@
 //! ended. A file whose keys no other run of the merge has or deletes is taken as it is.
 
 use super::Claim;
+use crate::cache::Reserved;
 use crate::core::Core;
 use crate::entry::Kind;
 use crate::error::Error;
@@ -23,6 +24,8 @@ use std::sync::atomic::Ordering;
 
 /// How much of a file is read at a time.
 const READ_AHEAD_BYTES: usize = 256 << 10;
+/// Bytes of the buffers for a run, of blocks and of parts.
+const RUN_BUFFER_BYTES: usize = READ_AHEAD_BYTES + READ_AHEAD_BYTES / 4;
 /// A run has about so many files at most, so that large stores do not need many.
 const FILES: u64 = 64;
 /// After so many keys it is looked whether something is more urgent.
@@ -146,6 +149,7 @@ impl Core {
             let is_begun = merge.resume.as_deref() > file.meta().first_key.as_deref();
             !is_taken(file) && !is_begun
         });
+        let _buffers = Reserved::new(&self.cache, inputs.runs.len() * RUN_BUFFER_BYTES);
         let mut cursor = MergingCursor::new(sources(inputs, &is_taken)?);
         cursor.seek(Direction::Up, merge.resume.as_deref())?;
         let deletes = Arc::clone(&inputs.range_deletes);

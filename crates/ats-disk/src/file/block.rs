@@ -17,9 +17,9 @@
 use crate::coding::{Damaged, varint_at};
 use crate::entry::Kind;
 use crate::keys::{common_prefix, compare};
+use ats_mem::slab::SharedSlice;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 /// A restart point follows after this many entries, so there are never more records between two of them.
 pub(super) const RESTART_ENTRIES: usize = 16;
@@ -72,7 +72,7 @@ pub(super) struct Entries {
 
 /// A block in memory. It is shared: a clone costs a count.
 pub(crate) struct Block {
-    bytes: Arc<[u8]>,
+    bytes: SharedSlice<u8>,
     /// How long the region of the records is.
     records: u32,
     /// How many restart points there are: one at least.
@@ -85,7 +85,7 @@ impl Clone for Block {
         // The count is written, for which the processor waits. What will be read comes at the same time.
         prefetch_end(&self.bytes, self.records_end() - self.records_start());
         Block {
-            bytes: Arc::clone(&self.bytes),
+            bytes: self.bytes.clone(),
             records: self.records,
             restarts: self.restarts,
         }
@@ -144,7 +144,7 @@ impl Block {
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
-        2 * size_of::<usize>() + self.bytes.len()
+        self.bytes.bytes()
     }
 
     pub(super) fn restarts(&self) -> usize {

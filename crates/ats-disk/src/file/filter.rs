@@ -7,6 +7,7 @@
 //! in a hundred; a ribbon filter takes a third less, but building it takes several times as long.
 
 use crate::coding::{Damaged, Decoder, put_varint};
+use ats_mem::slab::SharedSlice;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The hash of a key, which all filters are asked with.
@@ -124,7 +125,7 @@ fn false_positive_rate(keys_per_lane: f64) -> f64 {
 /// A filter of some keys. Without lanes it knows nothing, and passes all keys.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Filter {
-    lanes: Box<[Lane]>,
+    lanes: SharedSlice<Lane>,
 }
 
 impl Filter {
@@ -142,7 +143,7 @@ impl Filter {
             }
         }
         Filter {
-            lanes: lanes.into(),
+            lanes: lanes.as_slice().into(),
         }
     }
 
@@ -180,7 +181,7 @@ impl Filter {
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
-        size_of_val(&*self.lanes)
+        self.lanes.bytes()
     }
 }
 
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn no_filter_passes_everything() {
         let filter = Filter::new(&hashes(0, 10), FilterSize::for_rate(1.0));
-        assert_eq!(filter.memory(), 0);
+        assert!(filter.memory() <= 64);
         assert!(hashes(10, 10).iter().all(|&hash| filter.passes(hash)));
     }
 

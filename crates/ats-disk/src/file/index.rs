@@ -16,19 +16,20 @@
 
 use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
 use crate::keys::{common_prefix, compare, head};
+use ats_mem::slab::SharedSlice;
 use std::cmp::Ordering;
 
 /// Byte strings in ascending order.
 #[derive(Debug, Default)]
 pub(crate) struct Separators {
     /// What all begin with.
-    prefix: Box<[u8]>,
+    prefix: SharedSlice<u8>,
     /// Of each, what follows the prefix, up to eight bytes of it.
-    heads: Box<[u64]>,
+    heads: SharedSlice<u64>,
     /// Of each, where it ends in `suffixes`.
-    ends: Box<[usize]>,
+    ends: SharedSlice<usize>,
     /// Of each, what follows the prefix.
-    suffixes: Box<[u8]>,
+    suffixes: SharedSlice<u8>,
 }
 
 impl Separators {
@@ -49,9 +50,9 @@ impl Separators {
         }
         Ok(Separators {
             prefix: prefix.into(),
-            heads: heads.into(),
-            ends: ends.into(),
-            suffixes: suffixes.into(),
+            heads: heads.as_slice().into(),
+            ends: ends.as_slice().into(),
+            suffixes: suffixes.as_slice().into(),
         })
     }
 
@@ -71,10 +72,10 @@ impl Separators {
             Some(*end)
         });
         Separators {
-            prefix: Box::default(),
+            prefix: SharedSlice::default(),
             heads: heads.collect(),
             ends: ends.collect(),
-            suffixes: separators.concat().into(),
+            suffixes: separators.concat().as_slice().into(),
         }
     }
 
@@ -120,10 +121,7 @@ impl Separators {
     }
 
     fn memory(&self) -> usize {
-        self.prefix.len()
-            + size_of_val(&*self.heads)
-            + size_of_val(&*self.ends)
-            + self.suffixes.len()
+        self.prefix.bytes() + self.heads.bytes() + self.ends.bytes() + self.suffixes.bytes()
     }
 }
 
@@ -138,7 +136,7 @@ pub(crate) fn separator<'k>(last: &[u8], first: &'k [u8]) -> &'k [u8] {
 pub(crate) struct Index {
     separators: Separators,
     /// Where each begins, and where the last one ends. Ascending, two at least.
-    offsets: Box<[u64]>,
+    offsets: SharedSlice<u64>,
 }
 
 impl Index {
@@ -158,7 +156,7 @@ impl Index {
         }
         Ok(Index {
             separators: Separators::decode(decoder, count - 1)?,
-            offsets: offsets.into(),
+            offsets: offsets.as_slice().into(),
         })
     }
 
@@ -187,7 +185,7 @@ impl Index {
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
-        self.separators.memory() + size_of_val(&*self.offsets)
+        self.separators.memory() + self.offsets.bytes()
     }
 }
 

@@ -9,7 +9,7 @@ use super::frame::{self, Content, Identity};
 use super::index::Index;
 use super::meta::{Extent, FOOTER_END_BYTES, FileMeta, Footer};
 use super::part::Part;
-use crate::cache::{Cache, Cached};
+use crate::cache::{Cache, Cached, Reserved};
 use crate::coding::{Damaged, Decoder};
 use crate::entry::Kind;
 use crate::error::Error;
@@ -64,6 +64,8 @@ pub(crate) struct RunFile {
     pub(super) parts: Box<[OnceLock<Arc<Part>>]>,
     /// What they take of the budget of the cache.
     pub(super) held_bytes: AtomicUsize,
+    /// The memory of what says where parts are.
+    memory: Reserved,
 }
 
 /// A part, of the file or of the cache.
@@ -125,6 +127,7 @@ impl RunFile {
         operator: Option<&OperatorId>,
         cache: Arc<Cache>,
     ) -> Result<Self, Error> {
+        let memory = Reserved::new(&cache, 0);
         let mut opened = RunFile {
             file,
             meta,
@@ -136,10 +139,14 @@ impl RunFile {
             parts_are_read: AtomicBool::new(false),
             parts: Box::default(),
             held_bytes: AtomicUsize::new(0),
+            memory,
         };
         opened.end = opened.read_end()?;
         let parts = opened.end.top.as_ref().map_or(0, Index::len);
         opened.parts = (0..parts).map(|_| OnceLock::new()).collect();
+        let top = opened.end.top.as_ref().map_or(0, Index::memory);
+        let memory = top + size_of_val(&*opened.parts);
+        opened.memory.set(memory);
         Ok(opened)
     }
 
@@ -234,6 +241,8 @@ impl RunFile {
     pub(super) fn read_to(&self, offset: u64, length: u64, out: &mut Vec<u8>) -> Result<(), Error> {
         let length = self.room(offset, length)?;
         out.clear();
+        // Each reads about as much as the one before: no room is to be made for more.
+        out.reserve_exact(length);
         out.resize(length, 0);
         self.fill(offset, out)
     }

@@ -175,6 +175,11 @@ impl FileWriter {
         self.meta.value_bytes += value.len() as u64;
     }
 
+    /// Bytes of memory of what is not written yet, about.
+    pub(crate) fn memory(&self) -> usize {
+        self.chunk.capacity() + self.parts.capacity() + self.scratch.capacity()
+    }
+
     /// How long the file would be if it ended here, about, without range deletes.
     pub(crate) fn bytes(&self) -> u64 {
         let buffered = self.chunk.len()
