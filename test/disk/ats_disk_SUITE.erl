@@ -68,21 +68,11 @@ all() ->
     ].
 
 init_per_testcase(Case, Config) ->
-    Directory = filename:join(proplists:get_value(priv_dir, Config), atom_to_list(Case)),
-    ok = filelib:ensure_dir(filename:join(Directory, "x")),
     ok = ats_term_gen:prepare(),
-    [{directory, Directory} | Config].
+    ats_disk_lib:begin_case(Case, Config).
 
 end_per_testcase(_, _) ->
-    _ = [dats:close(Name) || Name <- dats:all()],
-    ok.
-
-directory(Config, Name) ->
-    filename:join(proplists:get_value(directory, Config), Name).
-
-open(Config, Name, Options) ->
-    {ok, Name} = dats:open_file(Name, [{file, directory(Config, Name)} | Options]),
-    Name.
+    ats_disk_lib:end_case().
 
 %% ----- as dets -----
 
@@ -90,7 +80,7 @@ open(Config, Name, Options) ->
 %% key, leaves a table fixed after a function has failed and unusable after another has, and spoils one that it may only read when it deletes all
 %% objects.
 as_dets_does(Config) ->
-    Answers = [answers(Module, directory(Config, atom_to_list(Module))) || Module <- [dets, dats]],
+    Answers = [answers(Module, ats_disk_lib:file(Config, atom_to_list(Module))) || Module <- [dets, dats]],
     [Expected, Got] = Answers,
     ?assertEqual([], [{E, G} || {E, G} <- lists:zip(Expected, Got), E =/= G]).
 
@@ -252,7 +242,7 @@ programs_as_dets_runs_them(Config) ->
     [
         begin
             Open = fun(M) ->
-                File = directory(Config, atom_to_list(M) ++ atom_to_list(Type)),
+                File = ats_disk_lib:file(Config, atom_to_list(M) ++ atom_to_list(Type)),
                 {ok, t} = M:open_file(t, [{file, File}, {type, Type}, {auto_save, infinity}])
             end,
             Both = fun(F, Args) -> [{M, result(M, F, Args)} || M <- [dets, dats]] end,
@@ -320,7 +310,7 @@ objects_survive(Config) ->
     [
         begin
             Name = {t, Type},
-            Options = [{file, directory(Config, atom_to_list(Type))}, {type, Type}, {keypos, 2}],
+            Options = [{file, ats_disk_lib:file(Config, atom_to_list(Type))}, {type, Type}, {keypos, 2}],
             {ok, Name} = dats:open_file(Name, Options),
             Objects = [{N rem 10, {key, N div 2}, <<"value">>} || N <- lists:seq(1, 1000)],
             ok = dats:insert(Name, Objects),
@@ -336,7 +326,7 @@ objects_survive(Config) ->
             [_ | _] = dats:lookup(Name, {key, 8}),
             ok = dats:close(Name),
             %% As it was made, by a name of its own.
-            {ok, Reference} = dats:open_file(directory(Config, atom_to_list(Type))),
+            {ok, Reference} = dats:open_file(ats_disk_lib:file(Config, atom_to_list(Type))),
             ?assertEqual({Type, 2}, {dats:info(Reference, type), dats:info(Reference, keypos)}),
             ?assertEqual(All, dats:tab2list(Reference)),
             ok = dats:close(Reference)
@@ -351,7 +341,7 @@ every_kind_of_key_survives_a_restart(Config) ->
     Terms = lists:usort([{a, T} || T <- Literal] ++ [#{T => T} || T <- Literal] ++ Literal),
     [
         begin
-            Directory = directory(Config, atom_to_list(Type)),
+            Directory = ats_disk_lib:file(Config, atom_to_list(Type)),
             {ok, Vm, _} = ats_test_lib:start_vm([]),
             %% The atoms of the terms come to be in another order there.
             Reversed = lists:reverse(Terms),
@@ -389,7 +379,7 @@ in(User, Fun) ->
     ats_test_lib:ask(User, Fun).
 
 the_last_user_closes(Config) ->
-    Options = [{file, directory(Config, t)}],
+    Options = [{file, ats_disk_lib:file(Config, t)}],
     A = start_user(),
     B = start_user(),
     Open = fun() -> dats:open_file(t, Options) end,
@@ -411,7 +401,7 @@ the_last_user_closes(Config) ->
     [exit(P, kill) || P <- [A, B]].
 
 users_that_end(Config) ->
-    Options = [{file, directory(Config, t)}],
+    Options = [{file, ats_disk_lib:file(Config, t)}],
     Open = fun() -> dats:open_file(t, Options) end,
     [
         begin
@@ -436,7 +426,7 @@ users_that_end(Config) ->
 
 %% Processes open and close one table as they like: it is there for those that have it.
 opening_at_the_same_time(Config) ->
-    Options = [{file, directory(Config, t)}],
+    Options = [{file, ats_disk_lib:file(Config, t)}],
     Work = fun(Me) ->
         fun() ->
             [
@@ -457,7 +447,7 @@ opening_at_the_same_time(Config) ->
 %% ----- options -----
 
 options(Config) ->
-    Directory = directory(Config, t),
+    Directory = ats_disk_lib:file(Config, t),
     Taken = [
         {durability, sync},
         {durability, system},
@@ -518,12 +508,12 @@ options(Config) ->
     ok = file:set_cwd(proplists:get_value(directory, Config)),
     {ok, by_name} = dats:open_file(by_name, []),
     ok = file:set_cwd(Cwd),
-    ?assertEqual(directory(Config, by_name), dats:info(by_name, filename)),
+    ?assertEqual(ats_disk_lib:file(Config, by_name), dats:info(by_name, filename)),
     ok = dats:close(by_name),
     %% Names of files as the system has them, in Unicode or not.
     [
         begin
-            File = filename:join(directory(Config, t) ++ "names", Name),
+            File = filename:join(ats_disk_lib:file(Config, t) ++ "names", Name),
             ok = filelib:ensure_dir(File),
             {ok, n} = dats:open_file(n, [{file, File}]),
             ok = dats:insert(n, {1}),
@@ -535,8 +525,8 @@ options(Config) ->
     ].
 
 mismatches(Config) ->
-    Options = [{file, directory(Config, t)}],
-    File = directory(Config, t),
+    Options = [{file, ats_disk_lib:file(Config, t)}],
+    File = ats_disk_lib:file(Config, t),
     {ok, t} = dats:open_file(t, [{type, ordered_set}, {keypos, 2} | Options]),
     %% Of an open table what is asked for must be what there is.
     [?assertEqual({error, incompatible_arguments}, dats:open_file(t, Other ++ Options))
@@ -550,9 +540,9 @@ mismatches(Config) ->
     ?assertEqual({ordered_set, 2}, {dats:info(t, type), dats:info(t, keypos)}).
 
 what_is_no_table(Config) ->
-    Plain = directory(Config, plain),
+    Plain = ats_disk_lib:file(Config, plain),
     ok = file:write_file(Plain, "text"),
-    Home = directory(Config, home),
+    Home = ats_disk_lib:file(Config, home),
     ok = filelib:ensure_dir(filename:join(Home, "letter")),
     ok = file:write_file(filename:join(Home, "letter"), "dear"),
     [
@@ -565,7 +555,7 @@ what_is_no_table(Config) ->
     ],
     %% Nothing was left there.
     ?assertEqual({ok, ["letter"]}, file:list_dir(Home)),
-    Missing = directory(Config, missing),
+    Missing = ats_disk_lib:file(Config, missing),
     Enoent = {error, {file_error, Missing, enoent}},
     ?assertEqual(Enoent, dats:open_file(Missing)),
     ?assertEqual(Enoent, dats:open_file(t, [{file, Missing}, {access, read}])),
@@ -573,13 +563,13 @@ what_is_no_table(Config) ->
     ?assertEqual(false, filelib:is_file(Missing)),
     ?assertError(badarg, dats:is_dats_file({no, name})),
     %% An empty directory can become a table.
-    Empty = directory(Config, empty),
+    Empty = ats_disk_lib:file(Config, empty),
     ok = file:make_dir(Empty),
     ?assertEqual({error, {file_error, Empty, enoent}}, dats:open_file(Empty)),
     {ok, t} = dats:open_file(t, [{file, Empty}]).
 
 one_directory_one_table(Config) ->
-    Directory = directory(Config, t),
+    Directory = ats_disk_lib:file(Config, t),
     {ok, a} = dats:open_file(a, [{file, Directory}]),
     ?assertEqual({error, {in_use, Directory}}, dats:open_file(b, [{file, Directory}])),
     {ok, Vm, _} = ats_test_lib:start_vm([]),
@@ -591,7 +581,7 @@ one_directory_one_table(Config) ->
     {ok, b} = dats:open_file(b, [{file, Directory}]).
 
 read_only(Config) ->
-    File = directory(Config, t),
+    File = ats_disk_lib:file(Config, t),
     {ok, t} = dats:open_file(t, [{file, File}, {type, ordered_set}]),
     ok = dats:insert(t, [{N, N} || N <- lists:seq(1, 100)]),
     ok = dats:close(t),
@@ -620,10 +610,10 @@ read_only(Config) ->
     ?assertEqual([{7, 7}], dats:lookup(t, 7)).
 
 types(Config) ->
-    S = open(Config, s, [{type, set}]),
-    O = open(Config, o, [{type, ordered_set}]),
-    B = open(Config, b, [{type, bag}]),
-    D = open(Config, d, [{type, duplicate_bag}]),
+    S = ats_disk_lib:open(Config, s, [{type, set}]),
+    O = ats_disk_lib:open(Config, o, [{type, ordered_set}]),
+    B = ats_disk_lib:open(Config, b, [{type, bag}]),
+    D = ats_disk_lib:open(Config, d, [{type, duplicate_bag}]),
     Objects = [{1, a}, {1.0, b}, {1, a}, {1, c}],
     [ok = dats:insert(T, Object) || T <- [S, O, B, D], Object <- Objects],
     ?assertEqual([{1, c}], dats:lookup(S, 1)),
@@ -634,7 +624,7 @@ types(Config) ->
     ?assertEqual([2, 1, 3, 4], [dats:info(T, size) || T <- [S, O, B, D]]).
 
 descriptions(Config) ->
-    T = open(Config, t, []),
+    T = ats_disk_lib:open(Config, t, []),
     ok = dats:insert(T, [{N, N} || N <- lists:seq(1, 100)]),
     ?assertMatch(
         [{type, set}, {keypos, 1}, {size, 100}, {file_size, _}, {filename, _}],
@@ -664,7 +654,7 @@ descriptions(Config) ->
 
 %% A list of which a part is wrong is not inserted at all, and others see all of a list or nothing.
 lists_are_one(Config) ->
-    T = open(Config, t, [{type, ordered_set}]),
+    T = ats_disk_lib:open(Config, t, [{type, ordered_set}]),
     ?assertError(badarg, dats:insert(T, [{1}, {2}, three])),
     ?assertEqual([], dats:tab2list(T)),
     Keys = lists:seq(1, 600),
@@ -681,7 +671,7 @@ lists_are_one(Config) ->
 
 %% What reads everything reads one moment, in however many slices.
 one_moment(Config) ->
-    T = open(Config, t, [{type, ordered_set}]),
+    T = ats_disk_lib:open(Config, t, [{type, ordered_set}]),
     Size = 20000,
     ok = dats:insert(T, [{K, 0} || K <- lists:seq(1, Size)]),
     Fold = fun({K, V}, {N, Sum}) ->
@@ -711,7 +701,7 @@ one_moment(Config) ->
     ats_test_lib:until(NoSnapshot, 5000).
 
 chunks(Config) ->
-    T = open(Config, t, [{type, ordered_set}]),
+    T = ats_disk_lib:open(Config, t, [{type, ordered_set}]),
     Objects = [{{K rem 7, K}, K} || K <- lists:seq(1, 1000)],
     ok = dats:insert(T, Objects),
     Sorted = lists:sort(Objects),
@@ -742,7 +732,7 @@ chunks_of('$end_of_table', Results) -> Results;
 chunks_of({Chunk, Continuation}, Results) -> chunks_of(dats:select(Continuation), Results ++ Chunk).
 
 queries(Config) ->
-    T = open(Config, t, [{type, ordered_set}]),
+    T = ats_disk_lib:open(Config, t, [{type, ordered_set}]),
     ok = dats:insert(T, [{K, K rem 10} || K <- lists:seq(1, 500)]),
     Q = qlc:q([K || {K, 3} <- dats:table(T), K > 200, K < 250]),
     ?assertEqual([203, 213, 223, 233, 243], qlc:e(Q)),
@@ -753,7 +743,7 @@ queries(Config) ->
     ?assertEqual(500, length(qlc:e(dats:table(T, {traverse, first_next})))).
 
 filling(Config) ->
-    T = open(Config, t, [{type, bag}]),
+    T = ats_disk_lib:open(Config, t, [{type, bag}]),
     ok = dats:insert(T, {old, old}),
     Step = fun Step(N) ->
         fun
@@ -776,7 +766,7 @@ filling(Config) ->
 %% ----- ends -----
 
 the_application_closes_tables(Config) ->
-    Directory = directory(Config, t),
+    Directory = ats_disk_lib:file(Config, t),
     {ok, Vm, _} = ats_test_lib:start_vm([]),
     {ok, t} = peer:call(Vm, ?MODULE, open_for_ever, [Directory]),
     [ok = peer:call(Vm, dats, insert, [t, {N, N}]) || N <- lists:seq(1, 10)],
@@ -807,7 +797,7 @@ open_for_ever(Directory) ->
 
 %% The tables end with the process that owns them; what was written is there.
 a_server_that_is_killed(Config) ->
-    Directory = directory(Config, t),
+    Directory = ats_disk_lib:file(Config, t),
     [
         begin
             {ok, t} = dats:open_file(t, [{file, Directory}]),
@@ -827,7 +817,7 @@ a_server_that_is_killed(Config) ->
     ].
 
 a_vm_that_is_killed(Config) ->
-    Directory = directory(Config, t),
+    Directory = ats_disk_lib:file(Config, t),
     {ok, Vm, _} = ats_test_lib:start_vm([]),
     unlink(Vm),
     {ok, t} = peer:call(Vm, ?MODULE, open_for_ever, [Directory]),
@@ -839,7 +829,7 @@ a_vm_that_is_killed(Config) ->
     ?assertEqual(100, length(dats:tab2list(t))).
 
 spoilt_files(Config) ->
-    Directory = directory(Config, t),
+    Directory = ats_disk_lib:file(Config, t),
     {ok, t} = dats:open_file(t, [{file, Directory}]),
     ok = dats:insert(t, [{N, <<N:8000>>} || N <- lists:seq(1, 100)]),
     ok = dats:close(t),
@@ -884,7 +874,7 @@ element_of(_) -> none.
 
 %% Slices that are made again elsewhere, because something was not in memory, count and return each object once.
 counts_of_slices(Config) ->
-    Directory = directory(Config, t),
+    Directory = ats_disk_lib:file(Config, t),
     Options = [{file, Directory}, {type, ordered_set}, {memory, 65536}, {block_size, 64}],
     Size = 5000,
     Fill = fun() ->
@@ -912,7 +902,7 @@ counts_of_slices(Config) ->
     ?assertEqual('$end_of_table', dats:first(t)).
 
 hidden_from_ats(Config) ->
-    T = open(Config, t, []),
+    T = ats_disk_lib:open(Config, t, []),
     Before = ats:all(),
     ok = dats:insert(T, {1, 1}),
     ?assertEqual(Before, ats:all()),
@@ -923,7 +913,7 @@ hidden_from_ats(Config) ->
 %% Of 5^9 rows, a query whose key begins with what is known reads the blocks of its answer, and one more of each run:
 %% whatever the head or the guards say that with.
 prefixes_read_few_blocks(Config) ->
-    open(Config, t, [{type, ordered_set}]),
+    ats_disk_lib:open(Config, t, [{type, ordered_set}]),
     Digits = lists:seq(1, 5),
     _ = [
         ok = dats:insert(t, [{{A, B, C, D, E, F, G, H, I}, A + I} || E <- Digits, F <- Digits, G <- Digits,
@@ -936,7 +926,7 @@ prefixes_read_few_blocks(Config) ->
     %% Nothing is in memory when a query begins.
     Read = fun(Select) ->
         ok = dats:close(t),
-        open(Config, t, []),
+        ats_disk_lib:open(Config, t, []),
         Found = Select(),
         #{cache_misses := Blocks} = dats:info(t, stats),
         {Found, Blocks}

@@ -1,0 +1,31 @@
+%% Tables on disk in a directory of each test.
+-module(ats_disk_lib).
+
+-export([begin_case/2, end_case/0, file/2, open/3]).
+
+-type config() :: [{atom(), term()}].
+
+%% Gives a test a directory, which is empty also if the test is repeated.
+-spec begin_case(atom(), config()) -> config().
+begin_case(Case, Config) ->
+    Directory = filename:join(proplists:get_value(priv_dir, Config), atom_to_list(Case)),
+    _ = file:del_dir_r(Directory),
+    ok = filelib:ensure_dir(filename:join(Directory, "x")),
+    [{directory, Directory} | Config].
+
+%% Closes what the test has left open.
+-spec end_case() -> ok.
+end_case() ->
+    _ = [dats:close(Name) || Name <- dats:all()],
+    ok.
+
+%% A file or directory in that of the test.
+-spec file(config(), atom() | file:filename()) -> file:filename().
+file(Config, Name) ->
+    filename:join(proplists:get_value(directory, Config), Name).
+
+%% Opens a table with its name in the directory of the test.
+-spec open(config(), atom(), [term()]) -> atom().
+open(Config, Name, Options) ->
+    {ok, Name} = dats:open_file(Name, [{file, file(Config, Name)} | Options]),
+    Name.
