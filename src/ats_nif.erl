@@ -24,7 +24,7 @@
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([give_away/4, setopts/3, collect/0]).
 -export([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/1]).
--export([disk_lookup/2, disk_size/1, disk_kind/1, disk_stats/1]).
+-export([disk_lookup/2, disk_chunk/3, disk_size/1, disk_kind/1, disk_stats/1]).
 -export([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
 -export([disk_program/1, disk_operand/3, disk_pending/2, disk_resolve/3, disk_record/2]).
 -export([disk_replace/5, disk_noted/2, disk_watch/2]).
@@ -43,7 +43,7 @@
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([give_away/4, setopts/3, collect/0]).
 -nifs([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/1]).
--nifs([disk_lookup/2, disk_size/1, disk_kind/1, disk_stats/1]).
+-nifs([disk_lookup/2, disk_chunk/3, disk_size/1, disk_kind/1, disk_stats/1]).
 -nifs([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
 -nifs([disk_program/1, disk_operand/3, disk_pending/2, disk_resolve/3, disk_record/2]).
 -nifs([disk_replace/5, disk_noted/2, disk_watch/2]).
@@ -468,11 +468,17 @@ disk_flush(_Table) -> ?NOT_LOADED.
 -spec disk_compact(ats:tid()) -> ok | disk_failure().
 disk_compact(_Table) -> ?NOT_LOADED.
 
-%% The number of objects. O(objects), unless it was counted before.
 %% As {@link lookup/2}, of an open table and not of a snapshot.
 -spec disk_lookup(ats:tid(), Key :: term()) -> [tuple()].
 disk_lookup(_Table, _Key) -> ?NOT_LOADED.
 
+%% The objects of some keys behind this one, as the external term format of a list, and the last of the
+%% keys.
+-spec disk_chunk(ats:tid(), up | down, start | (Key :: binary())) ->
+          {Objects :: binary(), (Key :: binary()) | done}.
+disk_chunk(_Table, _Way, _Last) -> ?NOT_LOADED.
+
+%% The number of objects. O(objects), unless it was counted before.
 -spec disk_size(ats:tid()) -> non_neg_integer().
 disk_size(_Table) -> ?NOT_LOADED.
 

@@ -1,8 +1,7 @@
 %% @private
 %% @doc Objects of tables on disk to tables in memory, and the other way round.
 %%
-%% They go in lists of a thousand, so that neither the caller nor the journal needs more memory for
-%% more objects. After each list a function is told how many objects there were so far, and how many
+%% They go in lists, so that neither the caller nor the journal needs more memory for more objects. After each list a function is told how many objects there were so far, and how many
 %% there will be, if that is known.
 -module(ats_disk_transfer).
 
@@ -20,26 +19,14 @@
 %% @doc Inserts all objects, as they are at one moment, into a table in memory.
 -spec out(ats:tid(), target(), progress()) -> ok.
 out(Table, {Module, Target}, Progress) ->
-    Insert = fun(Objects) -> Module:insert(Target, Objects) end,
-    ats_disk_snapshot:walk(
-      Table,
-      fun(Snapshot) ->
-              Read = fun(Chunk) -> ats_disk_snapshot:read(Snapshot, Chunk) end,
-              First = Read(fun() -> ats_select:chunk(Snapshot, ?EVERYTHING, up, ?AT_ONCE) end),
-              out_chunks(First, Read, Insert, 0, Progress)
-      end).
-
--spec out_chunks(Chunk, fun((fun(() -> Chunk)) -> Chunk), fun(([tuple()]) -> true),
-                 non_neg_integer(), progress()) -> ok
-              when Chunk :: {[tuple()], ats:continuation()} | '$end_of_table'.
-out_chunks('$end_of_table', _Read, _Insert, _Done, _Progress) ->
-    ok;
-out_chunks({Objects, Continuation}, Read, Insert, Before, Progress) ->
-    true = Insert(Objects),
-    Done = Before + length(Objects),
-    _ = Progress(Done, unknown),
-    Next = Read(fun() -> ats_select:continue(Continuation) end),
-    out_chunks(Next, Read, Insert, Done, Progress).
+    Insert = fun(Objects, Before) ->
+                     true = Module:insert(Target, Objects),
+                     Done = Before + length(Objects),
+                     _ = Progress(Done, unknown),
+                     Done
+             end,
+    _ = ats_disk_walk:fold_chunks(Insert, 0, Table, up),
+    ok.
 
 %% @doc Inserts the objects of another table. An answer of `dets' that is none is the result.
 -spec in(ats:tid(), source(), progress()) -> ok | {error, term()}.

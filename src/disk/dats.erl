@@ -89,7 +89,6 @@
         ats_disk_merging:change(?TABLE(Name), fun() -> Keys end, fun(T) -> Call end)).
 
 -define(FOLDED_AT_ONCE, 100).
--define(EVERYTHING, [{'_', [], ['$_']}]).
 
 %%--------------------------------------------------------------------------------------------
 %% Opening and closing
@@ -457,7 +456,7 @@ beyond(Name, I) ->
 %% @doc Returns all objects as they are at one moment.
 -spec tab2list(tab_name()) -> [tuple()] | {error, reason()}.
 tab2list(Name) ->
-    ?ANSWER(list(Name, ?EVERYTHING, all), Name, [Name]).
+    ?ANSWER(fold(fun(Object, Objects) -> [Object | Objects] end, [], Name, down), Name, [Name]).
 
 %% @doc Folds a function over the objects as they are at one moment, in ascending order of the keys
 %% of an `ordered_set'. The function may change the table.
@@ -472,23 +471,7 @@ foldr(Function, Acc, Name) ->
 
 -spec fold(fun((tuple(), Acc) -> Acc), Acc, tab_name(), up | down) -> Acc.
 fold(Function, Acc, Name, Way) ->
-    ats_disk_snapshot:walk(
-      ?TABLE(Name),
-      fun(Snapshot) ->
-              First = fun() ->
-                              ats_select:chunk(Snapshot, ?EVERYTHING, Way, ?FOLDED_AT_ONCE)
-                      end,
-              fold_chunks(Function, Acc, Snapshot, ats_disk_snapshot:read(Snapshot, First))
-      end).
-
--spec fold_chunks(fun((tuple(), Acc) -> Acc), Acc, ats:tid(),
-                  {[tuple()], ats:continuation()} | '$end_of_table') -> Acc.
-fold_chunks(_Function, Acc, _Snapshot, '$end_of_table') ->
-    Acc;
-fold_chunks(Function, Acc, Snapshot, {Objects, Continuation}) ->
-    NewAcc = lists:foldl(Function, Acc, Objects),
-    Next = fun() -> ats_select:continue(Continuation) end,
-    fold_chunks(Function, NewAcc, Snapshot, ats_disk_snapshot:read(Snapshot, Next)).
+    ats_disk_walk:fold(Function, Acc, ?TABLE(Name), Way).
 
 %% @doc Calls a function with each object as it is at one moment, until it says otherwise:
 %%
@@ -889,9 +872,9 @@ to_ets(Name, EtsTable) ->
 
 %% @doc Inserts the objects, as they are at one moment, into a table of `ets', and returns that.
 %%
-%% With the option `{progress, Fun}', `Fun(Done, Total)' is called after each thousand objects, with
-%% the number of those so far, and of all, or `unknown'. The same holds for the other functions that
-%% take this option.
+%% With the option `{progress, Fun}', `Fun(Done, Total)' is called again and again, at the latest after
+%% some thousand objects, with the number of those so far, and of all, or `unknown'. The same holds for
+%% the other functions that take this option.
 -spec to_ets(tab_name(), ets:table(), [{progress, ats_disk_transfer:progress()}]) ->
           ets:table() | {error, reason()}.
 to_ets(Name, EtsTable, Options) ->

@@ -54,6 +54,7 @@ modules(Config) ->
         ats_disk_snapshot,
         ats_disk_tables,
         ats_disk_transfer,
+        ats_disk_walk,
         ats_errors,
         ats_file,
         ats_file_check,

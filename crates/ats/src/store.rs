@@ -174,6 +174,19 @@ impl<H: Host> Store<H> {
         read!(&self.records, backend => backend.get(key, guard))
     }
 
+    /// Shows keys and values of a store of bytes.
+    pub(crate) fn scan_bytes(
+        &self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut ats_store::store::Visit<'_>,
+    ) -> Result<(), Error> {
+        match &self.records {
+            Records::Portable(records) => records.scan_bytes(key_range, direction, visit),
+            _ => Err(Error::TableType),
+        }
+    }
+
     #[inline]
     pub(crate) fn prefetch(&self, key: &[u8]) {
         in_memory!(&self.records, backend => backend.prefetch(key), ());

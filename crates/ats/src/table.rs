@@ -323,6 +323,23 @@ impl<H: Host> Table<H> {
         self.store(guard).slot(index, guard, &mut visit)
     }
 
+    /// Shows the keys and the values of a table on a [store of bytes](Table::on_store), as the store has them, in a range
+    /// and a direction, until `visit` breaks. What is written meanwhile is seen or not, key by key, unless the store is one
+    /// that does not change.
+    ///
+    /// The value of a key is what [`objects`](crate::program_merge::objects) takes apart.
+    ///
+    /// # Errors
+    /// [`Error::TableType`] of a table in memory; [`Error::Storage`].
+    pub fn scan_bytes(
+        &self,
+        key_range: ats_store::KeyRange<'_>,
+        direction: ats_store::Direction,
+        visit: &mut ats_store::store::Visit<'_>,
+    ) -> Result<(), Error> {
+        self.store(&ats_sync::pin()).scan_bytes(key_range, direction, visit)
+    }
+
     /// Number of objects; exact when no operation is running. O(1); O(objects) of a bag [in a store of
     /// bytes](Table::on_store).
     ///

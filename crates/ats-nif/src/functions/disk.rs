@@ -291,7 +291,7 @@ fn disk_snapshot<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 const LONG_VALUE: usize = 128 << 10;
 
 /// Whether so many bytes may be copied, or become terms, on this scheduler.
-fn check_length(bytes: usize) -> Result<(), NoReply> {
+pub(super) fn check_length(bytes: usize) -> Result<(), NoReply> {
     match bytes > LONG_VALUE && !process::on_dirty_scheduler() {
         true => Err(NoReply::DirtyCpu),
         false => Ok(()),
@@ -551,17 +551,17 @@ fn raw<'e>(
     opened: &Opened,
     key: &[u8],
 ) -> Result<Option<(VmWord<'e>, bool)>, NoReply> {
-    let mut value = None;
+    let mut found = None;
     let read = politely(|| {
-        Store::get(opened.store(), key, &mut |bytes| {
-            value = Some(bytes.to_vec())
-        })
+        let mut see = |value: &[u8]| {
+            found = Some(check_length(value.len()).map(|()| value.to_vec()));
+        };
+        Store::get(opened.store(), key, &mut see)
     });
     read.map_err(Error::from)?;
-    let Some(value) = value else {
+    let Some(value) = found.transpose()? else {
         return Ok(None);
     };
-    check_length(value.len())?;
     let is_pending = merged(&value).is_none();
     let record = pending_record(env, &(key.to_vec(), value))?;
     Ok(Some((record, is_pending)))

@@ -84,6 +84,16 @@ impl<H: Host> Portable<H> {
         })
     }
 
+    /// Shows keys and values as the store has them.
+    pub(crate) fn scan_bytes(
+        &self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut ats_store::store::Visit<'_>,
+    ) -> Result<(), Error> {
+        Ok(self.store.scan(key_range, direction, visit)?)
+    }
+
     fn fixation(&self) -> MutexGuard<'_, Fixation> {
         // Complete at every moment, so a panic elsewhere does not spoil it.
         self.fixation.lock().unwrap_or_else(PoisonError::into_inner)

@@ -36,7 +36,7 @@ pub enum Written {
     Unknown,
 }
 
-/// The value that an object is in a store, written in such a way. /// `None` if it takes 4 GiB.
+/// The value that an object is in a store, written in such a way. `None` if it takes 4 GiB.
 #[must_use]
 pub fn written(object: &[u8], how: Written) -> Option<Vec<u8>> {
     let len = u32::try_from(object.len())
