@@ -7,10 +7,7 @@
 %% that others need.
 -module(ats_disk_merged).
 
--export([module/1, jobs/2, jobs/3, object/2, one/3, failed/2]).
-
-%% The pool of those that wait for an answer. What is merged in the background has another.
--define(POOL, ats_merge_readers).
+-export([module/1, jobs/2, jobs/3, object/2, one/3, failed/2, readers/0]).
 
 -type record() :: ats_nif:disk_record().
 
@@ -35,30 +32,37 @@ one(Module, Key, Record) ->
 %% @doc What the values of some keys are merged to, for a call that waits.
 -spec jobs(module(), [record()]) -> [{record(), ats_merge:outcome()}].
 jobs(Module, Records) ->
-    jobs(?POOL, Module, Records).
+    jobs(readers(), Module, Records).
+
+%% @doc The pool of those that wait for an answer. What is merged in the background has another.
+-spec readers() -> ats_merge_pool:pool().
+readers() ->
+    ats_merge_readers.
 
 %% @doc What the values of some keys are merged to, by processes of a pool.
 -spec jobs(ats_merge_pool:pool(), module(), [record()]) -> [{record(), ats_merge:outcome()}].
 jobs(Pool, Module, Records) ->
-    Objects = [[binary_to_term(Object) || Object <- Objects] || {_, _, Objects} <- Records],
-    Jobs = [{element(1, First), [element(2, Pair) || Pair <- Pairs], bottom}
-            || [First | _] = Pairs <- Objects, are_pairs(Pairs)],
-    Merged = outcomes(Objects, Module, ats_merge_pool:run(Pool, Module, Jobs)),
-    lists:zip(Records, Merged).
+    Jobs = [job(Record) || Record <- Records],
+    Merged = ats_merge_pool:run(Pool, Module, [Job || Job <- Jobs, Job =/= no_value]),
+    lists:zip(Records, outcomes(Jobs, Module, Merged)).
 
 %% What was inserted may have no second element.
--spec are_pairs([tuple()]) -> boolean().
-are_pairs(Objects) ->
-    lists:all(fun(Object) -> tuple_size(Object) >= 2 end, Objects).
+-spec job(record()) -> ats_merge:job() | no_value.
+job({_, _, Objects}) ->
+    Terms = [binary_to_term(Object) || Object <- Objects],
+    case lists:all(fun(Term) -> tuple_size(Term) >= 2 end, Terms) of
+        true -> {element(1, hd(Terms)), [element(2, Term) || Term <- Terms], bottom};
+        false -> no_value
+    end.
 
--spec outcomes([[tuple()]], module(), [ats_merge:outcome()]) -> [ats_merge:outcome()].
+-spec outcomes([ats_merge:job() | no_value], module(), [ats_merge:outcome()]) ->
+          [ats_merge:outcome()].
 outcomes([], _Module, []) ->
     [];
-outcomes([Objects | Rest], Module, Outcomes) ->
-    case are_pairs(Objects) of
-        true -> [hd(Outcomes) | outcomes(Rest, Module, tl(Outcomes))];
-        false -> [{failed, {Module, any, no_value}} | outcomes(Rest, Module, Outcomes)]
-    end.
+outcomes([no_value | Jobs], Module, Outcomes) ->
+    [{failed, {Module, any, no_value}} | outcomes(Jobs, Module, Outcomes)];
+outcomes([_Job | Jobs], Module, [Outcome | Outcomes]) ->
+    [Outcome | outcomes(Jobs, Module, Outcomes)].
 
 %% @doc The object that a record becomes; `undefined' if none.
 -spec object(record(), ats_merge:outcome()) -> binary() | undefined.

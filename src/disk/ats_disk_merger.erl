@@ -14,12 +14,10 @@
 -export([child_specs/1, start_link/1, watch/1, pending/1]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
-%% Tables with a process at work, and whether it is to look again.
--record(state, {working = #{} :: #{ats:tid() => boolean()},
-                monitors = #{} :: #{reference() => ats:tid()}}).
+%% Tables with a process at work, and whether there will be more to do when it has ended.
+-record(state, {working = #{} :: #{ats:tid() => boolean()}}).
 
 -define(POOL, ats_merge_writers).
--define(READERS, ats_merge_readers).
 %% So many keys are merged at once.
 -define(BATCH, 256).
 
@@ -34,8 +32,9 @@ child_specs(Tables) ->
                                                                         merge_heap_words}],
                                                 {ok, Value} <- [application:get_env(ats, Parameter)]]),
     Schedulers = erlang:system_info(schedulers_online),
-    [(ats_merge_pool:child_spec(Limits#{name => ?READERS, workers => 4 * Schedulers}))
-     #{id => ?READERS},
+    Readers = ats_disk_merged:readers(),
+    [(ats_merge_pool:child_spec(Limits#{name => Readers, workers => 4 * Schedulers}))
+     #{id => Readers},
      (ats_merge_pool:child_spec(Limits#{name => ?POOL}))#{id => ?POOL},
      #{id => ?MODULE, start => {?MODULE, start_link, [Tables]}}].
 
@@ -75,11 +74,9 @@ handle_cast({pending, Table}, State) ->
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({pending, Table}, State) ->
     {noreply, work(Table, State)};
-handle_info({'DOWN', Monitor, process, _, _}, #state{working = Working, monitors = Monitors} = State)
-  when is_map_key(Monitor, Monitors) ->
-    {Table, Others} = maps:take(Monitor, Monitors),
+handle_info({{ended, Table}, _Monitor, process, _, _}, #state{working = Working}) ->
     {Again, Rest} = maps:take(Table, Working),
-    Done = State#state{working = Rest, monitors = Others},
+    Done = #state{working = Rest},
     case Again of
         true -> {noreply, work(Table, Done)};
         false -> {noreply, Done}
@@ -101,24 +98,23 @@ watched(Table, State) ->
     end.
 
 -spec work(ats:tid(), #state{}) -> #state{}.
-work(Table, #state{working = Working} = State) when is_map_key(Table, Working) ->
-    State#state{working = Working#{Table := true}};
-work(Table, #state{working = Working, monitors = Monitors} = State) ->
-    Parent = self(),
-    {_Pid, Monitor} = spawn_opt(fun() -> batches(Table, Parent) end, [link, monitor]),
-    State#state{working = Working#{Table => false}, monitors = Monitors#{Monitor => Table}}.
+work(Table, #state{working = Working}) when is_map_key(Table, Working) ->
+    #state{working = Working#{Table := true}};
+work(Table, #state{working = Working}) ->
+    _ = spawn_opt(fun() -> batches(Table) end, [link, {monitor, [{tag, {ended, Table}}]}]),
+    #state{working = Working#{Table => false}}.
 
 %% Ends without an error, so that the other process does not.
--spec batches(ats:tid(), pid()) -> ok.
-batches(Table, Parent) ->
+-spec batches(ats:tid()) -> ok.
+batches(Table) ->
     try batch(Table, ats_nif:disk_program(Table), false)
     catch
         %% It was closed.
         error:{ats_error, id} ->
             ok;
         Class:Reason:Stack ->
-            ?LOG_WARNING("~tp: values of a table on disk were not merged: ~tp",
-                         [Parent, {Class, Reason, Stack}], #{domain => [ats]})
+            ?LOG_WARNING("values of the table ~tp were not merged: ~tp",
+                         [Table, {Class, Reason, Stack}], #{domain => [ats]})
     end.
 
 %% Warns once, however many keys are concerned.

@@ -85,9 +85,9 @@ change(Table, Keys, Change, Attempts) ->
     catch
         error:{ats_error, merge_failed} ->
             Module = ats_disk_merged:module(Table),
-            _ = Attempts > 0 orelse
-                ats_disk_merged:failed(hd(Keys()), {Module, any, written_meanwhile}),
-            lists:foreach(fun(Key) -> settle(Table, Module, Key) end, Keys()),
+            [Key | _] = Known = Keys(),
+            _ = Attempts > 0 orelse ats_disk_merged:failed(Key, {Module, any, written_meanwhile}),
+            lists:foreach(fun(Each) -> settle(Table, Module, Each) end, Known),
             change(Table, Keys, Change, Attempts - 1)
     end.
 
@@ -153,31 +153,39 @@ each(Table, Keys, Decide) ->
 decide(_Table, Module, Key, _Decide, 0) ->
     ats_disk_merged:failed(Key, {Module, any, written_meanwhile});
 decide(Table, Module, Key, Decide, Attempts) ->
-    case ats_nif:disk_record(Table, Key) of
+    case current(Table, Module, Key) of
         undefined ->
             [];
-        {{_, _, [Object]} = Record, false} ->
-            decided(Decide(binary_to_term(Object)), Table, Module, Key, Record, Decide, Attempts);
-        {Record, true} ->
-            case ats_disk_merged:one(Module, Key, Record) of
-                undefined ->
+        {Record, Object} ->
+            case Decide(Object) of
+                keep ->
                     [];
-                Object ->
-                    decided(Decide(binary_to_term(Object)), Table, Module, Key, Record, Decide,
-                            Attempts)
+                {What, Told} ->
+                    case replaced(Table, Record, What) of
+                        true -> [Told];
+                        false -> decide(Table, Module, Key, Decide, Attempts - 1)
+                    end
             end
     end.
 
--spec decided(decision(Value), ats:tid(), module(), Key :: term(), record(),
-              fun((tuple()) -> decision(Value)), pos_integer()) -> [Value].
-decided(keep, _Table, _Module, _Key, _Record, _Decide, _Attempts) ->
-    [];
-decided({What, Told}, Table, Module, Key, {KeyBytes, Value, _}, Decide, Attempts) ->
-    New = case What of
-              remove -> undefined;
-              {replace, Object} -> term_to_binary(Object)
-          end,
-    case ats_nif:disk_replace(Table, KeyBytes, Value, New, true) of
-        true -> [Told];
-        false -> decide(Table, Module, Key, Decide, Attempts - 1)
+%% The object of a key, and the record of the store that it was made of.
+-spec current(ats:tid(), module(), Key :: term()) -> {record(), tuple()} | undefined.
+current(Table, Module, Key) ->
+    case ats_nif:disk_record(Table, Key) of
+        undefined ->
+            undefined;
+        {{_, _, [Object]} = Record, false} ->
+            {Record, binary_to_term(Object)};
+        {Record, true} ->
+            case ats_disk_merged:one(Module, Key, Record) of
+                undefined -> undefined;
+                Object -> {Record, binary_to_term(Object)}
+            end
     end.
+
+%% Whether the object was still the one of this record.
+-spec replaced(ats:tid(), record(), remove | {replace, tuple()}) -> boolean().
+replaced(Table, {KeyBytes, Value, _}, remove) ->
+    ats_nif:disk_replace(Table, KeyBytes, Value, undefined, true);
+replaced(Table, {KeyBytes, Value, _}, {replace, Object}) ->
+    ats_nif:disk_replace(Table, KeyBytes, Value, term_to_binary(Object), true).
