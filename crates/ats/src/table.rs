@@ -337,7 +337,8 @@ impl<H: Host> Table<H> {
         direction: ats_store::Direction,
         visit: &mut ats_store::store::Visit<'_>,
     ) -> Result<(), Error> {
-        self.store(&ats_sync::pin()).scan_bytes(key_range, direction, visit)
+        self.store(&ats_sync::pin())
+            .scan_bytes(key_range, direction, visit)
     }
 
     /// Number of objects; exact when no operation is running. O(1); O(objects) of a bag [in a store of

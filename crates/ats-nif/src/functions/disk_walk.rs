@@ -50,7 +50,8 @@ impl List {
         }
         for object in objects {
             let term = object.strip_prefix(&[VERSION]);
-            self.bytes.extend_from_slice(term.ok_or(KnownAtom::Damaged)?);
+            self.bytes
+                .extend_from_slice(term.ok_or(KnownAtom::Damaged)?);
             self.count = self.count.checked_add(1).ok_or(KnownAtom::SystemLimit)?;
         }
         Ok(())
@@ -90,15 +91,17 @@ fn disk_chunk<'e>(env: Env<'e>, [table, way, last]: [VmTerm<'e>; 3]) -> NifResul
         }
     };
     let (mut list, mut failed, mut next) = (List::new(), None, None);
-    let read = shared.table.scan_bytes(range, direction, &mut |key, value| {
-        let added = check_length(value.len()).and_then(|()| list.add(value, direction));
-        match added {
-            Ok(()) if list.bytes.len() < CHUNK_BYTES => return ControlFlow::Continue(()),
-            Ok(()) => next = Some(key.to_vec()),
-            Err(why) => failed = Some(why),
-        }
-        ControlFlow::Break(())
-    });
+    let read = shared
+        .table
+        .scan_bytes(range, direction, &mut |key, value| {
+            let added = check_length(value.len()).and_then(|()| list.add(value, direction));
+            match added {
+                Ok(()) if list.bytes.len() < CHUNK_BYTES => return ControlFlow::Continue(()),
+                Ok(()) => next = Some(key.to_vec()),
+                Err(why) => failed = Some(why),
+            }
+            ControlFlow::Break(())
+        });
     read?;
     if let Some(why) = failed {
         return Err(why);
