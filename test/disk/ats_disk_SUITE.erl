@@ -22,6 +22,7 @@
     descriptions/1,
     lists_are_one/1,
     one_moment/1,
+    folds_go_through_everything/1,
     chunks/1,
     queries/1,
     filling/1,
@@ -55,6 +56,7 @@ all() ->
         descriptions,
         lists_are_one,
         one_moment,
+        folds_go_through_everything,
         chunks,
         queries,
         filling,
@@ -668,6 +670,38 @@ lists_are_one(Config) ->
     end,
     _ = ats_test_lib:parallel([Write, Read, Read]),
     ?assertEqual([{K, 20} || K <- Keys], dats:tab2list(T)).
+
+%% Keys of which one begins with the other, objects longer than what is read at once, and both ways.
+folds_go_through_everything(Config) ->
+    Keys = [<<0:(8 * Zeros)>> || Zeros <- lists:seq(0, 300)] ++ lists:seq(1, 3000) ++ [{a, K} || K <- lists:seq(1, 50)],
+    Size = fun(<<_, _, _>>) -> 3000000; (K) when is_integer(K), K rem 500 =:= 0 -> 150000; (_) -> 20 end,
+    [
+        begin
+            ats_disk_lib:open(Config, Type, [{type, Type}, {memory, 1000000}]),
+            Copies = case Type of bag -> 3; duplicate_bag -> 2; _ -> 1 end,
+            Objects = [{K, N, binary:copy(<<N>>, Size(K))} || K <- Keys, N <- lists:seq(1, Copies)],
+            {InFiles, InMemory} = lists:split(length(Objects) div 2, Objects),
+            ok = dats:insert(Type, InFiles),
+            ok = Arrange(Type),
+            ok = dats:insert(Type, InMemory),
+            Up = lists:reverse(dats:foldl(fun(O, Os) -> [O | Os] end, [], Type)),
+            ?assertEqual(lists:sort(Objects), lists:sort(Up)),
+            ?assertEqual(Up, dats:foldr(fun(O, Os) -> [O | Os] end, [], Type)),
+            ?assertEqual(Up, dats:tab2list(Type)),
+            _ = Type =:= ordered_set andalso ?assertEqual(lists:sort(Objects), Up),
+            %% Those of one key are in the order in which they were inserted.
+            [?assertEqual(dats:lookup(Type, K), [O || O <- Up, element(1, O) =:= K]) || K <- [1, <<0, 0>>, {a, 7}]],
+            %% What the function does to the table is not seen.
+            Seen = dats:foldl(fun(O, N) -> ok = dats:delete(Type, element(1, O)), N + 1 end, 0, Type),
+            ?assertEqual(length(Objects), Seen),
+            ?assertEqual([], dats:tab2list(Type)),
+            ats_test_lib:until(fun() -> maps:get(snapshots, dats:info(Type, stats)) =:= 0 end, 5000),
+            ok = dats:close(Type),
+            ok = file:del_dir_r(ats_disk_lib:file(Config, Type))
+        end
+     || Type <- [set, ordered_set, bag, duplicate_bag], Arrange <- [fun dats:flush/1, fun dats:compact/1]
+    ],
+    ok.
 
 %% What reads everything reads one moment, in however many slices.
 one_moment(Config) ->
