@@ -26,8 +26,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// items again are remembered that were let go lately.
 const ITEM_BYTES: usize = 144;
 /// An item counts for so much more, by this part of it: what comes and goes leaves room in the slabs that what comes next does
-/// not fill, about a tenth of what there is.
-const SLACK_SHARE: usize = 8;
+/// not fill, up to a seventh of what there is.
+const SLACK_SHARE: usize = 6;
 /// What is larger than this part of the budget of a shard is not kept, since it would push out all else.
 const MAX_SHARE: usize = 4;
 /// What an item has, about; from this follows how many items there will be.
