@@ -33,13 +33,22 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
 /// got the lock. The kernel uses a private address only as a name, so the worst that can happen is
 /// that an unrelated sleeping thread, which has to expect it, wakes early.
 pub(crate) fn wake_one(word: *const AtomicU32) {
+    wake(word, 1);
+}
+
+/// Wakes all threads that sleep on the word.
+pub(crate) fn wake_all(word: &AtomicU32) {
+    wake(word, libc::c_int::MAX);
+}
+
+fn wake(word: *const AtomicU32, most: libc::c_int) {
     // SAFETY: `FUTEX_WAKE` on a private futex does not access the memory at the address.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
             word,
             libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-            1,
+            most,
         );
     }
 }

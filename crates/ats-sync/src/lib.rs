@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`epoch`] | when memory that readers may still be looking at can be freed |
 //! | [`lock`] | a lock of eight bytes that counts how often it was contended |
+//! | [`census`] | exact sums over what many locks guard |
 //! | [`counter`] | a counter that many threads can change without sharing a cache line |
 //! | [`padded`] | a value with cache lines of its own |
 //!
@@ -12,6 +13,7 @@
 //! scheduler `shuttle` under `--cfg shuttle`, so that the code which is checked is the code which
 //! runs.
 
+pub mod census;
 pub mod counter;
 pub mod epoch;
 #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
@@ -21,6 +23,7 @@ pub mod padded;
 #[doc(hidden)]
 pub mod shim;
 
+pub use census::{Census, Gate};
 pub use counter::ShardedCounter;
 pub use epoch::{Collector, Grace, Guard, collect, pending, pin};
 pub use lock::{Held, Lock};

@@ -71,7 +71,7 @@ pub fn set_may_wait(may_wait: fn() -> bool) {
 
 /// How long the calling thread may sleep for a lock, if that is limited.
 #[cold]
-fn limit_of_thread() -> Option<Duration> {
+pub(crate) fn limit_of_thread() -> Option<Duration> {
     let may_wait = MAY_WAIT.get().is_none_or(|may_wait| may_wait());
     (!may_wait).then_some(PATIENCE)
 }
@@ -156,6 +156,12 @@ impl Lock {
             .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
             .ok()
             .map(|_| Held { lock: self })
+    }
+
+    /// Whether no thread holds the lock; then what its holders have done is visible.
+    #[inline]
+    pub(crate) fn is_free(&self) -> bool {
+        self.state.load(Ordering::Acquire) == FREE
     }
 
     /// Whether a thread held the lock a moment ago.

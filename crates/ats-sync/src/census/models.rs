@@ -1,0 +1,151 @@
+//! Models for `loom`: censuses beside writers, and what readers see without a lock.
+
+use super::*;
+use crate::shim::atomic::AtomicI64;
+use loom::sync::Arc;
+use loom::thread;
+
+/// A part with one place that readers look at without the lock.
+struct Cell {
+    lock: Lock,
+    turns: AtomicU64,
+    count: AtomicI64,
+    visible: AtomicI64,
+}
+
+impl Part for Cell {
+    fn lock(&self) -> &Lock {
+        &self.lock
+    }
+
+    fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
+    }
+}
+
+struct Store {
+    gate: Gate,
+    census: Census<i64>,
+    parts: [Cell; 2],
+}
+
+impl Store {
+    fn new() -> Arc<Self> {
+        Arc::new(Store {
+            gate: Gate::new(),
+            census: Census::new(),
+            parts: std::array::from_fn(|_| Cell {
+                lock: Lock::new(),
+                turns: AtomicU64::new(0),
+                count: AtomicI64::new(0),
+                visible: AtomicI64::new(0),
+            }),
+        })
+    }
+
+    /// Publishes, then counts, as the stores do.
+    fn insert(&self, part: usize) {
+        let part = &self.parts[part];
+        let (held, _) = self.gate.enter(&part.lock);
+        part.turns
+            .store(part.turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        part.visible.store(1, Ordering::Release);
+        part.count
+            .store(part.count.load(Ordering::Relaxed) + 1, Ordering::Release);
+        drop(held);
+    }
+
+    fn sees(&self, part: usize) -> i64 {
+        self.parts[part].visible.load(Ordering::Acquire)
+    }
+
+    fn glance(&self) -> Option<i64> {
+        self.gate.glance(|| self.parts.iter(), add)
+    }
+
+    fn size(&self) -> i64 {
+        let sum =
+            (self.census).share(|turn| self.gate.close_and_sum(turn, || self.parts.iter(), add));
+        sum.expect("threads of models may wait")
+    }
+}
+
+fn add(sum: &mut i64, part: &Cell) {
+    *sum += part.count.load(Ordering::Relaxed);
+}
+
+fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(switches);
+    builder.check(model);
+}
+
+/// What a reader has seen before is counted, and what is counted is seen afterwards.
+fn between_looks(store: &Store, size: impl Fn(&Store) -> Option<i64>) {
+    let before = store.sees(0) + store.sees(1);
+    let Some(size) = size(store) else { return };
+    let after = store.sees(0) + store.sees(1);
+    assert!(
+        (before..=after).contains(&size),
+        "{before} <= {size} <= {after}"
+    );
+}
+
+#[test]
+fn a_glance_is_of_one_moment() {
+    check(2, || {
+        let store = Store::new();
+        let writer = Arc::clone(&store);
+        let writer = thread::spawn(move || {
+            writer.insert(0);
+            writer.insert(1);
+        });
+        between_looks(&store, Store::glance);
+        writer.join().expect("thread");
+        assert_eq!(store.glance(), Some(2));
+    });
+}
+
+#[test]
+fn behind_the_gate_it_is_of_one_moment() {
+    check(2, || {
+        let store = Store::new();
+        let writer = Arc::clone(&store);
+        let writer = thread::spawn(move || {
+            writer.insert(1);
+            writer.insert(0);
+        });
+        between_looks(&store, |store| Some(store.size()));
+        writer.join().expect("thread");
+        assert_eq!(store.size(), 2);
+    });
+}
+
+/// With inserts whose order a reader has seen: a census that has one of them has all before it.
+#[test]
+fn two_writers_and_a_reader() {
+    check(1, || {
+        let store = Store::new();
+        let writers = [0, 1].map(|part| {
+            let store = Arc::clone(&store);
+            thread::spawn(move || store.insert(part))
+        });
+        between_looks(&store, |store| Some(store.size()));
+        for writer in writers {
+            writer.join().expect("thread");
+        }
+        assert_eq!(store.size(), 2);
+    });
+}
+
+#[test]
+fn a_shared_census_began_after_the_call() {
+    check(2, || {
+        let store = Store::new();
+        let other = Arc::clone(&store);
+        let other = thread::spawn(move || other.size());
+        store.insert(0);
+        assert_eq!(store.size(), 1);
+        assert!((0..=1).contains(&other.join().expect("thread")));
+    });
+}
