@@ -81,6 +81,17 @@ pub struct Buckets {
     pub uncontended: u64,
 }
 
+/// What a store has at one moment: see [`Backend::totals`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Objects, as the [tallies](Release::tally) of the records say that readers see.
+    pub objects: i64,
+    /// Bytes of these records, and of those that are kept for walks.
+    pub bytes: i64,
+    /// Bytes of what it takes to find them; about, while the store is changing.
+    pub structure: i64,
+}
+
 /// Bytes of memory that a store holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
@@ -127,8 +138,7 @@ pub trait Backend<R: Release>: Send + Sync {
     /// As [`update`](Backend::update), for a decision that may take long: `decide` runs without any lock.
     ///
     /// Meanwhile readers of the key find the old record, and its other writers are [`Busy`] after a
-    /// while. All other keys go on. Costs two visits to the lock of the key, and a block of memory. If
-    /// the key is missing, the number of records may include it while `decide` runs.
+    /// while. All other keys go on. Costs three visits to the lock of the key, and a block of memory.
     fn update_alone<'g>(
         &'g self,
         key: &[u8],
@@ -220,16 +230,24 @@ pub trait Backend<R: Release>: Send + Sync {
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Option<u64>;
 
-    /// Number of records: exact when no update is running, else within the number of updates
-    /// running. O(number of counter shards).
+    /// How many objects there are, and how many bytes they take, at one moment between the begin and the end of the
+    /// call: what readers have seen before is in it, and what is in it readers see afterwards. The objects of a batch
+    /// are in it together. O(parts with a lock of their own).
+    ///
+    /// Writers do not pay for it. While many threads write, it keeps them from entering the store for the time of
+    /// a look at each part. [`Busy`] if a thread that must not wait for long would have to.
+    fn totals(&self) -> Result<Totals, Busy>;
+
+    /// About how many objects there are: exact when no update is running, else within what the updates
+    /// that run change. Keeps no thread waiting. O(parts with a lock of their own).
     fn len(&self) -> usize;
 
-    /// Whether there is no record.
+    /// Whether there is no object.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of memory held. O(number of counter shards).
+    /// About how many bytes of memory are held, as [`len`](Backend::len).
     fn memory(&self) -> Memory;
 
     /// The sum of [`memory`](Backend::memory).

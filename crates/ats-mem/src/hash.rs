@@ -31,7 +31,7 @@
 //! - H5. What is taken out of a slot, a line out of a chain, or a segment out of the directory, is freed by
 //!   retiring only. References to buckets and records are had under a guard that was there when the thread
 //!   read the directory, or by code that has the table alone. So what they lead to lives as long as they do.
-//! - H6. Locks are taken in this order: resize lock, stripes in ascending order. A writer holds one
+//! - H6. Locks are taken in this order: that of the census, resize lock, stripes in ascending order. A writer holds one
 //!   stripe and takes no other lock under it.
 //! - H7. The fingerprint of a slot is stored before the slot is filled and cleared after it was emptied, and
 //!   so is the bit for records behind the first line. Lines are linked and unlinked between the two.
@@ -82,10 +82,10 @@ mod write;
 
 use crate::backend::{
     Adaptive, Backend, BatchPlan, Buckets, Busy, Change, End, Fixable, Memory, NoSuchKey,
-    ScanPosition, SlotAnswer, Slots,
+    ScanPosition, SlotAnswer, Slots, Totals,
 };
 use crate::batch::{self, Pinning};
-use crate::record::{Record, Release};
+use crate::record::{Record, Release, Tally};
 use ats_sync::shim::atomic::Ordering;
 use ats_sync::{Guard, pin};
 use line::{Line, Word};
@@ -226,17 +226,31 @@ impl<R: Release> Backend<R> for HashTable<R> {
     }
 
     fn len(&self) -> usize {
-        let (records, _) = self.stripes.totals(&pin());
-        usize::try_from(records).unwrap_or(0)
+        usize::try_from(self.stripes.tally(&pin()).objects).unwrap_or(0)
+    }
+
+    fn totals(&self) -> Result<Totals, Busy> {
+        let guard = pin();
+        let totals = |tally: Tally| Totals {
+            objects: tally.objects,
+            bytes: tally.bytes,
+            structure: self.structure(&guard) as i64,
+        };
+        if let Some(tally) = self.stripes.glance(&guard) {
+            return Ok(totals(tally));
+        }
+        let census = self.rare.census.share(|turn| {
+            let (_resizing, _) = self.rare.resizing.lock_patiently()?;
+            self.stripes.census(turn, &guard).map(totals)
+        });
+        census.ok_or(Busy)
     }
 
     fn memory(&self) -> Memory {
         let guard = pin();
-        let (_, records) = self.stripes.totals(&guard);
-        let buckets = self.directory.bytes() + self.lines() * size_of::<Line<R>>();
         Memory {
-            records: usize::try_from(records).unwrap_or(0),
-            structure: size_of::<Self>() + self.stripes.bytes(&guard) + buckets,
+            records: usize::try_from(self.stripes.tally(&guard).bytes).unwrap_or(0),
+            structure: self.structure(&guard),
         }
     }
 }
@@ -302,6 +316,12 @@ impl<R: Release> Adaptive for HashTable<R> {
 }
 
 impl<R: Release> HashTable<R> {
+    /// Bytes of what it takes to find records.
+    fn structure(&self, guard: &Guard) -> usize {
+        let buckets = self.directory.bytes() + self.lines() * size_of::<Line<R>>();
+        size_of::<Self>() + self.stripes.bytes(guard) + buckets
+    }
+
     /// How the table is laid out, and has adapted to contention. Approximate while it is changing. O(locks).
     pub fn buckets(&self) -> Buckets {
         Buckets {

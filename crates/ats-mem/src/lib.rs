@@ -19,8 +19,8 @@ pub mod slab;
 pub use backend::{
     Adaptation, Adaptive, Backend, BatchPlan, Buckets, Busy, Change, DecideMany, Direction, End,
     Fixable, KeyRange, Memory, MemoryStore, NoSuchKey, Ordered, ScanPosition, Skipped, SlotAnswer,
-    Slots,
+    Slots, Totals,
 };
 pub use catree::CaTree;
 pub use hash::HashTable;
-pub use record::{Plain, Record, RecordBox, Release};
+pub use record::{Plain, Record, RecordBox, Release, Tally};

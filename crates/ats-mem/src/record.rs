@@ -38,6 +38,7 @@ pub(crate) mod entry;
 mod header;
 mod published;
 mod release;
+mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -45,3 +46,4 @@ pub use boxed::RecordBox;
 pub(crate) use boxed::retire;
 pub use published::Record;
 pub use release::{Plain, Release};
+pub use tally::Tally;

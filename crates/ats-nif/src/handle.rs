@@ -177,7 +177,7 @@ impl Handle {
         // ours to give up (HA2).
         unsafe {
             leave(&*shared);
-            let bytes = size_of::<Shared>() + (*shared).table.bytes();
+            let bytes = size_of::<Shared>() + (*shared).table.about_bytes();
             guard.retire(shared.cast(), bytes, free);
         }
         true

@@ -5,14 +5,14 @@
 //! [large bag](large), and stays one until it is removed.
 
 mod buffers;
-mod effect;
+mod decided;
 mod large;
 mod objects;
 mod rules;
 mod selected;
 
 pub(crate) use buffers::{Buffers, NewObject};
-pub(crate) use effect::{Decided, Effect};
+pub(crate) use decided::{Decided, keep, remove};
 pub(crate) use large::{Large, objects_from};
 pub(crate) use objects::is_quick;
 pub(crate) use rules::{Rules, TooMany};

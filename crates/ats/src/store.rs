@@ -10,15 +10,16 @@ mod reported;
 pub(crate) mod visit;
 
 use crate::background::{self, FreeInSlices};
-use crate::bag::{Decided, Effect};
+use crate::bag::Decided;
 use crate::error::Error;
 use crate::value::{Rec, Values};
+use ats_mem::sequence::Leftovers;
 use ats_mem::{
     Adaptation, Adaptive, Backend, BatchPlan, Buckets, CaTree, Change, Fixable, HashTable,
     NoSuchKey, Ordered, Skipped, Slots,
 };
 use ats_store::{Direction, End, KeyRange, ScanPosition, SlotAnswer};
-use ats_sync::{Guard, ShardedCounter};
+use ats_sync::Guard;
 use ats_term::image::Host;
 use idle_joiner::{JoinIdle, Listed};
 use portable::Portable;
@@ -74,10 +75,6 @@ macro_rules! in_memory {
 /// What a table holds at a time.
 pub(crate) struct Store<H: Host> {
     records: Records<H>,
-    /// Number of objects beyond one per record.
-    extra_objects: ShardedCounter,
-    /// Bytes that large bags take besides their records.
-    bag_bytes: ShardedCounter,
     listed: Listed,
     reported: Mutex<Reported>,
     /// How many [visits](visit::Visit) there are.
@@ -135,8 +132,6 @@ impl<H: Host> Store<H> {
         background::start();
         let store = Arc::new(Store {
             records,
-            extra_objects: ShardedCounter::new(),
-            bag_bytes: ShardedCounter::new(),
             reported: Mutex::default(),
             listed: Listed::new(),
             visits: AtomicUsize::new(0),
@@ -357,28 +352,31 @@ impl<H: Host> Store<H> {
         self.visits.load(Ordering::Acquire) == 0
     }
 
-    /// Number of records.
-    pub(crate) fn len(&self) -> Result<usize, Error> {
-        read!(&self.records, backend => backend.len())
-    }
-
-    /// Number of objects.
+    /// Number of objects, at one moment: see [`Backend::totals`].
     pub(crate) fn objects(&self) -> Result<usize, Error> {
         if let Records::Portable(records) = &self.records {
-            // There may have been some before this store was made of them.
             return records.objects();
         }
-        Ok(self.len()? + usize::try_from(self.extra_objects.sum()).unwrap_or(0))
+        let totals = in_memory!(&self.records, backend => backend.totals(), unreachable!());
+        Ok(usize::try_from(totals?.objects).unwrap_or(0))
     }
 
-    /// Bytes of memory, which become fewer only if objects are removed or become smaller: see [`Reported`].
-    pub(crate) fn bytes(&self) -> usize {
-        let counters = self.extra_objects.bytes() + self.bag_bytes.bytes();
+    /// Bytes of memory, at one moment, which become fewer only if objects are removed or become smaller: see
+    /// [`Reported`].
+    pub(crate) fn bytes(&self) -> Result<usize, Error> {
+        if let Records::Portable(records) = &self.records {
+            return Ok(records.bytes());
+        }
         // Calls beside each other report one after the other, each what it has found after the one before.
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-        let bags = usize::try_from(self.bag_bytes.sum()).unwrap_or(0);
-        let memory = each!(&self.records, backend => backend.memory());
-        reported.report(memory.records + bags, memory.structure + counters)
+        let totals = in_memory!(&self.records, backend => backend.totals(), unreachable!())?;
+        let bytes = |bytes| usize::try_from(bytes).unwrap_or(0);
+        Ok(reported.report(bytes(totals.bytes), bytes(totals.structure)))
+    }
+
+    /// About how many bytes of memory it has.
+    pub(crate) fn about_bytes(&self) -> usize {
+        each!(&self.records, backend => backend.bytes())
     }
 
     /// As [`update`](Store::update), for the objects of a key of a bag.
@@ -388,15 +386,13 @@ impl<H: Host> Store<H> {
         guard: &'g Guard,
         decide: &mut DecideBag<'_, 'g, H>,
     ) -> Result<(), Error> {
-        let mut effect = Effect::none();
+        let mut leftovers = None;
         self.update(key, guard, &mut |current| {
             let change;
-            (change, effect) = decide(current);
+            (change, leftovers) = decide(current);
             change
         })?;
-        self.count(&effect);
-        // SAFETY: the change has just been made.
-        unsafe { effect.retire(guard) };
+        retire(leftovers, guard);
         Ok(())
     }
 
@@ -407,25 +403,15 @@ impl<H: Host> Store<H> {
         guard: &'g Guard,
         decide: &mut DecideBag<'_, 'g, H>,
     ) -> Result<(), Error> {
-        let mut effect = Effect::none();
+        let mut leftovers = None;
         let mut decide = |current| {
             let change;
-            (change, effect) = decide(current);
+            (change, leftovers) = decide(current);
             change
         };
         each!(&self.records, backend => backend.update_end(end, guard, &mut decide)?);
-        self.count(&effect);
-        // SAFETY: the change has just been made.
-        unsafe { effect.retire(guard) };
+        retire(leftovers, guard);
         Ok(())
-    }
-
-    /// Counts what changes of bags do besides.
-    pub(crate) fn count(&self, effect: &Effect<H>) {
-        self.extra_objects.add(effect.extra);
-        if effect.bytes != 0 {
-            self.bag_bytes.add(effect.bytes);
-        }
     }
 
     pub(crate) fn fix(&self) {
@@ -485,5 +471,13 @@ impl<H: Host> JoinIdle for Store<H> {
 impl<H: Host> FreeInSlices for Store<H> {
     fn free_slice(&mut self) -> bool {
         in_memory!(&mut self.records, backend => backend.free_some(SLICE), true)
+    }
+}
+
+/// Retires what a change of a bag, which has just been made, has left of the version before.
+fn retire<H: Host>(leftovers: Option<Leftovers<Values<H>>>, guard: &Guard) {
+    if let Some(leftovers) = leftovers {
+        // SAFETY: the record of the old version has been replaced, so no reader finds it any more.
+        unsafe { leftovers.retire(guard) };
     }
 }

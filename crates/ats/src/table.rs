@@ -341,11 +341,13 @@ impl<H: Host> Table<H> {
             .scan_bytes(key_range, direction, visit)
     }
 
-    /// Number of objects; exact when no operation is running. O(1); O(objects) of a bag [in a store of
-    /// bytes](Table::on_store).
+    /// Number of objects at one moment between the begin and the end of the call, in the order of all that
+    /// other calls do and see. O(locks of the table), which writers wait for if they are many; O(objects) of a bag [in a
+    /// store of bytes](Table::on_store).
     ///
     /// # Errors
-    /// [`Error::Storage`], of a table on a store that must read to tell.
+    /// [`Error::Storage`], of a table on a store that must read to tell. [`Error::Busy`], if the calling thread [must
+    /// not wait](ats_sync::lock::set_may_wait) for long.
     pub fn len(&self) -> Result<usize, Error> {
         self.store(&ats_sync::pin()).objects()
     }
@@ -358,9 +360,18 @@ impl<H: Host> Table<H> {
         Ok(self.len()? == 0)
     }
 
-    /// Bytes of memory the table takes, without what its objects share with others.
-    pub fn bytes(&self) -> usize {
-        self.store(&ats_sync::pin()).bytes() + size_of::<Self>()
+    /// Bytes of memory the table takes, without what its objects share with others; at one moment, as
+    /// [`len`](Table::len).
+    ///
+    /// # Errors
+    /// [`Error::Busy`], as [`len`](Table::len).
+    pub fn bytes(&self) -> Result<usize, Error> {
+        Ok(self.store(&ats_sync::pin()).bytes()? + size_of::<Self>())
+    }
+
+    /// About how many bytes of memory the table takes. Waits for no thread.
+    pub fn about_bytes(&self) -> usize {
+        self.store(&ats_sync::pin()).about_bytes() + size_of::<Self>()
     }
 
     /// Starts a period in which a walk meets every object that stays exactly once, and may go on from
@@ -502,7 +513,7 @@ impl<H: Host> Drop for Table<H> {
 pub(crate) unsafe fn retire_store<H: Host>(store: *mut Store<H>, guard: &Guard) {
     // SAFETY: handed on; the store is not freed before it is retired.
     unsafe {
-        let bytes = size_of::<Store<H>>() + (*store).bytes();
+        let bytes = size_of::<Store<H>>() + (*store).about_bytes();
         guard.retire(store.cast(), bytes, free_store::<H>);
     }
 }

@@ -7,7 +7,7 @@
 //!   memory that the value owns.
 
 use crate::cell;
-use ats_mem::{Record, RecordBox, Release};
+use ats_mem::{Record, RecordBox, Release, Tally};
 use ats_term::image::{Built, Form, Host, LARGE_WORD, ObjectList, Packer, kept_bytes, release_all};
 use std::marker::PhantomData;
 
@@ -21,6 +21,8 @@ pub(crate) struct Elsewhere {
     pub(crate) release: unsafe fn(*mut Elsewhere),
     /// About how many bytes are given back when it is freed.
     pub(crate) kept_bytes: unsafe fn(*const Elsewhere) -> usize,
+    /// How many objects it stands for, and how many bytes it takes; the same all its life.
+    pub(crate) tally: unsafe fn(*const Elsewhere) -> Tally,
 }
 
 /// The value that owns what begins at this address.
@@ -68,6 +70,28 @@ impl<H: Host> Release for Values<H> {
                 }
             }
         }
+    }
+
+    /// O(objects) of a list, which are few.
+    #[inline]
+    fn tally(record: &Rec<H>) -> Tally {
+        let mut tally = match form(record) {
+            Form::Object | Form::Packed | Form::Counted(_) => Tally {
+                objects: 1,
+                bytes: 0,
+            },
+            Form::List => Tally {
+                objects: list(record).iter().count() as i64,
+                bytes: 0,
+            },
+            Form::Large => {
+                let owned = elsewhere(record.value());
+                // SAFETY: V2; the record is borrowed, so it owns it.
+                unsafe { ((*owned).tally)(owned) }
+            }
+        };
+        tally.bytes += record.bytes() as i64;
+        tally
     }
 }
 

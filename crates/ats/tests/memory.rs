@@ -53,9 +53,9 @@ fn large_tables_give_their_memory_back() {
 fn emptied_tables_give_their_memory_back() {
     let _alone = alone();
     for table_type in [TableType::OrderedSet, TableType::Set] {
-        let empty = Table::<TermHost>::new(table_type, 1).bytes();
+        let empty = Table::<TermHost>::new(table_type, 1).bytes().unwrap();
         let table = filled(table_type);
-        assert!(table.bytes() > 100 * empty);
+        assert!(table.bytes().unwrap() > 100 * empty);
         // In a thread that ends then: some hundred blocks of each size, which may lie far from each other, stay
         // in the cache of a thread.
         scope(|scope| {
@@ -67,7 +67,11 @@ fn emptied_tables_give_their_memory_back() {
             });
         });
         assert_eq!(table.len().unwrap(), 0);
-        assert!(table.bytes() < 2 * empty + 4096, "{}", table.bytes());
+        assert!(
+            table.bytes().unwrap() < 2 * empty + 4096,
+            "{}",
+            table.bytes().unwrap()
+        );
         if let Some(buckets) = table.buckets() {
             assert_eq!(buckets.lines, 0, "{buckets:?}");
             assert!(buckets.buckets <= 16, "{buckets:?}");

@@ -3,7 +3,7 @@
 use super::pinning::{PIECE, Pinning};
 use super::stepwise::{KeyStep, Stepwise};
 use crate::record::entry::{BatchState, Entry, Installed, State};
-use crate::record::{self, Record, RecordBox, Release};
+use crate::record::{self, Record, RecordBox, Release, Tally};
 use crate::slab;
 use ats_sync::Guard;
 use std::ptr::{self, NonNull};
@@ -19,6 +19,8 @@ struct BatchHeader<R: Release> {
     /// How many entries there are, and how many there can be.
     len: usize,
     capacity: usize,
+    /// What the commit counts.
+    tally: Tally,
     entries: [Entry<Record<R>>; 0],
 }
 
@@ -31,6 +33,7 @@ impl<R: Release> Batch<R> {
                 shared: BatchState::new(),
                 len: 0,
                 capacity: keys,
+                tally: Tally::NONE,
                 entries: [],
             });
         }
@@ -112,12 +115,27 @@ impl<R: Release> Batch<R> {
         record: RecordBox<R>,
         before: Option<&Record<R>>,
     ) -> RecordBox<R> {
-        stamped(record, self.entry(before), Installed::Put)
+        let record = stamped(record, self.entry(before), Installed::Put);
+        self.count(&record, before);
+        record
+    }
+
+    /// Remembers what it counts that a record becomes visible.
+    fn count(&mut self, record: &Record<R>, before: Option<&Record<R>>) {
+        let more = Tally::of_put(record, before);
+        // SAFETY: the block is ours until the batch ends (B4), and readers do not access this part of its head.
+        unsafe { (*self.0.as_ptr()).tally += more };
     }
 
     /// Stamps the record that takes the place of the hold that was made last.
-    pub(super) fn stamp_again(&self, record: RecordBox<R>) -> RecordBox<R> {
-        stamped(record, self.last(), Installed::Put)
+    pub(super) fn stamp_again(
+        &mut self,
+        record: RecordBox<R>,
+        before: Option<&Record<R>>,
+    ) -> RecordBox<R> {
+        let record = stamped(record, self.last(), Installed::Put);
+        self.count(&record, before);
+        record
     }
 
     /// Ends the batch as committed, after which its records stay, or as aborted: then what was there before
@@ -125,8 +143,11 @@ impl<R: Release> Batch<R> {
     pub(super) fn end<S: Stepwise<R>>(&self, state: State, store: &S, pinning: &mut Pinning<'_>) {
         // The thread is pinned when the state changes, so readers that it makes blind for what was before
         // are no older than what is retired.
-        pinning.guard();
-        self.head().shared.end(state);
+        let guard = pinning.guard();
+        match state {
+            State::Committed => self.commit(store, guard),
+            _ => self.head().shared.end(state),
+        }
         for (index, entry) in self.entries().iter().enumerate() {
             if index % PIECE == PIECE - 1 {
                 pinning.pause();
@@ -155,6 +176,25 @@ impl<R: Release> Batch<R> {
             }
         }
         self.retire(pinning.guard());
+    }
+
+    fn commit<S: Stepwise<R>>(&self, store: &S, guard: &Guard) {
+        let head = self.head();
+        if head.tally == Tally::NONE {
+            return head.shared.end(State::Committed);
+        }
+        let put = self
+            .entries()
+            .iter()
+            .find_map(|entry| match entry.installed() {
+                // SAFETY: what is installed is in the store until the batch ends (B5).
+                Installed::Put(record) => Some(unsafe { &*record }),
+                _ => None,
+            });
+        let put = put.expect("only records that are put count");
+        store.commit(put.key(), head.tally, guard, &mut || {
+            head.shared.end(State::Committed);
+        });
     }
 
     /// Frees the batch after a grace period, since readers may still hold its entries (B4).

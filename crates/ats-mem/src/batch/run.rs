@@ -150,7 +150,7 @@ impl<R: Release, S: Stepwise<R>> Open<'_, R, S> {
         let held = unsafe { &*hold };
         match change {
             Change::Put(record) => {
-                let record = self.batch.stamp_again(record).into_raw();
+                let record = self.batch.stamp_again(record, before).into_raw();
                 // SAFETY: it is the store's now, where it stays until the batch ends (B5).
                 let record = unsafe { &*record };
                 self.store.exchange(held, Some(record), guard);

@@ -1,7 +1,7 @@
 //! What a batch needs of a store: steps for one key.
 
 use crate::backend::{Busy, Change};
-use crate::record::{Record, RecordBox, Release};
+use crate::record::{Record, RecordBox, Release, Tally};
 use ats_sync::Guard;
 
 /// What a store is asked to do with one key on the way to a [`Change`].
@@ -9,7 +9,7 @@ pub(crate) enum KeyStep<R: Release> {
     Keep,
     /// Put a record; the store counts it and retires the old one.
     Put(RecordBox<R>),
-    /// Put a stamped record; retiring the old one is the batch's business.
+    /// Put a stamped record. What it [counts](Release::tally), and retiring the old one, is the batch's business.
     Install(RecordBox<R>),
     Remove,
 }
@@ -61,8 +61,13 @@ pub(crate) trait Stepwise<R: Release> {
         let _ = (keys, guard);
     }
 
-    /// Puts another record of the key, or nothing, in the place of `installed`, which is stamped, in the store,
-    /// and was counted there. The other one has been given to the store now, or was there before.
+    /// Commits a batch by calling `commit`, and counts what that makes visible. Both in one turn with the lock of
+    /// `key`, so that a census has both or neither.
+    fn commit(&self, key: &[u8], tally: Tally, guard: &Guard, commit: &mut dyn FnMut());
+
+    /// Puts another record of the key, or nothing, in the place of `installed`, which is stamped and in the
+    /// store. The other one has been given to the store now, or was there before. Readers see no difference, so it
+    /// counts nothing.
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard);
 
     /// Removes a key that is held, as [`KeyStep::Remove`] does, and retires the record before.

@@ -1,20 +1,16 @@
-//! The numbers that a writer keeps right: those of its base node, and [subtree counts](super::subtree_counts).
+//! How many keys there are below inner nodes, as far as a thread has asked: [subtree
+//! counts](super::subtree_counts).
 
 use super::base::Base;
 use super::counting::Portable;
 use super::kind::Kind;
 use crate::record::Release;
 
-/// Counts what a writer is about to do with a key: in the base node, of which it holds the lock, and in
-/// the subtree counts on the way to the key.
+/// Counts that a key comes to a base node (1), or goes (-1). The caller holds the lock.
 #[inline]
-pub(super) fn account<R: Release>(base: &Base<R>, key: &[u8], records: i64, bytes: i64) {
-    base.account_bytes(bytes);
-    if records != 0 {
-        base.account_records(records);
-        if base.counts_subtrees() {
-            keep_subtree_counts(base, key, records);
-        }
+pub(super) fn count_key<R: Release>(base: &Base<R>, key: &[u8], more: i64) {
+    if base.counts_subtrees() {
+        keep_subtree_counts(base, key, more);
     }
 }
 

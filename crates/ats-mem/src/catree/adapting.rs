@@ -1,7 +1,8 @@
 //! What a tree keeps for its adaptation.
 
+use crate::backend::Totals;
 use crate::forced::Forcing;
-use ats_sync::Lock;
+use ats_sync::{Census, Lock};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
@@ -18,6 +19,8 @@ pub(super) struct Adapting {
     route_bytes: AtomicI64,
     splits: AtomicU64,
     joins: AtomicU64,
+    /// Its holder takes the lock above, and no other lock.
+    pub census: Census<Totals>,
     pub split_first: OnceLock<Notice>,
     pub forcing: Forcing,
 }
@@ -30,6 +33,7 @@ impl Adapting {
             route_bytes: AtomicI64::new(0),
             splits: AtomicU64::new(0),
             joins: AtomicU64::new(0),
+            census: Census::new(),
             split_first: OnceLock::new(),
             forcing: Forcing::default(),
         }

@@ -9,14 +9,16 @@ use super::finger::Finger;
 use super::header::{BASE, Header};
 use super::leaf::Leaf;
 use super::link::{Link, Node, copy_for_any_release};
-use crate::record::Release;
+use crate::record::{Release, Tally};
 use crate::slab::{self, SlabBox};
+use ats_sync::census::Part;
 use ats_sync::shim::atomic::AtomicBool;
-use ats_sync::{Guard, Held, Lock};
+use ats_sync::{Gate, Guard, Held, Lock};
 use std::cell::UnsafeCell;
 use std::ptr;
-// Not the shim's: nothing but numbers to be shown depends on them.
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+// Not the shim's: numbers, of which a census alone depends on the order, and that has models of its own.
+use std::sync::atomic::Ordering::{Relaxed, Release as ReleaseOrdering};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64};
 
 /// A base node whose statistics are above this is split.
 ///
@@ -65,8 +67,9 @@ unsafe impl<R: Release> Sync for Base<R> {}
 #[repr(C, align(64))]
 struct Writers<R: Release> {
     lock: Lock,
-    records: AtomicI64,
-    /// Of nodes and records, this node included.
+    /// That readers see.
+    objects: AtomicI64,
+    /// Of nodes, and of records that readers see; this node included.
     bytes: AtomicI64,
     contended: AtomicU64,
     uncontended: AtomicU64,
@@ -111,7 +114,7 @@ impl<R: Release> Spot<'_, R> {
 /// Numbers that move from base nodes to those that replace them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
-    pub records: i64,
+    pub objects: i64,
     pub bytes: i64,
     /// Those of the bytes that nodes take, and not records.
     pub node_bytes: i64,
@@ -129,7 +132,7 @@ impl<R: Release> Base<R> {
             root,
             writers: Writers {
                 lock: Lock::new(),
-                records: AtomicI64::new(counts.records),
+                objects: AtomicI64::new(counts.objects),
                 bytes: AtomicI64::new(counts.bytes + Self::bytes() as i64),
                 contended: AtomicU64::new(counts.contended),
                 uncontended: AtomicU64::new(counts.uncontended),
@@ -164,14 +167,14 @@ impl<R: Release> Base<R> {
 
     /// Takes the lock, counting whether it was contended.
     #[inline]
-    pub(super) fn lock(&self) -> Held<'_> {
-        self.counted(self.writers.lock.lock_noting())
+    pub(super) fn lock(&self, gate: &Gate) -> Held<'_> {
+        self.counted(gate.enter(&self.writers.lock))
     }
 
     /// As [`lock`](Self::lock), but a thread that must not wait for long gives up after a while.
     #[inline]
-    pub(super) fn lock_patiently(&self) -> Option<Held<'_>> {
-        let taken = self.writers.lock.lock_patiently()?;
+    pub(super) fn lock_patiently(&self, gate: &Gate) -> Option<Held<'_>> {
+        let taken = gate.enter_patiently(&self.writers.lock)?;
         Some(self.counted(taken))
     }
 
@@ -189,37 +192,24 @@ impl<R: Release> Base<R> {
         self.writers.lock.try_lock()
     }
 
-    /// Adds to the number of records. Only for [`account`](super::account::account), which knows what else
-    /// has to be told. The caller holds the lock.
+    /// Counts what becomes visible, or is no longer. The caller holds the lock.
     #[inline]
-    pub(super) fn account_records(&self, records: i64) {
-        let number = &self.writers.records;
-        number.store(number.load(Relaxed) + records, Relaxed);
-    }
-
-    /// Adds to the number of bytes. The caller holds the lock.
-    #[inline]
-    pub(super) fn account_bytes(&self, bytes: i64) {
-        if bytes != 0 {
-            let number = &self.writers.bytes;
-            number.store(number.load(Relaxed) + bytes, Relaxed);
-        }
+    pub(super) fn count(&self, more: Tally) {
+        add(&self.writers.objects, more.objects);
+        add(&self.writers.bytes, more.bytes);
     }
 
     /// Adds to the number of bytes what nodes have become larger by. The caller holds the lock.
     #[inline]
     pub(super) fn account_nodes(&self, bytes: i64) {
-        if bytes != 0 {
-            let number = &self.node_bytes;
-            number.store(number.load(Relaxed) + bytes, Relaxed);
-            self.account_bytes(bytes);
-        }
+        add(&self.node_bytes, bytes);
+        add(&self.writers.bytes, bytes);
     }
 
     /// The numbers, a moment old unless the caller holds the lock. Without the bytes of the node itself.
     pub(super) fn counts(&self) -> Counts {
         Counts {
-            records: self.writers.records.load(Relaxed),
+            objects: self.writers.objects.load(Relaxed),
             bytes: self.writers.bytes.load(Relaxed) - Self::bytes() as i64,
             node_bytes: self.node_bytes.load(Relaxed),
             contended: self.writers.contended.load(Relaxed),
@@ -230,8 +220,8 @@ impl<R: Release> Base<R> {
 
     /// Takes the lock for a thread that counts records. The statistics stay as they are: more base nodes
     /// would make counting dearer.
-    pub(super) fn lock_to_count(&self) -> Held<'_> {
-        self.writers.lock.lock_uncounted()
+    pub(super) fn lock_to_count(&self, gate: &Gate) -> Held<'_> {
+        gate.enter_uncounted(&self.writers.lock)
     }
 
     /// Whether inner nodes may have subtree counts, which writers have to keep right. The caller holds the lock.
@@ -306,6 +296,24 @@ impl<R: Release> Base<R> {
         self.writers.last.store(leaf.cast_mut(), Relaxed);
         let at = (spot.at as u32) << 2 | u32::from(spot.is_new) << 1 | u32::from(spot.grew);
         self.writers.last_at.store(at, Relaxed);
+    }
+}
+
+impl<R: Release> Part for Base<R> {
+    fn lock(&self) -> &Lock {
+        &self.writers.lock
+    }
+
+    fn turns(&self) -> u64 {
+        self.writers.contended.load(Relaxed) + self.writers.uncontended.load(Relaxed)
+    }
+}
+
+/// Adds to a number that only the caller changes. Release: a [census](ats_sync::census) relies on it.
+#[inline]
+fn add(number: &AtomicI64, more: i64) {
+    if more != 0 {
+        number.store(number.load(Relaxed) + more, ReleaseOrdering);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The caller holds the lock of the base node throughout.
 
-use super::account::account;
+use super::account::count_key;
 use super::base::Spot;
 use super::fences::Fences;
 use super::heads::common_prefix;
@@ -42,9 +42,9 @@ impl<R: Release> CaTree<R> {
         record: RecordBox<R>,
         guard: &'g Guard,
     ) {
-        let bytes = record.bytes() as i64 - current.map_or(0, |old| old.bytes() as i64);
-        let more = i64::from(current.is_none());
-        account(locked.base, record.key(), more, bytes);
+        if current.is_none() {
+            count_key(locked.base, record.key(), 1);
+        }
         // SAFETY: it goes into the store, and is freed by retiring only (record I2), hence after the guard.
         let record = unsafe { &*record.into_raw() };
         let spot = match locked.found {

@@ -28,7 +28,7 @@ pub(super) struct LockedLeaf<'g, R: Release> {
 impl<R: Release> CaTree<R> {
     /// Takes the lock of the base node of `key`, and finds its leaf and its place there.
     pub(super) fn locked_leaf_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> LockedLeaf<'g, R> {
-        let locked = self.try_locked_leaf(key, |base| Some(base.lock()), guard);
+        let locked = self.try_locked_leaf(key, |base| Some(base.lock(&self.gate)), guard);
         locked.expect("this way of locking waits")
     }
 

@@ -49,6 +49,8 @@
 //! - C5. A thread waits for the lock of a base node only while it holds no lock. A thread that holds the
 //!   lock of a base node only tries the lock of adaptation. A thread that holds both only tries the lock
 //!   of a neighbour. So threads cannot wait in a circle.
+//!   A census waits for locks to become free while it holds the lock of adaptation; no thread waits for that one
+//!   that holds another.
 //! - C6. A node is freed by retiring, once, after its replacement was published. Then no links lead to it but
 //!   those of nodes that died no later, and were taken out, too. References to nodes are had under a guard
 //!   that was there when the thread read the root, for as long as that; or by code that has the tree alone.
@@ -104,7 +106,7 @@ mod write;
 
 use crate::backend::{
     Adaptation, Adaptive, Backend, BatchPlan, Busy, Change, Direction, End, Fixable, KeyRange,
-    Memory, NoSuchKey, Ordered, ScanPosition, Skipped, SlotAnswer, Slots,
+    Memory, NoSuchKey, Ordered, ScanPosition, Skipped, SlotAnswer, Slots, Totals,
 };
 use crate::batch::{self, Pinning};
 use crate::record::{Record, Release};
@@ -224,7 +226,11 @@ impl<R: Release> Backend<R> for CaTree<R> {
     }
 
     fn len(&self) -> usize {
-        usize::try_from(self.sums().counts.records).unwrap_or(0)
+        usize::try_from(self.sums().counts.objects).unwrap_or(0)
+    }
+
+    fn totals(&self) -> Result<Totals, Busy> {
+        self.census()
     }
 
     fn memory(&self) -> Memory {

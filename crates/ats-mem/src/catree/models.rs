@@ -445,3 +445,36 @@ fn an_aborted_batch_meets_a_split() {
         assert_eq!((bases(&tree), tree.len()), (2, 2));
     });
 }
+
+/// A size is that of a moment also while base nodes are split or joined, and of a batch has all or nothing.
+fn size_beside(prepare: fn() -> Tree, adapt: fn(&CaTree<Plain>)) {
+    check(1, move || {
+        let tree = prepare();
+        together(
+            &tree,
+            move |tree| {
+                adapt(tree);
+                put_both(tree, [1, 7], 0);
+            },
+            |tree| {
+                let before = get(tree, 7).is_some();
+                let size = tree.totals().expect("threads of models may wait").objects;
+                let after = get(tree, 1).is_some();
+                assert!(size == 4 || size == 6);
+                assert!(size == 6 || !before, "what was seen is counted");
+                assert!(size == 4 || after, "what is counted is seen");
+            },
+        );
+        assert_eq!(tree.totals().map(|totals| totals.objects), Ok(6));
+    });
+}
+
+#[test]
+fn a_size_beside_a_split_and_a_batch() {
+    size_beside(|| one_base(&EVEN), |tree| split(tree, 4));
+}
+
+#[test]
+fn a_size_beside_a_join_and_a_batch() {
+    size_beside(|| two_bases(&EVEN), |tree| join(tree, 4));
+}

@@ -212,7 +212,7 @@ impl<R: Release> CaTree<R> {
     ) -> ControlFlow<Stop<'g, R>, Option<&'g [u8]>> {
         let (base, fences, held) = loop {
             let (base, fences) = self.base_at_end(key_range, direction, guard);
-            let held = base.lock_to_count();
+            let held = base.lock_to_count(&self.gate);
             if !base.header.is_dead() {
                 break (base, fences, held);
             }

@@ -39,7 +39,7 @@ impl<R: Release> CaTree<R> {
         let mut patience = HeldKeyWait::new();
         loop {
             let (base, inside) = self.outermost_base(end, guard);
-            let held = base.lock_patiently().ok_or(Busy)?;
+            let held = base.lock_patiently(&self.gate).ok_or(Busy)?;
             if base.header.is_dead() {
                 continue;
             }

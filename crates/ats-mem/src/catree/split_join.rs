@@ -86,7 +86,7 @@ impl<R: Release> CaTree<R> {
         let joined = graft(left, neighbour.separator, right, fences, &mut nodes);
         let (mine, theirs) = (base.counts(), other.counts());
         let counts = Counts {
-            records: mine.records + theirs.records,
+            objects: mine.objects + theirs.objects,
             bytes: mine.bytes + theirs.bytes + nodes.bytes(),
             node_bytes: mine.node_bytes + theirs.node_bytes + nodes.bytes(),
             contended: mine.contended + theirs.contended,

@@ -1,13 +1,18 @@
-//! Sums over all base nodes: how many records there are, how much memory they take, how the tree has
+//! Sums over all base nodes: how many objects there are, how much memory they take, how the tree has
 //! adapted.
+//!
+//! [`totals`](CaTree::totals) is a [census](ats_sync::census): base nodes are its parts, and the lock of
+//! adaptation keeps them as they are.
 
 use super::base::{Base, Counts};
 use super::header::BASE;
 use super::kind::Kind;
 use super::tree::CaTree;
-use crate::backend::Adaptation;
+use crate::backend::{Adaptation, Busy, Totals};
 use crate::record::Release;
-use ats_sync::pin;
+use ats_sync::census::Turn;
+use ats_sync::{Guard, pin};
+use std::iter;
 
 /// Sums as of about one moment.
 pub(super) struct Sums {
@@ -17,6 +22,54 @@ pub(super) struct Sums {
 }
 
 impl<R: Release> CaTree<R> {
+    /// [`totals`](crate::Backend::totals). O(base nodes).
+    pub(super) fn census(&self) -> Result<Totals, Busy> {
+        let guard = pin();
+        if let Some(totals) = self.glance(&guard) {
+            return Ok(totals);
+        }
+        let adapting = &self.adapting;
+        let totals = adapting
+            .census
+            .share(|turn| self.totals_of_all(turn, &guard));
+        totals.ok_or(Busy)
+    }
+
+    /// The totals, if there is one base node and no thread writes.
+    fn glance(&self, guard: &Guard) -> Option<Totals> {
+        let Kind::Base(base) = self.root(guard).kind() else {
+            return None;
+        };
+        let totals = self.gate.glance(|| iter::once(base), add)?;
+        // It is not dead, so it was the only one all the time: then its lock was not held.
+        (!base.header.is_dead()).then(|| self.with_routes(totals))
+    }
+
+    fn totals_of_all(&self, turn: &mut Turn<'_>, guard: &Guard) -> Option<Totals> {
+        let (_adapting, _) = self.adapting.lock.lock_patiently()?;
+        let mut bases = Vec::new();
+        let mut ahead = vec![self.root(guard)];
+        while let Some(node) = ahead.pop() {
+            match node.kind() {
+                Kind::Base(base) => bases.push(base),
+                Kind::Inner(route) => ahead.extend(route.children()),
+                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+            }
+        }
+        let totals = self
+            .gate
+            .close_and_sum(turn, || bases.iter().copied(), add)?;
+        Some(self.with_routes(totals))
+    }
+
+    fn with_routes(&self, totals: Totals) -> Totals {
+        let structure = size_of::<Self>() as i64 + self.adapting.route_bytes();
+        Totals {
+            structure: totals.structure + structure,
+            ..totals
+        }
+    }
+
     /// Adds up the numbers of all base nodes. O(base nodes). Holds the lock of adaptation, so that no
     /// base node is counted twice, or not at all, because it is split or joined meanwhile; writers go on.
     pub(super) fn sums(&self) -> Sums {
@@ -33,7 +86,7 @@ impl<R: Release> CaTree<R> {
             match node.kind() {
                 Kind::Base(base) => {
                     let more = base.counts();
-                    counts.records += more.records;
+                    counts.objects += more.objects;
                     counts.bytes += more.bytes + Base::<R>::bytes() as i64;
                     counts.node_bytes += more.node_bytes + Base::<R>::bytes() as i64;
                     counts.contended += more.contended;
@@ -57,4 +110,12 @@ impl<R: Release> CaTree<R> {
             adaptation,
         }
     }
+}
+
+/// Adds what one base node has.
+fn add<R: Release>(totals: &mut Totals, base: &Base<R>) {
+    let counts = base.counts();
+    totals.objects += counts.objects;
+    totals.bytes += counts.bytes - counts.node_bytes;
+    totals.structure += counts.node_bytes + Base::<R>::bytes() as i64;
 }

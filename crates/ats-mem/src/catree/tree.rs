@@ -10,12 +10,14 @@ use super::link::{Link, Node};
 use super::nodes::empty_base;
 use crate::record::Release;
 use crate::slab::SlabBox;
-use ats_sync::Guard;
+use ats_sync::{Gate, Guard};
 use std::mem;
 
 /// An ordered store of records; see the documentation of [`catree`](super).
 pub struct CaTree<R: Release> {
     pub(super) root: Link<R>,
+    /// What writers pass, and a census closes.
+    pub(super) gate: Gate,
     /// By which cursors know the tree.
     pub(super) identity: cursor::Identity,
     pub(super) adapting: Adapting,
@@ -40,6 +42,7 @@ impl<R: Release> CaTree<R> {
     pub fn new() -> Self {
         CaTree {
             root: Link::owning(empty_base::<R>()),
+            gate: Gate::new(),
             identity: cursor::Identity::new(),
             adapting: Adapting::new(),
             doomed: Vec::new(),

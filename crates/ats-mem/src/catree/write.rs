@@ -1,12 +1,12 @@
 //! What a writer does at a leaf that it has locked.
 
-use super::account::account;
-use super::base::{Base, SPANNING_COST, Spot};
+use super::account::count_key;
+use super::base::{SPANNING_COST, Spot};
 use super::locked_leaf::LockedLeaf;
 use super::tree::CaTree;
 use crate::backend::Busy;
 use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
-use crate::record::{self, Record, Release};
+use crate::record::{self, Record, Release, Tally};
 use ats_sync::Guard;
 use std::ptr;
 
@@ -33,6 +33,7 @@ impl<R: Release> CaTree<R> {
         match step {
             KeyStep::Keep => None,
             KeyStep::Put(record) => {
+                locked.base.count(Tally::of_put(&record, current));
                 self.put(locked, current, record, guard);
                 current.map(Gone::Replaced)
             }
@@ -45,7 +46,8 @@ impl<R: Release> CaTree<R> {
                 let (Some(old), Ok(at)) = (current, locked.found) else {
                     return None;
                 };
-                account(locked.base, key, -1, -(old.bytes() as i64));
+                locked.base.count(Tally::NONE - R::tally(old));
+                count_key(locked.base, key, -1);
                 self.take_out(locked, at, key, guard);
                 Some(Gone::Removed(old))
             }
@@ -83,7 +85,8 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
     ) -> Result<(), Busy> {
         let mut patience = HeldKeyWait::new();
         loop {
-            let mut locked = self.try_locked_leaf(key, Base::lock_patiently, guard)?;
+            let mut locked =
+                self.try_locked_leaf(key, |base| base.lock_patiently(&self.gate), guard)?;
             let here = locked
                 .found
                 .ok()
@@ -103,25 +106,35 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         }
     }
 
+    fn commit(&self, key: &[u8], tally: Tally, guard: &Guard, commit: &mut dyn FnMut()) {
+        let locked = self.locked_leaf_for(key, guard);
+        commit();
+        locked.base.count(tally);
+    }
+
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard) {
         let key = installed.key();
         let mut locked = self.locked_leaf_for(key, guard);
         let at = locked.found.expect("a pending record stays in the store");
-        let bytes = installed.bytes() as i64;
         match other {
             None => {
-                account(locked.base, key, -1, -bytes);
+                count_key(locked.base, key, -1);
                 self.take_out(&mut locked, at, key, guard);
             }
-            Some(record) => {
-                locked.base.account_bytes(record.bytes() as i64 - bytes);
-                locked.leaf.put(at, record);
-            }
+            Some(record) => locked.leaf.put(at, record),
         }
     }
 
     fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard) {
-        self.exchange(hold, None, guard);
+        let key = hold.key();
+        let mut locked = self.locked_leaf_for(key, guard);
+        let at = locked.found.expect("a pending record stays in the store");
+        if let Some(before) = before {
+            locked.base.count(Tally::NONE - R::tally(before));
+        }
+        count_key(locked.base, key, -1);
+        self.take_out(&mut locked, at, key, guard);
+        drop(locked);
         if let Some(before) = before {
             // SAFETY: it was in the store before the hold, which has just been taken out (B3).
             unsafe { record::retire(ptr::from_ref(before).cast_mut(), guard) };

@@ -3,8 +3,8 @@
 use super::directory::bucket_of;
 use super::stripes::Locked;
 use super::table::HashTable;
-use super::write::retire;
-use crate::record::Release;
+use super::write::{counted, retire};
+use crate::record::{Release, Tally};
 use ats_sync::Guard;
 
 impl<R: Release> HashTable<R> {
@@ -36,7 +36,7 @@ impl<R: Release> HashTable<R> {
         bucket.for_each(|slot, word| {
             if word.is_deleted() {
                 slot.clear();
-                locked.add(0, -(word.record().bytes() as i64));
+                locked.add(0, Tally::NONE - counted(word));
                 retire(Some(word.record()), guard);
             }
         });

@@ -136,8 +136,7 @@ impl<R: Release> HashTable<R> {
             return;
         };
         let active = self.directory.active();
-        let (records, _) = self.stripes.totals(guard);
-        let records = usize::try_from(records).unwrap_or(0);
+        let records = self.stripes.records(guard);
         match forced {
             Forced::Split => {
                 self.stripes.adapt(Advice::Double, active, guard);

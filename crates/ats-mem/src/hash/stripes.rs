@@ -10,6 +10,7 @@
 //!   a lock and finds its array still in place holds the right one, and the array stays.
 //! - ST2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a split never
 //!   concerns two locks.
+//!   A census holds the resize lock, so the array stays, too.
 //! - ST3. The sum of what the stripes have counted is exact while no lock is held. What one of them has
 //!   counted is not: when locks become more, it is not known which of the records under one lock are under
 //!   which of the two.
@@ -22,9 +23,11 @@
 
 use crate::backend::{Buckets, Busy};
 use crate::prefetch::prefetch_to_write;
+use crate::record::Tally;
+use ats_sync::census::{Part, Turn};
 use ats_sync::lock::{Held, STATISTICS_LIMIT};
 use ats_sync::shim::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
-use ats_sync::{Guard, Lock, Padded};
+use ats_sync::{Gate, Guard, Lock, Padded};
 use std::sync::atomic::AtomicI64 as Hint;
 use std::sync::{Mutex, PoisonError};
 
@@ -47,8 +50,10 @@ pub(super) enum Advice {
 /// One lock with what it guards.
 pub(super) struct Stripe {
     lock: Lock,
-    /// Written by the holder of the lock only.
+    /// Records in the buckets, of which some may be pending. Written by the holder of the lock only.
     records: AtomicI64,
+    /// What readers see, and the bytes of what is kept for walks. Written by the holder of the lock only.
+    objects: AtomicI64,
     bytes: AtomicI64,
     /// How many records more than the mean of all stripes it had when that was looked at. Written by the holder of
     /// the resize lock only. Whatever it is, the table is right, so models need not try.
@@ -66,6 +71,7 @@ impl Stripe {
         Self {
             lock: Lock::new(),
             records: AtomicI64::new(0),
+            objects: AtomicI64::new(0),
             bytes: AtomicI64::new(0),
             surplus: Hint::new(0),
             uncontended: AtomicU64::new(0),
@@ -89,16 +95,36 @@ impl Stripe {
         add(counter, 1);
     }
 
-    fn add(&self, records: i64, bytes: i64) {
-        // Loads and stores suffice: only the holder of the lock writes.
-        self.records.store(
-            self.records.load(Ordering::Relaxed) + records,
-            Ordering::Relaxed,
-        );
-        self.bytes.store(
-            self.bytes.load(Ordering::Relaxed) + bytes,
-            Ordering::Relaxed,
-        );
+    #[inline]
+    fn add(&self, records: i64, tally: Tally) {
+        change(&self.records, records);
+        change(&self.objects, tally.objects);
+        change(&self.bytes, tally.bytes);
+    }
+
+    fn tally(&self) -> Tally {
+        Tally {
+            objects: self.objects.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Part for Stripe {
+    fn lock(&self) -> &Lock {
+        &self.lock
+    }
+
+    fn turns(&self) -> u64 {
+        self.contended.load(Ordering::Relaxed) + self.uncontended.load(Ordering::Relaxed)
+    }
+}
+
+/// Adds to a number that only the caller changes. Release: a [census](ats_sync::census) relies on it.
+#[inline]
+fn change(number: &AtomicI64, more: i64) {
+    if more != 0 {
+        number.store(number.load(Ordering::Relaxed) + more, Ordering::Release);
     }
 }
 
@@ -120,13 +146,14 @@ impl Stripes {
         &self.0[hash as usize & (self.0.len() - 1)]
     }
 
-    /// Number and size of all records.
-    fn totals(&self) -> (i64, i64) {
-        self.0.iter().fold((0, 0), |sum, stripe| {
-            let records = stripe.records.load(Ordering::Relaxed);
-            let bytes = stripe.bytes.load(Ordering::Relaxed);
-            (sum.0 + records, sum.1 + bytes)
-        })
+    fn parts(&self) -> impl Iterator<Item = &Stripe> {
+        self.0.iter().map(|stripe| &stripe.0)
+    }
+
+    /// Number of all records.
+    fn records(&self) -> i64 {
+        let records = |stripe: &Stripe| stripe.records.load(Ordering::Relaxed);
+        self.parts().map(records).sum()
     }
 
     /// Has a stripe remember by how much it deviates from the mean of so many records.
@@ -150,9 +177,10 @@ pub(super) struct Locked<'g> {
 }
 
 impl Locked<'_> {
-    /// Adds to the number and size of the records.
-    pub(super) fn add(&self, records: i64, bytes: i64) {
-        self.stripe.add(records, bytes);
+    /// Counts records that come or go, and what becomes visible or is no longer.
+    #[inline]
+    pub(super) fn add(&self, records: i64, tally: Tally) {
+        self.stripe.add(records, tally);
     }
 
     /// How many records the table has if all stripes have changed like this one. Exact if there is only one.
@@ -209,6 +237,8 @@ fn may_have(count: usize, active: usize) -> bool {
 /// The place of the present array.
 pub(super) struct StripeSet {
     present: AtomicPtr<Stripes>,
+    /// What writers pass, and a census closes.
+    gate: Gate,
     /// How often the array was replaced by a larger one, and by a smaller one. Written by the holder of
     /// the resize lock.
     doublings: AtomicU64,
@@ -220,6 +250,7 @@ impl StripeSet {
         let stripes = Box::into_raw(Box::new(Stripes::new(1)));
         Self {
             present: AtomicPtr::new(stripes),
+            gate: Gate::new(),
             doublings: AtomicU64::new(0),
             halvings: AtomicU64::new(0),
         }
@@ -238,7 +269,7 @@ impl StripeSet {
 
     /// Locks the buckets of a hash, or all that share the low bits of a bucket number.
     pub(super) fn lock<'g>(&self, hash: u64, guard: &'g Guard) -> Locked<'g> {
-        let locked = self.lock_by(hash, guard, |lock| Some(lock.lock_noting()));
+        let locked = self.lock_by(hash, guard, |lock| Some(self.gate.enter(lock)));
         locked.expect("this way of locking waits")
     }
 
@@ -248,7 +279,8 @@ impl StripeSet {
         hash: u64,
         guard: &'g Guard,
     ) -> Result<Locked<'g>, Busy> {
-        self.lock_by(hash, guard, Lock::lock_patiently).ok_or(Busy)
+        let locked = self.lock_by(hash, guard, |lock| self.gate.enter_patiently(lock));
+        locked.ok_or(Busy)
     }
 
     #[inline(always)]
@@ -280,16 +312,39 @@ impl StripeSet {
         self.present(guard).0.len()
     }
 
-    /// Number and size of all records, exact when no thread writes.
-    pub(super) fn totals(&self, guard: &Guard) -> (i64, i64) {
-        self.present(guard).totals()
+    /// Number of all records, exact when no thread writes.
+    pub(super) fn records(&self, guard: &Guard) -> usize {
+        usize::try_from(self.present(guard).records()).unwrap_or(0)
+    }
+
+    /// What readers see, exact when no thread writes.
+    pub(super) fn tally(&self, guard: &Guard) -> Tally {
+        let mut tally = Tally::NONE;
+        self.present(guard)
+            .parts()
+            .for_each(|one| tally += one.tally());
+        tally
+    }
+
+    /// What readers see at one moment, if no thread writes for a while.
+    pub(super) fn glance(&self, guard: &Guard) -> Option<Tally> {
+        let stripes = self.present(guard);
+        let tally = self.gate.glance(|| stripes.parts(), count)?;
+        // If this array is still in its place, it was all the time.
+        std::ptr::eq(self.present.load(Ordering::Relaxed), stripes).then_some(tally)
+    }
+
+    /// What readers see at one moment. For the holder of the resize lock.
+    pub(super) fn census(&self, turn: &mut Turn<'_>, guard: &Guard) -> Option<Tally> {
+        let stripes = self.present(guard);
+        self.gate.close_and_sum(turn, || stripes.parts(), count)
     }
 
     /// The number of all records. If there are several stripes, that of this hash, which was not like the others,
     /// remembers by how much it deviates. For the holder of the resize lock.
     pub(super) fn survey(&self, hash: u64, guard: &Guard) -> usize {
         let stripes = self.present(guard);
-        let (records, _) = stripes.totals();
+        let records = stripes.records();
         if stripes.0.len() > 1 {
             stripes.note_surplus(stripes.of(hash), records);
         }
@@ -340,7 +395,7 @@ impl StripeSet {
         for (index, stripe) in old.0.iter().enumerate() {
             redistribute(stripe, index, &new, old.0.len());
         }
-        let (records, _) = new.totals();
+        let records = new.records();
         new.0.iter().for_each(|one| new.note_surplus(one, records));
         add(
             match advice {
@@ -361,15 +416,19 @@ impl StripeSet {
 /// successors is not known, so they get half each (ST3).
 fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) {
     let records = stripe.records.load(Ordering::Relaxed);
-    let bytes = stripe.bytes.load(Ordering::Relaxed);
     let (low, high) = (new.of(index as u64), new.of((index + old_count) as u64));
-    low.add(records - records / 2, bytes - bytes / 2);
-    high.add(records / 2, bytes / 2);
+    low.add(records - records / 2, stripe.tally());
+    high.add(records / 2, Tally::NONE);
     add(&low.contended, stripe.contended.load(Ordering::Relaxed));
     add(&low.uncontended, stripe.uncontended.load(Ordering::Relaxed));
     for hash in stripe.deleted().drain(..) {
         new.of(hash).deleted().push(hash);
     }
+}
+
+/// Adds what one stripe has.
+fn count(tally: &mut Tally, stripe: &Stripe) {
+    *tally += stripe.tally();
 }
 
 impl Drop for StripeSet {

@@ -4,10 +4,12 @@ use super::bucket::Bucket;
 use super::directory::Directory;
 use super::seed::Seed;
 use super::stripes::StripeSet;
+use super::write::counted;
+use crate::backend::Totals;
 use crate::forced::Forcing;
-use crate::record::{RecordBox, Release};
+use crate::record::{RecordBox, Release, Tally};
 use ats_sync::shim::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use ats_sync::{Guard, Lock, Padded, pin};
+use ats_sync::{Census, Guard, Lock, Padded, pin};
 
 /// An unordered store of records; see the documentation of [`hash`](super).
 pub struct HashTable<R: Release> {
@@ -29,6 +31,8 @@ pub(super) struct Rare {
     pub(super) slots: AtomicUsize,
     /// A thread holds it while it changes the number of buckets or of locks.
     pub(super) resizing: Lock,
+    /// Its holder takes the resize lock, and no stripe.
+    pub(super) census: Census<Totals>,
     /// Lines behind the first ones of buckets.
     lines: AtomicI64,
     /// Where in the order of the table [`update_end`](crate::Backend::update_end) found the last record. Before
@@ -50,6 +54,7 @@ impl<R: Release> HashTable<R> {
                 fixed: AtomicUsize::new(0),
                 slots: AtomicUsize::new(0),
                 resizing: Lock::new(),
+                census: Census::new(),
                 lines: AtomicI64::new(0),
                 taken: AtomicU64::new(0),
             }),
@@ -71,7 +76,7 @@ impl<R: Release> HashTable<R> {
             guard.repin();
         }
         // Records may have been added to buckets that had been emptied.
-        if self.stripes.totals(&guard) != (0, 0) {
+        if self.stripes.tally(&guard) != Tally::NONE {
             self.drained = 0;
         }
         self.drained != 0
@@ -84,8 +89,7 @@ impl<R: Release> HashTable<R> {
         let mut freed = 0;
         bucket.for_each(|slot, word| {
             slot.clear();
-            let bytes = word.record().bytes();
-            locked.add(-i64::from(!word.is_deleted()), -(bytes as i64));
+            locked.add(-i64::from(!word.is_deleted()), Tally::NONE - counted(word));
             // SAFETY: just taken out of its only slot (H2), and the exclusive borrow shows that no reference
             // to it is left: those handed out are borrowed from the table, too.
             drop(unsafe { RecordBox::from_raw(word.pointer::<R>()) });

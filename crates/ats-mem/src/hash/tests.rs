@@ -4,7 +4,7 @@ use super::directory::{MIN_BUCKETS, bucket_of};
 use super::resize::steps;
 use super::stripes::Advice;
 use super::*;
-use crate::record::{Plain, RecordBox};
+use crate::record::{Plain, RecordBox, Tally};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -37,7 +37,12 @@ impl<R: Release> HashTable<R> {
                 bytes += record.bytes() as i64;
             });
         }
-        assert_eq!(self.stripes.totals(&guard), (records, bytes));
+        let tally = Tally {
+            objects: records,
+            bytes,
+        };
+        assert_eq!(self.stripes.records(&guard) as i64, records);
+        assert_eq!(self.stripes.tally(&guard), tally);
         assert_eq!(self.lines(), lines);
         assert!(self.stripes.count(&guard) * stripes::MIN_BUCKETS_PER_STRIPE <= active);
     }

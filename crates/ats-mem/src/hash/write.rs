@@ -8,7 +8,7 @@ use super::stripes::Locked;
 use super::table::HashTable;
 use crate::backend::Busy;
 use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
-use crate::record::{self, Record, RecordBox, Release};
+use crate::record::{self, Record, RecordBox, Release, Tally};
 use ats_sync::Guard;
 use std::ptr;
 
@@ -113,19 +113,18 @@ impl<R: Release> HashTable<R> {
 
     #[inline]
     fn put<'g>(&self, found: &LockedKey<'g, R>, record: RecordBox<R>) -> Option<&'g Record<R>> {
-        let bytes = record.bytes() as i64;
+        let tally = R::tally(&record);
         let word = Word::new(found.hash, record.into_raw());
         match found.live.or(found.deleted) {
             Some((slot, old)) => {
                 slot.replace(word);
                 let records = i64::from(old.is_deleted());
-                let old = old.record();
-                found.locked.add(records, bytes - old.bytes() as i64);
-                Some(old)
+                found.locked.add(records, tally - counted(old));
+                Some(old.record())
             }
             None => {
                 self.add_lines(found.bucket.insert(word) as i64);
-                found.locked.add(1, bytes);
+                found.locked.add(1, tally);
                 None
             }
         }
@@ -135,16 +134,12 @@ impl<R: Release> HashTable<R> {
     ///
     /// A record marked as deleted keeps its slot, so that it is still known if the batch is undone.
     fn install(&self, found: &LockedKey<'_, R>, record: RecordBox<R>) {
-        let bytes = record.bytes() as i64;
         let word = Word::new(found.hash, record.into_raw());
         match found.live {
-            Some((slot, old)) => {
-                slot.replace(word);
-                found.locked.add(0, bytes - old.record().bytes() as i64);
-            }
+            Some((slot, _)) => slot.replace(word),
             None => {
                 self.add_lines(found.bucket.insert(word) as i64);
-                found.locked.add(1, bytes);
+                found.locked.add(1, Tally::NONE);
             }
         }
     }
@@ -155,12 +150,16 @@ impl<R: Release> HashTable<R> {
         let record = live.record();
         if self.is_fixed() && !self.has_deleted(found, record.key()) {
             slot.replace(live.deleted());
-            found.locked.add(-1, 0);
+            let gone = Tally {
+                bytes: 0,
+                ..R::tally(record)
+            };
+            found.locked.add(-1, Tally::NONE - gone);
             found.locked.remember_deleted(found.hash);
             None
         } else {
             slot.clear();
-            found.locked.add(-1, -(record.bytes() as i64));
+            found.locked.add(-1, Tally::NONE - R::tally(record));
             self.add_lines(-(found.bucket.unlink_empty(guard) as i64));
             Some(record)
         }
@@ -233,21 +232,23 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         }
     }
 
+    fn commit(&self, key: &[u8], tally: Tally, guard: &Guard, commit: &mut dyn FnMut()) {
+        let locked = self.stripes.lock(self.seed.hash(key), guard);
+        commit();
+        locked.add(0, tally);
+    }
+
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard) {
         let key = installed.key();
         let found = self.lock(key, self.seed.hash(key), guard);
         let slot = slot_of(&found, installed);
-        let bytes = installed.bytes() as i64;
         match other {
             None => {
                 slot.clear();
-                found.locked.add(-1, -bytes);
+                found.locked.add(-1, Tally::NONE);
                 self.add_lines(-(found.bucket.unlink_empty(guard) as i64));
             }
-            Some(other) => {
-                slot.replace(Word::new(found.hash, other));
-                found.locked.add(0, other.bytes() as i64 - bytes);
-            }
+            Some(other) => slot.replace(Word::new(found.hash, other)),
         }
     }
 
@@ -261,13 +262,19 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         let slot = slot_of(&found, hold);
         let back = Full::of(found.hash, before);
         slot.replace(*back);
-        found
-            .locked
-            .add(0, before.bytes() as i64 - hold.bytes() as i64);
         found.live = Some((slot, back));
         let gone = self.remove(&found, guard);
         drop(found);
         retire(gone, guard);
+    }
+}
+
+/// What the record in a slot counts: of one that was deleted while the table was fixed, the bytes.
+pub(super) fn counted<R: Release>(word: Full<'_, R>) -> Tally {
+    let tally = R::tally(word.record());
+    Tally {
+        objects: if word.is_deleted() { 0 } else { tally.objects },
+        ..tally
     }
 }
 

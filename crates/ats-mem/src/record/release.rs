@@ -1,5 +1,8 @@
 //! What owners of values tell of them.
 
+use super::published::Record;
+use super::tally::Tally;
+
 /// How resources held by values (shared binaries, references into a virtual machine...) are given
 /// back. Implemented by the code that knows what the value words mean.
 pub trait Release: Send + Sync + 'static {
@@ -21,6 +24,19 @@ pub trait Release: Send + Sync + 'static {
     unsafe fn kept_bytes(value: *const u64, words: usize) -> usize {
         let _ = (value, words);
         0
+    }
+
+    /// What a record counts: one object and its own bytes, unless the owner of the values says otherwise. The
+    /// same from before it is put into a store until it is retired. Called under locks, so it must be quick.
+    #[inline]
+    fn tally(record: &Record<Self>) -> Tally
+    where
+        Self: Sized,
+    {
+        Tally {
+            objects: 1,
+            bytes: record.bytes() as i64,
+        }
     }
 }
 

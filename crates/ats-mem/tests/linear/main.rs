@@ -12,7 +12,7 @@ mod checker;
 #[path = "../all/random.rs"]
 mod random;
 
-use ats_mem::{CaTree, Change, End, HashTable, MemoryStore, Plain, Record, RecordBox};
+use ats_mem::{CaTree, Change, End, HashTable, MemoryStore, Plain, Record, RecordBox, Totals};
 use ats_sync::pin;
 use checker::{Clock, Event, linearizable};
 use random::Random;
@@ -41,6 +41,8 @@ enum What {
     Batch(Vec<Part>, u64),
     /// Removed what was at an end: a key with its value, or nothing because nothing was there at all.
     TakeEnd(End, Option<(usize, u64)>),
+    /// Found that so many of the keys were there.
+    Size(i64),
 }
 
 /// The part of a key in a batch.
@@ -55,6 +57,10 @@ struct Part {
 fn apply(state: &State, what: &What) -> Option<State> {
     let mut after = *state;
     match what {
+        What::Size(size) => {
+            let there = state.iter().flatten().count();
+            return (*size == there as i64).then_some(after);
+        }
         What::Read(key, value) => return (state[*key] == *value).then_some(after),
         What::Write(key, new, old) => {
             after[*key] = *new;
@@ -166,6 +172,8 @@ struct Player<S> {
     /// Values of this player begin here, so that no two writes write the same.
     next_value: u64,
     place: Place,
+    /// What the store had before.
+    base: Totals,
     events: Vec<Event<What>>,
 }
 
@@ -174,7 +182,7 @@ impl<S: MemoryStore<Plain>> Player<S> {
         for _ in 0..CALLS {
             self.next_value += 1;
             let ends = self.place.fillers == 0;
-            match self.random.below(if ends { 16 } else { 13 }) {
+            match self.random.below(if ends { 18 } else { 15 }) {
                 0..3 => self.write(Some(self.next_value)),
                 3..5 => self.write(None),
                 5..7 => self.batch(),
@@ -185,7 +193,8 @@ impl<S: MemoryStore<Plain>> Player<S> {
                 11 => {
                     self.store.join_idle(&pin());
                 }
-                13.. => self.take_end(),
+                13 | 14 => self.size(),
+                15.. => self.take_end(),
                 _ => self.get(),
             }
         }
@@ -291,6 +300,27 @@ impl<S: MemoryStore<Plain>> Player<S> {
         let key = self.place.key(index);
         let get = || store.get(&key, &pin()).map(|record| record.value()[0]);
         let event = self.clock.record(get, |value| Ok(What::Read(index, value)));
+        self.push(event);
+    }
+
+    /// Counts, and checks that bytes and objects are of one moment.
+    fn size(&mut self) {
+        let (store, base) = (&self.store, self.base);
+        let event = self.clock.record(
+            || store.totals(),
+            |totals| {
+                totals.map(|totals| {
+                    let size = totals.objects - base.objects;
+                    let bytes = totals.bytes - base.bytes;
+                    // A key of one word, a value of one word, and a header of one or two.
+                    assert!(
+                        (24 * size..=32 * size).contains(&bytes),
+                        "{bytes} of {size}"
+                    );
+                    What::Size(size)
+                })
+            },
+        );
         self.push(event);
     }
 
@@ -486,6 +516,7 @@ fn history<S: MemoryStore<Plain> + Default + 'static>(place: Place, round: u64) 
         });
         assert_eq!(put, Ok(()));
     }
+    let base = store.totals().expect("this thread may wait");
     // One write in so many splits a base node, and one in so many joins some.
     let adapts = |one_in: u64| if one_in < 2 { 0 } else { one_in as u32 };
     store.force_adaptation(adapts(round / 3 % 5), adapts(round / 15 % 5));
@@ -498,6 +529,7 @@ fn history<S: MemoryStore<Plain> + Default + 'static>(place: Place, round: u64) 
             random: Random(round * THREADS + number),
             next_value: 1000 * number,
             place,
+            base,
             events: Vec::new(),
         };
         let start = Arc::clone(&start);

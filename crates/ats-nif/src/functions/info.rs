@@ -29,7 +29,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         .map_or(KnownAtom::None.word(), Heir::pid);
     let fixed = fixed(env, &admin);
     drop(admin);
-    let words = shared.table.bytes().div_ceil(size_of::<usize>());
+    let words = shared.table.bytes()?.div_ceil(size_of::<usize>());
     let protection = match shared.protection() {
         Protection::Public => KnownAtom::Public,
         Protection::Protected => KnownAtom::Protected,

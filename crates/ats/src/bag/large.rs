@@ -24,8 +24,8 @@ use super::rules::{Rules, TooMany};
 use crate::background::{self, FreeInSlices};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Elsewhere, Rec, Values, elsewhere, form, value_of};
-use ats_mem::RecordBox;
 use ats_mem::sequence::{Edit, Leftovers, Remains, Sequence};
+use ats_mem::{RecordBox, Tally};
 use ats_term::exact;
 use ats_term::image::{Built, Form, Host, Object, Stored, image_eq, retain_all};
 use std::collections::BTreeSet;
@@ -72,6 +72,7 @@ impl<H: Host> Large<H> {
             elsewhere: Elsewhere {
                 release: release::<H>,
                 kept_bytes: kept_bytes::<H>,
+                tally: tally::<H>,
             },
             objects,
             index,
@@ -161,6 +162,15 @@ pub(crate) fn objects_from<H: Host>(
 ///
 /// # Safety
 /// It begins a large bag of this host.
+unsafe fn tally<H: Host>(elsewhere: *const Elsewhere) -> Tally {
+    // SAFETY: the contract; made by `into_record`.
+    let large = unsafe { &*elsewhere.cast::<Large<H>>() };
+    Tally {
+        objects: large.len() as i64,
+        bytes: large.bytes() as i64,
+    }
+}
+
 unsafe fn kept_bytes<H: Host>(elsewhere: *const Elsewhere) -> usize {
     // SAFETY: the contract; made by `into_record`.
     let large = unsafe { &*elsewhere.cast::<Large<H>>() };

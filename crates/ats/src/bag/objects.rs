@@ -1,13 +1,12 @@
 //! Adding objects to those of a key, and removing them.
 
 use super::buffers::{Buffers, NewObject};
-use super::effect::{Decided, Effect, Objects, keep, put, with_leftovers};
+use super::decided::{Decided, Objects, keep, put, put_with_leftovers, remove};
 use super::large::Large;
 use super::rules::{Rules, TooMany};
 use crate::short::{SHORT_OBJECTS, SHORT_WORDS};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, record};
-use ats_mem::Change;
 use ats_term::image::{Host, HostTerm, Object, ObjectList, Stored, image_eq};
 
 /// A list of more words than this becomes a large bag, if there are enough objects in it: copying this
@@ -51,7 +50,7 @@ impl Rules {
         let objects = match current.map(Objects::of) {
             // SAFETY: handed on.
             Some(Objects::Large(large)) => unsafe {
-                return self.insert_large(key, current, large, new, buffers);
+                return self.insert_large(key, large, new, buffers);
             },
             Some(Objects::List(objects)) => Some(objects),
             None => None,
@@ -67,22 +66,20 @@ impl Rules {
             others().for_each(|object| draft.push_copy(object));
             let hash = draft.hash(new.object());
             draft.push(hash, new.take());
-            return put(current, draft.finish().into_record(key));
+            return put(draft.finish().into_record(key));
         }
         let list = &mut buffers.list;
         list.start();
         others().for_each(|object| list.push_copy(object));
         list.push(new.take());
-        let effect = Effect::of_list(i64::from(current.is_some()));
-        (Change::Put(record(key, list.take())), effect)
+        put(record(key, list.take()))
     }
 
     /// # Safety
-    /// As for [`insert`](Rules::insert); the objects are those of `current`.
+    /// As for [`insert`](Rules::insert); `large` is what the decision was given.
     unsafe fn insert_large<T: HostTerm>(
         self,
         key: &[u8],
-        current: Option<&Rec<T::Host>>,
         large: &Large<T::Host>,
         new: &mut NewObject<'_, T>,
         buffers: &mut Buffers<T::Host>,
@@ -95,7 +92,7 @@ impl Rules {
         draft.push(hash, new.take());
         // SAFETY: handed on.
         let (large, leftovers) = unsafe { draft.take_over() };
-        with_leftovers(put(current, large.into_record(key)), leftovers)
+        put_with_leftovers(large.into_record(key), leftovers)
     }
 
     /// Adds copies of several objects to those of a key. The change can be undone.
@@ -112,7 +109,7 @@ impl Rules {
                 added.for_each(|object| draft.push_allowed(object));
                 return match draft.len() == large.len() {
                     true => keep(),
-                    false => put(current, draft.finish().into_record(key)),
+                    false => put(draft.finish().into_record(key)),
                 };
             }
             Some(Objects::List(objects)) => Some(objects),
@@ -126,7 +123,7 @@ impl Rules {
             let mut draft = large.draft(self, buffers);
             others().for_each(|object| draft.push_copy(object));
             added.for_each(|object| draft.push_allowed(object));
-            return put(current, draft.finish().into_record(key));
+            return put(draft.finish().into_record(key));
         }
         let Buffers {
             list,
@@ -146,7 +143,7 @@ impl Rules {
             any = true;
         }
         match any {
-            true => put(current, record(key, list.take())),
+            true => put(record(key, list.take())),
             false => keep(),
         }
     }
@@ -165,7 +162,7 @@ impl Rules {
     ) -> Result<Decided<H>, TooMany> {
         let large = match Objects::of(current) {
             Objects::List(objects) if is_quick([current].into_iter()) => {
-                return Ok(self.delete_from_list(key, current, objects, unwanted, buffers));
+                return Ok(self.delete_from_list(key, objects, unwanted, buffers));
             }
             Objects::List(_) => return Err(TooMany),
             Objects::Large(large) => large,
@@ -173,11 +170,11 @@ impl Rules {
         let mut draft = large.draft(self, buffers);
         Ok(match draft.remove_equal(unwanted, SHORT_OBJECTS)? {
             0 => keep(),
-            _ if draft.len() == 0 => (Change::Remove, Effect::of_removal(current)),
+            _ if draft.len() == 0 => remove(),
             _ => {
                 // SAFETY: handed on.
                 let (large, leftovers) = unsafe { draft.take_over() };
-                with_leftovers(put(Some(current), large.into_record(key)), leftovers)
+                put_with_leftovers(large.into_record(key), leftovers)
             }
         })
     }
@@ -194,45 +191,43 @@ impl Rules {
     ) -> Result<Decided<H>, TooMany> {
         let large = match Objects::of(current) {
             Objects::List(objects) => {
-                return Ok(self.delete_from_list(key, current, objects, unwanted, buffers));
+                return Ok(self.delete_from_list(key, objects, unwanted, buffers));
             }
             Objects::Large(large) => large,
         };
         let mut draft = large.draft(self, buffers);
         Ok(match draft.remove_equal(unwanted, most)? {
             0 => keep(),
-            _ if draft.len() == 0 => (Change::Remove, Effect::of_removal(current)),
-            _ => put(Some(current), draft.finish().into_record(key)),
+            _ if draft.len() == 0 => remove(),
+            _ => put(draft.finish().into_record(key)),
         })
     }
 
     fn delete_from_list<H: Host>(
         self,
         key: &[u8],
-        current: &Rec<H>,
         objects: ObjectList<'_, H>,
         unwanted: Object<'_, H>,
         buffers: &mut Buffers<H>,
     ) -> Decided<H> {
         let Buffers { list, unpacked, .. } = buffers;
         list.start();
-        let (mut kept, mut deleted) = (0, 0);
+        let (mut is_kept, mut is_deleted) = (false, false);
         for object in objects.iter() {
             if image_eq(unpacked.object(object), unwanted, self.zeros) {
-                deleted += 1;
+                is_deleted = true;
             } else {
                 list.push_copy(object);
-                kept += 1;
+                is_kept = true;
             }
         }
-        if deleted == 0 {
+        if !is_deleted {
             return keep();
         }
-        if kept == 0 {
-            return (Change::Remove, Effect::of_removal(current));
+        if !is_kept {
+            return remove();
         }
-        let effect = Effect::of_list(-deleted);
-        (Change::Put(record(key, list.take())), effect)
+        put(record(key, list.take()))
     }
 
     fn is_among<'o, H: Host>(

@@ -1,13 +1,12 @@
 //! Changing those objects of a key that the caller selects.
 
 use super::buffers::{Buffers, NewObject};
-use super::effect::{Decided, Effect, Objects, keep, put, with_leftovers};
+use super::decided::{Decided, Objects, keep, put, put_with_leftovers, remove};
 use super::large::Large;
 use super::rules::Rules;
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, record};
 use ats_match::RunTerm;
-use ats_mem::Change;
 use ats_term::image::{Host, Object};
 
 /// Which objects may be changed, and how many were.
@@ -60,7 +59,7 @@ impl Rules {
             Objects::Large(large) => {
                 *deleted = matching(large, positions, is_unwanted);
                 // SAFETY: handed on.
-                return unsafe { self.delete_positions(key, current, large, deleted, buffers) };
+                return unsafe { self.delete_positions(key, large, deleted, buffers) };
             }
         };
         let Buffers { list, unpacked, .. } = buffers;
@@ -78,9 +77,9 @@ impl Rules {
             return keep();
         }
         if kept == 0 {
-            return (Change::Remove, Effect::of_removal(current));
+            return remove();
         }
-        put(Some(current), record(key, list.take()))
+        put(record(key, list.take()))
     }
 
     /// Removes the oldest object of a key.
@@ -109,11 +108,10 @@ impl Rules {
     }
 
     /// # Safety
-    /// As for [`insert`](Rules::insert); the objects are those of `current`.
+    /// As for [`insert`](Rules::insert); `large` is what the decision was given.
     unsafe fn delete_positions<H: Host>(
         self,
         key: &[u8],
-        current: &Rec<H>,
         large: &Large<H>,
         positions: &[u64],
         buffers: &mut Buffers<H>,
@@ -130,11 +128,11 @@ impl Rules {
             }
         }
         if draft.len() == 0 {
-            return (Change::Remove, Effect::of_removal(current));
+            return remove();
         }
         // SAFETY: handed on.
         let (large, leftovers) = unsafe { draft.take_over() };
-        with_leftovers(put(Some(current), large.into_record(key)), leftovers)
+        put_with_leftovers(large.into_record(key), leftovers)
     }
 
     /// Visits those objects of a key that [`delete_selected`](Rules::delete_selected) has removed, oldest
@@ -204,7 +202,7 @@ impl Rules {
                 }
                 // SAFETY: handed on.
                 let (large, leftovers) = unsafe { draft.take_over() };
-                return with_leftovers(put(Some(current), large.into_record(key)), leftovers);
+                return put_with_leftovers(large.into_record(key), leftovers);
             }
         };
         let Buffers { list, unpacked, .. } = buffers;
@@ -219,7 +217,7 @@ impl Rules {
             }
         }
         match is_new {
-            true => put(Some(current), record(key, list.take())),
+            true => put(record(key, list.take())),
             false => keep(),
         }
     }

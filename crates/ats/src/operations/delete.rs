@@ -1,6 +1,6 @@
 //! Deleting objects, and taking them. Each operation is atomic.
 
-use crate::bag::{Buffers, Effect, Rules, TooMany};
+use crate::bag::{self, Buffers, Rules, TooMany};
 use crate::counted;
 use crate::error::Error;
 use crate::found::Found;
@@ -40,17 +40,17 @@ impl<H: Host> Table<H> {
         let mut taken = Ok(None);
         store.update_bag(&work.key, guard, &mut |current| {
             let Some(record) = current else {
-                return (Change::Keep, Effect::none());
+                return bag::keep();
             };
             let found = Found::new(record);
             if found.len_words() > work.words_left {
                 taken = Err(Error::TooLarge);
-                return (Change::Keep, Effect::none());
+                return bag::keep();
             }
             // What is returned must be what was there at the end.
             counted::stop(record).for_ever();
             taken = Ok(Some(found));
-            (Change::Remove, Effect::of_removal(record))
+            bag::remove()
         })?;
         work.tidy_key();
         taken
@@ -73,12 +73,12 @@ impl<H: Host> Table<H> {
         let is_bag = self.table_type.is_bag();
         self.store(guard).update_end(end, guard, &mut |current| {
             let Some(record) = current else {
-                return (Change::Keep, Effect::none());
+                return bag::keep();
             };
             let found = Found::new(record);
             if found.len_words() > work.words_left {
                 taken = Err(Error::TooLarge);
-                return (Change::Keep, Effect::none());
+                return bag::keep();
             }
             // What is returned must be what was there at the end.
             counted::stop(record).for_ever();
@@ -89,7 +89,7 @@ impl<H: Host> Table<H> {
                     let rules = self.bag_rules();
                     rules.delete_oldest(record.key(), record, &mut work.bag)
                 },
-                false => (Change::Remove, Effect::none()),
+                false => bag::remove(),
             }
         })?;
         work.bag.tidy();
@@ -151,14 +151,14 @@ impl<H: Host> Table<H> {
             let mut is_quick = true;
             store.update_bag(key, &guard, &mut |current| {
                 let Some(current) = current else {
-                    return (Change::Keep, Effect::none());
+                    return bag::keep();
                 };
                 // SAFETY: this is the decision of `update_bag`.
                 let decided =
                     unsafe { (self.bag_rules()).delete_object(key, current, unwanted, bag) };
                 decided.unwrap_or_else(|TooMany| {
                     is_quick = false;
-                    (Change::Keep, Effect::none())
+                    bag::keep()
                 })
             })?;
             if is_quick {
@@ -173,10 +173,8 @@ impl<H: Host> Table<H> {
                 most,
                 buffers: bag,
                 done: true,
-                effect: Effect::none(),
             };
             visit.update_long_batch(&[&key[..]], &mut deleting)?;
-            visit.count(&deleting.effect);
             return Ok(deleting.done);
         }
         drop(guard);
@@ -207,7 +205,6 @@ struct Deleting<'a, H: Host> {
     buffers: &'a mut Buffers<H>,
     /// Whether there were not too many.
     done: bool,
-    effect: Effect<H>,
 }
 
 impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Deleting<'_, H> {
@@ -222,10 +219,7 @@ impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Deleting<'_, H> {
         let (key, unwanted, most) = (self.key, self.unwanted, self.most);
         let decided = (self.rules).delete_object_slowly(key, current, unwanted, most, self.buffers);
         match decided {
-            Ok((change, effect)) => {
-                self.effect = effect;
-                change
-            }
+            Ok((change, _)) => change,
             Err(TooMany) => {
                 self.done = false;
                 Change::Keep

@@ -1,6 +1,6 @@
 //! Inserting an object. Each operation is atomic.
 
-use crate::bag::{Effect, NewObject};
+use crate::bag::{self, NewObject};
 use crate::error::Error;
 use crate::short::{SHORT_WORDS, is_long_change};
 use crate::table::Table;
@@ -145,11 +145,11 @@ impl<H: Host> Table<H> {
         self.store(&guard).update_bag(key, &guard, &mut |current| {
             if existing == ExistingKey::Refused && current.is_some() {
                 done = false;
-                return (Change::Keep, Effect::none());
+                return bag::keep();
             }
             if current.is_some_and(|current| current.value_words().1 > most) {
                 is_quick = false;
-                return (Change::Keep, Effect::none());
+                return bag::keep();
             }
             // SAFETY: this is the decision of `update_bag`.
             unsafe { (self.bag_rules()).insert(key, current, &mut object, bag) }

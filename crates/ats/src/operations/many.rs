@@ -1,10 +1,9 @@
 //! Inserting several objects as one.
 
-use crate::bag::{Buffers, Effect, Rules, is_quick};
+use crate::bag::{Buffers, Rules, is_quick};
 use crate::error::Error;
 use crate::gathered::{Gathered, One};
 use crate::operations::insert::{Encoded, ExistingKey, PINNED_WORDS};
-use crate::store::Store;
 use crate::table::Table;
 use crate::value::{Rec, Values, record};
 use crate::workspace::Workspace;
@@ -143,17 +142,13 @@ impl<H: Host> Table<H> {
             groups,
             buffers,
             existing,
-            effect: Effect::none(),
         };
         if is_long {
-            let visit = self.visit();
-            let done = visit.update_long_batch(keys, &mut writing)?;
-            return Ok(writing.ended(&visit, done));
+            return self.visit().update_long_batch(keys, &mut writing);
         }
         let guard = ats_sync::pin();
         let store = self.store(&guard);
-        let done = store.update_batch(keys, &guard, &mut writing)?;
-        Ok(writing.ended(store, done))
+        store.update_batch(keys, &guard, &mut writing)
     }
 }
 
@@ -166,18 +161,9 @@ struct Writing<'a, H: Host> {
     groups: &'a [Range<usize>],
     buffers: &'a mut Buffers<H>,
     existing: ExistingKey,
-    effect: Effect<H>,
 }
 
 impl<H: Host> Writing<'_, H> {
-    /// To be called when the batch has ended; says whether it was done.
-    fn ended(self, store: &Store<H>, done: bool) -> bool {
-        if done {
-            store.count(&self.effect);
-        }
-        done
-    }
-
     /// Whether the objects of a bag with this index are added so quickly that it may be done under a lock.
     fn is_quick(&self, index: usize, current: Option<&Rec<H>>) -> bool {
         let group = &self.objects[self.groups[index].clone()];
@@ -206,9 +192,8 @@ impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Writing<'_, H> {
         let group = &self.objects[self.groups[index].clone()];
         let added = group.iter().filter_map(|object| object.record.as_ref());
         let added = added.map(|record| single(record));
-        let (change, of_key) =
-            (self.rules).insert_many(self.keys[index], current, added, self.buffers);
-        self.effect.add(of_key);
+        // A change that can be undone takes nothing over.
+        let (change, _) = (self.rules).insert_many(self.keys[index], current, added, self.buffers);
         change
     }
 }

@@ -12,7 +12,7 @@ use super::query::{Query, Step};
 use super::read::{Runner, Selection, visit_objects};
 use super::rerun::Rerun;
 use super::walk::{Next, Slice, walk};
-use crate::bag::{Effect, Rules, Selected};
+use crate::bag::{self, Rules, Selected};
 use crate::counted;
 use crate::error::Error;
 use crate::found::Found;
@@ -316,7 +316,7 @@ impl<H: Host> Table<H> {
         let mut places = Vec::new();
         store.update_bag(key, guard, &mut |current| {
             let Some(current) = current else {
-                return (Change::Keep, Effect::none());
+                return bag::keep();
             };
             match action {
                 // SAFETY: this is the decision of `update_bag`.

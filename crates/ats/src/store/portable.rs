@@ -13,7 +13,7 @@ use crate::found::Found;
 use crate::store::codec::{CORRUPT, Codec, objects, write_object};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values, record};
-use ats_mem::{BatchPlan, Memory, NoSuchKey, RecordBox, Skipped};
+use ats_mem::{BatchPlan, NoSuchKey, RecordBox, Skipped};
 use ats_store::{Change, Direction, End, KeyRange, ScanPosition, SlotAnswer, Store};
 use ats_sync::Guard;
 use ats_term::image::{Built, Host, ObjectListBuilder};
@@ -431,11 +431,9 @@ impl<H: Host> Portable<H> {
         }
     }
 
-    pub(crate) fn memory(&self) -> Memory {
-        Memory {
-            records: self.store.bytes(),
-            structure: 0,
-        }
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.store.bytes()
     }
 
     pub(crate) fn fix(&self) {

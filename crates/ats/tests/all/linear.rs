@@ -25,6 +25,8 @@ enum What {
     TakeAll(State),
     /// Took the oldest value of a key, at an end of the table if it has any.
     TakeEnd(End, Option<(usize, i64)>),
+    /// Found so many objects.
+    Size(usize),
 }
 
 fn add(kind: TableType, values: &mut Vec<i64>, value: i64) {
@@ -51,6 +53,7 @@ fn apply(kind: TableType, state: &State, what: &What) -> Option<State> {
             possible = state[*key] == *found;
             after[*key].clear();
         }
+        What::Size(size) => possible = *size == state.iter().map(Vec::len).sum(),
         What::Clear => after = State::default(),
         What::TakeAll(found) => {
             possible = state == found;
@@ -105,12 +108,12 @@ fn taken_end(table: &TermTable, end: End) -> Option<(usize, i64)> {
 
 /// Calls what the number says and records it.
 fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What> {
-    let index = (choice / 12) as usize % KEYS;
+    let index = (choice / 15) as usize % KEYS;
     let key = Term::from(index);
     let object = Term::from((index, value));
     let all: Vec<Term> = (0..KEYS).map(|key| Term::from((key, value))).collect();
     let mut work = Workspace::new();
-    match choice % 12 {
+    match choice % 15 {
         0 | 1 => clock.record(
             || patiently(|| table.insert(&object, &mut work)),
             |()| What::Insert(index, value),
@@ -144,6 +147,7 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
             || taken_end(table, End::Last),
             |taken| What::TakeEnd(End::Last, taken),
         ),
+        11..=13 => clock.record(|| patiently(|| table.len()), What::Size),
         _ => clock.record(
             || table.clear().expect("memory does not fail"),
             |_| What::Clear,
