@@ -2,8 +2,9 @@
 %% @doc The description of a table, as `ats:info/1,2' shows it.
 %%
 %% The native library describes a table in one tuple, taken at one moment; this module picks
-%% items out of it and lists them in the order that programs know from `ets'. Only `stats' and
-%% `binary' are asked for by themselves, because they take longer.
+%% items out of it and lists them in the order that programs know from `ets'. The numbers `size' and
+%% `memory', each of which is that of one moment, and `stats' and `binary' are asked for by themselves,
+%% because they take longer.
 -module(ats_info).
 
 -export([all/1, item/2, fixation/2]).
@@ -13,13 +14,24 @@
 
 -spec all(ats:table()) -> [{atom(), term()}] | undefined.
 all(Table) ->
-    case ats_nif:info(Table) of
-        undefined -> undefined;
-        Information -> [{Item, pick(Item, Information)} || Item <- ?ITEMS]
+    case {ats_nif:info(Table), ats_nif:size(Table), ats_nif:memory(Table)} of
+        {Information, Size, Memory} when is_tuple(Information), is_integer(Size), is_integer(Memory) ->
+            [case Item of
+                 size -> {size, Size};
+                 memory -> {memory, Memory};
+                 _ -> {Item, pick(Item, Information)}
+             end || Item <- ?ITEMS];
+        _ ->
+            %% It may have been deleted meanwhile.
+            undefined
     end.
 
 %% A table that does not exist has every item, also an unknown one: `undefined'.
 -spec item(term(), ats:table()) -> term().
+item(size, Table) ->
+    ats_nif:size(Table);
+item(memory, Table) ->
+    ats_nif:memory(Table);
 item(stats, Table) ->
     ats_nif:stats(Table);
 item(Item, Table) ->
@@ -30,7 +42,7 @@ item(Item, Table) ->
 
 -spec pick(term(), ats_nif:information()) -> term().
 pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compressed,
-            MemoryWords, Owner, Heir, Name, Size, Named, Type, KeyPos, Protection, Fixed,
+            Owner, Heir, Name, Named, Type, KeyPos, Protection, Fixed,
             FullScan, Backend}) ->
     case Item of
         id -> Id;
@@ -38,11 +50,9 @@ pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compre
         read_concurrency -> ReadConcurrency;
         write_concurrency -> WriteConcurrency;
         compressed -> Compressed;
-        memory -> MemoryWords;
         owner -> Owner;
         heir -> Heir;
         name -> Name;
-        size -> Size;
         node -> node();
         named_table -> Named;
         type -> Type;

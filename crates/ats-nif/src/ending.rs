@@ -1,18 +1,19 @@
-//! What the VM tells of the end of a process, and the tables that ended with it, on their way to be deleted.
+//! What becomes of the tables of a process that has ended.
 //!
-//! A process may own a hundred thousand tables. The VM tells of its end table by table, in the midst of
-//! ending it, so what has to be done for each is left to the thread in the background. No process finds
-//! these tables meanwhile, since their owner is dead.
+//! A process may own a hundred thousand tables. The VM tells of its end in the midst of ending it, so only a few
+//! of them are looked after then, and the others are left to the thread in the background, as is the freeing of all. No
+//! process finds a table meanwhile whose owner is dead.
 
-use crate::env::{Env, VmWord};
+use crate::env::Env;
 use crate::handle::{Handle, Shared};
 use crate::lifetime;
 use crate::resource::{Resource, ResourceRef, Slot};
 use crate::succession::Fate;
 use crate::sys::Word;
+use crate::watch::{Watches, Watching};
 use ats::background::{self, FreeInSlices};
 use std::ffi::CStr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 impl Resource for Handle {
     const NAME: &'static CStr = c"ats_table";
@@ -21,17 +22,58 @@ impl Resource for Handle {
         static SLOT: Slot = Slot::new();
         &SLOT
     }
+}
 
-    fn down(&self, env: Env<'_>, pid: VmWord<'_>) {
-        let guard = ats_sync::pin();
-        let Some(shared) = self.shared(&guard) else {
-            return;
-        };
-        forget(shared, pid.raw());
-        let is_owner = shared.owner().is_some_and(|owner| owner.raw() == pid.raw());
-        if is_owner && shared.fate(env) == Fate::Ended {
-            hand_over(shared.id.clone());
+impl Watching for Handle {
+    const WATCH_NAME: &'static CStr = c"ats_watch";
+
+    fn watch_slot() -> &'static Slot {
+        static SLOT: Slot = Slot::new();
+        &SLOT
+    }
+
+    fn watches() -> &'static Watches<Self> {
+        static WATCHES: LazyLock<Watches<Handle>> = LazyLock::new(Watches::default);
+        &WATCHES
+    }
+
+    fn process_ended(env: Env<'_>, pid: Word, mut tables: Vec<ResourceRef<Self>>) {
+        let rest = tables.split_off(tables.len().min(SLICE));
+        for table in tables {
+            tell(env, pid, &table);
         }
+        if !rest.is_empty() {
+            background::free(Box::new(Untold { pid, tables: rest }));
+        }
+    }
+}
+
+/// Tells a table that a process is gone.
+fn tell(env: Env<'_>, pid: Word, table: &ResourceRef<Handle>) {
+    let guard = ats_sync::pin();
+    let Some(shared) = table.shared(&guard) else {
+        return;
+    };
+    forget(shared, pid);
+    let is_owner = shared.owner().is_some_and(|owner| owner.raw() == pid);
+    if is_owner && shared.fate(env) == Fate::Ended {
+        hand_over(table.clone());
+    }
+}
+
+/// Tables that are yet to be told that a process is gone.
+struct Untold {
+    pid: Word,
+    tables: Vec<ResourceRef<Handle>>,
+}
+
+impl FreeInSlices for Untold {
+    fn free_slice(&mut self) -> bool {
+        let rest = self.tables.len().saturating_sub(SLICE);
+        for table in self.tables.split_off(rest) {
+            tell(Env::of_own_thread(), self.pid, &table);
+        }
+        rest == 0
     }
 }
 
@@ -39,14 +81,14 @@ impl Resource for Handle {
 /// process one day.
 fn forget(shared: &Shared, pid: Word) {
     let mut admin = shared.admin();
-    admin.watched.remove(&pid);
+    admin.watches.retain(|watch| watch.pid() != pid);
     if let Some(heir) = admin.heir.as_mut().filter(|heir| heir.pid().raw() == pid) {
         heir.set_gone();
     }
     shared.end_fixes_of(&mut admin, pid);
 }
 
-/// How many tables are deleted before something else has its turn.
+/// How many tables are looked after before something else has its turn.
 const SLICE: usize = 64;
 
 static ENDED: Mutex<Vec<ResourceRef<Handle>>> = Mutex::new(Vec::new());

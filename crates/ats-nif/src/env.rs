@@ -75,6 +75,14 @@ impl<'e> Env<'e> {
         }
     }
 
+    /// What stands for the environment in calls by a thread that is none of the VM. It has no terms, and no process.
+    pub(crate) const fn of_own_thread() -> Self {
+        Env {
+            raw: std::ptr::null_mut(),
+            life: PhantomData,
+        }
+    }
+
     /// The environment itself, for calls that have no wrapper here.
     #[inline]
     pub const fn raw(self) -> *mut sys::ErlNifEnv {

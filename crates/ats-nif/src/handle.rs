@@ -22,9 +22,9 @@ use crate::owner::{Heir, Owner};
 use crate::process;
 use crate::resource::ResourceRef;
 use crate::sys::Word;
+use crate::watch::{self, Watch};
 use ats::{Store, Table};
 use ats_sync::Guard;
-use std::collections::HashSet;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -126,8 +126,8 @@ pub struct Admin {
     pub heir: Option<Heir>,
     /// Whether the owner stands for an application.
     pub of_application: bool,
-    /// The processes of whose end the VM will tell.
-    pub(crate) watched: HashSet<Word>,
+    /// The processes of whose end the VM will tell. Few: owners, an heir, and processes that walk.
+    pub(crate) watches: Vec<ResourceRef<Watch<Handle>>>,
     /// The processes that have fixed the table, and how often each has done so.
     pub fixes: Vec<(Word, usize)>,
     /// When the table became fixed.
@@ -210,7 +210,7 @@ impl Shared {
             admin: Mutex::new(Admin {
                 heir: recipe.heir,
                 of_application: matches!(recipe.owner, Owner::Application(_)),
-                watched: HashSet::new(),
+                watches: Vec::new(),
                 fixes: Vec::new(),
                 fixed_since: None,
             }),
@@ -307,15 +307,19 @@ impl Shared {
 
     /// Has the VM tell of the end of a process. False if it is gone already.
     pub(crate) fn watch(&self, env: Env<'_>, admin: &mut Admin, pid: Word) -> bool {
-        // SAFETY: the word of a local pid, which is an immediate.
-        let process = unsafe { VmWord::new(pid) };
-        if admin.watched.contains(&pid) {
+        if admin.watches.iter().any(|watch| watch.pid() == pid) {
             return true;
         }
-        let is_watched = self.id.monitor(env, process);
-        if is_watched {
-            admin.watched.insert(pid);
-        }
+        let watch = watch::watch(env, pid, &self.id);
+        let is_watched = watch.is_some();
+        admin.watches.reserve_exact(1);
+        admin.watches.extend(watch);
         is_watched
+    }
+
+    /// Has the VM tell of no process any more. For a table that is deleted.
+    pub(crate) fn stop_watching(&self) {
+        let watches = std::mem::take(&mut self.admin().watches);
+        watches.iter().for_each(|watch| watch.forget(&self.id));
     }
 }

@@ -60,6 +60,7 @@ pub mod tags;
 mod test_nifs;
 pub mod vm_sink;
 pub mod vm_term;
+pub mod watch;
 
 #[cfg(not(feature = "test-nifs"))]
 use functions::all as all_functions;

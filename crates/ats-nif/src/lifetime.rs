@@ -54,7 +54,8 @@ fn watch_all(env: Env<'_>, shared: &Shared) -> bool {
 pub fn delete(shared: &Shared, guard: &Guard) -> bool {
     shared.id.end(guard, |shared| {
         // SAFETY: `create` entered it before it returned it, and it is out of its handle.
-        unsafe { registry::leave(shared, guard) }
+        unsafe { registry::leave(shared, guard) };
+        shared.stop_watching();
     })
 }
 

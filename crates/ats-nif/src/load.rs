@@ -15,6 +15,7 @@ use crate::handle::Handle;
 use crate::query::Compiled;
 use crate::sys::{self, Word};
 use crate::tags::{IMMEDIATE_TAG, NIL, PID_TAG, PORT_TAG, SMALL_TAG};
+use crate::watch::Watch;
 use crate::{atoms, call, etf, ident, process, reference, release, resource};
 use std::ffi::{c_int, c_void};
 use std::io::Write;
@@ -130,6 +131,7 @@ fn open_resources(env: Env<'_>) -> Result<(), String> {
     #[cfg(feature = "test-nifs")]
     crate::test_nifs::open_resources(env)?;
     resource::open::<Handle>(env)?;
+    resource::open::<Watch<Handle>>(env)?;
     #[cfg(not(feature = "test-nifs"))]
     resource::open::<crate::functions::TakenObjects>(env)?;
     resource::open::<Compiled>(env)

@@ -12,10 +12,16 @@ use crate::{nif, process, sys};
 use ats::TableType;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
-    vec![nif!("info", info, 1), nif!("stats", stats, 1)]
+    vec![
+        nif!("info", info, 1),
+        nif!("size", size, 1),
+        nif!("memory", memory, 1),
+        nif!("stats", stats, 1),
+    ]
 }
 
-/// `info(Table)`: `undefined`, or what the table is as one tuple, which the Erlang side shapes.
+/// `info(Table)`: `undefined`, or what the table is as one tuple, which the Erlang side shapes. Without numbers that
+/// writers may have to wait for.
 fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let Some(shared) = existing(env, table, &guard)? else {
@@ -29,7 +35,6 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         .map_or(KnownAtom::None.word(), Heir::pid);
     let fixed = fixed(env, &admin);
     drop(admin);
-    let words = shared.table.bytes()?.div_ceil(size_of::<usize>());
     let protection = match shared.protection() {
         Protection::Public => KnownAtom::Public,
         Protection::Protected => KnownAtom::Protected,
@@ -59,11 +64,9 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         boolean(reported.read_concurrency),
         wc,
         boolean(shared.table.is_compressed()),
-        env.int(words as i64),
         shared.owner().unwrap_or(KnownAtom::None.word()),
         heir,
         shared.name(),
-        env.int(shared.table.len()? as i64),
         boolean(shared.named),
         type_word(shared.table.table_type()),
         env.int(shared.table.key_position() as i64),
@@ -72,6 +75,24 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         full_scan.word(),
         backend.word(),
     ]))
+}
+
+/// `size(Table)`: `undefined`, or how many objects there are.
+fn size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    Ok(match existing(env, table, &guard)? {
+        Some(shared) => env.int(shared.table.len()? as i64),
+        None => KnownAtom::Undefined.word(),
+    })
+}
+
+/// `memory(Table)`: `undefined`, or how many words of memory the table takes.
+fn memory<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    Ok(match existing(env, table, &guard)? {
+        Some(shared) => env.int(shared.table.bytes()?.div_ceil(size_of::<usize>()) as i64),
+        None => KnownAtom::Undefined.word(),
+    })
 }
 
 /// `stats(Table)`: `undefined`, or how the table has adapted to contention. Apart from `info` because it
