@@ -17,16 +17,14 @@ use ats_sync::Guard;
 pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     let name = recipe.name;
     let shared = Shared::publish(recipe, guard);
-    // SAFETY: the table is new; only `delete` retires it from now on, and leaves the registry before.
-    while shared.named && !unsafe { registry::claim_name(shared, guard) } {
+    // SAFETY: the table is new.
+    while !unsafe { registry::enter(shared, guard) } {
         if is_kept(env, name, guard) {
             // No process has seen it, and nothing but the identifier leads to it.
             shared.id.end(guard, |_| ());
             return Err(KnownAtom::AlreadyExists);
         }
     }
-    // SAFETY: as above.
-    unsafe { registry::enter(shared) };
     // The VM is asked to tell of the owner's end only now, when it would find the table.
     match watch_all(env, shared) {
         true => Ok(shared),
@@ -52,11 +50,11 @@ fn watch_all(env: Env<'_>, shared: &Shared) -> bool {
 /// Deletes a table: no process finds it from now on. Its memory is freed by and by. False if another thread
 /// has deleted it already.
 pub fn delete(shared: &Shared, guard: &Guard) -> bool {
-    shared.id.end(guard, |shared| {
-        // SAFETY: `create` entered it before it returned it, and it is out of its handle.
-        unsafe { registry::leave(shared, guard) };
+    let left = registry::leave(shared, guard);
+    if left {
         shared.stop_watching();
-    })
+    }
+    left
 }
 
 /// Does what is due if the owner is dead: the heir gets the table, or it is deleted. False if the table is

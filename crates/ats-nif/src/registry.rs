@@ -1,10 +1,16 @@
 //! All tables of the VM, and the names of the named ones.
+//!
+//! A table comes and goes under the lock of one part of the registry, which its address chooses: it gets its name there,
+//! and there it stops existing. A listing holds the locks of all parts, so it is that of one moment: none comes or goes
+//! or gets another name meanwhile. Whether a table exists, and which one has a name, is asked without a lock.
 
 use crate::handle::Shared;
 use crate::sys::Word;
+use crate::watch::Spread;
 use ats::names::{Named, Names, Renaming};
-use ats_sync::Guard;
+use ats_sync::{Guard, Padded};
 use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -21,11 +27,30 @@ impl Named for Shared {
     }
 }
 
-/// Every table, by address. Touched when tables come and go, and by `all/0`.
-static ALL: LazyLock<Mutex<HashSet<usize>>> = LazyLock::new(Mutex::default);
+/// The parts of the registry, each with a lock of its own.
+const PARTS: usize = 64;
 
-fn all() -> MutexGuard<'static, HashSet<usize>> {
-    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+/// Tables, by address.
+type Tables = HashSet<usize, BuildHasherDefault<Spread>>;
+
+static ALL: LazyLock<[Padded<Mutex<Tables>>; PARTS]> =
+    LazyLock::new(|| std::array::from_fn(|_| Padded(Mutex::default())));
+
+fn lock(part: &'static Mutex<Tables>) -> MutexGuard<'static, Tables> {
+    // Sets are valid at every moment, so a panic elsewhere does not spoil them.
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The part of a table, whose lock is held.
+fn part_of(address: usize) -> MutexGuard<'static, Tables> {
+    let mut hash = Spread::default();
+    hash.write_usize(address);
+    // Sets use the low bits and the highest.
+    lock(&ALL[(hash.finish() >> 20) as usize % PARTS])
+}
+
+fn address(shared: &Shared) -> usize {
+    ptr::from_ref(shared).expose_provenance()
 }
 
 /// The table with this name.
@@ -37,57 +62,50 @@ pub fn named(name: Word, guard: &Guard) -> Option<&Shared> {
     Some(unsafe { &*shared })
 }
 
-/// Gives a new named table its name; false if that is taken.
+/// Enters a new table, with its name if it is a named one; false if that is taken.
 ///
 /// # Safety
-/// The table has no name yet. Once it is out of its handle, it is given to [`leave`] before it is retired.
-pub unsafe fn claim_name(shared: &Shared, guard: &Guard) -> bool {
+/// The table was not entered before. It is taken out of its handle by [`leave`] only.
+pub unsafe fn enter(shared: &Shared, guard: &Guard) -> bool {
+    let mut part = part_of(address(shared));
     // SAFETY: promised by the caller (HA2 of `handle`).
-    unsafe { NAMES.insert(shared, guard) }
-}
-
-/// Enters a new table, which has its name.
-///
-/// # Safety
-/// Once the table is out of its handle, it is given to [`leave`] before it is retired.
-pub unsafe fn enter(shared: &Shared) {
-    let mut all = all();
-    // A named one may have been deleted meanwhile, and has left then. Or it leaves behind us: it takes the
-    // lock after it was taken out of its handle.
-    if shared.is_found_by_id() {
-        all.insert(address(shared));
+    if shared.named && !unsafe { NAMES.insert(shared, guard) } {
+        return false;
     }
+    part.insert(address(shared))
 }
 
-fn address(shared: &Shared) -> usize {
-    ptr::from_ref(shared).expose_provenance()
-}
-
-/// Takes a table out, with its name.
-///
-/// # Safety
-/// The table was entered, and has been taken out of its handle.
-pub unsafe fn leave(shared: &Shared, guard: &Guard) {
-    all().remove(&address(shared));
-    if shared.named {
-        // SAFETY: a named table was given its name before it was entered.
-        unsafe { NAMES.remove(shared, guard) };
-    }
+/// Takes a table that was entered out of its handle: it does not exist any more. False if another thread has done so.
+pub fn leave(shared: &Shared, guard: &Guard) -> bool {
+    let mut part = part_of(address(shared));
+    shared.id.end(guard, |shared| {
+        part.remove(&address(shared));
+        if shared.named {
+            // SAFETY: a named table was given its name when it was entered.
+            unsafe { NAMES.remove(shared, guard) };
+        }
+    })
 }
 
 /// Gives a named table another name instead of the one it has, which must be `old` if that is given: a
 /// process that knows the table by its name does not know it under another.
 pub fn rename(shared: &Shared, old: Option<Word>, new: Word, guard: &Guard) -> Renaming {
+    let _part = part_of(address(shared));
     // SAFETY: a named table has got its name, and lives as long as the guard.
     unsafe { NAMES.rename(shared, old, new, guard) }
 }
 
-/// Every table there is.
-pub fn every(_guard: &Guard) -> Vec<&Shared> {
-    let all = all();
-    all.iter()
-        // SAFETY: a table is taken out under the lock we hold before it is retired, so it lives as long as
-        // the guard.
-        .map(|address| unsafe { &*ptr::with_exposed_provenance::<Shared>(*address) })
+/// Every table there is at one moment, with the word of its name.
+pub fn every(_guard: &Guard) -> Vec<(&Shared, Word)> {
+    // Each other thread holds the lock of one part at most, so no circle is possible.
+    let parts: Vec<_> = ALL.iter().map(|part| lock(part)).collect();
+    let addresses = parts.iter().flat_map(|part| part.iter());
+    addresses
+        .map(|address| {
+            // SAFETY: a table is taken out under a lock that we hold before it is retired, so it lives as long
+            // as the guard.
+            let shared = unsafe { &*ptr::with_exposed_provenance::<Shared>(*address) };
+            (shared, shared.name().raw())
+        })
         .collect()
 }

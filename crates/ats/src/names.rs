@@ -2,7 +2,8 @@
 //!
 //! Every operation on a named table begins with a look here, from all processors at once, so a
 //! lookup must not write anything shared. (`ets` takes a lock on its name table for each.) The map is
-//! an array of lists whose nodes never change; writers take a lock and publish by one store.
+//! an array of lists whose nodes never change; writers take the lock of the list, or of both lists that a renaming
+//! concerns, and publish by one store.
 //!
 //! What has a name knows its name, and whether it exists: see [`Named`]. A node of the map is only a hint, which
 //! counts if what it leads to says so, too. So every change of names is one store, although a renaming concerns two
@@ -13,7 +14,8 @@
 //! - a thing is deleted when it stops existing, whatever is linked.
 //!
 //! # Invariants
-//! - N1. Lists, and the names that things with a node know, are changed only under the lock of the map.
+//! - N1. A list is changed only under its lock, and the name that a thing with a node knows only under those of both
+//!   names. Of two locks, the one with the lower number is taken first.
 //! - N2. A node never changes; a name that is taken out is unlinked by copying its predecessors, and
 //!   the nodes are retired.
 //! - N3. What a linked node leads to is not retired before the node is unlinked. So both live as long as a guard
@@ -27,12 +29,15 @@
 //! change gives a name to one thing or takes it from one (N4), so between this thing and another with the same name
 //! there was a moment at which none had it, during the walk.
 
-use ats_sync::Guard;
+use ats_sync::{Guard, Padded};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-const BUCKETS: usize = 1 << 12;
+/// Pages of which no list is used take no memory.
+const BUCKETS: usize = 1 << 14;
+/// Locks that the lists share.
+const LOCKS: usize = 64;
 
 /// What can have a name.
 pub trait Named {
@@ -57,7 +62,7 @@ pub enum Renaming {
 /// A map from names to pointers to `T`. To use what was found, keep the guard under which it was found.
 pub struct Names<T> {
     buckets: [AtomicPtr<Node<T>>; BUCKETS],
-    writing: Mutex<()>,
+    writing: [Padded<Mutex<()>>; LOCKS],
 }
 
 struct Node<T> {
@@ -83,16 +88,14 @@ impl<T> Names<T> {
     pub const fn new() -> Self {
         Names {
             buckets: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS],
-            writing: Mutex::new(()),
+            writing: [const { Padded(Mutex::new(())) }; LOCKS],
         }
     }
 }
 
 impl<T: Named> Names<T> {
     fn bucket(&self, name: u64) -> &AtomicPtr<Node<T>> {
-        // Names are numbered densely above some tag bits: multiply to use all bits.
-        let hash = name.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52;
-        &self.buckets[hash as usize % BUCKETS]
+        &self.buckets[bucket_of(name)]
     }
 
     /// What has this name, at some moment of the call. O(1).
@@ -126,7 +129,7 @@ impl<T: Named> Names<T> {
         None
     }
 
-    /// Whether a name is to be had. The caller holds the lock.
+    /// Whether a name is to be had. The caller holds its lock.
     fn is_free(&self, name: u64, guard: &Guard) -> bool {
         if self.get(name, guard).is_some() {
             return false;
@@ -144,9 +147,9 @@ impl<T: Named> Names<T> {
     /// `target` has no name in a map yet. It is valid, and is not freed before [`remove`](Names::remove) was called
     /// for it and all guards are gone that were there then.
     pub unsafe fn insert(&self, target: *const T, guard: &Guard) -> bool {
-        let _held = self.lock();
-        // SAFETY: promised by the caller.
+        // SAFETY: promised by the caller. It has no node yet, so no other thread changes its name.
         let name = unsafe { &*target }.name().load(Ordering::Relaxed);
+        let _held = self.lock(name);
         if !self.is_free(name, guard) {
             return false;
         }
@@ -159,9 +162,9 @@ impl<T: Named> Names<T> {
     /// # Safety
     /// `target` was [inserted](Names::insert), and has not been freed.
     pub unsafe fn remove(&self, target: *const T, guard: &Guard) {
-        let _held = self.lock();
-        // SAFETY: promised by the caller. The lock is held, so this is its last name (N1).
-        let name = unsafe { &*target }.name().load(Ordering::Relaxed);
+        // SAFETY: promised by the caller.
+        let thing = unsafe { &*target };
+        let (name, _held) = self.lock_name_of(thing, None);
         if self.linked(name, guard) == Some(target) {
             self.unlink(name, guard);
         }
@@ -179,10 +182,9 @@ impl<T: Named> Names<T> {
         new: u64,
         guard: &Guard,
     ) -> Renaming {
-        let _held = self.lock();
         // SAFETY: promised by the caller.
         let thing = unsafe { &*target };
-        let name = thing.name().load(Ordering::Relaxed);
+        let (name, _held) = self.lock_name_of(thing, Some(new));
         let is_its = self.linked(name, guard) == Some(target) && thing.exists();
         if !is_its || old.is_some_and(|old| old != name) {
             return Renaming::Gone;
@@ -197,11 +199,35 @@ impl<T: Named> Names<T> {
         Renaming::Done
     }
 
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The lock of a name.
+    fn lock(&self, name: u64) -> MutexGuard<'_, ()> {
+        self.lock_number(lock_of(name))
     }
 
-    /// The caller holds the lock.
+    fn lock_number(&self, number: usize) -> MutexGuard<'_, ()> {
+        // Lists are valid at every moment, so a panic elsewhere does not spoil them.
+        let lock = &self.writing[number];
+        lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name of a thing, with its lock, and with that of another name. So the name stays.
+    fn lock_name_of(
+        &self,
+        thing: &T,
+        other: Option<u64>,
+    ) -> (u64, [Option<MutexGuard<'_, ()>>; 2]) {
+        loop {
+            let name = thing.name().load(Ordering::Relaxed);
+            let (own, other) = (lock_of(name), other.map_or(lock_of(name), lock_of));
+            let first = self.lock_number(own.min(other));
+            let second = (own != other).then(|| self.lock_number(own.max(other)));
+            if thing.name().load(Ordering::Relaxed) == name {
+                return (name, [Some(first), second]);
+            }
+        }
+    }
+
+    /// The caller holds the lock of the name.
     fn link(&self, name: u64, target: *const T) {
         let bucket = self.bucket(name);
         let next = bucket.load(Ordering::Relaxed);
@@ -209,14 +235,14 @@ impl<T: Named> Names<T> {
         bucket.store(node, Ordering::Release);
     }
 
-    /// The caller holds the lock; the name is there.
+    /// The caller holds the lock of the name, which is there.
     fn unlink(&self, name: u64, guard: &Guard) {
         let bucket = self.bucket(name);
         let mut retired = Vec::new();
         let mut node = bucket.load(Ordering::Relaxed);
         let mut kept = Vec::new();
         let rest = loop {
-            // SAFETY: the lists are changed only under the lock we hold (N1), so their nodes live.
+            // SAFETY: the list is changed only under the lock we hold (N1), so its nodes live.
             let current = unsafe { &*node };
             retired.push(node);
             if current.name == name {
@@ -240,6 +266,18 @@ impl<T: Named> Names<T> {
             unsafe { guard.retire(node.cast(), size_of::<Node<T>>(), free::<T>) };
         }
     }
+}
+
+/// The list of a name.
+fn bucket_of(name: u64) -> usize {
+    // Names are numbered densely above some tag bits: multiply to use all bits.
+    let hash = name.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+    hash as usize % BUCKETS
+}
+
+/// The number of the lock of a name.
+fn lock_of(name: u64) -> usize {
+    bucket_of(name) % LOCKS
 }
 
 impl<T> Drop for Names<T> {

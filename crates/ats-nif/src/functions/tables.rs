@@ -287,10 +287,15 @@ fn rename<'e>(env: Env<'e>, [table, name]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let mut list = VmWord::NIL;
-    for shared in registry::every(&guard) {
+    for (shared, name) in registry::every(&guard) {
         // Those on disk are known by other names, and to another module.
         if shared.disk.is_none() && lifetime::goes_on(env, shared, &guard) {
-            list = env.cons(shared.known_as(env), list);
+            let known_as = match shared.named {
+                // SAFETY: the word of an atom, which is an immediate.
+                true => unsafe { VmWord::new(name) },
+                false => shared.id.term(env),
+            };
+            list = env.cons(known_as, list);
         }
     }
     Ok(list)
