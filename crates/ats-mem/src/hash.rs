@@ -239,7 +239,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
         if let Some(tally) = self.stripes.glance(&guard) {
             return Ok(totals(tally));
         }
-        let census = self.rare.census.share(|turn| {
+        let census = self.rare.census.get_or_init(Box::default).share(|turn| {
             let (_resizing, _) = self.rare.resizing.lock_patiently()?;
             self.stripes.census(turn, &guard).map(totals)
         });

@@ -19,8 +19,8 @@ pub(super) struct Adapting {
     route_bytes: AtomicI64,
     splits: AtomicU64,
     joins: AtomicU64,
-    /// Its holder takes the lock above, and no other lock.
-    pub census: Census<Totals>,
+    /// Made by the first that does not get by with a glance. Its holder takes the lock above, and no other.
+    pub census: OnceLock<Box<Census<Totals>>>,
     pub split_first: OnceLock<Notice>,
     pub forcing: Forcing,
 }
@@ -33,7 +33,7 @@ impl Adapting {
             route_bytes: AtomicI64::new(0),
             splits: AtomicU64::new(0),
             joins: AtomicU64::new(0),
-            census: Census::new(),
+            census: OnceLock::new(),
             split_first: OnceLock::new(),
             forcing: Forcing::default(),
         }

@@ -28,10 +28,8 @@ impl<R: Release> CaTree<R> {
         if let Some(totals) = self.glance(&guard) {
             return Ok(totals);
         }
-        let adapting = &self.adapting;
-        let totals = adapting
-            .census
-            .share(|turn| self.totals_of_all(turn, &guard));
+        let census = self.adapting.census.get_or_init(Box::default);
+        let totals = census.share(|turn| self.totals_of_all(turn, &guard));
         totals.ok_or(Busy)
     }
 

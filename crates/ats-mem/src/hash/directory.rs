@@ -19,8 +19,12 @@ use std::ptr;
 /// Buckets that are always there.
 pub(super) const MIN_BUCKETS: usize = 1 << FIRST_BITS;
 const FIRST_BITS: u32 = if cfg!(loom) { 1 } else { 3 };
-/// Enough for every address space.
-const SEGMENTS: usize = if cfg!(loom) { 4 } else { 45 };
+/// Segments whose addresses are in the directory itself: some hundred buckets.
+const NEAR: usize = if cfg!(loom) { 2 } else { 6 };
+/// How many more there can be: enough for every address space.
+const FAR: usize = if cfg!(loom) { 2 } else { 39 };
+
+type Segments<R, const N: usize> = [AtomicPtr<Line<R>>; N];
 
 /// The bucket of a hash when `active` buckets are.
 #[inline]
@@ -77,7 +81,13 @@ pub(super) struct Directory<R: Release> {
     active: AtomicUsize,
     /// How often records were moved to a place that a reader may already have looked at.
     moves: AtomicUsize,
-    segments: [AtomicPtr<Line<R>>; SEGMENTS],
+    near: Segments<R, NEAR>,
+    /// The addresses of further segments, from when there is one until the end.
+    far: AtomicPtr<Segments<R, FAR>>,
+}
+
+fn no_segments<R: Release, const N: usize>() -> Segments<R, N> {
+    std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut()))
 }
 
 impl<R: Release> Directory<R> {
@@ -85,10 +95,26 @@ impl<R: Release> Directory<R> {
         let directory = Self {
             active: AtomicUsize::new(MIN_BUCKETS),
             moves: AtomicUsize::new(0),
-            segments: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+            near: no_segments(),
+            far: AtomicPtr::new(ptr::null_mut()),
         };
-        directory.segments[0].store(allocate(0), Ordering::Relaxed);
+        directory.near[0].store(allocate(0), Ordering::Relaxed);
         directory
+    }
+
+    /// Where the address of a segment is, if there is room for it.
+    #[inline]
+    fn segment(&self, segment: usize) -> Option<&AtomicPtr<Line<R>>> {
+        match self.near.get(segment) {
+            Some(near) => Some(near),
+            None => self.far()?.get(segment - NEAR),
+        }
+    }
+
+    #[inline]
+    fn far(&self) -> Option<&Segments<R, FAR>> {
+        // SAFETY: made from a box by `provide`, and freed with the directory.
+        unsafe { self.far.load(Ordering::Acquire).as_ref() }
     }
 
     /// Number of active buckets. Exact for the holder of the resize lock.
@@ -149,7 +175,7 @@ impl<R: Release> Directory<R> {
     #[inline]
     fn place(&self, bucket: usize) -> Option<(*const FingerprintsCell, *const Line<R>)> {
         let (segment, offset) = locate(bucket);
-        let lines = self.segments[segment].load(Ordering::Acquire).cast_const();
+        let lines = self.segment(segment)?.load(Ordering::Acquire).cast_const();
         let fingerprints = lines.cast::<FingerprintsCell>().wrapping_sub(offset + 1);
         (!lines.is_null()).then_some((fingerprints, lines.wrapping_add(offset)))
     }
@@ -167,7 +193,11 @@ impl<R: Release> Directory<R> {
     /// Makes sure that `bucket` has memory. For the holder of the resize lock.
     pub(super) fn provide(&self, bucket: usize) {
         let (segment, _) = locate(bucket);
-        let place = &self.segments[segment];
+        if segment >= NEAR && self.far().is_none() {
+            let far = Box::into_raw(Box::new(no_segments()));
+            self.far.store(far, Ordering::Release);
+        }
+        let place = self.segment(segment).expect("there is room now");
         if place.load(Ordering::Relaxed).is_null() {
             place.store(allocate(segment), Ordering::Release);
         }
@@ -183,7 +213,10 @@ impl<R: Release> Directory<R> {
         if active > segment_start(unused) / 4 * 3 {
             return;
         }
-        let lines = self.segments[unused].swap(ptr::null_mut(), Ordering::AcqRel);
+        let Some(place) = self.segment(unused) else {
+            return;
+        };
+        let lines = place.swap(ptr::null_mut(), Ordering::AcqRel);
         if lines.is_null() {
             return;
         }
@@ -196,18 +229,25 @@ impl<R: Release> Directory<R> {
     /// Bytes of the active buckets. Segments have room for more, of which the system gives memory when it is
     /// first touched.
     pub(super) fn bytes(&self) -> usize {
-        self.active() * (size_of::<Line<R>>() + size_of::<FingerprintsCell>())
+        let far = self.far().map_or(0, size_of_val);
+        self.active() * (size_of::<Line<R>>() + size_of::<FingerprintsCell>()) + far
     }
 }
 
 impl<R: Release> Drop for Directory<R> {
     fn drop(&mut self) {
-        for (segment, lines) in self.segments.iter().enumerate() {
+        let far = self.far().into_iter().flatten();
+        for (segment, lines) in self.near.iter().chain(far).enumerate() {
             let lines = lines.load(Ordering::Relaxed);
             if !lines.is_null() {
                 // SAFETY: allocated by `allocate`, and no other thread has the directory.
                 unsafe { free(segment, lines) };
             }
+        }
+        let far = self.far.load(Ordering::Relaxed);
+        if !far.is_null() {
+            // SAFETY: made from a box, and no other thread has the directory.
+            drop(unsafe { Box::from_raw(far) });
         }
     }
 }

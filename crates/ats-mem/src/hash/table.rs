@@ -9,21 +9,27 @@ use crate::backend::Totals;
 use crate::forced::Forcing;
 use crate::record::{RecordBox, Release, Tally};
 use ats_sync::shim::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use ats_sync::{Census, Guard, Lock, Padded, pin};
+use ats_sync::{Census, Guard, Lock, pin};
+use std::sync::OnceLock;
 
 /// An unordered store of records; see the documentation of [`hash`](super).
+///
+/// What readers look at comes first, then what is seldom written, each on lines of its own. Small, since many programs
+/// have thousands of tables with a few records each.
+#[repr(C)]
 pub struct HashTable<R: Release> {
-    pub(super) directory: Padded<Directory<R>>,
+    pub(super) directory: Directory<R>,
     pub(super) stripes: StripeSet,
     pub(super) seed: Seed,
     pub(super) forcing: Forcing,
     /// Buckets emptied by `free_some`.
     drained: usize,
-    pub(super) rare: Padded<Rare>,
+    pub(super) rare: Rare,
 }
 
-/// What is written now and then, by other operations than those that read the other fields. Padded, so
+/// What is written now and then, by other operations than those that read the other fields. Aligned, so
 /// that these do not notice.
+#[repr(align(64))]
 pub(super) struct Rare {
     /// How many fixations there are.
     pub(super) fixed: AtomicUsize,
@@ -31,8 +37,8 @@ pub(super) struct Rare {
     pub(super) slots: AtomicUsize,
     /// A thread holds it while it changes the number of buckets or of locks.
     pub(super) resizing: Lock,
-    /// Its holder takes the resize lock, and no stripe.
-    pub(super) census: Census<Totals>,
+    /// Made by the first that does not get by with a glance. Its holder takes the resize lock, and no stripe.
+    pub(super) census: OnceLock<Box<Census<Totals>>>,
     /// Lines behind the first ones of buckets.
     lines: AtomicI64,
     /// Where in the order of the table [`update_end`](crate::Backend::update_end) found the last record. Before
@@ -42,22 +48,22 @@ pub(super) struct Rare {
 }
 
 impl<R: Release> HashTable<R> {
-    /// An empty table. About two kilobytes.
+    /// An empty table. About one kilobyte.
     pub fn new() -> Self {
         Self {
-            directory: Padded(Directory::new()),
+            directory: Directory::new(),
             stripes: StripeSet::new(),
             seed: Seed::random(),
             forcing: Forcing::default(),
             drained: 0,
-            rare: Padded(Rare {
+            rare: Rare {
                 fixed: AtomicUsize::new(0),
                 slots: AtomicUsize::new(0),
                 resizing: Lock::new(),
-                census: Census::new(),
+                census: OnceLock::new(),
                 lines: AtomicI64::new(0),
                 taken: AtomicU64::new(0),
-            }),
+            },
         }
     }
 
