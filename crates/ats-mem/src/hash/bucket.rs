@@ -116,6 +116,12 @@ impl<'t, R: Release> Bucket<'t, R> {
         })
     }
 
+    /// Whether it holds no record, and has no line but the first.
+    pub(super) fn is_bare(self) -> bool {
+        let fingerprints = self.fingerprints.load();
+        fingerprints.occupied().next().is_none() && !fingerprints.are_chained()
+    }
+
     /// Visits the slots that are not empty.
     #[inline]
     pub(super) fn for_each(self, mut visit: impl FnMut(Slot<'t>, Full<'t, R>)) {

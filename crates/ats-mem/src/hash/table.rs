@@ -90,10 +90,13 @@ impl<R: Release> HashTable<R> {
 
     /// Empties a bucket. Returns how many records were in it.
     fn drain_bucket(&mut self, bucket: usize, guard: &Guard) -> usize {
+        let contents = self.active_bucket(bucket, guard);
+        if contents.is_bare() {
+            return 0;
+        }
         let locked = self.stripes.lock(bucket as u64, guard);
-        let bucket = self.active_bucket(bucket, guard);
         let mut freed = 0;
-        bucket.for_each(|slot, word| {
+        contents.for_each(|slot, word| {
             slot.clear();
             locked.add(-i64::from(!word.is_deleted()), Tally::NONE - counted(word));
             // SAFETY: just taken out of its only slot (H2), and the exclusive borrow shows that no reference
@@ -102,7 +105,7 @@ impl<R: Release> HashTable<R> {
             freed += 1;
         });
         // SAFETY: the exclusive borrow shows that no other thread uses the table (H5).
-        self.add_lines(-(unsafe { bucket.free_lines() } as i64));
+        self.add_lines(-(unsafe { contents.free_lines() } as i64));
         freed
     }
 
