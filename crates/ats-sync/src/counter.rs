@@ -59,7 +59,8 @@ impl Default for ShardedCounter {
     }
 }
 
-fn shard_count() -> usize {
+/// One for each processor, rounded up to a power of two, and at most [`MAX_SHARDS`].
+pub(crate) fn shard_count() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -70,7 +71,7 @@ fn shard_count() -> usize {
 /// A small number for this thread, given out in the order of first use, so that the threads that
 /// exist spread evenly over the shards.
 #[inline]
-fn thread_number() -> usize {
+pub(crate) fn thread_number() -> usize {
     thread_local! {
         static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
     }

@@ -36,19 +36,19 @@ pub(crate) fn wake_one(word: *const AtomicU32) {
     wake(word, 1);
 }
 
-/// Wakes all threads that sleep on the word.
-pub(crate) fn wake_all(word: &AtomicU32) {
+/// Wakes all threads that sleep on the word at this address, which is a name as for [`wake_one`].
+pub(crate) fn wake_all(word: *const AtomicU32) {
     wake(word, libc::c_int::MAX);
 }
 
-fn wake(word: *const AtomicU32, most: libc::c_int) {
+fn wake(word: *const AtomicU32, threads: libc::c_int) {
     // SAFETY: `FUTEX_WAKE` on a private futex does not access the memory at the address.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
             word,
             libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-            most,
+            threads,
         );
     }
 }

@@ -5,6 +5,7 @@
 //! | [`epoch`] | when memory that readers may still be looking at can be freed |
 //! | [`lock`] | a lock of eight bytes that counts how often it was contended |
 //! | [`census`] | exact sums over what many locks guard |
+//! | [`reader_groups`] | a readers-writer lock whose readers share no cache line while no thread writes |
 //! | [`counter`] | a counter that many threads can change without sharing a cache line |
 //! | [`padded`] | a value with cache lines of its own |
 //!
@@ -20,6 +21,7 @@ pub mod epoch;
 mod futex;
 pub mod lock;
 pub mod padded;
+pub mod reader_groups;
 #[doc(hidden)]
 pub mod shim;
 
@@ -28,3 +30,4 @@ pub use counter::ShardedCounter;
 pub use epoch::{Collector, Grace, Guard, collect, pending, pin};
 pub use lock::{Held, Lock};
 pub use padded::Padded;
+pub use reader_groups::ReaderGroupLock;
