@@ -72,7 +72,7 @@ mod models;
 mod purge;
 mod resize;
 mod search;
-mod seed;
+pub(crate) mod seed;
 mod stripes;
 mod table;
 #[cfg(all(test, not(loom)))]

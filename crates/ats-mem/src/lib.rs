@@ -4,7 +4,7 @@
 //! [`CaTree`] in the order of their keys, [`HashTable`] without order. Readers never lock, write
 //! nothing shared and wait for no other thread; what they may still be looking at is freed by epochs
 //! ([`ats_sync`]). Several keys can be written as one ([`batch`]), and one key can be held by a change that
-//! takes long ([`Backend::update_alone`]).
+//! takes long ([`Backend::update_alone`]). The stores of [`rivals`], which lock, are for comparison.
 
 pub mod backend;
 pub mod batch;
@@ -13,6 +13,7 @@ mod forced;
 pub mod hash;
 mod prefetch;
 pub mod record;
+pub mod rivals;
 pub mod sequence;
 pub mod slab;
 

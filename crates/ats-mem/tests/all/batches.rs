@@ -1,5 +1,6 @@
 //! Batches end cleanly, whatever happens in the middle of them.
 
+use ats_mem::rivals::{LockedHashMap, SingleLock};
 use ats_mem::{CaTree, Change, HashTable, MemoryStore, Plain, Record, RecordBox, Release};
 use ats_sync::{Guard, pin};
 use std::cell::RefCell;
@@ -83,6 +84,16 @@ fn a_panic_undoes_the_batch_in_the_hash_table() {
     a_panic_undoes_the_batch(HashTable::new());
 }
 
+#[test]
+fn a_panic_undoes_the_batch_behind_a_single_lock() {
+    a_panic_undoes_the_batch(SingleLock::new());
+}
+
+#[test]
+fn a_panic_undoes_the_batch_in_a_locked_hash_map() {
+    a_panic_undoes_the_batch(LockedHashMap::new());
+}
+
 fn every_way_out_releases_once(store: impl MemoryStore<Units>) -> i64 {
     let mut expected = 0;
     for key in KEYS {
@@ -109,7 +120,9 @@ fn every_way_out_releases_once(store: impl MemoryStore<Units>) -> i64 {
 #[test]
 fn records_of_batches_release_what_they_own_once() {
     let expected = every_way_out_releases_once(CaTree::<Units>::new())
-        + every_way_out_releases_once(HashTable::<Units>::new());
+        + every_way_out_releases_once(HashTable::<Units>::new())
+        + every_way_out_releases_once(SingleLock::<Units>::new())
+        + every_way_out_releases_once(LockedHashMap::<Units>::new());
     // Other tests of this program may keep the epoch back for a moment.
     for _ in 0..1000 {
         ats_sync::collect();
@@ -221,6 +234,8 @@ fn a_long_batch_pins_anew<S: MemoryStore<Looking> + Default>() {
 fn long_batches_pin_anew() {
     a_long_batch_pins_anew::<CaTree<Looking>>();
     a_long_batch_pins_anew::<HashTable<Looking>>();
+    a_long_batch_pins_anew::<SingleLock<Looking>>();
+    a_long_batch_pins_anew::<LockedHashMap<Looking>>();
 }
 
 /// Keeps all keys but the last, which it puts off: so it can look at the store while it holds them.
@@ -277,9 +292,11 @@ fn what_is_kept_stays<S: MemoryStore<Plain> + Default>() {
 }
 
 #[test]
-fn what_is_kept_stays_in_both_stores() {
+fn what_is_kept_stays_in_all_stores() {
     what_is_kept_stays::<CaTree<Plain>>();
     what_is_kept_stays::<HashTable<Plain>>();
+    what_is_kept_stays::<SingleLock<Plain>>();
+    what_is_kept_stays::<LockedHashMap<Plain>>();
 }
 
 /// While a record is built its key is held, and nothing else: others can be written, and its old record be read.
@@ -349,6 +366,16 @@ fn only_the_key_is_held_in_the_hash_table() {
     only_the_key_is_held::<HashTable<Plain>>();
 }
 
+#[test]
+fn only_the_key_is_held_behind_a_single_lock() {
+    only_the_key_is_held::<SingleLock<Plain>>();
+}
+
+#[test]
+fn only_the_key_is_held_in_a_locked_hash_map() {
+    only_the_key_is_held::<LockedHashMap<Plain>>();
+}
+
 /// A batch of one key can remove it after having looked for long; a walk that is at the key goes on.
 #[test]
 fn a_key_that_was_held_is_removed_as_any_other() {
@@ -394,5 +421,7 @@ fn a_key_that_was_held_is_removed_as_any_other() {
     for is_fixed in [false, true] {
         check::<CaTree<Plain>>(is_fixed);
         check::<HashTable<Plain>>(is_fixed);
+        check::<SingleLock<Plain>>(is_fixed);
+        check::<LockedHashMap<Plain>>(is_fixed);
     }
 }

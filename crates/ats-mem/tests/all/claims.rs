@@ -1,8 +1,9 @@
 //! A change that takes long holds its key alone, and ends cleanly whatever happens in the middle.
 
+use ats_mem::rivals::{LockedHashMap, SingleLock};
 use ats_mem::{
-    Backend, Busy, CaTree, Change, End, Fixable, HashTable, MemoryStore, Plain, Record, RecordBox,
-    Release, SlotAnswer,
+    Busy, CaTree, Change, End, HashTable, MemoryStore, Plain, Record, RecordBox, Release,
+    SlotAnswer,
 };
 use ats_sync::pin;
 use std::ops::ControlFlow;
@@ -85,6 +86,16 @@ fn others_go_on_in_the_hash_table() {
     others_go_on(HashTable::new());
 }
 
+#[test]
+fn others_go_on_behind_a_single_lock() {
+    others_go_on(SingleLock::new());
+}
+
+#[test]
+fn others_go_on_in_a_locked_hash_map() {
+    others_go_on(LockedHashMap::new());
+}
+
 /// What comes of a key that is there, or missing, and each decision.
 fn each_way_out(store: impl MemoryStore<Plain>) {
     let decide = |key: &[u8], found: Option<u64>, change: fn(&[u8]) -> Change<Plain>| {
@@ -134,10 +145,18 @@ fn each_way_out_of_the_hash_table() {
     each_way_out(HashTable::new());
 }
 
-/// Keys that are removed, and come back, in this way while the store is fixed are known to walks.
 #[test]
-fn a_walk_goes_on_from_a_key_that_is_removed() {
-    let store = HashTable::new();
+fn each_way_out_behind_a_single_lock() {
+    each_way_out(SingleLock::new());
+}
+
+#[test]
+fn each_way_out_of_a_locked_hash_map() {
+    each_way_out(LockedHashMap::new());
+}
+
+/// Keys that are removed, and come back, in this way while the store is fixed are known to walks.
+fn a_walk_goes_on_from_a_key_that_is_removed(store: impl MemoryStore<Plain>) {
     let numbers = || (0..100_u64).map(u64::to_be_bytes);
     for key in numbers() {
         put(&store, &key, 1).expect("free");
@@ -167,6 +186,16 @@ fn a_walk_goes_on_from_a_key_that_is_removed() {
         .filter(|key| value(&store, key) == Some(2))
         .count();
     assert_eq!(found, 50);
+}
+
+#[test]
+fn a_walk_of_the_hash_table_goes_on() {
+    a_walk_goes_on_from_a_key_that_is_removed(HashTable::new());
+}
+
+#[test]
+fn a_walk_of_a_locked_hash_map_goes_on() {
+    a_walk_goes_on_from_a_key_that_is_removed(LockedHashMap::new());
 }
 
 /// The record at an end is waited for, and what is behind it is not taken in its stead.
@@ -202,6 +231,16 @@ fn the_end_of_the_tree_is_held() {
 #[test]
 fn a_record_of_the_hash_table_is_held() {
     the_end_is_held(HashTable::new(), false);
+}
+
+#[test]
+fn the_end_behind_a_single_lock_is_held() {
+    the_end_is_held(SingleLock::new(), true);
+}
+
+#[test]
+fn a_record_of_a_locked_hash_map_is_held() {
+    the_end_is_held(LockedHashMap::new(), false);
 }
 
 /// Counts what is owned: each record owns as many units as its value says.
@@ -243,7 +282,9 @@ fn each_record_is_released_once(store: impl MemoryStore<Units>) -> i64 {
 #[test]
 fn records_release_what_they_own_once() {
     let expected = each_record_is_released_once(CaTree::<Units>::new())
-        + each_record_is_released_once(HashTable::<Units>::new());
+        + each_record_is_released_once(HashTable::<Units>::new())
+        + each_record_is_released_once(SingleLock::<Units>::new())
+        + each_record_is_released_once(LockedHashMap::<Units>::new());
     // Other tests of this program may keep the epoch back for a moment.
     for _ in 0..1000 {
         ats_sync::collect();

@@ -1,8 +1,9 @@
-//! Many threads on one hash table: what readers may rely on while others write and the table
+//! Many threads on one store without order: what readers may rely on while others write and the table
 //! changes its layout under them.
 
+use ats_mem::rivals::LockedHashMap;
 use ats_mem::{
-    Backend, Busy, Change, Fixable, HashTable, Plain, Record, RecordBox, Release, SlotAnswer, Slots,
+    Busy, Change, HashTable, MemoryStore, Plain, Record, RecordBox, Release, SlotAnswer,
 };
 use ats_sync::{Guard, collect, pin};
 use std::collections::HashSet;
@@ -19,7 +20,7 @@ fn key(number: u64) -> [u8; 8] {
 
 /// `update`, again as long as a batch is in the way.
 fn update<'g, R: Release>(
-    table: &'g HashTable<R>,
+    table: &'g impl MemoryStore<R>,
     key: &[u8],
     guard: &'g Guard,
     mut decide: impl FnMut(Option<&'g Record<R>>) -> Change<R>,
@@ -29,13 +30,13 @@ fn update<'g, R: Release>(
     }
 }
 
-fn put<R: Release>(table: &HashTable<R>, key: &[u8], value: u64) {
+fn put<R: Release>(table: &impl MemoryStore<R>, key: &[u8], value: u64) {
     update(table, key, &pin(), |_| {
         Change::Put(RecordBox::new(key, &[value], true))
     });
 }
 
-fn remove<R: Release>(table: &HashTable<R>, key: &[u8]) {
+fn remove<R: Release>(table: &impl MemoryStore<R>, key: &[u8]) {
     update(table, key, &pin(), |_| Change::Remove);
 }
 
@@ -72,7 +73,7 @@ impl Drop for StopOnPanic<'_> {
 
 /// Adds a wave of keys of its own for each writer and takes them away, so that the table grows and
 /// shrinks by a factor of several.
-fn wave<R: Release>(table: &HashTable<R>, writer: usize, round: u64) {
+fn wave<R: Release>(table: &impl MemoryStore<R>, writer: usize, round: u64) {
     let base = 1_000_000 * (writer as u64 + 1);
     let size = 50 << (round % 6);
     for number in base..base + size {
@@ -85,17 +86,16 @@ fn wave<R: Release>(table: &HashTable<R>, writer: usize, round: u64) {
 
 const STABLE: u64 = 300;
 
-fn with_stable_keys<R: Release>() -> HashTable<R> {
-    let table = HashTable::new();
+fn with_stable_keys<S: MemoryStore<Plain> + Default>() -> S {
+    let table = S::default();
     for number in 0..STABLE {
         put(&table, &key(number), number);
     }
     table
 }
 
-#[test]
-fn a_lookup_never_misses_a_key_that_stays() {
-    let table = with_stable_keys::<Plain>();
+fn a_lookup_never_misses_a_key_that_stays<S: MemoryStore<Plain> + Default>() {
+    let table = with_stable_keys::<S>();
     hammer(4, |thread, round| match thread {
         0 | 1 => wave(&table, thread, round),
         _ => {
@@ -109,9 +109,8 @@ fn a_lookup_never_misses_a_key_that_stays() {
     assert_eq!(table.len() as u64, STABLE);
 }
 
-#[test]
-fn a_key_that_is_replaced_is_never_missed() {
-    let table = with_stable_keys::<Plain>();
+fn a_key_that_is_replaced_is_never_missed<S: MemoryStore<Plain> + Default>() {
+    let table = with_stable_keys::<S>();
     hammer(4, |thread, round| match thread {
         0 => wave(&table, thread, round),
         1 => (0..STABLE).for_each(|number| put(&table, &key(number), number + STABLE * round)),
@@ -125,9 +124,8 @@ fn a_key_that_is_replaced_is_never_missed() {
     });
 }
 
-#[test]
-fn a_scan_meets_every_key_that_stays_once() {
-    let table = with_stable_keys::<Plain>();
+fn a_scan_meets_every_key_that_stays_once<S: MemoryStore<Plain> + Default>() {
+    let table = with_stable_keys::<S>();
     hammer(4, |thread, round| match thread {
         0 | 1 => wave(&table, thread, round),
         _ => {
@@ -143,9 +141,8 @@ fn a_scan_meets_every_key_that_stays_once() {
     });
 }
 
-#[test]
-fn a_fixed_walk_goes_on_from_deleted_keys() {
-    let table = with_stable_keys::<Plain>();
+fn a_fixed_walk_goes_on_from_deleted_keys<S: MemoryStore<Plain> + Default>() {
+    let table = with_stable_keys::<S>();
     hammer(4, |thread, round| match thread {
         0 | 1 => wave(&table, thread, round),
         _ => {
@@ -168,7 +165,7 @@ fn a_fixed_walk_goes_on_from_deleted_keys() {
 }
 
 /// The keys of all slots, in their order.
-fn slots<R: Release>(table: &HashTable<R>) -> Vec<Vec<Vec<u8>>> {
+fn slots<R: Release>(table: &impl MemoryStore<R>) -> Vec<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     loop {
         let mut keys = Vec::new();
@@ -185,9 +182,8 @@ fn slots<R: Release>(table: &HashTable<R>) -> Vec<Vec<Vec<u8>>> {
     all
 }
 
-#[test]
-fn slots_divide_the_table() {
-    let table = HashTable::<Plain>::new();
+fn slots_divide_the_table<S: MemoryStore<Plain> + Default>() {
+    let table = S::default();
     for count in [0, 1, 100, 10_000] {
         for number in 0..count {
             put(&table, &key(number), number);
@@ -199,9 +195,8 @@ fn slots_divide_the_table() {
     }
 }
 
-#[test]
-fn slots_of_a_fixed_table_stay() {
-    let table = HashTable::<Plain>::new();
+fn slots_of_a_fixed_table_stay<S: MemoryStore<Plain> + Default>() {
+    let table = S::default();
     for number in 0..1000 {
         put(&table, &key(number), number);
     }
@@ -230,10 +225,9 @@ fn slots_of_a_fixed_table_stay() {
     assert!(slots(&table).len() != before.len());
 }
 
-#[test]
-fn updates_of_one_key_are_atomic() {
+fn updates_of_one_key_are_atomic<S: MemoryStore<Plain> + Default>() {
     const COUNTERS: u64 = 4;
-    let table = HashTable::<Plain>::new();
+    let table = S::default();
     let added = AtomicUsize::new(0);
     hammer(4, |thread, round| {
         if thread == 0 {
@@ -254,9 +248,8 @@ fn updates_of_one_key_are_atomic() {
     assert_eq!(sum as usize, added.into_inner());
 }
 
-#[test]
-fn of_two_that_insert_a_key_one_wins() {
-    let table = HashTable::<Plain>::new();
+fn of_two_that_insert_a_key_one_wins<S: MemoryStore<Plain> + Default>() {
+    let table = S::default();
     let (won, lost) = (AtomicI64::new(0), AtomicI64::new(0));
     hammer(3, |_, round| {
         for number in 0..64 {
@@ -282,10 +275,9 @@ fn of_two_that_insert_a_key_one_wins() {
 
 /// Each batch writes one number to all keys. Numbers ascend, so a reader that has read a number from
 /// one key must not read a smaller one from another afterwards.
-#[test]
-fn a_batch_is_never_half_seen() {
+fn a_batch_is_never_half_seen<S: MemoryStore<Plain> + Default>() {
     const KEYS: u64 = 12;
-    let table = HashTable::<Plain>::new();
+    let table = S::default();
     let keys: Vec<_> = (0..KEYS).map(key).collect();
     let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
     let turn = AtomicUsize::new(1);
@@ -341,25 +333,25 @@ fn a_batch_is_never_half_seen() {
 }
 
 /// Values that count how many of them are alive.
-struct Counted;
+struct Counted<const TEST: usize>;
 
-static ALIVE: AtomicI64 = AtomicI64::new(0);
+/// Of each of the tests that count.
+static ALIVE: [AtomicI64; 2] = [const { AtomicI64::new(0) }; 2];
 
-impl Release for Counted {
+impl<const TEST: usize> Release for Counted<TEST> {
     unsafe fn release(value: &[u64]) {
         assert_eq!(value.len(), 1, "a released value is intact");
-        ALIVE.fetch_sub(1, Ordering::Relaxed);
+        ALIVE[TEST].fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn counted(key: &[u8]) -> RecordBox<Counted> {
-    ALIVE.fetch_add(1, Ordering::Relaxed);
+fn counted<const TEST: usize>(key: &[u8]) -> RecordBox<Counted<TEST>> {
+    ALIVE[TEST].fetch_add(1, Ordering::Relaxed);
     RecordBox::new(key, &[7], true)
 }
 
-#[test]
-fn every_record_is_released_once() {
-    let table = HashTable::<Counted>::new();
+fn every_record_is_released_once<S: MemoryStore<Counted<TEST>> + Default, const TEST: usize>() {
+    let table = S::default();
     hammer(4, |thread, round| {
         let keys: Vec<_> = (0..8).map(|n| key(round % 50 * 8 + n)).collect();
         let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
@@ -389,17 +381,80 @@ fn every_record_is_released_once() {
         }
     });
     let live = table.len() as i64;
-    wait_until_alive(live);
+    wait_until_alive::<TEST>(live);
     drop(table);
-    wait_until_alive(0);
+    wait_until_alive::<TEST>(0);
 }
 
 /// Other tests of this process hold guards now and then, which keep garbage from being freed.
-fn wait_until_alive(expected: i64) {
+fn wait_until_alive<const TEST: usize>(expected: i64) {
     let end = Instant::now() + Duration::from_secs(20);
-    while ALIVE.load(Ordering::Relaxed) != expected && Instant::now() < end {
+    while ALIVE[TEST].load(Ordering::Relaxed) != expected && Instant::now() < end {
         collect();
         thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!(ALIVE.load(Ordering::Relaxed), expected);
+    assert_eq!(ALIVE[TEST].load(Ordering::Relaxed), expected);
 }
+
+/// The tests, for each store.
+macro_rules! tests_of {
+    ($module:ident, $store:ident, $number:literal) => {
+        mod $module {
+            use super::$store;
+
+            #[test]
+            fn a_lookup_never_misses_a_key_that_stays() {
+                super::a_lookup_never_misses_a_key_that_stays::<$store<super::Plain>>();
+            }
+
+            #[test]
+            fn a_key_that_is_replaced_is_never_missed() {
+                super::a_key_that_is_replaced_is_never_missed::<$store<super::Plain>>();
+            }
+
+            #[test]
+            fn a_scan_meets_every_key_that_stays_once() {
+                super::a_scan_meets_every_key_that_stays_once::<$store<super::Plain>>();
+            }
+
+            #[test]
+            fn a_fixed_walk_goes_on_from_deleted_keys() {
+                super::a_fixed_walk_goes_on_from_deleted_keys::<$store<super::Plain>>();
+            }
+
+            #[test]
+            fn slots_divide_the_table() {
+                super::slots_divide_the_table::<$store<super::Plain>>();
+            }
+
+            #[test]
+            fn slots_of_a_fixed_table_stay() {
+                super::slots_of_a_fixed_table_stay::<$store<super::Plain>>();
+            }
+
+            #[test]
+            fn updates_of_one_key_are_atomic() {
+                super::updates_of_one_key_are_atomic::<$store<super::Plain>>();
+            }
+
+            #[test]
+            fn of_two_that_insert_a_key_one_wins() {
+                super::of_two_that_insert_a_key_one_wins::<$store<super::Plain>>();
+            }
+
+            #[test]
+            fn a_batch_is_never_half_seen() {
+                super::a_batch_is_never_half_seen::<$store<super::Plain>>();
+            }
+
+            #[test]
+            fn every_record_is_released_once() {
+                type Counted = super::Counted<$number>;
+                super::every_record_is_released_once::<$store<Counted>, $number>();
+            }
+        }
+    };
+}
+
+tests_of!(hash_table, HashTable, 0);
+tests_of!(locked_hash_map, LockedHashMap, 1);

@@ -1,6 +1,7 @@
 //! Records taken from the ends of stores: one after the other, and by many threads.
 #![cfg(not(shuttle))]
 
+use ats_mem::rivals::{LockedHashMap, SingleLock};
 use ats_mem::{
     Adaptive, Backend, Busy, CaTree, Change, Direction, End, HashTable, KeyRange, MemoryStore,
     Ordered, Plain, RecordBox, Skipped,
@@ -194,4 +195,14 @@ fn consumers_of_a_tree_share_a_queue() {
 #[test]
 fn consumers_of_a_hash_table_share_a_pool() {
     each_number_goes_to_one(HashTable::new(), false);
+}
+
+#[test]
+fn consumers_of_a_single_lock_share_a_queue() {
+    each_number_goes_to_one(SingleLock::new(), true);
+}
+
+#[test]
+fn consumers_of_a_locked_hash_map_share_a_pool() {
+    each_number_goes_to_one(LockedHashMap::new(), false);
 }

@@ -12,6 +12,7 @@ mod checker;
 #[path = "../all/random.rs"]
 mod random;
 
+use ats_mem::rivals::{LockedHashMap, SingleLock};
 use ats_mem::{CaTree, Change, End, HashTable, MemoryStore, Plain, Record, RecordBox, Totals};
 use ats_sync::pin;
 use checker::{Clock, Event, linearizable};
@@ -568,4 +569,24 @@ fn the_ends_of_the_tree_are_linearizable() {
 #[test]
 fn taking_any_record_of_the_hash_table_is_linearizable() {
     histories::<HashTable<Plain>>(POOL);
+}
+
+#[test]
+fn a_single_lock_is_linearizable() {
+    histories::<SingleLock<Plain>>(TREE);
+}
+
+#[test]
+fn a_locked_hash_map_is_linearizable() {
+    histories::<LockedHashMap<Plain>>(HASH_TABLE);
+}
+
+#[test]
+fn the_ends_behind_a_single_lock_are_linearizable() {
+    histories::<SingleLock<Plain>>(QUEUE);
+}
+
+#[test]
+fn taking_any_record_of_a_locked_hash_map_is_linearizable() {
+    histories::<LockedHashMap<Plain>>(POOL);
 }

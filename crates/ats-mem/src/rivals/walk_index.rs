@@ -1,0 +1,120 @@
+//! What a [`LockedHashMap`](super::LockedHashMap) keeps for walks while it is fixed: its keys in the order of their hashes.
+//!
+//! The index has each key that is in the map, and each that was removed since the map was fixed. So a walk can go on
+//! behind a key that is gone. A key that only a batch has had, and has not put after all, leaves no trace.
+
+use super::record_map::Taking;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// A place in the order of hashes, and of keys where hashes are equal.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Spot<'k> {
+    /// Before all keys of this hash.
+    At(u64),
+    /// Behind this key, whose hash is given.
+    Behind(u64, &'k [u8]),
+}
+
+impl Spot<'_> {
+    pub(super) const START: Self = Spot::At(0);
+
+    /// Whether the spot is before this key.
+    pub(super) fn is_before(self, hash: u64, key: &[u8]) -> bool {
+        match self {
+            Spot::At(here) => here <= hash,
+            Spot::Behind(here, behind) => (here, behind) < (hash, key),
+        }
+    }
+}
+
+/// Keys in the order of their hashes.
+#[derive(Debug)]
+pub(super) struct WalkIndex {
+    /// Of each key, whether it was removed while it was in the index; it may be back.
+    keys: BTreeMap<(u64, Box<[u8]>), bool>,
+    /// How many slots the map has as long as it is fixed.
+    slots: usize,
+    /// Bytes of all keys.
+    bytes: usize,
+}
+
+impl WalkIndex {
+    pub(super) fn new(slots: usize) -> Self {
+        WalkIndex {
+            keys: BTreeMap::new(),
+            slots,
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Notes a key that is put into the map.
+    pub(super) fn add(&mut self, hash: u64, key: &[u8]) {
+        self.keys.entry((hash, key.into())).or_insert_with(|| {
+            self.bytes += key.len();
+            false
+        });
+    }
+
+    /// Notes that a key was taken out of the map.
+    pub(super) fn remove(&mut self, hash: u64, key: &[u8], why: Taking) {
+        let place = (hash, key.into());
+        match (self.keys.get_mut(&place), why) {
+            (Some(was_removed), Taking::Removal) => *was_removed = true,
+            // A walk may be at a key that was removed before.
+            (None | Some(true), Taking::Undoing) | (None, Taking::Removal) => {}
+            (Some(false), Taking::Undoing) => {
+                self.keys.remove(&place);
+                self.bytes -= key.len();
+            }
+        }
+    }
+
+    /// Whether a key was removed since the index was made.
+    pub(super) fn was_removed(&self, hash: u64, key: &[u8]) -> bool {
+        self.keys.get(&(hash, key.into())).copied().unwrap_or(false)
+    }
+
+    /// The next keys behind a spot: so many, and all others of the last hash. Also the next hash, if there is one.
+    pub(super) fn next_keys(
+        &self,
+        from: Spot<'_>,
+        most: usize,
+    ) -> (impl Iterator<Item = &[u8]>, Option<u64>) {
+        let from = match from {
+            Spot::At(hash) => Bound::Included((hash, Box::default())),
+            Spot::Behind(hash, key) => Bound::Excluded((hash, key.into())),
+        };
+        let behind = || self.keys.range((from.clone(), Bound::Unbounded));
+        let last = behind().take(most).last().map(|((hash, _), _)| *hash);
+        let following = |last: &u64| {
+            let rest = Bound::Excluded((*last, Box::default()));
+            let mut rest = self.keys.range((rest, Bound::Unbounded));
+            rest.find(|((hash, _), _)| hash > last)
+                .map(|((hash, _), _)| *hash)
+        };
+        let next = last.as_ref().and_then(following);
+        let keys = behind().map(|((hash, key), _)| (*hash, &**key));
+        let piece = keys.take_while(move |(hash, _)| Some(*hash) <= last);
+        (piece.map(|(_, key)| key), next)
+    }
+
+    /// About how many bytes of memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.keys.len() * 2 * size_of::<(u64, Box<[u8]>)>() + self.bytes
+    }
+}
+
+/// The slot of a hash, if there are so many.
+pub(super) fn slot_of(hash: u64, slots: usize) -> usize {
+    ((u128::from(hash) * slots as u128) >> u64::BITS) as usize
+}
+
+/// The least hash of a slot.
+pub(super) fn slot_start(slot: usize, slots: usize) -> u64 {
+    ((slot as u128) << u64::BITS).div_ceil(slots as u128) as u64
+}
