@@ -1,8 +1,9 @@
-//! The ordered store against a model, and under many threads.
+//! Ordered stores against a model, and under many threads.
 
+use ats_mem::rivals::SingleLock;
 use ats_mem::{
-    Adaptive, Backend, Busy, CaTree, Change, Direction, KeyRange, Ordered, Plain, Record,
-    RecordBox, Release, Skipped,
+    Adaptive, Backend, Busy, CaTree, Change, Direction, KeyRange, MemoryStore, Ordered, Plain,
+    Record, RecordBox, Release, Skipped,
 };
 use ats_sync::{Guard, pin};
 use proptest::prelude::*;
@@ -11,7 +12,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-fn put<R: Release>(tree: &CaTree<R>, key: &[u8], value: u64, owns: bool) -> Option<u64> {
+fn put<R: Release>(tree: &impl Backend<R>, key: &[u8], value: u64, owns: bool) -> Option<u64> {
     let guard = pin();
     loop {
         let mut old = None;
@@ -25,7 +26,7 @@ fn put<R: Release>(tree: &CaTree<R>, key: &[u8], value: u64, owns: bool) -> Opti
     }
 }
 
-fn remove<R: Release>(tree: &CaTree<R>, key: &[u8]) -> Option<u64> {
+fn remove<R: Release>(tree: &impl Backend<R>, key: &[u8]) -> Option<u64> {
     let guard = pin();
     loop {
         let mut old = None;
@@ -39,7 +40,7 @@ fn remove<R: Release>(tree: &CaTree<R>, key: &[u8]) -> Option<u64> {
     }
 }
 
-fn get<R: Release>(tree: &CaTree<R>, key: &[u8]) -> Option<u64> {
+fn get<R: Release>(tree: &impl Backend<R>, key: &[u8]) -> Option<u64> {
     tree.get(key, &pin()).map(|record| record.value()[0])
 }
 
@@ -47,7 +48,7 @@ fn pair<R: Release>(record: &Record<R>) -> (Vec<u8>, u64) {
     (record.key().to_vec(), record.value()[0])
 }
 
-fn contents<R: Release>(tree: &CaTree<R>) -> Vec<(Vec<u8>, u64)> {
+fn contents<R: Release>(tree: &impl Backend<R>) -> Vec<(Vec<u8>, u64)> {
     let mut all = Vec::new();
     tree.scan(None, &pin(), &mut |record| {
         all.push(pair(record));
@@ -128,7 +129,7 @@ fn taken<'g>(
     found
 }
 
-fn apply(tree: &CaTree<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op) {
+fn apply(tree: &impl Ordered<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op) {
     match op {
         Op::Put(key, value) => {
             assert_eq!(put(tree, &key, value, false), model.insert(key, value));
@@ -208,17 +209,28 @@ proptest! {
 
     #[test]
     fn behaves_as_a_sorted_map(ops in proptest::collection::vec(op(), 0..1500)) {
-        let tree = CaTree::<Plain>::new();
-        let mut model = BTreeMap::new();
-        for op in ops {
-            apply(&tree, &mut model, op);
-            prop_assert_eq!(tree.len(), model.len());
-        }
-        let guard = pin();
-        prop_assert_eq!(tree.first(&guard).map(pair), model.iter().next().map(|(k, v)| (k.clone(), *v)));
-        prop_assert_eq!(tree.last(&guard).map(pair), model.iter().next_back().map(|(k, v)| (k.clone(), *v)));
-        prop_assert_eq!(contents(&tree), model.into_iter().collect::<Vec<_>>());
+        behave_as_a_sorted_map(&CaTree::<Plain>::new(), ops)?;
     }
+
+    #[test]
+    fn a_single_lock_behaves_as_a_sorted_map(ops in proptest::collection::vec(op(), 0..1500)) {
+        behave_as_a_sorted_map(&SingleLock::<Plain>::new(), ops)?;
+    }
+}
+
+fn behave_as_a_sorted_map(tree: &impl Ordered<Plain>, ops: Vec<Op>) -> Result<(), TestCaseError> {
+    let mut model = BTreeMap::new();
+    for op in ops {
+        apply(tree, &mut model, op);
+        prop_assert_eq!(tree.len(), model.len());
+    }
+    let guard = pin();
+    let first = model.first_key_value().map(owned);
+    let last = model.last_key_value().map(owned);
+    prop_assert_eq!(tree.first(&guard).map(pair), first);
+    prop_assert_eq!(tree.last(&guard).map(pair), last);
+    prop_assert_eq!(contents(tree), model.into_iter().collect::<Vec<_>>());
+    Ok(())
 }
 
 proptest! {
@@ -313,7 +325,7 @@ fn sparse_leaves_are_merged() {
 }
 
 /// Records that are alive, for each of the tests that count.
-static LIVE: [AtomicI64; 3] = [const { AtomicI64::new(0) }; 3];
+static LIVE: [AtomicI64; 4] = [const { AtomicI64::new(0) }; 4];
 
 struct Counted<const TEST: usize>;
 
@@ -367,11 +379,14 @@ fn a_store_freed_in_part_can_be_used_and_dropped() {
 
 /// Threads write keys of their own (whose state they know exactly) between each other's, while
 /// readers check keys that are always there and walk over everything.
-fn many_threads<const TEST: usize>(forcing: u32) {
+fn many_threads<S, const TEST: usize>(forcing: u32) -> S
+where
+    S: MemoryStore<Counted<TEST>> + Ordered<Counted<TEST>> + Default,
+{
     const WRITERS: u64 = 3;
     const KEYS: u64 = 3_000;
     const STEPS: u64 = 100_000;
-    let tree = CaTree::<Counted<TEST>>::new();
+    let tree = S::default();
     for n in 0..KEYS {
         let guard = pin();
         let key = number(n * 8);
@@ -451,8 +466,10 @@ fn many_threads<const TEST: usize>(forcing: u32) {
         assert_eq!(tree.len(), left + KEYS as usize);
         assert_eq!(contents(&tree).len(), tree.len());
     });
-    let mut tree = tree;
-    while !tree.free_some(1000) {}
+    tree
+}
+
+fn wait_until_all_are_released<const TEST: usize>() {
     // Other tests of this program may keep the epoch back for a moment.
     let start = Instant::now();
     while LIVE[TEST].load(Ordering::Relaxed) != 0 {
@@ -464,16 +481,26 @@ fn many_threads<const TEST: usize>(forcing: u32) {
 
 #[test]
 fn many_threads_never_lose_or_leak_a_record() {
-    many_threads::<1>(0);
+    let mut tree: CaTree<_> = many_threads::<_, 1>(0);
+    while !tree.free_some(1000) {}
+    wait_until_all_are_released::<1>();
 }
 
 #[test]
 fn many_threads_never_lose_or_leak_a_record_while_the_tree_adapts() {
-    many_threads::<2>(8);
+    let mut tree: CaTree<_> = many_threads::<_, 2>(8);
+    while !tree.free_some(1000) {}
+    wait_until_all_are_released::<2>();
+}
+
+#[test]
+fn many_threads_never_lose_or_leak_a_record_behind_a_single_lock() {
+    drop(many_threads::<SingleLock<_>, 3>(0));
+    wait_until_all_are_released::<3>();
 }
 
 fn write_batch(
-    tree: &CaTree<Plain>,
+    tree: &impl Backend<Plain>,
     keys: &[&[u8]],
     guard: &Guard,
     new_only: bool,
@@ -487,31 +514,29 @@ fn write_batch(
 
 /// Writers give all keys of an overlapping set one value at a time; readers that see a value at one
 /// key must see it, or a later one, at every other.
-#[test]
-fn readers_never_see_half_a_batch() {
-    let tree = CaTree::<Plain>::new();
+fn readers_never_see_half_a_batch(tree: &(impl MemoryStore<Plain> + Ordered<Plain>)) {
     let keys: Vec<[u8; 8]> = (0..40).map(|n| number(n * 1000)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
     for n in 0..5000u64 {
-        put(&tree, &number(n * 14 + 1), n, false);
+        put(tree, &number(n * 14 + 1), n, false);
     }
     let clock = AtomicU64::new(1);
-    assert_eq!(write_batch(&tree, &keys, &pin(), true, 0), Ok(true));
+    assert_eq!(write_batch(tree, &keys, &pin(), true, 0), Ok(true));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for _ in 0..3_000 {
                 let now = clock.fetch_add(1, Ordering::Relaxed);
-                while write_batch(&tree, &keys, &pin(), false, now).is_err() {}
+                while write_batch(tree, &keys, &pin(), false, now).is_err() {}
                 assert_eq!(
-                    write_batch(&tree, &keys[3..], &pin(), true, u64::MAX),
+                    write_batch(tree, &keys[3..], &pin(), true, u64::MAX),
                     Ok(false)
                 );
             }
             stop.store(true, Ordering::Relaxed);
         });
         for seed in 1..3 {
-            let (tree, keys, stop) = (&tree, &keys, &stop);
+            let (keys, stop) = (&keys, &stop);
             scope.spawn(move || {
                 let mut random = Random(seed);
                 let mut latest = 0;
@@ -524,7 +549,7 @@ fn readers_never_see_half_a_batch() {
             });
         }
         // Unrelated writers force leaves to be copied, split and merged under the batches.
-        let (tree, stop) = (&tree, &stop);
+        let stop = &stop;
         scope.spawn(move || {
             let mut random = Random(9);
             while !stop.load(Ordering::Relaxed) {
@@ -539,15 +564,22 @@ fn readers_never_see_half_a_batch() {
     });
 }
 
+#[test]
+fn readers_of_the_tree_never_see_half_a_batch() {
+    readers_never_see_half_a_batch(&CaTree::new());
+}
+
+#[test]
+fn readers_of_a_single_lock_never_see_half_a_batch() {
+    readers_never_see_half_a_batch(&SingleLock::new());
+}
+
 /// Batches with overlapping keys from several threads: increments are never lost, so batches
 /// exclude each other and single writers key by key.
-#[test]
-fn batches_do_not_lose_updates() {
-    let tree = CaTree::<Plain>::new();
+fn batches_do_not_lose_updates(tree: &(impl MemoryStore<Plain> + Ordered<Plain>)) {
     const ROUNDS: u64 = 4_000;
     std::thread::scope(|scope| {
         for id in 0..3u64 {
-            let tree = &tree;
             scope.spawn(move || {
                 let mut random = Random(id + 5);
                 for _ in 0..ROUNDS {
@@ -576,6 +608,16 @@ fn batches_do_not_lose_updates() {
             });
         }
     });
-    let total: u64 = contents(&tree).iter().map(|(_, value)| value).sum();
+    let total: u64 = contents(tree).iter().map(|(_, value)| value).sum();
     assert_eq!(total, 3 * ROUNDS * 7);
+}
+
+#[test]
+fn batches_of_the_tree_do_not_lose_updates() {
+    batches_do_not_lose_updates(&CaTree::new());
+}
+
+#[test]
+fn batches_of_a_single_lock_do_not_lose_updates() {
+    batches_do_not_lose_updates(&SingleLock::new());
 }

@@ -11,3 +11,4 @@ mod hash;
 mod order_statistics;
 mod pop;
 mod random;
+mod rivals;
