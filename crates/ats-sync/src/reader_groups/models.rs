@@ -1,15 +1,15 @@
 //! Models for `loom`: interleavings of threads that read and write, and what weak memory makes of them.
 //!
-//! Readers and writers spin once and then sleep, in a model of the kernel in which no thread wakes early. So a
+//! Threads that wait sleep at once, in a model of the kernel in which no thread wakes early. So a
 //! lost wake-up is a deadlock, which `loom` reports.
 
 use super::*;
-use crate::shim::UnsafeCell as Checked;
+use crate::shim::UnsafeCell as CheckedUnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
 /// A number, of which `loom` sees who accesses it at the same time.
-struct Number(Checked<u32>);
+struct Number(CheckedUnsafeCell<u32>);
 
 // SAFETY: the models access it by references that the lock has given, and `loom` reports it if these are wrong.
 unsafe impl Sync for Number {}
@@ -33,7 +33,7 @@ type Model = Arc<ReaderGroupLock<Number>>;
 fn play(groups: usize, threads: &[fn(&ReaderGroupLock<Number>)]) -> u32 {
     let lock = Arc::new(ReaderGroupLock::with_groups(
         groups,
-        Number(Checked::new(0)),
+        Number(CheckedUnsafeCell::new(0)),
     ));
     let (last, others) = threads.split_last().expect("a thread");
     let run = |part: &fn(&ReaderGroupLock<Number>)| {

@@ -158,9 +158,12 @@ impl Node {
 /// that thread between the two steps, so a thread that waits for it gives its time slice away.
 #[cold]
 fn linked(link: &AtomicPtr<Node>) -> *mut Node {
-    let is_linked = || !link.load(Ordering::Relaxed).is_null();
-    while !spin(is_linked) {
+    loop {
+        spin(|| !link.load(Ordering::Relaxed).is_null());
+        let node = link.load(Ordering::Acquire);
+        if !node.is_null() {
+            return node;
+        }
         crate::shim::thread::yield_now();
     }
-    link.load(Ordering::Acquire)
 }

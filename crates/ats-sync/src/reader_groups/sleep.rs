@@ -81,8 +81,13 @@ mod imp {
 
 pub(super) use imp::{sleep, wake_all, wake_one};
 
-/// How many pauses a waiting thread makes before it sleeps: as many as for a [lock](crate::lock).
-const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 400 };
+/// How many pauses a waiting thread makes before it sleeps: as many as for a [lock](crate::lock). A thread that pauses
+/// under `loom` is not shown old values again. So there it makes none, and a load that is too weak is found.
+const SPINS: u32 = match (cfg!(loom), cfg!(shuttle)) {
+    (true, _) => 0,
+    (_, true) => 1,
+    _ => 400,
+};
 
 /// Waits for a moment, in which most waits end. Whether `done` was true.
 pub(super) fn spin(done: impl Fn() -> bool) -> bool {
