@@ -4,7 +4,7 @@
 //! | store | what it is |
 //! |---|---|
 //! | [`SingleLock`] | a balanced tree behind one readers-writer lock: `ordered_set` of `ets` before Erlang/OTP 22 |
-//! | [`LockedHashMap`] | the hash map of the standard library behind a lock with [groups of readers](ats_sync::reader_groups) |
+//! | [`LockedHashMap`] | the hash map of the standard library behind a [lock with reader groups](ats_sync::reader_groups) |
 //!
 //! Good for: measuring what adaptation and reading without locks give; checking other stores, since there is little
 //! to go wrong here. Bad at: everything else under contention, since two threads never write at the same time.

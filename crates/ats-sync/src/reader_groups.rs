@@ -3,9 +3,9 @@
 //! Good for: values that are read all the time by all processors and changed now and then. A reader changes one
 //! word, which only threads of its *group* change, and looks at a word that only writers change. Bad at: many locks,
 //! since each takes 128 bytes for each group, and up to 8.5 KiB in all; writers, since each that finds no other
-//! writer looks at the counters of all groups; short sections on a machine with more threads than processors, since the lock is
-//! handed over in the order in which it was asked for, also to a thread that has yet to be woken. A structure that
-//! can be read without a lock is better read without one.
+//! writer looks at the counters of all groups; short sections on a machine with more threads than processors, since
+//! the lock is handed over in the order in which it was asked for, also to a thread that has yet to be woken. A
+//! structure that can be read without a lock is better read without one.
 //!
 //! This is the lock DR-MCS of Calciu, Dice, Lev, Luchangco, Marathe and Shavit, "NUMA-aware reader-writer locks"
 //! (PPoPP 2013), with the write barrier that Klaftenegger, Sagonas and Winblad gave it in "Queue delegation

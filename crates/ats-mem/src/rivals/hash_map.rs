@@ -1,8 +1,8 @@
 //! The unordered store behind a single lock: the hash map of the standard library, behind a lock with
 //! [groups of readers](ats_sync::reader_groups).
 //!
-//! Good for: point reads by many threads, as long as writes are rare. Bad at: writes by several threads; stops, since the map
-//! doubles and halves as a whole; walks, of which below.
+//! Good for: point reads by many threads, as long as writes are rare. Bad at: writes by several threads; stops, since
+//! the map doubles and halves as a whole; walks, of which below.
 //!
 //! Keys are hashed as in [`hash`](crate::hash), so that what is compared is not the hash function.
 //!

@@ -1,4 +1,5 @@
-//! What a [`LockedHashMap`](super::LockedHashMap) keeps for walks while it is fixed: its keys in the order of their hashes.
+//! What a [`LockedHashMap`](super::LockedHashMap) keeps for walks while it is fixed: its keys in the order of their
+//! hashes.
 //!
 //! The index has each key that is in the map, and each that was removed since the map was fixed. So a walk can go on
 //! behind a key that is gone. A key that only a batch has had, and has not put after all, leaves no trace.

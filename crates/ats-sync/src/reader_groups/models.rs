@@ -8,7 +8,7 @@ use crate::shim::UnsafeCell as CheckedUnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// A number, of which `loom` sees who accesses it at the same time.
+/// A number, of which `loom` sees two accesses at the same time.
 struct Number(CheckedUnsafeCell<u32>);
 
 // SAFETY: the models access it by references that the lock has given, and `loom` reports it if these are wrong.
