@@ -23,9 +23,8 @@
 //! - V2. A record is retired only after it was taken out of the map, and by one thread: the writer that has
 //!   taken it out, or the batch to which it belonged. So a thread that was pinned before it took the lock can look at
 //!   what it has found there as long as its guard lives.
-//! - V3. What the account says is what the map holds, whenever the lock is free.
+//! - V3. The tally is that of what readers see in the map, whenever the lock is free.
 
-mod account;
 mod hash_map;
 mod record_map;
 mod single_lock;

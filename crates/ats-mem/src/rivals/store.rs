@@ -2,14 +2,13 @@
 //!
 //! The invariants (V1 and so on) are those of [`rivals`](super).
 
-use super::account::Account;
 use super::record_map::{Kept, RecordMap, Rest, Taking};
 use crate::backend::{
     Adaptive, Backend, BatchPlan, Busy, Change, End, Fixable, Memory, NoSuchKey, ScanPosition,
-    SlotAnswer, Slots,
+    SlotAnswer, Slots, Totals,
 };
 use crate::batch::{self, HeldKeyWait, KeyStep, Pinning, Stepwise, Trip};
-use crate::record::{self, Record, RecordBox, Release};
+use crate::record::{self, Record, RecordBox, Release, Tally};
 use ats_sync::{Guard, ReaderGroupLock};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -26,34 +25,43 @@ pub struct LockedMap<R: Release, M: RecordMap<R>> {
 /// What is behind the lock.
 struct State<R: Release, M: RecordMap<R>> {
     map: M,
-    account: Account,
+    /// What readers see.
+    tally: Tally,
     records: PhantomData<Kept<R>>,
 }
 
 impl<R: Release, M: RecordMap<R>> State<R, M> {
     /// The only way in which the map changes: a record, or nothing, takes the place of what was there.
     fn exchange(&mut self, key: &[u8], new: Option<Kept<R>>, why: Taking) -> Option<Kept<R>> {
-        let noted = new.as_ref().map(Kept::again);
-        let old = match new {
+        match new {
             Some(record) => self.map.put(record),
             None => self.map.take(key, why),
-        };
-        self.account.exchange(old.as_ref(), noted.as_ref());
-        old
+        }
     }
 
-    /// Changes the record of a key as was decided. Returns what is to be retired when the lock was given back: not
+    /// Changes the record of a key, where `here` is, as was decided. Returns what is to be retired when the lock was given back: not
     /// before, since a thread that retires also frees what others have retired.
-    fn carry_out(&mut self, key: &[u8], step: KeyStep<R>) -> Option<Kept<R>> {
+    fn carry_out(
+        &mut self,
+        key: &[u8],
+        here: Option<&Record<R>>,
+        step: KeyStep<R>,
+    ) -> Option<Kept<R>> {
         match step {
             KeyStep::Keep => None,
-            KeyStep::Put(record) => self.exchange(key, Some(Kept::of_box(record)), Taking::Removal),
+            KeyStep::Put(record) => {
+                self.tally += Tally::of_put(&record, here);
+                self.exchange(key, Some(Kept::of_box(record)), Taking::Removal)
+            }
             KeyStep::Install(record) => {
-                // The batch retires what was there, when it has committed.
+                // The batch counts it, and retires what was there, when it has committed.
                 let _ = self.exchange(key, Some(Kept::of_box(record)), Taking::Removal);
                 None
             }
-            KeyStep::Remove => self.exchange(key, None, Taking::Removal),
+            KeyStep::Remove => {
+                self.tally += Tally::NONE - here.map_or(Tally::NONE, R::tally);
+                self.exchange(key, None, Taking::Removal)
+            }
         }
     }
 }
@@ -63,7 +71,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
     pub fn new() -> Self {
         let state = State {
             map: M::default(),
-            account: Account::default(),
+            tally: Tally::NONE,
             records: PhantomData,
         };
         LockedMap {
@@ -107,7 +115,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
             }
             let step = decide(here);
             let key = key.or(here.map(Record::key));
-            let gone = key.and_then(|key| state.carry_out(key, step));
+            let gone = key.and_then(|key| state.carry_out(key, here, step));
             drop(state);
             if let Some(gone) = gone {
                 // SAFETY: this thread has just taken it out of the map (V2).
@@ -201,6 +209,12 @@ impl<R: Release, M: RecordMap<R>> Stepwise<R> for LockedMap<R, M> {
         self.change(guard, |map| map.get(key), Some(key), decide)
     }
 
+    fn commit(&self, _key: &[u8], tally: Tally, _guard: &Guard, commit: &mut dyn FnMut()) {
+        let mut state = self.state.write();
+        commit();
+        state.tally += tally;
+    }
+
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, _guard: &Guard) {
         let other = other.map(Kept::new);
         let mut state = self.state.write();
@@ -213,7 +227,10 @@ impl<R: Release, M: RecordMap<R>> Stepwise<R> for LockedMap<R, M> {
             Some(_) => Taking::Removal,
             None => Taking::Undoing,
         };
-        let gone = self.state.write().exchange(hold.key(), None, why);
+        let mut state = self.state.write();
+        state.tally += Tally::NONE - before.map_or(Tally::NONE, R::tally);
+        let gone = state.exchange(hold.key(), None, why);
+        drop(state);
         debug_assert!(gone.is_some_and(|gone| std::ptr::eq(gone.pointer(), hold)));
         if let Some(before) = before {
             // SAFETY: it was in the map before the hold, which has just been taken out (B3 of `batch`).
@@ -330,14 +347,24 @@ impl<R: Release, M: RecordMap<R>> Backend<R> for LockedMap<R, M> {
         self.walk(from, None, guard, visit, pause)
     }
 
+    fn totals(&self) -> Result<Totals, Busy> {
+        let state = self.state.read();
+        let structure = size_of::<Self>() + self.state.bytes() + state.map.bytes();
+        Ok(Totals {
+            objects: state.tally.objects,
+            bytes: state.tally.bytes,
+            structure: structure as i64,
+        })
+    }
+
     fn len(&self) -> usize {
-        self.state.read().account.records
+        usize::try_from(self.state.read().tally.objects).unwrap_or(0)
     }
 
     fn memory(&self) -> Memory {
         let state = self.state.read();
         Memory {
-            records: state.account.bytes,
+            records: usize::try_from(state.tally.bytes).unwrap_or(0),
             structure: size_of::<Self>() + self.state.bytes() + state.map.bytes(),
         }
     }
