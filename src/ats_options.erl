@@ -87,7 +87,8 @@ option(compressed, Read) ->
 option({full_scan, Wanted}, Read) when Wanted =:= allow; Wanted =:= warn; Wanted =:= refuse ->
     Read#options{full_scan = Wanted};
 ?FOR_TESTS
-option({backend, Wanted}, Read) when Wanted =:= default; Wanted =:= btree ->
+option({backend, Wanted}, Read)
+  when Wanted =:= default; Wanted =:= btree; Wanted =:= single_lock; Wanted =:= hash_map ->
     Read#options{backend = Wanted};
 option({owner, Wanted}, Read) ->
     case owner(Wanted) of

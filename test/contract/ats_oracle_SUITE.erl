@@ -7,7 +7,7 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([programs/1, bags/1, beyond_ets/1, bulk/1, traversal/1, every_kind_of_term/1]).
--export([oracle_finds_differences/1, forced_adaptation/1, on_a_store_of_bytes/1, on_disk/1]).
+-export([oracle_finds_differences/1, forced_adaptation/1, on_a_store_of_bytes/1, on_rivals/1, on_disk/1]).
 
 -define(BATCH, 100).
 -define(DEFAULT_COMMANDS, "196000").
@@ -27,6 +27,7 @@ all() ->
         programs,
         forced_adaptation,
         on_a_store_of_bytes,
+        on_rivals,
         on_disk
     ].
 
@@ -73,13 +74,17 @@ forced_adaptation(_) ->
 
 %% An eighth of this, on tables whose objects are bytes in a plain B-tree.
 on_a_store_of_bytes(_) ->
-    on(ats_on_btree, 1 / 8).
+    on(ats_on_btree, btree, 1 / 8).
+
+%% A sixteenth, in the stores for comparison.
+on_rivals(_) ->
+    on(ats_on_rival, hash_map, 1 / 16).
 
 %% A good half, on tables on disk, which are closed, killed, opened, flushed and merged all the time.
 on_disk(_) ->
-    on(ats_on_disk, 10 / 19).
+    on(ats_on_disk, btree, 10 / 19).
 
-on(Subject, Part) ->
+on(Subject, Backend, Part) ->
     case ats_oracle:subject() of
         ats ->
             Commands = os:getenv("ATS_ORACLE_COMMANDS", ?DEFAULT_COMMANDS),
@@ -89,7 +94,7 @@ on(Subject, Part) ->
             os:putenv("ATS_ORACLE_COMMANDS", Share(Commands)),
             os:putenv("ATS_SOAK_SECONDS", Share(Soak)),
             try
-                btree = Subject:info(Subject:new(t, []), backend),
+                Backend = Subject:info(Subject:new(t, []), backend),
                 compare_everything()
             after
                 os:unsetenv("ATS_SUBJECT"),

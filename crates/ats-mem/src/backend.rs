@@ -345,3 +345,8 @@ pub trait Adaptive {
 pub trait MemoryStore<R: Release>: Backend<R> + Slots<R> + Fixable + Adaptive {}
 
 impl<R: Release, S: Backend<R> + Slots<R> + Fixable + Adaptive> MemoryStore<R> for S {}
+
+/// A store with all abilities.
+pub trait OrderedStore<R: Release>: MemoryStore<R> + Ordered<R> {}
+
+impl<R: Release, S: MemoryStore<R> + Ordered<R>> OrderedStore<R> for S {}

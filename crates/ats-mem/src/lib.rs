@@ -19,8 +19,8 @@ pub mod slab;
 
 pub use backend::{
     Adaptation, Adaptive, Backend, BatchPlan, Buckets, Busy, Change, DecideMany, Direction, End,
-    Fixable, KeyRange, Memory, MemoryStore, NoSuchKey, Ordered, ScanPosition, Skipped, SlotAnswer,
-    Slots, Totals,
+    Fixable, KeyRange, Memory, MemoryStore, NoSuchKey, Ordered, OrderedStore, ScanPosition,
+    Skipped, SlotAnswer, Slots, Totals,
 };
 pub use catree::CaTree;
 pub use hash::HashTable;

@@ -163,6 +163,10 @@ known_atoms! {
     Eio = "eio",
     /// `btree`
     Btree = "btree",
+    /// `single_lock`
+    SingleLock = "single_lock",
+    /// `hash_map`
+    HashMap = "hash_map",
     /// `replace`
     Replace = "replace",
     /// `full_scan`

@@ -7,16 +7,18 @@ pub(crate) mod operator;
 pub(crate) mod portable;
 pub mod program_merge;
 mod reported;
+pub(crate) mod rival;
 pub(crate) mod visit;
 
 use crate::background::{self, FreeInSlices};
 use crate::bag::Decided;
 use crate::error::Error;
 use crate::value::{Rec, Values};
+use ats_mem::rivals::{LockedHashMap, SingleLock};
 use ats_mem::sequence::Leftovers;
 use ats_mem::{
     Adaptation, Adaptive, Backend, BatchPlan, Buckets, CaTree, Change, Fixable, HashTable,
-    NoSuchKey, Ordered, Skipped, Slots,
+    MemoryStore, NoSuchKey, Ordered, OrderedStore, Skipped, Slots,
 };
 use ats_store::{Direction, End, KeyRange, ScanPosition, SlotAnswer};
 use ats_sync::Guard;
@@ -24,6 +26,7 @@ use ats_term::image::Host;
 use idle_joiner::{JoinIdle, Listed};
 use portable::Portable;
 use reported::Reported;
+use rival::Rival;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,6 +37,8 @@ macro_rules! each {
         match $records {
             Records::Ordered($backend) => $call,
             Records::Hash($backend) => $call,
+            Records::OrderedRival(_, $backend) => $call,
+            Records::UnorderedRival(_, $backend) => $call,
             Records::Portable($backend) => $call,
         }
     };
@@ -45,6 +50,8 @@ macro_rules! read {
         match $records {
             Records::Ordered($backend) => Ok($call),
             Records::Hash($backend) => Ok($call),
+            Records::OrderedRival(_, $backend) => Ok($call),
+            Records::UnorderedRival(_, $backend) => Ok($call),
             Records::Portable($backend) => $call,
         }
     };
@@ -55,7 +62,8 @@ macro_rules! read_ordered {
     ($records:expr, $backend:ident => $call:expr) => {
         match $records {
             Records::Ordered($backend) => Ok($call),
-            Records::Hash(_) => Err(Error::TableType),
+            Records::OrderedRival(_, $backend) => Ok($call),
+            Records::Hash(_) | Records::UnorderedRival(..) => Err(Error::TableType),
             Records::Portable($backend) => $call,
         }
     };
@@ -67,6 +75,8 @@ macro_rules! in_memory {
         match $records {
             Records::Ordered($backend) => $call,
             Records::Hash($backend) => $call,
+            Records::OrderedRival(_, $backend) => $call,
+            Records::UnorderedRival(_, $backend) => $call,
             Records::Portable(_) => $portable,
         }
     };
@@ -97,6 +107,10 @@ pub(crate) enum Records<H: Host> {
     Ordered(CaTree<Values<H>>),
     /// In memory, without order.
     Hash(HashTable<Values<H>>),
+    /// In a store for comparison that has an order.
+    OrderedRival(Rival, Box<dyn OrderedStore<Values<H>>>),
+    /// In one that has none.
+    UnorderedRival(Rival, Box<dyn MemoryStore<Values<H>>>),
     /// In a store of bytes.
     Portable(Portable<H>),
 }
@@ -107,6 +121,14 @@ impl<H: Host> Records<H> {
         match ordered {
             true => Records::Ordered(CaTree::new()),
             false => Records::Hash(HashTable::new()),
+        }
+    }
+
+    /// In a store for comparison, without records.
+    pub(crate) fn in_rival(rival: Rival) -> Self {
+        match rival {
+            Rival::SingleLock => Records::OrderedRival(rival, Box::new(SingleLock::new())),
+            Rival::HashMap => Records::UnorderedRival(rival, Box::new(LockedHashMap::new())),
         }
     }
 }
@@ -153,6 +175,9 @@ impl<H: Host> Store<H> {
         Ok(match &self.records {
             Records::Ordered(_) => Cleared::Fresh(Store::new(Records::in_memory(true))),
             Records::Hash(_) => Cleared::Fresh(Store::new(Records::in_memory(false))),
+            Records::OrderedRival(rival, _) | Records::UnorderedRival(rival, _) => {
+                Cleared::Fresh(Store::new(Records::in_rival(*rival)))
+            }
             Records::Portable(records) => {
                 let taken = Records::Portable(records.take_all()?);
                 Cleared::Taken(Store::new(taken))
@@ -244,6 +269,14 @@ impl<H: Host> Store<H> {
             })
         })?;
         Ok(is_long)
+    }
+
+    /// The store for comparison that this is, if it is one.
+    pub(crate) fn rival(&self) -> Option<Rival> {
+        match &self.records {
+            Records::OrderedRival(rival, _) | Records::UnorderedRival(rival, _) => Some(*rival),
+            _ => None,
+        }
     }
 
     /// See [`Backend::update_batch`].
@@ -470,7 +503,12 @@ impl<H: Host> JoinIdle for Store<H> {
 
 impl<H: Host> FreeInSlices for Store<H> {
     fn free_slice(&mut self) -> bool {
-        in_memory!(&mut self.records, backend => backend.free_some(SLICE), true)
+        match &mut self.records {
+            Records::Ordered(tree) => tree.free_some(SLICE),
+            Records::Hash(table) => table.free_some(SLICE),
+            // Freed as a whole, in the background.
+            Records::OrderedRival(..) | Records::UnorderedRival(..) | Records::Portable(_) => true,
+        }
     }
 }
 

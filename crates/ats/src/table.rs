@@ -6,6 +6,7 @@ use crate::found::Found;
 use crate::store::codec::Codec;
 use crate::store::idle_joiner::JoinIdle;
 use crate::store::portable::Portable;
+use crate::store::rival::Rival;
 use crate::store::visit::Visit;
 use crate::store::{Cleared, Records, SLICE, Store};
 use crate::value::{Rec, stored};
@@ -85,6 +86,25 @@ impl<H: Host> Table<H> {
     pub fn with_zeros(table_type: TableType, key_position: usize, zeros: Zeros) -> Self {
         let records = Records::in_memory(table_type == TableType::OrderedSet);
         Self::on(records, table_type, key_position, zeros)
+    }
+
+    /// An empty table in a store for comparison; none if that does not suit the type.
+    ///
+    /// # Panics
+    /// If `key_position` is 0.
+    pub fn on_rival(
+        rival: Rival,
+        table_type: TableType,
+        key_position: usize,
+        zeros: Zeros,
+    ) -> Option<Self> {
+        let records = rival.suits(table_type).then(|| Records::in_rival(rival))?;
+        Some(Self::on(records, table_type, key_position, zeros))
+    }
+
+    /// The store for comparison that the table is in, if it is in one.
+    pub fn rival(&self) -> Option<Rival> {
+        self.store(&ats_sync::pin()).rival()
     }
 
     /// An empty table that keeps its objects as bytes, in a store that has no records yet. `codec` says how objects

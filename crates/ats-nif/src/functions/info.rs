@@ -9,7 +9,7 @@ use crate::handle::{Admin, Protection, WriteConcurrency};
 use crate::owner::Heir;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
-use ats::TableType;
+use ats::{Rival, TableType};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -45,9 +45,11 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         FullScan::Warn => KnownAtom::Warn,
         FullScan::Refuse => KnownAtom::Refuse,
     };
-    let backend = match shared.table.is_portable() {
-        false => KnownAtom::Default,
-        true => KnownAtom::Btree,
+    let backend = match shared.table.rival() {
+        Some(Rival::SingleLock) => KnownAtom::SingleLock,
+        Some(Rival::HashMap) => KnownAtom::HashMap,
+        None if shared.table.is_portable() => KnownAtom::Btree,
+        None => KnownAtom::Default,
     };
     let wc = match reported.write_concurrency {
         WriteConcurrency::False => KnownAtom::False.word(),

@@ -14,7 +14,7 @@ use crate::succession::Changes;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, process, registry, release, sys};
 use ats::names::Renaming;
-use ats::{BTreeStore, Table, TableType};
+use ats::{BTreeStore, Rival, Table, TableType};
 use std::sync::Arc;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -82,6 +82,14 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     Ok(shared.known_as(env))
 }
 
+/// The values of the option `backend`.
+#[derive(Clone, Copy)]
+enum Backend {
+    Default,
+    BTree,
+    Rival(Rival),
+}
+
 /// A table where the option `backend` says.
 fn empty<'e>(
     env: Env<'e>,
@@ -99,14 +107,22 @@ fn empty<'e>(
             zeros,
         ));
     }
-    let backends = [(KnownAtom::Default, false), (KnownAtom::Btree, true)];
-    Ok(match one_of(backend, &backends)? {
-        false => Table::with_zeros(kind, position, zeros),
-        true => {
-            let store = Box::new(BTreeStore::new());
-            Table::on_store(store, Arc::new(VmCodec), kind, position, zeros)
+    let backends = [
+        (KnownAtom::Default, Backend::Default),
+        (KnownAtom::Btree, Backend::BTree),
+        (KnownAtom::SingleLock, Backend::Rival(Rival::SingleLock)),
+        (KnownAtom::HashMap, Backend::Rival(Rival::HashMap)),
+    ];
+    match one_of(backend, &backends)? {
+        Backend::Default => Ok(Table::with_zeros(kind, position, zeros)),
+        Backend::BTree => {
+            let (store, codec) = (Box::new(BTreeStore::new()), Arc::new(VmCodec));
+            Ok(Table::on_store(store, codec, kind, position, zeros))
         }
-    })
+        Backend::Rival(rival) => {
+            Table::on_rival(rival, kind, position, zeros).ok_or(KnownAtom::None)
+        }
+    }
 }
 
 /// A store that only tests can ask for.

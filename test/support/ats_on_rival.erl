@@ -1,0 +1,18 @@
+%% The module `ats' with tables in the stores for comparison that suit their types: what the oracle runs when
+%% ATS_SUBJECT names this module.
+-module(ats_on_rival).
+
+-export([new/2, '$handle_undefined_function'/2]).
+
+new(Name, Options) ->
+    ats_subject:call(?MODULE, new, [Name, [{backend, backend(Options, hash_map)} | Options]], [Name, Options]).
+
+'$handle_undefined_function'(Function, Arguments) ->
+    ats_subject:call(?MODULE, Function, Arguments, Arguments).
+
+%% Of several types the last one counts.
+backend([ordered_set | Options], _) -> backend(Options, single_lock);
+backend([Type | Options], _) when Type =:= set; Type =:= bag; Type =:= duplicate_bag ->
+    backend(Options, hash_map);
+backend([_ | Options], Backend) -> backend(Options, Backend);
+backend(_, Backend) -> Backend.
