@@ -1,6 +1,7 @@
 //! Sleeping until a word in memory changes, by the Linux system call `futex`.
 
-use std::sync::atomic::AtomicU32;
+use crate::count;
+use crate::shim::atomic::AtomicU32;
 use std::time::Duration;
 
 /// Sleeps while `word` holds `expected`, no longer than `limit` if there is one. May return early for no
@@ -14,12 +15,13 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
     let limit = limit
         .as_ref()
         .map_or(std::ptr::null(), std::ptr::from_ref::<libc::timespec>);
+    count::system_call();
     // SAFETY: the kernel only reads the four aligned bytes behind the reference, and the time if it is not
     // null, which stay valid for the whole call; null means to wait without limit.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
-            word.as_ptr(),
+            std::ptr::from_ref(word),
             libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
             expected,
             limit,
@@ -42,6 +44,7 @@ pub(crate) fn wake_all(word: *const AtomicU32) {
 }
 
 fn wake(word: *const AtomicU32, threads: libc::c_int) {
+    count::system_call();
     // SAFETY: `FUTEX_WAKE` on a private futex does not access the memory at the address.
     unsafe {
         libc::syscall(

@@ -6,15 +6,17 @@
 //! | [`lock`] | a lock of eight bytes that counts how often it was contended |
 //! | [`census`] | exact sums over what many locks guard |
 //! | [`reader_groups`] | a readers-writer lock whose readers share no cache line while no thread writes |
+//! | [`count`] | what operations cost other processors, in a build made to count |
 //! | [`counter`] | a counter that many threads can change without sharing a cache line |
 //! | [`padded`] | a value with cache lines of its own |
 //!
 //! Nothing here knows what is stored. Every primitive is written against one module, `shim`, that is
 //! the standard library in an ordinary build, the model checker `loom` under `--cfg loom` and the
 //! scheduler `shuttle` under `--cfg shuttle`, so that the code which is checked is the code which
-//! runs.
+//! runs. Under `--cfg counted` the same code [counts](count) what its operations cost other processors.
 
 pub mod census;
+pub mod count;
 pub mod counter;
 pub mod epoch;
 #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]

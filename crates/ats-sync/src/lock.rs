@@ -28,6 +28,7 @@ mod models;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
+use crate::count;
 use crate::shim::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -155,7 +156,10 @@ impl Lock {
         self.state
             .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
             .ok()
-            .map(|_| Held { lock: self })
+            .map(|_| {
+                count::locked();
+                Held { lock: self }
+            })
     }
 
     /// Whether no thread holds the lock; then what its holders have done is visible.
@@ -188,6 +192,7 @@ impl Lock {
         let (mut spins, mut between) = (0, 1);
         while spins < SPINS {
             if self.state.load(Ordering::Relaxed) == FREE && self.try_state(HELD) {
+                count::locked_after_waiting();
                 return true;
             }
             (0..between).for_each(|_| crate::shim::pause());
@@ -204,6 +209,7 @@ impl Lock {
             }
             self.sleep(left);
         }
+        count::locked_after_waiting();
         true
     }
 

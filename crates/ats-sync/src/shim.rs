@@ -1,15 +1,17 @@
-//! Atomics, cells and threads: from the standard library, from `loom` when a model is checked, or
-//! made for `shuttle` when interleavings are explored.
+//! Atomics, cells and threads: from the standard library, from `loom` when a model is checked, made for
+//! `shuttle` when interleavings are explored, or made to be counted under `--cfg counted`.
 //!
 //! The modules of this crate, and those of crates above that are to be explored, take these names
 //! from here and never from `std` directly.
 
-#[cfg(any(loom, shuttle))]
+#[cfg(any(loom, shuttle, counted))]
 #[macro_use]
 mod wrapped;
 
 #[cfg(loom)]
 pub mod checked;
+#[cfg(counted)]
+pub mod counted;
 #[cfg(shuttle)]
 pub mod explored;
 
@@ -44,7 +46,10 @@ mod imp {
 #[cfg(not(any(loom, shuttle)))]
 mod imp {
     pub(crate) use super::StdCell as UnsafeCell;
+    #[cfg(counted)]
+    pub use super::counted as atomic;
     pub(crate) use std::hint::spin_loop as pause;
+    #[cfg(not(counted))]
     pub use std::sync::atomic;
     pub use std::thread;
 }

@@ -1,7 +1,7 @@
 //! The word of an object that changes in place: the value of a counter. How it changes is told in
 //! [`counted`](crate::counted), which also has the invariants CT1 to CT4.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use ats_sync::count::atomic::{AtomicU64, Ordering};
 
 /// The bit of a cell that says that it is not stopped: one that all small integers have.
 pub(crate) const RUNNING: u64 = 0b1000;

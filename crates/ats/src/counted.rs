@@ -30,8 +30,8 @@
 use crate::cell::{self, RUNNING};
 use crate::value::{Rec, Values};
 use ats_mem::RecordBox;
+use ats_sync::count::atomic::{AtomicU64, Ordering};
 use ats_term::image::{Built, Form, Host, SMALL_MAX, SMALL_MIN, counted_word, small_word};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The counter of a record.
 #[derive(Clone, Copy)]

@@ -22,6 +22,7 @@ use ats_mem::{
 };
 use ats_store::{Direction, End, KeyRange, ScanPosition, SlotAnswer};
 use ats_sync::Guard;
+use ats_sync::count::atomic::{AtomicUsize, Ordering};
 use ats_term::image::Host;
 use idle_joiner::{JoinIdle, Listed};
 use portable::Portable;
@@ -29,7 +30,6 @@ use reported::Reported;
 use rival::Rival;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 macro_rules! each {

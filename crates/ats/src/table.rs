@@ -13,10 +13,10 @@ use crate::value::{Rec, stored};
 use ats_mem::{Adaptation, Buckets, NoSuchKey};
 use ats_store::SlotAnswer;
 use ats_sync::Guard;
+use ats_sync::count::atomic::{AtomicPtr, Ordering};
 use ats_term::image::{Built, Host, Packer};
 use ats_term::{TermRef, Zeros, exact, order};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What counts as the same key, and how many objects a key can have.

@@ -2,9 +2,9 @@
 
 use crate::backend::Totals;
 use crate::forced::Forcing;
+use ats_sync::count::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use ats_sync::{Census, Lock};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// Called when something has happened.
 type Notice = Box<dyn Fn() + Send + Sync>;

@@ -17,8 +17,8 @@ use ats_sync::{Gate, Guard, Held, Lock};
 use std::cell::UnsafeCell;
 use std::ptr;
 // Not the shim's: numbers, of which a census alone depends on the order, and that has models of its own.
-use std::sync::atomic::Ordering::{Relaxed, Release as ReleaseOrdering};
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64};
+use ats_sync::count::atomic::Ordering::{Relaxed, Release as ReleaseOrdering};
+use ats_sync::count::atomic::{AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64};
 
 /// A base node whose statistics are above this is split.
 ///

@@ -1,6 +1,6 @@
 //! Counting the heads of a node that are below another: with the instructions that the processor has.
 
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use ats_sync::count::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// How the heads of a node are counted: the choice of instructions, made when the program runs.
 pub(super) trait Counting {
@@ -32,6 +32,7 @@ impl Counting for Vectors {
     fn below<const N: usize>(heads: &[AtomicI64; N], head: i64) -> usize {
         use std::arch::x86_64::*;
         const { assert!(matches!(N % 8, 0 | 2)) };
+        ats_sync::count::read(heads);
         // SAFETY: code that uses this type has checked that the processor has these instructions
         // (contract of the type); loads need no alignment and stay within the array.
         unsafe {

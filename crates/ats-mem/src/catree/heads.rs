@@ -18,7 +18,7 @@ use super::header::Header;
 use ats_sync::shim::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use std::cmp::Ordering;
 // Not the shim's: what is read from heads counts only below a length that was read with `Acquire`.
-use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use ats_sync::count::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// Eight bytes of a key, as a number whose signed order is the order of the bytes.
 pub(super) type Head = i64;

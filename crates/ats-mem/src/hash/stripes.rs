@@ -25,10 +25,10 @@ use crate::backend::{Buckets, Busy};
 use crate::prefetch::prefetch_to_write;
 use crate::record::Tally;
 use ats_sync::census::{Part, Turn};
+use ats_sync::count::atomic::AtomicI64 as Hint;
 use ats_sync::lock::{Held, STATISTICS_LIMIT};
 use ats_sync::shim::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 use ats_sync::{Gate, Guard, Lock, Padded};
-use std::sync::atomic::AtomicI64 as Hint;
 use std::sync::{Mutex, PoisonError};
 
 pub(super) const MIN_BUCKETS_PER_STRIPE: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };

@@ -182,6 +182,7 @@ impl<E> Header<E> {
     #[inline(always)]
     fn bits_of_std(&self) -> u64 {
         let word: *const AtomicU64 = &self.word;
+        ats_sync::count::read(word);
         // SAFETY: the atomics of the shim are those of the standard library in memory.
         let word = unsafe { &*word.cast::<std::sync::atomic::AtomicU64>() };
         word.load(std::sync::atomic::Ordering::Relaxed) & SHAPE

@@ -2,6 +2,7 @@
 
 use super::class::Class;
 use super::{cache, system};
+use ats_sync::count;
 use std::ptr::NonNull;
 
 /// Whether everything comes from the allocator of the system.
@@ -15,6 +16,7 @@ const WATCHED: bool = cfg!(any(miri, fuzzing, watched));
 /// above [`LARGEST`](super::LARGEST) is one from the allocator of the system.
 #[inline]
 pub fn allocate(bytes: usize) -> NonNull<u8> {
+    count::allocated(bytes);
     match Class::of(bytes) {
         Some(class) if !WATCHED => cache::take(class),
         _ => system::allocate(bytes),

@@ -7,9 +7,9 @@ use super::corrupted::corrupted;
 use super::list::List;
 use super::memory::{self, CHUNK};
 use ats_sync::Padded;
+use ats_sync::count::atomic::{AtomicUsize, Ordering};
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The slab of the program.
@@ -57,7 +57,7 @@ struct Pool {
 /// What a lock guards is never left half changed by a panic: nothing under it can panic but by a bug
 /// that the next user runs into as well.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    ats_sync::count::lock(mutex).unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Slab {

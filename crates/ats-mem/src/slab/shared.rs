@@ -8,13 +8,13 @@
 //! - H2. The elements are written before there is an owner, and never after.
 
 use super::block::{allocate, free, rounded};
+use ats_sync::count::atomic::{AtomicUsize, Ordering, fence};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::process::abort;
 use std::ptr::{self, NonNull};
 use std::slice;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 /// A slice of values without destructors, shared by its owners. A clone is another owner.
 ///

@@ -62,7 +62,7 @@ pub fn quietly<R>(prepare: impl FnOnce() -> R) -> R {
 }
 
 /// Before a load.
-fn will_load() {
+fn will_load(_: usize) {
     let _ = OWN.try_with(|own| {
         if !own.all.quiet.load(Ordering::Relaxed) {
             own.all.marks[own.index].store(0, Ordering::Relaxed);
@@ -71,7 +71,7 @@ fn will_load() {
 }
 
 /// Before a store.
-fn will_store() {
+fn will_store(_: usize) {
     let _ = OWN.try_with(|own| {
         let threads = own.all.threads.load(Ordering::Relaxed);
         for index in (0..threads).filter(|index| *index != own.index) {
@@ -81,9 +81,9 @@ fn will_store() {
 }
 
 /// Before an operation that does both.
-fn will_change() {
-    will_load();
-    will_store();
+fn will_change(address: usize) {
+    will_load(address);
+    will_store(address);
 }
 
 wrapped_atomics!();

@@ -28,7 +28,7 @@ pub fn quietly<R>(prepare: impl FnOnce() -> R) -> R {
 ///
 /// An access to an atomic of `shuttle` is such a point. To yield would be another thing: it tells the
 /// scheduler that this thread is waiting.
-fn point() {
+fn point(_: usize) {
     if !QUIET.get() {
         shuttle::sync::atomic::AtomicBool::new(false).load(Ordering::SeqCst);
     }

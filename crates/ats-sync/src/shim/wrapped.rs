@@ -1,12 +1,12 @@
 //! Atomics around others, with something to be done before each access.
 
 /// All atomics, with those operations that this project uses, around the ones of a module called `inner`.
-/// The functions `will_load`, `will_store` and `will_change` say what is done before. `const` is for those
-/// that can be made at compile time.
+/// The functions `will_load`, `will_store` and `will_change` say what is done before; they get the address of
+/// the atomic. `const` is for those that can be made at compile time.
 macro_rules! wrapped_atomics {
     ($($const:ident)?) => {
         wrapped_atomics!(@numbers [$($const)?]
-            AtomicU8: u8, AtomicU32: u32, AtomicI32: i32,
+            AtomicU8: u8, AtomicU16: u16, AtomicU32: u32, AtomicI32: i32,
             AtomicU64: u64, AtomicI64: i64, AtomicUsize: usize
         );
         wrapped_atomics!(@values [$($const)?] AtomicBool: bool);
@@ -26,12 +26,12 @@ macro_rules! wrapped_atomics {
 
             impl $name {
                 pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
-                    will_change();
+                    will_change((&raw const self.0).addr());
                     self.0.fetch_add(value, order)
                 }
 
                 pub fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
-                    will_change();
+                    will_change((&raw const self.0).addr());
                     self.0.fetch_sub(value, order)
                 }
             }
@@ -54,17 +54,17 @@ macro_rules! wrapped_atomics {
         }
 
         pub fn load(&self, order: Ordering) -> $value {
-            will_load();
+            will_load((&raw const self.0).addr());
             self.0.load(order)
         }
 
         pub fn store(&self, value: $value, order: Ordering) {
-            will_store();
+            will_store((&raw const self.0).addr());
             self.0.store(value, order);
         }
 
         pub fn swap(&self, value: $value, order: Ordering) -> $value {
-            will_change();
+            will_change((&raw const self.0).addr());
             self.0.swap(value, order)
         }
 
@@ -75,7 +75,7 @@ macro_rules! wrapped_atomics {
             success: Ordering,
             failure: Ordering,
         ) -> Result<$value, $value> {
-            will_change();
+            will_change((&raw const self.0).addr());
             self.0.compare_exchange(current, new, success, failure)
         }
 

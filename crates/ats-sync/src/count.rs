@@ -1,0 +1,275 @@
+//! What operations cost other processors: accesses to shared memory, locks, allocation, system calls.
+//!
+//! An ordinary build counts nothing: the functions of this module are empty there and leave no instruction
+//! behind. Under `--cfg counted` the atomics of the `shim` and a few other places tell this module what they do.
+//! A thread that has called [`begin`] counts it, and [`end`] returns its [`Tally`].
+//!
+//! A tally knows for each cache line how often its thread read and wrote the line. So after a run the tallies of
+//! all threads together say which lines are shared.
+//!
+//! # What is not counted
+//! - Memory that a thread fills before it publishes it. It counts as bytes [allocated](Tally::allocated).
+//! - Values of records, behind their headers, and what a lock guards without being atomic.
+//! - Prefetches.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{LockResult, Mutex, MutexGuard};
+
+/// The atomics of modules that do not take those of the `shim`, because nothing in a model depends on them.
+#[cfg(not(counted))]
+pub use std::sync::atomic;
+
+#[cfg(counted)]
+pub use crate::shim::atomic;
+
+/// Bytes of a cache line.
+pub const LINE: usize = 64;
+
+/// How often a thread accessed a cache line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Touches {
+    /// Loads.
+    pub reads: u32,
+    /// Stores, and atomic operations that read and write, also those that fail.
+    pub writes: u32,
+}
+
+/// The cache lines that a thread accessed: their addresses divided by [`LINE`].
+pub type Lines = HashMap<usize, Touches, BuildHasherDefault<LineHasher>>;
+
+/// What one thread did from [`begin`] to [`end`].
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Atomic operations that read and write.
+    pub changes: u64,
+    /// Atomic stores.
+    pub stores: u64,
+    /// Locks taken.
+    pub locks: u64,
+    /// Locks among these that the thread had to wait for.
+    pub waits: u64,
+    /// Bytes taken from the slabs, as asked for.
+    pub allocated: u64,
+    /// Bytes written to new nodes and records, mostly copies.
+    pub moved: u64,
+    /// Calls of the system: `membarrier` and `futex`.
+    pub system_calls: u64,
+    /// Accesses to cache lines.
+    pub lines: Lines,
+}
+
+/// Spreads the numbers of lines; that they are spread is all a map needs, as no enemy chooses them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LineHasher(u64);
+
+impl Hasher for LineHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes
+            .iter()
+            .for_each(|byte| self.write_usize(*byte as usize));
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        let product = (self.0 ^ number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = product ^ product >> 32;
+    }
+}
+
+#[cfg(counted)]
+mod own {
+    use super::Tally;
+    use std::cell::RefCell;
+
+    thread_local! {
+        static OWN: RefCell<Option<Box<Tally>>> = const { RefCell::new(None) };
+    }
+
+    /// Starts counting in this thread.
+    pub fn begin() {
+        OWN.set(Some(Box::default()));
+    }
+
+    /// Stops counting in this thread. The tally is empty if the thread did not count.
+    #[must_use]
+    pub fn end() -> Tally {
+        OWN.take().map_or_else(Tally::default, |tally| *tally)
+    }
+
+    pub(super) fn count(add: impl FnOnce(&mut Tally)) {
+        // A thread that is ending has no tally any more.
+        let _ = OWN.try_with(|own| {
+            if let Some(tally) = own.borrow_mut().as_deref_mut() {
+                add(tally);
+            }
+        });
+    }
+}
+
+#[cfg(counted)]
+use own::count;
+#[cfg(counted)]
+pub use own::{begin, end};
+
+#[cfg(not(counted))]
+#[inline(always)]
+fn count(_: impl FnOnce(&mut Tally)) {}
+
+impl Tally {
+    /// The accesses to the lines of a piece of memory.
+    fn touch(&mut self, start: usize, bytes: usize, touch: impl Fn(&mut Touches)) {
+        for line in start / LINE..=(start + bytes.max(1) - 1) / LINE {
+            touch(self.lines.entry(line).or_default());
+        }
+    }
+}
+
+/// An atomic load is about to be made.
+#[cfg(counted)]
+pub(crate) fn load_at(address: usize) {
+    count(|tally| tally.touch(address, 1, |touches| touches.reads += 1));
+}
+
+/// An atomic store is about to be made.
+#[cfg(counted)]
+pub(crate) fn store_at(address: usize) {
+    count(|tally| {
+        tally.stores += 1;
+        tally.touch(address, 1, |touches| touches.writes += 1);
+    });
+}
+
+/// An atomic operation that reads and writes is about to be made.
+#[cfg(counted)]
+pub(crate) fn change_at(address: usize) {
+    count(|tally| {
+        tally.changes += 1;
+        tally.touch(address, 1, |touches| touches.writes += 1);
+    });
+}
+
+/// The thread reads this by other means than an atomic load.
+#[inline(always)]
+pub fn read<T>(what: *const T) {
+    count(|tally| tally.touch(what.addr(), size_of::<T>(), |touches| touches.reads += 1));
+}
+
+/// The thread has taken a lock at once.
+#[inline(always)]
+pub(crate) fn locked() {
+    count(|tally| tally.locks += 1);
+}
+
+/// The thread has taken a lock after waiting for it.
+#[inline(always)]
+#[cfg_attr(any(loom, shuttle), allow(dead_code))]
+pub(crate) fn locked_after_waiting() {
+    count(|tally| {
+        tally.locks += 1;
+        tally.waits += 1;
+    });
+}
+
+/// Locks a mutex of the standard library, whose atomics are not those of the `shim`: two operations that read
+/// and write, one for locking and one for unlocking.
+#[inline(always)]
+pub fn lock<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
+    #[cfg(counted)]
+    count(|tally| {
+        tally.locks += 1;
+        tally.waits += u64::from(mutex.try_lock().is_err());
+        tally.changes += 2;
+        tally.touch(std::ptr::from_ref(mutex).addr(), 1, |touches| {
+            touches.writes += 2
+        });
+    });
+    mutex.lock()
+}
+
+/// A block of so many bytes is taken from the slabs.
+#[inline(always)]
+pub fn allocated(bytes: usize) {
+    count(|tally| tally.allocated += bytes as u64);
+}
+
+/// So many bytes are written to a new node or record.
+#[inline(always)]
+pub fn moved(bytes: usize) {
+    count(|tally| tally.moved += bytes as u64);
+}
+
+/// A call of the system is about to be made.
+#[inline(always)]
+pub(crate) fn system_call() {
+    count(|tally| tally.system_calls += 1);
+}
+
+#[cfg(all(test, counted))]
+mod tests {
+    use super::*;
+    use crate::Lock;
+    use crate::shim::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn accesses_are_counted_by_the_line() {
+        let words: Box<[AtomicU64; 16]> = Box::new([const { AtomicU64::new(0) }; 16]);
+        begin();
+        words[0].load(Ordering::Relaxed);
+        words[0].store(1, Ordering::Relaxed);
+        words[15].fetch_add(1, Ordering::Relaxed);
+        let failed = words[15].compare_exchange(7, 8, Ordering::Relaxed, Ordering::Relaxed);
+        let tally = end();
+        assert!(failed.is_err());
+        assert_eq!((tally.stores, tally.changes), (1, 2));
+        let line = |index: usize| (&raw const words[index]).addr() / LINE;
+        let touches = |reads, writes| Touches { reads, writes };
+        assert_eq!(tally.lines[&line(0)], touches(1, 1));
+        assert_eq!(tally.lines[&line(15)], touches(0, 2));
+        assert_eq!(tally.lines.len(), 2);
+    }
+
+    #[test]
+    fn what_is_read_by_other_means_counts_in_all_its_lines() {
+        #[repr(align(64))]
+        struct Aligned([u8; 130]);
+        let aligned = Aligned([0; 130]);
+        begin();
+        read(&raw const aligned.0);
+        let tally = end();
+        assert_eq!(tally.lines.len(), 3);
+        assert!(tally.lines.values().all(|touches| touches.reads == 1));
+    }
+
+    #[test]
+    fn locks_are_counted_and_waits_among_them() {
+        let lock = Lock::new();
+        begin();
+        drop(lock.lock());
+        let alone = end();
+        assert_eq!((alone.locks, alone.waits, alone.changes), (1, 0, 2));
+
+        let held = lock.lock();
+        let waited = std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                begin();
+                drop(lock.lock());
+                end()
+            });
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            drop(held);
+            other.join().expect("it does not panic")
+        });
+        assert_eq!((waited.locks, waited.waits), (1, 1));
+    }
+
+    #[test]
+    fn a_thread_that_did_not_begin_counts_nothing() {
+        drop(Lock::new().lock());
+        let tally = end();
+        assert_eq!((tally.locks, tally.lines.len()), (0, 0));
+    }
+}

@@ -1,0 +1,52 @@
+//! Atomics that are counted: those of the standard library, which tell [`count`](crate::count) of each access
+//! before they make it.
+//!
+//! They have the size and the representation of the atomics that they wrap, so that data lies in the same cache
+//! lines as in an ordinary build.
+#![allow(missing_docs, reason = "the interface is that of the standard library")]
+
+use crate::count::{change_at as will_change, load_at as will_load, store_at as will_store};
+use std::sync::atomic as inner;
+pub use std::sync::atomic::{Ordering, compiler_fence, fence};
+
+wrapped_atomics!(const);
+
+/// What modules use that no model is made of.
+macro_rules! access_for_owners {
+    ($($name:ident: $value:ty),*) => {
+        $(
+            impl $name {
+                pub fn get_mut(&mut self) -> &mut $value {
+                    self.0.get_mut()
+                }
+
+                /// # Safety
+                /// As for the function of the standard library.
+                pub const unsafe fn from_ptr<'a>(pointer: *mut $value) -> &'a Self {
+                    // SAFETY: the representation is that of the value; the contract is handed on.
+                    unsafe { &*pointer.cast::<Self>() }
+                }
+            }
+        )*
+    };
+}
+
+access_for_owners!(AtomicU64: u64, AtomicI64: i64);
+
+impl AtomicU64 {
+    pub fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
+        will_change((&raw const self.0).addr());
+        self.0.fetch_and(value, order)
+    }
+
+    pub fn fetch_or(&self, value: u64, order: Ordering) -> u64 {
+        will_change((&raw const self.0).addr());
+        self.0.fetch_or(value, order)
+    }
+}
+
+impl<T> AtomicPtr<T> {
+    pub fn get_mut(&mut self) -> &mut *mut T {
+        self.0.get_mut()
+    }
+}
