@@ -26,13 +26,33 @@ pub use crate::shim::atomic;
 /// Bytes of a cache line.
 pub const LINE: usize = 64;
 
-/// How often a thread accessed a cache line.
+/// In how many operations a thread accessed a cache line. Several accesses of one operation count once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
-    /// Loads.
+    /// Operations that loaded from it.
     pub reads: u32,
-    /// Stores, and atomic operations that read and write, also those that fail.
+    /// Operations that stored to it, or read and wrote it at once, successfully or not.
     pub writes: u32,
+    /// The operations that read and wrote the line last; numbered from 1.
+    last_read: u32,
+    last_write: u32,
+}
+
+impl Touches {
+    fn read(&mut self, operation: u32) {
+        // A line that the operation has written is in its cache.
+        if self.last_read != operation && self.last_write != operation {
+            self.reads += 1;
+            self.last_read = operation;
+        }
+    }
+
+    fn write(&mut self, operation: u32) {
+        if self.last_write != operation {
+            self.writes += 1;
+            self.last_write = operation;
+        }
+    }
 }
 
 /// The cache lines that a thread accessed: their addresses divided by [`LINE`].
@@ -57,6 +77,8 @@ pub struct Tally {
     pub system_calls: u64,
     /// Accesses to cache lines.
     pub lines: Lines,
+    /// The number of operations, the current one included.
+    pub operations: u32,
 }
 
 /// Spreads the numbers of lines; that they are spread is all a map needs, as no enemy chooses them.
@@ -94,6 +116,11 @@ mod own {
         OWN.set(Some(Box::default()));
     }
 
+    /// Says that another operation begins in this thread.
+    pub fn next_operation() {
+        count(|tally| tally.operations += 1);
+    }
+
     /// Stops counting in this thread. The tally is empty if the thread did not count.
     #[must_use]
     pub fn end() -> Tally {
@@ -113,7 +140,7 @@ mod own {
 #[cfg(counted)]
 use own::count;
 #[cfg(counted)]
-pub use own::{begin, end};
+pub use own::{begin, end, next_operation};
 
 #[cfg(not(counted))]
 #[inline(always)]
@@ -121,9 +148,9 @@ fn count(_: impl FnOnce(&mut Tally)) {}
 
 impl Tally {
     /// The accesses to the lines of a piece of memory.
-    fn touch(&mut self, start: usize, bytes: usize, touch: impl Fn(&mut Touches)) {
+    fn touch(&mut self, start: usize, bytes: usize, touch: impl Fn(&mut Touches, u32)) {
         for line in start / LINE..=(start + bytes.max(1) - 1) / LINE {
-            touch(self.lines.entry(line).or_default());
+            touch(self.lines.entry(line).or_default(), self.operations);
         }
     }
 }
@@ -131,7 +158,7 @@ impl Tally {
 /// An atomic load is about to be made.
 #[cfg(counted)]
 pub(crate) fn load_at(address: usize) {
-    count(|tally| tally.touch(address, 1, |touches| touches.reads += 1));
+    count(|tally| tally.touch(address, 1, Touches::read));
 }
 
 /// An atomic store is about to be made.
@@ -139,7 +166,7 @@ pub(crate) fn load_at(address: usize) {
 pub(crate) fn store_at(address: usize) {
     count(|tally| {
         tally.stores += 1;
-        tally.touch(address, 1, |touches| touches.writes += 1);
+        tally.touch(address, 1, Touches::write);
     });
 }
 
@@ -148,14 +175,14 @@ pub(crate) fn store_at(address: usize) {
 pub(crate) fn change_at(address: usize) {
     count(|tally| {
         tally.changes += 1;
-        tally.touch(address, 1, |touches| touches.writes += 1);
+        tally.touch(address, 1, Touches::write);
     });
 }
 
 /// The thread reads this by other means than an atomic load.
 #[inline(always)]
 pub fn read<T>(what: *const T) {
-    count(|tally| tally.touch(what.addr(), size_of::<T>(), |touches| touches.reads += 1));
+    count(|tally| tally.touch(what.addr(), size_of::<T>(), Touches::read));
 }
 
 /// The thread has taken a lock at once.
@@ -183,9 +210,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
         tally.locks += 1;
         tally.waits += u64::from(mutex.try_lock().is_err());
         tally.changes += 2;
-        tally.touch(std::ptr::from_ref(mutex).addr(), 1, |touches| {
-            touches.writes += 2
-        });
+        tally.touch(std::ptr::from_ref(mutex).addr(), 1, Touches::write);
     });
     mutex.lock()
 }
@@ -204,6 +229,7 @@ pub fn moved(bytes: usize) {
 
 /// A call of the system is about to be made.
 #[inline(always)]
+#[cfg_attr(any(loom, shuttle), allow(dead_code))]
 pub(crate) fn system_call() {
     count(|tally| tally.system_calls += 1);
 }
@@ -218,17 +244,24 @@ mod tests {
     fn accesses_are_counted_by_the_line() {
         let words: Box<[AtomicU64; 16]> = Box::new([const { AtomicU64::new(0) }; 16]);
         begin();
+        next_operation();
         words[0].load(Ordering::Relaxed);
         words[0].store(1, Ordering::Relaxed);
+        words[0].load(Ordering::Relaxed);
+        next_operation();
         words[15].fetch_add(1, Ordering::Relaxed);
         let failed = words[15].compare_exchange(7, 8, Ordering::Relaxed, Ordering::Relaxed);
         let tally = end();
         assert!(failed.is_err());
         assert_eq!((tally.stores, tally.changes), (1, 2));
         let line = |index: usize| (&raw const words[index]).addr() / LINE;
-        let touches = |reads, writes| Touches { reads, writes };
-        assert_eq!(tally.lines[&line(0)], touches(1, 1));
-        assert_eq!(tally.lines[&line(15)], touches(0, 2));
+        let of = |index| {
+            (
+                tally.lines[&line(index)].reads,
+                tally.lines[&line(index)].writes,
+            )
+        };
+        assert_eq!((of(0), of(15)), ((1, 1), (0, 1)));
         assert_eq!(tally.lines.len(), 2);
     }
 
@@ -238,6 +271,7 @@ mod tests {
         struct Aligned([u8; 130]);
         let aligned = Aligned([0; 130]);
         begin();
+        next_operation();
         read(&raw const aligned.0);
         let tally = end();
         assert_eq!(tally.lines.len(), 3);

@@ -1,0 +1,135 @@
+//! Runs mixes in the build that counts, and adds up what the threads have counted.
+
+use crate::counts::{CORES, Counts, SHARED, Share};
+use crate::mixes::{Mix, Subject};
+use crate::tables::TableKind;
+use ats_sync::count::{self, Tally, Touches};
+use std::collections::HashMap;
+use std::sync::Barrier;
+use std::thread;
+
+/// The numbers of threads that count.
+const THREADS: [usize; 4] = [1, 2, 4, 8];
+
+/// Counts all mixes on both kinds of tables with all numbers of threads, and hands each result on.
+///
+/// Fails if a mix that only reads writes a line that other threads access.
+pub fn count_all(mut report: impl FnMut(&Counts)) -> Result<(), String> {
+    let mut wrong = Vec::new();
+    for kind in TableKind::ALL {
+        for mix in Mix::ALL {
+            for threads in THREADS {
+                let counts = count_one(kind, mix, threads);
+                report(&counts);
+                let shared = counts.figures[SHARED];
+                if mix.only_reads() && shared > 0.0 {
+                    wrong.push(format!(
+                        "{}, {}, {threads} threads: {shared} shared lines written per operation, not 0",
+                        kind.id(),
+                        mix.name()
+                    ));
+                }
+            }
+        }
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(wrong.join("\n")),
+    }
+}
+
+fn count_one(kind: TableKind, mix: Mix, threads: usize) -> Counts {
+    let subject = Subject::new(kind.table_type());
+    let ready = Barrier::new(threads);
+    let each = mix.enough() / threads as u64;
+    let work = |thread: u64| {
+        // The table adapts to these threads first.
+        let before = Subject::draw(mix, each / 4, thread);
+        let steps = Subject::draw(mix, each, thread + 100);
+        ready.wait();
+        subject.work(&before, || ());
+        ready.wait();
+        count::begin();
+        subject.work(&steps, count::next_operation);
+        count::end()
+    };
+    let tallies: Vec<Tally> = thread::scope(|scope| {
+        let work = &work;
+        let crew: Vec<_> = (0..threads as u64)
+            .map(|thread| scope.spawn(move || work(thread)))
+            .collect();
+        crew.into_iter()
+            .map(|one| one.join().expect("a worker does not panic"))
+            .collect()
+    });
+    add_up(kind, mix, subject.parts(), &tallies)
+}
+
+/// What all threads did to one line.
+#[derive(Default)]
+struct Line {
+    reads: u64,
+    writes: u64,
+    threads: u32,
+}
+
+fn add_up(kind: TableKind, mix: Mix, parts: usize, tallies: &[Tally]) -> Counts {
+    let mut lines: HashMap<usize, Line> = HashMap::new();
+    for tally in tallies {
+        for (address, touches) in &tally.lines {
+            let line = lines.entry(*address).or_default();
+            line.reads += u64::from(touches.reads);
+            line.writes += u64::from(touches.writes);
+            line.threads += 1;
+        }
+    }
+    let operations: u64 = tallies
+        .iter()
+        .map(|tally| u64::from(tally.operations))
+        .sum();
+    let per_operation = |number: u64| number as f64 / operations as f64;
+    let sum = |figure: fn(&Tally) -> u64| per_operation(tallies.iter().map(figure).sum());
+    let written = |choose: fn(&Line) -> bool| {
+        let chosen = lines.values().filter(|line| choose(line));
+        per_operation(chosen.map(|line| line.writes).sum())
+    };
+    // With one thread there is no line that is the hottest of several threads.
+    let shared = lines.values().filter(|line| line.threads > 1);
+    let hottest = shared.map(|line| line.writes).max().unwrap_or(0);
+    let fetched = CORES.map(|cores| {
+        let others = tallies.len().max(2) - 1;
+        let more = (cores - 1) as f64 / others as f64;
+        let fetches = tallies.iter().flat_map(|tally| &tally.lines);
+        let fetches = fetches.map(|(address, own)| share(own, &lines[address]).fetches(more));
+        fetches.sum::<f64>() / operations as f64
+    });
+    Counts {
+        kind,
+        mix,
+        threads: tallies.len(),
+        parts,
+        figures: [
+            sum(|tally| tally.changes),
+            sum(|tally| tally.stores),
+            sum(|tally| tally.locks),
+            sum(|tally| tally.waits),
+            sum(|tally| tally.allocated),
+            sum(|tally| tally.moved),
+            sum(|tally| tally.system_calls),
+            written(|_| true),
+            written(|line| line.threads > 1),
+            per_operation(hottest),
+        ],
+        fetched,
+    }
+}
+
+fn share(own: &Touches, all: &Line) -> Share {
+    let (reads, writes) = (f64::from(own.reads), f64::from(own.writes));
+    Share {
+        reads,
+        writes,
+        others: (all.reads + all.writes) as f64 - reads - writes,
+        others_writes: all.writes as f64 - writes,
+    }
+}

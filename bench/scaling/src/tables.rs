@@ -1,0 +1,38 @@
+//! The two kinds of tables that are looked at.
+
+use ats::TableType;
+
+/// A kind of table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableKind {
+    /// On the contention adapting tree.
+    Ordered,
+    /// On the hash table.
+    Hash,
+}
+
+impl TableKind {
+    /// Both.
+    pub const ALL: [TableKind; 2] = [TableKind::Ordered, TableKind::Hash];
+
+    /// What tables and files call it.
+    pub fn id(self) -> &'static str {
+        match self {
+            TableKind::Ordered => "ordered_set",
+            TableKind::Hash => "set",
+        }
+    }
+
+    /// The kind that files call so.
+    pub fn of_id(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.id() == id)
+    }
+
+    /// The type of such a table.
+    pub fn table_type(self) -> TableType {
+        match self {
+            TableKind::Ordered => TableType::OrderedSet,
+            TableKind::Hash => TableType::Set,
+        }
+    }
+}
