@@ -15,7 +15,7 @@ SUITES ?=
 SOAK_SECONDS ?= 3600
 
 .PHONY: help setup build demo test test-otp27 check sanitize bench bench-latency bench-native bench-disk \
-	bench-tables-on-disk trace \
+	bench-tables-on-disk trace scaling \
 	soak soak-memory soak-disk shell clean
 
 help: ## Show this list
@@ -69,6 +69,12 @@ bench-tables-on-disk: build ## Measure tables on disk as osmos was measured, and
 trace: build ## Draw how an ordered_set adapts to contention, into docs/
 	@erl -noinput -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench_trace:main(init:get_plain_arguments()).' -extra $(ARGS)
+
+scaling: setup ## Count what operations cost other cores, and draw how tables scale, into docs/
+	@RUSTFLAGS="--cfg counted" cargo run --release --locked --manifest-path bench/scaling/Cargo.toml \
+	    --target-dir "$${CARGO_TARGET_DIR:-target}/counted" -- count docs
+	@cargo run --release --locked --manifest-path bench/scaling/Cargo.toml \
+	    --target-dir "$${CARGO_TARGET_DIR:-target}/scaling" -- measure docs
 
 functions: setup ## Write docs/functions.md, what all functions of ets are in ats
 	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/contract/ats_functions_SUITE

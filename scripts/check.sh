@@ -22,6 +22,10 @@ check "clippy of the models" env RUSTFLAGS="--cfg loom" \
     -D warnings
 check "clippy of the schedules" env RUSTFLAGS="--cfg shuttle" \
     cargo clippy -p ats-mem -p ats --all-targets --locked --target-dir "$target/shuttle" -- -D warnings
+check "clippy of the build that counts" env RUSTFLAGS="--cfg counted" \
+    cargo clippy --manifest-path bench/scaling/Cargo.toml --all-targets --locked \
+    --target-dir "$target/counted" -- -D warnings
+check "formatting of the model" cargo fmt --manifest-path bench/scaling/Cargo.toml --check
 check "documentation" env RUSTDOCFLAGS="-D warnings -A rustdoc::redundant_explicit_links" \
     cargo doc --workspace --no-deps --document-private-items --locked
 if command -v c++ >/dev/null 2>&1; then

@@ -167,6 +167,16 @@ rust_schedules() {
         --test shuttle --test linear --target-dir "${CARGO_TARGET_DIR:-target}/shuttle"
 }
 
+# The build that counts what operations cost other processors, and the model of how tables scale. In the end operations
+# that only read must have written no memory that threads share.
+rust_counts() {
+    limited 600 env RUSTFLAGS="--cfg counted" cargo test -p ats-sync --lib --locked \
+        --target-dir "${CARGO_TARGET_DIR:-target}/counted" count:: &&
+        limited 600 env RUSTFLAGS="--cfg counted" cargo test --locked \
+            --manifest-path bench/scaling/Cargo.toml \
+            --target-dir "${CARGO_TARGET_DIR:-target}/counted"
+}
+
 # suites CONDITION...: the suites that `find` finds with the condition, as rebar3 wants them.
 suites() {
     find test "$@" -name '*_SUITE.erl' | sed 's/\.erl$//' | sort | paste -s -d , -
@@ -225,6 +235,7 @@ first_row() {
     stage rust count_cargo rust_tests
     stage models count_cargo rust_models
     stage schedules count_cargo rust_schedules
+    stage counts count_cargo rust_counts
     stage otp27 count_common_test otp27_tests
 }
 
@@ -254,16 +265,16 @@ total_passed=0
 total_failed=0
 total_skipped=0
 echo
-for name in rust models schedules erlang otp27 timing smoke; do
+for name in rust models schedules counts erlang otp27 timing smoke; do
     cat "$logs/$name.failures" 2>/dev/null
 done
-for name in rust models schedules erlang otp27 timing smoke; do
+for name in rust models schedules counts erlang otp27 timing smoke; do
     if [ -s "$logs/$name.skipped" ]; then
         cat "$logs/$name.skipped"
         total_skipped=$((total_skipped + $(wc -l <"$logs/$name.skipped")))
     fi
 done
-for name in rust models schedules erlang otp27 timing smoke; do
+for name in rust models schedules counts erlang otp27 timing smoke; do
     cat "$logs/$name.report" 2>/dev/null || echo "$name was not completed"
     counts=$(cat "$logs/$name.counts" 2>/dev/null || echo "0 1")
     total_passed=$((total_passed + ${counts% *}))

@@ -13,16 +13,16 @@ const THREADS: [usize; 4] = [1, 2, 4, 8];
 
 /// Counts all mixes on both kinds of tables with all numbers of threads, and hands each result on.
 ///
-/// Fails if a mix that only reads writes a line that other threads access.
+/// Fails if operations that only read write a line that other threads access.
 pub fn count_all(mut report: impl FnMut(&Counts)) -> Result<(), String> {
     let mut wrong = Vec::new();
     for kind in TableKind::ALL {
         for mix in Mix::ALL {
             for threads in THREADS {
-                let counts = count_one(kind, mix, threads);
+                let counts = count_one(kind, mix, threads, mix.enough());
                 report(&counts);
                 let shared = counts.figures[SHARED];
-                if mix.only_reads() && shared > 0.0 {
+                if mix.writes_nothing_shared() && shared > 0.0 {
                     wrong.push(format!(
                         "{}, {}, {threads} threads: {shared} shared lines written per operation, not 0",
                         kind.id(),
@@ -38,10 +38,11 @@ pub fn count_all(mut report: impl FnMut(&Counts)) -> Result<(), String> {
     }
 }
 
-fn count_one(kind: TableKind, mix: Mix, threads: usize) -> Counts {
+/// Counts one mix, in so many operations of all threads together.
+fn count_one(kind: TableKind, mix: Mix, threads: usize, operations: u64) -> Counts {
     let subject = Subject::new(kind.table_type());
     let ready = Barrier::new(threads);
-    let each = mix.enough() / threads as u64;
+    let each = operations / threads as u64;
     let work = |thread: u64| {
         // The table adapts to these threads first.
         let before = Subject::draw(mix, each / 4, thread);
@@ -71,6 +72,7 @@ struct Line {
     reads: u64,
     writes: u64,
     threads: u32,
+    writers: u32,
 }
 
 fn add_up(kind: TableKind, mix: Mix, parts: usize, tallies: &[Tally]) -> Counts {
@@ -81,6 +83,7 @@ fn add_up(kind: TableKind, mix: Mix, parts: usize, tallies: &[Tally]) -> Counts 
             line.reads += u64::from(touches.reads);
             line.writes += u64::from(touches.writes);
             line.threads += 1;
+            line.writers += u32::from(touches.writes > 0);
         }
     }
     let operations: u64 = tallies
@@ -93,9 +96,9 @@ fn add_up(kind: TableKind, mix: Mix, parts: usize, tallies: &[Tally]) -> Counts 
         let chosen = lines.values().filter(|line| choose(line));
         per_operation(chosen.map(|line| line.writes).sum())
     };
-    // With one thread there is no line that is the hottest of several threads.
-    let shared = lines.values().filter(|line| line.threads > 1);
-    let hottest = shared.map(|line| line.writes).max().unwrap_or(0);
+    // Not a line that only its owner writes.
+    let contested = lines.values().filter(|line| line.writers > 1);
+    let hottest = contested.map(|line| line.writes).max().unwrap_or(0);
     let fetched = CORES.map(|cores| {
         let others = tallies.len().max(2) - 1;
         let more = (cores - 1) as f64 / others as f64;
@@ -113,6 +116,7 @@ fn add_up(kind: TableKind, mix: Mix, parts: usize, tallies: &[Tally]) -> Counts 
             sum(|tally| tally.stores),
             sum(|tally| tally.locks),
             sum(|tally| tally.waits),
+            sum(|tally| tally.mutexes),
             sum(|tally| tally.allocated),
             sum(|tally| tally.moved),
             sum(|tally| tally.system_calls),
@@ -131,5 +135,44 @@ fn share(own: &Touches, all: &Line) -> Share {
         writes,
         others: (all.reads + all.writes) as f64 - reads - writes,
         others_writes: all.writes as f64 - writes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counts::{LOCKS, SLAB};
+
+    #[test]
+    fn operations_that_read_write_no_shared_line_and_take_no_lock() {
+        for kind in TableKind::ALL {
+            for mix in [Mix::Lookup, Mix::Chains] {
+                let counts = count_one(kind, mix, 4, 40_000);
+                assert_eq!(counts.figures[SHARED], 0.0, "{counts:?}");
+                assert_eq!(counts.figures[LOCKS], 0.0, "{counts:?}");
+                assert_eq!(counts.fetched, [0.0; CORES.len()], "{counts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_counter_is_one_line_that_all_write() {
+        for kind in TableKind::ALL {
+            let counts = count_one(kind, Mix::OneCounter, 4, 40_000);
+            assert!((counts.figures[SHARED] - 1.0).abs() < 0.01, "{counts:?}");
+            assert!(counts.fetched[7] > 0.9, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn updates_take_one_lock() {
+        for kind in TableKind::ALL {
+            let counts = count_one(kind, Mix::Updates, 2, 40_000);
+            let locks = counts.figures[LOCKS] - counts.figures[SLAB];
+            assert!((1.0..1.2).contains(&locks), "{counts:?}");
+            // Alone there is no other core to fetch from.
+            assert_eq!(counts.fetched[0], 0.0);
+            assert!(counts.fetched.is_sorted(), "{counts:?}");
+        }
     }
 }

@@ -24,11 +24,12 @@ pub struct Counts {
 }
 
 /// What is counted for each operation.
-pub const FIGURES: [&str; 10] = [
+pub const FIGURES: [&str; 11] = [
     "atomic changes",
     "atomic stores",
     "locks taken",
     "waits for locks",
+    "visits to the slab",
     "bytes allocated",
     "bytes moved",
     "system calls",
@@ -37,21 +38,19 @@ pub const FIGURES: [&str; 10] = [
     "hottest line written",
 ];
 
-/// Places of figures in [`Counts::figures`].
+/// Place of the locks taken in [`Counts::figures`].
 pub const LOCKS: usize = 2;
-/// Waits among [`LOCKS`].
-pub const WAITS: usize = 3;
-/// Bytes allocated.
-pub const ALLOCATED: usize = 4;
-/// System calls.
-pub const CALLS: usize = 6;
-/// Lines that another thread accessed as well.
-pub const SHARED: usize = 8;
-/// Operations that write the line that is written most.
-pub const HOTTEST: usize = 9;
+/// Place of the locks of the slab among [`LOCKS`].
+pub const SLAB: usize = 4;
+/// Place of the system calls.
+pub const CALLS: usize = 7;
+/// Place of the writes to lines that another thread accessed as well.
+#[cfg(counted)]
+pub const SHARED: usize = 9;
 
 impl Counts {
     /// A line of a file.
+    #[cfg(any(counted, test))]
     pub fn to_csv(&self) -> String {
         let numbers = self.figures.iter().chain(&self.fetched);
         let numbers: Vec<String> = numbers.map(|number| format!("{number:.6}")).collect();
@@ -102,6 +101,7 @@ pub fn mix_of_id(id: &str) -> Option<Mix> {
 }
 
 /// How often a thread read and wrote one line, and how often the others did.
+#[cfg(any(counted, test))]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Share {
     /// Operations of this thread that read the line.
@@ -114,6 +114,7 @@ pub struct Share {
     pub others_writes: f64,
 }
 
+#[cfg(any(counted, test))]
 impl Share {
     /// How many of the accesses of this thread find the line in the cache of another core, if the others are
     /// `more` times as many as those that were counted.

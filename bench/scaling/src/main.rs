@@ -6,18 +6,31 @@
 #[cfg(counted)]
 mod counting;
 mod counts;
+mod designs;
 mod mixes;
+mod model;
+mod plot;
+mod published;
+mod rates;
+mod report;
 mod tables;
 
+use report::{Data, RATES_FILE};
+use std::path::Path;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: ats-bench-scaling count FILE";
+const USAGE: &str = "usage: ats-bench-scaling count FOLDER | measure FOLDER | draw FOLDER
+count    counts, into a file of the folder; only in a build that counts
+measure  measures one thread and two, into a file of the folder, and draws
+draw     writes the tables of scaling.md in the folder, and the pictures beside it, from these files";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments[..] {
-        ["count", file] => count(file),
+        ["count", folder] => count(Path::new(folder)),
+        ["measure", folder] => measure(Path::new(folder)),
+        ["draw", folder] => draw(Path::new(folder)),
         _ => Err(USAGE.to_string()),
     };
     match done {
@@ -30,19 +43,39 @@ fn main() -> ExitCode {
 }
 
 #[cfg(counted)]
-fn count(file: &str) -> Result<(), String> {
-    let mut text = String::new();
-    let counted = counting::count_all(|counts| {
-        let line = counts.to_csv();
-        println!("{line}");
-        text += &line;
-        text.push('\n');
-    });
-    std::fs::write(file, text).map_err(|error| format!("{file}: {error}"))?;
+fn count(folder: &Path) -> Result<(), String> {
+    let mut lines = Vec::new();
+    let counted = counting::count_all(|counts| lines.push(said(counts.to_csv())));
+    write_lines(&folder.join(report::COUNTS_FILE), &lines)?;
     counted
 }
 
 #[cfg(not(counted))]
-fn count(_: &str) -> Result<(), String> {
+fn count(_: &Path) -> Result<(), String> {
     Err("this build does not count: RUSTFLAGS=\"--cfg counted\"".to_string())
+}
+
+fn measure(folder: &Path) -> Result<(), String> {
+    if cfg!(counted) {
+        return Err("this build counts, which takes time".to_string());
+    }
+    let mut lines = vec![said(format!("pool,{:e}", rates::seconds_in_pool()))];
+    rates::measure_all(|rate| lines.push(said(rate.to_csv())));
+    write_lines(&folder.join(RATES_FILE), &lines)?;
+    draw(folder)
+}
+
+fn draw(folder: &Path) -> Result<(), String> {
+    Data::read(folder)?.write(folder)
+}
+
+/// Shows that work goes on.
+fn said(line: String) -> String {
+    println!("{line}");
+    line
+}
+
+fn write_lines(file: &Path, lines: &[String]) -> Result<(), String> {
+    std::fs::write(file, lines.join("\n") + "\n")
+        .map_err(|error| format!("{}: {error}", file.display()))
 }

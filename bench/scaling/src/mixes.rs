@@ -75,15 +75,16 @@ impl Mix {
         }
     }
 
-    /// Whether it changes nothing.
-    pub fn only_reads(self) -> bool {
-        matches!(self, Mix::Lookup | Mix::Chains | Mix::Size)
+    /// Whether its operations must not write a line that another thread accesses.
+    #[cfg(counted)]
+    pub fn writes_nothing_shared(self) -> bool {
+        matches!(self, Mix::Lookup | Mix::Chains)
     }
 
-    /// How many operations are enough to count or to time it, of all threads together.
+    /// How many operations are enough to count what it does, of all threads together.
     pub fn enough(self) -> u64 {
         match self {
-            Mix::Lists | Mix::Chains => 1 << 18,
+            Mix::Lists | Mix::Chains => 1 << 16,
             Mix::Size => 1 << 14,
             _ => 1 << 20,
         }
@@ -158,6 +159,7 @@ impl Subject {
     }
 
     /// Into how many parts with a lock each the table has adapted.
+    #[cfg(counted)]
     pub fn parts(&self) -> usize {
         let bases = self.table.adaptation().map(|tree| tree.base_nodes);
         let locks = self.table.buckets().map(|buckets| buckets.locks);

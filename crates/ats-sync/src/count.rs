@@ -47,6 +47,7 @@ impl Touches {
         }
     }
 
+    #[cfg(counted)]
     fn write(&mut self, operation: u32) {
         if self.last_write != operation {
             self.writes += 1;
@@ -69,6 +70,8 @@ pub struct Tally {
     pub locks: u64,
     /// Locks among these that the thread had to wait for.
     pub waits: u64,
+    /// Locks among these that are mutexes of the standard library: those of the slabs.
+    pub mutexes: u64,
     /// Bytes taken from the slabs, as asked for.
     pub allocated: u64,
     /// Bytes written to new nodes and records, mostly copies.
@@ -208,6 +211,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> LockResult<MutexGuard<'_, T>> {
     #[cfg(counted)]
     count(|tally| {
         tally.locks += 1;
+        tally.mutexes += 1;
         tally.waits += u64::from(mutex.try_lock().is_err());
         tally.changes += 2;
         tally.touch(std::ptr::from_ref(mutex).addr(), 1, Touches::write);

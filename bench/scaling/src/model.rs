@@ -1,0 +1,364 @@
+//! The model: the throughput of threads that work alone for a while, fetch cache lines from each other, and queue at
+//! locks and at lines that all of them write.
+//!
+//! An operation takes the time that it takes alone, and in addition
+//! - for each line that another core has, the time to transfer the line;
+//! - for each call of `membarrier`, the call, and an interrupt of every other core;
+//! - the time in queues. A *station* is a lock or a hot line, of which there are several copies. A thread that visits
+//!   one waits for the threads that came before.
+//!
+//! The queue at one copy is the machine-repairman model: `n` threads, each of which comes back after a time of
+//! exponential distribution that it spends elsewhere, and one server. How long threads are elsewhere depends on how
+//! long they wait at other stations, so the times are iterated until they agree.
+
+/// Seconds in a nanosecond and in a microsecond.
+pub const NS: f64 = 1e-9;
+/// See [`NS`].
+pub const US: f64 = 1e-6;
+
+/// What the model knows of a machine. All times in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Machine {
+    /// Sockets.
+    pub sockets: usize,
+    /// Cores of a socket.
+    pub cores: usize,
+    /// Throughput of a core with two threads, if that of one is 1.
+    pub two_threads: f64,
+    /// To fetch a line from another core of the socket.
+    pub within: f64,
+    /// To fetch a line from another socket.
+    pub between: f64,
+    /// A call of `membarrier` or `futex` by the thread that makes it.
+    pub call: f64,
+    /// What a core loses by an interrupt from another.
+    pub interrupt: f64,
+    /// From the moment at which a lock is handed to a sleeping thread until that thread runs.
+    pub wake: f64,
+    /// How long a thread looks at a lock before it sleeps.
+    pub patience: f64,
+}
+
+impl Machine {
+    /// The time to fetch a line from one of the other threads, any of them as likely. Threads are spread evenly over
+    /// the sockets, as a system spreads them that balances their load.
+    pub fn transfer(&self, threads: usize) -> f64 {
+        let near = (threads as f64 / self.sockets as f64 - 1.0).max(0.0);
+        let near = match threads {
+            1 => 1.0,
+            _ => near / (threads - 1) as f64,
+        };
+        near * self.within + (1.0 - near) * self.between
+    }
+
+    /// How many times longer a thread takes for its own work since it shares its core.
+    pub fn slowdown(&self, threads: usize) -> f64 {
+        let cores = (self.sockets * self.cores) as f64;
+        let threads = threads as f64;
+        let shared = (threads - cores).clamp(0.0, cores);
+        threads / (threads.min(cores) + shared * (self.two_threads - 1.0))
+    }
+}
+
+/// What an operation does at a station while it holds the station.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Service {
+    /// Writes a line, for which the line is fetched from the thread before.
+    Line,
+    /// Holds a lock that any thread can take when it is free, so that no thread waits for another to wake up.
+    Lock {
+        /// For how long, apart from what it fetches.
+        hold: f64,
+    },
+    /// Holds a lock that is handed to the thread that has waited longest, which may be asleep.
+    Queue {
+        /// For how long, apart from what it fetches.
+        hold: f64,
+        /// How often the line of the lock is fetched.
+        lines: f64,
+        /// How often the lock is handed over for an operation.
+        handovers: f64,
+        /// Calls of the system under the lock, to wake others.
+        wakes: f64,
+    },
+}
+
+/// Locks or lines of one kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Station {
+    /// How many there are; which of them an operation visits is chance.
+    pub copies: f64,
+    /// Visits of an operation.
+    pub visits: f64,
+    /// What happens there.
+    pub service: Service,
+    /// Whether the visit takes place while the operation is at the station before.
+    pub nested: bool,
+}
+
+/// What an operation does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// Seconds that it takes if there is no other thread.
+    pub alone: f64,
+    /// Lines that it fetches from other cores, apart from those at stations.
+    pub fetched: f64,
+    /// Calls of `membarrier`.
+    pub calls: f64,
+    /// Where it queues.
+    pub stations: Vec<Station>,
+}
+
+impl Operation {
+    /// Operations a second of so many threads together.
+    pub fn throughput(&self, machine: &Machine, threads: usize) -> f64 {
+        let times: f64 = self.parts(machine, threads).iter().sum();
+        threads as f64 / times
+    }
+
+    /// The seconds of an operation: its own work, lines that it fetches, calls and interrupts, and what it spends in
+    /// queues and for the lines of stations.
+    pub fn parts(&self, machine: &Machine, threads: usize) -> [f64; 4] {
+        let others = (threads - 1) as f64;
+        let lines = self.fetched * machine.transfer(threads);
+        let calls = match threads {
+            1 => 0.0,
+            _ => self.calls * (machine.call + others * machine.interrupt),
+        };
+        let outside = self.private() * machine.slowdown(threads) + lines + calls;
+        let queued = self.queued(&self.responses(machine, threads, outside));
+        let own = self.alone * machine.slowdown(threads);
+        [own, lines, calls, outside + queued - own - lines - calls]
+    }
+
+    /// The time alone, without that in which the operation holds a station.
+    fn private(&self) -> f64 {
+        let held = self.stations.iter().map(|station| match station.service {
+            Service::Line => 0.0,
+            Service::Lock { hold } | Service::Queue { hold, .. } => station.visits * hold,
+        });
+        (self.alone - held.sum::<f64>()).max(self.alone * 0.01)
+    }
+
+    /// How long a visit to each station takes, if the operation spends so much time outside of stations.
+    fn responses(&self, machine: &Machine, threads: usize, outside: f64) -> Vec<f64> {
+        let mut responses = vec![0.0; self.stations.len()];
+        for _ in 0..ROUNDS {
+            let cycle = outside + self.queued(&responses);
+            for place in (0..self.stations.len()).rev() {
+                let station = &self.stations[place];
+                let inner = self.inner(place, &responses);
+                let service = |length| machine.service(station.service, inner, length, threads);
+                let between_visits = cycle * station.copies / station.visits;
+                let away = (between_visits - responses[place]).max(outside * 1e-3);
+                let response = response(threads, away, service);
+                // In small steps, or two stations would push the queue to each other for ever.
+                responses[place] += STEP * (response - responses[place]);
+            }
+        }
+        responses
+    }
+
+    /// The time at stations, those within others not counted twice.
+    fn queued(&self, responses: &[f64]) -> f64 {
+        let all = self.stations.iter().zip(responses);
+        let outer = all.filter(|(station, _)| !station.nested);
+        outer
+            .map(|(station, response)| station.visits * response)
+            .sum()
+    }
+
+    /// The time that one visit to a station spends at the station nested in it.
+    fn inner(&self, place: usize, responses: &[f64]) -> f64 {
+        match self.stations.get(place + 1) {
+            Some(inner) if inner.nested => {
+                inner.visits / self.stations[place].visits * responses[place + 1]
+            }
+            _ => 0.0,
+        }
+    }
+}
+
+/// Iterations until times agree, and how much of the difference each takes.
+const ROUNDS: usize = 400;
+const STEP: f64 = 0.1;
+
+impl Machine {
+    /// How long a station is busy with the first of `length` threads that are there. `inner` is the time that this
+    /// one spends at the station within.
+    fn service(&self, service: Service, inner: f64, length: usize, threads: usize) -> f64 {
+        let transfer = match threads {
+            1 => 0.0,
+            _ => self.transfer(threads),
+        };
+        let slowdown = self.slowdown(threads);
+        match service {
+            Service::Line => transfer,
+            Service::Lock { hold } => hold * slowdown + transfer + inner,
+            Service::Queue {
+                hold,
+                lines,
+                handovers,
+                wakes,
+            } => {
+                let hold = hold * slowdown + lines * transfer + inner;
+                // The next thread has waited for all before it; if that was too long, it sleeps.
+                let sleeps = length > 1 && (length - 1) as f64 * hold > self.patience;
+                match sleeps {
+                    true => hold + handovers * self.wake + wakes * self.call,
+                    false => hold,
+                }
+            }
+        }
+    }
+}
+
+/// The mean time that a visit takes at one server, waiting included. Each of `threads` threads comes back `away`
+/// seconds after it has left; the server takes `service(n)` seconds for a visit while `n` threads are there.
+fn response(threads: usize, away: f64, service: impl Fn(usize) -> f64) -> f64 {
+    // The probability that n threads are there, as a multiple of that for none. Scaled, as it may be huge.
+    let (mut weight, mut sum, mut present, mut served) = (1.0_f64, 1.0_f64, 0.0, 0.0);
+    for length in 1..=threads {
+        let time = service(length);
+        if time <= 0.0 {
+            return 0.0;
+        }
+        weight *= (threads - length + 1) as f64 / away * time;
+        if weight > 1e200 {
+            (sum, present, served) = (sum / weight, present / weight, served / weight);
+            weight = 1.0;
+        }
+        sum += weight;
+        present += length as f64 * weight;
+        served += weight / time;
+    }
+    // Little's law: those present are those that come in the time of a visit.
+    present / served
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MACHINE: Machine = Machine {
+        sockets: 2,
+        cores: 16,
+        two_threads: 1.3,
+        within: 50.0 * NS,
+        between: 150.0 * NS,
+        call: US,
+        interrupt: US,
+        wake: 40.0 * US,
+        patience: 10.0 * US,
+    };
+
+    fn operation(fetched: f64, stations: Vec<Station>) -> Operation {
+        Operation {
+            alone: US,
+            fetched,
+            calls: 0.0,
+            stations,
+        }
+    }
+
+    fn station(copies: f64, service: Service) -> Station {
+        Station {
+            copies,
+            visits: 1.0,
+            service,
+            nested: false,
+        }
+    }
+
+    fn near(a: f64, b: f64) -> bool {
+        (a / b - 1.0).abs() < 0.01
+    }
+
+    #[test]
+    fn one_core_does_what_it_is_calibrated_to() {
+        let hold = 0.4 * US;
+        let queue = Service::Queue {
+            hold,
+            lines: 1.0,
+            handovers: 1.0,
+            wakes: 1.0,
+        };
+        for service in [Service::Line, Service::Lock { hold }, queue] {
+            let operation = operation(0.0, vec![station(1.0, service)]);
+            let rate = operation.throughput(&MACHINE, 1);
+            assert!(near(rate, 1e6), "{service:?}: {rate}");
+        }
+    }
+
+    #[test]
+    fn without_shared_lines_cores_add_up() {
+        let alone = operation(0.0, Vec::new());
+        for threads in 1..=32 {
+            assert!(near(
+                alone.throughput(&MACHINE, threads),
+                threads as f64 * 1e6
+            ));
+        }
+        assert!(near(alone.throughput(&MACHINE, 64), 32.0 * 1.3 * 1e6));
+    }
+
+    #[test]
+    fn more_shared_lines_are_never_faster() {
+        for threads in [2, 8, 32, 64] {
+            let rates = [0.0, 0.5, 1.0, 4.0, 16.0]
+                .map(|lines| operation(lines, Vec::new()).throughput(&MACHINE, threads));
+            assert!(rates.is_sorted_by(|more, less| more > less), "{rates:?}");
+        }
+    }
+
+    #[test]
+    fn a_hot_line_serves_one_thread_at_a_time() {
+        let hot = operation(0.0, vec![station(1.0, Service::Line)]);
+        let most = 1.0 / MACHINE.transfer(64);
+        let rate = hot.throughput(&MACHINE, 64);
+        assert!(
+            rate <= most * 1.001 && rate > most * 0.95,
+            "{rate} of {most}"
+        );
+    }
+
+    #[test]
+    fn more_locks_are_never_slower() {
+        let hold = 0.5 * US;
+        let rates = [1.0, 4.0, 16.0, 64.0, 1024.0].map(|copies| {
+            let lock = station(copies, Service::Lock { hold });
+            operation(0.0, vec![lock]).throughput(&MACHINE, 32)
+        });
+        assert!(rates.is_sorted(), "{rates:?}");
+        // One lock that is held for half of the time: not more than twice as fast as one thread.
+        assert!(rates[0] <= 2e6);
+    }
+
+    #[test]
+    fn a_lock_that_is_handed_to_sleepers_collapses() {
+        let queue = Service::Queue {
+            hold: US,
+            lines: 1.0,
+            handovers: 1.0,
+            wakes: 0.0,
+        };
+        let one_lock = operation(0.0, vec![station(1.0, queue)]);
+        let rates = [1, 64].map(|threads| one_lock.throughput(&MACHINE, threads));
+        assert!(rates[1] < rates[0] / 20.0, "{rates:?}");
+    }
+
+    #[test]
+    fn a_station_within_another_is_counted_once() {
+        let hold = 0.2 * US;
+        let mut inner = station(1.0, Service::Line);
+        inner.nested = true;
+        let outer = station(64.0, Service::Lock { hold });
+        let both = operation(0.0, vec![outer, inner]);
+        let most = 1.0 / MACHINE.transfer(32);
+        for threads in [1, 8, 32] {
+            let rate = both.throughput(&MACHINE, threads);
+            assert!(rate <= most * 1.001, "{rate} of {most}");
+        }
+        assert!(near(both.throughput(&MACHINE, 1), 1e6));
+    }
+}
