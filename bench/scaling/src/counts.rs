@@ -24,7 +24,7 @@ pub struct Counts {
 }
 
 /// What is counted for each operation.
-pub const FIGURES: [&str; 11] = [
+pub const FIGURES: [&str; 12] = [
     "atomic changes",
     "atomic stores",
     "locks taken",
@@ -32,7 +32,8 @@ pub const FIGURES: [&str; 11] = [
     "visits to the slab",
     "bytes allocated",
     "bytes moved",
-    "system calls",
+    "calls of `membarrier`",
+    "calls of `futex`",
     "lines written",
     "shared lines written",
     "hottest line written",
@@ -42,11 +43,11 @@ pub const FIGURES: [&str; 11] = [
 pub const LOCKS: usize = 2;
 /// Place of the locks of the slab among [`LOCKS`].
 pub const SLAB: usize = 4;
-/// Place of the system calls.
-pub const CALLS: usize = 7;
+/// Place of the calls of `membarrier`.
+pub const BARRIERS: usize = 7;
 /// Place of the writes to lines that another thread accessed as well.
 #[cfg(counted)]
-pub const SHARED: usize = 9;
+pub const SHARED: usize = 10;
 
 impl Counts {
     /// A line of a file.

@@ -3,7 +3,7 @@
 //! For our tables the lines are counted. For those of `ets` they follow from how `ets` works, and the comments say
 //! how. Seconds alone are measured or published in all cases.
 
-use crate::counts::{CALLS, Counts, LOCKS, SLAB};
+use crate::counts::{BARRIERS, Counts, LOCKS, SLAB};
 use crate::mixes::Mix;
 use crate::model::{Machine, NS, Operation, Service, Station, US};
 use crate::tables::TableKind;
@@ -223,7 +223,7 @@ pub fn ours(counts: &Counts, alone: f64, in_pool: f64, threads: usize) -> Operat
     Operation {
         alone,
         fetched,
-        calls: counts.figures[CALLS],
+        calls: counts.figures[BARRIERS],
         stations,
     }
 }

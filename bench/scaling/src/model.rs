@@ -7,7 +7,7 @@
 //! - the time in queues. A *station* is a lock or a hot line, of which there are several copies. A thread that visits
 //!   one waits for the threads that came before.
 //!
-//! The queue at one copy is the machine-repairman model: `n` threads, each of which comes back after a time of
+//! The queue at one copy is the machine-repairman model: threads, each of which comes back after a time of
 //! exponential distribution that it spends elsewhere, and one server. How long threads are elsewhere depends on how
 //! long they wait at other stations, so the times are iterated until they agree.
 
@@ -29,7 +29,7 @@ pub struct Machine {
     pub within: f64,
     /// To fetch a line from another socket.
     pub between: f64,
-    /// A call of `membarrier` or `futex` by the thread that makes it.
+    /// A call of the system, for the thread that makes it.
     pub call: f64,
     /// What a core loses by an interrupt from another.
     pub interrupt: f64,
@@ -143,17 +143,21 @@ impl Operation {
     /// How long a visit to each station takes, if the operation spends so much time outside of stations.
     fn responses(&self, machine: &Machine, threads: usize, outside: f64) -> Vec<f64> {
         let mut responses = vec![0.0; self.stations.len()];
+        // Begins with no thread asleep: a queue of sleepers that would keep itself alive, but that threads without
+        // sleepers do not get into, is not found.
+        let mut asleep = vec![0.0; self.stations.len()];
         for _ in 0..ROUNDS {
             let cycle = outside + self.queued(&responses);
             for place in (0..self.stations.len()).rev() {
                 let station = &self.stations[place];
                 let inner = self.inner(place, &responses);
-                let service = |length| machine.service(station.service, inner, length, threads);
+                let time = machine.service(station.service, inner, asleep[place], threads);
                 let between_visits = cycle * station.copies / station.visits;
                 let away = (between_visits - responses[place]).max(outside * 1e-3);
-                let response = response(threads, away, service);
+                let response = response(threads, away, time);
                 // In small steps, or two stations would push the queue to each other for ever.
                 responses[place] += STEP * (response - responses[place]);
+                asleep[place] += STEP * (machine.asleep(response - time) - asleep[place]);
             }
         }
         responses
@@ -180,13 +184,13 @@ impl Operation {
 }
 
 /// Iterations until times agree, and how much of the difference each takes.
-const ROUNDS: usize = 400;
-const STEP: f64 = 0.1;
+const ROUNDS: usize = 2000;
+const STEP: f64 = 0.02;
 
 impl Machine {
-    /// How long a station is busy with the first of `length` threads that are there. `inner` is the time that this
-    /// one spends at the station within.
-    fn service(&self, service: Service, inner: f64, length: usize, threads: usize) -> f64 {
+    /// How long a station is busy with one visit. `inner` is the time that the visit spends at the station within,
+    /// and `asleep` the part of the threads that are asleep when the lock is handed to them.
+    fn service(&self, service: Service, inner: f64, asleep: f64, threads: usize) -> f64 {
         let transfer = match threads {
             1 => 0.0,
             _ => self.transfer(threads),
@@ -202,38 +206,28 @@ impl Machine {
                 wakes,
             } => {
                 let hold = hold * slowdown + lines * transfer + inner;
-                // The next thread has waited for all before it; if that was too long, it sleeps.
-                let sleeps = length > 1 && (length - 1) as f64 * hold > self.patience;
-                match sleeps {
-                    true => hold + handovers * self.wake + wakes * self.call,
-                    false => hold,
-                }
+                hold + asleep * (handovers * self.wake + wakes * self.call)
             }
         }
+    }
+
+    /// The part of threads that sleep when they wait for so long on average. Waits differ, so it does not change at
+    /// one moment: from half of the patience on some sleep, and from one and a half on all.
+    fn asleep(&self, wait: f64) -> f64 {
+        (wait / self.patience - 0.5).clamp(0.0, 1.0)
     }
 }
 
 /// The mean time that a visit takes at one server, waiting included. Each of `threads` threads comes back `away`
-/// seconds after it has left; the server takes `service(n)` seconds for a visit while `n` threads are there.
-fn response(threads: usize, away: f64, service: impl Fn(usize) -> f64) -> f64 {
-    // The probability that n threads are there, as a multiple of that for none. Scaled, as it may be huge.
-    let (mut weight, mut sum, mut present, mut served) = (1.0_f64, 1.0_f64, 0.0, 0.0);
-    for length in 1..=threads {
-        let time = service(length);
-        if time <= 0.0 {
-            return 0.0;
-        }
-        weight *= (threads - length + 1) as f64 / away * time;
-        if weight > 1e200 {
-            (sum, present, served) = (sum / weight, present / weight, served / weight);
-            weight = 1.0;
-        }
-        sum += weight;
-        present += length as f64 * weight;
-        served += weight / time;
+/// seconds after it has left; the server takes `service` seconds for a visit.
+fn response(threads: usize, away: f64, service: f64) -> f64 {
+    // By mean value analysis: a thread that comes meets the queue that there is with one thread less.
+    let (mut queue, mut response) = (0.0, service);
+    for present in 1..=threads {
+        response = service * (1.0 + queue);
+        queue = present as f64 * response / (away + response);
     }
-    // Little's law: those present are those that come in the time of a visit.
-    present / served
+    response
 }
 
 #[cfg(test)]

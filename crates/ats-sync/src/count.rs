@@ -76,8 +76,10 @@ pub struct Tally {
     pub allocated: u64,
     /// Bytes written to new nodes and records, mostly copies.
     pub moved: u64,
-    /// Calls of the system: `membarrier` and `futex`.
-    pub system_calls: u64,
+    /// Calls of `membarrier`.
+    pub barriers: u64,
+    /// Calls of `futex`.
+    pub futexes: u64,
     /// Accesses to cache lines.
     pub lines: Lines,
     /// The number of operations, the current one included.
@@ -231,11 +233,18 @@ pub fn moved(bytes: usize) {
     count(|tally| tally.moved += bytes as u64);
 }
 
-/// A call of the system is about to be made.
+/// `membarrier` is about to be called.
 #[inline(always)]
 #[cfg_attr(any(loom, shuttle), allow(dead_code))]
-pub(crate) fn system_call() {
-    count(|tally| tally.system_calls += 1);
+pub(crate) fn barrier() {
+    count(|tally| tally.barriers += 1);
+}
+
+/// `futex` is about to be called.
+#[inline(always)]
+#[cfg_attr(any(loom, shuttle), allow(dead_code))]
+pub(crate) fn futex() {
+    count(|tally| tally.futexes += 1);
 }
 
 #[cfg(all(test, counted))]

@@ -15,7 +15,7 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
     let limit = limit
         .as_ref()
         .map_or(std::ptr::null(), std::ptr::from_ref::<libc::timespec>);
-    count::system_call();
+    count::futex();
     // SAFETY: the kernel only reads the four aligned bytes behind the reference, and the time if it is not
     // null, which stay valid for the whole call; null means to wait without limit.
     unsafe {
@@ -44,7 +44,7 @@ pub(crate) fn wake_all(word: *const AtomicU32) {
 }
 
 fn wake(word: *const AtomicU32, threads: libc::c_int) {
-    count::system_call();
+    count::futex();
     // SAFETY: `FUTEX_WAKE` on a private futex does not access the memory at the address.
     unsafe {
         libc::syscall(

@@ -159,7 +159,7 @@ mod membarrier {
     }
 
     fn call(command: libc::c_int) -> bool {
-        crate::count::system_call();
+        crate::count::barrier();
         // SAFETY: `membarrier` takes a command and flags by value and accesses no memory of ours.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }
