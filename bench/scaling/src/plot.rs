@@ -29,11 +29,11 @@ pub struct Chart {
     pub series: Vec<Series>,
 }
 
-const WIDTH: f64 = 960.0;
+const WIDTH: f64 = 1040.0;
 const HEIGHT: f64 = 460.0;
 const LEFT: f64 = 72.0;
 /// Room for the names of the series.
-const RIGHT: f64 = 300.0;
+const RIGHT: f64 = 350.0;
 const TOP: f64 = 60.0;
 const BOTTOM: f64 = 52.0;
 

@@ -2,7 +2,7 @@
 //!
 //! An ordinary build counts nothing: the functions of this module are empty there and leave no instruction
 //! behind. Under `--cfg counted` the atomics of the `shim` and a few other places tell this module what they do.
-//! A thread that has called [`begin`] counts it, and [`end`] returns its [`Tally`].
+//! A thread that has called `begin` counts it, and `end` returns its [`Tally`].
 //!
 //! A tally knows for each cache line how often its thread read and wrote the line. So after a run the tallies of
 //! all threads together say which lines are shared.
@@ -59,7 +59,7 @@ impl Touches {
 /// The cache lines that a thread accessed: their addresses divided by [`LINE`].
 pub type Lines = HashMap<usize, Touches, BuildHasherDefault<LineHasher>>;
 
-/// What one thread did from [`begin`] to [`end`].
+/// What one thread did from `begin` to `end`.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Atomic operations that read and write.
