@@ -6,7 +6,7 @@
 
 use crate::handle::Shared;
 use crate::sys::Word;
-use crate::watch::Spread;
+use crate::watch::{Spread, shrink};
 use ats::names::{Named, Names, Renaming};
 use ats_sync::{Guard, Padded};
 use std::collections::HashSet;
@@ -80,6 +80,7 @@ pub fn leave(shared: &Shared, guard: &Guard) -> bool {
     let mut part = part_of(address(shared));
     shared.id.end(guard, |shared| {
         part.remove(&address(shared));
+        shrink(&mut part);
         if shared.named {
             // SAFETY: a named table was given its name when it was entered.
             unsafe { NAMES.remove(shared, guard) };

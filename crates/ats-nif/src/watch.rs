@@ -150,12 +150,21 @@ impl<T: Watching> Watch<T> {
     pub(crate) fn forget(&self, table: &ResourceRef<T>) {
         if let Some(tables) = self.tables().as_mut() {
             tables.remove(&Table(table.clone()));
+            shrink(tables);
         }
     }
 
     fn tables(&self) -> MutexGuard<'_, Option<Tables<T>>> {
         // A set is valid at every moment, so a panic elsewhere does not spoil it.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Gives back the memory of a set that was much larger.
+pub(crate) fn shrink<T: Eq + Hash>(set: &mut HashSet<T, BuildHasherDefault<Spread>>) {
+    const LARGE: usize = 1 << 10;
+    if set.capacity() > LARGE && set.len() < set.capacity() / 8 {
+        set.shrink_to(2 * set.len());
     }
 }
 

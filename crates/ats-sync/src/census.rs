@@ -15,8 +15,8 @@
 //!
 //! Good for: numbers that change all the time and must be exact when asked for, such as the size of a table, with
 //! as many parts as contention asks for. Bad at: being asked all the time while many threads write, since they
-//! stand still for the time of a look at all parts, a few microseconds; but no longer than they go on between,
-//! and callers beside each other [share](Census::share) a census.
+//! stand still for the time of a look at all parts, a few microseconds; but as a rule no longer than they go on
+//! between, and callers beside each other [share](Census::share) a census.
 //!
 //! # What else there is
 //! The decentralized counters of Erlang/OTP (2020) exchange the array of counters for a new one, wait until every
@@ -71,6 +71,8 @@ const AWAITED: u32 = 2;
 
 /// How many times a thread pauses, at the gate or for one that is inside, before it gives its processor away.
 const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1000 };
+/// How long a gate rests open at most. It was closed for longer only if the system had stopped a thread inside.
+const REST: Duration = Duration::from_micros(100);
 /// How many glances are tried before the gate is closed.
 const GLANCES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 3 };
 
@@ -361,7 +363,7 @@ impl Turn<'_> {
             return;
         }
         if let Some((opened, closed)) = self.opened {
-            while opened.elapsed() < closed {
+            while opened.elapsed() < closed.min(REST) {
                 crate::shim::pause();
             }
         }
