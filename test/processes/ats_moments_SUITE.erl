@@ -6,7 +6,7 @@
 
 -export([all/0]).
 -export([sizes_have_lists_whole/1, sizes_count_what_was_seen/1, sizes_beside_takes/1,
-         memory_never_falls_while_objects_come/1, memory_returns/1, listings_are_of_one_moment/1,
+         memory_never_falls_while_objects_come/1, memory_returns/1, memory_behind_a_file/1, listings_are_of_one_moment/1,
          names_and_listings_agree/1, many_tables_end/1, many_tables_are_inherited/1,
          many_fixations_end/1, watches_follow_gifts/1]).
 
@@ -15,7 +15,7 @@
 
 all() ->
     [sizes_have_lists_whole, sizes_count_what_was_seen, sizes_beside_takes,
-     memory_never_falls_while_objects_come, memory_returns, listings_are_of_one_moment,
+     memory_never_falls_while_objects_come, memory_returns, memory_behind_a_file, listings_are_of_one_moment,
      names_and_listings_agree, many_tables_end, many_tables_are_inherited, many_fixations_end,
      watches_follow_gifts].
 
@@ -105,6 +105,20 @@ memory_returns(_Config) ->
          ?assertEqual(0, ats:info(Table, size)),
          ?assert(ats:info(Table, memory) =< Memory * 1.1),
          ats:delete(Table)
+     end || Type <- ?TYPES].
+
+%% A table that was written to a file and read again takes at most a tenth more, whatever its history.
+memory_behind_a_file(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "table"),
+    [begin
+         Table = ats:new(table, [Type, public]),
+         Order = [K || {_, K} <- lists:sort([{erlang:phash2(K), K} || K <- lists:seq(1, 20000)])],
+         [ats:insert(Table, {K rem 9000, K, lists:seq(1, K rem 7)}) || K <- Order],
+         ok = ats:tab2file(Table, File),
+         {ok, Again} = ats:file2tab(File),
+         ?assertEqual(ats:info(Table, size), ats:info(Again, size)),
+         ?assert(ats:info(Again, memory) =< ats:info(Table, memory) * 1.1),
+         [ats:delete(T) || T <- [Table, Again]]
      end || Type <- ?TYPES].
 
 %% Of two tables that take turns there is always one, so each listing has one or both.

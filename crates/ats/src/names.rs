@@ -237,33 +237,40 @@ impl<T: Named> Names<T> {
 
     /// The caller holds the lock of the name, which is there.
     fn unlink(&self, name: u64, guard: &Guard) {
+        unsafe fn free<T>(raw: *mut u8) {
+            // SAFETY: `raw` was made by `Box::into_raw` in `link` or `unlink`.
+            drop(unsafe { Box::from_raw(raw.cast::<Node<T>>()) });
+        }
         let bucket = self.bucket(name);
-        let mut retired = Vec::new();
-        let mut node = bucket.load(Ordering::Relaxed);
-        let mut kept = Vec::new();
-        let rest = loop {
-            // SAFETY: the list is changed only under the lock we hold (N1), so its nodes live.
-            let current = unsafe { &*node };
-            retired.push(node);
-            if current.name == name {
-                break current.next;
-            }
-            kept.push((current.name, current.target));
-            node = current.next;
-        };
-        let mut head = rest;
-        for (name, target) in kept.into_iter().rev() {
-            let next = head;
-            head = Box::into_raw(Box::new(Node { name, target, next }));
+        let first = bucket.load(Ordering::Relaxed);
+        let mut found = first;
+        // SAFETY: the list is changed only under the lock we hold (N1), so its nodes live.
+        while unsafe { (*found).name } != name {
+            // SAFETY: as above.
+            found = unsafe { (*found).next };
+        }
+        // SAFETY: as above.
+        let rest = unsafe { (*found).next };
+        // Copies of those before it; in which order does not matter.
+        let (mut head, mut node) = (rest, first);
+        while node != found {
+            // SAFETY: as above.
+            let Node { name, target, next } = unsafe { &*node };
+            let copy = Node {
+                name: *name,
+                target: *target,
+                next: head,
+            };
+            (head, node) = (Box::into_raw(Box::new(copy)), *next);
         }
         bucket.store(head, Ordering::Release);
-        for node in retired {
-            unsafe fn free<T>(raw: *mut u8) {
-                // SAFETY: `raw` was made by `Box::into_raw` in `link` or `unlink`.
-                drop(unsafe { Box::from_raw(raw.cast::<Node<T>>()) });
-            }
-            // SAFETY: the list was published without these nodes.
+        let mut node = first;
+        while node != rest {
+            // SAFETY: as above; it is read before it is retired.
+            let next = unsafe { (*node).next };
+            // SAFETY: the list was published without this node.
             unsafe { guard.retire(node.cast(), size_of::<Node<T>>(), free::<T>) };
+            node = next;
         }
     }
 }
