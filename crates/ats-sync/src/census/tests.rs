@@ -3,7 +3,7 @@
 use super::*;
 use crate::padded::Padded;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 use std::thread;
 
 #[derive(Default)]
