@@ -6,7 +6,7 @@
 //! number that the structure had at some moment between the begin and the end of the call, in the order of all
 //! that writers and readers have seen of it. It is found in one of two ways.
 //!
-//! - A [glance](Gate::glance) goes through the parts twice. If no lock was held and none was taken between,
+//! - A [glance](Gate::glance) goes through the parts twice. If no lock was held and no turn was counted between,
 //!   nothing has changed between, and the first round has seen the sum of that time. A glance writes nothing. It is
 //!   the way while few threads write.
 //! - Behind a [closed gate](Gate::close_and_sum) no thread enters a part. A thread that has taken the lock of a
@@ -31,7 +31,7 @@
 //! # Invariants
 //! - N1. A thread makes a change to a part and to its numbers between taking the lock of the part *and* finding the
 //!   gate open, and giving the lock back. It counts its [turn](Part::turns) before the first of both.
-//! - N2. Numbers and turns are stored to by the holder of the lock only; numbers with release.
+//! - N2. Numbers and turns are stored to by the holder of the lock only, with release.
 //! - N3. The set of the parts does not change during a census, or the caller finds out and drops the result. Numbers
 //!   move between parts only then.
 //! - N4. A thread waits at the gate only while it holds no lock of a part. So those that are inside come out, and
@@ -40,13 +40,17 @@
 //! - N6. A census may be shared by callers that have come before it began, and by no others.
 //!
 //! # Why a glance is right
-//! Let all locks be found free, with the same turns, in both rounds. For each part there is a moment, between the
-//! two looks at it, of which the numbers are; call the time from the last look of the first round to the first one
-//! of the second *T*. A change that was made visible before the call is counted: by N1 and N2 its turn is older
-//! than the visible effect, so the look at the lock finds it held, or released after the change, and then
-//! acquires its numbers. A change that is counted has ended before T: a number that is loaded from a holder
-//! inside makes (N2, and the acquire fence between the rounds) its taking of the lock and its turn visible to the
-//! second round, which finds the lock held, or the turns different. So the sum is that at T.
+//! A look at a part is at its turns, then at its lock, then at its numbers. Let all locks be found free, with the same
+//! turns, in both rounds. A turn that the first round has counted is over: its number was loaded with acquire, so the
+//! look at the lock finds it held, which ends the glance, or given back, and then acquires the numbers. Call the
+//! time from the last look of the first round to the first one of the second *T*. A change that was made visible
+//! before the call is counted: by N1 and N2 its turn is older than the visible effect, so it is among those that
+//! the first round has counted. A change that is counted has ended before T: a number that is loaded from a
+//! holder inside makes (N2, and the acquire fence between the rounds) its turn visible to the second round, which
+//! finds other turns than the first, since that has found no turn that was not over. So the sum is that at T.
+//!
+//! The turns come first. Behind the look at the lock a thread may come in and count its turn; the second round would
+//! find that same turn, and the numbers between might be half changed.
 //!
 //! # Why the closed gate is right
 //! The census closes the gate, executes a fence, and looks at each lock; a writer takes the lock, executes a fence,
@@ -81,7 +85,7 @@ pub trait Part {
     /// The lock.
     fn lock(&self) -> &Lock;
 
-    /// A number that grows with each thread that has [entered](Gate::enter) (N1).
+    /// A number that grows with each thread that has [entered](Gate::enter) (N1), loaded with acquire.
     fn turns(&self) -> u64;
 }
 
@@ -305,10 +309,11 @@ fn turns_at_rest<'p, P: Part + 'p>(
 ) -> Option<u64> {
     let mut turns = 0;
     for part in parts {
+        // Before the look at the lock: see "Why a glance is right".
+        turns += part.turns();
         if !part.lock().is_free() {
             return None;
         }
-        turns += part.turns();
         visit(part);
     }
     Some(turns)

@@ -17,7 +17,7 @@ use ats_sync::{Gate, Guard, Held, Lock};
 use std::cell::UnsafeCell;
 use std::ptr;
 // Not the shim's: numbers, of which a census alone depends on the order, and that has models of its own.
-use ats_sync::count::atomic::Ordering::{Relaxed, Release as ReleaseOrdering};
+use ats_sync::count::atomic::Ordering::{Acquire, Relaxed, Release as ReleaseOrdering};
 use ats_sync::count::atomic::{AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64};
 
 /// A base node whose statistics are above this is split.
@@ -184,7 +184,7 @@ impl<R: Release> Base<R> {
             true => &self.writers.contended,
             false => &self.writers.uncontended,
         };
-        count.store(count.load(Relaxed) + 1, Relaxed);
+        add_turn(count);
         held
     }
 
@@ -219,9 +219,14 @@ impl<R: Release> Base<R> {
     }
 
     /// Takes the lock for a thread that counts records. The statistics stay as they are: more base nodes
-    /// would make counting dearer.
+    /// would make counting dearer. Before such a thread changes a number it [counts its turn](Self::count_turn).
     pub(super) fn lock_to_count(&self, gate: &Gate) -> Held<'_> {
         gate.enter_uncounted(&self.writers.lock)
+    }
+
+    /// Counts the turn of a thread whose way of locking has not. The caller holds the lock.
+    pub(super) fn count_turn(&self) {
+        add_turn(&self.writers.uncontended);
     }
 
     /// Whether inner nodes may have subtree counts, which writers have to keep right. The caller holds the lock.
@@ -305,8 +310,14 @@ impl<R: Release> Part for Base<R> {
     }
 
     fn turns(&self) -> u64 {
-        self.writers.contended.load(Relaxed) + self.writers.uncontended.load(Relaxed)
+        self.writers.contended.load(Acquire) + self.writers.uncontended.load(Acquire)
     }
+}
+
+/// Counts a turn. Release: a [census](ats_sync::census) relies on it.
+#[inline]
+fn add_turn(turns: &AtomicU64) {
+    turns.store(turns.load(Relaxed) + 1, ReleaseOrdering);
 }
 
 /// Adds to a number that only the caller changes. Release: a [census](ats_sync::census) relies on it.

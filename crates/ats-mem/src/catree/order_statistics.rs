@@ -231,6 +231,7 @@ impl<R: Release> CaTree<R> {
         let stop = skipping.skip(base.root(), fences, ends.within(&fences));
         *left = skipping.left;
         if skipping.bytes > 0 {
+            base.count_turn();
             base.set_counts_subtrees();
             base.account_nodes(skipping.bytes as i64);
         }

@@ -116,7 +116,7 @@ impl Part for Stripe {
     }
 
     fn turns(&self) -> u64 {
-        self.contended.load(Ordering::Relaxed) + self.uncontended.load(Ordering::Relaxed)
+        self.contended.load(Ordering::Acquire) + self.uncontended.load(Ordering::Acquire)
     }
 }
 
@@ -128,10 +128,10 @@ fn change(number: &AtomicI64, more: i64) {
     }
 }
 
-/// Adds to a number that only the caller changes.
+/// Adds to a number that only the caller changes. Release: the turns of a census are among them.
 #[inline]
 fn add(counter: &AtomicU64, more: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Release);
 }
 
 /// All locks of a table.

@@ -313,9 +313,10 @@ impl<S: MemoryStore<Plain>> Player<S> {
                 totals.map(|totals| {
                     let size = totals.objects - base.objects;
                     let bytes = totals.bytes - base.bytes;
-                    // A key of one word, a value of one word, and a header of one or two.
+                    // A key of one word, a value of one word, and a header of one word, or of three where a
+                    // batch needed room for any address.
                     assert!(
-                        (24 * size..=32 * size).contains(&bytes),
+                        (24 * size..=40 * size).contains(&bytes),
                         "{bytes} of {size}"
                     );
                     What::Size(size)

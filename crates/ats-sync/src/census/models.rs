@@ -10,8 +10,12 @@ struct Cell {
     lock: Lock,
     turns: AtomicU64,
     count: AtomicI64,
+    /// Always ten times the count when the lock is free.
+    weight: AtomicI64,
     visible: AtomicI64,
 }
+
+const WEIGHT: i64 = 10;
 
 impl Part for Cell {
     fn lock(&self) -> &Lock {
@@ -19,13 +23,13 @@ impl Part for Cell {
     }
 
     fn turns(&self) -> u64 {
-        self.turns.load(Ordering::Relaxed)
+        self.turns.load(Ordering::Acquire)
     }
 }
 
 struct Store {
     gate: Gate,
-    census: Census<i64>,
+    census: Census<Sum>,
     parts: [Cell; 2],
 }
 
@@ -38,6 +42,7 @@ impl Store {
                 lock: Lock::new(),
                 turns: AtomicU64::new(0),
                 count: AtomicI64::new(0),
+                weight: AtomicI64::new(0),
                 visible: AtomicI64::new(0),
             }),
         })
@@ -48,10 +53,14 @@ impl Store {
         let part = &self.parts[part];
         let (held, _) = self.gate.enter(&part.lock);
         part.turns
-            .store(part.turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            .store(part.turns.load(Ordering::Relaxed) + 1, Ordering::Release);
         part.visible.store(1, Ordering::Release);
         part.count
             .store(part.count.load(Ordering::Relaxed) + 1, Ordering::Release);
+        part.weight.store(
+            part.weight.load(Ordering::Relaxed) + WEIGHT,
+            Ordering::Release,
+        );
         drop(held);
     }
 
@@ -60,18 +69,34 @@ impl Store {
     }
 
     fn glance(&self) -> Option<i64> {
-        self.gate.glance(|| self.parts.iter(), add)
+        let sum = self.gate.glance(|| self.parts.iter(), add)?;
+        Some(sum.count())
     }
 
     fn size(&self) -> i64 {
         let sum =
             (self.census).share(|turn| self.gate.close_and_sum(turn, || self.parts.iter(), add));
-        sum.expect("threads of models may wait")
+        sum.expect("threads of models may wait").count()
     }
 }
 
-fn add(sum: &mut i64, part: &Cell) {
-    *sum += part.count.load(Ordering::Relaxed);
+/// Two numbers, which must be those of the same moment.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    count: i64,
+    weight: i64,
+}
+
+impl Sum {
+    fn count(self) -> i64 {
+        assert_eq!(self.weight, WEIGHT * self.count, "one moment");
+        self.count
+    }
+}
+
+fn add(sum: &mut Sum, part: &Cell) {
+    sum.count += part.count.load(Ordering::Relaxed);
+    sum.weight += part.weight.load(Ordering::Relaxed);
 }
 
 fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {

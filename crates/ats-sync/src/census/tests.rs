@@ -19,7 +19,7 @@ impl Part for Account {
     }
 
     fn turns(&self) -> u64 {
-        self.turns.load(Ordering::Relaxed)
+        self.turns.load(Ordering::Acquire)
     }
 }
 
@@ -35,7 +35,7 @@ impl Bank {
         let account = &self.accounts[account];
         let (_held, _) = self.gate.enter(&account.lock);
         let turns = account.turns.load(Ordering::Relaxed) + 1;
-        account.turns.store(turns, Ordering::Relaxed);
+        account.turns.store(turns, Ordering::Release);
         let balance = account.balance.load(Ordering::Relaxed) + amount;
         account.balance.store(balance, Ordering::Release);
     }
