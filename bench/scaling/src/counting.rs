@@ -169,8 +169,9 @@ mod tests {
     fn updates_take_one_lock() {
         for kind in TableKind::ALL {
             let counts = count_one(kind, Mix::Updates, 2, 40_000);
+            // A difference of quotients, so that one lock may come out a little below 1.
             let locks = counts.figures[LOCKS] - counts.figures[SLAB];
-            assert!((1.0..1.2).contains(&locks), "{counts:?}");
+            assert!((1.0 - 1e-9..1.2).contains(&locks), "{counts:?}");
             // Alone there is no other core to fetch from.
             assert_eq!(counts.fetched[0], 0.0);
             assert!(counts.fetched.is_sorted(), "{counts:?}");
