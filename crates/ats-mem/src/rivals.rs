@@ -26,7 +26,11 @@
 //! - V3. The tally is that of what readers see in the map, whenever the lock is free.
 
 mod hash_map;
+mod in_range;
+mod key_locks;
 mod record_map;
+mod shared_map;
+mod shared_store;
 mod single_lock;
 mod store;
 mod walk_index;

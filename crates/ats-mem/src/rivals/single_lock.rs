@@ -6,6 +6,7 @@
 //! The tree is a kept one: that of the standard library. The lock is a readers-writer lock of the usual kind, with one
 //! counter of readers.
 
+use super::in_range::{PIECE, Pieces, skip_in, visit_in};
 use super::record_map::{Kept, RecordMap, Rest, Taking};
 use super::store::LockedMap;
 use crate::backend::{Direction, End, KeyRange, Ordered, ScanPosition, Skipped, SlotAnswer};
@@ -16,9 +17,6 @@ use std::ops::{Bound, ControlFlow};
 
 /// A balanced tree behind a readers-writer lock.
 pub type SingleLock<R> = LockedMap<R, Tree<R>>;
-
-/// How many records a walk finds at a time.
-const PIECE: usize = if cfg!(any(loom, shuttle)) { 3 } else { 64 };
 
 /// About how many bytes of a node fall to one record: nodes of the standard library have room for eleven.
 const BYTES_EACH: usize = 16;
@@ -135,7 +133,7 @@ impl<R: Release> Ordered<R> for SingleLock<R> {
             low: Some(from),
             high: None,
         };
-        self.visit_in(range, Direction::Up, guard, visit);
+        visit_in(self, range, Direction::Up, guard, visit);
     }
 
     fn scan_down<'g>(
@@ -148,7 +146,7 @@ impl<R: Release> Ordered<R> for SingleLock<R> {
             low: None,
             high: below,
         };
-        self.visit_in(range, Direction::Down, guard, visit);
+        visit_in(self, range, Direction::Down, guard, visit);
     }
 
     /// O(records passed).
@@ -160,70 +158,18 @@ impl<R: Release> Ordered<R> for SingleLock<R> {
         guard: &'g Guard,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Skipped<'g, R> {
-        let (mut skipped, mut next, mut bound) = (0, None, None);
-        self.visit_in(key_range, direction, guard, &mut |record| {
-            if skipped == most {
-                next = Some(record);
-                return ControlFlow::Break(());
-            }
-            skipped += 1;
-            if skipped.is_multiple_of(PIECE) && pause().is_break() {
-                bound = Some(record.key());
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        });
-        match (next, bound) {
-            (Some(next), _) => Skipped::At(next),
-            (None, None) => Skipped::All(skipped),
-            (None, Some(last)) => Skipped::Paused {
-                skipped,
-                bound: passed(last, direction),
-            },
-        }
+        skip_in(self, key_range, direction, most, guard, pause)
     }
 }
 
-impl<R: Release> SingleLock<R> {
-    /// Visits the records of a range, from its low end upwards or from its high end downwards, until `visit` breaks.
-    fn visit_in<'g>(
+impl<R: Release> Pieces<R> for SingleLock<R> {
+    fn piece<'g>(
         &'g self,
         range: KeyRange<'_>,
         direction: Direction,
         guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
-    ) {
-        let [mut low, mut high] = [range.low, range.high].map(|end| end.map(<[u8]>::to_vec));
-        loop {
-            let left = KeyRange {
-                low: low.as_deref(),
-                high: high.as_deref(),
-            };
-            if left.is_empty() {
-                return;
-            }
-            let (found, ()) =
-                self.look(guard, |tree, found| tree.gather_in(left, direction, found));
-            let last = found.last().copied();
-            let is_end = found.len() < PIECE;
-            let mut visible = found.into_iter().filter_map(|record| record.settled(guard));
-            if visible.try_for_each(&mut *visit).is_break() || is_end {
-                return;
-            }
-            let end = match direction {
-                Direction::Up => &mut low,
-                Direction::Down => &mut high,
-            };
-            *end = last.map(|last| passed(last.key(), direction));
-        }
-    }
-}
-
-/// The end of the part of a range that was passed, up to this key and with it.
-fn passed(key: &[u8], direction: Direction) -> Vec<u8> {
-    match direction {
-        // The least key above it.
-        Direction::Up => [key, &[0]].concat(),
-        Direction::Down => key.to_vec(),
+    ) -> Vec<&'g Record<R>> {
+        let (found, ()) = self.look(guard, |tree, found| tree.gather_in(range, direction, found));
+        found
     }
 }
