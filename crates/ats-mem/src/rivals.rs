@@ -1,23 +1,26 @@
-//! Stores for comparison: what a table can be if it does not adapt. Experimental, and nothing is paid for them where
-//! they are not used.
+//! Stores for comparison: what a table could be instead. Experimental, and nothing is paid for them where they are not
+//! used.
 //!
-//! | store | what it is |
-//! |---|---|
-//! | [`SingleLock`] | a balanced tree behind one readers-writer lock: `ordered_set` of `ets` before Erlang/OTP 22 |
-//! | [`LockedHashMap`] | the hash map of the standard library behind a [lock with reader groups](ats_sync::reader_groups) |
+//! | store | what it is | readers |
+//! |---|---|---|
+//! | [`SingleLock`] | a balanced tree behind one readers-writer lock: `ordered_set` of `ets` before Erlang/OTP 22 | take the lock |
+//! | [`LockedHashMap`] | the hash map of the standard library behind a [lock with reader groups](ats_sync::reader_groups) | take the lock |
+//! | [`SkipList`] | a concurrent skip list | take no lock |
 //!
-//! Good for: measuring what adaptation and reading without locks give; checking other stores, since there is little
-//! to go wrong here. Bad at: everything else under contention, since two threads never write at the same time.
+//! Good for: measuring what adaptation, fat nodes and reading without locks give; checking other stores. What each is
+//! good for and bad at it says itself.
 //!
 //! They keep the contract of [`Backend`](crate::Backend), except for what it says of costs and of waiting:
-//! - **Readers take the lock**, so they write memory that others read, and wait for writers. What they have found they
-//!   look at without the lock: it lives as long as their guard, as everywhere.
+//! - **Readers may take locks**, so they write memory that others read, and wait for writers. What they have found they
+//!   look at without a lock: it lives as long as their guard, as everywhere.
 //! - A thread that must not wait for long for a lock waits for these as long as it takes.
-//! - Walks read a piece under the lock, and visit it without.
+//! - Walks find a piece at a time, and visit it without locks.
+//! - Ends and sizes keep all writers out for a moment.
 //!
-//! What else they do dearly is said by each.
+//! Those behind one lock are maps of one writer ([`LockedMap`](store::LockedMap)), the others maps that threads share
+//! ([`SharedStore`](shared_store::SharedStore)).
 //!
-//! # Invariants
+//! # Invariants of those behind one lock
 //! - V1. A record is in the map from the moment a writer puts it there until a writer takes it out, both with the lock
 //!   held to write. So the holder of the lock, to read or to write, can look at the records of the map.
 //! - V2. A record is retired only after it was taken out of the map, and by one thread: the writer that has
@@ -32,8 +35,10 @@ mod record_map;
 mod shared_map;
 mod shared_store;
 mod single_lock;
+mod skip_list;
 mod store;
 mod walk_index;
 
 pub use hash_map::LockedHashMap;
 pub use single_lock::SingleLock;
+pub use skip_list::SkipList;

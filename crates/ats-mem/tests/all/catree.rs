@@ -1,6 +1,6 @@
 //! Ordered stores against a model, and under many threads.
 
-use ats_mem::rivals::SingleLock;
+use ats_mem::rivals::{SingleLock, SkipList};
 use ats_mem::{
     Adaptive, Backend, Busy, CaTree, Change, Direction, KeyRange, MemoryStore, Ordered, Plain,
     Record, RecordBox, Release, Skipped,
@@ -216,6 +216,11 @@ proptest! {
     fn a_single_lock_behaves_as_a_sorted_map(ops in proptest::collection::vec(op(), 0..1500)) {
         behave_as_a_sorted_map(&SingleLock::<Plain>::new(), ops)?;
     }
+
+    #[test]
+    fn a_skip_list_behaves_as_a_sorted_map(ops in proptest::collection::vec(op(), 0..1500)) {
+        behave_as_a_sorted_map(&SkipList::<Plain>::new(), ops)?;
+    }
 }
 
 fn behave_as_a_sorted_map(tree: &impl Ordered<Plain>, ops: Vec<Op>) -> Result<(), TestCaseError> {
@@ -325,7 +330,7 @@ fn sparse_leaves_are_merged() {
 }
 
 /// Records that are alive, for each of the tests that count.
-static LIVE: [AtomicI64; 4] = [const { AtomicI64::new(0) }; 4];
+static LIVE: [AtomicI64; 8] = [const { AtomicI64::new(0) }; 8];
 
 struct Counted<const TEST: usize>;
 
@@ -499,6 +504,12 @@ fn many_threads_never_lose_or_leak_a_record_behind_a_single_lock() {
     wait_until_all_are_released::<3>();
 }
 
+#[test]
+fn many_threads_never_lose_or_leak_a_record_of_a_skip_list() {
+    drop(many_threads::<SkipList<_>, 4>(0));
+    wait_until_all_are_released::<4>();
+}
+
 fn write_batch(
     tree: &impl Backend<Plain>,
     keys: &[&[u8]],
@@ -574,6 +585,11 @@ fn readers_of_a_single_lock_never_see_half_a_batch() {
     readers_never_see_half_a_batch(&SingleLock::new());
 }
 
+#[test]
+fn readers_of_a_skip_list_never_see_half_a_batch() {
+    readers_never_see_half_a_batch(&SkipList::new());
+}
+
 /// Batches with overlapping keys from several threads: increments are never lost, so batches
 /// exclude each other and single writers key by key.
 fn batches_do_not_lose_updates(tree: &(impl MemoryStore<Plain> + Ordered<Plain>)) {
@@ -620,4 +636,9 @@ fn batches_of_the_tree_do_not_lose_updates() {
 #[test]
 fn batches_of_a_single_lock_do_not_lose_updates() {
     batches_do_not_lose_updates(&SingleLock::new());
+}
+
+#[test]
+fn batches_of_a_skip_list_do_not_lose_updates() {
+    batches_do_not_lose_updates(&SkipList::new());
 }

@@ -12,7 +12,7 @@ mod checker;
 #[path = "../all/random.rs"]
 mod random;
 
-use ats_mem::rivals::{LockedHashMap, SingleLock};
+use ats_mem::rivals::{LockedHashMap, SingleLock, SkipList};
 use ats_mem::{CaTree, Change, End, HashTable, MemoryStore, Plain, Record, RecordBox, Totals};
 use ats_sync::pin;
 use checker::{Clock, Event, linearizable};
@@ -575,6 +575,16 @@ fn taking_any_record_of_the_hash_table_is_linearizable() {
 #[test]
 fn a_single_lock_is_linearizable() {
     histories::<SingleLock<Plain>>(TREE);
+}
+
+#[test]
+fn a_skip_list_is_linearizable() {
+    histories::<SkipList<Plain>>(TREE);
+}
+
+#[test]
+fn the_ends_of_a_skip_list_are_linearizable() {
+    histories::<SkipList<Plain>>(QUEUE);
 }
 
 #[test]
