@@ -10,9 +10,9 @@ new(Name, Options) ->
 '$handle_undefined_function'(Function, Arguments) ->
     ats_subject:call(?MODULE, Function, Arguments, Arguments).
 
-%% Of several types the last one counts.
+%% Of several types the last one counts, except that `set' changes nothing.
 backend([ordered_set | Options], _) -> backend(Options, single_lock);
-backend([Type | Options], _) when Type =:= set; Type =:= bag; Type =:= duplicate_bag ->
+backend([Type | Options], _) when Type =:= bag; Type =:= duplicate_bag ->
     backend(Options, hash_map);
 backend([_ | Options], Backend) -> backend(Options, Backend);
 backend(_, Backend) -> Backend.
