@@ -14,8 +14,8 @@ SUITES ?=
 # How long `make soak`, `make soak-memory` and `make soak-disk` go on.
 SOAK_SECONDS ?= 3600
 
-.PHONY: help setup build demo test test-otp27 check sanitize bench bench-latency bench-native bench-disk \
-	bench-tables-on-disk trace scaling \
+.PHONY: help setup build demo test test-otp27 check sanitize bench bench-latency bench-backends \
+	bench-native bench-disk bench-tables-on-disk trace scaling \
 	soak soak-memory soak-disk shell clean
 
 help: ## Show this list
@@ -52,6 +52,10 @@ bench: build ## Measure ats beside ets; ARGS=--quick for a short run
 bench-latency: build ## Measure how long others wait for calls on large tables; beside ets
 	@erl -noinput +S 2:2 -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench_latency:main(init:get_plain_arguments()).' -extra $(ARGS)
+
+bench-backends: build ## Measure the stores that a table can have, beside one another; ARGS=--quick
+	@erl -noinput -pa $(EBIN) $(BENCH) \
+	    -eval 'ats_bench_backends:main(init:get_plain_arguments()).' -extra $(ARGS)
 
 bench-native: setup ## Measure the stores beside other Rust maps; ARGS=--quick
 	@cargo run --release --locked --manifest-path bench/native/Cargo.toml \

@@ -88,7 +88,8 @@ option({full_scan, Wanted}, Read) when Wanted =:= allow; Wanted =:= warn; Wanted
     Read#options{full_scan = Wanted};
 ?FOR_TESTS
 option({backend, Wanted}, Read)
-  when Wanted =:= default; Wanted =:= btree; Wanted =:= single_lock; Wanted =:= hash_map ->
+  when Wanted =:= default; Wanted =:= btree; Wanted =:= single_lock; Wanted =:= skip_list;
+       Wanted =:= paper_tree; Wanted =:= lock_free_tree; Wanted =:= hash_map ->
     Read#options{backend = Wanted};
 option({owner, Wanted}, Read) ->
     case owner(Wanted) of

@@ -1,8 +1,8 @@
 %% The module `ats' with tables in the stores for comparison that suit their types: what the oracle runs when
-%% ATS_SUBJECT names this module.
+%% ATS_SUBJECT names this module. ATS_RIVAL names the store of an `ordered_set'.
 -module(ats_on_rival).
 
--export([new/2, '$handle_undefined_function'/2]).
+-export([ordered/0, new/2, '$handle_undefined_function'/2]).
 
 new(Name, Options) ->
     ats_subject:call(?MODULE, new, [Name, [{backend, backend(Options, hash_map)} | Options]], [Name, Options]).
@@ -10,8 +10,12 @@ new(Name, Options) ->
 '$handle_undefined_function'(Function, Arguments) ->
     ats_subject:call(?MODULE, Function, Arguments, Arguments).
 
+%% The stores for an `ordered_set'.
+ordered() -> [single_lock, skip_list, paper_tree, lock_free_tree].
+
 %% Of several types the last one counts, except that `set' changes nothing.
-backend([ordered_set | Options], _) -> backend(Options, single_lock);
+backend([ordered_set | Options], _) ->
+    backend(Options, list_to_existing_atom(os:getenv("ATS_RIVAL", "single_lock")));
 backend([Type | Options], _) when Type =:= bag; Type =:= duplicate_bag ->
     backend(Options, hash_map);
 backend([_ | Options], Backend) -> backend(Options, Backend);

@@ -165,6 +165,12 @@ known_atoms! {
     Btree = "btree",
     /// `single_lock`
     SingleLock = "single_lock",
+    /// `skip_list`
+    SkipList = "skip_list",
+    /// `paper_tree`
+    PaperTree = "paper_tree",
+    /// `lock_free_tree`
+    LockFreeTree = "lock_free_tree",
     /// `hash_map`
     HashMap = "hash_map",
     /// `replace`

@@ -14,7 +14,7 @@ use crate::background::{self, FreeInSlices};
 use crate::bag::Decided;
 use crate::error::Error;
 use crate::value::{Rec, Values};
-use ats_mem::rivals::{LockedHashMap, SingleLock};
+use ats_mem::rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};
 use ats_mem::sequence::Leftovers;
 use ats_mem::{
     Adaptation, Adaptive, Backend, BatchPlan, Buckets, CaTree, Change, Fixable, HashTable,
@@ -128,6 +128,9 @@ impl<H: Host> Records<H> {
     pub(crate) fn in_rival(rival: Rival) -> Self {
         match rival {
             Rival::SingleLock => Records::OrderedRival(rival, Box::new(SingleLock::new())),
+            Rival::SkipList => Records::OrderedRival(rival, Box::new(SkipList::new())),
+            Rival::PaperTree => Records::OrderedRival(rival, Box::new(PaperTree::new())),
+            Rival::LockFreeTree => Records::OrderedRival(rival, Box::new(LockFreeTree::new())),
             Rival::HashMap => Records::UnorderedRival(rival, Box::new(LockedHashMap::new())),
         }
     }

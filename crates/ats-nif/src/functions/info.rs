@@ -47,6 +47,9 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     };
     let backend = match shared.table.rival() {
         Some(Rival::SingleLock) => KnownAtom::SingleLock,
+        Some(Rival::SkipList) => KnownAtom::SkipList,
+        Some(Rival::PaperTree) => KnownAtom::PaperTree,
+        Some(Rival::LockFreeTree) => KnownAtom::LockFreeTree,
         Some(Rival::HashMap) => KnownAtom::HashMap,
         None if shared.table.is_portable() => KnownAtom::Btree,
         None => KnownAtom::Default,

@@ -111,6 +111,9 @@ fn empty<'e>(
         (KnownAtom::Default, Backend::Default),
         (KnownAtom::Btree, Backend::BTree),
         (KnownAtom::SingleLock, Backend::Rival(Rival::SingleLock)),
+        (KnownAtom::SkipList, Backend::Rival(Rival::SkipList)),
+        (KnownAtom::PaperTree, Backend::Rival(Rival::PaperTree)),
+        (KnownAtom::LockFreeTree, Backend::Rival(Rival::LockFreeTree)),
         (KnownAtom::HashMap, Backend::Rival(Rival::HashMap)),
     ];
     match one_of(backend, &backends)? {

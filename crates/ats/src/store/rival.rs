@@ -8,6 +8,12 @@ use crate::table::TableType;
 pub enum Rival {
     /// A balanced tree behind one readers-writer lock, for tables with an order.
     SingleLock,
+    /// A concurrent skip list, for tables with an order.
+    SkipList,
+    /// The contention adapting tree as its paper describes it, for tables with an order.
+    PaperTree,
+    /// The lock-free contention adapting tree, for tables with an order.
+    LockFreeTree,
     /// The hash map of the standard library behind a lock with reader groups, for tables without an order.
     HashMap,
 }
@@ -16,7 +22,7 @@ impl Rival {
     /// Whether tables of this type can be in it.
     pub fn suits(self, table_type: TableType) -> bool {
         let is_ordered = match self {
-            Rival::SingleLock => true,
+            Rival::SingleLock | Rival::SkipList | Rival::PaperTree | Rival::LockFreeTree => true,
             Rival::HashMap => false,
         };
         is_ordered == (table_type == TableType::OrderedSet)
