@@ -1,13 +1,15 @@
-//! Stores for comparison: what a table can be if it does not adapt. Experimental, and nothing is paid for them where
-//! they are not used.
+//! Stores for comparison: what a table can be if it does not adapt, or adapts as was published. Experimental, and
+//! nothing is paid for them where they are not used.
 //!
 //! | store | what it is |
 //! |---|---|
 //! | [`SingleLock`] | a balanced tree behind one readers-writer lock: `ordered_set` of `ets` before Erlang/OTP 22 |
+//! | [`PaperTree`] | the contention adapting tree as its authors published it: `ordered_set` of `ets` since then |
 //! | [`LockedHashMap`] | the hash map of the standard library behind a [lock with reader groups](ats_sync::reader_groups) |
 //!
 //! Good for: measuring what adaptation and reading without locks give; checking other stores, since there is little
-//! to go wrong here. Bad at: everything else under contention, since two threads never write at the same time.
+//! to go wrong here. Bad at: everything else under contention, since behind one lock two threads never write at the
+//! same time.
 //!
 //! They keep the contract of [`Backend`](crate::Backend), except for what it says of costs and of waiting:
 //! - **Readers take the lock**, so they write memory that others read, and wait for writers. What they have found they
@@ -28,6 +30,7 @@
 mod hash_map;
 mod in_range;
 mod key_locks;
+mod paper_tree;
 mod record_map;
 mod shared_map;
 mod shared_store;
@@ -36,4 +39,5 @@ mod store;
 mod walk_index;
 
 pub use hash_map::LockedHashMap;
+pub use paper_tree::PaperTree;
 pub use single_lock::SingleLock;
