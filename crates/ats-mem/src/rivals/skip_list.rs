@@ -120,7 +120,8 @@ impl<R: Release> SharedMap<R> for List<R> {
 
     fn all(&mut self) -> Vec<NonNull<Record<R>>> {
         let records = self.nodes.iter();
-        let records = records.filter_map(|node| NonNull::new(node.value().0.load(Ordering::Relaxed)));
+        let records =
+            records.filter_map(|node| NonNull::new(node.value().0.load(Ordering::Relaxed)));
         records.collect()
     }
 

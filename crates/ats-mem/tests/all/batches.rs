@@ -1,6 +1,6 @@
 //! Batches end cleanly, whatever happens in the middle of them.
 
-use ats_mem::rivals::{LockedHashMap, SingleLock, SkipList};
+use ats_mem::rivals::{LockedHashMap, PaperTree, SingleLock, SkipList};
 use ats_mem::{CaTree, Change, HashTable, MemoryStore, Plain, Record, RecordBox, Release};
 use ats_sync::{Guard, pin};
 use std::cell::RefCell;
@@ -95,6 +95,11 @@ fn a_panic_undoes_the_batch_of_a_skip_list() {
 }
 
 #[test]
+fn a_panic_undoes_the_batch_in_the_paper_tree() {
+    a_panic_undoes_the_batch(PaperTree::new());
+}
+
+#[test]
 fn a_panic_undoes_the_batch_in_a_locked_hash_map() {
     a_panic_undoes_the_batch(LockedHashMap::new());
 }
@@ -128,6 +133,7 @@ fn records_of_batches_release_what_they_own_once() {
         + every_way_out_releases_once(HashTable::<Units>::new())
         + every_way_out_releases_once(SingleLock::<Units>::new())
         + every_way_out_releases_once(SkipList::<Units>::new())
+        + every_way_out_releases_once(PaperTree::<Units>::new())
         + every_way_out_releases_once(LockedHashMap::<Units>::new());
     // Other tests of this program may keep the epoch back for a moment.
     for _ in 0..1000 {
@@ -242,6 +248,7 @@ fn long_batches_pin_anew() {
     a_long_batch_pins_anew::<HashTable<Looking>>();
     a_long_batch_pins_anew::<SingleLock<Looking>>();
     a_long_batch_pins_anew::<SkipList<Looking>>();
+    a_long_batch_pins_anew::<PaperTree<Looking>>();
     a_long_batch_pins_anew::<LockedHashMap<Looking>>();
 }
 
@@ -304,6 +311,7 @@ fn what_is_kept_stays_in_all_stores() {
     what_is_kept_stays::<HashTable<Plain>>();
     what_is_kept_stays::<SingleLock<Plain>>();
     what_is_kept_stays::<SkipList<Plain>>();
+    what_is_kept_stays::<PaperTree<Plain>>();
     what_is_kept_stays::<LockedHashMap<Plain>>();
 }
 
@@ -385,6 +393,11 @@ fn only_the_key_is_held_in_a_skip_list() {
 }
 
 #[test]
+fn only_the_key_is_held_in_the_paper_tree() {
+    only_the_key_is_held::<PaperTree<Plain>>();
+}
+
+#[test]
 fn only_the_key_is_held_in_a_locked_hash_map() {
     only_the_key_is_held::<LockedHashMap<Plain>>();
 }
@@ -436,6 +449,7 @@ fn a_key_that_was_held_is_removed_as_any_other() {
         check::<HashTable<Plain>>(is_fixed);
         check::<SingleLock<Plain>>(is_fixed);
         check::<SkipList<Plain>>(is_fixed);
+        check::<PaperTree<Plain>>(is_fixed);
         check::<LockedHashMap<Plain>>(is_fixed);
     }
 }

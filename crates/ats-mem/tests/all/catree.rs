@@ -1,6 +1,6 @@
 //! Ordered stores against a model, and under many threads.
 
-use ats_mem::rivals::{SingleLock, SkipList};
+use ats_mem::rivals::{PaperTree, SingleLock, SkipList};
 use ats_mem::{
     Adaptive, Backend, Busy, CaTree, Change, Direction, KeyRange, MemoryStore, Ordered, Plain,
     Record, RecordBox, Release, Skipped,
@@ -220,6 +220,19 @@ proptest! {
     #[test]
     fn a_skip_list_behaves_as_a_sorted_map(ops in proptest::collection::vec(op(), 0..1500)) {
         behave_as_a_sorted_map(&SkipList::<Plain>::new(), ops)?;
+}
+
+#[test]
+    /// However finely it is split and joined, or never.
+    #[test]
+    fn the_paper_tree_behaves_as_a_sorted_map(
+        ops in proptest::collection::vec(op(), 0..1500),
+        splits in 0u32..10,
+        joins in 0u32..10,
+    ) {
+        let tree = PaperTree::<Plain>::new();
+        tree.force_adaptation(splits, joins);
+        behave_as_a_sorted_map(&tree, ops)?;
     }
 }
 
@@ -330,7 +343,7 @@ fn sparse_leaves_are_merged() {
 }
 
 /// Records that are alive, for each of the tests that count.
-static LIVE: [AtomicI64; 8] = [const { AtomicI64::new(0) }; 8];
+static LIVE: [AtomicI64; 10] = [const { AtomicI64::new(0) }; 10];
 
 struct Counted<const TEST: usize>;
 
@@ -506,8 +519,23 @@ fn many_threads_never_lose_or_leak_a_record_behind_a_single_lock() {
 
 #[test]
 fn many_threads_never_lose_or_leak_a_record_of_a_skip_list() {
-    drop(many_threads::<SkipList<_>, 4>(0));
+    drop(many_threads::<SkipList<_>, 8>(0));
+    wait_until_all_are_released::<8>();
+}
+
+#[test]
+fn many_threads_never_lose_or_leak_a_record_of_the_paper_tree() {
+    drop(many_threads::<PaperTree<_>, 4>(0));
     wait_until_all_are_released::<4>();
+}
+
+#[test]
+fn many_threads_never_lose_or_leak_a_record_while_the_paper_tree_adapts() {
+    let tree = many_threads::<PaperTree<_>, 5>(8);
+    let now = tree.adaptation();
+    assert!(now.splits > 100 && now.joins > 100, "{now:?}");
+    drop(tree);
+    wait_until_all_are_released::<5>();
 }
 
 fn write_batch(
@@ -590,6 +618,11 @@ fn readers_of_a_skip_list_never_see_half_a_batch() {
     readers_never_see_half_a_batch(&SkipList::new());
 }
 
+#[test]
+fn readers_of_the_paper_tree_never_see_half_a_batch() {
+    readers_never_see_half_a_batch(&PaperTree::new());
+}
+
 /// Batches with overlapping keys from several threads: increments are never lost, so batches
 /// exclude each other and single writers key by key.
 fn batches_do_not_lose_updates(tree: &(impl MemoryStore<Plain> + Ordered<Plain>)) {
@@ -641,4 +674,9 @@ fn batches_of_a_single_lock_do_not_lose_updates() {
 #[test]
 fn batches_of_a_skip_list_do_not_lose_updates() {
     batches_do_not_lose_updates(&SkipList::new());
+}
+
+#[test]
+fn batches_of_the_paper_tree_do_not_lose_updates() {
+    batches_do_not_lose_updates(&PaperTree::new());
 }

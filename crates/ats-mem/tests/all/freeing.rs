@@ -1,7 +1,7 @@
 //! What is freed is freed with no lock held, and with no key held by a batch: it can take long.
 
 use crate::random::Random;
-use ats_mem::rivals::{LockedHashMap, SingleLock, SkipList};
+use ats_mem::rivals::{LockedHashMap, PaperTree, SingleLock, SkipList};
 use ats_mem::{Busy, CaTree, Change, End, HashTable, MemoryStore, RecordBox, Release};
 use ats_sync::pin;
 use std::cell::RefCell;
@@ -181,6 +181,11 @@ fn a_single_lock_frees_without_it() {
 #[test]
 fn a_skip_list_frees_without_locks() {
     is_freed_without_locks::<SkipList<Probing>>();
+}
+
+#[test]
+fn the_paper_tree_frees_without_locks() {
+    is_freed_without_locks::<PaperTree<Probing>>();
 }
 
 #[test]

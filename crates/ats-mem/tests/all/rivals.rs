@@ -2,7 +2,7 @@
 //! it is not.
 #![cfg(not(shuttle))]
 
-use ats_mem::rivals::{LockedHashMap, SingleLock};
+use ats_mem::rivals::{LockedHashMap, PaperTree, SingleLock};
 use ats_mem::{
     Backend, Change, Direction, Fixable, KeyRange, MemoryStore, NoSuchKey, Ordered, Plain,
     RecordBox, ScanPosition, Skipped, SlotAnswer, Slots,
@@ -296,6 +296,7 @@ fn memory_comes_back() {
         assert!(store.memory().structure <= empty.structure + 2048);
     }
     check::<SingleLock<Plain>>();
+    check::<PaperTree<Plain>>();
     check::<LockedHashMap<Plain>>();
 }
 
@@ -303,9 +304,13 @@ fn memory_comes_back() {
 /// also where a record is wanted that is behind a pause.
 #[test]
 fn skipping_goes_on_after_a_pause() {
-    let store = SingleLock::<Plain>::new();
+    goes_on_after_a_pause(&SingleLock::<Plain>::new());
+    goes_on_after_a_pause(&PaperTree::<Plain>::new());
+}
+
+fn goes_on_after_a_pause(store: &(impl MemoryStore<Plain> + Ordered<Plain>)) {
     for number in 0..1000_u64 {
-        put(&store, &number.to_be_bytes(), number);
+        put(store, &number.to_be_bytes(), number);
     }
     let low = 5_u64.to_be_bytes();
     let high = 990_u64.to_be_bytes();

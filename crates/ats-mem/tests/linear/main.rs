@@ -12,7 +12,7 @@ mod checker;
 #[path = "../all/random.rs"]
 mod random;
 
-use ats_mem::rivals::{LockedHashMap, SingleLock, SkipList};
+use ats_mem::rivals::{LockedHashMap, PaperTree, SingleLock, SkipList};
 use ats_mem::{CaTree, Change, End, HashTable, MemoryStore, Plain, Record, RecordBox, Totals};
 use ats_sync::pin;
 use checker::{Clock, Event, linearizable};
@@ -588,6 +588,11 @@ fn the_ends_of_a_skip_list_are_linearizable() {
 }
 
 #[test]
+fn the_paper_tree_is_linearizable() {
+    histories::<PaperTree<Plain>>(TREE);
+}
+
+#[test]
 fn a_locked_hash_map_is_linearizable() {
     histories::<LockedHashMap<Plain>>(HASH_TABLE);
 }
@@ -595,6 +600,11 @@ fn a_locked_hash_map_is_linearizable() {
 #[test]
 fn the_ends_behind_a_single_lock_are_linearizable() {
     histories::<SingleLock<Plain>>(QUEUE);
+}
+
+#[test]
+fn the_ends_of_the_paper_tree_are_linearizable() {
+    histories::<PaperTree<Plain>>(QUEUE);
 }
 
 #[test]
