@@ -16,6 +16,7 @@
 //! | [`anything`] | random operations of any kind while the tree adapts |
 //! | [`hash`] | buckets of the hash table that split and join, and fixations |
 //! | [`hashing`] | random operations of any kind while the hash table adapts |
+//! | [`paper_tree`] | base nodes of the tree for comparison that are split and joined |
 #![cfg(shuttle)]
 
 // Before the modules, which use it.
@@ -35,6 +36,7 @@ mod claims;
 mod hash;
 mod hashing;
 mod leaves;
+mod paper_tree;
 
 use ats_mem::{
     Adaptive, Backend, Busy, CaTree, Change, Direction, Fixable, KeyRange, MemoryStore, Ordered,
