@@ -220,9 +220,8 @@ proptest! {
     #[test]
     fn a_skip_list_behaves_as_a_sorted_map(ops in proptest::collection::vec(op(), 0..1500)) {
         behave_as_a_sorted_map(&SkipList::<Plain>::new(), ops)?;
-}
+    }
 
-#[test]
     /// However finely it is split and joined, or never.
     #[test]
     fn the_paper_tree_behaves_as_a_sorted_map(
