@@ -15,7 +15,7 @@
 //!   held to write, the counters say what readers see.
 //! - W4. Locks are taken in this order: the one of the store, then those of the map.
 
-use super::in_range::{Pieces, PIECE, skip_in, visit_in};
+use super::in_range::{PIECE, Pieces, skip_in, visit_in};
 use super::shared_map::{Exchange, SharedMap};
 use crate::backend::{
     Adaptive, Backend, BatchPlan, Busy, Change, Direction, End, Fixable, KeyRange, Memory,
@@ -48,6 +48,11 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
             bytes: ShardedCounter::new(),
             records: PhantomData,
         }
+    }
+
+    /// The map, for what a kind of store tells besides.
+    pub(super) fn map(&self) -> &M {
+        &self.map
     }
 
     fn count(&self, more: Tally) {
@@ -174,7 +179,8 @@ impl<R: Release, M: SharedMap<R>> Pieces<R> for SharedStore<R, M> {
             Direction::Up => {
                 let low = range.low.map_or(Bound::Unbounded, Bound::Included);
                 self.map.gather(low, PIECE, guard, &mut found);
-                let beyond = |record: &&Record<R>| range.high.is_some_and(|high| record.key() >= high);
+                let beyond =
+                    |record: &&Record<R>| range.high.is_some_and(|high| record.key() >= high);
                 let within = found.iter().position(beyond).unwrap_or(found.len());
                 found.truncate(within);
             }
