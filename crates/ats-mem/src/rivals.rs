@@ -5,13 +5,14 @@
 //! |---|---|
 //! | [`SingleLock`] | a balanced tree behind one readers-writer lock: `ordered_set` of `ets` before Erlang/OTP 22 |
 //! | [`LockedHashMap`] | the hash map of the standard library behind a [lock with reader groups](ats_sync::reader_groups) |
+//! | [`LockFreeTree`] | a contention adapting tree of immutable parts, which updates exchange without locking them |
 //!
 //! Good for: measuring what adaptation and reading without locks give; checking other stores, since there is little
 //! to go wrong here. Bad at: everything else under contention, since two threads never write at the same time.
 //!
 //! They keep the contract of [`Backend`](crate::Backend), except for what it says of costs and of waiting:
-//! - **Readers take the lock**, so they write memory that others read, and wait for writers. What they have found they
-//!   look at without the lock: it lives as long as their guard, as everywhere.
+//! - **Readers take the lock** (those of `LockFreeTree` do not), so they write memory that others read, and wait for
+//!   writers. What they have found they look at without the lock: it lives as long as their guard, as everywhere.
 //! - A thread that must not wait for long for a lock waits for these as long as it takes.
 //! - Walks read a piece under the lock, and visit it without.
 //!
@@ -28,6 +29,7 @@
 mod hash_map;
 mod in_range;
 mod key_locks;
+mod lock_free;
 mod record_map;
 mod shared_map;
 mod shared_store;
@@ -36,4 +38,5 @@ mod store;
 mod walk_index;
 
 pub use hash_map::LockedHashMap;
+pub use lock_free::LockFreeTree;
 pub use single_lock::SingleLock;
