@@ -1,6 +1,6 @@
 //! Batches end cleanly, whatever happens in the middle of them.
 
-use ats_mem::rivals::{LockedHashMap, SingleLock};
+use ats_mem::rivals::{LockFreeTree, LockedHashMap, SingleLock};
 use ats_mem::{CaTree, Change, HashTable, MemoryStore, Plain, Record, RecordBox, Release};
 use ats_sync::{Guard, pin};
 use std::cell::RefCell;
@@ -90,6 +90,11 @@ fn a_panic_undoes_the_batch_behind_a_single_lock() {
 }
 
 #[test]
+fn a_panic_undoes_the_batch_in_the_lock_free_tree() {
+    a_panic_undoes_the_batch(LockFreeTree::new());
+}
+
+#[test]
 fn a_panic_undoes_the_batch_in_a_locked_hash_map() {
     a_panic_undoes_the_batch(LockedHashMap::new());
 }
@@ -122,6 +127,7 @@ fn records_of_batches_release_what_they_own_once() {
     let expected = every_way_out_releases_once(CaTree::<Units>::new())
         + every_way_out_releases_once(HashTable::<Units>::new())
         + every_way_out_releases_once(SingleLock::<Units>::new())
+        + every_way_out_releases_once(LockFreeTree::<Units>::new())
         + every_way_out_releases_once(LockedHashMap::<Units>::new());
     // Other tests of this program may keep the epoch back for a moment.
     for _ in 0..1000 {
@@ -235,6 +241,7 @@ fn long_batches_pin_anew() {
     a_long_batch_pins_anew::<CaTree<Looking>>();
     a_long_batch_pins_anew::<HashTable<Looking>>();
     a_long_batch_pins_anew::<SingleLock<Looking>>();
+    a_long_batch_pins_anew::<LockFreeTree<Looking>>();
     a_long_batch_pins_anew::<LockedHashMap<Looking>>();
 }
 
@@ -296,6 +303,7 @@ fn what_is_kept_stays_in_all_stores() {
     what_is_kept_stays::<CaTree<Plain>>();
     what_is_kept_stays::<HashTable<Plain>>();
     what_is_kept_stays::<SingleLock<Plain>>();
+    what_is_kept_stays::<LockFreeTree<Plain>>();
     what_is_kept_stays::<LockedHashMap<Plain>>();
 }
 
@@ -372,6 +380,11 @@ fn only_the_key_is_held_behind_a_single_lock() {
 }
 
 #[test]
+fn only_the_key_is_held_in_the_lock_free_tree() {
+    only_the_key_is_held::<LockFreeTree<Plain>>();
+}
+
+#[test]
 fn only_the_key_is_held_in_a_locked_hash_map() {
     only_the_key_is_held::<LockedHashMap<Plain>>();
 }
@@ -422,6 +435,7 @@ fn a_key_that_was_held_is_removed_as_any_other() {
         check::<CaTree<Plain>>(is_fixed);
         check::<HashTable<Plain>>(is_fixed);
         check::<SingleLock<Plain>>(is_fixed);
+        check::<LockFreeTree<Plain>>(is_fixed);
         check::<LockedHashMap<Plain>>(is_fixed);
     }
 }

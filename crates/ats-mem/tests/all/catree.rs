@@ -1,6 +1,6 @@
 //! Ordered stores against a model, and under many threads.
 
-use ats_mem::rivals::SingleLock;
+use ats_mem::rivals::{LockFreeTree, SingleLock};
 use ats_mem::{
     Adaptive, Backend, Busy, CaTree, Change, Direction, KeyRange, MemoryStore, Ordered, Plain,
     Record, RecordBox, Release, Skipped,
@@ -216,6 +216,18 @@ proptest! {
     fn a_single_lock_behaves_as_a_sorted_map(ops in proptest::collection::vec(op(), 0..1500)) {
         behave_as_a_sorted_map(&SingleLock::<Plain>::new(), ops)?;
     }
+
+    /// However finely it is split and joined.
+    #[test]
+    fn the_lock_free_tree_behaves_as_a_sorted_map(
+        ops in proptest::collection::vec(op(), 0..1500),
+        splits in 0u32..10,
+        joins in 0u32..10,
+    ) {
+        let tree = LockFreeTree::<Plain>::new();
+        tree.force_adaptation(splits, joins);
+        behave_as_a_sorted_map(&tree, ops)?;
+    }
 }
 
 fn behave_as_a_sorted_map(tree: &impl Ordered<Plain>, ops: Vec<Op>) -> Result<(), TestCaseError> {
@@ -325,7 +337,7 @@ fn sparse_leaves_are_merged() {
 }
 
 /// Records that are alive, for each of the tests that count.
-static LIVE: [AtomicI64; 4] = [const { AtomicI64::new(0) }; 4];
+static LIVE: [AtomicI64; 6] = [const { AtomicI64::new(0) }; 6];
 
 struct Counted<const TEST: usize>;
 
@@ -499,6 +511,18 @@ fn many_threads_never_lose_or_leak_a_record_behind_a_single_lock() {
     wait_until_all_are_released::<3>();
 }
 
+#[test]
+fn many_threads_never_lose_or_leak_a_record_in_the_lock_free_tree() {
+    drop(many_threads::<LockFreeTree<_>, 4>(0));
+    wait_until_all_are_released::<4>();
+}
+
+#[test]
+fn many_threads_never_lose_or_leak_a_record_while_the_lock_free_tree_adapts() {
+    drop(many_threads::<LockFreeTree<_>, 5>(8));
+    wait_until_all_are_released::<5>();
+}
+
 fn write_batch(
     tree: &impl Backend<Plain>,
     keys: &[&[u8]],
@@ -574,6 +598,13 @@ fn readers_of_a_single_lock_never_see_half_a_batch() {
     readers_never_see_half_a_batch(&SingleLock::new());
 }
 
+#[test]
+fn readers_of_the_lock_free_tree_never_see_half_a_batch() {
+    let tree = LockFreeTree::new();
+    tree.force_adaptation(7, 5);
+    readers_never_see_half_a_batch(&tree);
+}
+
 /// Batches with overlapping keys from several threads: increments are never lost, so batches
 /// exclude each other and single writers key by key.
 fn batches_do_not_lose_updates(tree: &(impl MemoryStore<Plain> + Ordered<Plain>)) {
@@ -620,4 +651,11 @@ fn batches_of_the_tree_do_not_lose_updates() {
 #[test]
 fn batches_of_a_single_lock_do_not_lose_updates() {
     batches_do_not_lose_updates(&SingleLock::new());
+}
+
+#[test]
+fn batches_of_the_lock_free_tree_do_not_lose_updates() {
+    let tree = LockFreeTree::new();
+    tree.force_adaptation(7, 5);
+    batches_do_not_lose_updates(&tree);
 }

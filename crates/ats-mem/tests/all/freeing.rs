@@ -1,7 +1,7 @@
 //! What is freed is freed with no lock held, and with no key held by a batch: it can take long.
 
 use crate::random::Random;
-use ats_mem::rivals::{LockedHashMap, SingleLock};
+use ats_mem::rivals::{LockFreeTree, LockedHashMap, SingleLock};
 use ats_mem::{Busy, CaTree, Change, End, HashTable, MemoryStore, RecordBox, Release};
 use ats_sync::pin;
 use std::cell::RefCell;
@@ -176,6 +176,11 @@ fn the_hash_table_frees_without_locks() {
 #[test]
 fn a_single_lock_frees_without_it() {
     is_freed_without_locks::<SingleLock<Probing>>();
+}
+
+#[test]
+fn the_lock_free_tree_frees_without_locks() {
+    is_freed_without_locks::<LockFreeTree<Probing>>();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Records taken from the ends of stores: one after the other, and by many threads.
 #![cfg(not(shuttle))]
 
-use ats_mem::rivals::{LockedHashMap, SingleLock};
+use ats_mem::rivals::{LockFreeTree, LockedHashMap, SingleLock};
 use ats_mem::{
     Adaptive, Backend, Busy, CaTree, Change, Direction, End, HashTable, KeyRange, MemoryStore,
     Ordered, Plain, RecordBox, Skipped,
@@ -200,6 +200,11 @@ fn consumers_of_a_hash_table_share_a_pool() {
 #[test]
 fn consumers_of_a_single_lock_share_a_queue() {
     each_number_goes_to_one(SingleLock::new(), true);
+}
+
+#[test]
+fn consumers_of_the_lock_free_tree_share_a_queue() {
+    each_number_goes_to_one(LockFreeTree::new(), true);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! it is not.
 #![cfg(not(shuttle))]
 
-use ats_mem::rivals::{LockedHashMap, SingleLock};
+use ats_mem::rivals::{LockFreeTree, LockedHashMap, SingleLock};
 use ats_mem::{
     Backend, Change, Direction, Fixable, KeyRange, MemoryStore, NoSuchKey, Ordered, Plain,
     RecordBox, ScanPosition, Skipped, SlotAnswer, Slots,
@@ -296,6 +296,7 @@ fn memory_comes_back() {
         assert!(store.memory().structure <= empty.structure + 2048);
     }
     check::<SingleLock<Plain>>();
+    check::<LockFreeTree<Plain>>();
     check::<LockedHashMap<Plain>>();
 }
 
