@@ -6,6 +6,7 @@
 //! | [`SingleLock`] | a balanced tree behind one readers-writer lock: `ordered_set` of `ets` before Erlang/OTP 22 | take the lock |
 //! | [`LockedHashMap`] | the hash map of the standard library behind a [lock with reader groups](ats_sync::reader_groups) | take the lock |
 //! | [`PaperTree`] | the contention adapting tree as its authors published it: `ordered_set` of `ets` since then | take a lock |
+//! | [`LockFreeTree`] | its lock-free variant by the same authors: updates exchange base nodes with immutable treaps | take no lock |
 //! | [`SkipList`] | a concurrent skip list | take no lock |
 //!
 //! Good for: measuring what adaptation, fat nodes and reading without locks give; checking other stores. What each is
@@ -32,6 +33,7 @@
 mod hash_map;
 mod in_range;
 mod key_locks;
+mod lock_free;
 mod paper_tree;
 mod record_map;
 mod shared_map;
@@ -42,6 +44,7 @@ mod store;
 mod walk_index;
 
 pub use hash_map::LockedHashMap;
+pub use lock_free::LockFreeTree;
 pub use paper_tree::PaperTree;
 pub use single_lock::SingleLock;
 pub use skip_list::SkipList;

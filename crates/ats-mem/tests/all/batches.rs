@@ -1,6 +1,6 @@
 //! Batches end cleanly, whatever happens in the middle of them.
 
-use ats_mem::rivals::{LockedHashMap, PaperTree, SingleLock, SkipList};
+use ats_mem::rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};
 use ats_mem::{CaTree, Change, HashTable, MemoryStore, Plain, Record, RecordBox, Release};
 use ats_sync::{Guard, pin};
 use std::cell::RefCell;
@@ -100,6 +100,11 @@ fn a_panic_undoes_the_batch_in_the_paper_tree() {
 }
 
 #[test]
+fn a_panic_undoes_the_batch_in_the_lock_free_tree() {
+    a_panic_undoes_the_batch(LockFreeTree::new());
+}
+
+#[test]
 fn a_panic_undoes_the_batch_in_a_locked_hash_map() {
     a_panic_undoes_the_batch(LockedHashMap::new());
 }
@@ -134,6 +139,7 @@ fn records_of_batches_release_what_they_own_once() {
         + every_way_out_releases_once(SingleLock::<Units>::new())
         + every_way_out_releases_once(SkipList::<Units>::new())
         + every_way_out_releases_once(PaperTree::<Units>::new())
+        + every_way_out_releases_once(LockFreeTree::<Units>::new())
         + every_way_out_releases_once(LockedHashMap::<Units>::new());
     // Other tests of this program may keep the epoch back for a moment.
     for _ in 0..1000 {
@@ -249,6 +255,7 @@ fn long_batches_pin_anew() {
     a_long_batch_pins_anew::<SingleLock<Looking>>();
     a_long_batch_pins_anew::<SkipList<Looking>>();
     a_long_batch_pins_anew::<PaperTree<Looking>>();
+    a_long_batch_pins_anew::<LockFreeTree<Looking>>();
     a_long_batch_pins_anew::<LockedHashMap<Looking>>();
 }
 
@@ -312,6 +319,7 @@ fn what_is_kept_stays_in_all_stores() {
     what_is_kept_stays::<SingleLock<Plain>>();
     what_is_kept_stays::<SkipList<Plain>>();
     what_is_kept_stays::<PaperTree<Plain>>();
+    what_is_kept_stays::<LockFreeTree<Plain>>();
     what_is_kept_stays::<LockedHashMap<Plain>>();
 }
 
@@ -398,6 +406,11 @@ fn only_the_key_is_held_in_the_paper_tree() {
 }
 
 #[test]
+fn only_the_key_is_held_in_the_lock_free_tree() {
+    only_the_key_is_held::<LockFreeTree<Plain>>();
+}
+
+#[test]
 fn only_the_key_is_held_in_a_locked_hash_map() {
     only_the_key_is_held::<LockedHashMap<Plain>>();
 }
@@ -450,6 +463,7 @@ fn a_key_that_was_held_is_removed_as_any_other() {
         check::<SingleLock<Plain>>(is_fixed);
         check::<SkipList<Plain>>(is_fixed);
         check::<PaperTree<Plain>>(is_fixed);
+        check::<LockFreeTree<Plain>>(is_fixed);
         check::<LockedHashMap<Plain>>(is_fixed);
     }
 }

@@ -1,6 +1,6 @@
 //! Ordered stores against a model, and under many threads.
 
-use ats_mem::rivals::{PaperTree, SingleLock, SkipList};
+use ats_mem::rivals::{LockFreeTree, PaperTree, SingleLock, SkipList};
 use ats_mem::{
     Adaptive, Backend, Busy, CaTree, Change, Direction, KeyRange, MemoryStore, Ordered, Plain,
     Record, RecordBox, Release, Skipped,
@@ -230,6 +230,18 @@ proptest! {
         joins in 0u32..10,
     ) {
         let tree = PaperTree::<Plain>::new();
+        tree.force_adaptation(splits, joins);
+        behave_as_a_sorted_map(&tree, ops)?;
+    }
+
+    /// However finely it is split and joined, or never.
+    #[test]
+    fn the_lock_free_tree_behaves_as_a_sorted_map(
+        ops in proptest::collection::vec(op(), 0..1500),
+        splits in 0u32..10,
+        joins in 0u32..10,
+    ) {
+        let tree = LockFreeTree::<Plain>::new();
         tree.force_adaptation(splits, joins);
         behave_as_a_sorted_map(&tree, ops)?;
     }
@@ -537,6 +549,18 @@ fn many_threads_never_lose_or_leak_a_record_while_the_paper_tree_adapts() {
     wait_until_all_are_released::<5>();
 }
 
+#[test]
+fn many_threads_never_lose_or_leak_a_record_of_the_lock_free_tree() {
+    drop(many_threads::<LockFreeTree<_>, 6>(0));
+    wait_until_all_are_released::<6>();
+}
+
+#[test]
+fn many_threads_never_lose_or_leak_a_record_while_the_lock_free_tree_adapts() {
+    drop(many_threads::<LockFreeTree<_>, 7>(8));
+    wait_until_all_are_released::<7>();
+}
+
 fn write_batch(
     tree: &impl Backend<Plain>,
     keys: &[&[u8]],
@@ -622,6 +646,13 @@ fn readers_of_the_paper_tree_never_see_half_a_batch() {
     readers_never_see_half_a_batch(&PaperTree::new());
 }
 
+#[test]
+fn readers_of_the_lock_free_tree_never_see_half_a_batch() {
+    let tree = LockFreeTree::new();
+    tree.force_adaptation(7, 5);
+    readers_never_see_half_a_batch(&tree);
+}
+
 /// Batches with overlapping keys from several threads: increments are never lost, so batches
 /// exclude each other and single writers key by key.
 fn batches_do_not_lose_updates(tree: &(impl MemoryStore<Plain> + Ordered<Plain>)) {
@@ -678,4 +709,11 @@ fn batches_of_a_skip_list_do_not_lose_updates() {
 #[test]
 fn batches_of_the_paper_tree_do_not_lose_updates() {
     batches_do_not_lose_updates(&PaperTree::new());
+}
+
+#[test]
+fn batches_of_the_lock_free_tree_do_not_lose_updates() {
+    let tree = LockFreeTree::new();
+    tree.force_adaptation(7, 5);
+    batches_do_not_lose_updates(&tree);
 }

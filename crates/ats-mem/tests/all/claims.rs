@@ -1,6 +1,6 @@
 //! A change that takes long holds its key alone, and ends cleanly whatever happens in the middle.
 
-use ats_mem::rivals::{LockedHashMap, PaperTree, SingleLock, SkipList};
+use ats_mem::rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};
 use ats_mem::{
     Busy, CaTree, Change, End, HashTable, MemoryStore, Plain, Record, RecordBox, Release,
     SlotAnswer,
@@ -102,6 +102,11 @@ fn others_go_on_in_the_paper_tree() {
 }
 
 #[test]
+fn others_go_on_in_the_lock_free_tree() {
+    others_go_on(LockFreeTree::new());
+}
+
+#[test]
 fn others_go_on_in_a_locked_hash_map() {
     others_go_on(LockedHashMap::new());
 }
@@ -168,6 +173,11 @@ fn each_way_out_of_a_skip_list() {
 #[test]
 fn each_way_out_of_the_paper_tree() {
     each_way_out(PaperTree::new());
+}
+
+#[test]
+fn each_way_out_of_the_lock_free_tree() {
+    each_way_out(LockFreeTree::new());
 }
 
 #[test]
@@ -269,6 +279,11 @@ fn the_end_of_the_paper_tree_is_held() {
 }
 
 #[test]
+fn the_end_of_the_lock_free_tree_is_held() {
+    the_end_is_held(LockFreeTree::new(), true);
+}
+
+#[test]
 fn a_record_of_a_locked_hash_map_is_held() {
     the_end_is_held(LockedHashMap::new(), false);
 }
@@ -316,6 +331,7 @@ fn records_release_what_they_own_once() {
         + each_record_is_released_once(SingleLock::<Units>::new())
         + each_record_is_released_once(SkipList::<Units>::new())
         + each_record_is_released_once(PaperTree::<Units>::new())
+        + each_record_is_released_once(LockFreeTree::<Units>::new())
         + each_record_is_released_once(LockedHashMap::<Units>::new());
     // Other tests of this program may keep the epoch back for a moment.
     for _ in 0..1000 {

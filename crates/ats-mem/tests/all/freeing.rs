@@ -1,7 +1,7 @@
 //! What is freed is freed with no lock held, and with no key held by a batch: it can take long.
 
 use crate::random::Random;
-use ats_mem::rivals::{LockedHashMap, PaperTree, SingleLock, SkipList};
+use ats_mem::rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};
 use ats_mem::{Busy, CaTree, Change, End, HashTable, MemoryStore, RecordBox, Release};
 use ats_sync::pin;
 use std::cell::RefCell;
@@ -186,6 +186,11 @@ fn a_skip_list_frees_without_locks() {
 #[test]
 fn the_paper_tree_frees_without_locks() {
     is_freed_without_locks::<PaperTree<Probing>>();
+}
+
+#[test]
+fn the_lock_free_tree_frees_without_locks() {
+    is_freed_without_locks::<LockFreeTree<Probing>>();
 }
 
 #[test]

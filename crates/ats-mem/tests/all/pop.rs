@@ -1,7 +1,7 @@
 //! Records taken from the ends of stores: one after the other, and by many threads.
 #![cfg(not(shuttle))]
 
-use ats_mem::rivals::{LockedHashMap, PaperTree, SingleLock, SkipList};
+use ats_mem::rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};
 use ats_mem::{
     Adaptive, Backend, Busy, CaTree, Change, Direction, End, HashTable, KeyRange, MemoryStore,
     Ordered, Plain, RecordBox, Skipped,
@@ -210,6 +210,11 @@ fn consumers_of_a_skip_list_share_a_queue() {
 #[test]
 fn consumers_of_the_paper_tree_share_a_queue() {
     each_number_goes_to_one(PaperTree::new(), true);
+}
+
+#[test]
+fn consumers_of_the_lock_free_tree_share_a_queue() {
+    each_number_goes_to_one(LockFreeTree::new(), true);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! it is not.
 #![cfg(not(shuttle))]
 
-use ats_mem::rivals::{LockedHashMap, PaperTree, SingleLock};
+use ats_mem::rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock};
 use ats_mem::{
     Backend, Change, Direction, Fixable, KeyRange, MemoryStore, NoSuchKey, Ordered, Plain,
     RecordBox, ScanPosition, Skipped, SlotAnswer, Slots,
@@ -297,6 +297,7 @@ fn memory_comes_back() {
     }
     check::<SingleLock<Plain>>();
     check::<PaperTree<Plain>>();
+    check::<LockFreeTree<Plain>>();
     check::<LockedHashMap<Plain>>();
 }
 

@@ -12,7 +12,7 @@ mod checker;
 #[path = "../all/random.rs"]
 mod random;
 
-use ats_mem::rivals::{LockedHashMap, PaperTree, SingleLock, SkipList};
+use ats_mem::rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};
 use ats_mem::{CaTree, Change, End, HashTable, MemoryStore, Plain, Record, RecordBox, Totals};
 use ats_sync::pin;
 use checker::{Clock, Event, linearizable};
@@ -593,6 +593,11 @@ fn the_paper_tree_is_linearizable() {
 }
 
 #[test]
+fn the_lock_free_tree_is_linearizable() {
+    histories::<LockFreeTree<Plain>>(TREE);
+}
+
+#[test]
 fn a_locked_hash_map_is_linearizable() {
     histories::<LockedHashMap<Plain>>(HASH_TABLE);
 }
@@ -605,6 +610,11 @@ fn the_ends_behind_a_single_lock_are_linearizable() {
 #[test]
 fn the_ends_of_the_paper_tree_are_linearizable() {
     histories::<PaperTree<Plain>>(QUEUE);
+}
+
+#[test]
+fn the_ends_of_the_lock_free_tree_are_linearizable() {
+    histories::<LockFreeTree<Plain>>(QUEUE);
 }
 
 #[test]
