@@ -44,12 +44,34 @@
 %% @doc Makes a table with that name and these options.
 -spec create(term(), term()) -> ats:tid() | atom().
 create(Name, Options) when is_atom(Name) ->
-    case parse(Options) of
+    case plain(Options, set, protected, false, Options) of
         {ok, Parsed} -> ats_nif:new(Name, Parsed);
         error -> erlang:error({ats_error, none})
     end;
 create(_Name, _Options) ->
     erlang:error({ats_error, none}).
+
+%% The options that most tables are made with, without a record that is copied for each of them. If
+%% there is any other, parse/1 reads the whole list.
+-spec plain(term(), ats:table_type(), ats:table_access(), boolean(), term()) ->
+          {ok, ats_nif:options()} | error.
+plain([Option | Options], Type, Protection, Named, All) ->
+    case Option of
+        set -> plain(Options, Type, Protection, Named, All);
+        ordered_set -> plain(Options, ordered_set, Protection, Named, All);
+        bag -> plain(Options, bag, Protection, Named, All);
+        duplicate_bag -> plain(Options, duplicate_bag, Protection, Named, All);
+        protected -> plain(Options, Type, Protection, Named, All);
+        public -> plain(Options, Type, public, Named, All);
+        private -> plain(Options, Type, private, Named, All);
+        named_table -> plain(Options, Type, Protection, true, All);
+        _ -> parse(All)
+    end;
+plain([], Type, Protection, Named, _All) ->
+    {ok, {Type, Protection, 1, Named, none, undefined, false, false, false, false, allow, process,
+          default}};
+plain(_NotAList, _Type, _Protection, _Named, _All) ->
+    error.
 
 -spec parse(term()) -> {ok, ats_nif:options()} | error.
 parse(Options) ->
@@ -143,6 +165,8 @@ effective(#options{owner = Owner, protection = Protection})
     error;
 effective(#options{protection = private} = Read) ->
     Read#options{write_concurrency = false, read_concurrency = false};
+effective(#options{write_concurrency = false} = Read) ->
+    Read;
 effective(Read) ->
     case erlang:system_info(schedulers) of
         1 -> Read#options{write_concurrency = false};

@@ -86,11 +86,13 @@ use crate::backend::{
 };
 use crate::batch::{self, Pinning};
 use crate::record::{Record, Release, Tally};
+use crate::slab;
 use ats_sync::shim::atomic::Ordering;
 use ats_sync::{Guard, pin};
 use line::{Line, Word};
 use std::ops::ControlFlow;
 pub use table::HashTable;
+use table::Rare;
 use walk::Place;
 
 impl<R: Release> Backend<R> for HashTable<R> {
@@ -132,7 +134,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy> {
-        let start = self.rare.taken.load(Ordering::Relaxed);
+        let start = self.rare().taken.load(Ordering::Relaxed);
         loop {
             let found = self
                 .successor(Place::At(start), guard)
@@ -153,7 +155,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
             }
             let place = self.seed.hash(found.key()).reverse_bits();
             if place != start {
-                self.rare.taken.store(place, Ordering::Relaxed);
+                self.rare().taken.store(place, Ordering::Relaxed);
             }
             return Ok(());
         }
@@ -239,8 +241,8 @@ impl<R: Release> Backend<R> for HashTable<R> {
         if let Some(tally) = self.stripes.glance(&guard) {
             return Ok(totals(tally));
         }
-        let census = self.rare.census.get_or_init(Box::default).share(|turn| {
-            let (_resizing, _) = self.rare.resizing.lock_patiently()?;
+        let census = self.rare().census.get_or_init(Box::default).share(|turn| {
+            let (_resizing, _) = self.rare().resizing.lock_patiently()?;
             self.stripes.census(turn, &guard).map(totals)
         });
         census.ok_or(Busy)
@@ -264,7 +266,7 @@ impl<R: Release> Slots<R> for HashTable<R> {
         visit: &mut dyn FnMut(&'g Record<R>),
     ) -> SlotAnswer {
         let slots = match self.is_fixed() {
-            true => self.rare.slots.load(Ordering::Relaxed),
+            true => self.rare().slots.load(Ordering::Relaxed),
             false => self.directory.active(),
         };
         if index >= slots {
@@ -283,12 +285,12 @@ impl<R: Release> Fixable for HashTable<R> {
         let guard = pin();
         // Keeps the stripes as they are, so that none is passed over, and lets no second caller go
         // before the first has waited.
-        let _resizing = self.rare.resizing.lock();
+        let _resizing = self.rare().resizing.lock();
         if !self.is_fixed() {
             let slots = self.directory.active();
-            self.rare.slots.store(slots, Ordering::Relaxed);
+            self.rare().slots.store(slots, Ordering::Relaxed);
         }
-        if self.rare.fixed.fetch_add(1, Ordering::AcqRel) > 0 {
+        if self.rare().fixed.fetch_add(1, Ordering::AcqRel) > 0 {
             return;
         }
         // A removal that found the table not fixed must not take away a key that a walk, which does
@@ -300,11 +302,12 @@ impl<R: Release> Fixable for HashTable<R> {
     }
 
     fn unfix(&self) {
-        self.rare.fixed.fetch_sub(1, Ordering::AcqRel);
+        self.rare().fixed.fetch_sub(1, Ordering::AcqRel);
     }
 
     fn tidy(&self, budget: usize, guard: &Guard) -> bool {
-        self.is_fixed() || self.purge(budget, guard)
+        // What was never fixed has kept nothing.
+        self.rare.get().is_none() || self.is_fixed() || self.purge(budget, guard)
     }
 }
 
@@ -319,7 +322,9 @@ impl<R: Release> HashTable<R> {
     /// Bytes of what it takes to find records.
     fn structure(&self, guard: &Guard) -> usize {
         let buckets = self.directory.bytes() + self.lines() * size_of::<Line<R>>();
-        size_of::<Self>() + self.stripes.bytes(guard) + buckets
+        // With what is made late, also before it is made: a table is not larger because it was fixed once.
+        let own = size_of::<Self>() + slab::rounded(size_of::<Rare>());
+        own + self.stripes.bytes(guard) + buckets
     }
 
     /// How the table is laid out, and has adapted to contention. Approximate while it is changing. O(locks).

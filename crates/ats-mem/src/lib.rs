@@ -11,6 +11,7 @@ pub mod batch;
 pub mod catree;
 mod forced;
 pub mod hash;
+mod late;
 mod prefetch;
 pub mod record;
 pub mod rivals;
@@ -22,6 +23,6 @@ pub use backend::{
     Fixable, KeyRange, Memory, MemoryStore, NoSuchKey, Ordered, OrderedStore, ScanPosition,
     Skipped, SlotAnswer, Slots, Totals,
 };
-pub use catree::CaTree;
+pub use catree::{CaTree, OnFirstSplit};
 pub use hash::HashTable;
 pub use record::{Plain, Record, RecordBox, Release, Tally};

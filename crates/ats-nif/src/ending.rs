@@ -81,7 +81,7 @@ impl FreeInSlices for Untold {
 /// process one day.
 fn forget(shared: &Shared, pid: Word) {
     let mut admin = shared.admin();
-    admin.watches.retain(|watch| watch.pid() != pid);
+    admin.watches.forget_process(pid);
     if let Some(heir) = admin.heir.as_mut().filter(|heir| heir.pid().raw() == pid) {
         heir.set_gone();
     }

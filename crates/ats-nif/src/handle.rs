@@ -22,7 +22,7 @@ use crate::owner::{Heir, Owner};
 use crate::process;
 use crate::resource::ResourceRef;
 use crate::sys::Word;
-use crate::watch::{self, Watch};
+use crate::watch::Watched;
 use ats::{Store, Table};
 use ats_sync::Guard;
 use std::ptr;
@@ -127,7 +127,7 @@ pub struct Admin {
     /// Whether the owner stands for an application.
     pub of_application: bool,
     /// The processes of whose end the VM will tell. Few: owners, an heir, and processes that walk.
-    pub(crate) watches: Vec<ResourceRef<Watch<Handle>>>,
+    pub(crate) watches: Watched<Handle>,
     /// The processes that have fixed the table, and how often each has done so.
     pub fixes: Vec<(Word, usize)>,
     /// When the table became fixed.
@@ -159,6 +159,13 @@ pub struct Recipe {
 }
 
 impl Handle {
+    /// An identifier that leads to no table yet.
+    pub(crate) fn new() -> ResourceRef<Self> {
+        ResourceRef::new(Handle {
+            shared: AtomicPtr::new(ptr::null_mut()),
+        })
+    }
+
     /// The table, unless it has been deleted.
     #[inline]
     pub fn shared<'g>(&self, _guard: &'g Guard) -> Option<&'g Shared> {
@@ -191,16 +198,19 @@ unsafe fn free(raw: *mut u8) {
 }
 
 impl Shared {
-    /// Makes a table, and an identifier that leads to it. No process knows the identifier yet.
-    pub(crate) fn publish(recipe: Recipe, _guard: &Guard) -> &Shared {
-        let id = ResourceRef::new(Handle {
-            shared: AtomicPtr::new(ptr::null_mut()),
-        });
+    /// Makes a table, and an identifier that leads to it. No process knows the identifier yet. `watches` says
+    /// by which watches of processes the identifier is known already.
+    pub(crate) fn publish(
+        recipe: Recipe,
+        id: ResourceRef<Handle>,
+        watches: Watched<Handle>,
+        _guard: &Guard,
+    ) -> &Shared {
         let shared = Arc::new(Shared {
             table: recipe.table,
             disk: recipe.disk,
             frozen: recipe.frozen,
-            id: id.clone(),
+            id,
             named: recipe.named,
             protection: AtomicU8::new(recipe.protection as u8),
             reported: recipe.reported,
@@ -210,15 +220,16 @@ impl Shared {
             admin: Mutex::new(Admin {
                 heir: recipe.heir,
                 of_application: matches!(recipe.owner, Owner::Application(_)),
-                watches: Vec::new(),
+                watches,
                 fixes: Vec::new(),
                 fixed_since: None,
             }),
         });
-        let shared = Arc::into_raw(shared).cast_mut();
-        id.shared.store(shared, Ordering::Release);
-        // SAFETY: published under the guard, so retired after it (HA2).
-        unsafe { &*shared }
+        let raw = Arc::into_raw(shared);
+        // SAFETY: published by the next line, under the guard, so retired after it (HA2).
+        let shared = unsafe { &*raw };
+        shared.id.shared.store(raw.cast_mut(), Ordering::Release);
+        shared
     }
 
     /// The table, to be kept beyond the guard it was found under. It may be deleted meanwhile; then it is a
@@ -307,19 +318,12 @@ impl Shared {
 
     /// Has the VM tell of the end of a process. False if it is gone already.
     pub(crate) fn watch(&self, env: Env<'_>, admin: &mut Admin, pid: Word) -> bool {
-        if admin.watches.iter().any(|watch| watch.pid() == pid) {
-            return true;
-        }
-        let watch = watch::watch(env, pid, &self.id);
-        let is_watched = watch.is_some();
-        admin.watches.reserve_exact(1);
-        admin.watches.extend(watch);
-        is_watched
+        admin.watches.watch(env, pid, &self.id)
     }
 
     /// Has the VM tell of no process any more. For a table that is deleted.
     pub(crate) fn stop_watching(&self) {
         let watches = std::mem::take(&mut self.admin().watches);
-        watches.iter().for_each(|watch| watch.forget(&self.id));
+        watches.forget_table(&self.id);
     }
 }

@@ -2,11 +2,13 @@
 
 use crate::atoms::KnownAtom;
 use crate::env::Env;
-use crate::handle::{Recipe, Shared};
-use crate::owner::Heir;
+use crate::handle::{Handle, Recipe, Shared};
+use crate::owner::{Heir, Owner};
+use crate::process;
 use crate::registry;
 use crate::succession::Fate;
 use crate::sys::Word;
+use crate::watch::Watched;
 use ats::names::Renaming;
 use ats_sync::Guard;
 
@@ -16,23 +18,38 @@ use ats_sync::Guard;
 /// owner, typically because a supervisor restarted it, must not find the name taken.
 pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g Shared, KnownAtom> {
     let name = recipe.name;
-    let shared = Shared::publish(recipe, guard);
+    let (id, mut watches) = (Handle::new(), Watched::default());
+    let is_watched = match (recipe.owner, &recipe.heir) {
+        (Owner::Process(owner), None) => {
+            is_running_here(env, owner) && watches.watch(env, owner, &id)
+        }
+        _ => false,
+    };
+    let shared = Shared::publish(recipe, id, watches, guard);
     // SAFETY: the table is new.
     while !unsafe { registry::enter(shared, guard) } {
         if is_kept(env, name, guard) {
             // No process has seen it, and nothing but the identifier leads to it.
             shared.id.end(guard, |_| ());
+            shared.stop_watching();
             return Err(KnownAtom::AlreadyExists);
         }
     }
-    // The VM is asked to tell of the owner's end only now, when it would find the table.
-    match watch_all(env, shared) {
+    // The VM is asked to tell of the owner's end only now, when it would find the table; but an owner that runs
+    // here does not end before this call.
+    match is_watched || watch_all(env, shared) {
         true => Ok(shared),
         false => {
             delete(shared, guard);
             Err(KnownAtom::None)
         }
     }
+}
+
+/// Whether a process is the caller and cannot end during the call: not on a scheduler for long work, which goes on
+/// when its process is killed.
+fn is_running_here(env: Env<'_>, pid: Word) -> bool {
+    !process::may_wait() && env.own_pid().is_some_and(|own| own.raw() == pid)
 }
 
 /// Watches the owner and the heir of a new table. False if the owner is gone.

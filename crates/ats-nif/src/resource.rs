@@ -73,7 +73,8 @@ impl Slot {
     /// Makes the current handle one that is never reused, before it makes its first resource.
     #[inline]
     fn pin<T: Resource>(&self) {
-        if !self.pinned.swap(true, Ordering::Relaxed) {
+        // Nearly always pinned before: looking first spares an exchange.
+        if !self.pinned.load(Ordering::Relaxed) && !self.pinned.swap(true, Ordering::Relaxed) {
             // SAFETY: the type is opened. Nothing refers to the new resource and it is never
             // released, so it does not matter that no `T` is in it.
             unsafe { sys::enif_alloc_resource(self.get(), size_of::<T>()) };

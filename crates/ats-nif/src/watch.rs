@@ -7,9 +7,10 @@
 //!
 //! # Invariants
 //! - WA1. A watch in the map is one that the VM tells of the end of its process, until it has done so.
-//! - WA2. A table is in the set of a watch from the moment it is told that the process is watched until it is
-//!   deleted, or the set is taken by the end of the process. Both take the lock of the set, so each table is told
-//!   of the end, or was deleted before, or finds that the process is gone when it asks.
+//! - WA2. A table is in the set of a watch from the moment it is told that the process is watched (or before it
+//!   exists, if its owner makes it and cannot end meanwhile) until it is deleted, or the set is taken by the end of
+//!   the process. Both take the lock of the set, so each table is told of the end, or was deleted before, or finds
+//!   that the process is gone when it asks.
 //! - WA3. Locks are taken in this order: that of a table, that of a part of the map, that of a set.
 
 use crate::env::{Env, VmWord};
@@ -46,7 +47,16 @@ pub struct Watch<T: Watching> {
 type Tables<T> = HashSet<Table<T>, BuildHasherDefault<Spread>>;
 
 /// A table in a set: by its address.
+#[repr(transparent)]
 struct Table<T: Watching>(ResourceRef<T>);
+
+impl<T: Watching> Table<T> {
+    /// A reference to a table as one in a set; without a count of its own.
+    fn of(table: &ResourceRef<T>) -> &Self {
+        // SAFETY: transparent, so the two have one layout.
+        unsafe { &*std::ptr::from_ref(table).cast::<Self>() }
+    }
+}
 
 impl<T: Watching> PartialEq for Table<T> {
     fn eq(&self, other: &Self) -> bool {
@@ -130,7 +140,7 @@ fn of_process<T: Watching>(env: Env<'_>, pid: Word) -> Option<ResourceRef<Watch<
 }
 
 /// Has a table told of the end of a local process; none if that is gone already.
-pub(crate) fn watch<T: Watching>(
+fn watch<T: Watching>(
     env: Env<'_>,
     pid: Word,
     table: &ResourceRef<T>,
@@ -140,16 +150,59 @@ pub(crate) fn watch<T: Watching>(
     Some(watch)
 }
 
-impl<T: Watching> Watch<T> {
-    /// The process.
-    pub(crate) fn pid(&self) -> Word {
-        self.pid
+/// The watches that have a table in their sets. Mostly one, which needs no memory elsewhere.
+pub(crate) struct Watched<T: Watching> {
+    first: Option<ResourceRef<Watch<T>>>,
+    more: Vec<ResourceRef<Watch<T>>>,
+}
+
+impl<T: Watching> Default for Watched<T> {
+    fn default() -> Self {
+        Watched {
+            first: None,
+            more: Vec::new(),
+        }
+    }
+}
+
+impl<T: Watching> Watched<T> {
+    fn iter(&self) -> impl Iterator<Item = &ResourceRef<Watch<T>>> {
+        self.first.iter().chain(&self.more)
     }
 
+    /// Has a table told of the end of a local process. False if that is gone already.
+    pub(crate) fn watch(&mut self, env: Env<'_>, pid: Word, table: &ResourceRef<T>) -> bool {
+        if self.iter().any(|watch| watch.pid == pid) {
+            return true;
+        }
+        let watch = watch(env, pid, table);
+        let is_watched = watch.is_some();
+        if self.first.is_none() {
+            self.first = watch;
+        } else {
+            self.more.reserve_exact(1);
+            self.more.extend(watch);
+        }
+        is_watched
+    }
+
+    /// A process is gone, and the table has been told.
+    pub(crate) fn forget_process(&mut self, pid: Word) {
+        self.first.take_if(|watch| watch.pid == pid);
+        self.more.retain(|watch| watch.pid != pid);
+    }
+
+    /// The table need not be told of any process any more.
+    pub(crate) fn forget_table(&self, table: &ResourceRef<T>) {
+        self.iter().for_each(|watch| watch.forget(table));
+    }
+}
+
+impl<T: Watching> Watch<T> {
     /// A table that is told of the end of the process need not be told any more.
-    pub(crate) fn forget(&self, table: &ResourceRef<T>) {
+    fn forget(&self, table: &ResourceRef<T>) {
         if let Some(tables) = self.tables().as_mut() {
-            tables.remove(&Table(table.clone()));
+            tables.remove(Table::of(table));
             shrink(tables);
         }
     }

@@ -18,7 +18,7 @@ use ats_mem::rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipLi
 use ats_mem::sequence::Leftovers;
 use ats_mem::{
     Adaptation, Adaptive, Backend, BatchPlan, Buckets, CaTree, Change, Fixable, HashTable,
-    MemoryStore, NoSuchKey, Ordered, OrderedStore, Skipped, Slots,
+    MemoryStore, NoSuchKey, OnFirstSplit, Ordered, OrderedStore, Skipped, Slots,
 };
 use ats_store::{Direction, End, KeyRange, ScanPosition, SlotAnswer};
 use ats_sync::Guard;
@@ -29,8 +29,7 @@ use portable::Portable;
 use reported::Reported;
 use rival::Rival;
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 macro_rules! each {
     ($records:expr, $backend:ident => $call:expr) => {
@@ -98,10 +97,6 @@ pub(crate) const SLICE: usize = 2_000;
 
 /// Where the records are, chosen when the table is made. An enum and not a `dyn` of one trait, so that the way of a
 /// lookup in memory is known to the compiler.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one per table, and a box would cost each lookup a load"
-)]
 pub(crate) enum Records<H: Host> {
     /// In memory, in the order of keys.
     Ordered(CaTree<Values<H>>),
@@ -155,22 +150,19 @@ impl<H: Host> Store<H> {
     pub(crate) fn new(records: Records<H>) -> Arc<Self> {
         // What is retired from it is freed also when no thread works on tables any more.
         background::start();
-        let store = Arc::new(Store {
+        let store = |records| Store {
             records,
             reported: Mutex::default(),
             listed: Listed::new(),
             visits: AtomicUsize::new(0),
-        });
-        if let Records::Ordered(tree) = &store.records {
-            let itself = Arc::downgrade(&store);
-            tree.on_first_split(Box::new(move || {
-                // The writer that calls this is in the store, so this reference is not the last.
-                if let Some(store) = itself.upgrade() {
-                    idle_joiner::notice(&store);
-                }
-            }));
+        };
+        match records {
+            Records::Ordered(mut tree) => Arc::new_cyclic(|itself: &Weak<Self>| {
+                tree.on_first_split(itself.clone());
+                store(Records::Ordered(tree))
+            }),
+            records => Arc::new(store(records)),
         }
-        store
     }
 
     /// What takes the place of this store when it is cleared.
@@ -496,11 +488,17 @@ impl<H: Host> JoinIdle for Store<H> {
     /// The last reference frees the store: at once if it is small, else in the background. What a store of bytes
     /// has to do is not known.
     fn release(self: Arc<Self>) {
-        if let Some(store) = Arc::into_inner(self)
-            && in_memory!(&store.records, backend => backend.len() > FREED_AT_ONCE, true)
-        {
+        let is_large = in_memory!(&self.records, backend => backend.len() > FREED_AT_ONCE, true);
+        if is_large && let Some(store) = Arc::into_inner(self) {
             background::free(Box::new(store));
         }
+    }
+}
+
+impl<H: Host> OnFirstSplit for Store<H> {
+    fn has_split(self: Arc<Self>) {
+        // The writer that calls this is in the store, so this reference is not the last.
+        idle_joiner::notice(&self);
     }
 }
 

@@ -3,6 +3,7 @@
 //! Each writer looks at the statistics of its base node before it unlocks it. A thread that adapts
 //! holds the lock of the base node and the lock of adaptation. It only tries the latter (C5).
 
+use super::adapting::OnFirstSplit;
 use super::base::{Base, EMPTY_JOIN_BELOW, IDLE_COST, SPLIT_ABOVE, Spot};
 use super::cut::SplitPoint;
 use super::fences::Fences;
@@ -15,6 +16,7 @@ use crate::forced::Forced;
 use crate::record::Release;
 use ats_sync::{Guard, Held};
 use std::ops::ControlFlow;
+use std::sync::Weak;
 
 /// Writers of one row are found this many leaves apart at an end of a base node, see `is_one_row`.
 const ROW_AT_AN_END: usize = (FANOUT + 1) / 4;
@@ -24,9 +26,9 @@ const JOINS_A_VISIT: usize = 256;
 
 impl<R: Release> CaTree<R> {
     /// Sets what is called, with no lock held, each time the tree has gone from one base node to two: from
-    /// then on it needs [`join_idle`](crate::Adaptive::join_idle) now and then. Only the first call counts.
-    pub fn on_first_split(&self, notice: Box<dyn Fn() + Send + Sync>) {
-        let _ = self.adapting.split_first.set(notice);
+    /// then on it needs [`join_idle`](crate::Adaptive::join_idle) now and then.
+    pub fn on_first_split(&mut self, notice: Weak<dyn OnFirstSplit>) {
+        self.adapting.split_first = Some(notice);
     }
 
     /// Ends a write: splits or joins its base node if the statistics say so, and unlocks it. `before` is
@@ -72,8 +74,8 @@ impl<R: Release> CaTree<R> {
             self.join(base, &held, key, guard);
         }
         drop(held);
-        if first && let Some(notice) = self.adapting.split_first.get() {
-            notice();
+        if first && let Some(told) = self.adapting.split_first.as_ref().and_then(Weak::upgrade) {
+            told.has_split();
         }
     }
 
@@ -206,7 +208,9 @@ fn is_empty<R: Release>(base: &Base<R>) -> bool {
 
 /// The key that was written at a spot, or another one of the leaf.
 fn key_at<'g, R: Release>(spot: Spot<'g, R>, guard: &'g Guard) -> Option<&'g [u8]> {
-    let leaf = spot.leaf?;
+    let Kind::Leaf(leaf) = spot.leaf?.kind() else {
+        return None;
+    };
     let there = leaf.record(spot.at, guard);
     let any = || (0..leaf.len()).find_map(|at| leaf.record(at, guard));
     Some(there.or_else(any)?.key())

@@ -2,60 +2,88 @@
 
 use crate::backend::Totals;
 use crate::forced::Forcing;
+use crate::late::Late;
 use ats_sync::count::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use ats_sync::{Census, Lock};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock, Weak};
 
-/// Called when something has happened.
-type Notice = Box<dyn Fn() + Send + Sync>;
+/// Is told when a tree has gone from one base node to two.
+pub trait OnFirstSplit: Send + Sync {
+    /// Called by a writer of the tree with no lock held.
+    fn has_split(self: Arc<Self>);
+}
 
 /// What the tree keeps for its adaptation, apart from what readers look at.
-#[repr(align(64))]
 pub(super) struct Adapting {
+    /// Made by the first thread that adapts, or that counts while others write.
+    parts: Late<Parts>,
+    pub split_first: Option<Weak<dyn OnFirstSplit>>,
+    pub forcing: Forcing,
+}
+
+/// The part that is made late.
+#[derive(Default)]
+pub(super) struct Parts {
     /// Held while route nodes change. A thread that holds another lock only tries this one.
     pub lock: Lock,
     // The numbers are changed under the lock.
-    base_nodes: AtomicU64,
+    /// Base nodes but for the first.
+    more_base_nodes: AtomicU64,
     route_bytes: AtomicI64,
     splits: AtomicU64,
     joins: AtomicU64,
     /// Made by the first that does not get by with a glance. Its holder takes the lock above, and no other.
     pub census: OnceLock<Box<Census<Totals>>>,
-    pub split_first: OnceLock<Notice>,
-    pub forcing: Forcing,
 }
 
 impl Adapting {
     pub(super) fn new() -> Self {
         Adapting {
-            lock: Lock::new(),
-            base_nodes: AtomicU64::new(1),
-            route_bytes: AtomicI64::new(0),
-            splits: AtomicU64::new(0),
-            joins: AtomicU64::new(0),
-            census: OnceLock::new(),
-            split_first: OnceLock::new(),
+            parts: Late::new(),
+            split_first: None,
             forcing: Forcing::default(),
         }
     }
 
+    /// The part that is made late.
+    pub(super) fn parts(&self) -> &Parts {
+        self.parts.get_or_make()
+    }
+
+    /// Bytes of memory that it takes beside the tree.
+    pub(super) fn bytes(&self) -> usize {
+        self.parts.bytes()
+    }
+
+    fn number(&self, number: impl FnOnce(&Parts) -> u64) -> u64 {
+        self.parts.get().map_or(0, number)
+    }
+
     pub(super) fn splits(&self) -> u64 {
-        self.splits.load(Relaxed)
+        self.number(|parts| parts.splits.load(Relaxed))
     }
 
     pub(super) fn joins(&self) -> u64 {
-        self.joins.load(Relaxed)
+        self.number(|parts| parts.joins.load(Relaxed))
     }
 
     pub(super) fn route_bytes(&self) -> i64 {
-        self.route_bytes.load(Relaxed)
+        let parts = self.parts.get();
+        parts.map_or(0, |parts| parts.route_bytes.load(Relaxed))
     }
 
     /// How many base nodes there are.
     pub(super) fn base_nodes(&self) -> u64 {
-        self.base_nodes.load(Relaxed)
+        1 + self.number(|parts| parts.more_base_nodes.load(Relaxed))
     }
 
+    /// The tree has been given a single, empty base node: it is as a new one.
+    pub(super) fn forget(&mut self) {
+        self.parts = Late::new();
+    }
+}
+
+impl Parts {
     /// Counts a split, by which route nodes have become larger by so many bytes. The caller holds the lock.
     pub(super) fn count_split(&self, route_bytes: i64) {
         self.count(&self.splits, 1, route_bytes);
@@ -68,15 +96,10 @@ impl Adapting {
 
     fn count(&self, count: &AtomicU64, base_nodes: i64, route_bytes: i64) {
         count.store(count.load(Relaxed) + 1, Relaxed);
-        let bases = self.base_nodes().wrapping_add_signed(base_nodes);
-        self.base_nodes.store(bases, Relaxed);
-        let bytes = self.route_bytes() + route_bytes;
+        let bases = self.more_base_nodes.load(Relaxed);
+        let bases = bases.wrapping_add_signed(base_nodes);
+        self.more_base_nodes.store(bases, Relaxed);
+        let bytes = self.route_bytes.load(Relaxed) + route_bytes;
         self.route_bytes.store(bytes, Relaxed);
-    }
-
-    /// The tree has been given a single, empty base node.
-    pub(super) fn forget_routes(&mut self) {
-        *self.base_nodes.get_mut() = 1;
-        *self.route_bytes.get_mut() = 0;
     }
 }

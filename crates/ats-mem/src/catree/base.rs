@@ -2,8 +2,8 @@
 //! little.
 //!
 //! A base node owns a range of the keys and holds them in a B+tree of its own. Its first cache line is
-//! for threads that pass through it and changes only with the root of the B+tree; the second belongs
-//! to writers.
+//! for threads that pass through it and changes hardly more often than the root of the B+tree; the second
+//! belongs to writers.
 
 use super::finger::Finger;
 use super::header::{BASE, Header};
@@ -14,7 +14,6 @@ use crate::slab::{self, SlabBox};
 use ats_sync::census::Part;
 use ats_sync::shim::atomic::AtomicBool;
 use ats_sync::{Gate, Guard, Held, Lock};
-use std::cell::UnsafeCell;
 use std::ptr;
 // Not the shim's: numbers, of which a census alone depends on the order, and that has models of its own.
 use ats_sync::count::atomic::Ordering::{Acquire, Relaxed, Release as ReleaseOrdering};
@@ -50,22 +49,17 @@ pub(super) struct Base<R: Release> {
     pub header: Header,
     /// The B+tree: a leaf or an inner node.
     root: Link<R>,
-    writers: Writers<R>,
-    /// Used only by the holder of the lock.
-    finger: UnsafeCell<Finger<R>>,
-    /// Of the bytes that writers count, those of nodes. A number that only reports show.
-    node_bytes: AtomicI64,
+    /// A line of its own, from when a row of ascending keys fills the second leaf. Null before. Used only by the
+    /// holder of the lock.
+    finger: AtomicPtr<Finger<R>>,
+    /// Acquisitions at the last visit of `join_idle`.
+    visited: AtomicU64,
+    writers: Writers,
 }
-
-// SAFETY: the finger is the only part that is neither atomic nor a lock, and only the holder of the lock
-// uses it (C7); leaves may be used by any thread.
-unsafe impl<R: Release> Send for Base<R> {}
-// SAFETY: as for `Send` (C7).
-unsafe impl<R: Release> Sync for Base<R> {}
 
 /// What only writers touch. Numbers are changed by the holder of the lock, with a load and a store.
 #[repr(C, align(64))]
-struct Writers<R: Release> {
+struct Writers {
     lock: Lock,
     /// That readers see.
     objects: AtomicI64,
@@ -73,10 +67,10 @@ struct Writers<R: Release> {
     bytes: AtomicI64,
     contended: AtomicU64,
     uncontended: AtomicU64,
-    /// Acquisitions at the last visit of `join_idle`.
-    visited: AtomicU64,
+    /// Of the bytes, those of nodes. A number that only reports show.
+    node_bytes: AtomicI64,
     /// The leaf and the place there that was written last. The leaf is not dead (C7), or null.
-    last: AtomicPtr<Leaf<R>>,
+    last: AtomicPtr<Header>,
     last_at: AtomicU32,
     /// How many times [`JOIN_BELOW`] is doubled for this node.
     join_delay: AtomicU16,
@@ -87,7 +81,7 @@ struct Writers<R: Release> {
 /// Where a write went.
 pub(super) struct Spot<'g, R: Release> {
     /// None if it is not known any more.
-    pub leaf: Option<&'g Leaf<R>>,
+    pub leaf: Option<Node<'g, R>>,
     pub at: usize,
     /// Whether it put a new key at an end of the leaf.
     pub grew: bool,
@@ -106,8 +100,8 @@ impl<R: Release> Spot<'_, R> {
     };
 
     /// Whether it is in this leaf.
-    pub(super) fn is_in(&self, leaf: &Leaf<R>) -> bool {
-        self.leaf.is_some_and(|last| ptr::eq(last, leaf))
+    pub(super) fn is_in(&self, leaf: Leaf<'_, R>) -> bool {
+        self.leaf.is_some_and(|last| last == leaf.node())
     }
 }
 
@@ -130,20 +124,20 @@ impl<R: Release> Base<R> {
         SlabBox::new(Base {
             header: Header::new(BASE),
             root,
+            finger: AtomicPtr::new(ptr::null_mut()),
+            visited: AtomicU64::new(u64::MAX),
             writers: Writers {
                 lock: Lock::new(),
                 objects: AtomicI64::new(counts.objects),
                 bytes: AtomicI64::new(counts.bytes + Self::bytes() as i64),
                 contended: AtomicU64::new(counts.contended),
                 uncontended: AtomicU64::new(counts.uncontended),
-                visited: AtomicU64::new(u64::MAX),
+                node_bytes: AtomicI64::new(counts.node_bytes),
                 last: AtomicPtr::new(ptr::null_mut()),
                 last_at: AtomicU32::new(0),
                 join_delay: AtomicU16::new(0),
                 counts_subtrees: AtomicBool::new(counts.counts_subtrees),
             },
-            finger: UnsafeCell::new(Finger::NONE),
-            node_bytes: AtomicI64::new(counts.node_bytes),
         })
     }
 
@@ -160,9 +154,23 @@ impl<R: Release> Base<R> {
         &self.root
     }
 
-    /// Bytes of memory of the node itself.
+    /// Bytes of memory of the node itself, without its finger.
     pub(super) fn bytes() -> usize {
         slab::rounded(size_of::<Self>())
+    }
+
+    /// Bytes of memory of the node itself, and of its finger if it has one.
+    pub(super) fn bytes_with_finger(&self) -> usize {
+        match self.has_finger() {
+            true => Self::bytes() + slab::rounded(size_of::<Finger<R>>()),
+            false => Self::bytes(),
+        }
+    }
+
+    /// A guess unless the caller holds the lock.
+    #[inline]
+    fn has_finger(&self) -> bool {
+        !self.finger.load(Relaxed).is_null()
     }
 
     /// Takes the lock, counting whether it was contended.
@@ -202,7 +210,7 @@ impl<R: Release> Base<R> {
     /// Adds to the number of bytes what nodes have become larger by. The caller holds the lock.
     #[inline]
     pub(super) fn account_nodes(&self, bytes: i64) {
-        add(&self.node_bytes, bytes);
+        add(&self.writers.node_bytes, bytes);
         add(&self.writers.bytes, bytes);
     }
 
@@ -211,7 +219,7 @@ impl<R: Release> Base<R> {
         Counts {
             objects: self.writers.objects.load(Relaxed),
             bytes: self.writers.bytes.load(Relaxed) - Self::bytes() as i64,
-            node_bytes: self.node_bytes.load(Relaxed),
+            node_bytes: self.writers.node_bytes.load(Relaxed),
             contended: self.writers.contended.load(Relaxed),
             uncontended: self.writers.uncontended.load(Relaxed),
             counts_subtrees: self.counts_subtrees(),
@@ -244,8 +252,8 @@ impl<R: Release> Base<R> {
     pub(super) fn was_idle(&self) -> bool {
         let acquired =
             self.writers.contended.load(Relaxed) + self.writers.uncontended.load(Relaxed);
-        let before = self.writers.visited.load(Relaxed);
-        self.writers.visited.store(acquired, Relaxed);
+        let before = self.visited.load(Relaxed);
+        self.visited.store(acquired, Relaxed);
         before == acquired
     }
 
@@ -266,28 +274,57 @@ impl<R: Release> Base<R> {
         self.writers.join_delay.store(join_delay, Relaxed);
     }
 
-    /// Whether the last write was one at the end of a leaf, so that the next one may be, too. A guess
-    /// unless the caller holds the lock.
+    /// Whether the last write was one at the end of a leaf, so that the finger may lead to where the next one
+    /// goes. A guess unless the caller holds the lock.
     #[inline]
     pub(super) fn expects_row(&self) -> bool {
-        self.writers.last_at.load(Relaxed) & 1 == 1
+        self.writers.last_at.load(Relaxed) & 1 == 1 && self.has_finger()
     }
 
-    /// The finger, for the holder of the lock.
+    /// The finger, if there is one, for the holder of the lock.
     #[inline]
-    pub(super) fn finger<'h>(&'h self, held: &'h mut Held<'_>) -> &'h mut Finger<R> {
+    pub(super) fn finger<'h>(&'h self, held: &'h mut Held<'_>) -> Option<&'h mut Finger<R>> {
         assert!(held.holds(&self.writers.lock));
-        // SAFETY: the caller holds the lock (C7), and can call this once at a time, having borrowed `held`.
-        unsafe { &mut *self.finger.get() }
+        // SAFETY: the pointer is null or that of a box. The caller holds the lock (C7), and can call this once at a
+        // time, having borrowed `held`.
+        unsafe { self.finger.load(Relaxed).as_mut() }
+    }
+
+    /// The finger, which is made if there is none, for the holder of the lock.
+    pub(super) fn finger_or_new<'h>(&'h self, held: &'h mut Held<'_>) -> &'h mut Finger<R> {
+        assert!(held.holds(&self.writers.lock));
+        if !self.has_finger() {
+            let finger = SlabBox::into_raw(SlabBox::new(Finger::NONE));
+            self.finger.store(finger, Relaxed);
+        }
+        self.finger(held).expect("it has just been made")
+    }
+
+    /// Lets the finger point at nothing any more. To be called before leaves are replaced.
+    pub(super) fn lift_finger(&self, held: &mut Held<'_>) {
+        if let Some(finger) = self.finger(held) {
+            finger.lift();
+        }
+    }
+
+    /// Frees the finger, for the holder of the lock.
+    pub(super) fn forget_finger(&self, held: &mut Held<'_>) {
+        assert!(held.holds(&self.writers.lock));
+        if self.has_finger() {
+            let finger = self.finger.swap(ptr::null_mut(), Relaxed);
+            // SAFETY: it comes from a box, and only the holder of the lock, which is the caller, uses it (C7).
+            drop(unsafe { SlabBox::from_raw(finger) });
+        }
     }
 
     /// Where the last write went, for the holder of the lock.
     pub(super) fn last<'g>(&self, held: &Held<'_>, _guard: &'g Guard) -> Spot<'g, R> {
         assert!(held.holds(&self.writers.lock));
+        let leaf = self.writers.last.load(Relaxed);
         let at = self.writers.last_at.load(Relaxed);
         Spot {
             // SAFETY: the lock is held, so the leaf is not dead (C7), and it lives as long as the guard (C6).
-            leaf: unsafe { self.writers.last.load(Relaxed).as_ref() },
+            leaf: (!leaf.is_null()).then(|| unsafe { Node::at(leaf) }),
             at: (at >> 2) as usize,
             grew: at & 1 == 1,
             is_new: at & 2 == 2,
@@ -297,10 +334,20 @@ impl<R: Release> Base<R> {
     /// Remembers where a write went. The caller holds the lock.
     #[inline]
     pub(super) fn set_last(&self, spot: Spot<'_, R>) {
-        let leaf = spot.leaf.map_or(ptr::null(), ptr::from_ref);
-        self.writers.last.store(leaf.cast_mut(), Relaxed);
+        let leaf = spot.leaf.map_or(ptr::null_mut(), Node::pointer);
+        self.writers.last.store(leaf, Relaxed);
         let at = (spot.at as u32) << 2 | u32::from(spot.is_new) << 1 | u32::from(spot.grew);
         self.writers.last_at.store(at, Relaxed);
+    }
+}
+
+impl<R: Release> Drop for Base<R> {
+    fn drop(&mut self) {
+        let finger = *self.finger.get_mut();
+        if !finger.is_null() {
+            // SAFETY: it comes from a box, and no other thread has the node any more (C6).
+            drop(unsafe { SlabBox::from_raw(finger) });
+        }
     }
 }
 
@@ -330,4 +377,4 @@ fn add(number: &AtomicI64, more: i64) {
 
 // The atomics of the model checker are larger.
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Writers<crate::record::Plain>>() == 64);
+const _: () = assert!(size_of::<Base<crate::record::Plain>>() == 128);

@@ -32,7 +32,18 @@ impl Identity {
     pub(super) fn new() -> Self {
         // Not a shim atomic: nothing is ordered by it.
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Identity(NEXT.fetch_add(1, Ordering::Relaxed))
+        /// A thread takes so many at once, lest threads that make trees all the time meet here.
+        const TAKEN: u64 = 64;
+        std::thread_local! {
+            static OWN: Cell<u64> = const { Cell::new(0) };
+        }
+        let own = OWN.get();
+        let identity = match own.is_multiple_of(TAKEN) {
+            true => NEXT.fetch_add(1, Ordering::Relaxed) * TAKEN,
+            false => own,
+        };
+        OWN.set(identity + 1);
+        Identity(identity)
     }
 }
 
@@ -50,7 +61,7 @@ struct Cursor {
 
 /// A leaf, and where it hangs unless that is a base node.
 pub(super) struct Hanging<'g, R: Release> {
-    pub leaf: &'g Leaf<R>,
+    pub leaf: Leaf<'g, R>,
     pub parent: Option<(&'g Inner<R>, usize)>,
 }
 
@@ -116,7 +127,7 @@ pub(super) fn remember<R: Release>(
         cursor.set(Cursor {
             identity: identity.0,
             epoch: guard.epoch(),
-            leaf: Node::of(hanging.leaf).pointer(),
+            leaf: hanging.leaf.node().pointer(),
             at,
             parent,
             place,
@@ -140,7 +151,10 @@ pub(super) fn recall<'g, R: Release>(
     // these types; a tree that frees its nodes otherwise changes its identity.
     let (leaf, inner) = unsafe {
         let inner = cursor.parent.cast::<Inner<R>>().as_ref();
-        (&*cursor.leaf.cast::<Leaf<R>>(), inner)
+        (Node::<R>::at(cursor.leaf), inner)
+    };
+    let Kind::Leaf(leaf) = leaf.kind() else {
+        return None;
     };
     if leaf.header().is_dead() || !leaf.record(cursor.at, guard)?.has_key(key) {
         return None;

@@ -41,7 +41,7 @@ pub(super) fn cut<'g, R: Release>(
 }
 
 fn cut_leaf<'g, R: Release>(
-    leaf: &'g Leaf<R>,
+    leaf: Leaf<'g, R>,
     fences: Fences<'_>,
     wish: SplitPoint<'_>,
     nodes: &mut Nodes<'g, R>,
@@ -53,7 +53,7 @@ fn cut_leaf<'g, R: Release>(
         SplitPoint::Between(low, high) => (place(low) + place(high)).div_ceil(2),
     };
     let last = items.len().checked_sub(1).filter(|last| *last > 0)?;
-    nodes.mark_dead(Node::of(leaf));
+    nodes.mark_dead(leaf.node());
     Some(two_leaves(nodes, fences, &items, middle.clamp(1, last)))
 }
 

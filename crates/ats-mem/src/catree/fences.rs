@@ -17,6 +17,11 @@ impl<'g> Fences<'g> {
         high: None,
     };
 
+    /// Whether all keys are within.
+    pub(super) fn cover_all(&self) -> bool {
+        self.low.is_none() && self.high.is_none()
+    }
+
     /// Number of bytes that all keys within begin with.
     pub(super) fn skip(&self) -> usize {
         match (self.low, self.high) {

@@ -14,7 +14,7 @@ use ats_sync::Guard;
 
 /// A leaf and the range of keys that is led to it.
 pub(super) struct Place<'g, R: Release> {
-    pub leaf: &'g Leaf<R>,
+    pub leaf: Leaf<'g, R>,
     pub fences: Fences<'g>,
     /// The node above, unless that is a base node.
     pub parent: Option<PathNode<'g, R>>,
@@ -23,7 +23,7 @@ pub(super) struct Place<'g, R: Release> {
 impl<R: Release> CaTree<R> {
     /// The leaf that `key` is led to.
     #[inline(always)]
-    fn leaf_for<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> &'g Leaf<R> {
+    fn leaf_for<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> Leaf<'g, R> {
         let mut node = self.root(guard);
         loop {
             node = match node.kind() {
@@ -41,8 +41,7 @@ impl<R: Release> CaTree<R> {
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
         let leaf = self.leaf_for::<C>(key, guard);
-        let place = leaf.search::<C>(key).ok()?;
-        leaf.record(place, guard)?.settled(guard)
+        leaf.find::<C>(key, guard)?.settled(guard)
     }
 
     /// `find`, compiled for processors with vectors of 256 bits.

@@ -1,6 +1,7 @@
 //! The finger of a base node, by which rows of ascending keys need no search.
 
-use super::leaf::Leaf;
+use super::block::Block;
+use super::leaf::LEAF;
 use crate::record::Release;
 use ats_sync::Guard;
 use std::ptr::NonNull;
@@ -9,7 +10,7 @@ use std::ptr::NonNull;
 #[repr(C, align(64))]
 pub(super) struct Finger<R: Release> {
     /// Not dead (C7).
-    leaf: Option<NonNull<Leaf<R>>>,
+    leaf: Option<NonNull<Block<R, LEAF>>>,
     /// Whether the leaf has an upper fence, and then how many bytes it has.
     fence_len: Option<u8>,
     fence: [u8; FENCE_MOST],
@@ -26,7 +27,7 @@ impl<R: Release> Finger<R> {
     };
 
     /// Points at a leaf, which is not dead, unless its upper fence is too long.
-    pub(super) fn point(&mut self, leaf: &Leaf<R>, high: Option<&[u8]>) {
+    pub(super) fn point(&mut self, leaf: &Block<R, LEAF>, high: Option<&[u8]>) {
         let Some(high) = high else {
             (self.leaf, self.fence_len) = (Some(leaf.into()), None);
             return;
@@ -38,25 +39,29 @@ impl<R: Release> Finger<R> {
         (self.leaf, self.fence_len) = (Some(leaf.into()), Some(high.len() as u8));
     }
 
-    /// Points at nothing any more. To be called before leaves are replaced.
+    /// Points at nothing any more.
     pub(super) fn lift(&mut self) {
         self.leaf = None;
     }
 
     /// One leaf has been replaced by another, of the same range.
-    pub(super) fn follow(&mut self, old: &Leaf<R>, new: &Leaf<R>) {
+    pub(super) fn follow(&mut self, old: &Block<R, LEAF>, new: &Block<R, LEAF>) {
         if self.points_at(old) {
             self.leaf = Some(new.into());
         }
     }
 
-    pub(super) fn points_at(&self, leaf: &Leaf<R>) -> bool {
+    pub(super) fn points_at(&self, leaf: &Block<R, LEAF>) -> bool {
         self.leaf == Some(leaf.into())
     }
 
     /// The leaf, if the range of the leaf does not end before `key`.
     #[inline]
-    pub(super) fn leaf_below<'g>(&self, key: &[u8], _guard: &'g Guard) -> Option<&'g Leaf<R>> {
+    pub(super) fn leaf_below<'g>(
+        &self,
+        key: &[u8],
+        _guard: &'g Guard,
+    ) -> Option<&'g Block<R, LEAF>> {
         let within = match self.fence_len {
             None => true,
             Some(len) => *key < self.fence[..len as usize],

@@ -94,7 +94,7 @@ impl<const N: usize> Heads<N> {
     /// The heads of `len` ascending keys that all begin with the same `skip` bytes. The prefix is one
     /// that `like` has, too.
     pub(super) fn new<'k>(
-        level: u8,
+        header: Header,
         skip: usize,
         len: usize,
         key: impl Fn(usize) -> &'k [u8],
@@ -113,20 +113,26 @@ impl<const N: usize> Heads<N> {
         };
         let first = if len == 0 { &[] } else { key(0) };
         let start = skip + common;
-        Self::fill(level, skip, common, len, first, |place| {
+        Self::fill(header, skip, common, len, first, |place| {
             head_at(key(place), start)
         })
     }
 
     /// These ascending heads, of keys that begin as `key` up to `start`, where the heads begin.
-    pub(super) fn of_heads(skip: usize, start: usize, key: &[u8], heads: &[Head]) -> Self {
-        Self::fill(0, skip, start - skip, heads.len(), key, |place| {
+    pub(super) fn of_heads(
+        header: Header,
+        skip: usize,
+        start: usize,
+        key: &[u8],
+        heads: &[Head],
+    ) -> Self {
+        Self::fill(header, skip, start - skip, heads.len(), key, |place| {
             heads[place]
         })
     }
 
     fn fill(
-        level: u8,
+        header: Header,
         skip: usize,
         prefix_len: usize,
         len: usize,
@@ -138,7 +144,7 @@ impl<const N: usize> Heads<N> {
             prefix[..prefix_len].copy_from_slice(&key[skip..skip + prefix_len]);
         }
         Heads {
-            header: Header::new(level),
+            header,
             len: AtomicU8::new(len as u8),
             prefix_len: prefix_len as u8,
             skip: u32::try_from(skip).expect("keys are shorter than 4 GiB"),
@@ -158,7 +164,7 @@ impl<const N: usize> Heads<N> {
         assert!(len < N, "a node holds at most {N} keys");
         let old = |from: usize| self.heads[from].load(Relaxed);
         Heads {
-            header: Header::new(self.header.level),
+            header: Header::like(&self.header),
             len: AtomicU8::new(len as u8 + 1),
             prefix_len: self.prefix_len,
             skip: self.skip,
@@ -309,7 +315,7 @@ mod tests {
     #[test]
     fn a_head_that_is_being_pushed_is_not_looked_at() {
         let keys = [2u64, 4, 6].map(u64::to_be_bytes);
-        let heads = Heads::<8>::new(0, 0, keys.len(), |at| &keys[at], None);
+        let heads = Heads::<8>::new(Header::new(0), 0, keys.len(), |at| &keys[at], None);
         let head = head_at(&8u64.to_be_bytes(), heads.head_start());
         heads.heads[3].store(head, Relaxed);
         for probe in 0..12u64 {
@@ -336,7 +342,7 @@ mod tests {
         ) {
             let keys: Vec<Vec<u8>> = tails.iter().map(|t| [&common[..], t].concat()).collect();
             let skip = skip.min(common.len());
-            let heads = Heads::<34>::new(0, skip, keys.len(), |i| &keys[i], None);
+            let heads = Heads::<34>::new(Header::new(0), skip, keys.len(), |i| &keys[i], None);
             let keep = cut.clamp(skip, common.len().max(skip)).min(common.len());
             for probe in [[&common[..], &probe].concat(), [&common[..keep], &probe].concat()] {
                 let compare = |i: usize| keys[i].as_slice().cmp(&probe);

@@ -54,7 +54,7 @@ impl<R: Release> Inner<R> {
         }
         SlabBox::new(Inner {
             keys: Heads::new(
-                level,
+                Header::new(level),
                 skip,
                 separators.len(),
                 |place| separators[place],

@@ -1,22 +1,25 @@
 //! What a node is.
 
 use super::base::Base;
+use super::block::Block;
 use super::header::BASE;
 use super::inner::Inner;
-use super::leaf::Leaf;
+use super::leaf::{LEAF, Leaf, SMALL};
 use super::link::{Node, NodeType};
 use crate::record::Release;
 
 /// A node as what it is.
 pub(super) enum Kind<'n, R: Release> {
-    Leaf(&'n Leaf<R>),
+    Leaf(Leaf<'n, R>),
     /// Also a route node.
     Inner(&'n Inner<R>),
     Base(&'n Base<R>),
 }
 
-// SAFETY: it begins with its heads, and these with a header of level 0.
-unsafe impl<R: Release> NodeType<R> for Leaf<R> {}
+// SAFETY: it begins with its heads, and these with a header of level 0 that does not say that it is small.
+unsafe impl<R: Release> NodeType<R> for Block<R, LEAF> {}
+// SAFETY: it begins with its heads, and these with a header of level 0 that says that it is small.
+unsafe impl<R: Release> NodeType<R> for Block<R, SMALL> {}
 // SAFETY: it begins with its heads, and these with a header of neither level 0 nor `BASE`.
 unsafe impl<R: Release> NodeType<R> for Inner<R> {}
 // SAFETY: it begins with a header of level `BASE`.
@@ -30,7 +33,7 @@ impl<'n, R: Release> Node<'n, R> {
         // SAFETY: the node lives as long as `'n` (C6), and its level tells its type (`NodeType`).
         unsafe {
             match self.header().level {
-                0 => Kind::Leaf(&*node.cast::<Leaf<R>>()),
+                0 => Kind::Leaf(Leaf::of_node(self)),
                 BASE => Kind::Base(&*node.cast::<Base<R>>()),
                 _ => Kind::Inner(&*node.cast::<Inner<R>>()),
             }

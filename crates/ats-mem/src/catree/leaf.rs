@@ -1,265 +1,226 @@
-//! Leaves: the keys of records, ascending, and where the records are.
+//! Leaves: a reference to a leaf, whose [block](super::block) is of one of two sizes.
 //!
-//! ```text
-//! header | heads[34]  keys ascending | slots[34]  records, or tombstones
-//! ```
+//! A tree that has no more than [`SMALL`] keys is one small leaf: programs have many thousands of tables with a
+//! few objects each. All other leaves are full-sized, so that a search compares a fixed number of heads.
 //!
-//! The keys a leaf has never change. What changes in place are its slots, one atomic word each; and it can
-//! get a key above all others at its end. Any other change of the set of keys replaces the leaf by a copy. So
-//! a reader needs no validation: whatever mixture of words it sees, each was true at some moment since the
-//! reader began.
+//! # Invariant
+//! - LF1. A small leaf covers all keys, so it is the only leaf of its tree: nothing is above it but a base node.
 
+use super::block::Block;
 use super::counting::{Counting, Portable};
+use super::fences::Fences;
 use super::header::Header;
-use super::heads::{Heads, head_at};
-use super::item::{Item, heads_kept};
+use super::item::Item;
+use super::link::{Node, NodeType, copy_for_any_release, made};
 use crate::prefetch::prefetch;
-use crate::record::{Plain, Record, RecordBox, Release};
-use crate::slab::{self, SlabBox};
+use crate::record::{Plain, Record, Release};
+use crate::slab::SlabBox;
 use ats_sync::Guard;
-use ats_sync::shim::atomic::{
-    AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release as Rel,
-};
-use std::cmp::Ordering;
 use std::ops::Range;
-use std::ptr;
 
 /// Most keys of a leaf. Small where interleavings are explored, so that few steps lead to changes of
 /// structure.
 pub(super) const LEAF: usize = if cfg!(any(loom, shuttle)) { 8 } else { 34 };
-/// Cache lines of a leaf.
-pub(super) const LEAF_LINES: usize = size_of::<Leaf<Plain>>() / 64;
+/// Most keys of a small leaf.
+pub(super) const SMALL: usize = if cfg!(any(loom, shuttle)) { 2 } else { 10 };
+/// Cache lines of a leaf that is not small.
+pub(super) const LEAF_LINES: usize = size_of::<Block<Plain, LEAF>>() / 64;
 
-#[repr(C, align(64))]
-pub(super) struct Leaf<R: Release> {
-    keys: Heads<LEAF>,
-    slots: [Slot<R>; LEAF],
+/// A leaf, which lives as long as `'n`: a node whose level is 0. One word: its size is in the line of the leaf that a
+/// search looks at first.
+pub(super) struct Leaf<'n, R: Release>(Node<'n, R>);
+
+copy_for_any_release!(Leaf);
+
+/// A leaf as the block that it is.
+pub(super) enum AsBlock<'n, R: Release> {
+    Small(&'n Block<R, SMALL>),
+    Full(&'n Block<R, LEAF>),
 }
 
-/// A word of a leaf: the record of a key, or a *tombstone* that keeps the place of a removed key so
-/// that it can come back without a copy of the leaf. A tombstone only knows the length of its key,
-/// so a key gets one only if its head completes it.
-struct Slot<R: Release>(AtomicU64, std::marker::PhantomData<R>);
-
-/// The content of a slot at one moment.
-enum Content<'l, R: Release> {
-    Record(&'l Record<R>),
-    Tombstone { key_len: usize },
-}
-
-fn word_of<R: Release>(record: &Record<R>) -> u64 {
-    ptr::from_ref(record).expose_provenance() as u64
-}
-
-// Records are aligned to 8 bytes, so an odd word is no pointer.
-fn tombstone(key_len: usize) -> u64 {
-    (key_len as u64) << 1 | 1
-}
-
-impl<R: Release> Leaf<R> {
-    pub(super) fn empty() -> SlabBox<Self> {
-        Self::build(0, &[], None)
-    }
-
-    /// A leaf of these items, ascending, whose fences share `skip` bytes. Keys that are to come will
-    /// look like `like`, too, if it is given.
-    pub(super) fn build(skip: usize, items: &[Item<'_, R>], like: Option<&[u8]>) -> SlabBox<Self> {
-        let key = |place: usize| items[place].key();
-        let keys = match heads_kept::<R, LEAF>(skip, items) {
-            Some((start, heads)) => {
-                Heads::of_heads(skip, start, items[0].key(), &heads[..items.len()])
-            }
-            None => Heads::new(0, skip, items.len(), key, like),
-        };
-        let slots = std::array::from_fn(|place| {
-            Slot::new(items.get(place).map_or(0, |item| word_of(item.record())))
-        });
-        SlabBox::new(Leaf { keys, slots })
-    }
-
-    #[inline(always)]
-    pub(super) fn header(&self) -> &Header {
-        &self.keys.header
-    }
-
-    /// Bytes of memory a leaf takes, without its records.
-    pub(super) fn bytes() -> usize {
-        slab::rounded(size_of::<Self>())
-    }
-
-    #[inline(always)]
-    pub(super) fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    #[inline(always)]
-    fn content(&self, place: usize) -> Content<'_, R> {
-        let word = self.slots[place].0.load(Acquire);
-        if word & 1 == 1 {
-            let key_len = (word >> 1) as usize;
-            Content::Tombstone { key_len }
-        } else {
-            // SAFETY: a reference to a leaf is had under a guard, or alone (C6). A record that is seen in
-            // a slot then is retired only after it was taken out (record I2), so it lives as long.
-            Content::Record(unsafe { &*ptr::with_exposed_provenance(word as usize) })
+macro_rules! each {
+    ($leaf:expr, $block:ident => $call:expr) => {
+        match $leaf.as_block() {
+            AsBlock::Full($block) => $call,
+            AsBlock::Small($block) => $call,
         }
+    };
+}
+
+impl<'n, R: Release> Leaf<'n, R> {
+    /// The block of a leaf without keys, for a new tree.
+    pub(super) fn empty() -> SlabBox<Block<R, SMALL>> {
+        Block::build(0, &[], None)
+    }
+
+    /// A node whose level is 0.
+    #[inline(always)]
+    pub(super) fn of_node(node: Node<'n, R>) -> Self {
+        debug_assert_eq!(node.header().level, 0);
+        Leaf(node)
+    }
+
+    /// The block.
+    #[inline(always)]
+    pub(super) fn as_block(self) -> AsBlock<'n, R> {
+        let node = self.0.pointer();
+        // SAFETY: the node lives as long as `'n` (C6), and its header tells its type (`NodeType`).
+        unsafe {
+            match self.header().is_small() {
+                false => AsBlock::Full(&*node.cast::<Block<R, LEAF>>()),
+                true => AsBlock::Small(&*node.cast::<Block<R, SMALL>>()),
+            }
+        }
+    }
+
+    /// A leaf that is not small.
+    pub(super) fn of_full(block: &'n Block<R, LEAF>) -> Self {
+        Leaf(Node::of(block))
+    }
+
+    /// The block of one that is not small.
+    pub(super) fn full(self) -> Option<&'n Block<R, LEAF>> {
+        match self.as_block() {
+            AsBlock::Full(block) => Some(block),
+            AsBlock::Small(_) => None,
+        }
+    }
+
+    /// A leaf of these items, ascending, which lie within the fences: see [`Block::build`].
+    pub(super) fn build(
+        fences: Fences<'_>,
+        items: &[Item<'_, R>],
+        like: Option<&[u8]>,
+        guard: &'n Guard,
+    ) -> Self {
+        match fences.cover_all() && items.len() <= SMALL {
+            true => of::<R, SMALL>(Block::build(fences.skip(), items, like), guard),
+            false => of::<R, LEAF>(Block::build(fences.skip(), items, like), guard),
+        }
+    }
+
+    /// The leaf as a node.
+    #[inline(always)]
+    pub(super) fn node(self) -> Node<'n, R> {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(super) fn header(self) -> &'n Header {
+        self.0.header()
+    }
+
+    /// Bytes of memory it takes, without its records.
+    pub(super) fn bytes(self) -> usize {
+        match self.as_block() {
+            AsBlock::Full(_) => Block::<R, LEAF>::bytes(),
+            AsBlock::Small(_) => Block::<R, SMALL>::bytes(),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn len(self) -> usize {
+        each!(self, block => block.len())
     }
 
     /// The record at a place below `len`, if there is one (it may be pending).
     #[inline(always)]
-    pub(super) fn record<'g>(&'g self, place: usize, _guard: &'g Guard) -> Option<&'g Record<R>> {
-        match self.content(place) {
-            Content::Record(record) => Some(record),
-            Content::Tombstone { .. } => None,
-        }
+    pub(super) fn record<'g>(self, place: usize, guard: &'g Guard) -> Option<&'g Record<R>>
+    where
+        'n: 'g,
+    {
+        each!(self, block => block.record(place, guard))
     }
 
-    /// Asks for all lines of the leaf.
-    pub(super) fn prefetch(&self) {
-        prefetch::<LEAF_LINES, _>(self);
+    /// The record of a key, if there is one (it may be pending).
+    #[inline(always)]
+    pub(super) fn find<'g, C: Counting>(self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>>
+    where
+        'n: 'g,
+    {
+        each!(self, block => block.record(block.search::<C>(key).ok()?, guard))
+    }
+
+    /// Asks for all lines of a leaf that has a neighbour.
+    pub(super) fn prefetch(self) {
+        if let Some(block) = self.full() {
+            prefetch::<LEAF_LINES, _>(block);
+        }
     }
 
     /// Asks for the record at a place, if there is such a place.
     #[inline(always)]
-    pub(super) fn prefetch_record(&self, place: usize) {
-        if let Some(slot) = self.slots.get(place) {
-            // A hint: a tombstone, or an unused slot, does no harm.
-            // A short record lies in one line or in two.
-            let word = slot.0.load(Relaxed) as usize;
-            prefetch::<1, u8>(ptr::without_provenance(word));
-            prefetch::<1, u8>(ptr::without_provenance(word + 32));
-        }
+    pub(super) fn prefetch_record(self, place: usize) {
+        each!(self, block => block.prefetch_record(place));
     }
 
     /// The place of `key`, or the place where it would be inserted.
     #[inline(always)]
-    pub(super) fn search<C: Counting>(&self, key: &[u8]) -> Result<usize, usize> {
-        self.keys
-            .search::<C>(key, |place| match self.content(place) {
-                Content::Record(record) => record.key().cmp(key),
-                // The head is equal and completes the key, so only trailing zeros can make a difference.
-                Content::Tombstone { key_len } => key_len.cmp(&key.len()),
-            })
+    pub(super) fn search<C: Counting>(self, key: &[u8]) -> Result<usize, usize> {
+        each!(self, block => block.search::<C>(key))
     }
 
     /// The place before which all keys are below `key`.
-    pub(super) fn search_bound(&self, key: &[u8]) -> usize {
+    pub(super) fn search_bound(self, key: &[u8]) -> usize {
         self.search::<Portable>(key).unwrap_or_else(|place| place)
     }
 
     /// Puts a record into a slot. The caller holds the lock.
-    pub(super) fn put(&self, place: usize, record: &Record<R>) {
-        self.slots[place].0.store(word_of(record), Rel);
+    pub(super) fn put(self, place: usize, record: &Record<R>) {
+        each!(self, block => block.put(place, record));
     }
 
     /// Puts a tombstone into a slot if the key allows it. The caller holds the lock.
-    pub(super) fn put_tombstone(&self, place: usize, key: &[u8]) -> bool {
-        let complete = key.len() <= self.keys.head_start() + 8;
-        if complete {
-            self.slots[place].0.store(tombstone(key.len()), Rel);
-        }
-        complete
+    pub(super) fn put_tombstone(self, place: usize, key: &[u8]) -> bool {
+        each!(self, block => block.put_tombstone(place, key))
     }
 
-    /// Whether `key`, which is below the upper fence, can be put at the end in place. The caller holds the
-    /// lock.
-    #[inline]
-    pub(super) fn can_append(&self, key: &[u8], guard: &Guard) -> bool {
-        let len = self.len();
-        // Above the last key means in the range, so only then the prefix says something.
-        (1..LEAF).contains(&len)
-            && self
-                .record(len - 1, guard)
-                .is_some_and(|last| last.key() < key)
-            && self.shares_prefix(key)
+    /// Puts a record with a key above all others at the end, if there is room and the key suits the heads. The
+    /// caller holds the lock.
+    pub(super) fn append(self, record: &Record<R>) -> bool {
+        each!(self, block => block.append(record))
     }
 
-    /// Puts a record with a key above all others at the end, if there is room and its key has the
-    /// prefix of the others. The caller holds the lock.
-    pub(super) fn append(&self, record: &Record<R>) -> bool {
-        let (len, key) = (self.len(), record.key());
-        let fits = len > 0 && len < LEAF && self.shares_prefix(key);
-        if fits {
-            self.put(len, record);
-            self.keys.push(head_at(key, self.keys.head_start()));
-        }
-        fits
+    /// A copy with `record` inserted at `place`, if there is room: see [`Block::with_inserted`].
+    pub(super) fn with_inserted(
+        self,
+        place: usize,
+        record: &Record<R>,
+        guard: &'n Guard,
+    ) -> Option<Self> {
+        each!(self, block => Some(of(block.with_inserted(place, record)?, guard)))
     }
 
     /// The records, ascending, without tombstones.
-    pub(super) fn items(&self) -> Vec<Item<'_, R>> {
-        let mut items = Vec::with_capacity(LEAF + 1);
-        items.extend(
-            (0..self.len()).filter_map(|place| match self.content(place) {
-                Content::Record(record) => {
-                    let head = self.keys.head(place);
-                    Some(Item::of_leaf(record, head, self.keys.head_start()))
-                }
-                Content::Tombstone { .. } => None,
-            }),
-        );
-        items
+    pub(super) fn items(self) -> Vec<Item<'n, R>> {
+        each!(self, block => block.items())
     }
 
     /// Number of records (pending ones included).
-    pub(super) fn live(&self) -> usize {
+    pub(super) fn live(self) -> usize {
         self.live_places(0..self.len()).count()
     }
 
     /// Which of these places have a record (a pending one included).
     pub(super) fn live_places(
-        &self,
+        self,
         places: Range<usize>,
     ) -> impl DoubleEndedIterator<Item = usize> {
-        places.filter(|place| matches!(self.content(*place), Content::Record(_)))
-    }
-
-    /// A copy with `record` inserted at `place`, if there is room and its key has the prefix of the
-    /// others. This is the common case of an insert; it reads no record.
-    pub(super) fn with_inserted(&self, place: usize, record: &Record<R>) -> Option<SlabBox<Self>> {
-        let (len, key) = (self.len(), record.key());
-        if len == 0 || len == LEAF || !self.shares_prefix(key) {
-            return None;
-        }
-        let word = |from: usize| Slot::new(self.slots[from].0.load(Relaxed));
-        let shifted = |to: usize| if to > place { to - 1 } else { to };
-        let slots = std::array::from_fn(|to| match to.cmp(&place) {
-            Ordering::Equal => Slot::new(word_of(record)),
-            _ => word(shifted(to)),
-        });
-        let head = head_at(key, self.keys.head_start());
-        Some(SlabBox::new(Leaf {
-            keys: self.keys.with_inserted(place, head),
-            slots,
-        }))
-    }
-
-    fn shares_prefix(&self, key: &[u8]) -> bool {
-        key[self.keys.skip()..].starts_with(self.keys.prefix())
-    }
-
-    /// Frees the records. Returns how many there were.
-    ///
-    /// # Safety
-    /// No other code can reach them, and the leaf is not used afterwards.
-    pub(super) unsafe fn free_records(&self) -> usize {
-        let mut freed = 0;
-        for place in self.live_places(0..self.len()) {
-            let word = self.slots[place].0.load(Relaxed) as usize;
-            // SAFETY: the contract: no code can reach the record, which was given away to the store (record I2).
-            drop(unsafe { RecordBox::<R>::from_raw(ptr::with_exposed_provenance_mut(word)) });
-            freed += 1;
-        }
-        freed
+        places.filter(move |place| each!(self, block => block.is_live(*place)))
     }
 }
 
-impl<R: Release> Slot<R> {
-    fn new(word: u64) -> Self {
-        Slot(AtomicU64::new(word), std::marker::PhantomData)
-    }
+/// A new block as a leaf of the tree.
+fn of<'n, R: Release, const N: usize>(block: SlabBox<Block<R, N>>, guard: &'n Guard) -> Leaf<'n, R>
+where
+    Block<R, N>: NodeType<R>,
+{
+    Leaf(Node::of(made(block, guard)))
 }
 
 // Nothing is lost to the alignment.
 #[cfg(not(any(loom, shuttle)))]
-const _: () = assert!(size_of::<Leaf<Plain>>() == 32 + LEAF * 16);
+const _: () = assert!(
+    size_of::<Block<Plain, LEAF>>() == 32 + LEAF * 16
+        && size_of::<Block<Plain, SMALL>>() == 32 + SMALL * 16
+);

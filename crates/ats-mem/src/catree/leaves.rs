@@ -9,7 +9,7 @@ use super::heads::common_prefix;
 use super::item::Item;
 use super::kind::Kind;
 use super::leaf::{LEAF, Leaf};
-use super::link::{Node, made};
+use super::link::Node;
 use super::locked_leaf::LockedLeaf;
 use super::nodes::{Nodes, Parts, Replacement, retire};
 use super::path::{Path, PathNode, build, replace};
@@ -74,23 +74,25 @@ impl<R: Release> CaTree<R> {
                 ..spot(leaf, at)
             };
         }
-        if let Some(copy) = leaf.with_inserted(at, record) {
-            let copy = made(copy, guard);
+        if let Some(copy) = leaf.with_inserted(at, record, guard) {
             leaf.header().set_dead();
             let link = locked.link.expect("the finger leads to leaves that append");
             // SAFETY: the lock is held, and the leaf, to which the link leads, is dead (C1, C3).
-            unsafe { link.store(Node::of(copy)) };
-            let finger = locked.base.finger(&mut locked.held);
-            finger.follow(leaf, copy);
+            unsafe { link.store(copy.node()) };
+            if let (Some(leaf), Some(copy)) = (leaf.full(), copy.full())
+                && let Some(finger) = locked.base.finger(&mut locked.held)
+            {
+                finger.follow(leaf, copy);
+            }
             // SAFETY: the copy has just been published, so no link leads to the leaf any more (C6).
-            unsafe { retire(Node::of(leaf), guard) };
+            unsafe { retire(leaf.node(), guard) };
             return Spot {
                 grew: at == 0,
                 is_new: true,
                 ..spot(copy, at)
             };
         }
-        locked.base.finger(&mut locked.held).lift();
+        locked.base.lift_finger(&mut locked.held);
         let last = locked.base.last(&locked.held, guard);
         // Behind the record that was put last: a row that grows between other keys.
         let is_row_inside = last.is_in(leaf) && last.at + 1 == at;
@@ -99,7 +101,7 @@ impl<R: Release> CaTree<R> {
         let mut items = leaf.items();
         let at = among_records(leaf, at, guard);
         items.insert(at, Item::new(record));
-        nodes.mark_dead(Node::of(leaf));
+        nodes.mark_dead(leaf.node());
         let is_end = at == 0 || at + 1 == items.len();
         let is_row = is_end || is_row_inside;
         let (steps, with) = if items.len() <= COPIED_MOST {
@@ -120,8 +122,9 @@ impl<R: Release> CaTree<R> {
             let two = two_leaves(&mut nodes, path.fences, &items, middle);
             if at + 1 == items.len()
                 && let Kind::Leaf(right) = two.right.kind()
+                && let Some(right) = right.full()
             {
-                let finger = locked.base.finger(&mut locked.held);
+                let finger = locked.base.finger_or_new(&mut locked.held);
                 finger.point(right, path.fences.high);
             }
             (&path.steps[..], two.into())
@@ -135,14 +138,19 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// Lets the finger point at a leaf to which two writes in a row have added at the end.
+    /// Lets the finger point at a leaf to which two writes in a row have added at the end. Not at a small leaf,
+    /// which is found at once.
     fn point_finger(&self, locked: &mut LockedLeaf<'_, R>, record: &Record<R>, guard: &Guard) {
+        let Some(leaf) = locked.leaf.full() else {
+            return;
+        };
         let last = locked.base.last(&locked.held, guard);
         let is_row = last.grew && last.is_in(locked.leaf);
-        if is_row && !locked.base.finger(&mut locked.held).points_at(locked.leaf) {
+        let finger = locked.base.finger(&mut locked.held);
+        if is_row && !finger.is_some_and(|finger| finger.points_at(leaf)) {
             let path = self.path(record.key(), guard);
-            let finger = locked.base.finger(&mut locked.held);
-            finger.point(locked.leaf, path.fences.high);
+            let finger = locked.base.finger_or_new(&mut locked.held);
+            finger.point(leaf, path.fences.high);
         }
     }
 
@@ -178,10 +186,10 @@ impl<R: Release> CaTree<R> {
         key: &[u8],
         guard: &Guard,
     ) {
-        locked.base.finger(&mut locked.held).lift();
+        locked.base.lift_finger(&mut locked.held);
         let path = self.path(key, guard);
         let mut nodes = Nodes::new(guard);
-        nodes.mark_dead(Node::of(locked.leaf));
+        nodes.mark_dead(locked.leaf.node());
         let (steps, with) = if items.len() <= MERGE_BELOW
             && let Some(merged) = merge(&path, &items, &mut nodes)
         {
@@ -190,14 +198,17 @@ impl<R: Release> CaTree<R> {
             let leaf = nodes.leaf(path.fences, &items, None);
             (&path.steps[..], Replacement::One(leaf))
         };
+        if path.fences.cover_all() {
+            locked.base.forget_finger(&mut locked.held);
+        }
         // SAFETY: the lock is held, and what is replaced is marked dead (C1, C3).
         unsafe { publish(&path, steps, with, nodes) };
     }
 }
 
-fn spot<R: Release>(leaf: &Leaf<R>, at: usize) -> Spot<'_, R> {
+fn spot<R: Release>(leaf: Leaf<'_, R>, at: usize) -> Spot<'_, R> {
     Spot {
-        leaf: Some(leaf),
+        leaf: Some(leaf.node()),
         at,
         grew: false,
         is_new: false,
@@ -228,7 +239,7 @@ unsafe fn publish<'g, R: Release>(
 }
 
 /// The place of a record of a leaf if tombstones are left out.
-fn among_records<R: Release>(leaf: &Leaf<R>, at: usize, guard: &Guard) -> usize {
+fn among_records<R: Release>(leaf: Leaf<'_, R>, at: usize, guard: &Guard) -> usize {
     (0..at)
         .filter(|at| leaf.record(*at, guard).is_some())
         .count()

@@ -54,7 +54,7 @@ impl<'n, R: Release> Node<'n, R> {
     /// # Safety
     /// There is a node of a tree of `R`, which lives as long as `'n`.
     #[inline(always)]
-    unsafe fn at(node: NodePtr) -> Self {
+    pub(super) unsafe fn at(node: NodePtr) -> Self {
         // SAFETY: no node is at address 0.
         Node(unsafe { NonNull::new_unchecked(node) }, PhantomData)
     }

@@ -17,7 +17,7 @@ use ats_sync::{Guard, Held};
 pub(super) struct LockedLeaf<'g, R: Release> {
     pub base: &'g Base<R>,
     pub held: Held<'g>,
-    pub leaf: &'g Leaf<R>,
+    pub leaf: Leaf<'g, R>,
     /// The word that leads to the leaf. Not known where the finger led, to a leaf that can take the key
     /// in place.
     pub link: Option<&'g Link<R>>,
@@ -80,13 +80,14 @@ impl<R: Release> CaTree<R> {
                 if base.header.is_dead() {
                     continue;
                 }
-                if let Some(leaf) = base.finger(&mut held).leaf_below(key, guard)
+                if let Some(finger) = base.finger(&mut held)
+                    && let Some(leaf) = finger.leaf_below(key, guard)
                     && leaf.can_append(key, guard)
                 {
                     return Ok(LockedLeaf {
                         base,
                         held,
-                        leaf,
+                        leaf: Leaf::of_full(leaf),
                         link: None,
                         found: Err(leaf.len()),
                     });
@@ -118,7 +119,7 @@ impl<R: Release> CaTree<R> {
 fn descend<'g, R: Release, C: Counting>(
     base: &'g Base<R>,
     key: &[u8],
-) -> (&'g Leaf<R>, &'g Link<R>, Option<&'g Inner<R>>) {
+) -> (Leaf<'g, R>, &'g Link<R>, Option<&'g Inner<R>>) {
     let (mut link, mut parent) = (base.link(), None);
     let mut node = base.root();
     loop {

@@ -8,7 +8,7 @@
 //!    |       |
 //!   inner   inner           a B+tree for each base node
 //!    |  |     |
-//!   leaf leaf leaf          32 keys, by their heads; a word for the record of each
+//!   leaf leaf leaf          34 keys, by their heads; a word for the record of each
 //! ```
 //!
 //! The idea is that of K. Sagonas and K. Winblad, *A contention adapting approach to concurrent ordered
@@ -55,8 +55,9 @@
 //!   those of nodes that died no later, and were taken out, too. References to nodes are had under a guard
 //!   that was there when the thread read the root, for as long as that; or by code that has the tree alone.
 //!   So a node lives as long as a reference to it.
-//! - C7. The finger of a valid base node and the spot that was written last lead to leaves that are not dead,
-//!   or nowhere, whenever its lock is free. Only the holder of the lock uses them, and not those of a dead one.
+//! - C7. The finger of a valid base node, if it has one, and the spot that was written last lead to leaves that are
+//!   not dead, or nowhere, whenever its lock is free. Only the holder of the lock uses them, and not those of a
+//!   dead one.
 //!
 //! # Why a reader that stands on a dead node is right
 //! Each node on its way was current at some moment since the reader began: the root was when it was
@@ -76,6 +77,7 @@ mod account;
 mod adapt;
 mod adapting;
 mod base;
+mod block;
 mod counting;
 mod cursor;
 mod cut;
@@ -110,6 +112,7 @@ use crate::backend::{
 };
 use crate::batch::{self, Pinning};
 use crate::record::{Record, Release};
+pub use adapting::OnFirstSplit;
 use ats_sync::Guard;
 use counting::Portable;
 #[cfg(target_arch = "x86_64")]
@@ -226,7 +229,9 @@ impl<R: Release> Backend<R> for CaTree<R> {
     }
 
     fn len(&self) -> usize {
-        usize::try_from(self.sums().counts.objects).unwrap_or(0)
+        let counts = self.counts_of_only();
+        let counts = counts.unwrap_or_else(|| self.sums().counts);
+        usize::try_from(counts.objects).unwrap_or(0)
     }
 
     fn totals(&self) -> Result<Totals, Busy> {
@@ -234,12 +239,20 @@ impl<R: Release> Backend<R> for CaTree<R> {
     }
 
     fn memory(&self) -> Memory {
-        let sums = self.sums();
-        let nodes = sums.counts.node_bytes + sums.route_bytes;
-        let records = sums.counts.bytes - sums.counts.node_bytes;
+        let (counts, route_bytes) = match self.counts_of_only() {
+            Some(counts) => (counts, 0),
+            None => {
+                let sums = self.sums();
+                (sums.counts, sums.route_bytes)
+            }
+        };
+        let nodes = counts.node_bytes + route_bytes;
+        let records = counts.bytes - counts.node_bytes;
         Memory {
             records: usize::try_from(records).unwrap_or(0),
-            structure: size_of::<Self>() + usize::try_from(nodes).unwrap_or(0),
+            structure: size_of::<Self>()
+                + self.adapting.bytes()
+                + usize::try_from(nodes).unwrap_or(0),
         }
     }
 }

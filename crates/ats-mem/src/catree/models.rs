@@ -478,3 +478,52 @@ fn a_size_beside_a_split_and_a_batch() {
 fn a_size_beside_a_join_and_a_batch() {
     size_beside(|| two_bases(&EVEN), |tree| join(tree, 4));
 }
+
+/// The first keys of a tree: in place in an empty leaf, behind the first, and in a leaf that replaces the small one. A
+/// walk meets a beginning of the row, and what a walk has met, a later lookup finds.
+#[test]
+fn a_small_leaf_is_filled_and_replaced() {
+    check(2, || {
+        let tree = one_base(&[]);
+        let writing = Arc::clone(&tree);
+        let writer =
+            thread::spawn(move || (1..=3).for_each(|number| put(&writing, number, number)));
+        let met = numbers(&tree);
+        assert!([1, 2, 3].starts_with(&met), "{met:?}");
+        if let Some(last) = met.last() {
+            assert_eq!(get(&tree, *last), Some(*last));
+        }
+        writer.join().expect("no panic");
+        assert_eq!(numbers(&tree), [1, 2, 3]);
+    });
+}
+
+/// Two writers begin in the same empty leaf, from where the keys of both must be found.
+#[test]
+fn two_writers_meet_in_a_small_leaf() {
+    check(2, || {
+        let tree = one_base(&[]);
+        let other = Arc::clone(&tree);
+        let writer = thread::spawn(move || put(&other, 2, 2));
+        put(&tree, 1, 1);
+        assert_eq!(get(&tree, 1), Some(1));
+        writer.join().expect("no panic");
+        assert_eq!(numbers(&tree), [1, 2]);
+    });
+}
+
+/// A lookup of a key that stays meets a leaf that loses all others, and becomes a small one.
+#[test]
+fn a_leaf_becomes_a_small_one() {
+    check(2, || {
+        let tree = one_base(&[1, 2, 3]);
+        let writing = Arc::clone(&tree);
+        let writer = thread::spawn(move || {
+            remove(&writing, 1);
+            remove(&writing, 3);
+        });
+        assert_eq!(get(&tree, 2), Some(2));
+        writer.join().expect("no panic");
+        assert_eq!(numbers(&tree), [2]);
+    });
+}

@@ -1,12 +1,13 @@
 //! Making nodes and taking them out of use, with an account of their memory.
 
 use super::base::{Base, Counts};
+use super::block::Block;
 use super::fences::Fences;
 use super::header::BASE;
 use super::inner::Inner;
 use super::item::Item;
 use super::kind::Kind;
-use super::leaf::Leaf;
+use super::leaf::{AsBlock, LEAF, Leaf, SMALL};
 use super::link::{Link, Node, made};
 use crate::record::Release;
 use crate::slab::SlabBox;
@@ -56,8 +57,9 @@ impl<'g, R: Release> Nodes<'g, R> {
         items: &[Item<'_, R>],
         like: Option<&[u8]>,
     ) -> Node<'g, R> {
-        self.bytes += Leaf::<R>::bytes() as i64;
-        Node::of(made(Leaf::build(fences.skip(), items, like), self.guard))
+        let leaf = Leaf::build(fences, items, like, self.guard);
+        self.bytes += leaf.bytes() as i64;
+        leaf.node()
     }
 
     /// Makes an inner node or a route node; see [`Inner::build`].
@@ -105,7 +107,7 @@ impl<'g, R: Release> Nodes<'g, R> {
     pub(super) fn mark_dead(&mut self, node: Node<'g, R>) {
         node.header().set_dead();
         self.bytes -= match node.kind() {
-            Kind::Leaf(_) => Leaf::<R>::bytes() as i64,
+            Kind::Leaf(leaf) => leaf.bytes() as i64,
             Kind::Inner(inner) => inner.bytes() as i64,
             Kind::Base(_) => 0,
         };
@@ -127,9 +129,10 @@ impl<'g, R: Release> Nodes<'g, R> {
 
 /// An empty base node, of an empty leaf.
 pub(super) fn empty_base<R: Release>() -> SlabBox<Base<R>> {
+    let bytes = Block::<R, SMALL>::bytes() as i64;
     let counts = Counts {
-        bytes: Leaf::<R>::bytes() as i64,
-        node_bytes: Leaf::<R>::bytes() as i64,
+        bytes,
+        node_bytes: bytes,
         ..Counts::default()
     };
     Base::new(Link::owning(Leaf::empty()), counts)
@@ -145,10 +148,16 @@ pub(super) unsafe fn retire<R: Release>(node: Node<'_, R>, guard: &Guard) {
         // it led to is in its replacement or was retired itself.
         drop(unsafe { SlabBox::from_raw(raw.cast::<N>()) });
     }
-    let (bytes, free) = match node.kind() {
-        Kind::Leaf(_) => (Leaf::<R>::bytes(), free::<Leaf<R>> as unsafe fn(*mut u8)),
-        Kind::Inner(inner) => (inner.bytes(), free::<Inner<R>> as unsafe fn(*mut u8)),
-        Kind::Base(_) => (Base::<R>::bytes(), free::<Base<R>> as unsafe fn(*mut u8)),
+    let (bytes, free): (usize, unsafe fn(*mut u8)) = match node.kind() {
+        Kind::Leaf(leaf) => (
+            leaf.bytes(),
+            match leaf.as_block() {
+                AsBlock::Full(_) => free::<Block<R, LEAF>>,
+                AsBlock::Small(_) => free::<Block<R, SMALL>>,
+            },
+        ),
+        Kind::Inner(inner) => (inner.bytes(), free::<Inner<R>>),
+        Kind::Base(_) => (Base::<R>::bytes(), free::<Base<R>>),
     };
     // SAFETY: no link in use leads to the node any more, which is so once (C6).
     unsafe { guard.retire(node.pointer().cast(), bytes, free) };

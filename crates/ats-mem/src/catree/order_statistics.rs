@@ -99,7 +99,7 @@ impl<'g> Skipping<'g> {
 
     fn pass_leaf<R: Release>(
         &mut self,
-        leaf: &'g Leaf<R>,
+        leaf: Leaf<'g, R>,
         ends: Ends<'_>,
     ) -> ControlFlow<&'g Record<R>> {
         let start = ends.low.map_or(0, |key| leaf.search_bound(key));

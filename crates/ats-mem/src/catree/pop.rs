@@ -26,7 +26,7 @@ use crate::record::{Record, Release};
 use ats_sync::Guard;
 
 /// The leaf of a base node that has the record at one end, and the place of this record there.
-type Outermost<'g, R> = (&'g Leaf<R>, usize, &'g Record<R>);
+type Outermost<'g, R> = (Leaf<'g, R>, usize, &'g Record<R>);
 
 impl<R: Release> CaTree<R> {
     /// [`update_end`](crate::Backend::update_end).
@@ -100,7 +100,7 @@ impl<R: Release> CaTree<R> {
     }
 
     /// Whether a base node, which the caller holds and which is valid, is the only one.
-    fn is_only(&self, base: &Base<R>, guard: &Guard) -> bool {
+    pub(super) fn is_only(&self, base: &Base<R>, guard: &Guard) -> bool {
         // Only its holder can replace it.
         self.root(guard) == Node::of(base)
     }

@@ -25,7 +25,7 @@ impl<R: Release> CaTree<R> {
         key: &[u8],
         guard: &Guard,
     ) -> bool {
-        let Some(_adapting) = self.adapting.lock.try_lock() else {
+        let Some(_adapting) = self.adapting.parts().lock.try_lock() else {
             return false;
         };
         let path = self.path(key, guard);
@@ -53,7 +53,7 @@ impl<R: Release> CaTree<R> {
         let with = Replacement::Two(left, parts.separator, right);
         // SAFETY: both locks are held, and what hung from the link is the base node, which is dead (C2, C3).
         let bytes = unsafe { self.publish(&path.routes, with, nodes, routes) };
-        self.adapting.count_split(bytes);
+        self.adapting.parts().count_split(bytes);
         self.adapting.base_nodes() == 2
     }
 
@@ -62,13 +62,16 @@ impl<R: Release> CaTree<R> {
     pub(super) fn join(&self, base: &Base<R>, held: &Held<'_>, key: &[u8], guard: &Guard) {
         // If it cannot be done now, another thousand writes are waited for.
         held.reset_statistics();
-        let Some(_adapting) = self.adapting.lock.try_lock() else {
+        if self.is_only(base, guard) {
+            // Alone, and for long: what was is forgotten.
+            base.set_join_delay(base.join_delay().saturating_sub(1));
+            return;
+        }
+        let Some(_adapting) = self.adapting.parts().lock.try_lock() else {
             return;
         };
         let path = self.path(key, guard);
         let Some((step, above)) = path.routes.split_last() else {
-            // Alone, and for long: what was is forgotten.
-            base.set_join_delay(base.join_delay().saturating_sub(1));
             return;
         };
         let neighbour = Neighbour::find(step);
@@ -106,7 +109,7 @@ impl<R: Release> CaTree<R> {
         // SAFETY: all three locks are held, and what hung from the link is the route node above both base
         // nodes; all of them are dead (C2, C3).
         let bytes = unsafe { self.publish(above, with, nodes, routes) };
-        self.adapting.count_join(bytes);
+        self.adapting.parts().count_join(bytes);
     }
 
     /// Puts `with` in the place of what hangs from the last of `steps`, or from the root, and retires what is

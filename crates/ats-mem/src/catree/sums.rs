@@ -28,7 +28,7 @@ impl<R: Release> CaTree<R> {
         if let Some(totals) = self.glance(&guard) {
             return Ok(totals);
         }
-        let census = self.adapting.census.get_or_init(Box::default);
+        let census = self.adapting.parts().census.get_or_init(Box::default);
         let totals = census.share(|turn| self.totals_of_all(turn, &guard));
         totals.ok_or(Busy)
     }
@@ -44,7 +44,7 @@ impl<R: Release> CaTree<R> {
     }
 
     fn totals_of_all(&self, turn: &mut Turn<'_>, guard: &Guard) -> Option<Totals> {
-        let (_adapting, _) = self.adapting.lock.lock_patiently()?;
+        let (_adapting, _) = self.adapting.parts().lock.lock_patiently()?;
         let mut bases = Vec::new();
         let mut ahead = vec![self.root(guard)];
         while let Some(node) = ahead.pop() {
@@ -61,18 +61,33 @@ impl<R: Release> CaTree<R> {
     }
 
     fn with_routes(&self, totals: Totals) -> Totals {
-        let structure = size_of::<Self>() as i64 + self.adapting.route_bytes();
+        let own = size_of::<Self>() + self.adapting.bytes();
+        let structure = own as i64 + self.adapting.route_bytes();
         Totals {
             structure: totals.structure + structure,
             ..totals
         }
     }
 
+    /// The numbers of the base node, if it is the only one: as of about one moment. Takes no lock.
+    pub(super) fn counts_of_only(&self) -> Option<Counts> {
+        let guard = pin();
+        let Kind::Base(base) = self.root(&guard).kind() else {
+            return None;
+        };
+        let (counts, own) = (base.counts(), base.bytes_with_finger() as i64);
+        Some(Counts {
+            bytes: counts.bytes + own,
+            node_bytes: counts.node_bytes + own,
+            ..counts
+        })
+    }
+
     /// Adds up the numbers of all base nodes. O(base nodes). Holds the lock of adaptation, so that no
     /// base node is counted twice, or not at all, because it is split or joined meanwhile; writers go on.
     pub(super) fn sums(&self) -> Sums {
         let guard = pin();
-        let _adapting = self.adapting.lock.lock();
+        let _adapting = self.adapting.parts().lock.lock();
         let mut counts = Counts::default();
         let mut adaptation = Adaptation {
             splits: self.adapting.splits(),
@@ -85,8 +100,9 @@ impl<R: Release> CaTree<R> {
                 Kind::Base(base) => {
                     let more = base.counts();
                     counts.objects += more.objects;
-                    counts.bytes += more.bytes + Base::<R>::bytes() as i64;
-                    counts.node_bytes += more.node_bytes + Base::<R>::bytes() as i64;
+                    let own = base.bytes_with_finger() as i64;
+                    counts.bytes += more.bytes + own;
+                    counts.node_bytes += more.node_bytes + own;
                     counts.contended += more.contended;
                     counts.uncontended += more.uncontended;
                     adaptation.base_nodes += 1;
@@ -115,5 +131,5 @@ fn add<R: Release>(totals: &mut Totals, base: &Base<R>) {
     let counts = base.counts();
     totals.objects += counts.objects;
     totals.bytes += counts.bytes - counts.node_bytes;
-    totals.structure += counts.node_bytes + Base::<R>::bytes() as i64;
+    totals.structure += counts.node_bytes + base.bytes_with_finger() as i64;
 }

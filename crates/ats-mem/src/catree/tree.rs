@@ -2,10 +2,11 @@
 
 use super::adapting::Adapting;
 use super::base::Base;
+use super::block::Block;
 use super::cursor;
 use super::header::{BASE, NodePtr};
 use super::inner::Inner;
-use super::leaf::Leaf;
+use super::leaf::{LEAF, SMALL};
 use super::link::{Link, Node};
 use super::nodes::empty_base;
 use crate::record::Release;
@@ -62,7 +63,7 @@ impl<R: Release> CaTree<R> {
     pub fn free_some(&mut self, budget: usize) -> bool {
         if self.doomed.is_empty() {
             let root = mem::replace(&mut self.root, Link::owning(empty_base::<R>()));
-            self.adapting.forget_routes();
+            self.adapting.forget();
             // The leaves that cursors remember are freed without a grace period.
             self.identity = cursor::Identity::new();
             self.doomed.push(root.pointer());
@@ -88,10 +89,10 @@ impl<R: Release> CaTree<R> {
         // SAFETY: the caller's promise; nodes and records come from boxes, and no others lead to them (C6).
         unsafe {
             match (*node).level {
-                0 => {
-                    let leaf = SlabBox::from_raw(node.cast::<Leaf<R>>());
-                    leaf.free_records()
+                0 if !(*node).is_small() => {
+                    SlabBox::from_raw(node.cast::<Block<R, LEAF>>()).free_records()
                 }
+                0 => SlabBox::from_raw(node.cast::<Block<R, SMALL>>()).free_records(),
                 BASE => {
                     let base = SlabBox::from_raw(node.cast::<Base<R>>());
                     self.doomed.push(base.root().pointer());

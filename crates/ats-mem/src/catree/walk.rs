@@ -25,7 +25,7 @@ const AHEAD: usize = 6;
 /// What a reader sees at a place of a leaf.
 #[inline(always)]
 fn settled<'g, R: Release>(
-    leaf: &'g Leaf<R>,
+    leaf: Leaf<'g, R>,
     at: usize,
     guard: &'g Guard,
 ) -> Option<&'g Record<R>> {

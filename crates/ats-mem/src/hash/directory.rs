@@ -10,11 +10,12 @@ use super::fingerprints::FingerprintsCell;
 use super::line::Line;
 use crate::prefetch::prefetch;
 use crate::record::Release;
+use crate::slab;
 use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::mem::size_of;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 /// Buckets that are always there.
 pub(super) const MIN_BUCKETS: usize = 1 << FIRST_BITS;
@@ -298,12 +299,30 @@ fn prints_bytes(segment: usize) -> usize {
     segment_len(segment) * size_of::<FingerprintsCell>()
 }
 
+/// Whether a segment is a block of the slab: the first one, which is all that most tables have. Not under the model
+/// checker, whose atomics are larger.
+fn is_in_slab(segment: usize) -> bool {
+    segment == 0 && !cfg!(loom)
+}
+
+/// Bytes of the block of the first segment: whole lines for its fingerprints, then its lines.
+const SLAB_BYTES: usize =
+    (MIN_BUCKETS * size_of::<FingerprintsCell>()).next_multiple_of(LINE) + MIN_BUCKETS * LINE;
+
 fn segment_bytes(segment: usize) -> usize {
     segment_layout(segment).size()
 }
 
 /// Empty buckets. The word before all of them holds the address of the allocation.
 fn allocate<R: Release>(segment: usize) -> *mut Line<R> {
+    if is_in_slab(segment) {
+        let block = slab::allocate(SLAB_BYTES).as_ptr();
+        // SAFETY: the block has so many bytes; the lines begin at a whole line of it, as the block does.
+        return unsafe {
+            block.write_bytes(0, SLAB_BYTES);
+            block.add(SLAB_BYTES - MIN_BUCKETS * LINE).cast()
+        };
+    }
     let layout = segment_layout(segment);
     // SAFETY: the layout is not empty.
     let raw = unsafe { alloc_zeroed(layout) };
@@ -354,6 +373,13 @@ unsafe fn fill<R: Release>(segment: usize, lines: *mut Line<R>) {
 /// # Safety
 /// `lines` comes from [`allocate`] for the same segment and is not used any more.
 unsafe fn free<R: Release>(segment: usize, lines: *mut Line<R>) {
+    if is_in_slab(segment) {
+        // SAFETY: `allocate` took a block of this size, whose last bytes are the lines.
+        return unsafe {
+            let block = lines.cast::<u8>().sub(SLAB_BYTES - MIN_BUCKETS * LINE);
+            slab::free(NonNull::new_unchecked(block), SLAB_BYTES);
+        };
+    }
     // SAFETY: `allocate` wrote the address there, and used this layout.
     unsafe {
         dealloc(

@@ -63,17 +63,17 @@ fn numbers(table: &Table) -> Vec<u64> {
 }
 
 fn split(table: &Table) {
-    let _resizing = table.rare.resizing.lock();
+    let _resizing = table.rare().resizing.lock();
     table.split(&pin());
 }
 
 fn join(table: &Table) {
-    let _resizing = table.rare.resizing.lock();
+    let _resizing = table.rare().resizing.lock();
     table.join(&pin());
 }
 
 fn change_locks(table: &Table, advice: Advice) {
-    let _resizing = table.rare.resizing.lock();
+    let _resizing = table.rare().resizing.lock();
     table
         .stripes
         .adapt(advice, table.directory.active(), &pin());

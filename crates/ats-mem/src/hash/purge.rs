@@ -12,7 +12,7 @@ impl<R: Release> HashTable<R> {
     /// fixed again. Whether nothing is left to do.
     pub(super) fn purge(&self, budget: usize, guard: &Guard) -> bool {
         // Keeps the stripes as they are, so that none is passed over.
-        let _resizing = self.rare.resizing.lock();
+        let _resizing = self.rare().resizing.lock();
         let mut left = budget;
         for stripe in 0..self.stripes.count(guard) {
             let locked = self.stripes.lock(stripe as u64, guard);

@@ -102,7 +102,7 @@ impl<R: Release> HashTable<R> {
 
     #[cold]
     fn adapt(&self, chores: Chores, guard: &Guard) {
-        let Some(_resizing) = self.rare.resizing.try_lock() else {
+        let Some(_resizing) = self.rare().resizing.try_lock() else {
             return;
         };
         self.stripes
@@ -132,7 +132,7 @@ impl<R: Release> HashTable<R> {
     /// steps.
     #[cold]
     pub(super) fn force(&self, forced: Forced, guard: &Guard) {
-        let Some(_resizing) = self.rare.resizing.try_lock() else {
+        let Some(_resizing) = self.rare().resizing.try_lock() else {
             return;
         };
         let active = self.directory.active();

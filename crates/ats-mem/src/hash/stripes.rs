@@ -24,6 +24,7 @@
 use crate::backend::{Buckets, Busy};
 use crate::prefetch::prefetch_to_write;
 use crate::record::Tally;
+use crate::slab::{self, SlabBox};
 use ats_sync::census::{Part, Turn};
 use ats_sync::count::atomic::AtomicI64 as Hint;
 use ats_sync::lock::{Held, STATISTICS_LIMIT};
@@ -135,19 +136,43 @@ fn add(counter: &AtomicU64, more: u64) {
 }
 
 /// All locks of a table.
-pub(super) struct Stripes(Box<[Padded<Stripe>]>);
+pub(super) enum Stripes {
+    /// One, as most tables have.
+    One(SlabBox<Lines<Stripe>>),
+    /// A power of two.
+    Many(Box<[Padded<Stripe>]>),
+}
+
+/// On cache lines of its own.
+#[repr(align(64))]
+pub(super) struct Lines<T>(T);
 
 impl Stripes {
     fn new(count: usize) -> Self {
-        Self((0..count).map(|_| Padded(Stripe::new())).collect())
+        match count {
+            1 => Stripes::One(SlabBox::new(Lines(Stripe::new()))),
+            _ => Stripes::Many((0..count).map(|_| Padded(Stripe::new())).collect()),
+        }
     }
 
+    #[inline]
     fn of(&self, hash: u64) -> &Stripe {
-        &self.0[hash as usize & (self.0.len() - 1)]
+        match self {
+            Stripes::One(one) => &one.0,
+            Stripes::Many(many) => &many[hash as usize & (many.len() - 1)],
+        }
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        match self {
+            Stripes::One(_) => 1,
+            Stripes::Many(many) => many.len(),
+        }
     }
 
     fn parts(&self) -> impl Iterator<Item = &Stripe> {
-        self.0.iter().map(|stripe| &stripe.0)
+        (0..self.len()).map(|index| self.of(index as u64))
     }
 
     /// Number of all records.
@@ -158,13 +183,16 @@ impl Stripes {
 
     /// Has a stripe remember by how much it deviates from the mean of so many records.
     fn note_surplus(&self, stripe: &Stripe, records: i64) {
-        let mean = records / self.0.len() as i64;
+        let mean = records / self.len() as i64;
         let surplus = stripe.records.load(Ordering::Relaxed) - mean;
         stripe.surplus.store(surplus, Ordering::Relaxed);
     }
 
     fn bytes(&self) -> usize {
-        std::mem::size_of_val(&*self.0)
+        match self {
+            Stripes::One(_) => slab::rounded(size_of::<Lines<Stripe>>()),
+            Stripes::Many(many) => size_of_val(&**many),
+        }
     }
 }
 
@@ -300,7 +328,7 @@ impl StripeSet {
                 return Some(Locked {
                     stripe,
                     hash,
-                    count: stripes.0.len(),
+                    count: stripes.len(),
                     held,
                 });
             }
@@ -309,7 +337,7 @@ impl StripeSet {
 
     /// Number of locks.
     pub(super) fn count(&self, guard: &Guard) -> usize {
-        self.present(guard).0.len()
+        self.present(guard).len()
     }
 
     /// Number of all records, exact when no thread writes.
@@ -345,7 +373,7 @@ impl StripeSet {
     pub(super) fn survey(&self, hash: u64, guard: &Guard) -> usize {
         let stripes = self.present(guard);
         let records = stripes.records();
-        if stripes.0.len() > 1 {
+        if stripes.len() > 1 {
             stripes.note_surplus(stripes.of(hash), records);
         }
         usize::try_from(records).unwrap_or(0)
@@ -356,13 +384,12 @@ impl StripeSet {
         let stripes = self.present(guard);
         let sum = |counter: fn(&Stripe) -> &AtomicU64| {
             let numbers = stripes
-                .0
-                .iter()
+                .parts()
                 .map(|one| counter(one).load(Ordering::Relaxed));
             numbers.sum()
         };
         Buckets {
-            locks: stripes.0.len(),
+            locks: stripes.len(),
             doublings: self.doublings.load(Ordering::Relaxed),
             halvings: self.halvings.load(Ordering::Relaxed),
             contended: sum(|stripe| &stripe.contended),
@@ -382,21 +409,21 @@ impl StripeSet {
         let old = self.present(guard);
         let count = match advice {
             Advice::Keep => return,
-            Advice::Double => old.0.len() * 2,
-            Advice::Halve => old.0.len() / 2,
+            Advice::Double => old.len() * 2,
+            Advice::Halve => old.len() / 2,
         };
         if count == 0 || (advice == Advice::Double && !may_have(count, active)) {
             return;
         }
         // In ascending order; every other thread holds one lock at most, so no circle is possible.
-        let held = old.0.iter().map(|stripe| stripe.lock.lock());
+        let held = old.parts().map(|stripe| stripe.lock.lock());
         let held = held.collect::<Vec<_>>();
         let new = Stripes::new(count);
-        for (index, stripe) in old.0.iter().enumerate() {
-            redistribute(stripe, index, &new, old.0.len());
+        for (index, stripe) in old.parts().enumerate() {
+            redistribute(stripe, index, &new, old.len());
         }
         let records = new.records();
-        new.0.iter().for_each(|one| new.note_surplus(one, records));
+        new.parts().for_each(|one| new.note_surplus(one, records));
         add(
             match advice {
                 Advice::Double => &self.doublings,

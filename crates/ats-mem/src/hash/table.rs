@@ -7,6 +7,7 @@ use super::stripes::StripeSet;
 use super::write::counted;
 use crate::backend::Totals;
 use crate::forced::Forcing;
+use crate::late::Late;
 use crate::record::{RecordBox, Release, Tally};
 use ats_sync::shim::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use ats_sync::{Census, Guard, Lock, pin};
@@ -14,8 +15,8 @@ use std::sync::OnceLock;
 
 /// An unordered store of records; see the documentation of [`hash`](super).
 ///
-/// What readers look at comes first, then what is seldom written, each on lines of its own. Small, since many programs
-/// have thousands of tables with a few records each.
+/// What readers look at comes first; what is written now and then is made late, on a line of its own. Small, since
+/// many programs have thousands of tables with a few records each.
 #[repr(C)]
 pub struct HashTable<R: Release> {
     pub(super) directory: Directory<R>,
@@ -24,7 +25,7 @@ pub struct HashTable<R: Release> {
     pub(super) forcing: Forcing,
     /// Buckets emptied by `free_some`.
     drained: usize,
-    pub(super) rare: Rare,
+    pub(super) rare: Late<Rare>,
 }
 
 /// What is written now and then, by other operations than those that read the other fields. Aligned, so
@@ -47,6 +48,19 @@ pub(super) struct Rare {
     pub(super) taken: AtomicU64,
 }
 
+impl Default for Rare {
+    fn default() -> Self {
+        Rare {
+            fixed: AtomicUsize::new(0),
+            slots: AtomicUsize::new(0),
+            resizing: Lock::new(),
+            census: OnceLock::new(),
+            lines: AtomicI64::new(0),
+            taken: AtomicU64::new(0),
+        }
+    }
+}
+
 impl<R: Release> HashTable<R> {
     /// An empty table. About one kilobyte.
     pub fn new() -> Self {
@@ -56,14 +70,7 @@ impl<R: Release> HashTable<R> {
             seed: Seed::random(),
             forcing: Forcing::default(),
             drained: 0,
-            rare: Rare {
-                fixed: AtomicUsize::new(0),
-                slots: AtomicUsize::new(0),
-                resizing: Lock::new(),
-                census: OnceLock::new(),
-                lines: AtomicI64::new(0),
-                taken: AtomicU64::new(0),
-            },
+            rare: Late::new(),
         }
     }
 
@@ -111,17 +118,28 @@ impl<R: Release> HashTable<R> {
 
     pub(super) fn add_lines(&self, lines: i64) {
         if lines != 0 {
-            self.rare.lines.fetch_add(lines, Ordering::Relaxed);
+            self.rare().lines.fetch_add(lines, Ordering::Relaxed);
         }
     }
 
     /// How many lines there are behind the first ones of buckets.
     pub(super) fn lines(&self) -> usize {
-        usize::try_from(self.rare.lines.load(Ordering::Relaxed)).unwrap_or(0)
+        let lines = self
+            .rare
+            .get()
+            .map(|rare| rare.lines.load(Ordering::Relaxed));
+        usize::try_from(lines.unwrap_or(0)).unwrap_or(0)
     }
 
+    /// What is written now and then. A table has it from when that is so.
+    pub(super) fn rare(&self) -> &Rare {
+        self.rare.get_or_make()
+    }
+
+    #[inline]
     pub(super) fn is_fixed(&self) -> bool {
-        self.rare.fixed.load(Ordering::Acquire) > 0
+        let rare = self.rare.get();
+        rare.is_some_and(|rare| rare.fixed.load(Ordering::Acquire) > 0)
     }
 
     /// A bucket that cannot become inactive: its lock or the resize lock is held, or the table is had

@@ -49,7 +49,7 @@ impl<R: Release> HashTable<R> {
 
     /// Changes the number of locks as contention would.
     fn adapt_locks(&self, advice: Advice) {
-        let _resizing = self.rare.resizing.lock();
+        let _resizing = self.rare().resizing.lock();
         self.stripes.adapt(advice, self.directory.active(), &pin());
     }
 }

@@ -717,3 +717,53 @@ fn batches_of_the_lock_free_tree_do_not_lose_updates() {
     tree.force_adaptation(7, 5);
     batches_do_not_lose_updates(&tree);
 }
+
+/// A tree of few keys is one small leaf. It grows, shrinks and is walked like any other, whatever the lengths of its
+/// keys are, and costs less than ets takes for a table of as many.
+#[test]
+fn a_small_tree_is_small_and_behaves_as_a_sorted_map() {
+    let tree = CaTree::<Plain>::new();
+    let empty = tree.bytes();
+    assert!(empty < 450, "{empty} bytes for nothing");
+    // Short keys, whose heads complete them, and keys that begin alike.
+    let key = |n: usize| match n % 3 {
+        0 => vec![n as u8],
+        1 => [&b"a beginning that is common "[..], &[n as u8]].concat(),
+        _ => vec![7; n],
+    };
+    let mut model = BTreeMap::new();
+    let order = |n: usize| n * 7 % 23;
+    for n in (0..23).map(order) {
+        put(&tree, &key(n), n as u64, false);
+        model.insert(key(n), n as u64);
+        assert_eq!(
+            contents(&tree),
+            model.clone().into_iter().collect::<Vec<_>>()
+        );
+        if model.len() == 10 {
+            let nodes = tree.memory().structure;
+            assert!(nodes < 450, "{nodes} bytes of nodes for ten");
+        }
+    }
+    for n in (0..23).rev().map(order) {
+        remove(&tree, &key(n));
+        model.remove(&key(n));
+        assert_eq!(
+            contents(&tree),
+            model.clone().into_iter().collect::<Vec<_>>()
+        );
+    }
+    assert_eq!((tree.len(), tree.bytes()), (0, empty));
+}
+
+/// A row of ascending keys fills a small leaf, then larger ones; when all keys are gone, so is what the row needed.
+#[test]
+fn a_row_leaves_nothing_in_a_small_tree() {
+    let tree = CaTree::<Plain>::new();
+    let empty = tree.bytes();
+    for _ in 0..3 {
+        (0..200u64).for_each(|n| assert_eq!(put(&tree, &number(n), n, false), None));
+        (0..200u64).for_each(|n| assert_eq!(remove(&tree, &number(n)), Some(n)));
+        assert_eq!((tree.len(), tree.bytes()), (0, empty));
+    }
+}

@@ -1,8 +1,9 @@
 //! Base nodes that are split and joined, by force and by themselves.
 
 use crate::*;
-use ats_mem::Adaptation;
+use ats_mem::{Adaptation, OnFirstSplit};
 use shuttle::rand::Rng;
+use std::sync::Weak;
 
 type Tree = CaTree<Plain>;
 
@@ -135,12 +136,17 @@ fn a_base_node_that_is_fought_for_splits() {
     let splits = Arc::new(AtomicUsize::new(0));
     let counting = Arc::clone(&splits);
     explore(move || {
-        let tree = filled::<Tree>(evens(2 * LEAF));
-        let told = Arc::new(AtomicUsize::new(0));
-        let telling = Arc::clone(&told);
-        tree.on_first_split(Box::new(move || {
-            telling.fetch_add(1, Relaxed);
-        }));
+        struct Told(AtomicUsize);
+        impl OnFirstSplit for Told {
+            fn has_split(self: Arc<Self>) {
+                self.0.fetch_add(1, Relaxed);
+            }
+        }
+        let told = Arc::new(Told(AtomicUsize::new(0)));
+        let mut tree = filled::<Tree>(evens(2 * LEAF));
+        let notice: Weak<Told> = Arc::downgrade(&told);
+        let alone = Arc::get_mut(&mut tree).expect("no other thread has it yet");
+        alone.on_first_split(notice);
         let write = |tree: &Tree, from: u64| {
             for number in 0..6 {
                 put(tree, from + number % 3, number);
@@ -153,7 +159,7 @@ fn a_base_node_that_is_fought_for_splits() {
         }
         are_ascending_with(&numbers(&*tree), evens(2 * LEAF));
         let adaptation = adaptation(&tree);
-        assert_eq!(adaptation.splits > 0, told.load(Relaxed) > 0);
+        assert_eq!(adaptation.splits > 0, told.0.load(Relaxed) > 0);
         counting.fetch_add(adaptation.splits as usize, Relaxed);
     });
     assert!(splits.load(Relaxed) > 0);

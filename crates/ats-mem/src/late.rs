@@ -1,0 +1,92 @@
+//! What a store needs only when it is large or fought for, and therefore makes when it is needed first.
+//!
+//! Good for: parts that most stores never need, of which small ones should not pay the memory. Bad at: parts that
+//! every operation looks at, since each access follows a pointer.
+//!
+//! # Invariant
+//! - LA1. The pointer is null, or it leads to a value from a box. It changes once, and the value stays where it is until
+//!   this is dropped.
+
+use crate::slab::{self, SlabBox};
+use ats_sync::shim::atomic::{AtomicPtr, Ordering};
+use std::marker::PhantomData;
+use std::ptr;
+
+/// A `T` that is made when it is needed first.
+pub(crate) struct Late<T>(AtomicPtr<T>, PhantomData<SlabBox<T>>);
+
+impl<T: Default> Late<T> {
+    pub(crate) fn new() -> Self {
+        Late(AtomicPtr::new(ptr::null_mut()), PhantomData)
+    }
+
+    /// The value, if it was needed before.
+    #[inline]
+    pub(crate) fn get(&self) -> Option<&T> {
+        // SAFETY: null, or a value that lives as long as this (LA1).
+        unsafe { self.0.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The value, which is made if need be.
+    #[inline]
+    pub(crate) fn get_or_make(&self) -> &T {
+        match self.get() {
+            Some(made) => made,
+            None => self.make(),
+        }
+    }
+
+    #[cold]
+    fn make(&self) -> &T {
+        let new = SlabBox::into_raw(SlabBox::new(T::default()));
+        let (null, order) = (ptr::null_mut(), Ordering::Acquire);
+        match self.0.compare_exchange(null, new, Ordering::AcqRel, order) {
+            // SAFETY: the value lives as long as this from now on (LA1).
+            Ok(_) => unsafe { &*new },
+            Err(other) => {
+                // SAFETY: just made, and no other thread has seen it.
+                drop(unsafe { SlabBox::from_raw(new) });
+                // SAFETY: not null, so it is a value that lives as long as this (LA1).
+                unsafe { &*other }
+            }
+        }
+    }
+
+    /// Bytes of memory that it takes beside the store.
+    pub(crate) fn bytes(&self) -> usize {
+        self.get().map_or(0, |_| slab::rounded(size_of::<T>()))
+    }
+}
+
+impl<T> Drop for Late<T> {
+    fn drop(&mut self) {
+        let made = self.0.load(Ordering::Relaxed);
+        if !made.is_null() {
+            // SAFETY: it comes from a box (LA1), and no other thread has this any more.
+            drop(unsafe { SlabBox::from_raw(made) });
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn all_threads_get_the_one_that_is_made() {
+        for _ in 0..200 {
+            let late = Late::<AtomicUsize>::new();
+            assert!(late.get().is_none());
+            assert_eq!(late.bytes(), 0);
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| late.get_or_make().fetch_add(1, Ordering::Relaxed));
+                }
+            });
+            let made = late.get().map(|made| made.load(Ordering::Relaxed));
+            assert_eq!(made, Some(4));
+            assert!(late.bytes() > 0);
+        }
+    }
+}
