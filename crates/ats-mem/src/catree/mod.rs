@@ -229,9 +229,7 @@ impl<R: Release> Backend<R> for CaTree<R> {
     }
 
     fn len(&self) -> usize {
-        let counts = self.counts_of_only();
-        let counts = counts.unwrap_or_else(|| self.sums().counts);
-        usize::try_from(counts.objects).unwrap_or(0)
+        usize::try_from(self.sums().counts.objects).unwrap_or(0)
     }
 
     fn totals(&self) -> Result<Totals, Busy> {
@@ -239,15 +237,9 @@ impl<R: Release> Backend<R> for CaTree<R> {
     }
 
     fn memory(&self) -> Memory {
-        let (counts, route_bytes) = match self.counts_of_only() {
-            Some(counts) => (counts, 0),
-            None => {
-                let sums = self.sums();
-                (sums.counts, sums.route_bytes)
-            }
-        };
-        let nodes = counts.node_bytes + route_bytes;
-        let records = counts.bytes - counts.node_bytes;
+        let sums = self.sums();
+        let nodes = sums.counts.node_bytes + sums.route_bytes;
+        let records = sums.counts.bytes - sums.counts.node_bytes;
         Memory {
             records: usize::try_from(records).unwrap_or(0),
             structure: size_of::<Self>()

@@ -70,7 +70,7 @@ impl<R: Release> CaTree<R> {
     }
 
     /// The numbers of the base node, if it is the only one: as of about one moment. Takes no lock.
-    pub(super) fn counts_of_only(&self) -> Option<Counts> {
+    fn counts_of_only(&self) -> Option<Counts> {
         let guard = pin();
         let Kind::Base(base) = self.root(&guard).kind() else {
             return None;
@@ -83,9 +83,24 @@ impl<R: Release> CaTree<R> {
         })
     }
 
-    /// Adds up the numbers of all base nodes. O(base nodes). Holds the lock of adaptation, so that no
-    /// base node is counted twice, or not at all, because it is split or joined meanwhile; writers go on.
+    /// Adds up the numbers of all base nodes. O(base nodes). If there are several, it holds the lock of adaptation, so
+    /// that no base node is counted twice, or not at all, because it is split or joined meanwhile; writers go on.
     pub(super) fn sums(&self) -> Sums {
+        if let Some(counts) = self.counts_of_only() {
+            let adaptation = Adaptation {
+                base_nodes: 1,
+                splits: self.adapting.splits(),
+                joins: self.adapting.joins(),
+                contended: counts.contended,
+                uncontended: counts.uncontended,
+                ..Adaptation::default()
+            };
+            return Sums {
+                counts,
+                route_bytes: 0,
+                adaptation,
+            };
+        }
         let guard = pin();
         let _adapting = self.adapting.parts().lock.lock();
         let mut counts = Counts::default();

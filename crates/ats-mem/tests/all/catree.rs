@@ -725,6 +725,10 @@ fn a_small_tree_is_small_and_behaves_as_a_sorted_map() {
     let tree = CaTree::<Plain>::new();
     let empty = tree.bytes();
     assert!(empty < 450, "{empty} bytes for nothing");
+    // Looking does not make it larger.
+    assert_eq!((tree.len(), tree.adaptation().base_nodes), (0, 1));
+    assert_eq!(tree.totals().map(|totals| totals.objects), Ok(0));
+    assert_eq!(tree.bytes(), empty);
     // Short keys, whose heads complete them, and keys that begin alike.
     let key = |n: usize| match n % 3 {
         0 => vec![n as u8],
