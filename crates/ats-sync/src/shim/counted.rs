@@ -15,6 +15,12 @@ wrapped_atomics!(const);
 macro_rules! access_for_owners {
     ($($name:ident: $value:ty),*) => {
         $(
+            impl Default for $name {
+                fn default() -> Self {
+                    Self::new(0)
+                }
+            }
+
             impl $name {
                 pub fn get_mut(&mut self) -> &mut $value {
                     self.0.get_mut()
