@@ -28,6 +28,9 @@ use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
 
+/// How many records are asked for when one is wanted: two, since the first may belong to a batch.
+const STEP: usize = 2;
+
 /// A store on a map that threads share; see the documentation of [`rivals`](super).
 pub struct SharedStore<R: Release, M: SharedMap<R>> {
     map: M,
@@ -119,19 +122,32 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
         found.pop()
     }
 
-    /// The first record that readers see in a range, from its low end upwards or from its high end downwards.
-    fn nearest<'g>(
-        &'g self,
-        range: KeyRange<'_>,
-        direction: Direction,
-        guard: &'g Guard,
-    ) -> Option<&'g Record<R>> {
-        let mut nearest = None;
-        visit_in(self, range, direction, guard, &mut |record| {
-            nearest = Some(record);
-            ControlFlow::Break(())
-        });
-        nearest
+    /// The first record that readers see from a bound on.
+    fn first_from<'g>(&'g self, from: Bound<&[u8]>, guard: &'g Guard) -> Option<&'g Record<R>> {
+        let (mut from, mut found) = (from, Vec::with_capacity(STEP));
+        loop {
+            self.map.gather(from, STEP, guard, &mut found);
+            if let Some(seen) = found.iter().find_map(|record| record.settled(guard)) {
+                return Some(seen);
+            }
+            let last = found.last().filter(|_| found.len() == STEP)?;
+            from = Bound::Excluded(last.key());
+            found.clear();
+        }
+    }
+
+    /// The last record that readers see below a key, or of all.
+    fn last_below<'g>(&'g self, below: Option<&[u8]>, guard: &'g Guard) -> Option<&'g Record<R>> {
+        let (mut below, mut found) = (below, Vec::with_capacity(STEP));
+        loop {
+            self.map.gather_down(below, STEP, guard, &mut found);
+            if let Some(seen) = found.iter().find_map(|record| record.settled(guard)) {
+                return Some(seen);
+            }
+            let last = found.last().filter(|_| found.len() == STEP)?;
+            below = Some(last.key());
+            found.clear();
+        }
     }
 
     /// Visits the records behind a key, or all.
@@ -313,11 +329,11 @@ impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
     }
 
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.nearest(KeyRange::default(), Direction::Up, guard)
+        self.first_from(Bound::Unbounded, guard)
     }
 
     fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.nearest(KeyRange::default(), Direction::Down, guard)
+        self.last_below(None, guard)
     }
 
     fn next<'g>(
@@ -325,12 +341,7 @@ impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        let mut next = None;
-        self.visit_behind(Some(key), guard, &mut |record| {
-            next = Some(record);
-            ControlFlow::Break(())
-        });
-        Ok(next)
+        Ok(self.first_from(Bound::Excluded(key), guard))
     }
 
     fn prev<'g>(
@@ -338,11 +349,7 @@ impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        let range = KeyRange {
-            low: None,
-            high: Some(key),
-        };
-        Ok(self.nearest(range, Direction::Down, guard))
+        Ok(self.last_below(Some(key), guard))
     }
 
     fn scan<'g>(
