@@ -155,7 +155,7 @@ rust_tests() {
 # tries all interleavings with a few switches, and what weak memory makes of them. It needs a build of
 # its own, kept apart so that neither build undoes the other, and an optimised one.
 rust_models() {
-    limited 900 env RUSTFLAGS="--cfg loom" cargo test -p ats-sync -p ats-mem --lib --locked \
+    limited 1500 env RUSTFLAGS="--cfg loom" cargo test -p ats-sync -p ats-mem --lib --locked \
         --profile models \
         --target-dir "${CARGO_TARGET_DIR:-target}/loom" models
 }
