@@ -58,7 +58,7 @@ impl Header {
         self.flags.load(Acquire) & DEAD != 0
     }
 
-    /// To be called before the replacement is published, by the holder of the lock, who alone stores to it.
+    /// To be called before the replacement is published, by the holder of the lock. No other thread stores to it.
     pub(super) fn set_dead(&self) {
         let flags = self.flags.load(Relaxed);
         self.flags.store(flags | DEAD, Release);
