@@ -8,6 +8,7 @@ use crate::batch::Batch;
 use crate::ends::Ends;
 use crate::error::Error;
 use crate::fold::is_absent;
+use crate::record_count::CountChange;
 use crate::scan::Scan;
 use crate::snapshot::Snapshot;
 use crate::store::DiskStore;
@@ -16,8 +17,6 @@ use ats_store::store::{DecideEnd, Visit};
 use ats_store::{BatchPlan, Change, Direction, End, KeyRange, MergeOperator, Merges, Store};
 use parking_lot::{Mutex, MutexGuard};
 use std::ops::ControlFlow;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// How many locks keys share.
@@ -33,14 +32,8 @@ type OwnedRecord = (Vec<u8>, Vec<u8>);
 pub struct AtomicStore {
     store: DiskStore,
     locks: [Mutex<()>; LOCKS],
-    /// Records that updates have added, less those they have removed.
-    added: AtomicIsize,
-    /// The number of records less what `added` was then, once it was counted.
-    counted: OnceLock<isize>,
     /// Where the first and the last record are.
     ends: Ends,
-    /// Whether an operand was written, or a key removed, of which it is not known whether the key was there.
-    has_merged: AtomicBool,
 }
 
 impl AtomicStore {
@@ -50,10 +43,7 @@ impl AtomicStore {
         AtomicStore {
             store,
             locks: [const { Mutex::new(()) }; LOCKS],
-            added: AtomicIsize::new(0),
-            counted: OnceLock::new(),
             ends: Ends::default(),
-            has_merged: AtomicBool::new(false),
         }
     }
 
@@ -76,8 +66,6 @@ impl AtomicStore {
     /// As those of [`DiskStore::delete`].
     pub fn delete_unread(&self, key: &[u8]) -> Result<(), Error> {
         let _locked = waiting::lock(&self.locks[lock_number(key)])?;
-        // Whether it was there is not known either.
-        self.has_merged.store(true, Ordering::Relaxed);
         self.store.delete(key)
     }
 
@@ -87,8 +75,7 @@ impl AtomicStore {
     /// As those of [`DiskStore::put`].
     pub fn put_unread(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let _locked = waiting::lock(&self.locks[lock_number(key)])?;
-        self.has_merged.store(true, Ordering::Relaxed);
-        let _written = self.ends.write([key].into_iter());
+        let _written = self.ends.write([key].into_iter())?;
         self.store.put(key, value)
     }
 
@@ -103,7 +90,7 @@ impl AtomicStore {
             .collect()
     }
 
-    /// Locks all keys: no update is between its read and its write, nor between its write and its count.
+    /// Locks all keys: no update is between its read and its write.
     fn lock_all(&self) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
         self.locks.iter().map(waiting::lock).collect()
     }
@@ -116,11 +103,11 @@ impl AtomicStore {
         key: &[u8],
         had: bool,
         change: Change<Vec<u8>>,
-    ) -> Result<isize, Error> {
+    ) -> Result<i64, Error> {
         match change {
             Change::Put(value) if !is_absent(self.store.operator(), key, &value)? => {
                 batch.put(key, &value)?;
-                Ok(isize::from(!had))
+                Ok(i64::from(!had))
             }
             Change::Put(_) | Change::Remove if had => {
                 batch.delete(key)?;
@@ -131,11 +118,10 @@ impl AtomicStore {
     }
 
     /// Writes what was decided, while the keys are locked.
-    fn commit(&self, batch: &Batch, added: isize) -> Result<(), Error> {
-        let _written = self.ends.write(batch.written_keys());
-        self.store.write(batch)?;
-        self.added.fetch_add(added, Ordering::Relaxed);
-        Ok(())
+    fn commit(&self, mut batch: Batch, added: i64) -> Result<(), Error> {
+        batch.set_records(CountChange::By(added));
+        let _written = self.ends.write(batch.written_keys())?;
+        self.store.write(&batch)
     }
 
     /// The record at an end. The caller has locked no key, or this was called before.
@@ -153,16 +139,6 @@ impl AtomicStore {
         }
         Ok(record)
     }
-}
-
-/// Sum of what `weigh` says of each value.
-fn sum(snapshot: &Snapshot, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, Error> {
-    let mut scan = snapshot.scan(KeyRange::default(), Direction::Up)?;
-    let mut sum = 0;
-    while let Some((_, value)) = scan.next()? {
-        sum += weigh(value);
-    }
-    Ok(sum)
 }
 
 fn lock_number(key: &[u8]) -> usize {
@@ -205,7 +181,7 @@ impl Store for Frozen {
 
     fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
         waiting::check()?;
-        Ok(sum(&self.0, weigh)?)
+        Ok(self.0.sum(weigh)?)
     }
 
     fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
@@ -251,7 +227,7 @@ impl Store for AtomicStore {
             }
             added += self.add(&mut batch, key, value.is_some(), change)?;
         }
-        self.commit(&batch, added)?;
+        self.commit(batch, added)?;
         Ok(true)
     }
 
@@ -262,14 +238,15 @@ impl Store for AtomicStore {
                 return Ok(());
             };
             let _locked = self.lock(&[&key])?;
-            // Another writer may have been faster.
+            let _claimed = self.ends.claim(end, &key)?;
+            // Another writer may have been faster. From here on none is, and none writes beyond the key.
             if self.end(end)?.as_ref() != Some(&(key.clone(), value.clone())) {
                 continue;
             }
             let mut batch = Batch::new();
             let change = decide(Some((&key, &value)));
             let added = self.add(&mut batch, &key, true, change)?;
-            return Ok(self.commit(&batch, added)?);
+            return Ok(self.commit(batch, added)?);
         }
     }
 
@@ -282,46 +259,26 @@ impl Store for AtomicStore {
         Ok(visit_each(self.store.scan(key_range, direction)?, visit)?)
     }
 
-    /// O(records) the first time, and each time once operands were written; then O(1).
+    /// O(records) the first time, and the first time after operands were written; otherwise O(1), and waits for no
+    /// thread.
     fn len(&self) -> Result<usize, ats_store::Error> {
-        let has_merged = self.has_merged.load(Ordering::Relaxed);
-        let base = match self.counted.get() {
-            Some(base) if !has_merged => *base,
-            _ => {
-                // However little of it is on disk, it takes long.
-                waiting::check()?;
-                let (snapshot, added) = {
-                    let _all = self.lock_all()?;
-                    (self.store.snapshot(), self.added.load(Ordering::Relaxed))
-                };
-                let base = sum(&snapshot, &|_| 1)?.cast_signed() - added;
-                let _first = self.counted.set(base);
-                base
-            }
-        };
-        let len = base + self.added.load(Ordering::Relaxed);
-        Ok(usize::try_from(len).unwrap_or(0))
+        Ok(self.store.records()?)
     }
 
     fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
         // However little of it is on disk, it takes long.
         waiting::check()?;
         let snapshot = self.store.snapshot();
-        Ok(sum(&snapshot, weigh)?)
+        Ok(snapshot.sum(weigh)?)
     }
 
     fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
         let _all = self.lock_all()?;
         let taken = self.store.snapshot();
-        self.store.delete_range(KeyRange::default())?;
-        match self.counted.get() {
-            Some(base) => self.added.store(-base, Ordering::Relaxed),
-            None => {
-                let added = self.added.load(Ordering::Relaxed);
-                let _first = self.counted.set(-added);
-            }
-        }
-        self.has_merged.store(false, Ordering::Relaxed);
+        let mut batch = Batch::new();
+        batch.delete_range(KeyRange::default())?;
+        batch.set_records(CountChange::To(0));
+        self.store.write(&batch)?;
         Ok(Box::new(Frozen(taken)))
     }
 
@@ -343,8 +300,7 @@ impl Merges for AtomicStore {
 
     fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), ats_store::Error> {
         let _locked = waiting::lock(&self.locks[lock_number(key)])?;
-        self.has_merged.store(true, Ordering::Relaxed);
-        let _written = self.ends.write([key].into_iter());
+        let _written = self.ends.write([key].into_iter())?;
         Ok(self.store.merge(key, operand)?)
     }
 }

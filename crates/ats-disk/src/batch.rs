@@ -3,6 +3,7 @@
 use crate::coding::{Damaged, Decoder, put_bytes};
 use crate::entry::{Kind, MAX_BYTES};
 use crate::error::Error;
+use crate::record_count::CountChange;
 use ats_store::KeyRange;
 
 /// The byte that a range delete begins with, beside those of [`Kind`].
@@ -19,6 +20,8 @@ pub struct Batch {
     /// The changes one behind the other, as they are in the journal.
     bytes: Vec<u8>,
     count: u32,
+    /// What becomes of the number of records.
+    records: CountChange,
 }
 
 impl Batch {
@@ -95,6 +98,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.count = 0;
+        self.records = CountChange::default();
     }
 
     /// Number of changes.
@@ -115,8 +119,18 @@ impl Batch {
         self.bytes.len()
     }
 
+    /// Says what becomes of the number of records, which is not known otherwise.
+    pub(crate) fn set_records(&mut self, records: CountChange) {
+        self.records = records;
+    }
+
+    /// What becomes of the number of records.
+    pub(crate) fn records(&self) -> CountChange {
+        self.records
+    }
+
     /// The keys that get a value or an operand.
-    pub(crate) fn written_keys(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn written_keys(&self) -> impl Iterator<Item = &[u8]> + Clone {
         BatchItems::new(&self.bytes).filter_map(|item| match item {
             Ok(BatchItem::Write { kind, key, .. }) if kind != Kind::Delete => Some(key),
             _ => None,
@@ -142,6 +156,7 @@ pub(crate) enum BatchItem<'a> {
 }
 
 /// The changes of an encoded batch. Ends with an error if the bytes are not those of a batch.
+#[derive(Clone)]
 pub(crate) struct BatchItems<'a>(Decoder<'a>);
 
 impl<'a> BatchItems<'a> {

@@ -74,6 +74,7 @@ fn long_varint_at(bytes: &[u8], at: &mut usize) -> Result<u64, Damaged> {
 }
 
 /// Reads fields from the front of some bytes.
+#[derive(Clone)]
 pub(crate) struct Decoder<'a> {
     rest: &'a [u8],
 }

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::journal::Journal;
 use crate::memtable::{Keep, Memtable, Write};
 use crate::options::Durability;
+use crate::record_count::{CountChange, RecordCount};
 use crate::state::{Sealed, State};
 use crate::waiting;
 use ats_store::MergeOperator;
@@ -49,11 +50,17 @@ struct Batches {
     bytes: Vec<u8>,
     /// Of each batch: where it ends, and how many changes it has.
     ends: Vec<(usize, u32)>,
+    /// What they make of the number of records.
+    records: CountChange,
     sync: bool,
 }
 
 impl Batches {
     fn add(&mut self, batch: &Batch, sync: bool) {
+        self.records = match self.ends.is_empty() {
+            true => batch.records(),
+            false => self.records.then(batch.records()),
+        };
         self.bytes.extend_from_slice(batch.encoded());
         self.ends.push((self.bytes.len(), batch.len() as u32));
         self.sync |= sync;
@@ -84,6 +91,7 @@ pub(crate) struct Writing {
     pub(crate) last_seq: u64,
     /// That of the last change before those in the active memtable.
     pub(crate) sealed_seq: u64,
+    pub(crate) records: RecordCount,
     /// The memory of groups of callers that do not wait.
     at_once: Batches,
 }
@@ -95,6 +103,7 @@ impl Writing {
             journal,
             last_seq,
             sealed_seq: last_seq,
+            records: RecordCount::default(),
             at_once: Batches::default(),
         }
     }
@@ -232,8 +241,9 @@ impl Core {
             self.sync_journal(&mut writing.journal, seq + 1)?;
         }
         let first_seq = mem::replace(&mut writing.last_seq, seq) + 1;
+        writing.records.change(batches.records);
         let state = self.state.load();
-        self.apply(&state, first_seq, batches)?;
+        self.apply(&state, first_seq, batches, &writing.records)?;
         self.stats
             .on_group(batches.ends.len(), batches.bytes.len(), written);
         if self.options.threads > 0 && self.spare.is_short() {
@@ -254,8 +264,14 @@ impl Core {
         Ok(())
     }
 
-    /// Makes changes in the active memtable, and publishes them.
-    fn apply(&self, state: &State, first_seq: u64, batches: &Batches) -> Result<(), Error> {
+    /// Makes changes in the active memtable, and publishes them, and the number of records that there are then.
+    fn apply(
+        &self,
+        state: &State,
+        first_seq: u64,
+        batches: &Batches,
+        records: &RecordCount,
+    ) -> Result<(), Error> {
         let operator = self.options.operator.as_deref();
         let changes: u64 = batches
             .ends
@@ -281,7 +297,7 @@ impl Core {
                 seq: first_seq,
             };
             self.count_refused(state.active.apply(write, &keep, operator));
-            self.registry.publish(last_seq);
+            self.registry.publish(last_seq, records);
             return Ok(());
         }
         let snapshots = live.clone();
@@ -294,7 +310,7 @@ impl Core {
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
             self.count_refused(apply_item(state, seq, item?, &keep, operator));
         }
-        self.registry.publish(last_seq);
+        self.registry.publish(last_seq, records);
         Ok(())
     }
 

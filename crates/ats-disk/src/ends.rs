@@ -7,11 +7,19 @@
 //! before it writes a record. **E2** An end is moved inwards only to a key that a walk has found, and not past a key that was being
 //! written at any time since the walk began, which the walk may not have seen.
 //!
+//! The record at an end can be changed as such: a thread that has locked its key [claims](Ends::claim) the end. **E3** While
+//! an end is claimed at a key, no record is written beyond that key: the claim waits for those that are being written, and
+//! writers that come later wait for its end. So if the key is found to be the outermost under the claim, it stays that until
+//! the change is visible. A writer that waits has locked its keys, and the claiming thread locks none any more; so
+//! they cannot wait in a circle.
+//!
 //! It costs a load for each write until an end is asked for the first time; from then on, a lock that is held for some
 //! comparisons of keys.
 
+use crate::error::Error;
+use crate::waiting;
 use ats_store::{End, KeyRange};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,6 +31,8 @@ pub(crate) struct Ends {
     /// Whether all do that are under way.
     is_ready: AtomicBool,
     known: Mutex<Known>,
+    /// A claim has ended, or what was being written is written.
+    changed: Condvar,
 }
 
 #[derive(Default)]
@@ -33,6 +43,16 @@ struct Known {
     watched: [Option<Watched>; 2],
     /// What is being written.
     written: Vec<Vec<u8>>,
+    /// The claimed ends, each at a key. Few, as each has locked its key.
+    claimed: Vec<(End, Vec<u8>)>,
+}
+
+impl Known {
+    /// Whether a claim keeps a key from being written.
+    fn keeps(&self, key: &[u8]) -> bool {
+        let mut claims = self.claimed.iter();
+        claims.any(|(end, at)| is_beyond(*end, key, at))
+    }
 }
 
 #[derive(Default)]
@@ -47,6 +67,11 @@ fn outer<'k>(end: End, one: &'k [u8], other: &'k [u8]) -> &'k [u8] {
     if order == Order::Less { one } else { other }
 }
 
+/// Whether a key is farther out than another.
+fn is_beyond(end: End, key: &[u8], other: &[u8]) -> bool {
+    key != other && outer(end, key, other) == key
+}
+
 fn index(end: End) -> usize {
     match end {
         End::First => 0,
@@ -56,7 +81,7 @@ fn index(end: End) -> usize {
 
 /// Moves a key outwards, if this one is farther out.
 fn move_out(end: End, moved: &mut Vec<u8>, key: &[u8]) {
-    if outer(end, key, moved) == key && key != &moved[..] {
+    if is_beyond(end, key, moved) {
         moved.clear();
         moved.extend_from_slice(key);
     }
@@ -79,6 +104,27 @@ impl Drop for Written<'_> {
                 known.written.swap_remove(index);
             }
         }
+        if !known.claimed.is_empty() {
+            self.ends.changed.notify_all();
+        }
+    }
+}
+
+/// While this lives, no record is written beyond a key.
+pub(crate) struct Claim<'e> {
+    ends: &'e Ends,
+    end: End,
+    key: Vec<u8>,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let mut known = self.ends.known.lock();
+        let mut claims = known.claimed.iter();
+        if let Some(index) = claims.position(|(end, key)| (end, key) == (&self.end, &self.key)) {
+            known.claimed.swap_remove(index);
+        }
+        self.ends.changed.notify_all();
     }
 }
 
@@ -94,26 +140,37 @@ pub(crate) struct Walk<'e> {
 
 impl Ends {
     /// Says that records with these keys are written from now on. The caller has locked the keys.
+    ///
+    /// # Errors
+    /// [`Error::WouldWait`], for a thread that must not wait, if an end is claimed.
     #[inline]
-    pub(crate) fn write<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Written<'_> {
+    pub(crate) fn write<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k [u8]> + Clone,
+    ) -> Result<Written<'_>, Error> {
         let mut written = Written {
             ends: self,
             keys: Vec::new(),
         };
         // A search for an end locks all keys after it has set this: so all that are locked later see it.
         if self.is_told.load(Ordering::Relaxed) {
-            self.tell(keys, &mut written);
+            self.tell(keys, &mut written)?;
         }
-        written
+        Ok(written)
     }
 
     #[cold]
-    fn tell<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, written: &mut Written<'_>) {
-        let mut known = self.known.lock();
+    fn tell<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k [u8]> + Clone,
+        written: &mut Written<'_>,
+    ) -> Result<(), Error> {
+        let mut known = self.wait_while(|known| keys.clone().any(|key| known.keeps(key)))?;
         let Known {
             ends,
             watched,
             written: all,
+            ..
         } = &mut *known;
         for key in keys {
             written.keys.push(key.to_vec());
@@ -130,6 +187,37 @@ impl Ends {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Waits as long as something is so.
+    fn wait_while(&self, is_so: impl Fn(&Known) -> bool) -> Result<MutexGuard<'_, Known>, Error> {
+        let mut known = self.known.lock();
+        while is_so(&known) {
+            waiting::wait(&self.changed, &mut known)?;
+        }
+        Ok(known)
+    }
+
+    /// Claims an end at a key, which the caller has locked: until the claim is dropped, no record is written beyond it. The
+    /// caller has [walked](Ends::walk) to the end before.
+    ///
+    /// # Errors
+    /// [`Error::WouldWait`], for a thread that must not wait, if a record is being written there.
+    pub(crate) fn claim(&self, end: End, key: &[u8]) -> Result<Claim<'_>, Error> {
+        if !self.is_ready.load(Ordering::Acquire) {
+            // Not all writers tell what they write: the walk could not wait for them.
+            return Err(Error::WouldWait);
+        }
+        self.known.lock().claimed.push((end, key.to_vec()));
+        let claim = Claim {
+            ends: self,
+            end,
+            key: key.to_vec(),
+        };
+        let is_beyond = |written: &Vec<u8>| is_beyond(end, written, key);
+        drop(self.wait_while(|known| known.written.iter().any(is_beyond))?);
+        Ok(claim)
     }
 
     /// Begins a walk to the record at an end. `lock_all` waits for all writes that were under way when it was called;
@@ -210,8 +298,10 @@ impl Drop for Walk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::thread;
+    use std::time::Duration;
 
-    fn keys<'k>(keys: &'k [&'k str]) -> impl Iterator<Item = &'k [u8]> {
+    fn keys<'k>(keys: &'k [&'k str]) -> impl Iterator<Item = &'k [u8]> + Clone {
         keys.iter().map(|key| key.as_bytes())
     }
 
@@ -230,7 +320,7 @@ mod tests {
         ends.walk(End::Last, || true).found(b"k");
         assert_eq!(from(&ends, End::First).as_deref(), Some("k"));
         assert_eq!(from(&ends, End::Last).as_deref(), Some("k\0"));
-        drop(ends.write(keys(&["m", "i"])));
+        drop(ends.write(keys(&["m", "i"])).unwrap());
         assert_eq!(from(&ends, End::First).as_deref(), Some("i"));
         assert_eq!(from(&ends, End::Last).as_deref(), Some("m\0"));
     }
@@ -240,14 +330,14 @@ mod tests {
         let ends = Ends::default();
         drop(ends.walk(End::First, || true));
         // It is being written when the walk begins,
-        let written = ends.write(keys(&["c"]));
+        let written = ends.write(keys(&["c"])).unwrap();
         let mut walk = ends.walk(End::First, || true);
         drop(written);
         walk.found(b"k");
         assert_eq!(from(&ends, End::First).as_deref(), Some("c"));
         // or is written meanwhile.
         let mut walk = ends.walk(End::First, || true);
-        drop(ends.write(keys(&["x", "e", "g"])));
+        drop(ends.write(keys(&["x", "e", "g"])).unwrap());
         walk.found(b"k");
         assert_eq!(from(&ends, End::First).as_deref(), Some("e"));
         // Of two walks, one moves the end.
@@ -257,6 +347,34 @@ mod tests {
         assert_eq!(from(&ends, End::First).as_deref(), Some("e"));
         one.found(b"f");
         assert_eq!(from(&ends, End::First).as_deref(), Some("f"));
+    }
+
+    #[test]
+    fn nothing_is_written_beyond_a_claimed_key() {
+        let ends = Ends::default();
+        assert!(ends.claim(End::First, b"k").is_err());
+        drop(ends.walk(End::First, || true));
+        let written = ends.write(keys(&["c"])).unwrap();
+        waiting::without_waiting(|| {
+            assert!(ends.claim(End::First, b"k").is_err());
+            let _claimed = ends.claim(End::First, b"b").unwrap();
+            let _other = ends.claim(End::Last, b"m").unwrap();
+            assert!(ends.write(keys(&["a"])).is_err());
+            assert!(ends.write(keys(&["c", "n"])).is_err());
+            drop(ends.write(keys(&["b", "d", "m"])).unwrap());
+        });
+        thread::scope(|scope| {
+            let claiming = scope.spawn(|| ends.claim(End::First, b"k").unwrap());
+            thread::sleep(Duration::from_millis(2));
+            drop(written);
+            let claim = claiming.join().unwrap();
+            let writing = scope.spawn(|| drop(ends.write(keys(&["a"])).unwrap()));
+            thread::sleep(Duration::from_millis(2));
+            assert!(!writing.is_finished());
+            drop(claim);
+        });
+        assert!(ends.known.lock().claimed.is_empty());
+        assert!(ends.known.lock().written.is_empty());
     }
 
     #[test]

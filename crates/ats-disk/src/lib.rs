@@ -139,6 +139,7 @@ mod pressure;
 mod progress;
 mod range_deletes;
 mod read;
+mod record_count;
 mod recovery;
 mod registry;
 mod run_writer;

@@ -1,4 +1,4 @@
-//! Which snapshots are alive.
+//! What is published, and which snapshots are alive.
 //!
 //! A writer may drop a version of a key only if no snapshot reads it. So readers that take a snapshot are entered
 //! here, under a short lock, at the last published sequence number.
@@ -9,6 +9,9 @@
 //! published then. So a snapshot that is entered while the group is applied finds what it reads: by R1 its number is
 //! either one the group has seen, or the one that was published when the group began.
 
+use crate::error::Error;
+use crate::record_count::RecordCount;
+use ats_sync::JointNumber;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,6 +19,8 @@ pub(crate) struct Registry {
     live: Mutex<Vec<u64>>,
     /// The sequence number of the last write that readers without a snapshot see.
     visible: AtomicU64,
+    /// How many records there are as of that write, or [`RecordCount::UNKNOWN`].
+    records: JointNumber,
 }
 
 impl Registry {
@@ -23,6 +28,7 @@ impl Registry {
         Registry {
             live: Mutex::default(),
             visible: AtomicU64::new(visible),
+            records: JointNumber::new(RecordCount::UNKNOWN),
         }
     }
 
@@ -32,9 +38,28 @@ impl Registry {
         self.visible.load(Ordering::Acquire)
     }
 
-    /// Publishes all up to this number.
-    pub(crate) fn publish(&self, visible: u64) {
-        self.visible.store(visible, Ordering::Release);
+    /// Publishes all up to this number, and how many records there are then. The caller holds `writing`.
+    pub(crate) fn publish(&self, visible: u64, records: &RecordCount) {
+        self.records.publish(records.published(), || {
+            self.visible.store(visible, Ordering::Release);
+        });
+    }
+
+    /// Publishes how many records there are, which were there before. The caller holds `writing`.
+    pub(crate) fn publish_count(&self, records: &RecordCount) {
+        self.records.publish(records.published(), || {});
+    }
+
+    /// How many records there are, if that is known.
+    ///
+    /// # Errors
+    /// [`Error::WouldWait`] for a thread that must not wait, if the system has stopped one that publishes.
+    pub(crate) fn records(&self) -> Result<Option<usize>, Error> {
+        match self.records.read() {
+            None => Err(Error::WouldWait),
+            Some(RecordCount::UNKNOWN) => Ok(None),
+            Some(records) => Ok(Some(usize::try_from(records).unwrap_or(0))),
+        }
     }
 
     /// Enters a snapshot: its number.

@@ -101,6 +101,16 @@ impl Snapshot {
         self.pinned.core.get_in(&state, key, moment, read)
     }
 
+    /// Sum of what `weigh` says of each value.
+    pub(crate) fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, Error> {
+        let mut scan = self.scan(KeyRange::default(), Direction::Up)?;
+        let mut sum = 0;
+        while let Some((_, value)) = scan.next()? {
+            sum += weigh(value);
+        }
+        Ok(sum)
+    }
+
     /// A walk over the records of a range.
     ///
     /// # Errors

@@ -197,6 +197,25 @@ impl DiskStore {
         Snapshot::new(self.core())
     }
 
+    /// Number of records at one moment. O(1) if it is [known](crate::record_count), otherwise O(records).
+    pub(crate) fn records(&self) -> Result<usize, Error> {
+        let core = self.core();
+        if let Some(records) = core.registry.records()? {
+            return Ok(records);
+        }
+        // However little of it is on disk, it takes long.
+        waiting::check()?;
+        let (snapshot, counting) = {
+            let writing = core.writing.lock();
+            (self.snapshot(), writing.records.begin())
+        };
+        let records = snapshot.sum(&|_| 1)?;
+        let mut writing = core.writing.lock();
+        writing.records.end(counting, records as i64);
+        core.registry.publish_count(&writing.records);
+        Ok(records)
+    }
+
     /// Makes all durable that was written before.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //! wait asks here first: the rest of the engine does not know of such callers.
 
 use crate::error::Error;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -59,6 +59,21 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>, Error> {
     match is_allowed() {
         true => Ok(mutex.lock()),
         false => mutex.try_lock_for(SHORT).ok_or(Error::WouldWait),
+    }
+}
+
+/// Waits for what other threads tell of.
+///
+/// # Errors
+/// As those of [`check`], if they do not within a short time.
+pub(crate) fn wait<T>(told: &Condvar, guard: &mut MutexGuard<'_, T>) -> Result<(), Error> {
+    if is_allowed() {
+        told.wait(guard);
+        return Ok(());
+    }
+    match told.wait_for(guard, SHORT).timed_out() {
+        true => Err(Error::WouldWait),
+        false => Ok(()),
     }
 }
 

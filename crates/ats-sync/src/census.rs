@@ -64,6 +64,7 @@ mod models;
 mod tests;
 
 use crate::lock::{self, Held, Lock};
+use crate::patience::{Patience, SPINS};
 use crate::shim::UnsafeCell;
 use crate::shim::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
@@ -73,8 +74,6 @@ const CLOSED: u32 = 1;
 /// Closed, and a thread may be asleep.
 const AWAITED: u32 = 2;
 
-/// How many times a thread pauses, at the gate or for one that is inside, before it gives its processor away.
-const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1000 };
 /// How long a gate rests open at most. It was closed for longer only if the system had stopped a thread inside.
 const REST: Duration = Duration::from_micros(100);
 /// How many glances are tried before the gate is closed.
@@ -222,11 +221,11 @@ impl Gate {
         }
         turn.rest();
         let closed = Closed::new(self, turn);
-        let mut waiting = Waiting::new();
+        let mut patience = Patience::new();
         let mut sum = S::default();
         for part in parts() {
             while !part.lock().is_free() {
-                if !waiting.wait() {
+                if !patience.wait() {
                     return None;
                 }
             }
@@ -271,36 +270,6 @@ fn wake_all(word: &AtomicU32) {
 
 #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
 fn wake_all(_word: &AtomicU32) {}
-
-/// The waiting of a census for threads that are inside.
-struct Waiting {
-    spins: u32,
-    end: Option<Option<Instant>>,
-}
-
-impl Waiting {
-    fn new() -> Self {
-        Waiting {
-            spins: 0,
-            end: None,
-        }
-    }
-
-    /// Waits a moment; false if that has been going on for too long.
-    fn wait(&mut self) -> bool {
-        self.spins += 1;
-        if self.spins < SPINS {
-            crate::shim::pause();
-            return true;
-        }
-        // A thread that the system has stopped inside may need this processor.
-        crate::shim::thread::yield_now();
-        let end = self
-            .end
-            .get_or_insert_with(|| lock::limit_of_thread().map(|limit| Instant::now() + limit));
-        end.is_none_or(|end| Instant::now() < end)
-    }
-}
 
 /// The turns of all parts together, if no lock was held when it was looked at.
 fn turns_at_rest<'p, P: Part + 'p>(

@@ -1,0 +1,82 @@
+//! Models for `loom`: what is published, and the number of it, seen by another thread.
+
+use super::*;
+use loom::sync::Arc;
+use loom::thread;
+
+struct Store {
+    records: JointNumber,
+    visible: AtomicU64,
+}
+
+impl Store {
+    fn new() -> Arc<Self> {
+        Arc::new(Store {
+            records: JointNumber::new(0),
+            visible: AtomicU64::new(0),
+        })
+    }
+
+    fn publish(&self, visible: u64) {
+        let step = || self.visible.store(visible, Ordering::Release);
+        self.records.publish(visible as i64, step);
+    }
+
+    fn visible(&self) -> i64 {
+        self.visible.load(Ordering::Acquire) as i64
+    }
+
+    fn number(&self) -> i64 {
+        self.records.read().expect("threads of models may wait")
+    }
+}
+
+/// Tries all interleavings with so many switches away from a thread that could go on.
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+/// While another thread publishes twice, the number is never behind what was seen before, nor ahead of what is seen
+/// after.
+#[test]
+fn the_number_is_that_of_what_is_visible() {
+    check(|| {
+        let store = Store::new();
+        let publisher = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || {
+                store.publish(1);
+                store.publish(2);
+            })
+        };
+        let before = store.visible();
+        let number = store.number();
+        let after = store.visible();
+        assert!(before <= number && number <= after, "{before} {number} {after}");
+        publisher.join().unwrap();
+        assert_eq!(store.number(), 2);
+    });
+}
+
+/// What one reader has seen, another sees too that comes after it.
+#[test]
+fn readers_agree() {
+    check(|| {
+        let store = Store::new();
+        let publisher = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || store.publish(1))
+        };
+        let first = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || store.visible())
+        };
+        let first = first.join().unwrap();
+        let number = store.number();
+        assert!(first <= number);
+        assert!(number <= store.visible());
+        publisher.join().unwrap();
+    });
+}

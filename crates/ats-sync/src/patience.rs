@@ -1,0 +1,38 @@
+//! Waiting for a thread that is about to be done.
+
+use crate::lock;
+use std::time::Instant;
+
+/// How many times a thread pauses before it gives its processor away.
+pub(crate) const SPINS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 1000 };
+
+/// The waiting of one thread for others that need a moment, unless the system has stopped them.
+pub(crate) struct Patience {
+    spins: u32,
+    end: Option<Option<Instant>>,
+}
+
+impl Patience {
+    pub(crate) fn new() -> Self {
+        Patience {
+            spins: 0,
+            end: None,
+        }
+    }
+
+    /// Waits a moment; false if that has been going on for too long for a thread that
+    /// [must not wait](lock::set_may_wait).
+    pub(crate) fn wait(&mut self) -> bool {
+        self.spins += 1;
+        if self.spins < SPINS {
+            crate::shim::pause();
+            return true;
+        }
+        // A thread that the system has stopped may need this processor.
+        crate::shim::thread::yield_now();
+        let end = self
+            .end
+            .get_or_insert_with(|| lock::limit_of_thread().map(|limit| Instant::now() + limit));
+        end.is_none_or(|end| Instant::now() < end)
+    }
+}
