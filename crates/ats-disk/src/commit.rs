@@ -296,8 +296,9 @@ impl Core {
                 value,
                 seq: first_seq,
             };
-            self.count_refused(state.active.apply(write, &keep, operator));
-            self.registry.publish(last_seq, records);
+            self.registry.publish(last_seq, records, || {
+                self.count_refused(state.active.apply(write, &keep, operator));
+            });
             return Ok(());
         }
         let snapshots = live.clone();
@@ -310,7 +311,7 @@ impl Core {
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
             self.count_refused(apply_item(state, seq, item?, &keep, operator));
         }
-        self.registry.publish(last_seq, records);
+        self.registry.publish(last_seq, records, || {});
         Ok(())
     }
 

@@ -38,9 +38,15 @@ impl Registry {
         self.visible.load(Ordering::Acquire)
     }
 
-    /// Publishes all up to this number, and how many records there are then. The caller holds `writing`.
-    pub(crate) fn publish(&self, visible: u64, records: &RecordCount) {
+    /// Publishes all up to this number, and how many records there are then. `apply` makes changes that readers may see
+    /// before they are published. The caller holds `writing`.
+    pub(crate) fn publish(&self, visible: u64, records: &RecordCount, apply: impl FnOnce()) {
+        if records.published() == RecordCount::UNKNOWN {
+            // It may be unknown earlier than need be, so that no thread that asks for it waits for `apply`.
+            self.records.publish(RecordCount::UNKNOWN, || {});
+        }
         self.records.publish(records.published(), || {
+            apply();
             self.visible.store(visible, Ordering::Release);
         });
     }

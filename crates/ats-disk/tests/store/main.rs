@@ -17,6 +17,7 @@ mod interface;
 #[path = "../support/map.rs"]
 mod map;
 mod merging;
+mod moments;
 mod opening;
 mod options;
 mod readers;

@@ -54,7 +54,10 @@ fn the_number_is_that_of_what_is_visible() {
         let before = store.visible();
         let number = store.number();
         let after = store.visible();
-        assert!(before <= number && number <= after, "{before} {number} {after}");
+        assert!(
+            before <= number && number <= after,
+            "{before} {number} {after}"
+        );
         publisher.join().unwrap();
         assert_eq!(store.number(), 2);
     });
