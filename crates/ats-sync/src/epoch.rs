@@ -20,8 +20,8 @@
 //! take long to free, whatever it is that they own.
 //!
 //! # Advancing
-//! After 128 retirements, or after retirements of objects that keep 256 KiB from being used, a thread
-//! tries to begin the next epoch. That is possible when every pinned thread has the present one in
+//! After 128 to 2048 retirements, as many as make the price of an attempt small (`pace`), or after retirements of
+//! objects that keep 256 KiB from being used, a thread tries to begin the next epoch. That is possible when every pinned thread has the present one in
 //! its slot. The number of bytes is what the thread that retires says: the object with all that is
 //! freed with it, wherever that lies.
 //!
@@ -38,9 +38,9 @@
 //!
 //! # How much garbage there can be, and for how long
 //! If no thread stays pinned, and there is a collector, then
-//! - of a thread that retires steadily: about four times 128 objects or four times (256 KiB plus what the
+//! - of a thread that retires steadily: about four times 2048 objects or four times (256 KiB plus what the
 //!   largest object keeps), besides what an earlier delay has piled up, which shrinks by one object per
-//!   retirement, and by what the collector frees of a bag of more than 4096 objects or 8 MiB;
+//!   retirement, and by what the collector frees of a bag of more than 16,384 objects or 8 MiB;
 //! - of a thread that retires fewer than 32 objects in 20 ms, and of one that has stopped: what it retired
 //!   in the last 40 ms. All is freed within 100 ms of the last retirement, unless freeing itself takes
 //!   longer, or the system keeps the collector from running.
@@ -105,6 +105,7 @@ mod domain;
 mod guard;
 #[cfg(all(test, loom))]
 mod models;
+mod pace;
 mod slot;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

@@ -52,7 +52,7 @@ const FIRST_RETRY: Duration = Duration::from_millis(1);
 pub(super) const FEW: usize = 32;
 /// A bag with more objects, or more bytes, is emptied whatever its owner does. Without delays bags have
 /// about four times what an owner retires between two attempts to advance, hence less.
-const MANY_OBJECTS: usize = 1 << 12;
+const MANY_OBJECTS: usize = 1 << 14;
 const MANY_BYTES: usize = 8 << 20;
 
 /// What the collector is to do next.

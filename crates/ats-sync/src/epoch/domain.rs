@@ -184,7 +184,9 @@ impl Domain {
     #[cold]
     fn advance_sometimes(&self, slot: &Slot, epoch: u64) {
         if slot.seen() == epoch {
-            self.try_advance();
+            slot.pace().attempt(|| {
+                self.try_advance();
+            });
         }
         slot.begin_to_spend(self.hot.epoch.load(Ordering::Relaxed));
     }

@@ -2,14 +2,14 @@
 //! [`epoch`](super) explains and proves the scheme.
 
 use super::bag::{Bag, Garbage};
+use super::pace::Pace;
 use crate::padded::Padded;
 use crate::shim::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::cell::Cell;
 use std::ptr;
 
-/// A thread tries to advance the epoch after it has retired this many objects ...
-pub(super) const ADVANCE_ITEMS: u32 = 128;
-/// ... or this many bytes, whichever comes first, so that a few huge objects are not hoarded.
+/// A thread tries to advance the epoch after it has retired so many objects as its [`Pace`] says, or this many bytes,
+/// whichever comes first.
 pub(super) const ADVANCE_BYTES: usize = 256 * 1024;
 /// Room for this many ripe objects is kept by a thread that has none.
 const PUT_ASIDE_CAPACITY: usize = 64;
@@ -51,19 +51,22 @@ struct Own {
     bytes_left: Cell<usize>,
     /// The epoch at the last attempt to advance.
     seen: Cell<u64>,
+    pace: Pace,
 }
 
 impl Own {
     fn new() -> Self {
+        let pace = Pace::new();
         Self {
             depth: Cell::new(0),
             leaving: Cell::new(false),
             ripe: Cell::default(),
             has_ripe: Cell::new(false),
             freeing: Cell::new(false),
-            items_left: Cell::new(ADVANCE_ITEMS),
+            items_left: Cell::new(pace.items()),
             bytes_left: Cell::new(ADVANCE_BYTES),
             seen: Cell::new(0),
+            pace,
         }
     }
 }
@@ -208,6 +211,11 @@ impl Slot {
         self.own.freeing.get()
     }
 
+    /// How often the owner tries to advance.
+    pub(super) fn pace(&self) -> &Pace {
+        &self.own.pace
+    }
+
     /// The epoch at the last attempt of the owner to advance.
     pub(super) fn seen(&self) -> u64 {
         self.own.seen.get()
@@ -215,7 +223,7 @@ impl Slot {
 
     /// Begins to count retirements anew, after an attempt to advance that left this epoch.
     pub(super) fn begin_to_spend(&self, seen: u64) {
-        self.own.items_left.set(ADVANCE_ITEMS);
+        self.own.items_left.set(self.pace().items());
         self.own.bytes_left.set(ADVANCE_BYTES);
         self.own.seen.set(seen);
     }

@@ -2,7 +2,8 @@ use super::Guard;
 use super::barrier::{Barrier, QUARANTINE};
 use super::collector::{Collector, FEW, Next, SURVEY_EVERY};
 use super::domain::Domain;
-use super::slot::{ADVANCE_BYTES, ADVANCE_ITEMS};
+use super::pace::MOST_ITEMS;
+use super::slot::ADVANCE_BYTES;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -189,11 +190,11 @@ fn garbage_is_bounded_without_any_collector() {
     let _alone = alone();
     super::collect();
     let mut most = 0;
-    for value in 0..50 * u64::from(ADVANCE_ITEMS) {
+    for value in 0..50 * u64::from(MOST_ITEMS) {
         retire_canary(&super::pin(), Canary::boxed(value));
         most = most.max(super::pending().0);
     }
-    assert!(most <= 5 * ADVANCE_ITEMS as usize, "{most} objects");
+    assert!(most <= 5 * MOST_ITEMS as usize, "{most} objects");
     super::collect();
 }
 
