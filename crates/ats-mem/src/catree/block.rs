@@ -119,6 +119,12 @@ impl<R: Release, const N: usize> Block<R, N> {
         }
     }
 
+    /// The first place where `key` can be. Looks at no record.
+    #[inline(always)]
+    pub(super) fn place_of_head<C: Counting>(&self, key: &[u8]) -> usize {
+        self.keys.locate::<C>(key).start
+    }
+
     /// The place of `key`, or the place where it would be inserted.
     #[inline(always)]
     pub(super) fn search<C: Counting>(&self, key: &[u8]) -> Result<usize, usize> {

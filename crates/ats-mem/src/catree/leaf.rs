@@ -154,6 +154,12 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.prefetch_record(place));
     }
 
+    /// Asks for the record at the first place where `key` can be, as its head tells.
+    #[inline(always)]
+    pub(super) fn prefetch_record_of<C: Counting>(self, key: &[u8]) {
+        each!(self, block => block.prefetch_record(block.place_of_head::<C>(key)));
+    }
+
     /// The place of `key`, or the place where it would be inserted.
     #[inline(always)]
     pub(super) fn search<C: Counting>(self, key: &[u8]) -> Result<usize, usize> {

@@ -76,6 +76,7 @@
 mod account;
 mod adapt;
 mod adapting;
+mod approach;
 mod base;
 mod block;
 mod counting;

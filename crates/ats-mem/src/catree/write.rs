@@ -106,6 +106,10 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         }
     }
 
+    fn approach(&self, keys: &[&[u8]], guard: &Guard) {
+        self.approach_leaves(keys, guard);
+    }
+
     fn commit(&self, key: &[u8], tally: Tally, guard: &Guard, commit: &mut dyn FnMut()) {
         let locked = self.locked_leaf_for(key, guard);
         commit();

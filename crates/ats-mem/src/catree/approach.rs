@@ -1,0 +1,101 @@
+//! Going ahead of a batch: the nodes and records of its keys are fetched side by side.
+//!
+//! Each key of a batch is locked, looked at and changed on its own. On the way to its leaf a node is missed in the cache
+//! after the other, and then the record. The ways of different keys do not depend on each other, so here they are gone
+//! together: one level of the tree for all keys, then the next one. What the batch finds later is in the cache.
+//!
+//! Good for: keys that lie apart in a large tree. It costs the way once more, so it is not done where all is likely in the
+//! cache: in a small tree, and for keys that are side by side.
+
+use super::counting::{Counting, Portable};
+#[cfg(target_arch = "x86_64")]
+use super::counting::{Vectors, has_vectors};
+use super::kind::Kind;
+use super::link::Node;
+use super::tree::CaTree;
+use crate::record::Release;
+use ats_sync::Guard;
+
+/// How many ways are gone together: about as many misses as a processor has under way, of nodes of some lines each.
+const TOGETHER: usize = 8;
+/// A base node whose tree is lower than this fits into the cache of a core: a few thousand keys.
+const LEAST_LEVEL: u8 = if cfg!(any(loom, shuttle)) { 1 } else { 2 };
+
+impl<R: Release> CaTree<R> {
+    /// [`approach`](crate::batch::Stepwise::approach).
+    pub(super) fn approach_leaves(&self, keys: &[&[u8]], guard: &Guard) {
+        for keys in keys.chunks(TOGETHER).filter(|keys| keys.len() > 1) {
+            #[cfg(target_arch = "x86_64")]
+            if has_vectors() {
+                // SAFETY: the processor has just said that it has these instructions.
+                unsafe { self.approach_by_vectors(keys, guard) };
+                continue;
+            }
+            self.approach_by::<Portable>(keys, guard);
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi2")]
+    fn approach_by_vectors(&self, keys: &[&[u8]], guard: &Guard) {
+        self.approach_by::<Vectors>(keys, guard);
+    }
+
+    /// For up to [`TOGETHER`] ascending keys.
+    #[inline(always)]
+    fn approach_by<C: Counting>(&self, keys: &[&[u8]], guard: &Guard) {
+        let mut nodes = [self.root(guard); TOGETHER];
+        let nodes = &mut nodes[..keys.len()];
+        // Through route nodes, which stay in the cache.
+        for (node, key) in nodes.iter_mut().zip(keys) {
+            *node = below_route::<R, C>(*node, key);
+        }
+        let is_low = |node: &Node<'_, R>| node.header().level < LEAST_LEVEL;
+        if nodes.iter().all(is_low) {
+            return;
+        }
+        // Base nodes differ in height, so some keys arrive before others.
+        while descend_one_level::<R, C>(nodes, keys) {}
+        for (node, key) in nodes.iter().zip(keys) {
+            if let Kind::Leaf(leaf) = node.kind() {
+                leaf.prefetch_record_of::<C>(key);
+            }
+        }
+    }
+}
+
+/// The root of the tree in the base node of a key.
+#[inline(always)]
+fn below_route<'g, R: Release, C: Counting>(mut node: Node<'g, R>, key: &[u8]) -> Node<'g, R> {
+    loop {
+        match node.kind() {
+            Kind::Inner(inner) => node = inner.child(inner.child_for::<C>(key)),
+            Kind::Base(base) => return base.root(),
+            Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+        }
+    }
+}
+
+/// Goes from each inner node towards its key. Whether there was one.
+#[inline(always)]
+fn descend_one_level<R: Release, C: Counting>(nodes: &mut [Node<'_, R>], keys: &[&[u8]]) -> bool {
+    if let (Some(first), Some(last)) = (nodes.first(), nodes.last())
+        && first == last
+        && let Kind::Inner(inner) = first.kind()
+    {
+        // What is between two keys that are led to the same child is led there, too.
+        let place = inner.child_for::<C>(keys[0]);
+        if place == inner.child_for::<C>(keys[keys.len() - 1]) {
+            nodes.fill(inner.descend(place));
+            return true;
+        }
+    }
+    let mut has_moved = false;
+    for (node, key) in nodes.iter_mut().zip(keys) {
+        if let Kind::Inner(inner) = node.kind() {
+            *node = inner.descend(inner.child_for::<C>(key));
+            has_moved = true;
+        }
+    }
+    has_moved
+}
