@@ -19,8 +19,8 @@
 //! - Walks find a piece at a time, and visit it without locks.
 //! - Ends and sizes keep all writers out for a moment.
 //!
-//! Those behind one lock are maps of one writer ([`LockedMap`](store::LockedMap)), the others maps that threads share
-//! ([`SharedStore`](shared_store::SharedStore)).
+//! Those behind one lock are maps of one writer (`store`), the others maps that threads share
+//! (`shared_store`).
 //!
 //! # Invariants of those behind one lock
 //! - V1. A record is in the map from the moment a writer puts it there until a writer takes it out, both with the lock

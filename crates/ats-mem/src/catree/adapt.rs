@@ -68,10 +68,11 @@ impl<R: Release> CaTree<R> {
             self.join(base, &held, key, guard);
         } else if held.statistics() > SPLIT_ABOVE {
             first = self.split_contended(base, &held, before, key, guard);
-        } else if base.wants_to_join(held.statistics())
-            || (removed && held.statistics() < EMPTY_JOIN_BELOW && is_empty(base))
-        {
+        } else if removed && held.statistics() < EMPTY_JOIN_BELOW && is_empty(base) {
             self.join(base, &held, key, guard);
+        } else if base.wants_to_join(held.statistics()) {
+            let spares = |neighbour: &Base<R>| base.puts_off_join_with(neighbour);
+            self.join_unless(base, &held, key, spares, guard);
         }
         drop(held);
         if first && let Some(told) = self.adapting.split_first.as_ref().and_then(Weak::upgrade) {

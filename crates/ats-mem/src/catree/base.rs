@@ -17,7 +17,7 @@ use ats_sync::{Gate, Guard, Held, Lock};
 use std::ptr;
 // Not the shim's: numbers, of which a census alone depends on the order, and that has models of its own.
 use ats_sync::count::atomic::Ordering::{Acquire, Relaxed, Release as ReleaseOrdering};
-use ats_sync::count::atomic::{AtomicI64, AtomicPtr, AtomicU16, AtomicU32, AtomicU64};
+use ats_sync::count::atomic::{AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
 /// A base node whose statistics are above this is split.
 ///
@@ -36,6 +36,9 @@ pub(super) const EMPTY_JOIN_BELOW: i32 = -100;
 /// together every thousand writes, and parted again. Not in the papers. Sixteen thousand is within the
 /// limit of the statistics.
 const JOIN_DELAY_MOST: u32 = 4;
+/// How many times in a row a join is put off because another thread writes to the neighbour. Two threads with keys of
+/// their own would meet again at once, and part again, and each time wait for each other some times. Not in the papers.
+const PUT_OFF_MOST: u8 = 32;
 /// What a batch adds to the statistics of each base node but its first, as it would be cheaper if there
 /// were fewer of them. Erlang/OTP names this number for operations on several base nodes.
 pub(super) const SPANNING_COST: i32 = -10;
@@ -73,7 +76,11 @@ struct Writers {
     last: AtomicPtr<Header>,
     last_at: AtomicU32,
     /// How many times [`JOIN_BELOW`] is doubled for this node.
-    join_delay: AtomicU16,
+    join_delay: AtomicU8,
+    /// How many times a join was put off.
+    put_off: AtomicU8,
+    /// The [tag](Guard::thread_tag) of the thread that wrote last.
+    writer: AtomicU8,
     /// Whether an inner node may have subtree counts.
     counts_subtrees: AtomicBool,
 }
@@ -135,7 +142,9 @@ impl<R: Release> Base<R> {
                 node_bytes: AtomicI64::new(counts.node_bytes),
                 last: AtomicPtr::new(ptr::null_mut()),
                 last_at: AtomicU32::new(0),
-                join_delay: AtomicU16::new(0),
+                join_delay: AtomicU8::new(0),
+                put_off: AtomicU8::new(0),
+                writer: AtomicU8::new(0),
                 counts_subtrees: AtomicBool::new(counts.counts_subtrees),
             },
         })
@@ -270,8 +279,26 @@ impl<R: Release> Base<R> {
 
     /// The caller holds the lock, or has made the node.
     pub(super) fn set_join_delay(&self, join_delay: u32) {
-        let join_delay = join_delay.min(JOIN_DELAY_MOST) as u16;
+        let join_delay = join_delay.min(JOIN_DELAY_MOST) as u8;
         self.writers.join_delay.store(join_delay, Relaxed);
+    }
+
+    /// Remembers which thread has written. The caller holds the lock.
+    #[inline]
+    pub(super) fn set_writer(&self, guard: &Guard) {
+        self.writers.writer.store(guard.thread_tag(), Relaxed);
+    }
+
+    /// Whether it should not yet be joined with a neighbour because another thread than that of this one has written
+    /// there last. The caller holds both locks.
+    pub(super) fn puts_off_join_with(&self, other: &Self) -> bool {
+        let writers = [self, other].map(|base| base.writers.writer.load(Relaxed));
+        let put_off = self.writers.put_off.load(Relaxed);
+        let puts_off = writers[0] != writers[1] && put_off < PUT_OFF_MOST;
+        self.writers
+            .put_off
+            .store(if puts_off { put_off + 1 } else { 0 }, Relaxed);
+        puts_off
     }
 
     /// Whether the last write was one at the end of a leaf, so that the finger may lead to where the next one

@@ -29,6 +29,9 @@
 //!   ascend. We cut between the keys of the last two writers that met. A cut cannot part writers
 //!   that contend for one key, or that append to one end, so there is none.
 //! - Their readers check a sequence number or take a lock. Ours do neither; see below.
+//! - They join what no threads contend for. Two threads that write side by side to base nodes of their own would be
+//!   brought together by that, and parted again at once, thousands of writes later, and so on. We put a join off as long as
+//!   another thread was the last to write to the neighbour, some dozen times.
 //! - Several keys are written as one by [`batch`](crate::batch)es that hold keys and not base nodes.
 //! - The owner of the tree calls [`join_idle`](crate::Adaptive::join_idle), so that a tree that is only
 //!   read gets fewer base nodes again. Its readers do not call it.

@@ -60,6 +60,18 @@ impl<R: Release> CaTree<R> {
     /// Joins a base node, which the caller holds, with a neighbour, unless it has none or another
     /// thread is busy there. `key` is in its range.
     pub(super) fn join(&self, base: &Base<R>, held: &Held<'_>, key: &[u8], guard: &Guard) {
+        self.join_unless(base, held, key, |_| false, guard);
+    }
+
+    /// As [`join`](Self::join), but not with a neighbour that is to be spared.
+    pub(super) fn join_unless(
+        &self,
+        base: &Base<R>,
+        held: &Held<'_>,
+        key: &[u8],
+        spares: impl FnOnce(&Base<R>) -> bool,
+        guard: &Guard,
+    ) {
         // If it cannot be done now, another thousand writes are waited for.
         held.reset_statistics();
         if self.is_only(base, guard) {
@@ -79,6 +91,9 @@ impl<R: Release> CaTree<R> {
         let Some(_other_held) = other.try_lock() else {
             return;
         };
+        if spares(other) {
+            return;
+        }
 
         let mut nodes = Nodes::new(guard);
         let (left, right, fences) = match neighbour.is_right {

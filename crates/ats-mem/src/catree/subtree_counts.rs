@@ -10,7 +10,7 @@
 //!   below. They move to another base node only together with their inner node, and only the thread that
 //!   holds the locks of both moves them; so they need no order of their own.
 //! - SC2. A subtree count is the number of records in the leaves below its child, pending ones included, as
-//!   [`Base::account_records`](super::base::Base::account_records) counts them. It is changed before the leaf
+//!   [`count_key`](super::account::count_key) counts them. It is changed before the leaf
 //!   is, under the same lock.
 //! - SC3. A change of structure moves no record into a node that stays, or out of it. So a new inner node
 //!   can have the subtree counts that the old one had of the children that both share.

@@ -1,7 +1,7 @@
 //! Sums over all base nodes: how many objects there are, how much memory they take, how the tree has
 //! adapted.
 //!
-//! [`totals`](CaTree::totals) is a [census](ats_sync::census): base nodes are its parts, and the lock of
+//! [`totals`](crate::Backend::totals) is a [census](ats_sync::census): base nodes are its parts, and the lock of
 //! adaptation keeps them as they are.
 
 use super::base::{Base, Counts};

@@ -67,6 +67,7 @@ impl<R: Release> CaTree<R> {
         guard: &Guard,
     ) {
         let removed = matches!(gone, Some(Gone::Removed(_)));
+        locked.base.set_writer(guard);
         self.adapt_after(locked, before, removed, key, guard);
         if let Some(Gone::Replaced(old) | Gone::Removed(old)) = gone {
             // SAFETY: it was taken out of its leaf under the lock that was held (C1).

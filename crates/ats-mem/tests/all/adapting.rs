@@ -281,3 +281,45 @@ fn each_row_gets_a_base_node() {
     assert!(parted(0), "{writes} writes: {:?}", adaptation(&tree));
     assert_eq!(tree.len() as u64, steps.load(Relaxed));
 }
+
+/// Writes to the lower half of a tree in two parts, after another thread, or the same one, has written to the upper half.
+/// How many writes it takes until the parts are joined.
+fn writes_until_joined(other_thread: bool) -> u64 {
+    let tree = split_in(2);
+    let write_above = || put(&tree, KEYS - 1, KEYS - 1);
+    put(&tree, 0, 0);
+    match other_thread {
+        true => thread::scope(|scope| drop(scope.spawn(write_above).join())),
+        false => write_above(),
+    }
+    let is_joined = |_: &u64| {
+        put(&tree, 1, 1);
+        adaptation(&tree).base_nodes == 1
+    };
+    (1..100_000)
+        .find(is_joined)
+        .expect("it is joined in the end")
+}
+
+/// Two threads that write side by side, each to a part of its own, are not brought together again and again.
+#[test]
+fn parts_of_different_writers_are_joined_late() {
+    let alone = writes_until_joined(false);
+    assert!((900..1100).contains(&alone), "{alone} writes");
+    let beside_another = writes_until_joined(true);
+    assert!(
+        (20_000..40_000).contains(&beside_another),
+        "{beside_another} writes"
+    );
+}
+
+/// A part to which its writer does not come any more is joined all the same.
+#[test]
+fn idle_parts_of_different_writers_are_joined() {
+    let tree = split_in(2);
+    put(&tree, 0, 0);
+    thread::scope(|scope| drop(scope.spawn(|| put(&tree, KEYS - 1, 7)).join()));
+    let is_joined = |_: &u64| tree.join_idle(&pin());
+    assert!((0..10).any(|visit| is_joined(&visit)));
+    assert_eq!(adaptation(&tree).base_nodes, 1);
+}

@@ -70,8 +70,12 @@ impl Domain {
         let slot = Box::into_raw(Box::new(Slot::new()));
         let mut head = self.slots.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the slot is not published yet (E7), so this thread has it alone.
-            unsafe { (*slot).next = head };
+            // SAFETY: the slot is not published yet, so this thread has it alone; published ones are valid as long as
+            // the domain (E7).
+            unsafe {
+                (*slot).next = head;
+                (*slot).number = head.as_ref().map_or(0, |head| head.number + 1);
+            }
             // Release publishes the contents of the slot. That a scan does not miss the slot of a
             // pinned thread follows from the fences, as for `local` (E3).
             match self

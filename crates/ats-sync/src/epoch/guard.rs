@@ -180,6 +180,13 @@ impl Guard {
         self.slot.epoch()
     }
 
+    /// A number by which the thread can be told from others that live at the same time: of up to 256 threads no two have
+    /// the same. It is the same under all guards of the thread, as a rule.
+    #[inline]
+    pub fn thread_tag(&self) -> u8 {
+        self.slot.number as u8
+    }
+
     /// Whether this is still the present epoch. If it is, and an earlier guard was pinned in it, then
     /// whatever could be reached under that guard has not been freed, and is not as long as this one
     /// lives: so a pointer can be remembered from one guard to the next, though it may lead to what was

@@ -30,6 +30,8 @@ pub(super) struct Slot {
     bag: Bag,
     /// Set before the slot is published and never changed.
     pub(super) next: *const Slot,
+    /// How many slots there were when this one was made. As `next`.
+    pub(super) number: u32,
     /// The remaining fields belong to the owner alone.
     own: Own,
 }
@@ -87,6 +89,7 @@ impl Slot {
             owned: AtomicBool::new(true),
             bag: Bag::new(),
             next: ptr::null(),
+            number: 0,
             own: Own::new(),
         }
     }

@@ -282,7 +282,7 @@ impl<R: Release> Edit<R> {
         std::mem::take(&mut self.replaced)
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(any(loom, shuttle))))]
     pub(super) fn made(&self) -> &[Link<R>] {
         &self.made
     }
