@@ -6,7 +6,8 @@
 %% Absolute numbers drift with the machine and its mood, ratios taken side by side do not.
 %%
 %% Keys are drawn evenly from a range of 2^20, half of which is in the table. Objects are pairs.
-%% Inserting lists adds to a table what its operations name, once; so it comes last on its table.
+%% Inserting lists, and counting with a default, add to a table what their operations name, once;
+%% so they come last on their table.
 %% The same precomputed operations go to every side, and the time of the loop itself, which is part
 %% of all figures, is measured and stated.
 %%
@@ -62,8 +63,8 @@ main() ->
 
 %% @doc Runs the benchmark and stops the virtual machine. Arguments: `--quick' (few and short
 %% rounds: tells that everything works, and not much more), `--rounds N', `--ms N' (length of a
-%% run), `--disjoint N' (integers of the disjoint ranges), `--only TEXT' (rows whose title, such as
-%% `100 % lookup, {a,Int,Int}, ordered_set', contains it), `--full' (also the rows that take `ets'
+%% run), `--disjoint N' (integers that are inserted in ascending order), `--only TEXT' (rows whose
+%% title, such as `100 % lookup, {a,Int,Int}, ordered_set', contains it), `--full' (also the rows that take `ets'
 %% minutes, once: bags with 120,000 objects of one key; `--only "120000 of one key"' is these
 %% alone), `--results FOLDER'.
 -spec main([string()]) -> no_return().
@@ -100,7 +101,7 @@ measure(Options) ->
                          measure_types([set], Options),
                          measure_one_key(Options),
                          measure_types([ordered_set], Options),
-                         measure_disjoint(Options),
+                         measure_ascending(Options),
                          measure_select(Options),
                          measure_memory(Options)]),
     ats_bench_report:progress_done(),
@@ -124,18 +125,24 @@ measure_types(Types, Options) ->
             Row <- measure_tables(Type, Keys, Options)].
 
 workloads(set, integers) ->
-    integer_workloads()
-    ++ [#workload{name = "insert lists of 10", loop = insert_lists, keys = lists, chunk = 400}];
+    integer_workloads() ++ [lists_of_ten(), counters_of_all_keys()];
 workloads(ordered_set, integers) ->
     [#workload{name = "40 % lookup, 20 updates, 40 chains of 1000 next", loop = chains,
                mix = {10, 10, 40}, chunk = 20}
-     | integer_workloads()];
+     | integer_workloads()]
+    ++ [lists_of_ten(), counters_of_all_keys()];
 workloads(set, Keys) ->
     [#workload{name = "100 % lookup", loop = lookup_terms, keys = Keys}];
 workloads(ordered_set, Keys) ->
     [#workload{name = "100 % lookup", loop = lookup_terms, keys = Keys},
      #workload{name = "80 % lookup, 10 insert, 10 delete", loop = mixed_terms, keys = Keys,
                mix = {10, 10, 0}}].
+
+lists_of_ten() ->
+    #workload{name = "insert lists of 10", loop = insert_lists, keys = lists, chunk = 400}.
+
+counters_of_all_keys() ->
+    #workload{name = "update_counter, all keys, with a default", loop = counter_or_new}.
 
 integer_workloads() ->
     [#workload{name = "100 % lookup", loop = lookup},
@@ -222,18 +229,26 @@ among(#workload{among = range}, #options{range_log2 = Log2}) -> 1 bsl Log2;
 among(#workload{among = Count}, _) -> Count.
 
 %%--------------------------------------------------------------------------------------------
-%% Disjoint ranges
+%% Ascending inserts
 %%--------------------------------------------------------------------------------------------
 
-%% P processes insert integers in ascending order, each a range of its own, into one new table.
-measure_disjoint(#options{disjoint = Count} = Options) ->
-    Name = lists:flatten(io_lib:format("insert ~b integers, disjoint ranges", [Count])),
+%% P processes insert integers in ascending order into one new table: each a range of its own, or
+%% all of them at one end.
+measure_ascending(Options) ->
+    lists:append([measure_ascending(Where, Options) || Where <- [disjoint, one_end]]).
+
+measure_ascending(Where, #options{disjoint = Count} = Options) ->
+    Name = lists:flatten(io_lib:format("insert ~b integers, ~s",
+                                       [Count, case Where of
+                                                   disjoint -> "disjoint ranges";
+                                                   one_end -> "at one end"
+                                               end])),
     Processes = [1, 2, 4],
     case is_chosen(Name, Options) of
         true ->
             Rounds = [maps:from_list([begin
                                           progress(Name, P, Round, Options, Side),
-                                          {{Side, P}, insert_disjoint(Side, P, Count)}
+                                          {{Side, P}, insert_ascending(Where, Side, P, Count)}
                                       end || P <- Processes, Side <- turned(Round, ?SIDES)])
                       || Round <- lists:seq(1, Options#options.rounds)],
             Labels = #{name => Name, keys => ats_bench_keys:name(integers), type => ordered_set,
@@ -243,12 +258,15 @@ measure_disjoint(#options{disjoint = Count} = Options) ->
             []
     end.
 
-insert_disjoint(Side, P, Count) ->
+insert_ascending(Where, Side, P, Count) ->
     Loops = ats_bench_run:loops(Side),
     Table = new_table(Side, ordered_set),
     Each = Count div P,
+    Row = fun(N) when Where =:= disjoint -> {N * Each, (N + 1) * Each - 1, 1};
+             (N) -> {N, Each * P - 1, P}
+          end,
     Ns = ats_bench_run:in_processes(
-        [fun() -> Loops:insert_range(Table, N * Each, (N + 1) * Each - 1) end
+        [fun() -> {First, Last, Step} = Row(N), Loops:insert_range(Table, First, Last, Step) end
          || N <- lists:seq(0, P - 1)]),
     true = Loops:delete(Table),
     %% ats frees a large table in the background; the next measurement must not pay for that.

@@ -7,7 +7,7 @@
 %% operation and the rest is the key, or, for the loops called `..._terms', of `[Operation | Key]';
 %% for those called `..._lists' it is a list of lists of objects.
 
--export([run/3, insert_range/3, insert_values/2, delete_values/2, members/2]).
+-export([run/3, insert_range/4, insert_values/2, delete_values/2, members/2]).
 -export([new/2, delete/1, insert/2, size/1, memory_words/1]).
 
 -define(CHAIN_LENGTH, 1000).
@@ -19,6 +19,7 @@ run(lookup, Table, Operations) -> lookup(Table, Operations);
 run(mixed, Table, Operations) -> mixed(Table, Operations);
 run(chains, Table, Operations) -> chains(Table, Operations);
 run(counter, Table, Operations) -> counter(Table, Operations);
+run(counter_or_new, Table, Operations) -> counter_or_new(Table, Operations);
 run(idle, Table, Operations) -> idle(Table, Operations);
 run(lookup_terms, Table, Operations) -> lookup_terms(Table, Operations);
 run(mixed_terms, Table, Operations) -> mixed_terms(Table, Operations);
@@ -61,6 +62,12 @@ counter(Table, [X | Rest]) ->
     _ = ?TABLES:update_counter(Table, X bsr 2, 1),
     counter(Table, Rest);
 counter(_, []) ->
+    ok.
+
+counter_or_new(Table, [X | Rest]) ->
+    _ = ?TABLES:update_counter(Table, X bsr 2, 1, {X bsr 2, 0}),
+    counter_or_new(Table, Rest);
+counter_or_new(_, []) ->
     ok.
 
 %% What the loops cost without any table.
@@ -125,12 +132,12 @@ delete_values(Table, [Value | Rest]) ->
 delete_values(_, []) ->
     ok.
 
-%% Inserts the integers from First up to Last.
--spec insert_range(ats_bench:table(), integer(), integer()) -> ok.
-insert_range(Table, First, Last) when First =< Last ->
+%% Inserts the integers from First up to Last, one in Step.
+-spec insert_range(ats_bench:table(), integer(), integer(), pos_integer()) -> ok.
+insert_range(Table, First, Last, Step) when First =< Last ->
     ?TABLES:insert(Table, {First}),
-    insert_range(Table, First + 1, Last);
-insert_range(_, _, _) ->
+    insert_range(Table, First + Step, Last, Step);
+insert_range(_, _, _, _) ->
     ok.
 
 -spec members(ats_bench:table(), non_neg_integer()) -> ok.

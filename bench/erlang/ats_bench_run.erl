@@ -12,7 +12,7 @@
 -export_type([side/0, loop/0, handle/0, workers/0]).
 
 -type side() :: ats | ets_plain | ets_wc.
--type loop() :: lookup | mixed | chains | counter | idle
+-type loop() :: lookup | mixed | chains | counter | counter_or_new | idle
               | lookup_terms | mixed_terms | idle_terms
               | insert_lists | idle_lists.
 -type handle() :: {?MODULE, pos_integer()}.
