@@ -8,8 +8,7 @@
 //!   this is dropped.
 
 use crate::slab::{self, SlabBox};
-// Not the shim's: that one pointer is set once would only be explored again in each model of a store.
-use ats_sync::count::atomic::{AtomicPtr, Ordering};
+use ats_sync::shim::atomic::{AtomicPtr, Ordering};
 use std::marker::PhantomData;
 use std::ptr;
 
