@@ -64,9 +64,9 @@ main() ->
 %% @doc Runs the benchmark and stops the virtual machine. Arguments: `--quick' (few and short
 %% rounds: tells that everything works, and not much more), `--rounds N', `--ms N' (length of a
 %% run), `--disjoint N' (integers that are inserted in ascending order), `--only TEXT' (rows whose
-%% title, such as `100 % lookup, {a,Int,Int}, ordered_set', contains it), `--full' (also the rows that take `ets'
-%% minutes, once: bags with 120,000 objects of one key; `--only "120000 of one key"' is these
-%% alone), `--results FOLDER'.
+%% title, such as `100 % lookup, {a,Int,Int}, ordered_set', contains it), `--full' (also the rows
+%% that take `ets' minutes, once: bags with 120,000 objects of one key; `--only "120000 of one
+%% key"' is these alone), `--results FOLDER'.
 -spec main([string()]) -> no_return().
 main(Args) ->
     Usage = "ats_bench [--quick] [--full] [--rounds N] [--ms N] [--disjoint N] [--only TEXT] "

@@ -40,10 +40,11 @@ impl JointNumber {
         }
     }
 
-    /// Calls `publish`, and lets the number be this one from the same moment on. `publish` is a store or two, by which
-    /// readers see what is new, with release.
+    /// Calls `publish`, and lets the number be this one from the same moment on. `publish` ends with, or consists
+    /// of, the stores by which readers see what is new, with release. It should be short, since threads that ask for the
+    /// number wait for it, and must not panic, or they would wait for ever.
     ///
-    /// The caller is the only one that publishes (J1). O(1); it waits for no thread.
+    /// The caller is the only one that publishes (J1). It waits for no thread.
     #[inline]
     pub fn publish(&self, number: i64, publish: impl FnOnce()) {
         if number == self.number.load(Ordering::Relaxed) {
@@ -63,7 +64,7 @@ impl JointNumber {
     /// and seen. `None` if the calling thread [must not wait](crate::lock::set_may_wait) for the thread that publishes,
     /// which the system has stopped.
     ///
-    /// O(1). Waits for the few stores of a thread that publishes.
+    /// O(1). Waits for a thread that is publishing another number.
     #[inline]
     pub fn read(&self) -> Option<i64> {
         let mut patience = Patience::new();

@@ -48,7 +48,7 @@ impl<R: Release> CaTree<R> {
         let nodes = &mut nodes[..keys.len()];
         // Through route nodes, which stay in the cache.
         for (node, key) in nodes.iter_mut().zip(keys) {
-            *node = below_route::<R, C>(*node, key);
+            *node = self.base_for::<C>(key, guard).root();
         }
         let is_low = |node: &Node<'_, R>| node.header().level < LEAST_LEVEL;
         if nodes.iter().all(is_low) {
@@ -60,18 +60,6 @@ impl<R: Release> CaTree<R> {
             if let Kind::Leaf(leaf) = node.kind() {
                 leaf.prefetch_record_of::<C>(key);
             }
-        }
-    }
-}
-
-/// The root of the tree in the base node of a key.
-#[inline(always)]
-fn below_route<'g, R: Release, C: Counting>(mut node: Node<'g, R>, key: &[u8]) -> Node<'g, R> {
-    loop {
-        match node.kind() {
-            Kind::Inner(inner) => node = inner.child(inner.child_for::<C>(key)),
-            Kind::Base(base) => return base.root(),
-            Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The way of a reader: from the root to the leaf of a key, and to its record.
 
+use super::base::Base;
 use super::counting::{Counting, Portable};
 #[cfg(target_arch = "x86_64")]
 use super::counting::{Vectors, has_vectors};
@@ -21,6 +22,19 @@ pub(super) struct Place<'g, R: Release> {
 }
 
 impl<R: Release> CaTree<R> {
+    /// The base node that `key` is led to.
+    #[inline(always)]
+    pub(super) fn base_for<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> &'g Base<R> {
+        let mut node = self.root(guard);
+        loop {
+            match node.kind() {
+                Kind::Inner(inner) => node = inner.child(inner.child_for::<C>(key)),
+                Kind::Base(base) => return base,
+                Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
+            }
+        }
+    }
+
     /// The leaf that `key` is led to.
     #[inline(always)]
     fn leaf_for<'g, C: Counting>(&'g self, key: &[u8], guard: &'g Guard) -> Leaf<'g, R> {

@@ -67,14 +67,7 @@ impl<R: Release> CaTree<R> {
         guard: &'g Guard,
     ) -> Result<LockedLeaf<'g, R>, Busy> {
         loop {
-            let mut node = self.root(guard);
-            let base = loop {
-                match node.kind() {
-                    Kind::Inner(inner) => node = inner.child(inner.child_for::<C>(key)),
-                    Kind::Base(base) => break base,
-                    Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
-                }
-            };
+            let base = self.base_for::<C>(key, guard);
             if base.expects_row() {
                 let mut held = take(base).ok_or(Busy)?;
                 if base.header.is_dead() {

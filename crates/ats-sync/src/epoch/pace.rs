@@ -56,10 +56,12 @@ impl Pace {
 /// How many objects are to be retired before the next attempt, if it was so many before the last one, which came so
 /// long after the one before, and took so long.
 fn adapted(items: u32, since: Duration, took: Duration) -> u32 {
-    let fitting = match () {
-        () if took * DEAR > since => items * 2,
-        () if took * CHEAP < since => items / 2,
-        () => items,
+    let fitting = if took * DEAR > since {
+        items * 2
+    } else if took * CHEAP < since {
+        items / 2
+    } else {
+        items
     };
     fitting.clamp(LEAST_ITEMS, MOST_ITEMS)
 }
