@@ -15,8 +15,8 @@
 //! # Bags
 //! A retired object goes to the bag of its thread, tagged with the epoch of the moment. It is *ripe*
 //! when three more epochs have begun. Freeing a whole bag at once makes threads fight in the
-//! memory allocator; so every retirement takes at most two ripe objects, the oldest, out of the bag. They
-//! are freed when the thread drops its last guard: a thread that retires may hold a lock, and objects can
+//! memory allocator, and makes one operation pay for many; so every 32nd retirement takes at most 64 ripe objects, the
+//! oldest, out of the bag, and one of a large object takes two. They are freed when the thread drops its last guard: a thread that retires may hold a lock, and objects can
 //! take long to free, whatever it is that they own.
 //!
 //! # Advancing

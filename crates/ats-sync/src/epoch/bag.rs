@@ -129,32 +129,25 @@ impl Bag {
         }
     }
 
-    /// Adds one object at the young end and takes up to `N` ripe ones off the old end, in one visit
-    /// to the lock. Says besides whether the bag was empty.
+    /// Adds one object at the young end. Says whether the bag was empty.
     #[inline]
-    pub(super) fn push_and_pop<const N: usize>(
-        &self,
-        garbage: Garbage,
-        epoch: u64,
-    ) -> (bool, [Option<Garbage>; N]) {
+    pub(super) fn push(&self, garbage: Garbage) -> bool {
         self.with(|queue| {
             let was_empty = queue.objects.is_empty();
             queue.push(garbage);
-            let ripe = std::array::from_fn(|_| queue.pop_ripe(epoch));
-            (was_empty, ripe)
+            was_empty
         })
     }
 
-    /// Takes off up to `limit` objects that are ripe in `epoch`.
-    pub(super) fn take_ripe(&self, epoch: u64, limit: usize) -> Vec<Garbage> {
+    /// Takes up to `limit` objects that are ripe in `epoch` off the old end, and adds them to `ripe`.
+    pub(super) fn take_ripe(&self, epoch: u64, limit: usize, ripe: &mut Vec<Garbage>) {
         if self.items() == 0 {
-            return Vec::new();
+            return;
         }
         self.with(|queue| {
-            std::iter::from_fn(|| queue.pop_ripe(epoch))
-                .take(limit)
-                .collect()
-        })
+            let objects = std::iter::from_fn(|| queue.pop_ripe(epoch));
+            ripe.extend(objects.take(limit));
+        });
     }
 
     pub(super) fn items(&self) -> usize {

@@ -11,8 +11,6 @@ use std::ptr;
 
 /// The epoch of a new domain.
 const FIRST_EPOCH: u64 = IDLE + 1;
-/// How many ripe objects a retirement takes out of the bag at most. Two for one: a backlog shrinks.
-const RIPE_PER_RETIRE: usize = 2;
 
 /// A set of threads that protect objects from each other.
 pub(super) struct Domain {
@@ -165,20 +163,16 @@ impl Domain {
         self.barrier().light();
         let epoch = self.epoch();
         let garbage = Garbage::new(pointer, bytes, free, epoch);
-        let was_empty;
-        if slot.is_freeing() {
-            (was_empty, _) = slot.bag().push_and_pop::<0>(garbage, epoch);
-        } else {
-            let ripe: [_; RIPE_PER_RETIRE];
-            (was_empty, ripe) = slot.bag().push_and_pop(garbage, epoch);
-            slot.put_aside(ripe);
-        }
-        if was_empty {
+        if slot.bag().push(garbage) {
             // Orders the push before the look at the bell, against the collector's heavy fence (K2).
             self.barrier().light();
             self.bell.ring_for_garbage();
         }
-        if slot.spend(bytes) {
+        let due = slot.spend(bytes);
+        if due.free > 0 && !slot.is_freeing() {
+            slot.put_aside(epoch, due.free);
+        }
+        if due.advance {
             self.advance_sometimes(slot, epoch);
         }
     }
@@ -245,7 +239,9 @@ impl Drop for Domain {
             // SAFETY: every slot was made from a box and is in the list once; no thread refers to
             // the domain any more, so none refers to its slots (E7).
             let slot = unsafe { Box::from_raw(next.cast_mut()) };
-            for garbage in slot.bag().take_ripe(u64::MAX, usize::MAX) {
+            let mut rest = Vec::new();
+            slot.bag().take_ripe(u64::MAX, usize::MAX, &mut rest);
+            for garbage in rest {
                 // SAFETY: no thread is pinned, since a guard refers to the domain, so none sees the object (E3).
                 unsafe { garbage.free() };
             }

@@ -137,7 +137,7 @@ impl Guard {
     /// own, and all other that is given back with it. Threads advance the epoch by it.
     ///
     /// Amortised O(1), and frees nothing: so it may be called under a lock. When the last guard of the thread
-    /// goes, or is [pinned anew](Guard::repin), at most two objects are freed for each that was retired
+    /// goes, or is [pinned anew](Guard::repin), as a rule two objects are freed for each that was retired
     /// since then. At most one system call to advance the epoch, and one to wake the collector.
     ///
     /// # Safety

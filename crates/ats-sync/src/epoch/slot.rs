@@ -11,8 +11,15 @@ use std::ptr;
 /// A thread tries to advance the epoch after it has retired so many objects as its [`Pace`] says, or this many bytes,
 /// whichever comes first.
 pub(super) const ADVANCE_BYTES: usize = 256 * 1024;
+/// For each object that is retired so many ripe ones are freed at most. Two for one: a backlog shrinks.
+pub(super) const RIPE_PER_RETIRED: usize = 2;
+/// That is done for so many retirements together, which takes a third of the instructions; [`Pace`] keeps to multiples
+/// of it.
+pub(super) const FREE_EVERY: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 32 };
+/// An object that keeps so many bytes from being used does not wait for others. What the others keep is bounded by that.
+pub(super) const LARGE: usize = 4096;
 /// Room for this many ripe objects is kept by a thread that has none.
-const PUT_ASIDE_CAPACITY: usize = 64;
+const PUT_ASIDE_CAPACITY: usize = RIPE_PER_RETIRED * FREE_EVERY as usize;
 /// How many objects a collector takes out of a bag per visit to its lock.
 const COLLECT_BATCH: usize = 64;
 
@@ -71,6 +78,15 @@ impl Own {
             pace,
         }
     }
+}
+
+/// What it is time for after a retirement.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    /// To free so many objects.
+    pub(super) free: usize,
+    /// To advance.
+    pub(super) advance: bool,
 }
 
 /// What was freed.
@@ -157,17 +173,14 @@ impl Slot {
         }
     }
 
-    /// Keeps ripe objects until the owner is not pinned. The caller is the owner: now it may hold a
-    /// lock, and freeing takes as long as it takes.
-    #[inline]
-    pub(super) fn put_aside<const N: usize>(&self, objects: [Option<Garbage>; N]) {
-        // They come in order, so if the first is missing, all are.
-        if objects.first().is_some_and(Option::is_some) {
-            let mut ripe = self.own.ripe.take();
-            ripe.extend(objects.into_iter().flatten());
-            self.own.ripe.set(ripe);
-            self.own.has_ripe.set(true);
-        }
+    /// Takes up to `most` objects that are ripe in `epoch` out of the bag, and keeps them until the owner is not
+    /// pinned. The caller is the owner: now it may hold a lock, and freeing takes as long as it takes.
+    #[inline(never)]
+    pub(super) fn put_aside(&self, epoch: u64, most: usize) {
+        let mut ripe = self.own.ripe.take();
+        self.bag.take_ripe(epoch, most, &mut ripe);
+        self.own.has_ripe.set(!ripe.is_empty());
+        self.own.ripe.set(ripe);
     }
 
     /// Frees what was [put aside](Slot::put_aside). For the owner.
@@ -231,14 +244,24 @@ impl Slot {
         self.own.seen.set(seen);
     }
 
-    /// Counts a retirement; `true` when it is time to advance.
+    /// Counts a retirement. Says what it is time for.
     #[inline]
-    pub(super) fn spend(&self, bytes: usize) -> bool {
+    pub(super) fn spend(&self, bytes: usize) -> Due {
         let items = self.own.items_left.get().saturating_sub(1);
-        let bytes = self.own.bytes_left.get().saturating_sub(bytes);
+        let bytes_left = self.own.bytes_left.get().saturating_sub(bytes);
         self.own.items_left.set(items);
-        self.own.bytes_left.set(bytes);
-        items == 0 || bytes == 0
+        self.own.bytes_left.set(bytes_left);
+        let free = if bytes >= LARGE {
+            RIPE_PER_RETIRED
+        } else if items.is_multiple_of(FREE_EVERY) {
+            RIPE_PER_RETIRED * FREE_EVERY as usize
+        } else {
+            0
+        };
+        Due {
+            free,
+            advance: items == 0 || bytes_left == 0,
+        }
     }
 
     /// What the thread has retired.
@@ -252,7 +275,8 @@ impl Slot {
         let mut freed = Freed::default();
         while freed.objects < most {
             let limit = COLLECT_BATCH.min(most - freed.objects);
-            let ripe = self.bag.take_ripe(epoch, limit);
+            let mut ripe = Vec::new();
+            self.bag.take_ripe(epoch, limit, &mut ripe);
             if ripe.is_empty() {
                 break;
             }
