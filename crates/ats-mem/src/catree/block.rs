@@ -14,7 +14,7 @@
 
 use super::counting::Counting;
 use super::header::Header;
-use super::heads::{Heads, head_at};
+use super::heads::{Heads, compare_behind_heads, head_at, write_with_inserted};
 use super::item::{Item, heads_kept};
 use super::leaf::SMALL;
 use crate::prefetch::prefetch;
@@ -24,7 +24,6 @@ use ats_sync::Guard;
 use ats_sync::shim::atomic::{
     AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release as Rel,
 };
-use std::cmp::Ordering;
 use std::ptr;
 
 /// The block of a leaf that has room for `N` keys.
@@ -52,6 +51,11 @@ fn word_of<R: Release>(record: &Record<R>) -> u64 {
 // Records are aligned to 8 bytes, so an odd word is no pointer.
 fn tombstone(key_len: usize) -> u64 {
     (key_len as u64) << 1 | 1
+}
+
+#[inline(always)]
+fn is_tombstone(word: u64) -> bool {
+    word & 1 == 1
 }
 
 impl<R: Release, const N: usize> Block<R, N> {
@@ -85,10 +89,16 @@ impl<R: Release, const N: usize> Block<R, N> {
         self.keys.len()
     }
 
+    /// Number of records (pending ones included). Exact for the holder of the lock.
+    #[inline]
+    pub(super) fn live(&self) -> usize {
+        self.len() - self.keys.header.tombstones()
+    }
+
     #[inline(always)]
     fn content(&self, place: usize) -> Content<'_, R> {
         let word = self.slots[place].0.load(Acquire);
-        if word & 1 == 1 {
+        if is_tombstone(word) {
             let key_len = (word >> 1) as usize;
             Content::Tombstone { key_len }
         } else {
@@ -130,21 +140,29 @@ impl<R: Release, const N: usize> Block<R, N> {
     pub(super) fn search<C: Counting>(&self, key: &[u8]) -> Result<usize, usize> {
         self.keys
             .search::<C>(key, |place| match self.content(place) {
-                Content::Record(record) => record.key().cmp(key),
+                Content::Record(record) => {
+                    compare_behind_heads(record.key(), key, self.keys.head_start())
+                }
                 // The head is equal and completes the key, so only trailing zeros can make a difference.
                 Content::Tombstone { key_len } => key_len.cmp(&key.len()),
             })
     }
 
-    /// Puts a record into a slot. The caller holds the lock.
+    /// Puts a record into a slot of a key that the block has. The caller holds the lock.
+    #[inline]
     pub(super) fn put(&self, place: usize, record: &Record<R>) {
-        self.slots[place].0.store(word_of(record), Rel);
+        let slot = &self.slots[place].0;
+        if is_tombstone(slot.load(Relaxed)) {
+            self.keys.header.remove_tombstone();
+        }
+        slot.store(word_of(record), Rel);
     }
 
-    /// Puts a tombstone into a slot if the key allows it. The caller holds the lock.
+    /// Puts a tombstone into the slot of a record if the key allows it. The caller holds the lock.
     pub(super) fn put_tombstone(&self, place: usize, key: &[u8]) -> bool {
         let complete = key.len() <= self.keys.head_start() + 8;
         if complete {
+            self.keys.header.add_tombstone();
             self.slots[place].0.store(tombstone(key.len()), Rel);
         }
         complete
@@ -171,7 +189,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         let suits = len > 0 || key.len() <= self.keys.head_start() + 8;
         let fits = suits && len < N && self.shares_prefix(key);
         if fits {
-            self.put(len, record);
+            self.slots[len].0.store(word_of(record), Rel);
             self.keys.push(head_at(key, self.keys.head_start()));
         }
         fits
@@ -198,23 +216,26 @@ impl<R: Release, const N: usize> Block<R, N> {
     }
 
     /// A copy with `record` inserted at `place`, if there is room and its key has the prefix of the
-    /// others. This is the common case of an insert; it reads no record.
+    /// others. This is the common case of an insert; it reads no record. The caller holds the lock.
     pub(super) fn with_inserted(&self, place: usize, record: &Record<R>) -> Option<SlabBox<Self>> {
         let (len, key) = (self.len(), record.key());
         if len == 0 || len == N || !self.shares_prefix(key) {
             return None;
         }
-        let word = |from: usize| Slot::new(self.slots[from].0.load(Relaxed));
-        let shifted = |to: usize| if to > place { to - 1 } else { to };
-        let slots = std::array::from_fn(|to| match to.cmp(&place) {
-            Ordering::Equal => Slot::new(word_of(record)),
-            _ => word(shifted(to)),
-        });
         let head = head_at(key, self.keys.head_start());
-        Some(SlabBox::new(Block {
-            keys: self.keys.with_inserted(place, head),
-            slots,
-        }))
+        let mut copy = SlabBox::<Self>::uninit();
+        let to = copy.as_mut_ptr();
+        // SAFETY: the block is ours, and both of its fields are written.
+        unsafe {
+            self.keys
+                .write_with_inserted(&raw mut (*to).keys, place, head);
+            let slots = (&raw mut (*to).slots).cast();
+            let new = Slot::new(word_of(record));
+            write_with_inserted(&self.slots, slots, place, new, |slot| {
+                Slot::new(slot.0.load(Relaxed))
+            });
+            Some(copy.assume_init())
+        }
     }
 
     fn shares_prefix(&self, key: &[u8]) -> bool {

@@ -34,16 +34,19 @@ impl Counting for Vectors {
         const { assert!(matches!(N % 8, 0 | 2)) };
         ats_sync::count::read(heads);
         // SAFETY: code that uses this type has checked that the processor has these instructions
-        // (contract of the type); loads need no alignment and stay within the array.
+        // (contract of the type); what is read stays within the array.
         unsafe {
             let needle = _mm256_set1_epi64x(head);
             let mut sums = [_mm256_setzero_si256(); 2];
-            for eight in heads.chunks_exact(8) {
-                let low = load_four(eight.as_ptr());
-                let high = load_four(eight.as_ptr().add(4));
-                // A lane is -1 where the head is below.
-                sums[0] = _mm256_sub_epi64(sums[0], _mm256_cmpgt_epi64(needle, low));
-                sums[1] = _mm256_sub_epi64(sums[1], _mm256_cmpgt_epi64(needle, high));
+            let (blocks, rest) = heads.as_chunks::<32>();
+            for block in blocks {
+                count_eight::<0>(block.as_ptr(), needle, &mut sums);
+                count_eight::<64>(block.as_ptr(), needle, &mut sums);
+                count_eight::<128>(block.as_ptr(), needle, &mut sums);
+                count_eight::<192>(block.as_ptr(), needle, &mut sums);
+            }
+            for eight in rest.chunks_exact(8) {
+                count_eight::<0>(eight.as_ptr(), needle, &mut sums);
             }
             let sum = _mm256_add_epi64(sums[0], sums[1]);
             let mut sum = _mm_add_epi64(
@@ -51,9 +54,8 @@ impl Counting for Vectors {
                 _mm256_extracti128_si256::<1>(sum),
             );
             if N % 8 == 2 {
-                let last = load_two(heads.as_ptr().add(N - 2));
-                let needle = _mm256_castsi256_si128(needle);
-                sum = _mm_sub_epi64(sum, _mm_cmpgt_epi64(needle, last));
+                let last = below_two(heads.as_ptr().add(N - 2), _mm256_castsi256_si128(needle));
+                sum = _mm_sub_epi64(sum, last);
             }
             let sum = _mm_add_epi64(sum, _mm_unpackhi_epi64(sum, sum));
             _mm_cvtsi128_si64(sum) as usize
@@ -61,43 +63,61 @@ impl Counting for Vectors {
     }
 }
 
-/// Four relaxed atomic loads, in the one instruction that does them. A writer may be storing a head at
-/// the end of a leaf at the same time, which an ordinary load of a vector must not meet; the processor
-/// loads each aligned word of a vector as a whole.
+/// Adds for each of the eight heads that begin so many bytes behind a pointer one to a lane of `sums` if it is below
+/// the `needle`.
+///
+/// The heads are loaded by the comparisons, as relaxed atomic loads: a writer may be storing a head at the end of a
+/// leaf at the same time, which an ordinary load of a vector must not meet. The processor loads each aligned word of
+/// a vector as a whole.
 ///
 /// # Safety
-/// Four heads follow the pointer, and the processor has AVX.
+/// The heads are there, and the processor has AVX2.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx")]
+#[target_feature(enable = "avx2")]
 #[inline]
-unsafe fn load_four(heads: *const AtomicI64) -> std::arch::x86_64::__m256i {
-    let four;
-    // SAFETY: the caller's promise; the instruction reads the 32 bytes and does nothing else.
+unsafe fn count_eight<const OFFSET: usize>(
+    heads: *const AtomicI64,
+    needle: std::arch::x86_64::__m256i,
+    sums: &mut [std::arch::x86_64::__m256i; 2],
+) {
+    use std::arch::x86_64::_mm256_sub_epi64;
+    let (low, high);
+    // SAFETY: the caller's promise; the instructions read the 64 bytes and do nothing else.
     unsafe {
         std::arch::asm!(
-            "vmovdqu {four}, [{heads}]",
-            four = out(ymm_reg) four,
+            "vpcmpgtq {low}, {needle}, [{heads} + {offset}]",
+            "vpcmpgtq {high}, {needle}, [{heads} + {offset} + 32]",
+            low = out(ymm_reg) low,
+            high = lateout(ymm_reg) high,
+            needle = in(ymm_reg) needle,
             heads = in(reg) heads,
+            offset = const OFFSET,
             options(readonly, nostack, preserves_flags)
         );
     }
-    four
+    // A lane is -1 where the head is below.
+    sums[0] = _mm256_sub_epi64(sums[0], low);
+    sums[1] = _mm256_sub_epi64(sums[1], high);
 }
 
-/// As [`load_four`], for two.
+/// As [`count_eight`], for two heads: -1 in the lane of each that is below the `needle`.
 ///
 /// # Safety
 /// Two heads follow the pointer, and the processor has AVX.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx")]
 #[inline]
-unsafe fn load_two(heads: *const AtomicI64) -> std::arch::x86_64::__m128i {
+unsafe fn below_two(
+    heads: *const AtomicI64,
+    needle: std::arch::x86_64::__m128i,
+) -> std::arch::x86_64::__m128i {
     let two;
     // SAFETY: the caller's promise; the instruction reads the 16 bytes and does nothing else.
     unsafe {
         std::arch::asm!(
-            "vmovdqu {two}, [{heads}]",
+            "vpcmpgtq {two}, {needle}, [{heads}]",
             two = out(xmm_reg) two,
+            needle = in(xmm_reg) needle,
             heads = in(reg) heads,
             options(readonly, nostack, preserves_flags)
         );

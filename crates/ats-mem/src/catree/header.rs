@@ -10,6 +10,11 @@ pub(super) const FANOUT: usize = if cfg!(any(loom, shuttle)) { 7 } else { 63 };
 
 const DEAD: u8 = 1;
 const SMALL: u8 = 2;
+/// One tombstone: the bits above count them.
+const TOMBSTONE: u8 = 4;
+
+/// Most tombstones that a leaf can count.
+pub(super) const MOST_TOMBSTONES: usize = (u8::MAX / TOMBSTONE) as usize;
 
 /// What the nodes have in common; first in all, so that a pointer to it is a pointer to the node.
 #[repr(C)]
@@ -17,7 +22,8 @@ pub(super) struct Header {
     /// Height: 0 is a leaf, then inner nodes; [`BASE`] is a base node, and route nodes are above.
     pub level: u8,
     /// [`DEAD`] is set when the node is about to be replaced. Nothing in it changes any more. [`SMALL`] says of a leaf
-    /// that it is small, and never changes.
+    /// that it is small, and never changes. The other bits count the tombstones of a leaf. Changed by the holder of the
+    /// lock only.
     flags: AtomicU8,
 }
 
@@ -37,12 +43,32 @@ impl Header {
         }
     }
 
-    /// That of a node of the same kind.
+    /// That of a copy of a node, with as many tombstones.
     pub(super) fn like(other: &Self) -> Self {
         Header {
             level: other.level,
-            flags: AtomicU8::new(other.flags.load(Relaxed) & SMALL),
+            flags: AtomicU8::new(other.flags.load(Relaxed) & !DEAD),
         }
+    }
+
+    /// How many tombstones a leaf has. Exact for the holder of the lock.
+    #[inline]
+    pub(super) fn tombstones(&self) -> usize {
+        usize::from(self.flags.load(Relaxed) / TOMBSTONE)
+    }
+
+    /// Counts a tombstone that comes. For the holder of the lock; the node is not dead.
+    #[inline]
+    pub(super) fn add_tombstone(&self) {
+        let flags = self.flags.load(Relaxed);
+        self.flags.store(flags + TOMBSTONE, Release);
+    }
+
+    /// Counts a tombstone that goes. For the holder of the lock; the node is not dead.
+    #[inline]
+    pub(super) fn remove_tombstone(&self) {
+        let flags = self.flags.load(Relaxed);
+        self.flags.store(flags - TOMBSTONE, Release);
     }
 
     /// Whether a leaf is small.
@@ -58,7 +84,7 @@ impl Header {
         self.flags.load(Acquire) & DEAD != 0
     }
 
-    /// To be called before the replacement is published, by the holder of the lock. No other thread stores to it.
+    /// To be called before the replacement is published, by the holder of the lock.
     pub(super) fn set_dead(&self) {
         let flags = self.flags.load(Relaxed);
         self.flags.store(flags | DEAD, Release);

@@ -17,6 +17,7 @@ use super::counting::Counting;
 use super::header::Header;
 use ats_sync::shim::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use std::cmp::Ordering;
+use std::ptr;
 // Not the shim's: what is read from heads counts only below a length that was read with `Acquire`.
 use ats_sync::count::atomic::{AtomicI64, Ordering::Relaxed};
 
@@ -32,15 +33,23 @@ pub(super) const PREFIX_MAX: usize = 24;
 /// Eight bytes of `key` from `at` on, the missing ones taken as zero.
 #[inline(always)]
 pub(super) fn head_at(key: &[u8], at: usize) -> Head {
-    let rest = key.get(at..).unwrap_or(&[]);
-    let bits = match rest.first_chunk::<8>() {
-        Some(bytes) => u64::from_be_bytes(*bytes),
-        None => short_head(rest),
-    };
-    (bits ^ 1 << 63) as i64
+    (bits_at(key, at) ^ 1 << 63) as i64
 }
 
-/// Up to seven bytes, left-aligned; without a call to `memcpy`, which costs more than the work.
+/// [`head_at`] as a number whose unsigned order is that of the bytes.
+#[inline(always)]
+fn bits_at(key: &[u8], at: usize) -> u64 {
+    let Some(rest) = key.get(at..) else { return 0 };
+    match (rest.first_chunk::<8>(), key.last_chunk::<8>()) {
+        (Some(bytes), _) => u64::from_be_bytes(*bytes),
+        (None, Some(_)) if rest.is_empty() => 0,
+        // The last bytes of the key, without those before the rest.
+        (None, Some(last)) => u64::from_be_bytes(*last) << (64 - 8 * rest.len()),
+        (None, None) => short_head(rest),
+    }
+}
+
+/// What of a short key is left, left-aligned; without a call to `memcpy`, which costs more than the work.
 #[inline(always)]
 fn short_head(rest: &[u8]) -> u64 {
     let len = rest.len();
@@ -57,9 +66,57 @@ fn short_head(rest: &[u8]) -> u64 {
     }
 }
 
+/// How two keys compare whose heads, which begin at `start`, are equal, and so is what comes before the heads.
+#[inline(always)]
+pub(super) fn compare_behind_heads(a: &[u8], b: &[u8], start: usize) -> Ordering {
+    let from = start + size_of::<Head>();
+    match (a.get(from..), b.get(from..)) {
+        (Some(a), Some(b)) if !a.is_empty() && !b.is_empty() => a.cmp(b),
+        // The head completes one of them, and what the other has more in it is zeros.
+        _ => a.len().cmp(&b.len()),
+    }
+}
+
 /// Number of leading bytes two keys share.
 pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+/// Writes a copy of an array of atomics without its last element, with `new` at a place. `copy` does that to one.
+///
+/// # Safety
+/// At `to` there is room for as many elements, which is ours, and no thread stores to those of `from` meanwhile.
+#[inline]
+pub(super) unsafe fn write_with_inserted<T, const N: usize>(
+    from: &[T; N],
+    to: *mut T,
+    place: usize,
+    new: T,
+    copy: impl Fn(&T) -> T,
+) {
+    assert!(place < N);
+    let (low, high) = from[..N - 1].split_at(place);
+    // SAFETY: the contract; the parts and the element between them are as many as `from` has.
+    unsafe {
+        write_copies(low, to, &copy);
+        to.add(place).write(new);
+        write_copies(high, to.add(place + 1), &copy);
+    }
+}
+
+/// # Safety
+/// As for [`write_with_inserted`].
+#[inline]
+unsafe fn write_copies<T>(from: &[T], to: *mut T, copy: impl Fn(&T) -> T) {
+    if cfg!(any(loom, shuttle, counted)) {
+        for (place, element) in from.iter().enumerate() {
+            // SAFETY: the contract.
+            unsafe { to.add(place).write(copy(element)) };
+        }
+    } else {
+        // SAFETY: the contract; the atomics of the standard library are plain memory where no thread stores.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+    }
 }
 
 /// What the heads of a node say of a key.
@@ -158,24 +215,23 @@ impl<const N: usize> Heads<N> {
         }
     }
 
-    /// A copy with a head inserted at a place. There must be room.
-    pub(super) fn with_inserted(&self, place: usize, head: Head) -> Self {
+    /// Writes a copy with a head inserted at a place. There must be room. The caller holds the lock.
+    ///
+    /// # Safety
+    /// At `to` there is room that is ours.
+    pub(super) unsafe fn write_with_inserted(&self, to: *mut Self, place: usize, head: Head) {
         let len = self.len();
         assert!(len < N, "a node holds at most {N} keys");
-        let old = |from: usize| self.heads[from].load(Relaxed);
-        Heads {
-            header: Header::like(&self.header),
-            len: AtomicU8::new(len as u8 + 1),
-            prefix_len: self.prefix_len,
-            skip: self.skip,
-            prefix: self.prefix,
-            heads: std::array::from_fn(|to| {
-                AtomicI64::new(match to.cmp(&place) {
-                    Ordering::Less => old(to),
-                    Ordering::Equal => head,
-                    Ordering::Greater => old(to - 1),
-                })
-            }),
+        let copy = |head: &AtomicI64| AtomicI64::new(head.load(Relaxed));
+        // SAFETY: the contract; each field is written. No other thread stores to the heads.
+        unsafe {
+            (&raw mut (*to).header).write(Header::like(&self.header));
+            (&raw mut (*to).len).write(AtomicU8::new(len as u8 + 1));
+            (&raw mut (*to).prefix_len).write(self.prefix_len);
+            (&raw mut (*to).skip).write(self.skip);
+            (&raw mut (*to).prefix).write(self.prefix);
+            let heads = (&raw mut (*to).heads).cast();
+            write_with_inserted(&self.heads, heads, place, AtomicI64::new(head), copy);
         }
     }
 
@@ -220,10 +276,8 @@ impl<const N: usize> Heads<N> {
         let (skip, len) = (self.skip as usize, self.prefix_len as usize);
         if len <= 8 && key.len() >= skip + len {
             let unused = 64 - 8 * len as u32;
-            let differ = head_at(key, skip) ^ head_at(&self.prefix, 0);
-            if (differ as u64) >> unused == 0 {
-                return Ordering::Equal;
-            }
+            let (key, prefix) = (bits_at(key, skip), bits_at(&self.prefix, 0));
+            return (key >> unused).cmp(&(prefix >> unused));
         }
         self.compare_long_prefix(key)
     }
@@ -265,7 +319,8 @@ impl<const N: usize> Heads<N> {
         Range { start, end }
     }
 
-    /// The place of `key` or, if it is not here, the place where it would be inserted.
+    /// The place of `key` or, if it is not here, the place where it would be inserted. `compare` says how the key at a
+    /// place compares to it if their heads are equal.
     #[inline(always)]
     pub(super) fn search<C: Counting>(
         &self,
@@ -326,6 +381,27 @@ mod tests {
             #[cfg(target_arch = "x86_64")]
             if is_x86_feature_detected!("avx2") {
                 assert_eq!(heads.search::<Vectors>(&probe, compare), expected);
+            }
+        }
+    }
+
+    /// Heads and what is behind them order keys as their bytes do, zeros at the end included.
+    #[test]
+    fn what_is_behind_equal_heads_decides() {
+        let tails: Vec<Vec<u8>> = (0..12)
+            .flat_map(|len| [0u8, 1, 0xff].map(|last| [vec![0; len], vec![last]].concat()))
+            .chain([vec![]])
+            .collect();
+        for start in [0, 1, 3, 9] {
+            let keys: Vec<Vec<u8>> = tails
+                .iter()
+                .map(|t| [&vec![7; start], &t[..]].concat())
+                .collect();
+            for (a, b) in keys.iter().flat_map(|a| keys.iter().map(move |b| (a, b))) {
+                let by_heads = head_at(a, start)
+                    .cmp(&head_at(b, start))
+                    .then_with(|| compare_behind_heads(a, b, start));
+                assert_eq!(by_heads, a.cmp(b), "{a:?} {b:?}");
             }
         }
     }

@@ -8,7 +8,7 @@
 
 use super::counting::{Counting, Portable};
 use super::header::{FANOUT, Header};
-use super::heads::Heads;
+use super::heads::{Heads, compare_behind_heads};
 use super::leaf::LEAF_LINES;
 use super::link::{Link, Node};
 use super::subtree_counts::SubtreeCounts;
@@ -141,8 +141,9 @@ impl<R: Release> Inner<R> {
 
     #[inline(always)]
     fn search<C: Counting>(&self, key: &[u8]) -> Result<usize, usize> {
-        self.keys
-            .search::<C>(key, |place| self.separator(place).cmp(key))
+        self.keys.search::<C>(key, |place| {
+            compare_behind_heads(self.separator(place), key, self.keys.head_start())
+        })
     }
 
     /// Takes over the subtree counts that the old node `from` has of children that this one has as well.

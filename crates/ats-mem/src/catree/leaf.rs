@@ -9,7 +9,7 @@
 use super::block::Block;
 use super::counting::{Counting, Portable};
 use super::fences::Fences;
-use super::header::Header;
+use super::header::{Header, MOST_TOMBSTONES};
 use super::item::Item;
 use super::link::{Node, NodeType, copy_for_any_release, made};
 use crate::prefetch::prefetch;
@@ -202,9 +202,10 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.items())
     }
 
-    /// Number of records (pending ones included).
+    /// Number of records (pending ones included). Exact for the holder of the lock.
+    #[inline]
     pub(super) fn live(self) -> usize {
-        self.live_places(0..self.len()).count()
+        each!(self, block => block.live())
     }
 
     /// Which of these places have a record (a pending one included).
@@ -227,6 +228,7 @@ where
 // Nothing is lost to the alignment.
 #[cfg(not(any(loom, shuttle)))]
 const _: () = assert!(
-    size_of::<Block<Plain, LEAF>>() == 32 + LEAF * 16
+    LEAF <= MOST_TOMBSTONES
+        && size_of::<Block<Plain, LEAF>>() == 32 + LEAF * 16
         && size_of::<Block<Plain, SMALL>>() == 32 + SMALL * 16
 );
