@@ -115,7 +115,7 @@ impl Lock {
     #[inline]
     pub fn lock_noting(&self) -> (Held<'_>, bool) {
         if let Some(held) = self.try_lock() {
-            held.count(UNCONTENDED_COST);
+            held.count_uncontended();
             (held, false)
         } else {
             self.wait();
@@ -131,7 +131,7 @@ impl Lock {
     #[inline]
     pub fn lock_patiently(&self) -> Option<(Held<'_>, bool)> {
         if let Some(held) = self.try_lock() {
-            held.count(UNCONTENDED_COST);
+            held.count_uncontended();
             return Some((held, false));
         }
         self.wait_within(limit_of_thread).then(|| {
@@ -274,6 +274,16 @@ impl Held<'_> {
     /// Starts counting anew from 0, after the structure has adapted.
     pub fn reset_statistics(&self) {
         self.lock.statistics.store(0, Ordering::Relaxed);
+    }
+
+    /// Counts an acquisition that did not have to wait: [`count`](Held::count), in fewer instructions.
+    #[inline]
+    fn count_uncontended(&self) {
+        let statistics = self.lock.statistics();
+        if statistics > -STATISTICS_LIMIT {
+            let statistics = statistics + UNCONTENDED_COST;
+            self.lock.statistics.store(statistics, Ordering::Relaxed);
+        }
     }
 
     /// Adds to the statistics, for events that only the owner of the lock can judge.

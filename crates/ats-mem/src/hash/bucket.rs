@@ -9,6 +9,7 @@ use crate::record::Release;
 use crate::slab::SlabBox;
 use ats_sync::Guard;
 use ats_sync::shim::atomic::AtomicU64;
+use std::ptr;
 
 /// A bucket of the table, which a thread has come to under a guard of `'t`, or has alone (H5).
 pub(super) struct Bucket<'t, R: Release> {
@@ -26,42 +27,20 @@ impl<R: Release> Copy for Bucket<'_, R> {}
 
 /// One slot of a bucket.
 #[derive(Clone, Copy)]
-pub(super) struct Slot<'t> {
-    word: &'t AtomicU64,
-    /// The fingerprints and the number among them, of a slot of the first line.
-    fingerprint: Option<(&'t FingerprintsCell, usize)>,
-}
+pub(super) struct Slot<'t>(&'t AtomicU64);
 
 impl Slot<'_> {
     /// Acquire: a reader that finds a record finds its contents, and one that finds a slot emptied
     /// finds what was published before.
     #[inline]
     pub(super) fn load(self) -> Word {
-        Word::load(self.word)
+        Word::load(self.0)
     }
 
     /// Puts another record of the same key into the slot, or marks the one that is there.
     #[inline]
     pub(super) fn replace(self, word: Word) {
-        word.store(self.word);
-    }
-
-    /// Puts a record into the slot, which is empty.
-    #[inline]
-    fn fill(self, word: Word) {
-        if let Some((fingerprints, index)) = self.fingerprint {
-            fingerprints.set(index, word.bits());
-        }
-        word.store(self.word);
-    }
-
-    /// Empties the slot.
-    #[inline]
-    pub(super) fn clear(self) {
-        Word::EMPTY.store(self.word);
-        if let Some((fingerprints, index)) = self.fingerprint {
-            fingerprints.clear(index);
-        }
+        word.store(self.0);
     }
 }
 
@@ -71,6 +50,32 @@ impl<'t, R: Release> Bucket<'t, R> {
         Self {
             fingerprints,
             first,
+        }
+    }
+
+    /// The number of a slot of this bucket, if it is one of the first line.
+    #[inline]
+    fn index(self, slot: Slot<'t>) -> Option<usize> {
+        let first = ptr::from_ref(&self.first.words[0]).addr();
+        let index = ptr::from_ref(slot.0).addr().wrapping_sub(first) / size_of::<AtomicU64>();
+        (index < SLOTS).then_some(index)
+    }
+
+    /// Puts a record into a slot, which is empty.
+    #[inline]
+    fn fill(self, slot: Slot<'t>, word: Word) {
+        if let Some(index) = self.index(slot) {
+            self.fingerprints.set(index, word.bits());
+        }
+        slot.replace(word);
+    }
+
+    /// Empties a slot.
+    #[inline]
+    pub(super) fn clear(self, slot: Slot<'t>) {
+        slot.replace(Word::EMPTY);
+        if let Some(index) = self.index(slot) {
+            self.fingerprints.clear(index);
         }
     }
 
@@ -148,7 +153,7 @@ impl<'t, R: Release> Bucket<'t, R> {
     pub(super) fn insert(self, word: Word) -> usize {
         match self.fingerprints.load().vacancy() {
             Some(index) => {
-                self.slot(index).fill(word);
+                self.fill(self.slot(index), word);
                 0
             }
             None => self.insert_behind(word),
@@ -162,7 +167,7 @@ impl<'t, R: Release> Bucket<'t, R> {
         for line in self.chain() {
             let vacancy = slots_behind(line).find(|slot| slot.load().is_empty());
             if let Some(slot) = vacancy {
-                slot.fill(word);
+                self.fill(slot, word);
                 return 0;
             }
             last = line;
@@ -229,12 +234,12 @@ impl<'t, R: Release> Bucket<'t, R> {
             if front >= back {
                 break;
             }
-            slots[front].fill(word);
+            self.fill(slots[front], word);
             originals.push(slots[back]);
         }
         if !originals.is_empty() {
             moved();
-            originals.into_iter().for_each(Slot::clear);
+            originals.into_iter().for_each(|slot| self.clear(slot));
         }
     }
 
@@ -282,10 +287,7 @@ impl<'t, R: Release> Bucket<'t, R> {
 
     #[inline]
     fn slot(self, index: usize) -> Slot<'t> {
-        Slot {
-            word: &self.first.words[index],
-            fingerprint: Some((self.fingerprints, index)),
-        }
+        Slot(&self.first.words[index])
     }
 
     /// The lines behind the first.
@@ -296,10 +298,7 @@ impl<'t, R: Release> Bucket<'t, R> {
 
 /// The slots of a line that is not the first.
 fn slots_behind<R: Release>(line: &Line<R>) -> impl Iterator<Item = Slot<'_>> {
-    line.words.iter().map(|word| Slot {
-        word,
-        fingerprint: None,
-    })
+    line.words.iter().map(Slot)
 }
 
 #[cfg(all(test, not(loom)))]

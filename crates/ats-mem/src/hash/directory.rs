@@ -147,6 +147,14 @@ impl<R: Release> Directory<R> {
         bucket < active && depth_of(bucket, active) == view.depth(bucket) && self.unmoved(view)
     }
 
+    /// Whether there are as many buckets as then, and there were not fewer in between. So all of them are in the
+    /// same places.
+    #[inline]
+    pub(super) fn is_as(&self, view: View) -> bool {
+        // A join is counted before it changes the number of buckets, which is read first.
+        self.active() == view.active && self.unmoved(view)
+    }
+
     #[inline]
     fn unmoved(&self, view: View) -> bool {
         self.moves.load(Ordering::Acquire) == view.moves

@@ -35,7 +35,7 @@ impl<R: Release> HashTable<R> {
         let bucket = self.active_bucket(bucket_of(hash, self.directory.active()), guard);
         bucket.for_each(|slot, word| {
             if word.is_deleted() {
-                slot.clear();
+                bucket.clear(slot);
                 locked.add(0, Tally::NONE - counted(word));
                 retire(Some(word.record()), guard);
             }

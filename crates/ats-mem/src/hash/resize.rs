@@ -199,7 +199,7 @@ impl<R: Release> HashTable<R> {
         from.for_each(|slot, word| {
             let leaves = leaving.next();
             if leaves.unwrap_or_else(|| self.hash_of(word) & bit != 0) {
-                slot.clear();
+                from.clear(slot);
             }
         });
         from.compact(|| self.directory.moved());
@@ -233,7 +233,7 @@ impl<R: Release> HashTable<R> {
         self.directory.moved();
         self.directory.set_active(partner);
         self.directory.moved();
-        from.for_each(|slot, _| slot.clear());
+        from.for_each(|slot, _| from.clear(slot));
         lines -= from.unlink_empty(guard) as i64;
         self.add_lines(lines);
     }

@@ -104,7 +104,7 @@ impl<R: Release> HashTable<R> {
         let locked = self.stripes.lock(bucket as u64, guard);
         let mut freed = 0;
         contents.for_each(|slot, word| {
-            slot.clear();
+            contents.clear(slot);
             locked.add(-i64::from(!word.is_deleted()), Tally::NONE - counted(word));
             // SAFETY: just taken out of its only slot (H2), and the exclusive borrow shows that no reference
             // to it is left: those handed out are borrowed from the table, too.

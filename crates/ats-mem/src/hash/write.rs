@@ -1,7 +1,7 @@
 //! What a writer does in the bucket of a key, which it locks.
 
 use super::bucket::{Bucket, Slot};
-use super::directory::bucket_of;
+use super::directory::{View, bucket_of};
 use super::line::{Full, Word};
 use super::resize::Chores;
 use super::stripes::Locked;
@@ -22,17 +22,23 @@ struct LockedKey<'g, R: Release> {
     hash: u64,
     /// The slot of the key's record.
     live: Option<(Slot<'g>, Full<'g, R>)>,
-    /// The slot of a record of the key that was deleted while the table was fixed; only looked for if
-    /// there is no other.
-    deleted: Option<(Slot<'g>, Full<'g, R>)>,
+    /// Whether there is no such record, but one of the key that was deleted while the table was fixed.
+    was_deleted: bool,
+}
+
+/// The bucket to which a hash was led before its lock was taken.
+struct Approached<'g, R: Release> {
+    view: View,
+    bucket: Option<Bucket<'g, R>>,
 }
 
 impl<R: Release> HashTable<R> {
     /// Locks the bucket of `key` and finds the key in it.
     #[inline]
     fn lock<'g>(&'g self, key: &[u8], hash: u64, guard: &'g Guard) -> LockedKey<'g, R> {
-        self.approach_to_write(hash, guard);
-        self.locked_key(key, hash, self.stripes.lock(hash, guard), guard)
+        let approached = self.approach_to_write(hash, guard);
+        let locked = self.stripes.lock(hash, guard);
+        self.locked_key(key, hash, locked, approached, guard)
     }
 
     /// As [`lock`](Self::lock), but a thread that must not wait for long gives up after a while.
@@ -43,20 +49,21 @@ impl<R: Release> HashTable<R> {
         hash: u64,
         guard: &'g Guard,
     ) -> Result<LockedKey<'g, R>, Busy> {
-        self.approach_to_write(hash, guard);
+        let approached = self.approach_to_write(hash, guard);
         let locked = self.stripes.lock_patiently(hash, guard)?;
-        Ok(self.locked_key(key, hash, locked, guard))
+        Ok(self.locked_key(key, hash, locked, approached, guard))
     }
 
     /// Has what a writer of this hash will look at fetched while it takes the lock.
     #[inline]
-    fn approach_to_write(&self, hash: u64, guard: &Guard) {
-        // To be had by the time the lock is. Another bucket may turn out to be the right one.
-        let bucket = self.directory.view().bucket(hash);
-        if let Some(bucket) = self.directory.bucket(bucket, guard) {
+    fn approach_to_write<'g>(&'g self, hash: u64, guard: &'g Guard) -> Approached<'g, R> {
+        let view = self.directory.view();
+        let bucket = self.directory.bucket(view.bucket(hash), guard);
+        if let Some(bucket) = bucket {
             bucket.prefetch_line();
             bucket.prefetch_records(hash);
         }
+        Approached { view, bucket }
     }
 
     /// Finds a key in its bucket, which is locked.
@@ -66,18 +73,22 @@ impl<R: Release> HashTable<R> {
         key: &[u8],
         hash: u64,
         locked: Locked<'g>,
+        approached: Approached<'g, R>,
         guard: &'g Guard,
     ) -> LockedKey<'g, R> {
         // Under the lock this is exact: the number of buckets may change meanwhile, but not in a way
         // that concerns the buckets of this stripe.
-        let bucket = self.active_bucket(bucket_of(hash, self.directory.active()), guard);
-        let mut deleted = None;
+        let bucket = match approached.bucket {
+            Some(bucket) if self.directory.is_as(approached.view) => bucket,
+            _ => self.active_bucket(bucket_of(hash, self.directory.active()), guard),
+        };
+        let mut was_deleted = false;
         let live = bucket.find(hash, |slot, word| {
             if !word.record().has_key(key) {
                 return None;
             }
             if word.is_deleted() {
-                deleted = Some((slot, word));
+                was_deleted = true;
                 return None;
             }
             Some((slot, word))
@@ -87,7 +98,7 @@ impl<R: Release> HashTable<R> {
             locked,
             hash,
             live,
-            deleted,
+            was_deleted: was_deleted && live.is_none(),
         }
     }
 
@@ -114,8 +125,12 @@ impl<R: Release> HashTable<R> {
     #[inline]
     fn put<'g>(&self, found: &LockedKey<'g, R>, record: RecordBox<R>) -> Option<&'g Record<R>> {
         let tally = R::tally(&record);
+        let there = match found.was_deleted {
+            false => found.live,
+            true => Some(deleted(found, record.key())),
+        };
         let word = Word::new(found.hash, record.into_raw());
-        match found.live.or(found.deleted) {
+        match there {
             Some((slot, old)) => {
                 slot.replace(word);
                 let records = i64::from(old.is_deleted());
@@ -148,7 +163,7 @@ impl<R: Release> HashTable<R> {
     fn remove<'g>(&self, found: &LockedKey<'g, R>, guard: &Guard) -> Option<&'g Record<R>> {
         let (slot, live) = found.live?;
         let record = live.record();
-        if self.is_fixed() && !self.has_deleted(found, record.key()) {
+        if self.is_fixed() && find_deleted(found, record.key()).is_none() {
             slot.replace(live.deleted());
             let gone = Tally {
                 bytes: 0,
@@ -158,21 +173,29 @@ impl<R: Release> HashTable<R> {
             found.locked.remember_deleted(found.hash);
             None
         } else {
-            slot.clear();
+            found.bucket.clear(slot);
             found.locked.add(-1, Tally::NONE - R::tally(record));
             self.add_lines(-(found.bucket.unlink_empty(guard) as i64));
             Some(record)
         }
     }
+}
 
-    /// Whether beside the record of this key there is one that was deleted while the table was fixed.
-    #[cold]
-    fn has_deleted(&self, found: &LockedKey<'_, R>, key: &[u8]) -> bool {
-        let deleted = found.bucket.find(found.hash, |_, word| {
-            (word.is_deleted() && word.record().has_key(key)).then_some(())
-        });
-        deleted.is_some()
-    }
+/// The record of a key that was deleted while the table was fixed, where there is one.
+#[cold]
+fn deleted<'g, R: Release>(found: &LockedKey<'g, R>, key: &[u8]) -> (Slot<'g>, Full<'g, R>) {
+    find_deleted(found, key).expect("it has just been found under the same lock")
+}
+
+/// The record of a key that was deleted while the table was fixed, if there is one.
+#[cold]
+fn find_deleted<'g, R: Release>(
+    found: &LockedKey<'g, R>,
+    key: &[u8],
+) -> Option<(Slot<'g>, Full<'g, R>)> {
+    found.bucket.find(found.hash, |slot, word| {
+        (word.is_deleted() && word.record().has_key(key)).then_some((slot, word))
+    })
 }
 
 /// Retires a record that was taken out of its slot.
@@ -244,7 +267,7 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         let slot = slot_of(&found, installed);
         match other {
             None => {
-                slot.clear();
+                found.bucket.clear(slot);
                 found.locked.add(-1, Tally::NONE);
                 self.add_lines(-(found.bucket.unlink_empty(guard) as i64));
             }

@@ -48,10 +48,10 @@ impl<R: Release> RecordBox<R> {
             if key_words > 0 {
                 start.add(key_words - 1).write(0);
             }
-            ptr::copy_nonoverlapping(key.as_ptr(), start.cast().as_ptr(), key.len());
+            copy(key, start.cast().as_ptr());
             let mut start = start.add(key_words);
             for part in value {
-                ptr::copy_nonoverlapping(part.as_ptr(), start.as_ptr(), part.len());
+                copy(part, start.as_ptr());
                 start = start.add(part.len());
             }
         }
@@ -126,6 +126,47 @@ impl<R: Release> Drop for RecordBox<R> {
     }
 }
 
+/// Copies elements; few of them, as most records have, without a call.
+///
+/// # Safety
+/// At `to` there is room for them, which is ours.
+#[inline(always)]
+unsafe fn copy<T: Copy>(from: &[T], to: *mut T) {
+    // SAFETY: the contract is handed on.
+    unsafe {
+        let copied = from.is_empty()
+            || copy_halves::<T, 4>(from, to)
+            || copy_halves::<T, 2>(from, to)
+            || copy_halves::<T, 8>(from, to)
+            || copy_halves::<T, 1>(from, to);
+        if !copied {
+            ptr::copy_nonoverlapping(from.as_ptr(), to, from.len());
+        }
+    }
+}
+
+/// Copies `N` to `2 * N` elements as two halves, which may overlap; says whether there are so many.
+///
+/// # Safety
+/// As for [`copy`].
+#[inline(always)]
+unsafe fn copy_halves<T: Copy, const N: usize>(from: &[T], to: *mut T) -> bool {
+    let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) else {
+        return false;
+    };
+    let few = from.len() <= 2 * N;
+    if few {
+        // SAFETY: the contract; there are at least `N` elements.
+        unsafe {
+            to.cast::<[T; N]>().write_unaligned(*first);
+            to.add(from.len() - N)
+                .cast::<[T; N]>()
+                .write_unaligned(*last);
+        }
+    }
+    few
+}
+
 /// Retires a record that was just taken out of a store.
 ///
 /// # Safety
@@ -138,7 +179,7 @@ pub(crate) unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
     // SAFETY: the caller's promise is the one `Guard::retire` asks for (I2). A record that owns nothing is
     // nothing but its block (I3).
     unsafe {
-        let mut bytes = (*record).bytes();
+        let mut bytes = (*record).header.shape().bytes();
         let free = match slab::freeing(bytes) {
             _ if (*record).owns() => {
                 let (value, words) = (*record).value_words();

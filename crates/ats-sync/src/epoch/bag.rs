@@ -13,7 +13,8 @@ use std::collections::VecDeque;
 /// module [`epoch`](super) proves that three are enough.
 pub(super) const GRACE: u64 = 3;
 
-/// One retired object.
+/// One retired object. Whatever copies there are, it is freed once.
+#[derive(Clone, Copy)]
 pub(super) struct Garbage {
     pointer: *mut u8,
     bytes: usize,
@@ -44,49 +45,11 @@ impl Garbage {
     /// Frees the object.
     ///
     /// # Safety
-    /// No thread can be looking at it.
+    /// No thread can be looking at it. It is freed once.
     pub(super) unsafe fn free(self) {
         // SAFETY: the thread that retired the object promised that `free` may be called with it
-        // once no thread looks at it. The caller promises that no thread does (E3). `self` is consumed,
-        // so it happens once.
+        // once no thread looks at it. The caller promises that no thread does (E3), and that it happens once.
         unsafe { (self.free)(self.pointer) };
-    }
-}
-
-/// Retired objects, oldest first (BG2).
-#[derive(Default)]
-struct Queue {
-    objects: VecDeque<Garbage>,
-    bytes: usize,
-    /// How many objects have ever been pushed; wraps.
-    pushed: usize,
-}
-
-impl Queue {
-    fn push(&mut self, garbage: Garbage) {
-        // Bytes that several objects keep alive count for each, so the sum may be beyond all memory.
-        self.bytes = self.bytes.saturating_add(garbage.bytes);
-        self.pushed = self.pushed.wrapping_add(1);
-        self.objects.push_back(garbage);
-    }
-
-    /// The oldest object, if it is ripe in `epoch`.
-    fn pop_ripe(&mut self, epoch: u64) -> Option<Garbage> {
-        let oldest = self.objects.front()?;
-        if oldest.epoch + GRACE > epoch {
-            return None;
-        }
-        self.bytes = self.bytes.saturating_sub(oldest.bytes);
-        let oldest = self.objects.pop_front();
-        if self.objects.is_empty() {
-            self.bytes = 0;
-        }
-        // A burst of garbage must not cost memory for ever. Asking for this only when the queue has
-        // become empty keeps popping O(1).
-        if self.objects.is_empty() && self.objects.capacity() > IDLE_CAPACITY {
-            self.objects.shrink_to(IDLE_CAPACITY);
-        }
-        oldest
     }
 }
 
@@ -99,10 +62,12 @@ const IDLE_CAPACITY: usize = 1024;
 /// only: objects are freed after it is released.
 pub(super) struct Bag {
     locked: AtomicBool,
-    queue: UnsafeCell<Queue>,
-    /// Copies of what the queue holds, written under the lock and read without it.
+    /// Retired objects, oldest first (BG2).
+    queue: UnsafeCell<VecDeque<Garbage>>,
+    /// How many objects are in the queue, and how many bytes they keep. Written under the lock and read without it.
     items: AtomicUsize,
     bytes: AtomicUsize,
+    /// How many objects have ever been pushed; wraps. Written by the owner.
     pushed: AtomicUsize,
     /// `pushed` at the last survey, and whether that found that the owner cannot be left alone with what
     /// is here. Written by the collector only.
@@ -120,7 +85,7 @@ impl Bag {
     pub(super) fn new() -> Self {
         Self {
             locked: AtomicBool::new(false),
-            queue: UnsafeCell::new(Queue::default()),
+            queue: UnsafeCell::new(VecDeque::new()),
             items: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             pushed: AtomicUsize::new(0),
@@ -129,13 +94,19 @@ impl Bag {
         }
     }
 
-    /// Adds one object at the young end. Says whether the bag was empty.
+    /// Adds one object at the young end. Says whether the bag was empty. For the owner.
     #[inline]
     pub(super) fn push(&self, garbage: Garbage) -> bool {
+        let pushed = self.pushed.load(Ordering::Relaxed);
+        self.pushed.store(pushed.wrapping_add(1), Ordering::Relaxed);
         self.with(|queue| {
-            let was_empty = queue.objects.is_empty();
-            queue.push(garbage);
-            was_empty
+            // Bytes that several objects keep alive count for each, so the sum may be beyond all memory.
+            let bytes = self.bytes().saturating_add(garbage.bytes);
+            self.bytes.store(bytes, Ordering::Relaxed);
+            let items = queue.len();
+            self.items.store(items + 1, Ordering::Relaxed);
+            queue.push_back(garbage);
+            items == 0
         })
     }
 
@@ -145,8 +116,31 @@ impl Bag {
             return;
         }
         self.with(|queue| {
-            let objects = std::iter::from_fn(|| queue.pop_ripe(epoch));
-            ripe.extend(objects.take(limit));
+            let (older, younger) = queue.as_slices();
+            let (mut items, mut bytes) = (0, self.bytes());
+            for part in [older, younger] {
+                let most = part.len().min(limit - items);
+                let is_ripe = |garbage: &&Garbage| garbage.epoch + GRACE <= epoch;
+                let oldest = part[..most].iter().take_while(is_ripe);
+                let kept = oldest.map(|garbage| garbage.bytes);
+                let (taken, sum) = kept.fold((0, 0_usize), |(taken, sum), bytes| {
+                    (taken + 1, sum.saturating_add(bytes))
+                });
+                ripe.extend_from_slice(&part[..taken]);
+                items += taken;
+                bytes = bytes.saturating_sub(sum);
+            }
+            queue.drain(..items);
+            if queue.is_empty() {
+                bytes = 0;
+                // A burst of garbage must not cost memory for ever. Asking for this only when the queue has
+                // become empty keeps taking O(1) for each object.
+                if queue.capacity() > IDLE_CAPACITY {
+                    queue.shrink_to(IDLE_CAPACITY);
+                }
+            }
+            self.items.store(queue.len(), Ordering::Relaxed);
+            self.bytes.store(bytes, Ordering::Relaxed);
         });
     }
 
@@ -176,18 +170,14 @@ impl Bag {
         self.neglected.load(Ordering::Relaxed) && self.items() > 0
     }
 
-    fn with<T>(&self, access: impl FnOnce(&mut Queue) -> T) -> T {
+    #[inline]
+    fn with<T>(&self, access: impl FnOnce(&mut VecDeque<Garbage>) -> T) -> T {
         self.lock();
         // Nothing in `access` panics short of running out of memory, which aborts, so the lock is
         // always released.
         let result = self.queue.with_mut(|queue| {
             // SAFETY: the lock is held, so this is the only reference to the queue (BG1).
-            let queue = unsafe { &mut *queue };
-            let result = access(queue);
-            self.items.store(queue.objects.len(), Ordering::Relaxed);
-            self.bytes.store(queue.bytes, Ordering::Relaxed);
-            self.pushed.store(queue.pushed, Ordering::Relaxed);
-            result
+            access(unsafe { &mut *queue })
         });
         self.locked.store(false, Ordering::Release);
         result

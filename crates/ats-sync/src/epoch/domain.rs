@@ -242,7 +242,7 @@ impl Drop for Domain {
             let mut rest = Vec::new();
             slot.bag().take_ripe(u64::MAX, usize::MAX, &mut rest);
             for garbage in rest {
-                // SAFETY: no thread is pinned, since a guard refers to the domain, so none sees the object (E3).
+                // SAFETY: no thread is pinned, since a guard refers to the domain, so none sees the object (E3); the bag is empty now.
                 unsafe { garbage.free() };
             }
             next = slot.next;

@@ -198,7 +198,7 @@ impl Slot {
         let was_freeing = self.own.freeing.replace(true);
         let mut ripe = self.own.ripe.take();
         for garbage in ripe.drain(..) {
-            // SAFETY: no thread can see ripe objects (E3).
+            // SAFETY: no thread can see ripe objects (E3), and those taken out of a bag are freed here only.
             unsafe { garbage.free() };
         }
         if ripe.capacity() <= PUT_ASIDE_CAPACITY {
@@ -283,7 +283,7 @@ impl Slot {
             freed.objects += ripe.len();
             for garbage in ripe {
                 freed.bytes = freed.bytes.saturating_add(garbage.bytes());
-                // SAFETY: no thread can see ripe objects (E3).
+                // SAFETY: no thread can see ripe objects (E3), and those taken out of a bag are freed here only.
                 unsafe { garbage.free() };
             }
         }
