@@ -9,8 +9,8 @@ use crate::store::portable::Portable;
 use crate::store::rival::Rival;
 use crate::store::visit::Visit;
 use crate::store::{Cleared, Records, SLICE, Store};
-use crate::value::{Rec, stored};
-use ats_mem::{Adaptation, Buckets, NoSuchKey};
+use crate::value::{Rec, Values, record, stored};
+use ats_mem::{Adaptation, Buckets, NoSuchKey, RecordBox};
 use ats_store::SlotAnswer;
 use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicPtr, Ordering};
@@ -163,6 +163,20 @@ impl<H: Host> Table<H> {
     #[inline]
     pub(crate) fn packs(&self) -> bool {
         self.compressed && !self.is_portable
+    }
+
+    /// A record of an object that was built.
+    #[inline(always)]
+    pub(crate) fn record(
+        &self,
+        key: &[u8],
+        built: Built<'_, H>,
+        packer: &mut Packer,
+    ) -> RecordBox<Values<H>> {
+        match self.packs() {
+            true => packed_record(key, built, packer),
+            false => record(key, built),
+        }
     }
 
     /// What is stored of an object that was built.
@@ -547,4 +561,14 @@ unsafe fn free_store<H: Host>(raw: *mut u8) {
     // SAFETY: the caller hands over a store made by `into_raw`.
     let store = unsafe { Arc::from_raw(raw.cast::<Store<H>>().cast_const()) };
     store.release();
+}
+
+/// A record of an object that was built, in a table that packs its objects.
+#[inline(never)]
+fn packed_record<H: Host>(
+    key: &[u8],
+    built: Built<'_, H>,
+    packer: &mut Packer,
+) -> RecordBox<Values<H>> {
+    record(key, packer.pack(built))
 }

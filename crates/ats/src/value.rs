@@ -111,6 +111,7 @@ pub(crate) fn stored<'a, H: Host>(
 }
 
 /// A record of what was just built.
+#[inline(always)]
 pub(crate) fn record<H: Host>(key: &[u8], built: Built<'_, H>) -> RecordBox<Values<H>> {
     RecordBox::new(key, built.words(), built.owns())
 }

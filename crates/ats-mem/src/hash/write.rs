@@ -42,7 +42,7 @@ impl<R: Release> HashTable<R> {
     }
 
     /// As [`lock`](Self::lock), but a thread that must not wait for long gives up after a while.
-    #[inline]
+    #[inline(always)]
     fn lock_patiently<'g>(
         &'g self,
         key: &[u8],
@@ -55,7 +55,7 @@ impl<R: Release> HashTable<R> {
     }
 
     /// Has what a writer of this hash will look at fetched while it takes the lock.
-    #[inline]
+    #[inline(always)]
     fn approach_to_write<'g>(&'g self, hash: u64, guard: &'g Guard) -> Approached<'g, R> {
         let view = self.directory.view();
         let bucket = self.directory.bucket(view.bucket(hash), guard);
@@ -67,7 +67,7 @@ impl<R: Release> HashTable<R> {
     }
 
     /// Finds a key in its bucket, which is locked.
-    #[inline]
+    #[inline(always)]
     fn locked_key<'g>(
         &'g self,
         key: &[u8],

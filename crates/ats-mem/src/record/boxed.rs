@@ -22,6 +22,7 @@ impl<R: Release> RecordBox<R> {
     ///
     /// # Panics
     /// If the key has 4 GiB or the value 2^31 words.
+    #[inline]
     pub fn new(key: &[u8], value: &[u64], owns: bool) -> Self {
         Self::in_parts(key, [&[], value], owns)
     }
@@ -30,13 +31,15 @@ impl<R: Release> RecordBox<R> {
     ///
     /// # Panics
     /// As `new`.
+    #[inline]
     pub fn in_parts(key: &[u8], value: [&[u64]; 2], owns: bool) -> Self {
-        let words = value[0].len() + value[1].len();
-        Self::make(key, value, Shape::new(key.len(), words, owns))
+        let [first, second] = value;
+        let words = first.len() + second.len();
+        Self::make(key, first, second, Shape::new(key.len(), words, owns))
     }
 
     /// A record of these contents, which have this shape.
-    fn make(key: &[u8], value: [&[u64]; 2], shape: Shape) -> Self {
+    fn make(key: &[u8], first: &[u64], second: &[u64], shape: Shape) -> Self {
         let record = slab::allocate(shape.bytes()).cast::<Record<R>>();
         ats_sync::count::moved(shape.bytes());
         let key_words = shape.key_words();
@@ -48,12 +51,10 @@ impl<R: Release> RecordBox<R> {
             if key_words > 0 {
                 start.add(key_words - 1).write(0);
             }
-            copy(key, start.cast().as_ptr());
-            let mut start = start.add(key_words);
-            for part in value {
-                copy(part, start.as_ptr());
-                start = start.add(part.len());
-            }
+            copy_bytes(key, start.cast().as_ptr());
+            let start = start.add(key_words);
+            copy_words(first, start.as_ptr());
+            copy_words(second, start.add(first.len()).as_ptr());
         }
         RecordBox(record)
     }
@@ -69,7 +70,7 @@ impl<R: Release> RecordBox<R> {
             wide: true,
             ..shape
         };
-        let copy = Self::make(self.key(), [&[], self.value()], wide);
+        let copy = Self::make(self.key(), &[], self.value(), wide);
         // What the value owns belongs to the copy now, so only the block goes.
         let block = ManuallyDrop::new(self).0.cast();
         // SAFETY: the block was allocated with this size, and no code refers to it: it was not published.
@@ -126,45 +127,60 @@ impl<R: Release> Drop for RecordBox<R> {
     }
 }
 
-/// Copies elements; few of them, as most records have, without a call.
+/// Copies bytes; few of them, as most keys have, without a call.
 ///
 /// # Safety
 /// At `to` there is room for them, which is ours.
 #[inline(always)]
-unsafe fn copy<T: Copy>(from: &[T], to: *mut T) {
+unsafe fn copy_bytes(from: &[u8], to: *mut u8) {
     // SAFETY: the contract is handed on.
     unsafe {
         let copied = from.is_empty()
-            || copy_halves::<T, 4>(from, to)
-            || copy_halves::<T, 2>(from, to)
-            || copy_halves::<T, 8>(from, to)
-            || copy_halves::<T, 1>(from, to);
+            || copy_halves::<8>(from, to)
+            || copy_halves::<4>(from, to)
+            || copy_halves::<2>(from, to)
+            || copy_halves::<1>(from, to);
         if !copied {
             ptr::copy_nonoverlapping(from.as_ptr(), to, from.len());
         }
     }
 }
 
-/// Copies `N` to `2 * N` elements as two halves, which may overlap; says whether there are so many.
+/// Copies `N` to `2 * N` bytes as two halves, which may overlap; says whether there are so many.
 ///
 /// # Safety
-/// As for [`copy`].
+/// As for [`copy_bytes`].
 #[inline(always)]
-unsafe fn copy_halves<T: Copy, const N: usize>(from: &[T], to: *mut T) -> bool {
+unsafe fn copy_halves<const N: usize>(from: &[u8], to: *mut u8) -> bool {
     let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) else {
         return false;
     };
     let few = from.len() <= 2 * N;
     if few {
-        // SAFETY: the contract; there are at least `N` elements.
+        // SAFETY: the contract; there are at least `N` bytes.
         unsafe {
-            to.cast::<[T; N]>().write_unaligned(*first);
-            to.add(from.len() - N)
-                .cast::<[T; N]>()
-                .write_unaligned(*last);
+            to.cast::<[u8; N]>().write(*first);
+            to.add(from.len() - N).cast::<[u8; N]>().write(*last);
         }
     }
     few
+}
+
+/// Copies words; few of them, as most values have, one by one: they have just been stored one by one, and a processor
+/// hands a store on to a load of the same width only.
+///
+/// # Safety
+/// At `to` there is room for them, which is ours.
+#[inline(always)]
+unsafe fn copy_words(from: &[u64], to: *mut u64) {
+    if from.len() > 8 {
+        // SAFETY: the contract.
+        return unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+    }
+    for (place, word) in from.iter().enumerate() {
+        // SAFETY: the contract. Volatile, so that the loop is not made a call that copies.
+        unsafe { to.add(place).write(ptr::from_ref(word).read_volatile()) };
+    }
 }
 
 /// Retires a record that was just taken out of a store.

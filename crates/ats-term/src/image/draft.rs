@@ -22,31 +22,36 @@ enum State {
 #[must_use = "the words may own resources, which leak unless a record takes them"]
 pub struct Built<'a, H> {
     words: &'a [u64],
-    owns: bool,
-    /// Whether the words are those of an object list.
-    list: bool,
+    /// [`OWNS`] and [`LIST`]. A whole word, since it is passed on through memory right after it was made: a processor
+    /// hands what was stored to a load of the same width only, and waits otherwise.
+    what: u64,
     host: PhantomData<H>,
 }
+
+/// The words own a resource.
+const OWNS: u64 = 1;
+/// The words are those of an object list.
+const LIST: u64 = 2;
 
 impl<'a, H: Host> Built<'a, H> {
     pub(super) fn object(words: &'a [u64], owns: bool) -> Self {
         Self {
             words,
-            owns,
-            list: false,
+            what: if owns { OWNS } else { 0 },
             host: PhantomData,
         }
     }
 
     pub(super) fn list(words: &'a [u64], owns: bool) -> Self {
+        let object = Self::object(words, owns);
         Self {
-            list: true,
-            ..Self::object(words, owns)
+            what: object.what | LIST,
+            ..object
         }
     }
 
     pub(super) fn is_list(&self) -> bool {
-        self.list
+        self.what & LIST != 0
     }
 
     /// The words: an object image, or an object list.
@@ -56,7 +61,7 @@ impl<'a, H: Host> Built<'a, H> {
 
     /// Whether the words own a resource; if not, releasing them does nothing.
     pub fn owns(&self) -> bool {
-        self.owns
+        self.what & OWNS != 0
     }
 }
 

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::found::Found;
 use crate::short::{self, SHORT_WORDS, is_long_change};
 use crate::table::Table;
-use crate::value::{Rec, Values, record};
+use crate::value::{Rec, Values};
 use crate::workspace::Workspace;
 use ats_mem::{Change, RecordBox};
 use ats_store::BatchPlan;
@@ -158,7 +158,7 @@ impl<H: Host> Table<H> {
                     let built = image.take();
                     let new = match counter {
                         Some(index) => counted::record(key, built, index),
-                        None => record(key, self.stored(built, packer)),
+                        None => self.record(key, built, packer),
                     };
                     if let Some(stopped) = stopped {
                         stopped.for_ever();

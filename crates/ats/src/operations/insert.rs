@@ -4,7 +4,6 @@ use crate::bag::{self, NewObject};
 use crate::error::Error;
 use crate::short::{SHORT_WORDS, is_long_change};
 use crate::table::Table;
-use crate::value::record;
 use crate::workspace::Workspace;
 use ats_mem::Change;
 use ats_sync::Guard;
@@ -91,7 +90,7 @@ impl<H: Host> Table<H> {
         let store = self.store(guard);
         if existing == ExistingKey::Accepted {
             // Made before the lock is taken.
-            let mut new = Some(record(key, self.stored(image.take(), packer)));
+            let mut new = Some(self.record(key, image.take(), packer));
             store.update(key, guard, &mut |_| {
                 Change::Put(new.take().expect("decided once"))
             })?;
@@ -102,7 +101,7 @@ impl<H: Host> Table<H> {
             if store.get(key, guard)?.is_some() {
                 return Ok(false);
             }
-            made = Some(record(key, self.stored(image.take(), packer)));
+            made = Some(self.record(key, image.take(), packer));
         }
         let mut done = true;
         store.update(key, guard, &mut |current| {
@@ -111,7 +110,7 @@ impl<H: Host> Table<H> {
                 return Change::Keep;
             }
             let made = made.take();
-            Change::Put(made.unwrap_or_else(|| record(key, self.stored(image.take(), packer))))
+            Change::Put(made.unwrap_or_else(|| self.record(key, image.take(), packer)))
         })?;
         Ok(done)
     }
@@ -177,7 +176,7 @@ impl<H: Host> Table<H> {
         let Workspace {
             key, image, packer, ..
         } = work;
-        let mut new = Some(record(key, self.stored(image.take(), packer)));
+        let mut new = Some(self.record(key, image.take(), packer));
         let guard = ats_sync::pin();
         self.store(&guard)
             .update(key, &guard, &mut |current| match current {

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::gathered::{Gathered, One};
 use crate::operations::insert::{Encoded, ExistingKey, PINNED_WORDS};
 use crate::table::Table;
-use crate::value::{Rec, Values, record};
+use crate::value::{Rec, Values};
 use crate::workspace::Workspace;
 use ats_mem::{Change, RecordBox};
 use ats_store::BatchPlan;
@@ -93,7 +93,7 @@ impl<H: Host> Table<H> {
 
     /// The object that was just encoded, with its key.
     fn record_of<T: HostTerm<Host = H>>(&self, work: &mut Workspace<T>) -> RecordBox<Values<H>> {
-        record(&work.key, self.stored(work.image.take(), &mut work.packer))
+        self.record(&work.key, work.image.take(), &mut work.packer)
     }
 
     /// Inserts the object that was just encoded into a bag, holding its key while that is done: for what takes

@@ -293,7 +293,7 @@ impl<H: Host> Table<H> {
                     let value = second.object().element(1);
                     let (is_absent, result) = (place.merge.is_absent(value), read(value));
                     if !is_absent {
-                        made = Change::Put(record(key, self.stored(second.take(), making.packer)));
+                        made = Change::Put(self.record(key, second.take(), making.packer));
                     }
                     Ok(result)
                 }
