@@ -100,6 +100,7 @@
 mod bag;
 mod barrier;
 mod bell;
+mod biased;
 mod collector;
 mod domain;
 mod guard;

@@ -1,12 +1,13 @@
 //! Retired objects that wait until no thread can be looking at them.
 //!
 //! # Invariants
-//! - BG1. The queue is accessed only by the thread that has set `locked`.
+//! - BG1. The queue is accessed only by the thread that holds the lock.
 //! - BG2. The epochs of the objects in it ascend, because the epoch that a bag's owner reads never goes back.
 
+use super::barrier::Barrier;
+use super::biased::{Announced, BiasedLock, Held};
 use crate::shim::UnsafeCell;
 use crate::shim::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::shim::thread;
 use std::collections::VecDeque;
 
 /// How many epochs must begin after the one in which an object was retired before it is freed. The
@@ -58,10 +59,9 @@ const IDLE_CAPACITY: usize = 1024;
 
 /// A queue of retired objects. Its owner fills it, and any thread may empty it.
 ///
-/// A spin lock keeps these threads apart. It is nearly always free, and held for a few instructions
-/// only: objects are freed after it is released.
+/// The lock is held for a few instructions only: objects are freed after it is given back.
 pub(super) struct Bag {
-    locked: AtomicBool,
+    lock: BiasedLock,
     /// Retired objects, oldest first (BG2).
     queue: UnsafeCell<VecDeque<Garbage>>,
     /// How many objects are in the queue, and how many bytes they keep. Written under the lock and read without it.
@@ -84,7 +84,7 @@ unsafe impl Sync for Bag {}
 impl Bag {
     pub(super) fn new() -> Self {
         Self {
-            locked: AtomicBool::new(false),
+            lock: BiasedLock::new(),
             queue: UnsafeCell::new(VecDeque::new()),
             items: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
@@ -94,54 +94,21 @@ impl Bag {
         }
     }
 
-    /// Adds one object at the young end. Says whether the bag was empty. For the owner.
+    /// Opens the bag, for its owner. What the owner does before this call and after it is ordered by a light fence.
     #[inline]
-    pub(super) fn push(&self, garbage: Garbage) -> bool {
-        let pushed = self.pushed.load(Ordering::Relaxed);
-        self.pushed.store(pushed.wrapping_add(1), Ordering::Relaxed);
-        self.with(|queue| {
-            // Bytes that several objects keep alive count for each, so the sum may be beyond all memory.
-            let bytes = self.bytes().saturating_add(garbage.bytes);
-            self.bytes.store(bytes, Ordering::Relaxed);
-            let items = queue.len();
-            self.items.store(items + 1, Ordering::Relaxed);
-            queue.push_back(garbage);
-            items == 0
-        })
+    pub(super) fn open(&self, barrier: &Barrier) -> OpenBag<'_> {
+        OpenBag {
+            bag: self,
+            _held: self.lock.enter(barrier),
+        }
     }
 
-    /// Takes up to `limit` objects that are ripe in `epoch` off the old end, and adds them to `ripe`.
-    pub(super) fn take_ripe(&self, epoch: u64, limit: usize, ripe: &mut Vec<Garbage>) {
-        if self.items() == 0 {
-            return;
+    /// Says that the calling thread wants to open the bag, for any thread: [`BiasedLock::announce`].
+    pub(super) fn announce(&self) -> AnnouncedBag<'_> {
+        AnnouncedBag {
+            bag: self,
+            announced: self.lock.announce(),
         }
-        self.with(|queue| {
-            let (older, younger) = queue.as_slices();
-            let (mut items, mut bytes) = (0, self.bytes());
-            for part in [older, younger] {
-                let most = part.len().min(limit - items);
-                let is_ripe = |garbage: &&Garbage| garbage.epoch + GRACE <= epoch;
-                let oldest = part[..most].iter().take_while(is_ripe);
-                let kept = oldest.map(|garbage| garbage.bytes);
-                let (taken, sum) = kept.fold((0, 0_usize), |(taken, sum), bytes| {
-                    (taken + 1, sum.saturating_add(bytes))
-                });
-                ripe.extend_from_slice(&part[..taken]);
-                items += taken;
-                bytes = bytes.saturating_sub(sum);
-            }
-            queue.drain(..items);
-            if queue.is_empty() {
-                bytes = 0;
-                // A burst of garbage must not cost memory for ever. Asking for this only when the queue has
-                // become empty keeps taking O(1) for each object.
-                if queue.capacity() > IDLE_CAPACITY {
-                    queue.shrink_to(IDLE_CAPACITY);
-                }
-            }
-            self.items.store(queue.len(), Ordering::Relaxed);
-            self.bytes.store(bytes, Ordering::Relaxed);
-        });
     }
 
     pub(super) fn items(&self) -> usize {
@@ -170,35 +137,98 @@ impl Bag {
         self.neglected.load(Ordering::Relaxed) && self.items() > 0
     }
 
-    #[inline]
-    fn with<T>(&self, access: impl FnOnce(&mut VecDeque<Garbage>) -> T) -> T {
-        self.lock();
-        // Nothing in `access` panics short of running out of memory, which aborts, so the lock is
-        // always released.
-        let result = self.queue.with_mut(|queue| {
-            // SAFETY: the lock is held, so this is the only reference to the queue (BG1).
-            access(unsafe { &mut *queue })
-        });
-        self.locked.store(false, Ordering::Release);
-        result
+    /// All that is in the bag, which no other thread has any more.
+    pub(super) fn into_rest(&mut self) -> Vec<Garbage> {
+        // SAFETY: the bag is had exclusively.
+        let queue = self
+            .queue
+            .with_mut(|queue| std::mem::take(unsafe { &mut *queue }));
+        queue.into()
     }
+}
 
-    fn lock(&self) {
-        let mut rounds = 0u32;
-        while self
-            .locked
-            .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
-            rounds += 1;
-            if rounds.is_multiple_of(YIELD_EVERY) {
-                // The holder was probably interrupted by the operating system.
-                thread::yield_now();
-            } else {
-                crate::shim::pause();
-            }
+/// A bag that the thread is about to open.
+pub(super) struct AnnouncedBag<'a> {
+    bag: &'a Bag,
+    announced: Announced<'a>,
+}
+
+impl<'a> AnnouncedBag<'a> {
+    /// Opens it.
+    ///
+    /// # Safety
+    /// Since it was announced, the thread has executed the heavy fence with success.
+    pub(super) unsafe fn open(self) -> OpenBag<'a> {
+        OpenBag {
+            bag: self.bag,
+            // SAFETY: the contract is handed on.
+            _held: unsafe { self.announced.arrive() },
         }
     }
 }
 
-const YIELD_EVERY: u32 = 64;
+/// A bag that the thread has opened.
+pub(super) struct OpenBag<'a> {
+    bag: &'a Bag,
+    _held: Held<'a>,
+}
+
+impl OpenBag<'_> {
+    /// Adds one object at the young end. Says whether the bag was empty. For the owner.
+    #[inline]
+    pub(super) fn push(&mut self, garbage: Garbage) -> bool {
+        let bag = self.bag;
+        let pushed = bag.pushed.load(Ordering::Relaxed);
+        bag.pushed.store(pushed.wrapping_add(1), Ordering::Relaxed);
+        // Bytes that several objects keep alive count for each, so the sum may be beyond all memory.
+        let bytes = bag.bytes().saturating_add(garbage.bytes);
+        bag.bytes.store(bytes, Ordering::Relaxed);
+        self.with(|queue| {
+            let items = queue.len();
+            bag.items.store(items + 1, Ordering::Relaxed);
+            queue.push_back(garbage);
+            items == 0
+        })
+    }
+
+    /// Takes up to `limit` objects that are ripe in `epoch` off the old end, and adds them to `ripe`.
+    pub(super) fn take_ripe(&mut self, epoch: u64, limit: usize, ripe: &mut Vec<Garbage>) {
+        let bag = self.bag;
+        self.with(|queue| {
+            let (older, younger) = queue.as_slices();
+            let (mut items, mut bytes) = (0, bag.bytes());
+            for part in [older, younger] {
+                let most = part.len().min(limit - items);
+                let is_ripe = |garbage: &&Garbage| garbage.epoch + GRACE <= epoch;
+                let oldest = part[..most].iter().take_while(is_ripe);
+                let kept = oldest.map(|garbage| garbage.bytes);
+                let (taken, sum) = kept.fold((0, 0_usize), |(taken, sum), bytes| {
+                    (taken + 1, sum.saturating_add(bytes))
+                });
+                ripe.extend_from_slice(&part[..taken]);
+                items += taken;
+                bytes = bytes.saturating_sub(sum);
+            }
+            queue.drain(..items);
+            if queue.is_empty() {
+                bytes = 0;
+                // A burst of garbage must not cost memory for ever. Asking for this only when the queue has
+                // become empty keeps taking O(1) for each object.
+                if queue.capacity() > IDLE_CAPACITY {
+                    queue.shrink_to(IDLE_CAPACITY);
+                }
+            }
+            bag.items.store(queue.len(), Ordering::Relaxed);
+            bag.bytes.store(bytes, Ordering::Relaxed);
+        });
+    }
+
+    #[inline]
+    fn with<T>(&mut self, access: impl FnOnce(&mut VecDeque<Garbage>) -> T) -> T {
+        self.bag.queue.with_mut(|queue| {
+            // SAFETY: the lock is held, and the borrow of `self` shows that this is its holder's only reference to the
+            // queue (BG1).
+            access(unsafe { &mut *queue })
+        })
+    }
+}

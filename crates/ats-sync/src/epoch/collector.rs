@@ -37,9 +37,8 @@
 
 use super::bag::GRACE;
 use super::bell::{ASLEEP, AWAKE, NAPPING};
-use super::domain::Domain;
+use super::domain::{Domain, Freed};
 use super::guard::DOMAIN;
-use super::slot::Freed;
 use crate::shim::atomic::Ordering;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -101,7 +100,7 @@ impl Collector {
 
     /// Frees up to `most` objects that their owners do not free. Returns how many bytes they kept, as
     /// stated by the threads that retired them, and what to do next. O(threads and objects freed); up to
-    /// three system calls. The calling thread must not be pinned.
+    /// three system calls, and one for each thousand objects. The calling thread must not be pinned.
     pub fn work(&mut self, most: usize) -> (usize, Next) {
         let now = Instant::now();
         if now >= self.next_survey {
@@ -229,16 +228,7 @@ impl Domain {
 
     /// Frees up to `most` ripe objects from the bags that the last survey marked.
     pub(super) fn free_neglected(&self, most: usize) -> Freed {
-        let epoch = self.epoch();
-        let mut sum = Freed::default();
-        for slot in self.slots() {
-            if slot.bag().is_neglected() && sum.objects < most {
-                let freed = slot.free_ripe(epoch, most - sum.objects);
-                sum.objects += freed.objects;
-                sum.bytes = sum.bytes.saturating_add(freed.bytes);
-            }
-        }
-        sum
+        self.free_ripe(most, |slot| slot.bag().is_neglected())
     }
 
     /// Sets the bell, so that threads ring from now on, and looks at what they did before (K2).

@@ -12,6 +12,18 @@ use std::ptr;
 /// The epoch of a new domain.
 const FIRST_EPOCH: u64 = IDLE + 1;
 
+/// How many objects are taken out of the bags of other threads at a time: each time all threads execute a fence, and
+/// one that retires may have to wait.
+const COLLECT_BATCH: usize = 1024;
+
+/// What was freed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Freed {
+    pub(super) objects: usize,
+    /// By the word of the threads that retired them.
+    pub(super) bytes: usize,
+}
+
 /// A set of threads that protect objects from each other.
 pub(super) struct Domain {
     hot: Padded<Hot>,
@@ -159,18 +171,19 @@ impl Domain {
         bytes: usize,
         free: unsafe fn(*mut u8),
     ) {
-        // Orders the unlinking before reading the epoch, against the heavy fence (E2).
-        self.barrier().light();
+        // The light fence in this orders the unlinking before reading the epoch, against the heavy fence (E2).
+        let mut bag = slot.bag().open(self.barrier());
         let epoch = self.epoch();
-        let garbage = Garbage::new(pointer, bytes, free, epoch);
-        if slot.bag().push(garbage) {
+        let was_empty = bag.push(Garbage::new(pointer, bytes, free, epoch));
+        drop(bag);
+        if was_empty {
             // Orders the push before the look at the bell, against the collector's heavy fence (K2).
             self.barrier().light();
             self.bell.ring_for_garbage();
         }
         let due = slot.spend(bytes);
         if due.free > 0 && !slot.is_freeing() {
-            slot.put_aside(epoch, due.free);
+            slot.put_aside(epoch, due.free, self.barrier());
         }
         if due.advance {
             self.advance_sometimes(slot, epoch);
@@ -219,9 +232,44 @@ impl Domain {
                 break;
             }
         }
+        self.free_ripe(usize::MAX, |_| true).objects
+    }
+
+    /// Frees up to `most` objects that are ripe, of some slots, whichever thread owns these. None if the system refuses
+    /// the heavy fence.
+    pub(super) fn free_ripe(&self, most: usize, of: impl Fn(&Slot) -> bool) -> Freed {
+        let mut freed = Freed::default();
+        let mut is_more = true;
+        while is_more {
+            let limit = COLLECT_BATCH.min(most - freed.objects);
+            let ripe = self.take_ripe(limit, &of);
+            is_more = ripe.len() == limit && freed.objects + limit < most;
+            freed.objects += ripe.len();
+            for garbage in ripe {
+                freed.bytes = freed.bytes.saturating_add(garbage.bytes());
+                // SAFETY: no thread can see ripe objects (E3), and those taken out of a bag are freed here only.
+                unsafe { garbage.free() };
+            }
+        }
+        freed
+    }
+
+    /// Takes up to `most` objects that are ripe out of the bags of some slots.
+    fn take_ripe(&self, most: usize, of: impl Fn(&Slot) -> bool) -> Vec<Garbage> {
+        let mut ripe = Vec::new();
         let epoch = self.epoch();
-        let freed = self.slots().map(|slot| slot.free_ripe(epoch, usize::MAX));
-        freed.map(|freed| freed.objects).sum()
+        let slots = self
+            .slots()
+            .filter(|slot| slot.bag().items() > 0 && of(slot));
+        // One heavy fence for all of them. All threads take the locks in the order of the list.
+        let announced: Vec<_> = slots.map(|slot| slot.bag().announce()).collect();
+        if !announced.is_empty() && self.barrier().heavy() {
+            for bag in announced {
+                // SAFETY: the fence has just succeeded.
+                unsafe { bag.open() }.take_ripe(epoch, most - ripe.len(), &mut ripe);
+            }
+        }
+        ripe
     }
 
     /// Objects and bytes that are retired and not freed yet.
@@ -238,11 +286,10 @@ impl Drop for Domain {
         while !next.is_null() {
             // SAFETY: every slot was made from a box and is in the list once; no thread refers to
             // the domain any more, so none refers to its slots (E7).
-            let slot = unsafe { Box::from_raw(next.cast_mut()) };
-            let mut rest = Vec::new();
-            slot.bag().take_ripe(u64::MAX, usize::MAX, &mut rest);
-            for garbage in rest {
-                // SAFETY: no thread is pinned, since a guard refers to the domain, so none sees the object (E3); the bag is empty now.
+            let mut slot = unsafe { Box::from_raw(next.cast_mut()) };
+            for garbage in slot.into_rest() {
+                // SAFETY: no thread is pinned, since a guard refers to the domain, so none sees the object (E3);
+                // the bag is empty now.
                 unsafe { garbage.free() };
             }
             next = slot.next;

@@ -79,7 +79,7 @@ fn pin_first() -> Guard {
 /// retired it. Returns how many objects were freed.
 ///
 /// If no thread is pinned, everything retired before the call is freed. O(objects freed plus
-/// threads); at most three system calls, none when there is nothing to free. Any number of threads
+/// threads); at most three system calls and one for each thousand objects, none when there is nothing to free. Any number of threads
 /// may call it at once. It must not be called by a `free` function.
 pub fn collect() -> usize {
     DOMAIN.collect()

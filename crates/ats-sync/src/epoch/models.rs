@@ -2,6 +2,7 @@
 //! They check the variant with ordinary fences; the asymmetric one has the same order of steps.
 
 use super::barrier::Barrier;
+use super::biased::{BiasedLock, Held};
 use super::domain::Domain;
 use crate::shim::UnsafeCell;
 use crate::shim::atomic::{AtomicPtr, Ordering};
@@ -236,5 +237,98 @@ fn after_the_system_refused_both_halves_are_fences() {
         let freed = shared.0.collect();
         reader.join().expect("reader");
         assert_eq!(freed + shared.0.collect(), 1);
+    });
+}
+
+/// What a biased lock guards. `loom` reports it as a race if two threads are there at once, or one does not see what
+/// the other has done.
+struct Guarded {
+    lock: BiasedLock,
+    barrier: Barrier,
+    number: UnsafeCell<u32>,
+}
+
+impl Guarded {
+    fn new(call: Option<fn() -> bool>) -> Self {
+        Self {
+            lock: BiasedLock::new(),
+            barrier: Barrier::new(call),
+            number: UnsafeCell::new(0),
+        }
+    }
+
+    /// Adds under the lock.
+    fn add(&self, _held: &Held<'_>, more: u32) {
+        // SAFETY: the model checks that the lock keeps others away.
+        self.number.with_mut(|number| unsafe { *number += more });
+    }
+
+    fn enter(&self) {
+        self.add(&self.lock.enter(&self.barrier), 1);
+    }
+
+    /// Whether the system allowed it.
+    fn visit(&self) -> bool {
+        let announced = self.lock.announce();
+        let allowed = self.barrier.heavy();
+        if allowed {
+            // SAFETY: the fence has succeeded.
+            self.add(&unsafe { announced.arrive() }, 10);
+        }
+        allowed
+    }
+
+    fn sum(&self) -> u32 {
+        // SAFETY: all threads have been joined.
+        self.number.with(|number| unsafe { *number })
+    }
+}
+
+#[test]
+fn an_owner_and_a_visitor_are_never_there_at_once() {
+    check(3, || {
+        let shared = Arc::new(Guarded::new(None));
+        let visitor = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.visit())
+        };
+        shared.enter();
+        shared.enter();
+        assert!(visitor.join().expect("visitor"));
+        assert_eq!(shared.sum(), 12);
+    });
+}
+
+#[test]
+fn two_visitors_take_turns_beside_an_owner() {
+    check(2, || {
+        let shared = Arc::new(Guarded::new(None));
+        let visitors: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || shared.visit())
+            })
+            .collect();
+        shared.enter();
+        for visitor in visitors {
+            assert!(visitor.join().expect("visitor"));
+        }
+        assert_eq!(shared.sum(), 21);
+    });
+}
+
+/// A visitor to which the system refuses the fence changes nothing, and the owner goes on.
+#[test]
+fn a_refused_visitor_leaves_the_owner_alone() {
+    check(3, || {
+        let shared = Arc::new(Guarded::new(Some(|| false)));
+        let visitor = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || shared.visit())
+        };
+        shared.enter();
+        assert!(!visitor.join().expect("visitor"));
+        shared.enter();
+        assert_eq!(shared.sum(), 2);
     });
 }

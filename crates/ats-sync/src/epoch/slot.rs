@@ -2,6 +2,7 @@
 //! [`epoch`](super) explains and proves the scheme.
 
 use super::bag::{Bag, Garbage};
+use super::barrier::Barrier;
 use super::pace::Pace;
 use crate::padded::Padded;
 use crate::shim::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,9 +21,6 @@ pub(super) const FREE_EVERY: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 32 }
 pub(super) const LARGE: usize = 4096;
 /// Room for this many ripe objects is kept by a thread that has none.
 const PUT_ASIDE_CAPACITY: usize = RIPE_PER_RETIRED * FREE_EVERY as usize;
-/// How many objects a collector takes out of a bag per visit to its lock.
-const COLLECT_BATCH: usize = 64;
-
 /// The value of [`Slot::local`] when its thread is not pinned. Epochs start above it.
 pub(super) const IDLE: u64 = 0;
 
@@ -87,14 +85,6 @@ pub(super) struct Due {
     pub(super) free: usize,
     /// To advance.
     pub(super) advance: bool,
-}
-
-/// What was freed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Freed {
-    pub(super) objects: usize,
-    /// By the word of the threads that retired them.
-    pub(super) bytes: usize,
 }
 
 impl Slot {
@@ -176,9 +166,9 @@ impl Slot {
     /// Takes up to `most` objects that are ripe in `epoch` out of the bag, and keeps them until the owner is not
     /// pinned. The caller is the owner: now it may hold a lock, and freeing takes as long as it takes.
     #[inline(never)]
-    pub(super) fn put_aside(&self, epoch: u64, most: usize) {
+    pub(super) fn put_aside(&self, epoch: u64, most: usize, barrier: &Barrier) {
         let mut ripe = self.own.ripe.take();
-        self.bag.take_ripe(epoch, most, &mut ripe);
+        self.bag.open(barrier).take_ripe(epoch, most, &mut ripe);
         self.own.has_ripe.set(!ripe.is_empty());
         self.own.ripe.set(ripe);
     }
@@ -270,23 +260,8 @@ impl Slot {
         &self.bag
     }
 
-    /// Frees up to `most` objects that are ripe in `epoch`.
-    pub(super) fn free_ripe(&self, epoch: u64, most: usize) -> Freed {
-        let mut freed = Freed::default();
-        while freed.objects < most {
-            let limit = COLLECT_BATCH.min(most - freed.objects);
-            let mut ripe = Vec::new();
-            self.bag.take_ripe(epoch, limit, &mut ripe);
-            if ripe.is_empty() {
-                break;
-            }
-            freed.objects += ripe.len();
-            for garbage in ripe {
-                freed.bytes = freed.bytes.saturating_add(garbage.bytes());
-                // SAFETY: no thread can see ripe objects (E3), and those taken out of a bag are freed here only.
-                unsafe { garbage.free() };
-            }
-        }
-        freed
+    /// What is left, of a slot that no other thread has any more.
+    pub(super) fn into_rest(&mut self) -> Vec<Garbage> {
+        self.bag.into_rest()
     }
 }
