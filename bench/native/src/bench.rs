@@ -1,5 +1,6 @@
 //! The plan: which workload runs when, on which side.
 
+use crate::bf_tree::CacheOnly;
 use crate::hashed::{Bytes, Dash, PapayaMap, SccMap};
 use crate::hot;
 use crate::maps::{AtsHash, AtsOrdered, LockedByParkingLot, LockedByStd};
@@ -54,6 +55,7 @@ impl Field {
                 Box::new(Shared::<AtsOrdered>::default()),
                 Box::new(Shared::<TreeIndex<u64, u64>>::default()),
                 Box::new(Shared::<SkipMap<u64, u64>>::default()),
+                Box::new(Shared::<CacheOnly>::default()),
                 Box::new(Shared::<LockedByParkingLot>::default()),
                 Box::new(Shared::<LockedByStd>::default()),
                 Box::new(Alone::default()),
@@ -150,10 +152,11 @@ impl Field {
         format!("{}{workload}", self.prefix)
     }
 
-    /// Fills empty maps, and empties them again.
+    /// Fills empty maps, looks whether all keys came in, and empties the maps again.
     fn measure_inserts(&mut self, options: &Options, workload: &str, keys: &[Vec<u32>]) {
         if options.wants(&self.name(workload)) {
             self.fill(options, workload, keys);
+            self.check(options.range / 2);
             self.sides.iter_mut().for_each(|side| side.clear());
         }
     }

@@ -18,6 +18,7 @@ pub fn facts() -> Vec<(&'static str, String)> {
         ("allocator", allocator.to_string()),
         ("scc", locked_version("scc")),
         ("crossbeam-skiplist", locked_version("crossbeam-skiplist")),
+        ("bf-tree", locked_version("bf-tree")),
         ("parking_lot", locked_version("parking_lot")),
         ("dashmap", locked_version("dashmap")),
         ("papaya", locked_version("papaya")),

@@ -5,6 +5,7 @@
 //! round, and another one begins in each; see `results` for what is made of the rates.
 
 mod bench;
+mod bf_tree;
 mod crew;
 mod hashed;
 mod hot;
