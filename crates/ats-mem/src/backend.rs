@@ -135,6 +135,20 @@ pub trait Backend<R: Release>: Send + Sync {
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy>;
 
+    /// Puts a record of `key`, whatever is there. As [`update`](Backend::update) with a decision that does not look at
+    /// the current record, so that a store need not look at it either.
+    fn put(&self, key: &[u8], record: RecordBox<R>, guard: &Guard) -> Result<(), Busy> {
+        let mut record = Some(record);
+        self.update(key, guard, &mut |_| {
+            Change::Put(record.take().expect("decided once"))
+        })
+    }
+
+    /// Removes the record of `key`, if there is one. As [`put`](Backend::put).
+    fn remove(&self, key: &[u8], guard: &Guard) -> Result<(), Busy> {
+        self.update(key, guard, &mut |_| Change::Remove)
+    }
+
     /// As [`update`](Backend::update), for a decision that may take long: `decide` runs without any lock.
     ///
     /// Meanwhile readers of the key find the old record, and its other writers are [`Busy`] after a

@@ -38,6 +38,7 @@ pub(crate) mod entry;
 mod header;
 mod published;
 mod release;
+mod simple;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -46,4 +47,5 @@ pub use boxed::RecordBox;
 pub(crate) use boxed::retire;
 pub use published::Record;
 pub use release::{Plain, Release};
+pub(crate) use simple::{Old, Simple};
 pub use tally::Tally;

@@ -18,7 +18,7 @@ use ats_mem::rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipLi
 use ats_mem::sequence::Leftovers;
 use ats_mem::{
     Adaptation, Adaptive, Backend, BatchPlan, Buckets, CaTree, Change, Fixable, HashTable,
-    MemoryStore, NoSuchKey, OnFirstSplit, Ordered, OrderedStore, Skipped, Slots,
+    MemoryStore, NoSuchKey, OnFirstSplit, Ordered, OrderedStore, RecordBox, Skipped, Slots,
 };
 use ats_store::{Direction, End, KeyRange, ScanPosition, SlotAnswer};
 use ats_sync::Guard;
@@ -214,6 +214,37 @@ impl<H: Host> Store<H> {
         decide: &mut Decide<'_, 'g, H>,
     ) -> Result<(), Error> {
         each!(&self.records, backend => Ok(backend.update(key, guard, decide)?))
+    }
+
+    /// Puts a record of a key, whatever is there.
+    #[inline]
+    pub(crate) fn put(
+        &self,
+        key: &[u8],
+        record: RecordBox<Values<H>>,
+        guard: &Guard,
+    ) -> Result<(), Error> {
+        let mut new = Some(record);
+        let mut new = || new.take().expect("put once");
+        in_memory!(
+            &self.records,
+            backend => Ok(backend.put(key, new(), guard)?),
+            self.update(key, guard, &mut |_| Change::Put(new()))
+        )
+    }
+
+    /// Removes all objects of a key. A [counter](crate::counted) need not be stopped: what is counted too late counts
+    /// as done before.
+    #[inline]
+    pub(crate) fn remove(&self, key: &[u8], guard: &Guard) -> Result<(), Error> {
+        in_memory!(
+            &self.records,
+            backend => Ok(backend.remove(key, guard)?),
+            self.update(key, guard, &mut |current| match current {
+                Some(_) => Change::Remove,
+                None => Change::Keep,
+            })
+        )
     }
 
     /// As [`update`](Store::update), for a decision that may take long: no lock is held meanwhile, only the

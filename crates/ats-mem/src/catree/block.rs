@@ -1,29 +1,33 @@
-//! The block of a leaf: the keys of records, ascending, and where the records are.
+//! The block of a leaf: the keys of records, and where the records are.
 //!
 //! ```text
-//! header | heads[N]  keys ascending | slots[N]  records, or tombstones
+//! header | heads[N]  of keys that ascend, and of a few others | slots[N]  records, or tombstones
 //! ```
 //!
 //! The keys a block has never change. What changes in place are its slots, one atomic word each; and it can
-//! get a key above all others at its end. Any other change of the set of keys replaces the block by a copy. So
-//! a reader needs no validation: whatever mixture of words it sees, each was true at some moment since the
-//! reader began.
+//! get more keys, at its end: one above all others, or up to [`TAIL`] others, in the order in which they come. They
+//! are its *tail*. When that is full, a copy with all keys in order replaces the block. So a reader needs no validation:
+//! whatever mixture of words it sees, each was true at some moment since the reader began. Who looks for one key compares
+//! its head with all heads, whatever their order; who wants the order [sorts](super::order) the few keys of the tail in.
 //!
-//! Good for: searches, which compare numbers that lie side by side. Bad at: few keys, for which most of the
-//! places are unused; so there are blocks of two [sizes](super::leaf).
+//! The BP-tree (H. Xu, A. Li, B. Wheatman, M. Marneni, P. Pandey, VLDB 2023) puts new keys into a part of a leaf that is
+//! not sorted, too; there it is a log before the sorted part, of which readers keep writers away by locks.
+//!
+//! Good for: searches, which compare numbers that lie side by side; inserts, of which one in nine copies. Bad at: few
+//! keys, for which most of the places are unused; so there are blocks of two [sizes](super::leaf).
 
 use super::counting::Counting;
 use super::header::Header;
-use super::heads::{Heads, compare_behind_heads, head_at, write_with_inserted};
+use super::heads::{Head, Heads, compare_behind_heads, head_at};
 use super::item::{Item, heads_kept};
 use super::leaf::SMALL;
+use super::order::InOrder;
+use super::slot::{Slot, Word};
 use crate::prefetch::prefetch;
 use crate::record::{Record, RecordBox, Release};
 use crate::slab::{self, SlabBox};
 use ats_sync::Guard;
-use ats_sync::shim::atomic::{
-    AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release as Rel,
-};
+use std::cmp::Ordering;
 use std::ptr;
 
 /// The block of a leaf that has room for `N` keys.
@@ -33,32 +37,23 @@ pub(super) struct Block<R: Release, const N: usize> {
     slots: [Slot<R>; N],
 }
 
-/// A word of a block: the record of a key, or a *tombstone* that keeps the place of a removed key so
-/// that it can come back without a copy of the block. A tombstone only knows the length of its key,
-/// so a key gets one only if its head completes it.
-struct Slot<R: Release>(AtomicU64, std::marker::PhantomData<R>);
+/// More keys than this with one head are searched by bisection.
+const MANY: u32 = 3;
 
-/// The content of a slot at one moment.
-enum Content<'l, R: Release> {
-    Record(&'l Record<R>),
-    Tombstone { key_len: usize },
-}
-
-fn word_of<R: Release>(record: &Record<R>) -> u64 {
-    ptr::from_ref(record).expose_provenance() as u64
-}
-
-// Records are aligned to 8 bytes, so an odd word is no pointer.
-fn tombstone(key_len: usize) -> u64 {
-    (key_len as u64) << 1 | 1
-}
-
-#[inline(always)]
-fn is_tombstone(word: u64) -> bool {
-    word & 1 == 1
+/// Where a record was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Added {
+    /// Above all others.
+    Above,
+    /// To the tail.
+    Inside,
 }
 
 impl<R: Release, const N: usize> Block<R, N> {
+    /// Most keys of the tail. A copy moves a block, so with eight an insert moves a ninth of one; more would make walks
+    /// dearer, which sort them in.
+    const TAIL: usize = N / 4;
+
     /// A block of these items, ascending, whose fences share `skip` bytes. Keys that are to come will
     /// look like `like`, too, if it is given.
     pub(super) fn build(skip: usize, items: &[Item<'_, R>], like: Option<&[u8]>) -> SlabBox<Self> {
@@ -74,7 +69,7 @@ impl<R: Release, const N: usize> Block<R, N> {
             None => Heads::new(Header::of_leaf(N == SMALL), skip, items.len(), key, like),
         };
         let slots = std::array::from_fn(|place| {
-            Slot::new(items.get(place).map_or(0, |item| word_of(item.record())))
+            Slot::new(items.get(place).map_or(Word::UNUSED, Item::word))
         });
         SlabBox::new(Block { keys, slots })
     }
@@ -95,26 +90,17 @@ impl<R: Release, const N: usize> Block<R, N> {
         self.len() - self.keys.header.tombstones()
     }
 
+    /// What is at a place below `len`.
     #[inline(always)]
-    fn content(&self, place: usize) -> Content<'_, R> {
-        let word = self.slots[place].0.load(Acquire);
-        if is_tombstone(word) {
-            let key_len = (word >> 1) as usize;
-            Content::Tombstone { key_len }
-        } else {
-            // SAFETY: a reference to a leaf is had under a guard, or alone (C6). A record that is seen in
-            // a slot then is retired only after it was taken out (record I2), so it lives as long.
-            Content::Record(unsafe { &*ptr::with_exposed_provenance(word as usize) })
-        }
+    pub(super) fn word(&self, place: usize) -> Word<R> {
+        self.slots[place].load()
     }
 
     /// The record at a place below `len`, if there is one (it may be pending).
     #[inline(always)]
     pub(super) fn record<'g>(&'g self, place: usize, _guard: &'g Guard) -> Option<&'g Record<R>> {
-        match self.content(place) {
-            Content::Record(record) => Some(record),
-            Content::Tombstone { .. } => None,
-        }
+        // SAFETY: the word is of this leaf, which lives as long as `'g` (C6).
+        unsafe { self.word(place).record() }
     }
 
     /// Asks for the record at a place, if there is such a place.
@@ -123,47 +109,139 @@ impl<R: Release, const N: usize> Block<R, N> {
         if let Some(slot) = self.slots.get(place) {
             // A hint: a tombstone, or an unused slot, does no harm.
             // A short record lies in one line or in two.
-            let word = slot.0.load(Relaxed) as usize;
-            prefetch::<1, u8>(ptr::without_provenance(word));
-            prefetch::<1, u8>(ptr::without_provenance(word + 32));
+            let address = slot.peek().address();
+            prefetch::<1, u8>(ptr::without_provenance(address));
+            prefetch::<1, u8>(ptr::without_provenance(address + 32));
         }
     }
 
-    /// The first place where `key` can be. Looks at no record.
+    /// Asks for the record that `key` can have, as its head tells.
     #[inline(always)]
-    pub(super) fn place_of_head<C: Counting>(&self, key: &[u8]) -> usize {
-        self.keys.locate::<C>(key).start
+    pub(super) fn prefetch_record_of<C: Counting>(&self, key: &[u8]) {
+        let candidates = self.keys.candidates::<C>(key);
+        self.prefetch_record(candidates.trailing_zeros() as usize);
     }
 
-    /// The place of `key`, or the place where it would be inserted.
+    /// The place of `key`, if the block has it.
     #[inline(always)]
-    pub(super) fn search<C: Counting>(&self, key: &[u8]) -> Result<usize, usize> {
-        self.keys
-            .search::<C>(key, |place| match self.content(place) {
-                Content::Record(record) => {
-                    compare_behind_heads(record.key(), key, self.keys.head_start())
-                }
-                // The head is equal and completes the key, so only trailing zeros can make a difference.
-                Content::Tombstone { key_len } => key_len.cmp(&key.len()),
-            })
+    pub(super) fn find<C: Counting>(&self, key: &[u8]) -> Option<usize> {
+        let mut candidates = self.keys.candidates::<C>(key);
+        if candidates.count_ones() > MANY {
+            return self.find_among_many(key, candidates);
+        }
+        while candidates != 0 {
+            let place = candidates.trailing_zeros() as usize;
+            if self.compare_behind_head(place, key).is_eq() {
+                return Some(place);
+            }
+            candidates &= candidates - 1;
+        }
+        None
     }
 
-    /// Puts a record into a slot of a key that the block has. The caller holds the lock.
+    /// As [`find`](Self::find), if many keys have one head, of which each record that is looked at is a miss.
+    #[cold]
+    fn find_among_many(&self, key: &[u8], candidates: u64) -> Option<usize> {
+        let first = candidates.trailing_zeros() as usize;
+        let row = (candidates >> first).trailing_ones() as usize;
+        let len = self.keys.sorted(first + row).saturating_sub(first);
+        let row = InOrder::new(len, len, |_, _| unreachable!("they ascend"));
+        let found = row.search(|index| self.compare_behind_head(first + index, key));
+        let mut others = (first + len..N).filter(|place| candidates >> place & 1 == 1);
+        match found {
+            Ok(index) => Some(first + index),
+            Err(_) => others.find(|place| self.compare_behind_head(*place, key).is_eq()),
+        }
+    }
+
+    /// How the key at a place compares to `key`, if their heads are equal, and so is what comes before.
+    #[inline(always)]
+    fn compare_behind_head(&self, place: usize, key: &[u8]) -> Ordering {
+        let (word, start) = (self.word(place), self.keys.head_start());
+        match word.key_len() {
+            // The head completes the key, so only trailing zeros can make a difference.
+            Some(len) if len <= start + size_of::<Head>() => len.cmp(&key.len()),
+            // SAFETY: the word is of this leaf (C6).
+            _ => match unsafe { word.record() } {
+                Some(record) => compare_behind_heads(record.key(), key, start),
+                None => unreachable!("a head completes the key of a tombstone"),
+            },
+        }
+    }
+
+    /// Whether a record with this key is at a place below `len` (it may be pending). The record is looked at only if the
+    /// head does not complete the key.
+    #[inline(always)]
+    pub(super) fn has_key(&self, place: usize, key: &[u8], guard: &Guard) -> bool {
+        let (word, start) = (self.word(place), self.keys.head_start());
+        match word.key_len() {
+            Some(_) if word.is_tombstone() => false,
+            Some(len) if len <= start + size_of::<Head>() && self.keys.skip() == 0 => {
+                len == key.len() && self.keys.compare_head(place, key).is_eq()
+            }
+            _ => self
+                .record(place, guard)
+                .is_some_and(|record| record.has_key(key)),
+        }
+    }
+
+    /// How the keys at two places compare.
+    fn compare_places(&self, a: usize, b: usize) -> Ordering {
+        let heads = self.keys.head(a).cmp(&self.keys.head(b));
+        heads.then_with(|| self.compare_places_behind_heads(a, b))
+    }
+
+    #[cold]
+    fn compare_places_behind_heads(&self, a: usize, b: usize) -> Ordering {
+        let words = [a, b].map(|place| self.word(place));
+        // SAFETY: the words are of this leaf (C6).
+        match words.map(|word| unsafe { word.record() }) {
+            [Some(record), Some(other)] => {
+                compare_behind_heads(record.key(), other.key(), self.keys.head_start())
+            }
+            // The head completes at least one of them.
+            _ => {
+                let [a, b] = words.map(|word| {
+                    // SAFETY: as above.
+                    let record = unsafe { word.record() };
+                    record.map_or_else(|| word.key_len(), |record| Some(record.key().len()))
+                });
+                a.cmp(&b)
+            }
+        }
+    }
+
+    /// The places in the order of their keys, as of this moment.
     #[inline]
-    pub(super) fn put(&self, place: usize, record: &Record<R>) {
-        let slot = &self.slots[place].0;
-        if is_tombstone(slot.load(Relaxed)) {
+    pub(super) fn in_order(&self) -> InOrder {
+        let len = self.len();
+        InOrder::new(len, self.keys.sorted(len), |a, b| self.compare_places(a, b))
+    }
+
+    /// The index in this order of `key`, or of the first key above it.
+    pub(super) fn index_of(&self, key: &[u8], order: &InOrder) -> Result<usize, usize> {
+        order.search(|place| {
+            let heads = self.keys.compare_head(place, key);
+            heads.then_with(|| self.compare_behind_head(place, key))
+        })
+    }
+
+    /// Puts a word with a record into a slot of a key that the block has. The caller holds the lock.
+    #[inline]
+    pub(super) fn put(&self, place: usize, word: Word<R>) {
+        let slot = &self.slots[place];
+        if slot.peek().is_tombstone() {
             self.keys.header.remove_tombstone();
         }
-        slot.store(word_of(record), Rel);
+        slot.store(word);
     }
 
     /// Puts a tombstone into the slot of a record if the key allows it. The caller holds the lock.
     pub(super) fn put_tombstone(&self, place: usize, key: &[u8]) -> bool {
-        let complete = key.len() <= self.keys.head_start() + 8;
+        let complete = key.len() <= self.keys.head_start() + size_of::<Head>();
         if complete {
             self.keys.header.add_tombstone();
-            self.slots[place].0.store(tombstone(key.len()), Rel);
+            self.slots[place].store(Word::tombstone(key.len()));
         }
         complete
     }
@@ -175,71 +253,95 @@ impl<R: Release, const N: usize> Block<R, N> {
         let len = self.len();
         // Above the last key means in the range, so only then the prefix says something.
         (1..N).contains(&len)
+            && self.keys.sorted(len) == len
             && self
                 .record(len - 1, guard)
                 .is_some_and(|last| last.key() < key)
             && self.shares_prefix(key)
     }
 
-    /// Puts a record with a key above all others at the end, if there is room and its key has the
-    /// prefix of the others. The caller holds the lock.
-    pub(super) fn append(&self, record: &Record<R>) -> bool {
+    /// Puts a record with a key that is not here at the end, if there is room, its key has the prefix of the others,
+    /// and it is above all of them or there is room in the tail. Says which. The caller holds the lock.
+    pub(super) fn add(&self, record: &Record<R>) -> Option<Added> {
         let (len, key) = (self.len(), record.key());
         // A first key gets in if its head completes it. Another one is better off in a copy, which has a prefix.
-        let suits = len > 0 || key.len() <= self.keys.head_start() + 8;
-        let fits = suits && len < N && self.shares_prefix(key);
-        if fits {
-            self.slots[len].0.store(word_of(record), Rel);
-            self.keys.push(head_at(key, self.keys.head_start()));
+        let suits = len > 0 || key.len() <= self.keys.head_start() + size_of::<Head>();
+        if !suits || len == N || !self.shares_prefix(key) {
+            return None;
         }
-        fits
+        let head = head_at(key, self.keys.head_start());
+        let sorted = self.keys.sorted(len);
+        let is_above = sorted == len
+            && len.checked_sub(1).is_none_or(|last| {
+                let heads = self.keys.head(last).cmp(&head);
+                heads
+                    .then_with(|| self.compare_behind_head(last, key))
+                    .is_lt()
+            });
+        if !is_above && len - sorted == Self::TAIL {
+            return None;
+        }
+        self.slots[len].store(Word::of(record));
+        self.keys.push(head, is_above);
+        Some(if is_above {
+            Added::Above
+        } else {
+            Added::Inside
+        })
     }
 
-    /// The records, ascending, without tombstones.
-    pub(super) fn items(&self) -> Vec<Item<'_, R>> {
-        let mut items = Vec::with_capacity(N + 1);
-        items.extend(
-            (0..self.len()).filter_map(|place| match self.content(place) {
-                Content::Record(record) => {
-                    let head = self.keys.head(place);
-                    Some(Item::of_leaf(record, head, self.keys.head_start()))
-                }
-                Content::Tombstone { .. } => None,
-            }),
-        );
-        items
-    }
-
-    /// Whether a place has a record (a pending one included).
-    pub(super) fn is_live(&self, place: usize) -> bool {
-        matches!(self.content(place), Content::Record(_))
-    }
-
-    /// A copy with `record` inserted at `place`, if there is room and its key has the prefix of the
-    /// others. This is the common case of an insert; it reads no record. The caller holds the lock.
-    pub(super) fn with_inserted(&self, place: usize, record: &Record<R>) -> Option<SlabBox<Self>> {
+    /// A copy with the record and without tail, if there is room and its key has the prefix of the others; and the
+    /// place of the record. It reads no record unless heads are equal. The caller holds the lock.
+    pub(super) fn with_added(&self, record: &Record<R>) -> Option<(SlabBox<Self>, usize)> {
         let (len, key) = (self.len(), record.key());
         if len == 0 || len == N || !self.shares_prefix(key) {
             return None;
         }
+        let order = self.in_order();
+        let at = self.index_of(key, &order).unwrap_or_else(|index| index);
         let head = head_at(key, self.keys.head_start());
+        let old = |place: usize| order.place(if place < at { place } else { place - 1 });
         let mut copy = SlabBox::<Self>::uninit();
         let to = copy.as_mut_ptr();
         // SAFETY: the block is ours, and both of its fields are written.
         unsafe {
-            self.keys
-                .write_with_inserted(&raw mut (*to).keys, place, head);
-            let slots = (&raw mut (*to).slots).cast();
-            let new = Slot::new(word_of(record));
-            write_with_inserted(&self.slots, slots, place, new, |slot| {
-                Slot::new(slot.0.load(Relaxed))
-            });
-            Some(copy.assume_init())
+            let head_of = |place| match place == at {
+                true => head,
+                false => self.keys.head(old(place)),
+            };
+            self.keys.write_like(&raw mut (*to).keys, len + 1, head_of);
+            let slots = (&raw mut (*to).slots).cast::<Slot<R>>();
+            for place in 0..N {
+                let word = match place {
+                    _ if place == at => Word::of(record),
+                    _ if place <= len => self.slots[old(place)].peek(),
+                    _ => Word::UNUSED,
+                };
+                slots.add(place).write(Slot::new(word));
+            }
+            Some((copy.assume_init(), at))
         }
     }
 
     fn shares_prefix(&self, key: &[u8]) -> bool {
         key[self.keys.skip()..].starts_with(self.keys.prefix())
+    }
+
+    /// The records, ascending, without tombstones.
+    pub(super) fn items(&self) -> Vec<Item<'_, R>> {
+        let (order, start) = (self.in_order(), self.keys.head_start());
+        let mut items = Vec::with_capacity(N + 1);
+        items.extend((0..order.len()).filter_map(|index| {
+            let place = order.place(index);
+            // SAFETY: the word is of this leaf, which is borrowed as long (C6).
+            unsafe { Item::of_leaf(self.word(place), self.keys.head(place), start) }
+        }));
+        items
+    }
+
+    /// Whether a place has a record (a pending one included).
+    pub(super) fn is_live(&self, place: usize) -> bool {
+        !self.word(place).is_tombstone()
     }
 
     /// Frees the records. Returns how many there were.
@@ -249,17 +351,11 @@ impl<R: Release, const N: usize> Block<R, N> {
     pub(super) unsafe fn free_records(&self) -> usize {
         let mut freed = 0;
         for place in (0..self.len()).filter(|place| self.is_live(*place)) {
-            let word = self.slots[place].0.load(Relaxed) as usize;
+            let address = self.slots[place].peek().address();
             // SAFETY: the contract: no code can reach the record, which was given away to the store (record I2).
-            drop(unsafe { RecordBox::<R>::from_raw(ptr::with_exposed_provenance_mut(word)) });
+            drop(unsafe { RecordBox::<R>::from_raw(ptr::with_exposed_provenance_mut(address)) });
             freed += 1;
         }
         freed
-    }
-}
-
-impl<R: Release> Slot<R> {
-    fn new(word: u64) -> Self {
-        Slot(AtomicU64::new(word), std::marker::PhantomData)
     }
 }

@@ -1,11 +1,14 @@
-//! Counting the heads of a node that are below another: with the instructions that the processor has.
+//! Comparing all heads of a node with another: with the instructions that the processor has.
 
 use ats_sync::count::atomic::{AtomicI64, Ordering::Relaxed};
 
-/// How the heads of a node are counted: the choice of instructions, made when the program runs.
+/// How the heads of a node are compared: the choice of instructions, made when the program runs.
 pub(super) trait Counting {
     /// Number of heads below `head`, in ascending heads.
     fn below<const N: usize>(heads: &[AtomicI64; N], head: i64) -> usize;
+
+    /// Which heads are `head`, as bits: the lowest one for the first. The heads are in any order.
+    fn equal<const N: usize>(heads: &[AtomicI64; N], head: i64) -> u64;
 }
 
 /// For any processor: binary search without branches.
@@ -20,6 +23,14 @@ impl Counting for Portable {
     #[inline(always)]
     fn below<const N: usize>(heads: &[AtomicI64; N], head: i64) -> usize {
         heads.partition_point(|other| other.load(Relaxed) < head)
+    }
+
+    #[inline(always)]
+    fn equal<const N: usize>(heads: &[AtomicI64; N], head: i64) -> u64 {
+        let places = heads.iter().enumerate();
+        places.fold(0, |bits, (place, other)| {
+            bits | u64::from(other.load(Relaxed) == head) << place
+        })
     }
 }
 
@@ -61,6 +72,76 @@ impl Counting for Vectors {
             _mm_cvtsi128_si64(sum) as usize
         }
     }
+
+    #[inline(always)]
+    fn equal<const N: usize>(heads: &[AtomicI64; N], head: i64) -> u64 {
+        use std::arch::x86_64::*;
+        const { assert!(matches!(N % 8, 0 | 2)) };
+        ats_sync::count::read(heads);
+        // SAFETY: as in `below`.
+        unsafe {
+            let needle = _mm256_set1_epi64x(head);
+            let mut bits = 0;
+            let (eights, rest) = heads.as_chunks::<8>();
+            for (at, eight) in eights.iter().enumerate() {
+                bits |= equal_of_eight(eight.as_ptr(), needle) << (8 * at);
+            }
+            if let Some(two) = rest.first() {
+                bits |= equal_of_two(two, _mm256_castsi256_si128(needle)) << (N - 2);
+            }
+            bits
+        }
+    }
+}
+
+/// Which of the eight heads behind a pointer are the `needle`, loaded as by [`count_eight`].
+///
+/// # Safety
+/// The heads are there, and the processor has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+unsafe fn equal_of_eight(heads: *const AtomicI64, needle: std::arch::x86_64::__m256i) -> u64 {
+    use std::arch::x86_64::{_mm256_castsi256_pd, _mm256_movemask_pd};
+    let (low, high);
+    // SAFETY: the caller's promise; the instructions read the 64 bytes and do nothing else.
+    unsafe {
+        std::arch::asm!(
+            "vpcmpeqq {low}, {needle}, [{heads}]",
+            "vpcmpeqq {high}, {needle}, [{heads} + 32]",
+            low = out(ymm_reg) low,
+            high = lateout(ymm_reg) high,
+            needle = in(ymm_reg) needle,
+            heads = in(reg) heads,
+            options(readonly, nostack, preserves_flags)
+        );
+    }
+    let low = _mm256_movemask_pd(_mm256_castsi256_pd(low)) as u64;
+    let high = _mm256_movemask_pd(_mm256_castsi256_pd(high)) as u64;
+    low | high << 4
+}
+
+/// As [`equal_of_eight`], of two heads.
+///
+/// # Safety
+/// Two heads follow the pointer, and the processor has AVX.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx")]
+#[inline]
+unsafe fn equal_of_two(heads: *const AtomicI64, needle: std::arch::x86_64::__m128i) -> u64 {
+    use std::arch::x86_64::{_mm_castsi128_pd, _mm_movemask_pd};
+    let two;
+    // SAFETY: the caller's promise; the instruction reads the 16 bytes and does nothing else.
+    unsafe {
+        std::arch::asm!(
+            "vpcmpeqq {two}, {needle}, [{heads}]",
+            two = out(xmm_reg) two,
+            needle = in(xmm_reg) needle,
+            heads = in(reg) heads,
+            options(readonly, nostack, preserves_flags)
+        );
+    }
+    _mm_movemask_pd(_mm_castsi128_pd(two)) as u64
 }
 
 /// Adds for each of the eight heads that begin so many bytes behind a pointer one to a lane of `sums` if it is below

@@ -19,6 +19,7 @@ use super::inner::Inner;
 use super::kind::Kind;
 use super::leaf::Leaf;
 use super::link::{Node, copy_for_any_release};
+use super::order::InOrder;
 use crate::record::Release;
 use ats_sync::Guard;
 use std::cell::Cell;
@@ -53,10 +54,13 @@ struct Cursor {
     identity: u64,
     epoch: u64,
     leaf: NodePtr,
-    at: usize,
     /// The node above, or null, and the place of the leaf there.
     parent: NodePtr,
-    place: usize,
+    place: u8,
+    /// The place in the leaf, and its index in the order of the places, of which there were so many.
+    at: u8,
+    index: u8,
+    len: u8,
 }
 
 /// A leaf, and where it hangs unless that is a base node.
@@ -85,6 +89,13 @@ impl<R: Release> Hanging<'_, R> {
     }
 }
 
+/// Where a cursor is: a leaf, its order, and the index there.
+pub(super) struct Recalled<'g, R: Release> {
+    pub here: Hanging<'g, R>,
+    pub order: InOrder,
+    pub index: usize,
+}
+
 /// How many trees a thread can walk in turns without forgetting where it was.
 const CURSORS: usize = 4;
 
@@ -92,57 +103,74 @@ const UNSET: Cursor = Cursor {
     identity: 0,
     epoch: 0,
     leaf: ptr::null_mut(),
-    at: 0,
     parent: ptr::null_mut(),
     place: 0,
+    at: 0,
+    index: 0,
+    len: 0,
 };
+
+/// Cursors, each with the order of its leaf.
+type Cursors = [(Cell<Cursor>, Cell<InOrder>); CURSORS];
 
 #[cfg(not(any(loom, shuttle)))]
 std::thread_local! {
-    static LAST: [Cell<Cursor>; CURSORS] = const { [const { Cell::new(UNSET) }; CURSORS] };
+    static LAST: Cursors = const { [const { (Cell::new(UNSET), Cell::new(InOrder::NONE)) }; CURSORS] };
 }
 #[cfg(any(loom, shuttle))]
 ats_sync::shim::thread_local! {
-    static LAST: [Cell<Cursor>; CURSORS] = [const { Cell::new(UNSET) }; CURSORS];
+    static LAST: Cursors = [const { (Cell::new(UNSET), Cell::new(InOrder::NONE)) }; CURSORS];
 }
 
 #[inline(always)]
-fn with_cursor<T>(identity: &Identity, act: impl FnOnce(&Cell<Cursor>) -> T) -> T {
-    LAST.with(|cursors| act(&cursors[identity.0 as usize % CURSORS]))
+fn with_cursor<T>(identity: &Identity, act: impl FnOnce(&Cell<Cursor>, &Cell<InOrder>) -> T) -> T {
+    LAST.with(|cursors| {
+        let (cursor, order) = &cursors[identity.0 as usize % CURSORS];
+        act(cursor, order)
+    })
 }
 
-/// Remembers the leaf, and the place in it, of a record that is given out.
+/// Remembers the leaf, and the index in its order, of a record that is given out.
 #[inline(always)]
 pub(super) fn remember<R: Release>(
     identity: &Identity,
     hanging: Hanging<'_, R>,
-    at: usize,
+    order: &InOrder,
+    index: usize,
     guard: &Guard,
 ) {
     let parent = hanging
         .parent
         .map(|(inner, place)| (Node::of(inner).pointer(), place));
     let (parent, place) = parent.unwrap_or((ptr::null_mut(), 0));
-    with_cursor(identity, |cursor| {
-        cursor.set(Cursor {
-            identity: identity.0,
-            epoch: guard.epoch(),
-            leaf: hanging.leaf.node().pointer(),
-            at,
-            parent,
-            place,
-        });
+    let new = Cursor {
+        identity: identity.0,
+        epoch: guard.epoch(),
+        leaf: hanging.leaf.node().pointer(),
+        parent,
+        place: place as u8,
+        at: order.place(index) as u8,
+        index: index as u8,
+        len: order.len() as u8,
+    };
+    with_cursor(identity, |cursor, kept| {
+        let old = cursor.replace(new);
+        if (old.identity, old.epoch, old.leaf, old.len)
+            != (new.identity, new.epoch, new.leaf, new.len)
+        {
+            kept.set(*order);
+        }
     });
 }
 
-/// The leaf and the place of `key`, if that is where the cursor of this thread is.
+/// The leaf and the index of `key`, if that is where the cursor of this thread is.
 #[inline(always)]
 pub(super) fn recall<'g, R: Release>(
     identity: &Identity,
     key: &[u8],
     guard: &'g Guard,
-) -> Option<(Hanging<'g, R>, usize)> {
-    let cursor = with_cursor(identity, Cell::get);
+) -> Option<Recalled<'g, R>> {
+    let cursor = with_cursor(identity, |cursor, _| cursor.get());
     if cursor.identity != identity.0 || !guard.is_still(cursor.epoch) {
         return None;
     }
@@ -156,9 +184,19 @@ pub(super) fn recall<'g, R: Release>(
     let Kind::Leaf(leaf) = leaf.kind() else {
         return None;
     };
-    if leaf.header().is_dead() || !leaf.record(cursor.at, guard)?.has_key(key) {
+    let at = usize::from(cursor.at);
+    if leaf.header().is_dead() || !leaf.has_key(at, key, guard) {
         return None;
     }
-    let parent = inner.map(|inner| (inner, cursor.place));
-    Some((Hanging { leaf, parent }, cursor.at))
+    let parent = inner.map(|inner| (inner, usize::from(cursor.place)));
+    let here = Hanging { leaf, parent };
+    // If no key has come, the order is what it was.
+    if leaf.len() == usize::from(cursor.len) {
+        let order = with_cursor(identity, |_, order| order.get());
+        let index = usize::from(cursor.index);
+        return Some(Recalled { here, order, index });
+    }
+    let order = leaf.in_order();
+    let index = order.index_of(at);
+    Some(Recalled { here, order, index })
 }

@@ -55,7 +55,7 @@ impl<R: Release> CaTree<R> {
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
         let leaf = self.leaf_for::<C>(key, guard);
-        leaf.find::<C>(key, guard)?.settled(guard)
+        leaf.record_of::<C>(key, guard)?.settled(guard)
     }
 
     /// `find`, compiled for processors with vectors of 256 bits.

@@ -17,9 +17,8 @@ use super::counting::Counting;
 use super::header::Header;
 use ats_sync::shim::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use std::cmp::Ordering;
-use std::ptr;
 // Not the shim's: what is read from heads counts only below a length that was read with `Acquire`.
-use ats_sync::count::atomic::{AtomicI64, Ordering::Relaxed};
+use ats_sync::count::atomic::{AtomicI64, AtomicU8 as PlainU8, Ordering::Relaxed};
 
 /// Eight bytes of a key, as a number whose signed order is the order of the bytes.
 pub(super) type Head = i64;
@@ -28,7 +27,7 @@ pub(super) type Head = i64;
 pub(super) const HEAD_MAX: Head = i64::MAX;
 
 /// Most bytes a node keeps of the common prefix of its keys.
-pub(super) const PREFIX_MAX: usize = 24;
+pub(super) const PREFIX_MAX: usize = 23;
 
 /// Eight bytes of `key` from `at` on, the missing ones taken as zero.
 #[inline(always)]
@@ -82,43 +81,6 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// Writes a copy of an array of atomics without its last element, with `new` at a place. `copy` does that to one.
-///
-/// # Safety
-/// At `to` there is room for as many elements, which is ours, and no thread stores to those of `from` meanwhile.
-#[inline]
-pub(super) unsafe fn write_with_inserted<T, const N: usize>(
-    from: &[T; N],
-    to: *mut T,
-    place: usize,
-    new: T,
-    copy: impl Fn(&T) -> T,
-) {
-    assert!(place < N);
-    let (low, high) = from[..N - 1].split_at(place);
-    // SAFETY: the contract; the parts and the element between them are as many as `from` has.
-    unsafe {
-        write_copies(low, to, &copy);
-        to.add(place).write(new);
-        write_copies(high, to.add(place + 1), &copy);
-    }
-}
-
-/// # Safety
-/// As for [`write_with_inserted`].
-#[inline]
-unsafe fn write_copies<T>(from: &[T], to: *mut T, copy: impl Fn(&T) -> T) {
-    if cfg!(any(loom, shuttle, counted)) {
-        for (place, element) in from.iter().enumerate() {
-            // SAFETY: the contract.
-            unsafe { to.add(place).write(copy(element)) };
-        }
-    } else {
-        // SAFETY: the contract; the atomics of the standard library are plain memory where no thread stores.
-        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
-    }
-}
-
 /// What the heads of a node say of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
@@ -132,7 +94,8 @@ pub(super) struct Range {
 /// The common prefix and the heads of a node.
 ///
 /// Nothing changes but that heads are pushed at the end, by one writer at a time: first the head, then
-/// the length. So what lies below a length that was read never changes.
+/// the length. So what lies below a length that was read never changes. Of a leaf the first heads ascend; a few that came
+/// later, its *tail*, follow in the order in which they came. The heads of an inner node all ascend.
 #[repr(C)]
 pub(super) struct Heads<const N: usize> {
     /// That of the node; here because it fills the place that is left.
@@ -144,6 +107,8 @@ pub(super) struct Heads<const N: usize> {
     /// Bytes every key led here shares; not compared.
     skip: u32,
     prefix: [u8; PREFIX_MAX],
+    /// Number of heads before the tail. Stored before the length.
+    sorted: PlainU8,
     heads: [AtomicI64; N],
 }
 
@@ -206,6 +171,7 @@ impl<const N: usize> Heads<N> {
             prefix_len: prefix_len as u8,
             skip: u32::try_from(skip).expect("keys are shorter than 4 GiB"),
             prefix,
+            sorted: PlainU8::new(len as u8),
             heads: std::array::from_fn(|place| {
                 AtomicI64::new(match place < len {
                     true => head(place),
@@ -215,31 +181,50 @@ impl<const N: usize> Heads<N> {
         }
     }
 
-    /// Writes a copy with a head inserted at a place. There must be room. The caller holds the lock.
+    /// Writes heads for keys that begin as those here, with so many tombstones as here: the head that `head` gives for
+    /// each of `len` places, which ascend. The caller holds the lock.
     ///
     /// # Safety
     /// At `to` there is room that is ours.
-    pub(super) unsafe fn write_with_inserted(&self, to: *mut Self, place: usize, head: Head) {
-        let len = self.len();
-        assert!(len < N, "a node holds at most {N} keys");
-        let copy = |head: &AtomicI64| AtomicI64::new(head.load(Relaxed));
-        // SAFETY: the contract; each field is written. No other thread stores to the heads.
+    pub(super) unsafe fn write_like(
+        &self,
+        to: *mut Self,
+        len: usize,
+        head: impl Fn(usize) -> Head,
+    ) {
+        assert!(len <= N, "a node holds at most {N} keys");
+        // SAFETY: the contract; each field is written.
         unsafe {
             (&raw mut (*to).header).write(Header::like(&self.header));
-            (&raw mut (*to).len).write(AtomicU8::new(len as u8 + 1));
+            (&raw mut (*to).len).write(AtomicU8::new(len as u8));
             (&raw mut (*to).prefix_len).write(self.prefix_len);
             (&raw mut (*to).skip).write(self.skip);
             (&raw mut (*to).prefix).write(self.prefix);
-            let heads = (&raw mut (*to).heads).cast();
-            write_with_inserted(&self.heads, heads, place, AtomicI64::new(head), copy);
+            (&raw mut (*to).sorted).write(PlainU8::new(len as u8));
+            let heads = (&raw mut (*to).heads).cast::<AtomicI64>();
+            for place in 0..N {
+                let head = if place < len { head(place) } else { HEAD_MAX };
+                heads.add(place).write(AtomicI64::new(head));
+            }
         }
     }
 
-    /// Adds the head of a key above all others. There must be room, and no other writer.
-    pub(super) fn push(&self, head: Head) {
+    /// Adds the head of a key that is not here: one above all others, if none is in the tail, or else one for the tail.
+    /// There must be room, and no other writer.
+    pub(super) fn push(&self, head: Head, is_above: bool) {
         let len = self.len();
         self.heads[len].store(head, Relaxed);
+        if is_above {
+            self.sorted.store(len as u8 + 1, Relaxed);
+        }
         self.len.store(len as u8 + 1, Release);
+    }
+
+    /// How many of so many heads, which was the length, are before the tail.
+    #[inline(always)]
+    pub(super) fn sorted(&self, len: usize) -> usize {
+        // More only if there is no tail, and heads have been pushed since the length was read.
+        usize::from(self.sorted.load(Relaxed)).min(len)
     }
 
     /// The head at a place below `len`.
@@ -293,7 +278,29 @@ impl<const N: usize> Heads<N> {
         }
     }
 
-    /// Narrows the places where `key` can be.
+    /// The places whose heads are that of a key, as bits; none if the key does not begin as the keys here.
+    #[inline(always)]
+    pub(super) fn candidates<C: Counting>(&self, key: &[u8]) -> u64 {
+        const { assert!(N < u64::BITS as usize) };
+        let len = self.len();
+        if self.prefix_len > 0 && self.compare_prefix(key).is_ne() {
+            return 0;
+        }
+        // Unused places have a head that a key can have, too, and one may be being pushed since the length was read.
+        C::equal(&self.heads, head_at(key, self.head_start())) & ((1 << len) - 1)
+    }
+
+    /// How `key` compares to the key at a place, if their heads differ or begin differently.
+    #[inline]
+    pub(super) fn compare_head(&self, place: usize, key: &[u8]) -> Ordering {
+        let prefix = match self.prefix_len {
+            0 => Ordering::Equal,
+            _ => self.compare_prefix(key).reverse(),
+        };
+        prefix.then_with(|| self.head(place).cmp(&head_at(key, self.head_start())))
+    }
+
+    /// Narrows the places where `key` can be, of an inner node.
     #[inline(always)]
     pub(super) fn locate<C: Counting>(&self, key: &[u8]) -> Range {
         let len = self.len();
@@ -319,7 +326,7 @@ impl<const N: usize> Heads<N> {
         Range { start, end }
     }
 
-    /// The place of `key` or, if it is not here, the place where it would be inserted. `compare` says how the key at a
+    /// The place of `key` in an inner node or, if it is not there, the place where it would be. `compare` says how the key at a
     /// place compares to it if their heads are equal.
     #[inline(always)]
     pub(super) fn search<C: Counting>(

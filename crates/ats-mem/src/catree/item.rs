@@ -2,11 +2,14 @@
 
 use super::heads::{HEAD_MAX, Head, PREFIX_MAX, common_prefix, head_at};
 use super::link::copy_for_any_release;
+use super::slot::Word;
 use crate::record::{Record, Release};
 
 /// A record on its way from one leaf to another.
 pub(super) struct Item<'r, R: Release> {
     record: &'r Record<R>,
+    /// What a slot holds of it.
+    word: Word<R>,
     head: Head,
     /// Where the head begins in the key, if it is known.
     start: Option<usize>,
@@ -19,23 +22,29 @@ impl<'r, R: Release> Item<'r, R> {
     pub(super) fn new(record: &'r Record<R>) -> Self {
         Item {
             record,
+            word: Word::of(record),
             head: 0,
             start: None,
         }
     }
 
-    /// A record of a leaf in which its head begins at `start`.
-    pub(super) fn of_leaf(record: &'r Record<R>, head: Head, start: usize) -> Self {
-        Item {
-            record,
+    /// The record of a word of a leaf in which its head begins at `start`, if the word has a record.
+    ///
+    /// # Safety
+    /// As for [`Word::record`].
+    pub(super) unsafe fn of_leaf(word: Word<R>, head: Head, start: usize) -> Option<Self> {
+        Some(Item {
+            // SAFETY: the contract is handed on.
+            record: unsafe { word.record() }?,
+            word,
             head,
             start: Some(start),
-        }
+        })
     }
 
-    /// The record.
-    pub(super) fn record(&self) -> &'r Record<R> {
-        self.record
+    /// What a slot holds of it.
+    pub(super) fn word(&self) -> Word<R> {
+        self.word
     }
 
     /// The key.

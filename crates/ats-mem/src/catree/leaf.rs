@@ -6,17 +6,18 @@
 //! # Invariant
 //! - LF1. A small leaf covers all keys, so it is the only leaf of its tree: nothing is above it but a base node.
 
-use super::block::Block;
-use super::counting::{Counting, Portable};
+use super::block::{Added, Block};
+use super::counting::Counting;
 use super::fences::Fences;
 use super::header::{Header, MOST_TOMBSTONES};
 use super::item::Item;
 use super::link::{Node, NodeType, copy_for_any_release, made};
+use super::order::InOrder;
+use super::slot::Word;
 use crate::prefetch::prefetch;
 use crate::record::{Plain, Record, Release};
 use crate::slab::SlabBox;
 use ats_sync::Guard;
-use std::ops::Range;
 
 /// Most keys of a leaf. Small where interleavings are explored, so that few steps lead to changes of
 /// structure.
@@ -132,13 +133,39 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.record(place, guard))
     }
 
+    /// The place of `key`, if the leaf has it.
+    #[inline(always)]
+    pub(super) fn find<C: Counting>(self, key: &[u8]) -> Option<usize> {
+        each!(self, block => block.find::<C>(key))
+    }
+
     /// The record of a key, if there is one (it may be pending).
     #[inline(always)]
-    pub(super) fn find<'g, C: Counting>(self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>>
+    pub(super) fn record_of<'g, C: Counting>(
+        self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Option<&'g Record<R>>
     where
         'n: 'g,
     {
-        each!(self, block => block.record(block.search::<C>(key).ok()?, guard))
+        each!(self, block => block.record(block.find::<C>(key)?, guard))
+    }
+
+    /// The places in the order of their keys, as of this moment.
+    #[inline]
+    pub(super) fn in_order(self) -> InOrder {
+        each!(self, block => block.in_order())
+    }
+
+    /// The index in this order of `key`, or of the first key above it.
+    pub(super) fn index_of(self, key: &[u8], order: &InOrder) -> Result<usize, usize> {
+        each!(self, block => block.index_of(key, order))
+    }
+
+    /// The index in this order before which all keys are below `key`.
+    pub(super) fn bound(self, key: &[u8], order: &InOrder) -> usize {
+        self.index_of(key, order).unwrap_or_else(|index| index)
     }
 
     /// Asks for all lines of a leaf that has a neighbour.
@@ -154,26 +181,22 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.prefetch_record(place));
     }
 
-    /// Asks for the record at the first place where `key` can be, as its head tells.
+    /// Asks for the record that `key` can have, as its head tells.
     #[inline(always)]
     pub(super) fn prefetch_record_of<C: Counting>(self, key: &[u8]) {
-        each!(self, block => block.prefetch_record(block.place_of_head::<C>(key)));
+        each!(self, block => block.prefetch_record_of::<C>(key));
     }
 
-    /// The place of `key`, or the place where it would be inserted.
+    /// What is at a place below `len`.
     #[inline(always)]
-    pub(super) fn search<C: Counting>(self, key: &[u8]) -> Result<usize, usize> {
-        each!(self, block => block.search::<C>(key))
+    pub(super) fn word(self, place: usize) -> Word<R> {
+        each!(self, block => block.word(place))
     }
 
-    /// The place before which all keys are below `key`.
-    pub(super) fn search_bound(self, key: &[u8]) -> usize {
-        self.search::<Portable>(key).unwrap_or_else(|place| place)
-    }
-
-    /// Puts a record into a slot. The caller holds the lock.
-    pub(super) fn put(self, place: usize, record: &Record<R>) {
-        each!(self, block => block.put(place, record));
+    /// Puts a word with a record into a slot. The caller holds the lock.
+    #[inline]
+    pub(super) fn put(self, place: usize, word: Word<R>) {
+        each!(self, block => block.put(place, word));
     }
 
     /// Puts a tombstone into a slot if the key allows it. The caller holds the lock.
@@ -181,20 +204,17 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.put_tombstone(place, key))
     }
 
-    /// Puts a record with a key above all others at the end, if there is room and the key suits the heads. The
-    /// caller holds the lock.
-    pub(super) fn append(self, record: &Record<R>) -> bool {
-        each!(self, block => block.append(record))
+    /// Puts a record with a new key at the end, if it can be there: see [`Block::add`]. The caller holds the lock.
+    pub(super) fn add(self, record: &Record<R>) -> Option<Added> {
+        each!(self, block => block.add(record))
     }
 
-    /// A copy with `record` inserted at `place`, if there is room: see [`Block::with_inserted`].
-    pub(super) fn with_inserted(
-        self,
-        place: usize,
-        record: &Record<R>,
-        guard: &'n Guard,
-    ) -> Option<Self> {
-        each!(self, block => Some(of(block.with_inserted(place, record)?, guard)))
+    /// A copy with `record`, if there is room, and the place of the record there: see [`Block::with_added`].
+    pub(super) fn with_added(self, record: &Record<R>, guard: &'n Guard) -> Option<(Self, usize)> {
+        each!(self, block => {
+            let (copy, at) = block.with_added(record)?;
+            Some((of(copy, guard), at))
+        })
     }
 
     /// The records, ascending, without tombstones.
@@ -208,12 +228,15 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.live())
     }
 
-    /// Which of these places have a record (a pending one included).
-    pub(super) fn live_places(
-        self,
-        places: Range<usize>,
-    ) -> impl DoubleEndedIterator<Item = usize> {
-        places.filter(move |place| each!(self, block => block.is_live(*place)))
+    /// Whether a record with this key is at a place below `len` (it may be pending).
+    #[inline(always)]
+    pub(super) fn has_key(self, place: usize, key: &[u8], guard: &Guard) -> bool {
+        each!(self, block => block.has_key(place, key, guard))
+    }
+
+    /// Whether a place has a record (a pending one included).
+    pub(super) fn is_live(self, place: usize) -> bool {
+        each!(self, block => block.is_live(place))
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::account::count_key;
 use super::base::Spot;
+use super::block::Added;
 use super::fences::Fences;
 use super::heads::common_prefix;
 use super::item::Item;
@@ -13,6 +14,7 @@ use super::link::Node;
 use super::locked_leaf::LockedLeaf;
 use super::nodes::{Nodes, Parts, Replacement, retire};
 use super::path::{Path, PathNode, build, replace};
+use super::slot::Word;
 use super::tree::CaTree;
 use crate::record::{Record, RecordBox, Release};
 use ats_sync::Guard;
@@ -34,25 +36,25 @@ const SHARED_MOST: usize = LEAF * 2 / 3;
 const TOMBSTONES_SPARED: usize = 4;
 
 impl<R: Release> CaTree<R> {
-    /// Puts a record where its key was found, in the place of `current`, which the caller retires.
+    /// Puts a record where its key was found, in the place of another one, which the caller retires, or as a new one.
     pub(super) fn put<'g>(
         &self,
         locked: &mut LockedLeaf<'g, R>,
-        current: Option<&Record<R>>,
+        is_new: bool,
         record: RecordBox<R>,
         guard: &'g Guard,
     ) {
-        if current.is_none() {
+        if is_new {
             count_key(locked.base, record.key(), 1);
         }
         // SAFETY: it goes into the store, and is freed by retiring only (record I2), hence after the guard.
         let record = unsafe { &*record.into_raw() };
         let spot = match locked.found {
-            Ok(at) => {
-                locked.leaf.put(at, record);
+            Some(at) => {
+                locked.leaf.put(at, Word::of(record));
                 spot(locked.leaf, at)
             }
-            Err(at) => self.insert(locked, at, record, guard),
+            None => self.insert(locked, record, guard),
         };
         locked.base.set_last(spot);
     }
@@ -61,20 +63,22 @@ impl<R: Release> CaTree<R> {
     fn insert<'g>(
         &self,
         locked: &mut LockedLeaf<'g, R>,
-        at: usize,
         record: &'g Record<R>,
         guard: &'g Guard,
     ) -> Spot<'g, R> {
         let leaf = locked.leaf;
-        if at == leaf.len() && leaf.append(record) {
-            self.point_finger(locked, record, guard);
+        if let Some(added) = leaf.add(record) {
+            let grew = added == Added::Above;
+            if grew {
+                self.point_finger(locked, record, guard);
+            }
             return Spot {
-                grew: true,
+                grew,
                 is_new: true,
-                ..spot(leaf, at)
+                ..spot(leaf, leaf.len() - 1)
             };
         }
-        if let Some(copy) = leaf.with_inserted(at, record, guard) {
+        if let Some((copy, at)) = leaf.with_added(record, guard) {
             leaf.header().set_dead();
             let link = locked.link.expect("the finger leads to leaves that append");
             // SAFETY: the lock is held, and the leaf, to which the link leads, is dead (C1, C3).
@@ -95,11 +99,14 @@ impl<R: Release> CaTree<R> {
         locked.base.lift_finger(&mut locked.held);
         let last = locked.base.last(&locked.held, guard);
         // Behind the record that was put last: a row that grows between other keys.
-        let is_row_inside = last.is_in(leaf) && last.at + 1 == at;
+        let order = leaf.in_order();
+        let index = leaf.bound(record.key(), &order);
+        let is_row_inside = last.is_in(leaf) && order.index_of(last.at) + 1 == index;
         let path = self.path(record.key(), guard);
         let mut nodes = Nodes::new(guard);
         let mut items = leaf.items();
-        let at = among_records(leaf, at, guard);
+        let live = (0..index).filter(|index| leaf.is_live(order.place(*index)));
+        let at = live.count();
         items.insert(at, Item::new(record));
         nodes.mark_dead(leaf.node());
         let is_end = at == 0 || at + 1 == items.len();
@@ -171,8 +178,9 @@ impl<R: Release> CaTree<R> {
             }
             self.shrink(locked, leaf.items(), key, guard);
         } else {
+            let gone = leaf.word(at).address();
             let mut items = leaf.items();
-            items.remove(among_records(leaf, at, guard));
+            items.retain(|item| item.word().address() != gone);
             self.shrink(locked, items, key, guard);
         }
         locked.base.set_last(Spot::UNKNOWN);
@@ -236,13 +244,6 @@ unsafe fn publish<'g, R: Release>(
         nodes.finish()
     };
     path.base.account_nodes(bytes);
-}
-
-/// The place of a record of a leaf if tombstones are left out.
-fn among_records<R: Release>(leaf: Leaf<'_, R>, at: usize, guard: &Guard) -> usize {
-    (0..at)
-        .filter(|at| leaf.record(*at, guard).is_some())
-        .count()
 }
 
 /// Two leaves side by side under one parent: that of a path, and a neighbour.

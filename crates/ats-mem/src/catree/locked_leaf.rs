@@ -8,9 +8,10 @@ use super::inner::Inner;
 use super::kind::Kind;
 use super::leaf::Leaf;
 use super::link::Link;
+use super::slot::Word;
 use super::tree::CaTree;
 use crate::backend::Busy;
-use crate::record::Release;
+use crate::record::{Record, Release};
 use ats_sync::{Guard, Held};
 
 /// Where a writer works: a leaf, and the base node around it, held.
@@ -21,31 +22,56 @@ pub(super) struct LockedLeaf<'g, R: Release> {
     /// The word that leads to the leaf. Not known where the finger led, to a leaf that can take the key
     /// in place.
     pub link: Option<&'g Link<R>>,
-    /// The place of the key, or where it would be inserted.
-    pub found: Result<usize, usize>,
+    /// The place of the key, if the leaf has it.
+    pub found: Option<usize>,
+}
+
+/// Of which keys a writer takes the lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Any,
+    /// Of keys that are there. What is said of others is of a moment when the lock was not held.
+    Present,
+}
+
+impl<'g, R: Release> LockedLeaf<'g, R> {
+    /// What is at the place of the key.
+    #[inline(always)]
+    pub(super) fn word(&self) -> Option<Word<R>> {
+        Some(self.leaf.word(self.found?))
+    }
+
+    /// The record of the key, if there is one (it may be pending).
+    #[inline(always)]
+    pub(super) fn record(&self, guard: &'g Guard) -> Option<&'g Record<R>> {
+        self.leaf.record(self.found?, guard)
+    }
 }
 
 impl<R: Release> CaTree<R> {
     /// Takes the lock of the base node of `key`, and finds its leaf and its place there.
     pub(super) fn locked_leaf_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> LockedLeaf<'g, R> {
-        let locked = self.try_locked_leaf(key, |base| Some(base.lock(&self.gate)), guard);
-        locked.expect("this way of locking waits")
+        let locked =
+            self.try_locked_leaf(key, Wanted::Any, |base| Some(base.lock(&self.gate)), guard);
+        locked.ok().flatten().expect("this way of locking waits")
     }
 
-    /// As [`locked_leaf_for`](Self::locked_leaf_for), for a way of locking that may give up.
+    /// As [`locked_leaf_for`](Self::locked_leaf_for), for a way of locking that may give up. None if there is nothing
+    /// at the key, and it is wanted only if there is.
     #[inline]
     pub(super) fn try_locked_leaf<'g>(
         &'g self,
         key: &[u8],
+        wanted: Wanted,
         take: impl Fn(&'g Base<R>) -> Option<Held<'g>>,
         guard: &'g Guard,
-    ) -> Result<LockedLeaf<'g, R>, Busy> {
+    ) -> Result<Option<LockedLeaf<'g, R>>, Busy> {
         #[cfg(target_arch = "x86_64")]
         if has_vectors() {
             // SAFETY: the processor has just said that it has these instructions.
-            return unsafe { self.locked_leaf_by_vectors(key, take, guard) };
+            return unsafe { self.locked_leaf_by_vectors(key, wanted, take, guard) };
         }
-        self.locked_leaf_by::<Portable>(key, take, guard)
+        self.locked_leaf_by::<Portable>(key, wanted, take, guard)
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -53,22 +79,24 @@ impl<R: Release> CaTree<R> {
     fn locked_leaf_by_vectors<'g>(
         &'g self,
         key: &[u8],
+        wanted: Wanted,
         take: impl Fn(&'g Base<R>) -> Option<Held<'g>>,
         guard: &'g Guard,
-    ) -> Result<LockedLeaf<'g, R>, Busy> {
-        self.locked_leaf_by::<Vectors>(key, take, guard)
+    ) -> Result<Option<LockedLeaf<'g, R>>, Busy> {
+        self.locked_leaf_by::<Vectors>(key, wanted, take, guard)
     }
 
     #[inline(always)]
     fn locked_leaf_by<'g, C: Counting>(
         &'g self,
         key: &[u8],
+        wanted: Wanted,
         take: impl Fn(&'g Base<R>) -> Option<Held<'g>>,
         guard: &'g Guard,
-    ) -> Result<LockedLeaf<'g, R>, Busy> {
+    ) -> Result<Option<LockedLeaf<'g, R>>, Busy> {
         loop {
             let base = self.base_for::<C>(key, guard);
-            if base.expects_row() {
+            if wanted == Wanted::Any && base.expects_row() {
                 let mut held = take(base).ok_or(Busy)?;
                 if base.header.is_dead() {
                     continue;
@@ -77,31 +105,40 @@ impl<R: Release> CaTree<R> {
                     && let Some(leaf) = finger.leaf_below(key, guard)
                     && leaf.can_append(key, guard)
                 {
-                    return Ok(LockedLeaf {
+                    return Ok(Some(LockedLeaf {
                         base,
                         held,
                         leaf: Leaf::of_full(leaf),
                         link: None,
-                        found: Err(leaf.len()),
-                    });
+                        found: None,
+                    }));
                 }
             }
-            // Down to the leaf first, so that its misses are not suffered under the lock.
+            // To the place first, so that the misses on the way are not suffered under the lock.
             let (mut leaf, mut link, parent) = descend::<R, C>(base, key);
+            let len = leaf.len();
+            let mut found = leaf.find::<C>(key);
+            if wanted == Wanted::Present && !found.is_some_and(|at| leaf.is_live(at)) {
+                return Ok(None);
+            }
             let held = take(base).ok_or(Busy)?;
             if base.header.is_dead() {
                 continue;
             }
             if leaf.header().is_dead() || parent.is_some_and(|inner| inner.header().is_dead()) {
                 (leaf, link, _) = descend::<R, C>(base, key);
+                found = leaf.find::<C>(key);
+            } else if found.is_none() && leaf.len() != len {
+                // A key that is in a leaf keeps its place, but another one may have come.
+                found = leaf.find::<C>(key);
             }
-            return Ok(LockedLeaf {
+            return Ok(Some(LockedLeaf {
                 base,
                 held,
                 leaf,
                 link: Some(link),
-                found: leaf.search::<C>(key),
-            });
+                found,
+            }));
         }
     }
 }

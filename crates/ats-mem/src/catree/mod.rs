@@ -100,9 +100,11 @@ mod locked_leaf;
 #[cfg(all(test, loom))]
 mod models;
 mod nodes;
+mod order;
 mod order_statistics;
 mod path;
 mod pop;
+mod slot;
 mod split_join;
 mod subtree_counts;
 mod sums;
@@ -115,7 +117,7 @@ use crate::backend::{
     Memory, NoSuchKey, Ordered, ScanPosition, Skipped, SlotAnswer, Slots, Totals,
 };
 use crate::batch::{self, Pinning};
-use crate::record::{Record, Release};
+use crate::record::{Record, RecordBox, Release};
 pub use adapting::OnFirstSplit;
 use ats_sync::Guard;
 use counting::Portable;
@@ -142,6 +144,14 @@ impl<R: Release> Backend<R> for CaTree<R> {
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy> {
         batch::update(self, key, guard, decide)
+    }
+
+    fn put(&self, key: &[u8], record: RecordBox<R>, guard: &Guard) -> Result<(), Busy> {
+        self.put_over(key, record, guard)
+    }
+
+    fn remove(&self, key: &[u8], guard: &Guard) -> Result<(), Busy> {
+        self.remove_any(key, guard)
     }
 
     fn update_alone<'g>(

@@ -102,9 +102,13 @@ impl<'g> Skipping<'g> {
         leaf: Leaf<'g, R>,
         ends: Ends<'_>,
     ) -> ControlFlow<&'g Record<R>> {
-        let start = ends.low.map_or(0, |key| leaf.search_bound(key));
-        let end = ends.high.map_or(leaf.len(), |key| leaf.search_bound(key));
-        let places = || leaf.live_places(start..end);
+        let order = leaf.in_order();
+        let start = ends.low.map_or(0, |key| leaf.bound(key, &order));
+        let end = ends.high.map_or(order.len(), |key| leaf.bound(key, &order));
+        let places = || {
+            let places = (start..end).map(|index| order.place(index));
+            places.filter(|place| leaf.is_live(*place))
+        };
         let live = places().count() as u64;
         if live <= self.left {
             self.left -= live;

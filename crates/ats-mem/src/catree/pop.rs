@@ -22,7 +22,7 @@ use super::locked_leaf::LockedLeaf;
 use super::tree::CaTree;
 use crate::backend::{Busy, Change, End};
 use crate::batch::{HeldKeyWait, KeyStep};
-use crate::record::{Record, Release};
+use crate::record::{Old, Record, Release};
 use ats_sync::Guard;
 
 /// The leaf of a base node that has the record at one end, and the place of this record there.
@@ -61,17 +61,22 @@ impl<R: Release> CaTree<R> {
                 patience.wait()?;
                 continue;
             }
-            let current = Some(record);
-            let step = KeyStep::of(decide(current));
+            let step = KeyStep::of(decide(Some(record)));
             let mut locked = LockedLeaf {
                 base,
                 held,
                 leaf,
                 link: None,
-                found: Ok(at),
+                found: Some(at),
             };
             let before = base.last(&locked.held, guard);
-            let gone = self.carry_out(&mut locked, current, step, record.key(), guard);
+            let gone = self.carry_out(
+                &mut locked,
+                Some(Old::Seen(record)),
+                step,
+                record.key(),
+                guard,
+            );
             // A cut cannot part threads that contend for one end.
             if locked.held.statistics() > SPLIT_ABOVE {
                 locked.held.reset_statistics();
@@ -131,10 +136,14 @@ fn outermost<'g, R: Release>(
                 continue;
             }
             Kind::Leaf(leaf) => {
-                let there = |at| Some((leaf, at, leaf.record(at, guard)?));
+                let order = leaf.in_order();
+                let there = |index| {
+                    let at = order.place(index);
+                    Some((leaf, at, leaf.record(at, guard)?))
+                };
                 let found = match end {
-                    End::First => (0..leaf.len()).find_map(there),
-                    End::Last => (0..leaf.len()).rev().find_map(there),
+                    End::First => (0..order.len()).find_map(there),
+                    End::Last => (0..order.len()).rev().find_map(there),
                 };
                 if found.is_some() {
                     return found;

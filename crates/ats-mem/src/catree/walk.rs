@@ -6,18 +6,18 @@
 //! present throughout is met exactly once: leaves met one after the other begin where their predecessor
 //! ended, whatever was split or merged meanwhile.
 //!
-//! Where a walk upwards ends in a leaf is read before it looks for its beginning there. What is appended
-//! to the leaf after that may belong before the beginning, which was not looked for among it.
+//! Which places a leaf has is read before a walk looks for its beginning there, and once. What comes to the leaf after
+//! that is not met.
 
-use super::counting::Portable;
-use super::cursor::{self, Hanging};
+use super::cursor::{self, Hanging, Recalled};
 use super::find::Place;
 use super::leaf::Leaf;
+use super::order::InOrder;
 use super::path::PathNode;
 use super::tree::CaTree;
 use crate::record::{Record, Release};
 use ats_sync::Guard;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 /// How many records ahead of a walk are fetched: enough to hide a cache miss behind the calls of a chain.
 const AHEAD: usize = 6;
@@ -64,25 +64,30 @@ impl<R: Release> CaTree<R> {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
         let mut place = self.place_for(key, guard);
-        let mut end = place.leaf.len();
-        let mut start = match place.leaf.search::<Portable>(key) {
-            Ok(at) => at + usize::from(!inclusive),
-            Err(at) => at,
+        let mut order = place.leaf.in_order();
+        let mut start = match place.leaf.index_of(key, &order) {
+            Ok(index) => index + usize::from(!inclusive),
+            Err(index) => index,
         };
         loop {
             let beside = place.right();
             if let Some(beside) = &beside {
                 beside.leaf.prefetch();
             }
-            (start..start + AHEAD).for_each(|at| place.leaf.prefetch_record(at));
-            for at in start..end {
-                match (at + AHEAD, &beside) {
-                    (ahead, Some(beside)) if ahead >= end => {
-                        beside.leaf.prefetch_record(ahead - end)
+            let end = order.len();
+            for index in start..end.min(start + AHEAD) {
+                place.leaf.prefetch_record(order.place(index));
+            }
+            for index in start..end {
+                match (index + AHEAD).checked_sub(end) {
+                    None => place.leaf.prefetch_record(order.place(index + AHEAD)),
+                    Some(beyond) => {
+                        if let Some(beside) = &beside {
+                            beside.leaf.prefetch_record(beyond);
+                        }
                     }
-                    (ahead, _) => place.leaf.prefetch_record(ahead),
                 }
-                if let Some(record) = settled(place.leaf, at, guard)
+                if let Some(record) = settled(place.leaf, order.place(index), guard)
                     && visit(record).is_break()
                 {
                     return;
@@ -91,17 +96,17 @@ impl<R: Release> CaTree<R> {
             let Some(fence) = place.fences.high else {
                 return;
             };
-            (place, start, end) = match beside.and_then(|_| place.right()) {
+            (place, order, start) = match beside.and_then(|_| place.right()) {
                 Some(beside) => {
-                    let end = beside.leaf.len();
-                    (beside, 0, end)
+                    let order = beside.leaf.in_order();
+                    (beside, order, 0)
                 }
                 // Leaves may have been merged meanwhile, so the fence can lie within the next one.
                 None => {
                     let place = self.place_for(fence, guard);
-                    let end = place.leaf.len();
-                    let start = place.leaf.search_bound(fence);
-                    (place, start, end)
+                    let order = place.leaf.in_order();
+                    let start = place.leaf.bound(fence, &order);
+                    (place, order, start)
                 }
             };
         }
@@ -120,13 +125,15 @@ impl<R: Release> CaTree<R> {
     ) {
         let mut bound = bound;
         loop {
-            let (place, end) = self.place_below(bound, guard);
-            (end.saturating_sub(AHEAD)..end).for_each(|at| place.leaf.prefetch_record(at));
-            for at in (0..end).rev() {
-                if let Some(ahead) = at.checked_sub(AHEAD) {
-                    place.leaf.prefetch_record(ahead);
+            let (place, order, end) = self.place_below(bound, guard);
+            for index in end.saturating_sub(AHEAD)..end {
+                place.leaf.prefetch_record(order.place(index));
+            }
+            for index in (0..end).rev() {
+                if let Some(ahead) = index.checked_sub(AHEAD) {
+                    place.leaf.prefetch_record(order.place(ahead));
                 }
-                if let Some(record) = settled(place.leaf, at, guard)
+                if let Some(record) = settled(place.leaf, order.place(index), guard)
                     && visit(record).is_break()
                 {
                     return;
@@ -142,54 +149,57 @@ impl<R: Release> CaTree<R> {
     /// The least record above `key`. A chain of such steps goes down from the root once for each leaf; in
     /// between, a cursor of the thread knows the leaf.
     pub(super) fn above<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
-        if let Some((here, at)) = cursor::recall(&self.identity, key, guard) {
-            if let Some(record) = self.step_up(here, at + 1..here.leaf.len(), guard) {
+        if let Some(Recalled { here, order, index }) = cursor::recall(&self.identity, key, guard) {
+            if let Some(record) = self.step_up(here, &order, index + 1, guard) {
                 return Some(record);
             }
             if let Some(right) = here.right()
-                && let Some(record) = self.step_up(right, 0..right.leaf.len(), guard)
+                && let Some(record) = self.step_up(right, &right.leaf.in_order(), 0, guard)
             {
                 return Some(record);
             }
         }
         let mut place = self.place_for(key, guard);
-        let mut end = place.leaf.len();
-        let mut start = match place.leaf.search::<Portable>(key) {
-            Ok(at) => at + 1,
-            Err(at) => at,
+        let mut order = place.leaf.in_order();
+        let mut start = match place.leaf.index_of(key, &order) {
+            Ok(index) => index + 1,
+            Err(index) => index,
         };
         loop {
-            (start..start + AHEAD).for_each(|at| place.leaf.prefetch_record(at));
-            if let Some(record) = self.step_up(place.hanging(), start..end, guard) {
+            for index in start..order.len().min(start + AHEAD) {
+                place.leaf.prefetch_record(order.place(index));
+            }
+            if let Some(record) = self.step_up(place.hanging(), &order, start, guard) {
                 return Some(record);
             }
             let fence = place.fences.high?;
             place = self.place_for(fence, guard);
-            end = place.leaf.len();
-            start = place.leaf.search_bound(fence);
+            order = place.leaf.in_order();
+            start = place.leaf.bound(fence, &order);
         }
     }
 
-    /// The first record at these places of a leaf, for the cursor to remember. Fetches what later steps
+    /// The first record of a leaf from an index of its order on, for the cursor to remember. Fetches what later steps
     /// will come to.
     #[inline(always)]
     fn step_up<'g>(
         &'g self,
         here: Hanging<'g, R>,
-        places: Range<usize>,
+        order: &InOrder,
+        start: usize,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
-        let len = places.end;
-        for at in places {
-            let Some(record) = settled(here.leaf, at, guard) else {
+        let len = order.len();
+        for index in start..len {
+            let Some(record) = settled(here.leaf, order.place(index), guard) else {
                 continue;
             };
-            cursor::remember(&self.identity, here, at, guard);
-            let ahead = at + AHEAD;
+            cursor::remember(&self.identity, here, order, index, guard);
+            let ahead = index + AHEAD;
             if ahead < len {
-                here.leaf.prefetch_record(ahead);
+                here.leaf.prefetch_record(order.place(ahead));
             }
-            if at + 2 * AHEAD >= len
+            if index + 2 * AHEAD >= len
                 && let Some(right) = here.right()
             {
                 match ahead.checked_sub(len) {
@@ -209,13 +219,14 @@ impl<R: Release> CaTree<R> {
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
         if let Some(key) = bound
-            && let Some((here, at)) = cursor::recall(&self.identity, key, guard)
+            && let Some(Recalled { here, order, index }) =
+                cursor::recall(&self.identity, key, guard)
         {
-            for at in (0..at).rev() {
-                if let Some(record) = settled(here.leaf, at, guard) {
-                    cursor::remember(&self.identity, here, at, guard);
-                    if let Some(ahead) = at.checked_sub(AHEAD) {
-                        here.leaf.prefetch_record(ahead);
+            for index in (0..index).rev() {
+                if let Some(record) = settled(here.leaf, order.place(index), guard) {
+                    cursor::remember(&self.identity, here, &order, index, guard);
+                    if let Some(ahead) = index.checked_sub(AHEAD) {
+                        here.leaf.prefetch_record(order.place(ahead));
                     }
                     return Some(record);
                 }
@@ -223,11 +234,13 @@ impl<R: Release> CaTree<R> {
         }
         let mut bound = bound;
         loop {
-            let (place, end) = self.place_below(bound, guard);
-            for at in (0..end).rev() {
-                if let Some(record) = settled(place.leaf, at, guard) {
-                    cursor::remember(&self.identity, place.hanging(), at, guard);
-                    (at.saturating_sub(AHEAD)..at).for_each(|at| place.leaf.prefetch_record(at));
+            let (place, order, end) = self.place_below(bound, guard);
+            for index in (0..end).rev() {
+                if let Some(record) = settled(place.leaf, order.place(index), guard) {
+                    cursor::remember(&self.identity, place.hanging(), &order, index, guard);
+                    for ahead in index.saturating_sub(AHEAD)..index {
+                        place.leaf.prefetch_record(order.place(ahead));
+                    }
                     return Some(record);
                 }
             }
@@ -236,18 +249,23 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// The leaf with the keys just below `bound`, and the place there where `bound` would be.
-    fn place_below<'g>(&'g self, bound: Option<&[u8]>, guard: &'g Guard) -> (Place<'g, R>, usize) {
+    /// The leaf with the keys just below `bound`, its order, and the index there where `bound` would be.
+    fn place_below<'g>(
+        &'g self,
+        bound: Option<&[u8]>,
+        guard: &'g Guard,
+    ) -> (Place<'g, R>, InOrder, usize) {
         match bound {
             None => {
                 let place = self.place_by(guard, |inner| inner.len());
-                let end = place.leaf.len();
-                (place, end)
+                let order = place.leaf.in_order();
+                (place, order, order.len())
             }
             Some(key) => {
                 let place = self.place_by(guard, |inner| inner.child_below(key));
-                let end = place.leaf.search_bound(key);
-                (place, end)
+                let order = place.leaf.in_order();
+                let end = place.leaf.bound(key, &order);
+                (place, order, end)
             }
         }
     }

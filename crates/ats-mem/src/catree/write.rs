@@ -1,52 +1,124 @@
 //! What a writer does at a leaf that it has locked.
 
 use super::account::count_key;
-use super::base::{SPANNING_COST, Spot};
-use super::locked_leaf::LockedLeaf;
+use super::base::{Base, SPANNING_COST, Spot};
+use super::locked_leaf::{LockedLeaf, Wanted};
+use super::slot::Word;
 use super::tree::CaTree;
 use crate::backend::Busy;
 use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
-use crate::record::{self, Record, Release, Tally};
+use crate::record::{self, Old, Record, RecordBox, Release, Tally};
 use ats_sync::Guard;
 use std::ptr;
 
 /// A record that a write took out of the store.
 pub(super) enum Gone<'g, R: Release> {
     /// Another one is in its place.
-    Replaced(&'g Record<R>),
+    Replaced(Old<'g, R>),
     /// Its key is gone.
-    Removed(&'g Record<R>),
+    Removed(Old<'g, R>),
 }
 
 impl<R: Release> CaTree<R> {
-    /// Changes the record of `key` as was decided, at its locked leaf, where `current` is. Returns what it took
+    /// [`put`](crate::Backend::put). What is in the place is not looked at if its slot tells what matters.
+    pub(super) fn put_over(
+        &self,
+        key: &[u8],
+        record: RecordBox<R>,
+        guard: &Guard,
+    ) -> Result<(), Busy> {
+        let found = self.free_leaf(key, Wanted::Any, guard)?;
+        let (locked, old) = found.expect("any key is wanted");
+        self.change(locked, old, KeyStep::Put(record), key, guard);
+        Ok(())
+    }
+
+    /// [`remove`](crate::Backend::remove), as [`put_over`](Self::put_over). A key that is not there takes no lock.
+    pub(super) fn remove_any(&self, key: &[u8], guard: &Guard) -> Result<(), Busy> {
+        if let Some((locked, old)) = self.free_leaf(key, Wanted::Present, guard)? {
+            self.change(locked, old, KeyStep::Remove, key, guard);
+        }
+        Ok(())
+    }
+
+    /// The locked leaf of a key that no batch holds, and what is at its place.
+    #[inline]
+    fn free_leaf<'g>(
+        &'g self,
+        key: &[u8],
+        wanted: Wanted,
+        guard: &'g Guard,
+    ) -> Result<Option<(LockedLeaf<'g, R>, Option<Old<'g, R>>)>, Busy> {
+        let mut patience = HeldKeyWait::new();
+        loop {
+            let take = |base: &'g Base<R>| base.lock_patiently(&self.gate);
+            let Some(locked) = self.try_locked_leaf(key, wanted, take, guard)? else {
+                return Ok(None);
+            };
+            if let Some(simple) = locked.word().and_then(Word::simple) {
+                return Ok(Some((locked, Some(Old::Unseen(simple)))));
+            }
+            let here = locked.record(guard);
+            if !here.is_some_and(Record::is_held) {
+                return Ok(Some((locked, here.map(Old::Seen))));
+            }
+            drop(locked);
+            patience.wait()?;
+        }
+    }
+
+    /// Carries out a change of a key, and ends the write.
+    #[inline]
+    fn change<'g>(
+        &self,
+        mut locked: LockedLeaf<'g, R>,
+        old: Option<Old<'g, R>>,
+        step: KeyStep<R>,
+        key: &[u8],
+        guard: &'g Guard,
+    ) {
+        let before = locked.base.last(&locked.held, guard);
+        let gone = self.carry_out(&mut locked, old, step, key, guard);
+        self.end_write(locked, before, gone, key, guard);
+    }
+
+    /// Changes the record of `key` as was decided, at its locked leaf, where `old` is. Returns what it took
     /// out of the store, for [`end_write`](Self::end_write).
     #[inline]
     pub(super) fn carry_out<'g>(
         &self,
         locked: &mut LockedLeaf<'g, R>,
-        current: Option<&'g Record<R>>,
+        old: Option<Old<'g, R>>,
         step: KeyStep<R>,
         key: &[u8],
         guard: &'g Guard,
     ) -> Option<Gone<'g, R>> {
         match step {
-            KeyStep::Keep => None,
+            KeyStep::Keep => {
+                if let (Some(Old::Seen(record)), Some(at)) = (old, locked.found)
+                    && record.is_held()
+                {
+                    // The batch has stamped it, so it is no simple one any more (SL1).
+                    locked.leaf.put(at, Word::of(record));
+                }
+                None
+            }
             KeyStep::Put(record) => {
-                locked.base.count(Tally::of_put(&record, current));
-                self.put(locked, current, record, guard);
-                current.map(Gone::Replaced)
+                let before = old.as_ref().map_or(Tally::NONE, Old::tally);
+                locked.base.count(R::tally(&record) - before);
+                self.put(locked, old.is_none(), record, guard);
+                old.map(Gone::Replaced)
             }
             // The batch retires what was there, when it has committed.
             KeyStep::Install(record) => {
-                self.put(locked, current, record, guard);
+                self.put(locked, old.is_none(), record, guard);
                 None
             }
             KeyStep::Remove => {
-                let (Some(old), Ok(at)) = (current, locked.found) else {
+                let (Some(old), Some(at)) = (old, locked.found) else {
                     return None;
                 };
-                locked.base.count(Tally::NONE - R::tally(old));
+                locked.base.count(Tally::NONE - old.tally());
                 count_key(locked.base, key, -1);
                 self.take_out(locked, at, key, guard);
                 Some(Gone::Removed(old))
@@ -71,7 +143,7 @@ impl<R: Release> CaTree<R> {
         self.adapt_after(locked, before, removed, key, guard);
         if let Some(Gone::Replaced(old) | Gone::Removed(old)) = gone {
             // SAFETY: it was taken out of its leaf under the lock that was held (C1).
-            unsafe { record::retire(ptr::from_ref(old).cast_mut(), guard) };
+            unsafe { old.retire(guard) };
         }
     }
 }
@@ -86,12 +158,10 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
     ) -> Result<(), Busy> {
         let mut patience = HeldKeyWait::new();
         loop {
-            let mut locked =
-                self.try_locked_leaf(key, |base| base.lock_patiently(&self.gate), guard)?;
-            let here = locked
-                .found
-                .ok()
-                .and_then(|at| locked.leaf.record(at, guard));
+            let take = |base: &'g Base<R>| base.lock_patiently(&self.gate);
+            let locked = self.try_locked_leaf(key, Wanted::Any, take, guard)?;
+            let locked = locked.expect("any key is wanted");
+            let here = locked.record(guard);
             if here.is_some_and(Record::is_held) {
                 drop(locked);
                 patience.wait()?;
@@ -100,9 +170,7 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
             if trip.comes_to(ptr::from_ref(locked.base).addr()) {
                 locked.held.count(SPANNING_COST);
             }
-            let before = locked.base.last(&locked.held, guard);
-            let gone = self.carry_out(&mut locked, here, decide(here), key, guard);
-            self.end_write(locked, before, gone, key, guard);
+            self.change(locked, here.map(Old::Seen), decide(here), key, guard);
             return Ok(());
         }
     }
@@ -126,7 +194,7 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
                 count_key(locked.base, key, -1);
                 self.take_out(&mut locked, at, key, guard);
             }
-            Some(record) => locked.leaf.put(at, record),
+            Some(record) => locked.leaf.put(at, Word::of(record)),
         }
     }
 

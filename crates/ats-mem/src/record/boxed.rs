@@ -188,23 +188,36 @@ unsafe fn copy_words(from: &[u64], to: *mut u64) {
 /// # Safety
 /// `record` was published and can no longer be reached by threads that pin from now on.
 pub(crate) unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
-    unsafe fn free<R: Release>(raw: *mut u8) {
-        // SAFETY: `retire` hands over a record that no thread can reach after the grace period (I2).
-        drop(unsafe { RecordBox::<R>::from_raw(raw.cast()) });
-    }
-    // SAFETY: the caller's promise is the one `Guard::retire` asks for (I2). A record that owns nothing is
-    // nothing but its block (I3).
+    // SAFETY: the caller's promise is the one `Guard::retire` asks for (I2).
     unsafe {
-        let mut bytes = (*record).header.shape().bytes();
-        let free = match slab::freeing(bytes) {
-            _ if (*record).owns() => {
-                let (value, words) = (*record).value_words();
-                bytes = bytes.saturating_add(R::kept_bytes(value, words));
-                free::<R>
-            }
-            Some(free_block) => free_block,
-            None => free::<R>,
-        };
-        guard.retire(record.cast(), bytes, free);
+        let bytes = (*record).header.shape().bytes();
+        if (*record).owns() {
+            let (value, words) = (*record).value_words();
+            let kept = bytes.saturating_add(R::kept_bytes(value, words));
+            guard.retire(record.cast(), kept, free::<R>);
+        } else {
+            retire_block(record, bytes, guard);
+        }
     }
+}
+
+/// As [`retire`], of a record that owns nothing and has so many bytes: it is not looked at.
+///
+/// # Safety
+/// As for `retire`.
+#[inline]
+pub(super) unsafe fn retire_block<R: Release>(record: *mut Record<R>, bytes: usize, guard: &Guard) {
+    // A record that owns nothing is nothing but its block (I3).
+    let free = slab::freeing(bytes).unwrap_or(free::<R>);
+    // SAFETY: the caller's promise is the one `Guard::retire` asks for (I2).
+    unsafe { guard.retire(record.cast(), bytes, free) };
+}
+
+/// Frees a record that was retired.
+///
+/// # Safety
+/// It is the end of the grace period of this record (I2).
+unsafe fn free<R: Release>(raw: *mut u8) {
+    // SAFETY: the contract: no thread can reach the record any more.
+    drop(unsafe { RecordBox::<R>::from_raw(raw.cast()) });
 }

@@ -3,6 +3,7 @@
 use super::entry::Entry;
 use super::header::Header;
 use super::release::Release;
+use super::tally::Tally;
 use crate::slab;
 use ats_sync::Guard;
 use std::marker::PhantomData;
@@ -73,6 +74,19 @@ impl<R: Release> Record<R> {
     /// Bytes of memory this record takes: its block of the slab.
     pub fn bytes(&self) -> usize {
         slab::rounded(self.header.shape().bytes())
+    }
+
+    /// How many words it has, if it is [simple](super::Simple).
+    #[inline]
+    pub(crate) fn simple_words(&self) -> Option<usize> {
+        let shape = self.header.shape();
+        let bytes = shape.bytes();
+        let counted = Tally {
+            objects: 1,
+            bytes: slab::rounded(bytes) as i64,
+        };
+        let is_simple = !shape.owns && !self.is_held() && R::tally(self) == counted;
+        is_simple.then_some(bytes / size_of::<u64>())
     }
 
     /// # Safety

@@ -24,7 +24,11 @@ impl<H: Host> Table<H> {
         key: T,
         work: &mut Workspace<T>,
     ) -> Result<(), Error> {
-        self.take(key, work, &ats_sync::pin()).map(|_| ())
+        self.make_key(key, work)?;
+        let guard = ats_sync::pin();
+        let done = self.store(&guard).remove(&work.key, &guard);
+        work.tidy_key();
+        done
     }
 
     /// Removes all objects of a key and returns them, unless they are larger than the workspace's

@@ -90,10 +90,8 @@ impl<H: Host> Table<H> {
         let store = self.store(guard);
         if existing == ExistingKey::Accepted {
             // Made before the lock is taken.
-            let mut new = Some(self.record(key, image.take(), packer));
-            store.update(key, guard, &mut |_| {
-                Change::Put(new.take().expect("decided once"))
-            })?;
+            let new = self.record(key, image.take(), packer);
+            store.put(key, new, guard)?;
             return Ok(true);
         }
         let mut made = None;

@@ -1,0 +1,90 @@
+//! Records of which is known what matters when they go, so that they need not be looked at.
+
+use super::boxed;
+use super::published::Record;
+use super::release::Release;
+use super::tally::Tally;
+use crate::slab;
+use ats_sync::Guard;
+use std::marker::PhantomData;
+use std::ptr;
+
+/// A *simple* record: it has no stamp, owns nothing, and counts one object and its own bytes.
+pub(crate) struct Simple<R: Release> {
+    address: usize,
+    words: usize,
+    release: PhantomData<R>,
+}
+
+impl<R: Release> Simple<R> {
+    /// The record at an address, of so many words.
+    ///
+    /// # Safety
+    /// There is a simple record of so many [words](Record::simple_words) in a store.
+    #[inline(always)]
+    pub(crate) unsafe fn new(address: usize, words: usize) -> Self {
+        Simple {
+            address,
+            words,
+            release: PhantomData,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.words * size_of::<u64>()
+    }
+
+    /// What it counts.
+    #[inline]
+    pub(crate) fn tally(&self) -> Tally {
+        Tally {
+            objects: 1,
+            bytes: slab::rounded(self.bytes()) as i64,
+        }
+    }
+
+    /// Retires it.
+    ///
+    /// # Safety
+    /// It was just taken out of its store, under the lock under which it was found.
+    #[inline]
+    pub(crate) unsafe fn retire(self, guard: &Guard) {
+        let record = ptr::with_exposed_provenance_mut::<Record<R>>(self.address);
+        // SAFETY: the contract; a simple record owns nothing.
+        unsafe { boxed::retire_block(record, self.bytes(), guard) };
+    }
+}
+
+/// A record that is taken out of a store.
+pub(crate) enum Old<'g, R: Release> {
+    /// One that was looked at.
+    Seen(&'g Record<R>),
+    /// One that need not be.
+    Unseen(Simple<R>),
+}
+
+impl<R: Release> Old<'_, R> {
+    /// What it counts.
+    #[inline]
+    pub(crate) fn tally(&self) -> Tally {
+        match self {
+            Old::Seen(record) => R::tally(record),
+            Old::Unseen(simple) => simple.tally(),
+        }
+    }
+
+    /// Retires it.
+    ///
+    /// # Safety
+    /// It was just taken out of its store, under the lock under which it was found.
+    #[inline]
+    pub(crate) unsafe fn retire(self, guard: &Guard) {
+        // SAFETY: the contract is handed on.
+        unsafe {
+            match self {
+                Old::Seen(record) => boxed::retire(ptr::from_ref(record).cast_mut(), guard),
+                Old::Unseen(simple) => simple.retire(guard),
+            }
+        }
+    }
+}
