@@ -91,21 +91,20 @@ impl<S: Store> Map for Ats<S> {
     #[inline]
     fn insert(&self, key: u64, value: u64) {
         let key = key.to_be_bytes();
-        // Made before the lock is taken. The store asks once, or again after having changed nothing.
-        let mut record = Some(RecordBox::new(&key, &[value], false));
-        self.update(&key, |_| {
-            Change::Put(record.take().expect("the store takes one record"))
-        });
+        let guard = ats_sync::pin();
+        let record = || RecordBox::new(&key, &[value], false);
+        while self.0.put(&key, record(), &guard).is_err() {}
     }
 
     #[inline]
     fn remove(&self, key: u64) -> bool {
-        let mut was_there = false;
-        self.update(&key.to_be_bytes(), |old| {
-            was_there = old.is_some();
-            Change::Remove
-        });
-        was_there
+        let guard = ats_sync::pin();
+        loop {
+            // Busy if a batch holds the key for long.
+            if let Ok(was_there) = self.0.remove(&key.to_be_bytes(), &guard) {
+                return was_there;
+            }
+        }
     }
 
     fn lookups(&self, keys: &[u32]) -> u64 {

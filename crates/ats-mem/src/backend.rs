@@ -136,17 +136,24 @@ pub trait Backend<R: Release>: Send + Sync {
     ) -> Result<(), Busy>;
 
     /// Puts a record of `key`, whatever is there. As [`update`](Backend::update) with a decision that does not look at
-    /// the current record, so that a store need not look at it either.
-    fn put(&self, key: &[u8], record: RecordBox<R>, guard: &Guard) -> Result<(), Busy> {
-        let mut record = Some(record);
-        self.update(key, guard, &mut |_| {
+    /// the current record, so that a store need not look at it either. Whether there was one.
+    fn put(&self, key: &[u8], record: RecordBox<R>, guard: &Guard) -> Result<bool, Busy> {
+        let (mut record, mut was_there) = (Some(record), false);
+        self.update(key, guard, &mut |current| {
+            was_there = current.is_some();
             Change::Put(record.take().expect("decided once"))
-        })
+        })?;
+        Ok(was_there)
     }
 
-    /// Removes the record of `key`, if there is one. As [`put`](Backend::put).
-    fn remove(&self, key: &[u8], guard: &Guard) -> Result<(), Busy> {
-        self.update(key, guard, &mut |_| Change::Remove)
+    /// Removes the record of `key`. As [`put`](Backend::put).
+    fn remove(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
+        let mut was_there = false;
+        self.update(key, guard, &mut |current| {
+            was_there = current.is_some();
+            Change::Remove
+        })?;
+        Ok(was_there)
     }
 
     /// As [`update`](Backend::update), for a decision that may take long: `decide` runs without any lock.

@@ -228,7 +228,7 @@ impl<H: Host> Store<H> {
         let mut new = || new.take().expect("put once");
         in_memory!(
             &self.records,
-            backend => Ok(backend.put(key, new(), guard)?),
+            backend => Ok(backend.put(key, new(), guard).map(drop)?),
             self.update(key, guard, &mut |_| Change::Put(new()))
         )
     }
@@ -239,7 +239,7 @@ impl<H: Host> Store<H> {
     pub(crate) fn remove(&self, key: &[u8], guard: &Guard) -> Result<(), Error> {
         in_memory!(
             &self.records,
-            backend => Ok(backend.remove(key, guard)?),
+            backend => Ok(backend.remove(key, guard).map(drop)?),
             self.update(key, guard, &mut |current| match current {
                 Some(_) => Change::Remove,
                 None => Change::Keep,

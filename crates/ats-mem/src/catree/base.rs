@@ -9,6 +9,7 @@ use super::finger::Finger;
 use super::header::{BASE, Header};
 use super::leaf::Leaf;
 use super::link::{Link, Node, copy_for_any_release};
+use crate::prefetch::prefetch_to_write;
 use crate::record::{Release, Tally};
 use crate::slab::{self, SlabBox};
 use ats_sync::census::Part;
@@ -57,6 +58,9 @@ pub(super) struct Base<R: Release> {
     finger: AtomicPtr<Finger<R>>,
     /// Acquisitions at the last visit of `join_idle`.
     visited: AtomicU64,
+    /// Whether the finger likely leads to where the next key goes. Here, since writers look at it before they have the
+    /// lock; it changes where rows begin and end.
+    expects_row: AtomicU8,
     writers: Writers,
 }
 
@@ -133,6 +137,7 @@ impl<R: Release> Base<R> {
             root,
             finger: AtomicPtr::new(ptr::null_mut()),
             visited: AtomicU64::new(u64::MAX),
+            expects_row: AtomicU8::new(0),
             writers: Writers {
                 lock: Lock::new(),
                 objects: AtomicI64::new(counts.objects),
@@ -301,11 +306,25 @@ impl<R: Release> Base<R> {
         puts_off
     }
 
-    /// Whether the last write was one at the end of a leaf, so that the finger may lead to where the next one
-    /// goes. A guess unless the caller holds the lock.
+    /// Whether the finger likely leads to where the next key goes. A guess unless the caller holds the lock.
     #[inline]
     pub(super) fn expects_row(&self) -> bool {
-        self.writers.last_at.load(Relaxed) & 1 == 1 && self.has_finger()
+        self.expects_row.load(Relaxed) != 0
+    }
+
+    /// Says so. The caller holds the lock.
+    #[inline]
+    pub(super) fn expect_row(&self, expects_row: bool) {
+        // All who pass have the line in their caches.
+        if self.expects_row() != expects_row {
+            self.expects_row.store(u8::from(expects_row), Relaxed);
+        }
+    }
+
+    /// Asks for what a writer will write to when it has come to its leaf.
+    #[inline]
+    pub(super) fn prefetch_for_writer(&self) {
+        prefetch_to_write(&raw const self.writers);
     }
 
     /// The finger, if there is one, for the holder of the lock.
@@ -329,6 +348,7 @@ impl<R: Release> Base<R> {
 
     /// Lets the finger point at nothing any more. To be called before leaves are replaced.
     pub(super) fn lift_finger(&self, held: &mut Held<'_>) {
+        self.expect_row(false);
         if let Some(finger) = self.finger(held) {
             finger.lift();
         }

@@ -17,11 +17,13 @@
 //! keys, for which most of the places are unused; so there are blocks of two [sizes](super::leaf).
 
 use super::counting::Counting;
+#[cfg(target_arch = "x86_64")]
+use super::counting::has_vectors;
 use super::header::Header;
 use super::heads::{Head, Heads, compare_behind_heads, head_at};
 use super::item::{Item, heads_kept};
 use super::leaf::SMALL;
-use super::order::InOrder;
+use super::order::{InOrder, TAIL_MOST};
 use super::slot::{Slot, Word};
 use crate::prefetch::prefetch;
 use crate::record::{Record, RecordBox, Release};
@@ -52,7 +54,7 @@ pub(super) enum Added {
 impl<R: Release, const N: usize> Block<R, N> {
     /// Most keys of the tail. A copy moves a block, so with eight an insert moves a ninth of one; more would make walks
     /// dearer, which sort them in.
-    const TAIL: usize = N / 4;
+    const TAIL: usize = if N / 4 < TAIL_MOST { N / 4 } else { TAIL_MOST };
 
     /// A block of these items, ascending, whose fences share `skip` bytes. Keys that are to come will
     /// look like `like`, too, if it is given.
@@ -145,7 +147,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         let first = candidates.trailing_zeros() as usize;
         let row = (candidates >> first).trailing_ones() as usize;
         let len = self.keys.sorted(first + row).saturating_sub(first);
-        let row = InOrder::new(len, len, |_, _| unreachable!("they ascend"));
+        let row = InOrder::as_they_are(len);
         let found = row.search(|index| self.compare_behind_head(first + index, key));
         let mut others = (first + len..N).filter(|place| candidates >> place & 1 == 1);
         match found {
@@ -211,11 +213,53 @@ impl<R: Release, const N: usize> Block<R, N> {
         }
     }
 
-    /// The places in the order of their keys, as of this moment.
+    /// The places in the order of their keys, as of this moment. O(keys of the tail).
     #[inline]
     pub(super) fn in_order(&self) -> InOrder {
         let len = self.len();
-        InOrder::new(len, self.keys.sorted(len), |a, b| self.compare_places(a, b))
+        let sorted = self.keys.sorted(len);
+        if sorted == len {
+            return InOrder::as_they_are(len);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if has_vectors()
+            // SAFETY: the processor has just said that it has these instructions.
+            && let Some(order) = unsafe { self.in_order_by_vectors(len, sorted) }
+        {
+            return order;
+        }
+        self.in_order_by_one(len, sorted)
+    }
+
+    /// As the heads alone tell, which are all compared at once. None if some are equal, or have come meanwhile.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi2,popcnt")]
+    fn in_order_by_vectors(&self, len: usize, sorted: usize) -> Option<InOrder> {
+        let head = |place: usize| self.keys.head(place);
+        let mut ranks = [0; TAIL_MOST];
+        let ranks = &mut ranks[..len - sorted];
+        for (rank, place) in ranks.iter_mut().zip(sorted..) {
+            *rank = self.keys.rank_of_head(head(place));
+        }
+        // Those of keys that have come meanwhile may be beyond.
+        if self.keys.has_grown(len) {
+            return None;
+        }
+        let order = InOrder::of_ranks(len, ranks)?;
+        // A key with the head of one of the tail comes behind it in this order.
+        let mut pairs = ranks.iter().zip(sorted..);
+        let ties =
+            pairs.any(|(rank, place)| rank + 1 < len && head(order.place(rank + 1)) == head(place));
+        (!ties).then_some(order)
+    }
+
+    fn in_order_by_one(&self, len: usize, sorted: usize) -> InOrder {
+        let rank = |place: usize| {
+            let others = (0..len).filter(|other| self.compare_places(*other, place).is_lt());
+            others.count()
+        };
+        let ranks: Vec<usize> = (sorted..len).map(rank).collect();
+        InOrder::of_ranks(len, &ranks).expect("no key is here twice")
     }
 
     /// The index in this order of `key`, or of the first key above it.

@@ -17,6 +17,8 @@ use super::counting::Counting;
 use super::header::Header;
 use ats_sync::shim::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use std::cmp::Ordering;
+#[cfg(target_arch = "x86_64")]
+use std::sync::atomic::compiler_fence;
 // Not the shim's: what is read from heads counts only below a length that was read with `Acquire`.
 use ats_sync::count::atomic::{AtomicI64, AtomicU8 as PlainU8, Ordering::Relaxed};
 
@@ -230,6 +232,24 @@ impl<const N: usize> Heads<N> {
     /// The head at a place below `len`.
     pub(super) fn head(&self, place: usize) -> Head {
         self.heads[place].load(Relaxed)
+    }
+
+    /// How many heads are below one, in whatever order they are. Others that come meanwhile may count: see
+    /// [`has_grown`](Self::has_grown).
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn rank_of_head(&self, head: Head) -> usize {
+        super::counting::Vectors::below(&self.heads, head)
+    }
+
+    /// Whether a head has come, or is about to come, since there were so many.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn has_grown(&self, len: usize) -> bool {
+        // What was read of heads was read before: processors with vectors of ours do not exchange loads.
+        compiler_fence(Acquire);
+        let next = self.heads.get(len).map(|next| next.load(Relaxed));
+        self.len() != len || next.is_some_and(|next| next != HEAD_MAX)
     }
 
     /// Number of keys.

@@ -133,6 +133,7 @@ impl<R: Release> CaTree<R> {
             {
                 let finger = locked.base.finger_or_new(&mut locked.held);
                 finger.point(right, path.fences.high);
+                locked.base.expect_row(true);
             }
             (&path.steps[..], two.into())
         };
@@ -153,12 +154,16 @@ impl<R: Release> CaTree<R> {
         };
         let last = locked.base.last(&locked.held, guard);
         let is_row = last.grew && last.is_in(locked.leaf);
+        if !is_row || locked.base.expects_row() {
+            return;
+        }
         let finger = locked.base.finger(&mut locked.held);
-        if is_row && !finger.is_some_and(|finger| finger.points_at(leaf)) {
+        if !finger.is_some_and(|finger| finger.points_at(leaf)) {
             let path = self.path(record.key(), guard);
             let finger = locked.base.finger_or_new(&mut locked.held);
             finger.point(leaf, path.fences.high);
         }
+        locked.base.expect_row(true);
     }
 
     /// Takes the record at a place out of its leaf; the record itself is not retired.

@@ -113,7 +113,9 @@ impl<R: Release> CaTree<R> {
                         found: None,
                     }));
                 }
+                base.expect_row(false);
             }
+            base.prefetch_for_writer();
             // To the place first, so that the misses on the way are not suffered under the lock.
             let (mut leaf, mut link, parent) = descend::<R, C>(base, key);
             let len = leaf.len();

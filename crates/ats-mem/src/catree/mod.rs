@@ -146,11 +146,11 @@ impl<R: Release> Backend<R> for CaTree<R> {
         batch::update(self, key, guard, decide)
     }
 
-    fn put(&self, key: &[u8], record: RecordBox<R>, guard: &Guard) -> Result<(), Busy> {
+    fn put(&self, key: &[u8], record: RecordBox<R>, guard: &Guard) -> Result<bool, Busy> {
         self.put_over(key, record, guard)
     }
 
-    fn remove(&self, key: &[u8], guard: &Guard) -> Result<(), Busy> {
+    fn remove(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
         self.remove_any(key, guard)
     }
 

@@ -1,55 +1,65 @@
 //! The places of a leaf in the order of their keys.
+//!
+//! The first keys of a leaf ascend, and the few of its tail lie somewhere between them. Their ranks tell the order.
 
 use super::leaf::LEAF;
 use std::cmp::Ordering;
 
+/// Most keys of a tail.
+pub(super) const TAIL_MOST: usize = 8;
+
+/// Room for the places of a leaf: whole vectors.
+const PLACES: usize = LEAF.next_multiple_of(16);
+
 /// The places of a leaf in the order of their keys, as of a moment when the leaf had so many.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InOrder {
     len: u8,
-    /// The places are in order as they are, and `places` is not filled.
+    /// All keys ascend, and `places` is not filled.
     as_they_are: bool,
-    places: [u8; LEAF],
+    places: [u8; PLACES],
 }
 
 impl InOrder {
     /// That of no places.
-    pub(super) const NONE: Self = InOrder {
-        len: 0,
-        as_they_are: true,
-        places: [0; LEAF],
-    };
+    pub(super) const NONE: Self = Self::as_they_are(0);
 
-    /// Those of a leaf with `len` keys, of which the first `sorted` ascend. `compare` orders the keys at two places.
-    ///
-    /// O(1) if all ascend, else O(len) for each of those that follow, of which there are few.
-    #[inline]
-    pub(super) fn new(
-        len: usize,
-        sorted: usize,
-        compare: impl Fn(usize, usize) -> Ordering,
-    ) -> Self {
-        let mut order = InOrder {
+    /// That of so many places whose keys ascend.
+    #[inline(always)]
+    pub(super) const fn as_they_are(len: usize) -> Self {
+        InOrder {
             len: len as u8,
-            as_they_are: sorted == len,
-            places: [0; LEAF],
-        };
-        if !order.as_they_are {
-            order.sort(sorted, compare);
+            as_they_are: true,
+            places: [0; PLACES],
         }
-        order
     }
 
-    fn sort(&mut self, sorted: usize, compare: impl Fn(usize, usize) -> Ordering) {
-        let places = &mut self.places[..usize::from(self.len)];
-        for (place, at) in places.iter_mut().enumerate() {
-            *at = place as u8;
+    /// Those of a leaf with `len` keys. All but the last ascend, and each of the last, as many as there are `ranks`, has
+    /// a rank: the index of its key in the order. None if two have one rank.
+    #[inline(always)]
+    pub(super) fn of_ranks(len: usize, ranks: &[usize]) -> Option<Self> {
+        let sorted = len - ranks.len();
+        let bits = ranks.iter().fold(0_u64, |bits, rank| bits | 1 << rank);
+        if bits.count_ones() as usize != ranks.len() {
+            return None;
         }
-        for place in sorted..places.len() {
-            let index = places[..place]
-                .partition_point(|other| compare(usize::from(*other), place).is_lt());
-            places[index..=place].rotate_right(1);
+        // As many keys before the tail are below an index as it says, but for those of the tail. All places at a time:
+        // the compiler makes vectors of it.
+        let mut places: [u8; PLACES] = std::array::from_fn(|index| index as u8);
+        for rank in ranks {
+            let rank = *rank as u8;
+            for (index, place) in places.iter_mut().enumerate() {
+                *place = place.wrapping_sub(u8::from(index as u8 > rank));
+            }
         }
+        for (rank, place) in ranks.iter().zip(sorted..) {
+            places[*rank] = place as u8;
+        }
+        Some(InOrder {
+            len: len as u8,
+            as_they_are: false,
+            places,
+        })
     }
 
     /// How many there are.
@@ -68,16 +78,10 @@ impl InOrder {
     }
 
     /// The index of the key at a place.
-    #[inline]
     pub(super) fn index_of(&self, place: usize) -> usize {
-        match self.as_they_are {
-            true => place,
-            false => {
-                let mut indices = 0..self.len();
-                let index = indices.find(|index| self.place(*index) == place);
-                index.expect("each place is in the order")
-            }
-        }
+        let mut indices = 0..self.len();
+        let index = indices.find(|index| self.place(*index) == place);
+        index.expect("each place is in the order")
     }
 
     /// The index of a key, or of the first one above it. `compare` orders the key at a place and that one.
@@ -104,11 +108,12 @@ mod tests {
     proptest! {
         #[test]
         fn keys_are_met_in_order(
-            numbers in proptest::collection::btree_set(0u32..1000, 0..LEAF),
-            late in proptest::collection::vec(any::<prop::sample::Index>(), 0..6),
+            numbers in proptest::collection::btree_set(0u32..1000, 0..34),
+            late in proptest::collection::vec(any::<prop::sample::Index>(), 0..=TAIL_MOST),
             probe in 0u32..1000,
         ) {
-            let (mut keys, mut tail): (Vec<u32>, Vec<u32>) = (numbers.iter().copied().collect(), Vec::new());
+            let expected: Vec<u32> = numbers.into_iter().collect();
+            let (mut keys, mut tail) = (expected.clone(), Vec::new());
             for index in late {
                 if !keys.is_empty() {
                     tail.push(keys.remove(index.index(keys.len())));
@@ -116,9 +121,10 @@ mod tests {
             }
             let sorted = keys.len();
             keys.extend(tail);
-            let order = InOrder::new(keys.len(), sorted, |a, b| keys[a].cmp(&keys[b]));
+            let rank = |place: &u32| keys.iter().filter(|key| *key < place).count();
+            let ranks: Vec<usize> = keys[sorted..].iter().map(rank).collect();
+            let order = InOrder::of_ranks(keys.len(), &ranks).expect("all differ");
             let met: Vec<u32> = (0..order.len()).map(|index| keys[order.place(index)]).collect();
-            let expected: Vec<u32> = numbers.iter().copied().collect();
             prop_assert_eq!(&met, &expected);
             for index in 0..order.len() {
                 prop_assert_eq!(order.index_of(order.place(index)), index);
@@ -126,5 +132,10 @@ mod tests {
             let found = order.search(|place| keys[place].cmp(&probe));
             prop_assert_eq!(found, expected.binary_search(&probe));
         }
+    }
+
+    #[test]
+    fn equal_ranks_are_no_order() {
+        assert_eq!(InOrder::of_ranks(4, &[1, 1]), None);
     }
 }

@@ -26,19 +26,22 @@ impl<R: Release> CaTree<R> {
         key: &[u8],
         record: RecordBox<R>,
         guard: &Guard,
-    ) -> Result<(), Busy> {
+    ) -> Result<bool, Busy> {
         let found = self.free_leaf(key, Wanted::Any, guard)?;
         let (locked, old) = found.expect("any key is wanted");
+        let was_there = old.is_some();
         self.change(locked, old, KeyStep::Put(record), key, guard);
-        Ok(())
+        Ok(was_there)
     }
 
     /// [`remove`](crate::Backend::remove), as [`put_over`](Self::put_over). A key that is not there takes no lock.
-    pub(super) fn remove_any(&self, key: &[u8], guard: &Guard) -> Result<(), Busy> {
-        if let Some((locked, old)) = self.free_leaf(key, Wanted::Present, guard)? {
-            self.change(locked, old, KeyStep::Remove, key, guard);
-        }
-        Ok(())
+    pub(super) fn remove_any(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
+        let Some((locked, old)) = self.free_leaf(key, Wanted::Present, guard)? else {
+            return Ok(false);
+        };
+        let was_there = old.is_some();
+        self.change(locked, old, KeyStep::Remove, key, guard);
+        Ok(was_there)
     }
 
     /// The locked leaf of a key that no batch holds, and what is at its place.

@@ -2,6 +2,7 @@
 
 use super::class::{CACHE_BLOCKS, CLASSES, Class};
 use super::pool::SLAB;
+use crate::prefetch::prefetch_to_write;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::{Cell, OnceCell};
 use std::ptr::NonNull;
@@ -141,7 +142,13 @@ impl Cache {
         let len = &self.lens[class.index()];
         let top = len.get().checked_sub(1)?;
         len.set(top);
-        NonNull::new(self.blocks[class.index()][usize::from(top)].get())
+        let blocks = &self.blocks[class.index()];
+        if let Some(next) = top.checked_sub(1) {
+            // It was used long ago, and the next user will write it, maybe shortly before an instruction that waits for
+            // all stores.
+            prefetch_to_write(blocks[usize::from(next)].get());
+        }
+        NonNull::new(blocks[usize::from(top)].get())
     }
 
     /// Says whether there was room.
