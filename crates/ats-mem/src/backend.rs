@@ -116,6 +116,12 @@ pub trait Backend<R: Release>: Send + Sync {
     /// The record of `key`, as of the last committed write.
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>>;
 
+    /// As [`get`](Backend::get), for a key that the thread has likely asked for by this function shortly before.
+    #[inline]
+    fn get_again<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+        self.get(key, guard)
+    }
+
     /// Says that a call for this key will follow, so that what it will touch can be fetched meanwhile. A hint;
     /// does nothing unless the store does better.
     #[inline]

@@ -189,6 +189,19 @@ impl<H: Host> Store<H> {
         read!(&self.records, backend => backend.get(key, guard))
     }
 
+    /// As [`get`](Store::get), for a key that the process has likely asked for shortly before.
+    #[inline]
+    pub(crate) fn get_again<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Rec<H>>, Error> {
+        match &self.records {
+            Records::Ordered(tree) => Ok(tree.get_again(key, guard)),
+            _ => self.get(key, guard),
+        }
+    }
+
     /// Shows keys and values of a store of bytes.
     pub(crate) fn scan_bytes(
         &self,

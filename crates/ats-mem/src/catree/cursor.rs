@@ -46,6 +46,12 @@ impl Identity {
         OWN.set(identity + 1);
         Identity(identity)
     }
+
+    /// No other tree has this number.
+    #[inline(always)]
+    pub(super) fn number(&self) -> u64 {
+        self.0
+    }
 }
 
 #[derive(Clone, Copy)]

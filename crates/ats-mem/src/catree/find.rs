@@ -69,6 +69,40 @@ impl<R: Release> CaTree<R> {
         self.find::<Vectors>(key, guard)
     }
 
+    /// The leaf and the place of `key`, if it is there.
+    pub(super) fn place_of<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Option<(Leaf<'g, R>, usize)> {
+        #[cfg(target_arch = "x86_64")]
+        if has_vectors() {
+            // SAFETY: the processor has just said that it has these instructions.
+            return unsafe { self.place_of_by_vectors(key, guard) };
+        }
+        self.place_of_by::<Portable>(key, guard)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi2")]
+    fn place_of_by_vectors<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Option<(Leaf<'g, R>, usize)> {
+        self.place_of_by::<Vectors>(key, guard)
+    }
+
+    #[inline(always)]
+    fn place_of_by<'g, C: Counting>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Option<(Leaf<'g, R>, usize)> {
+        let leaf = self.leaf_for::<C>(key, guard);
+        Some((leaf, leaf.find::<C>(key)?))
+    }
+
     /// The leaf that `key` is led to, with its fences.
     pub(super) fn place_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
         #[cfg(target_arch = "x86_64")]

@@ -97,6 +97,7 @@ mod leaf;
 mod leaves;
 mod link;
 mod locked_leaf;
+mod memo;
 #[cfg(all(test, loom))]
 mod models;
 mod nodes;
@@ -135,6 +136,11 @@ impl<R: Release> Backend<R> for CaTree<R> {
             return unsafe { self.find_by_vectors(key, guard) };
         }
         self.find::<Portable>(key, guard)
+    }
+
+    #[inline]
+    fn get_again<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+        self.get_remembered(key, guard)
     }
 
     fn update<'g>(

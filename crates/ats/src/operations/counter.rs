@@ -127,7 +127,7 @@ impl<H: Host> Table<H> {
             return None;
         }
         // Reading memory does not fail.
-        let record = self.store(guard).get(key, guard).ok()??;
+        let record = self.store(guard).get_again(key, guard).ok()??;
         Counter::of(record).filter(|counter| counter.index == index)
     }
 
