@@ -6,6 +6,7 @@
 //! others can.
 
 use crate::record::{Record, RecordBox, Release};
+use crate::short_key::ShortKey;
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 
@@ -42,6 +43,15 @@ pub struct NoSuchKey;
 
 /// What came of [skipping](Ordered::skip) records.
 pub type Skipped<'g, R> = ats_store::Skipped<&'g Record<R>>;
+
+/// What a walk has come to: see [`Ordered::neighbour`].
+#[allow(missing_debug_implementations, reason = "a record has none")]
+pub enum Neighbour<'g, R: Release> {
+    /// A key alone. Its record was not looked at.
+    Key(ShortKey),
+    /// A record.
+    Record(&'g Record<R>),
+}
 
 /// What a store that adapts to contention tells of its structure. Approximate while it is changing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -295,6 +305,22 @@ pub trait Ordered<R: Release>: Backend<R> {
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     );
+
+    /// The key next to `key` in a direction, with its record only if the store has to look at that to tell the key. As
+    /// [`next`](Backend::next) and [`prev`](Backend::prev), for callers that want to know the key.
+    fn neighbour<'g>(
+        &'g self,
+        key: &[u8],
+        direction: Direction,
+        guard: &'g Guard,
+    ) -> Option<Neighbour<'g, R>> {
+        let found = match direction {
+            Direction::Up => self.next(key, guard),
+            Direction::Down => self.prev(key, guard),
+        };
+        // A store that has an order walks from any key.
+        found.ok().flatten().map(Neighbour::Record)
+    }
 
     /// Visits the records below `below` (all, if `None`) in descending order of the keys until `visit`
     /// breaks. As [`scan`](Backend::scan).

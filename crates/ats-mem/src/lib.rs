@@ -16,13 +16,15 @@ mod prefetch;
 pub mod record;
 pub mod rivals;
 pub mod sequence;
+mod short_key;
 pub mod slab;
 
 pub use backend::{
     Adaptation, Adaptive, Backend, BatchPlan, Buckets, Busy, Change, DecideMany, Direction, End,
-    Fixable, KeyRange, Memory, MemoryStore, NoSuchKey, Ordered, OrderedStore, ScanPosition,
-    Skipped, SlotAnswer, Slots, Totals,
+    Fixable, KeyRange, Memory, MemoryStore, Neighbour, NoSuchKey, Ordered, OrderedStore,
+    ScanPosition, Skipped, SlotAnswer, Slots, Totals,
 };
 pub use catree::{CaTree, OnFirstSplit};
 pub use hash::HashTable;
 pub use record::{Plain, Record, RecordBox, Release, Tally};
+pub use short_key::ShortKey;

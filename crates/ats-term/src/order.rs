@@ -47,5 +47,5 @@ mod format;
 mod key;
 
 pub use bounds::{Class, Prefix, binary_prefix_bounds, prefix_bounds, prefix_end};
-pub use format::{MAX_INT_KEY, order_key_int};
+pub use format::{MAX_INT_KEY, number_of_order_key, order_key_int};
 pub use key::{for_each_map, order_key, order_key_within};

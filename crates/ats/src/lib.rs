@@ -59,7 +59,7 @@ pub use store::object_merge::ObjectMerge;
 pub use store::operator::PortableMerge;
 pub use store::program_merge;
 pub use store::rival::Rival;
-pub use table::{Table, TableType};
+pub use table::{NextKey, Table, TableType};
 pub use taken::TakenTable;
 pub use unpack::UnpackBuffer;
 pub use workspace::Workspace;

@@ -18,7 +18,8 @@ use ats_mem::rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipLi
 use ats_mem::sequence::Leftovers;
 use ats_mem::{
     Adaptation, Adaptive, Backend, BatchPlan, Buckets, CaTree, Change, Fixable, HashTable,
-    MemoryStore, NoSuchKey, OnFirstSplit, Ordered, OrderedStore, RecordBox, Skipped, Slots,
+    MemoryStore, Neighbour, NoSuchKey, OnFirstSplit, Ordered, OrderedStore, RecordBox, Skipped,
+    Slots,
 };
 use ats_store::{Direction, End, KeyRange, ScanPosition, SlotAnswer};
 use ats_sync::Guard;
@@ -359,6 +360,20 @@ impl<H: Host> Store<H> {
         guard: &'g Guard,
     ) -> Result<Result<Option<&'g Rec<H>>, NoSuchKey>, Error> {
         read!(&self.records, backend => backend.prev(key, guard))
+    }
+
+    /// The key next to one, if this is a store that may tell keys without a look at their records.
+    #[inline]
+    pub(crate) fn neighbour<'g>(
+        &'g self,
+        key: &[u8],
+        direction: Direction,
+        guard: &'g Guard,
+    ) -> Option<Option<Neighbour<'g, Values<H>>>> {
+        match &self.records {
+            Records::Ordered(tree) => Some(tree.neighbour(key, direction, guard)),
+            _ => None,
+        }
     }
 
     pub(crate) fn scan<'g>(

@@ -10,12 +10,12 @@ use crate::store::rival::Rival;
 use crate::store::visit::Visit;
 use crate::store::{Cleared, Records, SLICE, Store};
 use crate::value::{Rec, Values, record, stored};
-use ats_mem::{Adaptation, Buckets, NoSuchKey, RecordBox};
-use ats_store::SlotAnswer;
+use ats_mem::{Adaptation, Buckets, Neighbour, NoSuchKey, RecordBox};
+use ats_store::{Direction, SlotAnswer};
 use ats_sync::Guard;
-use ats_sync::count::atomic::{AtomicPtr, Ordering};
+use ats_sync::count::atomic::{AtomicBool, AtomicPtr, Ordering};
 use ats_term::image::{Built, Host, Packer};
-use ats_term::{TermRef, Zeros, exact, order};
+use ats_term::{Kind, TermRef, Zeros, exact, order};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -39,6 +39,14 @@ impl TableType {
     }
 }
 
+/// A key that a walk has come to.
+pub enum NextKey<'g, H: Host> {
+    /// This integer.
+    Integer(i64),
+    /// That of the object, or the objects, of this key.
+    Of(Found<'g, H>),
+}
+
 /// A table of objects of host `H`. See the [crate].
 ///
 /// All operations may be called from any thread at any time. Reads take no lock and wait for no other
@@ -54,6 +62,9 @@ pub struct Table<H: Host> {
     /// Exchanged as a whole to clear the table: an operation works on the store it finds, and one
     /// that still works on the old store counts as done before the exchange. Made by `Arc::into_raw`.
     store: AtomicPtr<Store<H>>,
+    /// Whether a key of an `ordered_set` has been a float. Set before such a key is in the store, and never cleared: a
+    /// number without fraction has the same bytes as an integer and as a float.
+    has_met_float: AtomicBool,
     admin: Mutex<Admin>,
 }
 
@@ -139,6 +150,7 @@ impl<H: Host> Table<H> {
             compressed: false,
             is_portable: matches!(records, Records::Portable(_)),
             store: AtomicPtr::new(into_raw(Store::new(records))),
+            has_met_float: AtomicBool::new(false),
             admin: Mutex::default(),
         }
     }
@@ -217,6 +229,8 @@ impl<H: Host> Table<H> {
             compressed: self.compressed,
             is_portable: self.is_portable,
             store: AtomicPtr::new(store),
+            // The other table has met them, and maybe still meets some.
+            has_met_float: AtomicBool::new(true),
             admin: Mutex::default(),
         }
     }
@@ -258,10 +272,24 @@ impl<H: Host> Table<H> {
         let zeros = self.zeros;
         let most = words.saturating_mul(size_of::<u64>());
         let made = match self.table_type {
-            TableType::OrderedSet => order::order_key_within(key, out, zeros, most),
+            TableType::OrderedSet => {
+                self.meet_key(key);
+                order::order_key_within(key, out, zeros, most)
+            }
             _ => exact::exact_key_within(key, out, self.exact_options(), most),
         };
         made.map(|_| ()).ok_or(Error::TooLarge)
+    }
+
+    /// Notes whether a key is a float.
+    #[inline]
+    fn meet_key<T: TermRef>(&self, key: T) {
+        if key.immediate().is_none()
+            && matches!(key.kind(), Kind::Float(_))
+            && !self.has_met_float.load(Ordering::Relaxed)
+        {
+            self.has_met_float.store(true, Ordering::Relaxed);
+        }
     }
 
     #[inline]
@@ -308,6 +336,40 @@ impl<H: Host> Table<H> {
     /// The key before the one with these bytes; in tables without order, as [`next`](Table::next).
     pub fn prev<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Found<'g, H>>, Error> {
         self.walked(self.store(guard).prev(key, guard)?)
+    }
+
+    /// The key next to the one with these bytes, in a direction; in tables without order, the one after it. As
+    /// [`next`](Table::next) and [`prev`](Table::prev), but an object is only looked at if its key cannot be told without
+    /// it.
+    pub fn next_key<'g>(
+        &'g self,
+        key: &[u8],
+        direction: Direction,
+        guard: &'g Guard,
+    ) -> Result<Option<NextKey<'g, H>>, Error> {
+        if let Some(neighbour) = self.store(guard).neighbour(key, direction, guard) {
+            match neighbour {
+                None => return Ok(None),
+                Some(Neighbour::Record(record)) => {
+                    return Ok(Some(NextKey::Of(Found::new(record))));
+                }
+                Some(Neighbour::Key(next)) => {
+                    let (bytes, len) = next.to_bytes();
+                    let number = order::number_of_order_key(&bytes[..len]);
+                    // After the key was found: one that is a float had been met before.
+                    if let Some(number) =
+                        number.filter(|_| !self.has_met_float.load(Ordering::Relaxed))
+                    {
+                        return Ok(Some(NextKey::Integer(number)));
+                    }
+                }
+            }
+        }
+        let found = match direction {
+            Direction::Up => self.next(key, guard)?,
+            Direction::Down => self.prev(key, guard)?,
+        };
+        Ok(found.map(NextKey::Of))
     }
 
     fn walked<'g>(

@@ -20,13 +20,14 @@ use super::counting::Counting;
 #[cfg(target_arch = "x86_64")]
 use super::counting::has_vectors;
 use super::header::Header;
-use super::heads::{Head, Heads, compare_behind_heads, head_at};
+use super::heads::{Head, Heads, bits_of, compare_behind_heads, head_at};
 use super::item::{Item, heads_kept};
 use super::leaf::SMALL;
 use super::order::{InOrder, TAIL_MOST};
 use super::slot::{Slot, Word};
 use crate::prefetch::prefetch;
 use crate::record::{Record, RecordBox, Release};
+use crate::short_key::ShortKey;
 use crate::slab::{self, SlabBox};
 use ats_sync::Guard;
 use std::cmp::Ordering;
@@ -171,20 +172,19 @@ impl<R: Release, const N: usize> Block<R, N> {
         }
     }
 
-    /// Whether a record with this key is at a place below `len` (it may be pending). The record is looked at only if the
-    /// head does not complete the key.
+    /// The key at a place below `len`, if it is short, the block alone tells it, and readers see its record. `like` is a
+    /// key that is led to the block.
     #[inline(always)]
-    pub(super) fn has_key(&self, place: usize, key: &[u8], guard: &Guard) -> bool {
-        let (word, start) = (self.word(place), self.keys.head_start());
-        match word.key_len() {
-            Some(_) if word.is_tombstone() => false,
-            Some(len) if len <= start + size_of::<Head>() && self.keys.skip() == 0 => {
-                len == key.len() && self.keys.compare_head(place, key).is_eq()
-            }
-            _ => self
-                .record(place, guard)
-                .is_some_and(|record| record.has_key(key)),
+    pub(super) fn tell(&self, place: usize, like: &[u8]) -> Option<ShortKey> {
+        let word = self.word(place);
+        word.simple()?;
+        let len = word.key_len()?;
+        let (skip, prefix) = (self.keys.skip(), self.keys.prefix());
+        if len > self.keys.head_start() + size_of::<Head>() {
+            return None;
         }
+        let head = bits_of(self.keys.head(place));
+        ShortKey::in_parts(like, skip, prefix, head, len)
     }
 
     /// How the keys at two places compare.

@@ -8,7 +8,7 @@
 //!   ([`Guard::is_still`], E5 of the epochs), so the leaf may be looked at;
 //! - the leaf is not dead. A node is marked dead before its replacement is published (C3), so a leaf
 //!   that is not has been the current one at some moment since the call began;
-//! - the key of the call is the one at the place.
+//! - the key of the call is the one that was given out. It keeps its place in the leaf, also when its record goes.
 //!
 //! Otherwise it goes down from the root. A cursor belongs to its thread: to set it writes nothing that
 //! others read. Erlang/OTP keeps one stack for each table instead, which one process can use at a time,
@@ -21,6 +21,7 @@ use super::leaf::Leaf;
 use super::link::{Node, copy_for_any_release};
 use super::order::InOrder;
 use crate::record::Release;
+use crate::short_key::ShortKey;
 use ats_sync::Guard;
 use std::cell::Cell;
 use std::ptr;
@@ -62,11 +63,13 @@ struct Cursor {
     leaf: NodePtr,
     /// The node above, or null, and the place of the leaf there.
     parent: NodePtr,
-    place: u8,
+    place: usize,
     /// The place in the leaf, and its index in the order of the places, of which there were so many.
-    at: u8,
-    index: u8,
-    len: u8,
+    at: usize,
+    index: usize,
+    len: usize,
+    /// The key there, if it is short.
+    key: Option<ShortKey>,
 }
 
 /// A leaf, and where it hangs unless that is a base node.
@@ -95,6 +98,16 @@ impl<R: Release> Hanging<'_, R> {
     }
 }
 
+impl<R: Release> Hanging<'_, R> {
+    /// Asks for the lines of the leaf to the right under the same parent.
+    #[inline(always)]
+    pub(super) fn prefetch_right(&self) {
+        if let Some((inner, place)) = self.parent {
+            inner.prefetch_child(place + 1);
+        }
+    }
+}
+
 /// Where a cursor is: a leaf, its order, and the index there.
 pub(super) struct Recalled<'g, R: Release> {
     pub here: Hanging<'g, R>,
@@ -114,6 +127,7 @@ const UNSET: Cursor = Cursor {
     at: 0,
     index: 0,
     len: 0,
+    key: None,
 };
 
 /// Cursors, each with the order of its leaf.
@@ -136,13 +150,14 @@ fn with_cursor<T>(identity: &Identity, act: impl FnOnce(&Cell<Cursor>, &Cell<InO
     })
 }
 
-/// Remembers the leaf, and the index in its order, of a record that is given out.
+/// Remembers the leaf, and the index in its order, of a key that is given out. A key that is not short is not told.
 #[inline(always)]
 pub(super) fn remember<R: Release>(
     identity: &Identity,
     hanging: Hanging<'_, R>,
     order: &InOrder,
     index: usize,
+    key: Option<ShortKey>,
     guard: &Guard,
 ) {
     let parent = hanging
@@ -154,10 +169,11 @@ pub(super) fn remember<R: Release>(
         epoch: guard.epoch(),
         leaf: hanging.leaf.node().pointer(),
         parent,
-        place: place as u8,
-        at: order.place(index) as u8,
-        index: index as u8,
-        len: order.len() as u8,
+        place,
+        at: order.place(index),
+        index,
+        len: order.len(),
+        key,
     };
     with_cursor(identity, |cursor, kept| {
         let old = cursor.replace(new);
@@ -190,16 +206,22 @@ pub(super) fn recall<'g, R: Release>(
     let Kind::Leaf(leaf) = leaf.kind() else {
         return None;
     };
-    let at = usize::from(cursor.at);
-    if leaf.header().is_dead() || !leaf.has_key(at, key, guard) {
+    let at = cursor.at;
+    let is_there = || match &cursor.key {
+        Some(_) => cursor.key == ShortKey::of(key),
+        None => leaf
+            .record(at, guard)
+            .is_some_and(|record| record.has_key(key)),
+    };
+    if leaf.header().is_dead() || !is_there() {
         return None;
     }
-    let parent = inner.map(|inner| (inner, usize::from(cursor.place)));
+    let parent = inner.map(|inner| (inner, cursor.place));
     let here = Hanging { leaf, parent };
     // If no key has come, the order is what it was.
-    if leaf.len() == usize::from(cursor.len) {
+    if leaf.len() == cursor.len {
         let order = with_cursor(identity, |_, order| order.get());
-        let index = usize::from(cursor.index);
+        let index = cursor.index;
         return Some(Recalled { here, order, index });
     }
     let order = leaf.in_order();

@@ -15,6 +15,7 @@
 
 use super::counting::Counting;
 use super::header::Header;
+use crate::short_key::bits_at;
 use ats_sync::shim::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use std::cmp::Ordering;
 #[cfg(target_arch = "x86_64")]
@@ -37,34 +38,10 @@ pub(super) fn head_at(key: &[u8], at: usize) -> Head {
     (bits_at(key, at) ^ 1 << 63) as i64
 }
 
-/// [`head_at`] as a number whose unsigned order is that of the bytes.
+/// The bytes of which a head is made, as a number whose unsigned order is theirs.
 #[inline(always)]
-fn bits_at(key: &[u8], at: usize) -> u64 {
-    let Some(rest) = key.get(at..) else { return 0 };
-    match (rest.first_chunk::<8>(), key.last_chunk::<8>()) {
-        (Some(bytes), _) => u64::from_be_bytes(*bytes),
-        (None, Some(_)) if rest.is_empty() => 0,
-        // The last bytes of the key, without those before the rest.
-        (None, Some(last)) => u64::from_be_bytes(*last) << (64 - 8 * rest.len()),
-        (None, None) => short_head(rest),
-    }
-}
-
-/// What of a short key is left, left-aligned; without a call to `memcpy`, which costs more than the work.
-#[inline(always)]
-fn short_head(rest: &[u8]) -> u64 {
-    let len = rest.len();
-    if len >= 4 {
-        let low = u32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]);
-        let high = u32::from_be_bytes([rest[len - 4], rest[len - 3], rest[len - 2], rest[len - 1]]);
-        u64::from(low) << 32 | u64::from(high) << (64 - 8 * len)
-    } else if len > 0 {
-        u64::from(rest[0]) << 56
-            | u64::from(rest[len / 2]) << (56 - 8 * (len / 2))
-            | u64::from(rest[len - 1]) << (56 - 8 * (len - 1))
-    } else {
-        0
-    }
+pub(super) fn bits_of(head: Head) -> u64 {
+    (head ^ 1 << 63) as u64
 }
 
 /// How two keys compare whose heads, which begin at `start`, are equal, and so is what comes before the heads.

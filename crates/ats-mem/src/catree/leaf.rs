@@ -16,6 +16,7 @@ use super::order::InOrder;
 use super::slot::Word;
 use crate::prefetch::prefetch;
 use crate::record::{Plain, Record, Release};
+use crate::short_key::ShortKey;
 use crate::slab::SlabBox;
 use ats_sync::Guard;
 
@@ -228,10 +229,10 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.live())
     }
 
-    /// Whether a record with this key is at a place below `len` (it may be pending).
+    /// The key at a place, if the leaf alone tells it: see [`Block::tell`].
     #[inline(always)]
-    pub(super) fn has_key(self, place: usize, key: &[u8], guard: &Guard) -> bool {
-        each!(self, block => block.has_key(place, key, guard))
+    pub(super) fn tell(self, place: usize, like: &[u8]) -> Option<ShortKey> {
+        each!(self, block => block.tell(place, like))
     }
 
     /// Whether a place has a record (a pending one included).

@@ -51,7 +51,9 @@ ats_sync::shim::thread_local! {
 fn index_of(key: &[u8], identity: &Identity) -> usize {
     let tail = match key.last_chunk::<8>() {
         Some(last) => u64::from_le_bytes(*last),
-        None => key.iter().fold(0, |tail, byte| tail << 8 | u64::from(*byte)),
+        None => key
+            .iter()
+            .fold(0, |tail, byte| tail << 8 | u64::from(*byte)),
     };
     let product = (tail ^ identity.number()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (product >> 32) as usize % MEMOS

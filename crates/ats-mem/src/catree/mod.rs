@@ -115,7 +115,7 @@ mod write;
 
 use crate::backend::{
     Adaptation, Adaptive, Backend, BatchPlan, Busy, Change, Direction, End, Fixable, KeyRange,
-    Memory, NoSuchKey, Ordered, ScanPosition, Skipped, SlotAnswer, Slots, Totals,
+    Memory, Neighbour, NoSuchKey, Ordered, ScanPosition, Skipped, SlotAnswer, Slots, Totals,
 };
 use crate::batch::{self, Pinning};
 use crate::record::{Record, RecordBox, Release};
@@ -277,6 +277,18 @@ impl<R: Release> Ordered<R> for CaTree<R> {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
         self.walk_up(from, true, guard, visit);
+    }
+
+    fn neighbour<'g>(
+        &'g self,
+        key: &[u8],
+        direction: Direction,
+        guard: &'g Guard,
+    ) -> Option<Neighbour<'g, R>> {
+        match direction {
+            Direction::Up => self.above_by::<true>(key, guard),
+            Direction::Down => self.below_by::<true>(Some(key), guard),
+        }
     }
 
     fn scan_down<'g>(

@@ -15,7 +15,9 @@ use super::leaf::Leaf;
 use super::order::InOrder;
 use super::path::PathNode;
 use super::tree::CaTree;
+use crate::backend::Neighbour;
 use crate::record::{Record, Release};
+use crate::short_key::ShortKey;
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 
@@ -30,6 +32,14 @@ fn settled<'g, R: Release>(
     guard: &'g Guard,
 ) -> Option<&'g Record<R>> {
     leaf.record(at, guard)?.settled(guard)
+}
+
+/// What was met where keys alone are not asked for.
+fn only_record<'g, R: Release>(met: Neighbour<'g, R>) -> Option<&'g Record<R>> {
+    match met {
+        Neighbour::Record(record) => Some(record),
+        Neighbour::Key(_) => None,
+    }
 }
 
 impl<'g, R: Release> Place<'g, R> {
@@ -149,67 +159,7 @@ impl<R: Release> CaTree<R> {
     /// The least record above `key`. A chain of such steps goes down from the root once for each leaf; in
     /// between, a cursor of the thread knows the leaf.
     pub(super) fn above<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
-        if let Some(Recalled { here, order, index }) = cursor::recall(&self.identity, key, guard) {
-            if let Some(record) = self.step_up(here, &order, index + 1, guard) {
-                return Some(record);
-            }
-            if let Some(right) = here.right()
-                && let Some(record) = self.step_up(right, &right.leaf.in_order(), 0, guard)
-            {
-                return Some(record);
-            }
-        }
-        let mut place = self.place_for(key, guard);
-        let mut order = place.leaf.in_order();
-        let mut start = match place.leaf.index_of(key, &order) {
-            Ok(index) => index + 1,
-            Err(index) => index,
-        };
-        loop {
-            for index in start..order.len().min(start + AHEAD) {
-                place.leaf.prefetch_record(order.place(index));
-            }
-            if let Some(record) = self.step_up(place.hanging(), &order, start, guard) {
-                return Some(record);
-            }
-            let fence = place.fences.high?;
-            place = self.place_for(fence, guard);
-            order = place.leaf.in_order();
-            start = place.leaf.bound(fence, &order);
-        }
-    }
-
-    /// The first record of a leaf from an index of its order on, for the cursor to remember. Fetches what later steps
-    /// will come to.
-    #[inline(always)]
-    fn step_up<'g>(
-        &'g self,
-        here: Hanging<'g, R>,
-        order: &InOrder,
-        start: usize,
-        guard: &'g Guard,
-    ) -> Option<&'g Record<R>> {
-        let len = order.len();
-        for index in start..len {
-            let Some(record) = settled(here.leaf, order.place(index), guard) else {
-                continue;
-            };
-            cursor::remember(&self.identity, here, order, index, guard);
-            let ahead = index + AHEAD;
-            if ahead < len {
-                here.leaf.prefetch_record(order.place(ahead));
-            }
-            if index + 2 * AHEAD >= len
-                && let Some(right) = here.right()
-            {
-                match ahead.checked_sub(len) {
-                    Some(beyond) => right.leaf.prefetch_record(beyond),
-                    None => right.leaf.prefetch(),
-                }
-            }
-            return Some(record);
-        }
-        None
+        only_record(self.above_by::<false>(key, guard)?)
     }
 
     /// The greatest record below `bound`, or of all.
@@ -218,35 +168,170 @@ impl<R: Release> CaTree<R> {
         bound: Option<&[u8]>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
+        only_record(self.below_by::<false>(bound, guard)?)
+    }
+
+    /// As [`above`](Self::above); if it `TELLS`, the key alone where a leaf tells it.
+    #[inline(always)]
+    pub(super) fn above_by<'g, const TELLS: bool>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Option<Neighbour<'g, R>> {
+        if let Some(Recalled { here, order, index }) = cursor::recall(&self.identity, key, guard) {
+            if let Some(met) = self.step_up::<TELLS>(here, &order, index + 1, key, guard) {
+                return Some(met);
+            }
+            if let Some(right) = here.right()
+                && let Some((inner, place)) = right.parent
+            {
+                let (order, fence) = (right.leaf.in_order(), inner.separator(place - 1));
+                if let Some(met) = self.step_up::<TELLS>(right, &order, 0, fence, guard) {
+                    return Some(met);
+                }
+            }
+        }
+        self.above_from_root::<TELLS>(key, guard)
+    }
+
+    #[inline(never)]
+    fn above_from_root<'g, const TELLS: bool>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Option<Neighbour<'g, R>> {
+        let mut place = self.place_for(key, guard);
+        let mut order = place.leaf.in_order();
+        let mut start = match place.leaf.index_of(key, &order) {
+            Ok(index) => index + 1,
+            Err(index) => index,
+        };
+        let mut inside = key;
+        loop {
+            if !TELLS {
+                for index in start..order.len().min(start + AHEAD) {
+                    place.leaf.prefetch_record(order.place(index));
+                }
+            }
+            let met = self.step_up::<TELLS>(place.hanging(), &order, start, inside, guard);
+            if met.is_some() {
+                return met;
+            }
+            let fence = place.fences.high?;
+            place = self.place_for(fence, guard);
+            order = place.leaf.in_order();
+            start = place.leaf.bound(fence, &order);
+            inside = fence;
+        }
+    }
+
+    /// The first key of a leaf from an index of its order on, for the cursor to remember. Fetches what later steps
+    /// will come to. `inside` is a key that is led to the leaf.
+    #[inline(always)]
+    fn step_up<'g, const TELLS: bool>(
+        &'g self,
+        here: Hanging<'g, R>,
+        order: &InOrder,
+        start: usize,
+        inside: &[u8],
+        guard: &'g Guard,
+    ) -> Option<Neighbour<'g, R>> {
+        let len = order.len();
+        for index in start..len {
+            let Some(met) = self.meet::<TELLS>(here, order, index, inside, guard) else {
+                continue;
+            };
+            // The leaf to the right is likely not in the cache: it is asked for before it is looked at.
+            if index + 2 * AHEAD == len {
+                here.prefetch_right();
+            }
+            if matches!(met, Neighbour::Record(_)) {
+                let ahead = index + AHEAD;
+                match ahead.checked_sub(len) {
+                    None => here.leaf.prefetch_record(order.place(ahead)),
+                    Some(beyond) => {
+                        if let Some(right) = here.right() {
+                            right.leaf.prefetch_record(beyond);
+                        }
+                    }
+                }
+            }
+            return Some(met);
+        }
+        None
+    }
+
+    /// As [`below`](Self::below); if it `TELLS`, the key alone where a leaf tells it.
+    #[inline(always)]
+    pub(super) fn below_by<'g, const TELLS: bool>(
+        &'g self,
+        bound: Option<&[u8]>,
+        guard: &'g Guard,
+    ) -> Option<Neighbour<'g, R>> {
         if let Some(key) = bound
             && let Some(Recalled { here, order, index }) =
                 cursor::recall(&self.identity, key, guard)
         {
             for index in (0..index).rev() {
-                if let Some(record) = settled(here.leaf, order.place(index), guard) {
-                    cursor::remember(&self.identity, here, &order, index, guard);
-                    if let Some(ahead) = index.checked_sub(AHEAD) {
+                if let Some(met) = self.meet::<TELLS>(here, &order, index, key, guard) {
+                    if !TELLS && let Some(ahead) = index.checked_sub(AHEAD) {
                         here.leaf.prefetch_record(order.place(ahead));
                     }
-                    return Some(record);
+                    return Some(met);
                 }
             }
         }
+        self.below_from_root::<TELLS>(bound, guard)
+    }
+
+    #[inline(never)]
+    fn below_from_root<'g, const TELLS: bool>(
+        &'g self,
+        bound: Option<&[u8]>,
+        guard: &'g Guard,
+    ) -> Option<Neighbour<'g, R>> {
         let mut bound = bound;
         loop {
             let (place, order, end) = self.place_below(bound, guard);
+            // A bound that is the upper fence of the leaf begins as the keys there do, too.
+            let inside = bound.unwrap_or_default();
             for index in (0..end).rev() {
-                if let Some(record) = settled(place.leaf, order.place(index), guard) {
-                    cursor::remember(&self.identity, place.hanging(), &order, index, guard);
+                let met = self.meet::<TELLS>(place.hanging(), &order, index, inside, guard);
+                if met.is_none() {
+                    continue;
+                }
+                if !TELLS {
                     for ahead in index.saturating_sub(AHEAD)..index {
                         place.leaf.prefetch_record(order.place(ahead));
                     }
-                    return Some(record);
                 }
+                return met;
             }
             // Nothing here: go on below the lower fence, if there is one.
             bound = Some(place.fences.low?);
         }
+    }
+
+    /// What readers see at an index of the order of a leaf, for the cursor to remember. `inside` is a key that is led
+    /// to the leaf.
+    #[inline(always)]
+    fn meet<'g, const TELLS: bool>(
+        &'g self,
+        here: Hanging<'g, R>,
+        order: &InOrder,
+        index: usize,
+        inside: &[u8],
+        guard: &'g Guard,
+    ) -> Option<Neighbour<'g, R>> {
+        let place = order.place(index);
+        if TELLS && let Some(key) = here.leaf.tell(place, inside) {
+            cursor::remember(&self.identity, here, order, index, Some(key), guard);
+            return Some(Neighbour::Key(key));
+        }
+        let record = settled(here.leaf, place, guard)?;
+        let key = ShortKey::of(record.key());
+        cursor::remember(&self.identity, here, order, index, key, guard);
+        Some(Neighbour::Record(record))
     }
 
     /// The leaf with the keys just below `bound`, its order, and the index there where `bound` would be.

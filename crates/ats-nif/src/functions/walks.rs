@@ -13,7 +13,7 @@ use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::Direction::{self, Down, Up};
-use ats::{Found, SlotAnswer, TableType};
+use ats::{Found, NextKey, SlotAnswer, TableType};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -24,12 +24,12 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("last", |env, [table]| end(env, table, Down, only_key), 1),
         nif!(
             "next",
-            |env, [table, key]| step(env, table, key, Up, only_key),
+            |env, [table, key]| step_to_key(env, table, key, Up),
             2
         ),
         nif!(
             "prev",
-            |env, [table, key]| step(env, table, key, Down, only_key),
+            |env, [table, key]| step_to_key(env, table, key, Down),
             2
         ),
         nif!(
@@ -79,6 +79,45 @@ fn end<'e>(env: Env<'e>, table: VmTerm<'e>, direction: Direction, shape: Shape) 
     shaped(env, shared, found, shape)
 }
 
+/// A step after which only the key is wanted.
+fn step_to_key<'e>(
+    env: Env<'e>,
+    table: VmTerm<'e>,
+    key: VmTerm<'e>,
+    direction: Direction,
+) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = walkable(env, table, key, &guard)?;
+    let next = scratch::with_key(|bytes| {
+        write_key(&shared.table, key, bytes)?;
+        Ok::<_, NoReply>(shared.table.next_key(bytes, direction, &guard)?)
+    });
+    Ok(match next? {
+        Some(NextKey::Integer(key)) => env.int(key),
+        Some(NextKey::Of(found)) => key_term(env, shared, &found),
+        None => KnownAtom::EndOfTable.word(),
+    })
+}
+
+/// The table, for a step from a key.
+#[inline]
+fn walkable<'e, 'g>(
+    env: Env<'e>,
+    table: VmTerm<'e>,
+    key: VmTerm<'e>,
+    guard: &'g Guard,
+) -> Result<&'g Shared, NoReply>
+where
+    'e: 'g,
+{
+    let shared = readable(env, table, guard)?;
+    let is_ordered = shared.table.table_type() == TableType::OrderedSet;
+    if is_ordered && KnownAtom::EndOfTable.is(key.word()) {
+        return Err(KnownAtom::None.into());
+    }
+    Ok(shared)
+}
+
 fn step<'e>(
     env: Env<'e>,
     table: VmTerm<'e>,
@@ -87,11 +126,8 @@ fn step<'e>(
     shape: Shape,
 ) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = readable(env, table, &guard)?;
+    let shared = walkable(env, table, key, &guard)?;
     let table = &shared.table;
-    if table.table_type() == TableType::OrderedSet && KnownAtom::EndOfTable.is(key.word()) {
-        return Err(KnownAtom::None.into());
-    }
     let found = scratch::with_key(|bytes| {
         write_key(table, key, bytes)?;
         Ok::<_, NoReply>(match direction {

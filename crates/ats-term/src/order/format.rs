@@ -49,6 +49,24 @@ pub fn order_key_int(value: i64, out: &mut [u8; MAX_INT_KEY]) -> usize {
     1 + usize::from(length)
 }
 
+/// The number whose order key this is, if it is one of 64 bits without fraction. Whether it is an integer or a float is
+/// not in its key.
+#[inline]
+pub fn number_of_order_key(key: &[u8]) -> Option<i64> {
+    let (tag, bytes) = key.split_first()?;
+    if bytes.len() > 8 || tag.abs_diff(ZERO) as usize != bytes.len() {
+        return None;
+    }
+    let is_negative = *tag < ZERO;
+    let magnitude = bytes.iter().fold(0_u64, |magnitude, byte| {
+        magnitude << 8 | u64::from(if is_negative { !byte } else { *byte })
+    });
+    match is_negative {
+        false => i64::try_from(magnitude).ok(),
+        true => 0_i64.checked_sub_unsigned(magnitude),
+    }
+}
+
 /// The format of order keys.
 pub(super) struct Order {
     zeros: Zeros,

@@ -190,6 +190,26 @@ proptest! {
         let mut key = [0; order::MAX_INT_KEY];
         let length = order::order_key_int(value, &mut key);
         prop_assert_eq!(&key[..length], order_key(&Term::Int(value), Zeros::Distinct));
+        prop_assert_eq!(order::number_of_order_key(&key[..length]), Some(value));
+    }
+
+    /// A key tells a number only if it is that of the number.
+    #[test]
+    fn keys_tell_numbers(term in any_term()) {
+        let key = order_key(&term, Zeros::Distinct);
+        if let Some(number) = order::number_of_order_key(&key) {
+            prop_assert_eq!(order_key(&Term::Int(number), Zeros::Distinct), key);
+            prop_assert!(matches!(term, Term::Int(_) | Term::Float(_)));
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_key_tell_no_other_number(key in bytes(0..12)) {
+        if let Some(number) = order::number_of_order_key(&key) {
+            prop_assert!(key[0].abs_diff(0x10) <= 8);
+            let shortest = order_key(&Term::Int(number), Zeros::Distinct);
+            prop_assert!(shortest.len() <= key.len());
+        }
     }
 }
 
