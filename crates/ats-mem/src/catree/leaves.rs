@@ -37,7 +37,7 @@ const TOMBSTONES_SPARED: usize = 4;
 
 impl<R: Release> CaTree<R> {
     /// Puts a record where its key was found, in the place of another one, which the caller retires, or as a new one.
-    pub(super) fn put<'g>(
+    pub(super) fn put_record<'g>(
         &self,
         locked: &mut LockedLeaf<'g, R>,
         is_new: bool,

@@ -29,15 +29,26 @@ fn key(number: u64) -> [u8; 8] {
 
 fn put(tree: &CaTree<Plain>, number: u64, value: u64) {
     let key = key(number);
-    let done = tree.update(&key, &pin(), &mut |_| {
-        Change::Put(RecordBox::new(&key, &[value], false))
-    });
-    assert_eq!(done, Ok(()));
+    let done = tree.put(&key, RecordBox::new(&key, &[value], false), &pin());
+    assert!(done.is_ok());
 }
 
 fn remove(tree: &CaTree<Plain>, number: u64) {
-    let done = tree.update(&key(number), &pin(), &mut |_| Change::Remove);
-    assert_eq!(done, Ok(()));
+    let done = tree.remove(&key(number), &pin());
+    assert!(done.is_ok());
+}
+
+/// Leaves two keys, which ascend, as they are, as one.
+fn keep_both(tree: &CaTree<Plain>, numbers: [u64; 2]) -> [bool; 2] {
+    let keys = numbers.map(key);
+    let keys = [&keys[0][..], &keys[1][..]];
+    let mut found = [false; 2];
+    let done = tree.update_many(&keys, &pin(), &mut |index, current| {
+        found[index] = current.is_some();
+        Change::Keep
+    });
+    assert_eq!(done, Ok(true));
+    found
 }
 
 /// Puts one value under two keys, which ascend, as one.
@@ -190,6 +201,58 @@ fn a_reader_meets_a_split_and_its_remains() {
 fn a_reader_meets_a_join_and_its_remains() {
     // A write after it would take twice as long to explore, and finds a tree like any other.
     a_reader_meets(two_bases, join, &[]);
+}
+
+/// Keys between others come to the tail of a leaf, and then to a copy, under the eyes of a reader.
+#[test]
+fn a_reader_meets_new_keys_of_a_leaf() {
+    check(2, || {
+        let tree = one_base(&EVEN);
+        together(
+            &tree,
+            |tree| {
+                [5, 3, 7]
+                    .into_iter()
+                    .for_each(|number| put(tree, number, number))
+            },
+            |tree| {
+                let met = numbers(tree);
+                assert!(met.windows(2).all(|pair| pair[0] < pair[1]), "{met:?}");
+                assert!(EVEN.iter().all(|number| met.contains(number)), "{met:?}");
+                // They came in this order, and the scan began before what it has met.
+                let seen = [5, 3, 7].map(|number| met.contains(&number));
+                assert!(seen[0] || !seen[1] && !seen[2], "{met:?}");
+                assert_eq!(get(tree, 6), Some(6));
+                if met.contains(&3) {
+                    assert_eq!(get(tree, 5), Some(5));
+                }
+            },
+        );
+        assert_eq!(numbers(&tree), [2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(tree.len(), 7);
+    });
+}
+
+/// A writer that does not look at records waits for a batch that holds its key all the same.
+#[test]
+fn a_writer_meets_a_key_that_a_batch_keeps() {
+    check(2, || {
+        let tree = one_base(&[2, 6]);
+        together(
+            &tree,
+            |tree| {
+                let found = keep_both(tree, [2, 6]);
+                // The writer removes the second before it removes the first.
+                assert_ne!(found, [false, true]);
+            },
+            |tree| {
+                remove(tree, 6);
+                remove(tree, 2);
+            },
+        );
+        assert_eq!(numbers(&tree), []);
+        assert_eq!(tree.len(), 0);
+    });
 }
 
 /// Neighbours that want each other: no thread waits for ever, and nothing is lost.

@@ -109,12 +109,12 @@ impl<R: Release> CaTree<R> {
             KeyStep::Put(record) => {
                 let before = old.as_ref().map_or(Tally::NONE, Old::tally);
                 locked.base.count(R::tally(&record) - before);
-                self.put(locked, old.is_none(), record, guard);
+                self.put_record(locked, old.is_none(), record, guard);
                 old.map(Gone::Replaced)
             }
             // The batch retires what was there, when it has committed.
             KeyStep::Install(record) => {
-                self.put(locked, old.is_none(), record, guard);
+                self.put_record(locked, old.is_none(), record, guard);
                 None
             }
             KeyStep::Remove => {

@@ -2,8 +2,8 @@
 
 use ats_mem::rivals::{LockFreeTree, PaperTree, SingleLock, SkipList};
 use ats_mem::{
-    Adaptive, Backend, Busy, CaTree, Change, Direction, KeyRange, MemoryStore, Ordered, Plain,
-    Record, RecordBox, Release, Skipped,
+    Adaptive, Backend, Busy, CaTree, Change, Direction, KeyRange, MemoryStore, Neighbour, Ordered,
+    Plain, Record, RecordBox, Release, Skipped,
 };
 use ats_sync::{Guard, pin};
 use proptest::prelude::*;
@@ -62,7 +62,13 @@ fn contents<R: Release>(tree: &impl Backend<R>) -> Vec<(Vec<u8>, u64)> {
 enum Op {
     Put(Vec<u8>, u64),
     Remove(Vec<u8>),
+    /// Without a look at what is there.
+    PutOver(Vec<u8>, u64),
+    RemoveAny(Vec<u8>),
     Get(Vec<u8>),
+    GetAgain(Vec<u8>),
+    /// So many steps from a key, in a direction, of which each asks for a key alone.
+    Steps(Vec<u8>, bool, usize),
     Next(Vec<u8>),
     Prev(Vec<u8>),
     ScanFrom(Vec<u8>, usize),
@@ -90,7 +96,11 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         5 => (key(), any::<u64>()).prop_map(|(key, value)| Op::Put(key, value)),
         4 => key().prop_map(Op::Remove),
+        5 => (key(), any::<u64>()).prop_map(|(key, value)| Op::PutOver(key, value)),
+        3 => key().prop_map(Op::RemoveAny),
         2 => key().prop_map(Op::Get),
+        1 => key().prop_map(Op::GetAgain),
+        2 => (key(), any::<bool>(), 1usize..60).prop_map(|(key, up, most)| Op::Steps(key, up, most)),
         1 => key().prop_map(Op::Next),
         1 => key().prop_map(Op::Prev),
         1 => (key(), 1usize..60).prop_map(|(key, most)| Op::ScanFrom(key, most)),
@@ -135,7 +145,42 @@ fn apply(tree: &impl Ordered<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op)
             assert_eq!(put(tree, &key, value, false), model.insert(key, value));
         }
         Op::Remove(key) => assert_eq!(remove(tree, &key), model.remove(&key)),
+        Op::PutOver(key, value) => {
+            let record = RecordBox::new(&key, &[value], false);
+            let was_there = tree.put(&key, record, &pin());
+            assert_eq!(was_there, Ok(model.insert(key, value).is_some()));
+        }
+        Op::RemoveAny(key) => {
+            let was_there = tree.remove(&key, &pin());
+            assert_eq!(was_there, Ok(model.remove(&key).is_some()));
+        }
         Op::Get(key) => assert_eq!(get(tree, &key), model.get(&key).copied()),
+        Op::GetAgain(key) => {
+            for _ in 0..2 {
+                let guard = pin();
+                let found = tree.get_again(&key, &guard).map(|record| record.value()[0]);
+                assert_eq!(found, model.get(&key).copied());
+            }
+        }
+        Op::Steps(key, up, most) => {
+            let direction = if up { Direction::Up } else { Direction::Down };
+            let mut here = Some(key);
+            for _ in 0..most {
+                let Some(key) = here else { break };
+                let guard = pin();
+                here = tree
+                    .neighbour(&key, direction, &guard)
+                    .map(|met| match met {
+                        Neighbour::Record(record) => record.key().to_vec(),
+                        Neighbour::Key(short) => {
+                            let (bytes, len) = short.to_bytes();
+                            bytes[..len].to_vec()
+                        }
+                    });
+                let expected = neighbours(model, &key)[usize::from(!up)].clone();
+                assert_eq!(here, expected.map(|(key, _)| key));
+            }
+        }
         Op::Next(key) => {
             let next = tree.next(&key, &pin()).expect("any key will do").map(pair);
             assert_eq!(next, neighbours(model, &key)[0]);

@@ -37,6 +37,8 @@ type State = [Option<u64>; KEYS];
 enum What {
     /// Wrote the new value and found the old one.
     Write(usize, Option<u64>, Option<u64>),
+    /// Wrote the new value, without a look at the old one, and found whether there was one.
+    WriteOver(usize, Option<u64>, bool),
     Read(usize, Option<u64>),
     /// Looked at several keys as one, found these values, and wrote one under some of the keys.
     Batch(Vec<Part>, u64),
@@ -66,6 +68,10 @@ fn apply(state: &State, what: &What) -> Option<State> {
         What::Write(key, new, old) => {
             after[*key] = *new;
             return (state[*key] == *old).then_some(after);
+        }
+        What::WriteOver(key, new, was_there) => {
+            after[*key] = *new;
+            return (state[*key].is_some() == *was_there).then_some(after);
         }
         What::Batch(found, new) => {
             for part in found {
@@ -184,8 +190,10 @@ impl<S: MemoryStore<Plain>> Player<S> {
             self.next_value += 1;
             let ends = self.place.fillers == 0;
             match self.random.below(if ends { 18 } else { 15 }) {
-                0..3 => self.write(Some(self.next_value)),
-                3..5 => self.write(None),
+                0 => self.write(Some(self.next_value)),
+                1 | 2 => self.write_over(Some(self.next_value)),
+                3 => self.write(None),
+                4 => self.write_over(None),
                 5..7 => self.batch(),
                 7 => self.scan(),
                 8 if self.place.ordered => self.scan_part(),
@@ -229,6 +237,19 @@ impl<S: MemoryStore<Plain>> Player<S> {
         let event = self
             .clock
             .record(update, |old| old.map(|old| What::Write(index, new, old)));
+        self.push(event);
+    }
+
+    fn write_over(&mut self, new: Option<u64>) {
+        let (index, store) = (self.random.key(), &self.store);
+        let key = self.place.key(index);
+        let write = || match new {
+            Some(value) => store.put(&key, RecordBox::new(&key, &[value], false), &pin()),
+            None => store.remove(&key, &pin()),
+        };
+        let event = self.clock.record(write, |was_there| {
+            was_there.map(|was_there| What::WriteOver(index, new, was_there))
+        });
         self.push(event);
     }
 

@@ -52,8 +52,10 @@ impl Player {
         for _ in 0..CALLS {
             self.next_value += 1;
             match self.random.gen_range(0..19) {
-                0..4 => self.put(),
-                4..7 => self.remove(),
+                0 | 1 => self.put(),
+                2 | 3 => self.put_over(),
+                4 => self.remove(),
+                5 | 6 => self.remove_any(),
                 7..10 => self.batch(),
                 10 => self.get(),
                 11 => self.scan(),
@@ -85,6 +87,41 @@ impl Player {
                 Err(Busy) => thread::yield_now(),
             }
         }
+    }
+
+    /// As [`update`](Self::update), without a look at what is there. Whether there was something.
+    fn write_over(&mut self, number: u64, value: Option<u64>) -> bool {
+        let (key, guard) = (key(number), pin());
+        loop {
+            let done = match value {
+                Some(value) => {
+                    let record = RecordBox::new(&key, &[value], false);
+                    self.tree.put(&key, record, &guard)
+                }
+                None => self.tree.remove(&key, &guard),
+            };
+            match done {
+                Ok(was_there) => return was_there,
+                Err(Busy) => thread::yield_now(),
+            }
+        }
+    }
+
+    fn put_over(&mut self) {
+        let (number, value) = (self.own.any(&mut self.random), self.next_value);
+        let was_there = self.write_over(number, Some(value));
+        let before = self.mine.insert(number, value);
+        assert_eq!(was_there, before.is_some(), "put over {number}");
+    }
+
+    fn remove_any(&mut self) {
+        let number = self.own.any(&mut self.random);
+        let was_there = self.write_over(number, None);
+        assert_eq!(
+            was_there,
+            self.mine.remove(&number).is_some(),
+            "remove {number}"
+        );
     }
 
     fn put(&mut self) {
