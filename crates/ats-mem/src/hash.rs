@@ -103,6 +103,20 @@ impl<R: Release> Backend<R> for HashTable<R> {
         self.search(key, hash, guard, live)?.settled(guard)
     }
 
+    /// A key that is not there takes no lock.
+    fn remove(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
+        let there = |word: Word, _| (!word.is_deleted()).then_some(());
+        if (self.search(key, self.seed.hash(key), guard, there)).is_none() {
+            return Ok(false);
+        }
+        let mut was_there = false;
+        self.update(key, guard, &mut |current| {
+            was_there = current.is_some();
+            Change::Remove
+        })?;
+        Ok(was_there)
+    }
+
     #[inline]
     fn prefetch(&self, key: &[u8]) {
         let bucket = self.directory.view().bucket(self.seed.hash(key));

@@ -8,7 +8,7 @@
 //!    |       |
 //!   inner   inner           a B+tree for each base node
 //!    |  |     |
-//!   leaf leaf leaf          34 keys, by their heads; a word for the record of each
+//!   leaf leaf leaf          34 keys, by their heads; a word for the record of each, and about it
 //! ```
 //!
 //! The idea is that of K. Sagonas and K. Winblad, *A contention adapting approach to concurrent ordered
@@ -36,9 +36,9 @@
 //! - The owner of the tree calls [`join_idle`](crate::Adaptive::join_idle), so that a tree that is only
 //!   read gets fewer base nodes again. Its readers do not call it.
 //!
-//! Good for: point reads (one or two cache misses below the inner nodes, which stay in the cache), scans,
-//! rows of ascending keys, writers in different parts. Bad at: inserts between other keys, which copy a
-//! leaf (about 600 bytes); many writers of one key, or of one end.
+//! Good for: point reads (one or two cache misses below the inner nodes, which stay in the cache), writes that do not
+//! look at what is there (one), scans, rows of ascending keys, writers in different parts. Bad at: new keys, of which one
+//! in nine copies a leaf (about 600 bytes); many writers of one key, or of one end.
 //!
 //! # Invariants
 //! - C1. The children of an inner node, the slots of a leaf and the root of a base node are stored to
@@ -61,6 +61,7 @@
 //! - C7. The finger of a valid base node, if it has one, and the spot that was written last lead to leaves that are
 //!   not dead, or nowhere, whenever its lock is free. Only the holder of the lock uses them, and not those of a
 //!   dead one.
+//! - C8. A key that is in a leaf keeps its place there. Keys that come get the next place.
 //!
 //! # Why a reader that stands on a dead node is right
 //! Each node on its way was current at some moment since the reader began: the root was when it was
