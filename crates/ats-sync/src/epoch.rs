@@ -16,13 +16,16 @@
 //! A retired object goes to the bag of its thread, tagged with the epoch of the moment. It is *ripe*
 //! when three more epochs have begun. Freeing a whole bag at once makes threads fight in the
 //! memory allocator, and makes one operation pay for many; so every 32nd retirement takes at most 64 ripe objects, the
-//! oldest, out of the bag, and one of a large object takes two. They are freed when the thread drops its last guard: a thread that retires may hold a lock, and objects can
-//! take long to free, whatever it is that they own.
+//! oldest, out of the bag, and one of a large object takes two. They are freed when the thread drops its last guard: a
+//! thread that retires may hold a lock, and objects can take long to free, whatever it is that they own.
+//!
+//! The owner of a bag enters it without an atomic change; other threads that empty it, which is rare, execute the fences of
+//! all threads for that (`biased`).
 //!
 //! # Advancing
 //! After 128 to 2048 retirements, as many as make the price of an attempt small (`pace`), or after retirements of
-//! objects that keep 256 KiB from being used, a thread tries to begin the next epoch. That is possible when every pinned thread has the present one in
-//! its slot. The number of bytes is what the thread that retires says: the object with all that is
+//! objects that keep 256 KiB from being used, a thread tries to begin the next epoch. That is possible when every pinned
+//! thread has the present one in its slot. The number of bytes is what the thread that retires says: the object with all that is
 //! freed with it, wherever that lies.
 //!
 //! What the last retirements of a thread leave in its bag is freed by the collector, a thread that

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The keys a block has never change. What changes in place are its slots, one atomic word each; and it can
-//! get more keys, at its end: one above all others, or up to [`TAIL`] others, in the order in which they come. They
+//! get more keys, at its end: one above all others, or up to [`TAIL`](Block::TAIL) others, in the order in which they come. They
 //! are its *tail*. When that is full, a copy with all keys in order replaces the block. So a reader needs no validation:
 //! whatever mixture of words it sees, each was true at some moment since the reader began. Who looks for one key compares
 //! its head with all heads, whatever their order; who wants the order [sorts](super::order) the few keys of the tail in.

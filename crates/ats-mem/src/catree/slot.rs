@@ -30,7 +30,7 @@ use std::ptr;
 
 const TOMBSTONE: u64 = 1;
 const SUMMARY: u64 = 2;
-const ADDRESS: u64 = (1 << WORDS_SHIFT) - 1 & !(TOMBSTONE | SUMMARY);
+const ADDRESS: u64 = ((1 << WORDS_SHIFT) - 1) & !(TOMBSTONE | SUMMARY);
 const WORDS_SHIFT: u32 = 48;
 const KEY_SHIFT: u32 = 56;
 /// More words, or bytes of a key, do not fit.

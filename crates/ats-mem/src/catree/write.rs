@@ -19,6 +19,9 @@ pub(super) enum Gone<'g, R: Release> {
     Removed(Old<'g, R>),
 }
 
+/// The locked leaf of a key that no batch holds, and what is at its place.
+type FreeLeaf<'g, R> = (LockedLeaf<'g, R>, Option<Old<'g, R>>);
+
 impl<R: Release> CaTree<R> {
     /// [`put`](crate::Backend::put). What is in the place is not looked at if its slot tells what matters.
     pub(super) fn put_over(
@@ -44,14 +47,14 @@ impl<R: Release> CaTree<R> {
         Ok(was_there)
     }
 
-    /// The locked leaf of a key that no batch holds, and what is at its place.
+    /// Locks the leaf of a key, when no batch holds this any more.
     #[inline]
     fn free_leaf<'g>(
         &'g self,
         key: &[u8],
         wanted: Wanted,
         guard: &'g Guard,
-    ) -> Result<Option<(LockedLeaf<'g, R>, Option<Old<'g, R>>)>, Busy> {
+    ) -> Result<Option<FreeLeaf<'g, R>>, Busy> {
         let mut patience = HeldKeyWait::new();
         loop {
             let take = |base: &'g Base<R>| base.lock_patiently(&self.gate);

@@ -138,7 +138,7 @@ impl Bag {
     }
 
     /// All that is in the bag, which no other thread has any more.
-    pub(super) fn into_rest(&mut self) -> Vec<Garbage> {
+    pub(super) fn take_rest(&mut self) -> Vec<Garbage> {
         // SAFETY: the bag is had exclusively.
         let queue = self
             .queue

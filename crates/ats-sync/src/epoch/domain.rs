@@ -235,8 +235,8 @@ impl Domain {
         self.free_ripe(usize::MAX, |_| true).objects
     }
 
-    /// Frees up to `most` objects that are ripe, of some slots, whichever thread owns these. None if the system refuses
-    /// the heavy fence.
+    /// Frees up to `most` objects that are ripe, of some slots, whichever thread owns these. Nothing if the system
+    /// refuses the heavy fence.
     pub(super) fn free_ripe(&self, most: usize, of: impl Fn(&Slot) -> bool) -> Freed {
         let mut freed = Freed::default();
         let mut is_more = true;
@@ -287,7 +287,7 @@ impl Drop for Domain {
             // SAFETY: every slot was made from a box and is in the list once; no thread refers to
             // the domain any more, so none refers to its slots (E7).
             let mut slot = unsafe { Box::from_raw(next.cast_mut()) };
-            for garbage in slot.into_rest() {
+            for garbage in slot.take_rest() {
                 // SAFETY: no thread is pinned, since a guard refers to the domain, so none sees the object (E3);
                 // the bag is empty now.
                 unsafe { garbage.free() };

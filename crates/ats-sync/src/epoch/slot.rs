@@ -261,7 +261,7 @@ impl Slot {
     }
 
     /// What is left, of a slot that no other thread has any more.
-    pub(super) fn into_rest(&mut self) -> Vec<Garbage> {
-        self.bag.into_rest()
+    pub(super) fn take_rest(&mut self) -> Vec<Garbage> {
+        self.bag.take_rest()
     }
 }
