@@ -40,9 +40,6 @@ pub(super) struct Block<R: Release, const N: usize> {
     slots: [Slot<R>; N],
 }
 
-/// More keys than this with one head are searched by bisection.
-const MANY: u32 = 3;
-
 /// Where a record was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Added {
@@ -128,33 +125,27 @@ impl<R: Release, const N: usize> Block<R, N> {
     /// The place of `key`, if the block has it.
     #[inline(always)]
     pub(super) fn find<C: Counting>(&self, key: &[u8]) -> Option<usize> {
-        let mut candidates = self.keys.candidates::<C>(key);
-        if candidates.count_ones() > MANY {
-            return self.find_among_many(key, candidates);
+        let candidates = self.keys.candidates::<C>(key);
+        if candidates & candidates.wrapping_sub(1) != 0 {
+            return self.find_among(candidates, key);
         }
-        while candidates != 0 {
-            let place = candidates.trailing_zeros() as usize;
-            if self.compare_behind_head(place, key).is_eq() {
-                return Some(place);
-            }
-            candidates &= candidates - 1;
-        }
-        None
+        let place = candidates.trailing_zeros() as usize;
+        (candidates != 0 && self.compare_behind_head(place, key).is_eq()).then_some(place)
     }
 
-    /// As [`find`](Self::find), if many keys have one head, of which each record that is looked at is a miss.
-    #[cold]
-    fn find_among_many(&self, key: &[u8], candidates: u64) -> Option<usize> {
+    /// As [`find`](Self::find), if several keys have the same head. Each record that is looked at is likely a miss, so
+    /// those that ascend are searched by bisection.
+    #[inline(never)]
+    fn find_among(&self, candidates: u64, key: &[u8]) -> Option<usize> {
         let first = candidates.trailing_zeros() as usize;
-        let row = (candidates >> first).trailing_ones() as usize;
-        let len = self.keys.sorted(first + row).saturating_sub(first);
-        let row = InOrder::as_they_are(len);
-        let found = row.search(|index| self.compare_behind_head(first + index, key));
-        let mut others = (first + len..N).filter(|place| candidates >> place & 1 == 1);
-        match found {
-            Ok(index) => Some(first + index),
-            Err(_) => others.find(|place| self.compare_behind_head(*place, key).is_eq()),
+        let behind_row = first + (candidates >> first).trailing_ones() as usize;
+        let sorted = self.keys.sorted(behind_row).max(first);
+        let row = InOrder::as_they_are(sorted - first);
+        if let Ok(index) = row.search(|index| self.compare_behind_head(first + index, key)) {
+            return Some(first + index);
         }
+        let mut others = (sorted..N).filter(|place| candidates >> place & 1 == 1);
+        others.find(|place| self.compare_behind_head(*place, key).is_eq())
     }
 
     /// How the key at a place compares to `key`, if their heads are equal, and so is what comes before.
@@ -233,7 +224,7 @@ impl<R: Release, const N: usize> Block<R, N> {
 
     /// As the heads alone tell, which are all compared at once. None if some are equal, or have come meanwhile.
     #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi2,popcnt")]
+    #[target_feature(enable = "avx2,bmi2")]
     fn in_order_by_vectors(&self, len: usize, sorted: usize) -> Option<InOrder> {
         let head = |place: usize| self.keys.head(place);
         let mut ranks = [0; TAIL_MOST];
