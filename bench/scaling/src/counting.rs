@@ -166,12 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn updates_take_one_lock() {
+    fn updates_take_one_lock_at_most() {
         for kind in TableKind::ALL {
             let counts = count_one(kind, Mix::Updates, 2, 40_000);
-            // A difference of quotients, so that one lock may come out a little below 1.
+            // Half of the deletes, which are half of the updates, find nothing and take none.
             let locks = counts.figures[LOCKS] - counts.figures[SLAB];
-            assert!((1.0 - 1e-9..1.2).contains(&locks), "{counts:?}");
+            assert!((0.7..0.9).contains(&locks), "{counts:?}");
             // Alone there is no other core to fetch from.
             assert_eq!(counts.fetched[0], 0.0);
             assert!(counts.fetched.is_sorted(), "{counts:?}");
