@@ -14,7 +14,7 @@
 //! not sorted, too; there it is a log before the sorted part, of which readers keep writers away by locks.
 //!
 //! Good for: searches, which compare numbers that lie side by side; inserts, of which one in nine copies. Bad at: few
-//! keys, for which most of the places are unused; so there are blocks of two [sizes](super::leaf).
+//! keys, for which most of the places are unused; so there are blocks of two [sizes](super::sizes).
 
 use super::counting::Counting;
 #[cfg(target_arch = "x86_64")]
@@ -22,8 +22,8 @@ use super::counting::has_vectors;
 use super::header::Header;
 use super::heads::{Head, Heads, bits_of, compare_behind_heads, head_at};
 use super::item::{Item, heads_kept};
-use super::leaf::SMALL;
 use super::order::{InOrder, TAIL_MOST};
+use super::sizes::SMALL;
 use super::slot::{Slot, Word};
 use crate::prefetch::prefetch;
 use crate::record::{Record, RecordBox, Release};

@@ -1,7 +1,7 @@
 //! The finger of a base node, by which rows of ascending keys need no search.
 
 use super::block::Block;
-use super::leaf::LEAF;
+use super::sizes::LEAF;
 use crate::record::Release;
 use ats_sync::Guard;
 use std::ptr::NonNull;

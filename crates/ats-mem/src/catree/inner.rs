@@ -9,8 +9,8 @@
 use super::counting::{Counting, Portable};
 use super::header::{FANOUT, Header};
 use super::heads::{Heads, compare_behind_heads};
-use super::leaf::LEAF_LINES;
 use super::link::{Link, Node};
+use super::sizes::LEAF_LINES;
 use super::subtree_counts::SubtreeCounts;
 use crate::prefetch::prefetch;
 use crate::record::{Plain, Release};

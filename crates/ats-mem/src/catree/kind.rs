@@ -4,8 +4,9 @@ use super::base::Base;
 use super::block::Block;
 use super::header::BASE;
 use super::inner::Inner;
-use super::leaf::{LEAF, Leaf, SMALL};
+use super::leaf::Leaf;
 use super::link::{Node, NodeType};
+use super::sizes::{LEAF, SMALL};
 use crate::record::Release;
 
 /// A node as what it is.

@@ -13,20 +13,13 @@ use super::header::{Header, MOST_TOMBSTONES};
 use super::item::Item;
 use super::link::{Node, NodeType, copy_for_any_release, made};
 use super::order::InOrder;
+use super::sizes::{LEAF, LEAF_LINES, SMALL};
 use super::slot::Word;
 use crate::prefetch::prefetch;
-use crate::record::{Plain, Record, Release};
+use crate::record::{Record, Release};
 use crate::short_key::ShortKey;
 use crate::slab::SlabBox;
 use ats_sync::Guard;
-
-/// Most keys of a leaf. Small where interleavings are explored, so that few steps lead to changes of
-/// structure.
-pub(super) const LEAF: usize = if cfg!(any(loom, shuttle)) { 8 } else { 34 };
-/// Most keys of a small leaf.
-pub(super) const SMALL: usize = if cfg!(any(loom, shuttle)) { 2 } else { 10 };
-/// Cache lines of a leaf that is not small.
-pub(super) const LEAF_LINES: usize = size_of::<Block<Plain, LEAF>>() / 64;
 
 /// A leaf, which lives as long as `'n`: a node whose level is 0. One word: its size is in the line of the leaf that a
 /// search looks at first.
@@ -253,6 +246,6 @@ const _: () = assert!(LEAF <= MOST_TOMBSTONES);
 // Nothing is lost to the alignment.
 #[cfg(not(any(loom, shuttle)))]
 const _: () = assert!(
-    size_of::<Block<Plain, LEAF>>() == 32 + LEAF * 16
-        && size_of::<Block<Plain, SMALL>>() == 32 + SMALL * 16
+    size_of::<Block<crate::record::Plain, LEAF>>() == LEAF_LINES * 64
+        && size_of::<Block<crate::record::Plain, SMALL>>() == 32 + SMALL * 16
 );

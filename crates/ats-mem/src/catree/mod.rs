@@ -106,6 +106,7 @@ mod order;
 mod order_statistics;
 mod path;
 mod pop;
+mod sizes;
 mod slot;
 mod split_join;
 mod subtree_counts;

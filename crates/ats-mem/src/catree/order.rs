@@ -2,7 +2,7 @@
 //!
 //! The first keys of a leaf ascend, and the few of its tail lie somewhere between them. Their ranks tell the order.
 
-use super::leaf::LEAF;
+use super::sizes::LEAF;
 use std::cmp::Ordering;
 
 /// Most keys of a tail.
