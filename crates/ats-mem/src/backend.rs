@@ -45,9 +45,8 @@ pub struct NoSuchKey;
 pub type Skipped<'g, R> = ats_store::Skipped<&'g Record<R>>;
 
 /// What a walk has come to: see [`Ordered::neighbour`].
-#[allow(missing_debug_implementations, reason = "a record has none")]
 pub enum Neighbour<'g, R: Release> {
-    /// A key alone. Its record was not looked at.
+    /// A key alone, which was said to do. Its record was not looked at.
     Key(ShortKey),
     /// A record.
     Record(&'g Record<R>),
@@ -306,14 +305,17 @@ pub trait Ordered<R: Release>: Backend<R> {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     );
 
-    /// The key next to `key` in a direction, with its record only if the store has to look at that to tell the key. As
-    /// [`next`](Backend::next) and [`prev`](Backend::prev), for callers that want to know the key.
+    /// The key next to `key` in a direction, alone if the store can tell it without a look at its record, and if `will_do`
+    /// says of the key, after it was found, that it will do; else its record. As [`next`](Backend::next) and
+    /// [`prev`](Backend::prev).
     fn neighbour<'g>(
         &'g self,
         key: &[u8],
         direction: Direction,
         guard: &'g Guard,
+        will_do: &dyn Fn(&ShortKey) -> bool,
     ) -> Option<Neighbour<'g, R>> {
+        let _ = will_do;
         let found = match direction {
             Direction::Up => self.next(key, guard),
             Direction::Down => self.prev(key, guard),

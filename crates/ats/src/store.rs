@@ -18,8 +18,8 @@ use ats_mem::rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipLi
 use ats_mem::sequence::Leftovers;
 use ats_mem::{
     Adaptation, Adaptive, Backend, BatchPlan, Buckets, CaTree, Change, Fixable, HashTable,
-    MemoryStore, Neighbour, NoSuchKey, OnFirstSplit, Ordered, OrderedStore, RecordBox, Skipped,
-    Slots,
+    MemoryStore, Neighbour, NoSuchKey, OnFirstSplit, Ordered, OrderedStore, RecordBox, ShortKey,
+    Skipped, Slots,
 };
 use ats_store::{Direction, End, KeyRange, ScanPosition, SlotAnswer};
 use ats_sync::Guard;
@@ -144,6 +144,8 @@ pub(crate) type Decide<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Change<Valu
 pub(crate) type DecideShort<'a, 'g, H> =
     dyn FnMut(Option<&'g Rec<H>>, bool) -> Option<Change<Values<H>>> + 'a;
 pub(crate) type DecideBag<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Decided<H> + 'a;
+/// What a step from a key comes to.
+pub(crate) type StepTo<'g, H> = Result<Option<Neighbour<'g, Values<H>>>, NoSuchKey>;
 pub(crate) type EachRecord<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
 impl<H: Host> Store<H> {
@@ -362,18 +364,23 @@ impl<H: Host> Store<H> {
         read!(&self.records, backend => backend.prev(key, guard))
     }
 
-    /// The key next to one, if this is a store that may tell keys without a look at their records.
+    /// See [`Ordered::neighbour`]. Where there is no order, the key after one.
     #[inline]
     pub(crate) fn neighbour<'g>(
         &'g self,
         key: &[u8],
         direction: Direction,
         guard: &'g Guard,
-    ) -> Option<Option<Neighbour<'g, Values<H>>>> {
-        match &self.records {
-            Records::Ordered(tree) => Some(tree.neighbour(key, direction, guard)),
-            _ => None,
+        will_do: &dyn Fn(&ShortKey) -> bool,
+    ) -> Result<StepTo<'g, H>, Error> {
+        if let Records::Ordered(tree) = &self.records {
+            return Ok(Ok(tree.neighbour(key, direction, guard, will_do)));
         }
+        let found = match direction {
+            Direction::Up => self.next(key, guard)?,
+            Direction::Down => self.prev(key, guard)?,
+        };
+        Ok(found.map(|record| record.map(Neighbour::Record)))
     }
 
     pub(crate) fn scan<'g>(

@@ -10,12 +10,13 @@ use crate::store::rival::Rival;
 use crate::store::visit::Visit;
 use crate::store::{Cleared, Records, SLICE, Store};
 use crate::value::{Rec, Values, record, stored};
-use ats_mem::{Adaptation, Buckets, Neighbour, NoSuchKey, RecordBox};
+use ats_mem::{Adaptation, Buckets, Neighbour, NoSuchKey, RecordBox, ShortKey};
 use ats_store::{Direction, SlotAnswer};
 use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicBool, AtomicPtr, Ordering};
 use ats_term::image::{Built, Host, Packer};
 use ats_term::{Kind, TermRef, Zeros, exact, order};
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -347,29 +348,20 @@ impl<H: Host> Table<H> {
         direction: Direction,
         guard: &'g Guard,
     ) -> Result<Option<NextKey<'g, H>>, Error> {
-        if let Some(neighbour) = self.store(guard).neighbour(key, direction, guard) {
-            match neighbour {
-                None => return Ok(None),
-                Some(Neighbour::Record(record)) => {
-                    return Ok(Some(NextKey::Of(Found::new(record))));
-                }
-                Some(Neighbour::Key(next)) => {
-                    let (bytes, len) = next.to_bytes();
-                    let number = order::number_of_order_key(&bytes[..len]);
-                    // After the key was found: one that is a float had been met before.
-                    if let Some(number) =
-                        number.filter(|_| !self.has_met_float.load(Ordering::Relaxed))
-                    {
-                        return Ok(Some(NextKey::Integer(number)));
-                    }
-                }
-            }
-        }
-        let found = match direction {
-            Direction::Up => self.next(key, guard)?,
-            Direction::Down => self.prev(key, guard)?,
+        let number = Cell::new(None);
+        let is_integer = |key: &ShortKey| {
+            let (bytes, len) = key.to_bytes();
+            number.set(order::number_of_order_key(&bytes[..len]));
+            // After the key was found: a float that is there had been met before.
+            number.get().is_some() && !self.has_met_float.load(Ordering::Relaxed)
         };
-        Ok(found.map(NextKey::Of))
+        let store = self.store(guard);
+        match store.neighbour(key, direction, guard, &is_integer)? {
+            Ok(Some(Neighbour::Key(_))) => Ok(number.get().map(NextKey::Integer)),
+            Ok(Some(Neighbour::Record(record))) => Ok(Some(NextKey::Of(Found::new(record)))),
+            Ok(None) => Ok(None),
+            Err(NoSuchKey) => self.walk_of_lost_key().map(|()| None),
+        }
     }
 
     fn walked<'g>(

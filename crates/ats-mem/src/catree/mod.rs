@@ -121,6 +121,7 @@ use crate::backend::{
 };
 use crate::batch::{self, Pinning};
 use crate::record::{Record, RecordBox, Release};
+use crate::short_key::ShortKey;
 pub use adapting::OnFirstSplit;
 use ats_sync::Guard;
 use counting::Portable;
@@ -286,10 +287,11 @@ impl<R: Release> Ordered<R> for CaTree<R> {
         key: &[u8],
         direction: Direction,
         guard: &'g Guard,
+        will_do: &dyn Fn(&ShortKey) -> bool,
     ) -> Option<Neighbour<'g, R>> {
         match direction {
-            Direction::Up => self.above_by::<true>(key, guard),
-            Direction::Down => self.below_by::<true>(Some(key), guard),
+            Direction::Up => self.above_by(key, guard, &will_do),
+            Direction::Down => self.below_by(Some(key), guard, &will_do),
         }
     }
 

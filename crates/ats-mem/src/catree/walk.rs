@@ -34,7 +34,7 @@ fn settled<'g, R: Release>(
     leaf.record(at, guard)?.settled(guard)
 }
 
-/// What was met where keys alone are not asked for.
+/// What was met where no key alone will do.
 fn only_record<'g, R: Release>(met: Neighbour<'g, R>) -> Option<&'g Record<R>> {
     match met {
         Neighbour::Record(record) => Some(record),
@@ -159,7 +159,7 @@ impl<R: Release> CaTree<R> {
     /// The least record above `key`. A chain of such steps goes down from the root once for each leaf; in
     /// between, a cursor of the thread knows the leaf.
     pub(super) fn above<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
-        only_record(self.above_by::<false>(key, guard)?)
+        only_record(self.above_by(key, guard, &|_| false)?)
     }
 
     /// The greatest record below `bound`, or of all.
@@ -168,37 +168,39 @@ impl<R: Release> CaTree<R> {
         bound: Option<&[u8]>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
-        only_record(self.below_by::<false>(bound, guard)?)
+        only_record(self.below_by(bound, guard, &|_| false)?)
     }
 
-    /// As [`above`](Self::above); if it `TELLS`, the key alone where a leaf tells it.
+    /// As [`above`](Self::above); the key alone where a leaf tells it and it `will_do`.
     #[inline(always)]
-    pub(super) fn above_by<'g, const TELLS: bool>(
+    pub(super) fn above_by<'g>(
         &'g self,
         key: &[u8],
         guard: &'g Guard,
+        will_do: &impl Fn(&ShortKey) -> bool,
     ) -> Option<Neighbour<'g, R>> {
         if let Some(Recalled { here, order, index }) = cursor::recall(&self.identity, key, guard) {
-            if let Some(met) = self.step_up::<TELLS>(here, &order, index + 1, key, guard) {
+            if let Some(met) = self.step_up(here, &order, index + 1, key, guard, will_do) {
                 return Some(met);
             }
             if let Some(right) = here.right()
                 && let Some((inner, place)) = right.parent
             {
                 let (order, fence) = (right.leaf.in_order(), inner.separator(place - 1));
-                if let Some(met) = self.step_up::<TELLS>(right, &order, 0, fence, guard) {
+                if let Some(met) = self.step_up(right, &order, 0, fence, guard, will_do) {
                     return Some(met);
                 }
             }
         }
-        self.above_from_root::<TELLS>(key, guard)
+        self.above_from_root(key, guard, will_do)
     }
 
     #[inline(never)]
-    fn above_from_root<'g, const TELLS: bool>(
+    fn above_from_root<'g>(
         &'g self,
         key: &[u8],
         guard: &'g Guard,
+        will_do: &impl Fn(&ShortKey) -> bool,
     ) -> Option<Neighbour<'g, R>> {
         let mut place = self.place_for(key, guard);
         let mut order = place.leaf.in_order();
@@ -208,12 +210,10 @@ impl<R: Release> CaTree<R> {
         };
         let mut inside = key;
         loop {
-            if !TELLS {
-                for index in start..order.len().min(start + AHEAD) {
-                    place.leaf.prefetch_record(order.place(index));
-                }
+            for index in start..order.len().min(start + AHEAD) {
+                place.leaf.prefetch_record(order.place(index));
             }
-            let met = self.step_up::<TELLS>(place.hanging(), &order, start, inside, guard);
+            let met = self.step_up(place.hanging(), &order, start, inside, guard, will_do);
             if met.is_some() {
                 return met;
             }
@@ -228,17 +228,18 @@ impl<R: Release> CaTree<R> {
     /// The first key of a leaf from an index of its order on, for the cursor to remember. Fetches what later steps
     /// will come to. `inside` is a key that is led to the leaf.
     #[inline(always)]
-    fn step_up<'g, const TELLS: bool>(
+    fn step_up<'g>(
         &'g self,
         here: Hanging<'g, R>,
         order: &InOrder,
         start: usize,
         inside: &[u8],
         guard: &'g Guard,
+        will_do: &impl Fn(&ShortKey) -> bool,
     ) -> Option<Neighbour<'g, R>> {
         let len = order.len();
         for index in start..len {
-            let Some(met) = self.meet::<TELLS>(here, order, index, inside, guard) else {
+            let Some(met) = self.meet(here, order, index, inside, guard, will_do) else {
                 continue;
             };
             // The leaf to the right is likely not in the cache: it is asked for before it is looked at.
@@ -261,34 +262,38 @@ impl<R: Release> CaTree<R> {
         None
     }
 
-    /// As [`below`](Self::below); if it `TELLS`, the key alone where a leaf tells it.
+    /// As [`below`](Self::below); the key alone where a leaf tells it and it `will_do`.
     #[inline(always)]
-    pub(super) fn below_by<'g, const TELLS: bool>(
+    pub(super) fn below_by<'g>(
         &'g self,
         bound: Option<&[u8]>,
         guard: &'g Guard,
+        will_do: &impl Fn(&ShortKey) -> bool,
     ) -> Option<Neighbour<'g, R>> {
         if let Some(key) = bound
             && let Some(Recalled { here, order, index }) =
                 cursor::recall(&self.identity, key, guard)
         {
             for index in (0..index).rev() {
-                if let Some(met) = self.meet::<TELLS>(here, &order, index, key, guard) {
-                    if !TELLS && let Some(ahead) = index.checked_sub(AHEAD) {
+                if let Some(met) = self.meet(here, &order, index, key, guard, will_do) {
+                    if matches!(met, Neighbour::Record(_))
+                        && let Some(ahead) = index.checked_sub(AHEAD)
+                    {
                         here.leaf.prefetch_record(order.place(ahead));
                     }
                     return Some(met);
                 }
             }
         }
-        self.below_from_root::<TELLS>(bound, guard)
+        self.below_from_root(bound, guard, will_do)
     }
 
     #[inline(never)]
-    fn below_from_root<'g, const TELLS: bool>(
+    fn below_from_root<'g>(
         &'g self,
         bound: Option<&[u8]>,
         guard: &'g Guard,
+        will_do: &impl Fn(&ShortKey) -> bool,
     ) -> Option<Neighbour<'g, R>> {
         let mut bound = bound;
         loop {
@@ -296,11 +301,11 @@ impl<R: Release> CaTree<R> {
             // A bound that is the upper fence of the leaf begins as the keys there do, too.
             let inside = bound.unwrap_or_default();
             for index in (0..end).rev() {
-                let met = self.meet::<TELLS>(place.hanging(), &order, index, inside, guard);
+                let met = self.meet(place.hanging(), &order, index, inside, guard, will_do);
                 if met.is_none() {
                     continue;
                 }
-                if !TELLS {
+                if matches!(met, Some(Neighbour::Record(_))) {
                     for ahead in index.saturating_sub(AHEAD)..index {
                         place.leaf.prefetch_record(order.place(ahead));
                     }
@@ -315,16 +320,19 @@ impl<R: Release> CaTree<R> {
     /// What readers see at an index of the order of a leaf, for the cursor to remember. `inside` is a key that is led
     /// to the leaf.
     #[inline(always)]
-    fn meet<'g, const TELLS: bool>(
+    fn meet<'g>(
         &'g self,
         here: Hanging<'g, R>,
         order: &InOrder,
         index: usize,
         inside: &[u8],
         guard: &'g Guard,
+        will_do: &impl Fn(&ShortKey) -> bool,
     ) -> Option<Neighbour<'g, R>> {
         let place = order.place(index);
-        if TELLS && let Some(key) = here.leaf.tell(place, inside) {
+        if let Some(key) = here.leaf.tell(place, inside)
+            && will_do(&key)
+        {
             cursor::remember(&self.identity, here, order, index, Some(key), guard);
             return Some(Neighbour::Key(key));
         }

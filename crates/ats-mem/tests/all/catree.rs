@@ -169,7 +169,9 @@ fn apply(tree: &impl Ordered<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op)
                 let Some(key) = here else { break };
                 let guard = pin();
                 here = tree
-                    .neighbour(&key, direction, &guard)
+                    .neighbour(&key, direction, &guard, &|key| {
+                        key.to_bytes().1 % 2 == most % 2
+                    })
                     .map(|met| match met {
                         Neighbour::Record(record) => record.key().to_vec(),
                         Neighbour::Key(short) => {
