@@ -82,7 +82,7 @@ mod write;
 
 use crate::backend::{
     Adaptive, Backend, BatchPlan, Buckets, Busy, Change, End, Fixable, Memory, NoSuchKey,
-    ScanPosition, SlotAnswer, Slots, Totals,
+    ScanPosition, SlotAnswer, Slots, Totals, remove_by_update,
 };
 use crate::batch::{self, Pinning};
 use crate::record::{Record, Release, Tally};
@@ -109,12 +109,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
         if (self.search(key, self.seed.hash(key), guard, there)).is_none() {
             return Ok(false);
         }
-        let mut was_there = false;
-        self.update(key, guard, &mut |current| {
-            was_there = current.is_some();
-            Change::Remove
-        })?;
-        Ok(was_there)
+        remove_by_update(self, key, guard)
     }
 
     #[inline]

@@ -16,6 +16,7 @@
 //! Good for: searches, which compare numbers that lie side by side; inserts, of which one in nine copies. Bad at: few
 //! keys, for which most of the places are unused; so there are blocks of two [sizes](super::sizes).
 
+use super::bisect::bisect;
 use super::counting::Counting;
 #[cfg(target_arch = "x86_64")]
 use super::counting::has_vectors;
@@ -140,12 +141,12 @@ impl<R: Release, const N: usize> Block<R, N> {
         let first = candidates.trailing_zeros() as usize;
         let behind_row = first + (candidates >> first).trailing_ones() as usize;
         let sorted = self.keys.sorted(behind_row).max(first);
-        let row = InOrder::as_they_are(sorted - first);
-        if let Ok(index) = row.search(|index| self.compare_behind_head(first + index, key)) {
-            return Some(first + index);
+        let compare = |place| self.compare_behind_head(place, key);
+        if let Ok(place) = bisect(first..sorted, compare) {
+            return Some(place);
         }
         let mut others = (sorted..N).filter(|place| candidates >> place & 1 == 1);
-        others.find(|place| self.compare_behind_head(*place, key).is_eq())
+        others.find(|place| compare(*place).is_eq())
     }
 
     /// How the key at a place compares to `key`, if their heads are equal, and so is what comes before.

@@ -96,9 +96,7 @@ impl<R: Release> Hanging<'_, R> {
             parent: Some((inner, place + 1)),
         })
     }
-}
 
-impl<R: Release> Hanging<'_, R> {
     /// Asks for the lines of the leaf to the right under the same parent.
     #[inline(always)]
     pub(super) fn prefetch_right(&self) {

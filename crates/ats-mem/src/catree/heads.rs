@@ -13,6 +13,7 @@
 //! The idea of heads is that of the "poor man's normalized keys" of Graefe and Larson (2001);
 //! prefix truncation is Bayer and Unterauer's prefix B-tree (1977).
 
+use super::bisect::bisect;
 use super::counting::Counting;
 use super::header::Header;
 use crate::short_key::bits_at;
@@ -331,16 +332,8 @@ impl<const N: usize> Heads<N> {
         key: &[u8],
         compare: impl Fn(usize) -> Ordering,
     ) -> Result<usize, usize> {
-        let Range { mut start, mut end } = self.locate::<C>(key);
-        while start < end {
-            let middle = start + (end - start) / 2;
-            match compare(middle) {
-                Ordering::Less => start = middle + 1,
-                Ordering::Greater => end = middle,
-                Ordering::Equal => return Ok(middle),
-            }
-        }
-        Err(start)
+        let Range { start, end } = self.locate::<C>(key);
+        bisect(start..end, compare)
     }
 }
 

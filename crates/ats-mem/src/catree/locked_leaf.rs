@@ -8,10 +8,9 @@ use super::inner::Inner;
 use super::kind::Kind;
 use super::leaf::Leaf;
 use super::link::Link;
-use super::slot::Word;
 use super::tree::CaTree;
 use crate::backend::Busy;
-use crate::record::{Record, Release};
+use crate::record::{Old, Record, Release};
 use ats_sync::{Guard, Held};
 
 /// Where a writer works: a leaf, and the base node around it, held.
@@ -35,10 +34,13 @@ pub(super) enum Wanted {
 }
 
 impl<'g, R: Release> LockedLeaf<'g, R> {
-    /// What is at the place of the key.
+    /// What is at the place of the key, without a look at it if its word tells what matters.
     #[inline(always)]
-    pub(super) fn word(&self) -> Option<Word<R>> {
-        Some(self.leaf.word(self.found?))
+    pub(super) fn old(&self, guard: &'g Guard) -> Option<Old<'g, R>> {
+        match self.leaf.word(self.found?).simple() {
+            Some(simple) => Some(Old::Unseen(simple)),
+            None => self.record(guard).map(Old::Seen),
+        }
     }
 
     /// The record of the key, if there is one (it may be pending).

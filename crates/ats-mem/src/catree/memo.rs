@@ -14,6 +14,7 @@ use super::leaf::Leaf;
 use super::link::Node;
 use super::tree::CaTree;
 use crate::record::{Record, Release};
+use crate::short_key::bits_at;
 use ats_sync::Guard;
 use std::cell::Cell;
 use std::ptr;
@@ -49,14 +50,10 @@ ats_sync::shim::thread_local! {
 /// Where the memo of a key is.
 #[inline(always)]
 fn index_of(key: &[u8], identity: &Identity) -> usize {
-    let tail = match key.last_chunk::<8>() {
-        Some(last) => u64::from_le_bytes(*last),
-        None => key
-            .iter()
-            .fold(0, |tail, byte| tail << 8 | u64::from(*byte)),
-    };
+    let tail = bits_at(key, key.len().saturating_sub(8));
     let product = (tail ^ identity.number()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (product >> 32) as usize % MEMOS
+    // The highest bits: those of short keys are high, and do not reach the others.
+    (product >> (u64::BITS - MEMOS.ilog2())) as usize
 }
 
 impl<R: Release> CaTree<R> {

@@ -82,6 +82,7 @@ mod adapt;
 mod adapting;
 mod approach;
 mod base;
+mod bisect;
 mod block;
 mod counting;
 mod cursor;

@@ -2,6 +2,7 @@
 //!
 //! The first keys of a leaf ascend, and the few of its tail lie somewhere between them. Their ranks tell the order.
 
+use super::bisect::bisect;
 use super::sizes::LEAF;
 use std::cmp::Ordering;
 
@@ -87,16 +88,7 @@ impl InOrder {
     /// The index of a key, or of the first one above it. `compare` orders the key at a place and that one.
     #[inline]
     pub(super) fn search(&self, compare: impl Fn(usize) -> Ordering) -> Result<usize, usize> {
-        let (mut start, mut end) = (0, self.len());
-        while start < end {
-            let middle = start + (end - start) / 2;
-            match compare(self.place(middle)) {
-                Ordering::Less => start = middle + 1,
-                Ordering::Greater => end = middle,
-                Ordering::Equal => return Ok(middle),
-            }
-        }
-        Err(start)
+        bisect(0..self.len(), |index| compare(self.place(index)))
     }
 }
 

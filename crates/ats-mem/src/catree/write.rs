@@ -19,9 +19,6 @@ pub(super) enum Gone<'g, R: Release> {
     Removed(Old<'g, R>),
 }
 
-/// The locked leaf of a key that no batch holds, and what is at its place.
-type FreeLeaf<'g, R> = (LockedLeaf<'g, R>, Option<Old<'g, R>>);
-
 impl<R: Release> CaTree<R> {
     /// [`put`](crate::Backend::put). What is in the place is not looked at if its slot tells what matters.
     pub(super) fn put_over(
@@ -30,8 +27,9 @@ impl<R: Release> CaTree<R> {
         record: RecordBox<R>,
         guard: &Guard,
     ) -> Result<bool, Busy> {
-        let found = self.free_leaf(key, Wanted::Any, guard)?;
-        let (locked, old) = found.expect("any key is wanted");
+        let locked = self.free_leaf(key, Wanted::Any, guard)?;
+        let locked = locked.expect("any key is wanted");
+        let old = locked.old(guard);
         let was_there = old.is_some();
         self.change(locked, old, KeyStep::Put(record), key, guard);
         Ok(was_there)
@@ -39,34 +37,33 @@ impl<R: Release> CaTree<R> {
 
     /// [`remove`](crate::Backend::remove), as [`put_over`](Self::put_over). A key that is not there takes no lock.
     pub(super) fn remove_any(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
-        let Some((locked, old)) = self.free_leaf(key, Wanted::Present, guard)? else {
+        let Some(locked) = self.free_leaf(key, Wanted::Present, guard)? else {
             return Ok(false);
         };
+        let old = locked.old(guard);
         let was_there = old.is_some();
         self.change(locked, old, KeyStep::Remove, key, guard);
         Ok(was_there)
     }
 
-    /// Locks the leaf of a key, when no batch holds this any more.
+    /// The locked leaf of a key that no batch holds.
     #[inline]
     fn free_leaf<'g>(
         &'g self,
         key: &[u8],
         wanted: Wanted,
         guard: &'g Guard,
-    ) -> Result<Option<FreeLeaf<'g, R>>, Busy> {
+    ) -> Result<Option<LockedLeaf<'g, R>>, Busy> {
         let mut patience = HeldKeyWait::new();
         loop {
             let take = |base: &'g Base<R>| base.lock_patiently(&self.gate);
             let Some(locked) = self.try_locked_leaf(key, wanted, take, guard)? else {
                 return Ok(None);
             };
-            if let Some(simple) = locked.word().and_then(Word::simple) {
-                return Ok(Some((locked, Some(Old::Unseen(simple)))));
-            }
-            let here = locked.record(guard);
-            if !here.is_some_and(Record::is_held) {
-                return Ok(Some((locked, here.map(Old::Seen))));
+            // A simple record has no stamp (SL1).
+            match locked.old(guard) {
+                Some(Old::Seen(record)) if record.is_held() => {}
+                _ => return Ok(Some(locked)),
             }
             drop(locked);
             patience.wait()?;
@@ -162,23 +159,14 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         trip: &mut Trip,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy> {
-        let mut patience = HeldKeyWait::new();
-        loop {
-            let take = |base: &'g Base<R>| base.lock_patiently(&self.gate);
-            let locked = self.try_locked_leaf(key, Wanted::Any, take, guard)?;
-            let locked = locked.expect("any key is wanted");
-            let here = locked.record(guard);
-            if here.is_some_and(Record::is_held) {
-                drop(locked);
-                patience.wait()?;
-                continue;
-            }
-            if trip.comes_to(ptr::from_ref(locked.base).addr()) {
-                locked.held.count(SPANNING_COST);
-            }
-            self.change(locked, here.map(Old::Seen), decide(here), key, guard);
-            return Ok(());
+        let locked = self.free_leaf(key, Wanted::Any, guard)?;
+        let locked = locked.expect("any key is wanted");
+        let here = locked.record(guard);
+        if trip.comes_to(ptr::from_ref(locked.base).addr()) {
+            locked.held.count(SPANNING_COST);
         }
+        self.change(locked, here.map(Old::Seen), decide(here), key, guard);
+        Ok(())
     }
 
     fn approach(&self, keys: &[&[u8]], guard: &Guard) {

@@ -44,12 +44,12 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         ),
         nif!(
             "next_lookup",
-            |env, [table, key]| step(env, table, key, Up, with_objects),
+            |env, [table, key]| step_to_objects(env, table, key, Up),
             2
         ),
         nif!(
             "prev_lookup",
-            |env, [table, key]| step(env, table, key, Down, with_objects),
+            |env, [table, key]| step_to_objects(env, table, key, Down),
             2
         ),
         nif!("slot", slot, 2),
@@ -118,12 +118,12 @@ where
     Ok(shared)
 }
 
-fn step<'e>(
+/// A step after which the objects of the key are wanted, too.
+fn step_to_objects<'e>(
     env: Env<'e>,
     table: VmTerm<'e>,
     key: VmTerm<'e>,
     direction: Direction,
-    shape: Shape,
 ) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = walkable(env, table, key, &guard)?;
@@ -135,7 +135,7 @@ fn step<'e>(
             Down => table.prev(bytes, &guard)?,
         })
     });
-    shaped(env, shared, found?, shape)
+    shaped(env, shared, found?, with_objects)
 }
 
 fn shaped<'e>(
