@@ -4,10 +4,7 @@
 //! leaves, one for each of the trees it walked last, with the place it gave out. The next call is
 //! served from there if
 //!
-//! - nothing that could be reached when the cursor was set has been freed
-//!   ([`Guard::is_still`], E5 of the epochs), so the leaf may be looked at;
-//! - the leaf is not dead. A node is marked dead before its replacement is published (C3), so a leaf
-//!   that is not has been the current one at some moment since the call began;
+//! - the leaf is [still there](KnownLeaf), and the current one;
 //! - the key of the call is the one that was given out. It keeps its place in the leaf, also when its record goes.
 //!
 //! Otherwise it goes down from the root. A cursor belongs to its thread: to set it writes nothing that
@@ -17,6 +14,7 @@
 use super::header::NodePtr;
 use super::inner::Inner;
 use super::kind::Kind;
+use super::known_leaf::{Identity, KnownLeaf};
 use super::leaf::Leaf;
 use super::link::{Node, copy_for_any_release};
 use super::order::InOrder;
@@ -25,42 +23,10 @@ use crate::short_key::ShortKey;
 use ats_sync::Guard;
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Names a tree among all there have been.
-pub(super) struct Identity(u64);
-
-impl Identity {
-    pub(super) fn new() -> Self {
-        // Not a shim atomic: nothing is ordered by it.
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        /// A thread takes so many at once, lest threads that make trees all the time meet here.
-        const TAKEN: u64 = 64;
-        std::thread_local! {
-            static OWN: Cell<u64> = const { Cell::new(0) };
-        }
-        let own = OWN.get();
-        let identity = match own.is_multiple_of(TAKEN) {
-            true => NEXT.fetch_add(1, Ordering::Relaxed) * TAKEN,
-            false => own,
-        };
-        OWN.set(identity + 1);
-        Identity(identity)
-    }
-
-    /// No other tree has this number.
-    #[inline(always)]
-    pub(super) fn number(&self) -> u64 {
-        self.0
-    }
-}
 
 #[derive(Clone, Copy)]
 struct Cursor {
-    /// Of the tree; 0 is none.
-    identity: u64,
-    epoch: u64,
-    leaf: NodePtr,
+    known: KnownLeaf,
     /// The node above, or null, and the place of the leaf there.
     parent: NodePtr,
     place: usize,
@@ -117,9 +83,7 @@ pub(super) struct Recalled<'g, R: Release> {
 const CURSORS: usize = 4;
 
 const UNSET: Cursor = Cursor {
-    identity: 0,
-    epoch: 0,
-    leaf: ptr::null_mut(),
+    known: KnownLeaf::NONE,
     parent: ptr::null_mut(),
     place: 0,
     at: 0,
@@ -143,7 +107,7 @@ ats_sync::shim::thread_local! {
 #[inline(always)]
 fn with_cursor<T>(identity: &Identity, act: impl FnOnce(&Cell<Cursor>, &Cell<InOrder>) -> T) -> T {
     LAST.with(|cursors| {
-        let (cursor, order) = &cursors[identity.0 as usize % CURSORS];
+        let (cursor, order) = &cursors[identity.number() as usize % CURSORS];
         act(cursor, order)
     })
 }
@@ -163,9 +127,7 @@ pub(super) fn remember<R: Release>(
         .map(|(inner, place)| (Node::of(inner).pointer(), place));
     let (parent, place) = parent.unwrap_or((ptr::null_mut(), 0));
     let new = Cursor {
-        identity: identity.0,
-        epoch: guard.epoch(),
-        leaf: hanging.leaf.node().pointer(),
+        known: KnownLeaf::of(identity, hanging.leaf, guard),
         parent,
         place,
         at: order.place(index),
@@ -175,9 +137,7 @@ pub(super) fn remember<R: Release>(
     };
     with_cursor(identity, |cursor, kept| {
         let old = cursor.replace(new);
-        if (old.identity, old.epoch, old.leaf, old.len)
-            != (new.identity, new.epoch, new.leaf, new.len)
-        {
+        if (old.known, old.len) != (new.known, new.len) {
             kept.set(*order);
         }
     });
@@ -191,19 +151,10 @@ pub(super) fn recall<'g, R: Release>(
     guard: &'g Guard,
 ) -> Option<Recalled<'g, R>> {
     let cursor = with_cursor(identity, |cursor, _| cursor.get());
-    if cursor.identity != identity.0 || !guard.is_still(cursor.epoch) {
-        return None;
-    }
-    // SAFETY: leaf and parent were reachable under a guard of the epoch `cursor.epoch`, which is still
-    // the present one, so they live as long as this guard (E5, C6). They belong to this tree, hence have
-    // these types; a tree that frees its nodes otherwise changes its identity.
-    let (leaf, inner) = unsafe {
-        let inner = cursor.parent.cast::<Inner<R>>().as_ref();
-        (Node::<R>::at(cursor.leaf), inner)
-    };
-    let Kind::Leaf(leaf) = leaf.kind() else {
-        return None;
-    };
+    let leaf: Leaf<'g, R> = cursor.known.recall(identity, guard)?;
+    // SAFETY: the parent was reachable when the leaf was, so it lives as long as this guard, too (E5, C6). It belongs to this
+    // tree, hence has this type.
+    let inner = unsafe { cursor.parent.cast::<Inner<R>>().as_ref() };
     let at = cursor.at;
     let is_there = || match &cursor.key {
         Some(_) => cursor.key == ShortKey::of(key),
@@ -211,7 +162,7 @@ pub(super) fn recall<'g, R: Release>(
             .record(at, guard)
             .is_some_and(|record| record.has_key(key)),
     };
-    if leaf.header().is_dead() || !is_there() {
+    if !is_there() {
         return None;
     }
     let parent = inner.map(|inner| (inner, cursor.place));

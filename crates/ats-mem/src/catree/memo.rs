@@ -1,40 +1,29 @@
 //! Where a thread has found keys lately, so that a key that it asks for again and again is found without a search.
 //!
 //! A thread that changes counters comes to the same few keys all the time, and the way through the nodes is most of what it
-//! does. Each thread remembers some hundred leaves and places, by the last bytes of the key. What it remembers holds for
-//! the same reason as a [cursor](super::cursor) does: nothing that could be reached has been freed since
-//! ([`Guard::is_still`], E5 of the epochs); a leaf that is not dead is the current one; and a key keeps its place in a leaf.
+//! does. Each thread remembers some hundred leaves and places, by the last bytes of the key: [leaves](super::known_leaf) that
+//! are still there, in which a key keeps its place.
 //!
 //! Good for: few keys, of large trees, while little is retired. Else it costs a few nanoseconds more than a search.
 
-use super::cursor::Identity;
-use super::header::NodePtr;
-use super::kind::Kind;
-use super::leaf::Leaf;
-use super::link::Node;
+use super::known_leaf::{Identity, KnownLeaf};
 use super::tree::CaTree;
 use crate::record::{Record, Release};
 use crate::short_key::bits_at;
 use ats_sync::Guard;
 use std::cell::Cell;
-use std::ptr;
 
 /// How many keys a thread remembers: a dozen kilobytes.
 const MEMOS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 512 };
 
 #[derive(Clone, Copy)]
 struct Memo {
-    /// Of the tree; 0 is none.
-    identity: u64,
-    epoch: u64,
-    leaf: NodePtr,
+    known: KnownLeaf,
     at: u8,
 }
 
 const NONE: Memo = Memo {
-    identity: 0,
-    epoch: 0,
-    leaf: ptr::null_mut(),
+    known: KnownLeaf::NONE,
     at: 0,
 };
 
@@ -66,31 +55,18 @@ impl<R: Release> CaTree<R> {
     ) -> Option<&'g Record<R>> {
         let index = index_of(key, &self.identity);
         let memo = MEMO.with(|memos| memos[index].get());
-        if memo.identity == self.identity.number() && guard.is_still(memo.epoch) {
-            // SAFETY: the leaf was reachable under a guard of the epoch of the memo, which is still the present one, so it
-            // lives as long as this guard (E5, C6). It belongs to this tree, hence has this type; a tree that frees its
-            // nodes otherwise changes its identity.
-            let leaf = unsafe { Node::<R>::at(memo.leaf) };
-            if let Kind::Leaf(leaf) = leaf.kind()
-                && !leaf.header().is_dead()
-                && let Some(record) = leaf.record(usize::from(memo.at), guard)
-                && record.has_key(key)
-            {
-                return record.settled(guard);
-            }
+        if let Some(leaf) = memo.known.recall::<R>(&self.identity, guard)
+            && let Some(record) = leaf.record(usize::from(memo.at), guard)
+            && record.has_key(key)
+        {
+            return record.settled(guard);
         }
         let (leaf, at) = self.place_of(key, guard)?;
-        self.remember(index, leaf, at, guard);
-        leaf.record(at, guard)?.settled(guard)
-    }
-
-    fn remember(&self, index: usize, leaf: Leaf<'_, R>, at: usize, guard: &Guard) {
         let memo = Memo {
-            identity: self.identity.number(),
-            epoch: guard.epoch(),
-            leaf: leaf.node().pointer(),
+            known: KnownLeaf::of(&self.identity, leaf, guard),
             at: at as u8,
         };
         MEMO.with(|memos| memos[index].set(memo));
+        leaf.record(at, guard)?.settled(guard)
     }
 }

@@ -95,6 +95,7 @@ mod heads;
 mod inner;
 mod item;
 mod kind;
+mod known_leaf;
 mod leaf;
 mod leaves;
 mod link;

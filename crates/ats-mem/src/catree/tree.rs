@@ -3,9 +3,9 @@
 use super::adapting::Adapting;
 use super::base::Base;
 use super::block::Block;
-use super::cursor;
 use super::header::{BASE, NodePtr};
 use super::inner::Inner;
+use super::known_leaf::Identity;
 use super::link::{Link, Node};
 use super::nodes::empty_base;
 use super::sizes::{LEAF, SMALL};
@@ -20,7 +20,7 @@ pub struct CaTree<R: Release> {
     /// What writers pass, and a census closes.
     pub(super) gate: Gate,
     /// By which cursors know the tree.
-    pub(super) identity: cursor::Identity,
+    pub(super) identity: Identity,
     pub(super) adapting: Adapting,
     /// Nodes not yet freed by `free_some`.
     doomed: Vec<NodePtr>,
@@ -44,7 +44,7 @@ impl<R: Release> CaTree<R> {
         CaTree {
             root: Link::owning(empty_base::<R>()),
             gate: Gate::new(),
-            identity: cursor::Identity::new(),
+            identity: Identity::new(),
             adapting: Adapting::new(),
             doomed: Vec::new(),
         }
@@ -65,7 +65,7 @@ impl<R: Release> CaTree<R> {
             let root = mem::replace(&mut self.root, Link::owning(empty_base::<R>()));
             self.adapting.forget();
             // The leaves that cursors remember are freed without a grace period.
-            self.identity = cursor::Identity::new();
+            self.identity = Identity::new();
             self.doomed.push(root.pointer());
         }
         let mut freed = 0;

@@ -1,0 +1,94 @@
+//! Leaves that a thread knows from one call to the next.
+//!
+//! A thread may look at a leaf that it has found under an earlier guard if
+//! - it was of the same tree, which has not freed its nodes without a grace period since;
+//! - nothing that could be reached then has been freed ([`Guard::is_still`], E5 of the epochs);
+//! - the leaf is not dead. A node is marked dead before its replacement is published (C3), so a leaf
+//!   that is not has been the current one at some moment since the call began.
+//!
+//! What is known belongs to its thread: to note it writes nothing that others read.
+
+use super::header::NodePtr;
+use super::kind::Kind;
+use super::leaf::Leaf;
+use super::link::Node;
+use crate::record::Release;
+use ats_sync::Guard;
+use std::cell::Cell;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Names a tree among all there have been.
+pub(super) struct Identity(u64);
+
+impl Identity {
+    pub(super) fn new() -> Self {
+        // Not a shim atomic: nothing is ordered by it.
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        /// A thread takes so many at once, lest threads that make trees all the time meet here.
+        const TAKEN: u64 = 64;
+        std::thread_local! {
+            static OWN: Cell<u64> = const { Cell::new(0) };
+        }
+        let own = OWN.get();
+        let identity = match own.is_multiple_of(TAKEN) {
+            true => NEXT.fetch_add(1, Ordering::Relaxed) * TAKEN,
+            false => own,
+        };
+        OWN.set(identity + 1);
+        Identity(identity)
+    }
+
+    /// No other tree has this number, and none has 0.
+    #[inline(always)]
+    pub(super) fn number(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A leaf, and when it was known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct KnownLeaf {
+    /// Of the tree; 0 is none.
+    identity: u64,
+    epoch: u64,
+    leaf: NodePtr,
+}
+
+impl KnownLeaf {
+    pub(super) const NONE: Self = KnownLeaf {
+        identity: 0,
+        epoch: 0,
+        leaf: ptr::null_mut(),
+    };
+
+    #[inline(always)]
+    pub(super) fn of<R: Release>(identity: &Identity, leaf: Leaf<'_, R>, guard: &Guard) -> Self {
+        KnownLeaf {
+            identity: identity.number(),
+            epoch: guard.epoch(),
+            leaf: leaf.node().pointer(),
+        }
+    }
+
+    /// The leaf, if it is one of this tree that may be looked at and is the current one. What could be reached when it was
+    /// noted lives as long as the guard then.
+    #[inline(always)]
+    pub(super) fn recall<'g, R: Release>(
+        self,
+        identity: &Identity,
+        guard: &'g Guard,
+    ) -> Option<Leaf<'g, R>> {
+        if self.identity != identity.number() || !guard.is_still(self.epoch) {
+            return None;
+        }
+        // SAFETY: the leaf was reachable under a guard of the epoch that was noted, which is still the present one, so it
+        // lives as long as this guard (E5, C6). It belongs to this tree, hence has this type; a tree that frees its nodes
+        // otherwise changes its identity.
+        let leaf = unsafe { Node::<R>::at(self.leaf) };
+        match leaf.kind() {
+            Kind::Leaf(leaf) if !leaf.header().is_dead() => Some(leaf),
+            _ => None,
+        }
+    }
+}
