@@ -337,26 +337,18 @@ impl<R: Release, const N: usize> Block<R, N> {
         let at = self.index_of(key, &order).unwrap_or_else(|index| index);
         let head = head_at(key, self.keys.head_start());
         let old = |place: usize| order.place(if place < at { place } else { place - 1 });
-        let mut copy = SlabBox::<Self>::uninit();
-        let to = copy.as_mut_ptr();
-        // SAFETY: the block is ours, and both of its fields are written.
-        unsafe {
-            let head_of = |place| match place == at {
-                true => head,
-                false => self.keys.head(old(place)),
-            };
-            self.keys.write_like(&raw mut (*to).keys, len + 1, head_of);
-            let slots = (&raw mut (*to).slots).cast::<Slot<R>>();
-            for place in 0..N {
-                let word = match place {
-                    _ if place == at => Word::of(record),
-                    _ if place <= len => self.slots[old(place)].peek(),
-                    _ => Word::UNUSED,
-                };
-                slots.add(place).write(Slot::new(word));
-            }
-            Some((copy.assume_init(), at))
-        }
+        let keys = self.keys.like(len + 1, |place| match place == at {
+            true => head,
+            false => self.keys.head(old(place)),
+        });
+        let slots = std::array::from_fn(|place| {
+            Slot::new(match place {
+                _ if place == at => Word::of(record),
+                _ if place <= len => self.slots[old(place)].peek(),
+                _ => Word::UNUSED,
+            })
+        });
+        Some((SlabBox::new(Block { keys, slots }), at))
     }
 
     fn shares_prefix(&self, key: &[u8]) -> bool {

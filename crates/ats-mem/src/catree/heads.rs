@@ -61,6 +61,17 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
+/// The heads of so many places, and those that fill the others.
+#[inline(always)]
+fn filled<const N: usize>(len: usize, head: impl Fn(usize) -> Head) -> [AtomicI64; N] {
+    std::array::from_fn(|place| {
+        AtomicI64::new(match place < len {
+            true => head(place),
+            false => HEAD_MAX,
+        })
+    })
+}
+
 /// What the heads of a node say of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
@@ -152,40 +163,22 @@ impl<const N: usize> Heads<N> {
             skip: u32::try_from(skip).expect("keys are shorter than 4 GiB"),
             prefix,
             sorted: PlainU8::new(len as u8),
-            heads: std::array::from_fn(|place| {
-                AtomicI64::new(match place < len {
-                    true => head(place),
-                    false => HEAD_MAX,
-                })
-            }),
+            heads: filled(len, head),
         }
     }
 
-    /// Writes heads for keys that begin as those here, with so many tombstones as here: the head that `head` gives for
-    /// each of `len` places, which ascend. The caller holds the lock.
-    ///
-    /// # Safety
-    /// At `to` there is room that is ours.
-    pub(super) unsafe fn write_like(
-        &self,
-        to: *mut Self,
-        len: usize,
-        head: impl Fn(usize) -> Head,
-    ) {
+    /// Heads for keys that begin as those here, with so many tombstones as here: the head that `head` gives for each of
+    /// `len` places, which ascend. The caller holds the lock.
+    pub(super) fn like(&self, len: usize, head: impl Fn(usize) -> Head) -> Self {
         assert!(len <= N, "a node holds at most {N} keys");
-        // SAFETY: the contract; each field is written.
-        unsafe {
-            (&raw mut (*to).header).write(Header::like(&self.header));
-            (&raw mut (*to).len).write(AtomicU8::new(len as u8));
-            (&raw mut (*to).prefix_len).write(self.prefix_len);
-            (&raw mut (*to).skip).write(self.skip);
-            (&raw mut (*to).prefix).write(self.prefix);
-            (&raw mut (*to).sorted).write(PlainU8::new(len as u8));
-            let heads = (&raw mut (*to).heads).cast::<AtomicI64>();
-            for place in 0..N {
-                let head = if place < len { head(place) } else { HEAD_MAX };
-                heads.add(place).write(AtomicI64::new(head));
-            }
+        Heads {
+            header: Header::like(&self.header),
+            len: AtomicU8::new(len as u8),
+            prefix_len: self.prefix_len,
+            skip: self.skip,
+            prefix: self.prefix,
+            sorted: PlainU8::new(len as u8),
+            heads: filled(len, head),
         }
     }
 

@@ -1,7 +1,6 @@
 //! A value in a block.
 
 use super::block::{allocate, free};
-use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -29,14 +28,6 @@ impl<T> SlabBox<T> {
         SlabBox(pointer)
     }
 
-    /// Room for a value, which is written in its place instead of being moved there.
-    #[inline]
-    pub(crate) fn uninit() -> SlabBox<MaybeUninit<T>> {
-        let () = Self::ALIGNED;
-        ats_sync::count::moved(size_of::<T>());
-        SlabBox(allocate(size_of::<T>()).cast())
-    }
-
     /// Gives the value away.
     pub(crate) fn into_raw(this: Self) -> *mut T {
         let pointer = this.0.as_ptr();
@@ -51,19 +42,6 @@ impl<T> SlabBox<T> {
     pub(crate) unsafe fn from_raw(raw: *mut T) -> Self {
         // SAFETY: `into_raw` never gives null.
         SlabBox(unsafe { NonNull::new_unchecked(raw) })
-    }
-}
-
-impl<T> SlabBox<MaybeUninit<T>> {
-    /// The value, which has been written.
-    ///
-    /// # Safety
-    /// It has.
-    #[inline]
-    pub(crate) unsafe fn assume_init(self) -> SlabBox<T> {
-        let pointer = SlabBox::into_raw(self).cast();
-        // SAFETY: it comes from a box of the same size, and the contract says that there is a value.
-        unsafe { SlabBox::from_raw(pointer) }
     }
 }
 
