@@ -133,7 +133,8 @@ arrays_of_counters(_) ->
     apart(fun() -> [ats:insert(T, {N, counters:new(125000, [])}) || N <- lists:seq(1, 100)] end),
     ?assert(all_memory() >= Before + 95 * ?MEGABYTE),
     apart(fun() -> [ats:delete(T, N) || N <- lists:seq(1, 100)] end),
-    assert_returns(counters, fun all_memory/0, Before),
+    %% The virtual machine itself needs more or less meanwhile.
+    assert_returns(counters, fun all_memory/0, Before, 5 * ?MEGABYTE),
     ats:delete(T).
 
 %% ----- objects that stay where they were -----
@@ -212,17 +213,20 @@ all_memory() ->
     erlang:garbage_collect(),
     erlang:memory(system).
 
-assert_binaries_return(What, Before) -> assert_returns(What, fun binaries/0, Before).
+%% No object is kept: they are of a megabyte at least. What is measured next begins with none of them, too.
+assert_binaries_return(What, Before) -> assert_returns(What, fun binaries/0, Before, ?MEGABYTE).
 
-assert_returns(What, Measure, Before) ->
-    assert_returns(What, Measure, Before, erlang:monotonic_time(millisecond) + ?PATIENCE_MS).
+%% Less than so many bytes are kept.
+assert_returns(What, Measure, Before, Most) ->
+    Deadline = erlang:monotonic_time(millisecond) + ?PATIENCE_MS,
+    assert_returns(What, Measure, Before, Most, Deadline).
 
-assert_returns(What, Measure, Before, Deadline) ->
+assert_returns(What, Measure, Before, Most, Deadline) ->
     case Measure() - Before of
-        Kept when Kept < 5 * ?MEGABYTE ->
+        Kept when Kept < Most ->
             ok;
         Kept ->
             erlang:monotonic_time(millisecond) < Deadline orelse ct:fail({What, keeps, Kept}),
             timer:sleep(5),
-            assert_returns(What, Measure, Before, Deadline)
+            assert_returns(What, Measure, Before, Most, Deadline)
     end.
