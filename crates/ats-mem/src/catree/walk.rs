@@ -19,7 +19,7 @@ use crate::backend::Neighbour;
 use crate::record::{Record, Release};
 use crate::short_key::ShortKey;
 use ats_sync::Guard;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 /// How many records ahead of a walk are fetched: enough to hide a cache miss behind the calls of a chain.
 const AHEAD: usize = 6;
@@ -39,6 +39,20 @@ fn only_record<'g, R: Release>(met: Neighbour<'g, R>) -> Option<&'g Record<R>> {
     match met {
         Neighbour::Record(record) => Some(record),
         Neighbour::Key(_) => None,
+    }
+}
+
+/// Asks for the records at indices of the order of a leaf, where a chain of steps has begun that comes to records.
+fn prefetch_for_chain<R: Release>(
+    met: &Neighbour<'_, R>,
+    leaf: Leaf<'_, R>,
+    order: &InOrder,
+    indices: Range<usize>,
+) {
+    if matches!(met, Neighbour::Record(_)) {
+        for index in indices {
+            leaf.prefetch_record(order.place(index));
+        }
     }
 }
 
@@ -210,12 +224,11 @@ impl<R: Release> CaTree<R> {
         };
         let mut inside = key;
         loop {
-            for index in start..order.len().min(start + AHEAD) {
-                place.leaf.prefetch_record(order.place(index));
-            }
             let met = self.step_up(place.hanging(), &order, start, inside, guard, will_do);
-            if met.is_some() {
-                return met;
+            if let Some(met) = met {
+                let end = order.len().min(start + AHEAD);
+                prefetch_for_chain(&met, place.leaf, &order, start..end);
+                return Some(met);
             }
             let fence = place.fences.high?;
             place = self.place_for(fence, guard);
@@ -302,15 +315,11 @@ impl<R: Release> CaTree<R> {
             let inside = bound.unwrap_or_default();
             for index in (0..end).rev() {
                 let met = self.meet(place.hanging(), &order, index, inside, guard, will_do);
-                if met.is_none() {
-                    continue;
+                if let Some(met) = met {
+                    let start = index.saturating_sub(AHEAD);
+                    prefetch_for_chain(&met, place.leaf, &order, start..index);
+                    return Some(met);
                 }
-                if matches!(met, Some(Neighbour::Record(_))) {
-                    for ahead in index.saturating_sub(AHEAD)..index {
-                        place.leaf.prefetch_record(order.place(ahead));
-                    }
-                }
-                return met;
             }
             // Nothing here: go on below the lower fence, if there is one.
             bound = Some(place.fences.low?);
