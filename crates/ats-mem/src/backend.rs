@@ -163,7 +163,12 @@ pub trait Backend<R: Release>: Send + Sync {
 
     /// Removes the record of `key`. As [`put`](Backend::put).
     fn remove(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
-        remove_by_update(self, key, guard)
+        let mut was_there = false;
+        self.update(key, guard, &mut |current| {
+            was_there = current.is_some();
+            Change::Remove
+        })?;
+        Ok(was_there)
     }
 
     /// As [`update`](Backend::update), for a decision that may take long: `decide` runs without any lock.
@@ -286,20 +291,6 @@ pub trait Backend<R: Release>: Send + Sync {
         let Memory { records, structure } = self.memory();
         records + structure
     }
-}
-
-/// [`Backend::remove`] by way of [`update`](Backend::update).
-pub(crate) fn remove_by_update<R: Release>(
-    store: &(impl Backend<R> + ?Sized),
-    key: &[u8],
-    guard: &Guard,
-) -> Result<bool, Busy> {
-    let mut was_there = false;
-    store.update(key, guard, &mut |current| {
-        was_there = current.is_some();
-        Change::Remove
-    })?;
-    Ok(was_there)
 }
 
 /// The ability of a store that has the order of its keys: walks from any key, in both directions, and order

@@ -82,9 +82,9 @@ mod write;
 
 use crate::backend::{
     Adaptive, Backend, BatchPlan, Buckets, Busy, Change, End, Fixable, Memory, NoSuchKey,
-    ScanPosition, SlotAnswer, Slots, Totals, remove_by_update,
+    ScanPosition, SlotAnswer, Slots, Totals,
 };
-use crate::batch::{self, Pinning};
+use crate::batch::{self, KeyStep, Pinning};
 use crate::record::{Record, Release, Tally};
 use crate::slab;
 use ats_sync::shim::atomic::Ordering;
@@ -105,11 +105,17 @@ impl<R: Release> Backend<R> for HashTable<R> {
 
     /// A key that is not there takes no lock.
     fn remove(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
+        let hash = self.seed.hash(key);
         let there = |word: Word, _| (!word.is_deleted()).then_some(());
-        if (self.search(key, self.seed.hash(key), guard, there)).is_none() {
+        if self.search(key, hash, guard, there).is_none() {
             return Ok(false);
         }
-        remove_by_update(self, key, guard)
+        let mut was_there = false;
+        self.step_hashed(key, hash, guard, &mut |current| {
+            was_there = current.is_some();
+            KeyStep::Remove
+        })?;
+        Ok(was_there)
     }
 
     #[inline]

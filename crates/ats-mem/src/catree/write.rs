@@ -19,6 +19,9 @@ pub(super) enum Gone<'g, R: Release> {
     Removed(Old<'g, R>),
 }
 
+/// The locked leaf of a key, and what is at its place.
+type FreeLeaf<'g, R> = (LockedLeaf<'g, R>, Option<Old<'g, R>>);
+
 impl<R: Release> CaTree<R> {
     /// [`put`](crate::Backend::put). What is in the place is not looked at if its slot tells what matters.
     pub(super) fn put_over(
@@ -27,9 +30,8 @@ impl<R: Release> CaTree<R> {
         record: RecordBox<R>,
         guard: &Guard,
     ) -> Result<bool, Busy> {
-        let locked = self.free_leaf(key, Wanted::Any, guard)?;
-        let locked = locked.expect("any key is wanted");
-        let old = locked.old(guard);
+        let found = self.free_leaf(key, Wanted::Any, guard)?;
+        let (locked, old) = found.expect("any key is wanted");
         let was_there = old.is_some();
         self.change(locked, old, KeyStep::Put(record), key, guard);
         Ok(was_there)
@@ -37,23 +39,22 @@ impl<R: Release> CaTree<R> {
 
     /// [`remove`](crate::Backend::remove), as [`put_over`](Self::put_over). A key that is not there takes no lock.
     pub(super) fn remove_any(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
-        let Some(locked) = self.free_leaf(key, Wanted::Present, guard)? else {
+        let Some((locked, old)) = self.free_leaf(key, Wanted::Present, guard)? else {
             return Ok(false);
         };
-        let old = locked.old(guard);
         let was_there = old.is_some();
         self.change(locked, old, KeyStep::Remove, key, guard);
         Ok(was_there)
     }
 
-    /// The locked leaf of a key that no batch holds.
+    /// The locked leaf of a key that no batch holds, and what is at its place.
     #[inline]
     fn free_leaf<'g>(
         &'g self,
         key: &[u8],
         wanted: Wanted,
         guard: &'g Guard,
-    ) -> Result<Option<LockedLeaf<'g, R>>, Busy> {
+    ) -> Result<Option<FreeLeaf<'g, R>>, Busy> {
         let mut patience = HeldKeyWait::new();
         loop {
             let take = |base: &'g Base<R>| base.lock_patiently(&self.gate);
@@ -63,7 +64,7 @@ impl<R: Release> CaTree<R> {
             // A simple record has no stamp (SL1).
             match locked.old(guard) {
                 Some(Old::Seen(record)) if record.is_held() => {}
-                _ => return Ok(Some(locked)),
+                old => return Ok(Some((locked, old))),
             }
             drop(locked);
             patience.wait()?;
@@ -159,8 +160,9 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         trip: &mut Trip,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy> {
-        let locked = self.free_leaf(key, Wanted::Any, guard)?;
-        let locked = locked.expect("any key is wanted");
+        let found = self.free_leaf(key, Wanted::Any, guard)?;
+        let (locked, _) = found.expect("any key is wanted");
+        // The decision is about the record, so it is looked at whatever its slot tells.
         let here = locked.record(guard);
         if trip.comes_to(ptr::from_ref(locked.base).addr()) {
             locked.held.count(SPANNING_COST);

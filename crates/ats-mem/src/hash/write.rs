@@ -207,15 +207,15 @@ pub(super) fn retire<R: Release>(gone: Option<&Record<R>>, guard: &Guard) {
     }
 }
 
-impl<R: Release> Stepwise<R> for HashTable<R> {
-    fn step<'g>(
+impl<R: Release> HashTable<R> {
+    /// [`Stepwise::step`] for a key whose hash is known.
+    pub(super) fn step_hashed<'g>(
         &'g self,
         key: &[u8],
+        hash: u64,
         guard: &'g Guard,
-        _trip: &mut Trip,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy> {
-        let hash = self.seed.hash(key);
         let mut patience = HeldKeyWait::new();
         loop {
             let found = self.lock_patiently(key, hash, guard)?;
@@ -235,6 +235,18 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
             }
             return Ok(());
         }
+    }
+}
+
+impl<R: Release> Stepwise<R> for HashTable<R> {
+    fn step<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        _trip: &mut Trip,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
+    ) -> Result<(), Busy> {
+        self.step_hashed(key, self.seed.hash(key), guard, decide)
     }
 
     /// First the buckets of some keys, then the records in them, so that misses of different keys overlap.
