@@ -8,7 +8,7 @@
 %% blame. What has to be known of the table, the module is asked for that raised the exception.
 -module(ats_errors).
 
--export([reason/1, options/1, format_error/2]).
+-export([reason/1, is_of_system/1, options/1, format_error/2]).
 
 -export_type([cause/0]).
 
@@ -23,9 +23,15 @@
       | system_limit
       | storage | damaged | read_only | merge_failed  % the store of the table failed
       | {merge_failed, Key :: term(), Failure :: term()}
-      | enoent | eacces | enospc | enotdir | eio
+      | posix()
       | {dets, Reason :: term()}               % what Dets says
       | {panic, Text :: term()}.
+
+-type posix() ::
+        eacces | eagain | ebadf | ebusy | edquot | eexist | efbig | einval | eio | eisdir | eloop
+      | emfile | enametoolong | enfile | enodev | enoent | enolck | enomem | enospc | enotdir
+      | enotempty | enxio | eopnotsupp | eperm | erofs | estale | etimedout | etxtbsy.
+%% The errors of the system that a native function names by their codes.
 
 -type message() :: none | unicode:chardata().
 %% What is wrong with one argument; `none' if nothing is.
@@ -39,13 +45,23 @@
           badarg | system_limit | storage_failed | {ats_internal_error, term()} | Dets :: term().
 reason(system_limit) -> system_limit;
 reason(Failure)
-  when Failure =:= storage; Failure =:= damaged; Failure =:= read_only; Failure =:= merge_failed;
-       Failure =:= enoent; Failure =:= eacces; Failure =:= enospc; Failure =:= enotdir;
-       Failure =:= eio ->
+  when Failure =:= storage; Failure =:= damaged; Failure =:= read_only; Failure =:= merge_failed ->
     storage_failed;
 reason({dets, Reason}) -> Reason;
 reason({panic, Text}) -> {ats_internal_error, Text};
-reason(_Cause) -> badarg.
+reason(Cause) ->
+    case is_of_system(Cause) of
+        true -> storage_failed;
+        false -> badarg
+    end.
+
+%% @doc Tells whether a cause is an error of the system, a {@type posix()}.
+-spec is_of_system(term()) -> boolean().
+is_of_system(Cause) ->
+    lists:member(Cause, [eacces, eagain, ebadf, ebusy, edquot, eexist, efbig, einval, eio, eisdir,
+                         eloop, emfile, enametoolong, enfile, enodev, enoent, enolck, enomem,
+                         enospc, enotdir, enotempty, enxio, eopnotsupp, eperm, erofs, estale,
+                         etimedout, etxtbsy]).
 
 %% @doc The options of `erlang:error/3' that let the exception explain itself.
 -spec options(cause()) -> [{error_info, map()}].

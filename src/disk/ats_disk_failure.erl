@@ -49,8 +49,8 @@ of_cause(Cause, Directory) ->
 
 -spec is_of_files(term()) -> boolean().
 is_of_files(Cause) ->
-    lists:member(Cause, [access, damaged, read_only, merge_failed, storage,
-                         enoent, eacces, enospc, enotdir, eio]).
+    lists:member(Cause, [access, damaged, read_only, merge_failed, storage])
+        orelse ats_errors:is_of_system(Cause).
 
 -spec text(atom()) -> binary().
 text(damaged) -> <<"what was read is not what was written">>;

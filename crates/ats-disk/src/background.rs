@@ -88,14 +88,14 @@ impl Core {
         self.compact_one(true)
     }
 
-    /// Begins the next journal ahead, so that no writer waits for that. Whether it was not begun yet.
+    /// Begins the next journal ahead, if it will be needed soon, so that no writer waits for that. Whether it was not
+    /// begun yet.
     pub(crate) fn prepare_journal(&self) -> Result<bool, Error> {
         self.check_writable()?;
         if self.options.threads == 0 {
             return Ok(false);
         }
-        self.next_journal
-            .prepare(&*self.file_system, &self.directory, self.store)
+        self.next_journal.prepare(&*self.directory, self.store)
     }
 
     /// Does what writers may soon wait for, in the midst of other work.
@@ -144,6 +144,9 @@ impl Core {
     /// Syncs the journal without keeping writers from it.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         waiting::check()?;
+        if self.is_read_only {
+            return Ok(());
+        }
         self.check_writable()?;
         let to_sync = self.writing.lock().journal.to_sync();
         if !to_sync.is_empty() {
@@ -177,6 +180,9 @@ impl Core {
 
     /// Starts the threads that the options ask for. After an error, `threads` are those that were started.
     pub(crate) fn start(self: &Arc<Self>, threads: &mut Vec<JoinHandle<()>>) -> io::Result<()> {
+        if self.is_read_only {
+            return Ok(());
+        }
         for _ in 0..self.options.threads {
             let core = Arc::clone(self);
             let thread = thread::Builder::new().name("ats-disk".into());

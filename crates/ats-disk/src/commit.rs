@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::journal::Journal;
 use crate::memtable::{Keep, Memtable, Write};
 use crate::options::Durability;
+use crate::planted::{Fault, is_planted};
 use crate::record_count::{CountChange, RecordCount};
 use crate::state::{Sealed, State};
 use crate::waiting;
@@ -154,7 +155,8 @@ impl Core {
         }
         // A group of its own: the leader of another one may have to wait.
         let mut writing = waiting::lock(&self.writing)?;
-        let goes_on = !self.is_full() || self.next_journal.is_begun();
+        let begins = self.is_full() || !writing.journal.is_begun();
+        let goes_on = !begins || self.next_journal.is_begun();
         if !goes_on || !self.pressure.lets_through(batch.bytes()) {
             return Err(Error::WouldWait);
         }
@@ -221,15 +223,21 @@ impl Core {
     fn write_group(&self, writing: &mut Writing, batches: &Batches) -> Result<(), Error> {
         self.check_writable()?;
         if self.is_full() {
-            self.seal(writing)?;
+            self.seal(writing);
+        }
+        if !writing.journal.is_begun() {
+            self.renew_manifest()?;
         }
         let mut seq = writing.last_seq;
-        for (batch, changes) in batches.each() {
-            writing.journal.append(seq + 1, changes, batch);
+        let numbered = batches.each().map(|(batch, changes)| {
+            let first_seq = seq + 1;
             seq += u64::from(changes);
-        }
-        let written = match writing.journal.write() {
+            (first_seq, changes, batch)
+        });
+        let (next, directory) = (&self.next_journal, &*self.directory);
+        let written = match writing.journal.write(next, directory, self.store, numbered) {
             Ok(written) => written,
+            Err(_) if is_planted(Fault::Unwritten) => return Ok(()),
             Err(error) => {
                 // If it stays unknown what is there, nothing may follow it.
                 let cut = writing.journal.cut();
@@ -246,10 +254,17 @@ impl Core {
         self.apply(&state, first_seq, batches, &writing.records)?;
         self.stats
             .on_group(batches.ends.len(), batches.bytes.len(), written);
-        if self.options.threads > 0 && self.spare.is_short() {
+        if self.options.threads > 0 && (self.spare.is_short() || self.needs_journal()) {
             self.background.wake();
         }
         Ok(())
+    }
+
+    /// Whether the threads are to be told, by a writer, that the memtable is half full, so that there will be another
+    /// journal soon. They are told once for each.
+    fn needs_journal(&self) -> bool {
+        let bytes = self.state.load().active.bytes();
+        bytes >= self.options.memtable_bytes / 2 && self.next_journal.want()
     }
 
     /// Makes all durable that is in the journal. A failure is final: what the system still has in memory may never
@@ -322,16 +337,11 @@ impl Core {
     }
 
     /// Goes on with an empty memtable and a new journal. The caller holds `writing`, of which it passes the content.
-    pub(crate) fn seal(&self, writing: &mut Writing) -> Result<(), Error> {
+    pub(crate) fn seal(&self, writing: &mut Writing) {
         if writing.last_seq == writing.sealed_seq {
-            return Ok(());
+            return;
         }
-        writing.journal.rotate(
-            &self.next_journal,
-            &*self.file_system,
-            &self.directory,
-            self.store,
-        )?;
+        writing.journal.rotate(&self.next_journal);
         let _swapping = self.swapping.lock();
         let state = self.state.load();
         let sealed = Arc::new(Sealed {
@@ -350,7 +360,6 @@ impl Core {
         }));
         self.update_pressure();
         self.background.wake();
-        Ok(())
     }
 }
 

@@ -3,12 +3,12 @@
 use crate::background::Background;
 use crate::cache::Cache;
 use crate::commit::{Queue, Writing};
+use crate::directory::{DirectoryLock, StoreDirectory};
 use crate::doomed::Doomed;
 use crate::error::Error;
 use crate::file::Settings;
 use crate::fork;
-use crate::fs::FileSystem;
-use crate::hold::DirectoryLock;
+use crate::fs::{Directory, FileSystem, Sharing};
 use crate::journal::NextJournal;
 use crate::lull::Lull;
 use crate::manifest::Manifest;
@@ -22,8 +22,6 @@ use crate::state::State;
 use crate::stats::Stats;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use std::any::Any;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -36,7 +34,7 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) file_system: Arc<dyn FileSystem>,
-    pub(crate) directory: PathBuf,
+    pub(crate) directory: Arc<dyn Directory>,
     pub(crate) store: u128,
     pub(crate) cache: Arc<Cache>,
     /// How files of runs are written.
@@ -50,6 +48,8 @@ pub(crate) struct Core {
     pub(crate) writing: Mutex<Writing>,
     pub(crate) next_journal: NextJournal,
     pub(crate) manifest: Mutex<Manifest>,
+    /// Whether what the manifest says is known to be durable.
+    pub(crate) is_manifest_durable: AtomicBool,
     /// The next number for a file or a run.
     pub(crate) next_number: AtomicU64,
     /// Held by the thread that writes memtables to runs.
@@ -67,6 +67,8 @@ pub(crate) struct Core {
     copies: u64,
     /// Why nothing is written any more.
     broken: OnceLock<String>,
+    /// Whether the store was opened for reading: then it has no threads, and writes nothing.
+    pub(crate) is_read_only: bool,
     /// Whether the store is being closed.
     pub(crate) closing: AtomicBool,
     /// The last error of a background thread.
@@ -78,14 +80,13 @@ pub(crate) struct Core {
 /// What a core is made of when the store is opened.
 pub(crate) struct Opened {
     pub(crate) options: Options,
-    pub(crate) directory: PathBuf,
+    pub(crate) directory: StoreDirectory,
     pub(crate) store: u128,
     pub(crate) cache: Arc<Cache>,
     pub(crate) settings: Settings,
     pub(crate) state: State,
     pub(crate) writing: Writing,
     pub(crate) manifest: Manifest,
-    pub(crate) lock: Box<dyn Any + Send + Sync>,
 }
 
 impl Core {
@@ -99,11 +100,14 @@ impl Core {
             state,
             writing,
             manifest,
-            lock,
         } = opened;
+        let is_read_only = directory.sharing == Sharing::Shared;
+        let broken = match is_read_only {
+            true => OnceLock::from(String::from("it was opened for reading")),
+            false => OnceLock::new(),
+        };
         Core {
-            file_system: Arc::clone(&options.file_system),
-            directory,
+            directory: directory.directory,
             store,
             cache,
             settings,
@@ -113,23 +117,26 @@ impl Core {
             registry: Registry::new(writing.last_seq),
             queue: Mutex::default(),
             next_number: AtomicU64::new(manifest.contents().next_number),
-            next_journal: NextJournal::new(writing.journal.number() + 1),
+            next_journal: NextJournal::new(writing.journal.number()),
             writing: Mutex::new(writing),
             manifest: Mutex::new(manifest),
+            is_manifest_durable: AtomicBool::new(false),
             flushing: Mutex::default(),
             merging: Mutex::default(),
             doomed: Doomed::default(),
             spare: Spare::default(),
             lull: Lull::default(),
             snapshots: Snapshots::default(),
-            pressure: Pressure::new(Arc::clone(&options.file_system)),
+            pressure: Pressure::new(Arc::clone(&directory.file_system)),
             stats: Stats::default(),
             background: Background::default(),
             copies: fork::copies(),
-            broken: OnceLock::new(),
+            broken,
+            is_read_only,
             closing: AtomicBool::new(false),
             last_error: Mutex::default(),
-            directory_lock: DirectoryLock::new(lock),
+            directory_lock: DirectoryLock::new(directory.lock),
+            file_system: directory.file_system,
             options,
         }
     }

@@ -108,8 +108,7 @@ impl Core {
             !is_due
         });
         for number in &due {
-            let path = self.directory.join(file_name(*number));
-            match self.file_system.remove(&path) {
+            match self.directory.remove(&file_name(*number)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     // The next opening removes what belongs to no run.
                     self.stats.on_failed_removal();

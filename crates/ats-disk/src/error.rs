@@ -1,5 +1,6 @@
 //! Why the engine did not do what it was asked for.
 
+use ats_store::SystemError;
 use std::{fmt, io};
 
 /// Why the engine did not do what it was asked for. Nothing has changed then, unless a function says otherwise.
@@ -7,8 +8,8 @@ use std::{fmt, io};
 pub enum Error {
     /// The system did not read or write what it was asked for.
     Io {
-        /// What kind of error it was.
-        kind: io::ErrorKind,
+        /// The kind of error, and the code of the system.
+        error: SystemError,
         /// What was to be done, to which file, and what the system said.
         what: String,
     },
@@ -56,12 +57,21 @@ pub enum Error {
 }
 
 impl Error {
-    /// An error of the system, with what was to be done.
+    /// An error of the system, with what was to be done. A name that leads to no file is one of a damaged store.
     pub(crate) fn io(error: &io::Error, what: impl fmt::Display) -> Self {
-        Error::Io {
-            kind: error.kind(),
-            what: format!("{what}: {error}"),
+        let what = format!("{what}: {error}");
+        match error.kind() {
+            io::ErrorKind::InvalidData => Error::Corrupt(what),
+            _ => Error::Io {
+                error: SystemError::of(error),
+                what,
+            },
         }
+    }
+
+    /// Whether there was no room on the disk, or no more than a quota allows.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self, Error::Io { error, .. } if is_full(error.kind))
     }
 
     pub(crate) fn corrupt(what: impl fmt::Display) -> Self {
@@ -110,13 +120,13 @@ impl std::error::Error for Error {}
 impl From<Error> for ats_store::Error {
     fn from(error: Error) -> Self {
         match error {
-            Error::Io { kind, .. } => ats_store::Error::Io(kind),
+            Error::Io { error, .. } => ats_store::Error::Io(error),
             Error::Corrupt(_) | Error::NewerFormat { .. } => ats_store::Error::Corrupt,
             Error::Merge => ats_store::Error::Merge,
             Error::WouldWait => ats_store::Error::WouldWait,
-            Error::Locked => ats_store::Error::Io(io::ErrorKind::WouldBlock),
-            Error::ReadOnly(_) => ats_store::Error::Io(io::ErrorKind::ReadOnlyFilesystem),
-            Error::Missing => ats_store::Error::Io(io::ErrorKind::NotFound),
+            Error::Locked => ats_store::Error::Io(io::ErrorKind::WouldBlock.into()),
+            Error::ReadOnly(_) => ats_store::Error::Io(io::ErrorKind::ReadOnlyFilesystem.into()),
+            Error::Missing => ats_store::Error::Io(io::ErrorKind::NotFound.into()),
             Error::Expired
             | Error::NoOperator
             | Error::OtherOperator { .. }
@@ -124,4 +134,12 @@ impl From<Error> for ats_store::Error {
             | Error::TooLong => ats_store::Error::Unsupported,
         }
     }
+}
+
+/// Whether an error says that there is no room on the disk, or no more than a quota allows.
+pub(crate) fn is_full(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
 }

@@ -50,8 +50,6 @@ impl Core {
         };
         self.check_writable()?;
         let started = self.file_system.now();
-        // Without it, the writer that needs it begins it.
-        let _begun = self.prepare_journal();
         let meta = self.write_memtable(&state, sealed)?;
         let run = match meta.files.is_empty() {
             true => None,
@@ -124,7 +122,10 @@ impl Core {
         // Before the journals are removed, and while writers are kept away: one that is waiting would write to a journal
         // without a name.
         self.broken(Error::ReadOnly("it was closed".into()));
-        if is_flushed && writing.last_seq == self.manifest.lock().contents().flushed {
+        if is_flushed
+            && !self.is_read_only
+            && writing.last_seq == self.manifest.lock().contents().flushed
+        {
             self.unlink_journals(u64::MAX);
         }
     }
@@ -138,12 +139,12 @@ impl Core {
 
     /// Those that cannot be removed are when the store is opened.
     fn unlink_journals(&self, first_needed: u64) {
-        let Ok(names) = self.file_system.list(&self.directory) else {
+        let Ok(names) = self.directory.list() else {
             return;
         };
         for name in names {
             if journal::number(&name).is_some_and(|number| number < first_needed) {
-                let _ = self.file_system.remove(&self.directory.join(name));
+                let _ = self.directory.remove(&name);
             }
         }
     }

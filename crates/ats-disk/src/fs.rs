@@ -1,63 +1,44 @@
-//! What the engine needs of a file system, and of a clock.
+//! The engine's view of a file system, and of a clock.
 //!
-//! [`FileSystem`] and [`File`] are everything through which the engine touches the world. [`RealFs`] is the file
-//! system of the machine; the tests of this crate bring one that loses, tears and reorders what was not synced.
+//! [`FileSystem`], [`Directory`] and [`File`] are everything through which the engine touches the world. [`RealFs`] is
+//! the file system of the machine; the tests of this crate bring one that loses, tears and reorders data that was not
+//! synced.
 //!
-//! What an implementation promises:
+//! A path is resolved once, by [`FileSystem::open_dir`]. All files of a store are reached through the open directory by
+//! their names, so a store stays where it is when its directory is renamed or a link in its path is turned.
 //!
-//! - What was written to a file survives the machine once [`File::sync`] has returned.
-//! - A name that was created, renamed or removed survives the machine once [`FileSystem::sync_dir`] of its directory
-//!   has returned. A rename is atomic: at any time the new name leads to the old file or to the new one.
+//! # Contract of an implementation
+//!
+//! - Data written to a file survives the machine once [`File::sync`] has returned.
+//! - A name that was created, renamed or removed survives the machine once [`Directory::sync`] has returned. A rename is
+//!   atomic: at any time the new name leads to the old file or to the new one.
 //! - Until then, any part of it may survive, in any order.
-//! - What was written survives the end of the process without a sync.
+//! - Written data survives the end of the process without a sync.
+//! - A call that a signal has interrupted returns [`Interrupted`](io::ErrorKind::Interrupted) and has lost nothing. The
+//!   engine makes it again.
 
 mod real;
+mod retry;
 
 pub use real::RealFs;
+pub(crate) use retry::retrying;
 
 use std::any::Any;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// Directories, and the time.
+/// Directories by their paths, and the time.
 pub trait FileSystem: Send + Sync + 'static {
     /// Makes a directory, and those above it, where they are missing. Their names are synced.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// The names of the files in a directory, in any order.
-    fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
-
-    /// Makes a file.
+    /// Opens a directory, which is neither locked nor changed.
     ///
     /// # Errors
-    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists), and what the system says.
-    fn create(&self, path: &Path) -> io::Result<Box<dyn File>>;
-
-    /// Opens a file that is there, for reading and writing; if it may not be written, for reading.
-    ///
-    /// # Errors
-    /// [`NotFound`](io::ErrorKind::NotFound), and what the system says.
-    fn open(&self, path: &Path) -> io::Result<Box<dyn File>>;
-
-    /// Gives a file another name in the same directory, in place of the file that has this name.
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-
-    /// Removes a file. It can be read as long as it is open.
-    fn remove(&self, path: &Path) -> io::Result<()>;
-
-    /// Makes the names in a directory durable.
-    ///
-    /// # Errors
-    /// What the system says. `EMFILE` and `ENFILE` say that the directory could not even be opened, so that it may be
-    /// tried again; after other errors it is unknown which names are durable.
-    fn sync_dir(&self, directory: &Path) -> io::Result<()>;
-
-    /// Locks a file, which is made if it is missing, until what is returned is dropped or the process ends.
-    ///
-    /// # Errors
-    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if it is locked, by this process or another.
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>>;
+    /// [`NotFound`](io::ErrorKind::NotFound), [`NotADirectory`](io::ErrorKind::NotADirectory), and what the system says.
+    fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>>;
 
     /// The time since some moment. It does not go back.
     fn now(&self) -> Duration;
@@ -66,6 +47,53 @@ pub trait FileSystem: Send + Sync + 'static {
     fn sleep(&self, time: Duration) {
         std::thread::sleep(time);
     }
+}
+
+/// Sharing of the lock of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// For writing: nobody else has the lock.
+    Exclusive,
+    /// For reading: others may read as well.
+    Shared,
+}
+
+/// An open directory. It stays the same directory when its path leads to another one.
+///
+/// Names are those of files in this directory, without a separator.
+pub trait Directory: Send + Sync {
+    /// Locks the directory itself until the returned value is dropped or the process ends.
+    ///
+    /// # Errors
+    /// [`WouldBlock`](io::ErrorKind::WouldBlock) if another open directory has the lock, of this process or of another
+    /// one, and the two cannot share it.
+    fn lock(&self, sharing: Sharing) -> io::Result<Box<dyn Any + Send + Sync>>;
+
+    /// The names of the files, in any order.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Makes a file.
+    ///
+    /// # Errors
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if anything has the name, also a link to nothing; and what the
+    /// system says.
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>>;
+
+    /// Opens a file for reading and writing; if it may not be written, for reading.
+    ///
+    /// # Errors
+    /// [`NotFound`](io::ErrorKind::NotFound); [`InvalidData`](io::ErrorKind::InvalidData) if the name leads to anything
+    /// but a regular file, such as a directory, a FIFO or a symbolic link; and what the system says.
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>>;
+
+    /// Gives a file another name, in place of the file that has this name.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file. It can be read as long as it is open.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Makes the names durable.
+    fn sync(&self) -> io::Result<()>;
 }
 
 /// An open file.
@@ -107,11 +135,10 @@ pub trait File: Send + Sync {
     fn will_read(&self, _offset: u64, _bytes: u64) {}
 }
 
-/// Whether this error says that there are too many open files: then nothing was done.
-pub(crate) fn is_too_many_files(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let codes = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
-    error
-        .raw_os_error()
-        .is_some_and(|code| codes.contains(&code))
+/// Removes a file if it is there.
+pub(crate) fn remove_if_there(directory: &dyn Directory, name: &str) -> io::Result<()> {
+    match directory.remove(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }

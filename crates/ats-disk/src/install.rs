@@ -3,7 +3,6 @@
 use crate::core::{Core, file_name};
 use crate::error::Error;
 use crate::file::{FileMeta, Run, RunFile};
-use crate::fs::is_too_many_files;
 use crate::manifest::{Edit, Manifest, RunMeta, WriteError};
 use crate::planted::{Fault, is_planted};
 use crate::state::{Sealed, State, StoredRun};
@@ -35,8 +34,8 @@ impl Core {
     fn open_file(&self, meta: &FileMeta) -> Result<RunFile, Error> {
         let name = file_name(meta.number);
         let file = self
-            .file_system
-            .open(&self.directory.join(&name))
+            .directory
+            .open(&name)
             .map_err(|error| Error::io(&error, format_args!("open of {name}")))?;
         RunFile::open(
             file,
@@ -47,6 +46,28 @@ impl Core {
         )
     }
 
+    /// Makes durable what the manifest says, which may be what an earlier process has left. Nothing may be added to the
+    /// store before: a journal could survive a stop of the machine, and the manifest that it belongs to not.
+    pub(crate) fn renew_manifest(&self) -> Result<(), Error> {
+        if self.is_manifest_durable.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut manifest = self.manifest.lock();
+        if !self.is_manifest_durable.load(Ordering::Relaxed) {
+            manifest.renew().map_err(|error| self.not_written(error))?;
+            self.is_manifest_durable.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Why the manifest was not written. If it is unknown whether it was, nothing may be written any more.
+    fn not_written(&self, error: WriteError) -> Error {
+        match error {
+            WriteError::Refused(error) => error,
+            WriteError::Broken(error) => self.broken(error),
+        }
+    }
+
     /// Makes the names of new files durable, and writes an edit that names them.
     pub(crate) fn write_edit(
         &self,
@@ -55,33 +76,24 @@ impl Core {
     ) -> Result<(), Error> {
         self.check_writable()?;
         if !is_planted(Fault::EarlyEdit) {
-            self.file_system
-                .sync_dir(&self.directory)
-                .map_err(|error| {
-                    let is_unknown = !is_too_many_files(&error);
-                    let error = Error::io(&error, "sync of the directory");
-                    match is_unknown {
-                        true => self.broken(error),
-                        false => error,
-                    }
-                })?;
+            let synced = self.directory.sync();
+            // It is unknown which names are durable.
+            synced.map_err(|error| self.broken(Error::io(&error, "sync of the directory")))?;
         }
         let edit = Edit {
             next_number: Some(self.next_number.load(Ordering::Relaxed)),
             ..edit
         };
-        manifest.write(edit).map_err(|error| match error {
-            WriteError::Refused(error) => error,
-            WriteError::Broken(error) => self.broken(error),
-        })
+        manifest
+            .write(edit)
+            .map_err(|error| self.not_written(error))
     }
 
     /// Removes files that an edit should have named, which was not written. If it is unknown whether it was, they stay.
     pub(crate) fn remove_unnamed<'f>(&self, files: impl IntoIterator<Item = &'f FileMeta>) {
         if self.check_writable().is_ok() {
             for file in files {
-                let path = self.directory.join(file_name(file.number));
-                let _ = self.file_system.remove(&path);
+                let _ = self.directory.remove(&file_name(file.number));
             }
         }
     }

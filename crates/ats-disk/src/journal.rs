@@ -8,12 +8,11 @@
 
 use crate::coding::{Damaged, Decoder};
 use crate::error::Error;
-use crate::fs::{File, FileSystem};
-use crate::log::{LogIdentity, LogKind, LogWriter, Position};
+use crate::fs::{Directory, File, remove_if_there};
+use crate::log::{HEADER_BYTES, LogIdentity, LogKind, LogWriter, Position};
 use parking_lot::Mutex;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The name of the journal with this number.
 pub(crate) fn name(number: u64) -> String {
@@ -49,9 +48,10 @@ pub(crate) fn parts(payload: &[u8]) -> Result<(u64, u32, &[u8]), Error> {
     parts().map_err(|why: Damaged| Error::corrupt(format_args!("a record of the journal {why}")))
 }
 
-/// Where writes go.
+/// Where writes go: a file that is begun with the first write, so that a store that is not written to has none.
 pub(crate) struct Journal {
-    log: LogWriter,
+    /// Nothing before the first write.
+    log: Option<LogWriter>,
     number: u64,
     /// Journals before this one that are not known to be durable, with their numbers, from the oldest to the newest.
     unsynced: Vec<(u64, Arc<dyn File>)>,
@@ -61,70 +61,99 @@ pub(crate) struct Journal {
     marked: Position,
 }
 
+/// The end of the journal with this number, before the first write.
+fn start(number: u64) -> Position {
+    Position {
+        number,
+        offset: HEADER_BYTES as u64,
+    }
+}
+
 impl Journal {
-    /// Begins a journal. Its name is durable.
-    pub(crate) fn create(
-        file_system: &dyn FileSystem,
-        directory: &Path,
-        store: u128,
-        number: u64,
-    ) -> Result<Self, Error> {
-        let log = begin(file_system, directory, store, number)?;
-        let durable = log.position();
-        Ok(Journal {
-            log,
+    /// The journal with this number, before the first write.
+    pub(crate) fn new(number: u64) -> Self {
+        Journal {
+            log: None,
             number,
             unsynced: Vec::new(),
-            durable,
-            marked: durable,
-        })
+            durable: start(number),
+            marked: start(number),
+        }
     }
 
-    /// Goes on with the next journal. After an error, with the old one.
-    pub(crate) fn rotate(
+    /// Begins the file, unless that is done. Its name is durable then.
+    pub(crate) fn begin(
         &mut self,
         next: &NextJournal,
-        file_system: &dyn FileSystem,
-        directory: &Path,
+        directory: &dyn Directory,
         store: u128,
-    ) -> Result<(), Error> {
-        let log = next.take(file_system, directory, store, self.number + 1)?;
-        next.expect_bytes(self.log.position().offset);
-        if self.marked != self.log.position() {
-            self.unsynced
-                .push((self.number, Arc::clone(self.log.file())));
+    ) -> Result<&mut LogWriter, Error> {
+        match &mut self.log {
+            Some(log) => Ok(log),
+            log => Ok(log.insert(next.take(directory, store, self.number)?)),
+        }
+    }
+
+    /// Whether there is a file.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.log.is_some()
+    }
+
+    /// Goes on with the next journal.
+    pub(crate) fn rotate(&mut self, next: &NextJournal) {
+        let end = self.position();
+        if let Some(log) = self.log.take() {
+            next.expect_bytes(end.offset);
+            if self.marked != end {
+                self.unsynced.push((self.number, Arc::clone(log.file())));
+            }
         }
         self.number += 1;
-        self.log = log;
-        Ok(())
+        self.marked = start(self.number);
+    }
+
+    /// The end of what was written.
+    fn position(&self) -> Position {
+        let log = self.log.as_ref();
+        log.map_or_else(|| start(self.number), LogWriter::position)
     }
 
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Gathers a batch for [`write`](Journal::write).
-    pub(crate) fn append(&mut self, first_seq: u64, changes: u32, encoded: &[u8]) {
+    /// Writes batches, each with the sequence number of its first change and the number of its changes. Returns the number
+    /// of bytes that the records take.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; then any part of them may be there, until it is [cut](Journal::cut) off. If the file could not be
+    /// begun, nothing is there.
+    pub(crate) fn write<'b>(
+        &mut self,
+        next: &NextJournal,
+        directory: &dyn Directory,
+        store: u128,
+        batches: impl Iterator<Item = (u64, u32, &'b [u8])>,
+    ) -> Result<u64, Error> {
         let durable = self.durable;
-        self.log
-            .append(&[&prefix(first_seq, changes), encoded], durable);
+        let number = self.number;
+        let log = self.begin(next, directory, store)?;
+        for (first_seq, changes, encoded) in batches {
+            log.append(&[&prefix(first_seq, changes), encoded], durable);
+        }
+        let before = log.position();
+        log.write()
+            .map_err(|error| Error::io(&error, format_args!("write of {}", name(number))))?;
+        Ok(log.position().offset - before.offset)
     }
 
     /// Removes what a write may have left that has failed. After an error it is unknown what is there.
     pub(crate) fn cut(&mut self) -> Result<(), Error> {
-        self.log
-            .cut()
+        let Some(log) = &mut self.log else {
+            return Ok(());
+        };
+        log.cut()
             .map_err(|error| Error::io(&error, format_args!("cutting of {}", name(self.number))))
-    }
-
-    /// Hands what was gathered to the system. After an error, any part of it may be there, until it is
-    /// [cut](Journal::cut) off.
-    pub(crate) fn write(&mut self) -> Result<u64, Error> {
-        let before = self.log.position();
-        self.log
-            .write()
-            .map_err(|error| Error::io(&error, format_args!("write of {}", name(self.number))))?;
-        Ok(self.log.position().offset - before.offset)
     }
 
     /// Lets go of the journals before this one, whose changes are in runs: they need not be durable. The caller should
@@ -139,13 +168,13 @@ impl Journal {
     pub(crate) fn to_sync(&self) -> ToSync {
         let unsynced = self.unsynced.iter().map(|(_, file)| Arc::clone(file));
         let mut files: Vec<_> = unsynced.collect();
-        if self.marked != self.log.position() {
-            files.push(Arc::clone(self.log.file()));
-        }
+        let log = self.log.as_ref();
+        let written = log.filter(|log| self.marked != log.position());
+        files.extend(written.map(|log| Arc::clone(log.file())));
         ToSync {
             older: self.unsynced.len(),
             files,
-            position: self.log.position(),
+            position: self.position(),
         }
     }
 
@@ -157,7 +186,7 @@ impl Journal {
         self.unsynced
             .retain(|(_, file)| !complete.iter().any(|synced| Arc::ptr_eq(synced, file)));
         self.durable = self.durable.max(done.position);
-        if self.log.position() == done.position {
+        if self.position() == done.position {
             self.mark(next_seq);
         }
     }
@@ -165,10 +194,12 @@ impl Journal {
     /// Writes a record without changes, which is not synced. It says that what is before it is durable: otherwise, if
     /// that is spoilt later, it would be taken for a record that was never finished.
     fn mark(&mut self, next_seq: u64) {
-        self.append(next_seq, 0, &[]);
-        // Without it, all is as well as before.
-        let _unwritten = self.log.write();
-        self.marked = self.log.position();
+        if let Some(log) = &mut self.log {
+            log.append(&[&prefix(next_seq, 0)], self.durable);
+            // Without it, all is as well as before.
+            let _unwritten = log.write();
+            self.marked = log.position();
+        }
     }
 }
 
@@ -176,6 +207,8 @@ impl Journal {
 /// should wait. It also gets the room that it is going to need, as much as the last one has taken: a file system that has to
 /// look for room may have to read what it has, and that waits for all else that a disk has to do.
 pub(crate) struct NextJournal {
+    /// Whether it will be needed soon.
+    is_wanted: AtomicBool,
     /// How large it is going to be.
     bytes: AtomicU64,
     /// Held while it is begun.
@@ -185,29 +218,31 @@ pub(crate) struct NextJournal {
 }
 
 impl NextJournal {
-    /// With this number.
+    /// With this number, which is that of the present journal before its first write.
     pub(crate) fn new(number: u64) -> Self {
         NextJournal {
+            is_wanted: AtomicBool::new(false),
             bytes: AtomicU64::new(0),
             begun: Mutex::default(),
             number: AtomicU64::new(number),
         }
     }
 
-    /// Begins it, unless that is done. Whether it was not.
-    pub(crate) fn prepare(
-        &self,
-        file_system: &dyn FileSystem,
-        directory: &Path,
-        store: u128,
-    ) -> Result<bool, Error> {
+    /// Says that it will be needed soon. Whether nobody has said so.
+    #[inline]
+    pub(crate) fn want(&self) -> bool {
+        !self.is_wanted.load(Ordering::Relaxed) && !self.is_wanted.swap(true, Ordering::Relaxed)
+    }
+
+    /// Begins it if it is wanted, unless that is done. Whether it was not.
+    pub(crate) fn prepare(&self, directory: &dyn Directory, store: u128) -> Result<bool, Error> {
         let mut begun = self.begun.lock();
-        if begun.is_some() {
+        if begun.is_some() || !self.is_wanted.load(Ordering::Relaxed) {
             return Ok(false);
         }
         // It changes under the lock only.
         let number = self.number.load(Ordering::Relaxed);
-        let mut log = begin(file_system, directory, store, number)?;
+        let mut log = begin(directory, store, number)?;
         // Without it, the journal gets room as it is written.
         let _room = log.reserve_ahead(self.bytes.load(Ordering::Relaxed));
         *begun = Some(log);
@@ -226,17 +261,17 @@ impl NextJournal {
 
     fn take(
         &self,
-        file_system: &dyn FileSystem,
-        directory: &Path,
+        directory: &dyn Directory,
         store: u128,
         number: u64,
     ) -> Result<LogWriter, Error> {
         let mut begun = self.begun.lock();
         let log = match begun.take() {
             Some(log) => log,
-            None => begin(file_system, directory, store, number)?,
+            None => begin(directory, store, number)?,
         };
         self.number.store(number + 1, Ordering::Relaxed);
+        self.is_wanted.store(false, Ordering::Relaxed);
         Ok(log)
     }
 }
@@ -265,13 +300,8 @@ impl ToSync {
     }
 }
 
-fn begin(
-    file_system: &dyn FileSystem,
-    directory: &Path,
-    store: u128,
-    number: u64,
-) -> Result<LogWriter, Error> {
-    let path = directory.join(name(number));
+fn begin(directory: &dyn Directory, store: u128, number: u64) -> Result<LogWriter, Error> {
+    let name = name(number);
     let identity = LogIdentity {
         store,
         kind: LogKind::Journal,
@@ -279,16 +309,13 @@ fn begin(
     };
     let begin = || {
         // One that an earlier attempt has left.
-        match file_system.remove(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = Arc::from(file_system.create(&path)?);
+        remove_if_there(directory, &name)?;
+        let file = Arc::from(directory.create(&name)?);
         let log = LogWriter::create(file, identity)?;
         // A header that is not there is a spoilt one, not one that was never written.
         log.file().sync()?;
-        file_system.sync_dir(directory)?;
+        directory.sync()?;
         Ok(log)
     };
-    begin().map_err(|error| Error::io(&error, format_args!("beginning {}", name(number))))
+    begin().map_err(|error| Error::io(&error, format_args!("beginning {name}")))
 }

@@ -76,7 +76,8 @@
 //! - Reading where much was just written: each run is another place to look, until the runs are merged.
 //! - Telling the number of records: a store only knows it after a walk.
 //! - Values of many megabytes: each merge copies them.
-//! - Being opened by several processes: one at a time may. A copy of the process, by `fork`, only reads.
+//! - Being opened by several processes: one at a time may, or several if all of them only [read](Options::read_only). A
+//!   copy of the process, by `fork`, only reads.
 //!
 //! # What survives
 //! See [`Durability`]: what is lost of the newest writes if the process is killed, or power is lost, and that
@@ -95,7 +96,7 @@
 //! | memory of what was read, indexes, buffers of merges | [`Options::cache_bytes`], or twice as much as indexes and buffers need if that is more |
 //! | space on disk | about twice the records, while a merge of all runs is running three times |
 //! | threads of a store | [`Options::threads`], and one more with [`Durability::Interval`] |
-//! | open files of a store | four, and one for each run file |
+//! | open files of a store | the directory; since it is written to three more; and one for each run file |
 //! | changes that a store ever gets | 2<sup>56</sup> |
 //!
 //! It needs a Unix system.
@@ -109,6 +110,7 @@ mod commit;
 mod compaction;
 mod core;
 mod cursor;
+mod directory;
 mod doomed;
 mod ends;
 mod entry;
@@ -118,7 +120,6 @@ mod flush;
 mod fold;
 mod fork;
 pub mod fs;
-mod hold;
 mod info;
 mod install;
 mod journal;
@@ -153,6 +154,7 @@ mod waiting;
 
 pub use atomic::AtomicStore;
 pub use batch::Batch;
+pub use directory::StoreDirectory;
 pub use entry::MAX_BYTES;
 pub use error::Error;
 pub use info::{Info, RunInfo};

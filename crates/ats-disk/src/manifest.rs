@@ -1,8 +1,8 @@
 //! The manifest: which runs there are, and what else must survive.
 //!
 //! It is a log of edits, each synced before anything relies on it: a file is complete and durable before an edit
-//! names it, and is removed after the edit that forgets it. When the store is opened, and when the log has become
-//! long, a new one with the whole state as its first record is put in its place by a rename.
+//! names it, and is removed after the edit that forgets it. With the first edit after the store was opened, and when the
+//! log has become long, a new one with the whole state as its first record is put in its place by a rename.
 
 mod contents;
 mod edit;
@@ -11,10 +11,9 @@ pub(crate) use contents::{Contents, MergeMeta, RunMeta};
 pub(crate) use edit::Edit;
 
 use crate::error::Error;
-use crate::fs::FileSystem;
+use crate::fs::{Directory, remove_if_there};
 use crate::log::{LogIdentity, LogKind, LogReader, LogWriter, Next, Position};
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) const NAME: &str = "manifest";
@@ -24,12 +23,18 @@ const LONG_BYTES: u64 = 256 << 10;
 
 /// The manifest of an open store.
 pub(crate) struct Manifest {
-    file_system: Arc<dyn FileSystem>,
-    directory: PathBuf,
-    log: LogWriter,
+    directory: Arc<dyn Directory>,
+    /// Nothing before the first edit: what is there was written by an earlier opening, which it does not go on with.
+    log: Option<Log>,
+    /// The number of the last log.
     number: u64,
     contents: Contents,
-    /// The length of the log after its first record.
+}
+
+/// The log that edits are written to.
+struct Log {
+    writer: LogWriter,
+    /// The length after its first record.
     began: u64,
     /// The end of the last edit. All before is durable.
     durable: Position,
@@ -37,11 +42,8 @@ pub(crate) struct Manifest {
 
 impl Manifest {
     /// What the manifest of a store says, and the number of its log; `None` if there is none.
-    pub(crate) fn read(
-        file_system: &dyn FileSystem,
-        directory: &Path,
-    ) -> Result<Option<(Contents, u64)>, Error> {
-        let file = match file_system.open(&directory.join(NAME)) {
+    pub(crate) fn read(directory: &dyn Directory) -> Result<Option<(Contents, u64)>, Error> {
+        let file = match directory.open(NAME) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io(&error, "open of manifest")),
@@ -73,31 +75,27 @@ impl Manifest {
         Ok(Some((contents, log.identity().number)))
     }
 
-    /// Puts a manifest with these contents in the place of what there is.
-    pub(crate) fn create(
-        file_system: Arc<dyn FileSystem>,
-        directory: &Path,
-        number: u64,
-        contents: Contents,
-    ) -> Result<Self, Error> {
-        let log = prepare(&*file_system, directory, number, &contents)
-            .map_err(|error| Error::io(&error, "writing a new manifest"))?;
-        replace(&*file_system, directory)
-            .map_err(|error| Error::io(&error, "replacing the manifest"))?;
-        let durable = log.position();
-        Ok(Manifest {
-            file_system,
-            directory: directory.to_owned(),
-            log,
+    /// The manifest that has these contents and a log with this number.
+    pub(crate) fn new(directory: Arc<dyn Directory>, contents: Contents, number: u64) -> Self {
+        Manifest {
+            directory,
+            log: None,
             number,
             contents,
-            began: durable.offset,
-            durable,
-        })
+        }
     }
 
     pub(crate) fn contents(&self) -> &Contents {
         &self.contents
+    }
+
+    /// Makes the contents durable, also if an earlier process has written them and the disk may not have them.
+    ///
+    /// # Errors
+    /// As those of [`write`](Manifest::write).
+    pub(crate) fn renew(&mut self) -> Result<(), WriteError> {
+        let contents = self.contents.clone();
+        self.replace(contents)
     }
 
     /// Writes an edit. When this returns it is durable.
@@ -108,35 +106,33 @@ impl Manifest {
         let mut contents = self.contents.clone();
         let payload = edit.encode();
         contents.apply(edit).map_err(WriteError::Refused)?;
-        if self.log.position().offset > LONG_BYTES.max(4 * self.began) {
-            // The rename is what counts: an error before it leaves everything as it was.
-            let number = self.number + 1;
-            let log = prepare(&*self.file_system, &self.directory, number, &contents).map_err(
-                |error| WriteError::Refused(Error::io(&error, "writing a new manifest")),
-            )?;
-            replace(&*self.file_system, &self.directory)
-                .map_err(|error| WriteError::Broken(Error::io(&error, "replacing the manifest")))?;
-            self.durable = log.position();
-            self.began = self.durable.offset;
-            self.log = log;
-            self.number = number;
-        } else {
-            self.log.append(&[&payload], self.durable);
-            if let Err(error) = self.log.write() {
-                let error = Error::io(&error, "write of manifest");
-                return Err(match self.log.cut() {
-                    Ok(()) => WriteError::Refused(error),
-                    Err(_) => WriteError::Broken(error),
-                });
-            }
-            self.log
-                .file()
-                .sync()
-                .map_err(|error| WriteError::Broken(Error::io(&error, "sync of manifest")))?;
-            self.contents = contents;
-            self.mark();
-            return Ok(());
+        let is_long = |log: &Log| log.writer.position().offset > LONG_BYTES.max(4 * log.began);
+        match &mut self.log {
+            Some(log) if !is_long(log) => log.write(&payload)?,
+            _ => return self.replace(contents),
         }
+        self.contents = contents;
+        self.mark();
+        Ok(())
+    }
+
+    /// Puts a log with these contents in the place of what there is. The rename is what counts: an error before it leaves
+    /// everything as it was.
+    fn replace(&mut self, contents: Contents) -> Result<(), WriteError> {
+        let number = self.number + 1;
+        let writer = prepare(&*self.directory, number, &contents)
+            .map_err(|error| WriteError::Refused(Error::io(&error, "writing a new manifest")))?;
+        let renamed = self.directory.rename(NEW_NAME, NAME);
+        let replaced = renamed.and_then(|()| self.directory.sync());
+        replaced
+            .map_err(|error| WriteError::Broken(Error::io(&error, "replacing the manifest")))?;
+        let durable = writer.position();
+        self.log = Some(Log {
+            writer,
+            began: durable.offset,
+            durable,
+        });
+        self.number = number;
         self.contents = contents;
         Ok(())
     }
@@ -144,14 +140,32 @@ impl Manifest {
     /// Writes an edit that changes nothing, and is not synced. It says that the last one is durable: otherwise, if
     /// that is spoilt later, it would be taken for one that was never finished.
     fn mark(&mut self) {
-        self.durable = self.log.position();
         let nothing = Edit {
             next_number: Some(self.contents.next_number),
             ..Edit::default()
         };
-        self.log.append(&[&nothing.encode()], self.durable);
-        // Without it, all is as well as before.
-        let _ = self.log.write();
+        if let Some(log) = &mut self.log {
+            log.durable = log.writer.position();
+            log.writer.append(&[&nothing.encode()], log.durable);
+            // Without it, all is as well as before.
+            let _ = log.writer.write();
+        }
+    }
+}
+
+impl Log {
+    /// Writes an edit, and syncs it.
+    fn write(&mut self, payload: &[u8]) -> Result<(), WriteError> {
+        self.writer.append(&[payload], self.durable);
+        if let Err(error) = self.writer.write() {
+            let error = Error::io(&error, "write of manifest");
+            return Err(match self.writer.cut() {
+                Ok(()) => WriteError::Refused(error),
+                Err(_) => WriteError::Broken(error),
+            });
+        }
+        let synced = self.writer.file().sync();
+        synced.map_err(|error| WriteError::Broken(Error::io(&error, "sync of manifest")))
     }
 }
 
@@ -164,33 +178,18 @@ pub(crate) enum WriteError {
 }
 
 /// Writes a manifest under another name.
-fn prepare(
-    file_system: &dyn FileSystem,
-    directory: &Path,
-    number: u64,
-    contents: &Contents,
-) -> io::Result<LogWriter> {
-    let new = directory.join(NEW_NAME);
-    match file_system.remove(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+fn prepare(directory: &dyn Directory, number: u64, contents: &Contents) -> io::Result<LogWriter> {
+    remove_if_there(directory, NEW_NAME)?;
     let identity = LogIdentity {
         store: contents.store,
         kind: LogKind::Manifest,
         number,
     };
-    let file = Arc::from(file_system.create(&new)?);
+    let file = Arc::from(directory.create(NEW_NAME)?);
     let mut log = LogWriter::create(file, identity)?;
     let start = Position { number, offset: 0 };
     log.append(&[&contents.to_edit().encode()], start);
     log.write()?;
     log.file().sync()?;
     Ok(log)
-}
-
-/// Puts it in the place of the manifest.
-fn replace(file_system: &dyn FileSystem, directory: &Path) -> io::Result<()> {
-    file_system.rename(&directory.join(NEW_NAME), &directory.join(NAME))?;
-    file_system.sync_dir(directory)
 }

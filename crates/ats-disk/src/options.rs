@@ -42,6 +42,10 @@ pub struct Options {
     pub file_system: Arc<dyn FileSystem>,
     /// Whether a store is made if there is none.
     pub create: bool,
+    /// Whether the store is only read. Then it must be there, and nothing in its directory is written, removed or repaired,
+    /// so a directory of somebody else and a medium that cannot be written to will do. Others can open it for reading at
+    /// the same time. Writes are refused with [`Error::ReadOnly`].
+    pub read_only: bool,
     /// How operands are merged.
     pub operator: Option<Arc<dyn MergeOperator>>,
     /// When a write is on disk, unless it says so itself.
@@ -75,6 +79,7 @@ impl Default for Options {
         Options {
             file_system: Arc::new(RealFs),
             create: true,
+            read_only: false,
             operator: None,
             durability: Durability::System,
             memtable_bytes: 64 << 20,

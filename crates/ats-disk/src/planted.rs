@@ -19,6 +19,12 @@ pub enum Fault {
     EarlyEdit,
     /// A delete vanishes although older runs have the key.
     EarlyDrop,
+    /// A call that a signal has interrupted is taken for one that has failed.
+    Interrupted,
+    /// A store that is opened for reading is repaired.
+    RepairedForReading,
+    /// A write that could not begin a journal is taken for one that is done.
+    Unwritten,
 }
 
 #[cfg(feature = "planted")]

@@ -1,51 +1,49 @@
 //! Opening a store, after it was closed or after a crash.
 //!
-//! What was found must be durable before anything relies on it: a process that was killed leaves writes that the
-//! system has and the disk has not. So the manifest is written anew and synced before a file is removed that it does
-//! not name, and journals are synced before a new one is begun.
+//! All is read first. What was found must be durable before anything relies on it: a process that was killed leaves writes
+//! that the system has and the disk has not. So, unless the store was closed and nothing is to be repaired, journals are
+//! cut to what was replayed and synced, and the manifest is written anew and synced before a file is removed that it does
+//! not name. A store that was closed is opened without a write; then the first change of it writes the manifest anew.
+//!
+//! A store that is opened for reading is left as it is.
 
 use crate::cache::Cache;
 use crate::commit::Writing;
 use crate::core::{Core, Opened, file_number};
+use crate::directory::StoreDirectory;
 use crate::error::Error;
 use crate::file::Settings;
-use crate::fs::FileSystem;
+use crate::fs::{Directory, Sharing};
 use crate::journal::{self, Journal};
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
 use crate::manifest::{self, Contents, Edit, Manifest};
 use crate::memtable::{Keep, Memtable};
 use crate::operator_id::{self, OperatorId};
 use crate::options::Options;
+use crate::planted::{Fault, is_planted};
 use crate::state::{Sealed, State};
 use crate::{batch::BatchItems, commit};
-use std::any::Any;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) const LOCK_NAME: &str = "lock";
-
 /// Opens the store in a directory.
-pub(crate) fn open(directory: &Path, options: Options) -> Result<Arc<Core>, Error> {
+pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Core>, Error> {
     options.check()?;
     // The first guard of a process makes a call of the system that is quick only while there is one thread.
     drop(ats_sync::pin());
-    let file_system = Arc::clone(&options.file_system);
-    if options.create {
-        file_system
-            .create_dir(directory)
-            .map_err(|error| Error::io(&error, "making the directory"))?;
-    }
-    let lock = lock(&*file_system, directory)?;
+    let is_read_only = directory.sharing == Sharing::Shared;
     let operator = options.operator.as_deref().map(operator_id::of);
-    let names = file_system
-        .list(directory)
-        .map_err(|error| Error::io(&error, "listing the directory"))?;
-    let (contents, number) = match Manifest::read(&*file_system, directory)? {
+    let names = directory.names()?;
+    let found = Manifest::read(&*directory.directory)?;
+    let is_new = found.is_none();
+    let (contents, number) = match found {
         Some(found) => found,
-        None => (new_contents(&options, &names, operator.clone())?, 0),
+        None => {
+            let creates = options.create && !is_read_only;
+            (new_contents(creates, &names, operator.clone())?, 0)
+        }
     };
     if contents.operator != operator {
         return Err(Error::OtherOperator {
@@ -54,64 +52,65 @@ pub(crate) fn open(directory: &Path, options: Options) -> Result<Arc<Core>, Erro
         });
     }
     let store = contents.store;
-    let manifest = Manifest::create(Arc::clone(&file_system), directory, number + 1, contents)?;
     let mut replay = Replay {
-        file_system: &*file_system,
-        directory,
+        directory: &*directory.directory,
         options: &options,
         store,
-        seq: manifest.contents().flushed,
+        seq: contents.flushed,
         sealed: Vec::new(),
+        first: contents.first_journal,
+        replayed: Vec::new(),
+        rest: Vec::new(),
     };
-    let next_journal = replay.all(&names, manifest.contents().first_journal)?;
-    let (last_seq, sealed) = (replay.seq, replay.sealed);
-    let journal = Journal::create(&*file_system, directory, store, next_journal)?;
-    let cache = Arc::new(Cache::new(options.cache_bytes));
-    let settings = Settings::new(&options);
+    replay.all(&names)?;
+    let (last_seq, sealed) = (replay.seq, std::mem::take(&mut replay.sealed));
+    let next_journal = replay.next_journal();
+    let unneeded = unneeded(&names, &contents);
+    let manifest = Manifest::new(Arc::clone(&directory.directory), contents, number);
+    let is_left_whole = !is_new && replay.is_empty() && unneeded.is_empty();
+    if !is_read_only || is_planted(Fault::RepairedForReading) {
+        replay.repair()?;
+    }
     let core = Core::new(Opened {
-        directory: directory.to_owned(),
         store,
-        cache,
-        settings,
+        cache: Arc::new(Cache::new(options.cache_bytes)),
+        settings: Settings::new(&options),
         state: State {
             active: Arc::new(Memtable::new()),
             sealed,
             runs: Vec::new(),
         },
-        writing: Writing::new(journal, last_seq),
+        writing: Writing::new(Journal::new(next_journal), last_seq),
         manifest,
-        lock,
+        directory,
         options,
     });
     let metas = core.manifest.lock().contents().runs.clone();
     let runs = metas.iter().map(|meta| core.open_run(meta, &[]));
-    let runs = runs.collect::<Result<_, _>>().inspect_err(|_| {
-        // Otherwise each attempt to open the store would leave one.
-        let unused = core.directory.join(journal::name(next_journal));
-        let _ = core.file_system.remove(&unused);
-    })?;
-    let state = core.state.load().with_runs(runs);
+    let state = core.state.load().with_runs(runs.collect::<Result<_, _>>()?);
     core.state.store(Arc::new(state));
-    // Not before all is there that the manifest names: it may be one of an earlier time, put back by mistake, and then
-    // what it does not name is the store.
-    remove_others(
-        &*core.file_system,
-        &core.directory,
-        &names,
-        core.manifest.lock().contents(),
-    );
-    match core.leave_journals() {
-        // They can still be read, and there may be room later.
-        Err(Error::Io {
-            kind: io::ErrorKind::StorageFull,
-            ..
-        }) => {}
-        left => left?,
+    if !is_read_only && !is_left_whole {
+        match core.take_over(&unneeded) {
+            // What is there can still be read, and there may be room later.
+            Err(error) if error.is_full() && !is_new => {}
+            done => done?,
+        }
     }
     Ok(Arc::new(core))
 }
 
 impl Core {
+    /// Makes the manifest durable, removes files that are not needed, and writes to runs what was read from journals.
+    fn take_over(&self, unneeded: &[String]) -> Result<(), Error> {
+        self.renew_manifest()?;
+        // Not before all is there that the manifest names: it may be one of an earlier time, put back by mistake, and then
+        // what it does not name is the store. A file that cannot be removed only takes space.
+        for name in unneeded {
+            let _ = self.directory.remove(name);
+        }
+        self.leave_journals()
+    }
+
     /// Writes to runs what was read from journals, and removes these. They may be shown by the system, but not be on
     /// the disk: a sync that has failed in an earlier process is not tried again, and the next one succeeds.
     fn leave_journals(&self) -> Result<(), Error> {
@@ -134,22 +133,9 @@ impl Core {
     }
 }
 
-fn lock(
-    file_system: &dyn FileSystem,
-    directory: &Path,
-) -> Result<Box<dyn Any + Send + Sync>, Error> {
-    file_system
-        .lock(&directory.join(LOCK_NAME))
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => Error::Locked,
-            io::ErrorKind::NotFound => Error::Missing,
-            _ => Error::io(&error, "locking the directory"),
-        })
-}
-
 /// What a new store has in its manifest.
 fn new_contents(
-    options: &Options,
+    creates: bool,
     names: &[String],
     operator: Option<OperatorId>,
 ) -> Result<Contents, Error> {
@@ -163,7 +149,7 @@ fn new_contents(
             "there are files of a store, but no manifest",
         ));
     }
-    if !options.create {
+    if !creates {
         return Err(Error::Missing);
     }
     // Two random numbers of the standard library; they only have to differ from those of other stores.
@@ -172,22 +158,15 @@ fn new_contents(
     Ok(Contents::empty(store, operator))
 }
 
-/// Removes files that were begun, or not needed any more, when the store was left. Those that cannot be removed
-/// only take space.
-fn remove_others(
-    file_system: &dyn FileSystem,
-    directory: &Path,
-    names: &[String],
-    contents: &Contents,
-) {
+/// Files that were begun, or not needed any more, when the store was left.
+fn unneeded(names: &[String], contents: &Contents) -> Vec<String> {
     let is_needed = |name: &str| match (file_number(name), journal::number(name)) {
         (Some(number), _) => contents.files().any(|needed| needed == number),
         (_, Some(number)) => number >= contents.first_journal,
         _ => name != manifest::NEW_NAME,
     };
-    for name in names.iter().filter(|name| !is_needed(name)) {
-        let _ = file_system.remove(&directory.join(name));
-    }
+    let unneeded = names.iter().filter(|name| !is_needed(name));
+    unneeded.cloned().collect()
 }
 
 /// Making memtables of journals.
@@ -197,27 +176,31 @@ fn remove_others(
 /// durable, the journal was spoilt, and the store is not opened. Otherwise what is behind it is removed, so that what
 /// is written from now on follows what was replayed.
 struct Replay<'a> {
-    file_system: &'a dyn FileSystem,
-    directory: &'a Path,
+    directory: &'a dyn Directory,
     options: &'a Options,
     store: u128,
     /// The last sequence number that was found.
     seq: u64,
     /// From the newest to the oldest.
     sealed: Vec<Arc<Sealed>>,
+    /// The number of the first journal that is needed.
+    first: u64,
+    /// The journals that were replayed.
+    replayed: Vec<LogReader>,
+    /// The numbers of those behind them.
+    rest: Vec<u64>,
 }
 
 impl Replay<'_> {
-    /// Replays all journals. The number for the next one.
-    fn all(&mut self, names: &[String], first: u64) -> Result<u64, Error> {
+    /// Replays all journals.
+    fn all(&mut self, names: &[String]) -> Result<(), Error> {
         let mut numbers: Vec<_> = names
             .iter()
             .filter_map(|name| journal::number(name))
-            .filter(|number| *number >= first)
+            .filter(|number| *number >= self.first)
             .collect();
         numbers.sort_unstable();
-        let mut replayed = Vec::new();
-        for (number, next) in numbers.iter().zip(first..) {
+        for (number, next) in numbers.iter().zip(self.first..) {
             let reader = match *number == next {
                 true => self.open(*number)?,
                 false => None,
@@ -228,21 +211,21 @@ impl Replay<'_> {
             if !self.one(&mut reader)? {
                 break;
             }
-            replayed.push(reader);
+            self.replayed.push(reader);
         }
-        let rest = &numbers[replayed.len()..];
-        let end = match replayed.last() {
+        self.rest = numbers.split_off(self.replayed.len());
+        let end = match self.replayed.last() {
             Some(reader) => reader.position(),
             None => Position {
-                number: first,
+                number: self.first,
                 offset: 0,
             },
         };
         let mut durable = None;
-        if let Some(reader) = replayed.last_mut() {
+        if let Some(reader) = self.replayed.last_mut() {
             durable = reader.later_durable()?;
         }
-        for number in rest {
+        for number in &self.rest {
             if let Some(mut reader) = self.open(*number)? {
                 durable = durable.max(reader.later_durable()?);
             }
@@ -254,18 +237,23 @@ impl Replay<'_> {
                 end.offset
             )));
         }
-        if numbers.is_empty() {
-            return Ok(first);
-        }
-        self.repair(&replayed, rest)
-            .map_err(|error| Error::io(&error, "repairing the journal"))?;
-        // The numbers of those that were removed are used again: journals are replayed as far as there is no gap.
-        Ok(first + replayed.len() as u64)
+        Ok(())
+    }
+
+    /// Whether there are no journals.
+    fn is_empty(&self) -> bool {
+        self.replayed.is_empty() && self.rest.is_empty()
+    }
+
+    /// The number for the next journal. The numbers of those behind what was replayed are used again: journals are
+    /// replayed as far as there is no gap.
+    fn next_journal(&self) -> u64 {
+        self.first + self.replayed.len() as u64
     }
 
     fn open(&self, number: u64) -> Result<Option<LogReader>, Error> {
         let name = journal::name(number);
-        let file = self.file_system.open(&self.directory.join(&name));
+        let file = self.directory.open(&name);
         let file = file.map_err(|error| Error::io(&error, format_args!("open of {name}")))?;
         let file = Arc::from(file);
         let expected = LogIdentity {
@@ -338,20 +326,25 @@ impl Replay<'_> {
         Ok(true)
     }
 
-    /// Makes durable what was replayed, and removes what is behind it.
-    fn repair(&self, replayed: &[LogReader], rest: &[u64]) -> io::Result<()> {
-        for number in rest {
-            self.file_system
-                .remove(&self.directory.join(journal::name(*number)))?;
-        }
-        for reader in replayed {
-            let is_last = std::ptr::eq(reader, &raw const replayed[replayed.len() - 1]);
-            let end = reader.position().offset;
-            if is_last && reader.file().len()? != end {
-                reader.file().set_len(end)?;
+    /// Makes durable what was replayed, and removes what is behind it. That needs no room on the disk.
+    fn repair(&self) -> Result<(), Error> {
+        let repair = || -> io::Result<()> {
+            for number in &self.rest {
+                self.directory.remove(&journal::name(*number))?;
             }
-            reader.file().sync()?;
-        }
-        self.file_system.sync_dir(self.directory)
+            for (index, reader) in self.replayed.iter().enumerate() {
+                let is_last = index + 1 == self.replayed.len();
+                let end = reader.position().offset;
+                if is_last && reader.file().len()? != end {
+                    reader.file().set_len(end)?;
+                }
+                reader.file().sync()?;
+            }
+            match self.is_empty() {
+                true => Ok(()),
+                false => self.directory.sync(),
+            }
+        };
+        repair().map_err(|error| Error::io(&error, "repairing the journal"))
     }
 }

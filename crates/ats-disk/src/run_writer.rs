@@ -149,8 +149,7 @@ impl Drop for RunWriter<'_> {
     fn drop(&mut self) {
         self.file = None;
         for number in &self.begun {
-            let path = self.core.directory.join(file_name(*number));
-            let _ = self.core.file_system.remove(&path);
+            let _ = self.core.directory.remove(&file_name(*number));
         }
     }
 }
@@ -160,8 +159,8 @@ impl Core {
     fn new_file(&self, number: u64) -> Result<FileWriter, Error> {
         let name = file_name(number);
         let file = self
-            .file_system
-            .create(&self.directory.join(&name))
+            .directory
+            .create(&name)
             .map_err(|error| Error::io(&error, format_args!("making {name}")))?;
         Ok(FileWriter::new(file, self.identity(number), &self.settings))
     }

@@ -2,7 +2,9 @@
 
 use crate::batch::Batch;
 use crate::core::Core;
+use crate::directory::{StoreDirectory, replace_file};
 use crate::error::Error;
+use crate::fs::Sharing;
 use crate::info::Info;
 use crate::options::{Durability, Options};
 use crate::progress::{OnProgress, Progress};
@@ -45,15 +47,14 @@ struct Owner {
 }
 
 impl Owner {
+    /// Ends the threads, which are not in a copy of the process.
     fn stop(&self) {
         self.core.closing.store(true, Ordering::Relaxed);
+        if self.core.is_copy() {
+            return;
+        }
         self.core.background.wake();
         for thread in self.threads.lock().drain(..) {
-            if self.core.is_copy() {
-                // It is not in this process.
-                mem::forget(thread);
-                continue;
-            }
             // It catches panics, and has told of errors.
             let _ = thread.join();
         }
@@ -64,20 +65,41 @@ impl Drop for Owner {
     fn drop(&mut self) {
         self.stop();
         self.core.release_directory();
+        if self.core.is_copy() {
+            // A thread of the other process may have held any lock of it, and of its memory, when this one was made.
+            mem::forget(Arc::clone(&self.core));
+            mem::forget(mem::take(&mut *self.threads.get_mut()));
+        }
     }
 }
 
 impl DiskStore {
     /// Opens the store in a directory, or makes one there.
     ///
-    /// After a clean [`close`](DiskStore::close) this reads the manifest only. Otherwise it reads the journals, too:
-    /// about as many bytes as the memtables had.
+    /// After a clean [`close`](DiskStore::close) this reads the manifest and the ends of the run files, and writes nothing.
+    /// Otherwise it reads the journals, too: about as many bytes as the memtables had.
     ///
     /// # Errors
     /// [`Error::Locked`] if it is open already, here or in another process; [`Error::Missing`] if there is none and
     /// none is to be made; [`Error::OtherOperator`], [`Error::NewerFormat`], [`Error::Option`], [`Error::Corrupt`],
     /// [`Error::Io`].
     pub fn open(directory: &Path, options: Options) -> Result<Self, Error> {
+        options.check()?;
+        let file_system = Arc::clone(&options.file_system);
+        let directory = match (options.read_only, options.create) {
+            (true, _) => StoreDirectory::open(file_system, directory, Sharing::Shared),
+            (false, true) => StoreDirectory::make(file_system, directory),
+            (false, false) => StoreDirectory::open(file_system, directory, Sharing::Exclusive),
+        }?;
+        DiskStore::open_in(directory, options)
+    }
+
+    /// Opens the store in a directory that is open, or makes one there. The directory tells the file system, and whether
+    /// the store is only read; [`Options`] do not.
+    ///
+    /// # Errors
+    /// As those of [`open`](DiskStore::open).
+    pub fn open_in(directory: StoreDirectory, options: Options) -> Result<Self, Error> {
         let core = recovery::open(directory, options)?;
         let owner = Owner {
             threads: Mutex::default(),
@@ -92,6 +114,16 @@ impl DiskStore {
         Ok(DiskStore {
             owner: Arc::new(owner),
         })
+    }
+
+    /// Puts a file beside those of the store, in the place of another one or of none: completely or not at all, also after a
+    /// crash. It is durable when this returns. Its name must be none that a [`StoreDirectory`] keeps for the store.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::Io`].
+    pub fn replace_file(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.core().check_writable()?;
+        replace_file(&*self.core().directory, name, bytes)
     }
 
     fn core(&self) -> &Arc<Core> {
@@ -230,11 +262,14 @@ impl DiskStore {
     /// [`Error::Io`], [`Error::ReadOnly`].
     pub fn flush(&self) -> Result<(), Error> {
         waiting::check()?;
+        if self.core().is_read_only {
+            return Ok(());
+        }
         self.core().check_writable()?;
         let _hold = self.core().directory_lock.hold()?;
         let last_seq = {
             let mut writing = self.core().writing.lock();
-            self.core().seal(&mut writing)?;
+            self.core().seal(&mut writing);
             writing.last_seq
         };
         self.core().flush_up_to(last_seq)
@@ -257,6 +292,7 @@ impl DiskStore {
     pub fn compact_with(&self, on_progress: &mut OnProgress<'_>) -> Result<(), Error> {
         self.flush()?;
         let core = self.core();
+        core.check_writable()?;
         let _hold = core.directory_lock.hold()?;
         let is_broken_off = Cell::new(false);
         let mut on_progress = |progress: Progress| {
@@ -302,6 +338,7 @@ impl DiskStore {
     pub fn settle(&self) -> Result<(), Error> {
         self.flush()?;
         let core = self.core();
+        core.check_writable()?;
         let _hold = core.directory_lock.hold()?;
         loop {
             let worked = core.work()? || core.compact_one(true)?;

@@ -112,6 +112,7 @@ fn lies_to_the_store_are_caught() {
         Lie::Short("journal", 100),
         Lie::Short("manifest", 100),
         Lie::Short("run", 100),
+        Lie::Paths,
     ] {
         let caught = is_caught::<DiskStore>(Some(lie), 20);
         println!("{lie:?}: {caught:?}");
@@ -121,7 +122,12 @@ fn lies_to_the_store_are_caught() {
 
 #[test]
 fn faults_of_the_store_are_caught() {
-    for fault in [Fault::TornRecord, Fault::Order, Fault::EarlyEdit] {
+    for fault in [
+        Fault::TornRecord,
+        Fault::Order,
+        Fault::EarlyEdit,
+        Fault::RepairedForReading,
+    ] {
         plant(Some(fault));
         let caught = is_caught::<DiskStore>(None, 40);
         plant(None);

@@ -4,9 +4,10 @@
 mod sim;
 
 use ats_disk::DiskStore;
+use ats_disk::planted::{Fault as PlantedFault, plant};
 use sim::broken::Broken;
 use sim::explore::Case;
-use sim::fault::{Break, Calls, EIO, ENOSPC};
+use sim::fault::{Break, Calls, EINTR, EIO, EMFILE, ENOSPC};
 use sim::salvaged::Counts;
 use sim::subject::Subject;
 use sim::toy::{Toy, planted};
@@ -89,11 +90,38 @@ fn toys_with_planted_faults_are_caught() {
 fn calls_that_fail_lose_nothing() {
     let (start, mut failed) = (Instant::now(), 0);
     for seed in Case::seeds(0..4) {
-        let broken = fail::<DiskStore>(&Broken::random(seed, 20));
-        failed += broken.unwrap_or_else(|wrong| panic!("{wrong}"));
+        let broken = Broken::random(seed, 20);
+        let mut runs = fail::<DiskStore>(&broken);
+        // A signal makes no call fail; descriptors may be used up for a moment, or for long.
+        for (of, how, forever) in [
+            (Calls::ALL, Break::Nothing(EINTR), false),
+            (Calls::OPENING, Break::Nothing(EMFILE), false),
+            (Calls::OPENING, Break::Nothing(EMFILE), true),
+        ] {
+            runs = runs.and_then(|runs| Ok(runs + broken.fail::<DiskStore>(of, how, forever)?));
+        }
+        failed += runs.unwrap_or_else(|wrong| panic!("{wrong}"));
     }
     println!("{failed} failed calls in {:?}", start.elapsed());
     assert!(failed > 3000, "{failed}");
+}
+
+#[test]
+fn faults_of_the_store_are_caught() {
+    for (fault, of, error) in [
+        (PlantedFault::Interrupted, Calls::ALL, EINTR),
+        (PlantedFault::Unwritten, Calls::OPENING, EMFILE),
+    ] {
+        plant(Some(fault));
+        let how = Break::Nothing(error);
+        let caught = (0..20).find(|seed| {
+            let broken = Broken::random(*seed, 20);
+            broken.fail::<DiskStore>(of, how, false).is_err()
+        });
+        plant(None);
+        println!("{fault:?}: {caught:?}");
+        assert!(caught.is_some(), "{fault:?}");
+    }
 }
 
 #[test]

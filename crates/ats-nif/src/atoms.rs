@@ -161,6 +161,52 @@ known_atoms! {
     Enotdir = "enotdir",
     /// `eio`
     Eio = "eio",
+    /// `eagain`
+    Eagain = "eagain",
+    /// `ebadf`
+    Ebadf = "ebadf",
+    /// `ebusy`
+    Ebusy = "ebusy",
+    /// `edquot`
+    Edquot = "edquot",
+    /// `eexist`
+    Eexist = "eexist",
+    /// `efbig`
+    Efbig = "efbig",
+    /// `einval`
+    Einval = "einval",
+    /// `eisdir`
+    Eisdir = "eisdir",
+    /// `eloop`
+    Eloop = "eloop",
+    /// `emfile`
+    Emfile = "emfile",
+    /// `enametoolong`
+    Enametoolong = "enametoolong",
+    /// `enfile`
+    Enfile = "enfile",
+    /// `enodev`
+    Enodev = "enodev",
+    /// `enolck`
+    Enolck = "enolck",
+    /// `enomem`
+    Enomem = "enomem",
+    /// `enotempty`
+    Enotempty = "enotempty",
+    /// `enxio`
+    Enxio = "enxio",
+    /// `eopnotsupp`
+    Eopnotsupp = "eopnotsupp",
+    /// `eperm`
+    Eperm = "eperm",
+    /// `erofs`
+    Erofs = "erofs",
+    /// `estale`
+    Estale = "estale",
+    /// `etimedout`
+    Etimedout = "etimedout",
+    /// `etxtbsy`
+    Etxtbsy = "etxtbsy",
     /// `btree`
     Btree = "btree",
     /// `single_lock`

@@ -73,7 +73,7 @@ impl From<Error> for NoReply {
             Error::Storage(ats_store::Error::WouldWait) => return NoReply::DirtyIo,
             Error::Storage(ats_store::Error::Corrupt) => KnownAtom::Damaged,
             Error::Storage(ats_store::Error::Merge) => KnownAtom::MergeFailed,
-            Error::Storage(ats_store::Error::Io(kind)) => word_of(kind),
+            Error::Storage(ats_store::Error::Io(error)) => word_of(error),
             Error::Storage(_) => KnownAtom::Storage,
             Error::TooLarge => return NoReply::DirtyCpu,
             Error::Busy => return NoReply::Again,

@@ -13,7 +13,7 @@ pub enum Error {
     /// Stores of this kind cannot do this.
     Unsupported,
     /// The system did not read or write what it was asked for.
-    Io(io::ErrorKind),
+    Io(SystemError),
     /// What was read is not what was written.
     Corrupt,
     /// The merge operator cannot merge these values.
@@ -26,7 +26,7 @@ impl fmt::Display for Error {
             Error::Busy => f.write_str("another operation holds a key; try again"),
             Error::WouldWait => f.write_str("the call would have to wait"),
             Error::Unsupported => f.write_str("stores of this kind do not have this operation"),
-            Error::Io(kind) => write!(f, "input or output failed: {kind}"),
+            Error::Io(error) => write!(f, "input or output failed: {error}"),
             Error::Corrupt => f.write_str("what was read is not what was written"),
             Error::Merge => f.write_str("these values cannot be merged"),
         }
@@ -37,6 +37,41 @@ impl std::error::Error for Error {}
 
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
-        Error::Io(error.kind())
+        Error::Io(SystemError::of(&error))
+    }
+}
+
+/// An error of the system, without its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SystemError {
+    /// The kind of error.
+    pub kind: io::ErrorKind,
+    /// The code that the system has given (`errno`), if the error comes from there.
+    pub code: Option<i32>,
+}
+
+impl SystemError {
+    /// The kind and the code of an error.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Self {
+        SystemError {
+            kind: error.kind(),
+            code: error.raw_os_error(),
+        }
+    }
+}
+
+impl From<io::ErrorKind> for SystemError {
+    fn from(kind: io::ErrorKind) -> Self {
+        SystemError { kind, code: None }
+    }
+}
+
+impl fmt::Display for SystemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            Some(code) => io::Error::from_raw_os_error(code).fmt(f),
+            None => self.kind.fmt(f),
+        }
     }
 }

@@ -10,7 +10,7 @@
 //! | [`change`] | [`Change`] of a key, [`BatchPlan`] of a batch |
 //! | [`merge`] | [`MergeOperator`] |
 //! | [`store`] | [`Store`], and the abilities that some stores have besides |
-//! | [`error`] | [`Error`] |
+//! | [`error`] | [`Error`], [`SystemError`] |
 //! | [`btree`] | [`BTreeStore`], the store that others are compared with |
 //!
 //! The stores in memory of the crate `ats-mem` use these words, but not the trait [`Store`]: their
@@ -26,7 +26,7 @@ pub mod store;
 
 pub use btree::BTreeStore;
 pub use change::{BatchPlan, Change};
-pub use error::Error;
+pub use error::{Error, SystemError};
 pub use merge::{MergeOperator, Merged};
 pub use range::{Direction, End, KeyRange};
 pub use scan::{ScanPosition, Skipped, SlotAnswer};

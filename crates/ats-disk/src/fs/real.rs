@@ -1,14 +1,17 @@
 //! The file system of the machine.
 
-use super::{File, FileSystem};
+use super::{Directory, File, FileSystem, Sharing};
 use crate::fork;
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 use std::any::Any;
-use std::fs::{self, OpenOptions, TryLockError};
+use std::fs;
 use std::io;
 use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The file system of the machine.
@@ -27,65 +30,14 @@ impl FileSystem for RealFs {
         self.create_dir(parent)?;
         match fs::create_dir(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => self.sync_dir(parent),
+            _ => self.open_dir(parent)?.sync(),
         }
     }
 
-    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
-        let names = fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name()));
-        // A name that is not UTF-8 is none of ours.
-        names
-            .filter_map(|name| name.map(|name| name.into_string().ok()).transpose())
-            .collect()
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(path)?;
-        Ok(Box::new(RealFile(file)))
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        let opened = OpenOptions::new().read(true).write(true).open(path);
-        let file = opened.or_else(|error| match error.kind() {
-            // It can be looked at, as long as nothing is to be written.
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                fs::File::open(path)
-            }
-            _ => Err(error),
-        })?;
-        Ok(Box::new(RealFile(file)))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
-    }
-
-    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
-        fs::File::open(directory)?.sync_all()
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Box::new(Locked {
-                file,
-                copies: fork::copies(),
-            })),
-            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+    fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(Arc::new(RealDirectory(Arc::new(directory))))
     }
 
     fn now(&self) -> Duration {
@@ -94,20 +46,107 @@ impl FileSystem for RealFs {
     }
 }
 
-/// A file that is locked.
+/// A directory, by its descriptor.
+struct RealDirectory(Arc<OwnedFd>);
+
+impl RealDirectory {
+    fn open_with(&self, name: &str, access: OFlags) -> io::Result<OwnedFd> {
+        // A FIFO is not waited for, and nobody's link is followed.
+        let flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let permissions = Mode::from_raw_mode(0o666);
+        Ok(rustix::fs::openat(&self.0, name, flags, permissions)?)
+    }
+}
+
+impl Directory for RealDirectory {
+    fn lock(&self, sharing: Sharing) -> io::Result<Box<dyn Any + Send + Sync>> {
+        let operation = match sharing {
+            Sharing::Exclusive => FlockOperation::NonBlockingLockExclusive,
+            Sharing::Shared => FlockOperation::NonBlockingLockShared,
+        };
+        rustix::fs::flock(&self.0, operation)?;
+        Ok(Box::new(Locked {
+            directory: Arc::clone(&self.0),
+            copies: fork::copies(),
+        }))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.0)? {
+            // A name that is not UTF-8 is none of ours.
+            match entry?.file_name().to_str() {
+                Ok("." | "..") | Err(_) => {}
+                Ok(name) => names.push(name.to_owned()),
+            }
+        }
+        Ok(names)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        let file = self.open_with(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
+        Ok(Box::new(RealFile(file.into())))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        let opened = self.open_with(name, OFlags::RDWR);
+        let opened = opened.or_else(|error| match error.kind() {
+            // It can be looked at, as long as nothing is to be written.
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                self.open_with(name, OFlags::RDONLY)
+            }
+            _ => Err(error),
+        });
+        let file = opened.map_err(|error| match error {
+            _ if is_errno(&error, Errno::LOOP) => not_a_file("it is a symbolic link"),
+            _ if is_errno(&error, Errno::ISDIR) => not_a_file("it is a directory"),
+            _ if is_errno(&error, Errno::NXIO) => not_a_file("it is a socket or a device"),
+            error => error,
+        })?;
+        match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
+            FileType::RegularFile => Ok(Box::new(RealFile(file.into()))),
+            FileType::Directory => Err(not_a_file("it is a directory")),
+            FileType::Fifo => Err(not_a_file("it is a FIFO")),
+            _ => Err(not_a_file("it is no regular file")),
+        }
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let flags = rustix::fs::AtFlags::empty();
+        Ok(rustix::fs::unlinkat(&self.0, name, flags)?)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(rustix::fs::fsync(&self.0)?)
+    }
+}
+
+fn is_errno(error: &io::Error, errno: Errno) -> bool {
+    error.raw_os_error() == Some(errno.raw_os_error())
+}
+
+/// Something else has the name of a file.
+fn not_a_file(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// The lock of a directory.
 struct Locked {
-    file: fs::File,
+    directory: Arc<OwnedFd>,
     /// See [`fork`].
     copies: u64,
 }
 
 impl Drop for Locked {
-    /// To close the file is not enough: a process that another thread has just begun has it, too, until it runs its
-    /// program. But a copy of the process does not take the lock from it.
+    /// Unlocks at once: the directory may stay open, and a process that another thread has just begun has it, too, until
+    /// it runs its program. A copy of the process does not take the lock from it.
     fn drop(&mut self) {
         if !fork::is_copy(self.copies) {
-            // The file is closed next, which most often does the same.
-            let _ = self.file.unlock();
+            let _ = rustix::fs::flock(&self.directory, FlockOperation::Unlock);
         }
     }
 }
@@ -118,11 +157,9 @@ impl File for RealFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
-            match self.0.read_at(&mut buffer[done..], offset + done as u64) {
-                Ok(0) => break,
-                Ok(read) => done += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            match self.0.read_at(&mut buffer[done..], offset + done as u64)? {
+                0 => break,
+                read => done += read,
             }
         }
         Ok(done)
@@ -160,7 +197,6 @@ impl File for RealFile {
 
     fn reserve(&self, bytes: u64) -> io::Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
-        use rustix::io::Errno;
         match fallocate(&self.0, FallocateFlags::empty(), 0, bytes) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),

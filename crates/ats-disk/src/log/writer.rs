@@ -1,15 +1,18 @@
 //! Writing a log.
 
 use super::{
-    ALIGNMENT, HEADER_BYTES, Head, LogIdentity, Position, payload_checksum, record_bytes, u32_at,
+    ALIGNMENT, HEADER_BYTES, Head, LogIdentity, LogKind, Position, payload_checksum, record_bytes,
+    u32_at,
 };
+use crate::error::is_full;
 use crate::fs::File;
 use std::io;
 use std::sync::Arc;
 
 /// How far ahead of what is written room is made on the disk: as much as there is already, but within these bounds.
-/// Then a sync need not write where the file has grown, and small stores stay small.
+/// Then a sync need not write where the file has grown, and small stores stay small. Manifests get few records.
 const LEAST_AHEAD: u64 = 64 << 10;
+const LEAST_AHEAD_OF_MANIFEST: u64 = 4 << 10;
 const MOST_AHEAD: u64 = 4 << 20;
 /// More memory than this is not kept for the next records.
 const KEPT_BYTES: usize = 1 << 20;
@@ -113,8 +116,12 @@ impl LogWriter {
         if end <= self.reserved {
             return Ok(());
         }
+        let least = match self.identity.kind {
+            LogKind::Journal => LEAST_AHEAD,
+            LogKind::Manifest => LEAST_AHEAD_OF_MANIFEST,
+        };
         // If there is no room ahead, there may be some for this record still; its write tells.
-        self.reserve_ahead(end + end.clamp(LEAST_AHEAD, MOST_AHEAD))
+        self.reserve_ahead(end + end.clamp(least, MOST_AHEAD))
     }
 
     /// Makes room for that many bytes, of what will be written later; or for less, if there is not so much.
@@ -124,7 +131,7 @@ impl LogWriter {
         }
         match self.file.reserve(bytes) {
             Ok(()) => self.reserved = bytes,
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            Err(error) if is_full(error.kind()) => {}
             Err(error) => return Err(error),
         }
         Ok(())

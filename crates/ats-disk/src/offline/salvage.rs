@@ -4,6 +4,7 @@ use super::Fault;
 use super::layer::Layers;
 use super::survey::Survey;
 use crate::batch::Batch;
+use crate::directory::StoreDirectory;
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::fold::Chain;
@@ -184,17 +185,13 @@ pub fn salvage(
     options: Options,
     on_progress: &mut OnProgress<'_>,
 ) -> Result<Salvaged, Error> {
-    match options.file_system.list(target) {
-        Ok(names) if names.is_empty() => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Ok(_) => {
-            let error = io::Error::from(io::ErrorKind::AlreadyExists);
-            return Err(Error::io(
-                &error,
-                "the directory of the new store has files",
-            ));
-        }
-        Err(error) => return Err(Error::io(&error, "listing the directory of the new store")),
+    let target = StoreDirectory::make(Arc::clone(&options.file_system), target)?;
+    if !target.names()?.is_empty() {
+        let error = io::Error::from(io::ErrorKind::AlreadyExists);
+        return Err(Error::io(
+            &error,
+            "the directory of the new store has files",
+        ));
     }
     let mut salvaged = Salvaged::default();
     let Some(mut salvage) = Salvage::with_progress(survey, on_progress)? else {
@@ -210,7 +207,7 @@ pub fn salvage(
         let kept: Arc<dyn MergeOperator> = Arc::new(KeepOperands::new(name, version));
         kept
     });
-    let store = DiskStore::open(
+    let store = DiskStore::open_in(
         target,
         Options {
             operator,

@@ -2,26 +2,24 @@
 
 use super::Fault;
 use crate::core::file_number;
+use crate::directory::StoreDirectory;
 use crate::error::Error;
 use crate::file::{FileMeta, Footer};
-use crate::fs::{File, FileSystem};
+use crate::fs::{Directory, File, FileSystem, Sharing};
 use crate::journal;
 use crate::log::{LogIdentity, LogKind, LogReader, Next};
 use crate::manifest::{self, Contents, Edit};
 use crate::operator_id::OperatorId;
-use crate::recovery::LOCK_NAME;
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What the directory of a store has.
 ///
-/// As long as this lives, the store cannot be opened.
+/// As long as this lives, the store cannot be opened for writing.
 pub struct Survey {
-    pub(super) file_system: Arc<dyn FileSystem>,
-    pub(super) directory: PathBuf,
+    pub(super) directory: StoreDirectory,
     pub(super) names: Vec<String>,
     /// The number of the store, if a file tells it.
     pub(super) store: Option<u128>,
@@ -32,7 +30,6 @@ pub struct Survey {
     pub(super) run_files: BTreeMap<u64, FoundFile>,
     /// What is wrong so far.
     pub(super) faults: Vec<Fault>,
-    _lock: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// A run file that is there.
@@ -122,31 +119,25 @@ impl Survey {
     /// Looks at the directory of a store, which stays locked.
     ///
     /// # Errors
-    /// [`Error::Missing`] if there is no file of a store, [`Error::Locked`], [`Error::NewerFormat`], and [`Error::Io`] if
-    /// the directory cannot be listed. What is wrong with a file is no error here.
+    /// [`Error::Missing`] if there is no file of a store; [`Error::Locked`] if it is open for writing;
+    /// [`Error::NewerFormat`]; and [`Error::Io`] if the directory cannot be listed. What is wrong with a file is no error here.
     pub fn new(file_system: Arc<dyn FileSystem>, directory: &Path) -> Result<Self, Error> {
-        let names = match file_system.list(directory) {
-            Ok(names) => names,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Error::Missing),
-            Err(error) => return Err(Error::io(&error, "listing the directory")),
-        };
+        let directory = StoreDirectory::open(file_system, directory, Sharing::Shared)?;
+        let names = directory.names()?;
         let is_ours = |name: &String| {
             name == manifest::NAME || file_number(name).is_some() || journal::number(name).is_some()
         };
         if !names.iter().any(is_ours) {
             return Err(Error::Missing);
         }
-        let lock = lock(&*file_system, directory, &names)?;
         let mut survey = Survey {
-            file_system,
-            directory: directory.to_owned(),
+            directory,
             names,
             store: None,
             operator: None,
             contents: None,
             run_files: BTreeMap::new(),
             faults: Vec::new(),
-            _lock: lock,
         };
         survey.names.sort_unstable();
         survey.read_manifest()?;
@@ -214,7 +205,7 @@ impl Survey {
             .map_or(0, |contents| contents.first_journal);
         let journals = self.journal_numbers().into_iter().map(|number| {
             let name = journal::name(number);
-            let file = self.file_system.open(&self.directory.join(&name));
+            let file = self.open(&name);
             JournalSurvey {
                 bytes: file.and_then(|file| file.len()).unwrap_or(0),
                 name,
@@ -248,7 +239,7 @@ impl Survey {
     }
 
     pub(super) fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
-        self.file_system.open(&self.directory.join(name))
+        self.directory.directory.open(name)
     }
 
     fn fault(&mut self, fault: Fault) {
@@ -257,7 +248,7 @@ impl Survey {
 
     /// Reads the manifest. If an edit of it is spoilt, only the store and its operator are taken from it.
     fn read_manifest(&mut self) -> Result<(), Error> {
-        match Manifest::read(&*self.file_system, &self.directory) {
+        match Manifest::read(&*self.directory.directory) {
             Ok(Manifest {
                 store,
                 operator,
@@ -397,25 +388,6 @@ impl Survey {
     }
 }
 
-/// Locks the directory, if it has a file for that. A file system that is read-only has no writer.
-fn lock(
-    file_system: &dyn FileSystem,
-    directory: &Path,
-    names: &[String],
-) -> Result<Option<Box<dyn Any + Send + Sync>>, Error> {
-    if !names.iter().any(|name| name == LOCK_NAME) {
-        return Ok(None);
-    }
-    match file_system.lock(&directory.join(LOCK_NAME)) {
-        Ok(lock) => Ok(Some(lock)),
-        Err(error) => match error.kind() {
-            io::ErrorKind::WouldBlock => Err(Error::Locked),
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Ok(None),
-            _ => Err(Error::io(&error, "locking the directory")),
-        },
-    }
-}
-
 /// What can be read of a manifest.
 #[derive(Default)]
 struct Manifest {
@@ -426,12 +398,12 @@ struct Manifest {
 }
 
 impl Manifest {
-    fn read(file_system: &dyn FileSystem, directory: &Path) -> Result<Self, Error> {
+    fn read(directory: &dyn Directory) -> Result<Self, Error> {
         let bad = |offset, what: &dyn std::fmt::Display| Manifest {
             fault: Some(Fault::new(manifest::NAME, offset, what)),
             ..Manifest::default()
         };
-        let file: Arc<dyn File> = match file_system.open(&directory.join(manifest::NAME)) {
+        let file: Arc<dyn File> = match directory.open(manifest::NAME) {
             Ok(file) => Arc::from(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(bad(None, &"it is missing"));

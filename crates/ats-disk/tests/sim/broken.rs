@@ -2,7 +2,7 @@
 
 use super::disk::Disk;
 use super::explore::guard;
-use super::fault::{Break, Calls, Fault};
+use super::fault::{Break, Calls, EINTR, Fault};
 use super::fs::SimFs;
 use super::history::{self, Operation, keys};
 use super::model::{Change, State, is_nothing, latest};
@@ -72,7 +72,7 @@ impl Broken {
         fs.set_fault(Some(fault));
         let mut world = match World::<S>::new(fs.clone(), &self.setup) {
             Err(Failure::Error(_)) if fs.is_hit() && fault.how == Break::Stop => return Ok(true),
-            Err(Failure::Error(_)) if fs.is_hit() => {
+            Err(Failure::Error(_)) if fs.is_hit() && fault.how != Break::Nothing(EINTR) => {
                 fs.set_fault(None);
                 fs = fs.kill();
                 World::new(fs, &self.setup).map_err(|f| format!("the next open: {f:?}"))?
@@ -104,12 +104,15 @@ impl Broken {
                     if was_hit && !fault.forever {
                         return Err(at(format!("an error long after a call failed: {error:?}")));
                     }
-                    // A write may also have failed to begin a journal, which is harmless.
+                    if fault.how == Break::Nothing(EINTR) {
+                        return Err(at(format!("a signal makes a call fail: {error:?}")));
+                    }
                     let synced = match operation {
-                        Operation::Write(_, synced) => *synced && !world.setup.is_small(),
+                        Operation::Write(_, synced) => *synced,
                         Operation::Sync => true,
                         _ => false,
                     };
+                    let synced = synced && !is_before_writing(&error);
                     unsynced |= synced && fault.of == Calls::SYNC && world.is_open();
                 }
                 Ok(()) if is_write && (read_only || unsynced) && was_open => {
@@ -205,10 +208,9 @@ impl Broken {
         fs.set_capacity(Some(capacity));
         let mut failed = 0;
         let mut world = match World::<S>::new(fs.clone(), &self.setup) {
-            Err(Failure::Error(Error::Io {
-                kind: ErrorKind::StorageFull,
-                ..
-            })) => {
+            Err(Failure::Error(Error::Io { error, .. }))
+                if error.kind == ErrorKind::StorageFull =>
+            {
                 failed = failures;
                 fs = fs.kill();
                 fs.set_capacity(None);
@@ -220,7 +222,9 @@ impl Broken {
             let at = |wrong: String| format!("{wrong}\nin operation {index}, {operation:?}");
             let is_full = match world.step(operation) {
                 Ok(()) => continue,
-                Err(Failure::Error(Error::Io { kind, .. })) => kind == ErrorKind::StorageFull,
+                Err(Failure::Error(Error::Io { error, .. })) => {
+                    error.kind == ErrorKind::StorageFull
+                }
                 Err(_) => false,
             };
             let now = match failed < failures {
@@ -303,6 +307,12 @@ impl Broken {
         failed |= read_all(&store, states, &mut part).map_err(|w| format!("merged, {w}"))?;
         Ok(failed)
     }
+}
+
+/// Whether a write has failed before anything of it was written: by beginning a journal, or by making the manifest durable.
+fn is_before_writing(error: &Error) -> bool {
+    let begins = ["beginning journal-", "writing a new manifest"];
+    matches!(error, Error::Io { what, .. } if begins.iter().any(|begin| what.starts_with(begin)))
 }
 
 /// Reads all, and leaves of the states those that it may be of. Whether something could not be read.

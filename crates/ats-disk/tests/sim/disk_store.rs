@@ -42,8 +42,22 @@ impl Subject for DiskStore {
     const CLOSE_SYNCS: bool = true;
     const MARKS_SYNCS: bool = true;
 
+    const PATH: &str = "/store";
+
     fn open(setup: &Setup, fs: &SimFs) -> Result<Self, Error> {
-        DiskStore::open(Path::new("/store"), options(setup, fs))
+        DiskStore::open(Path::new(Self::PATH), options(setup, fs))
+    }
+
+    fn open_for_reading(setup: &Setup, fs: &SimFs) -> Result<Option<Self>, Error> {
+        let options = ats_disk::Options {
+            read_only: true,
+            ..options(setup, fs)
+        };
+        match DiskStore::open(Path::new(Self::PATH), options) {
+            // It was never made.
+            Err(Error::Missing) => Ok(None),
+            opened => opened.map(Some),
+        }
     }
 
     fn write(&self, changes: &[Change], synced: bool) -> Result<(), Error> {

@@ -3,8 +3,11 @@
 use super::disk::Disk;
 use std::sync::Arc;
 
+pub(crate) const EINTR: i32 = 4;
 pub(crate) const EIO: i32 = 5;
+pub(crate) const EMFILE: i32 = 24;
 pub(crate) const ENOSPC: i32 = 28;
+pub(crate) const EROFS: i32 = 30;
 
 /// A call of the file system. It is a bit, so that calls make sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +28,13 @@ impl Calls {
     pub(crate) const SYNC_DIR: Calls = Calls(2048);
     pub(crate) const CREATE_DIR: Calls = Calls(4096);
     pub(crate) const LOCK: Calls = Calls(8192);
+    pub(crate) const OPEN_DIR: Calls = Calls(16384);
     pub(crate) const ALL: Calls = Calls(u16::MAX);
     /// Calls that change nothing.
-    pub(crate) const READING: Calls = Calls(1 | 2 | 4 | 8);
-    pub(crate) const CHANGING: Calls = Calls(!15);
+    pub(crate) const READING: Calls = Calls(1 | 2 | 4 | 8 | 8192 | 16384);
+    pub(crate) const CHANGING: Calls = Calls(!Calls::READING.0);
+    /// Calls that need a descriptor that is free.
+    pub(crate) const OPENING: Calls = Calls(4 | 8 | 256 | 16384);
     pub(crate) const SYNCING: Calls = Calls(128 | 2048);
 
     pub(crate) fn has(self, call: Calls) -> bool {

@@ -3,11 +3,11 @@
 
 use super::action::FileId;
 use super::disk::Disk;
-use super::fault::{Break, Calls, ENOSPC, Fault, Point, Window};
-use ats_disk::fs::{File, FileSystem};
+use super::fault::{Break, Calls, EINTR, ENOSPC, EROFS, Fault, Point, Window};
+use ats_disk::fs::{Directory, File, FileSystem, Sharing};
 use parking_lot::{Mutex, MutexGuard};
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,12 @@ struct Machine {
     /// Handles of earlier processes do nothing.
     process: u64,
     open: BTreeMap<FileId, usize>,
-    locks: BTreeSet<PathBuf>,
+    /// Of each directory, how those share it that have locked it.
+    locks: BTreeMap<PathBuf, Vec<Sharing>>,
+    /// To where paths lead now, if not to where they led when the machine started.
+    turned: BTreeMap<PathBuf, Option<PathBuf>>,
+    /// Whether nothing can be changed.
+    read_only: bool,
     calls: u64,
     /// How many calls may come before a test is taken to go on for ever.
     left: u64,
@@ -84,6 +89,26 @@ impl SimFs {
         self.machine.lock().capacity = bytes;
     }
 
+    /// Whether the disk is mounted for reading only.
+    pub(crate) fn set_read_only(&self, read_only: bool) {
+        self.machine.lock().read_only = read_only;
+    }
+
+    /// Turns a link in the path of a directory, so that it leads to another directory, or to none. It is turned back when
+    /// the process ends.
+    pub(crate) fn turn(&self, path: &Path, to: Option<&Path>) {
+        let mut machine = self.machine.lock();
+        if let Some(to) = to {
+            machine.disk().create_dir(to);
+        }
+        machine.turned.insert(path.into(), to.map(PathBuf::from));
+    }
+
+    /// Turns all links back.
+    pub(crate) fn turn_back(&self) {
+        self.machine.lock().turned.clear();
+    }
+
     /// Whether room is made for files that ask for it.
     pub(crate) fn set_reserves(&self, reserves: bool) {
         self.machine.lock().reserves = reserves;
@@ -125,6 +150,7 @@ impl SimFs {
         machine.process += 1;
         machine.open.clear();
         machine.locks.clear();
+        machine.turned.clear();
         machine.forget();
         SimFs {
             machine: self.machine.clone(),
@@ -145,8 +171,13 @@ impl SimFs {
             drop(machine);
             panic!("a test makes calls for ever");
         }
+        if machine.read_only && Calls::CHANGING.has(call) {
+            return Err(io::Error::from_raw_os_error(EROFS));
+        }
         let broken = machine.fail(call);
         match broken {
+            // A call that was interrupted has done nothing, and loses nothing.
+            Some(Break::Nothing(EINTR)) => Err(io::Error::from_raw_os_error(EINTR)),
             Some(Break::Stop) => {
                 machine.stopped = true;
                 Err(stopped())
@@ -173,6 +204,14 @@ impl SimFs {
 }
 
 impl Machine {
+    /// The directory to which a path leads now.
+    fn lead(&self, path: &Path) -> io::Result<PathBuf> {
+        match self.turned.get(path) {
+            Some(to) => to.clone().ok_or_else(|| io::ErrorKind::NotFound.into()),
+            None => Ok(path.to_owned()),
+        }
+    }
+
     fn point(&mut self, name: Calls) {
         let Some(points) = &mut self.points else {
             return;
@@ -232,22 +271,15 @@ fn end(broken: Option<Break>) -> (impl Fn(usize) -> bool, io::Result<()>) {
     (move |action: usize| action % 2 < done, result)
 }
 
-impl FileSystem for SimFs {
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        let (mut machine, _) = self.begin(Calls::CREATE_DIR)?;
-        if machine.disk.names(path).is_err() {
-            machine.disk().create_dir(path);
-        }
-        Ok(())
-    }
-
-    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+/// Calls of one directory, by the path with which it was made.
+impl SimFs {
+    pub(crate) fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
         let (machine, _) = self.begin(Calls::LIST)?;
         let names = machine.disk.names(directory)?;
         Ok(names.keys().map(|name| name.to_string()).collect())
     }
 
-    fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
+    pub(crate) fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let (mut machine, _) = self.begin(Calls::CREATE)?;
         if machine.room() == 0 {
             return Err(io::Error::from_raw_os_error(ENOSPC));
@@ -256,24 +288,24 @@ impl FileSystem for SimFs {
         Ok(self.handle(&mut machine, file))
     }
 
-    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
+    pub(crate) fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let (mut machine, _) = self.begin(Calls::OPEN)?;
         let file = machine.disk.find(path)?;
         Ok(self.handle(&mut machine, file))
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (mut machine, _) = self.begin(Calls::RENAME)?;
         machine.disk().rename(from, to)
     }
 
-    fn remove(&self, path: &Path) -> io::Result<()> {
+    pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
         let (mut machine, _) = self.begin(Calls::REMOVE)?;
         machine.disk.find(path)?;
         machine.disk().remove(path)
     }
 
-    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
+    pub(crate) fn sync_dir(&self, directory: &Path) -> io::Result<()> {
         let (mut machine, broken) = self.begin(Calls::SYNC_DIR)?;
         machine.disk.names(directory)?;
         let (kept, result) = end(broken);
@@ -284,20 +316,46 @@ impl FileSystem for SimFs {
         result
     }
 
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
+    pub(crate) fn lock(
+        &self,
+        directory: &Path,
+        sharing: Sharing,
+    ) -> io::Result<Box<dyn Any + Send + Sync>> {
         let (mut machine, _) = self.begin(Calls::LOCK)?;
-        if machine.disk.find(path).is_err() {
-            if machine.room() == 0 {
-                return Err(io::Error::from_raw_os_error(ENOSPC));
-            }
-            machine.disk().create(path)?;
-        }
-        if !machine.locks.insert(path.to_owned()) {
+        let holders = machine.locks.entry(directory.to_owned()).or_default();
+        let is_free = match sharing {
+            Sharing::Exclusive => holders.is_empty(),
+            Sharing::Shared => holders.iter().all(|holder| *holder == Sharing::Shared),
+        };
+        if !is_free {
             return Err(io::ErrorKind::WouldBlock.into());
         }
+        holders.push(sharing);
         Ok(Box::new(SimLock {
             fs: self.clone(),
-            path: path.to_owned(),
+            directory: directory.to_owned(),
+        }))
+    }
+}
+
+impl FileSystem for SimFs {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let (mut machine, _) = self.begin(Calls::CREATE_DIR)?;
+        let path = machine.lead(path)?;
+        if machine.disk.names(&path).is_err() {
+            machine.disk().create_dir(&path);
+        }
+        Ok(())
+    }
+
+    fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        let (machine, _) = self.begin(Calls::OPEN_DIR)?;
+        let directory = machine.lead(path)?;
+        machine.disk.names(&directory)?;
+        drop(machine);
+        Ok(Arc::new(SimDirectory {
+            fs: self.clone(),
+            directory,
         }))
     }
 
@@ -310,16 +368,55 @@ impl FileSystem for SimFs {
     }
 }
 
+/// An open directory, which stays the same whatever its path leads to.
+struct SimDirectory {
+    fs: SimFs,
+    directory: PathBuf,
+}
+
+impl Directory for SimDirectory {
+    fn lock(&self, sharing: Sharing) -> io::Result<Box<dyn Any + Send + Sync>> {
+        self.fs.lock(&self.directory, sharing)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.fs.list(&self.directory)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        self.fs.create(&self.directory.join(name))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        self.fs.open(&self.directory.join(name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let [from, to] = [from, to].map(|name| self.directory.join(name));
+        self.fs.rename(&from, &to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.fs.remove(&self.directory.join(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.fs.sync_dir(&self.directory)
+    }
+}
+
 struct SimLock {
     fs: SimFs,
-    path: PathBuf,
+    directory: PathBuf,
 }
 
 impl Drop for SimLock {
     fn drop(&mut self) {
         let mut machine = self.fs.machine.lock();
-        if machine.process == self.fs.process {
-            machine.locks.remove(&self.path);
+        if machine.process == self.fs.process
+            && let Some(holders) = machine.locks.get_mut(&self.directory)
+        {
+            holders.pop();
         }
     }
 }

@@ -27,6 +27,8 @@ pub(crate) enum Operation {
     Kill,
     /// A second goes by.
     Wait,
+    /// The path of the directory leads elsewhere, until the store is opened again.
+    Turn,
 }
 
 /// The keys of a history: the empty one, prefixes of others, a long one, and those of each way to merge.
@@ -169,7 +171,7 @@ pub(crate) fn random(
     operations: usize,
     number: u64,
 ) -> Vec<Operation> {
-    const OTHERS: [Operation; 13] = [
+    const OTHERS: [Operation; 14] = [
         Operation::Sync,
         Operation::Wait,
         Operation::Snapshot,
@@ -183,6 +185,7 @@ pub(crate) fn random(
         Operation::Close,
         Operation::Kill,
         Operation::Compact,
+        Operation::Turn,
     ];
     // Of eight operations so many are writes, and of eight writes so many are synced.
     let (writes, synced) = (random.pick(&[3, 5, 7]), random.pick(&[0, 1, 4, 8]));

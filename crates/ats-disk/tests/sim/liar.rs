@@ -2,11 +2,11 @@
 //! is then as if the engine had forgotten the call.
 
 use super::fs::SimFs;
-use ats_disk::fs::{File, FileSystem};
+use ats_disk::fs::{Directory, File, FileSystem, Sharing};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,13 +30,17 @@ pub(crate) enum Lie {
     Exchange(&'static str),
     /// Removals do nothing.
     Remove,
+    /// Directories are not held: each call goes to where their paths lead then.
+    Paths,
+    /// Locks are given to everybody.
+    Lock,
 }
 
 /// A file system that lies.
 pub(crate) struct Liar {
     fs: SimFs,
     lie: Lie,
-    is_odd: Mutex<bool>,
+    is_odd: Arc<Mutex<bool>>,
 }
 
 impl Liar {
@@ -44,19 +48,60 @@ impl Liar {
         Liar {
             fs,
             lie,
-            is_odd: Mutex::new(false),
+            is_odd: Arc::default(),
+        }
+    }
+}
+
+impl FileSystem for Liar {
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.fs.create_dir(path)
+    }
+
+    fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        Ok(Arc::new(LiarDirectory {
+            directory: self.fs.open_dir(path)?,
+            fs: self.fs.clone(),
+            path: path.to_owned(),
+            lie: self.lie,
+            is_odd: Arc::clone(&self.is_odd),
+        }))
+    }
+
+    fn now(&self) -> Duration {
+        self.fs.now()
+    }
+
+    fn sleep(&self, time: Duration) {
+        self.fs.sleep(time);
+    }
+}
+
+struct LiarDirectory {
+    directory: Arc<dyn Directory>,
+    fs: SimFs,
+    path: PathBuf,
+    lie: Lie,
+    is_odd: Arc<Mutex<bool>>,
+}
+
+impl LiarDirectory {
+    /// The directory to which a call goes.
+    fn directory(&self) -> io::Result<Arc<dyn Directory>> {
+        match self.lie {
+            Lie::Paths => self.fs.open_dir(&self.path),
+            _ => Ok(Arc::clone(&self.directory)),
         }
     }
 
-    fn file(&self, path: &Path, file: Box<dyn File>) -> Box<dyn File> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+    fn file(&self, name: &str, file: Box<dyn File>) -> Box<dyn File> {
         let part = match self.lie {
             Lie::Sync(part)
             | Lie::SyncSeldom(part)
             | Lie::Cut(part)
             | Lie::Short(part, _)
             | Lie::Exchange(part) => part,
-            Lie::SyncDir | Lie::SyncDirSeldom | Lie::Remove => return file,
+            _ => return file,
         };
         match name.contains(part) {
             true => Box::new(LiarFile {
@@ -70,52 +115,43 @@ impl Liar {
     }
 }
 
-impl FileSystem for Liar {
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.fs.create_dir(path)
-    }
-
-    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
-        self.fs.list(directory)
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        Ok(self.file(path, self.fs.create(path)?))
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        Ok(self.file(path, self.fs.open(path)?))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.fs.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
+impl Directory for LiarDirectory {
+    fn lock(&self, sharing: Sharing) -> io::Result<Box<dyn Any + Send + Sync>> {
         match self.lie {
-            Lie::Remove => Ok(()),
-            _ => self.fs.remove(path),
+            Lie::Lock => Ok(Box::new(())),
+            _ => self.directory()?.lock(sharing),
         }
     }
 
-    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.directory()?.list()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        Ok(self.file(name, self.directory()?.create(name)?))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        Ok(self.file(name, self.directory()?.open(name)?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.directory()?.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match self.lie {
+            Lie::Remove => Ok(()),
+            _ => self.directory()?.remove(name),
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
         match self.lie {
             Lie::SyncDir => Ok(()),
             Lie::SyncDirSeldom if is_odd(&self.is_odd) => Ok(()),
-            _ => self.fs.sync_dir(directory),
+            _ => self.directory()?.sync(),
         }
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
-        self.fs.lock(path)
-    }
-
-    fn now(&self) -> Duration {
-        self.fs.now()
-    }
-
-    fn sleep(&self, time: Duration) {
-        self.fs.sleep(time);
     }
 }
 

@@ -9,7 +9,6 @@ use super::history::keys;
 use super::model::{Mixed, State};
 use super::survival::Survival;
 use super::world::{Failure, World};
-use ats_disk::fs::FileSystem;
 use ats_disk::offline::{Fault, Salvage, Survey, salvage, verify};
 use ats_disk::{DiskStore, Error};
 use ats_store::{Direction, KeyRange, MergeOperator, Merged};
@@ -165,11 +164,7 @@ impl Left<'_> {
         if salvage(&survey, path, options.clone(), go_on).is_ok() {
             return Err("it was written over another store".into());
         }
-        // Without the operator it was made with, which needs to be known.
-        let options = ats_disk::Options {
-            operator: survey.operator().and(options.operator),
-            ..options
-        };
+        // Its operator is that of the damaged store, or the given one if no file tells it.
         let store = DiskStore::open(path, options).map_err(wrong)?;
         let mut records = BTreeMap::new();
         let mut scan = store

@@ -80,7 +80,13 @@ pub(crate) trait Subject: Sized {
     /// them.
     const MARKS_SYNCS: bool;
 
+    /// Where it is.
+    const PATH: &str;
+
     fn open(setup: &Setup, fs: &SimFs) -> Result<Self, Error>;
+
+    /// Opens it for reading only; nothing if it cannot.
+    fn open_for_reading(setup: &Setup, fs: &SimFs) -> Result<Option<Self>, Error>;
 
     /// Changes that are all done or none of them; if they are synced, they and all before survive a stop.
     fn write(&self, changes: &[Change], synced: bool) -> Result<(), Error>;

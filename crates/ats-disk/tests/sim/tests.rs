@@ -7,7 +7,7 @@ use crate::sim::fault::{Break, Calls, EIO, ENOSPC, Fault};
 use crate::sim::fs::SimFs;
 use crate::sim::random::Random;
 use crate::sim::survival::Survival;
-use ats_disk::fs::{File, FileSystem};
+use ats_disk::fs::{File, FileSystem, Sharing};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -288,15 +288,20 @@ fn a_full_disk_has_room_again_when_files_are_gone() {
 #[test]
 fn an_end_of_the_process_leaves_all_that_was_written() {
     let (fs, file) = machine_with(b"1");
-    let lock = fs.lock(&path("lock")).expect("it is free");
-    assert!(fs.lock(&path("lock")).is_err());
+    let lock = |fs: &SimFs, sharing| fs.lock(Path::new(DIRECTORY), sharing);
+    let held = lock(&fs, Sharing::Exclusive).expect("it is free");
+    assert!(lock(&fs, Sharing::Exclusive).is_err() && lock(&fs, Sharing::Shared).is_err());
     file.write_at(b"2", 1).expect("there is room");
     let next = fs.kill();
     assert!(file.write_at(b"3", 2).is_err());
     assert!(fs.open(&path("a")).is_err());
-    let _lock = next.lock(&path("lock")).expect("it is free again");
-    drop(lock);
-    assert!(next.lock(&path("lock")).is_err());
+    let reads = lock(&next, Sharing::Shared).expect("it is free again");
+    drop(held);
+    let others = lock(&next, Sharing::Shared).expect("it is shared");
+    drop(reads);
+    assert!(lock(&next, Sharing::Exclusive).is_err());
+    drop(others);
+    assert!(lock(&next, Sharing::Exclusive).is_ok());
     let file = next.open(&path("a")).expect("it is there");
     assert_eq!(content(&*file), b"12");
     assert_eq!(survives(&next, Survival::Nothing), of([("a", b"1")]));
@@ -307,6 +312,36 @@ fn an_end_of_the_process_leaves_all_that_was_written() {
     file.sync().expect("there is no fault");
     assert_eq!(survives(&other, Survival::Nothing), of([("a", b"12")]));
     assert_eq!(survives(&next, Survival::Nothing), of([("a", b"1")]));
+}
+
+#[test]
+fn an_open_directory_stays_where_it_is() {
+    let (fs, _file) = machine_with(b"1");
+    let (here, there) = (Path::new(DIRECTORY), Path::new("/e"));
+    let held = fs.open_dir(here).expect("it is there");
+    fs.turn(here, Some(there));
+    let turned = fs.open_dir(here).expect("it is there");
+    assert_eq!(turned.list().expect("there is no fault"), [""; 0]);
+    assert_eq!(held.list().expect("there is no fault"), ["a"]);
+    held.create("b").expect("it is not there");
+    assert_eq!(turned.list().expect("there is no fault"), [""; 0]);
+    fs.turn(here, None);
+    assert!(fs.open_dir(here).is_err());
+    fs.turn_back();
+    let back = fs.open_dir(here).expect("it is there");
+    assert_eq!(back.list().expect("there is no fault"), ["a", "b"]);
+}
+
+#[test]
+fn a_medium_for_reading_is_only_read() {
+    let (fs, file) = machine_with(b"1");
+    fs.set_read_only(true);
+    const EROFS: i32 = 30;
+    assert_eq!(number(file.write_at(b"2", 0)), Some(EROFS));
+    assert_eq!(number(fs.create(&path("b")).map(drop)), Some(EROFS));
+    assert_eq!(number(fs.remove(&path("a"))), Some(EROFS));
+    assert_eq!(number(fs.sync_dir(Path::new(DIRECTORY))), Some(EROFS));
+    assert_eq!(content(&*fs.open(&path("a")).expect("it is there")), b"1");
 }
 
 /// Some calls. What fails is left out.

@@ -11,7 +11,8 @@ use super::fs::SimFs;
 use super::model::{Change, State, apply};
 use super::subject::{Content, Setup, Subject};
 use ats_disk::Error;
-use ats_disk::fs::{File, FileSystem};
+use ats_disk::fs::{Directory, File, Sharing};
+use ats_store::SystemError;
 use ats_store::{Direction, KeyRange};
 use parking_lot::Mutex;
 use std::any::Any;
@@ -46,13 +47,13 @@ pub(crate) mod planted {
 }
 
 const DIRECTORY: &str = "/toy";
-const LOG: &str = "/toy/log";
-const NEW_LOG: &str = "/toy/log.new";
+const LOG: &str = "log";
+const NEW_LOG: &str = "log.new";
 const HEADER: usize = 28;
 
 /// A store with the planted fault `F`.
 pub(crate) struct Toy<const F: u8> {
-    fs: Arc<dyn FileSystem>,
+    directory: Arc<dyn Directory>,
     inner: Mutex<Inner>,
     _lock: Box<dyn Any + Send + Sync>,
 }
@@ -73,7 +74,7 @@ struct Log {
 
 fn error(error: &io::Error) -> Error {
     Error::Io {
-        kind: error.kind(),
+        error: SystemError::of(error),
         what: error.to_string(),
     }
 }
@@ -222,13 +223,12 @@ impl<const F: u8> Toy<F> {
     }
 
     /// Writes a log that says only what the state is.
-    fn write_new(fs: &dyn FileSystem, state: &State) -> io::Result<Log> {
-        let new = Path::new(NEW_LOG);
-        match fs.remove(new) {
+    fn write_new(directory: &dyn Directory, state: &State) -> io::Result<Log> {
+        match directory.remove(NEW_LOG) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let file = fs.create(new)?;
+        let file = directory.create(NEW_LOG)?;
         let mut log = Log {
             file,
             end: 0,
@@ -245,11 +245,11 @@ impl<const F: u8> Toy<F> {
     }
 
     /// Puts the new log in the place of the old one.
-    fn replace(fs: &dyn FileSystem) -> io::Result<()> {
-        fs.rename(Path::new(NEW_LOG), Path::new(LOG))?;
+    fn replace(directory: &dyn Directory) -> io::Result<()> {
+        directory.rename(NEW_LOG, LOG)?;
         match F {
             planted::NAME_UNSYNCED => Ok(()),
-            _ => fs.sync_dir(Path::new(DIRECTORY)),
+            _ => directory.sync(),
         }
     }
 
@@ -284,17 +284,24 @@ impl<const F: u8> Subject for Toy<F> {
     const CLOSE_SYNCS: bool = true;
     const MARKS_SYNCS: bool = false;
 
+    const PATH: &str = DIRECTORY;
+
+    fn open_for_reading(_setup: &Setup, _fs: &SimFs) -> Result<Option<Self>, Error> {
+        Ok(None)
+    }
+
     fn open(setup: &Setup, fs: &SimFs) -> Result<Self, Error> {
         let fs = setup.file_system(fs);
         let open = || -> io::Result<_> {
             fs.create_dir(Path::new(DIRECTORY))?;
-            let lock = fs.lock(Path::new("/toy/lock"))?;
-            let names = fs.list(Path::new(DIRECTORY))?;
+            let directory = fs.open_dir(Path::new(DIRECTORY))?;
+            let lock = directory.lock(Sharing::Exclusive)?;
+            let names = directory.list()?;
             let is_there = names.iter().any(|name| name == "log");
-            let file = is_there.then(|| fs.open(Path::new(LOG))).transpose()?;
-            Ok((lock, file))
+            let file = is_there.then(|| directory.open(LOG)).transpose()?;
+            Ok((directory, lock, file))
         };
-        let (lock, file) = open().map_err(|e| error(&e))?;
+        let (directory, lock, file) = open().map_err(|e| error(&e))?;
         let read = file.as_deref().map(Self::read).transpose()?;
         let (state, end, chain) = read.unwrap_or_default();
         let log = match file {
@@ -311,8 +318,8 @@ impl<const F: u8> Subject for Toy<F> {
                 chain,
             },
             _ => {
-                let log = Self::write_new(&*fs, &state);
-                let log = log.and_then(|log| Self::replace(&*fs).map(|()| log));
+                let log = Self::write_new(&*directory, &state);
+                let log = log.and_then(|log| Self::replace(&*directory).map(|()| log));
                 log.map_err(|e| error(&e))?
             }
         };
@@ -322,7 +329,7 @@ impl<const F: u8> Subject for Toy<F> {
             failed: None,
         };
         Ok(Toy {
-            fs,
+            directory,
             inner: Mutex::new(inner),
             _lock: lock,
         })
@@ -388,9 +395,9 @@ impl<const F: u8> Subject for Toy<F> {
 
     fn compact(&self) -> Result<(), Error> {
         self.change(|inner| {
-            let log = Self::write_new(&*self.fs, &inner.state).map_err(|e| error(&e))?;
+            let log = Self::write_new(&*self.directory, &inner.state).map_err(|e| error(&e))?;
             inner.log = log;
-            Self::replace(&*self.fs).map_err(|e| {
+            Self::replace(&*self.directory).map_err(|e| {
                 // Whether the new log has its name is not known.
                 inner.failed = Some(e.to_string());
                 error(&e)

@@ -2,14 +2,18 @@
 
 use super::fs::SimFs;
 use super::history::{Operation, keys};
-use super::model::{State, Timeline, is_nothing, latest};
+use super::model::{Change, State, Timeline, is_nothing, latest};
 use super::random::Random;
 use super::subject::{Content, Setup, Subject};
 use ats_disk::Error;
 use ats_store::{Direction, KeyRange};
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Where the path of the store leads when a link in it was turned.
+const ELSEWHERE: &str = "/elsewhere";
 
 /// What goes wrong.
 #[derive(Debug)]
@@ -45,8 +49,7 @@ impl<S: Subject> World<S> {
         setup: &Setup,
         states: &[State],
     ) -> Result<(Self, usize), Failure> {
-        let store = S::open(setup, &fs)?;
-        let contained = compare(&store, states)?;
+        let (store, contained) = open(setup, &fs, states)?;
         let world = World {
             fs,
             timeline: Timeline::again(states, contained, contained),
@@ -82,8 +85,8 @@ impl<S: Subject> World<S> {
             self.setup = self.setup.resized(&mut self.random);
         }
         let states = self.timeline.survivors(self.timeline.window().returned);
-        let store = S::open(&self.setup, &self.fs)?;
-        let contained = compare(&store, &states)?;
+        self.fs.turn_back();
+        let (store, contained) = open(&self.setup, &self.fs, &states)?;
         self.timeline.resume(&states[contained]);
         self.fs.set_window(self.timeline.window());
         self.store = Some(store);
@@ -164,6 +167,7 @@ impl<S: Subject> World<S> {
                 self.reopen()?;
             }
             Operation::Wait => self.fs.advance(Duration::from_secs(1)),
+            Operation::Turn => self.fs.turn(Path::new(S::PATH), Some(Path::new(ELSEWHERE))),
         }
         self.fs.set_window(self.timeline.window());
         Ok(())
@@ -178,8 +182,48 @@ impl<S: Subject> World<S> {
         for (snapshot, state) in &self.snapshots {
             compare_snapshot::<S>(snapshot, state)?;
         }
-        Ok(())
+        let disk = self.fs.disk();
+        match disk.names(Path::new(ELSEWHERE)) {
+            Ok(names) if !names.is_empty() => {
+                Err(Failure::Wrong(format!("another directory has {names:?}")))
+            }
+            _ => Ok(()),
+        }
     }
+}
+
+/// Opens a store, which must contain one of these states: what is returned besides says which. Before that it is opened
+/// for reading, on a medium that cannot be written to, where it contains the same.
+fn open<S: Subject>(setup: &Setup, fs: &SimFs, states: &[State]) -> Result<(S, usize), Failure> {
+    fs.set_read_only(true);
+    let looked = look::<S>(setup, fs, states);
+    fs.set_read_only(false);
+    let seen = looked?;
+    let store = S::open(setup, fs)?;
+    let contained = compare(&store, states)?;
+    match seen {
+        Some(seen) if states[seen] != states[contained] => Err(Failure::Wrong(String::from(
+            "what is read without writing is not what is there",
+        ))),
+        _ => Ok((store, contained)),
+    }
+}
+
+/// Opens a store for reading. Which of the states it contains, if it is there.
+fn look<S: Subject>(setup: &Setup, fs: &SimFs, states: &[State]) -> Result<Option<usize>, Failure> {
+    let Some(store) = S::open_for_reading(setup, fs)? else {
+        return Ok(None);
+    };
+    let contained = compare(&store, states)?;
+    match store.write(&[Change::Put(b"a".to_vec(), Vec::new())], false) {
+        Err(Error::ReadOnly(_)) => {}
+        other => {
+            let wrong = format!("a store for reading is written to: {other:?}");
+            return Err(Failure::Wrong(wrong));
+        }
+    }
+    store.close()?;
+    Ok(Some(contained))
 }
 
 fn show(content: &Content) -> String {

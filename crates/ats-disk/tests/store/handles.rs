@@ -13,24 +13,20 @@ const EMFILE: i32 = 24;
 #[test]
 fn too_many_open_files_do_not_end_a_store() {
     let is_short = Arc::new(AtomicBool::new(false));
-    let hook = {
-        let is_short = Arc::clone(&is_short);
-        move |call, _: &_| match matches!(call, Call::Create | Call::SyncDir)
-            && is_short.load(Ordering::Relaxed)
-        {
-            true => Err(io::Error::from_raw_os_error(EMFILE)),
-            false => Ok(()),
-        }
-    };
-    // Only directories cannot be opened, or no files, either.
-    for only_directories in [true, false] {
+    // Files cannot be made, or neither made nor opened. The directory is open.
+    for only_made in [true, false] {
         let directory = Directory::new();
-        let hook = hook.clone();
+        let hook = {
+            let is_short = Arc::clone(&is_short);
+            move |call, _: &_| match call == Call::Create || call == Call::Open && !only_made {
+                true if is_short.load(Ordering::Relaxed) => {
+                    Err(io::Error::from_raw_os_error(EMFILE))
+                }
+                _ => Ok(()),
+            }
+        };
         let options = Options {
-            file_system: HookedFs::new(move |call, path| match (call, only_directories) {
-                (Call::Create, true) => Ok(()),
-                _ => hook(call, path),
-            }),
+            file_system: HookedFs::new(hook),
             threads: 0,
             ..Options::default()
         };
@@ -47,7 +43,11 @@ fn too_many_open_files_do_not_end_a_store() {
         write(b"3");
         is_short.store(true, Ordering::Relaxed);
         for failed in [store.flush(), store.compact(), store.flush()] {
-            assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
+            let code = match &failed {
+                Err(Error::Io { error, .. }) => error.code,
+                _ => None,
+            };
+            assert_eq!(code, Some(EMFILE), "{failed:?}");
         }
         assert_eq!(store.get(&[7]), Ok(Some(b"3".to_vec())));
         is_short.store(false, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! The file system of the machine, with something done before its calls, and a clock that can be set forward.
 
-use ats_disk::fs::{File, FileSystem, RealFs};
+use ats_disk::fs::{Directory, File, FileSystem, RealFs, Sharing};
 use std::any::Any;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use std::time::Duration;
 pub(crate) enum Call {
     /// Making a file.
     Create,
+    /// Opening a file.
+    Open,
     /// Syncing a file.
     Sync,
     /// Syncing a directory.
@@ -50,14 +52,6 @@ impl HookedFs {
         let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.ahead_ms.fetch_add(time, Ordering::Relaxed);
     }
-
-    fn file(&self, file: Box<dyn File>, path: &Path) -> Box<dyn File> {
-        Box::new(HookedFile {
-            file,
-            path: path.to_owned(),
-            hook: Arc::clone(&self.hook),
-        })
-    }
 }
 
 impl FileSystem for HookedFs {
@@ -65,34 +59,12 @@ impl FileSystem for HookedFs {
         RealFs.create_dir(path)
     }
 
-    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
-        RealFs.list(directory)
-    }
-
-    fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        (self.hook)(Call::Create, path)?;
-        Ok(self.file(RealFs.create(path)?, path))
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
-        Ok(self.file(RealFs.open(path)?, path))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        RealFs.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        RealFs.remove(path)
-    }
-
-    fn sync_dir(&self, directory: &Path) -> io::Result<()> {
-        (self.hook)(Call::SyncDir, directory)?;
-        RealFs.sync_dir(directory)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn Any + Send + Sync>> {
-        RealFs.lock(path)
+    fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        Ok(Arc::new(HookedDirectory {
+            directory: RealFs.open_dir(path)?,
+            path: path.to_owned(),
+            hook: Arc::clone(&self.hook),
+        }))
     }
 
     fn now(&self) -> Duration {
@@ -103,6 +75,55 @@ impl FileSystem for HookedFs {
         // There is no outcome that could be another.
         let _ = (self.hook)(Call::Sleep, Path::new(""));
         RealFs.sleep(time);
+    }
+}
+
+struct HookedDirectory {
+    directory: Arc<dyn Directory>,
+    path: PathBuf,
+    hook: Arc<Hook>,
+}
+
+impl HookedDirectory {
+    fn file(&self, file: Box<dyn File>, name: &str) -> Box<dyn File> {
+        Box::new(HookedFile {
+            file,
+            path: self.path.join(name),
+            hook: Arc::clone(&self.hook),
+        })
+    }
+}
+
+impl Directory for HookedDirectory {
+    fn lock(&self, sharing: Sharing) -> io::Result<Box<dyn Any + Send + Sync>> {
+        self.directory.lock(sharing)
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.directory.list()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        (self.hook)(Call::Create, &self.path.join(name))?;
+        Ok(self.file(self.directory.create(name)?, name))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        (self.hook)(Call::Open, &self.path.join(name))?;
+        Ok(self.file(self.directory.open(name)?, name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.directory.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.directory.remove(name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        (self.hook)(Call::SyncDir, &self.path)?;
+        self.directory.sync()
     }
 }
 

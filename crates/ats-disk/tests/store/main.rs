@@ -10,6 +10,7 @@ mod copies;
 mod deletes;
 #[path = "../support/directory.rs"]
 mod directory;
+mod edge;
 mod golden;
 mod handles;
 mod hooked;

@@ -2,6 +2,7 @@
 
 use crate::atoms::KnownAtom;
 use ats_disk::Error;
+use ats_store::SystemError;
 use std::io;
 
 /// Why a table in a directory cannot be used.
@@ -21,20 +22,12 @@ impl Failure {
             text: text.to_string(),
         }
     }
-
-    /// A failure of the system.
-    pub fn of_system(error: &io::Error, what: &str) -> Self {
-        Failure {
-            cause: word_of(error.kind()),
-            text: format!("{what}: {error}"),
-        }
-    }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let cause = match &error {
-            Error::Io { kind, .. } => word_of(*kind),
+            Error::Io { error, .. } => word_of(*error),
             Error::Corrupt(_) => KnownAtom::Damaged,
             Error::Locked => KnownAtom::InUse,
             Error::Missing => KnownAtom::Enoent,
@@ -52,15 +45,51 @@ impl From<Error> for Failure {
     }
 }
 
-/// The word that the VM has for an error of the system.
-pub fn word_of(kind: io::ErrorKind) -> KnownAtom {
+/// The codes of the system that have a word, with that.
+const CODES: [(i32, KnownAtom); 28] = [
+    (libc::EACCES, KnownAtom::Eacces),
+    (libc::EAGAIN, KnownAtom::Eagain),
+    (libc::EBADF, KnownAtom::Ebadf),
+    (libc::EBUSY, KnownAtom::Ebusy),
+    (libc::EDQUOT, KnownAtom::Edquot),
+    (libc::EEXIST, KnownAtom::Eexist),
+    (libc::EFBIG, KnownAtom::Efbig),
+    (libc::EINVAL, KnownAtom::Einval),
+    (libc::EIO, KnownAtom::Eio),
+    (libc::EISDIR, KnownAtom::Eisdir),
+    (libc::ELOOP, KnownAtom::Eloop),
+    (libc::EMFILE, KnownAtom::Emfile),
+    (libc::ENAMETOOLONG, KnownAtom::Enametoolong),
+    (libc::ENFILE, KnownAtom::Enfile),
+    (libc::ENODEV, KnownAtom::Enodev),
+    (libc::ENOENT, KnownAtom::Enoent),
+    (libc::ENOLCK, KnownAtom::Enolck),
+    (libc::ENOMEM, KnownAtom::Enomem),
+    (libc::ENOSPC, KnownAtom::Enospc),
+    (libc::ENOTDIR, KnownAtom::Enotdir),
+    (libc::ENOTEMPTY, KnownAtom::Enotempty),
+    (libc::ENXIO, KnownAtom::Enxio),
+    (libc::EOPNOTSUPP, KnownAtom::Eopnotsupp),
+    (libc::EPERM, KnownAtom::Eperm),
+    (libc::EROFS, KnownAtom::Erofs),
+    (libc::ESTALE, KnownAtom::Estale),
+    (libc::ETIMEDOUT, KnownAtom::Etimedout),
+    (libc::ETXTBSY, KnownAtom::Etxtbsy),
+];
+
+/// The word that the VM has for an error of the system: that of its code, as in `file` and `dets`.
+pub fn word_of(error: SystemError) -> KnownAtom {
     use io::ErrorKind;
-    match kind {
+    let of_code = |code| CODES.iter().find(|(known, _)| *known == code);
+    if let Some((_, word)) = error.code.and_then(of_code) {
+        return *word;
+    }
+    match error.kind {
         ErrorKind::NotFound => KnownAtom::Enoent,
         ErrorKind::PermissionDenied => KnownAtom::Eacces,
         ErrorKind::StorageFull => KnownAtom::Enospc,
-        ErrorKind::NotADirectory => KnownAtom::Enotdir,
         ErrorKind::ReadOnlyFilesystem => KnownAtom::ReadOnly,
+        ErrorKind::WouldBlock => KnownAtom::InUse,
         _ => KnownAtom::Eio,
     }
 }

@@ -1,18 +1,19 @@
 //! Opening a directory as the store of a table, and closing it.
 //!
-//! The file that [describes](ats::Description) the table is written when the table is made, after the store was opened,
-//! which no other process can do at the same time. A process that ends between the two leaves a store without records
-//! and without description: such a directory is taken for one in which nothing was made yet.
+//! The directory is opened and locked once; all files are reached through that. The file that
+//! [describes](ats::Description) the table is written when the table is made, after the store was opened. A process that
+//! ends between the two leaves a store without records and without description: such a directory is taken for one in which
+//! nothing was made yet.
 
 use super::failure::Failure;
 use crate::atoms::KnownAtom;
 use ats::program_merge::ProgramMerge;
 use ats::{Description, NoDescription, ObjectMerge, TableType};
-use ats_disk::{AtomicStore, DiskStore, Durability, Error, Options};
+use ats_disk::fs::{RealFs, Sharing};
+use ats_disk::{AtomicStore, DiskStore, Durability, Error, Options, StoreDirectory};
 use ats_store::{Direction, KeyRange, MergeOperator};
 use ats_term::Zeros;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -21,6 +22,8 @@ use std::thread;
 pub struct Settings {
     /// Whether a table is made if there is none.
     pub create: bool,
+    /// Whether the table is only read: then nothing in its directory is written.
+    pub read_only: bool,
     /// Its type.
     pub table_type: Option<TableType>,
     /// Where objects have their key, from 1.
@@ -78,48 +81,42 @@ impl Opened {
     /// # Errors
     /// [`Failure`]; nothing is left open then.
     pub fn open(directory: &Path, settings: &Settings) -> Result<Self, Failure> {
-        loop {
-            let described = describe(directory)?;
-            if described.is_none() {
-                check_free(directory, settings.create)?;
+        let held = settings.hold(directory)?;
+        let described = description(held.read(Description::FILE))?;
+        let is_new = described.is_none();
+        let description = match described {
+            Some(description) => {
+                settings.check(&description)?;
+                description
             }
-            let description = match &described {
-                Some(description) => {
-                    settings.check(description)?;
-                    description.clone()
-                }
-                None => settings.description(),
-            };
-            let merging = merging_of(&description)?;
-            let options = settings.options(described.is_none(), merging.operator());
-            let store = DiskStore::open(directory, options).map_err(|error| match error {
-                // What describes it is written after the store is made.
-                Error::Missing => Failure::new(KnownAtom::Damaged, "the manifest is missing"),
-                error => Failure::from(error),
-            })?;
-            // From here on no other process opens the directory.
-            if described.is_none() {
-                if describe(directory)?.is_some() {
-                    // One has, just before.
-                    store.close()?;
-                    continue;
-                }
-                let made = has_records(&store).and_then(|has_records| match has_records {
-                    true => Err(not_a_table("the directory has a store that is no table")),
-                    false => write(directory, &description),
-                });
-                if let Err(failure) = made {
-                    store.close()?;
-                    return Err(failure);
-                }
+            None => {
+                check_free(&held, settings.create)?;
+                settings.description()
             }
-            return Ok(Opened {
-                store: Some(AtomicStore::new(store)),
-                directory: directory.to_owned(),
-                description,
-                merging,
+        };
+        let merging = merging_of(&description)?;
+        let options = settings.options(is_new, merging.operator());
+        let store = DiskStore::open_in(held, options).map_err(|error| match error {
+            // What describes it is written after the store is made.
+            Error::Missing => Failure::new(KnownAtom::Damaged, "the manifest is missing"),
+            error => Failure::from(error),
+        })?;
+        if is_new {
+            let made = has_records(&store).and_then(|has_records| match has_records {
+                true => Err(not_a_table("the directory has a store that is no table")),
+                false => Ok(store.replace_file(Description::FILE, &description.encode())?),
             });
+            if let Err(failure) = made {
+                store.close()?;
+                return Err(failure);
+            }
         }
+        Ok(Opened {
+            store: Some(AtomicStore::new(store)),
+            directory: directory.to_owned(),
+            description,
+            merging,
+        })
     }
 
     /// How objects are merged that are written to the same key, if they are.
@@ -176,6 +173,27 @@ impl Drop for Opened {
 }
 
 impl Settings {
+    /// Opens and locks the directory, which is made if that is wanted, in one that is there.
+    fn hold(&self, directory: &Path) -> Result<StoreDirectory, Failure> {
+        let sharing = match self.read_only {
+            true => Sharing::Shared,
+            false => Sharing::Exclusive,
+        };
+        let held = match StoreDirectory::open(Arc::new(RealFs), directory, sharing) {
+            Err(Error::Missing) if self.create => {
+                merging_of(&self.description())?;
+                // A name with a slip of the pen must not make directories.
+                if !directory.parent().is_some_and(Path::is_dir) {
+                    let text = "the directory in which it shall be is not there";
+                    return Err(Failure::new(KnownAtom::Enoent, text));
+                }
+                StoreDirectory::make(Arc::new(RealFs), directory)
+            }
+            held => held,
+        };
+        held.map_err(of_directory)
+    }
+
     fn description(&self) -> Description {
         Description {
             table_type: self.table_type.unwrap_or(TableType::Set),
@@ -262,15 +280,31 @@ fn not_a_table(text: &str) -> Failure {
     Failure::new(KnownAtom::NotADatsTable, text)
 }
 
+/// Why a directory cannot be opened.
+fn of_directory(error: Error) -> Failure {
+    match error {
+        Error::Missing => Failure::new(KnownAtom::Enoent, "there is no such directory"),
+        Error::Io { error, .. } if error.kind == ErrorKind::NotADirectory => {
+            not_a_table("it is a file, and a table is a directory")
+        }
+        error => Failure::from(error),
+    }
+}
+
 /// What the table in a directory is; `None` if no table was made there.
 pub fn describe(directory: &Path) -> Result<Option<Description>, Failure> {
-    let bytes = match fs::read(directory.join(Description::FILE)) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) if error.kind() == ErrorKind::NotADirectory => {
-            return Err(not_a_table("it is a file, and a table is a directory"));
-        }
-        Err(error) => return Err(Failure::of_system(&error, "reading the file `table`")),
+    let file_system = Arc::new(RealFs);
+    description(StoreDirectory::read_unlocked(
+        file_system,
+        directory,
+        Description::FILE,
+    ))
+}
+
+/// What the file that describes a table says, if it is there.
+fn description(read: Result<Option<Vec<u8>>, Error>) -> Result<Option<Description>, Failure> {
+    let Some(bytes) = read.map_err(of_directory)? else {
+        return Ok(None);
     };
     match Description::decode(&bytes) {
         Ok(description) => Ok(Some(description)),
@@ -279,38 +313,16 @@ pub fn describe(directory: &Path) -> Result<Option<Description>, Failure> {
     }
 }
 
-/// Whether a table can be made in a directory: there is none, or it has nothing but what was left of making one.
-fn check_free(directory: &Path, create: bool) -> Result<(), Failure> {
-    let missing = || Failure::new(KnownAtom::Enoent, "there is no table");
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound && create => {
-            // A name with a slip of the pen must not make directories.
-            let parent = directory.parent().is_some_and(Path::is_dir);
-            return match parent {
-                true => Ok(()),
-                false => Err(Failure::new(
-                    KnownAtom::Enoent,
-                    "the directory in which it shall be is not there",
-                )),
-            };
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(missing()),
-        Err(error) => return Err(Failure::of_system(&error, "listing the directory")),
-    };
-    let mut is_empty = true;
-    for entry in entries {
-        let entry = entry.map_err(|error| Failure::of_system(&error, "listing the directory"))?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if !OF_STORES.iter().any(|start| name.starts_with(start)) {
-            return Err(not_a_table("the directory has other files"));
-        }
-        is_empty = false;
+/// Whether a table can be made in a directory: it has nothing but what was left of making one.
+fn check_free(held: &StoreDirectory, create: bool) -> Result<(), Failure> {
+    let names = held.names()?;
+    let is_ours = |name: &String| OF_STORES.iter().any(|start| name.starts_with(start));
+    if !names.iter().all(is_ours) {
+        return Err(not_a_table("the directory has other files"));
     }
     match create {
         true => Ok(()),
-        false if is_empty => Err(missing()),
+        false if names.is_empty() => Err(Failure::new(KnownAtom::Enoent, "there is no table")),
         false => Err(not_a_table("no table was completely made in the directory")),
     }
 }
@@ -318,17 +330,4 @@ fn check_free(directory: &Path, create: bool) -> Result<(), Failure> {
 fn has_records(store: &DiskStore) -> Result<bool, Failure> {
     let mut scan = store.scan(KeyRange::default(), Direction::Up)?;
     Ok(scan.next()?.is_some())
-}
-
-/// Writes the file that describes a table, completely or not at all.
-fn write(directory: &Path, description: &Description) -> Result<(), Failure> {
-    let written = || -> io::Result<()> {
-        let new = directory.join(NEW_NAME);
-        let mut file = File::create(&new)?;
-        file.write_all(&description.encode())?;
-        file.sync_all()?;
-        fs::rename(new, directory.join(Description::FILE))?;
-        File::open(directory)?.sync_all()
-    };
-    written().map_err(|error| Failure::of_system(&error, "writing the file `table`"))
 }

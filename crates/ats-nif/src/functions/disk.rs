@@ -130,6 +130,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
     ] = *words;
     let settings = Settings {
         create: KnownAtom::True.is(create),
+        read_only: KnownAtom::False.is(is_writable),
         table_type: given(env, kind, |kind| table_type(Term(kind.word())).ok())?,
         key_position: given(env, position, size)?,
         merge: given(env, merge, |merge| merge.as_bytes().map(<[u8]>::to_vec))?,
@@ -241,10 +242,6 @@ fn disk_describe<'e>(env: Env<'e>, [directory]: [VmTerm<'e>; 1]) -> NifResult<'e
         directory.as_bytes().ok_or(KnownAtom::None)?,
     ));
     let described = match describe(directory) {
-        Ok(None) if !directory.exists() => Err(Failure::new(
-            KnownAtom::Enoent,
-            "there is no such directory",
-        )),
         Ok(None) => Err(Failure::new(KnownAtom::NotADatsTable, "there is no table")),
         Ok(Some(description)) => Ok(description),
         Err(failure) => Err(failure),

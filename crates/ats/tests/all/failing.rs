@@ -16,7 +16,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const FAILED: ats_store::Error = ats_store::Error::Io(ErrorKind::StorageFull);
+const FAILED: ats_store::Error = ats_store::Error::Io(ats_store::SystemError {
+    kind: ErrorKind::StorageFull,
+    code: None,
+});
 
 /// A store of which one call fails: the one with this number.
 struct Failing {

@@ -1,0 +1,210 @@
+//! The directory of a store: open, locked, and held until nothing works in it any more.
+//!
+//! A store can be closed while other threads merge runs of it, or write memtables to runs. These threads notice that before
+//! long. But until then they make files in the directory and remove files from it, of which another store, that opened it
+//! meanwhile, knew nothing. So each of them holds the lock of the directory, too, and closing waits for them.
+
+use crate::error::Error;
+use crate::fs::{Directory, FileSystem, Sharing, remove_if_there, retrying};
+use parking_lot::Mutex;
+use std::any::Any;
+use std::cell::Cell;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Interval at which closing looks for threads that hold the directory.
+const LOOK: Duration = Duration::from_millis(1);
+
+thread_local! {
+    /// Number of holds of this thread.
+    static HOLDS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The directory of a store, open and locked. No other store opens it for writing while this lives; none opens it at all
+/// if it is locked for writing.
+///
+/// It stays the same directory when its path leads to another one. What belongs to a store besides its records, such as a
+/// description of them, can be kept in files beside those of the store: their names must not begin with `manifest`,
+/// `journal-` or `run-`.
+pub struct StoreDirectory {
+    pub(crate) file_system: Arc<dyn FileSystem>,
+    pub(crate) directory: Arc<dyn Directory>,
+    pub(crate) sharing: Sharing,
+    pub(crate) lock: Box<dyn Any + Send + Sync>,
+}
+
+impl StoreDirectory {
+    /// Opens and locks a directory. Where a file system has no locks, one that is opened for reading is not locked.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if it is not there, [`Error::Locked`], and [`Error::Io`].
+    pub fn open(
+        file_system: Arc<dyn FileSystem>,
+        path: &Path,
+        sharing: Sharing,
+    ) -> Result<Self, Error> {
+        Self::open_retrying(retrying(file_system), path, sharing)
+    }
+
+    /// Opens and locks a directory for writing, which is made, and those above it, where they are missing.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] and [`Error::Io`].
+    pub fn make(file_system: Arc<dyn FileSystem>, path: &Path) -> Result<Self, Error> {
+        let file_system = retrying(file_system);
+        file_system
+            .create_dir(path)
+            .map_err(|error| Error::io(&error, "making the directory"))?;
+        Self::open_retrying(file_system, path, Sharing::Exclusive)
+    }
+
+    fn open_retrying(
+        file_system: Arc<dyn FileSystem>,
+        path: &Path,
+        sharing: Sharing,
+    ) -> Result<Self, Error> {
+        let directory = open_dir(&*file_system, path)?;
+        let lock: Box<dyn Any + Send + Sync> = match directory.lock(sharing) {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(Error::Locked),
+            // Such a file system cannot tell of a writer.
+            Err(_) if sharing == Sharing::Shared => Box::new(()),
+            Err(error) => return Err(Error::io(&error, "locking the directory")),
+        };
+        Ok(StoreDirectory {
+            file_system,
+            directory,
+            sharing,
+            lock,
+        })
+    }
+
+    /// The names of all files, in any order.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        let names = self.directory.list();
+        names.map_err(|error| Error::io(&error, "listing the directory"))
+    }
+
+    /// Reads a file whole; `None` if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the name leads to anything but a regular file; [`Error::Io`].
+    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        read_file(&*self.directory, name)
+    }
+
+    /// Reads a file of a directory that is not locked for that; `None` if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if the directory is not there; as those of [`read`](StoreDirectory::read).
+    pub fn read_unlocked(
+        file_system: Arc<dyn FileSystem>,
+        path: &Path,
+        name: &str,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        read_file(&*open_dir(&*retrying(file_system), path)?, name)
+    }
+}
+
+fn open_dir(file_system: &dyn FileSystem, path: &Path) -> Result<Arc<dyn Directory>, Error> {
+    let opened = file_system.open_dir(path);
+    opened.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::Missing,
+        _ => Error::io(&error, "opening the directory"),
+    })
+}
+
+fn read_file(directory: &dyn Directory, name: &str) -> Result<Option<Vec<u8>>, Error> {
+    let read = || -> io::Result<Vec<u8>> {
+        let file = directory.open(name)?;
+        let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];
+        let read = file.read_at(&mut bytes, 0)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    };
+    match read() {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(&error, name)),
+    }
+}
+
+/// Puts a file in the place of another one, or of none. It is there completely or not at all, also after a crash, and
+/// durable when this returns. It is written under its name with `.new` behind it first.
+pub(crate) fn replace_file(
+    directory: &dyn Directory,
+    name: &str,
+    bytes: &[u8],
+) -> Result<(), Error> {
+    let new = format!("{name}.new");
+    let write = || -> io::Result<()> {
+        // One that an earlier attempt has left, or anything else.
+        remove_if_there(directory, &new)?;
+        let file = directory.create(&new)?;
+        file.write_at(bytes, 0)?;
+        file.sync()?;
+        directory.rename(&new, name)?;
+        directory.sync()
+    };
+    write().map_err(|error| Error::io(&error, format_args!("writing {name}")))
+}
+
+/// Until it is dropped no other store opens the directory.
+type Lock = Arc<dyn Any + Send + Sync>;
+
+/// The lock of a directory, until it is released.
+pub(crate) struct DirectoryLock {
+    lock: Mutex<Option<Lock>>,
+}
+
+/// While this lives, no other store opens the directory.
+pub(crate) struct Hold {
+    _lock: Lock,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        HOLDS.set(HOLDS.get() - 1);
+    }
+}
+
+impl DirectoryLock {
+    pub(crate) fn new(lock: Box<dyn Any + Send + Sync>) -> Self {
+        DirectoryLock {
+            lock: Mutex::new(Some(lock.into())),
+        }
+    }
+
+    /// Keeps the directory locked.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`] if it is not locked any more.
+    pub(crate) fn hold(&self) -> Result<Hold, Error> {
+        let lock = self.lock.lock().clone();
+        let closed = || Error::ReadOnly("it was closed".into());
+        let hold = Hold {
+            _lock: lock.ok_or_else(closed)?,
+        };
+        HOLDS.set(HOLDS.get() + 1);
+        Ok(hold)
+    }
+
+    /// Lets another store open the directory, when nothing of this one works there any more. Nothing is written after
+    /// this. A thread that holds the directory itself does not wait: then it is free when that is done. Nor does one of a
+    /// copy of the process, which has none of the threads that held it.
+    pub(crate) fn release(&self, file_system: &dyn FileSystem, is_copy: bool) {
+        let Some(lock) = self.lock.lock().take() else {
+            return;
+        };
+        let held = Arc::downgrade(&lock);
+        drop(lock);
+        while held.strong_count() > 0 && HOLDS.get() == 0 && !is_copy {
+            file_system.sleep(LOOK);
+        }
+    }
+}
