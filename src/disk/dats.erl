@@ -118,7 +118,7 @@ open_file(Directory) ->
 %% <tr><td>`{keypos, Pos}'</td><td>where objects have their key, 1 by default. A table that is there
 %% must have it there, if it is given</td></tr>
 %% <tr><td>`{access, read | read_write}'</td><td>with `read', which wants a table that is there, no
-%% process can change objects</td></tr>
+%% process can change objects, and nothing in the directory is written</td></tr>
 %% <tr><td>`{durability, sync}'</td><td>a write returns when it is on disk. Writes that wait at the
 %% same time share that</td></tr>
 %% <tr><td>`{durability, {interval, Ms}}'</td><td>it is at most that long after. The default, with a
