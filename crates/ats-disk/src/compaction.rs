@@ -2,6 +2,10 @@
 //!
 //! Only neighbours in time are merged, so a merge of values need only be associative. Which runs are merged is
 //! decided by [`policy`]; how, by [`merge`].
+//!
+//! A caller that wants all to be merged that was there when it began must come to an end while others write. So it
+//! holds a [`Reservation`]: until it ends, the threads of the store merge newer runs only. Each merge of such callers
+//! makes the runs that are reserved fewer, and no other merge brings newer ones among them.
 
 mod merge;
 mod policy;
@@ -12,10 +16,67 @@ use crate::file::FileMeta;
 use crate::manifest::MergeMeta;
 use crate::progress::OnProgress;
 use crate::state::StoredRun;
+use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub(crate) use policy::Size;
+
+/// The runs that merges read, and those that are reserved.
+#[derive(Default)]
+pub(crate) struct Merging {
+    /// The ids of the runs that merges read.
+    claimed: Vec<u64>,
+    /// Of each reservation, the sequence number up to which it goes.
+    reserved: Vec<u64>,
+}
+
+impl Merging {
+    /// The number of runs that merges read.
+    pub(crate) fn runs(&self) -> usize {
+        self.claimed.len()
+    }
+
+    /// Returns `true` if no merge reads a run.
+    fn is_free(&self, run: &StoredRun) -> bool {
+        !self.claimed.contains(&run.meta.id)
+    }
+
+    /// Returns `true` if a run is reserved.
+    fn is_reserved(&self, run: &StoredRun) -> bool {
+        self.reserved
+            .iter()
+            .any(|up_to| run.meta.first_seq <= *up_to)
+    }
+}
+
+/// Selects the runs to be merged.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// Those that keep up with writes.
+    Due,
+    /// Those that make reads fast, where there are no writes.
+    InLull,
+    /// As [`InLull`](Wanted::InLull), of the runs that have changes up to a sequence number.
+    Settled(u64),
+    /// All that have changes up to a sequence number.
+    All(u64),
+}
+
+/// Keeps the threads of the store from merging the runs that have changes up to a sequence number.
+pub(crate) struct Reservation<'a> {
+    merging: &'a Mutex<Merging>,
+    up_to: u64,
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        let reserved = &mut self.merging.lock().reserved;
+        if let Some(index) = reserved.iter().position(|up_to| *up_to == self.up_to) {
+            reserved.swap_remove(index);
+        }
+    }
+}
 
 /// The runs that one merge reads. While this lives, no other merge reads them.
 struct Claim<'a> {
@@ -25,65 +86,127 @@ struct Claim<'a> {
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        self.core.merging.lock().retain(|id| !self.ids.contains(id));
+        let claimed = &mut self.core.merging.lock().claimed;
+        claimed.retain(|id| !self.ids.contains(id));
     }
 }
 
 impl Core {
     /// Merges some runs, if that is due, or if `is_lull`, worth while. Whether it was.
     pub(crate) fn compact_one(&self, is_lull: bool) -> Result<bool, Error> {
-        let effort = match is_lull {
-            true => policy::Effort::in_lull(),
-            false => policy::Effort::due(self.options.fan_in),
+        let wanted = match is_lull {
+            true => Wanted::InLull,
+            false => Wanted::Due,
         };
-        match self.claim(Some(effort)) {
-            Some((claim, begun)) => self.compact(&claim, begun, &mut |_| ControlFlow::Continue(())),
-            None => Ok(false),
+        self.compact_claimed(wanted, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Reserves the runs that have changes up to a sequence number.
+    pub(crate) fn reserve(&self, up_to: u64) -> Reservation<'_> {
+        self.merging.lock().reserved.push(up_to);
+        Reservation {
+            merging: &self.merging,
+            up_to,
         }
     }
 
-    /// Merges all runs into one, also if that is not due. Runs that another thread merges already are waited for by
-    /// calling this again. Whether there was anything to do.
-    pub(crate) fn compact_all(&self, on_progress: &mut OnProgress<'_>) -> Result<bool, Error> {
-        match self.claim(None) {
+    /// Merges all reserved runs into one, also if that is not due. Runs that another thread merges already are waited for
+    /// by calling this again. Whether there was anything to do.
+    pub(crate) fn compact_reserved(
+        &self,
+        reservation: &Reservation<'_>,
+        on_progress: &mut OnProgress<'_>,
+    ) -> Result<bool, Error> {
+        self.compact_claimed(Wanted::All(reservation.up_to), on_progress)
+    }
+
+    /// Merges some of the reserved runs, if that is worth while where there are no writes. Whether it was.
+    pub(crate) fn settle_reserved(&self, reservation: &Reservation<'_>) -> Result<bool, Error> {
+        let wanted = Wanted::Settled(reservation.up_to);
+        self.compact_claimed(wanted, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// The number of reserved runs, and whether a merge reads some of them.
+    pub(crate) fn reserved_runs(&self, reservation: &Reservation<'_>) -> (usize, bool) {
+        let merging = self.merging.lock();
+        let state = self.state.load();
+        let reserved = state
+            .runs
+            .iter()
+            .filter(|run| run.meta.first_seq <= reservation.up_to);
+        let is_claimed = |run: &Arc<StoredRun>| merging.claimed.contains(&run.meta.id);
+        (reserved.clone().count(), reserved.clone().any(is_claimed))
+    }
+
+    fn compact_claimed(
+        &self,
+        wanted: Wanted,
+        on_progress: &mut OnProgress<'_>,
+    ) -> Result<bool, Error> {
+        match self.claim(wanted) {
             Some((claim, begun)) => self.compact(&claim, begun, on_progress),
             None => Ok(false),
         }
     }
 
-    /// Chooses runs that are to be merged, all without an effort, and what was done of that merge already.
-    fn claim(&self, effort: Option<policy::Effort>) -> Option<(Claim<'_>, Option<MergeMeta>)> {
+    /// Chooses runs that are to be merged, and what was done of that merge already.
+    fn claim(&self, wanted: Wanted) -> Option<(Claim<'_>, Option<MergeMeta>)> {
         // Before `merging` is locked, since `manifest` may be held for long.
         let begun = self.manifest.lock().contents().merges.clone();
         let mut merging = self.merging.lock();
         let state = self.state.load();
-        let free = |run: &Arc<StoredRun>| !merging.contains(&run.meta.id);
-        // A merge that was begun before the store was opened goes on.
-        let resumed = begun.into_iter().find(|merge| {
-            let of_merge = |id: &u64| state.runs.iter().any(|run| run.meta.id == *id && free(run));
-            !merge.inputs.is_empty() && merge.inputs.iter().all(of_merge)
+        // Those that are newer than what is wanted are as if they were not there.
+        let up_to = match wanted {
+            Wanted::Due | Wanted::InLull => None,
+            Wanted::Settled(up_to) | Wanted::All(up_to) => Some(up_to),
+        };
+        let is_newer = |run: &Arc<StoredRun>| up_to.is_some_and(|up_to| run.meta.first_seq > up_to);
+        let runs = &state.runs[state.runs.partition_point(is_newer)..];
+        // A merge that was begun, before the store was opened or until it was broken off, goes on.
+        let resumed = begun.iter().find(|merge| {
+            let of_merge = |run: &&Arc<StoredRun>| merge.inputs.contains(&run.meta.id);
+            let inputs = state.runs.iter().filter(of_merge);
+            let is_wanted = match up_to {
+                Some(_) => runs.iter().any(|run| of_merge(&run)),
+                None => !inputs.clone().any(|run| merging.is_reserved(run)),
+            };
+            let is_free = inputs.clone().all(|run| merging.is_free(run));
+            is_wanted && is_free && !merge.inputs.is_empty() && inputs.count() == merge.inputs.len()
         });
+        let is_begun = |run: &StoredRun| {
+            let mut merges = begun.iter();
+            merges.any(|merge| merge.inputs.contains(&run.meta.id))
+        };
+        let free = |run: &Arc<StoredRun>| {
+            merging.is_free(run) && (up_to.is_some() || !merging.is_reserved(run) && !is_begun(run))
+        };
+        let effort = match wanted {
+            Wanted::Due => Some(policy::Effort::due(self.options.fan_in)),
+            Wanted::InLull | Wanted::Settled(_) => Some(policy::Effort::in_lull()),
+            Wanted::All(_) => None,
+        };
         let ids = match (&resumed, effort) {
             (Some(merge), _) => merge.inputs.clone(),
-            (None, None) => match state.runs.iter().all(free) && state.runs.len() > 1 {
-                true => state.runs.iter().map(|run| run.meta.id).collect(),
+            (None, None) => match runs.iter().all(free) && runs.len() > 1 {
+                true => runs.iter().map(|run| run.meta.id).collect(),
                 false => return None,
             },
             (None, Some(effort)) => {
-                let runs = state.runs.iter().enumerate();
                 let sizes: Vec<_> = runs
+                    .iter()
+                    .enumerate()
                     .map(|(index, run)| Size {
                         bytes: run.meta.bytes(),
-                        deleted: deleted(run, &state.runs[index + 1..]),
+                        deleted: deleted(run, &runs[index + 1..]),
                         is_free: free(run),
                     })
                     .collect();
                 let chosen = policy::choose(&sizes, effort)?;
-                state.runs[chosen].iter().map(|run| run.meta.id).collect()
+                runs[chosen].iter().map(|run| run.meta.id).collect()
             }
         };
-        merging.extend(&ids);
-        Some((Claim { core: self, ids }, resumed))
+        merging.claimed.extend(&ids);
+        Some((Claim { core: self, ids }, resumed.cloned()))
     }
 
     /// How much more the runs are than they should be: see [`policy::debt`].

@@ -3,6 +3,7 @@
 use crate::background::Background;
 use crate::cache::Cache;
 use crate::commit::{Queue, Writing};
+use crate::compaction::Merging;
 use crate::directory::{DirectoryLock, StoreDirectory};
 use crate::doomed::Doomed;
 use crate::error::Error;
@@ -54,8 +55,7 @@ pub(crate) struct Core {
     pub(crate) next_number: AtomicU64,
     /// Held by the thread that writes memtables to runs.
     pub(crate) flushing: Mutex<()>,
-    /// The runs that a merge reads, by their ids.
-    pub(crate) merging: Mutex<Vec<u64>>,
+    pub(crate) merging: Mutex<Merging>,
     pub(crate) doomed: Doomed,
     pub(crate) spare: Spare,
     pub(crate) lull: Lull,

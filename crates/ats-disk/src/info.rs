@@ -121,7 +121,7 @@ impl Info {
         Info {
             file_bytes: runs.iter().map(|run| run.bytes).sum(),
             runs,
-            merging: core.merging.lock().len(),
+            merging: core.merging.lock().runs(),
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
             sealed_memtables: state.sealed.len(),
             cache_bytes: cache.bytes,

@@ -261,9 +261,14 @@ impl DiskStore {
     /// # Errors
     /// [`Error::Io`], [`Error::ReadOnly`].
     pub fn flush(&self) -> Result<(), Error> {
+        self.flush_all().map(|_| ())
+    }
+
+    /// As [`flush`](DiskStore::flush). Returns the sequence number of the last change that is in a run.
+    fn flush_all(&self) -> Result<u64, Error> {
         waiting::check()?;
         if self.core().is_read_only {
-            return Ok(());
+            return Ok(self.core().registry.visible());
         }
         self.core().check_writable()?;
         let _hold = self.core().directory_lock.hold()?;
@@ -272,11 +277,12 @@ impl DiskStore {
             self.core().seal(&mut writing);
             writing.last_seq
         };
-        self.core().flush_up_to(last_seq)
+        self.core().flush_up_to(last_seq)?;
+        Ok(last_seq)
     }
 
-    /// Merges all runs into one, of which then nothing is left that was replaced or deleted, except for what snapshots
-    /// read. Writes go on meanwhile.
+    /// Merges into one run all that was written before, of which then nothing is left that was replaced or deleted, except
+    /// for what snapshots read. Writes go on meanwhile, and are not waited for: they may make more runs.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`], [`Error::ReadOnly`].
@@ -290,10 +296,11 @@ impl DiskStore {
     /// # Errors
     /// As those of [`compact`](DiskStore::compact).
     pub fn compact_with(&self, on_progress: &mut OnProgress<'_>) -> Result<(), Error> {
-        self.flush()?;
+        let last_seq = self.flush_all()?;
         let core = self.core();
         core.check_writable()?;
         let _hold = core.directory_lock.hold()?;
+        let reservation = core.reserve(last_seq);
         let is_broken_off = Cell::new(false);
         let mut on_progress = |progress: Progress| {
             let flow = on_progress(progress);
@@ -301,8 +308,9 @@ impl DiskStore {
             flow
         };
         loop {
-            let merged = core.compact_all(&mut on_progress)?;
-            if core.state.load().runs.len() <= 1 {
+            let merged = core.compact_reserved(&reservation, &mut on_progress)?;
+            let (runs, _) = core.reserved_runs(&reservation);
+            if runs <= 1 {
                 core.remove_doomed();
                 return Ok(());
             }
@@ -328,7 +336,8 @@ impl DiskStore {
     }
 
     /// Writes to runs what is in memtables, and merges runs as far as that makes reads faster at a price that pays. The
-    /// threads of the store do the same when there were no writes for a second. Writes go on meanwhile.
+    /// threads of the store do the same when there were no writes for a second. Writes go on meanwhile, and are not waited
+    /// for.
     ///
     /// For after much was loaded, and much is to be read. Unlike [`compact`](DiskStore::compact) it does not rewrite a large
     /// run for the sake of a small one.
@@ -336,16 +345,19 @@ impl DiskStore {
     /// # Errors
     /// As those of [`compact`](DiskStore::compact).
     pub fn settle(&self) -> Result<(), Error> {
-        self.flush()?;
+        let last_seq = self.flush_all()?;
         let core = self.core();
         core.check_writable()?;
         let _hold = core.directory_lock.hold()?;
+        let reservation = core.reserve(last_seq);
         loop {
-            let worked = core.work()? || core.compact_one(true)?;
-            if !worked && core.merging.lock().is_empty() {
+            let merged = core.settle_reserved(&reservation)?;
+            let (_, is_merging) = core.reserved_runs(&reservation);
+            if !merged && !is_merging {
+                core.remove_doomed();
                 return Ok(());
             }
-            if !worked {
+            if !merged {
                 // A thread merges some of them.
                 core.file_system.sleep(Duration::from_millis(2));
             }
