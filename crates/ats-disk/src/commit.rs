@@ -294,6 +294,9 @@ impl Core {
             .map(|(_, changes)| u64::from(*changes))
             .sum();
         let last_seq = first_seq + changes - 1;
+        if self.gaps.is_active() {
+            self.tell_gaps(first_seq, batches)?;
+        }
         let live = self.registry.lock();
         let mut item = BatchItems::new(&batches.bytes);
         if changes == 1
@@ -327,6 +330,21 @@ impl Core {
             self.count_refused(apply_item(state, seq, item?, &keep, operator));
         }
         self.registry.publish(last_seq, records, || {});
+        Ok(())
+    }
+
+    /// Says which keys get records, before readers see them.
+    #[cold]
+    fn tell_gaps(&self, first_seq: u64, batches: &Batches) -> Result<(), Error> {
+        self.gaps.begin_group(first_seq);
+        for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
+            if let BatchItem::Write { kind, key, .. } = item?
+                && kind != Kind::Delete
+                && !is_planted(Fault::StaleGap)
+            {
+                self.gaps.tell(seq, key);
+            }
+        }
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::file::Settings;
 use crate::fork;
 use crate::fs::{Directory, FileSystem, Sharing};
+use crate::gaps::Gaps;
 use crate::journal::NextJournal;
 use crate::lull::Lull;
 use crate::manifest::Manifest;
@@ -30,7 +31,7 @@ use std::sync::{Arc, OnceLock};
 /// [`flush`](crate::flush), [`compaction`](crate::compaction).
 ///
 /// Locks are taken in this order, each while those before it may be held: `writing`, `manifest`, `swapping`; the lock
-/// of the registry and that of the queue are taken last. `manifest` is held while files are synced, so no
+/// of the registry, that of the queue and that of the gaps are taken last. `manifest` is held while files are synced, so no
 /// writer takes it.
 pub(crate) struct Core {
     pub(crate) options: Options,
@@ -45,6 +46,7 @@ pub(crate) struct Core {
     /// Held while the state is exchanged.
     pub(crate) swapping: Mutex<()>,
     pub(crate) registry: Registry,
+    pub(crate) gaps: Gaps,
     pub(crate) queue: Mutex<Queue>,
     pub(crate) writing: Mutex<Writing>,
     pub(crate) next_journal: NextJournal,
@@ -115,6 +117,7 @@ impl Core {
             state: ArcSwap::from_pointee(state),
             swapping: Mutex::default(),
             registry: Registry::new(writing.last_seq),
+            gaps: Gaps::default(),
             queue: Mutex::default(),
             next_number: AtomicU64::new(manifest.contents().next_number),
             next_journal: NextJournal::new(writing.journal.number()),

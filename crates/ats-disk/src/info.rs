@@ -65,6 +65,8 @@ pub struct Info {
     pub longest_stall: Duration,
     /// How often a key was looked up, without walks.
     pub reads: u64,
+    /// Keys that were deleted, or whose value counts as missing, that walks have passed one by one.
+    pub passed_keys: u64,
     /// How often a value was read that was merged of 2 entries, of up to 4, of up to 8, and so on; the last also of more.
     pub merged_reads: [u64; 8],
     /// Errors of the background threads, after which they tried again.
@@ -147,6 +149,7 @@ impl Info {
             stalled: Duration::from_nanos(load(&stats.stalled_ns)),
             longest_stall: Duration::from_nanos(load(&stats.longest_stall_ns)),
             reads: u64::try_from(stats.reads.sum()).unwrap_or(0),
+            passed_keys: u64::try_from(stats.passed.sum()).unwrap_or(0),
             merged_reads: std::array::from_fn(|class| load(&stats.chains[class])),
             background_errors: load(&stats.background_errors),
             last_error: core.last_error.lock().clone(),

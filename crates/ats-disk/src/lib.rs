@@ -120,6 +120,7 @@ mod flush;
 mod fold;
 mod fork;
 pub mod fs;
+mod gaps;
 mod info;
 mod install;
 mod journal;

@@ -77,7 +77,7 @@ pub(crate) use keep::Keep;
 
 use crate::entry::Kind;
 use crate::fold::{self, Chain};
-use crate::range_deletes::{RangeDeletes, RangeSet};
+use crate::range_deletes::{Deleted, RangeDeletes, RangeSet};
 use ats_mem::{Backend, CaTree, Change};
 use ats_store::{KeyRange, MergeOperator};
 use insertion::{Insertion, Outcome};
@@ -296,6 +296,11 @@ impl Memtable {
     /// O(n log n); for all ranges, only the first time after one was deleted.
     pub(crate) fn range_deletes(&self, seq: u64) -> Arc<RangeSet> {
         self.range_deletes.set(seq)
+    }
+
+    /// What a walk at `seq` finds deleted in all that is older than the memtable; `None` if there is nothing. O(1).
+    pub(crate) fn deleted(&self, seq: u64) -> Option<Deleted> {
+        self.range_deletes.as_of(seq).map(Deleted::as_of)
     }
 
     /// A walk over what is readable at `seq`; as for [`get`](Memtable::get). Keys of which nothing remains but that a

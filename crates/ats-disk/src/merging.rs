@@ -1,4 +1,8 @@
 //! Walking several sources as one.
+//!
+//! A merge of runs only sees keys that are not deleted with a range: [`seek`](MergingCursor::seek) and
+//! [`advance`](MergingCursor::advance). A walk of a reader passes those that are itself, since it also passes other keys without
+//! a value: [`start`](MergingCursor::start), [`step`](MergingCursor::step) and [`pass`](MergingCursor::pass).
 
 use crate::cursor::Cursor;
 use crate::entry::Kind;
@@ -6,10 +10,9 @@ use crate::error::Error;
 use crate::fold::{Chain, is_base};
 use crate::keys::head;
 use crate::planted::{Fault, is_planted};
-use crate::range_deletes::RangeSet;
+use crate::range_deletes::Deleted;
 use ats_store::{Direction, KeyRange, MergeOperator};
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 /// So many deleted keys are passed one by one; what then remains of the deleted range is passed at once. A search in an
 /// index costs about as much as so many steps.
@@ -19,7 +22,7 @@ const STEPS: u32 = 16;
 pub(crate) struct Source {
     pub(crate) cursor: Box<dyn Cursor>,
     /// What it deletes in older sources.
-    pub(crate) range_deletes: Option<Arc<RangeSet>>,
+    pub(crate) range_deletes: Option<Deleted>,
 }
 
 /// Walks over the keys of several sources, each key once, with what all of them say of it. Keys that only have what was
@@ -41,6 +44,8 @@ pub(crate) struct MergingCursor {
     is_over: Vec<bool>,
     /// How many deleted keys were passed since one that is not.
     passed: u32,
+    /// Where the range ends that is passed.
+    end: Vec<u8>,
 }
 
 impl MergingCursor {
@@ -54,29 +59,51 @@ impl MergingCursor {
             direction: Direction::Up,
             here: Vec::new(),
             passed: 0,
+            end: Vec::new(),
         }
     }
 
     /// As [`Cursor::seek`].
     pub(crate) fn seek(&mut self, direction: Direction, bound: Option<&[u8]>) -> Result<(), Error> {
-        self.direction = direction;
-        self.here.clear();
-        self.is_over.fill(false);
-        for index in 0..self.sources.len() {
-            self.sources[index].cursor.seek(direction, bound)?;
-            self.on_moved(index);
-        }
+        self.start(direction, bound)?;
         self.settle()
     }
 
     /// Goes on to the next key. Not at the end.
     pub(crate) fn advance(&mut self) -> Result<(), Error> {
+        self.step()?;
+        self.settle()
+    }
+
+    /// As [`seek`](MergingCursor::seek), also to a key that is deleted with a range.
+    pub(crate) fn start(
+        &mut self,
+        direction: Direction,
+        bound: Option<&[u8]>,
+    ) -> Result<(), Error> {
+        self.direction = direction;
+        self.here.clear();
+        self.passed = 0;
+        self.is_over.fill(false);
+        for index in 0..self.sources.len() {
+            self.sources[index].cursor.seek(direction, bound)?;
+            self.on_moved(index);
+        }
+        self.find();
+        Ok(())
+    }
+
+    /// As [`advance`](MergingCursor::advance), also to a key that is deleted with a range.
+    #[inline]
+    pub(crate) fn step(&mut self) -> Result<(), Error> {
+        self.passed = 0;
         for at in 0..self.here.len() {
             let index = self.here[at];
             self.sources[index].cursor.advance()?;
             self.on_moved(index);
         }
-        self.settle()
+        self.find();
+        Ok(())
     }
 
     /// The key on which it stands; `None` at the end.
@@ -88,46 +115,58 @@ impl MergingCursor {
 
     /// Goes to the next key of which something is not deleted with a range.
     fn settle(&mut self) -> Result<(), Error> {
-        self.find();
-        if self.has_range_deletes {
-            self.passed = 0;
-            while let Some(deletes) = self.deletes_of_all() {
-                self.pass(&deletes)?;
-                self.find();
-            }
+        while let Some(source) = self.deleting() {
+            self.pass(source)?;
         }
         Ok(())
     }
 
-    /// The ranges of a source that delete what all sources have that stand on the present key.
-    fn deletes_of_all(&self) -> Option<Arc<RangeSet>> {
-        let newest = *self.here.first()?;
-        let key = self.key()?;
-        let newer = self.sources[..newest].iter();
-        let mut deletes = newer.filter_map(|source| source.range_deletes.as_ref());
-        deletes.find(|deletes| deletes.covers(key)).cloned()
+    /// The source with a range that deletes what all sources have that stand on the present key.
+    #[inline]
+    pub(crate) fn deleting(&self) -> Option<usize> {
+        match self.has_range_deletes {
+            true => self.find_deleting(),
+            false => None,
+        }
     }
 
-    /// Passes the present key, which one of these ranges has, and mostly all that is left of the range.
-    fn pass(&mut self, deletes: &RangeSet) -> Result<(), Error> {
-        let range = match self.key() {
-            Some(key) if self.passed >= STEPS => deletes.covering(key),
+    fn find_deleting(&self) -> Option<usize> {
+        let newest = *self.here.first()?;
+        let key = self.key()?;
+        let covers = |source: &Source| {
+            let deletes = source.range_deletes.as_ref();
+            deletes.is_some_and(|deletes| deletes.covers(key))
+        };
+        self.sources[..newest].iter().position(covers)
+    }
+
+    /// Passes the present key, which a range of this source has, and mostly all that is left of the range.
+    pub(crate) fn pass(&mut self, source: usize) -> Result<(), Error> {
+        let deletes = self.sources[source].range_deletes.as_ref();
+        let range = match (self.key(), deletes) {
+            (Some(key), Some(deletes)) if self.passed >= STEPS => deletes.covering(key),
             _ => None,
         };
+        let end = range.map(|KeyRange { low, high }| match self.direction {
+            Direction::Up => high,
+            Direction::Down => low,
+        });
+        self.end.clear();
+        self.end
+            .extend_from_slice(end.flatten().unwrap_or_default());
+        let end = end.map(|end| end.is_some());
         self.passed += 1;
         for at in 0..self.here.len() {
             let index = self.here[at];
-            let source = &mut self.sources[index];
-            match (range, self.direction) {
-                (None, _) => source.cursor.advance()?,
-                (Some(KeyRange { high: end, .. }), Direction::Up)
-                | (Some(KeyRange { low: end, .. }), Direction::Down) => match end {
-                    Some(end) => source.cursor.seek(self.direction, Some(end))?,
-                    None => self.is_over[index] = true,
-                },
+            let cursor = &mut self.sources[index].cursor;
+            match end {
+                None => cursor.advance()?,
+                Some(true) => cursor.seek(self.direction, Some(&self.end))?,
+                Some(false) => self.is_over[index] = true,
             }
             self.on_moved(index);
         }
+        self.find();
         Ok(())
     }
 
@@ -235,7 +274,7 @@ impl MergingCursor {
                     }
                 }
             }
-            let covers = |deletes: &Arc<RangeSet>| deletes.covers(key);
+            let covers = |deletes: &Deleted| deletes.covers(key);
             if source.range_deletes.as_ref().is_some_and(covers) {
                 chain.push(Kind::Delete, &[]);
                 return;

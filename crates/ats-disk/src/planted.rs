@@ -25,6 +25,8 @@ pub enum Fault {
     RepairedForReading,
     /// A write that could not begin a journal is taken for one that is done.
     Unwritten,
+    /// A gap is not broken by a write.
+    StaleGap,
 }
 
 #[cfg(feature = "planted")]

@@ -3,10 +3,12 @@
 //! A run has a [`RangeSet`]: a range in it deletes everything older than the run. A memtable has [`RangeDeletes`], in
 //! which each range has a sequence number.
 
+mod deleted;
 mod history;
 mod set;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use deleted::Deleted;
 pub(crate) use history::RangeDeletes;
 pub(crate) use set::RangeSet;

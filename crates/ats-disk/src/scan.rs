@@ -1,12 +1,19 @@
 //! Walks over the records of a range.
+//!
+//! A walk passes keys without a value: those that were deleted, alone or with a range, and those whose value counts as
+//! missing. Where it passes many of them, it asks for a [gap](crate::gaps) that other walks have found, and tells of the one
+//! that it has found itself.
 
 use crate::core::Core;
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::fold::{Chain, is_absent};
+use crate::gaps::{Behind, LEAST_PASSED};
 use crate::merging::{MergingCursor, Source};
+use crate::range_deletes::Deleted;
 use crate::snapshot::Pinned;
 use crate::state::State;
+use crate::waiting;
 use ats_store::{Direction, KeyRange};
 use std::sync::Arc;
 
@@ -23,6 +30,9 @@ pub struct Scan {
     chain: Chain,
     /// The value of the present key, if it had to be made.
     value: Vec<u8>,
+    passed: Passed,
+    /// While it may add gaps.
+    finding: Option<FindsGaps>,
     /// Dropped last: it tells the threads of the store when nothing is read any more.
     pinned: Arc<Pinned>,
 }
@@ -37,6 +47,53 @@ enum Place {
     End,
 }
 
+/// The keys without a value that were passed since the last record.
+#[derive(Default)]
+struct Passed {
+    /// Whether there are any, or the walk begins.
+    is_begun: bool,
+    keys: u32,
+    /// How many gaps were.
+    gaps: u32,
+    from: From,
+}
+
+/// Where the gap begins in which the walk is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum From {
+    /// With one of the first keys that were passed.
+    #[default]
+    Unknown,
+    /// At the bound where the walk began.
+    Bound,
+    /// At this key, on the way up; below this bound, on the way down.
+    Key(Vec<u8>),
+}
+
+/// After so many passed keys it is asked for a gap; and again each time after [`LEAST_PASSED`] more.
+const FIRST_PASSED: u32 = 4;
+/// After so many passed keys a thread that must not wait leaves the walk to one that may.
+const MOST_AT_ONCE: u32 = 4096;
+
+/// A walk that may add gaps.
+struct FindsGaps {
+    core: Arc<Core>,
+}
+
+impl FindsGaps {
+    fn begin(core: &Arc<Core>, seq: u64) -> Option<Self> {
+        core.gaps.begin_walk(seq).then(|| FindsGaps {
+            core: Arc::clone(core),
+        })
+    }
+}
+
+impl Drop for FindsGaps {
+    fn drop(&mut self) {
+        self.core.gaps.end_walk();
+    }
+}
+
 impl Scan {
     pub(crate) fn new(
         pinned: Arc<Pinned>,
@@ -44,6 +101,11 @@ impl Scan {
         direction: Direction,
     ) -> Result<Self, Error> {
         let state = pinned.state()?;
+        let core = pinned.core();
+        let finding = match core.gaps.is_active() {
+            true => FindsGaps::begin(core, pinned.seq()),
+            false => None,
+        };
         let cursor = MergingCursor::new(sources(&state, key_range, pinned.seq()));
         Ok(Scan {
             cursor,
@@ -56,6 +118,8 @@ impl Scan {
             },
             chain: Chain::new(),
             value: Vec::new(),
+            passed: Passed::default(),
+            finding,
             pinned,
         })
     }
@@ -90,20 +154,19 @@ impl Scan {
     /// Goes to the next key that has a value.
     fn step(&mut self) -> Result<(), Error> {
         self.pinned.check()?;
-        loop {
-            match self.place {
-                Place::End => return Ok(()),
-                Place::Before => {
-                    let bound = match self.direction {
-                        Direction::Up => &self.low,
-                        Direction::Down => &self.high,
-                    };
-                    self.cursor.seek(self.direction, bound.as_deref())?;
+        match self.place {
+            Place::End => return Ok(()),
+            Place::Before => self.start()?,
+            Place::OnEntry | Place::OnMade => {
+                if self.passed.is_begun {
+                    self.passed = Passed::default();
                 }
-                Place::OnEntry | Place::OnMade => self.cursor.advance()?,
+                self.cursor.step()?;
             }
+        }
+        while self.place != Place::End {
             let Some(key) = self.cursor.key() else {
-                self.place = Place::End;
+                self.end();
                 return Ok(());
             };
             let is_out = match self.direction {
@@ -111,37 +174,188 @@ impl Scan {
                 Direction::Down => self.low.as_deref().is_some_and(|low| key < low),
             };
             if is_out {
-                self.place = Place::End;
+                self.end();
                 return Ok(());
             }
+            if let Some(source) = self.cursor.deleting() {
+                if !self.pass()? {
+                    self.cursor.pass(source)?;
+                }
+                continue;
+            }
             let operator = self.pinned.core().options.operator.as_deref();
-            if let Some((Kind::Put, value)) = self.cursor.only_entry() {
-                self.place = Place::OnEntry;
-                if is_absent(operator, key, value)? {
-                    continue;
+            let is_record = match self.cursor.only_entry() {
+                Some((Kind::Put, value)) => {
+                    self.place = Place::OnEntry;
+                    !is_absent(operator, key, value)?
+                }
+                _ => {
+                    self.place = Place::OnMade;
+                    self.cursor.gather(operator, &mut self.chain);
+                    self.pinned.core().stats.on_read(self.chain.len());
+                    let value = self.chain.value(key, operator)?;
+                    if let Some(value) = &value {
+                        self.value.clear();
+                        self.value.extend_from_slice(value);
+                    }
+                    value.is_some()
+                }
+            };
+            if is_record {
+                if self.passed.is_begun {
+                    self.on_passed(false);
                 }
                 return Ok(());
             }
-            self.place = Place::OnMade;
-            self.cursor.gather(operator, &mut self.chain);
-            self.pinned.core().stats.on_read(self.chain.len());
-            if let Some(value) = self.chain.value(key, operator)? {
-                self.value.clear();
-                self.value.extend_from_slice(&value);
-                return Ok(());
+            if !self.pass()? {
+                self.cursor.step()?;
             }
         }
+        Ok(())
+    }
+
+    /// Goes to the first key, or behind the gap in which it would be.
+    fn start(&mut self) -> Result<(), Error> {
+        // From now on the walk goes on from where the cursor is.
+        self.place = Place::OnMade;
+        self.passed = Passed {
+            is_begun: true,
+            from: From::Bound,
+            ..Passed::default()
+        };
+        let bound = match self.direction {
+            Direction::Up => &self.low,
+            Direction::Down => &self.high,
+        };
+        let gaps = &self.pinned.core().gaps;
+        if gaps.is_active()
+            && let Some(behind) = gaps.behind(self.direction, bound.as_deref(), self.pinned.seq())
+        {
+            return self.go_behind(&behind);
+        }
+        self.cursor.start(self.direction, bound.as_deref())
+    }
+
+    /// Counts the present key, which has no value. Whether the walk has gone on behind a gap in which it is.
+    #[inline]
+    fn pass(&mut self) -> Result<bool, Error> {
+        self.passed.is_begun = true;
+        self.passed.keys = self.passed.keys.wrapping_add(1);
+        match self.passed.keys % LEAST_PASSED {
+            FIRST_PASSED => self.look_for_gap(),
+            _ => Ok(false),
+        }
+    }
+
+    #[cold]
+    fn look_for_gap(&mut self) -> Result<bool, Error> {
+        let Some(key) = self.cursor.key() else {
+            return Ok(false);
+        };
+        if self.passed.keys == FIRST_PASSED && self.passed.from == From::Unknown {
+            let mut from = key.to_vec();
+            if self.direction == Direction::Down {
+                // The least key above it.
+                from.push(0);
+            }
+            self.passed.from = From::Key(from);
+        }
+        if self.passed.keys > MOST_AT_ONCE && !waiting::is_allowed() {
+            // The next walk begins behind what this one has passed.
+            self.add_gap(false);
+            return waiting::check().map(|()| false);
+        }
+        let gaps = &self.pinned.core().gaps;
+        if !gaps.is_active() {
+            return Ok(false);
+        }
+        let Some(behind) = gaps.behind(self.direction, Some(key), self.pinned.seq()) else {
+            return Ok(false);
+        };
+        self.go_behind(&behind)?;
+        Ok(true)
+    }
+
+    fn go_behind(&mut self, behind: &Behind) -> Result<(), Error> {
+        self.passed.gaps += 1;
+        let bound = match behind {
+            Behind::Bound(bound) => &**bound,
+            Behind::End => {
+                self.end();
+                return Ok(());
+            }
+        };
+        let is_out = match self.direction {
+            Direction::Up => self.high.as_deref().is_some_and(|high| bound >= high),
+            Direction::Down => self.low.as_deref().is_some_and(|low| bound <= low),
+        };
+        if is_out {
+            self.end();
+            return Ok(());
+        }
+        self.cursor.start(self.direction, Some(bound))
+    }
+
+    /// Ends the walk: there is no record any more in the range.
+    fn end(&mut self) {
+        self.on_passed(true);
+        self.place = Place::End;
+    }
+
+    /// Is told that a record was found, or that there are no more.
+    fn on_passed(&mut self, is_end: bool) {
+        let Passed { keys, gaps, .. } = self.passed;
+        if keys > 0 {
+            self.pinned.core().stats.passed.add(i64::from(keys));
+        }
+        // Two gaps that touch become one.
+        if keys >= LEAST_PASSED || gaps > 1 {
+            self.add_gap(is_end);
+        }
+    }
+
+    /// Tells of the gap that was found up to the present key, or up to the end of the walk.
+    #[cold]
+    fn add_gap(&mut self, is_end: bool) {
+        let core = self.pinned.core();
+        if self.finding.is_none() {
+            core.activate_gaps();
+            self.finding = FindsGaps::begin(core, self.pinned.seq());
+        }
+        if self.finding.is_none() {
+            return;
+        }
+        let (low, high) = (self.low.as_deref(), self.high.as_deref());
+        let from = match (&self.passed.from, self.direction) {
+            (From::Unknown, _) => return,
+            (From::Bound, Direction::Up) => low,
+            (From::Bound, Direction::Down) => high,
+            (From::Key(key), _) => Some(&key[..]),
+        };
+        let mut to = self.cursor.key().filter(|_| !is_end).map(<[u8]>::to_vec);
+        if let (Some(key), Direction::Down) = (&mut to, self.direction) {
+            // The least key above it.
+            key.push(0);
+        }
+        let range = match self.direction {
+            Direction::Up => KeyRange {
+                low: from,
+                high: to.as_deref().or(high),
+            },
+            Direction::Down => KeyRange {
+                low: to.as_deref().or(low),
+                high: from,
+            },
+        };
+        core.gaps.add(range, self.pinned.seq(), self.passed.keys);
     }
 }
 
 /// What a walk over a state reads, from the newest to the oldest.
 fn sources(state: &State, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
-    let memtables = state.memtables().map(|memtable| {
-        let deletes = memtable.range_deletes(seq);
-        Source {
-            cursor: Box::new(memtable.cursor(seq, true)),
-            range_deletes: (!deletes.is_empty()).then_some(deletes),
-        }
+    let memtables = state.memtables().map(|memtable| Source {
+        cursor: Box::new(memtable.cursor(seq, true).showing_deleted()),
+        range_deletes: memtable.deleted(seq),
     });
     let runs = state.runs.iter().filter_map(|run| {
         let range_deletes = run.run.range_deletes().cloned();
@@ -152,7 +366,7 @@ fn sources(state: &State, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
         let is_read = overlaps || range_deletes.is_some();
         is_read.then(|| Source {
             cursor: Box::new(run.run.cursor(true, 0)),
-            range_deletes,
+            range_deletes: range_deletes.map(Deleted::Set),
         })
     });
     memtables.chain(runs).collect()
@@ -164,6 +378,13 @@ fn overlaps(key_range: KeyRange<'_>, first: &[u8], last: &[u8]) -> bool {
 }
 
 impl Core {
+    /// Lets walks find gaps, if they do not yet.
+    fn activate_gaps(&self) {
+        let writing = self.writing.try_lock();
+        let published = writing.as_ref().map(|writing| writing.last_seq);
+        self.gaps.activate(published);
+    }
+
     /// A walk over a range at this moment.
     pub(crate) fn scan(
         self: &Arc<Self>,

@@ -14,7 +14,7 @@ use crate::manifest::{Edit, MergeMeta, RunMeta};
 use crate::merging::{MergingCursor, Source};
 use crate::planted::{Fault, is_planted};
 use crate::progress::{OnProgress, Progress};
-use crate::range_deletes::RangeSet;
+use crate::range_deletes::{Deleted, RangeSet};
 use crate::run_writer::RunWriter;
 use crate::state::StoredRun;
 use ats_store::{Direction, MergeOperator};
@@ -310,7 +310,7 @@ fn sources(
             .collect();
         let rest = Arc::new(Run::new(files)?);
         Ok(Source {
-            range_deletes: run.run.range_deletes().cloned(),
+            range_deletes: run.run.range_deletes().cloned().map(Deleted::Set),
             cursor: Box::new(rest.cursor(false, READ_AHEAD_BYTES)),
         })
     });

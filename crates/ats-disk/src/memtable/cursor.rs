@@ -29,6 +29,8 @@ pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     seq: u64,
     is_snapshot: bool,
+    /// Whether it stands on keys of which nothing remains but that a range was deleted.
+    shows_deleted: bool,
     direction: Direction,
     copied: Copied,
     /// The key on which it stands, of those that were copied. Their number at the end.
@@ -68,6 +70,7 @@ impl MemtableCursor {
             memtable,
             seq,
             is_snapshot,
+            shows_deleted: false,
             direction: Direction::Up,
             copied: Copied::default(),
             at: 0,
@@ -75,6 +78,13 @@ impl MemtableCursor {
             last: Vec::new(),
             is_used_up: true,
         }
+    }
+
+    /// Lets it stand also on keys of which nothing remains but that a range was deleted, with a [`Kind::Delete`]: so that who
+    /// walks knows how many there are.
+    pub(crate) fn showing_deleted(mut self) -> Self {
+        self.shows_deleted = true;
+        self
     }
 
     /// Copies the next keys, if there are any.
@@ -99,6 +109,7 @@ impl MemtableCursor {
             ..
         } = self;
         let (seq, is_snapshot, most_keys) = (self.seq, self.is_snapshot, self.keys);
+        let shows_deleted = self.shows_deleted;
         let guard = ats_sync::pin();
         let mut visited = 0;
         let mut is_full = false;
@@ -106,7 +117,8 @@ impl MemtableCursor {
         let before = last.clone();
         let visit = &mut |record| {
             let history = History::of(record, &guard);
-            is_too_old = copied.take(memtable, history, seq, is_snapshot);
+            let reading = copied.take(memtable, history, seq, is_snapshot, shows_deleted);
+            is_too_old = matches!(reading, Reading::TooOld);
             visited += 1;
             is_full = copied.keys.len() >= most_keys
                 || copied.bytes.len() >= MOST_BYTES
@@ -151,31 +163,31 @@ impl Copied {
         start..self.bytes.len()
     }
 
-    /// Copies a key and its entries, if it has any. Whether it is too old to say.
+    /// Copies a key and its entries, if it has any.
     fn take(
         &mut self,
         memtable: &Memtable,
         history: History<'_>,
         seq: u64,
         is_snapshot: bool,
-    ) -> bool {
+        shows_deleted: bool,
+    ) -> Reading {
         let first = self.entries.len();
         let reading = memtable.read(history, seq, is_snapshot, &mut |kind, value| {
             let place = self.add(value);
             self.entries.push((kind, place));
         });
-        if matches!(reading, Reading::TooOld) {
-            return true;
+        if shows_deleted && matches!(reading, Reading::Covered) {
+            self.entries.push((Kind::Delete, 0..0));
         }
-        if self.entries.len() == first {
-            return false;
+        if self.entries.len() > first && !matches!(reading, Reading::TooOld) {
+            let key = self.add(history.key());
+            self.keys.push(CopiedKey {
+                key,
+                entries: first..self.entries.len(),
+            });
         }
-        let key = self.add(history.key());
-        self.keys.push(CopiedKey {
-            key,
-            entries: first..self.entries.len(),
-        });
-        false
+        reading
     }
 }
 

@@ -125,17 +125,68 @@ impl RangeDeletes {
 
     /// The keys that are in a range up to `seq`. O(n log n); for all ranges, only the first time after an insertion.
     pub(crate) fn set(&self, seq: u64) -> Arc<RangeSet> {
-        let forest = self.forest.load();
-        if forest.trees.last().is_none_or(|newest| newest.last <= seq) {
-            let all = forest.all.get_or_init(|| Arc::new(forest.set(seq)));
-            return Arc::clone(all);
+        self.forest.load().set(seq)
+    }
+
+    /// The ranges up to `seq`, to be searched as they are; `None` if there are none. O(1).
+    pub(crate) fn as_of(&self, seq: u64) -> Option<AsOf> {
+        if self.is_empty() {
+            return None;
         }
-        Arc::new(forest.set(seq))
+        let forest = self.forest.load_full();
+        let oldest = forest.trees.first()?;
+        (oldest.first <= seq).then_some(AsOf { forest, seq })
+    }
+}
+
+/// The ranges up to a sequence number.
+pub(crate) struct AsOf {
+    forest: Arc<Forest>,
+    seq: u64,
+}
+
+impl AsOf {
+    /// How many ranges there are, about.
+    pub(super) fn len(&self) -> usize {
+        self.forest.trees.iter().map(|tree| tree.len).sum()
+    }
+
+    /// The keys that are in a range, if the set of them was made before.
+    pub(super) fn made_set(&self) -> Option<&Arc<RangeSet>> {
+        let all = self.forest.all.get();
+        all.filter(|_| self.forest.is_within(self.seq))
+    }
+
+    /// The keys that are in a range.
+    pub(super) fn set(&self) -> Arc<RangeSet> {
+        self.forest.set(self.seq)
+    }
+
+    /// A range of keys, with this one, that are all in a range. O(log² n).
+    pub(super) fn covering(&self, key: &[u8]) -> Option<KeyRange<'_>> {
+        let trees = self.forest.trees.iter().rev();
+        trees
+            .map(|tree| tree.covering(key, self.seq))
+            .find_map(|found| found)
+            .map(|(_, range)| range)
     }
 }
 
 impl Forest {
-    fn set(&self, seq: u64) -> RangeSet {
+    /// Whether all ranges are of numbers up to this one.
+    fn is_within(&self, seq: u64) -> bool {
+        self.trees.last().is_none_or(|newest| newest.last <= seq)
+    }
+
+    fn set(&self, seq: u64) -> Arc<RangeSet> {
+        if self.is_within(seq) {
+            let all = self.all.get_or_init(|| Arc::new(self.make_set(seq)));
+            return Arc::clone(all);
+        }
+        Arc::new(self.make_set(seq))
+    }
+
+    fn make_set(&self, seq: u64) -> RangeSet {
         let mut trees: Vec<&Tree> = self.trees.iter().map(|tree| &**tree).collect();
         let mut ranges = Vec::new();
         while let Some(tree) = trees.pop() {
@@ -182,17 +233,26 @@ impl Tree {
 
     /// The newest range with a key, of those up to `seq`.
     fn newest_covering(&self, key: &[u8], seq: u64) -> Option<u64> {
+        self.covering(key, seq).map(|(newest, _)| newest)
+    }
+
+    /// The newest range with a key, of those up to `seq`, and the keys around of which that is so, or some of them.
+    fn covering(&self, key: &[u8], seq: u64) -> Option<(u64, KeyRange<'_>)> {
         if self.first > seq {
             return None;
         }
         let above = self.steps.partition_point(|step| &*step.from <= key);
-        let newest = self.steps[..above].last()?.newest;
-        if newest == 0 || newest <= seq {
-            return (newest != 0).then_some(newest);
+        let step = self.steps[..above].last()?;
+        if step.newest == 0 || step.newest <= seq {
+            let range = KeyRange {
+                low: Some(&step.from),
+                high: self.steps.get(above).map(|next| &*next.from),
+            };
+            return (step.newest != 0).then_some((step.newest, range));
         }
         let [older, newer] = self.halves.as_ref()?;
-        let newer = newer.newest_covering(key, seq);
-        newer.or_else(|| older.newest_covering(key, seq))
+        let newer = newer.covering(key, seq);
+        newer.or_else(|| older.covering(key, seq))
     }
 
     /// The keys that are in any range.

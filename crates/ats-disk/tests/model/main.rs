@@ -29,6 +29,8 @@ enum Change {
     Delete(Vec<u8>),
     Merge(Vec<u8>, Vec<u8>),
     DeleteRange(Option<Vec<u8>>, Option<Vec<u8>>),
+    /// Of many neighbours, one by one.
+    DeleteEach(std::ops::Range<u8>),
 }
 
 #[derive(Clone, Debug)]
@@ -63,7 +65,7 @@ impl Kind {
 
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
-        8 => (0_u8..20).prop_map(|number| vec![b'k', number]),
+        8 => (0_u8..60).prop_map(|number| vec![b'k', number]),
         2 => prop::collection::vec(prop_oneof![Just(0_u8), Just(255), Just(b'k')], 0..4),
         1 => (0_u8..3, 1_usize..300).prop_map(|(byte, len)| vec![byte; len]),
     ]
@@ -91,6 +93,7 @@ fn change(kind: Kind) -> impl Strategy<Value = Change> {
         2 => key().prop_map(Change::Delete),
         6 => (key(), value(kind)).prop_map(|(key, value)| Change::Merge(key, value)),
         1 => (bound(), bound()).prop_map(|(low, high)| Change::DeleteRange(low, high)),
+        1 => (0_u8..30, 30_u8..60).prop_map(|(from, to)| Change::DeleteEach(from..to)),
     ]
 }
 
@@ -176,6 +179,13 @@ impl Run {
                 Change::Merge(key, value) => {
                     batch.merge(key, value).expect("short");
                     self.model.merge(key, value);
+                }
+                Change::DeleteEach(numbers) => {
+                    for number in numbers.clone() {
+                        let key = [b'k', number];
+                        batch.delete(&key).expect("short");
+                        self.model.delete(&key);
+                    }
                 }
                 Change::DeleteRange(low, high) => {
                     let range = KeyRange {
@@ -353,6 +363,30 @@ fn a_delete_that_vanishes_early_is_found() {
     delete_and_merge();
     plant(Some(Fault::EarlyDrop));
     let caught = catch_unwind(delete_and_merge);
+    plant(None);
+    assert!(caught.is_err());
+}
+
+/// A key that is written where walks have found that there is nothing.
+fn write_in_a_gap() {
+    let delete = Op::Write(vec![Change::DeleteEach(0..60)]);
+    let put = Op::Write(vec![Change::Put(vec![b'k', 30], b"value".to_vec())]);
+    let mut run = Run::new(settings(2, Kind::Append), Kind::Append);
+    for op in [
+        delete,
+        Op::Scan(None, None, true),
+        put,
+        Op::Scan(None, None, false),
+    ] {
+        run.run(&op);
+    }
+}
+
+#[test]
+fn a_gap_that_is_not_broken_is_found() {
+    write_in_a_gap();
+    plant(Some(Fault::StaleGap));
+    let caught = catch_unwind(write_in_a_gap);
     plant(None);
     assert!(caught.is_err());
 }

@@ -11,6 +11,7 @@ mod deletes;
 #[path = "../support/directory.rs"]
 mod directory;
 mod edge;
+mod gaps;
 mod golden;
 mod handles;
 mod hooked;

@@ -1,0 +1,59 @@
+//! What a source of a walk deletes in those that are older.
+
+use super::history::AsOf;
+use super::set::RangeSet;
+use ats_store::KeyRange;
+use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
+
+/// A set is made after so many lookups for each range there is, of 1024: together they cost as much.
+const LOOKUPS: usize = 64;
+
+/// The keys that a source of a walk deletes in those that are older.
+pub(crate) enum Deleted {
+    /// A set that is there.
+    Set(Arc<RangeSet>),
+    /// The ranges of a memtable as of a time. A walk that looks up few keys searches them as they are; the set is only made
+    /// when that has cost as much.
+    AsOf {
+        ranges: AsOf,
+        lookups: Cell<usize>,
+        set: OnceCell<Arc<RangeSet>>,
+    },
+}
+
+impl Deleted {
+    pub(crate) fn as_of(ranges: AsOf) -> Self {
+        match ranges.made_set() {
+            Some(set) => Deleted::Set(Arc::clone(set)),
+            None => Deleted::AsOf {
+                ranges,
+                lookups: Cell::new(0),
+                set: OnceCell::new(),
+            },
+        }
+    }
+
+    /// Whether a key is deleted.
+    pub(crate) fn covers(&self, key: &[u8]) -> bool {
+        self.covering(key).is_some()
+    }
+
+    /// A range of deleted keys in which a key is. It may be a piece of what is deleted around it.
+    pub(crate) fn covering(&self, key: &[u8]) -> Option<KeyRange<'_>> {
+        match self {
+            Deleted::Set(set) => set.covering(key),
+            Deleted::AsOf {
+                ranges,
+                lookups,
+                set,
+            } => {
+                lookups.set(lookups.get() + 1);
+                if set.get().is_none() && lookups.get() * 1024 < ranges.len() * LOOKUPS {
+                    return ranges.covering(key);
+                }
+                set.get_or_init(|| ranges.set()).covering(key)
+            }
+        }
+    }
+}
