@@ -5,6 +5,7 @@ use crate::entry::{Kind, MAX_BYTES};
 use crate::error::Error;
 use crate::record_count::CountChange;
 use ats_store::KeyRange;
+use std::ops::Range;
 
 /// The byte that a range delete begins with, beside those of [`Kind`].
 const RANGE_DELETE: u8 = 4;
@@ -20,6 +21,10 @@ pub struct Batch {
     /// The changes one behind the other, as they are in the journal.
     bytes: Vec<u8>,
     count: u32,
+    /// How many of them delete a key.
+    deletes: u32,
+    /// Where the last key is that one deletes.
+    last_deleted: Range<usize>,
     /// What becomes of the number of records.
     records: CountChange,
 }
@@ -78,8 +83,12 @@ impl Batch {
         self.check(key.len(), value.len())?;
         self.bytes.push(kind as u8);
         put_bytes(&mut self.bytes, key);
-        if kind != Kind::Delete {
-            put_bytes(&mut self.bytes, value);
+        match kind {
+            Kind::Delete => {
+                self.deletes += 1;
+                self.last_deleted = self.bytes.len() - key.len()..self.bytes.len();
+            }
+            Kind::Put | Kind::Operand => put_bytes(&mut self.bytes, value),
         }
         self.count += 1;
         Ok(())
@@ -98,6 +107,8 @@ impl Batch {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.count = 0;
+        self.deletes = 0;
+        self.last_deleted = 0..0;
         self.records = CountChange::default();
     }
 
@@ -127,6 +138,11 @@ impl Batch {
     /// What becomes of the number of records.
     pub(crate) fn records(&self) -> CountChange {
         self.records
+    }
+
+    /// How many changes delete a key, and the last such key.
+    pub(crate) fn deleted_keys(&self) -> (u32, &[u8]) {
+        (self.deletes, &self.bytes[self.last_deleted.clone()])
     }
 
     /// The keys that get a value or an operand.

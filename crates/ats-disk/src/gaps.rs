@@ -18,6 +18,9 @@
 //! - G4. When gaps become active, `recent_from` is a number up to which all was published: that of the last write, if the
 //!   lock of writers is free; else it becomes known with the next group.
 //!
+//! Nor does the first walk pass much, where deletes are neighbours: after some deletes, a short walk around the last of them
+//! looks for a gap, and the more seldom the less it finds. So where keys are deleted in their order, the gap grows with them.
+//!
 //! It costs a load for each write, until a walk passes many deletes for the first time. From then on a write of a record takes
 //! a lock and searches, and a walk takes the lock when it begins; until so many records were written without a gap being
 //! of use that nothing seems to be gained. The number of gaps is bounded, and so is what is kept of recent keys: when
@@ -27,7 +30,7 @@ use ats_store::{Direction, KeyRange};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +39,9 @@ mod tests;
 pub(crate) const LEAST_PASSED: u32 = 16;
 /// The most gaps that are remembered.
 const MOST_GAPS: usize = 4096;
+/// After so many deletes it is looked for a gap around the last of them; and at least after so many doublings of that.
+const DELETES: u32 = 128;
+const MOST_DOUBLINGS: u32 = 6;
 /// Longer keys are not remembered as bounds.
 const LONGEST_BOUND: usize = 1024;
 /// The most that is kept of recent keys, in bytes.
@@ -58,6 +64,16 @@ pub(crate) struct Gaps {
     /// Stored to under the lock. Leaders of groups load it under the lock of writers.
     is_active: AtomicBool,
     known: Mutex<Known>,
+    deletes: Deletes,
+}
+
+/// When it is looked for a gap around a deleted key.
+#[derive(Default)]
+struct Deletes {
+    /// Deletes since the last look.
+    since: AtomicU32,
+    /// How often twice as many deletes are waited for, since nothing was found.
+    doublings: AtomicU32,
 }
 
 #[derive(Default)]
@@ -97,6 +113,26 @@ impl Gaps {
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
         self.is_active.load(Ordering::Relaxed)
+    }
+
+    /// Counts deletes of keys. If it is time to look for a gap around the last of them, how many there were since the last
+    /// time.
+    #[inline]
+    pub(crate) fn count_deletes(&self, deletes: u32) -> Option<u32> {
+        let Deletes { since, doublings } = &self.deletes;
+        let count = since.fetch_add(deletes, Ordering::Relaxed) + deletes;
+        let is_due = count >= DELETES << doublings.load(Ordering::Relaxed);
+        is_due.then(|| since.swap(0, Ordering::Relaxed).max(deletes))
+    }
+
+    /// Says that it was looked for a gap around a deleted key, and how many keys were passed.
+    pub(crate) fn has_looked(&self, passed: u32) {
+        let doublings = &self.deletes.doublings;
+        let more = match passed >= LEAST_PASSED {
+            true => 0,
+            false => (doublings.load(Ordering::Relaxed) + 1).min(MOST_DOUBLINGS),
+        };
+        doublings.store(more, Ordering::Relaxed);
     }
 
     /// Makes writers tell what they write from now on. `published` is the number of the last write, if the caller has the

@@ -31,6 +31,8 @@ pub struct Scan {
     /// The value of the present key, if it had to be made.
     value: Vec<u8>,
     passed: Passed,
+    /// The walk ends when it has passed more keys than this without a record.
+    most_passed: u32,
     /// While it may add gaps.
     finding: Option<FindsGaps>,
     /// Dropped last: it tells the threads of the store when nothing is read any more.
@@ -72,6 +74,8 @@ enum From {
 
 /// After so many passed keys it is asked for a gap; and again each time after [`LEAST_PASSED`] more.
 const FIRST_PASSED: u32 = 4;
+/// So many keys are passed for each delete, at most, to find gaps for later walks.
+const PASSED_PER_DELETE: u32 = 4;
 /// After so many passed keys a thread that must not wait leaves the walk to one that may.
 const MOST_AT_ONCE: u32 = 4096;
 
@@ -119,6 +123,7 @@ impl Scan {
             chain: Chain::new(),
             value: Vec::new(),
             passed: Passed::default(),
+            most_passed: u32::MAX,
             finding,
             pinned,
         })
@@ -265,6 +270,11 @@ impl Scan {
             self.add_gap(false);
             return waiting::check().map(|()| false);
         }
+        if self.passed.keys > self.most_passed {
+            self.on_passed(false);
+            self.place = Place::End;
+            return Ok(true);
+        }
         let gaps = &self.pinned.core().gaps;
         if !gaps.is_active() {
             return Ok(false);
@@ -383,6 +393,37 @@ impl Core {
         let writing = self.writing.try_lock();
         let published = writing.as_ref().map(|writing| writing.last_seq);
         self.gaps.activate(published);
+    }
+
+    /// Is told that so many keys were deleted, of which this is the last. Looks for a gap around it now and then. It is only
+    /// about the speed of later walks, so nothing is read from disk for it, and no error is one of the delete.
+    #[inline]
+    pub(crate) fn look_for_gap(self: &Arc<Self>, deletes: u32, last: &[u8]) {
+        if let Some(deletes) = self.gaps.count_deletes(deletes) {
+            self.find_gap(last, deletes.saturating_mul(PASSED_PER_DELETE));
+        }
+    }
+
+    #[cold]
+    fn find_gap(self: &Arc<Self>, key: &[u8], most_passed: u32) {
+        let above = [key, &[0]].concat();
+        let from = KeyRange {
+            low: Some(key),
+            high: None,
+        };
+        let up_to = KeyRange {
+            low: None,
+            high: Some(&above),
+        };
+        let passed = waiting::without_waiting(|| {
+            [(from, Direction::Up), (up_to, Direction::Down)].map(|(range, direction)| {
+                let mut scan = self.scan(range, direction).ok()?;
+                scan.most_passed = most_passed;
+                let _ended = scan.next();
+                Some(scan.passed.keys)
+            })
+        });
+        self.gaps.has_looked(passed.into_iter().flatten().sum());
     }
 
     /// A walk over a range at this moment.

@@ -193,7 +193,12 @@ impl DiskStore {
     /// # Errors
     /// As those of [`write`](DiskStore::write).
     pub fn write_with(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
-        self.core().commit(batch, durability)
+        self.core().commit(batch, durability)?;
+        let (deletes, last) = batch.deleted_keys();
+        if deletes > 0 {
+            self.core().look_for_gap(deletes, last);
+        }
+        Ok(())
     }
 
     /// The value of a key.

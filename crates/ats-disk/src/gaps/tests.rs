@@ -223,3 +223,26 @@ fn what_is_remembered_is_bounded() {
     gaps.begin_group(200_000);
     assert!(!gaps.is_active() && gaps.known.lock().gaps.is_empty());
 }
+
+#[test]
+fn a_gap_is_looked_for_the_more_seldom_the_less_is_found() {
+    let gaps = Gaps::default();
+    let looks = |passed| {
+        let mut looks = 0;
+        for _ in 0..100_000 {
+            if let Some(deletes) = gaps.count_deletes(1) {
+                assert!(deletes >= DELETES);
+                gaps.has_looked(passed);
+                looks += 1;
+            }
+        }
+        looks
+    };
+    assert_eq!(looks(LEAST_PASSED), 100_000 / DELETES);
+    assert!(looks(2) < 25);
+    assert!(looks(LEAST_PASSED) > 700);
+    assert!(
+        gaps.count_deletes(5000)
+            .is_some_and(|deletes| deletes >= 5000)
+    );
+}

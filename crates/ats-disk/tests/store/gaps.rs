@@ -218,3 +218,38 @@ fn what_was_written_is_found_by_walks_that_come_later() {
     });
     assert_eq!(all(&store).len(), 1000);
 }
+
+#[test]
+fn the_first_walk_after_deletes_of_neighbours_passes_few() {
+    const RECORDS: u32 = 5000;
+    for is_flushed in [false, true] {
+        for direction in DIRECTIONS {
+            let directory = Directory::new();
+            let store = open(directory.path(), &options(0));
+            fill(&store, RECORDS);
+            if is_flushed {
+                store.flush().expect("flushed");
+                // What is not in memory is not read for the sake of a gap.
+                assert_eq!(all(&store).len(), 3 * RECORDS as usize);
+            }
+            for taken in 0..RECORDS - 1 {
+                let number = match direction {
+                    Direction::Up => taken,
+                    Direction::Down => RECORDS - 1 - taken,
+                };
+                store.delete(&key(1, number)).expect("deleted");
+            }
+            let left = match direction {
+                Direction::Up => key(1, RECORDS - 1),
+                Direction::Down => key(1, 0),
+            };
+            let before = store.info().passed_keys;
+            for direction in DIRECTIONS {
+                let found = first(&store, 1, direction);
+                assert_eq!(found.as_deref(), Some(&left[..]));
+            }
+            let passed = store.info().passed_keys - before;
+            assert!(passed < 300, "{passed} keys, {is_flushed} {direction:?}");
+        }
+    }
+}
