@@ -26,6 +26,7 @@
     chunks/1,
     queries/1,
     filling/1,
+    threads_are_not_bound/1,
     the_application_closes_tables/1,
     a_server_that_is_killed/1,
     a_vm_that_is_killed/1,
@@ -34,7 +35,7 @@
     prefixes_read_few_blocks/1,
     hidden_from_ats/1
 ]).
--export([write_each/3, open_for_ever/1]).
+-export([write_each/3, open_for_ever/1, processors/0]).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
@@ -60,6 +61,7 @@ all() ->
         chunks,
         queries,
         filling,
+        threads_are_not_bound,
         the_application_closes_tables,
         a_server_that_is_killed,
         a_vm_that_is_killed,
@@ -796,6 +798,47 @@ filling(Config) ->
         {error, {unsupported, {format, bchunk}}},
         dats:init_table(T, Step(1), [{format, bchunk}])
     ).
+
+%% ----- threads -----
+
+%% Schedulers that are bound to a processor each start the threads of the library.
+threads_are_not_bound(Config) ->
+    {ok, Vm, _} = ats_test_lib:start_vm(["+sbt", "db"]),
+    try
+        {ok, t} = peer:call(Vm, ?MODULE, open_for_ever, [ats_disk_lib:file(Config, t)]),
+        case peer:call(Vm, ?MODULE, processors, []) of
+            [{_, Only} | _] when Only < 2 -> {skip, "the process may use one processor only"};
+            [{_, All} | Threads] -> check_not_bound(All, Threads);
+            [] -> {skip, "no list of threads in /proc"}
+        end
+    after
+        ats_test_lib:stop_vm(Vm)
+    end.
+
+check_not_bound(All, Threads) ->
+    Ours = [T || {"ats" ++ _, _} = T <- Threads],
+    Names = lists:usort([Name || {Name, _} <- Ours]),
+    ?assertEqual(["ats-disk", "ats_background"], Names -- ["ats-disk-sync", "ats_joiner"]),
+    ?assertEqual([], [T || {_, Allowed} = T <- Ours, Allowed =/= All]).
+
+%% The threads of this machine, the first one of the process first, each with the number of
+%% processors that it may use.
+processors() ->
+    Tasks = filelib:wildcard("/proc/" ++ os:getpid() ++ "/task/*"),
+    Sorted = lists:sort([{list_to_integer(filename:basename(T)), T} || T <- Tasks]),
+    [{name_of(Task), processors_of(Task)} || {_, Task} <- Sorted].
+
+name_of(Task) ->
+    {ok, Name} = file:read_file(filename:join(Task, "comm")),
+    string:trim(binary_to_list(Name)).
+
+processors_of(Task) ->
+    {ok, Status} = file:read_file(filename:join(Task, "status")),
+    {match, [List]} = re:run(Status, "Cpus_allowed_list:\\s*(\\S+)", [{capture, [1], list}]),
+    lists:sum([count(string:split(Range, "-")) || Range <- string:split(List, ",", all)]).
+
+count([_]) -> 1;
+count([Low, High]) -> list_to_integer(High) - list_to_integer(Low) + 1.
 
 %% ----- ends -----
 

@@ -4,12 +4,13 @@ use crate::core::Core;
 use crate::error::Error;
 use crate::options::Durability;
 use crate::{lull, waiting};
+use ats_sync::thread;
 use parking_lot::{Condvar, Mutex};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// After an error the work is tried again after this long: there may be room on the disk then.
@@ -185,8 +186,7 @@ impl Core {
         }
         for _ in 0..self.options.threads {
             let core = Arc::clone(self);
-            let thread = thread::Builder::new().name("ats-disk".into());
-            threads.push(thread.spawn(move || {
+            threads.push(thread::spawn("ats-disk", move || {
                 let_others_go_first();
                 core.work_until_closed();
             })?);
@@ -195,8 +195,8 @@ impl Core {
             && self.options.threads > 0
         {
             let core = Arc::clone(self);
-            let thread = thread::Builder::new().name("ats-disk-sync".into());
-            threads.push(thread.spawn(move || core.sync_until_closed(interval))?);
+            let syncing = move || core.sync_until_closed(interval);
+            threads.push(thread::spawn("ats-disk-sync", syncing)?);
         }
         Ok(())
     }

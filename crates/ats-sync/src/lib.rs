@@ -10,6 +10,7 @@
 //! | [`count`] | what operations cost other processors, in a build made to count |
 //! | [`counter`] | a counter that many threads can change without sharing a cache line |
 //! | [`padded`] | a value with cache lines of its own |
+//! | [`thread`] | threads that work in the background, on all processors |
 //!
 //! Nothing here knows what is stored. Every primitive is written against one module, `shim`, that is
 //! the standard library in an ordinary build, the model checker `loom` under `--cfg loom` and the
@@ -29,6 +30,7 @@ mod patience;
 pub mod reader_groups;
 #[doc(hidden)]
 pub mod shim;
+pub mod thread;
 
 pub use census::{Census, Gate};
 pub use counter::ShardedCounter;

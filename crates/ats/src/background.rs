@@ -16,6 +16,7 @@
 //! than 4 MiB that no block uses.
 
 use ats_sync::epoch::{self, Collector, Next};
+use ats_sync::thread;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -69,9 +70,9 @@ fn start_first() -> bool {
     // Under the lock, so that it is started once.
     let _queue = lock();
     if !STARTED.load(Ordering::Relaxed) {
-        let thread = std::thread::Builder::new().name("ats_background".into());
         // Not joined: it lives as long as the process.
-        STARTED.store(thread.spawn(run).is_ok(), Ordering::Relaxed);
+        let thread = thread::spawn("ats_background", run);
+        STARTED.store(thread.is_ok(), Ordering::Relaxed);
     }
     STARTED.load(Ordering::Relaxed)
 }

@@ -26,6 +26,8 @@ mod readers;
 mod resuming;
 mod settling;
 mod snapshots;
+#[cfg(target_os = "linux")]
+mod threads;
 mod waiting;
 mod writers;
 

@@ -12,11 +12,11 @@ use ats::{Description, NoDescription, ObjectMerge, TableType};
 use ats_disk::fs::{RealFs, Sharing};
 use ats_disk::{AtomicStore, DiskStore, Durability, Error, Options, StoreDirectory};
 use ats_store::{Direction, KeyRange, MergeOperator};
+use ats_sync::thread;
 use ats_term::Zeros;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 
 /// How a table is opened. What is `None` is as the table was made, or the default.
 pub struct Settings {
@@ -166,9 +166,8 @@ impl Drop for Opened {
     /// scheduler that has come to do this.
     fn drop(&mut self) {
         let store = self.store.take();
-        let dropping = thread::Builder::new().name("ats-disk-drop".into());
         // If there can be no thread, the store is dropped here.
-        let _thread = dropping.spawn(move || drop(store));
+        let _thread = thread::spawn("ats-disk-drop", move || drop(store));
     }
 }
 

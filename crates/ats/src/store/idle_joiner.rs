@@ -87,9 +87,8 @@ fn list() -> MutexGuard<'static, List> {
 fn started() -> bool {
     static STARTED: OnceLock<bool> = OnceLock::new();
     *STARTED.get_or_init(|| {
-        let thread = std::thread::Builder::new().name("ats_joiner".into());
         // Not joined: it lives as long as the process.
-        thread.spawn(run).is_ok()
+        ats_sync::thread::spawn("ats_joiner", run).is_ok()
     })
 }
 

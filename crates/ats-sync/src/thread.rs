@@ -1,0 +1,129 @@
+//! Threads that work in the background of a process.
+//!
+//! A thread inherits the processors of the one that starts it. A scheduler of the Erlang VM may be bound to one (`erl +sbt`), and
+//! so may a thread of any program: what it starts would then work there and nowhere else, and take turns with it. So
+//! these threads may run wherever the process may.
+//!
+//! What that is, no system call tells. The union of what its threads may use comes close: where a user limits a process
+//! (`taskset`), or a container does, no thread is outside, and where a program binds some of its threads, others make up
+//! for them. It is not wider than the process ever was, unlike the mask of all processors.
+
+use std::io;
+use std::thread::{Builder, JoinHandle};
+
+/// Starts a thread with this name, which may run on all processors that the process may use.
+///
+/// # Errors
+/// That of the system, if there can be no thread.
+pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    Builder::new().name(name.into()).spawn(move || {
+        #[cfg(all(target_os = "linux", not(miri)))]
+        linux::allow_all_processors();
+        work();
+    })
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+mod linux {
+    use std::fs::read_dir;
+    use std::process;
+
+    /// Bits of processors; Linux knows up to 8192.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) struct Processors([u64; 128]);
+
+    impl Processors {
+        pub(super) const NONE: Processors = Processors([0; 128]);
+
+        /// Those that a thread may use; `None` if it has ended. 0 is the calling thread.
+        pub(super) fn of(thread: i32) -> Option<Self> {
+            let mut processors = Self::NONE;
+            let mask = processors.0.as_mut_ptr().cast();
+            // SAFETY: the mask has room for so many bytes, and any bits are valid in it.
+            let result =
+                unsafe { libc::sched_getaffinity(thread, size_of_val(&processors.0), mask) };
+            (result == 0).then_some(processors)
+        }
+
+        /// Lets the calling thread use these and no others. Whether the system agrees.
+        pub(super) fn allow(&self) -> bool {
+            let mask = self.0.as_ptr().cast();
+            // SAFETY: the mask has so many bytes, which are only read.
+            unsafe { libc::sched_setaffinity(0, size_of_val(&self.0), mask) == 0 }
+        }
+
+        pub(super) fn add(&mut self, other: &Processors) {
+            for (mine, others) in self.0.iter_mut().zip(&other.0) {
+                *mine |= others;
+            }
+        }
+    }
+
+    /// Those that the process may use.
+    pub(super) fn of_process() -> Processors {
+        let mut all = Processors::NONE;
+        let threads = read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok());
+        // Its first thread has the number of the process. It is there also where `/proc` is not.
+        let first = i32::try_from(process::id()).ok();
+        for thread in numbers.chain(first) {
+            if let Some(processors) = Processors::of(thread) {
+                all.add(&processors);
+            }
+        }
+        all
+    }
+
+    pub(super) fn allow_all_processors() {
+        // If the system refuses, the thread works where it was started.
+        let _is_allowed = of_process().allow();
+    }
+
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    impl Processors {
+        pub(super) fn count(&self) -> u32 {
+            self.0.iter().map(|bits| bits.count_ones()).sum()
+        }
+
+        /// The lowest of them.
+        pub(super) fn first(&self) -> Self {
+            let mut first = Self::NONE;
+            if let Some(at) = self.0.iter().position(|bits| *bits != 0) {
+                first.0[at] = 1 << self.0[at].trailing_zeros();
+            }
+            first
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux", not(any(miri, loom, shuttle))))]
+mod tests {
+    use super::linux::{Processors, of_process};
+    use super::spawn;
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    #[test]
+    fn a_thread_that_is_bound_starts_threads_that_are_not() {
+        let all = of_process();
+        if all.count() < 2 {
+            println!("NOT RUN: the process may use one processor only");
+            return;
+        }
+        let binding = thread::spawn(move || {
+            let one = all.first();
+            assert!(one.allow());
+            assert_eq!(Processors::of(0), Some(one));
+            let (sender, receiver) = channel();
+            let started = spawn("a-name", move || {
+                let name = thread::current().name().map(String::from);
+                sender.send((name, Processors::of(0))).expect("it listens");
+            });
+            started.expect("there is room").join().expect("it ends");
+            let (name, processors) = receiver.recv().expect("it was sent");
+            assert_eq!(name.as_deref(), Some("a-name"));
+            assert_eq!(processors, Some(all));
+        });
+        binding.join().expect("it ends");
+    }
+}
