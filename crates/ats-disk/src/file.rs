@@ -14,11 +14,12 @@
 //! | `frame` | checksums and compression of pieces of a file |
 //! | `block`, `builder`, `walk` | records: lookups among them, writing them, walks over them |
 //! | `filter`, `index`, `part` | filters, indexes, both together |
-//! | `meta` | what the manifest and the footer know of a file |
+//! | `bounds`, `meta` | what the manifest and the footer know of a file |
 //! | `writer`, `reader`, `cursor`, `verify` | writing, looking up, walking, checking a file |
 //! | `run` | several files as one |
 
 pub(crate) mod block;
+mod bounds;
 mod builder;
 mod cursor;
 mod filter;
@@ -35,6 +36,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bounds::{is_upper, lower};
 pub(crate) use filter::key_hash;
 pub(crate) use frame::{Content, Identity, TRAILER_BYTES, open as open_frame};
 pub(crate) use index::Index;

@@ -4,7 +4,7 @@ use crate::cache::Reserved;
 use crate::core::{Core, file_name};
 use crate::entry::Kind;
 use crate::error::Error;
-use crate::file::{FileMeta, FileWriter, Identity};
+use crate::file::{FileMeta, FileWriter, Identity, lower};
 use crate::fold::Chain;
 use crate::range_deletes::RangeSet;
 use ats_store::KeyRange;
@@ -22,6 +22,8 @@ pub(crate) struct RunWriter<'a> {
     range_deletes: Arc<RangeSet>,
     /// The lowest key that the present file answers for; `None` is the least of all.
     low: Option<Vec<u8>>,
+    /// The upper bound of the keys of the last file that has some.
+    upper: Option<Arc<[u8]>>,
     file: Option<FileWriter>,
     /// The memory of the file.
     memory: Reserved,
@@ -46,11 +48,17 @@ impl<'a> RunWriter<'a> {
             file_bytes: core.options.file_bytes,
             range_deletes,
             low,
+            upper: None,
             file: None,
             memory: Reserved::new(&core.cache, 0),
             complete: Vec::new(),
             begun: Vec::new(),
         }
+    }
+
+    /// Says which files of the run are complete already.
+    pub(crate) fn set_complete(&mut self, files: &[FileMeta]) {
+        self.upper = files.iter().rev().find_map(|file| file.last_key.clone());
     }
 
     /// Lets files become so large, if that is larger than the options say.
@@ -102,8 +110,14 @@ impl<'a> RunWriter<'a> {
         Ok(())
     }
 
-    /// Completes the present file, which answers for all keys below `high`, or all that are left.
+    /// Completes the present file, which answers for all keys below `high`, or all that are left. The next keys are not below
+    /// `high`, and what is between those of the file and them may be in either.
     pub(crate) fn cut(&mut self, high: Option<&[u8]>) -> Result<(), Error> {
+        let upper = self.file.as_ref().and_then(|file| file.upper(high));
+        let above = upper.as_deref().or(self.upper.as_deref());
+        // A part of a long key does as well.
+        let high = high.map(|high| lower(high, above.max(self.low.as_deref())).to_vec());
+        let high = high.as_deref();
         let deletes = self.range_deletes.clip(KeyRange {
             low: self.low.as_deref(),
             high,
@@ -112,22 +126,32 @@ impl<'a> RunWriter<'a> {
             self.begin()?;
         }
         if let Some(file) = self.file.take() {
-            let meta = file.finish(self.first_seq, self.last_seq, &deletes)?;
-            self.complete.push(meta);
+            let between = (self.upper.as_deref(), high);
+            let meta = file.finish(self.first_seq, self.last_seq, &deletes, between)?;
+            self.add_file(meta);
             self.memory.set(0);
         }
         self.low = high.map(<[u8]>::to_vec);
         Ok(())
     }
 
-    /// Adds a file of a run that is merged, as it is. The present file was cut at its first key.
+    /// Adds a file that is complete. One of a run that is merged may be added as it is: the present file was cut at its first
+    /// key.
     pub(crate) fn add_file(&mut self, file: FileMeta) {
+        if file.last_key.is_some() {
+            self.upper.clone_from(&file.last_key);
+        }
         self.complete.push(file);
     }
 
     /// Whether there are files to be taken.
     pub(crate) fn has_complete(&self) -> bool {
         !self.complete.is_empty()
+    }
+
+    /// The files that are complete and were not taken.
+    pub(crate) fn complete(&self) -> &[FileMeta] {
+        &self.complete
     }
 
     /// Takes the files that are complete, for an edit of the manifest that names them.

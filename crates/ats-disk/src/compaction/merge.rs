@@ -28,8 +28,11 @@ const READ_AHEAD_BYTES: usize = 256 << 10;
 const RUN_BUFFER_BYTES: usize = READ_AHEAD_BYTES + READ_AHEAD_BYTES / 4;
 /// A run has about so many files at most, so that large stores do not need many.
 const FILES: u64 = 64;
-/// After so many keys it is looked whether something is more urgent.
+/// After so many keys, or bytes of keys and values, it is looked whether something is more urgent.
 const KEYS_PER_STEP: u32 = 4096;
+const BYTES_PER_STEP: u64 = 16 << 20;
+/// Bounds of files with fewer bytes are noted whenever a file is complete.
+const BOUNDS_BYTES: u64 = 64 << 10;
 
 /// What a merge reads.
 struct Inputs {
@@ -155,6 +158,7 @@ impl Core {
         let deletes = Arc::clone(&inputs.range_deletes);
         let mut writer = RunWriter::new(self, seqs, deletes, merge.resume.clone());
         writer.set_file_bytes(inputs.bytes() / FILES);
+        writer.set_complete(&merge.files);
         let mut progress = Progress {
             done: 0,
             total: inputs.content_bytes(),
@@ -162,6 +166,7 @@ impl Core {
         let operator = self.options.operator.as_deref();
         let mut chain = Chain::new();
         let mut steps = 0_u32;
+        let mut last_step = 0_u64;
         while let Some(key) = cursor.key() {
             while inputs
                 .moved
@@ -190,12 +195,14 @@ impl Core {
             }
             cursor.advance()?;
             steps += 1;
-            let mut is_step = steps.is_multiple_of(KEYS_PER_STEP);
-            if writer.has_complete() {
+            let mut is_step = steps.is_multiple_of(KEYS_PER_STEP)
+                || progress.done >= last_step.saturating_add(BYTES_PER_STEP);
+            if writer.has_complete() && is_worth_noting(&writer, merge) {
                 self.note_merge(inputs, &mut writer, merge)?;
                 is_step = true;
             }
             if is_step {
+                last_step = progress.done;
                 if self.closing.load(Ordering::Relaxed) || on_progress(progress).is_break() {
                     return Ok(false);
                 }
@@ -276,6 +283,18 @@ impl Core {
         self.stats.on_merge(read, written);
         Ok(())
     }
+}
+
+/// Whether files that are complete are to be noted. All files are, each time: where their bounds are long, that waits until
+/// four times as much was written.
+fn is_worth_noting(writer: &RunWriter<'_>, merge: &MergeMeta) -> bool {
+    let bytes = |key: &Option<Arc<[u8]>>| key.as_ref().map_or(0, |key| key.len() as u64);
+    let files = merge.files.iter().chain(writer.complete());
+    let bounds: u64 = files
+        .map(|file| bytes(&file.first_key) + bytes(&file.last_key))
+        .sum();
+    let written = writer.complete().iter().map(|file| file.bytes);
+    bounds <= BOUNDS_BYTES || written.sum::<u64>() >= 4 * bounds
 }
 
 /// Whether all keys of a file are below this one.

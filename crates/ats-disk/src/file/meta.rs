@@ -5,6 +5,7 @@ use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
 use crate::error::Error;
 use crate::fs;
 use crate::operator_id::{self, OperatorId};
+use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The format that is written, and the latest that is read.
@@ -34,10 +35,10 @@ pub(crate) struct FileMeta {
     pub(crate) key_bytes: u64,
     /// Bytes of the values of all entries.
     pub(crate) value_bytes: u64,
-    /// The lowest key. `None` if there are only range deletes.
-    pub(crate) first_key: Option<Box<[u8]>>,
-    /// The highest key.
-    pub(crate) last_key: Option<Box<[u8]>>,
+    /// The lower [bound](super::bounds) of its keys. `None` if there are only range deletes.
+    pub(crate) first_key: Option<Arc<[u8]>>,
+    /// The upper one.
+    pub(crate) last_key: Option<Arc<[u8]>>,
     /// The first sequence number of the interval that the file covers.
     pub(crate) first_seq: u64,
     /// The last one.
@@ -112,7 +113,7 @@ impl FileMeta {
         Ok(meta)
     }
 
-    /// The lowest and the highest key.
+    /// The bounds of its keys.
     pub(crate) fn bounds(&self) -> Option<(&[u8], &[u8])> {
         self.first_key.as_deref().zip(self.last_key.as_deref())
     }

@@ -21,8 +21,8 @@ pub(crate) struct Run {
     keyless: usize,
     /// Between the files that have keys.
     separators: Separators,
-    /// The lowest and the highest key.
-    bounds: Option<[Box<[u8]>; 2]>,
+    /// Those of all keys.
+    bounds: Option<[Arc<[u8]>; 2]>,
     /// Those of all files, if there are any.
     range_deletes: Option<Arc<RangeSet>>,
 }
@@ -47,8 +47,10 @@ impl Run {
             }
         }
         let separators = Separators::between(bounds.iter().copied());
-        let first = bounds.first().map(|(first, _)| Box::from(*first));
-        let last = bounds.last().map(|(_, last)| Box::from(*last));
+        let first = files
+            .get(keyless)
+            .and_then(|file| file.meta().first_key.clone());
+        let last = files.last().and_then(|file| file.meta().last_key.clone());
         Ok(Run {
             keyless,
             separators,
@@ -63,7 +65,7 @@ impl Run {
         &self.files
     }
 
-    /// The lowest and the highest key, if there are keys.
+    /// The [bounds](super::bounds) of its keys, if there are any.
     pub(crate) fn bounds(&self) -> Option<(&[u8], &[u8])> {
         self.bounds
             .as_ref()

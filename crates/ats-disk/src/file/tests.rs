@@ -146,6 +146,17 @@ fn write(
     ranges: &[Range],
     settings: &Settings,
 ) -> (Memory, FileMeta) {
+    write_between(identity, records, ranges, settings, (None, None))
+}
+
+/// Writes a file whose bounds lie between these.
+fn write_between(
+    identity: Identity,
+    records: &Records,
+    ranges: &[Range],
+    settings: &Settings,
+    between: (Option<&[u8]>, Option<&[u8]>),
+) -> (Memory, FileMeta) {
     let memory = Memory::default();
     let mut writer = FileWriter::new(Box::new(memory.clone()), identity, settings);
     for (key, entries) in records {
@@ -153,7 +164,7 @@ fn write(
             writer.add(key, *kind, value).expect("it may be added");
         }
     }
-    let meta = writer.finish(1, 1000, &set_of(ranges));
+    let meta = writer.finish(1, 1000, &set_of(ranges), between);
     let meta = meta.expect("memory does not fail");
     (memory, meta)
 }

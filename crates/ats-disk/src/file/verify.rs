@@ -1,5 +1,6 @@
 //! Checking a run file as a whole: all that its writer promises to its readers.
 
+use super::bounds::{is_lower, is_upper};
 use super::cursor::FileCursor;
 use super::filter::key_hash;
 use super::part::Part;
@@ -40,7 +41,8 @@ impl RunFile {
         while let Some(key) = cursor.key() {
             let wrong = |why| Err(self.damaged(cursor.offset(), Damaged(why)));
             let first = before.is_none();
-            if first && Some(key) != self.meta().first_key.as_deref() {
+            let bound = self.meta().first_key.as_deref();
+            if first && !bound.is_some_and(|bound| is_lower(bound, key)) {
                 return wrong("has another first key than the footer says");
             }
             if before.as_deref().is_some_and(|before| before >= key) {
@@ -62,7 +64,11 @@ impl RunFile {
             key_bytes: meta.key_bytes,
             value_bytes: meta.value_bytes,
         };
-        if counts != counted || before.as_deref() != meta.last_key.as_deref() {
+        let is_last = match (&meta.last_key, &before) {
+            (Some(bound), Some(last)) => is_upper(bound, last),
+            (bound, last) => bound.is_none() && last.is_none(),
+        };
+        if counts != counted || !is_last {
             let (footer, _) = self.read_end()?.footer_extent;
             let why = "has other counts, or another last key, than the records";
             return Err(self.damaged(footer, Damaged(why)));

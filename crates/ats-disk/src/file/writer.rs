@@ -4,6 +4,7 @@
 //! all blocks are written (1 % of the file) and follow them, then the range deletes, the top and the footer.
 //! The file is synced from time to time, so that the sync at the end has little left to do.
 
+use super::bounds;
 use super::builder::BlockBuilder;
 use super::filter::FilterSize;
 use super::frame::{Content, Identity, TRAILER_BYTES, seal};
@@ -17,6 +18,7 @@ use crate::keys::common_prefix;
 use crate::operator_id::{self, OperatorId};
 use crate::options::{Compression, Options};
 use crate::range_deletes::RangeSet;
+use std::borrow::Cow;
 use std::io;
 
 /// Bytes that are written at a time, about.
@@ -175,6 +177,12 @@ impl FileWriter {
         self.meta.value_bytes += value.len() as u64;
     }
 
+    /// The [upper bound](bounds::upper) of the keys that were added, below `before`; `None` if there are none.
+    pub(crate) fn upper(&self, before: Option<&[u8]>) -> Option<Cow<'_, [u8]>> {
+        let is_there = self.first_key.is_some();
+        is_there.then(|| bounds::upper(&self.last_key, before))
+    }
+
     /// Bytes of memory of what is not written yet, about.
     pub(crate) fn memory(&self) -> usize {
         self.chunk.capacity() + self.parts.capacity() + self.scratch.capacity()
@@ -289,8 +297,8 @@ impl FileWriter {
     }
 
     /// Writes the rest of the file, and syncs it. The file covers the sequence numbers from `first_seq` to
-    /// `last_seq`, both included, and deletes all that is older of these ranges. Its name is not made durable
-    /// here.
+    /// `last_seq`, both included, and deletes all that is older of these ranges. Its [`bounds`] are above `after`
+    /// and below `before`, if these are there, as its keys are. Its name is not made durable here.
     ///
     /// # Errors
     /// [`Error::Io`], also if an earlier call has failed with it; [`Error::Corrupt`] if the interval is
@@ -300,6 +308,7 @@ impl FileWriter {
         first_seq: u64,
         last_seq: u64,
         range_deletes: &RangeSet,
+        (after, before): (Option<&[u8]>, Option<&[u8]>),
     ) -> Result<FileMeta, Error> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -337,8 +346,8 @@ impl FileWriter {
         self.meta.first_seq = first_seq;
         self.meta.last_seq = last_seq;
         if let Some(first_key) = self.first_key.take() {
-            self.meta.first_key = Some(first_key);
-            self.meta.last_key = Some(std::mem::take(&mut self.last_key).into());
+            self.meta.first_key = Some(bounds::lower(&first_key, after).into());
+            self.meta.last_key = Some(bounds::upper(&self.last_key, before).into_owned().into());
         }
         let mut footer = Footer {
             identity: self.identity,

@@ -14,7 +14,9 @@ use crate::entry::Kind;
 use crate::error::Error;
 use crate::file::block::Block;
 use crate::file::part::Part;
-use crate::file::{Content, FileMeta, Footer, Identity, Index, TRAILER_BYTES, Walk, open_frame};
+use crate::file::{
+    Content, FileMeta, Footer, Identity, Index, TRAILER_BYTES, Walk, is_upper, open_frame,
+};
 use crate::fs::File;
 use crate::range_deletes::RangeSet;
 use ats_store::Direction;
@@ -199,7 +201,11 @@ impl ScannedFile {
             }
         }
         let is_all = match (&before, &high) {
-            (Bound::Excluded(last), Bound::Included(high)) => last >= high,
+            (Bound::Excluded(last), Bound::Included(high)) => {
+                // A bound that was shortened may be that of other keys, too.
+                let entries = self.meta.as_ref().map(|meta| meta.entries);
+                last >= high || is_upper(high, last) && entries == Some(self.entries)
+            }
             // Without keys, or if it is not known which there were.
             _ => matches!(high, Bound::Unbounded),
         };

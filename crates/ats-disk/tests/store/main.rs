@@ -16,6 +16,7 @@ mod golden;
 mod handles;
 mod hooked;
 mod interface;
+mod long_keys;
 #[path = "../support/map.rs"]
 mod map;
 mod merging;

@@ -54,8 +54,8 @@ fn write(store: &DiskStore, keys: u32, with_deletes: bool) {
     assert_eq!(store.info().runs.len(), 2);
 }
 
-/// A store of which a merge was begun, in which so many files could be made.
-fn interrupted(directory: &Path, files: u32, with_deletes: bool) -> Records {
+/// A file system in which so many files of runs can be made, as many as is set.
+pub(crate) fn interrupting() -> (Arc<HookedFs>, Arc<AtomicU32>) {
     let left = Arc::new(AtomicU32::new(u32::MAX));
     let files_left = Arc::clone(&left);
     let file_system = HookedFs::new(move |call, path| {
@@ -65,6 +65,12 @@ fn interrupted(directory: &Path, files: u32, with_deletes: bool) -> Records {
             false => Ok(()),
         }
     });
+    (file_system, files_left)
+}
+
+/// A store of which a merge was begun, in which so many files could be made.
+fn interrupted(directory: &Path, files: u32, with_deletes: bool) -> Records {
+    let (file_system, files_left) = interrupting();
     let options = Options {
         file_system,
         ..options(1000)

@@ -31,7 +31,10 @@ fn opening_reads_only_the_end_and_a_lookup_one_part_and_one_block() {
 #[test]
 fn long_keys_make_a_longer_footer_that_is_read_separately() {
     let records = Records::from([(vec![1; 10_000], put(b"a")), (vec![2; 10_000], put(b"b"))]);
-    let (memory, meta) = write(IDENTITY, &records, &[], &settings(4096));
+    // Bounds are as long where they must not reach what is near them.
+    let near = ([1; 9_999], [2; 10_001]);
+    let between = (Some(&near.0[..]), Some(&near.1[..]));
+    let (memory, meta) = write_between(IDENTITY, &records, &[], &settings(4096), between);
     let file = open(&memory, &meta);
     assert_eq!(memory.take_reads().len(), 3);
     assert_eq!(file.verify(), Ok(()));
@@ -137,7 +140,7 @@ fn a_writer_knows_about_how_long_the_file_will_be() {
         assert_eq!(writer.add(&key, entries[0].0, &entries[0].1), Ok(()));
     }
     let estimate = writer.bytes();
-    let finished = writer.finish(1, 1, &RangeSet::new());
+    let finished = writer.finish(1, 1, &RangeSet::new(), (None, None));
     let meta = finished.expect("memory does not fail");
     assert!(
         estimate.abs_diff(meta.bytes) < meta.bytes / 20,
@@ -164,10 +167,10 @@ fn entries_in_a_wrong_order_are_refused() {
         assert!(matches!(add(key, kind, value), Err(Error::Corrupt(_))));
     }
     assert_eq!(add(b"bb", Kind::Delete, b""), ok);
-    let finished = writer.finish(1, 1, &RangeSet::new());
+    let finished = writer.finish(1, 1, &RangeSet::new(), (None, None));
     let meta = finished.expect("memory does not fail");
     let empty = FileWriter::new(Box::<Memory>::default(), IDENTITY, &settings(4096));
-    let finished = empty.finish(2, 1, &RangeSet::new());
+    let finished = empty.finish(2, 1, &RangeSet::new(), (None, None));
     assert!(matches!(finished, Err(Error::Corrupt(_))));
     assert_eq!((meta.entries, meta.operands, meta.deletes), (3, 1, 1));
     assert_eq!(open(&memory, &meta).verify(), ok);
@@ -184,7 +187,7 @@ fn every_error_of_the_system_is_told() {
             writer.add(key, entries[0].0, &entries[0].1)?;
         }
         writer
-            .finish(1, 1, &RangeSet::new())
+            .finish(1, 1, &RangeSet::new(), (None, None))
             .map(|meta| (memory, meta))
     };
     let is_io = |error: Error| matches!(error, Error::Io { .. });
@@ -232,7 +235,10 @@ fn a_file_of_which_a_write_has_failed_is_not_finished() {
     let failed = (0..3u8).find_map(|key| writer.add(&[key], Kind::Put, &value).err());
     assert!(failed.is_some());
     memory.0.lock().fails_after = None;
-    assert_eq!(writer.finish(1, 1, &RangeSet::new()).err(), failed);
+    assert_eq!(
+        writer.finish(1, 1, &RangeSet::new(), (None, None)).err(),
+        failed
+    );
 }
 
 #[test]

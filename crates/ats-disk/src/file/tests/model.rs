@@ -1,6 +1,7 @@
 //! Files and runs of random records, compared with a plain map.
 
 use super::*;
+use crate::file::bounds::{is_lower, is_upper};
 use crate::file::index::Index;
 use proptest::prelude::*;
 use std::iter;
@@ -116,8 +117,12 @@ proptest! {
         prop_assert_eq!(meta.deletes, count(Kind::Delete));
         prop_assert_eq!(meta.key_bytes, all.clone().map(|(key, _)| key.len() as u64).sum::<u64>());
         prop_assert_eq!(meta.value_bytes, all.map(|(_, entry)| entry.1.len() as u64).sum::<u64>());
-        prop_assert_eq!(meta.first_key.as_deref(), records.keys().next().map(|key| &key[..]));
-        prop_assert_eq!(meta.last_key.as_deref(), records.keys().next_back().map(|key| &key[..]));
+        prop_assert_eq!(meta.bounds().is_some(), !records.is_empty());
+        if let (Some((lower, upper)), Some(first), Some(last)) =
+            (meta.bounds(), records.keys().next(), records.keys().next_back())
+        {
+            prop_assert!(is_lower(lower, first) && is_upper(upper, last));
+        }
 
         for key in records.keys().chain(&missing) {
             let expected = records.get(key).cloned().unwrap_or_default();
@@ -140,13 +145,17 @@ proptest! {
         cuts.extend([0, records.len()]);
         cuts.sort_unstable();
         // A file between two equal cuts has no keys, so it has a range delete.
+        let mut after: Option<Arc<[u8]>> = None;
         let files = cuts.windows(2).zip(0..).map(|(cut, number)| {
             let part = records.iter().skip(cut[0]).take(cut[1] - cut[0]);
             let part: Records = part.map(|(key, entries)| (key.clone(), entries.clone())).collect();
             let bound = |number: u8| Some(vec![number]);
             let range = part.is_empty().then(|| (bound(2 * number), bound(2 * number + 1)));
             let identity = Identity { number: u64::from(number), ..IDENTITY };
-            let (memory, meta) = write(identity, &part, range.as_slice(), &settings);
+            let before = records.keys().nth(cut[1]).map(|key| &key[..]);
+            let between = (after.as_deref(), before);
+            let (memory, meta) = write_between(identity, &part, range.as_slice(), &settings, between);
+            after = meta.last_key.clone().or(after.take());
             open(&memory, &meta)
         });
         let files: Vec<_> = files.collect();

@@ -1,0 +1,187 @@
+//! Keys of which a few fill a file.
+
+use crate::directory::Directory;
+use crate::resuming::interrupting;
+use crate::{Records, all, open};
+use ats_disk::fs::RealFs;
+use ats_disk::offline::{Salvage, Survey, verify};
+use ats_disk::{DiskStore, Options};
+use ats_store::{Direction, KeyRange};
+use std::fs;
+use std::ops::{ControlFlow, RangeBounds};
+use std::sync::Arc;
+
+const BYTES: usize = 100_000;
+
+fn options() -> Options {
+    Options {
+        threads: 0,
+        file_bytes: 3 * BYTES as u64,
+        ..Options::default()
+    }
+}
+
+/// A long key. What tells it from others is at its beginning, or at its end.
+fn key(number: u32, at_end: bool) -> Vec<u8> {
+    let (number, fill) = (number.to_be_bytes(), vec![b'k'; BYTES]);
+    match at_end {
+        true => [&fill[..], &number].concat(),
+        false => [&number, &fill[..]].concat(),
+    }
+}
+
+/// Writes two runs. Parts of them overlap.
+fn write(store: &DiskStore, at_end: bool) {
+    for number in 0..40 {
+        store.put(&key(number, at_end), b"older").expect("written");
+    }
+    store.flush().expect("flushed");
+    for number in (20..60).step_by(3) {
+        store.put(&key(number, at_end), b"newer").expect("written");
+        store.delete(&key(number + 1, at_end)).expect("written");
+        let range = KeyRange {
+            low: Some(&key(number + 2, at_end)),
+            high: Some(&key(number + 3, at_end)),
+        };
+        if number > 50 {
+            store.delete_range(range).expect("written");
+        }
+    }
+    store.flush().expect("flushed");
+}
+
+fn check(store: &DiskStore, expected: &Records) {
+    assert_eq!(store.verify(), Ok(()));
+    assert!(all(store) == *expected, "other records");
+    for (key, value) in expected {
+        assert_eq!(store.get(key), Ok(Some(value.clone())));
+        let range = KeyRange {
+            low: Some(key),
+            high: None,
+        };
+        let mut scan = store.scan(range, Direction::Up).expect("a scan");
+        let found = scan.next().expect("scanned").map(|(key, _)| key.to_vec());
+        assert!(found.as_ref() == Some(key), "another key");
+    }
+}
+
+fn manifest_bytes(directory: &Directory) -> u64 {
+    let manifest = directory.path().join("manifest");
+    manifest.metadata().expect("it is there").len()
+}
+
+#[test]
+fn the_manifest_has_short_bounds_of_long_keys() {
+    for at_end in [false, true] {
+        let directory = Directory::new();
+        let store = open(directory.path(), &options());
+        write(&store, at_end);
+        let expected = all(&store);
+        check(&store, &expected);
+        store.compact().expect("compacted");
+        let info = store.info();
+        assert!((1, 10) < (info.runs.len(), info.runs[0].files));
+        check(&store, &expected);
+        let written = info.merge_written_bytes + info.flushed_bytes;
+        let most = match at_end {
+            false => 500_000,
+            // All bytes of them are needed to tell where a file ends.
+            true => 2 * written,
+        };
+        assert!(
+            manifest_bytes(&directory) < most,
+            "{} {at_end}",
+            manifest_bytes(&directory)
+        );
+        drop(store);
+        let store = open(directory.path(), &options());
+        check(&store, &expected);
+        store.close().expect("closed");
+    }
+}
+
+#[test]
+fn a_merge_of_long_keys_goes_on_after_the_process_ended() {
+    for at_end in [false, true] {
+        for files in [2, 3, 5, 9] {
+            let directory = Directory::new();
+            let (file_system, files_left) = interrupting();
+            let store = open(
+                directory.path(),
+                &Options {
+                    file_system,
+                    ..options()
+                },
+            );
+            write(&store, at_end);
+            let expected = all(&store);
+            files_left.store(files, std::sync::atomic::Ordering::Relaxed);
+            assert!(store.compact().is_err());
+            drop(store);
+            let store = open(directory.path(), &options());
+            check(&store, &expected);
+            // Where bounds are long, complete files are noted more seldom.
+            let goes_on = store.work().expect("worked");
+            assert!(goes_on || at_end, "the merge goes on");
+            store.compact().expect("compacted");
+            assert_eq!(store.info().runs.len(), 1);
+            check(&store, &expected);
+        }
+    }
+}
+
+/// What can be read of a store that is not open, of which a file may be damaged. How many records.
+fn salvaged(directory: &Directory, expected: &Records, is_damaged: bool) -> usize {
+    let survey = Survey::new(Arc::new(RealFs), directory.path()).expect("it is surveyed");
+    let report = verify(&survey, &mut |_| ControlFlow::Continue(())).expect("it is read");
+    assert_eq!(!report.faults.is_empty(), is_damaged);
+    let mut salvage = Salvage::new(&survey).expect("it is read");
+    let mut found = Vec::new();
+    while let Some(record) = salvage.next().expect("it is read") {
+        let value = record.value.expect("there are no operands");
+        assert!(
+            expected.contains(&(record.key.clone(), value)),
+            "another record"
+        );
+        found.push(record.key);
+    }
+    // What is missing is named.
+    for (key, _) in expected {
+        let is_named = salvage.faults().iter().any(|fault| {
+            let keys = fault.keys.as_ref();
+            keys.is_some_and(|keys| (keys.low.as_ref(), keys.high.as_ref()).contains(key))
+        });
+        assert!(found.contains(key) || is_named, "it is lost without a word");
+    }
+    found.len()
+}
+
+#[test]
+fn bounds_of_long_keys_do_for_what_is_not_open() {
+    for at_end in [false, true] {
+        let directory = Directory::new();
+        let store = open(directory.path(), &options());
+        write(&store, at_end);
+        store.compact().expect("compacted");
+        let expected = all(&store);
+        store.close().expect("closed");
+        drop(store);
+        assert_eq!(salvaged(&directory, &expected, false), expected.len());
+        let files = crate::golden::files(directory.path(), "run-");
+        assert!(files.len() > 3);
+        for (file, whole) in &files[files.len() - 2..] {
+            let path = directory.path().join(file);
+            // Behind the first blocks, and in the first one.
+            for place in [whole.len() * 5 / 8, BYTES / 2] {
+                let mut damaged = whole.clone();
+                damaged[place] ^= 1;
+                fs::write(&path, &damaged).expect("it is written");
+                let found = salvaged(&directory, &expected, true);
+                // Parts have long keys, too, and nothing else.
+                let lost = expected.len() - found;
+                assert!(lost < 4 && (lost > 0 || place > BYTES), "{lost}");
+            }
+            fs::write(&path, whole).expect("it is written");
+        }
+    }
+}
