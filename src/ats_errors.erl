@@ -22,6 +22,7 @@
       | none
       | system_limit
       | storage | damaged | read_only | merge_failed  % the store of the table failed
+      | too_long                                      % for the store of the table
       | {merge_failed, Key :: term(), Failure :: term()}
       | posix()
       | {dets, Reason :: term()}               % what Dets says
@@ -44,6 +45,7 @@
 -spec reason(cause()) ->
           badarg | system_limit | storage_failed | {ats_internal_error, term()} | Dets :: term().
 reason(system_limit) -> system_limit;
+reason(too_long) -> system_limit;
 reason(Failure)
   when Failure =:= storage; Failure =:= damaged; Failure =:= read_only; Failure =:= merge_failed ->
     storage_failed;
@@ -96,7 +98,7 @@ numbered(Messages) ->
 
 %% Those that need no look at a table in the first argument.
 -spec messages(atom(), [term()], cause()) -> [message()] | table_comes_first.
-messages(_Function, _Arguments, system_limit) ->
+messages(_Function, _Arguments, Limit) when Limit =:= system_limit; Limit =:= too_long ->
     [];
 messages(new, [Name, Options], Cause) ->
     new_messages(Name, Options, Cause);

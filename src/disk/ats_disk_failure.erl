@@ -21,6 +21,7 @@
       | {merge_failed, file:filename_all()}
       | {merge_failed, file:filename_all(), Key :: term(), ats_merge:failure()}
       | {merge, ats_merge:check_error()}
+      | {system_limit, file:filename_all(), What :: unicode:chardata()}
       | {storage, file:filename_all(), What :: unicode:chardata()}.
 
 %% @doc The answer for what a native function has returned that says a text besides the cause.
@@ -49,12 +50,14 @@ of_cause(Cause, Directory) ->
 
 -spec is_of_files(term()) -> boolean().
 is_of_files(Cause) ->
-    lists:member(Cause, [access, damaged, read_only, merge_failed, storage])
+    lists:member(Cause, [access, damaged, read_only, merge_failed, storage, too_long])
         orelse ats_errors:is_of_system(Cause).
 
 -spec text(atom()) -> binary().
 text(damaged) -> <<"what was read is not what was written">>;
 text(read_only) -> <<"the table cannot be written to until it is opened again">>;
+text(too_long) ->
+    <<"a key, the objects of a key, or what is written at once, has more than 2147418112 bytes">>;
 text(_) -> <<"the table cannot do this">>.
 
 -spec reason(atom(), term(), term()) -> reason().
@@ -66,6 +69,8 @@ reason(Mismatch, Directory, _Text)
 reason(Cause, Directory, Text)
   when Cause =:= damaged; Cause =:= newer_format; Cause =:= read_only; Cause =:= storage ->
     {Cause, Directory, Text};
+reason(too_long, Directory, Text) ->
+    {system_limit, Directory, Text};
 reason(Posix, Directory, _Text) ->
     {file_error, Directory, Posix}.
 
@@ -76,7 +81,8 @@ format({error, Reason}) ->
 format({file_error, Directory, Posix}) ->
     io_lib:format("~ts: ~ts", [Directory, file:format_error(Posix)]);
 format({What, Directory, Text})
-  when What =:= damaged; What =:= newer_format; What =:= read_only; What =:= storage ->
+  when What =:= damaged; What =:= newer_format; What =:= read_only; What =:= storage;
+       What =:= system_limit ->
     io_lib:format("~ts: ~ts", [Directory, Text]);
 format({not_a_dats_table, Directory}) ->
     io_lib:format("~ts: there is something else than a table of dats", [Directory]);

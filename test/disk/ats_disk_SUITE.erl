@@ -19,6 +19,7 @@
     one_directory_one_table/1,
     read_only/1,
     types/1,
+    too_long/1,
     descriptions/1,
     lists_are_one/1,
     one_moment/1,
@@ -54,6 +55,7 @@ all() ->
         one_directory_one_table,
         read_only,
         types,
+        too_long,
         descriptions,
         lists_are_one,
         one_moment,
@@ -798,6 +800,28 @@ filling(Config) ->
         {error, {unsupported, {format, bchunk}}},
         dats:init_table(T, Step(1), [{format, bchunk}])
     ).
+
+%% ----- limits -----
+
+%% What is too long is refused before it is copied, with the limit in words.
+too_long(Config) ->
+    Part = binary:copy(<<0:8192>>, 65536),
+    Long = lists:duplicate(40, Part),
+    [
+        begin
+            Directory = ats_disk_lib:file(Config, Type),
+            {ok, t} = dats:open_file(t, [{file, Directory}, {type, Type}]),
+            ok = dats:insert(t, {k, short}),
+            Before = ats_disk_lib:peak(),
+            {error, {system_limit, Directory, Text} = Reason} = dats:insert(t, {k, Long}),
+            ?assert(ats_disk_lib:peak() - Before < 1 bsl 30),
+            ?assertNotEqual(nomatch, string:find(Text, "2147418112")),
+            ?assertNotEqual(nomatch, string:find(dats:format_error(Reason), "2147418112")),
+            ?assertEqual([{k, short}], dats:tab2list(t)),
+            ok = dats:close(t)
+        end
+     || Type <- [set, ordered_set, bag]
+    ].
 
 %% ----- threads -----
 

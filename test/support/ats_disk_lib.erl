@@ -1,7 +1,7 @@
 %% Tables on disk in a directory of each test.
 -module(ats_disk_lib).
 
--export([begin_case/2, end_case/0, file/2, open/3]).
+-export([begin_case/2, end_case/0, file/2, open/3, peak/0]).
 
 -type config() :: [{atom(), term()}].
 
@@ -29,3 +29,15 @@ file(Config, Name) ->
 open(Config, Name, Options) ->
     {ok, Name} = dats:open_file(Name, [{file, file(Config, Name)} | Options]),
     Name.
+
+%% The most memory that this virtual machine has had at a time, in bytes; 0 where the system does
+%% not tell.
+-spec peak() -> non_neg_integer().
+peak() ->
+    case file:read_file("/proc/self/status") of
+        {ok, Status} ->
+            {match, [Kb]} = re:run(Status, "VmHWM:\\s*(\\d+) kB", [{capture, [1], list}]),
+            1024 * list_to_integer(Kb);
+        {error, _} ->
+            0
+    end.

@@ -6,6 +6,7 @@
 
 use crate::batch::Batch;
 use crate::ends::Ends;
+use crate::entry::MAX_BYTES;
 use crate::error::Error;
 use crate::fold::is_absent;
 use crate::record_count::CountChange;
@@ -285,6 +286,10 @@ impl Store for AtomicStore {
     fn bytes(&self) -> usize {
         let info = self.store.info();
         info.memtable_bytes + usize::try_from(info.cache_bytes).unwrap_or(usize::MAX)
+    }
+
+    fn most_bytes(&self) -> usize {
+        MAX_BYTES
     }
 
     fn merges(&self) -> Option<&dyn Merges> {

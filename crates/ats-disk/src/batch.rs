@@ -69,7 +69,8 @@ impl Batch {
         if key_range.is_empty() {
             return Ok(());
         }
-        self.check(low.map_or(0, <[u8]>::len), high.map_or(0, <[u8]>::len))?;
+        let bound = |bound: Option<&[u8]>| ("a bound of a range", bound.map_or(0, <[u8]>::len));
+        self.check([bound(low), bound(high)])?;
         let bounds = low.map_or(0, |_| HAS_LOW) | high.map_or(0, |_| HAS_HIGH);
         self.bytes.extend([RANGE_DELETE, bounds]);
         for bound in [low, high].into_iter().flatten() {
@@ -80,7 +81,7 @@ impl Batch {
     }
 
     fn add(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.check(key.len(), value.len())?;
+        self.check([("a key", key.len()), ("a value", value.len())])?;
         self.bytes.push(kind as u8);
         put_bytes(&mut self.bytes, key);
         match kind {
@@ -94,13 +95,20 @@ impl Batch {
         Ok(())
     }
 
-    /// Whether two more fields of these lengths are not too long. A batch is one record of the journal, the
+    /// Checks the lengths of fields that are to be added, before they are copied. A batch is one record of the journal, the
     /// length of which has 32 bits.
-    fn check(&self, first: usize, second: usize) -> Result<(), Error> {
-        let fits = first <= MAX_BYTES
-            && second <= MAX_BYTES
-            && self.bytes.len() + first + second <= MAX_BYTES + (1 << 15);
-        fits.then_some(()).ok_or(Error::TooLong)
+    fn check(&self, fields: [(&'static str, usize); 2]) -> Result<(), Error> {
+        let all = fields.iter().map(|(_, len)| len).sum::<usize>();
+        let batch = ("a batch", self.bytes.len() + all, MAX_BYTES + (1 << 15));
+        let fields = fields.map(|(what, len)| (what, len, MAX_BYTES));
+        match fields
+            .into_iter()
+            .chain([batch])
+            .find(|(_, len, limit)| len > limit)
+        {
+            Some((what, len, limit)) => Err(Error::TooLong { what, len, limit }),
+            None => Ok(()),
+        }
     }
 
     /// Forgets all changes.

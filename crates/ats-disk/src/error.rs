@@ -43,8 +43,15 @@ pub enum Error {
     NoOperator,
     /// The merge operator cannot merge the values of a key.
     Merge,
-    /// A key, or a value, is longer than the format can say.
-    TooLong,
+    /// A key, a value or a batch is longer than the format can say.
+    TooLong {
+        /// What it is.
+        what: &'static str,
+        /// How many bytes it has.
+        len: usize,
+        /// The most that it may have.
+        limit: usize,
+    },
     /// An option has a value that makes no sense.
     Option {
         /// Which one, as in [`Options`](crate::Options).
@@ -108,7 +115,9 @@ impl fmt::Display for Error {
             Error::Expired => f.write_str("the snapshot is older than the store allows"),
             Error::NoOperator => f.write_str("the store has no merge operator"),
             Error::Merge => f.write_str("the values of a key cannot be merged"),
-            Error::TooLong => f.write_str("a key or a value is too long"),
+            Error::TooLong { what, len, limit } => {
+                write!(f, "{what} has {len} bytes, more than {limit}")
+            }
             Error::Option { name, why } => write!(f, "the option {name}: {why}"),
             Error::WouldWait => f.write_str("the call would have to wait"),
         }
@@ -130,8 +139,8 @@ impl From<Error> for ats_store::Error {
             Error::Expired
             | Error::NoOperator
             | Error::OtherOperator { .. }
-            | Error::Option { .. }
-            | Error::TooLong => ats_store::Error::Unsupported,
+            | Error::Option { .. } => ats_store::Error::Unsupported,
+            Error::TooLong { len, limit, .. } => ats_store::Error::TooLong { len, limit },
         }
     }
 }

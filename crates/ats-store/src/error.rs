@@ -18,6 +18,13 @@ pub enum Error {
     Corrupt,
     /// The merge operator cannot merge these values.
     Merge,
+    /// A key, a value, or all that is to change at once, has more bytes than the store can keep.
+    TooLong {
+        /// How many there are, at least.
+        len: usize,
+        /// The most that there may be.
+        limit: usize,
+    },
 }
 
 impl fmt::Display for Error {
@@ -29,6 +36,12 @@ impl fmt::Display for Error {
             Error::Io(error) => write!(f, "input or output failed: {error}"),
             Error::Corrupt => f.write_str("what was read is not what was written"),
             Error::Merge => f.write_str("these values cannot be merged"),
+            Error::TooLong { len, limit } => {
+                write!(
+                    f,
+                    "{len} bytes are more than the {limit} that the store can keep"
+                )
+            }
         }
     }
 }

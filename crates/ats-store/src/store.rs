@@ -64,6 +64,11 @@ pub trait Store: Send + Sync {
     /// Bytes of memory that the store takes, about. O(1).
     fn bytes(&self) -> usize;
 
+    /// The most bytes of a key, and of a value.
+    fn most_bytes(&self) -> usize {
+        usize::MAX
+    }
+
     /// Sum of what `weigh` says of each value. Exact when no update is running. O(records).
     fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, Error> {
         let mut sum = 0;

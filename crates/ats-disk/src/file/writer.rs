@@ -121,8 +121,11 @@ impl FileWriter {
     /// [`Error::Corrupt`] if the order is another one, and [`Error::TooLong`]; the entry is not added then,
     /// and others may follow. [`Error::Io`].
     pub(crate) fn add(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<(), Error> {
-        if key.len() > MAX_BYTES || value.len() > MAX_BYTES {
-            return Err(Error::TooLong);
+        for (what, len) in [("a key", key.len()), ("a value", value.len())] {
+            if len > MAX_BYTES {
+                let limit = MAX_BYTES;
+                return Err(Error::TooLong { what, len, limit });
+            }
         }
         if kind == Kind::Delete && !value.is_empty() {
             return Err(self.refused("a delete has a value"));
@@ -135,7 +138,9 @@ impl FileWriter {
                     return Err(self.refused("there is an entry older than a base"));
                 }
                 if !self.block.has_room_for_older() {
-                    return Err(Error::TooLong);
+                    let (what, len) = ("the record of a key", self.block.record_bytes());
+                    let limit = u32::MAX as usize;
+                    return Err(Error::TooLong { what, len, limit });
                 }
                 self.block.add_older(&mut self.chunk, kind, value);
                 self.count(key, kind, value);

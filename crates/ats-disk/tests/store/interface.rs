@@ -32,19 +32,35 @@ fn what_is_too_long_is_refused() {
         low: Some(b"a"),
         high: Some(b"a"),
     };
-    assert_eq!(store.put(&long, b""), Err(Error::TooLong));
-    assert_eq!(store.put(b"k", &long), Err(Error::TooLong));
-    assert_eq!(store.merge(b"k", &long), Err(Error::TooLong));
-    assert_eq!(store.delete(&long), Err(Error::TooLong));
+    let too_long = |what| {
+        let (len, limit) = (long.len(), MAX_BYTES);
+        Err(Error::TooLong { what, len, limit })
+    };
+    assert_eq!(store.put(&long, b""), too_long("a key"));
+    assert_eq!(store.put(b"k", &long), too_long("a value"));
+    assert_eq!(store.merge(b"k", &long), too_long("a value"));
+    assert_eq!(store.delete(&long), too_long("a key"));
+    let text = too_long("a value").unwrap_err().to_string();
+    assert_eq!(text, "a value has 2147418113 bytes, more than 2147418112");
     let mut batch = Batch::new();
     batch.put(b"k", b"v").expect("short");
-    assert_eq!(batch.put(&long, b""), Err(Error::TooLong));
+    assert_eq!(batch.put(&long, b""), too_long("a key"));
+    let half = &long[..MAX_BYTES / 2 + (1 << 15)];
+    let (what, len, limit) = (
+        "a batch",
+        batch.bytes() + MAX_BYTES + (1 << 16),
+        MAX_BYTES + (1 << 15),
+    );
+    assert_eq!(
+        batch.put(half, half),
+        Err(Error::TooLong { what, len, limit })
+    );
     assert_eq!(batch.delete_range(empty), Ok(()));
     // What was refused is not part of the batch, and neither is what says nothing.
     assert_eq!(batch.len(), 1);
     assert_eq!(store.write(&batch), Ok(()));
     assert_eq!(all(&store), [(b"k".to_vec(), b"v".to_vec())]);
-    assert_eq!(store.delete_range(range), Err(Error::TooLong));
+    assert_eq!(store.delete_range(range), too_long("a bound of a range"));
     assert_eq!(store.get(&long), Ok(None));
 }
 

@@ -35,11 +35,10 @@ impl From<Error> for Failure {
             Error::OtherOperator { .. } => KnownAtom::MergeMismatch,
             Error::ReadOnly(_) => KnownAtom::ReadOnly,
             Error::Merge => KnownAtom::MergeFailed,
-            Error::Expired
-            | Error::NoOperator
-            | Error::TooLong
-            | Error::Option { .. }
-            | Error::WouldWait => KnownAtom::Storage,
+            Error::TooLong { .. } => KnownAtom::TooLong,
+            Error::Expired | Error::NoOperator | Error::Option { .. } | Error::WouldWait => {
+                KnownAtom::Storage
+            }
         };
         Failure::new(cause, error)
     }

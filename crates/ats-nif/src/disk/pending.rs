@@ -258,6 +258,10 @@ impl<H: Holder> Store for Pending<H> {
     fn bytes(&self) -> usize {
         self.store.held().bytes()
     }
+
+    fn most_bytes(&self) -> usize {
+        self.store.held().most_bytes()
+    }
 }
 
 impl<H: Holder> Holder for Arc<Pending<H>> {

@@ -82,6 +82,10 @@ impl<H: Holder> Store for Polite<H> {
         self.0.held().bytes()
     }
 
+    fn most_bytes(&self) -> usize {
+        self.0.held().most_bytes()
+    }
+
     fn merges(&self) -> Option<&dyn Merges> {
         let merges = self.0.held().merges().is_some();
         merges.then_some(self as &dyn Merges)

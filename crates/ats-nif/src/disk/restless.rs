@@ -156,4 +156,8 @@ impl Store for Restless {
     fn bytes(&self) -> usize {
         self.read(|store| Ok(store.bytes())).unwrap_or(0)
     }
+
+    fn most_bytes(&self) -> usize {
+        self.read(|store| Ok(store.most_bytes())).unwrap_or(0)
+    }
 }

@@ -7,7 +7,9 @@
 //! ```
 
 use crate::error::Error;
-use ats_term::image::{Built, Host, ImageBuilder, Object, Scratch, TermHost, decode_object};
+use ats_term::image::{
+    Built, Host, HostKind, ImageBuilder, Object, Scratch, TermHost, decode_object, for_each_owned,
+};
 use ats_term::term::TermBuilder;
 use ats_term::{Term, Zeros, etf};
 
@@ -61,6 +63,20 @@ impl Codec<TermHost> for TermCodec {
 pub(crate) const CORRUPT: Error = Error::Storage(ats_store::Error::Corrupt);
 
 const LENGTH_BYTES: usize = size_of::<u32>();
+
+/// A number of bytes that an object has at least, in any form: those of its large binaries. O(number of boxes).
+pub(crate) fn least_bytes<H: Host>(object: Object<'_, H>) -> usize {
+    let mut bytes = 0_usize;
+    // SAFETY: the words are those of an object, which lives as long as it is borrowed here.
+    unsafe {
+        for_each_owned::<H>(object.words(), |host_box| {
+            if let HostKind::Bits(bits) = H::kind(host_box) {
+                bytes = bytes.saturating_add(bits / 8);
+            }
+        });
+    }
+    bytes
+}
 
 /// Appends an object behind its length.
 pub(crate) fn write_object<H: Host>(

@@ -10,7 +10,7 @@
 
 use crate::error::Error;
 use crate::found::Found;
-use crate::store::codec::{CORRUPT, Codec, objects, write_object};
+use crate::store::codec::{CORRUPT, Codec, least_bytes, objects, write_object};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values, record};
 use ats_mem::{BatchPlan, NoSuchKey, RecordBox, Skipped};
@@ -121,8 +121,13 @@ impl<H: Host> Portable<H> {
     fn value(&self, record: &Rec<H>) -> Result<Vec<u8>, Error> {
         let mut value = Vec::new();
         let mut written = Ok(());
+        let limit = self.store.most_bytes();
         let _all = Found::new(record).each(&mut UnpackBuffer::new(), |object| {
-            written = write_object(&*self.codec, object, &mut value);
+            // What is too long is found out before it is copied.
+            written = match value.len().saturating_add(least_bytes(object)) {
+                len if len > limit => Err(ats_store::Error::TooLong { len, limit }.into()),
+                _ => write_object(&*self.codec, object, &mut value),
+            };
             match written {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(_) => ControlFlow::Break(()),

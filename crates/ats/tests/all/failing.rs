@@ -10,6 +10,7 @@ use ats_match::{Environment, FunctionSet, Program, Words, parse};
 use ats_store::BatchPlan;
 use ats_store::store::{DecideEnd, Visit};
 use ats_term::image::atom_word;
+use ats_term::term::Bits;
 use ats_term::{Atom, Term, Zeros};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -26,6 +27,7 @@ struct Failing {
     records: Arc<BTreeStore>,
     calls: Arc<AtomicUsize>,
     fails_at: usize,
+    most_bytes: usize,
 }
 
 impl Failing {
@@ -79,6 +81,10 @@ impl Store for Failing {
         self.records.bytes()
     }
 
+    fn most_bytes(&self) -> usize {
+        self.most_bytes
+    }
+
     fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
         self.call()?;
         self.records.take_all()
@@ -95,6 +101,7 @@ fn filled(kind: TableType, fails_at: usize) -> (TermTable, Arc<AtomicUsize>) {
         records: Arc::clone(&records),
         calls: Arc::clone(&calls),
         fails_at: usize::MAX,
+        most_bytes: usize::MAX,
     };
     let healthy = on_store(store, kind, 1);
     for key in 1..4_i64 {
@@ -106,6 +113,7 @@ fn filled(kind: TableType, fails_at: usize) -> (TermTable, Arc<AtomicUsize>) {
         records,
         calls: Arc::clone(&calls),
         fails_at,
+        most_bytes: usize::MAX,
     };
     (on_store(store, kind, 1), calls)
 }
@@ -423,4 +431,32 @@ fn bytes_that_are_no_object_are_an_error() {
             }
         }
     }
+}
+
+#[test]
+fn objects_that_are_longer_than_the_store_can_keep_are_refused() {
+    let long = Term::Bits(Bits::from_shared(Arc::from(vec![7; 10_000])));
+    let calls = Arc::new(AtomicUsize::new(0));
+    let store = Failing {
+        records: Arc::new(BTreeStore::new()),
+        calls: Arc::clone(&calls),
+        fails_at: usize::MAX,
+        most_bytes: 25_000,
+    };
+    let table = on_store(store, TableType::Bag, 1);
+    let insert = |number: i64| {
+        let object = Term::from((1_i64, number, long.clone()));
+        table.insert(&object, &mut Workspace::new())
+    };
+    assert_eq!((insert(1), insert(2)), (Ok(()), Ok(())));
+    let refused = insert(3);
+    let is_too_long = matches!(
+        refused,
+        Err(Error::Storage(ats_store::Error::TooLong {
+            len: 30_000..,
+            limit: 25_000
+        }))
+    );
+    assert!(is_too_long, "{refused:?}");
+    assert_eq!(everything(&table).len(), 2);
 }

@@ -104,6 +104,10 @@ impl Store for OnDisk {
         self.read(Store::bytes)
     }
 
+    fn most_bytes(&self) -> usize {
+        self.read(Store::most_bytes)
+    }
+
     fn take_all(&self) -> Result<Box<dyn Store>, Error> {
         self.read(Store::take_all)
     }
