@@ -23,7 +23,7 @@
 //! merged with it, except
 //!
 //! - if the older version is much the longer one: then the operand waits until as much has come (see
-//!   [`fold`](crate::fold)). So a stripe of `n` bytes has O(log n) versions, and of what is appended each byte is
+//!   [`fold`]). So a stripe of `n` bytes has O(log n) versions, and of what is appended each byte is
 //!   copied O(log n) times;
 //! - if the operator refuses.
 //!
