@@ -74,6 +74,9 @@ impl Core {
             self.snapshots.expire(self.file_system.now(), age);
         }
         self.doomed.free();
+        if self.reserve.is_short() {
+            return self.work_when_short();
+        }
         Ok(self.try_flush_one()? || self.compact_one(false)? || self.remove_doomed())
     }
 
@@ -93,7 +96,7 @@ impl Core {
     /// begun yet.
     pub(crate) fn prepare_journal(&self) -> Result<bool, Error> {
         self.check_writable()?;
-        if self.options.threads == 0 {
+        if self.options.threads == 0 || self.reserve.is_short() {
             return Ok(false);
         }
         self.next_journal.prepare(&*self.directory, self.store)
@@ -130,6 +133,10 @@ impl Core {
                 .unwrap_or_else(|_| Err(self.broken(Error::corrupt("a fault of the engine"))))
             {
                 Ok(true) => {}
+                // There may be room again.
+                Ok(false) if self.reserve.is_short() => {
+                    self.background.wait(&mut seen, lull::LULL);
+                }
                 Ok(false) if self.doomed.is_held() => self.background.wait(&mut seen, HELD),
                 Ok(false) if !self.is_lull() => self.background.wait(&mut seen, lull::LULL),
                 Ok(false) => self.background.wait(&mut seen, idle),

@@ -27,6 +27,8 @@ pub struct Batch {
     last_deleted: Range<usize>,
     /// What becomes of the number of records.
     records: CountChange,
+    /// Whether a key gets a value or an operand.
+    writes: bool,
 }
 
 impl Batch {
@@ -89,7 +91,10 @@ impl Batch {
                 self.deletes += 1;
                 self.last_deleted = self.bytes.len() - key.len()..self.bytes.len();
             }
-            Kind::Put | Kind::Operand => put_bytes(&mut self.bytes, value),
+            Kind::Put | Kind::Operand => {
+                put_bytes(&mut self.bytes, value);
+                self.writes = true;
+            }
         }
         self.count += 1;
         Ok(())
@@ -117,6 +122,7 @@ impl Batch {
         self.count = 0;
         self.deletes = 0;
         self.last_deleted = 0..0;
+        self.writes = false;
         self.records = CountChange::default();
     }
 
@@ -151,6 +157,11 @@ impl Batch {
     /// How many changes delete a key, and the last such key.
     pub(crate) fn deleted_keys(&self) -> (u32, &[u8]) {
         (self.deletes, &self.bytes[self.last_deleted.clone()])
+    }
+
+    /// Whether nothing else is done but to delete.
+    pub(crate) fn only_deletes(&self) -> bool {
+        !self.writes
     }
 
     /// The keys that get a value or an operand.

@@ -54,14 +54,18 @@ struct Batches {
     /// What they make of the number of records.
     records: CountChange,
     sync: bool,
+    /// Whether nothing else is done but to delete.
+    only_deletes: bool,
 }
 
 impl Batches {
     fn add(&mut self, batch: &Batch, sync: bool) {
-        self.records = match self.ends.is_empty() {
+        let is_first = self.ends.is_empty();
+        self.records = match is_first {
             true => batch.records(),
             false => self.records.then(batch.records()),
         };
+        self.only_deletes = batch.only_deletes() && (is_first || self.only_deletes);
         self.bytes.extend_from_slice(batch.encoded());
         self.ends.push((self.bytes.len(), batch.len() as u32));
         self.sync |= sync;
@@ -111,8 +115,30 @@ impl Writing {
 }
 
 impl Core {
-    /// Makes the changes of a batch.
+    /// Makes the changes of a batch. If there is no room the reserve is given back, and a batch that only deletes is tried
+    /// again; so are others in a store without threads, where nobody else makes room.
     pub(crate) fn commit(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
+        let mut gave_back = false;
+        loop {
+            let error = match self.commit_once(batch, durability) {
+                // After a sync that has failed it is unknown whether the batch is there.
+                Err(error) if error.is_full() && self.check_writable().is_ok() => error,
+                done => return done,
+            };
+            let gives_back = self.reserve.give_back(&*self.directory);
+            self.background.wake();
+            let tries = batch.only_deletes() || self.options.threads == 0;
+            if !tries || gives_back && gave_back {
+                return Err(error);
+            }
+            gave_back |= gives_back;
+            if !gives_back && !matches!(self.work_when_short(), Ok(true)) {
+                return Err(error);
+            }
+        }
+    }
+
+    fn commit_once(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
         if batch.is_empty() {
             return Ok(());
         }
@@ -124,7 +150,9 @@ impl Core {
             return self.commit_at_once(batch, sync);
         }
         self.pressure.wait(batch.bytes(), &self.stats);
-        if batch.bytes() > GROUP_BYTES {
+        // A delete that is taken although the disk is full does not go with writes that are not.
+        let is_alone = self.reserve.is_short() && batch.only_deletes();
+        if batch.bytes() > GROUP_BYTES || is_alone {
             let mut batches = Batches::default();
             batches.add(batch, sync);
             return self.write_group(&mut self.writing.lock(), &batches);
@@ -157,6 +185,7 @@ impl Core {
         let mut writing = waiting::lock(&self.writing)?;
         let begins = self.is_full() || !writing.journal.is_begun();
         let goes_on = !begins || self.next_journal.is_begun();
+        let goes_on = goes_on && self.is_write_covered(batch.bytes());
         if !goes_on || !self.pressure.lets_through(batch.bytes()) {
             return Err(Error::WouldWait);
         }
@@ -165,12 +194,16 @@ impl Core {
         batches.add(batch, false);
         let result = self.write_group(&mut writing, &batches);
         writing.at_once = batches;
-        result
+        match result {
+            // To make room for it takes long.
+            Err(error) if error.is_full() && batch.only_deletes() => Err(Error::WouldWait),
+            result => result,
+        }
     }
 
     /// Whether the active memtable is.
     fn is_full(&self) -> bool {
-        self.state.load().active.bytes() >= self.options.memtable_bytes
+        self.state.load().active.bytes() >= self.memtable_limit()
     }
 
     /// Adds a batch to the group that is being gathered, or to a new one. Whether it is new.
@@ -225,6 +258,7 @@ impl Core {
         if self.is_full() {
             self.seal(writing);
         }
+        self.cover_write(batches.bytes.len(), batches.only_deletes)?;
         if !writing.journal.is_begun() {
             self.renew_manifest()?;
         }
@@ -235,7 +269,11 @@ impl Core {
             (first_seq, changes, batch)
         });
         let (next, directory) = (&self.next_journal, &*self.directory);
-        let written = match writing.journal.write(next, directory, self.store, numbered) {
+        let goes_ahead = !self.reserve.is_short();
+        let written = writing
+            .journal
+            .write(next, directory, self.store, goes_ahead, numbered);
+        let written = match written {
             Ok(written) => written,
             Err(_) if is_planted(Fault::Unwritten) => return Ok(()),
             Err(error) => {

@@ -1,7 +1,7 @@
 //! Compaction: neighbouring runs become one.
 //!
 //! Only neighbours in time are merged, so a merge of values need only be associative. Which runs are merged is
-//! decided by [`policy`]; how, by [`merge`].
+//! decided by [`policy`]; how, by [`merge`]. Where there is too little room for that, files are purged: see [`purge`].
 //!
 //! A caller that wants all to be merged that was there when it began must come to an end while others write. So it
 //! holds a [`Reservation`]: until it ends, the threads of the store merge newer runs only. Each merge of such callers
@@ -9,6 +9,7 @@
 
 mod merge;
 mod policy;
+mod purge;
 
 use crate::core::Core;
 use crate::error::Error;
@@ -57,6 +58,8 @@ enum Wanted {
     Due,
     /// Those that make reads fast, where there are no writes.
     InLull,
+    /// Those that keep up with writes, of runs that have at most so many bytes.
+    Small(u64),
     /// As [`InLull`](Wanted::InLull), of the runs that have changes up to a sequence number.
     Settled(u64),
     /// All that have changes up to a sequence number.
@@ -99,6 +102,12 @@ impl Core {
             false => Wanted::Due,
         };
         self.compact_claimed(wanted, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Merges some runs that have at most so many bytes each, if that is due. Whether it was.
+    pub(crate) fn compact_small(&self, bytes: u64) -> Result<bool, Error> {
+        let each = bytes / self.options.fan_in as u64;
+        self.compact_claimed(Wanted::Small(each), &mut |_| ControlFlow::Continue(()))
     }
 
     /// Reserves the runs that have changes up to a sequence number.
@@ -157,13 +166,14 @@ impl Core {
         let state = self.state.load();
         // Those that are newer than what is wanted are as if they were not there.
         let up_to = match wanted {
-            Wanted::Due | Wanted::InLull => None,
+            Wanted::Due | Wanted::InLull | Wanted::Small(_) => None,
             Wanted::Settled(up_to) | Wanted::All(up_to) => Some(up_to),
         };
         let is_newer = |run: &Arc<StoredRun>| up_to.is_some_and(|up_to| run.meta.first_seq > up_to);
         let runs = &state.runs[state.runs.partition_point(is_newer)..];
         // A merge that was begun, before the store was opened or until it was broken off, goes on.
-        let resumed = begun.iter().find(|merge| {
+        let resumes = |_: &&MergeMeta| !matches!(wanted, Wanted::Small(_));
+        let resumed = begun.iter().filter(resumes).find(|merge| {
             let of_merge = |run: &&Arc<StoredRun>| merge.inputs.contains(&run.meta.id);
             let inputs = state.runs.iter().filter(of_merge);
             let is_wanted = match up_to {
@@ -177,11 +187,18 @@ impl Core {
             let mut merges = begun.iter();
             merges.any(|merge| merge.inputs.contains(&run.meta.id))
         };
+        let most_bytes = match wanted {
+            Wanted::Small(bytes) => bytes,
+            _ => u64::MAX,
+        };
         let free = |run: &Arc<StoredRun>| {
-            merging.is_free(run) && (up_to.is_some() || !merging.is_reserved(run) && !is_begun(run))
+            run.meta.bytes() <= most_bytes
+                && merging.is_free(run)
+                && (up_to.is_some() || !merging.is_reserved(run) && !is_begun(run))
         };
         let effort = match wanted {
             Wanted::Due => Some(policy::Effort::due(self.options.fan_in)),
+            Wanted::Small(_) => Some(policy::Effort::due(2)),
             Wanted::InLull | Wanted::Settled(_) => Some(policy::Effort::in_lull()),
             Wanted::All(_) => None,
         };
@@ -205,6 +222,10 @@ impl Core {
                 runs[chosen].iter().map(|run| run.meta.id).collect()
             }
         };
+        let chosen = state.runs.iter().filter(|run| ids.contains(&run.meta.id));
+        if effort.is_some() && !self.may_merge(chosen.map(|run| run.meta.bytes()).sum()) {
+            return None;
+        }
         merging.claimed.extend(&ids);
         Some((Claim { core: self, ids }, resumed.cloned()))
     }

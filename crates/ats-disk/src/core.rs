@@ -18,6 +18,7 @@ use crate::operator_id::OperatorId;
 use crate::options::Options;
 use crate::pressure::Pressure;
 use crate::registry::Registry;
+use crate::reserve::Reserve;
 use crate::snapshot::Snapshots;
 use crate::spare::Spare;
 use crate::state::State;
@@ -59,6 +60,9 @@ pub(crate) struct Core {
     pub(crate) flushing: Mutex<()>,
     pub(crate) merging: Mutex<Merging>,
     pub(crate) doomed: Doomed,
+    pub(crate) reserve: Reserve,
+    /// Files that were not needed when the store was opened, and that were not removed yet.
+    pub(crate) unneeded: Mutex<Vec<String>>,
     pub(crate) spare: Spare,
     pub(crate) lull: Lull,
     pub(crate) snapshots: Snapshots,
@@ -127,6 +131,8 @@ impl Core {
             flushing: Mutex::default(),
             merging: Mutex::default(),
             doomed: Doomed::default(),
+            reserve: Reserve::default(),
+            unneeded: Mutex::default(),
             spare: Spare::default(),
             lull: Lull::default(),
             snapshots: Snapshots::default(),

@@ -36,7 +36,7 @@ impl Core {
     }
 
     fn flush_and_free(&self) -> Result<bool, Error> {
-        let flushed = self.flush_oldest();
+        let flushed = self.with_reserve(|| self.flush_oldest());
         // It has let go of the memtable now.
         self.doomed.free();
         flushed

@@ -122,8 +122,8 @@ impl Journal {
         self.number
     }
 
-    /// Writes batches, each with the sequence number of its first change and the number of its changes. Returns the number
-    /// of bytes that the records take.
+    /// Writes batches, each with the sequence number of its first change and the number of its changes. Room for more is made
+    /// ahead if the journal `goes_ahead`. Returns the number of bytes that the records take.
     ///
     /// # Errors
     /// [`Error::Io`]; then any part of them may be there, until it is [cut](Journal::cut) off. If the file could not be
@@ -133,11 +133,13 @@ impl Journal {
         next: &NextJournal,
         directory: &dyn Directory,
         store: u128,
+        goes_ahead: bool,
         batches: impl Iterator<Item = (u64, u32, &'b [u8])>,
     ) -> Result<u64, Error> {
         let durable = self.durable;
         let number = self.number;
         let log = self.begin(next, directory, store)?;
+        log.set_ahead(goes_ahead);
         for (first_seq, changes, encoded) in batches {
             log.append(&[&prefix(first_seq, changes), encoded], durable);
         }

@@ -144,6 +144,7 @@ mod read;
 mod record_count;
 mod recovery;
 mod registry;
+mod reserve;
 mod run_writer;
 mod scan;
 mod snapshot;

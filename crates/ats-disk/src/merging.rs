@@ -250,6 +250,27 @@ impl MergingCursor {
         }
     }
 
+    /// The oldest source, if it stands on the key and nothing newer hides what it has: no value, no delete, and no range
+    /// that was deleted.
+    pub(crate) fn unhidden(&self) -> Option<&dyn Cursor> {
+        let key = self.key()?;
+        let (oldest, newer) = self.sources.split_last()?;
+        if self.here.last() != Some(&newer.len()) {
+            return None;
+        }
+        let hides = |(index, source): (usize, &Source)| {
+            let is_here = self.here.contains(&index);
+            let has_base =
+                || (0..source.cursor.entries()).any(|at| source.cursor.entry(at).0.is_base());
+            let covers = |deletes: &Deleted| deletes.covers(key);
+            is_here && has_base() || source.range_deletes.as_ref().is_some_and(covers)
+        };
+        match newer.iter().enumerate().any(hides) {
+            true => None,
+            false => Some(&*oldest.cursor),
+        }
+    }
+
     /// Gathers what the sources say of the key, until what is older does not matter.
     pub(crate) fn gather(&self, operator: Option<&dyn MergeOperator>, chain: &mut Chain) {
         chain.clear();

@@ -90,7 +90,8 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Co
     let state = core.state.load().with_runs(runs.collect::<Result<_, _>>()?);
     core.state.store(Arc::new(state));
     if !is_read_only && !is_left_whole {
-        match core.take_over(&unneeded) {
+        *core.unneeded.lock() = unneeded;
+        match core.with_reserve(|| core.take_over()) {
             // What is there can still be read, and there may be room later.
             Err(error) if error.is_full() && !is_new => {}
             done => done?,
@@ -101,14 +102,25 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Co
 
 impl Core {
     /// Makes the manifest durable, removes files that are not needed, and writes to runs what was read from journals.
-    fn take_over(&self, unneeded: &[String]) -> Result<(), Error> {
+    fn take_over(&self) -> Result<(), Error> {
         self.renew_manifest()?;
-        // Not before all is there that the manifest names: it may be one of an earlier time, put back by mistake, and then
-        // what it does not name is the store. A file that cannot be removed only takes space.
-        for name in unneeded {
-            let _ = self.directory.remove(name);
-        }
+        self.remove_unneeded()?;
         self.leave_journals()
+    }
+
+    /// Removes the files that were not needed when the store was opened. Whether there were any.
+    ///
+    /// That is not done before all was found that the manifest names: it may be one of an earlier time, put back by mistake,
+    /// and then what it does not name is the store. A file that cannot be removed only takes space.
+    pub(crate) fn remove_unneeded(&self) -> Result<bool, Error> {
+        if self.unneeded.lock().is_empty() {
+            return Ok(false);
+        }
+        self.renew_manifest()?;
+        for name in std::mem::take(&mut *self.unneeded.lock()) {
+            let _ = self.directory.remove(&name);
+        }
+        Ok(true)
     }
 
     /// Writes to runs what was read from journals, and removes these. They may be shown by the system, but not be on

@@ -106,7 +106,7 @@ impl<'a> RunWriter<'a> {
     fn begin(&mut self) -> Result<(), Error> {
         let number = self.core.new_number();
         self.begun.push(number);
-        self.file = Some(self.core.new_file(number)?);
+        self.file = Some(self.core.begin_file(number)?);
         Ok(())
     }
 
@@ -180,7 +180,7 @@ impl Drop for RunWriter<'_> {
 
 impl Core {
     /// A new file for a run.
-    fn new_file(&self, number: u64) -> Result<FileWriter, Error> {
+    pub(crate) fn begin_file(&self, number: u64) -> Result<FileWriter, Error> {
         let name = file_name(number);
         let file = self
             .directory

@@ -101,11 +101,16 @@ impl Core {
             files: Vec::new(),
             resume: None,
         });
-        if !self.merge_runs(&mut inputs, &mut merge, on_progress)? {
-            return Ok(false);
-        }
-        self.install_merge(&inputs, merge)?;
-        Ok(true)
+        let bytes = inputs.bytes();
+        let merged = match self.merge_runs(&mut inputs, &mut merge, on_progress) {
+            Ok(true) => self.install_merge(&inputs, merge).map(|()| true),
+            other => other,
+        };
+        merged.inspect_err(|error| {
+            if error.is_full() {
+                self.on_full_merge(bytes);
+            }
+        })
     }
 
     fn inputs(&self, claim: &Claim<'_>) -> Inputs {
@@ -164,6 +169,7 @@ impl Core {
             total: inputs.content_bytes(),
         };
         let operator = self.options.operator.as_deref();
+        let was_short = self.reserve.is_short();
         let mut chain = Chain::new();
         let mut steps = 0_u32;
         let mut last_step = 0_u64;
@@ -203,7 +209,10 @@ impl Core {
             }
             if is_step {
                 last_step = progress.done;
-                if self.closing.load(Ordering::Relaxed) || on_progress(progress).is_break() {
+                // What has become full while this was written needs the room.
+                let is_in_the_way = self.reserve.is_short() && !was_short;
+                let ends = self.closing.load(Ordering::Relaxed) || is_in_the_way;
+                if ends || on_progress(progress).is_break() {
                     return Ok(false);
                 }
                 self.do_urgent()?;

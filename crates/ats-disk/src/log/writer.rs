@@ -31,6 +31,8 @@ pub(crate) struct LogWriter {
     previous: u32,
     /// Up to where there is room on the disk.
     reserved: u64,
+    /// Whether room is made ahead.
+    goes_ahead: bool,
     gathered: Vec<u8>,
     /// The checksum of the last head that was gathered.
     last_gathered: u32,
@@ -48,6 +50,7 @@ impl LogWriter {
             offset: HEADER_BYTES as u64,
             previous: header_link(&header),
             reserved: HEADER_BYTES as u64,
+            goes_ahead: true,
             gathered: Vec::new(),
             last_gathered: header_link(&header),
         })
@@ -110,10 +113,15 @@ impl LogWriter {
         self.file.sync()
     }
 
+    /// Says whether room is made ahead from now on: not where there is little of it.
+    pub(crate) fn set_ahead(&mut self, goes_ahead: bool) {
+        self.goes_ahead = goes_ahead;
+    }
+
     /// Makes room for what was gathered, and for more.
     fn reserve(&mut self) -> io::Result<()> {
         let end = self.offset + self.gathered.len() as u64;
-        if end <= self.reserved {
+        if end <= self.reserved || !self.goes_ahead {
             return Ok(());
         }
         let least = match self.identity.kind {

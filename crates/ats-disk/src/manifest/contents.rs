@@ -34,6 +34,18 @@ pub(crate) struct MergeMeta {
     pub(crate) resume: Option<Vec<u8>>,
 }
 
+impl MergeMeta {
+    /// The same merge before anything of it is written.
+    pub(crate) fn anew(&self) -> Self {
+        MergeMeta {
+            id: self.id,
+            inputs: self.inputs.clone(),
+            files: Vec::new(),
+            resume: None,
+        }
+    }
+}
+
 /// What the manifest says.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Contents {

@@ -71,7 +71,9 @@ impl Merging {
 }
 
 /// Begins the names of files that a store makes.
-const OF_STORES: [&str; 5] = ["lock", "manifest", "journal", "run-", NEW_NAME];
+const OF_STORES: [&str; 6] = ["lock", "manifest", "journal", "reserve", "run-", NEW_NAME];
+/// Files of runs become at least as large as this.
+const LEAST_FILE_BYTES: u64 = 1 << 20;
 /// The name of the file that describes a table until it is complete.
 const NEW_NAME: &str = "table.new";
 
@@ -231,15 +233,18 @@ impl Settings {
 
     fn options(&self, create: bool, operator: Option<Arc<dyn MergeOperator>>) -> Options {
         let default = Options::default();
+        // Two memtables may be in use at a time, and are a third then.
+        let memtable_bytes = self
+            .memory
+            .map_or(default.memtable_bytes, |memory| memory / 6);
         Options {
             create,
             operator,
             durability: self.durability,
             block_bytes: self.block_bytes.unwrap_or(default.block_bytes),
-            // Two memtables may be in use at a time, and are a third then.
-            memtable_bytes: self
-                .memory
-                .map_or(default.memtable_bytes, |memory| memory / 6),
+            memtable_bytes,
+            // What a full disk needs as a reserve is as large as a file.
+            file_bytes: (memtable_bytes as u64).clamp(LEAST_FILE_BYTES, default.file_bytes),
             cache_bytes: self
                 .memory
                 .map_or(default.cache_bytes, |memory| memory / 3 * 2),

@@ -1,0 +1,263 @@
+//! Purging: files of a run are written again without what newer runs hide.
+//!
+//! A merge of all runs needs as much room as all that is left of them. Where there is not so much, a file at a time gives
+//! room, or a few neighbours that are small: what is left of them is at most as large, and then they are removed.
+//!
+//! Of a key, newer runs hide what a file has if one of them has a value or a delete of it, or deletes a range with it.
+//! Then no reader comes to the file for this key. An operand hides nothing. So the run is what it was for all readers, and
+//! values are not merged.
+
+use super::{Claim, Merging};
+use crate::core::Core;
+use crate::error::Error;
+use crate::file::{FileMeta, Run, RunFile};
+use crate::manifest::{Edit, MergeMeta, RunMeta};
+use crate::merging::{MergingCursor, Source};
+use crate::range_deletes::{Deleted, RangeSet};
+use crate::state::{State, StoredRun};
+use ats_store::Direction;
+use std::sync::Arc;
+
+/// How much of a file is read at a time.
+const READ_AHEAD_BYTES: usize = 64 << 10;
+/// A file is written again if at least this part of its content is hidden.
+const LEAST_PART: u64 = 16;
+
+/// Files to be purged, and what is newer.
+struct Purge {
+    run: Arc<StoredRun>,
+    /// Neighbours in the order of their keys, or one alone.
+    files: Vec<Arc<RunFile>>,
+    newer: Vec<Arc<StoredRun>>,
+}
+
+impl Core {
+    /// Purges a file, or neighbours that together have not more bytes than this, from the oldest run on. Whether there were
+    /// any that were not purged since the last memtable was written to a run.
+    pub(crate) fn purge_some(&self, bytes: u64) -> Result<bool, Error> {
+        let Some((claim, purge)) = self.claim_purge(bytes) else {
+            return Ok(false);
+        };
+        let (hidden, content) = purge.hidden_bytes()?;
+        if purge.files.len() > 1 || hidden > 0 && hidden >= content / LEAST_PART {
+            self.purge(&purge)?;
+        }
+        drop(claim);
+        Ok(true)
+    }
+
+    fn claim_purge(&self, bytes: u64) -> Option<(Claim<'_>, Purge)> {
+        let mut merging = self.merging.lock();
+        let state = self.state.load();
+        let purge = self.find_purge(&state, &merging, bytes)?;
+        let ids = vec![purge.run.meta.id];
+        merging.claimed.extend(&ids);
+        Some((Claim { core: self, ids }, purge))
+    }
+
+    fn find_purge(&self, state: &State, merging: &Merging, most_bytes: u64) -> Option<Purge> {
+        let older = state.runs.iter().enumerate().skip(1).rev();
+        let free = older.filter(|(_, run)| merging.is_free(run));
+        for (index, run) in free {
+            let mut files: Vec<Arc<RunFile>> = Vec::new();
+            let mut bytes = 0;
+            for file in run.run.files() {
+                bytes += file.meta().bytes;
+                let fits = files.is_empty() || bytes <= most_bytes && is_keyed(&files[0]);
+                if !fits || !self.reserve.mark_purged(file.meta().number) {
+                    match files.is_empty() {
+                        true => bytes = 0,
+                        false => break,
+                    }
+                } else {
+                    files.push(Arc::clone(file));
+                }
+            }
+            if !files.is_empty() {
+                return Some(Purge {
+                    run: Arc::clone(run),
+                    files,
+                    newer: state.runs[..index].to_vec(),
+                });
+            }
+        }
+        None
+    }
+
+    /// Writes what is left of the files, and puts that in their place.
+    fn purge(&self, purge: &Purge) -> Result<(), Error> {
+        let purged = self.write_purged(purge)?;
+        let mut meta = purge.run.meta.clone();
+        let is_purged = |file: &FileMeta| {
+            let mut files = purge.files.iter();
+            files.any(|purged| purged.meta().number == file.number)
+        };
+        meta.files.retain(|file| !is_purged(file));
+        meta.files.extend(purged.clone());
+        meta.id = self.new_number();
+        let run = match meta.files.is_empty() {
+            true => None,
+            false => Some(self.open_run(&meta, purge.run.run.files())?),
+        };
+        if let Some(purged) = &purged {
+            self.reserve.mark_purged(purged.number);
+        }
+        let removed = vec![purge.run.meta.id];
+        let mut manifest = self.manifest.lock();
+        let edit = Edit {
+            removed: removed.clone(),
+            added: run.is_some().then_some(meta).into_iter().collect(),
+            ..Edit::default()
+        };
+        if let Err(error) = self.write_edit(&mut manifest, edit) {
+            self.remove_unnamed(&purged);
+            return Err(error);
+        }
+        self.exchange(None, &removed, run);
+        Ok(())
+    }
+
+    /// Gives up merges that were begun and are not going on, with what they have written. Whether there were any.
+    pub(crate) fn give_up_merges(&self) -> Result<bool, Error> {
+        let mut manifest = self.manifest.lock();
+        let claimed = self.merging.lock().claimed.clone();
+        let is_idle = |merge: &&MergeMeta| {
+            !merge.files.is_empty() && merge.inputs.iter().all(|run| !claimed.contains(run))
+        };
+        let idle: Vec<_> = manifest
+            .contents()
+            .merges
+            .iter()
+            .filter(is_idle)
+            .cloned()
+            .collect();
+        if idle.is_empty() {
+            return Ok(false);
+        }
+        let edit = Edit {
+            merging: idle.iter().map(MergeMeta::anew).collect(),
+            ..Edit::default()
+        };
+        self.write_edit(&mut manifest, edit)?;
+        let is_named = |file: &&FileMeta| manifest.contents().files().any(|it| it == file.number);
+        let written = idle.iter().flat_map(|merge| &merge.files);
+        self.remove_unnamed(written.filter(|file| !is_named(file)));
+        Ok(true)
+    }
+
+    /// Writes what is left of the files, if something is.
+    fn write_purged(&self, purge: &Purge) -> Result<Option<FileMeta>, Error> {
+        let deletes = purge
+            .files
+            .iter()
+            .flat_map(|file| file.range_deletes().iter());
+        let deletes: RangeSet = deletes.collect();
+        let mut cursor = purge.cursor()?;
+        let number = self.new_number();
+        let mut writer = self.begin_file(number)?;
+        let written = (|| {
+            let mut is_empty = true;
+            while let Some(key) = purge.key(&cursor) {
+                if let Some(source) = cursor.unhidden() {
+                    for entry in 0..source.entries() {
+                        let (kind, value) = source.entry(entry);
+                        writer.add(key, kind, value)?;
+                        is_empty = false;
+                    }
+                }
+                cursor.advance()?;
+            }
+            match is_empty && deletes.is_empty() {
+                true => Ok(None),
+                false => {
+                    let RunMeta {
+                        first_seq,
+                        last_seq,
+                        ..
+                    } = purge.run.meta;
+                    let written = writer.finish(first_seq, last_seq, &deletes, purge.between());
+                    written.map(Some)
+                }
+            }
+        })();
+        if !matches!(written, Ok(Some(_))) {
+            let _ = self.directory.remove(&crate::core::file_name(number));
+        }
+        written
+    }
+}
+
+/// Whether a file has keys, and not only deletes of ranges.
+fn is_keyed(file: &RunFile) -> bool {
+    file.meta().bounds().is_some()
+}
+
+impl Purge {
+    /// The bounds of the neighbours of the files, between which there is nothing else.
+    fn between(&self) -> (Option<&[u8]>, Option<&[u8]>) {
+        let all = self.run.run.files();
+        let number = |file: &Arc<RunFile>| file.meta().number;
+        let place = |file| all.iter().position(|other| number(other) == number(file));
+        let first = self.files.first().and_then(place);
+        let last = self.files.last().and_then(place);
+        let before = first.and_then(|first| all[..first].last());
+        let behind = last.and_then(|last| all.get(last + 1));
+        (
+            before
+                .and_then(|file| file.meta().bounds())
+                .map(|(_, last)| last),
+            behind
+                .and_then(|file| file.meta().bounds())
+                .map(|(first, _)| first),
+        )
+    }
+
+    /// A walk over the newer runs and the files, from the first key of the files on.
+    fn cursor(&self) -> Result<MergingCursor, Error> {
+        let mut sources: Vec<_> = self
+            .newer
+            .iter()
+            .map(|run| Source {
+                range_deletes: run.run.range_deletes().cloned().map(Deleted::Set),
+                cursor: Box::new(run.run.cursor(false, READ_AHEAD_BYTES)),
+            })
+            .collect();
+        let files = Arc::new(Run::new(self.files.clone())?);
+        sources.push(Source {
+            range_deletes: None,
+            cursor: Box::new(files.cursor(false, READ_AHEAD_BYTES)),
+        });
+        let mut cursor = MergingCursor::new(sources);
+        let first = self
+            .files
+            .first()
+            .and_then(|file| file.meta().first_key.as_deref());
+        cursor.seek(Direction::Up, first)?;
+        Ok(cursor)
+    }
+
+    /// The key on which the walk stands, up to the last one of the files.
+    fn key<'c>(&self, cursor: &'c MergingCursor) -> Option<&'c [u8]> {
+        let last = self.files.last()?.meta().last_key.as_deref()?;
+        cursor.key().filter(|key| *key <= last)
+    }
+
+    /// Bytes of keys and values of the files that are hidden, and of all.
+    fn hidden_bytes(&self) -> Result<(u64, u64), Error> {
+        let metas = self.files.iter().map(|file| file.meta());
+        let content = metas
+            .map(|meta| meta.key_bytes + meta.value_bytes)
+            .sum::<u64>();
+        let mut left = 0;
+        let mut cursor = self.cursor()?;
+        while let Some(key) = self.key(&cursor) {
+            if let Some(source) = cursor.unhidden() {
+                for entry in 0..source.entries() {
+                    left += (key.len() + source.entry(entry).1.len()) as u64;
+                }
+            }
+            cursor.advance()?;
+        }
+        Ok((content.saturating_sub(left), content))
+    }
+}

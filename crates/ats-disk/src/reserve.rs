@@ -1,0 +1,264 @@
+//! The reserve: room on the disk that is given back when the disk is full, so that deletes are taken, and free more.
+//!
+//! To delete takes room before it gives some: a record in the journal, a run that says so, and a copy of what is left of the
+//! files that have the deleted records. So a store keeps a file of that size, which has no content. When the disk is full
+//! the file is removed. From then on, until it can be made again, the store is *short*: a write is taken if all that it does
+//! is to delete, memtables go to runs early, and instead of large runs being merged, files are [purged](crate::compaction)
+//! one at a time.
+//!
+//! The reserve is as large as what is in memtables, which has to be written once more, or as the largest file of a run,
+//! whichever is more. It grows as these do, by doubling. It stays when the store is closed. A file system that cannot make
+//! room ahead has none.
+
+use crate::core::Core;
+use crate::error::{Error, is_full};
+use crate::fs::{Directory, remove_if_there};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The name of the file.
+pub(crate) const NAME: &str = "reserve";
+/// The smallest reserve, which is also what manifests and the heads of files need.
+const LEAST_BYTES: u64 = 64 << 10;
+/// A merge for which there was no room is tried again after this long.
+const FULL_MERGE_PAUSE: Duration = Duration::from_secs(60);
+/// While the store is short, memtables that are not full are sealed after this long: then all files are looked at again.
+const SEAL_PAUSE: Duration = Duration::from_secs(1);
+/// While the store is short, what is merged has at most this part of the reserve.
+const SHORT_MERGE_PART: u64 = 2;
+/// While the store is short, a memtable is written to a run when it has this part of the reserve.
+const SHORT_MEMTABLE_PART: u64 = 4;
+
+/// See the [module](self).
+#[derive(Default)]
+pub(crate) struct Reserve {
+    /// The size of the file, as far as this opening has seen to it.
+    bytes: AtomicU64,
+    /// Whether the room was given back.
+    is_short: AtomicBool,
+    /// Bytes of the smallest merge for which there was no room, and when such merges are tried again.
+    full_merge: Mutex<Option<(u64, Duration)>>,
+    /// Held by the thread that makes room.
+    making: Mutex<()>,
+    /// When a memtable may be sealed again that is not full.
+    next_seal: Mutex<Duration>,
+    /// Held while the file changes. The files of runs that were purged since a memtable was written to a run.
+    purged: Mutex<BTreeSet<u64>>,
+}
+
+impl Reserve {
+    /// Whether the room was given back, and could not be made again.
+    #[inline]
+    pub(crate) fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::Relaxed)
+    }
+
+    /// Makes the reserve as large as this, unless it is.
+    ///
+    /// # Errors
+    /// What the system says, also if there is no room: then the store is not short of it yet, but what asks for more of the
+    /// reserve should not be written.
+    #[inline]
+    fn cover(&self, directory: &dyn Directory, bytes: u64) -> io::Result<()> {
+        match self.covers(bytes) {
+            true => Ok(()),
+            false => self.grow(directory, bytes),
+        }
+    }
+
+    /// Whether the reserve is as large as this.
+    #[inline]
+    fn covers(&self, bytes: u64) -> bool {
+        self.bytes.load(Ordering::Relaxed) >= bytes
+    }
+
+    #[cold]
+    fn grow(&self, directory: &dyn Directory, bytes: u64) -> io::Result<()> {
+        let _changing = self.purged.lock();
+        if self.covers(bytes) {
+            return Ok(());
+        }
+        let file = match directory.open(NAME) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => directory.create(NAME),
+            opened => opened,
+        }?;
+        let mut size = bytes.max(LEAST_BYTES).next_power_of_two();
+        match file.reserve(size) {
+            // There may be room for what is needed now.
+            Err(error) if is_full(error.kind()) && bytes < size => {
+                size = bytes;
+                file.reserve(size)?;
+            }
+            reserved => reserved?,
+        }
+        self.bytes.store(size, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Removes the file. Whether that has given room: it has not if there was none.
+    pub(crate) fn give_back(&self, directory: &dyn Directory) -> bool {
+        let mut purged = self.purged.lock();
+        if self.is_short.swap(true, Ordering::Relaxed) {
+            return false;
+        }
+        purged.clear();
+        directory.remove(NAME).is_ok()
+    }
+
+    /// Tries to make again what was given back. Whether the store is not short any more.
+    fn take_again(&self, directory: &dyn Directory, bytes: u64) -> bool {
+        if !self.is_short() {
+            return true;
+        }
+        self.bytes.store(0, Ordering::Relaxed);
+        let taken = self.cover(directory, bytes).is_ok();
+        match taken {
+            true => self.is_short.store(false, Ordering::Relaxed),
+            // A part of it may be there.
+            false => drop(remove_if_there(directory, NAME)),
+        }
+        taken
+    }
+
+    /// Marks a file of a run as purged. Whether it was not.
+    pub(crate) fn mark_purged(&self, number: u64) -> bool {
+        self.purged.lock().insert(number)
+    }
+
+    /// Lets all files be purged again: there are new deletes.
+    pub(crate) fn forget_purged(&self) {
+        self.purged.lock().clear();
+    }
+}
+
+impl Core {
+    /// Notes that there was no room for a merge of runs with so many bytes, which is not tried again at once; and gives the
+    /// reserve back, so that files are purged.
+    pub(crate) fn on_full_merge(&self, bytes: u64) {
+        let until = self.file_system.now() + FULL_MERGE_PAUSE;
+        *self.reserve.full_merge.lock() = Some((bytes, until));
+        self.reserve.give_back(&*self.directory);
+    }
+
+    /// Whether there may be room for a merge of runs with so many bytes.
+    pub(crate) fn may_merge(&self, bytes: u64) -> bool {
+        let mut full_merge = self.reserve.full_merge.lock();
+        if full_merge.is_some_and(|(_, until)| self.file_system.now() >= until) {
+            *full_merge = None;
+        }
+        full_merge.is_none_or(|(full, _)| bytes < full)
+    }
+
+    /// Bytes that the reserve must have when this many are written to the active memtable.
+    fn reserve_bytes(&self, writes: usize) -> u64 {
+        let state = self.state.load();
+        let memtables: usize = state.memtables().map(|memtable| memtable.bytes()).sum();
+        let files = state.runs.iter().flat_map(|run| &run.meta.files);
+        let largest = files.map(|file| file.bytes).max().unwrap_or(0);
+        ((memtables + writes) as u64 + LEAST_BYTES / 2).max(largest)
+    }
+
+    /// Sees to it that there is a reserve for a write of so many bytes. While the store is short, the reserve is not made
+    /// again here: what makes room needs what there is.
+    ///
+    /// # Errors
+    /// [`Error::Io`] of a full disk, if there is none and the write does not only delete.
+    pub(crate) fn cover_write(&self, bytes: usize, only_deletes: bool) -> Result<(), Error> {
+        if self.reserve.is_short() {
+            return match only_deletes {
+                true => Ok(()),
+                false => {
+                    let error = io::Error::from(io::ErrorKind::StorageFull);
+                    Err(Error::io(
+                        &error,
+                        "the disk is full, and takes deletes only",
+                    ))
+                }
+            };
+        }
+        let needed = self.reserve_bytes(bytes);
+        match self.reserve.cover(&*self.directory, needed) {
+            Err(error) if only_deletes && is_full(error.kind()) => Ok(()),
+            covered => covered.map_err(|error| Error::io(&error, "making the reserve larger")),
+        }
+    }
+
+    /// Whether there is a reserve for a write of so many bytes, so that it waits for nothing.
+    pub(crate) fn is_write_covered(&self, bytes: usize) -> bool {
+        !self.reserve.is_short() && self.reserve.covers(self.reserve_bytes(bytes))
+    }
+
+    /// Does something that gives room in the end. If there is no room for it, it is tried once more without the reserve.
+    pub(crate) fn with_reserve<T>(
+        &self,
+        mut work: impl FnMut() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match work() {
+            Err(error)
+                if error.is_full()
+                    && self.check_writable().is_ok()
+                    && self.reserve.give_back(&*self.directory) =>
+            {
+                work()
+            }
+            done => done,
+        }
+    }
+
+    /// Bytes with which a memtable is full.
+    pub(crate) fn memtable_limit(&self) -> usize {
+        match self.reserve.is_short() {
+            false => self.options.memtable_bytes,
+            true => {
+                let part = self.reserve.bytes.load(Ordering::Relaxed) / SHORT_MEMTABLE_PART;
+                let part = usize::try_from(part.max(LEAST_BYTES / 2)).unwrap_or(usize::MAX);
+                self.options.memtable_bytes.min(part)
+            }
+        }
+    }
+
+    /// Does one piece of what makes room while the store is short of it. Whether there was any.
+    pub(crate) fn work_when_short(&self) -> Result<bool, Error> {
+        if self.make_room()? {
+            return Ok(true);
+        }
+        let _making = self.reserve.making.lock();
+        let bytes = self.reserve_bytes(0);
+        let is_clear = self.state.load().sealed.is_empty();
+        Ok(is_clear && self.reserve.take_again(&*self.directory, bytes))
+    }
+
+    /// Does one piece of what makes room. Whether there was any.
+    ///
+    /// One thread does that at a time: each piece needs the room that there is.
+    pub(crate) fn make_room(&self) -> Result<bool, Error> {
+        let _making = self.reserve.making.lock();
+        if self.remove_unneeded()? || self.give_up_merges()? {
+            return Ok(true);
+        }
+        if self.flush_one()? {
+            self.reserve.forget_purged();
+            return Ok(true);
+        }
+        let bytes = self.reserve_bytes(0) / SHORT_MERGE_PART;
+        let done = self.purge_some(bytes)? || self.compact_small(bytes)? || self.remove_doomed();
+        Ok(done || self.seal_deletes())
+    }
+
+    /// Lets what was written since be written to a run, for the sake of deletes in it, unless that was done just now.
+    /// Whether there was something.
+    fn seal_deletes(&self) -> bool {
+        let now = self.file_system.now();
+        let mut next_seal = self.reserve.next_seal.lock();
+        let mut writing = self.writing.lock();
+        if writing.last_seq == writing.sealed_seq || now < *next_seal {
+            return false;
+        }
+        *next_seal = now + SEAL_PAUSE;
+        self.seal(&mut writing);
+        true
+    }
+}
