@@ -45,7 +45,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub(crate) fn new(file: &str, offset: Option<u64>, what: impl fmt::Display) -> Self {
+    /// A fault of which no keys are lost.
+    pub fn new(file: &str, offset: Option<u64>, what: impl fmt::Display) -> Self {
         Fault {
             file: file.to_owned(),
             offset,

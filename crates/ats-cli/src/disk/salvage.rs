@@ -25,7 +25,9 @@ pub(super) fn run(
     let survey = super::survey(source)?;
     let bar = Bar::new("salvaging", output);
     let options = options(operator);
-    let salvaged = salvage(&survey, target, options, &mut |progress| bar.show(progress));
+    let salvaged = salvage(&survey, target, options, &[], &mut |progress| {
+        bar.show(progress)
+    });
     drop(bar);
     let what = format!("{} to {}", source.display(), target.display());
     let salvaged = salvaged.map_err(failed(what))?;

@@ -174,7 +174,8 @@ pub struct Salvaged {
 
 /// Writes all that is left of a store to a new one, in a directory that is not there or is empty. The options are those of
 /// the new store; of their operator, the name and the version matter if no file of the damaged store tells them. See
-/// [`Salvage`] for what the records are.
+/// [`Salvage`] for what the records are. `beside` are the names and bytes of files that belong to the store besides its
+/// records: they are written when all records are durable.
 ///
 /// # Errors
 /// [`Error::NoOperator`] if there are operands, and nothing tells the operator. As those of [`Salvage::new`], and those of [`DiskStore::open`] and [`DiskStore::write`] for the new store.
@@ -183,6 +184,7 @@ pub fn salvage(
     survey: &Survey,
     target: &Path,
     options: Options,
+    beside: &[(&str, &[u8])],
     on_progress: &mut OnProgress<'_>,
 ) -> Result<Salvaged, Error> {
     let target = StoreDirectory::make(Arc::clone(&options.file_system), target)?;
@@ -249,6 +251,12 @@ pub fn salvage(
         }
     }
     store.write(&batch)?;
+    if !salvaged.is_broken_off {
+        store.flush()?;
+        for (name, bytes) in beside {
+            store.replace_file(name, bytes)?;
+        }
+    }
     store.close()?;
     salvaged.outdated = salvage.outdated;
     salvaged.lost_entries = salvage.layers.lost_entries;

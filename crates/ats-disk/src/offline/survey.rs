@@ -169,7 +169,8 @@ impl Survey {
     }
 
     /// Whether a file tells the merge operator, or that there is none.
-    pub(super) fn knows_operator(&self) -> bool {
+    #[must_use]
+    pub fn knows_operator(&self) -> bool {
         self.operator.is_some() || self.contents.is_some()
     }
 
@@ -228,6 +229,14 @@ impl Survey {
             _ => *name == manifest::NEW_NAME,
         };
         self.names.iter().filter(is_unneeded).cloned().collect()
+    }
+
+    /// Reads a file whole that is beside those of the store; `None` if it is not there.
+    ///
+    /// # Errors
+    /// As those of [`StoreDirectory::read`].
+    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.directory.read(name)
     }
 
     /// The numbers of all journals, ascending.

@@ -10,7 +10,7 @@ use super::model::{Mixed, State};
 use super::survival::Survival;
 use super::world::{Failure, World};
 use ats_disk::offline::{Fault, Salvage, Survey, salvage, verify};
-use ats_disk::{DiskStore, Error};
+use ats_disk::{DiskStore, Error, StoreDirectory};
 use ats_store::{Direction, KeyRange, MergeOperator, Merged};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -156,12 +156,17 @@ impl Left<'_> {
         let options = options(&self.broken.setup, &target);
         let path = Path::new("/store");
         let go_on = &mut |_| ControlFlow::Continue(());
+        let beside: &[(&str, &[u8])] = &[("beside", b"bytes")];
         let survey = survey(fs).map_err(wrong)?;
-        let done = salvage(&survey, path, options.clone(), go_on).map_err(wrong)?;
+        let done = salvage(&survey, path, options.clone(), beside, go_on).map_err(wrong)?;
         if done.faults != saved.faults {
             return Err("other faults are told".into());
         }
-        if salvage(&survey, path, options.clone(), go_on).is_ok() {
+        let read = StoreDirectory::read_unlocked(Arc::new(target.clone()), path, "beside");
+        if read.map_err(wrong)?.as_deref() != Some(b"bytes") {
+            return Err("the file beside the records is not there".into());
+        }
+        if salvage(&survey, path, options.clone(), beside, go_on).is_ok() {
             return Err("it was written over another store".into());
         }
         // Its operator is that of the damaged store, or the given one if no file tells it.
