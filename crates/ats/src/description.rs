@@ -10,7 +10,7 @@
 //! Numbers have their least significant byte first. The checksum is the XXH3 of all before it.
 
 use crate::table::TableType;
-use ats_term::Zeros;
+use ats_term::{Zeros, etf};
 use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -25,6 +25,20 @@ pub struct Description {
     pub zeros: Zeros,
     /// How values are merged that are written to the same key: a term in the external term format; empty if they are not.
     pub merge: Vec<u8>,
+}
+
+/// As `set, keypos 1, merge sum`.
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, keypos {}",
+            self.table_type.name(),
+            self.key_position
+        )?;
+        let merge = self.merge_text();
+        merge.map_or(Ok(()), |merge| write!(f, ", merge {merge}"))
+    }
 }
 
 /// Why a file does not say what a table is.
@@ -71,6 +85,19 @@ fn number<T: PartialEq>(of: &T, all: &[T]) -> u8 {
 impl Description {
     /// The name of the file.
     pub const FILE: &'static str = "table";
+
+    /// The merge as Erlang has it; `None` if there is none.
+    #[must_use]
+    pub fn merge_text(&self) -> Option<String> {
+        let options = etf::Options {
+            atoms: etf::Atoms::New { limit: usize::MAX },
+        };
+        let text = |merge| match etf::decode(merge, options) {
+            Ok(merge) => merge.to_string(),
+            Err(error) => format!("that is no term: {error}"),
+        };
+        (!self.merge.is_empty()).then(|| text(&self.merge))
+    }
 
     /// The bytes of the file.
     #[must_use]

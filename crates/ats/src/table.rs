@@ -38,6 +38,17 @@ impl TableType {
     pub fn is_bag(self) -> bool {
         matches!(self, TableType::Bag | TableType::DuplicateBag)
     }
+
+    /// The name in Erlang.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            TableType::Set => "set",
+            TableType::OrderedSet => "ordered_set",
+            TableType::Bag => "bag",
+            TableType::DuplicateBag => "duplicate_bag",
+        }
+    }
 }
 
 /// A key that a walk has come to.

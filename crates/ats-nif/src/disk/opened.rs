@@ -210,7 +210,7 @@ impl Settings {
             .table_type
             .is_some_and(|wanted| wanted != description.table_type)
         {
-            let text = format!("the table is of type {}", name_of(description.table_type));
+            let text = format!("the table is of type {}", description.table_type.name());
             return Err(Failure::new(KnownAtom::TypeMismatch, text));
         }
         if self
@@ -268,16 +268,6 @@ fn merging_of(description: &Description) -> Result<Merging, Failure> {
     let unknown = || Failure::new(KnownAtom::Merge, "there is no such merge");
     let merge = merge.ok_or_else(unknown)?;
     Ok(Merging::Objects(Arc::new(merge)))
-}
-
-/// The name of a type in Erlang.
-fn name_of(table_type: TableType) -> &'static str {
-    match table_type {
-        TableType::Set => "set",
-        TableType::OrderedSet => "ordered_set",
-        TableType::Bag => "bag",
-        TableType::DuplicateBag => "duplicate_bag",
-    }
 }
 
 fn not_a_table(text: &str) -> Failure {

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What the names of such operators begin with.
-const PREFIX: &str = "erlang.";
+pub(crate) const PREFIX: &str = "erlang.";
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 /// In the place of a length, which is smaller: an operand of which it is not known whether it counts as missing.

@@ -1,0 +1,287 @@
+//! What is left of a table whose [`Description`] is lost: the name of the store's merge operator tells the merge, and the
+//! records tell which tables they can be of.
+
+use crate::description::Description;
+use crate::merge_text;
+use crate::store::object_merge::ObjectMerge;
+use crate::store::program_merge::{self, ProgramMerge};
+use crate::table::TableType;
+use ats_store::MergeOperator;
+use ats_term::exact::{self, exact_key};
+use ats_term::order::order_key_within;
+use ats_term::{Term, Zeros, etf};
+
+/// The merge that a text names, as a [`Description`] has it: `sum`, `{prune, sum}` or `prune(sum)`,
+/// `{module, highest_bid, 1}` with the version of the module. `None` if there is no such merge.
+#[must_use]
+pub fn merge_named(text: &str) -> Option<Vec<u8>> {
+    known(etf::encode(&merge_text::parse(text)?).ok()?)
+}
+
+/// The merge of a table whose store has a merge operator of this name and version, and the position of the key, from 1,
+/// if the name tells it. `None` if tables have no such operator.
+#[must_use]
+pub fn merge_of_operator(name: &str, version: u32) -> Option<(Vec<u8>, Option<usize>)> {
+    if let Some(module) = name.strip_prefix(program_merge::PREFIX) {
+        let module = Term::Atom(ats_term::Atom::new(module).ok()?);
+        let kind = Term::Atom(ats_term::Atom::new("module").ok()?);
+        let merge = etf::encode(&(kind, module, i64::from(version)).into()).ok()?;
+        return Some((merge, None));
+    }
+    let (merge, element) = name.strip_prefix("ats.")?.rsplit_once(" of element ")?;
+    let merge = merge.strip_suffix(",zeros=same").unwrap_or(merge);
+    let key_position = element.parse::<usize>().ok()?.checked_sub(1)?;
+    (key_position > 0).then_some(())?;
+    let merge = merge_named(merge)?;
+    Some((merge, Some(key_position)))
+}
+
+/// A merge, if tables know it.
+fn known(merge: Vec<u8>) -> Option<Vec<u8>> {
+    let description = Description {
+        table_type: TableType::Set,
+        key_position: 1,
+        zeros: Zeros::Distinct,
+        merge,
+    };
+    operator(&description)?;
+    Some(description.merge)
+}
+
+/// The name and the version of the merge operator of a store with the table that is described. `None` if it has none, or
+/// if this version knows no such merge.
+#[must_use]
+pub fn operator(description: &Description) -> Option<(String, u32)> {
+    if let Some(merge) = ProgramMerge::of(description) {
+        return Some((merge.name().to_owned(), merge.version()));
+    }
+    let merge = ObjectMerge::of(description)?;
+    Some((merge.name().to_owned(), merge.version()))
+}
+
+/// The tables that the records which were met can be of.
+///
+/// Each record has its key twice: as the bytes that the store knows it by, and in its objects. Which type makes these
+/// bytes of which element is seldom in doubt after one record.
+#[derive(Default)]
+pub struct Evidence {
+    merge: Vec<u8>,
+    possible: Vec<Description>,
+}
+
+impl Evidence {
+    /// None yet, of a table with this merge. Empty if it has none.
+    #[must_use]
+    pub fn new(merge: Vec<u8>) -> Self {
+        Evidence {
+            merge,
+            possible: Vec::new(),
+        }
+    }
+
+    /// All tables that the records can be of. The one that they are of is among them, unless there are none: then no
+    /// record has told anything.
+    #[must_use]
+    pub fn possible(&self) -> &[Description] {
+        &self.possible
+    }
+
+    /// Meets a record: its key, and its value, or an operand that follows the value. One of which the key cannot be made
+    /// again tells nothing: it has a pid of a node that has ended, for example.
+    pub fn meet(&mut self, key: &[u8], value: &[u8]) {
+        let Some(objects) = objects(value) else {
+            return;
+        };
+        let candidates = match self.possible.is_empty() {
+            true => self.candidates(&objects),
+            false => self.possible.clone(),
+        };
+        let fitting = candidates.into_iter();
+        let fitting: Vec<_> = fitting.filter(|one| fits(one, key, &objects)).collect();
+        if !fitting.is_empty() {
+            self.possible = fitting;
+        }
+    }
+
+    /// All tables that can have such objects, whatever their keys are.
+    fn candidates(&self, objects: &[(&[u8], Term)]) -> Vec<Description> {
+        use TableType::{Bag, DuplicateBag, OrderedSet, Set};
+        let types = match self.merge.is_empty() {
+            true => &[Set, OrderedSet, Bag, DuplicateBag][..],
+            false => &[Set, OrderedSet],
+        };
+        let arities = objects.iter().filter_map(|(_, object)| object.as_tuple());
+        let positions = 1..=arities.map(<[Term]>::len).min().unwrap_or(0);
+        let tables = positions.flat_map(|key_position| {
+            let types = types
+                .iter()
+                .map(move |table_type| (key_position, *table_type));
+            types.flat_map(|(key_position, table_type)| {
+                [Zeros::Distinct, Zeros::Same].map(|zeros| (table_type, key_position, zeros))
+            })
+        });
+        let tables = tables.map(|(table_type, key_position, zeros)| Description {
+            table_type,
+            key_position,
+            zeros,
+            merge: self.merge.clone(),
+        });
+        tables.collect()
+    }
+}
+
+/// The objects of a record, with their bytes. `None` if they are none.
+fn objects(value: &[u8]) -> Option<Vec<(&[u8], Term)>> {
+    let options = etf::Options {
+        atoms: etf::Atoms::New { limit: usize::MAX },
+    };
+    let mut objects = Vec::new();
+    for bytes in program_merge::objects(value).ok()? {
+        let object = etf::decode(bytes, options).ok()?;
+        object.as_tuple()?;
+        objects.push((bytes, object));
+    }
+    (!objects.is_empty()).then_some(objects)
+}
+
+/// Whether a table has such a record.
+fn fits(table: &Description, key: &[u8], objects: &[(&[u8], Term)]) -> bool {
+    let is_of = |object: &Term| {
+        let element = object
+            .as_tuple()
+            .and_then(|them| them.get(table.key_position - 1));
+        element.is_some_and(|element| key_bytes(table, element) == key)
+    };
+    // Values that are not merged yet are objects of their own.
+    let has_room = table.table_type.is_bag() || !table.merge.is_empty() || objects.len() == 1;
+    has_room
+        && objects.iter().all(|(_, object)| is_of(object))
+        && (table.table_type != TableType::Bag || are_different(objects))
+}
+
+fn are_different(objects: &[(&[u8], Term)]) -> bool {
+    let mut bytes: Vec<_> = objects.iter().map(|(bytes, _)| *bytes).collect();
+    bytes.sort_unstable();
+    bytes.windows(2).all(|two| two[0] != two[1])
+}
+
+/// The bytes by which the store of a table knows a key.
+fn key_bytes(table: &Description, key: &Term) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match table.table_type {
+        TableType::OrderedSet => {
+            let _work = order_key_within(key, &mut bytes, table.zeros, usize::MAX);
+        }
+        _ => {
+            let options = exact::Options {
+                zeros: table.zeros,
+                atoms: exact::Atoms::Text,
+            };
+            exact_key(key, &mut bytes, options);
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::operator::PortableMerge;
+    use ats_merge::Merge;
+
+    fn table(table_type: TableType, key_position: usize) -> Description {
+        Description {
+            table_type,
+            key_position,
+            zeros: Zeros::Distinct,
+            merge: Vec::new(),
+        }
+    }
+
+    fn value(objects: &[Term]) -> Vec<u8> {
+        let mut value = Vec::new();
+        for object in objects {
+            let bytes = etf::encode(object).expect("a short term");
+            value.extend((bytes.len() as u32).to_le_bytes());
+            value.extend(bytes);
+        }
+        value
+    }
+
+    /// The types and key positions that a record of a table leaves.
+    fn left(table: &Description, objects: &[Term]) -> Vec<(TableType, usize)> {
+        let mut evidence = Evidence::default();
+        let element = &objects[0].as_tuple().expect("a tuple")[table.key_position - 1];
+        let value = value(objects);
+        evidence.meet(&key_bytes(table, element), &value);
+        let possible = evidence.possible().iter();
+        let mut left: Vec<_> = possible
+            .map(|one| (one.table_type, one.key_position))
+            .collect();
+        left.dedup();
+        left
+    }
+
+    #[test]
+    fn records_tell_the_table() {
+        use TableType::{Bag, DuplicateBag, OrderedSet, Set};
+        let (one, other) = (Term::from(("a", 7)), Term::from(("b", 7)));
+        let at = |types: &[TableType]| types.iter().map(|one| (*one, 2)).collect::<Vec<_>>();
+        assert_eq!(
+            left(&table(OrderedSet, 2), std::slice::from_ref(&one)),
+            at(&[OrderedSet])
+        );
+        assert_eq!(
+            left(&table(Set, 2), std::slice::from_ref(&one)),
+            at(&[Set, Bag, DuplicateBag])
+        );
+        let two = [one.clone(), other];
+        assert_eq!(left(&table(Bag, 2), &two), at(&[Bag, DuplicateBag]));
+        let same = [one.clone(), one];
+        assert_eq!(left(&table(DuplicateBag, 2), &same), at(&[DuplicateBag]));
+    }
+
+    #[test]
+    fn what_is_no_record_of_a_table_tells_nothing() {
+        let mut evidence = Evidence::default();
+        let object = value(&[Term::from((1, 2))]);
+        for (key, value) in [(&b"k"[..], &b"value"[..]), (b"k", b""), (b"k", &object)] {
+            evidence.meet(key, value);
+            assert_eq!(evidence.possible(), []);
+        }
+    }
+
+    #[test]
+    fn the_name_of_the_operator_tells_the_merge() {
+        for text in [
+            "sum",
+            "last(2)",
+            "prune(append)",
+            "vector(sum,vector(max),union)",
+            "union",
+        ] {
+            let merge = merge_named(text).expect("a merge");
+            for zeros in [Zeros::Same, Zeros::Distinct] {
+                let table = Description {
+                    zeros,
+                    merge: merge.clone(),
+                    ..table(TableType::Set, 3)
+                };
+                let (name, version) = operator(&table).expect("an operator");
+                let told = merge_of_operator(&name, version);
+                assert_eq!(told, Some((merge.clone(), Some(3))), "{name}");
+            }
+        }
+        let program = merge_named("{module,'Elixir.Highest.Bid',7}").expect("a merge");
+        let told = merge_of_operator("erlang.Elixir.Highest.Bid", 7);
+        assert_eq!(told, Some((program, None)));
+        // That of a store of values, not of a table.
+        let merge = Merge::from_term(&merge_text::parse("sum").expect("a term"));
+        let store = PortableMerge::new(merge.expect("a merge"), Zeros::Distinct);
+        assert_eq!(merge_of_operator(store.name(), 1), None);
+        for name in ["append", "ats.sum of element 1", "ats.add of element 2"] {
+            assert_eq!(merge_of_operator(name, 1), None, "{name}");
+        }
+        assert_eq!(merge_named("add"), None);
+    }
+}
