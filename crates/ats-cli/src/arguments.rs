@@ -1,5 +1,7 @@
 //! What the command is asked for.
 
+use ats::salvage::merge_named;
+use ats::{Description, TableType, Zeros};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -41,9 +43,15 @@ pub(crate) enum DiskCommand {
     },
     /// Read all files, check them, and name each fault
     #[command(after_help = EXIT_CODES)]
+    ///
+    /// The directory of a table of `dats` has a file `table` beside its store. It is checked, too, and should be there if
+    /// the merge operator or the records are those of a table.
     Verify {
         /// The directory of the store
         directory: PathBuf,
+        /// The store is that of another program, and needs no file `table`
+        #[arg(long)]
+        no_table: bool,
         #[command(flatten)]
         output: Output,
     },
@@ -77,6 +85,9 @@ pub(crate) enum DiskCommand {
     ///
     /// Each record is what its key was after some write; it is the last one, unless the key is among those that are named
     /// as lost. Nothing is written into the source.
+    ///
+    /// What was saved of a table of `dats` is a table again. If the file `table`, which describes it, is damaged, what the
+    /// table was is told by the records and the merge operator, and by options where these leave it open.
     #[command(after_help = EXIT_CODES)]
     Salvage {
         /// The directory of the damaged store
@@ -87,8 +98,104 @@ pub(crate) enum DiskCommand {
         #[arg(long, value_name = "NAME:VERSION", value_parser = operator)]
         operator: Option<(String, u32)>,
         #[command(flatten)]
+        table: TableOptions,
+        #[command(flatten)]
         output: Output,
     },
+}
+
+/// What a table of `dats` is, if its file `table` does not say it any more.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TableOptions {
+    /// The type of the table, if the file `table` is damaged
+    #[arg(long = "type", value_name = "TYPE", value_enum)]
+    pub(crate) table_type: Option<Type>,
+    /// The position of the key, from 1, if the file `table` is damaged
+    #[arg(long, value_name = "POSITION", value_parser = position)]
+    pub(crate) keypos: Option<usize>,
+    /// The merge of the table, if no file tells it: sum, '{prune, sum}', '{module, highest_bid, 1}' with the version
+    #[arg(long, value_parser = merge)]
+    pub(crate) merge: Option<Merge>,
+    /// Whether 0.0 and -0.0 are the same key, if the file `table` is damaged: for a table made before Erlang/OTP 27
+    #[arg(long, value_enum)]
+    pub(crate) zeros: Option<ZerosOption>,
+    /// The store is that of another program, and gets no file `table`
+    #[arg(long, conflicts_with_all = ["table_type", "keypos", "merge", "zeros"])]
+    pub(crate) no_table: bool,
+}
+
+impl TableOptions {
+    /// Whether something was told of a table.
+    pub(crate) fn is_any(&self) -> bool {
+        self.table_type.is_some()
+            || self.keypos.is_some()
+            || self.merge.is_some()
+            || self.zeros.is_some()
+    }
+
+    /// Whether a table is as was told.
+    pub(crate) fn fits(&self, table: &Description) -> bool {
+        self.table_type
+            .is_none_or(|told| TableType::from(told) == table.table_type)
+            && self.keypos.is_none_or(|told| told == table.key_position)
+            && self.merge.as_ref().is_none_or(|told| told.0 == table.merge)
+            && self
+                .zeros
+                .is_none_or(|told| Zeros::from(told) == table.zeros)
+    }
+}
+
+/// The types of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Type {
+    Set,
+    OrderedSet,
+    Bag,
+    DuplicateBag,
+}
+
+impl From<Type> for TableType {
+    fn from(from: Type) -> Self {
+        match from {
+            Type::Set => TableType::Set,
+            Type::OrderedSet => TableType::OrderedSet,
+            Type::Bag => TableType::Bag,
+            Type::DuplicateBag => TableType::DuplicateBag,
+        }
+    }
+}
+
+/// The rules for zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ZerosOption {
+    Same,
+    Distinct,
+}
+
+impl From<ZerosOption> for Zeros {
+    fn from(from: ZerosOption) -> Self {
+        match from {
+            ZerosOption::Same => Zeros::Same,
+            ZerosOption::Distinct => Zeros::Distinct,
+        }
+    }
+}
+
+/// A merge, as a description has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Merge(pub(crate) Vec<u8>);
+
+fn merge(argument: &str) -> Result<Merge, String> {
+    let merge = merge_named(argument).map(Merge);
+    merge.ok_or_else(|| {
+        "there is no such merge; a module has its version: {module, NAME, VERSION}".into()
+    })
+}
+
+fn position(argument: &str) -> Result<usize, String> {
+    let position = argument.parse().ok().filter(|position| *position > 0);
+    position.ok_or_else(|| "it is a number from 1".into())
 }
 
 #[derive(Args, Clone, Copy, Debug)]

@@ -1,9 +1,13 @@
-//! Commands on stores on disk, one module for each.
+//! Commands on stores on disk, one module for each. `table` reads what a directory says of its table, `reconstruct` finds it
+//! out where it does not say it, and `evidence` asks the records.
 
 mod compact;
 mod dump;
+mod evidence;
+mod reconstruct;
 mod salvage;
 mod stat;
+mod table;
 mod verify;
 
 use crate::arguments::DiskCommand;
@@ -17,7 +21,11 @@ use std::sync::Arc;
 pub(crate) fn run(command: &DiskCommand) -> Outcome {
     let result = match command {
         DiskCommand::Stat { directory, output } => stat::run(directory, *output),
-        DiskCommand::Verify { directory, output } => verify::run(directory, *output),
+        DiskCommand::Verify {
+            directory,
+            no_table,
+            output,
+        } => verify::run(directory, *no_table, *output),
         DiskCommand::Dump {
             directory,
             format,
@@ -29,8 +37,9 @@ pub(crate) fn run(command: &DiskCommand) -> Outcome {
             source,
             target,
             operator,
+            table,
             output,
-        } => salvage::run(source, target, operator.as_ref(), *output),
+        } => salvage::run(source, target, operator.as_ref(), table, *output),
     };
     result.into()
 }

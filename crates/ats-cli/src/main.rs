@@ -3,7 +3,7 @@
 //! | module | what it is about |
 //! |---|---|
 //! | `arguments` | what the command is asked for |
-//! | `disk` | one module for each command on stores on disk |
+//! | `disk` | one module for each command on stores on disk, and what they know of tables |
 //! | `outcome` | how a command ends, and what the shell is told |
 //! | `output` | results as text or JSON; where a reader has left, the command ends |
 //! | `progress` | bars, on a terminal |

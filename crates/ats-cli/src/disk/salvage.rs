@@ -1,11 +1,14 @@
 //! `ats disk salvage`: what is left of a damaged store becomes a new one.
 
-use crate::arguments::Output;
+use super::reconstruct::reconstruct;
+use super::table::{self, Table};
+use crate::arguments::{Output, TableOptions};
 use crate::outcome::{Failure, Outcome, failed};
 use crate::output::{json_faults, print_faults, print_json};
 use crate::progress::Bar;
+use ats::{Description, salvage};
 use ats_disk::Options;
-use ats_disk::offline::{KeepOperands, salvage};
+use ats_disk::offline::{self, Fault, KeepOperands, Survey};
 use ats_store::MergeOperator;
 use serde_json::json;
 use std::io::{self, Write};
@@ -16,6 +19,7 @@ pub(super) fn run(
     source: &Path,
     target: &Path,
     operator: Option<&(String, u32)>,
+    told: &TableOptions,
     output: Output,
 ) -> Result<Outcome, Failure> {
     if is_within(target, source) {
@@ -23,16 +27,25 @@ pub(super) fn run(
         return Err(Failure::Refused(why.into()));
     }
     let survey = super::survey(source)?;
+    let (table, fault) = match told.no_table {
+        true => (None, None),
+        false => described(&survey, told, operator, output)?,
+    };
+    let of_table = table.as_ref().and_then(salvage::operator);
+    let options = options(of_table.as_ref().or(operator));
+    let file = table.as_ref().map(Description::encode);
+    let beside = file.iter().map(|bytes| (Description::FILE, &bytes[..]));
+    let beside: Vec<_> = beside.collect();
     let bar = Bar::new("salvaging", output);
-    let options = options(operator);
-    let salvaged = salvage(&survey, target, options, &[], &mut |progress| {
-        bar.show(progress)
-    });
+    let on_progress = &mut |progress| bar.show(progress);
+    let salvaged = offline::salvage(&survey, target, options, &beside, on_progress);
     drop(bar);
     let what = format!("{} to {}", source.display(), target.display());
-    let salvaged = salvaged.map_err(failed(what))?;
+    let mut salvaged = salvaged.map_err(failed(what))?;
+    salvaged.faults.extend(fault);
     if output.json {
         print_json(&json!({
+            "table": table::json(table.as_ref()),
             "records": salvaged.records,
             "records_with_operands": salvaged.with_operands,
             "keys_without_newer_operands": salvaged.outdated,
@@ -42,6 +55,7 @@ pub(super) fn run(
     } else {
         let mut out = io::stdout().lock();
         writeln!(out, "{} records were saved", salvaged.records)?;
+        writeln!(out, "table: {}", table::shown(table.as_ref(), false))?;
         if salvaged.lost_entries > 0 {
             writeln!(
                 out,
@@ -60,6 +74,30 @@ pub(super) fn run(
         out.flush()?;
     }
     Ok(Outcome::of_faults(!salvaged.faults.is_empty()))
+}
+
+/// The table of a store, if it has one; and the fault, if the file that describes it says nothing.
+fn described(
+    survey: &Survey,
+    told: &TableOptions,
+    operator: Option<&(String, u32)>,
+    output: Output,
+) -> Result<(Option<Description>, Option<Fault>), Failure> {
+    let found = Table::read(survey)?;
+    if let Table::Described(table) = found {
+        return match told.fits(&table) {
+            true => Ok((Some(table), None)),
+            false => Err(Failure::Refused(format!(
+                "the options do not fit the table, which is described: {table}"
+            ))),
+        };
+    }
+    let table = reconstruct(survey, &found, told, operator, output)?;
+    let fault = table.as_ref().map(|_| match found {
+        Table::Spoilt(why) => table::fault(why),
+        Table::Described(_) | Table::Missing => table::fault("it is missing"),
+    });
+    Ok((table, fault))
 }
 
 /// The options of the new store.

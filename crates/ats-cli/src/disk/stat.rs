@@ -1,22 +1,28 @@
 //! `ats disk stat`: what a store has.
 
 use super::operator;
+use super::table::{self, Table};
 use crate::arguments::Output;
 use crate::outcome::{Failure, Outcome};
 use crate::output::{bytes, json_faults, print_faults, print_json};
 use crate::text::escaped;
-use ats_disk::offline::{FileSurvey, RunSurvey, Survey};
+use ats_disk::offline::{Fault, FileSurvey, RunSurvey, Survey};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
 
 pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> {
     let survey = super::survey(directory)?;
+    let table = Table::read(&survey)?;
+    let fault = table.fault(&survey);
+    let shown = table::shown(table.description(), fault.is_some());
+    let mut faults = survey.faults().to_vec();
+    faults.extend(fault);
     match output.json {
-        true => print_json(&json(&survey))?,
-        false => print(&survey)?,
+        true => print_json(&json(&survey, &table, &faults))?,
+        false => print(&survey, &shown, &faults)?,
     }
-    Ok(Outcome::of_faults(!survey.faults().is_empty()))
+    Ok(Outcome::of_faults(!faults.is_empty()))
 }
 
 /// A number for all files of a run.
@@ -24,11 +30,12 @@ fn sum(run: &RunSurvey, of: impl Fn(&FileSurvey) -> u64) -> u64 {
     run.files.iter().map(of).sum()
 }
 
-fn print(survey: &Survey) -> io::Result<()> {
+fn print(survey: &Survey, table: &str, faults: &[Fault]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if let Some(store) = survey.store() {
         writeln!(out, "store            {store:032x}")?;
     }
+    writeln!(out, "table            {table}")?;
     writeln!(out, "merge operator   {}", operator(survey))?;
     if let Some(runs) = survey.runs() {
         let all: u64 = runs.iter().map(|run| sum(run, |file| file.bytes)).sum();
@@ -65,11 +72,11 @@ fn print(survey: &Survey) -> io::Result<()> {
             "{name} is not needed, and removed when the store is opened"
         )?;
     }
-    print_faults(&mut out, "faults", survey.faults())?;
+    print_faults(&mut out, "faults", faults)?;
     out.flush()
 }
 
-fn json(survey: &Survey) -> Value {
+fn json(survey: &Survey, table: &Table, faults: &[Fault]) -> Value {
     let file = |file: &FileSurvey| {
         let keys = file.keys.as_ref();
         json!({
@@ -97,12 +104,13 @@ fn json(survey: &Survey) -> Value {
     });
     json!({
         "store": survey.store().map(|store| format!("{store:032x}")),
+        "table": table::json(table.description()),
         "operator": survey.operator().map(|(name, version)| json!({"name": name, "version": version})),
         "runs": survey.runs().map(|runs| runs.into_iter().map(run).collect::<Value>()),
         "changes_in_runs": survey.flushed(),
         "unfinished_merges": survey.merges(),
         "journals": journals.collect::<Value>(),
         "unneeded": survey.unneeded(),
-        "faults": json_faults(survey.faults()),
+        "faults": json_faults(faults),
     })
 }

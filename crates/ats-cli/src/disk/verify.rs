@@ -1,5 +1,6 @@
 //! `ats disk verify`: all files are read and checked.
 
+use super::table::{self, Table};
 use crate::arguments::Output;
 use crate::outcome::{Failure, Outcome, failed};
 use crate::output::{bytes, json_faults, print_faults, print_json};
@@ -9,14 +10,25 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::path::Path;
 
-pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> {
+pub(super) fn run(directory: &Path, no_table: bool, output: Output) -> Result<Outcome, Failure> {
     let survey = super::survey(directory)?;
+    let table = match no_table {
+        true => Table::Missing,
+        false => Table::read(&survey)?,
+    };
     let bar = Bar::new("verifying", output);
     let report = verify(&survey, &mut |progress| bar.show(progress));
     drop(bar);
-    let report = report.map_err(failed(directory.display().to_string()))?;
+    let mut report = report.map_err(failed(directory.display().to_string()))?;
+    let fault = match no_table {
+        true => None,
+        false => table.fault_by_records(&survey, directory),
+    };
+    let shown = table::shown(table.description(), fault.is_some());
+    report.faults.extend(fault);
     if output.json {
         print_json(&json!({
+            "table": table::json(table.description()),
             "files": report.files,
             "bytes": report.bytes,
             "entries": report.entries,
@@ -26,6 +38,7 @@ pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> 
         }))?;
     } else {
         let mut out = io::stdout().lock();
+        writeln!(out, "table: {shown}")?;
         writeln!(
             out,
             "{} run files with {} entries, {}; {} changes in journals",

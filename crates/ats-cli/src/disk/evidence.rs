@@ -1,0 +1,83 @@
+//! The records of a store, asked which table they are of.
+
+use crate::arguments::Output;
+use crate::outcome::{Failure, failed};
+use crate::progress::Bar;
+use ats::salvage::Evidence;
+use ats_disk::offline::{Salvage, Survey};
+use ats_disk::{DiskStore, Error, Options};
+use ats_store::{Direction, KeyRange};
+use std::path::Path;
+
+/// Records that tell whether a store has a table.
+const SAMPLE: usize = 100;
+
+/// What the first records of a store, of which no file tells a merge operator, say of a table with this merge. Nothing if
+/// there are none, or none can be read.
+pub(super) fn sample(survey: &Survey, at: &Path, merge: Vec<u8>) -> Evidence {
+    let mut evidence = Evidence::new(merge);
+    // What keeps a store from being opened is named elsewhere. It takes much longer to find records in it then.
+    if meet_first(at, &mut evidence).is_err()
+        && let Ok(mut salvage) = Salvage::new(survey)
+    {
+        let _unreadable = meet(&mut salvage, SAMPLE, &mut evidence);
+    }
+    evidence
+}
+
+fn meet_first(at: &Path, evidence: &mut Evidence) -> Result<(), Error> {
+    let options = Options {
+        create: false,
+        read_only: true,
+        ..Options::default()
+    };
+    let store = DiskStore::open(at, options)?;
+    let mut scan = store.scan(KeyRange::default(), Direction::Up)?;
+    for _ in 0..SAMPLE {
+        let Some((key, value)) = scan.next()? else {
+            break;
+        };
+        evidence.meet(key, value);
+    }
+    Ok(())
+}
+
+/// What all records tell of a table with this merge, and whether there are operands. Unless it is sure that there is a
+/// table, the first ones decide whether the others are asked.
+pub(super) fn all(
+    survey: &Survey,
+    merge: Vec<u8>,
+    is_table: bool,
+    output: Output,
+) -> Result<(Evidence, bool), Failure> {
+    let bar = Bar::new("reading", output);
+    let mut evidence = Evidence::new(merge);
+    let mut read = || -> Result<bool, Error> {
+        let salvage = Salvage::with_progress(survey, &mut |progress| bar.show(progress))?;
+        let Some(mut salvage) = salvage else {
+            return Ok(false);
+        };
+        let mut has_operands = meet(&mut salvage, SAMPLE, &mut evidence)?;
+        if is_table || !evidence.possible().is_empty() {
+            has_operands |= meet(&mut salvage, usize::MAX, &mut evidence)?;
+        }
+        Ok(has_operands)
+    };
+    let has_operands = read().map_err(failed("reading the records"))?;
+    Ok((evidence, has_operands))
+}
+
+/// Has the next records tell what they are of, as many at most. Whether they have operands.
+fn meet(salvage: &mut Salvage, most: usize, evidence: &mut Evidence) -> Result<bool, Error> {
+    let mut has_operands = false;
+    for _ in 0..most {
+        let Some(record) = salvage.next()? else {
+            break;
+        };
+        for value in record.value.iter().chain(&record.operands) {
+            evidence.meet(&record.key, value);
+        }
+        has_operands |= !record.operands.is_empty();
+    }
+    Ok(has_operands)
+}

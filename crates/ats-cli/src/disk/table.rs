@@ -1,0 +1,137 @@
+//! The table that a directory has: the file `table` beside its store tells `dats` of it.
+//!
+//! A store of another program has no such file. So where it is missing, the merge operator and the records tell whether
+//! there should be one.
+
+use super::evidence::sample;
+use crate::outcome::{Failure, failed};
+use ats::salvage::{merge_of_operator, operator};
+use ats::{Description, NoDescription, Zeros};
+use ats_disk::Error;
+use ats_disk::offline::{Fault, Survey};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// What the file says.
+pub(super) enum Table {
+    /// What the table is.
+    Described(Description),
+    /// Nothing, because of this.
+    Spoilt(String),
+    /// It is not there.
+    Missing,
+}
+
+impl Table {
+    /// Reads the file, and compares it with the merge operator of the store.
+    pub(super) fn read(survey: &Survey) -> Result<Self, Failure> {
+        let bytes = match survey.read(Description::FILE) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(Table::Missing),
+            Err(Error::Corrupt(why)) => return Ok(Table::Spoilt(why)),
+            Err(error) => return Err(failed(Description::FILE)(error)),
+        };
+        match Description::decode(&bytes) {
+            Ok(description) => Ok(match mismatch(survey, &description) {
+                Some(why) => Table::Spoilt(why),
+                None => Table::Described(description),
+            }),
+            Err(NoDescription::Damaged) if bytes.is_empty() => {
+                Ok(Table::Spoilt("it is empty".into()))
+            }
+            Err(NoDescription::Damaged) => Ok(Table::Spoilt("it was spoilt".into())),
+            Err(error @ NoDescription::Newer(_)) => Err(Failure::Refused(error.to_string())),
+        }
+    }
+
+    /// The fault that there is, if the store should have a table.
+    pub(super) fn fault(&self, survey: &Survey) -> Option<Fault> {
+        let why = match self {
+            Table::Described(_) => return None,
+            Table::Spoilt(why) => why.clone(),
+            Table::Missing => {
+                let (name, version) = survey.operator()?;
+                merge_of_operator(name, version)?;
+                format!("it is missing, and the merge operator {name} is that of a table")
+            }
+        };
+        Some(fault(why))
+    }
+
+    /// As [`fault`](Table::fault), and asks some records besides.
+    pub(super) fn fault_by_records(&self, survey: &Survey, at: &Path) -> Option<Fault> {
+        let known = self.fault(survey);
+        if known.is_some() || survey.operator().is_some() {
+            return known;
+        }
+        let merge = self.description().map(|table| table.merge.clone());
+        let evidence = sample(survey, at, merge.unwrap_or_default());
+        let possible = evidence.possible();
+        let first = possible.first()?;
+        match self {
+            Table::Described(table) if possible.contains(table) => None,
+            Table::Described(table) => Some(fault(format!(
+                "it says {table}, and the records are those of another table, such as {first}"
+            ))),
+            Table::Missing | Table::Spoilt(_) => {
+                let what = format!("it is missing, and the records are those of a table: {first}");
+                Some(fault(what))
+            }
+        }
+    }
+
+    /// What the table is.
+    pub(super) fn description(&self) -> Option<&Description> {
+        match self {
+            Table::Described(description) => Some(description),
+            Table::Spoilt(_) | Table::Missing => None,
+        }
+    }
+}
+
+pub(super) fn fault(why: impl std::fmt::Display) -> Fault {
+    Fault::new(Description::FILE, None, why)
+}
+
+/// What a table is, for people. It is not described if that is a fault.
+pub(super) fn shown(description: Option<&Description>, has_fault: bool) -> String {
+    match description {
+        Some(description) => description.to_string(),
+        None if has_fault => "not described".into(),
+        None => "none of dats".into(),
+    }
+}
+
+/// What a table is, as JSON.
+pub(super) fn json(description: Option<&Description>) -> Value {
+    let object = |table: &Description| {
+        json!({
+            "type": table.table_type.name(),
+            "keypos": table.key_position,
+            "merge": table.merge_text(),
+            "distinct_zeros": table.zeros == Zeros::Distinct,
+        })
+    };
+    description.map_or(Value::Null, object)
+}
+
+/// Says where a description is not that of the table in a store.
+pub(super) fn mismatch(survey: &Survey, description: &Description) -> Option<String> {
+    let wanted = operator(description);
+    if wanted.is_none() && !description.merge.is_empty() {
+        return Some(format!("it says {description}, and there is no such merge"));
+    }
+    if !survey.knows_operator() {
+        return None;
+    }
+    let wanted = wanted.as_ref().map(|(name, version)| (&name[..], *version));
+    let found = survey.operator();
+    let shown = |operator: Option<(&str, u32)>| match operator {
+        Some((name, version)) => format!("{name}, version {version}"),
+        None => "none".into(),
+    };
+    (wanted != found).then(|| {
+        let (wanted, found) = (shown(wanted), shown(found));
+        format!("it asks for the merge operator {wanted}, and the store has {found}")
+    })
+}

@@ -1,0 +1,327 @@
+//! Tables of `dats`: stores with a file that describes them.
+
+use crate::common::{Directory, ats, code, contents, json, spoil, text};
+use ats::salvage::merge_named;
+use ats::{
+    BTreeStore, Description, ObjectMerge, Table, TableType, TermCodec, TermHost, Workspace, Zeros,
+};
+use ats_disk::{DiskStore, Options};
+use ats_store::{Direction, KeyRange, MergeOperator};
+use ats_term::{Term, etf, order};
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+const ALL_TYPES: [TableType; 4] = [
+    TableType::Set,
+    TableType::OrderedSet,
+    TableType::Bag,
+    TableType::DuplicateBag,
+];
+const RECORDS: i64 = 1000;
+
+fn described(table_type: TableType, key_position: usize, merge: &str) -> Description {
+    let merge = merge_named(merge);
+    Description {
+        table_type,
+        key_position,
+        zeros: Zeros::Distinct,
+        merge: merge.unwrap_or_default(),
+    }
+}
+
+fn store(path: &Path, description: &Description) -> DiskStore {
+    let merge = ObjectMerge::of(description);
+    let options = Options {
+        operator: merge.map(|merge| Arc::new(merge) as Arc<dyn MergeOperator>),
+        block_bytes: 100,
+        threads: 0,
+        ..Options::default()
+    };
+    DiskStore::open(path, options).expect("opened")
+}
+
+/// A table as `dats` makes it, with keys that are no values.
+fn make(path: &Path, description: &Description) {
+    let zeros = description.zeros;
+    let (table_type, position) = (description.table_type, description.key_position);
+    let codec = Arc::new(TermCodec { zeros });
+    let records = Box::new(BTreeStore::new());
+    let table = Table::<TermHost>::on_store(records, codec, table_type, position, zeros);
+    for number in 0..RECORDS {
+        let mut elements = vec![Term::from("other"); position - 1];
+        elements.extend([number.into(), 7.into()]);
+        let object = Term::Tuple(ats_term::term::Tuple::new(elements));
+        let mut work = Workspace::new();
+        table.insert(&object, &mut work).expect("written");
+        if table_type == TableType::DuplicateBag {
+            table.insert(&object, &mut work).expect("written");
+        }
+    }
+    let store = store(path, description);
+    let mut write = |key: &[u8], value: &[u8]| {
+        let written = match description.merge.is_empty() {
+            true => store.put(key, value),
+            false => store.merge(key, value),
+        };
+        written.expect("written");
+        ControlFlow::Continue(())
+    };
+    let shown = table.scan_bytes(KeyRange::default(), Direction::Up, &mut write);
+    shown.expect("in memory");
+    let file = description.encode();
+    store
+        .replace_file(Description::FILE, &file)
+        .expect("written");
+    store.close().expect("closed");
+}
+
+/// The description that a directory has.
+fn described_in(path: &Path) -> Option<Description> {
+    let bytes = fs::read(path.join(Description::FILE)).ok()?;
+    Some(Description::decode(&bytes).expect("it is whole"))
+}
+
+#[test]
+fn a_table_is_shown() {
+    let directory = Directory::new();
+    let path = directory.path("table");
+    make(&path, &described(TableType::OrderedSet, 1, "{prune, sum}"));
+    let before = contents(&path);
+    for (command, shown) in [
+        (
+            "stat",
+            "table            ordered_set, keypos 1, merge {prune,sum}",
+        ),
+        ("verify", "table: ordered_set, keypos 1, merge {prune,sum}"),
+    ] {
+        let output = ats(&["disk", command], &[&path]);
+        assert_eq!(code(&output), 0);
+        assert!(text(&output.stdout).contains(shown), "{command}");
+        let table = json(&ats(&["disk", command, "--json"], &[&path]))["table"].clone();
+        assert_eq!(
+            (&table["type"], &table["keypos"]),
+            (&"ordered_set".into(), &1.into())
+        );
+        assert_eq!(table["merge"], "{prune,sum}");
+    }
+    assert!(contents(&path) == before);
+}
+
+/// Missing, empty, spoilt, or that of another table.
+#[test]
+fn a_bad_description_is_a_fault() {
+    let directory = Directory::new();
+    for (number, merge) in ["", "sum"].into_iter().enumerate() {
+        let path = directory.path(&number.to_string());
+        let table = described(TableType::Set, 2, merge);
+        make(&path, &table);
+        let file = path.join(Description::FILE);
+        let verify = |why: &str| {
+            let output = ats(&["disk", "verify"], &[&path]);
+            assert_eq!(code(&output), 1, "{why}");
+            let shown = text(&output.stdout);
+            assert!(shown.contains("table: not described"), "{shown}");
+            assert!(shown.contains(&format!("  table: {why}")), "{shown}");
+        };
+        fs::remove_file(&file).expect("it was there");
+        verify("it is missing");
+        fs::write(&file, b"").expect("written");
+        verify("it is empty");
+        let mut bytes = table.encode();
+        bytes[20] ^= 1;
+        fs::write(&file, &bytes).expect("written");
+        verify("it was spoilt");
+        let other = described(TableType::OrderedSet, 1, "max");
+        fs::write(&file, other.encode()).expect("written");
+        verify("it asks for the merge operator ats.max of element 2, version 1, and the store has");
+        fs::remove_file(&file).expect("it was there");
+        fs::create_dir(&file).expect("made");
+        verify("");
+    }
+    let path = directory.path("0");
+    let file = path.join(Description::FILE);
+    fs::remove_dir(&file).expect("it was there");
+    let other = described(TableType::OrderedSet, 2, "");
+    fs::write(&file, other.encode()).expect("written");
+    let output = ats(&["disk", "verify"], &[&path]);
+    assert_eq!(code(&output), 1);
+    let shown = text(&output.stdout);
+    assert!(
+        shown.contains("it says ordered_set, keypos 2, and the records"),
+        "{shown}"
+    );
+}
+
+/// A table on a store, made by a Rust program, has no file, and is told from one of `dats` by an option only.
+#[test]
+fn other_programs_need_no_description() {
+    let directory = Directory::new();
+    let (path, target) = (directory.path("store"), directory.path("saved"));
+    make(&path, &described(TableType::Set, 1, ""));
+    fs::remove_file(path.join(Description::FILE)).expect("it was there");
+    assert_eq!(code(&ats(&["disk", "verify"], &[&path])), 1);
+    let verify = ats(&["disk", "verify", "--no-table"], &[&path]);
+    assert_eq!(code(&verify), 0);
+    assert!(text(&verify.stdout).contains("table: none of dats"));
+    let saved = ats(&["disk", "salvage", "--no-table"], &[&path, &target]);
+    assert_eq!(code(&saved), 0);
+    assert_eq!(described_in(&target), None);
+}
+
+#[test]
+fn what_is_saved_of_a_table_is_a_table() {
+    let directory = Directory::new();
+    for (number, (table_type, merge)) in [
+        (TableType::Set, ""),
+        (TableType::OrderedSet, ""),
+        (TableType::Bag, ""),
+        (TableType::DuplicateBag, ""),
+        (TableType::Set, "sum"),
+        (TableType::OrderedSet, "{vector, [sum, max]}"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = directory.path(&number.to_string());
+        let target = directory.path(&format!("{number} saved"));
+        let table = described(table_type, 2, merge);
+        make(&path, &table);
+        let _name = spoil(&path);
+        // The description tells the operator where the manifest does not.
+        fs::remove_file(path.join("manifest")).expect("it was there");
+        let verified = text(&ats(&["disk", "verify"], &[&path]).stdout);
+        assert!(!verified.contains("  table: "), "{verified}");
+        let saved = ats(&["disk", "salvage"], &[&path, &target]);
+        assert_eq!(code(&saved), 1);
+        assert!(text(&saved.stdout).contains(&format!("table: {table}\n")));
+        assert_eq!(described_in(&target), Some(table.clone()));
+        assert_eq!(code(&ats(&["disk", "verify"], &[&target])), 0);
+        // The store has the operator of the table.
+        let opened = store(&target, &table);
+        let mut scan = opened
+            .scan(KeyRange::default(), Direction::Up)
+            .expect("begun");
+        let mut records = 0;
+        while scan.next().expect("readable").is_some() {
+            records += 1;
+        }
+        assert!((RECORDS / 2..RECORDS).contains(&records), "{records}");
+    }
+}
+
+/// What the records and the operator tell is not asked for, and what contradicts them is refused.
+#[test]
+fn a_description_is_made_again() {
+    let directory = Directory::new();
+    let mut number = 0;
+    let mut salvage = |table: &Description, options: &[&str]| {
+        number += 1;
+        let path = directory.path(&number.to_string());
+        let target = directory.path(&format!("{number} saved"));
+        make(&path, table);
+        fs::write(path.join(Description::FILE), b"").expect("written");
+        let arguments = [&["disk", "salvage"][..], options].concat();
+        let saved = ats(&arguments, &[&path, &target]);
+        let made = described_in(&target);
+        assert_eq!(made.is_some(), code(&saved) == 1, "{}", text(&saved.stderr));
+        (made, text(&saved.stderr), target)
+    };
+    for table in [
+        described(TableType::OrderedSet, 1, ""),
+        described(TableType::DuplicateBag, 2, "").clone(),
+    ] {
+        let (made, _, target) = salvage(&table, &[]);
+        assert_eq!(made, Some(table));
+        assert_eq!(code(&ats(&["disk", "verify"], &[&target])), 0);
+    }
+    for merge in ["sum", "{prune, append}", "{last, 2}"] {
+        for table_type in [TableType::Set, TableType::OrderedSet] {
+            let table = described(table_type, 2, merge);
+            assert_eq!(salvage(&table, &[]).0, Some(table));
+        }
+    }
+    for table_type in ALL_TYPES {
+        let table = described(table_type, 2, "");
+        let options = ["--type", table_type.name(), "--keypos", "2"];
+        assert_eq!(salvage(&table, &options).0, Some(table));
+    }
+    let set = described(TableType::Set, 2, "");
+    let (made, why, target) = salvage(&set, &[]);
+    assert_eq!(made, None);
+    let asked = "--type bag or duplicate_bag or set and --keypos 2 fit the records";
+    assert!(why.contains(asked), "{why}");
+    assert!(!target.exists());
+    for options in [
+        ["--type", "ordered_set"],
+        ["--keypos", "1"],
+        ["--merge", "sum"],
+    ] {
+        let (made, why, target) = salvage(&set, &options);
+        assert_eq!(made, None);
+        assert!(why.contains("the options do not fit"), "{why}");
+        assert!(!target.exists());
+    }
+    let sum = described(TableType::Set, 1, "sum");
+    let (made, why, _) = salvage(&sum, &["--merge", "max"]);
+    assert_eq!(made, None);
+    assert!(why.contains("the options do not fit"), "{why}");
+}
+
+/// A process was killed before anything was in a run, and the manifest and the description are lost.
+#[test]
+fn the_merge_can_be_told() {
+    let directory = Directory::new();
+    let (path, target) = (directory.path("table"), directory.path("saved"));
+    let table = described(TableType::OrderedSet, 1, "sum");
+    let opened = store(&path, &table);
+    let object = etf::encode(&Term::from((1, 7))).expect("short");
+    let value = [&(object.len() as u32).to_le_bytes()[..], &object].concat();
+    let mut key = Vec::new();
+    order::order_key(&Term::from(1), &mut key, Zeros::Distinct);
+    opened.merge(&key, &value).expect("written");
+    let snapshot = opened.snapshot();
+    opened.merge(&key, &value).expect("written");
+    drop((snapshot, opened));
+    fs::remove_file(path.join("manifest")).expect("it was there");
+    let saved = ats(&["disk", "salvage"], &[&path, &target]);
+    assert_eq!(code(&saved), 3);
+    let why = text(&saved.stderr);
+    assert!(why.contains("tell it by --merge"), "{why}");
+    let saved = ats(&["disk", "salvage", "--merge", "sum"], &[&path, &target]);
+    assert_eq!(code(&saved), 1, "{}", text(&saved.stderr));
+    assert_eq!(described_in(&target), Some(table.clone()));
+    let read = store(&target, &table).get(&key).expect("merged");
+    let object = etf::encode(&Term::from((1, 14))).expect("short");
+    assert_eq!(read.as_deref().map(|value| &value[4..]), Some(&object[..]));
+}
+
+/// Options do not change what is described.
+#[test]
+fn options_do_not_contradict_a_description() {
+    let directory = Directory::new();
+    let (path, target) = (directory.path("table"), directory.path("saved"));
+    let table = described(TableType::Set, 1, "");
+    make(&path, &table);
+    let saved = ats(&["disk", "salvage", "--type", "bag"], &[&path, &target]);
+    assert_eq!(code(&saved), 3);
+    assert!(text(&saved.stderr).contains("described: set, keypos 1"));
+    assert!(!target.exists());
+    for arguments in [
+        ["--type", "list"],
+        ["--keypos", "0"],
+        ["--merge", "add"],
+        ["--merge", "{module, m}"],
+    ] {
+        let arguments = [&["disk", "salvage"][..], &arguments].concat();
+        assert_eq!(
+            code(&ats(&arguments, &[&path, &target])),
+            2,
+            "{arguments:?}"
+        );
+    }
+    let saved = ats(&["disk", "salvage", "--type", "set"], &[&path, &target]);
+    assert_eq!(code(&saved), 0);
+    assert_eq!(described_in(&target), Some(table));
+}

@@ -1,0 +1,175 @@
+%% Tables that were damaged: what the command `ats disk salvage` saves of them `dats` opens.
+-module(ats_disk_salvage_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([init_per_testcase/2, end_per_testcase/2]).
+-export([what_is_saved_is_opened/1, a_lost_description_is_made_again/1, options_are_asked_for/1]).
+
+-define(KEYS, 3000).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() -> [what_is_saved_is_opened, a_lost_description_is_made_again, options_are_asked_for].
+
+%% ATS_COMMAND is a command that was built elsewhere.
+init_per_suite(Config) ->
+    case {os:getenv("ATS_COMMAND"), os:find_executable("cargo")} of
+        {false, false} -> {skip, "cargo, which builds the command `ats`, is not there"};
+        {false, _} -> [{command, build(ats_test_lib:project())} | Config];
+        {Command, _} -> [{command, Command} | Config]
+    end.
+
+end_per_suite(_) ->
+    ok.
+
+init_per_testcase(Case, Config) ->
+    ats_disk_lib:begin_case(Case, Config).
+
+end_per_testcase(_, _) ->
+    ats_disk_lib:end_case().
+
+%% In the folder of ats_term_SUITE, which compiles the same crates.
+build(Root) ->
+    Target = filename:join([Root, "target", "term-nif"]),
+    Command =
+        "cd '" ++ Root ++ "' && CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo build --locked -p ats-cli"
+        " --target-dir '" ++ Target ++ "' 2>&1 && echo built",
+    Output = os:cmd(Command),
+    case string:find(Output, "built\n", trailing) of
+        "built\n" -> filename:join([Target, "debug", "ats"]);
+        _ -> ct:fail("cannot build the command:~n~ts", [Output])
+    end.
+
+%% The name, how it is opened, and what has to be told of it when its description is lost.
+tables() ->
+    [
+        {set, [{type, set}, {keypos, 2}], "--type set"},
+        {ordered_set, [{type, ordered_set}, {keypos, 2}], ""},
+        {bag, [{type, bag}, {keypos, 2}], "--type bag"},
+        {duplicate_bag, [{type, duplicate_bag}, {keypos, 2}], "--type duplicate_bag --keypos 2"},
+        {sum_of_set, [{type, set}, {merge, sum}], ""},
+        {sum_of_ordered_set, [{type, ordered_set}, {merge, sum}], ""},
+        {nested, [{type, set}, {merge, {vector, [sum, {prune, append}, {last, 2}]}}], ""},
+        {module, [{type, set}, {merge, {module, ats_keyed_merge}}], ""},
+        {ordered_module, [{type, ordered_set}, {merge, {module, ats_keyed_merge}}], "--keypos 1"}
+    ].
+
+%% Files of records are damaged; the file that describes the table is not.
+what_is_saved_is_opened(Config) ->
+    lists:foreach(
+        fun({Name, Options, _}) ->
+            Before = make(Config, Name, Options),
+            spoil(Config, Name),
+            {1, Said} = salvage(Config, Name, ""),
+            ?assertMatch({_, true}, {Said, string:find(Said, "wrong checksum") =/= nomatch}),
+            check(Config, Name, Options, Before)
+        end,
+        tables()
+    ).
+
+%% Files of records are damaged, and the file that describes the table is missing or empty.
+a_lost_description_is_made_again(Config) ->
+    lists:foreach(
+        fun({{Name, Options, Told}, Number}) ->
+            Before = make(Config, Name, Options),
+            spoil(Config, Name),
+            Description = filename:join(ats_disk_lib:file(Config, Name), "table"),
+            case Number rem 2 of
+                0 -> ok = file:delete(Description);
+                1 -> ok = file:write_file(Description, <<>>)
+            end,
+            {1, Verified} = ats(Config, ["verify '", ats_disk_lib:file(Config, Name), "'"]),
+            ?assertMatch({_, true}, {Verified, string:find(Verified, " table: ") =/= nomatch}),
+            {1, _} = salvage(Config, Name, Told),
+            check(Config, Name, Options, Before)
+        end,
+        lists:zip(tables(), lists:seq(1, length(tables())))
+    ).
+
+%% Nothing is saved before it is known what the table was.
+options_are_asked_for(Config) ->
+    _ = make(Config, t, [{type, bag}, {keypos, 2}]),
+    ok = file:delete(filename:join(ats_disk_lib:file(Config, t), "table")),
+    lists:foreach(
+        fun({Told, Answer}) ->
+            {3, Said} = salvage(Config, t, Told),
+            ?assertMatch({_, true}, {Said, string:find(Said, Answer) =/= nomatch}),
+            ?assertNot(filelib:is_dir(saved(Config, t)))
+        end,
+        [
+            {"", "--type bag or duplicate_bag and --keypos 2"},
+            {"--type set", "the options do not fit"},
+            {"--type bag --keypos 1", "the options do not fit"}
+        ]
+    ).
+
+%% A table with many keys in one run. All that it has.
+make(Config, Name, Options) ->
+    Name = ats_disk_lib:open(Config, Name, Options),
+    [fill(Name, {key, N}, Options) || N <- lists:seq(1, ?KEYS)],
+    ok = dats:compact(Name),
+    Before = dats:tab2list(Name),
+    ok = dats:close(Name),
+    Before.
+
+fill(Table, {key, N} = Key, Options) ->
+    case proplists:get_value(merge, Options) of
+        undefined ->
+            %% Two equal objects, and another one, as far as the type keeps them.
+            Objects = [{X, Key, "text"} || X <- [1, 1, {two, N}]],
+            lists:foreach(fun(Object) -> ok = dats:insert(Table, Object) end, Objects);
+        Merge ->
+            Write = fun(Value) -> ok = dats:write(Table, Key, Value) end,
+            lists:foreach(Write, values(Merge, N))
+    end.
+
+values(sum, N) -> [N, 1];
+values({vector, _}, N) -> [{N, [N], {a, N}}, {1, [b], {b, N + 1}}];
+values({module, _}, N) -> [[N], [b]].
+
+%% Changes a byte of the first block of each file. What a module has merged in the background is
+%% in several.
+spoil(Config, Name) ->
+    Files = filelib:wildcard(filename:join(ats_disk_lib:file(Config, Name), "run-*")),
+    lists:foreach(
+        fun(File) ->
+            {ok, <<Start:5/binary, Byte, Rest/binary>>} = file:read_file(File),
+            ok = file:write_file(File, <<Start/binary, (Byte bxor 1), Rest/binary>>)
+        end,
+        Files
+    ).
+
+saved(Config, Name) ->
+    ats_disk_lib:file(Config, atom_to_list(Name) ++ " saved").
+
+salvage(Config, Name, Told) ->
+    Source = ats_disk_lib:file(Config, Name),
+    ats(Config, ["salvage ", Told, " '", Source, "' '", saved(Config, Name), "'"]).
+
+%% What the command tells the shell, and what it prints.
+ats(Config, Arguments) ->
+    Command = ["'", proplists:get_value(command, Config), "' disk ", Arguments],
+    Printed = os:cmd(lists:flatten([Command, " 2>&1; printf '\\n%s' $?"])),
+    [Output, Code] = string:split(Printed, "\n", trailing),
+    {list_to_integer(Code), Output}.
+
+%% What was saved is sound, is most of what was there, and is found and changed as before.
+check(Config, Name, Options, Before) ->
+    Directory = saved(Config, Name),
+    {0, _} = ats(Config, ["verify '", Directory, "'"]),
+    {ok, Name} = dats:open_file(Name, [{file, Directory} | Options]),
+    After = dats:tab2list(Name),
+    ?assertEqual([], After -- Before),
+    ?assert(length(After) < length(Before)),
+    ?assert(length(After) > length(Before) div 2),
+    At = proplists:get_value(keypos, Options, 1),
+    ?assert(lists:all(fun(O) -> lists:member(O, dats:lookup(Name, element(At, O))) end, After)),
+    ok = fill(Name, {key, ?KEYS + 1}, Options),
+    ?assertNotEqual([], dats:lookup(Name, {key, ?KEYS + 1})),
+    ok = dats:close(Name),
+    {ok, Name} = dats:open_file(Name, [{file, Directory}]),
+    ok = dats:close(Name),
+    ok = file:del_dir_r(Directory),
+    ok = file:del_dir_r(ats_disk_lib:file(Config, Name)).
