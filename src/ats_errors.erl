@@ -23,7 +23,9 @@
       | system_limit
       | storage | damaged | read_only | merge_failed  % the store of the table failed
       | too_long                                      % for the store of the table
+      | pending                                % a module has to merge the values of a key first
       | {merge_failed, Key :: term(), Failure :: term()}
+      | {merge_mismatch, Key :: term(), Versions :: term()}
       | posix()
       | {dets, Reason :: term()}               % what Dets says
       | {panic, Text :: term()}.

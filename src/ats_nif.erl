@@ -24,10 +24,10 @@
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([give_away/4, setopts/3, collect/0]).
 -export([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/1]).
--export([disk_lookup/2, disk_chunk/3, disk_size/1, disk_kind/1, disk_stats/1]).
+-export([disk_lookup/2, disk_chunk/3, disk_key/2, disk_size/1, disk_kind/1, disk_stats/1]).
 -export([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
--export([disk_program/1, disk_operand/3, disk_pending/2, disk_resolve/3, disk_record/2]).
--export([disk_replace/5, disk_noted/2, disk_watch/2]).
+-export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
+-export([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -nifs([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
@@ -43,10 +43,10 @@
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([give_away/4, setopts/3, collect/0]).
 -nifs([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/1]).
--nifs([disk_lookup/2, disk_chunk/3, disk_size/1, disk_kind/1, disk_stats/1]).
+-nifs([disk_lookup/2, disk_chunk/3, disk_key/2, disk_size/1, disk_kind/1, disk_stats/1]).
 -nifs([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
--nifs([disk_program/1, disk_operand/3, disk_pending/2, disk_resolve/3, disk_record/2]).
--nifs([disk_replace/5, disk_noted/2, disk_watch/2]).
+-nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
+-nifs([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 
 %% Only in the build for tests.
 -ifdef(FORCING).
@@ -92,8 +92,8 @@
 %% Why a table in a directory cannot be used.
 -type disk_failure() :: {error, Cause :: atom(), Text :: binary()}.
 
-%% A key and its value, as the store has them, and the objects of which the value is.
--type disk_record() :: {Key :: binary(), Value :: binary(), Objects :: [binary(), ...]}.
+%% A key and its value, as the store has them.
+-type disk_record() :: {Key :: binary(), Value :: binary()}.
 
 %% What `setopts' changes; `false' is what stays as it is.
 -type changes() ::
@@ -165,7 +165,8 @@
 
 %% What a slice of a query gives: results, or also what it takes to go on.
 -type selected() :: Results :: [term()] | Count :: non_neg_integer()
-                  | {more | done, ats:tid(), ats:compiled_match_spec(), place(), so_far()}
+                  | {more | done | pending, ats:tid(), ats:compiled_match_spec(), place(),
+                     so_far()}
                   | {part, ats:tid(), ats:compiled_match_spec(), place(), part()}
                   | rows().
 
@@ -423,39 +424,44 @@ disk_describe(_Directory) -> ?NOT_LOADED.
 -spec disk_snapshot(ats:tid()) -> ats:tid().
 disk_snapshot(_Table) -> ?NOT_LOADED.
 
-%% Merges an object with that of its key, without reading it.
--spec disk_write(ats:tid(), tuple()) -> true | Program :: module().
+%% Merges an object with that of its key, without reading it; or says which module is to be asked first.
+-spec disk_write(ats:tid(), tuple()) ->
+          written | {ask, module(), Version :: non_neg_integer()}.
 disk_write(_Table, _Object) -> ?NOT_LOADED.
 
 %% Removes a key, also if what was written to it cannot be merged.
 -spec disk_delete(ats:tid(), Key :: term()) -> true.
 disk_delete(_Table, _Key) -> ?NOT_LOADED.
 
-%% The module that merges the values of a table, if one does.
--spec disk_program(ats:tid()) -> module() | undefined.
+%% The module that merges the values of a table, if one does, and a number that no other table has.
+-spec disk_program(ats:tid()) ->
+          none | {module, module(), Version :: non_neg_integer(), Id :: non_neg_integer()}.
 disk_program(_Table) -> ?NOT_LOADED.
 
 %% Writes an object to a key that is merged by a module, without reading what is there: one with which
-%% nothing older is merged, or an operand that is an object if it is alone, or may be missing then.
--spec disk_operand(ats:tid(), tuple(), object | present | undefined) -> true.
-disk_operand(_Table, _Object, _How) -> ?NOT_LOADED.
+%% nothing older is merged, or an operand that is an object if it is alone, or may be missing then. Says
+%% whether a key has many values now, or so many that they should be merged before more is written.
+-spec disk_operand(ats:tid(), tuple(), object | present | undefined,
+                   Version :: non_neg_integer()) ->
+          written | hot | long | {other_version, OfTable :: non_neg_integer()}.
+disk_operand(_Table, _Object, _How, _Version) -> ?NOT_LOADED.
 
-%% The pending keys of a snapshot of which nothing is known, from the one on that was met last.
--spec disk_pending(Snapshot :: ats:tid(), Most :: pos_integer()) -> [disk_record()].
-disk_pending(_Snapshot, _Most) -> ?NOT_LOADED.
+%% The pending key of a snapshot that was met last, and some that come behind it.
+-spec disk_pending(Snapshot :: ats:tid()) -> [disk_record()].
+disk_pending(_Snapshot) -> ?NOT_LOADED.
 
-%% Says what a pending key of a snapshot has.
--spec disk_resolve(Snapshot :: ats:tid(), Key :: binary(), Object :: binary() | undefined) -> true.
-disk_resolve(_Snapshot, _Key, _Object) -> ?NOT_LOADED.
+%% Says what pending keys of a snapshot have. What was said before is forgotten.
+-spec disk_resolve(Snapshot :: ats:tid(), [{Key :: binary(), Value :: binary() | missing}]) -> true.
+disk_resolve(_Snapshot, _Values) -> ?NOT_LOADED.
 
 %% What the store has of a key, and whether that is pending.
--spec disk_record(ats:tid(), Key :: term()) -> {disk_record(), boolean()} | undefined.
+-spec disk_record(ats:tid(), Key :: term()) -> {object | pending, disk_record()} | none.
 disk_record(_Table, _Key) -> ?NOT_LOADED.
 
 %% Replaces the value of a key, or what it begins with, if that is still there.
--spec disk_replace(ats:tid(), Key :: binary(), Value :: binary(), Object :: binary() | undefined,
+-spec disk_replace(ats:tid(), Key :: binary(), Value :: binary(), New :: binary() | missing,
                    All :: boolean()) -> boolean().
-disk_replace(_Table, _Key, _Value, _Object, _All) -> ?NOT_LOADED.
+disk_replace(_Table, _Key, _Value, _New, _All) -> ?NOT_LOADED.
 
 %% Some keys that are pending. They are not noted any more.
 -spec disk_noted(ats:tid(), Most :: pos_integer()) -> [disk_record()].
@@ -464,6 +470,15 @@ disk_noted(_Table, _Most) -> ?NOT_LOADED.
 %% Has a process told, by `{pending, Table}', when keys were noted.
 -spec disk_watch(ats:tid(), pid()) -> true.
 disk_watch(_Table, _Pid) -> ?NOT_LOADED.
+
+%% Refuses what disk_operand/4 writes, or allows it again.
+-spec disk_gate(ats:tid(), Closed :: boolean()) -> true.
+disk_gate(_Table, _Closed) -> ?NOT_LOADED.
+
+%% Has another module, or version, merge from now on. All that was written must have been merged.
+-spec disk_set_program(ats:tid(), Module :: binary(), Version :: non_neg_integer()) ->
+          ok | disk_failure().
+disk_set_program(_Table, _Module, _Version) -> ?NOT_LOADED.
 
 %% Writes to sorted files what is in memory.
 -spec disk_flush(ats:tid()) -> ok | disk_failure().
@@ -474,14 +489,19 @@ disk_flush(_Table) -> ?NOT_LOADED.
 disk_compact(_Table) -> ?NOT_LOADED.
 
 %% As {@link lookup/2}, of an open table and not of a snapshot.
--spec disk_lookup(ats:tid(), Key :: term()) -> [tuple()].
+%% What is still to be merged is given as the store has it.
+-spec disk_lookup(ats:tid(), Key :: term()) -> [tuple()] | {pending, disk_record()}.
 disk_lookup(_Table, _Key) -> ?NOT_LOADED.
 
 %% The objects of some keys behind this one, as the external term format of a list, and the last of the
-%% keys.
--spec disk_chunk(ats:tid(), up | down, start | (Key :: binary())) ->
-          {Objects :: binary(), (Key :: binary()) | done}.
+%% keys; and whether there are more, or the values of the next key have to be merged first.
+-spec disk_chunk(ats:tid(), up | down, Last) -> {done | more | pending, Objects :: binary(), Last}
+              when Last :: start | (Key :: binary()).
 disk_chunk(_Table, _Way, _Last) -> ?NOT_LOADED.
+
+%% A key as the store has it.
+-spec disk_key(ats:tid(), Key :: term()) -> binary().
+disk_key(_Table, _Key) -> ?NOT_LOADED.
 
 %% The number of objects. O(objects), unless it was counted before.
 -spec disk_size(ats:tid()) -> non_neg_integer().

@@ -20,6 +20,8 @@
       | {read_only, file:filename_all(), Why :: unicode:chardata()}
       | {merge_failed, file:filename_all()}
       | {merge_failed, file:filename_all(), Key :: term(), ats_merge:failure()}
+      | {merge_mismatch, file:filename_all(), Key :: term(),
+         {module(), OfTable :: ats_merge:version(), OfModule :: ats_merge:version()}}
       | {merge, ats_merge:check_error()}
       | {system_limit, file:filename_all(), What :: unicode:chardata()}
       | {storage, file:filename_all(), What :: unicode:chardata()}.
@@ -42,6 +44,8 @@ of_call({error, Cause, Text}, Directory) ->
 -spec of_cause(ats_errors:cause(), Directory :: term()) -> {error, reason()} | refused.
 of_cause({merge_failed, Key, Failure}, Directory) ->
     {error, {merge_failed, Directory, Key, Failure}};
+of_cause({merge_mismatch, Key, Versions}, Directory) ->
+    {error, {merge_mismatch, Directory, Key, Versions}};
 of_cause(Cause, Directory) ->
     case is_of_files(Cause) of
         true -> {error, reason(Cause, Directory, text(Cause))};
@@ -102,6 +106,9 @@ format({merge_failed, Directory}) ->
 format({merge_failed, Directory, Key, Failure}) ->
     io_lib:format("~ts: what was written to the key ~0tP cannot be merged: ~ts",
                   [Directory, Key, 20, ats_merge:format_failure(Failure)]);
+format({merge_mismatch, Directory, Key, {Module, OfTable, OfModule}}) ->
+    io_lib:format("~ts: the module ~tw has version ~b, and what was written to the key ~0tP is of "
+                  "version ~b", [Directory, Module, OfModule, Key, 20, OfTable]);
 format({merge, Wrong}) ->
     ["the merge of the table: ", ats_merge:format_failure(Wrong)];
 format(incompatible_arguments) ->

@@ -1,10 +1,11 @@
 %% @private
 %% @doc The process that has pending keys of tables on disk merged in the background.
 %%
-%% A store notes the keys of which it has put several values one behind the other, and tells this
-%% process that there are some: when runs are merged, and when a key was read. For each table one
-%% process at a time takes a batch of such keys after the other, has {@link ats_merge_pool} merge
-%% their values, and replaces them. What cannot be merged stays as it was.
+%% A store notes the keys of which it has put several values one behind the other. This process is
+%% told that there are some when runs are merged, when a key was read, and when a key has got some
+%% hundreds of values. For each table one process at a time takes some of these keys after the other,
+%% has {@link ats_merge_worker} merge their values, and replaces them. Keys whose merge takes long are
+%% left for last. What cannot be merged stays as it was, but for its beginning.
 -module(ats_disk_merger).
 
 -behaviour(gen_server).
@@ -17,25 +18,14 @@
 %% Tables with a process at work, and whether there will be more to do when it has ended.
 -record(state, {working = #{} :: #{ats:tid() => boolean()}}).
 
--define(POOL, ats_merge_writers).
-%% So many keys are merged at once.
+%% So many keys are taken at once.
 -define(BATCH, 256).
 
-%% @doc This process, and the pools of processes that merge: one for calls that wait for an answer, so
-%% that they do not wait for others. The application's parameters `merge_ms' and `merge_heap_words'
-%% say what a merge may take for one key. `Tables' is a function that returns the open tables, by its
-%% module and name.
+%% @doc This process, and the one that ends merges that do not return. `Tables' is a function that
+%% returns the open tables, by its module and name.
 -spec child_specs(Tables :: {module(), atom()}) -> [supervisor:child_spec()].
 child_specs(Tables) ->
-    Limits = maps:from_list([{Option, Value} || {Option, Parameter} <- [{ms, merge_ms},
-                                                                       {heap_words,
-                                                                        merge_heap_words}],
-                                                {ok, Value} <- [application:get_env(ats, Parameter)]]),
-    Schedulers = erlang:system_info(schedulers_online),
-    Readers = ats_disk_merged:readers(),
-    [(ats_merge_pool:child_spec(Limits#{name => Readers, workers => 4 * Schedulers}))
-     #{id => Readers},
-     (ats_merge_pool:child_spec(Limits#{name => ?POOL}))#{id => ?POOL},
+    [#{id => ats_merge_watch, start => {ats_merge_watch, start_link, []}},
      #{id => ?MODULE, start => {?MODULE, start_link, [Tables]}}].
 
 -spec start_link(Tables :: {module(), atom()}) -> {ok, pid()} | {error, term()}.
@@ -86,10 +76,10 @@ handle_info(_Other, State) ->
 
 -spec watched(ats:tid(), #state{}) -> #state{}.
 watched(Table, State) ->
-    try ats_nif:disk_program(Table) of
-        undefined ->
+    try ats_disk_pending:program(Table) of
+        none ->
             State;
-        _Module ->
+        _Program ->
             true = ats_nif:disk_watch(Table, self()),
             work(Table, State)
     catch
@@ -107,7 +97,7 @@ work(Table, #state{working = Working}) ->
 %% Ends without an error, so that the other process does not.
 -spec batches(ats:tid()) -> ok.
 batches(Table) ->
-    try batch(Table, ats_nif:disk_program(Table), false)
+    try batches(Table, ats_disk_pending:program(Table), false)
     catch
         %% It was closed.
         error:{ats_error, id} ->
@@ -118,38 +108,65 @@ batches(Table) ->
     end.
 
 %% Warns once, however many keys are concerned.
--spec batch(ats:tid(), module() | undefined, boolean()) -> ok.
-batch(_Table, undefined, _HasWarned) ->
+-spec batches(ats:tid(), ats_disk_pending:program() | none, HasWarned :: boolean()) -> ok.
+batches(_Table, none, _HasWarned) ->
     ok;
-batch(Table, Module, HasWarned) ->
+batches(Table, Program, HasWarned) ->
     case ats_nif:disk_noted(Table, ?BATCH) of
         [] ->
             ok;
         Records ->
-            Failures = merge(Table, Module, Records),
-            _ = HasWarned orelse warn(Table, Failures),
-            batch(Table, Module, HasWarned orelse Failures =/= [])
+            {Late, Failures} = merge(Table, Program, Records),
+            All = lists:flatmap(fun(R) -> merge_late(Table, Program, R) end, Late) ++ Failures,
+            _ = HasWarned orelse warn(Table, All),
+            batches(Table, Program, HasWarned orelse All =/= [])
     end.
 
-%% After some keys for which the module has not returned, the others are not tried. They are tried
-%% without those.
--spec merge(ats:tid(), module(), [ats_nif:disk_record()]) -> [ats_merge:failure()].
-merge(_Table, _Module, []) ->
-    [];
-merge(Table, Module, Records) ->
-    Outcomes = ats_disk_merged:jobs(?POOL, Module, Records),
-    IsTried = fun({_Record, Outcome}) -> Outcome =/= {failed, {Module, any, not_tried}} end,
-    {Tried, Left} = lists:partition(IsTried, Outcomes),
-    Failures = [Failure || {Record, Outcome} <- Tried,
-                           Failure <- replaced(Table, Record, Outcome)],
-    Failures ++ merge(Table, Module, [Record || {Record, _} <- Left]).
+%% The records that are not merged promptly, and what has failed at once.
+-spec merge(ats:tid(), ats_disk_pending:program(), [ats_nif:disk_record()]) ->
+          {[ats_nif:disk_record()], [ats_merge:failure()]}.
+merge(_Table, _Program, []) ->
+    {[], []};
+merge(Table, Program, Records) ->
+    Outcomes = run(Program, Records, true),
+    {Tried, Left} = lists:split(length(Outcomes), Records),
+    Failures = replaced(Table, Tried, Outcomes),
+    case Left of
+        [] ->
+            {[], Failures};
+        [Next | Rest] ->
+            %% It was not prompt, or has failed.
+            {Late, Others} = merge(Table, Program, Rest),
+            {[Next | Late], Failures ++ Others}
+    end.
 
--spec replaced(ats:tid(), ats_nif:disk_record(), ats_merge:outcome()) -> [ats_merge:failure()].
-replaced(_Table, _Record, {failed, Failure}) ->
-    [Failure];
-replaced(Table, {Key, Value, _} = Record, Outcome) ->
-    _ = ats_nif:disk_replace(Table, Key, Value, ats_disk_merged:object(Record, Outcome), false),
-    [].
+%% The key may have other values by now.
+-spec merge_late(ats:tid(), ats_disk_pending:program(), ats_nif:disk_record()) ->
+          [ats_merge:failure()].
+merge_late(Table, Program, Record) ->
+    case run(Program, [Record], false) of
+        [] -> [];
+        Outcomes -> replaced(Table, [Record], Outcomes)
+    end.
+
+-spec run(ats_disk_pending:program(), [ats_nif:disk_record(), ...], boolean()) ->
+          [ats_merge_chain:outcome()].
+run({Merge, Id}, Records, IsPrompt) ->
+    case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => Records, priority => low,
+                                prompt => IsPrompt}) of
+        %% A reader has merged it, and has had it replaced.
+        again -> [];
+        Outcomes -> Outcomes
+    end.
+
+-spec replaced(ats:tid(), [ats_nif:disk_record()], [ats_merge_chain:outcome()]) ->
+          [ats_merge:failure()].
+replaced(Table, Records, Outcomes) ->
+    lists:append(
+      lists:zipwith(fun({Key, Chain}, Outcome) ->
+                            _ = ats_disk_pending:replaced(Table, Key, Chain, Outcome),
+                            [Failure || {failed, Failure, _} <- [Outcome]]
+                    end, Records, Outcomes)).
 
 -spec warn(ats:tid(), [ats_merge:failure()]) -> ok.
 warn(_Table, []) ->

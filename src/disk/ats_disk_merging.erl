@@ -1,21 +1,25 @@
 %% @private
 %% @doc Reading and changing tables on disk whose values a module merges.
 %%
-%% The store keeps what was written to a key, one behind the other: the key is *pending*. What the
-%% native library is asked about a pending key it refuses, with the cause `merge_failed'. Then the
-%% values are merged here, and the call is made again:
+%% The store keeps what was written to a key, one behind the other: the key is *pending*. How what is
+%% asked about pending keys is answered:
 %%
 %% <table border="1">
-%% <tr><td>a read</td><td>reads a snapshot, which is told what pending keys have. First one key is
-%% merged, then two, four and so on, as long as the call meets others</td></tr>
-%% <tr><td>a change of keys that are known</td><td>of each key what was written is replaced by what
-%% it is merged to, if nothing was written to it meanwhile</td></tr>
+%% <tr><td>a lookup</td><td>gets the values with the answer, has them merged, and what they are merged
+%% to takes their place in the store</td></tr>
+%% <tr><td>another read of a key</td><td>fails with the cause `pending', and reads a snapshot, which
+%% is told what the key has</td></tr>
+%% <tr><td>a walk</td><td>reads a snapshot, too, and goes on behind each pending key; see {@link
+%% ats_disk_pending}</td></tr>
+%% <tr><td>a change of keys that are known</td><td>fails with the cause `pending'. Of each key what was
+%% written is replaced by what it is merged to, if nothing was written to it meanwhile, and the call is
+%% made again</td></tr>
 %% <tr><td>a change of keys that are looked for</td><td>reads a snapshot to find them, and then
 %% looks at each again when it is changed</td></tr>
 %% </table>
 -module(ats_disk_merging).
 
--export([is_merged_by_program/1, write/4, lookup/2, live/2]).
+-export([is_merged_by_program/1, write/5, lookup/2, live/2]).
 -export([change/3, delete/2, replace/2, delete_range/4]).
 
 -export_type([decision/1]).
@@ -26,23 +30,47 @@
 
 %% So often a change is tried of a key that others write to.
 -define(ATTEMPTS, 1000).
+%% So many objects are looked for before they are changed.
+-define(AT_ONCE, 1000).
 
 -spec is_merged_by_program(ats:tid()) -> boolean().
 is_merged_by_program(Table) ->
-    ats_nif:disk_program(Table) =/= undefined.
+    ats_disk_pending:program(Table) =/= none.
 
 %% @doc Writes a value, without reading what is there.
 %%
-%% What the module says of a value that is alone is asked here, in the process that writes: so a
-%% value that hides all before it needs no merge, and one that is alone can be read without.
--spec write(ats:tid(), module(), Key :: term(), Value :: term()) -> true.
-write(Table, Module, Key, Value) ->
-    case {ats_merge:asked(Module, short_circuit, Key, Value),
-          ats_merge:asked(Module, delete, Key, Value)} of
-        {true, true} -> ats_nif:disk_delete(Table, Key);
-        {true, false} -> ats_nif:disk_operand(Table, {Key, Value}, object);
-        {_, false} -> ats_nif:disk_operand(Table, {Key, Value}, present);
-        {_, _} -> ats_nif:disk_operand(Table, {Key, Value}, undefined)
+%% What the module says of a value that is alone is asked before: so a value that hides all before it
+%% needs no merge, and one that is alone can be read without.
+-spec write(ats:tid(), module(), ats_merge:version(), Key :: term(), Value :: term()) -> true.
+write(Table, Module, Version, Key, Value) ->
+    case ats_merge_worker:ask(Module, Version, Key, Value) of
+        {failed, Failure} ->
+            ats_disk_pending:failed(Module, Key, Failure);
+        delete ->
+            ats_nif:disk_delete(Table, Key);
+        How ->
+            case ats_nif:disk_operand(Table, {Key, Value}, How, Version) of
+                written ->
+                    true;
+                {other_version, OfTable} ->
+                    Failure = {Module, version, {other_version, OfTable, Version}},
+                    ats_disk_pending:failed(Module, Key, Failure);
+                hot ->
+                    ok = ats_disk_merger:pending(Table),
+                    true;
+                long ->
+                    ok = ats_disk_merger:pending(Table),
+                    ok = shortened(Table, Key),
+                    true
+            end
+    end.
+
+%% The others write faster than the values are merged in the background. If these cannot be merged,
+%% that is not the concern of the one who writes.
+-spec shortened(ats:tid(), Key :: term()) -> ok.
+shortened(Table, Key) ->
+    try settle(Table, ats_disk_pending:program(Table), Key)
+    catch error:{ats_error, _Cause} -> ok
     end.
 
 %%--------------------------------------------------------------------------------------------
@@ -52,10 +80,15 @@ write(Table, Module, Key, Value) ->
 %% @doc The objects with a key.
 -spec lookup(ats:tid(), Key :: term()) -> [tuple()].
 lookup(Table, Key) ->
-    try ats_nif:disk_lookup(Table, Key)
-    catch
-        error:{ats_error, merge_failed} ->
-            live(Table, fun(There) -> ats_nif:lookup(There, Key) end)
+    case ats_nif:disk_lookup(Table, Key) of
+        {pending, Record} ->
+            case ats_disk_pending:read(Table, ats_disk_pending:program(Table), Record) of
+                {ok, Value} -> ats_merge_chain:objects(Value);
+                missing -> [];
+                again -> lookup(Table, Key)
+            end;
+        Objects ->
+            Objects
     end.
 
 %% @doc Has a function read a table, or a snapshot of it if it meets pending keys.
@@ -63,8 +96,8 @@ lookup(Table, Key) ->
 live(Table, Read) ->
     try Read(Table)
     catch
-        error:{ats_error, merge_failed} ->
-            Answer = ats_disk_snapshot:of_table(Table, Read),
+        error:{ats_error, pending} ->
+            Answer = ats_disk_snapshot:of_key(Table, Read),
             ok = ats_disk_merger:pending(Table),
             Answer
     end.
@@ -83,22 +116,27 @@ change(Table, Keys, Change) ->
 change(Table, Keys, Change, Attempts) ->
     try Change(Table)
     catch
-        error:{ats_error, merge_failed} ->
-            Module = ats_disk_merged:module(Table),
+        error:{ats_error, pending} ->
+            Program = ats_disk_pending:program(Table),
             [Key | _] = Known = Keys(),
-            _ = Attempts > 0 orelse ats_disk_merged:failed(Key, {Module, any, written_meanwhile}),
-            lists:foreach(fun(Each) -> settle(Table, Module, Each) end, Known),
+            _ = Attempts > 0 orelse written_meanwhile(Program, Key),
+            lists:foreach(fun(Each) -> settle(Table, Program, Each) end, Known),
             change(Table, Keys, Change, Attempts - 1)
     end.
 
+-spec written_meanwhile(ats_disk_pending:program(), Key :: term()) -> no_return().
+written_meanwhile({{Module, _Version}, _Id}, Key) ->
+    ats_disk_pending:failed(Module, Key, {Module, any, written_meanwhile}).
+
 %% Replaces what was written to a key by what it is merged to.
--spec settle(ats:tid(), module(), Key :: term()) -> ok.
-settle(Table, Module, Key) ->
+-spec settle(ats:tid(), ats_disk_pending:program(), Key :: term()) -> ok.
+settle(Table, Program, Key) ->
     case ats_nif:disk_record(Table, Key) of
-        {{KeyBytes, Value, _} = Record, true} ->
-            Object = ats_disk_merged:one(Module, Key, Record),
-            _ = ats_nif:disk_replace(Table, KeyBytes, Value, Object, false),
-            ok;
+        {pending, Record} ->
+            case ats_disk_pending:replace(Table, Program, Record) of
+                again -> settle(Table, Program, Key);
+                ok -> ok
+            end;
         _ ->
             ok
     end.
@@ -126,34 +164,46 @@ replace(Table, MatchSpec) ->
 %% @doc Deletes the objects of a range of keys, and returns how many there were.
 -spec delete_range(ats:tid(), term(), term(), [ats:range_bound()]) -> non_neg_integer().
 delete_range(Table, Low, High, Bounds) ->
-    Keys = ats_disk_snapshot:of_table(
-             Table, fun(Snapshot) -> ats_range:range(Snapshot, Low, High, [keys | Bounds]) end),
-    length(each(Table, Keys, fun(Object) -> {remove, Object} end)).
+    First = fun(Snapshot) ->
+                    ats_range:range(Snapshot, Low, High, [keys, {limit, ?AT_ONCE} | Bounds])
+            end,
+    length(each(Table, First, fun(Object) -> {remove, Object} end)).
 
 %% The head and the guards find the objects.
 -spec each_selected(ats:tid(), ats:match_spec(), fun((tuple(), [term()]) -> decision(Value))) ->
           [Value].
 each_selected(Table, MatchSpec, Decide) ->
     Compiled = ats_select:compile(MatchSpec),
-    Heads = [{Head, Guards, ['$_']} || {Head, Guards, _Body} <- MatchSpec],
-    Objects = ats_disk_snapshot:of_table(
-                Table, fun(Snapshot) -> ats_select:list(Snapshot, Heads, all) end),
-    each(Table, [element(1, Object) || Object <- Objects],
-         fun(Object) -> Decide(Object, ats_select:run([Object], Compiled)) end).
+    Heads = [{Head, Guards, [{element, 1, '$_'}]} || {Head, Guards, _Body} <- MatchSpec],
+    First = fun(Snapshot) -> ats_select:chunk(Snapshot, Heads, up, ?AT_ONCE) end,
+    each(Table, First, fun(Object) -> Decide(Object, ats_select:run([Object], Compiled)) end).
 
-%% Has a function decide about the object of each of these keys, if it is there. Each is changed
-%% as it was when the function saw it, or the function is asked again. Returns what was told.
--spec each(ats:tid(), [Key :: term()], fun((Object :: tuple()) -> decision(Value))) -> [Value].
-each(Table, Keys, Decide) ->
-    Module = ats_disk_merged:module(Table),
-    lists:flatmap(fun(Key) -> decide(Table, Module, Key, Decide, ?ATTEMPTS) end, Keys).
+%% Has a function decide about the object of each of these keys, of which a first chunk is given, if
+%% it is there. Each is changed as it was when the function saw it, or the function is asked again.
+%% Returns what was told.
+-spec each(ats:tid(), fun((ats:tid()) -> Chunk), fun((Object :: tuple()) -> decision(Value))) ->
+          [Value] when Chunk :: {[Key :: term()], ats:continuation()} | '$end_of_table'.
+each(Table, First, Decide) ->
+    Program = ats_disk_pending:program(Table),
+    Change = fun(Key, Told) -> decide(Table, Program, Key, Decide, ?ATTEMPTS) ++ Told end,
+    Told = ats_disk_snapshot:of_table(
+             Table, fun(Snapshot) -> chunks(First(Snapshot), Change, []) end),
+    lists:reverse(Told).
 
--spec decide(ats:tid(), module(), Key :: term(), fun((tuple()) -> decision(Value)),
-             non_neg_integer()) -> [Value].
-decide(_Table, Module, Key, _Decide, 0) ->
-    ats_disk_merged:failed(Key, {Module, any, written_meanwhile});
-decide(Table, Module, Key, Decide, Attempts) ->
-    case current(Table, Module, Key) of
+-spec chunks({[term()], ats:continuation()} | '$end_of_table', fun((term(), Acc) -> Acc), Acc) ->
+          Acc.
+chunks('$end_of_table', _Change, Told) ->
+    Told;
+chunks({Keys, Continuation}, Change, Told) ->
+    NewTold = lists:foldl(Change, Told, Keys),
+    chunks(ats_select:continue(Continuation), Change, NewTold).
+
+-spec decide(ats:tid(), ats_disk_pending:program(), Key :: term(),
+             fun((tuple()) -> decision(Value)), non_neg_integer()) -> [Value].
+decide(_Table, Program, Key, _Decide, 0) ->
+    written_meanwhile(Program, Key);
+decide(Table, Program, Key, Decide, Attempts) ->
+    case current(Table, Program, Key) of
         undefined ->
             [];
         {Record, Object} ->
@@ -163,29 +213,30 @@ decide(Table, Module, Key, Decide, Attempts) ->
                 {What, Told} ->
                     case replaced(Table, Record, What) of
                         true -> [Told];
-                        false -> decide(Table, Module, Key, Decide, Attempts - 1)
+                        false -> decide(Table, Program, Key, Decide, Attempts - 1)
                     end
             end
     end.
 
 %% The object of a key, and the record of the store that it was made of.
--spec current(ats:tid(), module(), Key :: term()) -> {record(), tuple()} | undefined.
-current(Table, Module, Key) ->
+-spec current(ats:tid(), ats_disk_pending:program(), Key :: term()) ->
+          {record(), tuple()} | undefined.
+current(Table, Program, Key) ->
     case ats_nif:disk_record(Table, Key) of
-        undefined ->
+        none ->
             undefined;
-        {{_, _, [Object]} = Record, false} ->
-            {Record, binary_to_term(Object)};
-        {Record, true} ->
-            case ats_disk_merged:one(Module, Key, Record) of
-                undefined -> undefined;
-                Object -> {Record, binary_to_term(Object)}
-            end
+        {object, {_, Chain} = Record} ->
+            [Object] = ats_merge_chain:objects(Chain),
+            {Record, Object};
+        {pending, _} ->
+            %% Merged once, however often it is tried.
+            ok = settle(Table, Program, Key),
+            current(Table, Program, Key)
     end.
 
 %% Whether the object was still the one of this record.
 -spec replaced(ats:tid(), record(), remove | {replace, tuple()}) -> boolean().
-replaced(Table, {KeyBytes, Value, _}, remove) ->
-    ats_nif:disk_replace(Table, KeyBytes, Value, undefined, true);
-replaced(Table, {KeyBytes, Value, _}, {replace, Object}) ->
-    ats_nif:disk_replace(Table, KeyBytes, Value, term_to_binary(Object), true).
+replaced(Table, {Key, Chain}, remove) ->
+    ats_nif:disk_replace(Table, Key, Chain, missing, true);
+replaced(Table, {Key, Chain}, {replace, Object}) ->
+    ats_nif:disk_replace(Table, Key, Chain, ats_merge_chain:object(Object), true).

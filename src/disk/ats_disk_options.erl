@@ -179,25 +179,25 @@ merge(replace) -> <<>>;
 merge(Merge) -> term_to_binary(Merge, [{minor_version, 2}]).
 
 %% @doc Whether the module that merges the values of a table is there, if the option does not name
-%% it, and is of the version with which the table was made.
+%% it. If it has another version than the table, the table can be opened: keys that are merged can be
+%% read, and `dats:upgrade_merge/2' merges the others.
 -spec check_merge(parsed()) -> ok | {error, reason, term()}.
 check_merge(#{merge := default, directory := Directory}) ->
     case ats_nif:disk_describe(native_name(Directory)) of
-        {ok, _Type, _KeyPos, <<_, _/binary>> = Merge} -> check_program(binary_to_term(Merge), Directory);
+        {ok, _Type, _KeyPos, <<_, _/binary>> = Merge} -> check_program(binary_to_term(Merge));
         %% What is wrong with it, opening it says.
         _ -> ok
     end;
 check_merge(_Given) ->
     ok.
 
--spec check_program(term(), file:filename_all()) -> ok | {error, reason, term()}.
-check_program({module, Module, Version}, Directory) ->
-    case ats_merge:check(Module) of
-        {ok, Version} -> ok;
-        {ok, _Other} -> {error, reason, {merge_mismatch, Directory}};
+-spec check_program(term()) -> ok | {error, reason, term()}.
+check_program(Merge) when element(1, Merge) =:= module ->
+    case ats_merge:check(element(2, Merge)) of
+        {ok, _Version} -> ok;
         {error, Wrong} -> {error, reason, {merge, Wrong}}
     end;
-check_program(_Named, _Directory) ->
+check_program(_Named) ->
     ok.
 
 %% @doc Whether a table that was opened with some options can be used by a process that asks for others. What

@@ -3,55 +3,32 @@
 %%
 %% A snapshot is a table of its own, which shares with the other what is on disk and in memory, and
 %% which no call changes. It belongs to the process that took it: if that is killed, it ends.
+%%
+%% Where a module merges the values of the table, a walk of a snapshot goes on by itself. A read of
+%% one key fails with the cause `pending' if its values are still to be merged: then they are, and it
+%% is made again.
 -module(ats_disk_snapshot).
 
--export([of_table/2, walk/2, read/2]).
+-export([of_table/2, of_key/2]).
 
-%% @doc Has a function read a snapshot of a table. It is called again if it meets values that a module
-%% has to merge first.
+%% @doc Has a function walk through a snapshot of a table.
 -spec of_table(ats:tid(), fun((Snapshot :: ats:tid()) -> Answer)) -> Answer.
 of_table(Table, Read) ->
-    walk(Table, fun(Snapshot) -> read(Snapshot, fun() -> Read(Snapshot) end) end).
-
-%% @doc Has a function read a snapshot of a table, which is called once. Each of its reads goes through
-%% {@link read/2}.
--spec walk(ats:tid(), fun((Snapshot :: ats:tid()) -> Answer)) -> Answer.
-walk(Table, Read) ->
     Snapshot = ats_nif:disk_snapshot(Table),
     try Read(Snapshot)
     after ats_nif:delete(Snapshot)
     end.
 
-%% @doc Calls a function that reads a snapshot, until it meets no pending keys.
--spec read(Snapshot :: ats:tid(), fun(() -> Answer)) -> Answer.
-read(Snapshot, Read) ->
-    read(Snapshot, Read, 1).
+%% @doc Has a function read a key of a snapshot of a table.
+-spec of_key(ats:tid(), fun((Snapshot :: ats:tid()) -> Answer)) -> Answer.
+of_key(Table, Read) ->
+    of_table(Table, fun(Snapshot) -> resolved(Snapshot, Read) end).
 
--spec read(ats:tid(), fun(() -> Answer), pos_integer()) -> Answer.
-read(Snapshot, Read, AtOnce) ->
-    try Read()
+-spec resolved(ats:tid(), fun((ats:tid()) -> Answer)) -> Answer.
+resolved(Snapshot, Read) ->
+    try Read(Snapshot)
     catch
-        error:{ats_error, merge_failed} ->
-            resolve(Snapshot, AtOnce),
-            read(Snapshot, Read, 2 * AtOnce)
+        error:{ats_error, pending} ->
+            ok = ats_disk_pending:resolve(Snapshot),
+            resolved(Snapshot, Read)
     end.
-
-%% The first of the keys is the one that was met. The others are merged with it because they may be
-%% met next: if that fails, they are left as they are.
--spec resolve(ats:tid(), pos_integer()) -> ok.
-resolve(Snapshot, AtOnce) ->
-    Module = ats_disk_merged:module(Snapshot),
-    case ats_nif:disk_pending(Snapshot, AtOnce) of
-        [] -> erlang:error({ats_error, merge_failed});
-        Records -> resolved(Snapshot, ats_disk_merged:jobs(Module, Records))
-    end.
-
--spec resolved(ats:tid(), [{ats_nif:disk_record(), ats_merge:outcome()}]) -> ok.
-resolved(_Snapshot, [{{_, _, [Object | _]}, {failed, Failure}} | _]) ->
-    ats_disk_merged:failed(element(1, binary_to_term(Object)), Failure);
-resolved(Snapshot, Outcomes) ->
-    lists:foreach(fun({_Record, {failed, _}}) -> ok;
-                     ({{KeyBytes, _, _} = Record, Outcome}) ->
-                          Object = ats_disk_merged:object(Record, Outcome),
-                          true = ats_nif:disk_resolve(Snapshot, KeyBytes, Object)
-                  end, Outcomes).

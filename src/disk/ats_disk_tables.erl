@@ -12,7 +12,7 @@
 -behaviour(gen_server).
 
 -export([start_link/0, ensure_started/0]).
--export([open/2, close/1, find/1, directory/1, options/1, names/0, ids/0, users/1]).
+-export([open/2, close/1, set_merge/2, find/1, directory/1, options/1, names/0, ids/0, users/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([name/0]).
@@ -71,6 +71,11 @@ close(Name) ->
     catch
         exit:{noproc, _} -> {error, not_owner}
     end.
+
+%% @doc Says that a table is merged otherwise from now on.
+-spec set_merge(name(), term()) -> ok.
+set_merge(Name, Merge) ->
+    gen_server:call(?MODULE, {set_merge, Name, Merge}, infinity).
 
 %% @doc The table of that name. Fails if none is open.
 -spec find(name()) -> ats:tid().
@@ -135,6 +140,16 @@ handle_call({open, Name, Options}, From, State) ->
     {noreply, ask(Name, {open, From, Options}, State)};
 handle_call({close, Name}, From, State) ->
     {noreply, ask(Name, {close, From}, State)};
+handle_call({set_merge, Name, Merge}, _From, #state{tables = Tables} = State) ->
+    case Tables of
+        #{Name := #table{id = Id, options = #{merge := Opened} = Options} = Table}
+          when Opened =/= default ->
+            Changed = Options#{merge := Merge},
+            true = ets:insert(?NAMES, {Name, Id, Changed}),
+            {reply, ok, put_table(Name, Table#table{options = Changed}, State)};
+        #{} ->
+            {reply, ok, State}
+    end;
 handle_call({users, Name}, _From, #state{tables = Tables} = State) ->
     Users = case Tables of
                 #{Name := #table{users = Counts}} -> maps:to_list(Counts);

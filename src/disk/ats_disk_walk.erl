@@ -5,7 +5,7 @@
 %% terms: so the objects that are in memory are those of one chunk.
 -module(ats_disk_walk).
 
--export([fold/4, fold_chunks/4]).
+-export([fold/4, fold_chunks/4, step/3, key/3, key/4, objects/3, objects/4, slot/2]).
 
 %% @doc Folds a function over all objects. Those of one key come oldest first on the way up.
 -spec fold(fun((Object :: tuple(), Acc) -> Acc), Acc, ats:tid(), up | down) -> Acc.
@@ -15,20 +15,113 @@ fold(Function, Acc, Table, Way) ->
 %% @doc Folds a function over lists of objects, some of which may be empty.
 -spec fold_chunks(fun(([tuple()], Acc) -> Acc), Acc, ats:tid(), up | down) -> Acc.
 fold_chunks(Function, Acc, Table, Way) ->
-    ats_disk_snapshot:walk(
+    ats_disk_snapshot:of_table(
       Table, fun(Snapshot) -> chunks(Function, Acc, Snapshot, Way, start) end).
 
--spec chunks(fun(([tuple()], Acc) -> Acc), Acc, ats:tid(), up | down,
-             start | done | (Key :: binary())) -> Acc.
-chunks(_Function, Acc, _Snapshot, _Way, done) ->
-    Acc;
-chunks(Function, Acc, Snapshot, Way, Last) ->
-    Read = fun() -> ats_nif:disk_chunk(Snapshot, Way, Last) end,
-    {Bytes, Next} = ats_disk_snapshot:read(Snapshot, Read),
-    chunks(Function, Function(objects(Bytes), Acc), Snapshot, Way, Next).
+-spec chunks(fun(([tuple()], Acc) -> Acc), Acc, ats:tid(), up | down, start | (Key :: binary())) ->
+          Acc.
+chunks(Function, Before, Snapshot, Way, Last) ->
+    {Tag, Bytes, Next} = ats_nif:disk_chunk(Snapshot, Way, Last),
+    Acc = Function(terms(Bytes), Before),
+    case Tag of
+        done ->
+            Acc;
+        more ->
+            chunks(Function, Acc, Snapshot, Way, Next);
+        pending ->
+            ok = ats_disk_pending:resolve(Snapshot),
+            chunks(Function, Acc, Snapshot, Way, Next)
+    end.
 
--spec objects(binary()) -> [tuple()].
-objects(Bytes) ->
+%% @doc The first object behind a key, or from the end that `up' or `down' begins at.
+-spec step(ats:tid(), up | down, start | {behind, Key :: term()}) -> tuple() | none.
+step(Table, Way, From) ->
+    InOrder = case ats_nif:disk_kind(Table) of
+                  {ordered_set, _, _} -> Way;
+                  %% As the native functions do.
+                  _ -> up
+              end,
+    ats_disk_snapshot:of_table(
+      Table, fun(Snapshot) -> step_in(Snapshot, InOrder, place(Snapshot, From)) end).
+
+-spec place(ats:tid(), start | {behind, term()}) -> start | binary().
+place(_Snapshot, start) -> start;
+place(Snapshot, {behind, Key}) -> ats_nif:disk_key(Snapshot, Key).
+
+-spec step_in(ats:tid(), up | down, start | binary()) -> tuple() | none.
+step_in(Snapshot, Way, Last) ->
+    {Tag, Bytes, Next} = ats_nif:disk_chunk(Snapshot, Way, Last),
+    case {terms(Bytes), Tag} of
+        {[Object | _], _} ->
+            Object;
+        {[], done} ->
+            none;
+        {[], more} ->
+            step_in(Snapshot, Way, Next);
+        {[], pending} ->
+            ok = ats_disk_pending:resolve(Snapshot),
+            step_in(Snapshot, Way, Next)
+    end.
+
+%%--------------------------------------------------------------------------------------------
+%% Steps, of which the native library says `pending' if it meets a key whose values have to be merged
+%% first
+%%--------------------------------------------------------------------------------------------
+
+%% @doc The key that a native function finds at an end of the table.
+-spec key(fun((ats:tid()) -> Key), ats:tid(), up | down) -> Key | '$end_of_table'.
+key(Find, Table, Way) ->
+    try Find(Table)
+    catch error:{ats_error, pending} -> key_of(step(Table, Way, start))
+    end.
+
+%% @doc The key that a native function finds behind another one.
+-spec key(fun((ats:tid(), term()) -> Key), ats:tid(), up | down, term()) -> Key | '$end_of_table'.
+key(Find, Table, Way, From) ->
+    try Find(Table, From)
+    catch error:{ats_error, pending} -> key_of(step(Table, Way, {behind, From}))
+    end.
+
+-spec key_of(tuple() | none) -> term().
+key_of(none) -> '$end_of_table';
+key_of(Object) -> element(1, Object).
+
+%% @doc As {@link key/3}, with the objects of the key.
+-spec objects(fun((ats:tid()) -> Found), ats:tid(), up | down) -> Found | '$end_of_table'.
+objects(Find, Table, Way) ->
+    try Find(Table)
+    catch error:{ats_error, pending} -> with_key(step(Table, Way, start))
+    end.
+
+%% @doc As {@link key/4}, with the objects of the key.
+-spec objects(fun((ats:tid(), term()) -> Found), ats:tid(), up | down, term()) ->
+          Found | '$end_of_table'.
+objects(Find, Table, Way, From) ->
+    try Find(Table, From)
+    catch error:{ats_error, pending} -> with_key(step(Table, Way, {behind, From}))
+    end.
+
+-spec with_key(tuple() | none) -> {term(), [tuple()]} | '$end_of_table'.
+with_key(none) -> '$end_of_table';
+with_key(Object) -> {element(1, Object), [Object]}.
+
+%% @doc The objects of the key at a place.
+-spec slot(ats:tid(), non_neg_integer()) -> [tuple()] | '$end_of_table'.
+slot(Table, I) ->
+    try ats_nif:slot(Table, I)
+    catch
+        error:{ats_error, pending} ->
+            Nth = fun(Object, 0) -> throw({?MODULE, [Object]});
+                     (_Object, Left) -> Left - 1
+                  end,
+            try fold(Nth, I, Table, up) of
+                _Left -> '$end_of_table'
+            catch throw:{?MODULE, Objects} -> Objects
+            end
+    end.
+
+-spec terms(binary()) -> [tuple()].
+terms(Bytes) ->
     try binary_to_term(Bytes)
     catch error:badarg -> erlang:error({ats_error, damaged})
     end.

@@ -31,29 +31,26 @@
 %% that is. A key with such a value, merged of all that was written, counts as missing.</li>
 %% <li>All three are functions of their arguments. They are called again for the same values, at
 %% other times and in other processes, and know nothing of how often.</li>
-%% <li>`version()' changes whenever one of the others means something else than before. A table is
-%% not opened with another version than that with which it was made.</li>
+%% <li>`version()' changes whenever one of the others means something else than before. What was
+%% written to a table under one version is merged by no other: see `dats:upgrade_merge/2'.</li>
 %% </ul>
 %%
 %% == When it fails ==
 %%
 %% A module that raises an exception, takes too long, uses too much memory or returns what makes no
 %% sense fails for that key alone: {@type failure()} says what it did, and {@link format_failure/1}
-%% says it in words. Other keys of the same batch are merged; see {@link ats_merge_pool}.
+%% says it in words. It is called by processes of its own, which it may end, link and make trap exits;
+%% see {@link ats_merge_worker}.
 -module(ats_merge).
 
--export([check/1, name/1, run/2, asked/4, format_failure/1]).
+-export([check/1, check_version/2, merge/4, is/4, convert/3, format_failure/1]).
 
--export_type([job/0, place/0, outcome/0, failure/0, cause/0, version/0, check_error/0]).
+-export_type([merge/0, failure/0, cause/0, version/0, check_error/0]).
 
 -type version() :: 0..16#FFFFFFFF.
--type place() :: above | bottom.
-%% Whether there may be older values than these, or these are all that was written.
--type job() :: {Key :: term(), Values :: [term(), ...], place()}.
-%% The values of a key, of which the first was written first.
--type outcome() :: {put, term()} | {operand, term()} | missing | {failed, failure()}.
-%% What is in the place of the values of a job: a value to which nothing older matters, one that is
-%% to be merged with what is older, or nothing.
+-type merge() :: {module(), version()}
+               | {convert, fun((Key :: term(), [Value :: term(), ...]) -> {value, term()} | delete)}.
+%% A module, and the version that it must have; or what merges all values of a key at once.
 -type failure() :: {module(), Function :: atom(), cause()}.
 %% The function is `any' where it is not known which one it was.
 -type cause() ::
@@ -61,7 +58,7 @@
       | {returned, term()}
       | {took_longer, Ms :: pos_integer()}
       | {ended, Reason :: term()}
-      | not_tried
+      | {other_version, OfTable :: version(), OfModule :: version()}
       | written_meanwhile
       | no_value.
 -type check_error() ::
@@ -72,6 +69,7 @@
 
 -define(CALLBACKS, [{merge, 3}, {short_circuit, 2}, {delete, 2}, {version, 0}]).
 -define(MOST_VERSION, 16#FFFFFFFF).
+-define(MS, 5000).
 
 -callback merge(Key :: term(), Earlier :: term(), Later :: term()) -> term().
 -callback short_circuit(Key :: term(), Value :: term()) -> boolean().
@@ -79,7 +77,7 @@
 -callback version() -> version().
 
 %% @doc Whether a module can merge: it can be loaded, and exports all functions of the behaviour.
-%% Returns its version, which it is asked for in the calling process.
+%% Returns its version.
 -spec check(term()) -> {ok, version()} | {error, check_error()}.
 check(Module) when is_atom(Module) ->
     case code:ensure_loaded(Module) of
@@ -97,73 +95,63 @@ check_exports(Module) ->
         Missing -> {error, {not_exported, Module, Missing}}
     end.
 
+%% In a process of its own, which the module can harm as it likes.
 -spec check_version(module()) -> {ok, version()} | {error, check_error()}.
 check_version(Module) ->
-    IsVersion = fun(V) -> is_integer(V) andalso V >= 0 andalso V =< ?MOST_VERSION end,
-    try
-        {ok, call(Module, version, [], IsVersion)}
-    catch
-        throw:{?MODULE, Failure} -> {error, {failed, Failure}}
+    Ask = fun() -> exit({?MODULE, asked_version(Module)}) end,
+    {Pid, Monitor} = spawn_monitor(Ask),
+    receive
+        {'DOWN', Monitor, process, Pid, {?MODULE, Answer}} -> Answer;
+        {'DOWN', Monitor, process, Pid, Reason} -> {error, {failed, {Module, version, {ended, Reason}}}}
+    after ?MS ->
+        true = demonitor(Monitor, [flush]),
+        true = exit(Pid, kill),
+        {error, {failed, {Module, version, {took_longer, ?MS}}}}
     end.
 
-%% @doc What a table on disk is marked with, besides the version: no merge that has a name is called
-%% so.
--spec name(module()) -> binary().
-name(Module) ->
-    <<"erlang.", (atom_to_binary(Module))/binary>>.
-
-%% @doc Merges the values of a key, in the calling process, and never raises an exception. There is
-%% no limit of time.
-%%
-%% The newer values are merged with their neighbours first, so that of values that are put one
-%% behind the other each part is copied O(log n) times. The oldest value, which is often the
-%% largest, is merged last.
--spec run(module(), job()) -> outcome().
-run(Module, {Key, [Oldest | Newer], Place}) ->
-    try
-        Value = merged(Module, Key, Oldest, Newer),
-        IsBoolean = fun erlang:is_boolean/1,
-        case Place of
-            bottom ->
-                case call(Module, delete, [Key, Value], IsBoolean) of
-                    true -> missing;
-                    false -> {put, Value}
-                end;
-            above ->
-                case call(Module, short_circuit, [Key, Value], IsBoolean) of
-                    true -> {put, Value};
-                    false -> {operand, Value}
-                end
-        end
-    catch
-        throw:{?MODULE, Failure} -> {failed, Failure}
+-spec asked_version(module()) -> {ok, version()} | {error, check_error()}.
+asked_version(Module) ->
+    try {ok, version(Module)}
+    catch throw:{?MODULE, Failure} -> {error, {failed, Failure}}
     end.
 
--spec merged(module(), term(), term(), [term()]) -> term().
-merged(_Module, _Key, Oldest, []) ->
-    Oldest;
-merged(Module, Key, Oldest, [Later]) ->
-    merge(Module, Key, Oldest, Later);
-merged(Module, Key, Oldest, Newer) ->
-    merged(Module, Key, Oldest, neighbours(Module, Key, Newer)).
+-spec version(module()) -> version().
+version(Module) ->
+    call(Module, version, [], fun(V) -> is_integer(V) andalso V >= 0 andalso V =< ?MOST_VERSION end).
 
--spec neighbours(module(), term(), [term()]) -> [term()].
-neighbours(Module, Key, [Earlier, Later | Rest]) ->
-    Merged = merge(Module, Key, Earlier, Later),
-    [Merged | neighbours(Module, Key, Rest)];
-neighbours(_Module, _Key, Rest) ->
-    Rest.
+%%--------------------------------------------------------------------------------------------
+%% Calls, which throw `{ats_merge, Failure}'. They are made by processes that the module can harm.
+%%--------------------------------------------------------------------------------------------
 
--spec merge(module(), term(), term(), term()) -> term().
+%% @doc Throws a failure unless a module has this version now. Each call of a module is one of the code
+%% that is loaded then, so a value is merged by one version if this is called before and behind that.
+-spec check_version(module(), version()) -> ok.
+check_version(Module, Version) ->
+    case version(Module) of
+        Version -> ok;
+        Other -> throw({?MODULE, {Module, version, {other_version, Version, Other}}})
+    end.
+
+%% @doc Two values, merged.
+-spec merge(module(), Key :: term(), Earlier :: term(), Later :: term()) -> term().
 merge(Module, Key, Earlier, Later) ->
     call(Module, merge, [Key, Earlier, Later], fun(_Any) -> true end).
 
-%% @doc What `short_circuit' or `delete' says of a value; `unknown' if it fails.
--spec asked(module(), short_circuit | delete, Key :: term(), Value :: term()) ->
-          boolean() | unknown.
-asked(Module, Function, Key, Value) ->
-    try call(Module, Function, [Key, Value], fun erlang:is_boolean/1)
-    catch throw:{?MODULE, _Failure} -> unknown
+%% @doc What `short_circuit' or `delete' says of a value.
+-spec is(module(), short_circuit | delete, Key :: term(), Value :: term()) -> boolean().
+is(Module, Function, Key, Value) ->
+    call(Module, Function, [Key, Value], fun erlang:is_boolean/1).
+
+%% @doc What a function makes of all values of a key, which must not fail.
+-spec convert(fun((term(), [term()]) -> term()), Key :: term(), [Value :: term()]) ->
+          {value, term()} | delete.
+convert(Function, Key, Values) ->
+    try Function(Key, Values) of
+        {value, _} = Value -> Value;
+        delete -> delete;
+        Other -> throw({?MODULE, {convert, convert, {returned, Other}}})
+    catch
+        Class:Reason:Stack -> throw({?MODULE, {convert, convert, {raised, Class, Reason, Stack}}})
     end.
 
 %% Throws what is wrong. Only this function calls the module, so a throw of the module is not taken
@@ -207,10 +195,14 @@ format_cause(_Function, {raised, Class, Reason, _Stack}) ->
     io_lib:format("raised ~tw:~0tP", [Class, Reason, 20]);
 format_cause(version, {returned, Term}) ->
     io_lib:format("returned ~0tP, which is not an integer of 32 bits", [Term, 20]);
+format_cause(convert, {returned, Term}) ->
+    io_lib:format("returned ~0tP, which is neither {value, Value} nor delete", [Term, 20]);
 format_cause(_Function, {returned, Term}) ->
     io_lib:format("returned ~0tP, which is not a boolean", [Term, 20]);
 format_cause(_Function, {took_longer, Ms}) ->
-    io_lib:format("took longer than ~b ms for one key", [Ms]);
+    io_lib:format("took longer than ~b ms for one call", [Ms]);
+format_cause(version, {other_version, OfTable, OfModule}) ->
+    io_lib:format("returned ~b, but the table has values of version ~b", [OfModule, OfTable]);
 format_cause(_Function, {ended, killed}) ->
     "was killed: it used too much memory, or killed itself";
 format_cause(_Function, {ended, Reason}) ->
@@ -218,6 +210,4 @@ format_cause(_Function, {ended, Reason}) ->
 format_cause(_Function, written_meanwhile) ->
     "was given other values again and again, because others write to the key all the time";
 format_cause(_Function, no_value) ->
-    "was given an object without a value behind its key";
-format_cause(_Function, not_tried) ->
-    "was not tried, because it ended or took too long for other keys of the batch".
+    "was given an object without a value behind its key".

@@ -67,7 +67,7 @@ select_range(Table, Lower, Upper, Filter, N) when is_integer(N), N > 0 ->
     Snapshot = ats_nif:disk_snapshot(Table),
     try
         First = begin_at(Snapshot, Lower, Upper),
-        rows(above(Lower, Snapshot, First), Snapshot, Upper, filter(Filter), N, [])
+        rows(above(Lower, First), Snapshot, Upper, filter(Filter), N, [])
     catch
         Class:Reason:Stack ->
             ats_nif:delete(Snapshot),
@@ -100,11 +100,7 @@ begin_at(Snapshot, Lower, Upper) ->
     {Low, LowBound} = edge(low, Lower),
     {High, HighBound} = edge(high, Upper),
     Bounds = [LowBound, HighBound, {limit, ?AT_ONCE}],
-    ats_disk_snapshot:read(Snapshot, fun() -> ats_range:range(Snapshot, Low, High, Bounds) end).
-
--spec continue(ats:tid(), ats:continuation()) -> {[tuple()], ats:continuation()} | '$end_of_table'.
-continue(Snapshot, Continuation) ->
-    ats_disk_snapshot:read(Snapshot, fun() -> ats_select:continue(Continuation) end).
+    ats_range:range(Snapshot, Low, High, Bounds).
 
 -spec edge(low | high, bound()) -> {term(), ats_range:bound()}.
 edge(low, {key, Key}) -> {Key, {low, inclusive}};
@@ -119,16 +115,16 @@ filter(Filter) when is_function(Filter, 1) -> fun(Key, Value) -> Filter({Key, Va
 filter(_) -> erlang:error({ats_error, none}).
 
 %% From the first row on that is not below the range.
--spec above(bound(), ats:tid(), {[tuple()], ats:continuation()} | '$end_of_table') ->
+-spec above(bound(), {[tuple()], ats:continuation()} | '$end_of_table') ->
           {[tuple()], ats:continuation() | '$end_of_table'}.
-above(_Lower, _Snapshot, '$end_of_table') ->
+above(_Lower, '$end_of_table') ->
     {[], '$end_of_table'};
-above(Less, Snapshot, {Rows, Continuation}) when is_function(Less) ->
+above(Less, {Rows, Continuation}) when is_function(Less) ->
     case lists:dropwhile(fun(Row) -> Less(element(1, Row)) end, Rows) of
-        [] -> above(Less, Snapshot, continue(Snapshot, Continuation));
+        [] -> above(Less, ats_select:continue(Continuation));
         Rest -> {Rest, Continuation}
     end;
-above(_Lower, _Snapshot, Chunk) ->
+above(_Lower, Chunk) ->
     Chunk.
 
 -spec rows({[tuple()], ats:continuation() | '$end_of_table'} | '$end_of_table', ats:tid(), bound(),
@@ -156,7 +152,7 @@ rows({[Row | Rest], Continuation}, Snapshot, Upper, Filter, Wanted, Found) ->
 rows({[], '$end_of_table'}, Snapshot, Upper, Filter, _Wanted, Found) ->
     ended(Snapshot, Upper, Filter, Found);
 rows({[], Continuation}, Snapshot, Upper, Filter, Wanted, Found) ->
-    rows(continue(Snapshot, Continuation), Snapshot, Upper, Filter, Wanted, Found).
+    rows(ats_select:continue(Continuation), Snapshot, Upper, Filter, Wanted, Found).
 
 -spec is_below(bound(), term()) -> boolean().
 is_below(Less, Key) when is_function(Less) -> Less(Key);

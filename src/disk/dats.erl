@@ -35,7 +35,7 @@
 -export([safe_fixtable/2, slot/2, foldl/3, foldr/3, traverse/2, tab2list/1]).
 -export([init_table/2, init_table/3, table/1, table/2, format_error/1]).
 -export([to_ets/2, to_ets/3, from_ets/2, from_ets/3, to_ats/2, to_ats/3, from_ats/2, from_ats/3]).
--export([from_dets/2, from_dets/3, flush/1, compact/1]).
+-export([from_dets/2, from_dets/3, flush/1, compact/1, upgrade_merge/2]).
 -export([open/2, read/2, write/3, select_range/5, select_continue/3]).
 
 -export_type([tab_name/0, option/0, durability/0, reason/0, continuation/0]).
@@ -231,6 +231,32 @@ merged_into_runs(Name, Write) ->
     ok = ats_disk_merger:pending(Table),
     Written.
 
+%% @doc Gives a table whose values a module merges the version that the module has now.
+%%
+%% What was written under one version is merged by no other: until this is called, keys that are still
+%% to be merged answer `{error, {merge_mismatch, Directory, Key, {Module, OfTable, OfModule}}}', and so
+%% do writes to all keys. So first these keys are merged:
+%%
+%% <table border="1">
+%% <tr><td>`{old, OldModule}'</td><td>by a module with the functions of the old version, under
+%% whatever name</td></tr>
+%% <tr><td>`{convert, Fun}'</td><td>`Fun(Key, Values)' gets all values that were written to a key, the
+%% oldest first, and returns `{value, Value}' or `delete'</td></tr>
+%% </table>
+%%
+%% Keys that have one value, merged already, are left as they are. If a key cannot be merged, that is
+%% the answer, and the table has the version that it had. It takes as long as to read all of it.
+-spec upgrade_merge(tab_name(), ats_disk_upgrade:how()) -> ok | {error, reason()}.
+upgrade_merge(Name, How) ->
+    ?ANSWER(upgraded(Name, ats_disk_upgrade:upgrade(?TABLE(Name), How)), Name, [Name, How]).
+
+-spec upgraded(tab_name(), {ok, {module, module(), ats_merge:version()}} | ats_nif:disk_failure()
+                         | {error, reason, term()}) -> ok | {error, reason()}.
+upgraded(Name, {ok, Merge}) ->
+    ats_disk_tables:set_merge(Name, Merge);
+upgraded(Name, Failed) ->
+    ats_disk_failure:of_call(Failed, ats_disk_tables:directory(Name)).
+
 %% @doc Says in words why a function has failed.
 -spec format_error({error, reason()} | reason()) -> unicode:chardata().
 format_error(Reason) ->
@@ -261,7 +287,9 @@ delete(Name, Key) ->
 -spec delete_any(ats:tid(), term()) -> true.
 delete_any(Table, Key) ->
     try ats_nif:delete(Table, Key)
-    catch error:{ats_error, merge_failed} -> ats_nif:disk_delete(Table, Key)
+    catch
+        error:{ats_error, Cause} when Cause =:= merge_failed; Cause =:= pending ->
+            ats_nif:disk_delete(Table, Key)
     end.
 
 %% @doc Removes exactly this object; in a `duplicate_bag' all its copies.
@@ -283,28 +311,29 @@ take(Name, Key) ->
 %% ats:take_first/1}.
 -spec take_first(tab_name()) -> [tuple()] | {error, reason()}.
 take_first(Name) ->
-    ?ANSWER(take_end(?TABLE(Name), fun ats_nif:take_first/1, fun ats_nif:first/1), Name, [Name]).
+    ?ANSWER(take_end(?TABLE(Name), fun ats_nif:take_first/1, up), Name, [Name]).
 
 %% @doc Like {@link take_first/1}, with the last key.
 -spec take_last(tab_name()) -> [tuple()] | {error, reason()}.
 take_last(Name) ->
-    ?ANSWER(take_end(?TABLE(Name), fun ats_nif:take_last/1, fun ats_nif:last/1), Name, [Name]).
+    ?ANSWER(take_end(?TABLE(Name), fun ats_nif:take_last/1, down), Name, [Name]).
 
 %% In a table whose values a module merges these are two steps: another process may insert an object
 %% between them that would have been the first.
--spec take_end(ats:tid(), fun((ats:tid()) -> [tuple()]), fun((ats:tid()) -> term())) -> [tuple()].
-take_end(Table, Take, Find) ->
+-spec take_end(ats:tid(), fun((ats:tid()) -> [tuple()]), up | down) -> [tuple()].
+take_end(Table, Take, Way) ->
     try Take(Table)
     catch
-        error:{ats_error, merge_failed} ->
-            case ats_disk_merging:live(Table, Find) of
-                '$end_of_table' ->
+        error:{ats_error, pending} ->
+            case ats_disk_walk:step(Table, Way, start) of
+                none ->
                     [];
-                Key ->
+                Object ->
+                    Key = element(1, Object),
                     Changed = ats_disk_merging:change(Table, fun() -> [Key] end,
                                                       fun(T) -> ats_nif:take(T, Key) end),
                     case Changed of
-                        [] -> take_end(Table, Take, Find);
+                        [] -> take_end(Table, Take, Way);
                         Taken -> Taken
                     end
             end
@@ -387,45 +416,51 @@ member(Name, Key) ->
 %% that of the other types does not change, and means nothing.
 -spec first(tab_name()) -> Key :: term() | '$end_of_table'.
 first(Name) ->
-    ?ANSWER_OR_EXIT(?READ(T, ats_nif:first(T), Name), Name, [Name]).
+    ?ANSWER_OR_EXIT(ats_disk_walk:key(fun ats_nif:first/1, ?TABLE(Name), up), Name, [Name]).
 
 %% @doc Returns the last key of an `ordered_set'; for other types the same as {@link first/1}.
 -spec last(tab_name()) -> Key :: term() | '$end_of_table'.
 last(Name) ->
-    ?ANSWER_OR_EXIT(?READ(T, ats_nif:last(T), Name), Name, [Name]).
+    ?ANSWER_OR_EXIT(ats_disk_walk:key(fun ats_nif:last/1, ?TABLE(Name), down), Name, [Name]).
 
 %% @doc Returns the key after `Key'. In an `ordered_set', `Key' itself need not be in the table. In
 %% the other types it must, or have been when the table was fixed ({@link safe_fixtable/2}).
 -spec next(tab_name(), Key :: term()) -> NextKey :: term() | '$end_of_table'.
 next(Name, Key) ->
-    ?ANSWER_OR_EXIT(?READ(T, ats_nif:next(T, Key), Name), Name, [Name, Key]).
+    ?ANSWER_OR_EXIT(ats_disk_walk:key(fun ats_nif:next/2, ?TABLE(Name), up, Key),
+                    Name, [Name, Key]).
 
 %% @doc Returns the key before `Key' in an `ordered_set'; otherwise the same as {@link next/2}.
 -spec prev(tab_name(), Key :: term()) -> PreviousKey :: term() | '$end_of_table'.
 prev(Name, Key) ->
-    ?ANSWER_OR_EXIT(?READ(T, ats_nif:prev(T, Key), Name), Name, [Name, Key]).
+    ?ANSWER_OR_EXIT(ats_disk_walk:key(fun ats_nif:prev/2, ?TABLE(Name), down, Key),
+                    Name, [Name, Key]).
 
 %% @doc Returns the first key together with its objects, in one step.
 -spec first_lookup(tab_name()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
 first_lookup(Name) ->
-    ?ANSWER_OR_EXIT(?READ(T, ats_nif:first_lookup(T), Name), Name, [Name]).
+    ?ANSWER_OR_EXIT(ats_disk_walk:objects(fun ats_nif:first_lookup/1, ?TABLE(Name), up),
+                    Name, [Name]).
 
 %% @doc Returns the last key together with its objects, in one step.
 -spec last_lookup(tab_name()) -> {Key :: term(), [tuple()]} | '$end_of_table'.
 last_lookup(Name) ->
-    ?ANSWER_OR_EXIT(?READ(T, ats_nif:last_lookup(T), Name), Name, [Name]).
+    ?ANSWER_OR_EXIT(ats_disk_walk:objects(fun ats_nif:last_lookup/1, ?TABLE(Name), down),
+                    Name, [Name]).
 
 %% @doc Returns the key after `Key' together with its objects, in one step.
 -spec next_lookup(tab_name(), Key :: term()) ->
           {NextKey :: term(), [tuple()]} | '$end_of_table'.
 next_lookup(Name, Key) ->
-    ?ANSWER_OR_EXIT(?READ(T, ats_nif:next_lookup(T, Key), Name), Name, [Name, Key]).
+    ?ANSWER_OR_EXIT(ats_disk_walk:objects(fun ats_nif:next_lookup/2, ?TABLE(Name), up, Key),
+                    Name, [Name, Key]).
 
 %% @doc Returns the key before `Key' together with its objects, in one step.
 -spec prev_lookup(tab_name(), Key :: term()) ->
           {PreviousKey :: term(), [tuple()]} | '$end_of_table'.
 prev_lookup(Name, Key) ->
-    ?ANSWER_OR_EXIT(?READ(T, ats_nif:prev_lookup(T, Key), Name), Name, [Name, Key]).
+    ?ANSWER_OR_EXIT(ats_disk_walk:objects(fun ats_nif:prev_lookup/2, ?TABLE(Name), down, Key),
+                    Name, [Name, Key]).
 
 %% @doc Fixes a table for traversal, or releases one fixation of the calling process. A traversal
 %% with {@link next/2} of a fixed table meets every object that is there throughout, once.
@@ -438,7 +473,7 @@ safe_fixtable(Name, Fix) ->
 -spec slot(tab_name(), I :: non_neg_integer()) ->
           [tuple()] | '$end_of_table' | {error, reason()}.
 slot(Name, I) when is_integer(I), I >= 0 ->
-    try ?ANSWER(?READ(T, ats_nif:slot(T, I), Name), Name, [Name, I])
+    try ?ANSWER(ats_disk_walk:slot(?TABLE(Name), I), Name, [Name, I])
     catch
         %% As in `dets', there is an end of the table beyond its end, too.
         error:badarg when I > 0 -> beyond(Name, I)
@@ -740,15 +775,22 @@ prefix(Name, Pattern, Options) ->
 -spec range_count(tab_name(), Low :: term(), High :: term()) ->
           non_neg_integer() | {error, reason()}.
 range_count(Name, Low, High) ->
-    ?ANSWER(ranged(Name, fun(Table) -> ats_range:count(Table, Low, High, []) end),
-            Name, [Name, Low, High]).
+    ?ANSWER(counted(Name, Low, High, []), Name, [Name, Low, High]).
 
 %% @doc Counts the objects with a key from `Low' to `High'. O(that number).
 -spec range_count(tab_name(), Low :: term(), High :: term(), [ats:range_bound()]) ->
           non_neg_integer() | {error, reason()}.
 range_count(Name, Low, High, Bounds) ->
-    ?ANSWER(ranged(Name, fun(Table) -> ats_range:count(Table, Low, High, Bounds) end),
-            Name, [Name, Low, High, Bounds]).
+    ?ANSWER(counted(Name, Low, High, Bounds), Name, [Name, Low, High, Bounds]).
+
+-spec counted(tab_name(), term(), term(), [ats:range_bound()]) -> non_neg_integer().
+counted(Name, Low, High, Bounds) ->
+    Table = ?TABLE(Name),
+    Count = case ats_disk_merging:is_merged_by_program(Table) of
+                false -> fun ats_range:count/4;
+                true -> fun ats_range:walk_count/4
+            end,
+    ats_disk_snapshot:of_table(Table, fun(Snapshot) -> Count(Snapshot, Low, High, Bounds) end).
 
 %% @equiv range_delete(Name, Low, High, [])
 -spec range_delete(tab_name(), Low :: term(), High :: term()) ->
@@ -787,12 +829,9 @@ range_fold(Function, Acc, Name, Low, High, Options) ->
 -spec range_folded(fun((term(), Acc) -> Acc), Acc, tab_name(), term(), term(),
                    [ats:range_option()]) -> Acc.
 range_folded(Function, Acc, Name, Low, High, Options) ->
-    ats_disk_snapshot:walk(
+    ats_disk_snapshot:of_table(
       ?TABLE(Name),
-      fun(Snapshot) ->
-              Read = fun(Chunk) -> ats_disk_snapshot:read(Snapshot, Chunk) end,
-              ats_range:fold(Function, Acc, Snapshot, Low, High, Options, Read)
-      end).
+      fun(Snapshot) -> ats_range:fold(Function, Acc, Snapshot, Low, High, Options) end).
 
 -spec ranged(tab_name(), fun((ats:tid()) -> Answer)) -> Answer.
 ranged(Name, Read) ->
@@ -1022,8 +1061,8 @@ write_or_delete(Table, Key, Value) ->
 -spec write_any(ats:tid(), term(), term()) -> true.
 write_any(Table, Key, Value) ->
     case ats_nif:disk_write(Table, {Key, Value}) of
-        true -> true;
-        Module -> ats_disk_merging:write(Table, Module, Key, Value)
+        written -> true;
+        {ask, Module, Version} -> ats_disk_merging:write(Table, Module, Version, Key, Value)
     end.
 
 %% @doc Returns the first `N' rows of a range that a function selects.

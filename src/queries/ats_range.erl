@@ -6,7 +6,7 @@
 %% compiled anew.
 -module(ats_range).
 
--export([range/4, prefix/3, count/4, delete/4, fold/6, fold/7, are_options/2]).
+-export([range/4, prefix/3, count/4, walk_count/4, delete/4, fold/6, are_options/2]).
 -export([rank/2, nth/2, nth/5]).
 
 -export_type([option/0, bound/0]).
@@ -45,6 +45,14 @@ count(Table, Low, High, Bounds) ->
     Range = options(bounds, Bounds, Table, count),
     ats_nif:range_size(Table, from(Range, Low), to(Range, High)).
 
+%% @doc As {@link count/4}, but looks at each object.
+-spec walk_count(ats:table(), term(), term(), [bound()]) -> non_neg_integer().
+walk_count(Table, Low, High, Bounds) ->
+    Range = options(bounds, Bounds, Table, count),
+    All = [{'_', [], [true]}],
+    Selected = ats_nif:range_start(Table, All, from(Range, Low), to(Range, High), count),
+    ats_select:count_more(Selected, count).
+
 %% @doc Returns how many keys are below one.
 -spec rank(ats:table(), term()) -> non_neg_integer().
 rank(Table, Key) ->
@@ -75,35 +83,26 @@ delete(Table, Low, High, Bounds) ->
 
 %% @doc Folds a function over what {@link range/4} would return.
 -spec fold(fun((term(), Acc) -> Acc), Acc, ats:table(), term(), term(), [option()]) -> Acc.
-fold(Function, Acc, Table, Low, High, Options) ->
-    fold(Function, Acc, Table, Low, High, Options, fun(Read) -> Read() end).
-
-%% @doc As {@link fold/6}; another function has each chunk read.
--spec fold(fun((term(), Acc) -> Acc), Acc, ats:table(), term(), term(), [option()],
-           fun((fun(() -> Chunk)) -> Chunk)) -> Acc.
-fold(Function, Acc, Table, Low, High, Options, Do) when is_function(Function, 2) ->
+fold(Function, Acc, Table, Low, High, Options) when is_function(Function, 2) ->
     Range = options(any, Options, Table, count),
-    {From, To} = {from(Range, Low), to(Range, High)},
-    Chunk = Do(fun() -> read(Table, From, To, Range#range{limit = ?FOLDED_AT_ONCE}) end),
-    fold_chunks(Function, Acc, Chunk, Range#range.limit, Do);
-fold(_Function, _Acc, Table, _Low, _High, _Options, _Do) ->
+    Chunk = read(Table, from(Range, Low), to(Range, High), Range#range{limit = ?FOLDED_AT_ONCE}),
+    fold_chunks(Function, Acc, Chunk, Range#range.limit);
+fold(_Function, _Acc, Table, _Low, _High, _Options) ->
     refuse(Table, count, function).
 
 -spec fold_chunks(fun((term(), Acc) -> Acc), Acc,
-                  Chunk, pos_integer() | infinity, fun((fun(() -> Chunk)) -> Chunk)) -> Acc
-              when Chunk :: {[term()], ats:continuation()} | '$end_of_table'.
-fold_chunks(_Function, Acc, '$end_of_table', _Left, _Do) ->
+                  {[term()], ats:continuation()} | '$end_of_table', pos_integer() | infinity) -> Acc.
+fold_chunks(_Function, Acc, '$end_of_table', _Left) ->
     Acc;
-fold_chunks(Function, Acc, {Terms, _Continuation}, Left, _Do) when length(Terms) >= Left ->
+fold_chunks(Function, Acc, {Terms, _Continuation}, Left) when length(Terms) >= Left ->
     lists:foldl(Function, Acc, lists:sublist(Terms, Left));
-fold_chunks(Function, Acc, {Terms, Continuation}, Left, Do) ->
+fold_chunks(Function, Acc, {Terms, Continuation}, Left) ->
     NewAcc = lists:foldl(Function, Acc, Terms),
     NewLeft = case Left of
                   infinity -> infinity;
                   _ -> Left - length(Terms)
               end,
-    Next = Do(fun() -> ats_select:continue(Continuation) end),
-    fold_chunks(Function, NewAcc, Next, NewLeft, Do).
+    fold_chunks(Function, NewAcc, ats_select:continue(Continuation), NewLeft).
 
 -spec read(ats:table(), ats_nif:cut(), ats_nif:cut(), #range{}) ->
           [term()] | {[term()], ats:continuation()} | '$end_of_table'.

@@ -5,6 +5,9 @@
 %% what is needed to go on: the table's identifier, a reference to the compiled specification and
 %% a position. All of it are terms of the calling process, so nothing is left behind when that is
 %% killed; and between two calls other processes have their turn.
+%%
+%% A slice of a snapshot of a table on disk may end before a key whose values a module has to merge
+%% first. They are merged between two calls, and the next slice begins with this key.
 -module(ats_select).
 
 -include_lib("kernel/include/logger.hrl").
@@ -59,7 +62,7 @@ list(Table, MatchSpec, How) ->
 list_more(Results, _How) when is_list(Results) ->
     Results;
 list_more(Selected, How) ->
-    ats_collect:list(more(How), unknown, Selected).
+    ats_collect:list(more(How), unknown, merged(Selected)).
 
 %% @doc All objects.
 -spec objects(ats:table()) -> [tuple()].
@@ -69,14 +72,22 @@ objects(Table) ->
             Objects;
         Selected ->
             %% An object takes about as much room in a table as on a heap, often a little more.
-            ats_collect:list(more(objects), words(Selected), Selected)
+            ats_collect:list(more(objects), words(Selected), merged(Selected))
     end.
 
 -spec more(all | reverse | take | objects) -> ats_collect:more().
 more(How) ->
     fun(Id, Compiled, Place, SoFar) ->
-            ats_nif:select_more(Id, Compiled, Place, How, SoFar)
+            merged(ats_nif:select_more(Id, Compiled, Place, How, SoFar))
     end.
+
+%% A slice that can go on.
+-spec merged(ats_nif:selected()) -> ats_nif:selected().
+merged({pending, Id, Compiled, Place, SoFar}) ->
+    ok = ats_disk_pending:resolve(Id),
+    {more, Id, Compiled, Place, SoFar};
+merged(Selected) ->
+    Selected.
 
 -spec words(ats_nif:selected()) -> non_neg_integer() | unknown.
 words({_, Id, _, _, _}) ->
@@ -94,6 +105,8 @@ count(Table, MatchSpec, How) ->
 -spec count_more(ats_nif:selected(), count | delete | replace) -> non_neg_integer().
 count_more({more, Id, Compiled, Place, Count}, How) ->
     count_more(ats_nif:select_more(Id, Compiled, Place, How, Count), How);
+count_more({pending, _, _, _, _} = Selected, How) ->
+    count_more(merged(Selected), How);
 count_more(Count, _How) ->
     Count.
 
@@ -158,6 +171,8 @@ fill({more, Id, Compiled, Place, Results}, Way, Wanted, Limit, Parts) ->
         _ ->
             cut(ats_collect:in_order(Results, Parts), Limit, Id, Compiled, Place)
     end;
+fill({pending, _, _, _, _} = Selected, Way, Wanted, Limit, Parts) ->
+    fill(merged(Selected), Way, Wanted, Limit, Parts);
 fill({done, Id, Compiled, _Place, Results}, _Way, _Wanted, Limit, Parts) ->
     cut(ats_collect:in_order(Results, Parts), Limit, Id, Compiled, done);
 fill(Results, _Way, _Wanted, _Limit, Parts) ->
@@ -239,5 +254,7 @@ explain(Table, MatchSpec) ->
 -spec rows(ats_nif:selected()) -> ats_nif:rows().
 rows({more, Id, Compiled, Place, Rows}) ->
     rows(ats_nif:select_more(Id, Compiled, Place, rows, Rows));
+rows({pending, _, _, _, _} = Selected) ->
+    rows(merged(Selected));
 rows({_Read, _Returned} = Rows) ->
     Rows.

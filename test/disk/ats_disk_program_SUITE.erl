@@ -14,7 +14,16 @@
     changes_of_objects_that_are_found/1,
     walks_over_many_pending_keys/1,
     objects_that_cannot_be_merged/1,
-    a_long_chain/1
+    a_long_chain/1,
+    modules_with_strange_names/1,
+    another_version_is_not_mixed/1,
+    an_upgrade_merges_first/1,
+    an_upgrade_converts/1,
+    an_upgrade_that_fails/1,
+    walks_meet_pending_keys_in_their_place/1,
+    keys_that_count_as_missing_are_passed_once/1,
+    what_fails_on_the_way_gets_shorter/1,
+    writers_are_not_harmed/1
 ]).
 
 -define(MODULE_OF_MERGE, ats_affine_merge).
@@ -33,7 +42,16 @@ all() ->
         changes_of_objects_that_are_found,
         walks_over_many_pending_keys,
         objects_that_cannot_be_merged,
-        a_long_chain
+        a_long_chain,
+        modules_with_strange_names,
+        another_version_is_not_mixed,
+        an_upgrade_merges_first,
+        an_upgrade_converts,
+        an_upgrade_that_fails,
+        walks_meet_pending_keys_in_their_place,
+        keys_that_count_as_missing_are_passed_once,
+        what_fails_on_the_way_gets_shorter,
+        writers_are_not_harmed
     ].
 
 %% A merge may take less long than usual, so that one that hangs does not hold up the tests.
@@ -52,6 +70,7 @@ init_per_testcase(Case, Config) ->
     ats_disk_lib:begin_case(Case, Config).
 
 end_per_testcase(_, _) ->
+    _ = [sys:resume(ats_disk_merger) || is_pid(whereis(ats_disk_merger))],
     ats_disk_lib:end_case().
 
 open(Config, Name, Options) ->
@@ -60,14 +79,24 @@ open(Config, Name, Options) ->
 open(Config, Name) ->
     open(Config, Name, [{type, ordered_set}, {merge, {module, ?MODULE_OF_MERGE}}]).
 
-pending(Name) -> pending(Name, 1000).
-
 %% The keys that are pending.
-pending(Name, Most) ->
+pending(Name) ->
     Snapshot = ats_nif:disk_snapshot(ats_disk_tables:find(Name)),
-    Records = ats_nif:disk_pending(Snapshot, Most),
-    true = ats_nif:delete(Snapshot),
-    [element(1, binary_to_term(hd(Objects))) || {_, _, Objects} <- Records].
+    try pending(Snapshot, start)
+    after true = ats_nif:delete(Snapshot)
+    end.
+
+pending(Snapshot, Last) ->
+    case ats_nif:disk_chunk(Snapshot, up, Last) of
+        {done, _, _} ->
+            [];
+        {more, _, Next} ->
+            pending(Snapshot, Next);
+        {pending, _, Next} ->
+            Records = ats_nif:disk_pending(Snapshot),
+            true = ats_nif:disk_resolve(Snapshot, [{Key, missing} || {Key, _} <- Records]),
+            [ats_merge_chain:key(Chain) || {_, Chain} <- Records] ++ pending(Snapshot, Next)
+    end.
 
 %% ----- against a model -----
 
@@ -233,9 +262,8 @@ a_module_is_checked(Config) ->
     {ok, t} = Open([]),
     ?assertEqual({ok, {8, 17}}, dats:read(t, 1)),
     ok = dats:close(t),
-    %% Another version is another merge, and a module that is gone cannot merge.
+    %% Another version is another merge.
     with_version(4, fun() ->
-        ?assertEqual({error, {merge_mismatch, File}}, Open([])),
         ?assertEqual({error, {merge_mismatch, File}}, Open([{merge, {module, ?MODULE_OF_MERGE}}]))
     end),
     {ok, t} = Open([{merge, {module, ?MODULE_OF_MERGE}}]),
@@ -335,7 +363,7 @@ pending_keys_are_merged_in_the_background(Config) ->
         [ok = dats:write(t, K, {2, 1}) || _ <- [1, 2], K <- lists:seq(1, 10)],
         ok = dats:compact(t),
         ats_test_lib:until(fun() -> pending(t) =:= [] end, 60000)
-     end || Process <- [ats_disk_merger, ats_merge_writers]],
+     end || Process <- [ats_disk_merger, ats_merge_watch]],
     [{2, _}] = dats:lookup(t, 2),
     ok = dats:close(t).
 
@@ -421,7 +449,7 @@ walks_over_many_pending_keys(Config) ->
     %% Nothing is merged in the background meanwhile.
     ok = sys:suspend(ats_disk_merger),
     [ok = dats:write(t, K, {2, N}) || N <- [1, 2], K <- lists:seq(1, Keys)],
-    ?assertEqual(1000, length(pending(t))),
+    ?assertEqual(Keys, length(pending(t))),
     {Time, All} = timer:tc(fun() -> dats:tab2list(t) end),
     ?assertEqual([{K, {4, 4}} || K <- lists:seq(1, Keys)], All),
     ct:pal("~b keys in ~b us", [Keys, Time]),
@@ -438,3 +466,294 @@ a_long_chain(Config) ->
     [ok = dats:write(t, key, [N]) || N <- lists:seq(1, Length)],
     {ok, Value} = dats:read(t, key),
     ?assertEqual(lists:seq(1, Length), Value).
+
+%% ----- names and versions of modules -----
+
+%% A module of numbers that are merged by an expression of A and B.
+load(Module, Version, Expression) ->
+    load(Module, Version, Expression, "false").
+
+load(Module, Version, Expression, ShortCircuit) ->
+    Functions = [
+        io_lib:format("-module(~p).", [Module]),
+        "-export([merge/3, short_circuit/2, delete/2, version/0]).",
+        io_lib:format("merge(_K, A, B) -> ~s.", [Expression]),
+        io_lib:format("short_circuit(_K, V) -> _ = V, ~s.", [ShortCircuit]),
+        "delete(_, V) -> V =:= 0.",
+        io_lib:format("version() -> ~b.", [Version])
+    ],
+    Forms = [
+        begin
+            {ok, Tokens, _} = erl_scan:string(lists:flatten(Function)),
+            {ok, Form} = erl_parse:parse_form(Tokens),
+            Form
+        end
+     || Function <- Functions
+    ],
+    {ok, Module, Code} = compile:forms(Forms, [nowarn_unused_vars]),
+    _ = code:purge(Module),
+    {module, Module} = code:load_binary(Module, "none", Code),
+    ok.
+
+%% Nothing is merged in the background until the end of the test.
+numbers(Config, Name, Module, Options) ->
+    ok = load(Module, 1, "A + B"),
+    Name = open(Config, Name, [{type, ordered_set}, {merge, {module, Module}} | Options]),
+    suspend_merger().
+
+suspend_merger() ->
+    ats_test_lib:until(fun() -> sys:get_state(ats_disk_merger) =:= {state, #{}} end, 5000),
+    sys:suspend(ats_disk_merger).
+
+%% Answers of the native library are told from names of modules.
+modules_with_strange_names(Config) ->
+    [
+        begin
+            ok = numbers(Config, Name, Name, []),
+            [ok = dats:write(Name, k, N) || N <- [1, 2]],
+            ?assertEqual({ok, 3}, dats:read(Name, k)),
+            ?assertEqual([{k, 3}], dats:tab2list(Name)),
+            ?assertEqual(1, dats:select_delete(Name, [{{k, '_'}, [], [true]}])),
+            ok = dats:close(Name),
+            ok = sys:resume(ats_disk_merger)
+        end
+     || Name <- [true, false, undefined, ok, none, error, written, hot, module, ask, pending, [],
+                 'a b', 'Ü'],
+        is_atom(Name)
+    ].
+
+another_version_is_not_mixed(Config) ->
+    ok = numbers(Config, t, sums, []),
+    [ok = dats:write(t, K, N) || N <- [1, 2, 3], K <- [a, b]],
+    ok = dats:insert(t, {c, 7}),
+    ok = load(sums, 2, "max(A, B)"),
+    File = ats_disk_lib:file(Config, "t"),
+    Mismatch = fun(Key) -> {error, {merge_mismatch, File, Key, {sums, 1, 2}}} end,
+    ?assertEqual(Mismatch(a), dats:read(t, a)),
+    ?assertEqual(Mismatch(b), dats:lookup(t, b)),
+    ?assertEqual(Mismatch(b), dats:take(t, b)),
+    ?assertEqual(Mismatch(b), dats:tab2list(t)),
+    ?assertEqual(Mismatch(a), dats:select_count(t, [{'_', [], [true]}])),
+    ?assertEqual(Mismatch(b), dats:range_count(t, b, z)),
+    ?assertEqual(Mismatch(x), dats:write(t, x, 4)),
+    Text = unicode:characters_to_list(dats:format_error(Mismatch(a))),
+    ?assertNotEqual(nomatch, string:find(Text, "version 2")),
+    %% What needs no merge can be read, and nothing is merged in the background.
+    ?assertEqual([{c, 7}], dats:lookup(t, c)),
+    ok = dats:compact(t),
+    ok = sys:resume(ats_disk_merger),
+    ok = dats:close(t),
+    ?assertEqual({error, {merge_mismatch, File}},
+                 dats:open_file(t, [{file, File}, {merge, {module, sums}}])),
+    open(Config, t, []),
+    ?assertEqual(Mismatch(a), dats:read(t, a)),
+    ok = load(sums, 1, "A + B"),
+    ?assertEqual([{a, 6}, {b, 6}, {c, 7}], dats:tab2list(t)).
+
+an_upgrade_merges_first(Config) ->
+    ok = numbers(Config, t, sums, []),
+    Keys = 3000,
+    [ok = dats:write(t, K, N) || N <- [1, 2, 3], K <- lists:seq(1, Keys)],
+    [ok = dats:write(t, gone, N) || N <- [-1, 1]],
+    ok = load(sums, 2, "max(A, B)"),
+    ok = load(sums_of_before, 1, "A + B"),
+    {error, {merge_mismatch, _, _, _}} = dats:read(t, 1),
+    %% Not by a module of another version.
+    ?assertMatch({error, {merge, {failed, {sums, version, {other_version, 1, 2}}}}},
+                 dats:upgrade_merge(t, {old, sums})),
+    ?assertError(badarg, dats:upgrade_merge(t, sums)),
+    ?assertMatch({error, {merge_mismatch, _, _, _}}, dats:write(t, 1, 5)),
+    ok = dats:upgrade_merge(t, {old, sums_of_before}),
+    Check = fun(Expected) ->
+        ?assertEqual(lists:duplicate(Keys, Expected), [V || {_, V} <- dats:tab2list(t)])
+    end,
+    Check(6),
+    [ok = dats:write(t, K, N) || N <- [4, 9], K <- lists:seq(1, Keys)],
+    Check(9),
+    %% Another process can ask for what the table is now.
+    {ok, t} = dats:open_file(t, [{file, ats_disk_lib:file(Config, "t")}, {merge, {module, sums}}]),
+    ok = dats:close(t),
+    ok = dats:close(t),
+    open(Config, t, [{merge, {module, sums}}]),
+    Check(9),
+    %% And so on.
+    [ok = dats:write(t, K, 10) || K <- lists:seq(1, Keys)],
+    ok = load(sums_of_before, 2, "max(A, B)"),
+    ok = load(sums, 3, "min(A, B)"),
+    ok = dats:upgrade_merge(t, {old, sums_of_before}),
+    Check(10),
+    ok = dats:write(t, 1, 3),
+    ?assertEqual({ok, 3}, dats:read(t, 1)),
+    ok = dats:close(t),
+    open(Config, t, [{merge, {module, sums}}]),
+    ?assertEqual({ok, 3}, dats:read(t, 1)).
+
+an_upgrade_converts(Config) ->
+    ok = numbers(Config, t, sums, []),
+    [ok = dats:write(t, K, N) || N <- [1, 2, 3], K <- [a, b]],
+    ok = dats:insert(t, {c, 7}),
+    ok = load(sums, 2, "A ++ B"),
+    Convert = fun(a, Values) -> {value, Values};
+                 (b, [1, 2, 3]) -> delete
+              end,
+    ok = dats:upgrade_merge(t, {convert, Convert}),
+    ok = dats:write(t, a, [4]),
+    ?assertEqual([{a, [1, 2, 3, 4]}, {c, 7}], dats:tab2list(t)),
+    ?assertError(badarg, dats:upgrade_merge(t, {convert, fun(_) -> delete end})),
+    %% A table that no module merges has no version.
+    open(Config, native, [{merge, sum}]),
+    ?assertError(badarg, dats:upgrade_merge(native, {old, sums})).
+
+%% The table has the version that it had, and what was merged is merged.
+an_upgrade_that_fails(Config) ->
+    ok = numbers(Config, t, sums, []),
+    [ok = dats:write(t, K, N) || N <- [1, 2, 3], K <- [a, b, c]],
+    ok = load(sums, 2, "max(A, B)"),
+    [
+        ?assertMatch({error, {merge_failed, _, b, _}}, dats:upgrade_merge(t, {convert, Convert}))
+     || Convert <- [
+            fun(K, V) -> case K of b -> exit(self(), kill), timer:sleep(infinity); _ -> {value, lists:sum(V)} end end,
+            fun(K, V) -> case K of b -> error(no); _ -> {value, lists:sum(V)} end end,
+            fun(K, V) -> case K of b -> V; _ -> {value, lists:sum(V)} end end
+        ]
+    ],
+    ?assertEqual({ok, 6}, dats:read(t, a)),
+    ?assertMatch({error, {merge_mismatch, _, b, {sums, 1, 2}}}, dats:read(t, b)),
+    ok = load(sums, 1, "A + B"),
+    ok = dats:write(t, b, 4),
+    ?assertEqual([{a, 6}, {b, 10}, {c, 6}], dats:tab2list(t)).
+
+%% ----- walks -----
+
+%% Whatever lies beside them, in both directions, in chunks of all sizes.
+walks_meet_pending_keys_in_their_place(Config) ->
+    ok = load(sums, 1, "A + B"),
+    _ = ats_disk_tables:ensure_started(),
+    ok = suspend_merger(),
+    [
+        begin
+            Name = {Type, Share},
+            {ok, Name} = dats:open_file(Name, [{file, ats_disk_lib:file(Config, integer_to_list(Share) ++ atom_to_list(Type))},
+                                               {type, Type}, {memory, 100000}, {merge, {module, sums}}]),
+            Objects = [{K, 10 + K} || K <- lists:seq(1, 500)],
+            %% Some are one object, some are pending, some are pending and count as missing.
+            [
+                case (K * 7919) rem 100 < Share of
+                    false -> ok = dats:insert(Name, {K, V});
+                    true -> [ok = dats:write(Name, K, N) || N <- [V - 1, 1]]
+                end
+             || {K, V} <- Objects
+            ],
+            [[ok = dats:write(Name, K + Part, N) || N <- [-1, 1]] || {K, _} <- Objects, Part <- [0.25, 0.5]],
+            Sorted = fun(Found) -> case Type of ordered_set -> Found; set -> lists:sort(Found) end end,
+            All = [{'$1', [], ['$1']}],
+            ?assertEqual(Objects, Sorted(dats:tab2list(Name))),
+            ?assertEqual(Objects, Sorted(dats:select(Name, All))),
+            ?assertEqual(500, dats:select_count(Name, [{'_', [], [true]}])),
+            ?assertEqual(lists:seq(111, 120), lists:sort(dats:select(Name, [{{'$1', '$2'}, [{'>', '$2', 110}, {'=<', '$2', 120}], ['$2']}]))),
+            [?assertEqual(Objects, Sorted(chunks(dats:select(Name, All, Limit)))) || Limit <- [1, 7, 499, 501]],
+            #{rows_returned := 500} = dats:explain(Name, All),
+            ?assertEqual([{77, 87}], dats:slot(Name, position(Name, 77))),
+            Type =:= ordered_set andalso
+                begin
+                    ?assertEqual(lists:reverse(Objects), dats:select_reverse(Name, All)),
+                    Range = lists:sublist(Objects, 100, 201),
+                    ?assertEqual(Range, dats:range(Name, 100, 300)),
+                    ?assertEqual(lists:reverse(Range), dats:range(Name, 100, 300, [reverse])),
+                    ?assertEqual(201, dats:range_count(Name, 99.5, 300.5)),
+                    ?assertEqual(Range, chunks(dats:range(Name, 100, 300, [{limit, 3}]))),
+                    ?assertEqual(lists:reverse(Range), chunks(dats:range(Name, 100, 300, [{limit, 3}, reverse]))),
+                    ?assertEqual(lists:reverse(Range), dats:range_fold(fun(O, Os) -> [O | Os] end, [], Name, 100, 300)),
+                    ?assertEqual(Objects, rows(Name, dats:select_range(Name, {key, 0}, unbounded, fun(_, _) -> true end, 11))),
+                    ?assertEqual(Range, rows(Name, dats:select_range(Name, fun(K) -> K < 100 end, fun(K) -> K =< 300 end, fun(_) -> true end, 11))),
+                    ?assertEqual({500, 510}, begin K = dats:last(Name), {K, dats:lookup_element(Name, K, 2)} end),
+                    ?assertEqual({77, [{77, 87}]}, dats:next_lookup(Name, 76)),
+                    ?assertEqual({75, [{75, 85}]}, dats:prev_lookup(Name, 76))
+                end,
+            ok = dats:close(Name)
+        end
+     || Type <- [ordered_set, set], Share <- [0, 3, 50, 100]
+    ].
+
+position(Name, Key) ->
+    {Before, _} = lists:splitwith(fun({K, _}) -> K =/= Key end, dats:tab2list(Name)),
+    length(Before).
+
+rows(_Name, {ok, Rows, _}) when length(Rows) < 11 -> Rows;
+rows(Name, {ok, Rows, Select}) -> Rows ++ rows(Name, dats:select_continue(Name, Select, 11)).
+
+keys_that_count_as_missing_are_passed_once(Config) ->
+    ok = numbers(Config, t, sums, []),
+    Keys = 20000,
+    [ok = dats:write(t, K, N) || N <- [-1, 1], K <- lists:seq(1, Keys)],
+    ok = dats:insert(t, {Keys div 2, here}),
+    Here = {Keys div 2, here},
+    counted_merges(fun() ->
+        ?assertEqual([Here], dats:tab2list(t)),
+        ?assertEqual([Here], dats:select_reverse(t, [{'$1', [], ['$1']}])),
+        ?assertEqual(1, dats:select_count(t, [{'_', [], [true]}])),
+        ?assertEqual(Keys div 2, dats:first(t)),
+        ?assertEqual(Keys div 2, dats:last(t)),
+        ?assertEqual('$end_of_table', dats:next(t, Keys div 2))
+    end, 5 * Keys).
+
+%% At most so many calls of `merge' are made.
+counted_merges(Test, Most) ->
+    Counter = counters:new(1, []),
+    persistent_term:put(?MODULE, Counter),
+    ok = load(sums, 1, "begin counters:add(persistent_term:get(" ++ ?MODULE_STRING ++ "), 1, 1), A + B end"),
+    Test(),
+    Merges = counters:get(Counter, 1),
+    ct:pal("~b merges", [Merges]),
+    ?assert(Merges =< Most).
+
+%% ----- chains -----
+
+%% What was merged before the values that cannot be is not merged again.
+what_fails_on_the_way_gets_shorter(Config) ->
+    ok = numbers(Config, t, sums, []),
+    Count = 5000,
+    [ok = dats:write(t, k, 1) || _ <- lists:seq(1, Count)],
+    ok = dats:write(t, k, poison),
+    [ok = dats:write(t, k, 1) || _ <- lists:seq(1, 100)],
+    Failed = fun() ->
+        ?assertMatch({error, {merge_failed, _, k, {sums, merge, {raised, error, badarith, _}}}},
+                     dats:read(t, k))
+    end,
+    counted_merges(Failed, Count + 100),
+    ats_test_lib:until(fun() -> values(t, k) < 200 end, 5000),
+    counted_merges(fun() -> Failed(), Failed() end, 300),
+    %% With a module that is mended, it is what was written.
+    ok = load(sums, 1, "case {A, B} of {poison, _} -> B; {_, poison} -> A; _ -> A + B end"),
+    ?assertEqual({ok, Count + 100}, dats:read(t, k)).
+
+%% How many values are still to be merged.
+values(Name, Key) ->
+    case ats_nif:disk_record(ats_disk_tables:find(Name), Key) of
+        {pending, {_, Chain}} -> length(ats_merge_chain:objects(Chain));
+        _ -> 1
+    end.
+
+writers_are_not_harmed(Config) ->
+    ok = numbers(Config, t, sums, []),
+    {links, Links} = process_info(self(), links),
+    [
+        begin
+            ok = load(sums, 1, "A + B", Harm),
+            ?assertEqual(ok, dats:write(t, k, 1))
+        end
+     || Harm <- [
+            "exit(self(), kill)",
+            "spawn_link(fun() -> exit(harm) end), timer:sleep(infinity)",
+            "process_flag(trap_exit, true), false",
+            "self() ! hello, false",
+            "timer:sleep(infinity)",
+            "exit(normal)",
+            "throw({ats_merge, x})"
+        ]
+    ],
+    ?assertEqual({links, Links}, process_info(self(), links)),
+    ?assertEqual({messages, []}, process_info(self(), messages)),
+    ?assertEqual({trap_exit, false}, process_info(self(), trap_exit)),
+    ok = load(sums, 1, "A + B"),
+    ?assertEqual({ok, 7}, dats:read(t, k)).

@@ -5,29 +5,31 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([
     modules_are_checked/1,
     wrong_versions/1,
     values_are_merged_in_order/1,
     each_part_is_copied_a_few_times/1,
-    places/1,
+    chains/1,
     exceptions/1,
+    what_fails_on_the_way/1,
     batches_as_a_model/1,
     what_never_returns/1,
     what_ends_the_process/1,
-    too_much_at_once/1,
-    slow_but_not_too_slow/1,
-    many_clients/1,
-    no_more_workers_than_allowed/1,
+    what_hangs_fails_fast/1,
+    the_limit_is_for_one_call/1,
+    many_calls_take_longer_than_the_limit/1,
+    keys_beforehand/1,
+    one_worker_for_a_key/1,
     clients_that_end/1,
-    pools_that_end/1,
-    failures_in_words/1,
-    options/1,
-    under_a_supervisor/1
+    other_versions/1,
+    what_is_asked_before_writing/1,
+    failures_in_words/1
 ]).
 
 -define(MODULE_UNDER_TEST, ats_keyed_merge).
+-define(MS, 200).
 
 suite() -> [{timetrap, {minutes, 3}}].
 
@@ -37,27 +39,39 @@ all() ->
         wrong_versions,
         values_are_merged_in_order,
         each_part_is_copied_a_few_times,
-        places,
+        chains,
         exceptions,
+        what_fails_on_the_way,
         batches_as_a_model,
         what_never_returns,
         what_ends_the_process,
-        too_much_at_once,
-        slow_but_not_too_slow,
-        many_clients,
-        no_more_workers_than_allowed,
+        what_hangs_fails_fast,
+        the_limit_is_for_one_call,
+        many_calls_take_longer_than_the_limit,
+        keys_beforehand,
+        one_worker_for_a_key,
         clients_that_end,
-        pools_that_end,
-        failures_in_words,
-        options,
-        under_a_supervisor
+        other_versions,
+        what_is_asked_before_writing,
+        failures_in_words
     ].
+
+init_per_suite(Config) ->
+    _ = application:stop(ats),
+    ok = application:set_env(ats, merge_ms, ?MS),
+    ok = application:set_env(ats, merge_heap_words, 1000000),
+    ok = application:start(ats),
+    Config.
+
+end_per_suite(_) ->
+    ok = application:stop(ats),
+    ok = application:unset_env(ats, merge_ms),
+    ok = application:unset_env(ats, merge_heap_words).
 
 %% ----- modules -----
 
 modules_are_checked(_) ->
     ?assertEqual({ok, 7}, ats_merge:check(?MODULE_UNDER_TEST)),
-    ?assertEqual(<<"erlang.ats_keyed_merge">>, ats_merge:name(?MODULE_UNDER_TEST)),
     [
         ?assertEqual({error, {not_a_module, Term}}, ats_merge:check(Term))
      || Term <- ["ats_keyed_merge", {ats_keyed_merge, 1}, <<"x">>, 7, fun lists:append/2]
@@ -92,7 +106,14 @@ wrong_versions(_) ->
     ?assertMatch(
         {error, {failed, {versioned, version, {raised, error, none, _}}}},
         Check("error(none)")
-    ).
+    ),
+    %% The one that asks goes on, whatever is done.
+    {links, Links} = process_info(self(), links),
+    ?assertEqual(
+        {error, {failed, {versioned, version, {ended, harm}}}},
+        Check("spawn_link(fun() -> exit(harm) end), timer:sleep(infinity)")
+    ),
+    ?assertEqual({links, Links}, process_info(self(), links)).
 
 %% A module with these functions.
 load(Name, Functions) ->
@@ -109,14 +130,25 @@ forms([{dot, _} = Dot | Rest], Form) ->
 forms([Token | Rest], Form) ->
     forms(Rest, [Token | Form]).
 
-%% ----- jobs -----
+%% ----- chains -----
+
+%% Values of a key as the store has them.
+chain(Key, [First | Operands]) ->
+    Operand = fun(Value) -> [<<16#FFFFFFFF:32/little>>, ats_merge_chain:object({Key, Value})] end,
+    iolist_to_binary([ats_merge_chain:object({Key, First}) | lists:map(Operand, Operands)]).
+
+collapse(Module, Version, Key, Values) ->
+    decoded(ats_merge_chain:collapse({Module, Version}, chain(Key, Values), fun() -> ok end)).
+
+decoded({put, Chain}) -> [{_Key, Value}] = ats_merge_chain:objects(Chain), {put, Value};
+decoded(Outcome) -> Outcome.
 
 values_are_merged_in_order(_) ->
     [
         begin
             Values = [[N] || N <- lists:seq(1, Count)],
-            Expected = {operand, lists:seq(1, Count)},
-            ?assertEqual(Expected, ats_merge:run(?MODULE_UNDER_TEST, {key, Values, above}))
+            Expected = {put, lists:seq(1, Count)},
+            ?assertEqual(Expected, collapse(?MODULE_UNDER_TEST, 7, key, Values))
         end
      || Count <- lists:seq(1, 70)
     ].
@@ -133,266 +165,322 @@ each_part_is_copied_a_few_times(_) ->
     Oldest = lists:seq(1, 100000),
     put(copied, 0),
     put(merges, 0),
-    {operand, Value} =
-        ats_merge:run(copies, {key, [Oldest | lists:duplicate(Count, [x])], above}),
+    {put, Value} = collapse(copies, 1, key, [Oldest | lists:duplicate(Count, [x])]),
     ?assertEqual(100000 + Count, length(Value)),
     ?assertEqual(Count, erase(merges)),
     ?assertEqual(100000 + 10 * Count div 2, erase(copied)).
 
-places(_) ->
-    Run = fun(Values, Place) -> ats_merge:run(?MODULE_UNDER_TEST, {key, Values, Place}) end,
-    ?assertEqual({operand, [a]}, Run([[a]], above)),
-    ?assertEqual({put, [a]}, Run([[a]], bottom)),
-    ?assertEqual({put, [base, a]}, Run([[base], [a]], above)),
-    ?assertEqual({put, [base, a]}, Run([[base], [a]], bottom)),
-    ?assertEqual({operand, []}, Run([[], []], above)),
-    ?assertEqual(missing, Run([[], []], bottom)),
-    ?assertEqual(missing, Run([[]], bottom)).
+chains(_) ->
+    Run = fun(Values) -> collapse(?MODULE_UNDER_TEST, 7, key, Values) end,
+    ?assertEqual({put, [a]}, Run([[a]])),
+    ?assertEqual({put, [base, a]}, Run([[base], [a]])),
+    ?assertEqual(missing, Run([[], []])),
+    ?assertEqual(missing, Run([[]])),
+    %% Whatever the first object is marked with. The key is the one that was written last.
+    Present = <<16#FFFFFFFE:32/little>>,
+    [First, Second] = [ats_merge_chain:object(O) || O <- [{1, [a], more}, {1.0, [b]}]],
+    [
+        begin
+            Chain = iolist_to_binary([Mark, First, Present, Second]),
+            Outcome = ats_merge_chain:collapse({?MODULE_UNDER_TEST, 7}, Chain, fun() -> ok end),
+            ?assertEqual({put, ats_merge_chain:object({1.0, [a, b]})}, Outcome),
+            ?assertEqual(1, ats_merge_chain:key(Chain)),
+            ?assertEqual([{1, [a], more}, {1.0, [b]}], ats_merge_chain:objects(Chain))
+        end
+     || Mark <- [<<>>, Present, <<16#FFFFFFFF:32/little>>]
+    ],
+    NoValue = <<(ats_merge_chain:object({1}))/binary, Present/binary, Second/binary>>,
+    ?assertEqual(
+        {failed, {?MODULE_UNDER_TEST, any, no_value}, none},
+        ats_merge_chain:collapse({?MODULE_UNDER_TEST, 7}, NoValue, fun() -> ok end)
+    ).
 
 %% The process that calls goes on.
 exceptions(_) ->
-    Run = fun(Key, Place) -> ats_merge:run(?MODULE_UNDER_TEST, {Key, [[a], [b], [c]], Place}) end,
+    Run = fun(Key) -> collapse(?MODULE_UNDER_TEST, 7, Key, [[a], [b], [c]]) end,
     [
         ?assertMatch(
-            {failed, {?MODULE_UNDER_TEST, merge, {raised, Class, Reason, _}}},
-            Run({raise, Class, Reason}, Place)
+            {failed, {?MODULE_UNDER_TEST, merge, {raised, Class, Reason, _}}, none},
+            Run({raise, Class, Reason})
         )
      || Class <- [error, exit, throw],
-        Reason <- [badarg, {ats_merge, x}, kill],
-        Place <- [above, bottom]
+        Reason <- [badarg, {ats_merge, x}, kill]
     ],
     ?assertMatch(
-        {failed, {?MODULE_UNDER_TEST, short_circuit, {raised, error, here, _}}},
-        Run({raise_in, short_circuit}, above)
-    ),
-    ?assertMatch(
-        {failed, {?MODULE_UNDER_TEST, delete, {raised, throw, {ats_merge, {strange, f, _}}, _}}},
-        Run({raise_in, delete}, bottom)
+        {failed, {?MODULE_UNDER_TEST, delete, {raised, throw, {ats_merge, {strange, f, _}}, _}}, none},
+        Run({raise_in, delete})
     ),
     ?assertEqual(
-        {failed, {?MODULE_UNDER_TEST, short_circuit, {returned, 'maybe'}}},
-        Run(is_no_boolean, above)
-    ),
-    ?assertEqual(
-        {failed, {?MODULE_UNDER_TEST, delete, {returned, []}}},
-        Run(is_no_boolean, bottom)
+        {failed, {?MODULE_UNDER_TEST, delete, {returned, []}}, none},
+        Run(is_no_boolean)
     ),
     ?assertMatch(
-        {failed, {no_such_merge, merge, {raised, error, undef, _}}},
-        ats_merge:run(no_such_merge, {key, [a, b], above})
+        {failed, {no_such_merge, version, {raised, error, undef, _}}, none},
+        collapse(no_such_merge, 1, key, [a, b])
     ),
     %% What is not of the kind that the module expects.
     ?assertMatch(
-        {failed, {?MODULE_UNDER_TEST, merge, {raised, error, badarg, _}}},
-        ats_merge:run(?MODULE_UNDER_TEST, {key, [a, b], above})
+        {failed, {?MODULE_UNDER_TEST, merge, {raised, error, badarg, _}}, none},
+        collapse(?MODULE_UNDER_TEST, 7, key, [a, b])
     ).
 
-%% ----- batches -----
+%% What was merged takes the place of what it was made of, so the chain says the same and is shorter.
+what_fails_on_the_way(_) ->
+    load(
+        poisoned,
+        "merge(_, A, B) when is_list(A), is_list(B) -> A ++ B."
+        " short_circuit(_, _) -> false. delete(_, _) -> false. version() -> 1."
+    ),
+    Values = [[N] || N <- lists:seq(1, 1000)],
+    [
+        begin
+            {Good, [_ | Rest]} = lists:split(At, Values),
+            Chain = chain(key, Good ++ [poison | Rest]),
+            {failed, {_, merge, {raised, error, function_clause, _}}, Part} =
+                ats_merge_chain:collapse({poisoned, 1}, Chain, fun() -> ok end),
+            case At < 70 of
+                true ->
+                    ?assertEqual(none, Part);
+                false ->
+                    {Expected, New} = Part,
+                    {Expected, Behind} = split_binary(Chain, byte_size(Expected)),
+                    Parts = [V || {key, V} <- ats_merge_chain:objects(New)],
+                    ?assert(length(Parts) =< 12),
+                    Left = [V || {key, V} <- ats_merge_chain:objects(Behind)],
+                    ?assertEqual(lists:append(Good) ++ [poison] ++ lists:append(Rest),
+                                 lists:append([case V of poison -> [V]; _ -> V end
+                                               || V <- Parts ++ Left]))
+            end
+        end
+     || At <- [1, 2, 63, 200, 511, 513, 900]
+    ].
 
-pool(Options) ->
-    {ok, Pool} = ats_merge_pool:start_link(Options),
-    Pool.
+%% ----- workers -----
 
-stop(Pool) ->
-    ok = gen_server:stop(Pool).
+run(Jobs) -> run(Jobs, #{}).
 
-batch(Pool, Jobs) ->
-    ats_merge_pool:run(Pool, ?MODULE_UNDER_TEST, Jobs).
+run(Jobs, Options) ->
+    Request = Options#{
+        merge => {?MODULE_UNDER_TEST, 7},
+        table => {?MODULE, self()},
+        jobs => [{term_to_binary({Key, Values}), chain(Key, Values)} || {Key, Values} <- Jobs]
+    },
+    case ats_merge_worker:run(Request) of
+        again -> again;
+        Outcomes -> [without_stack(decoded(Outcome)) || Outcome <- Outcomes]
+    end.
 
-%% As in the calling process, in the same order.
+without_stack({failed, {M, F, {raised, Class, Reason, Stack}}, _}) when is_list(Stack) ->
+    {failed, {M, F, {raised, Class, Reason}}};
+without_stack({failed, Failure, _}) ->
+    {failed, Failure};
+without_stack(Outcome) ->
+    Outcome.
+
+job(Key) -> {Key, [[a], [b]]}.
+
+%% As in the calling process, in the same order, up to one that fails behind the first.
 batches_as_a_model(_) ->
-    Pool = pool(#{workers => 2}),
     Key = frequency([
-        {8, key},
+        {20, key},
         {1, is_no_boolean},
         {1, chats},
-        {1, {raise_in, oneof([short_circuit, delete])}},
+        {1, {raise_in, delete}},
         {1, {raise, oneof([error, exit, throw]), reason}}
     ]),
     Value = list(oneof([a, b, base])),
-    Job = {Key, non_empty(list(Value)), oneof([above, bottom])},
     ats_test_lib:check(
         ?FORALL(
             Jobs,
-            list(Job),
+            non_empty(list({Key, non_empty(list(Value))})),
             begin
-                Expected = [ats_merge:run(?MODULE_UNDER_TEST, J) || J <- Jobs],
-                without_stacks(batch(Pool, Jobs)) =:= without_stacks(Expected)
+                Expected = [
+                    without_stack(collapse(?MODULE_UNDER_TEST, 7, K, Values))
+                 || {K, Values} <- Jobs
+                ],
+                run(Jobs) =:= [hd(Expected) | lists:takewhile(fun is_good/1, tl(Expected))]
             end
         ),
         500
-    ),
-    ?assertEqual([], batch(Pool, [])),
-    stop(Pool).
+    ).
 
-without_stacks(Outcomes) ->
-    [
-        case Outcome of
-            {failed, {M, F, {raised, Class, Reason, Stack}}} when is_list(Stack) ->
-                {failed, {M, F, {raised, Class, Reason}}};
-            _ ->
-                Outcome
-        end
-     || Outcome <- Outcomes
-    ].
+is_good({failed, _}) -> false;
+is_good(_) -> true.
 
-job(Key) -> {Key, [[a], [b]], above}.
-
-%% The keys before and behind it are merged.
 what_never_returns(_) ->
     [
         begin
-            Pool = pool(#{ms => 100}),
-            {Us, Outcomes} =
-                timer:tc(fun() -> batch(Pool, [job(1), job(2), job(Key), job(3), job(4)]) end),
-            Good = {operand, [a, b]},
-            Failed = {failed, {?MODULE_UNDER_TEST, any, {took_longer, 100}}},
-            ?assertEqual([Good, Good, Failed, Good, Good], Outcomes),
-            ?assert(Us >= 100000),
-            %% Where it is the first, the last, and all.
-            ?assertEqual([Failed, Good], batch(Pool, [job(Key), job(1)])),
-            ?assertEqual([Good, Failed], batch(Pool, [job(1), job(Key)])),
-            ?assertEqual([Failed], batch(Pool, [job(Key)])),
-            ?assertEqual([], workers()),
-            stop(Pool)
+            {Us, Outcomes} = timer:tc(fun() -> run([job(Key), job(1)]) end),
+            ?assertEqual([{failed, {?MODULE_UNDER_TEST, any, {took_longer, ?MS}}}], Outcomes),
+            ?assert(Us >= 1000 * ?MS),
+            ?assertEqual([], workers())
         end
      || Key <- [sleeps, loops, traps]
     ].
 
 what_ends_the_process(_) ->
-    Pool = pool(#{ms => 20000, heap_words => 1000000}),
-    Good = {operand, [a, b]},
+    {links, Links} = process_info(self(), links),
     [
-        ?assertEqual(
-            [Good, {failed, {?MODULE_UNDER_TEST, any, {ended, Reason}}}, Good],
-            batch(Pool, [job(1), job(Key), job(2)])
-        )
+        ?assertEqual([{failed, {?MODULE_UNDER_TEST, any, {ended, Reason}}}], run([job(Key)]))
      || {Key, Reason} <- [{kills, killed}, {links, linked}, {eats, killed}]
     ],
-    ?assertEqual([], workers()),
-    stop(Pool).
+    ?assertEqual({links, Links}, process_info(self(), links)),
+    ?assertEqual({messages, []}, process_info(self(), messages)),
+    ?assertEqual([], workers()).
 
-%% A module that fails always does not keep a worker for as long as the limit for each key.
-too_much_at_once(_) ->
-    Pool = pool(#{ms => 100}),
-    Keys = [1, sleeps, 2, kills, 3, loops, 4],
-    [_, {failed, {_, any, {took_longer, 100}}}, _, {failed, {_, any, {ended, killed}}} | Rest] =
-        batch(Pool, [job(K) || K <- Keys]),
-    NotTried = {failed, {?MODULE_UNDER_TEST, any, not_tried}},
-    ?assertEqual([NotTried, NotTried, NotTried], Rest),
-    {Us, Outcomes} = timer:tc(fun() -> batch(Pool, [job(sleeps) || _ <- lists:seq(1, 100)]) end),
-    ?assertEqual(98, length([O || O <- Outcomes, O =:= NotTried])),
-    ?assert(Us < 2000000),
-    %% The next batch begins anew, and exceptions do not count.
-    Raising = [job({raise, error, x}) || _ <- lists:seq(1, 100)],
-    ?assertEqual({operand, [a, b]}, lists:last(batch(Pool, Raising ++ [job(1)]))),
-    stop(Pool).
+%% Until something else is written, or for a while.
+what_hangs_fails_fast(_) ->
+    Failed = [{failed, {?MODULE_UNDER_TEST, any, {took_longer, ?MS}}}],
+    Table = make_ref(),
+    Chain = chain(sleeps, [[a], [b]]),
+    Run = fun(C) ->
+        Request = #{merge => {?MODULE_UNDER_TEST, 7}, table => Table, jobs => [{<<"key">>, C}]},
+        {Us, Outcomes} = timer:tc(fun() -> ats_merge_worker:run(Request) end),
+        {Us < 1000 * ?MS div 2, [without_stack(decoded(Outcome)) || Outcome <- Outcomes]}
+    end,
+    ?assertEqual({false, Failed}, Run(Chain)),
+    ?assertEqual({true, Failed}, Run(Chain)),
+    %% What is written behind it does not help.
+    ?assertEqual({true, Failed}, Run(<<Chain/binary, (chain(sleeps, [[c]]))/binary>>)),
+    ?assertEqual({true, [{put, [a, b]}]}, Run(chain(other, [[a], [b]]))),
+    timer:sleep(7 * ?MS),
+    ?assertEqual({false, Failed}, Run(Chain)),
+    %% Another code is tried at once.
+    {_, Binary, File} = code:get_object_code(?MODULE_UNDER_TEST),
+    ?assertEqual({true, Failed}, Run(Chain)),
+    load(
+        ?MODULE_UNDER_TEST,
+        "merge(_, A, B) -> A ++ B. short_circuit(_, _) -> false. delete(_, _) -> false."
+        " version() -> 7."
+    ),
+    ?assertEqual({true, [{put, [a, b]}]}, Run(Chain)),
+    code:purge(?MODULE_UNDER_TEST),
+    {module, _} = code:load_binary(?MODULE_UNDER_TEST, File, Binary).
 
-%% The limit is for each key, not for the batch.
-slow_but_not_too_slow(_) ->
-    Pool = pool(#{ms => 400}),
-    Jobs = [job({after_ms, 80}) || _ <- lists:seq(1, 12)],
-    ?assertEqual(lists:duplicate(12, {operand, [a, b]}), batch(Pool, Jobs)),
-    stop(Pool).
+the_limit_is_for_one_call(_) ->
+    Slow = {{after_ms, ?MS div 5}, [[N] || N <- lists:seq(1, 12)]},
+    ?assertEqual([{put, lists:seq(1, 12)}], run([Slow])).
 
-many_clients(_) ->
-    Pool = pool(#{workers => 3}),
-    Work = fun(Client) ->
-        fun() ->
-            [
-                ?assertEqual(
-                    [{operand, [Client, N, K]} || K <- lists:seq(1, 20)],
-                    batch(Pool, [{K, [[Client], [N], [K]], above} || K <- lists:seq(1, 20)])
-                )
-             || N <- lists:seq(1, 50)
-            ],
-            done
+%% Nor is memory: what a call leaves behind is collected.
+many_calls_take_longer_than_the_limit(_) ->
+    Count = 300000,
+    {Us, [{put, Value}]} = timer:tc(fun() -> run([{longest, lists:duplicate(Count, [x])}]) end),
+    ct:pal("~b values in ~b us", [Count, Us]),
+    ?assertEqual([x], Value).
+
+%% Others are merged with the first one as long as that is no trouble.
+keys_beforehand(_) ->
+    Good = {put, [a, b]},
+    ?assertEqual([Good, Good], run([job(1), job(2)])),
+    {Us, Outcomes} = timer:tc(fun() -> run([job(1), job(2), job(sleeps), job(3)]) end),
+    ?assertEqual([Good, Good], Outcomes),
+    ?assert(Us < 1000 * ?MS),
+    ?assertEqual([Good], run([job(1), job(kills), job(3)])),
+    ?assertEqual([Good], run([job(1), job({raise, error, x}), job(3)])),
+    ?assertEqual([], run([job(sleeps), job(1)], #{prompt => true})),
+    ?assertEqual({messages, []}, process_info(self(), messages)),
+    ?assertEqual([], workers()).
+
+%% The others wait for it, or are told what it has found out.
+one_worker_for_a_key(_) ->
+    Self = self(),
+    Table = make_ref(),
+    Request = #{
+        merge => {?MODULE_UNDER_TEST, 7},
+        table => Table,
+        jobs => [{<<"key">>, chain({tell, Self}, [[a], [b]])}]
+    },
+    Read = fun Read() ->
+        case ats_merge_worker:run(Request) of
+            again -> Read();
+            Outcomes -> Outcomes
         end
     end,
-    Done = ats_test_lib:parallel([Work(Client) || Client <- lists:seq(1, 20)]),
-    ?assertEqual(lists:duplicate(20, done), Done),
-    idle(Pool, 3),
-    stop(Pool).
-
-no_more_workers_than_allowed(_) ->
-    Pool = pool(#{workers => 2, ms => 60000}),
-    Self = self(),
-    Clients = [spawn(fun() -> batch(Pool, [job({tell, Self})]) end) || _ <- lists:seq(1, 5)],
-    Busy = [receive {worker, Pid} -> Pid end || _ <- [1, 2]],
-    ats_test_lib:until(fun() -> maps:get(waiting, ats_merge_pool:info(Pool)) =:= 3 end, 5000),
-    ?assertEqual(#{workers => 2, busy => 2, waiting => 3}, ats_merge_pool:info(Pool)),
-    ?assertEqual(nothing, receive {worker, _} -> something after 100 -> nothing end),
-    %% Two clients, two runners, and two that work.
-    ?assertEqual(6, length(workers())),
-    ?assertEqual([], Busy -- workers()),
-    %% A worker that has ended is followed by the next.
-    exit(hd(Busy), kill),
+    Readers = [spawn_monitor(fun() -> exit(Read()) end) || _ <- lists:seq(1, 40)],
     receive {worker, _} -> ok end,
-    [exit(Client, kill) || Client <- Clients],
-    idle(Pool, 2),
-    ?assertEqual([], workers()),
-    stop(Pool).
-
-idle(Pool, Workers) ->
-    Idle = #{workers => Workers, busy => 0, waiting => 0},
-    ats_test_lib:until(fun() -> ats_merge_pool:info(Pool) =:= Idle end, 5000).
-
-%% No worker runs for a process that has ended, nor are those that wait behind it forgotten.
-clients_that_end(_) ->
-    Pool = pool(#{workers => 1, ms => 60000}),
-    Self = self(),
-    First = spawn(fun() -> batch(Pool, [job({tell, Self})]) end),
-    Worker = receive {worker, Pid} -> Pid end,
-    Waiting = [spawn(fun() -> batch(Pool, [job({tell, Self})]) end) || _ <- lists:seq(1, 3)],
-    ats_test_lib:until(fun() -> maps:get(waiting, ats_merge_pool:info(Pool)) =:= 3 end, 5000),
-    [exit(Client, kill) || Client <- Waiting],
-    Last = spawn(fun() -> Self ! {outcomes, batch(Pool, [job(1)])} end),
-    Monitor = monitor(process, Worker),
-    exit(First, kill),
-    receive {'DOWN', Monitor, process, Worker, killed} -> ok end,
-    receive {outcomes, Outcomes} -> ?assertEqual([{operand, [a, b]}], Outcomes) end,
-    idle(Pool, 1),
-    ?assertEqual(false, is_process_alive(Last)),
-    ?assertEqual([], workers()),
-    stop(Pool).
-
-%% The one that waits for its batch is told, and so is one that waits for a worker.
-pools_that_end(_) ->
-    Self = self(),
     [
-        begin
-            process_flag(trap_exit, true),
-            Pool = pool(#{workers => 1, ms => 60000}),
-            Client = fun() -> exit({outcomes, batch(Pool, [job({tell, Self})])}) end,
-            {_, First} = spawn_monitor(Client),
-            Worker = receive {worker, Pid} -> Pid end,
-            {_, Second} = spawn_monitor(Client),
-            ats_test_lib:until(
-                fun() -> maps:get(waiting, ats_merge_pool:info(Pool)) =:= 1 end, 5000
-            ),
-            Monitor = monitor(process, Worker),
-            End(Pool),
-            receive {'DOWN', Monitor, process, _, killed} -> ok end,
-            [
-                receive
-                    {'DOWN', M, process, _, Reason} ->
-                        ?assertNotMatch({outcomes, _}, Reason),
-                        ?assertNotEqual(normal, Reason)
-                end
-             || M <- [First, Second]
-            ],
-            receive {'EXIT', Pool, _} -> ok end,
-            process_flag(trap_exit, false),
-            ?assertEqual([], workers())
+        receive
+            {'DOWN', Monitor, process, _, Outcomes} ->
+                ?assertMatch([{failed, {_, any, {took_longer, _}}, none}], Outcomes)
         end
-     || End <- [
-            fun gen_server:stop/1,
-            fun(Pool) -> exit(Pool, shutdown) end,
-            fun(Pool) -> exit(Pool, kill) end
-        ]
-    ].
+     || {_, Monitor} <- Readers
+    ],
+    ?assertEqual(nothing, receive {worker, _} -> something after 0 -> nothing end),
+    ?assertEqual([], workers()).
 
-%% Runners, and processes that work for one, once those that were killed are gone.
+%% No worker runs for a process that has ended, and its key is free.
+clients_that_end(_) ->
+    Self = self(),
+    Table = make_ref(),
+    Run = fun(Key) ->
+        ats_merge_worker:run(#{
+            merge => {?MODULE_UNDER_TEST, 7},
+            table => Table,
+            jobs => [{<<"key">>, chain(Key, [[a], [b]])}]
+        })
+    end,
+    Client = spawn(fun() -> Run({tell, Self}) end),
+    Worker = receive {worker, Pid} -> Pid end,
+    Monitor = monitor(process, Worker),
+    exit(Client, kill),
+    receive {'DOWN', Monitor, process, Worker, killed} -> ok end,
+    ?assertMatch([{put, _}], Run(key)),
+    ?assertEqual([], workers()).
+
+other_versions(_) ->
+    ?assertEqual(
+        {failed, {?MODULE_UNDER_TEST, version, {other_version, 6, 7}}, none},
+        collapse(?MODULE_UNDER_TEST, 6, key, [[a], [b]])
+    ),
+    %% Also if it changes on the way.
+    load(
+        changes,
+        "merge(_, A, B) -> put(v, 2), A ++ B. short_circuit(_, _) -> false. delete(_, _) -> false."
+        " version() -> case get(v) of undefined -> 1; V -> V end."
+    ),
+    ?assertMatch(
+        {failed, {changes, version, {other_version, 1, 2}}, _},
+        collapse(changes, 1, key, [[a], [b]])
+    ),
+    erase(v).
+
+what_is_asked_before_writing(_) ->
+    Ask = fun(Key, Value) -> ats_merge_worker:ask(?MODULE_UNDER_TEST, 7, Key, Value) end,
+    ?assertEqual(present, Ask(key, [a])),
+    ?assertEqual(object, Ask(key, [base])),
+    ?assertEqual(undefined, Ask(key, [])),
+    ?assertEqual(undefined, Ask(is_no_boolean, [a])),
+    ?assertEqual(present, Ask({raise_in, short_circuit}, [a])),
+    ?assertEqual(undefined, Ask({raise_in, delete}, [a])),
+    ?assertEqual(
+        {failed, {?MODULE_UNDER_TEST, version, {other_version, 8, 7}}},
+        ats_merge_worker:ask(?MODULE_UNDER_TEST, 8, key, [a])
+    ),
+    load(
+        harms,
+        "merge(_, A, _) -> A. delete(_, _) -> true. version() -> 1."
+        " short_circuit(kills, _) -> exit(self(), kill), timer:sleep(infinity);"
+        " short_circuit(links, P) -> link(P), exit(P, kill), timer:sleep(infinity);"
+        " short_circuit(chats, _) -> self() ! hello, put(key, value), true;"
+        " short_circuit(traps, _) -> process_flag(trap_exit, true);"
+        " short_circuit(_, _) -> timer:sleep(infinity)."
+    ),
+    {links, Links} = process_info(self(), links),
+    Other = spawn(fun() -> timer:sleep(infinity) end),
+    ?assertEqual(undefined, ats_merge_worker:ask(harms, 1, kills, x)),
+    ?assertEqual(undefined, ats_merge_worker:ask(harms, 1, links, Other)),
+    ?assertEqual(delete, ats_merge_worker:ask(harms, 1, chats, x)),
+    ?assertEqual(undefined, ats_merge_worker:ask(harms, 1, traps, x)),
+    {Us, undefined} = timer:tc(fun() -> ats_merge_worker:ask(harms, 1, hangs, x) end),
+    ?assert(Us >= 1000 * ?MS),
+    {Again, undefined} = timer:tc(fun() -> ats_merge_worker:ask(harms, 1, hangs, x) end),
+    ?assert(Again < 1000 * ?MS),
+    ?assertEqual({links, Links}, process_info(self(), links)),
+    ?assertEqual({messages, []}, process_info(self(), messages)),
+    ?assertEqual({trap_exit, false}, process_info(self(), trap_exit)),
+    ?assertEqual(undefined, get(key)).
+
+%% Processes that work for one, once those that were killed are gone.
 workers() ->
     timer:sleep(50),
     [
@@ -400,7 +488,7 @@ workers() ->
      || P <- processes(),
         P =/= self(),
         {current_stacktrace, Stack} <- [process_info(P, current_stacktrace)],
-        lists:any(fun({M, _, _, _}) -> lists:member(M, [ats_merge, ats_merge_runner]) end, Stack),
+        lists:any(fun({M, _, _, _}) -> lists:member(M, [ats_merge, ats_merge_worker]) end, Stack),
         not lists:any(fun({M, _, _, _}) -> M =:= ?MODULE end, Stack)
     ].
 
@@ -420,13 +508,12 @@ failures_in_words(_) ->
         {{M, merge, {raised, error, badarith, []}},
          "ats_keyed_merge:merge/3 raised error:badarith"},
         {{M, any, {took_longer, 5000}},
-         "the merge ats_keyed_merge took longer than 5000 ms for one key"},
+         "the merge ats_keyed_merge took longer than 5000 ms for one call"},
         {{M, any, {ended, killed}},
          "the merge ats_keyed_merge was killed: it used too much memory, or killed itself"},
         {{M, any, {ended, {a, "b"}}}, "the merge ats_keyed_merge ended its process: {a,\"b\"}"},
-        {{M, any, not_tried},
-         "the merge ats_keyed_merge was not tried, because it ended or took too long for other keys"
-         " of the batch"}
+        {{M, version, {other_version, 1, 2}},
+         "ats_keyed_merge:version/0 returned 2, but the table has values of version 1"}
     ],
     [
         ?assertEqual(Text, lists:flatten(unicode:characters_to_list(ats_merge:format_failure(F))))
@@ -435,38 +522,3 @@ failures_in_words(_) ->
     %% However large the reason is, the text is not.
     Huge = {M, merge, {raised, error, lists:seq(1, 100000), []}},
     ?assert(string:length(ats_merge:format_failure(Huge)) < 300).
-
-%% ----- the pool -----
-
-options(_) ->
-    [
-        ?assertError(badarg, ats_merge_pool:start_link(Options))
-     || Options <- [
-            [], x, #{workers => 0}, #{workers => -1}, #{ms => infinity}, #{ms => 0}, #{ms => 1.0},
-            #{heap_words => a}, #{name => "x"}, #{name => undefined}, #{other => 1}, #{1 => 1}
-        ]
-    ],
-    {ok, Pool} = ats_merge_pool:start_link(#{name => merges, workers => 2}),
-    ?assertEqual(Pool, whereis(merges)),
-    ?assertEqual([{operand, [a, b]}], batch(merges, [job(1)])),
-    %% What is not for it is dropped.
-    merges ! noise,
-    ok = gen_server:cast(merges, noise),
-    idle(merges, 2),
-    stop(merges),
-    ?assertExit({noproc, _}, batch(merges, [job(1)])).
-
-%% A pool that was killed is there again.
-under_a_supervisor(_) ->
-    Spec = ats_merge_pool:child_spec(#{name => merges}),
-    {ok, Supervisor} = ats_test_supervisor:start_link([Spec]),
-    ?assertEqual([{operand, [a, b]}], batch(merges, [job(1)])),
-    Old = whereis(merges),
-    exit(Old, kill),
-    ats_test_lib:until(fun() -> not lists:member(whereis(merges), [undefined, Old]) end, 5000),
-    ?assertEqual([{operand, [a, b]}], batch(merges, [job(1)])),
-    unlink(Supervisor),
-    Monitor = monitor(process, Supervisor),
-    exit(Supervisor, shutdown),
-    receive {'DOWN', Monitor, process, _, shutdown} -> ok end,
-    ?assertEqual(undefined, whereis(merges)).

@@ -151,6 +151,20 @@ known_atoms! {
     Present = "present",
     /// `pending`: values are to be merged by a program.
     Pending = "pending",
+    /// `written`
+    Written = "written",
+    /// `hot`: many values of a key were put one behind the other.
+    Hot = "hot",
+    /// `long`: so many that they should be merged before more is written.
+    Long = "long",
+    /// `ask`: a program is to be asked before something is written.
+    Ask = "ask",
+    /// `module`
+    Module = "module",
+    /// `missing`: a key that has no value.
+    Missing = "missing",
+    /// `other_version`: the program is of another version than the table.
+    OtherVersion = "other_version",
     /// `read_only`: nothing is written any more.
     ReadOnly = "read_only",
     /// `enoent`

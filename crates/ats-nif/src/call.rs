@@ -75,6 +75,7 @@ impl From<Error> for NoReply {
             Error::Storage(ats_store::Error::Merge) => KnownAtom::MergeFailed,
             Error::Storage(ats_store::Error::Io(error)) => word_of(error),
             Error::Storage(ats_store::Error::TooLong { .. }) => KnownAtom::TooLong,
+            Error::Storage(ats_store::Error::Pending) => KnownAtom::Pending,
             Error::Storage(_) => KnownAtom::Storage,
             Error::TooLarge => return NoReply::DirtyCpu,
             Error::Busy => return NoReply::Again,

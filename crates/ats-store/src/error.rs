@@ -25,6 +25,8 @@ pub enum Error {
         /// The most that there may be.
         limit: usize,
     },
+    /// The values of a key are still to be merged by the program. The call has come as far as this key.
+    Pending,
 }
 
 impl fmt::Display for Error {
@@ -42,6 +44,7 @@ impl fmt::Display for Error {
                     "{len} bytes are more than the {limit} that the store can keep"
                 )
             }
+            Error::Pending => f.write_str("the program has to merge these values first"),
         }
     }
 }

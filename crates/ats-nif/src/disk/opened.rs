@@ -7,7 +7,7 @@
 
 use super::failure::Failure;
 use crate::atoms::KnownAtom;
-use ats::program_merge::ProgramMerge;
+use ats::program_merge::{Program, ProgramMerge, is_same};
 use ats::{Description, NoDescription, ObjectMerge, TableType};
 use ats_disk::fs::{RealFs, Sharing};
 use ats_disk::{AtomicStore, DiskStore, Durability, Error, Options, StoreDirectory};
@@ -137,6 +137,24 @@ impl Opened {
         }
     }
 
+    /// Has another program merge from now on, also when the table is opened again. All that was written must have been
+    /// merged.
+    ///
+    /// # Errors
+    /// [`Failure`]; then the table is what it was.
+    pub fn set_program(&self, merge: &ProgramMerge, program: Program) -> Result<(), Failure> {
+        let store = self.store().store();
+        store.sync()?;
+        let unnamed = || Failure::new(KnownAtom::Merge, "the module has no name");
+        let description = Description {
+            merge: merge.described(&program).ok_or_else(unnamed)?,
+            ..self.description.clone()
+        };
+        store.replace_file(Description::FILE, &description.encode())?;
+        merge.set_program(program);
+        Ok(())
+    }
+
     /// The store.
     pub fn store(&self) -> &AtomicStore {
         let store = self.store.as_ref();
@@ -223,7 +241,7 @@ impl Settings {
         if self
             .merge
             .as_ref()
-            .is_some_and(|wanted| *wanted != description.merge)
+            .is_some_and(|wanted| !is_same(wanted, &description.merge))
         {
             let text = "the table was made with another merge";
             return Err(Failure::new(KnownAtom::MergeMismatch, text));

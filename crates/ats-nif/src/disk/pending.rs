@@ -1,40 +1,53 @@
 //! Values that are merged by a program of the VM, as the table sees them: merged, or not at all.
 //!
-//! A read of a key that is [pending](ats::program_merge) ends with [`Error::Merge`]. What then is done is up to the
-//! program. In a table that changes, it [replaces](replace) what it has merged. What a table was at a moment does
-//! not change, so there the program [says](Pending::resolve) what the key has, and reads again.
+//! A read of a key that is [pending](ats::program_merge) ends with [`Error::Pending`]. What then is done is up to the
+//! program. In a table that changes, it [replaces](replace) what it has merged. What a table was at a moment does not
+//! change, so there is a *window*: the program gets the pending keys that a walk meets next, [says](Pending::resolve)
+//! what they have, and the walk goes on from the key at which it ended. The next window takes the place of this one, so
+//! a walk takes no more memory than a window does, and time in proportion to what it reads.
 
 use super::opened::Opened;
 use super::polite::{Holder, politely};
-use ats::program_merge::{ProgramMerge, Written, merged, written};
+use ats::program_merge::{ProgramMerge, merged};
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{BatchPlan, Change, Direction, End, Error, KeyRange, Store};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A key and its value.
-type Record = (Vec<u8>, Vec<u8>);
-
 /// A store whose values may be pending.
 pub struct Pending<H> {
     store: H,
     merge: Arc<ProgramMerge>,
-    resolved: Mutex<Resolved>,
+    window: Mutex<Window>,
 }
 
 /// What the program has said of pending keys. In a table that changes, nothing.
-#[derive(Default)]
-struct Resolved {
+struct Window {
     /// What keys have; `None` if they count as missing.
     values: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     /// The key that a read has met last of which nothing is known, and in which direction the read went.
     met: Vec<u8>,
-    direction: Option<Direction>,
+    direction: Direction,
+    /// How many keys the next window has at most: one for a read of a key, more and more for a walk.
+    keys: usize,
+    /// Found by the walk that has met the key: nothing is between the bound from which the next walk goes on, and this
+    /// key. So keys that count as missing are passed once.
+    found_empty: Option<Empty>,
+    /// The same, as it is known to walks that come. In a table that changes, nothing.
+    empty: Option<Empty>,
 }
 
-/// So many bytes of values are told of at once, at least.
-const MANY_BYTES: usize = 1 << 20;
+/// A part of the table without records.
+struct Empty {
+    /// From here on, in the direction of the walk.
+    from: Option<Vec<u8>>,
+    to: Vec<u8>,
+}
+
+/// So many bytes of values, and so many keys, are the most of a window; but it has one key in any case.
+const MOST_BYTES: usize = 1 << 20;
+const MOST_KEYS: usize = 1024;
 
 impl<H: Holder> Pending<H> {
     /// The store that `store` holds, whose values `merge` puts one behind the other.
@@ -42,13 +55,20 @@ impl<H: Holder> Pending<H> {
         Pending {
             store,
             merge,
-            resolved: Mutex::default(),
+            window: Mutex::new(Window {
+                values: BTreeMap::new(),
+                met: Vec::new(),
+                direction: Direction::Up,
+                keys: 1,
+                found_empty: None,
+                empty: None,
+            }),
         }
     }
 
-    fn resolved(&self) -> MutexGuard<'_, Resolved> {
+    fn window(&self) -> MutexGuard<'_, Window> {
         // Complete at every moment, so a panic elsewhere does not spoil it.
-        self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the value of a key, unless it is pending.
@@ -64,61 +84,64 @@ impl<H: Holder> Pending<H> {
         }
         // `read` may come back here, so it is not called under the lock.
         let known = {
-            let mut resolved = self.resolved();
-            let known = resolved.values.get(key).cloned();
+            let mut window = self.window();
+            let known = window.values.get(key).cloned();
             if known.is_none() {
-                resolved.met.clear();
-                resolved.met.extend_from_slice(key);
-                resolved.direction = Some(direction);
+                window.met.clear();
+                window.met.extend_from_slice(key);
+                window.direction = direction;
             }
             known
         };
         match known {
             Some(Some(value)) => {
-                read(&value);
+                let object = merged(&value).ok_or(Error::Corrupt)?;
+                read(object);
                 Ok(true)
             }
             Some(None) => Ok(false),
             None => {
                 self.merge.note(key);
-                Err(Error::Merge)
+                Err(Error::Pending)
             }
         }
     }
 
-    /// The pending keys of which nothing is known, from the one on that a read has met last, in its direction.
+    /// The pending keys of the next window: the one that a read has met last, and those behind it.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn unresolved(&self, most: usize) -> Result<Vec<Record>, Error> {
-        let (mut met, direction) = {
-            let resolved = self.resolved();
-            (resolved.met.clone(), resolved.direction)
+    pub fn next_window(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+        let (met, direction, most) = {
+            let mut window = self.window();
+            let most = window.keys;
+            window.keys = (2 * most).min(MOST_KEYS);
+            (window.met.clone(), window.direction, most)
         };
         let (mut found, mut bytes) = (Vec::new(), 0);
+        let behind = just_behind(&met);
         let range = match direction {
-            None => KeyRange::default(),
-            Some(Direction::Up) => KeyRange {
+            Direction::Up => KeyRange {
                 low: Some(&met),
                 high: None,
             },
-            Some(Direction::Down) => {
-                // The first key behind it.
-                met.push(0);
-                KeyRange {
-                    low: None,
-                    high: Some(&met),
-                }
-            }
+            Direction::Down => KeyRange {
+                low: None,
+                high: Some(&behind),
+            },
         };
-        let direction = direction.unwrap_or(Direction::Up);
         let scan = || {
             self.store.held().scan(range, direction, &mut |key, value| {
-                if merged(value).is_none() && !self.resolved().values.contains_key(key) {
-                    bytes += value.len();
+                let is_pending = merged(value).is_none();
+                // What is merged already is passed as fast as it comes, but not for ever.
+                bytes += match is_pending {
+                    true => value.len(),
+                    false => value.len().min(1 << 10),
+                };
+                if is_pending && (found.is_empty() || bytes <= MOST_BYTES) {
                     found.push((key.to_vec(), value.to_vec()));
                 }
-                match found.len() < most && bytes < MANY_BYTES {
+                match found.len() < most && bytes < MOST_BYTES {
                     true => ControlFlow::Continue(()),
                     false => ControlFlow::Break(()),
                 }
@@ -128,16 +151,40 @@ impl<H: Holder> Pending<H> {
         Ok(found)
     }
 
-    /// Says what a pending key has: an object, or nothing. False if the object is too large.
-    #[must_use]
-    pub fn resolve(&self, key: &[u8], object: Option<&[u8]>) -> bool {
-        let value = match object.map(|object| written(object, Written::Object)) {
-            Some(None) => return false,
-            value => value.flatten(),
-        };
-        self.resolved().values.insert(key.to_vec(), value);
-        true
+    /// Says what the pending keys of a window have: a value, or nothing. What was said of others is forgotten.
+    pub fn resolve(&self, values: BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
+        let mut window = self.window();
+        window.values = values;
+        window.empty = window.found_empty.take();
     }
+
+    /// The end of what is known to be empty from this bound on.
+    fn behind_empty(&self, bound: Option<&[u8]>, direction: Direction) -> Option<Vec<u8>> {
+        let window = self.window();
+        let empty = window.empty.as_ref()?;
+        let is_here = window.direction == direction && empty.from.as_deref() == bound;
+        is_here.then(|| empty.to.clone())
+    }
+
+    /// A walk that began at this bound has met a key, and has read `last` before.
+    fn found_empty(&self, bound: Option<&[u8]>, last: Option<&[u8]>, direction: Direction) {
+        let mut window = self.window();
+        let from = match (last, direction) {
+            (None, _) => bound.map(<[u8]>::to_vec),
+            (Some(last), Direction::Up) => Some(just_behind(last)),
+            (Some(last), Direction::Down) => Some(last.to_vec()),
+        };
+        let to = match direction {
+            Direction::Up => window.met.clone(),
+            Direction::Down => just_behind(&window.met),
+        };
+        window.found_empty = Some(Empty { from, to });
+    }
+}
+
+/// The first key behind this one.
+fn just_behind(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
 }
 
 /// Has a plan decide about what is merged.
@@ -193,7 +240,7 @@ impl<H: Holder> Store for Pending<H> {
         };
         let done = self.store.held().update(keys, &mut plan)?;
         match plan.met_pending {
-            true => Err(Error::Merge),
+            true => Err(Error::Pending),
             false => Ok(done),
         }
     }
@@ -214,7 +261,7 @@ impl<H: Holder> Store for Pending<H> {
             decide(found)
         })?;
         match met_pending {
-            true => Err(Error::Merge),
+            true => Err(Error::Pending),
             false => Ok(()),
         }
     }
@@ -225,19 +272,45 @@ impl<H: Holder> Store for Pending<H> {
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), Error> {
+        let bound = match direction {
+            Direction::Up => key_range.low,
+            Direction::Down => key_range.high,
+        };
+        let behind_empty = self.behind_empty(bound, direction);
+        let key_range = match (&behind_empty, direction) {
+            (None, _) => key_range,
+            (low, Direction::Up) => KeyRange {
+                low: low.as_deref(),
+                ..key_range
+            },
+            (high, Direction::Down) => KeyRange {
+                high: high.as_deref(),
+                ..key_range
+            },
+        };
         let mut failed = Ok(());
+        let (mut last, mut has_read) = (Vec::new(), false);
         let store = self.store.held();
         store.scan(key_range, direction, &mut |key, value| {
             let mut flow = ControlFlow::Continue(());
             let mut see = |value: &[u8]| flow = visit(key, value);
             match self.see((key, value), direction, &mut see) {
-                Ok(_) => flow,
+                Ok(true) => {
+                    last.clear();
+                    last.extend_from_slice(key);
+                    has_read = true;
+                    flow
+                }
+                Ok(false) => flow,
                 Err(error) => {
                     failed = Err(error);
                     ControlFlow::Break(())
                 }
             }
         })?;
+        if failed == Err(Error::Pending) {
+            self.found_empty(bound, has_read.then_some(&last), direction);
+        }
         failed
     }
 
@@ -283,7 +356,7 @@ pub enum Expected {
 struct Replace<'r> {
     expected: &'r [u8],
     how_much: Expected,
-    object: Option<Vec<u8>>,
+    by: Option<&'r [u8]>,
 }
 
 impl BatchPlan<[u8], Vec<u8>> for Replace<'_> {
@@ -292,12 +365,8 @@ impl BatchPlan<[u8], Vec<u8>> for Replace<'_> {
         match rest {
             None => Change::Abort,
             Some(rest) if self.how_much == Expected::All && !rest.is_empty() => Change::Abort,
-            Some([]) if self.object.is_none() => Change::Remove,
-            Some(rest) => {
-                let mut value = self.object.take().unwrap_or_default();
-                value.extend_from_slice(rest);
-                Change::Put(value)
-            }
+            Some([]) if self.by.is_none() => Change::Remove,
+            Some(rest) => Change::Put([self.by.unwrap_or_default(), rest].concat()),
         }
     }
 
@@ -306,8 +375,8 @@ impl BatchPlan<[u8], Vec<u8>> for Replace<'_> {
     }
 }
 
-/// Replaces the value of a key by an object, or by nothing. False if the value is another one meanwhile, or the object
-/// is too large.
+/// Replaces the value of a key, or its beginning, by another one, or by nothing. False if the value is another one
+/// meanwhile.
 ///
 /// # Errors
 /// Those of the store.
@@ -316,16 +385,12 @@ pub fn replace(
     key: &[u8],
     expected: &[u8],
     how_much: Expected,
-    object: Option<&[u8]>,
+    by: Option<&[u8]>,
 ) -> Result<bool, Error> {
-    let object = match object.map(|object| written(object, Written::Object)) {
-        Some(None) => return Ok(false),
-        object => object.flatten(),
-    };
     let mut plan = Replace {
         expected,
         how_much,
-        object,
+        by,
     };
     politely(|| opened.store().update(&[key], &mut plan))
 }

@@ -19,11 +19,12 @@ use crate::portable::VmCodec;
 use crate::scratch::LONG_OBJECT;
 use crate::vm_term::VmTerm;
 use crate::{atoms, lifetime, nif, process, release, scratch, sys};
-use ats::program_merge::{ProgramMerge, Written, merged, objects, written};
+use ats::program_merge::{Length, Program, ProgramMerge, Written, merged, objects, written};
 use ats::{Error, Store, Table};
 use ats_disk::{Durability, Info};
 use ats_store::Merges;
 use ats_term::walk::is_larger;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -39,13 +40,15 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("disk_write", disk_write, 2),
         nif!("disk_delete", disk_delete, 2),
         nif!("disk_program", disk_program, 1),
-        nif!("disk_operand", disk_operand, 3),
-        nif!("disk_pending", disk_pending, 2),
-        nif!("disk_resolve", disk_resolve, 3),
+        nif!("disk_operand", disk_operand, 4),
+        nif!("disk_pending", disk_pending, 1),
+        nif!("disk_resolve", disk_resolve, 2),
         nif!("disk_record", disk_record, 2),
         nif!("disk_replace", disk_replace, 5),
         nif!("disk_noted", disk_noted, 2),
         nif!("disk_watch", disk_watch, 2),
+        nif!("disk_gate", disk_gate, 2),
+        nif!("disk_set_program", disk_set_program, 3),
         nif!("disk_flush", disk_flush, 1),
         nif!("disk_compact", disk_compact, 1),
         nif!("disk_snapshot", disk_snapshot, 1),
@@ -296,11 +299,7 @@ pub(super) fn check_length(bytes: usize) -> Result<(), NoReply> {
 }
 
 /// The objects of a value, as a list of the caller.
-fn terms<'e>(env: Env<'e>, opened: &Opened, value: &[u8]) -> NifResult<'e> {
-    let value = match opened.program() {
-        Some(_) => merged(value).ok_or(KnownAtom::MergeFailed)?,
-        None => value,
-    };
+fn terms<'e>(env: Env<'e>, value: &[u8]) -> NifResult<'e> {
     check_length(value.len())?;
     let objects = objects(value).map_err(Error::from)?;
     let words: Option<Vec<_>> = objects
@@ -311,7 +310,7 @@ fn terms<'e>(env: Env<'e>, opened: &Opened, value: &[u8]) -> NifResult<'e> {
 }
 
 /// `disk_lookup(Table, Key)`: what `lookup` returns of an open table, made of the bytes of the store at once, and not of a
-/// record that is made of them.
+/// record that is made of them; or `{pending, Record}`, as `disk_record` does.
 fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
@@ -320,7 +319,16 @@ fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
         write_key(&shared.table, key, bytes)?;
         let mut found = None;
         let read = politely(|| {
-            let mut see = |value: &[u8]| found = Some(terms(env, opened, value));
+            let mut see = |value: &[u8]| {
+                let object = match opened.program() {
+                    Some(_) => merged(value),
+                    None => Some(value),
+                };
+                found = Some(match object {
+                    Some(value) => terms(env, value),
+                    None => tagged(env, KnownAtom::Pending, bytes, value),
+                });
+            };
             Store::get(opened.store(), bytes, &mut see)
         });
         read.map_err(Error::from)?;
@@ -423,168 +431,189 @@ fn with_pair<'e, R>(
     })
 }
 
-/// `disk_write(Table, Object)`: merges an object with that of its key, without reading it. If a program merges, its module,
-/// which has to be asked first.
+/// `disk_write(Table, Object)`: merges an object with that of its key, without reading it: `written`. If a program merges,
+/// `{ask, Module, Version}`: the program is to be asked first.
 fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
         let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
         if let Some(program) = opened.program() {
-            return Ok(module(env, program));
+            let [module, version] = program_words(env, program);
+            return Ok(env.tuple(&[KnownAtom::Ask.word(), module, version]));
         }
         let Some(merge) = opened.merge() else {
             if shared.table.key_position() > 1 {
                 return Err(KnownAtom::KeyPos.into());
             }
             scratch::with_work(|work| shared.table.insert(object, work))?;
-            return Ok(KnownAtom::True.word());
+            return Ok(KnownAtom::Written.word());
         };
         with_pair(env, &shared.table, object, |key, value| {
             let operand = merge.operand(value).ok_or(KnownAtom::Operand)?;
             let merged = politely(|| Merges::merge(opened.store(), key, &operand));
             merged.map_err(Error::from)?;
-            Ok(KnownAtom::True.word())
+            Ok(KnownAtom::Written.word())
         })
     })
 }
 
-/// The module of a program that merges.
-fn module<'e>(env: Env<'e>, program: &ProgramMerge) -> VmWord<'e> {
-    let module = atoms::of_text(env, program.module());
-    module.expect("it was the name of an atom")
+/// The module of a program that merges, and its version.
+fn program_words<'e>(env: Env<'e>, program: &ProgramMerge) -> [VmWord<'e>; 2] {
+    let program = program.program();
+    let module = atoms::of_text(env, &program.module);
+    let module = module.expect("it was the name of an atom");
+    [module, env.uint(u64::from(program.version))]
 }
 
-/// `disk_program(Table)`: the module that merges the values of a table; `undefined` if none does.
+/// `disk_program(Table)`: `{module, Module, Version, Id}`, the module that merges the values of a table and a number of the
+/// table; `none` if none does.
 fn disk_program<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
     let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
-    Ok(match opened.program() {
-        Some(program) => module(env, program),
-        None => KnownAtom::Undefined.word(),
-    })
+    let Some(program) = opened.program() else {
+        return Ok(KnownAtom::None.word());
+    };
+    let [module, version] = program_words(env, program);
+    let id = env.uint(program.id());
+    Ok(env.tuple(&[KnownAtom::Module.word(), module, version, id]))
 }
 
-/// `disk_operand(Table, Object, How)`: writes an object to a key that is merged by a program, without reading what is
-/// there. How: `object`, with which nothing older is merged; or an operand that, alone, is `present`, or may be missing,
-/// `undefined`.
-fn disk_operand<'e>(env: Env<'e>, [table, object, how]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+/// `disk_operand(Table, Object, How, Version)`: writes an object to a key that is merged by a program, without reading what
+/// is there. How: `object`, with which nothing older is merged; or an operand that, alone, is `present`, or may be missing,
+/// `undefined`. Returns `written`; or, if values of some key were put one behind the other that are many, `hot`, and if they
+/// are so many that they should be merged before more is written, `long`. If the table has not this version of the program,
+/// it returns `{other_version, Version}` with that of the table, and nothing is written.
+fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]) -> NifResult<'e> {
     let ways = [
         (KnownAtom::Object, Written::Object),
         (KnownAtom::Present, Written::Present),
         (KnownAtom::Undefined, Written::Unknown),
     ];
     let how = one_of(Term(how.word()), &ways)?;
+    let version = size(version).and_then(|version| u32::try_from(version).ok());
+    let version = version.ok_or(KnownAtom::None)?;
     with_writable(env, table, |shared, _| {
         let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
-        opened.program().ok_or(KnownAtom::TableType)?;
+        let program = opened.program().ok_or(KnownAtom::TableType)?;
         with_pair(env, &shared.table, object, |key, value| {
             let (_len, object) = value.split_at(size_of::<u32>());
             let written = written(object, how).ok_or(KnownAtom::SystemLimit)?;
-            let done = politely(|| match how {
+            let write = || match how {
                 Written::Object => {
                     let put = opened.store().put_unread(key, &written);
                     put.map_err(ats_store::Error::from)
                 }
                 Written::Present | Written::Unknown => Merges::merge(opened.store(), key, &written),
-            });
-            done.map_err(Error::from)?;
-            Ok(KnownAtom::True.word())
+            };
+            let done = politely(|| program.with_version(version, write));
+            if done.map_err(Error::from)?.is_none() {
+                let [_, version] = program_words(env, program);
+                return Ok(env.tuple(&[KnownAtom::OtherVersion.word(), version]));
+            }
+            Ok(match program.take_longest() {
+                Length::Short => KnownAtom::Written.word(),
+                Length::Hot => KnownAtom::Hot.word(),
+                Length::Long => KnownAtom::Long.word(),
+            })
         })
     })
 }
 
-/// `{Key, Value, [Object, ...]}` of a pending key, as binaries.
-fn pending_record<'e>(env: Env<'e>, (key, value): &(Vec<u8>, Vec<u8>)) -> NifResult<'e> {
-    let objects = objects(value).map_err(Error::from)?;
-    let objects: Vec<_> = objects
-        .into_iter()
-        .map(|object| env.binary(object))
-        .collect();
-    Ok(env.tuple(&[env.binary(key), env.binary(value), env.list(&objects)]))
+/// `{Key, Value}` of a key in the store, as binaries.
+fn record<'e>(env: Env<'e>, key: &[u8], value: &[u8]) -> VmWord<'e> {
+    env.tuple(&[env.binary(key), env.binary(value)])
 }
 
-/// `disk_pending(Snapshot, N)`: the pending keys of a snapshot of which nothing is known, `N` at most, from the one on
-/// that a read has met last, as a list of `{Key, Value, [Object, ...]}` of binaries.
-fn disk_pending<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+/// `{Tag, Record}`.
+fn tagged<'e>(env: Env<'e>, tag: KnownAtom, key: &[u8], value: &[u8]) -> NifResult<'e> {
+    check_length(value.len())?;
+    Ok(env.tuple(&[tag.word(), record(env, key, value)]))
+}
+
+/// `disk_pending(Snapshot)`: some pending keys of a snapshot, from the one on that a read has met last, as a list of
+/// records `{Key, Value}`.
+fn disk_pending<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
-    let most = size(n).ok_or(KnownAtom::None)?;
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
-    let frozen = shared.frozen.clone().ok_or(KnownAtom::TableType)?;
+    let frozen = shared.frozen.clone().ok_or(KnownAtom::Pending)?;
     drop(guard);
-    let records = frozen.unresolved(most).map_err(Error::from)?;
-    let words: Result<Vec<_>, NoReply> = records
+    let records = frozen.next_window().map_err(Error::from)?;
+    let words: Vec<_> = records
         .iter()
-        .map(|record| pending_record(env, record))
+        .map(|(key, value)| record(env, key, value))
         .collect();
-    Ok(env.list(&words?))
+    Ok(env.list(&words))
 }
 
-/// The bytes of an object, or nothing for `undefined`.
-fn object_bytes<'e>(object: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
-    match KnownAtom::Undefined.is(object.word()) {
+/// The value that a key shall have, or nothing for `missing`.
+fn value_bytes<'e>(value: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
+    match KnownAtom::Missing.is(value.word()) {
         true => Ok(None),
-        false => object.as_bytes().ok_or(KnownAtom::None).map(Some),
+        false => value.as_bytes().ok_or(KnownAtom::None).map(Some),
     }
 }
 
-/// `disk_resolve(Snapshot, Key, Object)`: says what a pending key of a snapshot has; `undefined` if nothing.
-fn disk_resolve<'e>(env: Env<'e>, [table, key, object]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+/// `disk_resolve(Snapshot, [{Key, Value | missing}])`: says what pending keys of a snapshot have. What was said before is
+/// forgotten.
+fn disk_resolve<'e>(env: Env<'e>, [table, values]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     let frozen = shared.frozen.as_ref().ok_or(KnownAtom::TableType)?;
-    let key = key.as_bytes().ok_or(KnownAtom::None)?;
-    let object = object_bytes(object)?;
-    check_length(object.map_or(0, <[u8]>::len))?;
-    match frozen.resolve(key, object) {
-        true => Ok(KnownAtom::True.word()),
-        false => Err(KnownAtom::SystemLimit.into()),
+    let (mut list, mut known, mut bytes) = (values, BTreeMap::new(), 0);
+    while let Some((pair, rest)) = list.as_cons() {
+        let Some(&[key, value]) = pair.tuple_words() else {
+            return Err(KnownAtom::None.into());
+        };
+        let key = VmTerm::of(env, key);
+        let value = value_bytes(VmTerm::of(env, value))?;
+        let key = key.as_bytes().ok_or(KnownAtom::None)?;
+        bytes += key.len() + value.map_or(0, <[u8]>::len);
+        check_length(bytes)?;
+        known.insert(key.to_vec(), value.map(<[u8]>::to_vec));
+        list = rest;
     }
+    frozen.resolve(known);
+    Ok(KnownAtom::True.word())
 }
 
-/// The record of a key in the store, and whether it is pending.
-fn raw<'e>(
-    env: Env<'e>,
+/// Does something with the value of a key in the store, if there is one.
+fn with_value<R>(
     opened: &Opened,
     key: &[u8],
-) -> Result<Option<(VmWord<'e>, bool)>, NoReply> {
-    let mut found = None;
+    work: impl FnOnce(&[u8]) -> R,
+) -> Result<Option<R>, NoReply> {
+    let (mut work, mut found) = (Some(work), None);
     let read = politely(|| {
-        let mut see = |value: &[u8]| {
-            found = Some(check_length(value.len()).map(|()| value.to_vec()));
-        };
+        let mut see = |value: &[u8]| found = work.take().map(|work| work(value));
         Store::get(opened.store(), key, &mut see)
     });
     read.map_err(Error::from)?;
-    let Some(value) = found.transpose()? else {
-        return Ok(None);
-    };
-    let is_pending = merged(&value).is_none();
-    let record = pending_record(env, &(key.to_vec(), value))?;
-    Ok(Some((record, is_pending)))
+    Ok(found)
 }
 
-/// `disk_record(Table, Key)`: `{Record, IsPending}`, of which the record is one of `disk_pending`; `undefined` if there is
-/// none.
+/// `disk_record(Table, Key)`: `{object, Record}`, or `{pending, Record}` if its values are still to be merged, of which the
+/// record is one of `disk_pending`; `none` if there is none.
 fn disk_record<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
     scratch::with_key(|bytes| {
         write_key(&shared.table, key, bytes)?;
-        Ok(match raw(env, opened, bytes)? {
-            Some((record, is_pending)) => env.tuple(&[record, atoms::boolean(is_pending)]),
-            None => KnownAtom::Undefined.word(),
-        })
+        let found = with_value(opened, bytes, |value| {
+            let tag = match merged(value) {
+                Some(_) => KnownAtom::Object,
+                None => KnownAtom::Pending,
+            };
+            tagged(env, tag, bytes, value)
+        });
+        found?.unwrap_or_else(|| Ok(KnownAtom::None.word()))
     })
 }
 
-/// `disk_replace(Table, Key, Value, Object, All)`: replaces the value of a key, if it still begins with what is given, or
-/// is that if `All` is `true`, by an object, or by nothing if that is `undefined`. Whether it was.
-fn disk_replace<'e>(
-    env: Env<'e>,
-    [table, key, value, object, all]: [VmTerm<'e>; 5],
-) -> NifResult<'e> {
+/// `disk_replace(Table, Key, Value, New, All)`: replaces the value of a key, if it still begins with what is given, or is
+/// that if `All` is `true`, by another one, or by nothing if that is `missing`. Whether it was.
+fn disk_replace<'e>(env: Env<'e>, [table, key, value, new, all]: [VmTerm<'e>; 5]) -> NifResult<'e> {
     let expected = [
         (KnownAtom::True, Expected::All),
         (KnownAtom::False, Expected::Beginning),
@@ -594,30 +623,35 @@ fn disk_replace<'e>(
         let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
         let key = key.as_bytes().ok_or(KnownAtom::None)?;
         let value = value.as_bytes().ok_or(KnownAtom::None)?;
-        let object = object_bytes(object)?;
-        check_length(value.len() + object.map_or(0, <[u8]>::len))?;
-        let replaced = replace(opened, key, value, expected, object).map_err(Error::from)?;
+        let new = value_bytes(new)?;
+        check_length(value.len() + new.map_or(0, <[u8]>::len))?;
+        let replaced = replace(opened, key, value, expected, new).map_err(Error::from)?;
         Ok(atoms::boolean(replaced))
     })
 }
 
-/// `disk_noted(Table, N)`: some keys that are pending, as records of `disk_pending`.
+/// `disk_noted(Table, N)`: some keys that are pending, as records of `disk_pending`: `N` keys at most, and not many bytes.
 fn disk_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    /// What others need of the memory, one key apart.
+    const MOST_BYTES: usize = 4 << 20;
     on_dirty_io()?;
     let most = size(n).ok_or(KnownAtom::None)?;
     let opened = held(env, table)?;
     let program = opened.program().ok_or(KnownAtom::TableType)?;
-    let mut found = Vec::new();
-    while found.is_empty() {
-        let keys = program.take_noted(most);
-        if keys.is_empty() {
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    while found.len() < most && bytes < MOST_BYTES {
+        let Some(key) = program.take_noted(1).pop() else {
             break;
-        }
-        for key in keys {
-            if let Some((record, true)) = raw(env, &opened, &key)? {
-                found.push(record);
-            }
-        }
+        };
+        let pending = with_value(&opened, &key, |value| {
+            merged(value).is_none().then(|| {
+                bytes += key.len() + value.len();
+                record(env, &key, value)
+            })
+        });
+        // What reading it has noted: else a key that cannot be merged would come again and again.
+        program.forget(&key);
+        found.extend(pending?.flatten());
     }
     Ok(env.list(&found))
 }
@@ -640,6 +674,30 @@ fn disk_watch<'e>(env: Env<'e>, [table, pid]: [VmTerm<'e>; 2]) -> NifResult<'e> 
             })
     }));
     Ok(KnownAtom::True.word())
+}
+
+/// `disk_gate(Table, Closed)`: refuses what `disk_operand` writes, or allows it again. None is under way when this returns.
+fn disk_gate<'e>(env: Env<'e>, [table, closed]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let opened = held(env, table)?;
+    let program = opened.program().ok_or(KnownAtom::TableType)?;
+    program.close_gate(KnownAtom::True.is(closed.word()));
+    Ok(KnownAtom::True.word())
+}
+
+/// `disk_set_program(Table, Module, Version)`: has another program merge from now on: `ok`, or `{error, Cause, Text}`. The
+/// name of the module is a binary.
+fn disk_set_program<'e>(env: Env<'e>, [table, module, version]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let module = std::str::from_utf8(module.as_bytes().ok_or(KnownAtom::None)?);
+    let version = size(version).and_then(|version| u32::try_from(version).ok());
+    let program = Program {
+        module: module.map_err(|_| KnownAtom::None)?.to_owned(),
+        version: version.ok_or(KnownAtom::None)?,
+    };
+    let opened = held(env, table)?;
+    let merge = opened.program().ok_or(KnownAtom::TableType)?;
+    Ok(told(env, opened.set_program(merge, program)))
 }
 
 /// `disk_delete(Table, Key)`: removes a key, also if what was written to it cannot be merged.

@@ -6,11 +6,12 @@
 
 use super::access::readable;
 use super::disk::check_length;
+use super::reading::write_key;
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::etf::VERSION;
 use crate::vm_term::VmTerm;
-use crate::{env::Env, nif, process, sys};
+use crate::{env::Env, nif, process, scratch, sys};
 use ats::program_merge::objects;
 use ats::{Direction, Error, KeyRange};
 use std::ops::ControlFlow;
@@ -25,7 +26,10 @@ const CHUNK_BYTES: usize = 64 << 10;
 const PERCENT: u128 = 5;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
-    vec![nif!("disk_chunk", disk_chunk, 3)]
+    vec![
+        nif!("disk_chunk", disk_chunk, 3),
+        nif!("disk_key", disk_key, 2),
+    ]
 }
 
 /// The external term format of a list.
@@ -65,11 +69,13 @@ impl List {
 }
 
 /// `disk_chunk(Table, Way, Last)`: the objects of some keys behind the key `Last`, or from the end of the table that `up` or
-/// `down` begins at if that is `start`: `{Objects, NewLast}`, of which `Objects` is the external term format of a list, and
-/// `NewLast` is `done` if there are no others. The objects of one key come oldest first on the way up.
+/// `down` begins at if that is `start`: `{Tag, Objects, NewLast}`, of which `Objects` is the external term format of a list.
+/// The objects of one key come oldest first on the way up. The tag is `done` if there are no others, and `pending` if the
+/// values of the next key have to be merged first, else `more`.
 fn disk_chunk<'e>(env: Env<'e>, [table, way, last]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
+    let last_word = last.word();
     let last = match KnownAtom::Start.is(last.word()) {
         true => None,
         false => Some(last.as_bytes().ok_or(KnownAtom::None)?),
@@ -90,26 +96,50 @@ fn disk_chunk<'e>(env: Env<'e>, [table, way, last]: [VmTerm<'e>; 3]) -> NifResul
             (Direction::Up, KeyRange { low, high: None })
         }
     };
+    let is_snapshot_of_program = shared.frozen.is_some();
     let (mut list, mut failed, mut next) = (List::new(), None, None);
+    let mut visited = Vec::new();
     let read = shared
         .table
         .scan_bytes(range, direction, &mut |key, value| {
             let added = check_length(value.len()).and_then(|()| list.add(value, direction));
             match added {
-                Ok(()) if list.bytes.len() < CHUNK_BYTES => return ControlFlow::Continue(()),
+                Ok(()) if list.bytes.len() < CHUNK_BYTES => {
+                    if is_snapshot_of_program {
+                        visited.clear();
+                        visited.extend_from_slice(key);
+                    }
+                    return ControlFlow::Continue(());
+                }
                 Ok(()) => next = Some(key.to_vec()),
                 Err(why) => failed = Some(why),
             }
             ControlFlow::Break(())
         });
-    read?;
+    let is_pending = read == Err(Error::Storage(ats_store::Error::Pending));
+    if !is_pending {
+        read?;
+    }
     if let Some(why) = failed {
         return Err(why);
     }
     process::consume(env, PERCENT);
-    let next = match &next {
-        Some(key) => env.binary(key),
-        None => KnownAtom::Done.word(),
+    let is_empty = list.count == 0;
+    let (tag, next) = match &next {
+        Some(key) => (KnownAtom::More, env.binary(key)),
+        None if is_pending && is_empty => (KnownAtom::Pending, last_word),
+        None if is_pending => (KnownAtom::Pending, env.binary(&visited)),
+        None => (KnownAtom::Done, last_word),
     };
-    Ok(env.tuple(&[env.binary(&list.finish()), next]))
+    Ok(env.tuple(&[tag.word(), env.binary(&list.finish()), next]))
+}
+
+/// `disk_key(Table, Key)`: a key as the store has it, for `disk_chunk`.
+fn disk_key<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    scratch::with_key(|bytes| {
+        write_key(&shared.table, key, bytes)?;
+        Ok(env.binary(bytes))
+    })
 }

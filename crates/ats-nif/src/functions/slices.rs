@@ -189,6 +189,7 @@ impl<'e> Work<'e> {
             Progress::Done => return Ok(self.result()),
             Progress::More if is_part => KnownAtom::Part,
             Progress::More => KnownAtom::More,
+            Progress::Pending => KnownAtom::Pending,
         };
         // What was found may be of the key before the one that the slice ended in.
         let mut of_key = Vec::new();

@@ -195,7 +195,7 @@ impl<H: Host> Table<H> {
             machine, unpacked, ..
         } = &mut **runner;
         let mut gathered = 0;
-        walk(self.store(guard), query, cursor, slice, guard, |spot| {
+        let progress = walk(self.store(guard), query, cursor, slice, guard, |spot| {
             let (mut positions, mut found_any, mut weight) = (Vec::new(), false, 0);
             if spot.from == 0 {
                 slice.count_key();
@@ -237,7 +237,12 @@ impl<H: Host> Table<H> {
                 Next::Go if gathered >= BATCH => Next::Stop,
                 next => next,
             }
-        })
+        })?;
+        match progress {
+            // Objects that have to be merged first are changed by the one who merges them.
+            Progress::Pending => Err(Error::Storage(ats_store::Error::Pending)),
+            progress => Ok(progress),
+        }
     }
 
     /// Changes a candidate, if it is still one. Returns the number of objects.

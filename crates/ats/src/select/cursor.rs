@@ -7,6 +7,9 @@ pub enum Progress {
     Done,
     /// Another slice shall go on at the cursor.
     More,
+    /// Another slice can go on at the cursor when the values of the next key have been merged; see
+    /// [`ats_store::Error::Pending`].
+    Pending,
 }
 
 /// The place from which the next slice of a query goes on, as plain data: it can be kept for any time, copied,

@@ -171,7 +171,22 @@ pub(super) enum Next {
     StopAt(u64),
 }
 
-/// Visits the keys of a plan from the cursor on, until the slice is over or a visit says so. If the cursor is among
+/// How a walk over a range has ended.
+enum Walked {
+    /// At the end of the range.
+    Through,
+    /// Where the slice was over, or a visit said so.
+    Stopped,
+    /// Before a key whose values are still to be merged.
+    Pending,
+}
+
+fn is_pending(error: Error) -> bool {
+    error == Error::Storage(ats_store::Error::Pending)
+}
+
+/// Visits the keys of a plan from the cursor on, until the slice is over or a visit says so, or a key comes whose values
+/// are still to be merged. If the cursor is among
 /// the objects of a key, none but this key is visited, so that what is made of its objects can be joined with what
 /// was made of those before.
 pub(super) fn walk<'g, H: Host>(
@@ -190,7 +205,10 @@ pub(super) fn walk<'g, H: Host>(
     while let Some(step) = query.step(cursor) {
         let stops = match step {
             Step::Point(key) => {
-                let next = visit_point(store, cursor.step, key, guard, &mut visit)?;
+                let next = match visit_point(store, cursor.step, key, guard, &mut visit) {
+                    Err(error) if is_pending(error) => return Ok(Progress::Pending),
+                    next => next?,
+                };
                 match next {
                     Next::StopAt(position) => cursor.at = At::Within(key.clone(), position),
                     _ => cursor.advance(),
@@ -199,7 +217,11 @@ pub(super) fn walk<'g, H: Host>(
             }
             Step::Range { from, to } => {
                 let range = (&from[..], to.as_deref());
-                walk_range(store, query, cursor, range, slice, guard, &mut visit)?
+                match walk_range(store, query, cursor, range, slice, guard, &mut visit)? {
+                    Walked::Through => false,
+                    Walked::Stopped => true,
+                    Walked::Pending => return Ok(Progress::Pending),
+                }
             }
         };
         if stops {
@@ -262,7 +284,7 @@ fn visit_point<'g, H: Host>(
     })
 }
 
-/// Visits keys of a range from the cursor on. Whether it stopped before the end of the range.
+/// Visits keys of a range from the cursor on.
 fn walk_range<'g, H: Host>(
     store: &'g Store<H>,
     query: &Query<H>,
@@ -271,10 +293,11 @@ fn walk_range<'g, H: Host>(
     slice: &Slice,
     guard: &'g Guard,
     visit: &mut impl FnMut(Spot<'g, H>) -> Next,
-) -> Result<bool, Error> {
+) -> Result<Walked, Error> {
     let Cursor { down, step, at } = cursor;
     let down = *down && query.is_ordered();
     let mut stopped: Option<(&'g Rec<H>, Next)> = None;
+    let mut last: Option<&'g Rec<H>> = None;
     let mut visit_record = |record: &'g Rec<H>| {
         let is_inside = match down {
             false => to.is_none_or(|to| record.key() < to),
@@ -283,6 +306,7 @@ fn walk_range<'g, H: Host>(
         if !is_inside {
             return ControlFlow::Break(());
         }
+        last = Some(record);
         let next = visit(Spot {
             found: Found::new(record),
             from: 0,
@@ -299,27 +323,36 @@ fn walk_range<'g, H: Host>(
         _ => None,
     };
     let mut paused = None;
-    match (query.is_ordered(), down, behind) {
-        (true, false, None) => store.scan_from(from, guard, &mut visit_record)?,
+    let walked = match (query.is_ordered(), down, behind) {
+        (true, false, None) => store.scan_from(from, guard, &mut visit_record),
         (true, false, Some(key)) => {
-            let walked = store.scan(Some(key), guard, &mut visit_record)?;
-            debug_assert_eq!(walked, Ok(()), "an ordered store accepts any key");
+            let walked = store.scan(Some(key), guard, &mut visit_record);
+            walked.map(|known| debug_assert_eq!(known, Ok(()), "an ordered store accepts any key"))
         }
-        (true, true, None) => store.scan_down(to, guard, &mut visit_record)?,
-        (true, true, Some(key)) => store.scan_down(Some(key), guard, &mut visit_record)?,
+        (true, true, None) => store.scan_down(to, guard, &mut visit_record),
+        (true, true, Some(key)) => store.scan_down(Some(key), guard, &mut visit_record),
         (false, ..) => {
             let position = match at {
                 At::Behind(key) => ScanPosition::Behind(key),
                 At::Between(place) => ScanPosition::At(*place),
                 _ => ScanPosition::Start,
             };
-            paused = store.resume_scan(position, guard, &mut visit_record, &mut || match slice
-                .tick()
-            {
+            let mut pause = || match slice.tick() {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
-            })?;
+            };
+            let walked = store.resume_scan(position, guard, &mut visit_record, &mut pause);
+            walked.map(|place| paused = place)
         }
+    };
+    match walked {
+        Err(error) if is_pending(error) => {
+            if let Some(last) = last {
+                *at = At::Behind(last.key().to_vec());
+            }
+            return Ok(Walked::Pending);
+        }
+        walked => walked?,
     }
     match (stopped, paused) {
         (Some((record, Next::StopAt(position))), _) => {
@@ -329,8 +362,8 @@ fn walk_range<'g, H: Host>(
         (None, Some(place)) => *at = At::Between(place),
         (None, None) => {
             cursor.advance();
-            return Ok(false);
+            return Ok(Walked::Through);
         }
     }
-    Ok(true)
+    Ok(Walked::Stopped)
 }

@@ -9,12 +9,19 @@
 //!
 //! The mark of an operand says whether it stands for an object when it is alone. What is one object, or one such operand,
 //! is *merged*, and all else is *pending*.
+//!
+//! # Long values
+//! Each byte of what is written to a key is copied O(log n) times, as the store says. The program merges the values of a
+//! key when it is read, and in the background when its run is merged, or when it is [hot](Length::Hot). What is merged
+//! replaces what it was made of, so a value grows by what is written between two of these times. If the program is
+//! slower than those who write, they are told that a value is [long](Length::Long) and have it merged themselves.
 
 use crate::description::Description;
 use ats_store::{Error, MergeOperator, Merged};
-use ats_term::etf;
+use ats_term::{Atom, Term, etf};
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
 /// What the names of such operators begin with.
 pub(crate) const PREFIX: &str = "erlang.";
@@ -74,6 +81,15 @@ pub fn merged(value: &[u8]) -> Option<&[u8]> {
     (object.len() == len as usize).then_some(record)
 }
 
+/// The first object of a value, and what is behind it.
+fn split(value: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (mut len, mut rest) = number(value)?;
+    if len >= PRESENT {
+        (len, rest) = number(rest)?;
+    }
+    rest.split_at_checked(len as usize)
+}
+
 /// The bytes of the objects of a value, from the first to the last that was written.
 ///
 /// # Errors
@@ -81,12 +97,7 @@ pub fn merged(value: &[u8]) -> Option<&[u8]> {
 pub fn objects(mut value: &[u8]) -> Result<Vec<&[u8]>, Error> {
     let mut objects = Vec::new();
     while !value.is_empty() {
-        let (mut len, mut rest) = number(value).ok_or(Error::Corrupt)?;
-        if len >= PRESENT {
-            (len, rest) = number(rest).ok_or(Error::Corrupt)?;
-        }
-        let split = rest.split_at_checked(len as usize);
-        let (object, behind) = split.ok_or(Error::Corrupt)?;
+        let (object, behind) = split(value).ok_or(Error::Corrupt)?;
         objects.push(object);
         value = behind;
     }
@@ -96,14 +107,76 @@ pub fn objects(mut value: &[u8]) -> Result<Vec<&[u8]>, Error> {
 /// Tells a program that there is something to be merged; false if the calling thread cannot.
 type Tell = Box<dyn Fn() -> bool + Send + Sync>;
 
+/// The module that merges the values of a table, and its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The name of the module.
+    pub module: String,
+    /// The version of its functions. Values are merged by no other.
+    pub version: u32,
+}
+
+/// The length of the longest value that was made by writes since it was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Length {
+    /// Nothing has to be done about it.
+    Short,
+    /// It should be merged soon: it has some hundreds of objects, or as many bytes.
+    Hot,
+    /// It should be merged before more is written.
+    Long,
+}
+
+/// A value is hot if it has so many objects, or bytes.
+const HOT_OBJECTS: usize = 256;
+const HOT_BYTES: usize = 64 << 10;
+/// A value of fewer bytes has fewer objects than a hot one.
+const LEAST_HOT_BYTES: usize = 4 << 10;
+/// A value is long if it has so many bytes.
+const LONG_BYTES: usize = 16 << 20;
+
+/// Whether a value that was put together has many objects, or bytes. O(objects), up to those of a hot one.
+fn length(mut value: &[u8]) -> Length {
+    match value.len() {
+        ..LEAST_HOT_BYTES => return Length::Short,
+        LEAST_HOT_BYTES..HOT_BYTES => {}
+        HOT_BYTES..LONG_BYTES => return Length::Hot,
+        LONG_BYTES.. => return Length::Long,
+    }
+    let mut objects = 0;
+    while let Some((_, behind)) = split(value)
+        && objects < HOT_OBJECTS
+    {
+        objects += 1;
+        value = behind;
+    }
+    match objects < HOT_OBJECTS {
+        true => Length::Short,
+        false => Length::Hot,
+    }
+}
+
 /// The merge of a program, as an operator over the values of tables.
 ///
 /// The store puts operands one behind the other. It notes the keys that this happens to, of which the program merges a
 /// part at a time, and [replaces](crate::Store::update) what it has merged.
 pub struct ProgramMerge {
+    /// The name and the version that the store is marked with. They stay when the program changes: the store itself
+    /// puts values one behind the other whatever the program is.
     name: String,
     version: u32,
+    /// Tells this table from all others of the process.
+    id: u64,
+    program: RwLock<Gate>,
+    /// A [`Length`].
+    longest: AtomicU8,
     noted: Mutex<Noted>,
+}
+
+/// The program, and whether values may be written that are merged by it.
+struct Gate {
+    program: Program,
+    is_closed: bool,
 }
 
 /// So many keys are noted at most, and so many bytes of them. Others are noted when they are met again.
@@ -128,29 +201,92 @@ impl Noted {
 }
 
 impl ProgramMerge {
-    /// That of a table, if its merge is one of a program, which is written `{module, Module, Version}`.
+    /// That of a table, if its merge is one of a program, which is written `{module, Module, Version}`. If it was another
+    /// one when the table was made, `{module, Module, Version, {FirstModule, FirstVersion}}`.
     #[must_use]
     pub fn of(description: &Description) -> Option<Self> {
-        let options = etf::Options {
-            atoms: etf::Atoms::New { limit: usize::MAX },
-        };
-        let term = etf::decode(&description.merge, options).ok()?;
-        let [kind, name, version] = term.as_tuple()? else {
-            return None;
-        };
-        let (kind, name) = (kind.as_atom()?, name.as_atom()?);
-        let version = u32::try_from(version.as_int()?).ok()?;
-        (kind.as_str() == "module").then(|| ProgramMerge {
-            name: format!("{PREFIX}{}", name.as_str()),
-            version,
+        static IDS: AtomicU64 = AtomicU64::new(0);
+        let (program, first) = programs(&description.merge)?;
+        Some(ProgramMerge {
+            name: format!("{PREFIX}{}", first.module),
+            version: first.version,
+            id: IDS.fetch_add(1, Ordering::Relaxed),
+            program: RwLock::new(Gate {
+                program,
+                is_closed: false,
+            }),
+            longest: AtomicU8::new(0),
             noted: Mutex::default(),
         })
     }
 
-    /// The name of the module.
+    /// The merge of a table whose values this program has merged, and another one will merge from now on, as its
+    /// description has it. `None` if the module has no name of an atom.
     #[must_use]
-    pub fn module(&self) -> &str {
-        self.name.strip_prefix(PREFIX).unwrap_or_default()
+    pub fn described(&self, program: &Program) -> Option<Vec<u8>> {
+        let atom = |text: &str| Atom::new(text).ok().map(Term::Atom);
+        let first = self.name.strip_prefix(PREFIX)?;
+        let first: Term = (atom(first)?, i64::from(self.version)).into();
+        let version = i64::from(program.version);
+        etf::encode(&(atom("module")?, atom(&program.module)?, version, first).into()).ok()
+    }
+
+    /// A number that no other table of the process has, also when this one is open no more.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The module and its version.
+    #[must_use]
+    pub fn program(&self) -> Program {
+        let gate = self.program.read().unwrap_or_else(PoisonError::into_inner);
+        gate.program.clone()
+    }
+
+    /// Does `write`, which writes what this version of the program makes sense of, unless the table has another one, or is
+    /// about to get another one: then it returns `None`.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if the program is being changed at this moment, and those of `write`.
+    pub fn with_version<R>(
+        &self,
+        version: u32,
+        write: impl FnOnce() -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        let gate = match self.program.try_read() {
+            Ok(gate) => gate,
+            Err(TryLockError::Poisoned(gate)) => gate.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(Error::Busy),
+        };
+        match gate.program.version == version && !gate.is_closed {
+            true => write().map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Refuses [writes](ProgramMerge::with_version) from now on, or allows them again. None is under way when this returns.
+    pub fn close_gate(&self, is_closed: bool) {
+        let gate = self.program.write();
+        gate.unwrap_or_else(PoisonError::into_inner).is_closed = is_closed;
+    }
+
+    /// Has another program merge from now on. All that was written must have been merged.
+    pub fn set_program(&self, program: Program) {
+        let gate = self.program.write();
+        let mut gate = gate.unwrap_or_else(PoisonError::into_inner);
+        (gate.program, gate.is_closed) = (program, false);
+    }
+
+    /// The length of the longest value that was put together since this was called before.
+    #[must_use]
+    pub fn take_longest(&self) -> Length {
+        // Mostly there was none: then nothing is written that others share.
+        match self.longest.load(Ordering::Relaxed) {
+            0 => return Length::Short,
+            _ => self.longest.swap(0, Ordering::Relaxed),
+        }
+        .into()
     }
 
     fn notes(&self) -> MutexGuard<'_, Noted> {
@@ -189,6 +325,74 @@ impl ProgramMerge {
         }
         taken
     }
+
+    /// Takes a key that was noted because it was read by the one who merges it.
+    pub fn forget(&self, key: &[u8]) {
+        let mut noted = self.notes();
+        if noted.keys.remove(key) {
+            noted.bytes -= key.len();
+        }
+    }
+
+    fn joined(&self, key: &[u8], value: Vec<u8>) -> Vec<u8> {
+        self.note(key);
+        let length = length(&value);
+        if length > Length::Short {
+            self.longest.fetch_max(length as u8, Ordering::Relaxed);
+        }
+        value
+    }
+}
+
+/// Whether a table whose description has `stored` has the merge that is `wanted`: the same program now, whichever it was at
+/// first.
+#[must_use]
+pub fn is_same(wanted: &[u8], stored: &[u8]) -> bool {
+    let now = |merge| programs(merge).map(|(program, _)| program);
+    wanted == stored || now(wanted).is_some_and(|wanted| Some(wanted) == now(stored))
+}
+
+/// The program that a merge is, and the one that it was at first.
+fn programs(merge: &[u8]) -> Option<(Program, Program)> {
+    let options = etf::Options {
+        atoms: etf::Atoms::New { limit: usize::MAX },
+    };
+    let term = etf::decode(merge, options).ok()?;
+    let [kind, name, version, first @ ..] = term.as_tuple()? else {
+        return None;
+    };
+    if kind.as_atom()?.as_str() != "module" {
+        return None;
+    }
+    let program = Program::of(name, version)?;
+    let first = match first {
+        [] => program.clone(),
+        [first] => match first.as_tuple()? {
+            [name, version] => Program::of(name, version)?,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some((program, first))
+}
+
+impl From<u8> for Length {
+    fn from(number: u8) -> Self {
+        match number {
+            0 => Length::Short,
+            1 => Length::Hot,
+            _ => Length::Long,
+        }
+    }
+}
+
+impl Program {
+    fn of(module: &Term, version: &Term) -> Option<Self> {
+        Some(Program {
+            module: module.as_atom()?.as_str().to_owned(),
+            version: u32::try_from(version.as_int()?).ok()?,
+        })
+    }
 }
 
 impl MergeOperator for ProgramMerge {
@@ -201,13 +405,12 @@ impl MergeOperator for ProgramMerge {
     }
 
     fn merge(&self, key: &[u8], earlier: &[u8], later: &[u8]) -> Result<Merged, Error> {
-        self.note(key);
-        Ok(Merged::New([earlier, later].concat()))
+        let joined = [earlier, later].concat();
+        Ok(Merged::New(self.joined(key, joined)))
     }
 
     fn merge_all(&self, key: &[u8], values: &[&[u8]]) -> Result<Option<Vec<u8>>, Error> {
-        self.note(key);
-        Ok(Some(values.concat()))
+        Ok(Some(self.joined(key, values.concat())))
     }
 }
 
@@ -215,7 +418,7 @@ impl MergeOperator for ProgramMerge {
 mod tests {
     use super::*;
     use crate::TableType;
-    use ats_term::{Atom, Term, Zeros};
+    use ats_term::Zeros;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -261,6 +464,11 @@ mod tests {
         let merge = program(&(atom("module"), atom("highest_bid"), 7).into());
         let merge = merge.expect("a merge of a program");
         assert_eq!((merge.name(), merge.version()), ("erlang.highest_bid", 7));
+        let expected = Program {
+            module: "highest_bid".into(),
+            version: 7,
+        };
+        assert_eq!(merge.program(), expected);
         for other in [
             (atom("module"), atom("highest_bid"), -1).into(),
             (atom("module"), atom("highest_bid"), 1_i64 << 32).into(),
@@ -269,6 +477,63 @@ mod tests {
             atom("sum"),
         ] {
             assert!(program(&other).is_none(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn the_store_keeps_the_name_of_the_first_program() {
+        let first = etf::encode(&(atom("module"), atom("highest_bid"), 7).into()).expect("short");
+        let merge = program(&(atom("module"), atom("highest_bid"), 7).into());
+        let next = Program {
+            module: "bids".into(),
+            version: 8,
+        };
+        let merge = merge.expect("a merge of a program");
+        let second = merge.described(&next).expect("the name of an atom");
+        let options = etf::Options {
+            atoms: etf::Atoms::New { limit: usize::MAX },
+        };
+        let again = program(&etf::decode(&second, options).expect("a term"));
+        let again = again.expect("a merge of a program");
+        assert_eq!((again.name(), again.version()), ("erlang.highest_bid", 7));
+        assert_eq!(again.program(), next);
+        let wanted = etf::encode(&(atom("module"), atom("bids"), 8).into()).expect("short");
+        assert!(is_same(&wanted, &second) && is_same(&first, &first));
+        assert!(!is_same(&first, &second) && !is_same(b"", &second));
+    }
+
+    #[test]
+    fn nothing_is_written_for_another_version() {
+        let merge = program(&(atom("module"), atom("m"), 1).into()).expect("a program");
+        assert_eq!(merge.with_version(1, || Ok(7)), Ok(Some(7)));
+        assert_eq!(merge.with_version(2, || Ok(7)), Ok(None));
+        merge.close_gate(true);
+        assert_eq!(merge.with_version(1, || Ok(7)), Ok(None));
+        merge.set_program(Program {
+            module: "m".into(),
+            version: 2,
+        });
+        assert_eq!(merge.with_version(1, || Ok(7)), Ok(None));
+        assert_eq!(merge.with_version(2, || Ok(7)), Ok(Some(7)));
+    }
+
+    #[test]
+    fn many_values_of_a_key_are_told_of() {
+        let merge = program(&(atom("module"), atom("m"), 1).into()).expect("a program");
+        let operand = written(&[0; 20], Written::Present).expect("a few bytes");
+        let many = |count| operand.repeat(count);
+        assert_eq!(merge.take_longest(), Length::Short);
+        for (count, expected) in [
+            (1, Length::Short),
+            (254, Length::Short),
+            (255, Length::Hot),
+            (10_000, Length::Hot),
+            (700_000, Length::Long),
+        ] {
+            let joined = merge.merge(b"key", &many(count), &operand);
+            assert_eq!(joined, Ok(Merged::New(many(count + 1))));
+            assert_eq!(merge.take_longest(), expected, "{count}");
+            assert_eq!(merge.take_longest(), Length::Short);
         }
     }
 
@@ -292,7 +557,10 @@ mod tests {
         assert_eq!(merge.take_noted(9), [b"key"]);
         assert_eq!(merge.take_noted(9), Vec::<Vec<u8>>::new());
         merge.note(b"again");
-        assert_eq!(told.load(Ordering::Relaxed), 2);
+        merge.forget(b"again");
+        assert_eq!(merge.take_noted(9), Vec::<Vec<u8>>::new());
+        merge.note(b"again");
+        assert_eq!(told.load(Ordering::Relaxed), 3);
         for key in 0..2 * MOST_KEYS {
             merge.note(&key.to_be_bytes());
         }

@@ -1,0 +1,102 @@
+%% @private
+%% @doc Values of tables on disk that a module has to merge before they can be read.
+%%
+%% A key is *pending* if the store has several values of it, one behind the other. A walk of a
+%% snapshot ends where it meets one. It is merged here together with some that come behind it, the
+%% snapshot is told what they have, and the walk goes on. What was told before is forgotten: so a walk
+%% takes the memory of a few keys, however many are pending.
+-module(ats_disk_pending).
+
+-export([program/1, resolve/1, read/3, replace/3, replaced/4, failed/3]).
+
+-export_type([program/0]).
+
+-type program() :: {ats_merge:merge(), Table :: non_neg_integer()}.
+
+%% @doc The module that merges the values of a table, and a number of the table; `none' if none does.
+-spec program(ats:tid()) -> program() | none.
+program(Table) ->
+    case ats_nif:disk_program(Table) of
+        none -> none;
+        {module, Module, Version, Id} -> {{Module, Version}, Id}
+    end.
+
+%% @doc Has the key merged that a walk of a snapshot has met, and some that come behind it. Fails with
+%% what the module has done wrong with the first.
+-spec resolve(Snapshot :: ats:tid()) -> ok.
+resolve(Snapshot) ->
+    case ats_nif:disk_pending(Snapshot) of
+        [] -> ok;
+        [{_, Chain} | _] = Records -> resolve(Snapshot, program(Snapshot), Records, Chain)
+    end.
+
+-spec resolve(ats:tid(), program(), [ats_nif:disk_record()], ats_merge_chain:chain()) -> ok.
+resolve(Snapshot, {{Module, _} = Merge, Id} = Program, Records, Chain) ->
+    case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => Records}) of
+        again ->
+            resolve(Snapshot, Program, Records, Chain);
+        [{failed, Failure, _} | _] ->
+            failed(Module, ats_merge_chain:key(Chain), Failure);
+        Outcomes ->
+            true = ats_nif:disk_resolve(Snapshot, known(Records, Outcomes)),
+            ok
+    end.
+
+-spec known([ats_nif:disk_record()], [ats_merge_chain:outcome()]) ->
+          [{Key :: binary(), ats_merge_chain:chain() | missing}].
+known([{Key, _} | Records], [{put, Value} | Outcomes]) -> [{Key, Value} | known(Records, Outcomes)];
+known([{Key, _} | Records], [missing | Outcomes]) -> [{Key, missing} | known(Records, Outcomes)];
+known(_Records, []) -> [].
+
+%% @doc What a pending key of a table has. If nobody writes to it meanwhile, the store has it as well
+%% soon, or the part of it that could be merged. `again' if another process has merged it.
+-spec read(ats:tid(), program(), ats_nif:disk_record()) ->
+          {ok, ats_merge_chain:chain()} | missing | again.
+read(Table, {{Module, _} = Merge, Id}, {_, Chain} = Record) ->
+    Save = fun({Key, Before}, Outcome) -> save(Table, Key, Before, Outcome) end,
+    case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => [Record], save => Save}) of
+        again -> again;
+        [{put, Value}] -> {ok, Value};
+        [missing] -> missing;
+        [{failed, Failure, _}] -> failed(Module, ats_merge_chain:key(Chain), Failure)
+    end.
+
+%% @doc Replaces the values of a pending key by what they are merged to, if they are still there.
+-spec replace(ats:tid(), program(), ats_nif:disk_record()) -> ok | again.
+replace(Table, {{Module, _} = Merge, Id}, {Key, Chain} = Record) ->
+    case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => [Record]}) of
+        again ->
+            again;
+        [Outcome] ->
+            _ = replaced(Table, Key, Chain, Outcome),
+            case Outcome of
+                {failed, Failure, _} -> failed(Module, ats_merge_chain:key(Chain), Failure);
+                _ -> ok
+            end
+    end.
+
+%% Nothing depends on it, and the table may be one that can only be read, or be closed meanwhile.
+-spec save(ats:tid(), binary(), ats_merge_chain:chain(), ats_merge_chain:outcome()) -> boolean().
+save(Table, Key, Chain, Outcome) ->
+    try replaced(Table, Key, Chain, Outcome)
+    catch error:{ats_error, _Cause} -> false
+    end.
+
+%% @doc Replaces what was merged by what it is merged to. Whether it was still there.
+-spec replaced(ats:tid(), binary(), ats_merge_chain:chain(), ats_merge_chain:outcome()) ->
+          boolean().
+replaced(Table, Key, Chain, {put, Value}) ->
+    ats_nif:disk_replace(Table, Key, Chain, Value, false);
+replaced(Table, Key, Chain, missing) ->
+    ats_nif:disk_replace(Table, Key, Chain, missing, false);
+replaced(Table, Key, _Chain, {failed, _, {Expected, New}}) ->
+    ats_nif:disk_replace(Table, Key, Expected, New, false);
+replaced(_Table, _Key, _Chain, {failed, _, none}) ->
+    false.
+
+%% @doc Raises what a call answers if the module has failed for a key.
+-spec failed(module(), Key :: term(), ats_merge:failure()) -> no_return().
+failed(Module, Key, {Module, version, {other_version, OfTable, OfModule}}) ->
+    erlang:error({ats_error, {merge_mismatch, Key, {Module, OfTable, OfModule}}});
+failed(_Module, Key, Failure) ->
+    erlang:error({ats_error, {merge_failed, Key, Failure}}).

@@ -1,0 +1,159 @@
+%% @private
+%% @doc The values of a key, one behind the other, and how they become one.
+%%
+%% The store keeps a *chain* of objects `{Key, Value}', each in the external term format:
+%%
+%% ```
+%%   chain   = object, if nothing older is merged with it | operand | operand | ...
+%%   object  = length, 4 bytes | bytes
+%%   operand = mark, 4 bytes | object            least significant byte first; lengths are below marks
+%% '''
+%%
+%% {@link collapse/3} takes one object after the other, so that only a few are in memory as terms,
+%% however long the chain is: it keeps values of growing numbers of objects on a stack, as a binary
+%% counter has digits, and merges two of the same number. Of values that are put one behind the other
+%% each part is copied O(log n) times. The oldest value, which is often the largest, is merged last.
+%%
+%% If the module fails on the way, what was merged until then takes the place of the beginning of the
+%% chain: at most one object for each digit. So no attempt is in vain.
+-module(ats_merge_chain).
+
+-export([collapse/3, objects/1, key/1, object/1]).
+
+-export_type([chain/0, outcome/0, part/0]).
+
+-type chain() :: binary().
+-type outcome() :: {put, chain()} | missing | {failed, ats_merge:failure(), part() | none}.
+%% What a chain becomes: one object, or nothing.
+-type part() :: {Expected :: chain(), New :: chain()}.
+%% What the beginning of a chain was, and what takes its place.
+
+-record(state, {module :: module(),
+                %% Called before each call of the module.
+                tick :: fun(() -> term()),
+                %% As the module is told it, and as it was written last.
+                key :: term(),
+                last_key :: term(),
+                oldest :: term(),
+                %% The bytes of the oldest object with its mark.
+                oldest_bytes :: chain(),
+                %% `{Digit, Value}', the newest first.
+                stack = [] :: [{non_neg_integer(), term()}],
+                count = 1 :: pos_integer()}).
+
+-define(UNKNOWN, 16#FFFFFFFF).
+-define(PRESENT, 16#FFFFFFFE).
+%% So many objects less must a chain have for its beginning to be replaced.
+-define(WORTH, 64).
+
+%% @doc Merges the values of a chain, in the calling process, and never raises an exception.
+-spec collapse(ats_merge:merge(), chain(), Tick :: fun(() -> term())) -> outcome().
+collapse({convert, Function}, Chain, _Tick) when is_function(Function) ->
+    Objects = objects(Chain),
+    try ats_merge:convert(Function, key(Chain), [value(convert, Object) || Object <- Objects]) of
+        {value, Value} -> {put, object({element(1, lists:last(Objects)), Value})};
+        delete -> missing
+    catch
+        throw:{ats_merge, Failure} -> {failed, Failure, none}
+    end;
+collapse({Module, Version}, Chain, Tick) ->
+    {Object, Rest} = next(Chain),
+    Oldest = binary_to_term(Object),
+    State = #state{module = Module, tick = Tick, key = element(1, Oldest),
+                   last_key = element(1, Oldest), oldest = Oldest,
+                   oldest_bytes = binary:part(Chain, 0, byte_size(Chain) - byte_size(Rest))},
+    try
+        _ = Tick(),
+        ok = ats_merge:check_version(Module, Version),
+        Outcome = step(Rest, Chain, State#state{oldest = value(Module, Oldest)}),
+        ok = ats_merge:check_version(Module, Version),
+        Outcome
+    catch
+        throw:{ats_merge, Failure} -> {failed, Failure, none}
+    end.
+
+-spec step(chain(), chain(), #state{}) -> outcome().
+step(<<>>, Chain, State) ->
+    %% The stack stays as it is if that fails.
+    try finish(State)
+    catch throw:{ats_merge, Failure} -> {failed, Failure, part(<<>>, Chain, State)}
+    end;
+step(Rest, Chain, #state{module = Module, stack = Stack, count = Count} = State) ->
+    {Object, Behind} = next(Rest),
+    Term = binary_to_term(Object),
+    try push(0, value(Module, Term), Stack, State) of
+        NewStack ->
+            step(Behind, Chain, State#state{stack = NewStack, last_key = element(1, Term),
+                                            count = Count + 1})
+    catch
+        throw:{ats_merge, Failure} -> {failed, Failure, part(Rest, Chain, State)}
+    end.
+
+%% What was inserted may have no second element.
+-spec value(module(), tuple()) -> term().
+value(_Module, Term) when tuple_size(Term) >= 2 -> element(2, Term);
+value(Module, _Term) -> throw({ats_merge, {Module, any, no_value}}).
+
+-spec push(non_neg_integer(), term(), [{non_neg_integer(), term()}], #state{}) ->
+          [{non_neg_integer(), term()}].
+push(Digit, Value, [{Digit, Earlier} | Stack], State) ->
+    push(Digit + 1, merge(Earlier, Value, State), Stack, State);
+push(Digit, Value, Stack, _State) ->
+    [{Digit, Value} | Stack].
+
+-spec finish(#state{}) -> outcome().
+finish(#state{module = Module, key = Key, oldest = Oldest, stack = Stack, last_key = Last} = State) ->
+    Value = case Stack of
+                [] ->
+                    Oldest;
+                [{_, Newest} | Older] ->
+                    Merge = fun({_, Earlier}, Later) -> merge(Earlier, Later, State) end,
+                    merge(Oldest, lists:foldl(Merge, Newest, Older), State)
+            end,
+    _ = (State#state.tick)(),
+    case ats_merge:is(Module, delete, Key, Value) of
+        true -> missing;
+        false -> {put, object({Last, Value})}
+    end.
+
+-spec merge(term(), term(), #state{}) -> term().
+merge(Earlier, Later, #state{module = Module, key = Key, tick = Tick}) ->
+    _ = Tick(),
+    ats_merge:merge(Module, Key, Earlier, Later).
+
+%% What takes the place of all but the rest of a chain, if that is worth it.
+-spec part(chain(), chain(), #state{}) -> part() | none.
+part(_Rest, _Chain, #state{stack = Stack, count = Count}) when Count - length(Stack) < ?WORTH ->
+    none;
+part(Rest, Chain, #state{stack = Stack, last_key = Key, oldest_bytes = Oldest}) ->
+    Expected = binary:part(Chain, 0, byte_size(Chain) - byte_size(Rest)),
+    Operands = [[<<?UNKNOWN:32/little>>, object({Key, Value})] || {_, Value} <- lists:reverse(Stack)],
+    {Expected, iolist_to_binary([Oldest | Operands])}.
+
+%% The bytes of the first object, and what is behind it.
+-spec next(chain()) -> {binary(), chain()}.
+next(<<Mark:32/little, Length:32/little, Object:Length/binary, Rest/binary>>)
+  when Mark >= ?PRESENT ->
+    {Object, Rest};
+next(<<Length:32/little, Object:Length/binary, Rest/binary>>) ->
+    {Object, Rest}.
+
+%% @doc A chain of one object, with which nothing older is merged.
+-spec object(tuple()) -> chain().
+object(Object) ->
+    Bytes = term_to_binary(Object),
+    <<(byte_size(Bytes)):32/little, Bytes/binary>>.
+
+%% @doc The objects of a chain, from the oldest to the newest.
+-spec objects(chain()) -> [tuple()].
+objects(<<>>) ->
+    [];
+objects(Chain) ->
+    {Object, Rest} = next(Chain),
+    [binary_to_term(Object) | objects(Rest)].
+
+%% @doc The key, as it was written first.
+-spec key(chain()) -> term().
+key(Chain) ->
+    {Object, _} = next(Chain),
+    element(1, binary_to_term(Object)).

@@ -1,0 +1,239 @@
+%% @private
+%% @doc Processes that call modules that merge, so that whatever a module does, it harms no other.
+%%
+%% Each call of a program that needs a module starts a worker and waits for it. There is no limit to
+%% their number: they are as many as the calls that wait for them, and share the processors with all
+%% others. A worker merges keys one after the other, and tells each outcome at once:
+%%
+%% <table border="1">
+%% <tr><th>the module</th><th>outcome of the key</th></tr>
+%% <tr><td>raises an exception, returns what makes no sense, or has another version than the
+%% table</td><td>`{failed, Failure, Part}'</td></tr>
+%% <tr><td>takes longer for a call than the parameter `merge_ms' of the application, ends the process,
+%% or needs more memory than `merge_heap_words'</td><td>likewise; and the key fails at once for a
+%% while, see {@link ats_merge_watch}</td></tr>
+%% </table>
+%%
+%% Of several keys only the first is waited for in any case. The others are merged beforehand, as
+%% long as their outcomes come promptly. So a key that hangs does not hold up those who read the one
+%% before it.
+%%
+%% This module knows nothing of stores.
+-module(ats_merge_worker).
+
+-export([run/1, ask/4]).
+
+-export_type([request/0, job/0]).
+
+-type job() :: {Key :: binary(), ats_merge_chain:chain()}.
+-type request() ::
+        #{merge := ats_merge:merge(),
+          table := term(),
+          jobs := [job(), ...],
+          priority => low | normal,
+          prompt => boolean(),
+          save => fun((job(), ats_merge_chain:outcome()) -> term())}.
+%% `table' tells keys of this table from others. If `prompt' is `true', the first key is waited for no
+%% longer than the others, and there may be no outcome. `save' is called by the worker after it has told the
+%% outcome of a key.
+
+%% So many milliseconds are waited for outcomes but the first.
+-define(PROMPT, 20).
+-define(LET_REMEMBER, 5).
+
+%% @doc Has the values of keys merged. Returns the outcomes of the first of them, of one at least; or
+%% `again' if another process has merged the first of them meanwhile, who may have replaced it.
+-spec run(request()) -> [ats_merge_chain:outcome()] | again.
+run(#{merge := {Module, _}, table := Table, jobs := [{Key, Chain} | Others]} = Request) ->
+    case ats_merge_watch:known({Table, Key}, Module, Chain) of
+        {failed, Failure} ->
+            [{failed, Failure, none}];
+        unknown ->
+            IsUnknown = fun({K, C}) ->
+                                ats_merge_watch:known({Table, K}, Module, C) =:= unknown
+                        end,
+            start(Request#{jobs := [{Key, Chain} | lists:takewhile(IsUnknown, Others)]})
+    end.
+
+-spec start(request()) -> [ats_merge_chain:outcome()] | again.
+start(#{merge := {Module, _}, table := Table, jobs := [{Key, Chain} | Others]} = Request) ->
+    {Ms, HeapWords} = ats_merge_watch:limits(),
+    Calls = ats_merge_watch:new_calls(),
+    {Client, Reply} = {self(), alias()},
+    {Worker, Monitor} = spawned(fun() -> work(Client, Reply, Calls, Ms, Request) end, HeapWords,
+                                maps:get(priority, Request, normal)),
+    Patience = case Request of
+                   #{prompt := true} -> ?PROMPT;
+                   #{} -> infinity
+               end,
+    receive
+        {Reply, {busy, Other}} ->
+            ended(Reply, Monitor),
+            wait_for(Other),
+            again;
+        {Reply, Outcome} ->
+            Outcomes = more(Others, [Outcome], Reply, Worker, Monitor),
+            ended(Reply, Monitor),
+            Outcomes;
+        {'DOWN', Monitor, process, Worker, Reason} ->
+            ended(Reply, Monitor),
+            Failure = {Module, any, cause(Reason, Calls, Ms)},
+            ok = ats_merge_watch:remember({Table, Key}, Module, Chain, Failure),
+            [{failed, Failure, none}]
+    after Patience ->
+        true = exit(Worker, kill),
+        ended(Reply, Monitor),
+        []
+    end.
+
+-spec spawned(fun(() -> term()), pos_integer(), low | normal) -> {pid(), reference()}.
+spawned(Work, HeapWords, Priority) ->
+    MaxHeap = #{size => HeapWords, kill => true, error_logger => false},
+    spawn_opt(Work, [monitor, {priority, Priority}, {max_heap_size, MaxHeap}]).
+
+-spec cause(term(), ats_merge_watch:calls(), pos_integer()) -> ats_merge:cause().
+cause(Reason, Calls, Ms) ->
+    case ats_merge_watch:was_ended(Calls) of
+        true -> {took_longer, Ms};
+        false -> {ended, Reason}
+    end.
+
+%% Nothing of the worker comes any more.
+-spec ended(reference(), reference()) -> ok.
+ended(Reply, Monitor) ->
+    _ = unalias(Reply),
+    true = demonitor(Monitor, [flush]),
+    flush(Reply).
+
+-spec flush(reference()) -> ok.
+flush(Reply) ->
+    receive {Reply, _} -> flush(Reply)
+    after 0 -> ok
+    end.
+
+-spec wait_for(pid()) -> ok.
+wait_for(Worker) ->
+    Monitor = monitor(process, Worker),
+    receive
+        {'DOWN', Monitor, process, Worker, Reason} when Reason =:= normal; Reason =:= noproc ->
+            ok;
+        {'DOWN', Monitor, process, Worker, _} ->
+            %% If the key is to be remembered, the one it worked for does so now.
+            receive after ?LET_REMEMBER -> ok end
+    end.
+
+%% What failed will be the first one time, and is found out then.
+-spec more([job()], [ats_merge_chain:outcome(), ...], reference(), pid(), reference()) ->
+          [ats_merge_chain:outcome(), ...].
+more([], Done, _Reply, _Worker, _Monitor) ->
+    lists:reverse(Done);
+more([_ | Others], Done, Reply, Worker, Monitor) ->
+    receive
+        {Reply, {failed, _, _}} ->
+            true = exit(Worker, kill),
+            lists:reverse(Done);
+        {Reply, Outcome} ->
+            more(Others, [Outcome | Done], Reply, Worker, Monitor);
+        {'DOWN', Monitor, process, Worker, _} ->
+            lists:reverse(Done)
+    after ?PROMPT ->
+        true = exit(Worker, kill),
+        lists:reverse(Done)
+    end.
+
+%%--------------------------------------------------------------------------------------------
+%% The worker
+%%--------------------------------------------------------------------------------------------
+
+-spec work(pid(), reference(), ats_merge_watch:calls(), pos_integer(), request()) -> ok.
+work(Client, Reply, Calls, Ms, #{merge := {Module, _}, table := Table, jobs := Jobs} = Request) ->
+    [{Key, Chain} | _] = Jobs,
+    Lock = {Table, Key},
+    case ats_merge_watch:enter(Lock) of
+        {busy, _} = Busy ->
+            Reply ! {Reply, Busy},
+            ok;
+        entered ->
+            TookLonger = {Module, any, {took_longer, Ms}},
+            Remember = fun() -> ats_merge_watch:remember(Lock, Module, Chain, TookLonger) end,
+            Timer = ats_merge_watch:watch(Client, Calls, Ms, Remember),
+            Saves = jobs(Reply, Calls, Request),
+            ok = ats_merge_watch:unwatch(Timer),
+            ok = ats_merge_watch:done(Calls),
+            lists:foreach(fun(Save) -> Save() end, Saves),
+            ats_merge_watch:leave(Lock)
+    end.
+
+-spec jobs(reference(), ats_merge_watch:calls(), request()) -> [fun(() -> term())].
+jobs(Reply, Calls, #{merge := Merge, jobs := Jobs} = Request) ->
+    Tick = fun() -> ats_merge_watch:tick(Calls) end,
+    lists:flatmap(fun({_, Chain} = Job) ->
+                          Outcome = ats_merge_chain:collapse(Merge, Chain, Tick),
+                          ok = ats_merge_watch:told(Calls),
+                          Reply ! {Reply, Outcome},
+                          case Request of
+                              #{save := Save} -> [fun() -> Save(Job, Outcome) end];
+                              #{} -> []
+                          end
+                  end, Jobs).
+
+%%--------------------------------------------------------------------------------------------
+%% Writing
+%%--------------------------------------------------------------------------------------------
+
+%% @doc What a module says of a value that is alone: that the key is deleted by it, that it is an
+%% object with which nothing older is merged, that it is present, or nothing (`undefined').
+-spec ask(module(), ats_merge:version(), Key :: term(), Value :: term()) ->
+          delete | object | present | undefined | {failed, ats_merge:failure()}.
+ask(Module, Version, Key, Value) ->
+    Lock = {{ask, Module}, Key},
+    case ats_merge_watch:known(Lock, Module, <<>>) of
+        unknown -> ask(Module, Version, Key, Value, Lock);
+        {failed, _} -> undefined
+    end.
+
+-spec ask(module(), ats_merge:version(), term(), term(), ats_merge_watch:lock()) ->
+          delete | object | present | undefined | {failed, ats_merge:failure()}.
+ask(Module, Version, Key, Value, Lock) ->
+    {Ms, HeapWords} = ats_merge_watch:limits(),
+    Reply = alias(),
+    Ask = fun() ->
+                  Timer = ats_merge_watch:end_after(Ms),
+                  Reply ! {Reply, asked(Module, Version, Key, Value)},
+                  ats_merge_watch:unwatch(Timer)
+          end,
+    {Worker, Monitor} = spawned(Ask, HeapWords, normal),
+    receive
+        {Reply, Answer} ->
+            ended(Reply, Monitor),
+            Answer;
+        {'DOWN', Monitor, process, Worker, Reason} ->
+            ended(Reply, Monitor),
+            Failure = {Module, any, {ended, Reason}},
+            ok = ats_merge_watch:remember(Lock, Module, <<>>, Failure),
+            undefined
+    end.
+
+-spec asked(module(), ats_merge:version(), term(), term()) ->
+          delete | object | present | undefined | {failed, ats_merge:failure()}.
+asked(Module, Version, Key, Value) ->
+    try
+        ok = ats_merge:check_version(Module, Version),
+        Says = {says(Module, short_circuit, Key, Value), says(Module, delete, Key, Value)},
+        ok = ats_merge:check_version(Module, Version),
+        how(Says)
+    catch
+        throw:{ats_merge, Failure} -> {failed, Failure}
+    end.
+
+-spec how({boolean() | unknown, boolean() | unknown}) -> delete | object | present | undefined.
+how({true, true}) -> delete;
+how({true, false}) -> object;
+how({_, false}) -> present;
+how({_, _}) -> undefined.
+
+-spec says(module(), short_circuit | delete, term(), term()) -> boolean() | unknown.
+says(Module, Function, Key, Value) ->
+    try ats_merge:is(Module, Function, Key, Value)
+    catch throw:{ats_merge, _Failure} -> unknown
+    end.
