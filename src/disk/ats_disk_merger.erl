@@ -99,8 +99,8 @@ work(Table, #state{working = Working}) ->
 batches(Table) ->
     try batches(Table, ats_disk_pending:program(Table), false)
     catch
-        %% It was closed.
-        error:{ats_error, id} ->
+        %% It was closed, or is one that can only be read.
+        error:{ats_error, Cause} when Cause =:= id; Cause =:= access ->
             ok;
         Class:Reason:Stack ->
             ?LOG_WARNING("values of the table ~tp were not merged: ~tp",

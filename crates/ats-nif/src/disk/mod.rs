@@ -10,7 +10,7 @@ mod restless;
 
 pub use failure::{Failure, word_of};
 pub use opened::{Opened, Settings, describe};
-pub use pending::{Expected, Pending, replace};
+pub use pending::{Expected, Pending, Record, replace};
 pub use polite::{Polite, politely};
 #[cfg(feature = "forcing")]
 pub use restless::Restless;

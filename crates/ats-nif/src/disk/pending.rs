@@ -15,6 +15,9 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// A key and its value.
+pub type Record = (Vec<u8>, Vec<u8>);
+
 /// A store whose values may be pending.
 pub struct Pending<H> {
     store: H,
@@ -111,7 +114,7 @@ impl<H: Holder> Pending<H> {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn next_window(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+    pub fn next_window(&self) -> Result<Vec<Record>, Error> {
         let (met, direction, most) = {
             let mut window = self.window();
             let most = window.keys;

@@ -12,10 +12,11 @@ use ats_store::store::{DecideEnd, Visit};
 use ats_term::image::atom_word;
 use ats_term::term::Bits;
 use ats_term::{Atom, Term, Zeros};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 const FAILED: ats_store::Error = ats_store::Error::Io(ats_store::SystemError {
     kind: ErrorKind::StorageFull,
@@ -87,6 +88,73 @@ impl Store for Failing {
 
     fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
         self.call()?;
+        self.records.take_all()
+    }
+}
+
+/// A store in which some keys have to be merged before they can be read.
+struct Unmerged {
+    records: BTreeStore,
+    keys: Arc<Mutex<BTreeSet<Vec<u8>>>>,
+}
+
+impl Unmerged {
+    fn check(&self, key: &[u8]) -> Result<(), ats_store::Error> {
+        match self.keys.lock().expect("no panic").contains(key) {
+            true => Err(ats_store::Error::Pending),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Store for Unmerged {
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
+        self.check(key)?;
+        self.records.get(key, read)
+    }
+
+    fn update(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
+    ) -> Result<bool, ats_store::Error> {
+        self.records.update(keys, plan)
+    }
+
+    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), ats_store::Error> {
+        self.records.update_end(end, decide)
+    }
+
+    fn scan(
+        &self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), ats_store::Error> {
+        let mut checked = Ok(());
+        self.records.scan(key_range, direction, &mut |key, value| {
+            checked = self.check(key);
+            match checked {
+                Ok(()) => visit(key, value),
+                Err(_) => ControlFlow::Break(()),
+            }
+        })?;
+        checked
+    }
+
+    fn len(&self) -> Result<usize, ats_store::Error> {
+        self.records.len()
+    }
+
+    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
+        self.records.sum(weigh)
+    }
+
+    fn bytes(&self) -> usize {
+        self.records.bytes()
+    }
+
+    fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
         self.records.take_all()
     }
 }
@@ -459,4 +527,72 @@ fn objects_that_are_longer_than_the_store_can_keep_are_refused() {
     );
     assert!(is_too_long, "{refused:?}");
     assert_eq!(everything(&table).len(), 2);
+}
+
+/// The slices of a query before and behind keys that are merged when it meets them give what one gives that meets none.
+#[test]
+fn a_query_goes_on_behind_keys_that_were_to_be_merged() {
+    const OBJECTS: i64 = 20;
+    for kind in [TableType::Set, TableType::OrderedSet] {
+        for (down, share) in [false, true]
+            .into_iter()
+            .flat_map(|down| [(down, 1), (down, 3)])
+        {
+            let keys = Arc::new(Mutex::new(BTreeSet::new()));
+            let table = on_store(
+                Unmerged {
+                    records: BTreeStore::new(),
+                    keys: Arc::clone(&keys),
+                },
+                kind,
+                1,
+            );
+            let mut to_merge = Vec::new();
+            for key in 0..OBJECTS {
+                let object = Term::from((key, key));
+                assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
+                if key % share == 0 {
+                    let mut bytes = Vec::new();
+                    table.key_bytes(&Term::from(key), &mut bytes);
+                    to_merge.push(bytes);
+                }
+            }
+            let count = to_merge.len();
+            keys.lock().expect("no panic").extend(to_merge);
+            let query = everything_is_meant(&table);
+            let mut cursor = if down { Cursor::down() } else { Cursor::up() };
+            let (mut objects, mut stops) = (0, 0);
+            loop {
+                let mut selection = Selection {
+                    query: &query,
+                    cursor: &mut cursor,
+                    runner: &mut Runner::new(ZEROS),
+                    environment: &Nowhere,
+                    slice: &Slice::new(),
+                    guard: &ats::pin(),
+                };
+                let progress = table.select(&mut selection, &mut |_| {
+                    objects += 1;
+                    ControlFlow::Continue(())
+                });
+                match progress.expect("the store does not fail") {
+                    Progress::Done => break,
+                    Progress::More => {}
+                    Progress::Pending => {
+                        stops += 1;
+                        let mut keys = keys.lock().expect("no panic");
+                        let _merged = match down && kind == TableType::OrderedSet {
+                            false => keys.pop_first(),
+                            true => keys.pop_last(),
+                        };
+                    }
+                }
+            }
+            assert_eq!(
+                (objects, stops),
+                (OBJECTS, count),
+                "{kind:?}, {down}, {share}"
+            );
+        }
+    }
 }
