@@ -20,7 +20,7 @@
 -module(ats_disk_merging).
 
 -export([is_merged_by_program/1, write/5, lookup/2, live/2]).
--export([change/3, delete/2, replace/2, delete_range/4]).
+-export([change/3, take/2, delete/2, replace/2, delete_range/4]).
 
 -export_type([decision/1]).
 
@@ -142,18 +142,26 @@ settle(Table, Program, Key) ->
     end.
 
 %% @doc Deletes the objects for which the result of a match specification is `true', and returns them.
--spec delete(ats:tid(), ats:match_spec()) -> [tuple()].
-delete(Table, MatchSpec) ->
+-spec take(ats:tid(), ats:match_spec()) -> [tuple()].
+take(Table, MatchSpec) ->
     each_selected(Table, MatchSpec, fun(Object, [true]) -> {remove, Object};
                                        (_Object, _) -> keep
                                     end).
+
+%% @doc Deletes the objects for which the result of a match specification is `true', and returns how
+%% many there were.
+-spec delete(ats:tid(), ats:match_spec()) -> non_neg_integer().
+delete(Table, MatchSpec) ->
+    length(each_selected(Table, MatchSpec, fun(_Object, [true]) -> {remove, true};
+                                              (_Object, _) -> keep
+                                           end)).
 
 %% @doc Replaces objects by the results of a match specification, which must keep the keys. Returns how
 %% many.
 -spec replace(ats:tid(), ats:match_spec()) -> non_neg_integer().
 replace(Table, MatchSpec) ->
     Replace = fun(Object, [New]) when element(1, New) =:= element(1, Object) ->
-                      {{replace, New}, New};
+                      {{replace, New}, true};
                  (_Object, []) ->
                       keep;
                  (_Object, [_AnotherKey]) ->
@@ -167,7 +175,7 @@ delete_range(Table, Low, High, Bounds) ->
     First = fun(Snapshot) ->
                     ats_range:range(Snapshot, Low, High, [keys, {limit, ?AT_ONCE} | Bounds])
             end,
-    length(each(Table, First, fun(Object) -> {remove, Object} end)).
+    length(each(Table, First, fun(_Object) -> {remove, true} end)).
 
 %% The head and the guards find the objects.
 -spec each_selected(ats:tid(), ats:match_spec(), fun((tuple(), [term()]) -> decision(Value))) ->

@@ -196,19 +196,18 @@ ask(Module, Version, Key, Value) ->
           delete | object | present | undefined | {failed, ats_merge:failure()}.
 ask(Module, Version, Key, Value, Lock) ->
     {Ms, HeapWords} = ats_merge_watch:limits(),
-    Reply = alias(),
+    {Client, Reply} = {self(), make_ref()},
     Ask = fun() ->
                   Timer = ats_merge_watch:end_after(Ms),
-                  Reply ! {Reply, asked(Module, Version, Key, Value)},
+                  Client ! {Reply, asked(Module, Version, Key, Value)},
                   ats_merge_watch:unwatch(Timer)
           end,
     {Worker, Monitor} = spawned(Ask, HeapWords, normal),
     receive
         {Reply, Answer} ->
-            ended(Reply, Monitor),
+            true = demonitor(Monitor, [flush]),
             Answer;
         {'DOWN', Monitor, process, Worker, Reason} ->
-            ended(Reply, Monitor),
             Failure = {Module, any, {ended, Reason}},
             ok = ats_merge_watch:remember(Lock, Module, <<>>, Failure),
             undefined

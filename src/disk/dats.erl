@@ -600,7 +600,7 @@ select_delete(Name, MatchSpec) ->
 delete_selected(Table, MatchSpec) ->
     case ats_disk_merging:is_merged_by_program(Table) of
         false -> ats_select:count(Table, MatchSpec, delete);
-        true -> length(ats_disk_merging:delete(Table, MatchSpec))
+        true -> ats_disk_merging:delete(Table, MatchSpec)
     end.
 
 %% @doc Replaces the objects that match a match specification by its results, and returns how many.
@@ -626,7 +626,7 @@ select_take(Name, MatchSpec) ->
 take_selected(Table, MatchSpec) ->
     case ats_disk_merging:is_merged_by_program(Table) of
         false -> ats_take:select_take(Table, MatchSpec);
-        true -> ats_disk_merging:delete(Table, MatchSpec)
+        true -> ats_disk_merging:take(Table, MatchSpec)
     end.
 
 %% @doc Returns for each object that matches a pattern a list of what its variables are bound to, in
