@@ -1,19 +1,19 @@
 %% @private
 %% @doc Reading and changing tables on disk whose values a module merges.
 %%
-%% The store keeps what was written to a key, one behind the other: the key is *pending*. How what is
-%% asked about pending keys is answered:
+%% The store keeps what was written to a key, one behind the other: the key is *pending*. How what
+%% is asked about pending keys is answered:
 %%
 %% <table border="1">
-%% <tr><td>a lookup</td><td>gets the values with the answer, has them merged, and what they are merged
-%% to takes their place in the store</td></tr>
-%% <tr><td>another read of a key</td><td>fails with the cause `pending', and reads a snapshot, which
-%% is told what the key has</td></tr>
+%% <tr><td>a lookup</td><td>gets the values with the answer, has them merged, and what they are
+%% merged to takes their place in the store</td></tr>
+%% <tr><td>another read of a key</td><td>is refused with the cause `pending', and reads a snapshot,
+%% which is told what the key has</td></tr>
 %% <tr><td>a walk</td><td>reads a snapshot, too, and goes on behind each pending key; see {@link
 %% ats_disk_pending}</td></tr>
-%% <tr><td>a change of keys that are known</td><td>fails with the cause `pending'. Of each key what was
-%% written is replaced by what it is merged to, if nothing was written to it meanwhile, and the call is
-%% made again</td></tr>
+%% <tr><td>a change of keys that are known</td><td>is refused with the cause `pending'. Of each key
+%% what was written is replaced by what it is merged to, if nothing was written to it meanwhile, and
+%% the call is made again</td></tr>
 %% <tr><td>a change of keys that are looked for</td><td>reads a snapshot to find them, and then
 %% looks at each again when it is changed</td></tr>
 %% </table>
@@ -39,8 +39,8 @@ is_merged_by_program(Table) ->
 
 %% @doc Writes a value, without reading what is there.
 %%
-%% What the module says of a value that is alone is asked before: so a value that hides all before it
-%% needs no merge, and one that is alone can be read without.
+%% What the module says of a value that is alone is asked before: so a value that hides all before
+%% it needs no merge, and one that is alone can be read without.
 -spec write(ats:tid(), module(), ats_merge:version(), Key :: term(), Value :: term()) -> true.
 write(Table, Module, Version, Key, Value) ->
     case ats_merge_worker:ask(Module, Version, Key, Value) of
@@ -141,23 +141,24 @@ settle(Table, Program, Key) ->
             ok
     end.
 
-%% @doc Deletes the objects for which the result of a match specification is `true', and returns them.
+%% @doc Deletes the objects for which the result of a match specification is `true', and returns
+%% them.
 -spec take(ats:tid(), ats:match_spec()) -> [tuple()].
 take(Table, MatchSpec) ->
     each_selected(Table, MatchSpec, fun(Object, [true]) -> {remove, Object};
                                        (_Object, _) -> keep
                                     end).
 
-%% @doc Deletes the objects for which the result of a match specification is `true', and returns how
-%% many there were.
+%% @doc Deletes the objects for which the result of a match specification is `true', and returns
+%% how many there were.
 -spec delete(ats:tid(), ats:match_spec()) -> non_neg_integer().
 delete(Table, MatchSpec) ->
     length(each_selected(Table, MatchSpec, fun(_Object, [true]) -> {remove, true};
                                               (_Object, _) -> keep
                                            end)).
 
-%% @doc Replaces objects by the results of a match specification, which must keep the keys. Returns how
-%% many.
+%% @doc Replaces objects by the results of a match specification, which must keep the keys.
+%% Returns how many.
 -spec replace(ats:tid(), ats:match_spec()) -> non_neg_integer().
 replace(Table, MatchSpec) ->
     Replace = fun(Object, [New]) when element(1, New) =:= element(1, Object) ->
@@ -186,9 +187,9 @@ each_selected(Table, MatchSpec, Decide) ->
     First = fun(Snapshot) -> ats_select:chunk(Snapshot, Heads, up, ?AT_ONCE) end,
     each(Table, First, fun(Object) -> Decide(Object, ats_select:run([Object], Compiled)) end).
 
-%% Has a function decide about the object of each of these keys, of which a first chunk is given, if
-%% it is there. Each is changed as it was when the function saw it, or the function is asked again.
-%% Returns what was told.
+%% Has a function decide about the object of each of these keys, of which a first chunk is given,
+%% if it is there. Each is changed as it was when the function saw it, or the function is asked
+%% again. Returns what was told.
 -spec each(ats:tid(), fun((ats:tid()) -> Chunk), fun((Object :: tuple()) -> decision(Value))) ->
           [Value] when Chunk :: {[Key :: term()], ats:continuation()} | '$end_of_table'.
 each(Table, First, Decide) ->

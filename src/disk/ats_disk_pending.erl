@@ -3,8 +3,8 @@
 %%
 %% A key is *pending* if the store has several values of it, one behind the other. A walk of a
 %% snapshot ends where it meets one. It is merged here together with some that come behind it, the
-%% snapshot is told what they have, and the walk goes on. What was told before is forgotten: so a walk
-%% takes the memory of a few keys, however many are pending.
+%% snapshot is told what they have, and the walk goes on. What was told before is forgotten: so a
+%% walk takes the memory of a few keys, however many are pending.
 -module(ats_disk_pending).
 
 -export([program/1, resolve/1, read/3, replace/3, replaced/4, failed/3]).
@@ -13,7 +13,8 @@
 
 -type program() :: {ats_merge:merge(), Table :: non_neg_integer()}.
 
-%% @doc The module that merges the values of a table, and a number of the table; `none' if none does.
+%% @doc The module that merges the values of a table, and a number of the table; `none' if none
+%% does.
 -spec program(ats:tid()) -> program() | none.
 program(Table) ->
     case ats_nif:disk_program(Table) of
@@ -21,8 +22,8 @@ program(Table) ->
         {module, Module, Version, Id} -> {{Module, Version}, Id}
     end.
 
-%% @doc Has the key merged that a walk of a snapshot has met, and some that come behind it. Fails with
-%% what the module has done wrong with the first.
+%% @doc Has the key merged that a walk of a snapshot has met, and some that come behind it. Fails
+%% with what the module has done wrong with the first.
 -spec resolve(Snapshot :: ats:tid()) -> ok.
 resolve(Snapshot) ->
     case ats_nif:disk_pending(Snapshot) of
@@ -44,12 +45,15 @@ resolve(Snapshot, {{Module, _} = Merge, Id} = Program, Records, Chain) ->
 
 -spec known([ats_nif:disk_record()], [ats_merge_chain:outcome()]) ->
           [{Key :: binary(), ats_merge_chain:chain() | missing}].
-known([{Key, _} | Records], [{put, Value} | Outcomes]) -> [{Key, Value} | known(Records, Outcomes)];
-known([{Key, _} | Records], [missing | Outcomes]) -> [{Key, missing} | known(Records, Outcomes)];
-known(_Records, []) -> [].
+known([{Key, _} | Records], [{put, Value} | Outcomes]) ->
+    [{Key, Value} | known(Records, Outcomes)];
+known([{Key, _} | Records], [missing | Outcomes]) ->
+    [{Key, missing} | known(Records, Outcomes)];
+known(_Records, []) ->
+    [].
 
-%% @doc What a pending key of a table has. If nobody writes to it meanwhile, the store has it as well
-%% soon, or the part of it that could be merged. `again' if another process has merged it.
+%% @doc What a pending key of a table has. If nobody writes to it meanwhile, the store has it as
+%% well soon, or the part of it that could be merged. `again' if another process has merged it.
 -spec read(ats:tid(), program(), ats_nif:disk_record()) ->
           {ok, ats_merge_chain:chain()} | missing | again.
 read(Table, {{Module, _} = Merge, Id}, {_, Chain} = Record) ->

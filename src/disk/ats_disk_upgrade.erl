@@ -1,21 +1,21 @@
 %% @private
 %% @doc Another version of the module that merges the values of a table.
 %%
-%% What was written under a version is merged by no other. So first all pending keys are merged, by the
-%% old functions or by one that converts; nothing is written to the table meanwhile that would have to
-%% be merged. When that is on disk, the table gets the version that the module has now. If the system
-%% stops on the way, some more keys are merged than before, and the table has the version that it had.
+%% What was written under a version is merged by no other. So first all pending keys are merged,
+%% by the old functions or by one that converts; nothing is written to the table meanwhile that
+%% would have to be merged. When that is on disk, the table gets the version that the module has
+%% now. If the system stops on the way, some more keys are merged than before, and the table has
+%% the version that it had.
 -module(ats_disk_upgrade).
 
 -export([upgrade/2]).
 
 -export_type([how/0]).
 
--type how() :: {old, module()}
-             | {convert, fun((Key :: term(), [Value :: term(), ...]) ->
-                                    {value, NewValue :: term()} | delete)}.
+-type how() :: {old, module()} | {convert, ats_merge:convert()}.
 
-%% @doc Merges what is pending, and gives the table the version that its module has now. Returns that.
+%% @doc Merges what is pending, and gives the table the version that its module has now. Returns
+%% that.
 -spec upgrade(ats:tid(), how()) ->
           {ok, {module, module(), ats_merge:version()}} | ats_nif:disk_failure()
         | {error, reason, term()}.

@@ -1,8 +1,8 @@
 %% @private
 %% @doc Going through all objects of a table on disk, as they are at one moment.
 %%
-%% The native library gives the bytes of the objects of many keys at once, of which the caller makes
-%% terms: so the objects that are in memory are those of one chunk.
+%% The native library gives the bytes of the objects of many keys at once, of which the caller
+%% makes terms: so the objects that are in memory are those of one chunk.
 -module(ats_disk_walk).
 
 -export([fold/4, fold_chunks/4, step/3, key/3, key/4, objects/3, objects/4, slot/2]).
@@ -10,7 +10,8 @@
 %% @doc Folds a function over all objects. Those of one key come oldest first on the way up.
 -spec fold(fun((Object :: tuple(), Acc) -> Acc), Acc, ats:tid(), up | down) -> Acc.
 fold(Function, Acc, Table, Way) ->
-    fold_chunks(fun(Objects, Before) -> lists:foldl(Function, Before, Objects) end, Acc, Table, Way).
+    OfChunk = fun(Objects, Before) -> lists:foldl(Function, Before, Objects) end,
+    fold_chunks(OfChunk, Acc, Table, Way).
 
 %% @doc Folds a function over lists of objects, some of which may be empty.
 -spec fold_chunks(fun(([tuple()], Acc) -> Acc), Acc, ats:tid(), up | down) -> Acc.
@@ -64,8 +65,8 @@ step_in(Snapshot, Way, Last) ->
     end.
 
 %%--------------------------------------------------------------------------------------------
-%% Steps, of which the native library says `pending' if it meets a key whose values have to be merged
-%% first
+%% Steps, of which the native library says `pending' if it meets a key whose values have to be
+%% merged first
 %%--------------------------------------------------------------------------------------------
 
 %% @doc The key that a native function finds at an end of the table.

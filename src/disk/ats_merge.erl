@@ -37,20 +37,20 @@
 %%
 %% == When it fails ==
 %%
-%% A module that raises an exception, takes too long, uses too much memory or returns what makes no
-%% sense fails for that key alone: {@type failure()} says what it did, and {@link format_failure/1}
-%% says it in words. It is called by processes of its own, which it may end, link and make trap exits;
-%% see {@link ats_merge_worker}.
+%% A module that raises an exception, takes too long, uses too much memory or returns what makes
+%% no sense fails for that key alone: {@type failure()} says what it did, and {@link
+%% format_failure/1} says it in words. It is called by processes of its own, which it may end,
+%% link and make trap exits; see {@link ats_merge_worker}.
 -module(ats_merge).
 
 -export([check/1, check_version/2, merge/4, is/4, convert/3, format_failure/1]).
 
--export_type([merge/0, failure/0, cause/0, version/0, check_error/0]).
+-export_type([merge/0, convert/0, failure/0, cause/0, version/0, check_error/0]).
 
 -type version() :: 0..16#FFFFFFFF.
--type merge() :: {module(), version()}
-               | {convert, fun((Key :: term(), [Value :: term(), ...]) -> {value, term()} | delete)}.
+-type merge() :: {module(), version()} | {convert, convert()}.
 %% A module, and the version that it must have; or what merges all values of a key at once.
+-type convert() :: fun((Key :: term(), [Value :: term(), ...]) -> {value, term()} | delete).
 -type failure() :: {module(), Function :: atom(), cause()}.
 %% The function is `any' where it is not known which one it was.
 -type cause() ::
@@ -101,8 +101,10 @@ check_version(Module) ->
     Ask = fun() -> exit({?MODULE, asked_version(Module)}) end,
     {Pid, Monitor} = spawn_monitor(Ask),
     receive
-        {'DOWN', Monitor, process, Pid, {?MODULE, Answer}} -> Answer;
-        {'DOWN', Monitor, process, Pid, Reason} -> {error, {failed, {Module, version, {ended, Reason}}}}
+        {'DOWN', Monitor, process, Pid, {?MODULE, Answer}} ->
+            Answer;
+        {'DOWN', Monitor, process, Pid, Reason} ->
+            {error, {failed, {Module, version, {ended, Reason}}}}
     after ?MS ->
         true = demonitor(Monitor, [flush]),
         true = exit(Pid, kill),
@@ -117,14 +119,16 @@ asked_version(Module) ->
 
 -spec version(module()) -> version().
 version(Module) ->
-    call(Module, version, [], fun(V) -> is_integer(V) andalso V >= 0 andalso V =< ?MOST_VERSION end).
+    IsVersion = fun(V) -> is_integer(V) andalso V >= 0 andalso V =< ?MOST_VERSION end,
+    call(Module, version, [], IsVersion).
 
 %%--------------------------------------------------------------------------------------------
 %% Calls, which throw `{ats_merge, Failure}'. They are made by processes that the module can harm.
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Throws a failure unless a module has this version now. Each call of a module is one of the code
-%% that is loaded then, so a value is merged by one version if this is called before and behind that.
+%% @doc Throws a failure unless a module has this version now. Each call of a module is one of the
+%% code that is loaded then, so a value is merged by one version if this is called before and
+%% behind that.
 -spec check_version(module(), version()) -> ok.
 check_version(Module, Version) ->
     case version(Module) of
@@ -143,8 +147,7 @@ is(Module, Function, Key, Value) ->
     call(Module, Function, [Key, Value], fun erlang:is_boolean/1).
 
 %% @doc What a function makes of all values of a key, which must not fail.
--spec convert(fun((term(), [term()]) -> term()), Key :: term(), [Value :: term()]) ->
-          {value, term()} | delete.
+-spec convert(convert(), Key :: term(), [Value :: term(), ...]) -> {value, term()} | delete.
 convert(Function, Key, Values) ->
     try Function(Key, Values) of
         {value, _} = Value -> Value;

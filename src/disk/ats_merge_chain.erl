@@ -6,16 +6,17 @@
 %% ```
 %%   chain   = object, if nothing older is merged with it | operand | operand | ...
 %%   object  = length, 4 bytes | bytes
-%%   operand = mark, 4 bytes | object            least significant byte first; lengths are below marks
+%%   operand = mark, 4 bytes | object      least significant byte first; marks are above lengths
 %% '''
 %%
 %% {@link collapse/3} takes one object after the other, so that only a few are in memory as terms,
-%% however long the chain is: it keeps values of growing numbers of objects on a stack, as a binary
-%% counter has digits, and merges two of the same number. Of values that are put one behind the other
-%% each part is copied O(log n) times. The oldest value, which is often the largest, is merged last.
+%% however long the chain is: it keeps values of growing numbers of objects on a stack, as a
+%% binary counter has digits, and merges two of the same number. Of values that are put one behind
+%% the other each part is copied O(log n) times. The oldest value, which is often the largest, is
+%% merged last.
 %%
-%% If the module fails on the way, what was merged until then takes the place of the beginning of the
-%% chain: at most one object for each digit. So no attempt is in vain.
+%% If the module fails on the way, what was merged until then takes the place of the beginning of
+%% the chain: at most one object for each digit. So no attempt is in vain.
 -module(ats_merge_chain).
 
 -export([collapse/3, objects/1, key/1, object/1]).
@@ -102,7 +103,7 @@ push(Digit, Value, Stack, _State) ->
     [{Digit, Value} | Stack].
 
 -spec finish(#state{}) -> outcome().
-finish(#state{module = Module, key = Key, oldest = Oldest, stack = Stack, last_key = Last} = State) ->
+finish(#state{module = Module, key = Key, oldest = Oldest, stack = Stack} = State) ->
     Value = case Stack of
                 [] ->
                     Oldest;
@@ -113,7 +114,7 @@ finish(#state{module = Module, key = Key, oldest = Oldest, stack = Stack, last_k
     _ = (State#state.tick)(),
     case ats_merge:is(Module, delete, Key, Value) of
         true -> missing;
-        false -> {put, object({Last, Value})}
+        false -> {put, object({State#state.last_key, Value})}
     end.
 
 -spec merge(term(), term(), #state{}) -> term().
@@ -127,7 +128,8 @@ part(_Rest, _Chain, #state{stack = Stack, count = Count}) when Count - length(St
     none;
 part(Rest, Chain, #state{stack = Stack, last_key = Key, oldest_bytes = Oldest}) ->
     Expected = binary:part(Chain, 0, byte_size(Chain) - byte_size(Rest)),
-    Operands = [[<<?UNKNOWN:32/little>>, object({Key, Value})] || {_, Value} <- lists:reverse(Stack)],
+    Operand = fun({_, Value}) -> [<<?UNKNOWN:32/little>>, object({Key, Value})] end,
+    Operands = lists:map(Operand, lists:reverse(Stack)),
     {Expected, iolist_to_binary([Oldest | Operands])}.
 
 %% The bytes of the first object, and what is behind it.

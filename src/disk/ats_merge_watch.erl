@@ -1,11 +1,10 @@
-%% @private
-%% @doc The process that ends calls of modules that do not return, and what is known of keys for which
-%% that happened.
+%% @private @doc The process that ends calls of modules that do not return, and what is known of
+%% keys for which that happened.
 %%
-%% A worker ({@link ats_merge_worker}) counts the calls that it makes of a module. This process looks
-%% at the number of each worker now and then, and ends the worker if it stays the same for too long,
-%% or if the process that waits for it has ended. Most workers are done before it looks for the first
-%% time.
+%% A worker ({@link ats_merge_worker}) counts the calls that it makes of a module. This process
+%% looks at the number of each worker now and then, and ends the worker if it stays the same for
+%% too long, or if the process that waits for it has ended. Most workers are done before it looks
+%% for the first time.
 %%
 %% One worker at a time merges a key: the others that want to read it wait for that one. If it was
 %% ended, or ended by itself, the key fails at once for a while, as long as the module and what was
@@ -51,8 +50,8 @@
 start_link() ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
-%% @doc Makes the tables, for the caller, which has to live as long as the application, and reads its
-%% parameters.
+%% @doc Makes the tables, for the caller, which has to live as long as the application, and reads
+%% its parameters.
 -spec prepare() -> ok.
 prepare() ->
     Options = [public, named_table, {read_concurrency, true}, {write_concurrency, true}],
@@ -60,8 +59,8 @@ prepare() ->
     persistent_term:put(?MODULE, {application:get_env(ats, merge_ms, ?MS),
                                   application:get_env(ats, merge_heap_words, ?HEAP_WORDS)}).
 
-%% @doc How many milliseconds a call may take, and how many words the heap of a worker may have: the
-%% parameters `merge_ms' and `merge_heap_words' that the application had when it was started.
+%% @doc How many milliseconds a call may take, and how many words the heap of a worker may have:
+%% the parameters `merge_ms' and `merge_heap_words' that the application had when it was started.
 -spec limits() -> {Ms :: pos_integer(), HeapWords :: pos_integer()}.
 limits() ->
     persistent_term:get(?MODULE, {?MS, ?HEAP_WORDS}).
@@ -76,7 +75,8 @@ new_calls() ->
 
 %% @doc Has the calling worker watched, which works for a client. `Remember' is called before it is
 %% ended, if it has told no outcome, so that those who wait for it know.
--spec watch(Client :: pid(), calls(), Ms :: pos_integer(), Remember :: fun(() -> ok)) -> reference().
+-spec watch(Client :: pid(), calls(), Ms :: pos_integer(), Remember :: fun(() -> ok)) ->
+          reference().
 watch(Client, Calls, Ms, Remember) ->
     look_later({self(), Client, Calls, Ms, Remember}, 0, erlang:monotonic_time(millisecond)).
 
@@ -145,15 +145,15 @@ leave(Lock) ->
     ok.
 
 %% @doc Whether it is known that a module does not get along with what was written to a key.
--spec known(lock(), module(), binary()) -> {failed, ats_merge:failure()} | unknown.
-known(Lock, Module, Chain) ->
+-spec known(lock(), ats_merge:merge(), binary()) -> {failed, ats_merge:failure()} | unknown.
+known(Lock, Merge, Chain) ->
     case ets:lookup(?HUNG, Lock) of
         [] -> unknown;
         [{_, Until, Code, Size, Checksum, Failure}] ->
             IsSame = erlang:monotonic_time(millisecond) < Until
                 andalso byte_size(Chain) >= Size
                 andalso checksum(Chain, Size) =:= Checksum
-                andalso code(Module) =:= Code,
+                andalso code(Merge) =:= Code,
             case IsSame of
                 true -> {failed, Failure};
                 false -> unknown
@@ -161,13 +161,13 @@ known(Lock, Module, Chain) ->
     end.
 
 %% @doc Has a key fail for a while.
--spec remember(lock(), module(), binary(), ats_merge:failure()) -> ok.
-remember(Lock, Module, Chain, Failure) ->
+-spec remember(lock(), ats_merge:merge(), binary(), ats_merge:failure()) -> ok.
+remember(Lock, Merge, Chain, Failure) ->
     {Ms, _} = limits(),
     Now = erlang:monotonic_time(millisecond),
     _ = ets:select_delete(?HUNG, [{{'_', '$1', '_', '_', '_', '_'}, [{'<', '$1', Now}], [true]}]),
     Size = byte_size(Chain),
-    Known = {Lock, Now + ?TIMES * Ms, code(Module), Size, checksum(Chain, Size), Failure},
+    Known = {Lock, Now + ?TIMES * Ms, code(Merge), Size, checksum(Chain, Size), Failure},
     true = ets:insert(?HUNG, Known),
     ok.
 
@@ -176,8 +176,10 @@ checksum(Chain, Size) ->
     erlang:crc32(binary:part(Chain, 0, min(Size, ?COMPARED))).
 
 %% What tells one code of a module from another.
--spec code(module()) -> term().
-code(Module) ->
+-spec code(ats_merge:merge()) -> term().
+code({convert, Function}) when is_function(Function) ->
+    Function;
+code({Module, _Version}) ->
     try Module:module_info(md5)
     catch error:undef -> undefined
     end.

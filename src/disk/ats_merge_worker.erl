@@ -1,22 +1,22 @@
 %% @private
 %% @doc Processes that call modules that merge, so that whatever a module does, it harms no other.
 %%
-%% Each call of a program that needs a module starts a worker and waits for it. There is no limit to
-%% their number: they are as many as the calls that wait for them, and share the processors with all
-%% others. A worker merges keys one after the other, and tells each outcome at once:
+%% Each call of a program that needs a module starts a worker and waits for it. There is no limit
+%% to their number: they are as many as the calls that wait for them, and share the processors
+%% with all others. A worker merges keys one after the other, and tells each outcome at once:
 %%
 %% <table border="1">
 %% <tr><th>the module</th><th>outcome of the key</th></tr>
 %% <tr><td>raises an exception, returns what makes no sense, or has another version than the
 %% table</td><td>`{failed, Failure, Part}'</td></tr>
-%% <tr><td>takes longer for a call than the parameter `merge_ms' of the application, ends the process,
-%% or needs more memory than `merge_heap_words'</td><td>likewise; and the key fails at once for a
-%% while, see {@link ats_merge_watch}</td></tr>
+%% <tr><td>takes longer for a call than the parameter `merge_ms' of the application, ends the
+%% process, or needs more memory than `merge_heap_words'</td><td>likewise; and the key fails at once
+%% for a while, see {@link ats_merge_watch}</td></tr>
 %% </table>
 %%
 %% Of several keys only the first is waited for in any case. The others are merged beforehand, as
-%% long as their outcomes come promptly. So a key that hangs does not hold up those who read the one
-%% before it.
+%% long as their outcomes come promptly. So a key that hangs does not hold up those who read the
+%% one before it.
 %%
 %% This module knows nothing of stores.
 -module(ats_merge_worker).
@@ -33,30 +33,31 @@
           priority => low | normal,
           prompt => boolean(),
           save => fun((job(), ats_merge_chain:outcome()) -> term())}.
-%% `table' tells keys of this table from others. If `prompt' is `true', the first key is waited for no
-%% longer than the others, and there may be no outcome. `save' is called by the worker after it has told the
-%% outcome of a key.
+%% `table' tells keys of this table from others. If `prompt' is `true', the first key is waited
+%% for no longer than the others, and there may be no outcome. `save' is called by the worker
+%% after it has told the outcome of a key.
 
 %% So many milliseconds are waited for outcomes but the first.
 -define(PROMPT, 20).
 -define(LET_REMEMBER, 5).
 
-%% @doc Has the values of keys merged. Returns the outcomes of the first of them, of one at least; or
-%% `again' if another process has merged the first of them meanwhile, who may have replaced it.
+%% @doc Has the values of keys merged. Returns the outcomes of the first of them, of one at least;
+%% or `again' if another process has merged the first of them meanwhile, who may have replaced it.
 -spec run(request()) -> [ats_merge_chain:outcome()] | again.
-run(#{merge := {Module, _}, table := Table, jobs := [{Key, Chain} | Others]} = Request) ->
-    case ats_merge_watch:known({Table, Key}, Module, Chain) of
+run(#{merge := Merge, table := Table, jobs := [{Key, Chain} | Others]} = Request) ->
+    case ats_merge_watch:known({Table, Key}, Merge, Chain) of
         {failed, Failure} ->
             [{failed, Failure, none}];
         unknown ->
             IsUnknown = fun({K, C}) ->
-                                ats_merge_watch:known({Table, K}, Module, C) =:= unknown
+                                ats_merge_watch:known({Table, K}, Merge, C) =:= unknown
                         end,
             start(Request#{jobs := [{Key, Chain} | lists:takewhile(IsUnknown, Others)]})
     end.
 
 -spec start(request()) -> [ats_merge_chain:outcome()] | again.
-start(#{merge := {Module, _}, table := Table, jobs := [{Key, Chain} | Others]} = Request) ->
+start(#{merge := Merge, table := Table, jobs := [{Key, Chain} | Others]} = Request) ->
+    {Module, _} = Merge,
     {Ms, HeapWords} = ats_merge_watch:limits(),
     Calls = ats_merge_watch:new_calls(),
     {Client, Reply} = {self(), alias()},
@@ -78,7 +79,7 @@ start(#{merge := {Module, _}, table := Table, jobs := [{Key, Chain} | Others]} =
         {'DOWN', Monitor, process, Worker, Reason} ->
             ended(Reply, Monitor),
             Failure = {Module, any, cause(Reason, Calls, Ms)},
-            ok = ats_merge_watch:remember({Table, Key}, Module, Chain, Failure),
+            ok = ats_merge_watch:remember({Table, Key}, Merge, Chain, Failure),
             [{failed, Failure, none}]
     after Patience ->
         true = exit(Worker, kill),
@@ -146,7 +147,8 @@ more([_ | Others], Done, Reply, Worker, Monitor) ->
 %%--------------------------------------------------------------------------------------------
 
 -spec work(pid(), reference(), ats_merge_watch:calls(), pos_integer(), request()) -> ok.
-work(Client, Reply, Calls, Ms, #{merge := {Module, _}, table := Table, jobs := Jobs} = Request) ->
+work(Client, Reply, Calls, Ms, #{merge := Merge, table := Table, jobs := Jobs} = Request) ->
+    {Module, _} = Merge,
     [{Key, Chain} | _] = Jobs,
     Lock = {Table, Key},
     case ats_merge_watch:enter(Lock) of
@@ -155,7 +157,7 @@ work(Client, Reply, Calls, Ms, #{merge := {Module, _}, table := Table, jobs := J
             ok;
         entered ->
             TookLonger = {Module, any, {took_longer, Ms}},
-            Remember = fun() -> ats_merge_watch:remember(Lock, Module, Chain, TookLonger) end,
+            Remember = fun() -> ats_merge_watch:remember(Lock, Merge, Chain, TookLonger) end,
             Timer = ats_merge_watch:watch(Client, Calls, Ms, Remember),
             Saves = jobs(Reply, Calls, Request),
             ok = ats_merge_watch:unwatch(Timer),
@@ -187,7 +189,7 @@ jobs(Reply, Calls, #{merge := Merge, jobs := Jobs} = Request) ->
           delete | object | present | undefined | {failed, ats_merge:failure()}.
 ask(Module, Version, Key, Value) ->
     Lock = {{ask, Module}, Key},
-    case ats_merge_watch:known(Lock, Module, <<>>) of
+    case ats_merge_watch:known(Lock, {Module, Version}, <<>>) of
         unknown -> ask(Module, Version, Key, Value, Lock);
         {failed, _} -> undefined
     end.
@@ -209,7 +211,7 @@ ask(Module, Version, Key, Value, Lock) ->
             Answer;
         {'DOWN', Monitor, process, Worker, Reason} ->
             Failure = {Module, any, {ended, Reason}},
-            ok = ats_merge_watch:remember(Lock, Module, <<>>, Failure),
+            ok = ats_merge_watch:remember(Lock, {Module, Version}, <<>>, Failure),
             undefined
     end.
 

@@ -621,7 +621,10 @@ an_upgrade_that_fails(Config) ->
     ?assertMatch({error, {merge_mismatch, _, b, {sums, 1, 2}}}, dats:read(t, b)),
     ok = load(sums, 1, "A + B"),
     ok = dats:write(t, b, 4),
-    ?assertEqual([{a, 6}, {b, 10}, {c, 6}], dats:tab2list(t)).
+    ok = load(sums, 2, "max(A, B)"),
+    ok = dats:upgrade_merge(t, {convert, fun(_, Values) -> {value, lists:sum(Values)} end}),
+    [ok = dats:write(t, K, 7) || K <- [a, b, c]],
+    ?assertEqual([{a, 7}, {b, 10}, {c, 7}], dats:tab2list(t)).
 
 %% ----- walks -----
 
