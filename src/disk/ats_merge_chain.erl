@@ -16,10 +16,11 @@
 %% merged last.
 %%
 %% If the module fails on the way, what was merged until then takes the place of the beginning of
-%% the chain: at most one object for each digit. So no attempt is in vain.
+%% the chain: at most one object for each digit. A long chain tells of such parts on the way, too,
+%% at each power of two, in case the module does not return. So no attempt is in vain.
 -module(ats_merge_chain).
 
--export([collapse/3, objects/1, key/1, object/1]).
+-export([collapse/3, collapse/4, objects/1, key/1, object/1]).
 
 -export_type([chain/0, outcome/0, part/0]).
 
@@ -32,6 +33,8 @@
 -record(state, {module :: module(),
                 %% Called before each call of the module.
                 tick :: fun(() -> term()),
+                %% Called with parts on the way.
+                told :: fun((part()) -> term()),
                 %% As the module is told it, and as it was written last.
                 key :: term(),
                 last_key :: term(),
@@ -46,10 +49,19 @@
 -define(PRESENT, 16#FFFFFFFE).
 %% So many objects less must a chain have for its beginning to be replaced.
 -define(WORTH, 64).
+%% So many objects are merged before a part is told of.
+-define(FIRST_PART, 4096).
 
-%% @doc Merges the values of a chain, in the calling process, and never raises an exception.
+%% @equiv collapse(Merge, Chain, Tick, fun(_Part) -> ok end)
 -spec collapse(ats_merge:merge(), chain(), Tick :: fun(() -> term())) -> outcome().
-collapse({convert, Function}, Chain, _Tick) when is_function(Function) ->
+collapse(Merge, Chain, Tick) ->
+    collapse(Merge, Chain, Tick, fun(_Part) -> ok end).
+
+%% @doc Merges the values of a chain, in the calling process, and never raises an exception. `Tick'
+%% is called before each call of the module, and `Told' with what was merged until then.
+-spec collapse(ats_merge:merge(), chain(), Tick :: fun(() -> term()),
+               Told :: fun((part()) -> term())) -> outcome().
+collapse({convert, Function}, Chain, _Tick, _Told) when is_function(Function) ->
     Objects = objects(Chain),
     try ats_merge:convert(Function, key(Chain), [value(convert, Object) || Object <- Objects]) of
         {value, Value} -> {put, object({element(1, lists:last(Objects)), Value})};
@@ -57,10 +69,10 @@ collapse({convert, Function}, Chain, _Tick) when is_function(Function) ->
     catch
         throw:{ats_merge, Failure} -> {failed, Failure, none}
     end;
-collapse({Module, Version}, Chain, Tick) ->
+collapse({Module, Version}, Chain, Tick, Told) ->
     {Object, Rest} = next(Chain),
     Oldest = binary_to_term(Object),
-    State = #state{module = Module, tick = Tick, key = element(1, Oldest),
+    State = #state{module = Module, tick = Tick, told = Told, key = element(1, Oldest),
                    last_key = element(1, Oldest), oldest = Oldest,
                    oldest_bytes = binary:part(Chain, 0, byte_size(Chain) - byte_size(Rest))},
     try
@@ -84,11 +96,17 @@ step(Rest, Chain, #state{module = Module, stack = Stack, count = Count} = State)
     Term = binary_to_term(Object),
     try push(0, value(Module, Term), Stack, State) of
         NewStack ->
-            step(Behind, Chain, State#state{stack = NewStack, last_key = element(1, Term),
-                                            count = Count + 1})
+            NewState = State#state{stack = NewStack, last_key = element(1, Term),
+                                   count = Count + 1},
+            _ = is_power(Count) andalso (State#state.told)(part(Behind, Chain, NewState)),
+            step(Behind, Chain, NewState)
     catch
         throw:{ats_merge, Failure} -> {failed, Failure, part(Rest, Chain, State)}
     end.
+
+-spec is_power(pos_integer()) -> boolean().
+is_power(Count) ->
+    Count >= ?FIRST_PART andalso Count band (Count - 1) =:= 0.
 
 %% What was inserted may have no second element.
 -spec value(module(), tuple()) -> term().

@@ -56,8 +56,7 @@ run(#{merge := Merge, table := Table, jobs := [{Key, Chain} | Others]} = Request
     end.
 
 -spec start(request()) -> [ats_merge_chain:outcome()] | again.
-start(#{merge := Merge, table := Table, jobs := [{Key, Chain} | Others]} = Request) ->
-    {Module, _} = Merge,
+start(Request) ->
     {Ms, HeapWords} = ats_merge_watch:limits(),
     Calls = ats_merge_watch:new_calls(),
     {Client, Reply} = {self(), alias()},
@@ -67,11 +66,21 @@ start(#{merge := Merge, table := Table, jobs := [{Key, Chain} | Others]} = Reque
                    #{prompt := true} -> ?PROMPT;
                    #{} -> infinity
                end,
+    first(Request, Reply, Worker, Monitor, Calls, Ms, Patience, none).
+
+%% Waits for the first outcome. If there will be none, a part may have been told of.
+-spec first(request(), reference(), pid(), reference(), ats_merge_watch:calls(), pos_integer(),
+            timeout(), ats_merge_chain:part() | none) -> [ats_merge_chain:outcome()] | again.
+first(Request, Reply, Worker, Monitor, Calls, Ms, Patience, Part) ->
+    #{merge := {Module, _} = Merge, table := Table, jobs := [Job | Others]} = Request,
+    {Key, Chain} = Job,
     receive
         {Reply, {busy, Other}} ->
             ended(Reply, Monitor),
             wait_for(Other),
             again;
+        {Reply, {part, NewPart}} ->
+            first(Request, Reply, Worker, Monitor, Calls, Ms, Patience, NewPart);
         {Reply, Outcome} ->
             Outcomes = more(Others, [Outcome], Reply, Worker, Monitor),
             ended(Reply, Monitor),
@@ -79,13 +88,26 @@ start(#{merge := Merge, table := Table, jobs := [{Key, Chain} | Others]} = Reque
         {'DOWN', Monitor, process, Worker, Reason} ->
             ended(Reply, Monitor),
             Failure = {Module, any, cause(Reason, Calls, Ms)},
-            ok = ats_merge_watch:remember({Table, Key}, Merge, Chain, Failure),
-            [{failed, Failure, none}]
+            Outcome = {failed, Failure, Part},
+            ok = ats_merge_watch:remember({Table, Key}, Merge, with_part(Chain, Part), Failure),
+            _ = case Request of
+                    #{save := Save} -> Save(Job, Outcome);
+                    #{} -> ok
+                end,
+            [Outcome]
     after Patience ->
         true = exit(Worker, kill),
         ended(Reply, Monitor),
         []
     end.
+
+%% The chain as it will be.
+-spec with_part(ats_merge_chain:chain(), ats_merge_chain:part() | none) -> ats_merge_chain:chain().
+with_part(Chain, none) ->
+    Chain;
+with_part(Chain, {Expected, New}) ->
+    {_, Rest} = split_binary(Chain, byte_size(Expected)),
+    <<New/binary, Rest/binary>>.
 
 -spec spawned(fun(() -> term()), pos_integer(), low | normal) -> {pid(), reference()}.
 spawned(Work, HeapWords, Priority) ->
@@ -167,10 +189,13 @@ work(Client, Reply, Calls, Ms, #{merge := Merge, table := Table, jobs := Jobs} =
     end.
 
 -spec jobs(reference(), ats_merge_watch:calls(), request()) -> [fun(() -> term())].
-jobs(Reply, Calls, #{merge := Merge, jobs := Jobs} = Request) ->
+jobs(Reply, Calls, #{merge := Merge, jobs := [First | _] = Jobs} = Request) ->
     Tick = fun() -> ats_merge_watch:tick(Calls) end,
     lists:flatmap(fun({_, Chain} = Job) ->
-                          Outcome = ats_merge_chain:collapse(Merge, Chain, Tick),
+                          Told = fun(Part) when Job =:= First -> Reply ! {Reply, {part, Part}};
+                                    (_Part) -> ok
+                                 end,
+                          Outcome = ats_merge_chain:collapse(Merge, Chain, Tick, Told),
                           ok = ats_merge_watch:told(Calls),
                           Reply ! {Reply, Outcome},
                           case Request of

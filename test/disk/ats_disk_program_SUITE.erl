@@ -23,6 +23,7 @@
     walks_meet_pending_keys_in_their_place/1,
     keys_that_count_as_missing_are_passed_once/1,
     what_fails_on_the_way_gets_shorter/1,
+    what_hangs_on_the_way_gets_shorter/1,
     writers_are_not_harmed/1
 ]).
 
@@ -51,6 +52,7 @@ all() ->
         walks_meet_pending_keys_in_their_place,
         keys_that_count_as_missing_are_passed_once,
         what_fails_on_the_way_gets_shorter,
+        what_hangs_on_the_way_gets_shorter,
         writers_are_not_harmed
     ].
 
@@ -729,6 +731,24 @@ what_fails_on_the_way_gets_shorter(Config) ->
     %% With a module that is mended, it is what was written.
     ok = load(sums, 1, "case {A, B} of {poison, _} -> B; {_, poison} -> A; _ -> A + B end"),
     ?assertEqual({ok, Count + 100}, dats:read(t, k)).
+
+%% Nor is what was merged before the module hangs.
+what_hangs_on_the_way_gets_shorter(Config) ->
+    ok = numbers(Config, t, sums, []),
+    ok = load(sums, 1, "case {A, B} of {hang, _} -> timer:sleep(infinity);"
+                       " {_, hang} -> timer:sleep(infinity); _ -> A + B end"),
+    [ok = dats:write(t, k, 1) || _ <- lists:seq(1, 5000)],
+    ok = dats:write(t, k, hang),
+    [ok = dats:write(t, k, 1) || _ <- lists:seq(1, 100)],
+    Failed = fun() ->
+        timer:tc(fun() -> {error, {merge_failed, _, k, {sums, any, {took_longer, ?MS}}}} = dats:read(t, k) end)
+    end,
+    {Slow, _} = Failed(),
+    {Fast, _} = Failed(),
+    ?assert(Fast < 1000 * ?MS andalso Slow >= 1000 * ?MS),
+    ?assert(values(t, k) < 1100),
+    ok = load(sums, 1, "case {A, B} of {hang, _} -> B; {_, hang} -> A; _ -> A + B end"),
+    ?assertEqual({ok, 5100}, dats:read(t, k)).
 
 %% How many values are still to be merged.
 values(Name, Key) ->
