@@ -208,11 +208,13 @@ fn make(directory: &Path) {
         let is_run = path.to_string_lossy().contains("run-");
         let is_refused = match call {
             Call::Create => is_run && left.fetch_sub(1, Ordering::Relaxed) == 0,
-            Call::Reserve => true,
+            Call::Reserve => !path.ends_with("reserve"),
             Call::Open | Call::Sync | Call::SyncDir | Call::Read | Call::Sleep => false,
         };
         match is_refused {
-            true => Err(io::ErrorKind::StorageFull.into()),
+            true if call == Call::Reserve => Err(io::ErrorKind::StorageFull.into()),
+            // Too many open files.
+            true => Err(io::Error::from_raw_os_error(24)),
             false => Ok(()),
         }
     });
