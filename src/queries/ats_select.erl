@@ -19,11 +19,12 @@
 -export_type([continuation/0, explanation/0]).
 
 -opaque continuation() ::
-        {ats:tid(), ats_nif:place(), Limit :: pos_integer(),
+        {ats:table(), ats_nif:place(), Limit :: pos_integer(),
          ats:compiled_match_spec() | {range, ats:compiled_match_spec()},
          Rest :: [term()]} | '$end_of_table'.
 %% `Rest' are results that were found together with the last ones of a chunk, but were too many.
-%% What is compiled of a range knows its ends, which no specification tells.
+%% What is compiled of a range knows its ends, which no specification tells. The table is a name only
+%% if it is an `ordered_set' that the caller knows by that.
 
 -type explanation() ::
         #{access := nothing | points | ranges | everything,
@@ -113,7 +114,31 @@ count_more(Count, _How) ->
 %% @doc The first `Limit' results, and where to go on.
 -spec chunk(ats:table(), ats:match_spec(), up | down, pos_integer()) -> chunk().
 chunk(Table, MatchSpec, Way, Limit) ->
-    fill(start(Table, MatchSpec, {Way, Limit}), Way, Limit).
+    by_name(Table, fill(start(Table, MatchSpec, {Way, Limit}), Way, Limit)).
+
+%% As in `ets', the continuation of an `ordered_set' that the caller knows by its name goes on with
+%% the table that has the name then. All slices of one call read the same table.
+-spec by_name(ats:table(), chunk()) -> chunk().
+by_name(Name, {Results, {Id, Place, Limit, Compiled, Rest}} = Chunk) when is_atom(Name) ->
+    case ats_info:item(type, Id) of
+        ordered_set -> {Results, {Name, Place, Limit, Compiled, Rest}};
+        _ -> Chunk
+    end;
+by_name(_Table, Chunk) ->
+    Chunk.
+
+%% The table that has the name of an `ordered_set' now.
+-spec of_name(atom()) -> ats:tid().
+of_name(Name) ->
+    case ats_nif:whereis(Name) of
+        undefined ->
+            erlang:error({ats_error, id});
+        Id ->
+            case ats_info:item(type, Id) of
+                ordered_set -> Id;
+                _ -> erlang:error({ats_error, none})
+            end
+    end.
 
 %% @doc The first chunk of a range that was begun.
 -spec fill_range(ats_nif:selected(), up | down, pos_integer()) -> chunk().
@@ -137,6 +162,8 @@ continue('$end_of_table') ->
     '$end_of_table';
 continue({Id, Place, Limit, {range, Compiled}, Rest}) ->
     of_range(continue({Id, Place, Limit, Compiled, Rest}));
+continue({Name, Place, Limit, Compiled, Rest}) when is_atom(Name) ->
+    by_name(Name, continue({of_name(Name), Place, Limit, Compiled, Rest}));
 continue({Id, Place, Limit, Compiled, Rest})
   when is_integer(Limit), Limit > 0, is_list(Rest),
        (Place =:= done orelse tuple_size(Place) =:= 3) ->
@@ -188,7 +215,7 @@ cut(Results, Limit, Id, Compiled, Place) ->
     {Chunk, {Id, Place, Limit, Compiled, Rest}}.
 
 %% @doc The table in which a continuation goes on.
--spec table_of(continuation()) -> ats:tid() | '$end_of_table'.
+-spec table_of(continuation()) -> ats:table() | '$end_of_table'.
 table_of({Id, _Place, _Limit, _Compiled, _Rest}) -> Id;
 table_of('$end_of_table') -> '$end_of_table';
 table_of(_) -> erlang:error({ats_error, none}).

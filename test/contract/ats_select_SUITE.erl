@@ -14,6 +14,8 @@
     large_bag/1,
     compressed/1,
     continuations/1,
+    continuations_by_name/1,
+    new_and_renamed/1,
     compiled/1,
     lists/1,
     funs/1,
@@ -41,6 +43,8 @@ all() ->
         large_bag,
         compressed,
         continuations,
+        continuations_by_name,
+        new_and_renamed,
         compiled,
         lists,
         funs,
@@ -269,8 +273,8 @@ continuations(_) ->
         begin
             A = ats:new(continuations, [Type, named_table, public]),
             true = ats:insert(A, [{K} || K <- lists:seq(1, 10)]),
-            {First, C} = ats:select(A, All, 4),
-            %% It belongs to the table, not to the name.
+            %% It belongs to the table, which it is asked of by its identifier.
+            {First, C} = ats:select(ats:whereis(A), All, 4),
             moved = ats:rename(A, moved),
             _ = ats:new(continuations, [Type, named_table]),
             Rest = rest(ats, select, ats:select(C), 4),
@@ -302,6 +306,87 @@ continuations(_) ->
      || F <- [select, select_reverse, match, match_object],
         Nonsense <- [x, {}, {x, y, 1, z, []}, {x, {up, 0, start}, 1, make_ref(), []}, 17]
     ].
+
+%% A continuation goes on with the table, or with the one that has its name then, as that of `ets'.
+continuations_by_name(_) ->
+    Rename = fun(M) -> moved = M:rename(continuations, moved) end,
+    Make = fun(Options) ->
+        fun(M) ->
+            continuations = M:new(continuations, [named_table | Options]),
+            true = M:insert(continuations, [{K, K, new} || K <- lists:seq(1, 10)])
+        end
+    end,
+    Delete = fun(Name) -> fun(M) -> true = M:delete(Name) end end,
+    Steps = [
+        Rename,
+        Make([ordered_set]),
+        Delete(moved),
+        Delete(continuations),
+        Make([ordered_set, {keypos, 2}]),
+        Delete(continuations),
+        Make([set]),
+        Delete(continuations)
+    ],
+    [
+        ?assertEqual(
+            by_name(ets, Type, Function, Limit, Steps),
+            by_name(ats, Type, Function, Limit, Steps)
+        )
+     || Type <- ?TYPES,
+        Function <- [select, select_reverse, match, match_object],
+        Limit <- [1, 4, 9]
+    ].
+
+%% What a continuation gives after each step, without what has no order.
+by_name(M, Type, Function, Limit, Steps) ->
+    continuations = M:new(continuations, [Type, named_table, public]),
+    true = M:insert(continuations, [{K, K, old} || K <- lists:seq(1, 10)]),
+    What =
+        case lists:prefix("match", atom_to_list(Function)) of
+            true -> '_';
+            false -> [{'_', [], ['$_']}]
+        end,
+    {_, C} = M:Function(continuations, What, Limit),
+    [
+        begin
+            _ = Step(M),
+            try
+                {Results, Next} = M:Function(C),
+                case Type of
+                    ordered_set -> {Results, element(1, M:Function(Next))};
+                    _ -> length(Results)
+                end
+            catch
+                error:badarg -> badarg
+            end
+        end
+     || Step <- Steps
+    ].
+
+%% Another process may rename a table before the call that makes it has returned.
+new_and_renamed(_) ->
+    Renamers = [spawn_link(fun renaming/0) || _ <- lists:seq(1, 3)],
+    ?assertEqual([], other_names(1_000_000, [])),
+    [
+        begin
+            unlink(Renamer),
+            exit(Renamer, kill)
+        end
+     || Renamer <- Renamers
+    ].
+
+renaming() ->
+    _ = (catch ats:rename(renamed_a, renamed_b)),
+    renaming().
+
+%% The names that tables got instead of `renamed_a'.
+other_names(Tries, []) when Tries > 0 ->
+    Name = ats:new(renamed_a, [named_table, public]),
+    _ = (catch ats:delete(renamed_a)),
+    _ = (catch ats:delete(renamed_b)),
+    other_names(Tries - 1, [Name || Name =/= renamed_a]);
+other_names(_, Others) ->
+    Others.
 
 compiled(_) ->
     {E, A} = both(ordered_set, [], [{K, K} || K <- lists:seq(1, 10)]),

@@ -58,6 +58,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         return Err(KnownAtom::None.into());
     }
     let guard = ats_sync::pin();
+    let named = named.boolean();
     let shared = lifetime::create(
         env,
         Recipe {
@@ -66,7 +67,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
             disk: None,
             frozen: None,
             name: name.word().raw(),
-            named: named.boolean(),
+            named,
             protection: protection_of(protection)?,
             reported: Reported {
                 write_concurrency: write_concurrency(env, wc)?,
@@ -79,7 +80,11 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         },
         &guard,
     )?;
-    Ok(shared.known_as(env))
+    // Another process may have renamed it already.
+    Ok(match named {
+        true => name.word(),
+        false => shared.id.term(env),
+    })
 }
 
 /// The values of the option `backend`.
