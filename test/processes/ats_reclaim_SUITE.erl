@@ -9,6 +9,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
+-export([kept_nodes/1]).
 -export([
     deleted_objects/1,
     replaced_objects/1,
@@ -16,6 +17,8 @@
     lists_on_dirty_schedulers/1,
     arrays_of_counters/1,
     objects_not_stored/1,
+    nodes_of_specifications/1,
+    binaries_of_specifications/1,
     large_results/1
 ]).
 
@@ -34,6 +37,8 @@ all() ->
         garbage_beside_busy_processes,
         arrays_of_counters,
         objects_not_stored,
+        nodes_of_specifications,
+        binaries_of_specifications,
         large_results
     ].
 
@@ -190,6 +195,70 @@ large_results(_) ->
         ]
     ],
     ok.
+
+%% ----- match specifications that each scheduler remembers -----
+
+%% A pid of another node keeps what the virtual machine knows of that node. The machine is one of
+%% its own, for the node must be known to nobody else.
+nodes_of_specifications(_) ->
+    {ok, Peer, _} = ats_test_lib:start_vm(["+zdntgc", "0"]),
+    try
+        [
+            ?assertEqual({What, []}, {What, peer:call(Peer, ?MODULE, kept_nodes, [What], 60000)})
+         || What <- [pid, port, reference, old_pid, old_reference]
+        ]
+    after
+        ats_test_lib:stop_vm(Peer)
+    end.
+
+%% The references to a node of which a specification has named something.
+kept_nodes(What) ->
+    Node = list_to_atom(atom_to_list(What) ++ "@away"),
+    ok = logger:set_primary_config(level, error),
+    _ = erts_debug:set_internal_state(available_internal_state, true),
+    apart(fun() ->
+        T = ats:new(reclaim, [ordered_set, public]),
+        Identifier = binary_to_term(of_node(What, atom_to_binary(Node))),
+        [[] = ats:select(T, spec(Identifier)) || _ <- [1, 2, 3]]
+    end),
+    Deadline = erlang:monotonic_time(millisecond) + ?PATIENCE_MS,
+    kept_nodes(Node, Deadline).
+
+spec(Constant) -> [{{Constant, '$1'}, [{'=/=', '$1', Constant}], ['$1']}].
+
+kept_nodes(Node, Deadline) ->
+    _ = [erlang:garbage_collect(Pid) || Pid <- processes()],
+    {{node_references, Nodes}, _} = erts_debug:get_internal_state(node_and_dist_references),
+    Kept = [{Count, Holders} || {{Known, _}, Count, Holders} <- Nodes, Known =:= Node, Count > 0],
+    case Kept =:= [] orelse erlang:monotonic_time(millisecond) > Deadline of
+        true ->
+            Kept;
+        false ->
+            timer:sleep(20),
+            kept_nodes(Node, Deadline)
+    end.
+
+%% Identifiers of a node in the external term format; old ones name no incarnation of their node.
+of_node(What, Node) ->
+    Name = <<119, (byte_size(Node)), Node/binary>>,
+    Old = lists:prefix("old_", atom_to_list(What)),
+    Creation = case Old of true -> 0; false -> 77 end,
+    case What of
+        port -> <<131, 89, Name/binary, 5:32, Creation:32>>;
+        _ when What =:= pid; What =:= old_pid -> <<131, 88, Name/binary, 1:32, 2:32, Creation:32>>;
+        _ -> <<131, 90, 3:16, Name/binary, Creation:32, 1:32, 2:32, 3:32>>
+    end.
+
+%% A small part of a large binary, which a specification has as a constant.
+binaries_of_specifications(_) ->
+    T = ats:new(reclaim, [ordered_set, public]),
+    Before = binaries(),
+    apart(fun() ->
+        <<Part:100/binary, _/binary>> = binary(5),
+        [[] = ats:select(T, spec(Part)) || _ <- [1, 2, 3]]
+    end),
+    assert_binaries_return(part, Before),
+    ats:delete(T).
 
 %% ----- memory -----
 

@@ -90,7 +90,8 @@ fn write_external(
 ) -> HostTag {
     let etf = Etf::of(term);
     if ident::with_etf_ident(etf.bytes(), false, |ident| ident.creation == 0) {
-        write_held(held::hold_in_chunk(term), holding, out)
+        // Alone, since it keeps what the VM knows of its node.
+        write_held(held::hold_alone(term), holding, out)
     } else {
         write_etf(&etf, plain, out)
     }

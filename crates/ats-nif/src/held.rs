@@ -5,6 +5,7 @@
 //!   can be read by any thread that holds a count of it, without a lock.
 
 use crate::env::{Env, OwnEnv, VmWord};
+use crate::etf::Etf;
 use crate::sys::Word;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +16,7 @@ pub struct HeldEnv(OwnEnv);
 // and readers only read terms that are complete (HE1).
 unsafe impl Sync for HeldEnv {}
 
-/// How many aliases share an environment.
+/// The number of aliases that share an environment.
 const CHUNK: usize = 32;
 
 /// The environment that takes the next alias, and how many it has. An alias holds no resource, so it
@@ -27,6 +28,15 @@ pub fn hold_alone(term: VmWord<'_>) -> (Arc<HeldEnv>, Word) {
     let mut env = OwnEnv::new();
     let word = env.env().copy(term).raw();
     (Arc::new(HeldEnv(env)), word)
+}
+
+/// Keeps a copy of a term in an environment of its own, with copies of its binaries: it keeps none alive that others
+/// are parts of. Goes through the external term format, so it is for terms without identity. `None` if the VM does
+/// not read what it wrote.
+pub fn hold_copy(term: VmWord<'_>) -> Option<(Arc<HeldEnv>, Word)> {
+    let mut env = OwnEnv::new();
+    let word = env.env().from_etf(Etf::of(term).bytes())?.raw();
+    Some((Arc::new(HeldEnv(env)), word))
 }
 
 /// Keeps a term in an environment shared with others.

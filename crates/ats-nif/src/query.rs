@@ -8,6 +8,7 @@ use crate::call::NoReply;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::held::{self, HeldEnv};
+use crate::reference::{self, RefKind};
 use crate::resource::{Resource, ResourceRef, Slot};
 use crate::sys::Word;
 use crate::vm_term::VmTerm;
@@ -134,7 +135,8 @@ pub struct Prepared {
 
 /// A specification that this thread has met.
 struct Met {
-    /// The specification itself, if all terms that are the same as it are written like it.
+    /// A copy of the specification, if all terms that are the same as it are written like it, and the copy
+    /// refers to nothing else in the VM.
     term: Option<(Arc<HeldEnv>, Word)>,
     hash: u64,
     /// The exact key of the specification.
@@ -283,9 +285,9 @@ impl Kept {
             self.specifications.swap_remove(oldest);
         }
         self.by_address[address(spec)] = self.specifications.len() as u8;
-        let has_zero = has_float_zero(spec);
+        let is_copied = !has_float_zero(spec) && !refers_to_node(spec);
         self.specifications.push(Met {
-            term: (!has_zero).then(|| held::hold_alone(spec.word())),
+            term: is_copied.then(|| held::hold_copy(spec.word())).flatten(),
             hash,
             key: key.into(),
             prepared: prepared.clone(),
@@ -298,6 +300,16 @@ impl Kept {
 /// Whether a zero of either sign is in a term. Some VMs take them for the same term; heads do not.
 fn has_float_zero(term: VmTerm<'_>) -> bool {
     has_part(term, |_, kind| matches!(kind, Kind::Float(0.0)))
+}
+
+/// Whether an identifier in a term keeps what the VM knows of a node: one of another node, or a reference that is more
+/// than its numbers. A thread may keep a specification for ever.
+fn refers_to_node(term: VmTerm<'_>) -> bool {
+    has_part(term, |part, kind| match kind {
+        Kind::Pid | Kind::Port => !part.is_immediate(),
+        Kind::Ref => !matches!(reference::classify(part.word()), RefKind::Local(_)),
+        _ => false,
+    })
 }
 
 /// The process that runs a specification, and its node.
