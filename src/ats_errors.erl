@@ -21,6 +21,7 @@
       | merge | operand | value | default    % of merge/4,5
       | none
       | system_limit
+      | source | target | filter | lower | upper | row % of functions of `dats'
       | storage | damaged | read_only | merge_failed  % the store of the table failed
       | too_long                                      % for the store of the table
       | pending                                % a module has to merge the values of a key first
@@ -81,13 +82,23 @@ format_error(storage_failed, _StackTrace) ->
     #{general => <<"the store of the table could not read or write its objects">>};
 format_error(_Reason, [{Facade, Function, Arguments, Location} | _])
   when is_list(Arguments) ->
-    Cause = maps:get(cause, proplists:get_value(error_info, Location, #{}), none),
+    case maps:get(cause, proplists:get_value(error_info, Location, #{}), none) of
+        too_long ->
+            #{general => <<"a key, an object, or a list of objects takes more than 2 GiB in the "
+                           "external term format, the limit of tables on disk, or a binary in "
+                           "a fun 4 GiB">>};
+        Cause ->
+            blamed(Facade, Function, Arguments, Cause)
+    end;
+format_error(_Reason, _StackTrace) ->
+    #{}.
+
+-spec blamed(module(), atom(), [term()], cause()) -> #{pos_integer() => unicode:chardata()}.
+blamed(Facade, Function, Arguments, Cause) ->
     numbered(case messages(Function, Arguments, Cause) of
                  table_comes_first -> messages(Facade, Function, Arguments, Cause);
                  Messages -> Messages
-             end);
-format_error(_Reason, _StackTrace) ->
-    #{}.
+             end).
 
 -spec numbered([message()]) -> #{pos_integer() => unicode:chardata()}.
 numbered(Messages) ->
@@ -159,6 +170,8 @@ table(_Table, access) ->
     <<"the table identifier refers to an ATS table with insufficient access rights">>;
 table(_Table, table_type) ->
     <<"the table identifier refers to an ATS table of a type not supported by this operation">>;
+table(_Table, row) ->
+    <<"the table has an object that is no pair of a key and a value">>;
 table(_Table, _Cause) ->
     none.
 
@@ -267,6 +280,23 @@ other_messages(update_element, Table, [_Key, Elements | Default], Cause) ->
     element_messages(Elements, default_object(Table, Default), Cause);
 other_messages(merge, Table, [_Key, _Operand, Merge | Default], Cause) ->
     merge_messages(Merge, default_object(Table, Default), Cause);
+other_messages(_From, _Table, [_Source | _Options], source) ->
+    [<<"not a table that can be read">>];
+other_messages(_To, _Table, [_Target | _Options], target) ->
+    [<<"not a table that can be written">>];
+other_messages(select_range, _Table, [_Lower, _Upper, _Select, _N], filter) ->
+    [none, none, <<"has not returned a boolean">>];
+other_messages(select_range, _Table, [_Lower, _Upper, _Select, _N], lower) ->
+    [<<"has not returned a boolean">>];
+other_messages(select_range, _Table, [_Lower, _Upper, _Select, _N], upper) ->
+    [none, <<"has not returned a boolean">>];
+other_messages(select_range, _Table, [Lower, Upper, Select, N], _Cause) ->
+    [bound(Lower), bound(Upper), selecting(Select), positive(N)];
+other_messages(select_continue, _Table, [_Handle, _N], Cause)
+  when Cause =:= filter; Cause =:= upper ->
+    [<<"its function has not returned a boolean">>];
+other_messages(select_continue, _Table, [_Handle, N], _Cause) ->
+    [none, positive(N)];
 other_messages(_Function, _Table, _Arguments, _Cause) ->
     [].
 
@@ -357,6 +387,16 @@ element_messages(Elements, Default, _Cause) ->
 -spec same_as_keypos() -> message().
 same_as_keypos() ->
     <<"the position is the same as the key position">>.
+
+-spec bound(term()) -> message().
+bound({key, _Key}) -> none;
+bound(unbounded) -> none;
+bound(Less) when is_function(Less, 1) -> none;
+bound(_Bound) -> <<"not a function of one argument, {key, Key} or unbounded">>.
+
+-spec selecting(term()) -> message().
+selecting(Select) when is_function(Select, 1); is_function(Select, 2) -> none;
+selecting(_Select) -> <<"not a function of one or two arguments">>.
 
 -spec pid(term()) -> message().
 pid(Pid) when is_pid(Pid) -> none;

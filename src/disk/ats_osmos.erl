@@ -79,20 +79,29 @@ select_range(_Table, _Lower, _Upper, _Filter, _N) ->
 %% @doc The next rows, of the same moment.
 -spec select_continue(ats:tid(), select(), pos_integer()) ->
           {ok, [{term(), term()}], select()} | {error, {bad_select_handle, term()}}.
-select_continue(_Table, {_, '$end_of_table', [], _, _} = Select, N) when is_integer(N), N > 0 ->
-    {ok, [], Select};
 select_continue(_Table, {Snapshot, Continuation, Rest, Upper, Filter} = Select, N)
-  when is_integer(N), N > 0 ->
+  when is_integer(N), N > 0, is_reference(Snapshot), is_list(Rest), is_function(Filter, 2),
+       (Continuation =:= '$end_of_table' orelse tuple_size(Continuation) =:= 5) ->
     try
-        rows({Rest, Continuation}, Snapshot, Upper, Filter, N, [])
+        continued(Snapshot, Continuation, Rest, Upper, Filter, N)
     catch
-        error:{ats_error, Cause} when Cause =:= id; Cause =:= access ->
+        error:{ats_error, Cause} when Cause =:= id; Cause =:= type; Cause =:= access;
+                                      Cause =:= none ->
             {error, {bad_select_handle, Select}}
     end;
 select_continue(_Table, Select, N) when is_integer(N), N > 0 ->
     {error, {bad_select_handle, Select}};
 select_continue(_Table, _Select, _N) ->
     erlang:error({ats_error, none}).
+
+-spec continued(ats:tid(), ats:continuation() | '$end_of_table', [tuple()], bound(),
+                fun((term(), term()) -> boolean()), pos_integer()) ->
+          {ok, [{term(), term()}], select()}.
+continued(Snapshot, '$end_of_table', [], Upper, Filter, _N) ->
+    {ok, [], {Snapshot, '$end_of_table', [], Upper, Filter}};
+continued(Snapshot, Continuation, Rest, Upper, Filter, N) ->
+    _ = edge(high, Upper),
+    rows({Rest, Continuation}, Snapshot, Upper, Filter, N, []).
 
 %% A key that is known is gone to. A function has to be asked about each row before.
 -spec begin_at(ats:tid(), bound(), bound()) -> {[tuple()], ats:continuation()} | '$end_of_table'.
@@ -120,7 +129,7 @@ filter(_) -> erlang:error({ats_error, none}).
 above(_Lower, '$end_of_table') ->
     {[], '$end_of_table'};
 above(Less, {Rows, Continuation}) when is_function(Less) ->
-    case lists:dropwhile(fun(Row) -> Less(element(1, Row)) end, Rows) of
+    case lists:dropwhile(fun(Row) -> is_below(Less, element(1, Row), lower) end, Rows) of
         [] -> above(Less, ats_select:continue(Continuation));
         Rest -> {Rest, Continuation}
     end;
@@ -134,10 +143,11 @@ rows('$end_of_table', Snapshot, Upper, Filter, _Wanted, Found) ->
     ended(Snapshot, Upper, Filter, Found);
 rows({Rest, Continuation}, Snapshot, Upper, Filter, 0, Found) ->
     {ok, lists:reverse(Found), {Snapshot, Continuation, Rest, Upper, Filter}};
-rows({[Row | Rest], Continuation}, Snapshot, Upper, Filter, Wanted, Found) ->
+rows({[Row | Rest], Continuation}, Snapshot, Upper, Filter, Wanted, Found)
+  when tuple_size(Row) >= 2 ->
     Key = element(1, Row),
     Value = element(2, Row),
-    case is_below(Upper, Key) of
+    case is_below(Upper, Key, upper) of
         false ->
             ended(Snapshot, Upper, Filter, Found);
         true ->
@@ -146,17 +156,27 @@ rows({[Row | Rest], Continuation}, Snapshot, Upper, Filter, Wanted, Found) ->
                     rows({Rest, Continuation}, Snapshot, Upper, Filter, Wanted - 1,
                          [{Key, Value} | Found]);
                 false ->
-                    rows({Rest, Continuation}, Snapshot, Upper, Filter, Wanted, Found)
+                    rows({Rest, Continuation}, Snapshot, Upper, Filter, Wanted, Found);
+                _ ->
+                    erlang:error({ats_error, filter})
             end
     end;
+rows({[_NoPair | _], _Continuation}, _Snapshot, _Upper, _Filter, _Wanted, _Found) ->
+    erlang:error({ats_error, row});
 rows({[], '$end_of_table'}, Snapshot, Upper, Filter, _Wanted, Found) ->
     ended(Snapshot, Upper, Filter, Found);
 rows({[], Continuation}, Snapshot, Upper, Filter, Wanted, Found) ->
     rows(ats_select:continue(Continuation), Snapshot, Upper, Filter, Wanted, Found).
 
--spec is_below(bound(), term()) -> boolean().
-is_below(Less, Key) when is_function(Less) -> Less(Key);
-is_below(_Upper, _Key) -> true.
+%% The cause is that of a function that returns no boolean.
+-spec is_below(bound(), term(), lower | upper) -> boolean().
+is_below(Less, Key, Cause) when is_function(Less) ->
+    case Less(Key) of
+        IsBelow when is_boolean(IsBelow) -> IsBelow;
+        _ -> erlang:error({ats_error, Cause})
+    end;
+is_below(_Upper, _Key, _Cause) ->
+    true.
 
 %% Nothing is left, so the snapshot is not needed any more.
 -spec ended(ats:tid(), bound(), fun(), [{term(), term()}]) -> {ok, [{term(), term()}], select()}.

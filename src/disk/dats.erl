@@ -854,7 +854,7 @@ ranged(Name, Options, Read) ->
 %% @equiv init_table(Name, InitFun, [])
 -spec init_table(tab_name(), ats_dets:init_fun()) -> ok | {error, term()}.
 init_table(Name, InitFun) ->
-    init_table(Name, InitFun, []).
+    ?ANSWER(init(Name, InitFun, []), Name, [Name, InitFun]).
 
 %% @doc Replaces the objects of a table by those that a function provides. It is called with the
 %% argument `read' and returns `{Objects, NextFun}', or `end_of_input'. If it returns anything else,
@@ -862,37 +862,19 @@ init_table(Name, InitFun) ->
 %% supported.
 -spec init_table(tab_name(), ats_dets:init_fun(), [{min_no_slots, default | non_neg_integer()}
                                                  | {format, term}]) -> ok | {error, term()}.
-init_table(Name, InitFun, Options) when is_function(InitFun), is_list(Options) ->
+init_table(Name, InitFun, Options) ->
+    ?ANSWER(init(Name, InitFun, Options), Name, [Name, InitFun, Options]).
+
+-spec init(tab_name(), term(), term()) -> ok | {error, term()}.
+init(Name, InitFun, Options) when is_function(InitFun), is_list(Options) ->
     case lists:keyfind(format, 1, Options) of
         {format, Format} when Format =/= term ->
             {error, {unsupported, {format, Format}}};
         _ ->
-            case delete_all_objects(Name) of
-                ok -> init_from(Name, InitFun, InitFun(read));
-                Failed -> Failed
-            end
+            ats_disk_transfer:init(?TABLE(Name), InitFun)
     end;
-init_table(Name, InitFun, Options) ->
-    erlang:error(badarg, [Name, InitFun, Options]).
-
--spec init_from(tab_name(), ats_dets:init_fun(), term()) -> ok | {error, term()}.
-init_from(_Name, _InitFun, end_of_input) ->
-    ok;
-init_from(Name, _InitFun, {Objects, Next}) when is_list(Objects), is_function(Next) ->
-    try insert(Name, Objects) of
-        ok -> init_from(Name, Next, Next(read));
-        Failed -> stopped(Next, Failed)
-    catch
-        error:badarg -> stopped(Next, {error, invalid_objects_list})
-    end;
-init_from(_Name, _InitFun, Other) ->
-    {error, {init_fun, Other}}.
-
-%% What the function makes of its end does not matter any more.
--spec stopped(ats_dets:init_fun(), {error, Reason}) -> {error, Reason}.
-stopped(Function, Failed) ->
-    _ = catch Function(close),
-    Failed.
+init(_Name, _InitFun, _Options) ->
+    erlang:error({ats_error, none}).
 
 %% @equiv table(Name, [])
 -spec table(tab_name()) -> qlc:query_handle().
@@ -907,7 +889,7 @@ table(Name, Options) ->
 %% @equiv to_ets(Name, EtsTable, [])
 -spec to_ets(tab_name(), ets:table()) -> ets:table() | {error, reason()}.
 to_ets(Name, EtsTable) ->
-    to_ets(Name, EtsTable, []).
+    ?ANSWER(out(Name, {ets, EtsTable}, []), Name, [Name, EtsTable]).
 
 %% @doc Inserts the objects, as they are at one moment, into a table of `ets', and returns that.
 %%
@@ -917,86 +899,66 @@ to_ets(Name, EtsTable) ->
 -spec to_ets(tab_name(), ets:table(), [{progress, ats_disk_transfer:progress()}]) ->
           ets:table() | {error, reason()}.
 to_ets(Name, EtsTable, Options) ->
-    out(Name, {ets, EtsTable}, Options).
+    ?ANSWER(out(Name, {ets, EtsTable}, Options), Name, [Name, EtsTable, Options]).
 
 %% @equiv to_ats(Name, AtsTable, [])
 -spec to_ats(tab_name(), ats:table()) -> ats:table() | {error, reason()}.
 to_ats(Name, AtsTable) ->
-    to_ats(Name, AtsTable, []).
+    ?ANSWER(out(Name, {ats, AtsTable}, []), Name, [Name, AtsTable]).
 
 %% @doc As {@link to_ets/3}, into a table of `ats'.
 -spec to_ats(tab_name(), ats:table(), [{progress, ats_disk_transfer:progress()}]) ->
           ats:table() | {error, reason()}.
 to_ats(Name, AtsTable, Options) ->
-    out(Name, {ats, AtsTable}, Options).
+    ?ANSWER(out(Name, {ats, AtsTable}, Options), Name, [Name, AtsTable, Options]).
 
--spec out(tab_name(), {ets | ats, term()}, [{progress, ats_disk_transfer:progress()}]) -> term().
-out(Name, {Module, Target} = To, Options) ->
-    Arguments = [Name, Target, Options],
-    %% What is wrong with the other table is found out before all is read.
-    case Module:info(Target, size) of
-        undefined -> erlang:error(badarg, Arguments);
-        _ -> ok
-    end,
-    case ?ANSWER(ats_disk_transfer:out(?TABLE(Name), To, progress(Options)), Name, Arguments) of
-        ok -> Target;
-        Failed -> Failed
-    end.
+-spec out(tab_name(), {ets | ats, Target}, [{progress, ats_disk_transfer:progress()}]) -> Target.
+out(Name, {_Module, Target} = To, Options) ->
+    ok = ats_disk_transfer:out(?TABLE(Name), To, progress(Options)),
+    Target.
 
 %% @equiv from_ets(Name, EtsTable, [])
 -spec from_ets(tab_name(), ets:table()) -> ok | {error, reason()}.
 from_ets(Name, EtsTable) ->
-    from_ets(Name, EtsTable, []).
+    ?ANSWER(in(Name, {ets, EtsTable}, []), Name, [Name, EtsTable]).
 
 %% @doc Replaces the objects by those of a table of `ets'.
 -spec from_ets(tab_name(), ets:table(), [{progress, ats_disk_transfer:progress()}]) ->
           ok | {error, reason()}.
 from_ets(Name, EtsTable, Options) ->
-    in(Name, {ets, EtsTable}, Options).
+    ?ANSWER(in(Name, {ets, EtsTable}, Options), Name, [Name, EtsTable, Options]).
 
 %% @equiv from_ats(Name, AtsTable, [])
 -spec from_ats(tab_name(), ats:table()) -> ok | {error, reason()}.
 from_ats(Name, AtsTable) ->
-    from_ats(Name, AtsTable, []).
+    ?ANSWER(in(Name, {ats, AtsTable}, []), Name, [Name, AtsTable]).
 
 %% @doc Replaces the objects by those of a table of `ats'.
 -spec from_ats(tab_name(), ats:table(), [{progress, ats_disk_transfer:progress()}]) ->
           ok | {error, reason()}.
 from_ats(Name, AtsTable, Options) ->
-    in(Name, {ats, AtsTable}, Options).
+    ?ANSWER(in(Name, {ats, AtsTable}, Options), Name, [Name, AtsTable, Options]).
 
 %% @equiv from_dets(Name, DetsTable, [])
 -spec from_dets(tab_name(), dets:tab_name()) -> ok | {error, reason()}.
 from_dets(Name, DetsTable) ->
-    from_dets(Name, DetsTable, []).
+    ?ANSWER(in(Name, {dets, DetsTable}, []), Name, [Name, DetsTable]).
 
 %% @doc Replaces the objects by those of an open table of `dets'.
 -spec from_dets(tab_name(), dets:tab_name(), [{progress, ats_disk_transfer:progress()}]) ->
           ok | {error, reason()}.
 from_dets(Name, DetsTable, Options) ->
-    in(Name, {dets, DetsTable}, Options).
+    ?ANSWER(in(Name, {dets, DetsTable}, Options), Name, [Name, DetsTable, Options]).
 
 -spec in(tab_name(), {ets | ats | dets, term()}, [{progress, ats_disk_transfer:progress()}]) ->
           ok | {error, term()}.
-in(Name, {Module, Source} = From, Options) ->
-    Arguments = [Name, Source, Options],
-    case Module:info(Source, size) of
-        undefined -> erlang:error(badarg, Arguments);
-        _ -> ok
-    end,
-    Progress = progress(Options),
-    ?ANSWER(begin
-                Table = ?TABLE(Name),
-                true = ats_nif:delete_all_objects(Table),
-                ats_disk_transfer:in(Table, From, Progress)
-            end, Name, Arguments).
+in(Name, From, Options) ->
+    ats_disk_transfer:in(?TABLE(Name), From, progress(Options)).
 
--spec progress([{progress, ats_disk_transfer:progress()}]) -> ats_disk_transfer:progress().
-progress(Options) ->
-    case proplists:get_value(progress, Options, fun(_, _) -> ok end) of
-        Progress when is_function(Progress, 2) -> Progress;
-        _ -> erlang:error(badarg, [Options])
-    end.
+-spec progress(term()) -> ats_disk_transfer:progress().
+progress([]) -> fun(_, _) -> ok end;
+progress([{progress, Progress}]) when is_function(Progress, 2) -> Progress;
+progress(_) -> erlang:error({ats_error, options}).
 
 %%--------------------------------------------------------------------------------------------
 %% As in osmos

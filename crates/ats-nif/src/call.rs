@@ -20,6 +20,7 @@
 use crate::atoms::KnownAtom;
 use crate::disk::word_of;
 use crate::env::{Env, VmWord};
+use crate::etf::TooLong;
 use crate::process;
 use crate::sys::{self, NifFn, Word};
 use crate::vm_term::VmTerm;
@@ -152,6 +153,7 @@ pub fn run<'e, const ARITY: usize>(
         Ok(Err(NoReply::Again)) => call_when_free(env, again),
         Ok(Err(NoReply::DirtyCpu)) => call_again(env, again, sys::DIRTY_JOB_CPU_BOUND),
         Ok(Err(NoReply::DirtyIo)) => call_again(env, again, sys::DIRTY_JOB_IO_BOUND),
+        Err(cause) if cause.is::<TooLong>() => raise(env, KnownAtom::TooLong.word()),
         Err(_) => raise_panic(env),
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::env::{OwnEnv, VmWord};
 use crate::sys;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// What all begins with.
@@ -30,21 +31,32 @@ pub fn load() {
     }
 }
 
+/// The external term format has no room for a term: a binary in it takes more than 4 GiB, for example.
+#[derive(Clone, Copy, Debug)]
+pub struct TooLong;
+
 /// The external term format of a term, written by the VM. Frees its bytes when dropped.
 pub struct Etf {
     bin: sys::ErlNifBinary,
 }
 
 impl Etf {
-    /// Encodes a term, on any thread. O(size), without yielding. The only failure is a term too large
-    /// for the address space, which panics.
+    /// Encodes a term, on any thread. O(size), without yielding. A term that is [`TooLong`] ends the call of this
+    /// library: that unwinds, so no lock may be held.
     pub fn of(term: VmWord<'_>) -> Self {
+        Self::within_limits(term).unwrap_or_else(|too_long| resume_unwind(Box::new(too_long)))
+    }
+
+    /// Encodes a term, on any thread. O(size), without yielding. The VM finds out the size before it writes.
+    pub fn within_limits(term: VmWord<'_>) -> Result<Self, TooLong> {
         let mut bin = sys::ErlNifBinary::empty();
         let nominal = NOMINAL.load(Ordering::Relaxed);
         // SAFETY: the term is valid (VE2); the VM only reads it and fills `bin`.
         let done = unsafe { sys::enif_term_to_binary(nominal, term.raw(), &mut bin) };
-        assert!(done != 0, "term too large for the external term format");
-        Etf { bin }
+        match done {
+            0 => Err(TooLong),
+            _ => Ok(Etf { bin }),
+        }
     }
 
     /// The bytes, with the version byte.

@@ -4,7 +4,7 @@
 //! node has a name, and a reference to a resource does not keep the resource alive.
 
 use crate::env::OwnEnv;
-use crate::etf::Etf;
+use crate::etf::{Etf, TooLong};
 use crate::foreign::Vm;
 use crate::release;
 use crate::vm_sink::make_object;
@@ -34,9 +34,17 @@ impl Codec<Vm> for VmCodec {
     fn write(&self, object: Object<'_, Vm>, out: &mut Vec<u8>) -> Result<(), Error> {
         with_env(|own| {
             let term = make_object(own.env(), object, &mut Scratch::new());
-            out.extend_from_slice(Etf::of(term).bytes());
-        });
-        Ok(())
+            // Locks of the store may be held, so nothing unwinds.
+            let etf = Etf::within_limits(term);
+            let etf = etf.map_err(|TooLong| {
+                Error::Storage(ats_store::Error::TooLong {
+                    len: 1 << 32,
+                    limit: u32::MAX as usize,
+                })
+            })?;
+            out.extend_from_slice(etf.bytes());
+            Ok(())
+        })
     }
 
     fn read(&self, bytes: &[u8], keep: &mut dyn FnMut(Built<'_, Vm>)) -> Result<(), Error> {

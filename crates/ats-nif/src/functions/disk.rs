@@ -423,7 +423,7 @@ fn with_pair<'e, R>(
         write_key(table, key, bytes)?;
         // The key of a table is not longer than its object.
         let at = bytes.len();
-        let len = u32::try_from(etf.bytes().len()).map_err(|_| KnownAtom::SystemLimit)?;
+        let len = u32::try_from(etf.bytes().len()).map_err(|_| KnownAtom::TooLong)?;
         bytes.extend_from_slice(&len.to_le_bytes());
         bytes.extend_from_slice(etf.bytes());
         let (key, value) = bytes.split_at(at);

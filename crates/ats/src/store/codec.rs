@@ -20,7 +20,7 @@ pub trait Codec<H: Host>: Send + Sync {
     /// Appends an object.
     ///
     /// # Errors
-    /// [`Error::SystemLimit`] if the form has no room for it. Part of it may have been appended then.
+    /// [`ats_store::Error::TooLong`] if the form has no room for it. Part of it may have been appended then.
     fn write(&self, object: Object<'_, H>, out: &mut Vec<u8>) -> Result<(), Error>;
 
     /// Has `keep` take the object that these bytes are. `keep` is called once, unless this fails.
@@ -43,7 +43,7 @@ impl Codec<TermHost> for TermCodec {
         let built = decode_object(object, &mut builder, &mut Scratch::new());
         let term = builder.finish(built);
         let term = term.expect("what was a term can be built again");
-        etf::encode_into(&term, out).map_err(|etf::TooLarge| Error::SystemLimit)
+        etf::encode_into(&term, out).map_err(|etf::TooLarge| TOO_LONG)
     }
 
     fn read(&self, bytes: &[u8], keep: &mut dyn FnMut(Built<'_, TermHost>)) -> Result<(), Error> {
@@ -61,6 +61,12 @@ impl Codec<TermHost> for TermCodec {
 
 /// What is read where no object is.
 pub(crate) const CORRUPT: Error = Error::Storage(ats_store::Error::Corrupt);
+
+/// What is written where there is no room for an object.
+const TOO_LONG: Error = Error::Storage(ats_store::Error::TooLong {
+    len: 1 << 32,
+    limit: u32::MAX as usize,
+});
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 
@@ -88,7 +94,7 @@ pub(crate) fn write_object<H: Host>(
     out.extend_from_slice(&[0; LENGTH_BYTES]);
     codec.write(object, out)?;
     let len = out.len() - start - LENGTH_BYTES;
-    let len = u32::try_from(len).map_err(|_| Error::SystemLimit)?;
+    let len = u32::try_from(len).map_err(|_| TOO_LONG)?;
     out[start..start + LENGTH_BYTES].copy_from_slice(&len.to_le_bytes());
     Ok(())
 }

@@ -1,0 +1,199 @@
+%% Exceptions of `dats' name the call that failed and, in words, what is wrong with it.
+-module(ats_disk_errors_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([the_stack_begins_with_the_call/1, filters/1, handles/1, too_long/1]).
+-export([insert_too_long/1]).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() ->
+    [the_stack_begins_with_the_call, filters, handles, too_long].
+
+init_per_testcase(Case, Config) ->
+    ats_disk_lib:begin_case(Case, Config).
+
+end_per_testcase(_, _) ->
+    ats_disk_lib:end_case().
+
+%% Calls of all functions with a table that is not open, or with other wrong arguments.
+the_stack_begins_with_the_call(Config) ->
+    T = ats_disk_lib:open(Config, t, []),
+    ok = dats:insert(T, {1, 1}),
+    E = ets:new(e, []),
+    Private = private_table(),
+    MS = [{'_', [], ['$_']}],
+    Read = fun(read) -> end_of_input end,
+    Yes = fun(_, _) -> true end,
+    Calls = [
+        {sync, [none]}, {flush, [none]}, {compact, [none]},
+        {insert, [none, {1}]}, {insert, [T, x]}, {insert_new, [none, {1}]}, {delete, [none, 1]},
+        {delete_object, [none, {1}]}, {delete_all_objects, [none]}, {take, [none, 1]},
+        {take_first, [none]}, {take_last, [none]},
+        {lookup, [none, 1]}, {lookup_element, [none, 1, 1]}, {lookup_element, [none, 1, 1, d]},
+        {lookup_elements, [none, 1, [1]]}, {member, [none, 1]},
+        {update_counter, [none, 1, 1]}, {update_counter, [none, 1, 1, {1, 1}]},
+        {update_element, [none, 1, {2, 2}]}, {update_element, [none, 1, {2, 2}, {1, 1}]},
+        {first, [none]}, {last, [none]}, {next, [none, 1]}, {prev, [none, 1]},
+        {first_lookup, [none]}, {last_lookup, [none]},
+        {next_lookup, [none, 1]}, {prev_lookup, [none, 1]},
+        {select, [none, MS]}, {select, [none, MS, 1]}, {select, [nonsense]}, {select, [T, x]},
+        {select_reverse, [none, MS]}, {select_reverse, [none, MS, 1]}, {select_reverse, [x]},
+        {select_count, [none, MS]}, {select_delete, [none, MS]}, {select_replace, [none, MS]},
+        {select_delete, [none, [{'_', [], [true]}]]}, {select_take, [none, MS]},
+        {match, [none, '_']}, {match, [none, '_', 1]}, {match, [x]},
+        {match_object, [none, '_']}, {match_object, [none, '_', 1]}, {match_object, [x]},
+        {match_delete, [none, '_']}, {match_delete, [none, {1}]}, {explain, [none, MS]},
+        {repair_continuation, [x, MS]},
+        {range, [none, 1, 2]}, {range, [none, 1, 2, []]}, {range, [T, 1, 2, [x]]},
+        {range_count, [none, 1, 2]}, {range_count, [none, 1, 2, []]},
+        {range_delete, [none, 1, 2]}, {range_delete, [none, 1, 2, []]},
+        {range_fold, [Yes, 0, none, 1, 2]}, {range_fold, [Yes, 0, none, 1, 2, []]},
+        {prefix, [none, {1}]}, {prefix, [none, {1}, []]},
+        {safe_fixtable, [none, true]}, {safe_fixtable, [T, x]}, {slot, [none, 0]},
+        {foldl, [Yes, 0, none]}, {foldr, [Yes, 0, none]},
+        {traverse, [none, fun(_) -> continue end]}, {tab2list, [none]},
+        {init_table, [none, Read]}, {init_table, [none, Read, []]},
+        {init_table, [T, x]}, {init_table, [T, x, []]}, {init_table, [T, Read, x]},
+        {to_ets, [none, E]}, {to_ets, [none, E, []]}, {to_ets, [T, none]}, {to_ets, [T, none, []]},
+        {to_ets, [T, E, x]}, {to_ets, [T, Private]}, {to_ats, [T, E]},
+        {to_ats, [none, none]}, {to_ats, [T, none, []]},
+        {from_ets, [none, E]}, {from_ets, [none, E, []]}, {from_ets, [T, none]},
+        {from_ets, [T, none, []]}, {from_ets, [T, E, x]}, {from_ets, [T, E, [{progress, x}]]},
+        {from_ets, [T, Private]}, {from_ats, [none, none]}, {from_ats, [T, none, []]},
+        {from_dets, [none, none]}, {from_dets, [T, none]}, {from_dets, [T, none, []]},
+        {open_file, [{t}]}, {open_file, [{t}, []]}, {open, [t, x]}, {is_dats_file, [{t}]},
+        {read, [none, 1]}, {write, [none, 1, 1]},
+        {select_range, [none, unbounded, unbounded, Yes, 1]},
+        {select_continue, [none, x, 1]}, {select_continue, [T, x, 0]}
+    ],
+    Tops = [{Call, top(Call)} || Call <- Calls],
+    ?assertEqual([], [{Call, Top} || {{F, Args} = Call, Top} <- Tops, Top =/= {dats, F, Args}]),
+    ?assertEqual([{1, 1}], dats:tab2list(T)).
+
+%% The first function of the stack, with its arguments.
+top({Function, Arguments}) ->
+    try
+        {answer, apply(dats, Function, Arguments)}
+    catch
+        error:badarg:Stack ->
+            #{} = ats_errors:format_error(badarg, Stack),
+            [{Module, F, A, _} | _] = Stack,
+            {Module, F, A}
+    end.
+
+private_table() ->
+    Test = self(),
+    spawn_link(fun() ->
+        E = ets:new(private, [private]),
+        true = ets:insert(E, {1, 1}),
+        Test ! {table, E},
+        timer:sleep(infinity)
+    end),
+    receive {table, E} -> E end.
+
+%% The words that an exception has for its arguments.
+words(Call) ->
+    try
+        {answer, Call()}
+    catch
+        error:badarg:Stack ->
+            [{dats, _, _, _} | _] = Stack,
+            ats_errors:format_error(badarg, Stack)
+    end.
+
+filters(Config) ->
+    T = ats_disk_lib:open(Config, t, [{type, ordered_set}]),
+    [ok = dats:write(T, N, N) || N <- lists:seq(1, 9)],
+    Range = fun(Lower, Upper, Select, N) ->
+        words(fun() -> dats:select_range(T, Lower, Upper, Select, N) end)
+    end,
+    Yes = fun(_) -> true end,
+    Odd = fun(_) -> odd end,
+    Wrong = <<"has not returned a boolean">>,
+    ?assertEqual(#{4 => Wrong}, Range(unbounded, unbounded, Odd, 2)),
+    ?assertEqual(#{4 => Wrong}, Range(unbounded, unbounded, fun(_, _) -> 1 end, 2)),
+    ?assertEqual(#{2 => Wrong}, Range(Odd, unbounded, Yes, 2)),
+    ?assertEqual(#{3 => Wrong}, Range(unbounded, Odd, Yes, 2)),
+    ?assertMatch(#{4 := <<"not a function", _/binary>>}, Range(unbounded, unbounded, x, 2)),
+    ?assertMatch(#{2 := <<"not a function", _/binary>>}, Range(x, unbounded, Yes, 2)),
+    ?assertMatch(#{3 := <<"not a function", _/binary>>}, Range(unbounded, x, Yes, 2)),
+    ?assertMatch(#{5 := <<"out of range">>}, Range(unbounded, unbounded, Yes, 0)),
+    %% The function errs later.
+    Late = fun(Key, _) -> Key < 3 orelse late end,
+    {ok, [{1, 1}, {2, 2}], Handle} = dats:select_range(T, unbounded, unbounded, Late, 2),
+    ?assertEqual(
+        #{2 => <<"its function has not returned a boolean">>},
+        words(fun() -> dats:select_continue(T, Handle, 2) end)
+    ),
+    ok = dats:insert(T, {0}),
+    ?assertEqual(
+        #{1 => <<"the table has an object that is no pair of a key and a value">>},
+        Range(unbounded, unbounded, Yes, 2)
+    ).
+
+%% What is no handle, or that of a select that has ended, has an answer.
+handles(Config) ->
+    T = ats_disk_lib:open(Config, t, [{type, ordered_set}]),
+    [ok = dats:write(T, N, N) || N <- lists:seq(1, 300)],
+    Yes = fun(_, _) -> true end,
+    {ok, [{1, 1}], Handle} = dats:select_range(T, unbounded, unbounded, Yes, 1),
+    Ref = make_ref(),
+    Nonsense = [
+        x, {}, {x}, {1, 2, 3, 4, 5}, {a, '$end_of_table', [], b, c}, {x, {}, [], unbounded, Yes},
+        {Ref, {}, [], unbounded, Yes}, {Ref, {1, 2, 3, 4, 5}, [], unbounded, Yes},
+        {Ref, '$end_of_table', [], unbounded, x}, setelement(3, Handle, x),
+        setelement(4, Handle, x),
+        setelement(5, Handle, x), setelement(1, Handle, Ref), erlang:append_element(Handle, x)
+    ],
+    [
+        ?assertEqual({error, {bad_select_handle, H}}, dats:select_continue(T, H, 150))
+     || H <- Nonsense
+    ],
+    ?assertMatch({ok, [{2, 2}], _}, dats:select_continue(T, Handle, 1)).
+
+%% The machine needs 4 GiB for a binary for which the external term format has no room.
+too_long(Config) ->
+    case available_memory() of
+        Bytes when Bytes < 8 bsl 30 ->
+            {skip, "needs 8 GiB of memory"};
+        _ ->
+            {ok, Vm, _} = ats_test_lib:start_vm([]),
+            try
+                Directory = ats_disk_lib:file(Config, t),
+                ?assertEqual(ok, peer:call(Vm, ?MODULE, insert_too_long, [Directory], 200000))
+            after
+                ats_test_lib:stop_vm(Vm)
+            end
+    end.
+
+available_memory() ->
+    {ok, Text} = file:read_file("/proc/meminfo"),
+    {match, [Kilobytes]} = re:run(Text, "MemAvailable: *([0-9]+)", [{capture, [1], list}]),
+    1024 * list_to_integer(Kilobytes).
+
+insert_too_long(Directory) ->
+    {ok, T} = dats:open_file(t, [{file, Directory}]),
+    ok = dats:insert(T, {1, 1}),
+    Long = binary:copy(<<0>>, 1 bsl 32),
+    [
+        {error, {system_limit, _, _}} = Call()
+     || Call <- [
+            fun() -> dats:insert(T, {1, Long}) end,
+            fun() -> dats:insert(T, [{2, 2}, {1, Long}]) end,
+            fun() -> dats:write(T, 1, Long) end,
+            fun() -> dats:update_element(T, 1, {2, Long}) end
+        ]
+    ],
+    %% A key in memory, which is told from others by what the fun has captured.
+    try ats:insert(ats:new(in_memory, []), {fun() -> Long end, 1}) of
+        Answer -> error(Answer)
+    catch
+        error:system_limit:Stack ->
+            #{general := Text} = ats_errors:format_error(system_limit, Stack),
+            {_, _} = binary:match(Text, <<"4 GiB">>)
+    end,
+    [{1, 1}] = dats:tab2list(T),
+    ok = dats:close(T).
