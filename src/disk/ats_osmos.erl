@@ -101,6 +101,8 @@ continued(Snapshot, '$end_of_table', [], Upper, Filter, _N) ->
     {ok, [], {Snapshot, '$end_of_table', [], Upper, Filter}};
 continued(Snapshot, Continuation, Rest, Upper, Filter, N) ->
     _ = edge(high, Upper),
+    _ = lists:member(ats_select:table_of(Continuation), [Snapshot, '$end_of_table'])
+        orelse erlang:error({ats_error, none}),
     rows({Rest, Continuation}, Snapshot, Upper, Filter, N, []).
 
 %% A key that is known is gone to. A function has to be asked about each row before.
