@@ -28,6 +28,7 @@
 -export([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -export([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
+-export([disk_stage/1, disk_exchange/2]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -nifs([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
@@ -47,6 +48,7 @@
 -nifs([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -nifs([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
+-nifs([disk_stage/1, disk_exchange/2]).
 
 %% Only in the build for tests.
 -ifdef(FORCING).
@@ -487,6 +489,14 @@ disk_flush(_Table) -> ?NOT_LOADED.
 %% Merges all sorted files into one.
 -spec disk_compact(ats:tid()) -> ok | disk_failure().
 disk_compact(_Table) -> ?NOT_LOADED.
+
+%% @doc An empty table of the caller, in memory, for what shall replace the objects of a table.
+-spec disk_stage(ats:tid()) -> ats:tid().
+disk_stage(_Table) -> ?NOT_LOADED.
+
+%% @doc Replaces all objects of a table by those of its stage, at one moment.
+-spec disk_exchange(ats:tid(), Stage :: ats:tid()) -> true.
+disk_exchange(_Table, _Stage) -> ?NOT_LOADED.
 
 %% As {@link lookup/2}, of an open table and not of a snapshot.
 %% What is still to be merged is given as the store has it.

@@ -1,8 +1,8 @@
 %% @private
 %% @doc Objects of tables on disk to tables in memory, and the other way round.
 %%
-%% They go in lists, so that neither the caller nor the journal needs more memory for more objects. After each list a function is told how many objects there were so far, and how many
-%% there will be, if that is known.
+%% They go in lists, so that the caller needs no more memory for more objects. After each list a
+%% function is told how many objects there were so far, and how many there will be, if that is known.
 -module(ats_disk_transfer).
 
 -export([out/3, in/3, init/2]).
@@ -14,6 +14,12 @@
 -type source() :: {ats | ets | dets, Table :: term()}.
 
 -define(AT_ONCE, 1000).
+%% Bytes of objects that replace others at one moment. They are in memory three times then.
+-define(AT_ONE_MOMENT, (128 bsl 20)).
+
+%% What goes where: objects go into a table in memory at first, and into the table itself later.
+-record(stage, {table :: ats:tid(), into :: ats:tid()}).
+
 -define(EVERYTHING, [{'_', [], ['$_']}]).
 
 %% @doc Inserts all objects, as they are at one moment, into a table in memory. What is wrong with that
@@ -32,14 +38,15 @@ out(Table, {Module, Target}, Progress) ->
 
 %% @doc Replaces all objects by those of another table. An answer of `dets' that is none is the result.
 -spec in(ats:tid(), source(), progress()) -> ok | {error, term()}.
-in(Table, {Module, Source}, Progress) ->
+in(Table, {Module, Source} = From, Progress) ->
     _ = is_there(Module, Source) orelse erlang:error({ats_error, source}),
     Total = Module:info(Source, size),
     _ = asked(fun() -> Module:safe_fixtable(Source, true) end, source),
     try
-        true = ats_nif:delete_all_objects(Table),
-        First = Module:select(Source, ?EVERYTHING, ?AT_ONCE),
-        in_chunks(First, Module, Table, 0, Total, Progress)
+        replaced(Table, fun(Stage) ->
+                                First = Module:select(Source, ?EVERYTHING, ?AT_ONCE),
+                                in_chunks(First, From, Stage, 0, Total, Progress)
+                        end)
     after
         Module:safe_fixtable(Source, false)
     end.
@@ -60,19 +67,17 @@ asked(Call, Cause) ->
 %% @doc Replaces all objects by those that a function provides.
 -spec init(ats:tid(), ats_dets:init_fun()) -> ok | {error, term()}.
 init(Table, InitFun) ->
-    true = ats_nif:delete_all_objects(Table),
-    provided(Table, InitFun(read)).
+    replaced(Table, fun(Stage) -> provided(Stage, InitFun(read)) end).
 
--spec provided(ats:tid(), term()) -> ok | {error, term()}.
-provided(_Table, end_of_input) ->
-    ok;
-provided(Table, {Objects, Next}) when is_list(Objects), is_function(Next) ->
-    try ats_nif:insert(Table, Objects) of
-        true -> provided(Table, Next(read))
-    catch
-        error:{ats_error, none} -> stopped(Next, {error, invalid_objects_list})
+-spec provided(#stage{}, term()) -> ok | {error, term()}.
+provided(Stage, end_of_input) ->
+    exchanged(Stage);
+provided(Stage, {Objects, Next}) when is_list(Objects), is_function(Next) ->
+    case staged(Objects, fun() -> true end, Stage) of
+        #stage{} = More -> provided(More, Next(read));
+        Failed -> stopped(Next, Failed)
     end;
-provided(_Table, Other) ->
+provided(_Stage, Other) ->
     {error, {init_fun, Other}}.
 
 %% What the function makes of its end does not matter any more.
@@ -81,14 +86,77 @@ stopped(Function, Failed) ->
     _ = catch Function(close),
     Failed.
 
--spec in_chunks(term(), module(), ats:tid(), non_neg_integer(), non_neg_integer() | undefined,
+-spec in_chunks(term(), source(), #stage{}, non_neg_integer(), non_neg_integer() | undefined,
                 progress()) -> ok | {error, term()}.
-in_chunks('$end_of_table', _Module, _Table, _Done, _Total, _Progress) ->
-    ok;
-in_chunks({error, _} = Failed, _Module, _Table, _Done, _Total, _Progress) ->
+in_chunks('$end_of_table', _From, Stage, _Done, _Total, _Progress) ->
+    exchanged(Stage);
+in_chunks({error, _} = Failed, _From, _Stage, _Done, _Total, _Progress) ->
     Failed;
-in_chunks({Objects, Continuation}, Module, Table, Before, Total, Progress) ->
-    true = ats_nif:insert(Table, Objects),
-    Done = Before + length(Objects),
-    _ = Progress(Done, Total),
-    in_chunks(Module:select(Continuation), Module, Table, Done, Total, Progress).
+in_chunks({Objects, Continuation}, {Module, Source} = From, Stage, Before, Total, Progress) ->
+    HaveKeys = fun() -> have_keys(Module, Source, Stage#stage.table) end,
+    case staged(Objects, HaveKeys, Stage) of
+        #stage{} = More ->
+            Done = Before + length(Objects),
+            _ = Progress(Done, Total),
+            in_chunks(Module:select(Continuation), From, More, Done, Total, Progress);
+        Failed ->
+            Failed
+    end.
+
+%% Whether all objects of another table have a key, where this table has it.
+-spec have_keys(module(), term(), ats:tid()) -> boolean().
+have_keys(Module, Source, Table) ->
+    KeyPos = ats_info:item(keypos, Table),
+    Lack = [{'_', [{'<', {size, '$_'}, KeyPos}], [true]}],
+    Module:info(Source, keypos) >= KeyPos orelse Module:select(Source, Lack) =:= [].
+
+%%--------------------------------------------------------------------------------------------
+%% Replacing at one moment
+%%
+%% Objects are first inserted into a table in memory, where it is found out that one is none. Those
+%% that take more than `?AT_ONE_MOMENT' are too many for that: when so many are there, they replace
+%% what was in the table, and what follows is inserted into it, list by list.
+%%--------------------------------------------------------------------------------------------
+
+-spec replaced(ats:tid(), fun((#stage{}) -> ok | {error, term()})) -> ok | {error, term()}.
+replaced(Table, Fill) ->
+    Memory = ats_nif:disk_stage(Table),
+    try Fill(#stage{table = Table, into = Memory})
+    after
+        %% It may be gone already.
+        _ = catch ats_nif:delete(Memory)
+    end.
+
+%% Takes the next objects. `HaveKeys' says whether all that are still to come are objects, if that can
+%% be known; it is asked before the first of them replace what was there.
+-spec staged([term()], fun(() -> boolean()), #stage{}) -> #stage{} | {error, term()}.
+staged(Objects, HaveKeys, #stage{table = Table, into = Into} = Stage) ->
+    try ats_nif:insert(Into, Objects) of
+        true when Into =:= Table -> Stage;
+        true -> emptied_if_full(HaveKeys, Stage)
+    catch
+        error:{ats_error, none} -> {error, invalid_objects_list}
+    end.
+
+-spec emptied_if_full(fun(() -> boolean()), #stage{}) -> #stage{} | {error, term()}.
+emptied_if_full(HaveKeys, #stage{table = Table, into = Into} = Stage) ->
+    case ats_nif:memory(Into) * erlang:system_info(wordsize) > ?AT_ONE_MOMENT of
+        true ->
+            case HaveKeys() of
+                true ->
+                    ok = exchanged(Stage),
+                    true = ats_nif:delete(Into),
+                    Stage#stage{into = Table};
+                false ->
+                    {error, invalid_objects_list}
+            end;
+        false ->
+            Stage
+    end.
+
+-spec exchanged(#stage{}) -> ok.
+exchanged(#stage{table = Table, into = Table}) ->
+    ok;
+exchanged(#stage{table = Table, into = Memory}) ->
+    true = ats_nif:disk_exchange(Table, Memory),
+    ok.

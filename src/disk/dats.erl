@@ -858,8 +858,11 @@ init_table(Name, InitFun) ->
 
 %% @doc Replaces the objects of a table by those that a function provides. It is called with the
 %% argument `read' and returns `{Objects, NextFun}', or `end_of_input'. If it returns anything else,
-%% that is the answer, as `{error, {init_fun, Returned}}'. `{format, bchunk}' of `dets' is not
-%% supported.
+%% that is the answer, as `{error, {init_fun, Returned}}', and the table is as before; so it is if the
+%% function fails, or provides what is no object. `{format, bchunk}' of `dets' is not supported.
+%%
+%% Up to 128 MiB of objects replace what was there at one moment, which holds for {@link from_ets/2}
+%% and the like, too. See the page `docs/tables-on-disk.md' for more of them.
 -spec init_table(tab_name(), ats_dets:init_fun(), [{min_no_slots, default | non_neg_integer()}
                                                  | {format, term}]) -> ok | {error, term()}.
 init_table(Name, InitFun, Options) ->

@@ -80,6 +80,33 @@ impl AtomicStore {
         self.store.put(key, value)
     }
 
+    /// Replaces all records by those that `scan` shows, at one moment for every reader and writer, and for a crash. They
+    /// are in memory as one batch meanwhile.
+    ///
+    /// # Errors
+    /// Those of `scan`, and of [`DiskStore::write`]; nothing has changed then. [`Error::TooLong`] if they are longer than a
+    /// batch may be.
+    pub fn replace_all<E: From<Error>>(
+        &self,
+        scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut batch = Batch::new();
+        batch.delete_range(KeyRange::default())?;
+        let mut records = Ok(0);
+        scan(&mut |key, value| {
+            let added = self.add(&mut batch, key, false, Change::Put(value.to_vec()));
+            records = added.and_then(|added| records.clone().map(|before| before + added));
+            match records {
+                Ok(_) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        })?;
+        batch.set_records(CountChange::To(records?));
+        let _all = self.lock_all()?;
+        let _written = self.ends.write(batch.written_keys())?;
+        Ok(self.store.write(&batch)?)
+    }
+
     /// Locks the keys, always in the same order.
     fn lock(&self, keys: &[&[u8]]) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
         let mut numbers: Vec<_> = keys.iter().map(|key| lock_number(key)).collect();

@@ -543,6 +543,23 @@ impl<H: Host> Table<H> {
         Ok(())
     }
 
+    /// Calls a function that replaces all records of the [store of bytes](Table::on_store) that the table is on, which this
+    /// does not see.
+    ///
+    /// # Errors
+    /// Those of the function, which has changed nothing then.
+    pub fn replace_all(&self, replace: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        let keys_may_go = || {
+            let mut admin = self.admin();
+            admin.cleared |= admin.fixed > 0;
+        };
+        // Before as well, for walks that go on while the records are replaced: that takes too long for the lock.
+        keys_may_go();
+        replace()?;
+        keys_may_go();
+        Ok(())
+    }
+
     /// Takes all the objects out, and returns the store that they are in. In memory that is the one which they were in:
     /// an empty one is put in its place, and operations that found the old one under a guard may still be in it.
     pub(crate) fn exchange(&self, guard: &Guard) -> Result<*mut Store<H>, Error> {

@@ -425,3 +425,49 @@ fn nothing_is_overlooked_at_an_end() {
     put.sort();
     assert!(taken == put);
 }
+
+/// All records are exchanged for others at one moment, also for the next opening; what fails changes nothing.
+#[test]
+fn all_records_are_replaced() {
+    let directory = Directory::new();
+    let store = AtomicStore::new(open(directory.path(), &Options::default()));
+    put_all(&store, &[b"a", b"b", b"z"]);
+    let before = store.frozen();
+    let refused = store.replace_all(|visit| {
+        let _ = visit(b"m", b"new");
+        Err(ats_store::Error::Corrupt)
+    });
+    assert_eq!(refused, Err(ats_store::Error::Corrupt));
+    assert_eq!(keys(&store), [b"a", b"b", b"z"]);
+    let replaced = store.replace_all(|visit| {
+        for key in [b"b", b"m"] {
+            let _ = visit(key, b"new");
+        }
+        Ok::<_, ats_store::Error>(())
+    });
+    assert_eq!(replaced, Ok(()));
+    assert_eq!(
+        (keys(&store), store.len()),
+        (vec![b"b".to_vec(), b"m".to_vec()], Ok(2))
+    );
+    assert_eq!(keys(&*before), [b"a", b"b", b"z"]);
+    drop((before, store));
+    let store = AtomicStore::new(open(directory.path(), &Options::default()));
+    assert_eq!(keys(&store), [b"b", b"m"]);
+}
+
+fn put_all(store: &AtomicStore, keys: &[&[u8]]) {
+    for key in keys {
+        store.put_unread(key, b"old").expect("it is written");
+    }
+}
+
+fn keys(store: &dyn Store) -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    let scanned = store.scan(KeyRange::default(), Direction::Up, &mut |key, _| {
+        keys.push(key.to_vec());
+        ControlFlow::Continue(())
+    });
+    scanned.expect("it is read");
+    keys
+}

@@ -60,7 +60,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// Calls are made again where they may wait.
-fn on_dirty_io() -> Result<(), NoReply> {
+pub(super) fn on_dirty_io() -> Result<(), NoReply> {
     match process::may_wait_for_devices() {
         true => Ok(()),
         false => Err(NoReply::DirtyIo),
@@ -174,7 +174,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
 }
 
 /// What a table is made with that is on the store of an open directory, or on what that was at a moment.
-fn recipe(
+pub(super) fn recipe(
     opened: &Arc<Opened>,
     store: Box<dyn Store>,
     protection: Protection,
@@ -206,7 +206,7 @@ fn recipe(
 }
 
 /// The open directory of a table.
-fn opened(shared: &Shared) -> Result<Arc<Opened>, KnownAtom> {
+pub(super) fn opened(shared: &Shared) -> Result<Arc<Opened>, KnownAtom> {
     shared.disk.clone().ok_or(KnownAtom::TableType)
 }
 

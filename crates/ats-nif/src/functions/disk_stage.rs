@@ -1,0 +1,60 @@
+//! Replacing all objects of a table in a directory.
+//!
+//! What shall be in the table is first inserted into a *stage*: a table in memory with the same keys, of which the
+//! records are the same bytes. So what is wrong with an object is found out before anything has changed, and objects of
+//! the same key are treated as the type of the table says. Then the records become one batch.
+
+use super::access::writable;
+use super::disk::{on_dirty_io, opened, recipe};
+use crate::atoms::KnownAtom;
+use crate::call::NifResult;
+use crate::disk::politely;
+use crate::env::Env;
+use crate::handle::Protection;
+use crate::vm_term::VmTerm;
+use crate::{lifetime, nif, sys};
+use ats::{BTreeStore, Error};
+use ats_store::{Direction, KeyRange};
+use std::sync::Arc;
+
+pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
+    vec![
+        nif!("disk_stage", disk_stage, 1),
+        nif!("disk_exchange", disk_exchange, 2),
+    ]
+}
+
+/// `disk_stage(Table)`: an empty stage for a table, which belongs to the caller.
+fn disk_stage<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let opened = opened(writable(env, table, &guard)?)?;
+    let caller = env.own_pid().ok_or(KnownAtom::None)?;
+    let store = Box::new(BTreeStore::new());
+    let recipe = recipe(&opened, store, Protection::Private, caller);
+    let stage = lifetime::create(env, recipe, &guard)?;
+    Ok(stage.id.term(env))
+}
+
+/// `disk_exchange(Table, Stage)`: replaces all objects of a table by those of a stage that was made for it.
+fn disk_exchange<'e>(env: Env<'e>, [table, stage]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    on_dirty_io()?;
+    let guard = ats_sync::pin();
+    let shared = writable(env, table, &guard)?.hold();
+    let stage = writable(env, stage, &guard)?.hold();
+    drop(guard);
+    let opened = opened(&shared)?;
+    if !Arc::ptr_eq(&opened, &self::opened(&stage)?) {
+        return Err(KnownAtom::TableType.into());
+    }
+    shared.table.replace_all(|| {
+        let replaced = politely(|| {
+            opened.store().replace_all(|visit| {
+                let all = KeyRange::default();
+                let shown = stage.table.scan_bytes(all, Direction::Up, visit);
+                shown.map_err(|_| ats_store::Error::Corrupt)
+            })
+        });
+        replaced.map_err(Error::Storage)
+    })?;
+    Ok(KnownAtom::True.word())
+}
