@@ -25,6 +25,7 @@
       | storage | damaged | read_only | merge_failed  % the store of the table failed
       | too_long                                      % for the store of the table
       | pending                                % a module has to merge the values of a key first
+      | snapshot_expired
       | {merge_failed, Key :: term(), Failure :: term()}
       | {merge_mismatch, Key :: term(), Versions :: term()}
       | posix()
@@ -50,7 +51,8 @@
 reason(system_limit) -> system_limit;
 reason(too_long) -> system_limit;
 reason(Failure)
-  when Failure =:= storage; Failure =:= damaged; Failure =:= read_only; Failure =:= merge_failed ->
+  when Failure =:= storage; Failure =:= damaged; Failure =:= read_only; Failure =:= merge_failed;
+       Failure =:= snapshot_expired ->
     storage_failed;
 reason({dets, Reason}) -> Reason;
 reason({panic, Text}) -> {ats_internal_error, Text};

@@ -89,7 +89,8 @@
          Merge :: default | binary(),
          Durability :: sync | system | (Milliseconds :: pos_integer()),
          BlockSize :: default | pos_integer(),
-         Memory :: default | pos_integer()}.
+         Memory :: default | pos_integer(),
+         SnapshotAge :: default | (Milliseconds :: pos_integer())}.
 
 %% Why a table in a directory cannot be used.
 -type disk_failure() :: {error, Cause :: atom(), Text :: binary()}.

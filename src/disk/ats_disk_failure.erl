@@ -18,6 +18,7 @@
       | {type_mismatch | keypos_mismatch | merge_mismatch, file:filename_all()}
       | {access_mode, file:filename_all()}
       | {read_only, file:filename_all(), Why :: unicode:chardata()}
+      | {snapshot_expired, file:filename_all()}
       | {merge_failed, file:filename_all()}
       | {merge_failed, file:filename_all(), Key :: term(), ats_merge:failure()}
       | {merge_mismatch, file:filename_all(), Key :: term(),
@@ -54,7 +55,8 @@ of_cause(Cause, Directory) ->
 
 -spec is_of_files(term()) -> boolean().
 is_of_files(Cause) ->
-    lists:member(Cause, [access, damaged, read_only, merge_failed, storage, too_long])
+    lists:member(Cause, [access, damaged, read_only, merge_failed, snapshot_expired, storage,
+                         too_long])
         orelse ats_errors:is_of_system(Cause).
 
 -spec text(atom()) -> binary().
@@ -68,7 +70,8 @@ text(_) -> <<"the table cannot do this">>.
 reason(access, Directory, _Text) -> {access_mode, Directory};
 reason(Mismatch, Directory, _Text)
   when Mismatch =:= type_mismatch; Mismatch =:= keypos_mismatch; Mismatch =:= merge_mismatch;
-       Mismatch =:= not_a_dats_table; Mismatch =:= in_use; Mismatch =:= merge_failed ->
+       Mismatch =:= not_a_dats_table; Mismatch =:= in_use; Mismatch =:= merge_failed;
+       Mismatch =:= snapshot_expired ->
     {Mismatch, Directory};
 reason(Cause, Directory, Text)
   when Cause =:= damaged; Cause =:= newer_format; Cause =:= read_only; Cause =:= storage ->
@@ -101,6 +104,9 @@ format({merge_mismatch, Directory}) ->
     io_lib:format("~ts: the table was made with another merge", [Directory]);
 format({access_mode, Directory}) ->
     io_lib:format("~ts: the table was opened for reading only", [Directory]);
+format({snapshot_expired, Directory}) ->
+    io_lib:format("~ts: a snapshot was not read for longer than the option snapshot_age says",
+                  [Directory]);
 format({merge_failed, Directory}) ->
     io_lib:format("~ts: what was written to the key cannot be merged", [Directory]);
 format({merge_failed, Directory, Key, Failure}) ->

@@ -19,7 +19,8 @@
           merge := default | term(),
           durability := sync | system | {interval, pos_integer()},
           block_size := default | pos_integer(),
-          memory := default | pos_integer()}.
+          memory := default | pos_integer(),
+          snapshot_age := infinity | pos_integer()}.
 %% What was not given is the default.
 
 -define(MAX_SMALL_INTEGER, ((1 bsl 59) - 1)).
@@ -29,6 +30,9 @@
 -define(LEAST_MEMORY, 65536).
 %% A power failure loses at most the writes of the last second.
 -define(DURABILITY, {interval, 1000}).
+
+%% What a snapshot keeps that nobody reads for an hour was forgotten. It is what osmos has.
+-define(SNAPSHOT_AGE, 3600000).
 
 %% @doc What the options of a table of that name say. The name is the directory, if that is not given.
 -spec parse(Name :: term(), Options :: term()) ->
@@ -42,7 +46,8 @@ parse(Name, Options) ->
                  merge => default,
                  durability => ?DURABILITY,
                  block_size => default,
-                 memory => default},
+                 memory => default,
+                 snapshot_age => ?SNAPSHOT_AGE},
     case read(Options, Defaults) of
         #{directory := default} = Parsed when is_atom(Name) ->
             {ok, created(Parsed#{directory := filename:absname(atom_to_list(Name))})};
@@ -98,6 +103,10 @@ option({block_size, Bytes}, Read) when is_integer(Bytes) ->
     within(Bytes, ?BLOCK_SIZES, block_size, Read);
 option({memory, Bytes}, Read) when is_integer(Bytes) ->
     within(Bytes, ?LEAST_MEMORY, ?MAX_SMALL_INTEGER, memory, Read);
+option({snapshot_age, infinity}, Read) ->
+    Read#{snapshot_age := infinity};
+option({snapshot_age, Ms}, Read) when is_integer(Ms), Ms > 0, Ms =< ?MAX_SMALL_INTEGER ->
+    Read#{snapshot_age := Ms};
 option({merge, {module, Module}}, Read) ->
     case ats_merge:check(Module) of
         {ok, Version} -> Read#{merge := {module, Module, Version}};
@@ -164,13 +173,14 @@ native_name(Name) ->
 -spec native(parsed()) -> {binary(), ats_nif:disk_options()}.
 native(#{directory := Directory, create := Create, access := Access, type := Type,
          keypos := KeyPos, merge := Merge, durability := Durability, block_size := BlockSize,
-         memory := Memory}) ->
+         memory := Memory, snapshot_age := Age}) ->
     Native = case Durability of
                  {interval, Ms} -> Ms;
                  Other -> Other
              end,
     {native_name(Directory),
-     {Create, Access =:= read_write, Type, KeyPos, merge(Merge), Native, BlockSize, Memory}}.
+     {Create, Access =:= read_write, Type, KeyPos, merge(Merge), Native, BlockSize, Memory,
+      case Age of infinity -> default; _ -> Age end}}.
 
 %% How the file that describes a table says it. What is replaced is not merged.
 -spec merge(term()) -> default | binary().

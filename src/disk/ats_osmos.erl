@@ -48,8 +48,10 @@ option({Limit, N})
   when Limit =:= max_memory_entries; Limit =:= max_merge_jobs; Limit =:= max_selects ->
     true = is_integer(N) andalso N > 0,
     [];
-option({select_timeout_secs, _}) ->
-    [];
+option({select_timeout_secs, infinity}) ->
+    [{snapshot_age, infinity}];
+option({select_timeout_secs, Seconds}) when is_integer(Seconds) ->
+    [{snapshot_age, 1000 * Seconds}];
 option({Other, _} = Option) when Other =/= format, Other =/= type, Other =/= keypos ->
     [Option].
 
@@ -87,6 +89,9 @@ select_continue(_Table, {Snapshot, Continuation, Rest, Upper, Filter} = Select, 
     catch
         error:{ats_error, Cause} when Cause =:= id; Cause =:= type; Cause =:= access;
                                       Cause =:= none ->
+            {error, {bad_select_handle, Select}};
+        error:{ats_error, snapshot_expired} ->
+            _ = catch ats_nif:delete(Snapshot),
             {error, {bad_select_handle, Select}}
     end;
 select_continue(_Table, Select, N) when is_integer(N), N > 0 ->
@@ -143,8 +148,19 @@ above(_Lower, Chunk) ->
           {ok, [{term(), term()}], select()}.
 rows('$end_of_table', Snapshot, Upper, Filter, _Wanted, Found) ->
     ended(Snapshot, Upper, Filter, Found);
-rows({Rest, Continuation}, Snapshot, Upper, Filter, 0, Found) ->
-    {ok, lists:reverse(Found), {Snapshot, Continuation, Rest, Upper, Filter}};
+rows({[], '$end_of_table'}, Snapshot, Upper, Filter, 0, Found) ->
+    ended(Snapshot, Upper, Filter, Found);
+rows({[Row | _] = Rest, Continuation}, Snapshot, Upper, Filter, 0, Found) ->
+    case is_below(Upper, element(1, Row), upper) of
+        true ->
+            %% What is left may be in the handle already.
+            _ = [catch ats_nif:delete(Snapshot) || Continuation =:= '$end_of_table'],
+            {ok, lists:reverse(Found), {Snapshot, Continuation, Rest, Upper, Filter}};
+        false ->
+            ended(Snapshot, Upper, Filter, Found)
+    end;
+rows({[], Continuation}, Snapshot, Upper, Filter, 0, Found) ->
+    {ok, lists:reverse(Found), {Snapshot, Continuation, [], Upper, Filter}};
 rows({[Row | Rest], Continuation}, Snapshot, Upper, Filter, Wanted, Found)
   when tuple_size(Row) >= 2 ->
     Key = element(1, Row),

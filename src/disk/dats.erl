@@ -53,6 +53,7 @@
       | {merge, replace | ats:merge() | {module, module()}}
       | {block_size, Bytes :: pos_integer()}
       | {memory, Bytes :: pos_integer()}
+      | {snapshot_age, infinity | Milliseconds :: pos_integer()}
       | {estimated_no_objects | min_no_slots | max_no_slots, default | non_neg_integer()}
       | {ram_file, false} | {repair, boolean()}.
 -type reason() :: ats_disk_failure:reason() | incompatible_arguments | not_owner
@@ -131,6 +132,10 @@ open_file(Directory) ->
 %% <tr><td>`{block_size, Bytes}'</td><td>about how much is read from disk at once; 4096</td></tr>
 %% <tr><td>`{memory, Bytes}'</td><td>how much memory the table takes at most for what was written
 %% last, and for what was read; 320 MiB</td></tr>
+%% <tr><td>`{snapshot_age, Ms}'</td><td>what the table was at a moment is kept for a call that reads it,
+%% and for {@link select_continue/3}. If it is not read for so long, it expires: a function that then
+%% goes on with it answers `{error, {snapshot_expired, Directory}}'. An hour; `infinity' is
+%% never</td></tr>
 %% </table>
 %%
 %% Whatever the durability is, the end of the virtual machine, by `halt' or by a signal, loses
@@ -980,8 +985,8 @@ progress(_) -> erlang:error({ats_error, options}).
 %% numbers</td></tr>
 %% </table>
 %%
-%% The options `max_memory_entries', `max_merge_jobs', `max_selects' and `select_timeout_secs' are
-%% accepted and mean nothing. All options of {@link open_file/2} but `type' and `keypos' can be
+%% `{select_timeout_secs, Seconds | infinity}' is `{snapshot_age, Ms}' of {@link open_file/2}. The
+%% options `max_memory_entries', `max_merge_jobs' and `max_selects' are accepted and mean nothing. All options of {@link open_file/2} but `type' and `keypos' can be
 %% given, too.
 -spec open(tab_name(), [ats_osmos:option()]) -> {ok, tab_name()} | {error, reason()}.
 open(Name, Options) ->
@@ -1039,8 +1044,10 @@ write_any(Table, Key, Value) ->
 %% pair of them.
 %%
 %% Fewer rows than `N' are the last. The rows are those of one moment, also those that {@link
-%% select_continue/3} returns. Until there are no more, or the calling process ends, the table keeps
-%% what it was at that moment.
+%% select_continue/3} returns. The table keeps what it was at that moment until there are no more rows,
+%% the calling process ends, or no rows were asked for as long as the option `snapshot_age' says. A
+%% handle that has expired is `{error, {bad_select_handle, Handle}}' then. `info(Table, stats)' tells
+%% how many snapshots there are, and how many bytes of files and of memory only they keep.
 -spec select_range(tab_name(), Lower :: ats_osmos:bound(), Upper :: ats_osmos:bound(),
                    Select :: fun(), N :: pos_integer()) ->
           {ok, [{Key :: term(), Value :: term()}], ats_osmos:select()} | {error, reason()}.

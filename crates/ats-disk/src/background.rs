@@ -118,10 +118,7 @@ impl Core {
 
     fn work_until_closed(&self) {
         let mut seen = 0;
-        let idle = match self.options.snapshot_age {
-            Some(_) => TICK,
-            None => IDLE,
-        };
+        let idle = (self.options.snapshot_age).map_or(IDLE, |age| (age / 4).clamp(TICK, IDLE));
         while !self.closing.load(Ordering::Relaxed) {
             // A panic is a fault of the engine: what it was about is as it was, but is not tried again and again.
             let worked = panic::catch_unwind(AssertUnwindSafe(|| {

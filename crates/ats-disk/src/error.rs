@@ -112,7 +112,9 @@ impl fmt::Display for Error {
             Error::ReadOnly(why) => {
                 write!(f, "the store is read-only until it is opened again: {why}")
             }
-            Error::Expired => f.write_str("the snapshot is older than the store allows"),
+            Error::Expired => {
+                f.write_str("the snapshot was not read for longer than the store allows")
+            }
             Error::NoOperator => f.write_str("the store has no merge operator"),
             Error::Merge => f.write_str("the values of a key cannot be merged"),
             Error::TooLong { what, len, limit } => {
@@ -136,10 +138,10 @@ impl From<Error> for ats_store::Error {
             Error::Locked => ats_store::Error::Io(io::ErrorKind::WouldBlock.into()),
             Error::ReadOnly(_) => ats_store::Error::Io(io::ErrorKind::ReadOnlyFilesystem.into()),
             Error::Missing => ats_store::Error::Io(io::ErrorKind::NotFound.into()),
-            Error::Expired
-            | Error::NoOperator
-            | Error::OtherOperator { .. }
-            | Error::Option { .. } => ats_store::Error::Unsupported,
+            Error::Expired => ats_store::Error::Expired,
+            Error::NoOperator | Error::OtherOperator { .. } | Error::Option { .. } => {
+                ats_store::Error::Unsupported
+            }
             Error::TooLong { len, limit, .. } => ats_store::Error::TooLong { len, limit },
         }
     }

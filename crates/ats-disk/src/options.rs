@@ -70,7 +70,8 @@ pub struct Options {
     /// Threads that write runs and merge them. With 0, both is done by
     /// [`work`](crate::DiskStore::work) only, which tests call. 1024 at most.
     pub threads: usize,
-    /// After how long a snapshot expires, which is not 0. `None` is never.
+    /// A snapshot, or a scan, that was not read for so long expires, which is not 0: reading it fails, and it keeps nothing.
+    /// `None` is never. It is noticed up to a quarter later, and half a second at least.
     pub snapshot_age: Option<Duration>,
 }
 

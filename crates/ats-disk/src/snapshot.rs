@@ -7,7 +7,7 @@ use crate::scan::Scan;
 use crate::state::State;
 use ats_store::{Direction, KeyRange};
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -27,13 +27,18 @@ pub(crate) struct Pinned {
     seq: u64,
     /// Nothing once the snapshot has expired.
     state: Mutex<Option<Arc<State>>>,
-    taken: Duration,
+    /// Whether it was read since [`Snapshots::expire`] has looked last. So reading it asks for no time.
+    read: AtomicBool,
+    /// The time at which that was found last, or the snapshot was taken, in nanoseconds.
+    last_read: AtomicU64,
     expired: AtomicBool,
 }
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        self.core.registry.leave(self.seq);
+        if !*self.expired.get_mut() {
+            self.core.registry.leave(self.seq);
+        }
         *self.state.get_mut() = None;
         self.core.background.wake_if(|| self.core.doomed.is_due());
     }
@@ -44,12 +49,13 @@ impl Pinned {
         let seq = core.registry.enter();
         // After that: what is published is in this state or in one of its memtables.
         let state = core.state.load_full();
-        let taken = core.file_system.now();
+        let taken = nanos(core.file_system.now());
         Pinned {
             core,
             seq,
             state: Mutex::new(Some(state)),
-            taken,
+            read: AtomicBool::new(false),
+            last_read: AtomicU64::new(taken),
             expired: AtomicBool::new(false),
         }
     }
@@ -63,10 +69,34 @@ impl Pinned {
     }
 
     pub(crate) fn state(&self) -> Result<Arc<State>, Error> {
+        self.is_read();
         self.state.lock().clone().ok_or(Error::Expired)
     }
 
+    fn is_read(&self) {
+        if !self.read.load(Ordering::Relaxed) {
+            self.read.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Lets it expire if it was not read for longer than this.
+    fn expire(&self, now: u64, age: u64) {
+        if self.read.swap(false, Ordering::Relaxed) {
+            self.last_read.store(now, Ordering::Relaxed);
+            return;
+        }
+        if now.saturating_sub(self.last_read.load(Ordering::Relaxed)) <= age {
+            return;
+        }
+        if !self.expired.swap(true, Ordering::Relaxed) {
+            // Nothing is kept for it any more: a walk that is under way finds that out.
+            self.core.registry.leave(self.seq);
+            *self.state.lock() = None;
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
+        self.is_read();
         match self.expired.load(Ordering::Relaxed) {
             false => Ok(()),
             true => Err(Error::Expired),
@@ -120,6 +150,10 @@ impl Snapshot {
     }
 }
 
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// The snapshots that there are, so that they can expire and be counted.
 #[derive(Default)]
 pub(crate) struct Snapshots(Mutex<Vec<Weak<Pinned>>>);
@@ -140,20 +174,16 @@ impl Snapshots {
         all.iter().for_each(&mut visit);
     }
 
-    /// How many there are.
+    /// How many there are that have not expired.
     pub(crate) fn count(&self) -> usize {
         let mut count = 0;
-        self.each(|_| count += 1);
+        self.each(|pinned| count += usize::from(!pinned.expired.load(Ordering::Relaxed)));
         count
     }
 
-    /// Lets those expire that were taken longer ago than this.
+    /// Lets those expire that were not read for longer than this.
     pub(crate) fn expire(&self, now: Duration, age: Duration) {
-        self.each(|pinned| {
-            if now.saturating_sub(pinned.taken) > age {
-                pinned.expired.store(true, Ordering::Relaxed);
-                *pinned.state.lock() = None;
-            }
-        });
+        let (now, age) = (nanos(now), nanos(age));
+        self.each(|pinned| pinned.expire(now, age));
     }
 }

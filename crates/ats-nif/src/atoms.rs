@@ -63,6 +63,8 @@ known_atoms! {
     AlreadyExists = "already_exists",
     /// `system_limit`: too large for this system.
     SystemLimit = "system_limit",
+    /// `snapshot_expired`: a snapshot was not read for too long.
+    SnapshotExpired = "snapshot_expired",
     /// `too_long`: longer than a table on disk can keep.
     TooLong = "too_long",
     /// `set`

@@ -74,6 +74,7 @@ impl From<Error> for NoReply {
             Error::Storage(ats_store::Error::WouldWait) => return NoReply::DirtyIo,
             Error::Storage(ats_store::Error::Corrupt) => KnownAtom::Damaged,
             Error::Storage(ats_store::Error::Merge) => KnownAtom::MergeFailed,
+            Error::Storage(ats_store::Error::Expired) => KnownAtom::SnapshotExpired,
             Error::Storage(ats_store::Error::Io(error)) => word_of(error),
             Error::Storage(ats_store::Error::TooLong { .. }) => KnownAtom::TooLong,
             Error::Storage(ats_store::Error::Pending) => KnownAtom::Pending,

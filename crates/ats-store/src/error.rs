@@ -18,6 +18,8 @@ pub enum Error {
     Corrupt,
     /// The merge operator cannot merge these values.
     Merge,
+    /// The store is one that does not change, and was not read for so long that it keeps nothing any more.
+    Expired,
     /// A key, a value, or all that is to change at once, has more bytes than the store can keep.
     TooLong {
         /// How many there are, at least.
@@ -38,6 +40,7 @@ impl fmt::Display for Error {
             Error::Io(error) => write!(f, "input or output failed: {error}"),
             Error::Corrupt => f.write_str("what was read is not what was written"),
             Error::Merge => f.write_str("these values cannot be merged"),
+            Error::Expired => f.write_str("the snapshot has expired"),
             Error::TooLong { len, limit } => {
                 write!(
                     f,

@@ -17,6 +17,7 @@ use ats_term::Zeros;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a table is opened. What is `None` is as the table was made, or the default.
 pub struct Settings {
@@ -38,6 +39,8 @@ pub struct Settings {
     pub block_bytes: Option<usize>,
     /// How much memory is used.
     pub memory: Option<usize>,
+    /// For how long a snapshot need not be read until it expires. `None` is for ever.
+    pub snapshot_age: Option<Duration>,
 }
 
 /// An open table in a directory.
@@ -259,6 +262,7 @@ impl Settings {
             create,
             operator,
             durability: self.durability,
+            snapshot_age: self.snapshot_age,
             block_bytes: self.block_bytes.unwrap_or(default.block_bytes),
             memtable_bytes,
             // What a full disk needs as a reserve is as large as a file.

@@ -112,7 +112,7 @@ fn durability(env: Env<'_>, word: VmWord<'_>) -> Result<Durability, KnownAtom> {
     Ok(Durability::Interval(Duration::from_millis(interval)))
 }
 
-/// `disk_open(Directory, {Create, IsWritable, Type, KeyPos, Merge, Durability, BlockBytes, Memory}, Owner)`, checked by
+/// `disk_open(Directory, {Create, IsWritable, Type, KeyPos, Merge, Durability, BlockBytes, Memory, SnapshotAge}, Owner)`, checked by
 /// the Erlang side: `{ok, Table}`, or `{error, Cause, Text}`. `Directory` is a binary.
 fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     on_dirty_io()?;
@@ -120,7 +120,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         directory.as_bytes().ok_or(KnownAtom::None)?,
     ));
     let words = options.tuple_words().ok_or(KnownAtom::None)?;
-    let words: &[VmWord<'e>; 8] = words.try_into().map_err(|_| KnownAtom::None)?;
+    let words: &[VmWord<'e>; 9] = words.try_into().map_err(|_| KnownAtom::None)?;
     let [
         create,
         is_writable,
@@ -130,6 +130,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         durable,
         block,
         memory,
+        age,
     ] = *words;
     let settings = Settings {
         create: KnownAtom::True.is(create),
@@ -141,6 +142,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         durability: durability(env, durable)?,
         block_bytes: given(env, block, size)?,
         memory: given(env, memory, size)?,
+        snapshot_age: given(env, age, |age| age.as_unsigned().map(Duration::from_millis))?,
     };
     if !owner.is_local_pid() {
         return Err(KnownAtom::None.into());
@@ -370,7 +372,7 @@ fn disk_stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(map.expect("short names, which are distinct"))
 }
 
-fn numbers(info: &Info) -> [(&'static str, u64); 24] {
+fn numbers(info: &Info) -> [(&'static str, u64); 25] {
     let entries = info.runs.iter().map(|run| run.entries).sum();
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     [
@@ -383,6 +385,7 @@ fn numbers(info: &Info) -> [(&'static str, u64); 24] {
         ("cache_misses", info.cache_misses),
         ("snapshots", info.snapshots as u64),
         ("pinned_bytes", info.pinned_bytes),
+        ("pinned_memory", info.pinned_memory as u64),
         ("writes", info.batches),
         ("written_bytes", info.batch_bytes),
         ("journal_bytes", info.journal_bytes),

@@ -1,0 +1,134 @@
+%% Selects as those of osmos: what they keep of the table, and for how long.
+-module(ats_disk_select_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([complete_selects_keep_nothing/1, forgotten_selects/1, selects_in_use/1, slow_folds/1]).
+
+-define(FORMAT, {format, {term, term_replace, 4096}}).
+%% Not to be reached.
+-define(PATIENCE_MS, 20000).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() ->
+    [complete_selects_keep_nothing, forgotten_selects, selects_in_use, slow_folds].
+
+init_per_testcase(Case, Config) ->
+    ats_disk_lib:begin_case(Case, Config).
+
+end_per_testcase(_, _) ->
+    ats_disk_lib:end_case().
+
+open(Config, Options) ->
+    Directory = ats_disk_lib:file(Config, t),
+    {ok, t} = dats:open(t, [{directory, Directory}, ?FORMAT | Options]),
+    [ok = dats:write(t, N, N) || N <- lists:seq(1, 300)],
+    t.
+
+snapshots(T) -> maps:get(snapshots, dats:info(T, stats)).
+
+%% All rows that there are have been returned, or are in the handle.
+complete_selects_keep_nothing(Config) ->
+    T = open(Config, []),
+    Yes = fun(_, _) -> true end,
+    Below = fun(High) -> fun(Key) -> Key < High end end,
+    Complete = [
+        {{key, 1}, {key, 2}, 1},
+        {{key, 1}, {key, 50}, 10},
+        {{key, 250}, unbounded, 20},
+        {{key, 250}, unbounded, 51},
+        {{key, 250}, unbounded, 100},
+        {{key, 5}, Below(7), 2},
+        {unbounded, Below(0), 1},
+        {{key, 400}, unbounded, 1}
+    ],
+    [
+        begin
+            {ok, Rows, Handle} = dats:select_range(T, Lower, Upper, Yes, N),
+            none_soon(T),
+            All = [{K, K} || {K, _} <- dats:range(T, 1, 300), in(Lower, Upper, K)],
+            {ok, Rest, End} = dats:select_continue(T, Handle, 300),
+            none_soon(T),
+            ?assertEqual(All, Rows ++ Rest),
+            ?assertMatch({ok, [], _}, dats:select_continue(T, End, 1))
+        end
+     || {Lower, Upper, N} <- Complete
+    ],
+    %% Those of `range/3' go a moment later, too.
+    none_soon(T),
+    {ok, [_], Handle} = dats:select_range(T, unbounded, unbounded, Yes, 1),
+    ?assertEqual(1, snapshots(T)),
+    {ok, Rest, _} = dats:select_continue(T, Handle, 299),
+    ?assertEqual(299, length(Rest)),
+    none_soon(T).
+
+%% What is deleted is freed a moment later.
+none_soon(T) ->
+    ats_test_lib:until(fun() -> snapshots(T) =:= 0 end, ?PATIENCE_MS).
+
+in({key, Low}, Upper, Key) -> Key >= Low andalso in(unbounded, Upper, Key);
+in(unbounded, {key, High}, Key) -> Key < High;
+in(unbounded, unbounded, _Key) -> true;
+in(unbounded, Upper, Key) -> Upper(Key).
+
+forgotten_selects(Config) ->
+    T = open(Config, [{select_timeout_secs, 1}]),
+    Yes = fun(_, _) -> true end,
+    Handles = [
+        begin
+            [ok = dats:write(T, N, crypto:strong_rand_bytes(1000)) || N <- lists:seq(1, 300)],
+            ok = dats:flush(T),
+            {ok, [_], Handle} = dats:select_range(T, unbounded, unbounded, Yes, 1),
+            Handle
+        end
+     || _ <- lists:seq(1, 10)
+    ],
+    ok = dats:compact(T),
+    ?assertMatch(
+        #{snapshots := 10, pinned_bytes := Bytes} when Bytes > 900000, dats:info(T, stats)
+    ),
+    ats_test_lib:until(
+        fun() -> maps:with([snapshots, pinned_bytes], dats:info(T, stats)) =:=
+                     #{snapshots => 0, pinned_bytes => 0}
+        end, ?PATIENCE_MS),
+    %% What was read before is in the handle; what is behind it is gone.
+    [
+        ?assertEqual({error, {bad_select_handle, Handle}}, dats:select_continue(T, Handle, 200))
+     || Handle <- Handles
+    ],
+    {ok, Rows, _} = dats:select_range(T, unbounded, unbounded, Yes, 300),
+    ?assertEqual(300, length(Rows)).
+
+%% A select that is followed does not expire, however long it takes.
+selects_in_use(Config) ->
+    T = open(Config, [{select_timeout_secs, 2}]),
+    {ok, First, Handle} = dats:select_range(T, unbounded, unbounded, fun(_, _) -> true end, 100),
+    ok = dats:delete_all_objects(T),
+    Next = fun(_, {Rows, Before}) ->
+        timer:sleep(400),
+        {ok, More, After} = dats:select_continue(T, Before, 20),
+        {Rows ++ More, After}
+    end,
+    {Rows, _} = lists:foldl(Next, {First, Handle}, lists:seq(1, 11)),
+    ?assertEqual([{N, N} || N <- lists:seq(1, 300)], Rows).
+
+%% A fold that reads nothing for longer than that has an answer that says so.
+slow_folds(Config) ->
+    Directory = ats_disk_lib:file(Config, s),
+    {ok, s} = dats:open_file(s, [{file, Directory}, {snapshot_age, 300}]),
+    Bytes = crypto:strong_rand_bytes(10000),
+    [ok = dats:insert(s, {N, Bytes}) || N <- lists:seq(1, 100)],
+    Sleep = fun(_, {First, N}) ->
+        First andalso timer:sleep(4000),
+        {false, N + 1}
+    end,
+    Failed = dats:foldl(Sleep, {true, 0}, s),
+    ?assertEqual({error, {snapshot_expired, filename:absname(Directory)}}, Failed),
+    ?assert(is_list(unicode:characters_to_list(dats:format_error(Failed)))),
+    ?assertEqual({false, 100}, dats:foldl(Sleep, {false, 0}, s)),
+    ?assertError(badarg, dats:open_file(x, [{file, Directory}, {snapshot_age, 0}])),
+    ok = dats:close(s),
+    {ok, s} = dats:open_file(s, [{file, Directory}, {snapshot_age, infinity}]),
+    ?assertEqual({false, 100}, dats:foldl(Sleep, {true, 0}, s)).
