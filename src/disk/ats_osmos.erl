@@ -148,8 +148,6 @@ above(_Lower, Chunk) ->
           {ok, [{term(), term()}], select()}.
 rows('$end_of_table', Snapshot, Upper, Filter, _Wanted, Found) ->
     ended(Snapshot, Upper, Filter, Found);
-rows({[], '$end_of_table'}, Snapshot, Upper, Filter, 0, Found) ->
-    ended(Snapshot, Upper, Filter, Found);
 rows({[Row | _] = Rest, Continuation}, Snapshot, Upper, Filter, 0, Found) ->
     case is_below(Upper, element(1, Row), upper) of
         true ->
@@ -159,8 +157,6 @@ rows({[Row | _] = Rest, Continuation}, Snapshot, Upper, Filter, 0, Found) ->
         false ->
             ended(Snapshot, Upper, Filter, Found)
     end;
-rows({[], Continuation}, Snapshot, Upper, Filter, 0, Found) ->
-    {ok, lists:reverse(Found), {Snapshot, Continuation, [], Upper, Filter}};
 rows({[Row | Rest], Continuation}, Snapshot, Upper, Filter, Wanted, Found)
   when tuple_size(Row) >= 2 ->
     Key = element(1, Row),
@@ -183,6 +179,7 @@ rows({[_NoPair | _], _Continuation}, _Snapshot, _Upper, _Filter, _Wanted, _Found
     erlang:error({ats_error, row});
 rows({[], '$end_of_table'}, Snapshot, Upper, Filter, _Wanted, Found) ->
     ended(Snapshot, Upper, Filter, Found);
+%% Also when enough was found: what is complete keeps no snapshot.
 rows({[], Continuation}, Snapshot, Upper, Filter, Wanted, Found) ->
     rows(ats_select:continue(Continuation), Snapshot, Upper, Filter, Wanted, Found).
 
