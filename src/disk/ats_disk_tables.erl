@@ -4,12 +4,16 @@
 %% It counts how often each process has opened each table. When the last of them has closed it, or
 %% has ended, the table is closed; and so are all tables when the application stops, or the whole
 %% system. Opening and closing read and write files, which takes long; both are done by processes of
-%% their own, and what is asked about the same table meanwhile waits for them.
+%% their own, and what is asked about the same table meanwhile waits for them. So does who opens the
+%% directory of a table that is being closed under another name, or with another spelling: what counts
+%% is which directory it is.
 %%
 %% Users find a table by its name in an `ets' table, without asking this process.
 -module(ats_disk_tables).
 
 -behaviour(gen_server).
+
+-include_lib("kernel/include/file.hrl").
 
 -export([start_link/0, ensure_started/0]).
 -export([open/2, close/1, set_merge/2, find/1, directory/1, options/1, names/0, ids/0, users/1]).
@@ -21,12 +25,12 @@
 
 %% A table that is open.
 -record(table, {id :: ats:tid(),
+                place :: place(),
                 options :: ats_disk_options:parsed(),
                 users = #{} :: #{pid() => pos_integer()}}).
 
 %% A table that is being opened or closed, and what was asked meanwhile.
--record(changing, {worker :: reference(),
-                   waiting = queue:new() :: queue:queue(request())}).
+-record(changing, {waiting = queue:new() :: queue:queue(request())}).
 
 -type request() :: {open, gen_server:from(), ats_disk_options:parsed()}
                  | {close, gen_server:from()}.
@@ -35,10 +39,16 @@
                 %% Monitors of users.
                 users = #{} :: #{pid() => reference()},
                 %% What the processes do that open and close tables.
-                workers = #{} :: #{reference() => work()}}).
+                workers = #{} :: #{reference() => work()},
+                %% Names under which the directories of tables are opened that are being closed.
+                parked = #{} :: #{place() => [{name(), request()}, ...]},
+                %% The number of tables that have been closed.
+                closed = 0 :: non_neg_integer()}).
 
--type work() :: {opening, name(), request()}
-              | {closing, name(), gen_server:from() | none, file:filename_all()}.
+-type work() :: {opening, name(), request(), Closed :: non_neg_integer()}
+              | {closing, name(), gen_server:from() | none, #table{}}.
+-type place() :: {Device :: integer(), Inode :: integer()} | unknown.
+%% Which directory it is, whatever its name is.
 
 %% `{Name, Id, Options}'.
 -define(NAMES, ?MODULE).
@@ -174,7 +184,7 @@ handle_info(_Other, State) ->
 -spec terminate(term(), #state{}) -> ok.
 terminate(_Reason, #state{tables = Tables, workers = Workers}) ->
     Opened = [outcome(finished(Monitor)) || Monitor <- maps:keys(Workers)],
-    Open = [Id || #table{id = Id} <- maps:values(Tables)] ++ [Id || {ok, Id} <- Opened],
+    Open = [Id || #table{id = Id} <- maps:values(Tables)] ++ [Id || {{ok, Id}, _} <- Opened],
     Closing = [Monitor || Id <- Open, {_, Monitor} <- [closer(Id)]],
     _ = [finished(Monitor) || Monitor <- Closing],
     ok.
@@ -232,27 +242,41 @@ asked(Name, {close, From}, #table{users = Users} = Table, State) ->
 asked_of_none(_Name, {close, From}, State) ->
     gen_server:reply(From, {error, not_owner}),
     State;
-asked_of_none(Name, {open, _From, Options} = Request, State) ->
+asked_of_none(Name, {open, _From, _Options} = Request, State) ->
+    open_table(Name, Request, #changing{}, State).
+
+-spec open_table(name(), request(), #changing{}, #state{}) -> #state{}.
+open_table(Name, {open, _From, Options} = Request, Changing, #state{closed = Closed} = State) ->
     Owner = self(),
-    Open = fun() ->
-                   case ats_disk_options:check_merge(Options) of
-                       ok ->
-                           {Directory, Native} = ats_disk_options:native(Options),
-                           ats_nif:disk_open(Directory, Native, Owner);
-                       Failed ->
-                           Failed
-                   end
-           end,
-    work(Name, {opening, Name, Request}, worker(Open), State).
+    Open = fun() -> {opened(Options, Owner), place(Options)} end,
+    work(Name, Changing, {opening, Name, Request, Closed}, worker(Open), State).
+
+-spec opened(ats_disk_options:parsed(), pid()) ->
+          {ok, ats:tid()} | {error, term(), term()}.
+opened(Options, Owner) ->
+    case ats_disk_options:check_merge(Options) of
+        ok ->
+            {Directory, Native} = ats_disk_options:native(Options),
+            ats_nif:disk_open(Directory, Native, Owner);
+        Failed ->
+            Failed
+    end.
+
+-spec place(ats_disk_options:parsed()) -> place().
+place(#{directory := Directory}) ->
+    case file:read_file_info(Directory, [raw]) of
+        {ok, #file_info{major_device = Device, inode = Inode}} -> {Device, Inode};
+        {error, _} -> unknown
+    end.
 
 -spec close_table(name(), #table{}, gen_server:from() | none, #state{}) -> #state{}.
-close_table(Name, #table{id = Id, options = #{directory := Directory}}, From, State) ->
+close_table(Name, #table{id = Id} = Table, From, State) ->
     true = ets:delete(?NAMES, Name),
-    work(Name, {closing, Name, From, Directory}, closer(Id), State).
+    work(Name, #changing{}, {closing, Name, From, Table}, closer(Id), State).
 
--spec work(name(), work(), {pid(), reference()}, #state{}) -> #state{}.
-work(Name, Work, {_Pid, Monitor}, #state{tables = Tables, workers = Workers} = State) ->
-    State#state{tables = Tables#{Name => #changing{worker = Monitor}},
+-spec work(name(), #changing{}, work(), {pid(), reference()}, #state{}) -> #state{}.
+work(Name, Changing, Work, {_Pid, Monitor}, #state{tables = Tables, workers = Workers} = State) ->
+    State#state{tables = Tables#{Name => Changing},
                 workers = Workers#{Monitor => Work}}.
 
 -spec closer(ats:tid()) -> {pid(), reference()}.
@@ -269,24 +293,59 @@ outcome(Crash) -> {error, crash, Crash}.
 
 %% A process has opened or closed a table, or has failed.
 -spec done(work(), term(), #state{}) -> #state{}.
-done({opening, Name, {open, From, Options}}, {ok, Id}, State) ->
+done({opening, Name, {open, From, Options}, _Closed}, {{ok, Id}, Place}, State) ->
     true = ets:insert(?NAMES, {Name, Id, Options}),
     ok = ats_disk_merger:watch(Id),
     {Waiting, Rest} = take_waiting(Name, State),
     gen_server:reply(From, ok),
-    Table = #table{id = Id, options = Options},
+    Table = #table{id = Id, place = Place, options = Options},
     go_on(Name, Waiting, add_user(Name, Table, caller(From), Rest));
-done({opening, Name, {open, From, #{directory := Directory}}}, Failed, State) ->
-    {Waiting, Rest} = take_waiting(Name, State),
-    gen_server:reply(From, ats_disk_failure:of_call(Failed, Directory)),
-    go_on(Name, Waiting, Rest);
-done({closing, Name, From, Directory}, Outcome, State) ->
+done({opening, Name, Request, Closed}, {{error, in_use, _} = Failed, Place}, State) ->
+    case {is_being_closed(Place, State), State} of
+        {true, #state{parked = Parked}} ->
+            Park = fun(Requests) -> [{Name, Request} | Requests] end,
+            State#state{parked = maps:update_with(Place, Park, [{Name, Request}], Parked)};
+        {false, #state{closed = Closed}} ->
+            not_opened(Name, Request, Failed, State);
+        {false, #state{}} ->
+            %% A table has been closed meanwhile, which may have been in this directory.
+            open_again(Name, Request, State)
+    end;
+done({opening, Name, Request, _Closed}, {Failed, _Place}, State) ->
+    not_opened(Name, Request, Failed, State);
+done({opening, Name, Request, _Closed}, Crash, State) ->
+    not_opened(Name, Request, Crash, State);
+done({closing, Name, From, #table{place = Place, options = #{directory := Directory}}}, Outcome,
+     #state{closed = Closed, parked = Parked} = State) ->
     {Waiting, Rest} = take_waiting(Name, State),
     case From of
         none -> ok;
         _ -> gen_server:reply(From, ats_disk_failure:of_call(Outcome, Directory))
     end,
+    Requests = lists:reverse(maps:get(Place, Parked, [])),
+    Free = Rest#state{closed = Closed + 1, parked = maps:remove(Place, Parked)},
+    Opening = lists:foldl(fun({Other, Request}, Before) -> open_again(Other, Request, Before) end,
+                          Free, Requests),
+    go_on(Name, Waiting, Opening).
+
+-spec not_opened(name(), request(), term(), #state{}) -> #state{}.
+not_opened(Name, {open, From, #{directory := Directory}}, Failed, State) ->
+    {Waiting, Rest} = take_waiting(Name, State),
+    gen_server:reply(From, ats_disk_failure:of_call(Failed, Directory)),
     go_on(Name, Waiting, Rest).
+
+-spec open_again(name(), request(), #state{}) -> #state{}.
+open_again(Name, Request, #state{tables = Tables} = State) ->
+    #{Name := Changing} = Tables,
+    open_table(Name, Request, Changing, State).
+
+-spec is_being_closed(place(), #state{}) -> boolean().
+is_being_closed(unknown, _State) ->
+    false;
+is_being_closed(Place, #state{workers = Workers}) ->
+    lists:any(fun({closing, _Name, _From, #table{place = At}}) -> At =:= Place;
+                 (_Opening) -> false
+              end, maps:values(Workers)).
 
 -spec take_waiting(name(), #state{}) -> {[request()], #state{}}.
 take_waiting(Name, #state{tables = Tables} = State) ->

@@ -7,6 +7,7 @@
 
 use super::failure::Failure;
 use crate::atoms::KnownAtom;
+use crate::process;
 use ats::program_merge::{Program, ProgramMerge, is_same};
 use ats::{Description, NoDescription, ObjectMerge, TableType};
 use ats_disk::fs::{RealFs, Sharing};
@@ -16,8 +17,8 @@ use ats_sync::thread;
 use ats_term::Zeros;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 /// How a table is opened. What is `None` is as the table was made, or the default.
 pub struct Settings {
@@ -47,6 +48,8 @@ pub struct Settings {
 pub struct Opened {
     /// Until this is dropped.
     store: Option<AtomicStore>,
+    /// Others have a count of it as long as there are files of the store that are open.
+    files: Arc<()>,
     directory: PathBuf,
     description: Description,
     merging: Merging,
@@ -118,6 +121,7 @@ impl Opened {
         }
         Ok(Opened {
             store: Some(AtomicStore::new(store)),
+            files: Arc::new(()),
             directory: directory.to_owned(),
             description,
             merging,
@@ -182,17 +186,47 @@ impl Opened {
     pub fn close(&self) -> Result<(), Failure> {
         Ok(self.store().store().close()?)
     }
+
+    /// Its open files.
+    pub fn files(&self) -> OpenFiles {
+        OpenFiles(Arc::downgrade(&self.files))
+    }
 }
 
 impl Drop for Opened {
     /// It takes long to end the threads of a store that was not closed, and to free its memory: too long for the
     /// scheduler that has come to do this.
     fn drop(&mut self) {
-        let store = self.store.take();
+        let (store, files) = (self.store.take(), std::mem::take(&mut self.files));
+        let drop_in_order = move || {
+            drop(store);
+            drop(files);
+        };
+        if process::on_dirty_scheduler() && process::may_wait_for_devices() {
+            return drop_in_order();
+        }
         // If there can be no thread, the store is dropped here.
-        let _thread = thread::spawn("ats-disk-drop", move || drop(store));
+        let _thread = thread::spawn("ats-disk-drop", drop_in_order);
     }
 }
+
+/// The open files of a table.
+pub struct OpenFiles(Weak<()>);
+
+impl OpenFiles {
+    /// Waits until they are closed, which they are when nothing refers to the table any more: epochs must have ended, and
+    /// calls that read it. A process may read a snapshot for as long as it likes, so the time is limited.
+    pub fn wait(&self) {
+        let begun = Instant::now();
+        while self.0.strong_count() > 0 && begun.elapsed() < STILL_READ {
+            ats_sync::collect();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Who still reads a table that was closed does so for long.
+const STILL_READ: Duration = Duration::from_millis(300);
 
 impl Settings {
     /// Opens and locks the directory, which is made if that is wanted, in one that is there.

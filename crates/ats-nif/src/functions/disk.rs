@@ -229,7 +229,10 @@ fn disk_close<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         return Err(KnownAtom::Id.into());
     }
     drop(guard);
-    Ok(told(env, opened.close()))
+    let (closed, files) = (opened.close(), opened.files());
+    drop(opened);
+    files.wait();
+    Ok(told(env, closed))
 }
 
 /// `disk_sync(Table)`: makes all durable that was written before.
