@@ -28,6 +28,7 @@ use crate::held::{self, HeldEnv};
 use crate::ident;
 use crate::reference::{self, RefKind};
 use crate::shared::SharedBinary;
+use crate::vm_term::VmTerm;
 use ats_term::etf;
 use ats_term::image::{Host, HostBox, HostKind, HostTag};
 use ats_term::walk::{FunIdent, Ident, TermRef};
@@ -159,6 +160,8 @@ pub fn with_etf_fun<R>(etf: &[u8], f: impl FnOnce(FunIdent<'_>) -> R) -> R {
 }
 
 impl Host for Vm {
+    type Term<'a> = VmTerm<'a>;
+
     fn kind(host_box: HostBox<'_, Self>) -> HostKind {
         match host_box.tag() {
             LOCAL_REF | EXTERNAL_REF | HELD_REF => HostKind::Ref,

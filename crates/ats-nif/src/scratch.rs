@@ -20,7 +20,7 @@ use std::cell::RefCell;
 const KEEP_BYTES: usize = 1 << 16;
 
 thread_local! {
-    static WORK: RefCell<Workspace<VmTerm<'static>>> = {
+    static WORK: RefCell<Workspace<Vm>> = {
         let mut work = Workspace::with_zeros(release::zeros());
         work.limit(limit());
         RefCell::new(work)
@@ -52,14 +52,10 @@ pub fn limit() -> usize {
 /// Lends the workspace of this thread to an operation on a table. It ends with [`NoReply::DirtyCpu`] if the
 /// key or the objects that it copies are larger than the [limit] of this scheduler.
 #[inline]
-pub fn with_work<'e, R>(
-    operation: impl FnOnce(&mut Workspace<VmTerm<'e>>) -> Result<R, Error>,
+pub fn with_work<R>(
+    operation: impl FnOnce(&mut Workspace<Vm>) -> Result<R, Error>,
 ) -> Result<R, NoReply> {
-    WORK.with_borrow_mut(|work| {
-        // SAFETY: as in `with_builder`.
-        let work: &mut Workspace<VmTerm<'e>> = unsafe { &mut *std::ptr::from_mut(work).cast() };
-        operation(work).map_err(NoReply::from)
-    })
+    WORK.with_borrow_mut(|work| operation(work).map_err(NoReply::from))
 }
 
 /// Lends the image builder of this thread.

@@ -11,8 +11,9 @@
 //!
 //! let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
 //! let mut work = Workspace::new();
-//! let object = Term::from((1, "one"));
-//! table.insert(&object, &mut work)?;
+//! for (number, name) in [(1, "one"), (2, "two")] {
+//!     table.insert(&Term::from((number, name)), &mut work)?;
+//! }
 //! let guard = ats::pin();
 //! let key = Term::try_from(1.0)?; // 1 == 1.0 in an ordered table
 //! let found = table.lookup(&key, &mut work, &guard)?;

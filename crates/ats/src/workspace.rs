@@ -4,13 +4,53 @@ use crate::bag::Buffers;
 use crate::gathered::Gathered;
 use crate::unpack::UnpackBuffer;
 use ats_term::Zeros;
-use ats_term::image::{HostTerm, ImageBuilder, Packer};
+use ats_term::image::{Host, HostTerm, ImageBuilder, Packer};
 
-/// Buffers for the terms `T`. Keep one per thread and lend it to each operation.
+/// Buffers for the terms of a host. Keep one per thread and lend it to each operation, whatever the lifetimes of its
+/// arguments are.
 ///
 /// After an operation the buffers refer to nothing of the host, and none of them has more than about 64 KiB:
 /// what was made and not stored is given back before the operation returns.
-pub struct Workspace<T: HostTerm> {
+pub struct Workspace<H: Host>(Room<H::Term<'static>>);
+
+impl<H: Host> Workspace<H> {
+    /// A workspace for the rules of newer Erlang versions, where `0.0` and `-0.0` differ.
+    pub const fn new() -> Self {
+        Self::with_zeros(Zeros::Distinct)
+    }
+
+    /// A workspace that must serve only tables with the same rule for zeros.
+    pub const fn with_zeros(zeros: Zeros) -> Self {
+        Workspace(Room::with_zeros(zeros))
+    }
+
+    /// From now on, each operation that copies objects or takes them away refuses with
+    /// [`Error::TooLarge`](crate::error::Error::TooLarge) if these have more than about so many words together, and
+    /// changes nothing. For callers that must not work for long: to find that out takes no longer than to
+    /// copy so many words. What takes as long as that counts as well, for a key or an object: the bytes of
+    /// the key, and sorting the keys of maps. Without a limit at first. Merging itself has [a
+    /// way of its own](crate::Locking).
+    pub fn limit(&mut self, words: usize) {
+        self.0.limit(words);
+    }
+
+    /// The buffers, for terms of an operation.
+    #[inline]
+    pub(crate) fn lend<'t>(&mut self) -> &mut Room<H::Term<'t>> {
+        // SAFETY: types that differ in lifetimes only have the same layout. Terms are `Copy`, so those that an operation
+        // leaves in buffers, if it panics, are dropped unread: each operation begins with an empty buffer.
+        unsafe { &mut *std::ptr::from_mut(&mut self.0).cast() }
+    }
+}
+
+impl<H: Host> Default for Workspace<H> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The buffers of a workspace, as long as they are lent for terms of one lifetime.
+pub(crate) struct Room<T: HostTerm> {
     pub(crate) key: Vec<u8>,
     pub(crate) image: ImageBuilder<T>,
     /// For operations that make an object out of another one that was just made.
@@ -28,15 +68,9 @@ pub struct Workspace<T: HostTerm> {
 /// A key buffer with more room than this is not kept.
 const KEEP_BYTES: usize = 1 << 16;
 
-impl<T: HostTerm> Workspace<T> {
-    /// A workspace for the rules of newer Erlang versions, where `0.0` and `-0.0` differ.
-    pub const fn new() -> Self {
-        Self::with_zeros(Zeros::Distinct)
-    }
-
-    /// A workspace that must serve only tables with the same rule for zeros.
-    pub const fn with_zeros(zeros: Zeros) -> Self {
-        Workspace {
+impl<T: HostTerm> Room<T> {
+    const fn with_zeros(zeros: Zeros) -> Self {
+        Room {
             key: Vec::new(),
             image: ImageBuilder::new(zeros),
             second: ImageBuilder::new(zeros),
@@ -49,13 +83,8 @@ impl<T: HostTerm> Workspace<T> {
         }
     }
 
-    /// From now on, each operation that copies objects or takes them away refuses with
-    /// [`Error::TooLarge`](crate::error::Error::TooLarge) if these have more than about so many words together, and
-    /// changes nothing. For callers that must not work for long: to find that out takes no longer than to
-    /// copy so many words. What takes as long as that counts as well, for a key or an object: the bytes of
-    /// the key, and sorting the keys of maps. Without a limit at first. Merging itself has [a
-    /// way of its own](crate::Locking).
-    pub fn limit(&mut self, words: usize) {
+    /// Sets the [limit](Workspace::limit).
+    pub(crate) fn limit(&mut self, words: usize) {
         self.words_left = words;
     }
 
@@ -86,11 +115,5 @@ impl<T: HostTerm> Workspace<T> {
         self.third.tidy();
         self.bag.tidy();
         self.unpacked.tidy();
-    }
-}
-
-impl<T: HostTerm> Default for Workspace<T> {
-    fn default() -> Self {
-        Self::new()
     }
 }

@@ -114,6 +114,9 @@ pub enum HostKind {
 /// All functions may be called from any thread. The `with_*` functions lend what may exist only
 /// during the call; calling one on a box of another kind is a bug of the caller and may panic.
 pub trait Host: Copy + 'static {
+    /// The terms that the host has by itself.
+    type Term<'a>: HostTerm<Host = Self>;
+
     /// What the box is.
     fn kind(host_box: HostBox<'_, Self>) -> HostKind;
 

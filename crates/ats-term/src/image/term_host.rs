@@ -79,6 +79,8 @@ fn external_fun(host_box: TermBox<'_>) -> ExternalFun {
 }
 
 impl Host for TermHost {
+    type Term<'a> = &'a Term;
+
     fn kind(host_box: TermBox<'_>) -> HostKind {
         match host_box.tag() {
             PID => HostKind::Pid,

@@ -70,6 +70,8 @@ fn count(host_box: CountedBox<'_>, units: isize) {
 }
 
 impl Host for Counting {
+    type Term<'a> = Counted<'a>;
+
     fn kind(host_box: CountedBox<'_>) -> HostKind {
         match kept(host_box) {
             Term::Bits(bits) => HostKind::Bits(bits.bit_len()),

@@ -6,7 +6,7 @@ use crate::found::Found;
 use crate::short::{self, SHORT_WORDS, is_long_change};
 use crate::table::Table;
 use crate::value::{Rec, Values};
-use crate::workspace::Workspace;
+use crate::workspace::{Room, Workspace};
 use ats_mem::{Change, RecordBox};
 use ats_store::BatchPlan;
 use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object};
@@ -15,13 +15,14 @@ impl<H: Host> Table<H> {
     /// Replaces elements of the object of a key, in order, so that of several values for a position the
     /// last counts. If the key is missing, `default` is inserted first, with the key in the place of
     /// its own. Says whether there was something to change. Positions count from 1.
-    pub fn update_element<T: HostTerm<Host = H>>(
+    pub fn update_element<'t>(
         &self,
-        key: T,
-        values: &[(usize, T)],
-        default: Option<T>,
-        work: &mut Workspace<T>,
+        key: H::Term<'t>,
+        values: &[(usize, H::Term<'t>)],
+        default: Option<H::Term<'t>>,
+        work: &mut Workspace<H>,
     ) -> Result<bool, Error> {
+        let work = work.lend();
         if self.table_type.is_bag() {
             return Err(Error::TableType);
         }
@@ -68,7 +69,7 @@ impl<H: Host> Table<H> {
         key: T,
         default: Option<T>,
         parts: usize,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
         change: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>, usize) -> Result<Becomes, Error>,
     ) -> Result<(), Error> {
         let done = self.update_with(key, default, parts, work, change);
@@ -101,7 +102,7 @@ impl<H: Host> Table<H> {
         key: T,
         default: Option<T>,
         parts: usize,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
         mut change: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>, usize) -> Result<Becomes, Error>,
     ) -> Result<(), Error> {
         if let Some(default) = default {
@@ -113,7 +114,7 @@ impl<H: Host> Table<H> {
             work.second.replace_elements_within(image, &own_key, most)?;
         }
         self.make_key(key, work)?;
-        let Workspace {
+        let Room {
             key,
             image,
             second,

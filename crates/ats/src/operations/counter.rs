@@ -8,7 +8,7 @@ use crate::table::Table;
 use crate::workspace::Workspace;
 use ats_sync::Guard;
 use ats_term::Integer;
-use ats_term::image::{Host, HostTerm, NewValue, Object};
+use ats_term::image::{Host, NewValue, Object};
 
 /// One change of one counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,13 +76,14 @@ impl<H: Host> Table<H> {
     ///
     /// From the second change of the same counter on, as long as the object is not replaced and the value
     /// fits 60 bits, it is changed in place: without a lock and without allocation.
-    pub fn update_one_counter<T: HostTerm<Host = H>>(
+    pub fn update_one_counter<'t>(
         &self,
-        key: T,
+        key: H::Term<'t>,
         op: &CounterOp,
-        default: Option<T>,
-        work: &mut Workspace<T>,
+        default: Option<H::Term<'t>>,
+        work: &mut Workspace<H>,
     ) -> Result<Integer, Error> {
+        let work = work.lend();
         if self.table_type().is_bag() {
             return Err(Error::TableType);
         }
@@ -137,12 +138,12 @@ impl<H: Host> Table<H> {
     ///
     /// Replaces the object; for a single change see [`update_one_counter`](Table::update_one_counter).
     /// O(size of the object + operations * log operations) for integers of 64 bits.
-    pub fn update_counter<T: HostTerm<Host = H>>(
+    pub fn update_counter<'t>(
         &self,
-        key: T,
+        key: H::Term<'t>,
         ops: &[CounterOp],
-        default: Option<T>,
-        work: &mut Workspace<T>,
+        default: Option<H::Term<'t>>,
+        work: &mut Workspace<H>,
     ) -> Result<Vec<Integer>, Error> {
         if let [op] = ops {
             return self
@@ -160,11 +161,12 @@ impl<H: Host> Table<H> {
             .iter()
             .map(CounterOp::parts)
             .fold(0, usize::saturating_add);
+        let work = work.lend();
         let mut results = None;
         self.update_object(key, default, parts, work, |object, image, most| {
             let values = new_values(object, ops, &earlier)?;
             let parts: Vec<Parts> = values.iter().map(Parts::of).collect();
-            let changes: Vec<(usize, NewValue<'_, T>)> = ops
+            let changes: Vec<(usize, NewValue<'_, H::Term<'t>>)> = ops
                 .iter()
                 .zip(&parts)
                 .map(|(op, value)| (op.position - 1, value.as_value()))

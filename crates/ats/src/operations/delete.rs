@@ -9,7 +9,7 @@ use crate::short::is_long_to_compare;
 use crate::table::Table;
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values};
-use crate::workspace::Workspace;
+use crate::workspace::{Room, Workspace};
 use ats_mem::{Change, RecordBox};
 use ats_store::{BatchPlan, End};
 use ats_sync::Guard;
@@ -19,11 +19,8 @@ use ats_term::term::TermBuilder;
 
 impl<H: Host> Table<H> {
     /// Removes all objects of a key.
-    pub fn delete<T: HostTerm<Host = H>>(
-        &self,
-        key: T,
-        work: &mut Workspace<T>,
-    ) -> Result<(), Error> {
+    pub fn delete<'t>(&self, key: H::Term<'t>, work: &mut Workspace<H>) -> Result<(), Error> {
+        let work = work.lend();
         self.make_key(key, work)?;
         let guard = ats_sync::pin();
         let done = self.store(&guard).remove(&work.key, &guard);
@@ -33,12 +30,13 @@ impl<H: Host> Table<H> {
 
     /// Removes all objects of a key and returns them, unless they are larger than the workspace's
     /// [limit](Workspace::limit) says. Those of a key that has very many are not counted in words.
-    pub fn take<'g, T: HostTerm<Host = H>>(
+    pub fn take<'g, 't>(
         &'g self,
-        key: T,
-        work: &mut Workspace<T>,
+        key: H::Term<'t>,
+        work: &mut Workspace<H>,
         guard: &'g Guard,
     ) -> Result<Option<Found<'g, H>>, Error> {
+        let work = work.lend();
         self.make_key(key, work)?;
         let store = self.store(guard);
         let mut taken = Ok(None);
@@ -67,12 +65,13 @@ impl<H: Host> Table<H> {
     /// throughout the call. O(1), amortised, besides what it costs to take one object of those of a key.
     ///
     /// Refuses to take one of objects that are larger than the workspace's [limit](Workspace::limit) says.
-    pub fn take_end<'g, T: HostTerm<Host = H>>(
+    pub fn take_end<'g, 't>(
         &'g self,
         end: End,
-        work: &mut Workspace<T>,
+        work: &mut Workspace<H>,
         guard: &'g Guard,
     ) -> Result<Option<Taken<'g, H>>, Error> {
+        let work = work.lend();
         let mut taken = Ok(None);
         let is_bag = self.table_type.is_bag();
         self.store(guard).update_end(end, guard, &mut |current| {
@@ -102,10 +101,10 @@ impl<H: Host> Table<H> {
 
     /// Removes the object that is equal (`=:=`) to this one; a `duplicate_bag` may hold several, which
     /// all go. O(log objects of the key) for each.
-    pub fn delete_object<T: HostTerm<Host = H>>(
+    pub fn delete_object<'t>(
         &self,
-        object: T,
-        work: &mut Workspace<T>,
+        object: H::Term<'t>,
+        work: &mut Workspace<H>,
     ) -> Result<(), Error> {
         self.delete_object_if_few(object, usize::MAX, work)
             .map(|_| ())
@@ -113,12 +112,13 @@ impl<H: Host> Table<H> {
 
     /// As [`delete_object`](Table::delete_object), unless very many would go: false, if they are more than
     /// `most`, and nothing has changed. For callers that must return quickly.
-    pub fn delete_object_if_few<T: HostTerm<Host = H>>(
+    pub fn delete_object_if_few<'t>(
         &self,
-        object: T,
+        object: H::Term<'t>,
         most: usize,
-        work: &mut Workspace<T>,
+        work: &mut Workspace<H>,
     ) -> Result<bool, Error> {
+        let work = work.lend();
         let mut guard = ats_sync::pin();
         let encoded = match self.encode_pinned(object, &guard, work) {
             Ok(Encoded::Large) => {
@@ -139,11 +139,11 @@ impl<H: Host> Table<H> {
     fn delete_encoded<T: HostTerm<Host = H>>(
         &self,
         most: usize,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
         guard: Guard,
     ) -> Result<bool, Error> {
         let store = self.store(&guard);
-        let Workspace {
+        let Room {
             key,
             image,
             bag,

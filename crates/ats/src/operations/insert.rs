@@ -4,7 +4,7 @@ use crate::bag::{self, NewObject};
 use crate::error::Error;
 use crate::short::{SHORT_WORDS, is_long_change};
 use crate::table::Table;
-use crate::workspace::Workspace;
+use crate::workspace::{Room, Workspace};
 use ats_mem::Change;
 use ats_sync::Guard;
 use ats_term::TermRef;
@@ -35,28 +35,26 @@ pub enum ExistingKey {
 impl<H: Host> Table<H> {
     /// Inserts an object. In sets it replaces the one with the same key; a bag that has an equal object
     /// stays as it is.
-    pub fn insert<T: HostTerm<Host = H>>(
-        &self,
-        object: T,
-        work: &mut Workspace<T>,
-    ) -> Result<(), Error> {
+    pub fn insert<'t>(&self, object: H::Term<'t>, work: &mut Workspace<H>) -> Result<(), Error> {
+        let work = work.lend();
         let done = self.insert_if(object, work, ExistingKey::Accepted);
         done.map(|_| ())
     }
 
     /// Inserts an object unless there is one with the same key; says whether it did.
-    pub fn insert_new<T: HostTerm<Host = H>>(
+    pub fn insert_new<'t>(
         &self,
-        object: T,
-        work: &mut Workspace<T>,
+        object: H::Term<'t>,
+        work: &mut Workspace<H>,
     ) -> Result<bool, Error> {
+        let work = work.lend();
         self.insert_if(object, work, ExistingKey::Refused)
     }
 
     fn insert_if<T: HostTerm<Host = H>>(
         &self,
         object: T,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
         existing: ExistingKey,
     ) -> Result<bool, Error> {
         let is_bag = self.table_type.is_bag();
@@ -80,11 +78,11 @@ impl<H: Host> Table<H> {
     /// Inserts the object that was encoded, in a set.
     fn put_in_set<T: HostTerm<Host = H>>(
         &self,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
         existing: ExistingKey,
         guard: &Guard,
     ) -> Result<bool, Error> {
-        let Workspace {
+        let Room {
             key, image, packer, ..
         } = work;
         let store = self.store(guard);
@@ -116,11 +114,11 @@ impl<H: Host> Table<H> {
     /// Inserts the object that was encoded, in a bag.
     fn put_in_bag<T: HostTerm<Host = H>>(
         &self,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
         existing: ExistingKey,
         guard: Guard,
     ) -> Result<bool, Error> {
-        let Workspace {
+        let Room {
             key,
             image,
             packer,
@@ -164,14 +162,14 @@ impl<H: Host> Table<H> {
     fn insert_large<T: HostTerm<Host = H>>(
         &self,
         object: T,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
         existing: ExistingKey,
     ) -> Result<bool, Error> {
         work.image.encode_object_within(object, work.words_left)?;
         if self.table_type.is_bag() {
             return self.put_in_bag(work, existing, ats_sync::pin());
         }
-        let Workspace {
+        let Room {
             key, image, packer, ..
         } = work;
         let mut new = Some(self.record(key, image.take(), packer));
@@ -191,7 +189,7 @@ impl<H: Host> Table<H> {
         &self,
         object: T,
         guard: &Guard,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
     ) -> Result<Encoded, Error> {
         self.check_object(object)?;
         self.make_key(object.element(self.key_index), work)?;

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::found::Found;
 use crate::table::Table;
-use crate::workspace::Workspace;
+use crate::workspace::{Room, Workspace};
 use ats_sync::Guard;
 use ats_term::image::{Host, HostTerm};
 
@@ -13,7 +13,7 @@ impl<H: Host> Table<H> {
     pub(crate) fn make_key<T: HostTerm<Host = H>>(
         &self,
         key: T,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
     ) -> Result<(), Error> {
         work.start_key();
         self.key_bytes_within(key, &mut work.key, work.words_left)
@@ -21,12 +21,13 @@ impl<H: Host> Table<H> {
 
     /// The objects of a key, if there are any. O(log n) in an `ordered_set`, else O(1).
     #[inline]
-    pub fn lookup<'g, T: HostTerm<Host = H>>(
+    pub fn lookup<'g, 't>(
         &'g self,
-        key: T,
-        work: &mut Workspace<T>,
+        key: H::Term<'t>,
+        work: &mut Workspace<H>,
         guard: &'g Guard,
     ) -> Result<Option<Found<'g, H>>, Error> {
+        let work = work.lend();
         work.start_key();
         self.key_bytes(key, &mut work.key);
         let found = self.lookup_bytes(&work.key, guard);
@@ -40,12 +41,13 @@ impl<H: Host> Table<H> {
     /// # Errors
     /// [`Error::TooLarge`] if it refuses.
     #[inline]
-    pub fn lookup_within<'g, T: HostTerm<Host = H>>(
+    pub fn lookup_within<'g, 't>(
         &'g self,
-        key: T,
-        work: &mut Workspace<T>,
+        key: H::Term<'t>,
+        work: &mut Workspace<H>,
         guard: &'g Guard,
     ) -> Result<Option<Found<'g, H>>, Error> {
+        let work = work.lend();
         self.make_key(key, work)?;
         let found = self.lookup_bytes(&work.key, guard);
         work.tidy_key();

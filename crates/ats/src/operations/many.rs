@@ -6,7 +6,7 @@ use crate::gathered::{Gathered, One};
 use crate::operations::insert::{Encoded, ExistingKey, PINNED_WORDS};
 use crate::table::Table;
 use crate::value::{Rec, Values};
-use crate::workspace::Workspace;
+use crate::workspace::{Room, Workspace};
 use ats_mem::{Change, RecordBox};
 use ats_store::BatchPlan;
 use ats_term::image::{Host, HostTerm, Stored};
@@ -24,29 +24,31 @@ impl<H: Host> Table<H> {
     ///
     /// However long the list is, the thread is pinned for some hundred objects at a time, if it is not before
     /// the call; and what takes long for one key is done without a lock that other keys share.
-    pub fn insert_many<T: HostTerm<Host = H>>(
+    pub fn insert_many<'t>(
         &self,
-        objects: impl Iterator<Item = T>,
-        work: &mut Workspace<T>,
+        objects: impl Iterator<Item = H::Term<'t>>,
+        work: &mut Workspace<H>,
     ) -> Result<(), Error> {
+        let work = work.lend();
         self.insert_many_if(objects, work, ExistingKey::Accepted)
             .map(|_| ())
     }
 
     /// Inserts all objects at one moment, unless there is an object with the key of one of them; says
     /// whether it did. As [`insert_many`](Table::insert_many) otherwise.
-    pub fn insert_many_new<T: HostTerm<Host = H>>(
+    pub fn insert_many_new<'t>(
         &self,
-        objects: impl Iterator<Item = T>,
-        work: &mut Workspace<T>,
+        objects: impl Iterator<Item = H::Term<'t>>,
+        work: &mut Workspace<H>,
     ) -> Result<bool, Error> {
+        let work = work.lend();
         self.insert_many_if(objects, work, ExistingKey::Refused)
     }
 
     fn insert_many_if<T: HostTerm<Host = H>>(
         &self,
         terms: impl Iterator<Item = T>,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
         existing: ExistingKey,
     ) -> Result<bool, Error> {
         let mut many = std::mem::replace(&mut work.many, Gathered::new());
@@ -67,7 +69,7 @@ impl<H: Host> Table<H> {
         &self,
         terms: impl Iterator<Item = T>,
         many: &mut Gathered<H>,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
     ) -> Result<(), Error> {
         let mut guard = None;
         let mut words = 0;
@@ -92,7 +94,7 @@ impl<H: Host> Table<H> {
     }
 
     /// The object that was just encoded, with its key.
-    fn record_of<T: HostTerm<Host = H>>(&self, work: &mut Workspace<T>) -> RecordBox<Values<H>> {
+    fn record_of<T: HostTerm<Host = H>>(&self, work: &mut Room<T>) -> RecordBox<Values<H>> {
         self.record(&work.key, work.image.take(), &mut work.packer)
     }
 
@@ -101,7 +103,7 @@ impl<H: Host> Table<H> {
     #[cold]
     pub(crate) fn insert_slowly<T: HostTerm<Host = H>>(
         &self,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
         existing: ExistingKey,
     ) -> Result<bool, Error> {
         let mut many = Gathered::new();

@@ -13,7 +13,7 @@ use crate::short::{self, SHORT_WORDS, is_long_change};
 use crate::table::Table;
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, record};
-use crate::workspace::Workspace;
+use crate::workspace::{Room, Workspace};
 use ats_mem::Change;
 use ats_merge::{Merge, Merged, MergedTerm, Simple};
 use ats_sync::Guard;
@@ -70,12 +70,13 @@ impl<H: Host> Table<H> {
     /// If what the element became counts as missing, there is no object of the key afterwards.
     ///
     /// As fast as a counter for sums, minima and maxima of small integers; else O(size of the object).
-    pub fn merge<T: HostTerm<Host = H>, R>(
+    pub fn merge<'t, R>(
         &self,
-        merging: Merging<'_, T>,
-        work: &mut Workspace<T>,
+        merging: Merging<'_, H::Term<'t>>,
+        work: &mut Workspace<H>,
         read: impl Fn(Value<'_, H>) -> R,
     ) -> Result<R, Error> {
+        let work = work.lend();
         let Merging {
             key,
             position,
@@ -107,7 +108,7 @@ impl<H: Host> Table<H> {
         &self,
         merging: Merging<'_, T>,
         index: usize,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
         read: impl Fn(Value<'_, H>) -> R,
     ) -> Result<R, Error> {
         let Merging {
@@ -147,10 +148,10 @@ impl<H: Host> Table<H> {
     fn merge_and_exchange<T: HostTerm<Host = H>, R>(
         &self,
         place: Place<'_>,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
         read: &impl Fn(Value<'_, H>) -> R,
     ) -> Option<Result<R, Error>> {
-        let Workspace {
+        let Room {
             key,
             second,
             third,
@@ -229,10 +230,10 @@ impl<H: Host> Table<H> {
         &self,
         place: Place<'_>,
         default: Option<T>,
-        work: &mut Workspace<T>,
+        work: &mut Room<T>,
         read: impl Fn(Value<'_, H>) -> R,
     ) -> Result<R, Error> {
-        let Workspace {
+        let Room {
             key,
             image,
             second,

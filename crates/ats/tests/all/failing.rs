@@ -281,7 +281,7 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
     }),
     ("take_end", true, |table| {
         let guard = ats::pin();
-        let taken = table.take_end(End::Last, &mut Workspace::<&Term>::new(), &guard);
+        let taken = table.take_end(End::Last, &mut Workspace::<ats::TermHost>::new(), &guard);
         taken.map(|taken| assert!(taken.is_some()))
     }),
     ("delete_object", true, |table| {

@@ -100,7 +100,7 @@ fn taken(table: &TermTable) -> State {
 }
 
 fn taken_end(table: &TermTable, end: End) -> Option<(usize, i64)> {
-    let (guard, mut work) = (ats::pin(), Workspace::<&Term>::new());
+    let (guard, mut work) = (ats::pin(), Workspace::<ats::TermHost>::new());
     let taken = patiently(|| table.take_end(end, &mut work, &guard))?.to_term();
     let key = taken.as_tuple()?[0].as_int()?;
     Some((key as usize, values(&[taken])[0]))

@@ -125,7 +125,7 @@ fn counter_ops(counts: &[Count]) -> Vec<CounterOp> {
 }
 
 /// Applies an operation to both and compares what they answer.
-fn apply<'o>(table: &TermTable, model: &mut Model, op: &'o Op, work: &mut Workspace<&'o Term>) {
+fn apply(table: &TermTable, model: &mut Model, op: &Op, work: &mut Workspace<ats::TermHost>) {
     match op {
         Op::Insert(object, true) => {
             let expected = model.insert(std::slice::from_ref(object), true);

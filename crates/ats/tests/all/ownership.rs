@@ -218,7 +218,7 @@ fn what_is_too_large_changes_nothing() {
 }
 
 /// A workspace for objects of at most so many words.
-fn limited<'a>(words: usize) -> Workspace<&'a Term> {
+fn limited(words: usize) -> Workspace<ats::TermHost> {
     let mut work = Workspace::new();
     work.limit(words);
     work
