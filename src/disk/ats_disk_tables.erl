@@ -4,9 +4,9 @@
 %% It counts how often each process has opened each table. When the last of them has closed it, or
 %% has ended, the table is closed; and so are all tables when the application stops, or the whole
 %% system. Opening and closing read and write files, which takes long; both are done by processes of
-%% their own, and what is asked about the same table meanwhile waits for them. So does who opens the
-%% directory of a table that is being closed under another name, or with another spelling: what counts
-%% is which directory it is.
+%% their own, and what is asked about the same table meanwhile waits for them. So does who opens
+%% the directory of a table that is being closed under another name, or with another spelling: what
+%% counts is which directory it is.
 %%
 %% Users find a table by its name in an `ets' table, without asking this process.
 -module(ats_disk_tables).

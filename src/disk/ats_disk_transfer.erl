@@ -22,8 +22,8 @@
 
 -define(EVERYTHING, [{'_', [], ['$_']}]).
 
-%% @doc Inserts all objects, as they are at one moment, into a table in memory. What is wrong with that
-%% is found out before all is read, if it can be.
+%% @doc Inserts all objects, as they are at one moment, into a table in memory. What is wrong with
+%% that is found out before all is read, if it can be.
 -spec out(ats:tid(), target(), progress()) -> ok.
 out(Table, {Module, Target}, Progress) ->
     _ = is_there(Module, Target) orelse erlang:error({ats_error, target}),
@@ -36,7 +36,8 @@ out(Table, {Module, Target}, Progress) ->
     _ = ats_disk_walk:fold_chunks(Insert, 0, Table, up),
     ok.
 
-%% @doc Replaces all objects by those of another table. An answer of `dets' that is none is the result.
+%% @doc Replaces all objects by those of another table. An answer of `dets' that is none is the
+%% result.
 -spec in(ats:tid(), source(), progress()) -> ok | {error, term()}.
 in(Table, {Module, Source} = From, Progress) ->
     _ = is_there(Module, Source) orelse erlang:error({ats_error, source}),
@@ -127,8 +128,8 @@ replaced(Table, Fill) ->
         _ = catch ats_nif:delete(Memory)
     end.
 
-%% Takes the next objects. `HaveKeys' says whether all that are still to come are objects, if that can
-%% be known; it is asked before the first of them replace what was there.
+%% Takes the next objects. `HaveKeys' says whether all that are still to come are objects, if that
+%% can be known; it is asked before the first of them replace what was there.
 -spec staged([term()], fun(() -> boolean()), #stage{}) -> #stage{} | {error, term()}.
 staged(Objects, HaveKeys, #stage{table = Table, into = Into} = Stage) ->
     try ats_nif:insert(Into, Objects) of

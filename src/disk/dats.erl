@@ -132,9 +132,9 @@ open_file(Directory) ->
 %% <tr><td>`{block_size, Bytes}'</td><td>about how much is read from disk at once; 4096</td></tr>
 %% <tr><td>`{memory, Bytes}'</td><td>how much memory the table takes at most for what was written
 %% last, and for what was read; 320 MiB</td></tr>
-%% <tr><td>`{snapshot_age, Ms}'</td><td>what the table was at a moment is kept for a call that reads it,
-%% and for {@link select_continue/3}. If it is not read for so long, it expires: a function that then
-%% goes on with it answers `{error, {snapshot_expired, Directory}}'. An hour; `infinity' is
+%% <tr><td>`{snapshot_age, Ms}'</td><td>what the table was at a moment is kept for a call that reads
+%% it, and for {@link select_continue/3}. If it is not read for so long, it expires: a function that
+%% then goes on with it answers `{error, {snapshot_expired, Directory}}'. An hour; `infinity' is
 %% never</td></tr>
 %% </table>
 %%
@@ -863,11 +863,11 @@ init_table(Name, InitFun) ->
 
 %% @doc Replaces the objects of a table by those that a function provides. It is called with the
 %% argument `read' and returns `{Objects, NextFun}', or `end_of_input'. If it returns anything else,
-%% that is the answer, as `{error, {init_fun, Returned}}', and the table is as before; so it is if the
-%% function fails, or provides what is no object. `{format, bchunk}' of `dets' is not supported.
+%% that is the answer, as `{error, {init_fun, Returned}}', and the table is as before; so it is if
+%% the function fails, or provides what is no object. `{format, bchunk}' of `dets' is not supported.
 %%
-%% Up to 128 MiB of objects replace what was there at one moment, which holds for {@link from_ets/2}
-%% and the like, too. See the page `docs/tables-on-disk.md' for more of them.
+%% Up to 128 MiB of objects replace what was there at one moment, which holds for {@link
+%% from_ets/2} and the like, too. See the page `docs/tables-on-disk.md' for more of them.
 -spec init_table(tab_name(), ats_dets:init_fun(), [{min_no_slots, default | non_neg_integer()}
                                                  | {format, term}]) -> ok | {error, term()}.
 init_table(Name, InitFun, Options) ->
@@ -986,8 +986,8 @@ progress(_) -> erlang:error({ats_error, options}).
 %% </table>
 %%
 %% `{select_timeout_secs, Seconds | infinity}' is `{snapshot_age, Ms}' of {@link open_file/2}. The
-%% options `max_memory_entries', `max_merge_jobs' and `max_selects' are accepted and mean nothing. All options of {@link open_file/2} but `type' and `keypos' can be
-%% given, too.
+%% options `max_memory_entries', `max_merge_jobs' and `max_selects' are accepted and mean nothing.
+%% All options of {@link open_file/2} but `type' and `keypos' can be given, too.
 -spec open(tab_name(), [ats_osmos:option()]) -> {ok, tab_name()} | {error, reason()}.
 open(Name, Options) ->
     case ats_osmos:options(Options) of
@@ -1044,10 +1044,11 @@ write_any(Table, Key, Value) ->
 %% pair of them.
 %%
 %% Fewer rows than `N' are the last. The rows are those of one moment, also those that {@link
-%% select_continue/3} returns. The table keeps what it was at that moment until there are no more rows,
-%% the calling process ends, or no rows were asked for as long as the option `snapshot_age' says. A
-%% handle that has expired is `{error, {bad_select_handle, Handle}}' then. `info(Table, stats)' tells
-%% how many snapshots there are, and how many bytes of files and of memory only they keep.
+%% select_continue/3} returns. The table keeps what it was at that moment until there are no more
+%% rows, the calling process ends, or no rows were asked for as long as the option `snapshot_age'
+%% says. A handle that has expired is `{error, {bad_select_handle, Handle}}' then. `info(Table,
+%% stats)' tells how many snapshots there are, and how many bytes of files and of memory only they
+%% keep.
 -spec select_range(tab_name(), Lower :: ats_osmos:bound(), Upper :: ats_osmos:bound(),
                    Select :: fun(), N :: pos_integer()) ->
           {ok, [{Key :: term(), Value :: term()}], ats_osmos:select()} | {error, reason()}.

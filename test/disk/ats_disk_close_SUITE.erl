@@ -38,7 +38,8 @@ killed_owner(Directory) ->
     {Owner, Monitor} = spawn_monitor(fun() ->
         Name = make_ref(),
         {ok, Name} = dats:open_file(Name, [{file, Directory}]),
-        [ok = dats:insert(Name, [{{K, N}, Bytes} || N <- lists:seq(1, 200)]) || K <- lists:seq(1, 100)],
+        Lists = [[{{K, N}, Bytes} || N <- lists:seq(1, 200)] || K <- lists:seq(1, 100)],
+        [ok = dats:insert(Name, List) || List <- Lists],
         Test ! {self(), written},
         timer:sleep(infinity)
     end),

@@ -1,5 +1,5 @@
-%% Functions of `dats' that replace all objects: from other tables, and from a function. What is wrong is found
-%% before anything changes, and the objects change at one moment.
+%% Functions of `dats' that replace all objects: from other tables, and from a function. What is
+%% wrong is found before anything changes, and the objects change at one moment.
 -module(ats_disk_replace_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -186,8 +186,8 @@ replace(Sources) ->
     [ok = dats:from_ets(t, E) || E <- Sources],
     replace(Sources).
 
-%% Sources of more than 128 MiB: the first part replaces what was there, what follows is inserted. Nothing is
-%% changed if another table has an object that has no key here.
+%% Sources of more than 128 MiB: the first part replaces what was there, what follows is inserted.
+%% Nothing is changed if another table has an object that has no key here.
 more_than_at_one_moment(Config) ->
     T = ats_disk_lib:open(Config, t, [{keypos, 2}]),
     ok = dats:insert(T, {old, old}),

@@ -65,7 +65,7 @@ impl<H: Host> Table<H> {
     /// throughout the call. O(1), amortised, besides what it costs to take one object of those of a key.
     ///
     /// Refuses to take one of objects that are larger than the workspace's [limit](Workspace::limit) says.
-    pub fn take_end<'g, 't>(
+    pub fn take_end<'g>(
         &'g self,
         end: End,
         work: &mut Workspace<H>,
