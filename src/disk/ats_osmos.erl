@@ -21,8 +21,10 @@
                 | {select_timeout_secs, pos_integer() | infinity}
                 | dats:option().
 -type bound() :: fun((Key :: term()) -> boolean()) | unbounded | {key, term()}.
+-type edge() :: fun((Key :: term()) -> term()) | unbounded | {key, term()}.
+%% A bound before its function has been asked.
 -opaque select() :: {Snapshot :: ats:tid(), ats:continuation() | '$end_of_table',
-                     Rest :: [tuple()], Upper :: bound(), Filter :: fun()}.
+                     Rest :: [tuple()], Upper :: edge(), Filter :: fun()}.
 %% Where a select goes on. It reads a snapshot, which belongs to the process that began it.
 
 -define(AT_ONCE, 100).
@@ -79,11 +81,27 @@ select_range(_Table, _Lower, _Upper, _Filter, _N) ->
     erlang:error({ats_error, none}).
 
 %% @doc The next rows, of the same moment.
--spec select_continue(ats:tid(), select(), pos_integer()) ->
+-spec select_continue(ats:tid(), Select :: term(), pos_integer()) ->
           {ok, [{term(), term()}], select()} | {error, {bad_select_handle, term()}}.
-select_continue(_Table, {Snapshot, Continuation, Rest, Upper, Filter} = Select, N)
-  when is_integer(N), N > 0, is_reference(Snapshot), is_list(Rest), is_function(Filter, 2),
-       (Continuation =:= '$end_of_table' orelse tuple_size(Continuation) =:= 5) ->
+select_continue(_Table, Select, N) when is_integer(N), N > 0 ->
+    case is_handle(Select) of
+        true -> continued(Select, N);
+        false -> {error, {bad_select_handle, Select}}
+    end;
+select_continue(_Table, _Select, _N) ->
+    erlang:error({ats_error, none}).
+
+-spec is_handle(term()) -> boolean().
+is_handle({Snapshot, Continuation, Rest, _Upper, Filter}) ->
+    is_reference(Snapshot) andalso is_list(Rest) andalso is_function(Filter, 2)
+        andalso (Continuation =:= '$end_of_table'
+                 orelse is_tuple(Continuation) andalso tuple_size(Continuation) =:= 5);
+is_handle(_) ->
+    false.
+
+-spec continued(select(), pos_integer()) ->
+          {ok, [{term(), term()}], select()} | {error, {bad_select_handle, term()}}.
+continued({Snapshot, Continuation, Rest, Upper, Filter} = Select, N) ->
     try
         continued(Snapshot, Continuation, Rest, Upper, Filter, N)
     catch
@@ -93,14 +111,10 @@ select_continue(_Table, {Snapshot, Continuation, Rest, Upper, Filter} = Select, 
         error:{ats_error, snapshot_expired} ->
             _ = catch ats_nif:delete(Snapshot),
             {error, {bad_select_handle, Select}}
-    end;
-select_continue(_Table, Select, N) when is_integer(N), N > 0 ->
-    {error, {bad_select_handle, Select}};
-select_continue(_Table, _Select, _N) ->
-    erlang:error({ats_error, none}).
+    end.
 
--spec continued(ats:tid(), ats:continuation() | '$end_of_table', [tuple()], bound(),
-                fun((term(), term()) -> boolean()), pos_integer()) ->
+-spec continued(ats:tid(), ats:continuation() | '$end_of_table', [tuple()], edge(),
+                fun((term(), term()) -> term()), pos_integer()) ->
           {ok, [{term(), term()}], select()}.
 continued(Snapshot, '$end_of_table', [], Upper, Filter, _N) ->
     {ok, [], {Snapshot, '$end_of_table', [], Upper, Filter}};
@@ -111,27 +125,27 @@ continued(Snapshot, Continuation, Rest, Upper, Filter, N) ->
     rows({Rest, Continuation}, Snapshot, Upper, Filter, N, []).
 
 %% A key that is known is gone to. A function has to be asked about each row before.
--spec begin_at(ats:tid(), bound(), bound()) -> {[tuple()], ats:continuation()} | '$end_of_table'.
+-spec begin_at(ats:tid(), edge(), edge()) -> {[tuple()], ats:continuation()} | '$end_of_table'.
 begin_at(Snapshot, Lower, Upper) ->
     {Low, LowBound} = edge(low, Lower),
     {High, HighBound} = edge(high, Upper),
     Bounds = [LowBound, HighBound, {limit, ?AT_ONCE}],
     ats_range:range(Snapshot, Low, High, Bounds).
 
--spec edge(low | high, bound()) -> {term(), ats_range:bound()}.
+-spec edge(low | high, edge()) -> {term(), ats_range:bound()}.
 edge(low, {key, Key}) -> {Key, {low, inclusive}};
 edge(high, {key, Key}) -> {Key, {high, exclusive}};
 edge(Side, unbounded) -> {none, {Side, unbounded}};
 edge(Side, Less) when is_function(Less, 1) -> {none, {Side, unbounded}};
 edge(_Side, _Other) -> erlang:error({ats_error, none}).
 
--spec filter(fun()) -> fun((term(), term()) -> boolean()).
+-spec filter(fun()) -> fun((term(), term()) -> term()).
 filter(Filter) when is_function(Filter, 2) -> Filter;
 filter(Filter) when is_function(Filter, 1) -> fun(Key, Value) -> Filter({Key, Value}) end;
 filter(_) -> erlang:error({ats_error, none}).
 
 %% From the first row on that is not below the range.
--spec above(bound(), {[tuple()], ats:continuation()} | '$end_of_table') ->
+-spec above(edge(), {[tuple()], ats:continuation()} | '$end_of_table') ->
           {[tuple()], ats:continuation() | '$end_of_table'}.
 above(_Lower, '$end_of_table') ->
     {[], '$end_of_table'};
@@ -143,8 +157,8 @@ above(Less, {Rows, Continuation}) when is_function(Less) ->
 above(_Lower, Chunk) ->
     Chunk.
 
--spec rows({[tuple()], ats:continuation() | '$end_of_table'} | '$end_of_table', ats:tid(), bound(),
-           fun((term(), term()) -> boolean()), non_neg_integer(), [{term(), term()}]) ->
+-spec rows({[tuple()], ats:continuation() | '$end_of_table'} | '$end_of_table', ats:tid(), edge(),
+           fun((term(), term()) -> term()), non_neg_integer(), [{term(), term()}]) ->
           {ok, [{term(), term()}], select()}.
 rows('$end_of_table', Snapshot, Upper, Filter, _Wanted, Found) ->
     ended(Snapshot, Upper, Filter, Found);
@@ -184,7 +198,7 @@ rows({[], Continuation}, Snapshot, Upper, Filter, Wanted, Found) ->
     rows(ats_select:continue(Continuation), Snapshot, Upper, Filter, Wanted, Found).
 
 %% The cause is that of a function that returns no boolean.
--spec is_below(bound(), term(), lower | upper) -> boolean().
+-spec is_below(edge(), term(), lower | upper) -> boolean().
 is_below(Less, Key, Cause) when is_function(Less) ->
     case Less(Key) of
         IsBelow when is_boolean(IsBelow) -> IsBelow;
@@ -194,7 +208,7 @@ is_below(_Upper, _Key, _Cause) ->
     true.
 
 %% Nothing is left, so the snapshot is not needed any more.
--spec ended(ats:tid(), bound(), fun(), [{term(), term()}]) -> {ok, [{term(), term()}], select()}.
+-spec ended(ats:tid(), edge(), fun(), [{term(), term()}]) -> {ok, [{term(), term()}], select()}.
 ended(Snapshot, Upper, Filter, Found) ->
     _ = catch ats_nif:delete(Snapshot),
     {ok, lists:reverse(Found), {Snapshot, '$end_of_table', [], Upper, Filter}}.

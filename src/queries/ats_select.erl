@@ -130,7 +130,7 @@ by_name(_Table, Chunk) ->
 %% The table that has the name of an `ordered_set' now.
 -spec of_name(atom()) -> ats:tid().
 of_name(Name) ->
-    case ats_nif:whereis(Name) of
+    case ats_info:item(id, Name) of
         undefined ->
             erlang:error({ats_error, id});
         Id ->
