@@ -213,7 +213,7 @@ ask(Name, Request, #state{tables = Tables} = State) ->
 
 -spec asked(name(), request(), #table{}, #state{}) -> #state{}.
 asked(Name, {open, From, Asked}, #table{options = Options} = Table, State) ->
-    case ats_disk_options:fits(Asked, Options) of
+    case ats_disk_options:fits(spelled_as(Table, Asked), Options) of
         true ->
             gen_server:reply(From, ok),
             add_user(Name, Table, caller(From), State);
@@ -236,6 +236,16 @@ asked(Name, {close, From}, #table{users = Users} = Table, State) ->
         #{} ->
             gen_server:reply(From, {error, not_owner}),
             State
+    end.
+
+%% What is asked for, with the directory as it was spelled when the table was opened, if it is that one.
+-spec spelled_as(#table{}, ats_disk_options:parsed()) -> ats_disk_options:parsed().
+spelled_as(#table{options = #{directory := Directory}}, #{directory := Directory} = Asked) ->
+    Asked;
+spelled_as(#table{place = Place, options = #{directory := Directory}}, Asked) ->
+    case place(Asked) of
+        Place when Place =/= unknown -> Asked#{directory := Directory};
+        _ -> Asked
     end.
 
 -spec asked_of_none(name(), request(), #state{}) -> #state{}.

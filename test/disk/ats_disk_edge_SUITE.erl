@@ -13,6 +13,7 @@
     what_is_no_file/1,
     reading_writes_nothing/1,
     readers_share_a_table/1,
+    paths_are_spelled_differently/1,
     errors_of_the_system_are_told/1,
     descriptors_are_used_up/1
 ]).
@@ -28,6 +29,7 @@ all() ->
         what_is_no_file,
         reading_writes_nothing,
         readers_share_a_table,
+        paths_are_spelled_differently,
         errors_of_the_system_are_told,
         descriptors_are_used_up
     ].
@@ -165,6 +167,26 @@ readers_share_a_table(Config) ->
     ?assertEqual({error, {in_use, Directory}}, in_another_vm(open_in_another_vm, Directory)),
     ok = dats:close(T),
     ?assertEqual({ok, t}, in_another_vm(open_in_another_vm, Directory)).
+
+%% The same name and the same directory are the same table, however the path is written.
+paths_are_spelled_differently(Config) ->
+    T = ats_disk_lib:open(Config, t, []),
+    Directory = ats_disk_lib:file(Config, t),
+    Link = ats_disk_lib:file(Config, link),
+    ok = file:make_symlink(Directory, Link),
+    Base = filename:basename(Directory),
+    lists:foreach(
+        fun(Path) ->
+            ?assertEqual({ok, t}, dats:open_file(t, [{file, Path}])),
+            ?assertEqual({error, {in_use, Path}}, dats:open_file(u, [{file, Path}]))
+        end,
+        [list_to_binary(Directory), filename:join([Directory, "..", Base]), Link]
+    ),
+    Other = ats_disk_lib:file(Config, other),
+    ?assertEqual({error, incompatible_arguments}, dats:open_file(t, [{file, Other}])),
+    ?assertEqual([{self(), 4}], dats:info(t, users)),
+    [?assertEqual(ok, dats:close(T)) || _ <- lists:seq(1, 4)],
+    ?assertEqual(undefined, dats:info(t)).
 
 %% As `dets' tells them.
 errors_of_the_system_are_told(Config) ->
