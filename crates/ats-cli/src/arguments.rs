@@ -104,7 +104,7 @@ pub(crate) enum DiskCommand {
     },
 }
 
-/// What a table of `dats` is, if its file `table` does not say it any more.
+/// Description of a table of `dats`, if its file `table` does not say it any more.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TableOptions {
     /// The type of the table, if the file `table` is damaged
@@ -116,7 +116,7 @@ pub(crate) struct TableOptions {
     /// The merge of the table, if no file tells it: sum, '{prune, sum}', '{module, highest_bid, 1}' with the version
     #[arg(long, value_parser = merge)]
     pub(crate) merge: Option<Merge>,
-    /// Whether 0.0 and -0.0 are the same key, if the file `table` is damaged: for a table made before Erlang/OTP 27
+    /// `true` if 0.0 and -0.0 are the same key, if the file `table` is damaged: for a table made before Erlang/OTP 27
     #[arg(long, value_enum)]
     pub(crate) zeros: Option<ZerosOption>,
     /// The store is that of another program, and gets no file `table`
@@ -125,7 +125,7 @@ pub(crate) struct TableOptions {
 }
 
 impl TableOptions {
-    /// Whether something was told of a table.
+    /// Returns `true` if something was told of a table.
     pub(crate) fn is_any(&self) -> bool {
         self.table_type.is_some()
             || self.keypos.is_some()
@@ -133,7 +133,7 @@ impl TableOptions {
             || self.zeros.is_some()
     }
 
-    /// Whether a table is as was told.
+    /// Returns `true` if a table is as was told.
     pub(crate) fn fits(&self, table: &Description) -> bool {
         self.table_type
             .is_none_or(|told| TableType::from(told) == table.table_type)

@@ -21,13 +21,13 @@ pub struct Batch {
     /// The changes one behind the other, as they are in the journal.
     bytes: Vec<u8>,
     count: u32,
-    /// How many of them delete a key.
+    /// Number of those that delete a key.
     deletes: u32,
-    /// Where the last key is that one deletes.
+    /// Place of the last key that is deleted.
     last_deleted: Range<usize>,
     /// What becomes of the number of records.
     records: CountChange,
-    /// Whether a key gets a value or an operand.
+    /// `true` if a key gets a value or an operand.
     writes: bool,
 }
 
@@ -154,12 +154,12 @@ impl Batch {
         self.records
     }
 
-    /// How many changes delete a key, and the last such key.
+    /// Number of changes that delete a key, and the last such key.
     pub(crate) fn deleted_keys(&self) -> (u32, &[u8]) {
         (self.deletes, &self.bytes[self.last_deleted.clone()])
     }
 
-    /// Whether nothing else is done but to delete.
+    /// Returns `true` if nothing else is done but to delete.
     pub(crate) fn only_deletes(&self) -> bool {
         !self.writes
     }

@@ -54,7 +54,7 @@ struct Batches {
     /// What they make of the number of records.
     records: CountChange,
     sync: bool,
-    /// Whether nothing else is done but to delete.
+    /// `true` if nothing else is done but to delete.
     only_deletes: bool,
 }
 
@@ -298,7 +298,7 @@ impl Core {
         Ok(())
     }
 
-    /// Whether the threads are to be told, by a writer, that the memtable is half full, so that there will be another
+    /// Returns `true` if the threads are to be told, by a writer, that the memtable is half full, so that there will be another
     /// journal soon. They are told once for each.
     fn needs_journal(&self) -> bool {
         let bytes = self.state.load().active.bytes();

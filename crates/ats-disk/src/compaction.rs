@@ -60,7 +60,7 @@ enum Wanted {
     InLull,
     /// Those that keep up with writes, of runs that have at most so many bytes.
     Small(u64),
-    /// As [`InLull`](Wanted::InLull), of the runs that have changes up to a sequence number.
+    /// Like [`InLull`](Wanted::InLull), of the runs that have changes up to a sequence number.
     Settled(u64),
     /// All that have changes up to a sequence number.
     All(u64),

@@ -52,7 +52,7 @@ pub(crate) struct Core {
     pub(crate) writing: Mutex<Writing>,
     pub(crate) next_journal: NextJournal,
     pub(crate) manifest: Mutex<Manifest>,
-    /// Whether what the manifest says is known to be durable.
+    /// `true` if what the manifest says is known to be durable.
     pub(crate) is_manifest_durable: AtomicBool,
     /// The next number for a file or a run.
     pub(crate) next_number: AtomicU64,
@@ -73,7 +73,7 @@ pub(crate) struct Core {
     copies: u64,
     /// Why nothing is written any more.
     broken: OnceLock<String>,
-    /// Whether the store was opened for reading: then it has no threads, and writes nothing.
+    /// `true` if the store was opened for reading: then it has no threads, and writes nothing.
     pub(crate) is_read_only: bool,
     /// Whether the store is being closed.
     pub(crate) closing: AtomicBool,

@@ -45,9 +45,9 @@ pub enum Error {
     Merge,
     /// A key, a value or a batch is longer than the format can say.
     TooLong {
-        /// What it is.
+        /// The thing that is too long.
         what: &'static str,
-        /// How many bytes it has.
+        /// Its number of bytes.
         len: usize,
         /// The most that it may have.
         limit: usize,
@@ -76,7 +76,7 @@ impl Error {
         }
     }
 
-    /// Whether there was no room on the disk, or no more than a quota allows.
+    /// Returns `true` if there was no room on the disk, or no more than a quota allows.
     pub(crate) fn is_full(&self) -> bool {
         matches!(self, Error::Io { error, .. } if is_full(error.kind))
     }
@@ -147,7 +147,7 @@ impl From<Error> for ats_store::Error {
     }
 }
 
-/// Whether an error says that there is no room on the disk, or no more than a quota allows.
+/// Returns `true` if an error says that there is no room on the disk, or no more than a quota allows.
 pub(crate) fn is_full(kind: io::ErrorKind) -> bool {
     matches!(
         kind,

@@ -46,11 +46,11 @@ const MOST_DOUBLINGS: u32 = 6;
 const LONGEST_BOUND: usize = 1024;
 /// The most that is kept of recent keys, in bytes.
 const RECENT_BYTES: usize = 1 << 20;
-/// What a recent key costs besides its bytes.
+/// Bytes that a recent key costs besides its own.
 const RECENT_OVERHEAD: usize = 32;
 /// A walk that has not seen more writes in what it has found than this does not remember it.
 const MOST_UNSEEN: usize = 64;
-/// So many gaps are looked at to find one to be forgotten.
+/// Number of gaps that are looked at to find one to be forgotten.
 const CANDIDATES: usize = 8;
 /// After so many records were written without a gap being of use, all are forgotten.
 const MOST_UNUSED: u32 = 1 << 16;
@@ -67,12 +67,12 @@ pub(crate) struct Gaps {
     deletes: Deletes,
 }
 
-/// When it is looked for a gap around a deleted key.
+/// Decides after which deletes a gap is looked for around the deleted key.
 #[derive(Default)]
 struct Deletes {
     /// Deletes since the last look.
     since: AtomicU32,
-    /// How often twice as many deletes are waited for, since nothing was found.
+    /// Number of times that the deletes to be waited for were doubled, since nothing was found.
     doublings: AtomicU32,
 }
 
@@ -84,7 +84,7 @@ struct Known {
     recent: VecDeque<(u64, Box<[u8]>)>,
     recent_bytes: usize,
     recent_from: u64,
-    /// How many walks may still find gaps with these recent keys.
+    /// Number of walks that may still find gaps with these recent keys.
     walks: usize,
     /// Records that were told since a gap was of use.
     unused: u32,
@@ -95,11 +95,11 @@ struct Gap {
     high: Option<Box<[u8]>>,
     /// The number from which on readers find nothing in it.
     since: u64,
-    /// How many keys walks have passed in it, about.
+    /// Approximate number of keys that walks have passed in it.
     passed: u32,
 }
 
-/// Where a walk goes on behind a gap.
+/// Place at which a walk goes on behind a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Behind {
     /// At this bound, as of [`Cursor::seek`](crate::cursor::Cursor::seek).

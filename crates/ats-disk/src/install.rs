@@ -60,7 +60,7 @@ impl Core {
         Ok(())
     }
 
-    /// Why the manifest was not written. If it is unknown whether it was, nothing may be written any more.
+    /// The error of a manifest that was not written. If it is unknown whether it was, nothing may be written any more.
     fn not_written(&self, error: WriteError) -> Error {
         match error {
             WriteError::Refused(error) => error,

@@ -48,7 +48,7 @@ pub(crate) fn parts(payload: &[u8]) -> Result<(u64, u32, &[u8]), Error> {
     parts().map_err(|why: Damaged| Error::corrupt(format_args!("a record of the journal {why}")))
 }
 
-/// Where writes go: a file that is begun with the first write, so that a store that is not written to has none.
+/// The log of writes: a file that is begun with the first write, so that a store that is not written to has none.
 pub(crate) struct Journal {
     /// Nothing before the first write.
     log: Option<LogWriter>,
@@ -94,7 +94,7 @@ impl Journal {
         }
     }
 
-    /// Whether there is a file.
+    /// Returns `true` if there is a file.
     pub(crate) fn is_begun(&self) -> bool {
         self.log.is_some()
     }
@@ -209,7 +209,7 @@ impl Journal {
 /// should wait. It also gets the room that it is going to need, as much as the last one has taken: a file system that has to
 /// look for room may have to read what it has, and that waits for all else that a disk has to do.
 pub(crate) struct NextJournal {
-    /// Whether it will be needed soon.
+    /// `true` if it will be needed soon.
     is_wanted: AtomicBool,
     /// How large it is going to be.
     bytes: AtomicU64,

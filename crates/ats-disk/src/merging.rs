@@ -44,7 +44,7 @@ pub(crate) struct MergingCursor {
     is_over: Vec<bool>,
     /// How many deleted keys were passed since one that is not.
     passed: u32,
-    /// Where the range ends that is passed.
+    /// End of the range that is passed.
     end: Vec<u8>,
 }
 
@@ -75,7 +75,7 @@ impl MergingCursor {
         self.settle()
     }
 
-    /// As [`seek`](MergingCursor::seek), also to a key that is deleted with a range.
+    /// Like [`seek`](MergingCursor::seek), also to a key that is deleted with a range.
     pub(crate) fn start(
         &mut self,
         direction: Direction,
@@ -93,7 +93,7 @@ impl MergingCursor {
         Ok(())
     }
 
-    /// As [`advance`](MergingCursor::advance), also to a key that is deleted with a range.
+    /// Like [`advance`](MergingCursor::advance), also to a key that is deleted with a range.
     #[inline]
     pub(crate) fn step(&mut self) -> Result<(), Error> {
         self.passed = 0;

@@ -42,7 +42,7 @@ pub struct Options {
     pub file_system: Arc<dyn FileSystem>,
     /// Whether a store is made if there is none.
     pub create: bool,
-    /// Whether the store is only read. Then it must be there, and nothing in its directory is written, removed or repaired,
+    /// `true` if the store is only read. Then it must be there, and nothing in its directory is written, removed or repaired,
     /// so a directory of somebody else and a medium that cannot be written to will do. Others can open it for reading at
     /// the same time. Writes are refused with [`Error::ReadOnly`].
     pub read_only: bool,

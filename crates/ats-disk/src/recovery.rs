@@ -252,7 +252,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Whether there are no journals.
+    /// Returns `true` if there are no journals.
     fn is_empty(&self) -> bool {
         self.replayed.is_empty() && self.rest.is_empty()
     }

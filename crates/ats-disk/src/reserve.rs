@@ -37,20 +37,20 @@ const SHORT_MEMTABLE_PART: u64 = 4;
 pub(crate) struct Reserve {
     /// The size of the file, as far as this opening has seen to it.
     bytes: AtomicU64,
-    /// Whether the room was given back.
+    /// `true` if the room was given back.
     is_short: AtomicBool,
     /// Bytes of the smallest merge for which there was no room, and when such merges are tried again.
     full_merge: Mutex<Option<(u64, Duration)>>,
     /// Held by the thread that makes room.
     making: Mutex<()>,
-    /// When a memtable may be sealed again that is not full.
+    /// Time from which on a memtable that is not full may be sealed again.
     next_seal: Mutex<Duration>,
     /// Held while the file changes. The files of runs that were purged since a memtable was written to a run.
     purged: Mutex<BTreeSet<u64>>,
 }
 
 impl Reserve {
-    /// Whether the room was given back, and could not be made again.
+    /// Returns `true` if the room was given back, and could not be made again.
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
         self.is_short.load(Ordering::Relaxed)
@@ -69,7 +69,7 @@ impl Reserve {
         }
     }
 
-    /// Whether the reserve is as large as this.
+    /// Returns `true` if the reserve is as large as this.
     #[inline]
     fn covers(&self, bytes: u64) -> bool {
         self.bytes.load(Ordering::Relaxed) >= bytes
@@ -143,7 +143,7 @@ impl Core {
         self.reserve.give_back(&*self.directory);
     }
 
-    /// Whether there may be room for a merge of runs with so many bytes.
+    /// Returns `true` if there may be room for a merge of runs with so many bytes.
     pub(crate) fn may_merge(&self, bytes: u64) -> bool {
         let mut full_merge = self.reserve.full_merge.lock();
         if full_merge.is_some_and(|(_, until)| self.file_system.now() >= until) {
@@ -186,7 +186,7 @@ impl Core {
         }
     }
 
-    /// Whether there is a reserve for a write of so many bytes, so that it waits for nothing.
+    /// Returns `true` if there is a reserve for a write of so many bytes, so that it waits for nothing.
     pub(crate) fn is_write_covered(&self, bytes: usize) -> bool {
         !self.reserve.is_short() && self.reserve.covers(self.reserve_bytes(bytes))
     }

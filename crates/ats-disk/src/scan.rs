@@ -52,15 +52,15 @@ enum Place {
 /// The keys without a value that were passed since the last record.
 #[derive(Default)]
 struct Passed {
-    /// Whether there are any, or the walk begins.
+    /// `true` if there are any, or the walk begins.
     is_begun: bool,
     keys: u32,
-    /// How many gaps were.
+    /// Number of gaps that were passed.
     gaps: u32,
     from: From,
 }
 
-/// Where the gap begins in which the walk is.
+/// Beginning of the gap in which the walk is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum From {
     /// With one of the first keys that were passed.
@@ -74,7 +74,7 @@ enum From {
 
 /// After so many passed keys it is asked for a gap; and again each time after [`LEAST_PASSED`] more.
 const FIRST_PASSED: u32 = 4;
-/// So many keys are passed for each delete, at most, to find gaps for later walks.
+/// Most keys that are passed for each delete, to find gaps for later walks.
 const PASSED_PER_DELETE: u32 = 4;
 /// After so many passed keys a thread that must not wait leaves the walk to one that may.
 const MOST_AT_ONCE: u32 = 4096;

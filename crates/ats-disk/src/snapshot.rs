@@ -27,7 +27,7 @@ pub(crate) struct Pinned {
     seq: u64,
     /// Nothing once the snapshot has expired.
     state: Mutex<Option<Arc<State>>>,
-    /// Whether it was read since [`Snapshots::expire`] has looked last. So reading it asks for no time.
+    /// `true` if it was read since [`Snapshots::expire`] has looked last. So reading it asks for no time.
     read: AtomicBool,
     /// The time at which that was found last, or the snapshot was taken, in nanoseconds.
     last_read: AtomicU64,
@@ -174,7 +174,7 @@ impl Snapshots {
         all.iter().for_each(&mut visit);
     }
 
-    /// How many there are that have not expired.
+    /// Number of snapshots that have not expired.
     pub(crate) fn count(&self) -> usize {
         let mut count = 0;
         self.each(|pinned| count += usize::from(!pinned.expired.load(Ordering::Relaxed)));

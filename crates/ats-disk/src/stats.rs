@@ -25,7 +25,7 @@ pub(crate) struct Stats {
     pub(crate) longest_stall_ns: AtomicU64,
     /// How often a key was looked up.
     pub(crate) reads: ShardedCounter,
-    /// How many keys without a value walks have passed.
+    /// Number of keys without a value that walks have passed.
     pub(crate) passed: ShardedCounter,
     /// How often a key was read that had so many entries to be merged: 2, 3 or 4, 5 to 8, and so on.
     pub(crate) chains: [AtomicU64; 8],

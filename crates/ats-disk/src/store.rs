@@ -269,7 +269,7 @@ impl DiskStore {
         self.flush_all().map(|_| ())
     }
 
-    /// As [`flush`](DiskStore::flush). Returns the sequence number of the last change that is in a run.
+    /// Like [`flush`](DiskStore::flush). Returns the sequence number of the last change that is in a run.
     fn flush_all(&self) -> Result<u64, Error> {
         waiting::check()?;
         if self.core().is_read_only {

@@ -22,7 +22,7 @@ pub enum Error {
     Expired,
     /// A key, a value, or all that is to change at once, has more bytes than the store can keep.
     TooLong {
-        /// How many there are, at least.
+        /// Their number, or less.
         len: usize,
         /// The most that there may be.
         limit: usize,

@@ -27,7 +27,7 @@ pub struct Description {
     pub merge: Vec<u8>,
 }
 
-/// As `set, keypos 1, merge sum`.
+/// For example `set, keypos 1, merge sum`.
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

@@ -144,7 +144,7 @@ fn objects(value: &[u8]) -> Option<Vec<(&[u8], Term)>> {
     (!objects.is_empty()).then_some(objects)
 }
 
-/// Whether a table has such a record.
+/// Returns `true` if a table has such a record.
 fn fits(table: &Description, key: &[u8], objects: &[(&[u8], Term)]) -> bool {
     let is_of = |object: &Term| {
         let element = object

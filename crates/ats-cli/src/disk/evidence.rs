@@ -12,7 +12,7 @@ use std::path::Path;
 /// Records that tell whether a store has a table.
 const SAMPLE: usize = 100;
 
-/// What the first records of a store, of which no file tells a merge operator, say of a table with this merge. Nothing if
+/// Evidence of the first records of a store, of which no file tells a merge operator, for a table with this merge. None if
 /// there are none, or none can be read.
 pub(super) fn sample(survey: &Survey, at: &Path, merge: Vec<u8>) -> Evidence {
     let mut evidence = Evidence::new(merge);
@@ -42,7 +42,7 @@ fn meet_first(at: &Path, evidence: &mut Evidence) -> Result<(), Error> {
     Ok(())
 }
 
-/// What all records tell of a table with this merge, and whether there are operands. Unless it is sure that there is a
+/// Evidence of all records for a table with this merge, and whether there are operands. Unless it is sure that there is a
 /// table, the first ones decide whether the others are asked.
 pub(super) fn all(
     survey: &Survey,

@@ -12,9 +12,9 @@ use ats_disk::offline::{Fault, Survey};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What the file says.
+/// Content of the file `table`.
 pub(super) enum Table {
-    /// What the table is.
+    /// Description of the table.
     Described(Description),
     /// Nothing, because of this.
     Spoilt(String),
@@ -58,7 +58,7 @@ impl Table {
         Some(fault(why))
     }
 
-    /// As [`fault`](Table::fault), and asks some records besides.
+    /// Like [`fault`](Table::fault), and asks some records besides.
     pub(super) fn fault_by_records(&self, survey: &Survey, at: &Path) -> Option<Fault> {
         let known = self.fault(survey);
         if known.is_some() || survey.operator().is_some() {
@@ -80,7 +80,7 @@ impl Table {
         }
     }
 
-    /// What the table is.
+    /// Description of the table.
     pub(super) fn description(&self) -> Option<&Description> {
         match self {
             Table::Described(description) => Some(description),
@@ -93,7 +93,7 @@ pub(super) fn fault(why: impl std::fmt::Display) -> Fault {
     Fault::new(Description::FILE, None, why)
 }
 
-/// What a table is, for people. It is not described if that is a fault.
+/// Description of a table, for people. It is not described if that is a fault.
 pub(super) fn shown(description: Option<&Description>, has_fault: bool) -> String {
     match description {
         Some(description) => description.to_string(),
@@ -102,7 +102,7 @@ pub(super) fn shown(description: Option<&Description>, has_fault: bool) -> Strin
     }
 }
 
-/// What a table is, as JSON.
+/// Description of a table, as JSON.
 pub(super) fn json(description: Option<&Description>) -> Value {
     let object = |table: &Description| {
         json!({

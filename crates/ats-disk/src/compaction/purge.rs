@@ -187,7 +187,7 @@ impl Core {
     }
 }
 
-/// Whether a file has keys, and not only deletes of ranges.
+/// Returns `true` if a file has keys, and not only deletes of ranges.
 fn is_keyed(file: &RunFile) -> bool {
     file.meta().bounds().is_some()
 }

@@ -33,12 +33,12 @@ pub(crate) fn upper<'k>(last: &'k [u8], before: Option<&[u8]>) -> Cow<'k, [u8]> 
     }
 }
 
-/// Whether this is a lower bound of keys of which `first` is the lowest.
+/// Returns `true` if this is a lower bound of keys of which `first` is the lowest.
 pub(crate) fn is_lower(bound: &[u8], first: &[u8]) -> bool {
     bound == first || bound.len() >= EXACT_BYTES && first.starts_with(bound)
 }
 
-/// Whether this is an upper bound of keys of which `last` is the highest.
+/// Returns `true` if this is an upper bound of keys of which `last` is the highest.
 pub(crate) fn is_upper(bound: &[u8], last: &[u8]) -> bool {
     let above = |bound: &[u8]| {
         let (end, prefix) = bound.split_last()?;

@@ -31,7 +31,7 @@ pub(crate) struct LogWriter {
     previous: u32,
     /// Up to where there is room on the disk.
     reserved: u64,
-    /// Whether room is made ahead.
+    /// `true` if room is made ahead.
     goes_ahead: bool,
     gathered: Vec<u8>,
     /// The checksum of the last head that was gathered.

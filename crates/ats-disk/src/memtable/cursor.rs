@@ -29,7 +29,7 @@ pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     seq: u64,
     is_snapshot: bool,
-    /// Whether it stands on keys of which nothing remains but that a range was deleted.
+    /// `true` if it stands on keys of which nothing remains but that a range was deleted.
     shows_deleted: bool,
     direction: Direction,
     copied: Copied,

@@ -34,7 +34,7 @@ impl Deleted {
         }
     }
 
-    /// Whether a key is deleted.
+    /// Returns `true` if a key is deleted.
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
         self.covering(key).is_some()
     }

@@ -146,7 +146,7 @@ pub(crate) struct AsOf {
 }
 
 impl AsOf {
-    /// How many ranges there are, about.
+    /// Approximate number of ranges.
     pub(super) fn len(&self) -> usize {
         self.forest.trees.iter().map(|tree| tree.len).sum()
     }
@@ -173,7 +173,7 @@ impl AsOf {
 }
 
 impl Forest {
-    /// Whether all ranges are of numbers up to this one.
+    /// Returns `true` if all ranges are of numbers up to this one.
     fn is_within(&self, seq: u64) -> bool {
         self.trees.last().is_none_or(|newest| newest.last <= seq)
     }

@@ -23,7 +23,7 @@ struct Machine {
     locks: BTreeMap<PathBuf, Vec<Sharing>>,
     /// To where paths lead now, if not to where they led when the machine started.
     turned: BTreeMap<PathBuf, Option<PathBuf>>,
-    /// Whether nothing can be changed.
+    /// `true` if nothing can be changed.
     read_only: bool,
     calls: u64,
     /// How many calls may come before a test is taken to go on for ever.
@@ -89,7 +89,7 @@ impl SimFs {
         self.machine.lock().capacity = bytes;
     }
 
-    /// Whether the disk is mounted for reading only.
+    /// Returns `true` if the disk is mounted for reading only.
     pub(crate) fn set_read_only(&self, read_only: bool) {
         self.machine.lock().read_only = read_only;
     }

@@ -80,7 +80,7 @@ pub(crate) trait Subject: Sized {
     /// them.
     const MARKS_SYNCS: bool;
 
-    /// Where it is.
+    /// Path of its directory.
     const PATH: &str;
 
     fn open(setup: &Setup, fs: &SimFs) -> Result<Self, Error>;

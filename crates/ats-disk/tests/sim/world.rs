@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where the path of the store leads when a link in it was turned.
+/// The directory to which the path of the store leads when a link in it was turned.
 const ELSEWHERE: &str = "/elsewhere";
 
 /// What goes wrong.

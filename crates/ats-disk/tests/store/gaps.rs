@@ -46,7 +46,7 @@ fn fill(store: &DiskStore, records: u32) {
     }
 }
 
-/// Whether a walk over the middle queue comes to a key.
+/// Returns `true` if a walk over the middle queue comes to a key.
 fn is_found(store: &DiskStore, key: &[u8], direction: Direction) -> bool {
     let [low, high] = prefix(1);
     let range = KeyRange {

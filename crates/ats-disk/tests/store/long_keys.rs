@@ -131,7 +131,7 @@ fn a_merge_of_long_keys_goes_on_after_the_process_ended() {
     }
 }
 
-/// What can be read of a store that is not open, of which a file may be damaged. How many records.
+/// Reads a store that is not open, of which a file may be damaged. Returns the number of records.
 fn salvaged(directory: &Directory, expected: &Records, is_damaged: bool) -> usize {
     let survey = Survey::new(Arc::new(RealFs), directory.path()).expect("it is surveyed");
     let report = verify(&survey, &mut |_| ControlFlow::Continue(())).expect("it is read");

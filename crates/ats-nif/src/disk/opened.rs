@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 pub struct Settings {
     /// Whether a table is made if there is none.
     pub create: bool,
-    /// Whether the table is only read: then nothing in its directory is written.
+    /// `true` if the table is only read: then nothing in its directory is written.
     pub read_only: bool,
     /// Its type.
     pub table_type: Option<TableType>,
@@ -330,7 +330,7 @@ fn not_a_table(text: &str) -> Failure {
     Failure::new(KnownAtom::NotADatsTable, text)
 }
 
-/// Why a directory cannot be opened.
+/// The failure of a directory that cannot be opened.
 fn of_directory(error: Error) -> Failure {
     match error {
         Error::Missing => Failure::new(KnownAtom::Enoent, "there is no such directory"),
@@ -351,7 +351,7 @@ pub fn describe(directory: &Path) -> Result<Option<Description>, Failure> {
     ))
 }
 
-/// What the file that describes a table says, if it is there.
+/// Decodes the file that describes a table, if it is there.
 fn description(read: Result<Option<Vec<u8>>, Error>) -> Result<Option<Description>, Failure> {
     let Some(bytes) = read.map_err(of_directory)? else {
         return Ok(None);
@@ -363,7 +363,7 @@ fn description(read: Result<Option<Vec<u8>>, Error>) -> Result<Option<Descriptio
     }
 }
 
-/// Whether a table can be made in a directory: it has nothing but what was left of making one.
+/// Returns `true` if a table can be made in a directory: it has nothing but what was left of making one.
 fn check_free(held: &StoreDirectory, create: bool) -> Result<(), Failure> {
     let names = held.names()?;
     let is_ours = |name: &String| OF_STORES.iter().any(|start| name.starts_with(start));

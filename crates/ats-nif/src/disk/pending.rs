@@ -32,7 +32,7 @@ struct Window {
     /// The key that a read has met last of which nothing is known, and in which direction the read went.
     met: Vec<u8>,
     direction: Direction,
-    /// How many keys the next window has at most: one for a read of a key, more and more for a walk.
+    /// Most keys of the next window: one for a read of a key, more and more for a walk.
     keys: usize,
     /// Found by the walk that has met the key: nothing is between the bound from which the next walk goes on, and this
     /// key. So keys that count as missing are passed once.
@@ -48,7 +48,7 @@ struct Empty {
     to: Vec<u8>,
 }
 
-/// So many bytes of values, and so many keys, are the most of a window; but it has one key in any case.
+/// Most bytes of values, and most keys, of a window; but it has one key in any case.
 const MOST_BYTES: usize = 1 << 20;
 const MOST_KEYS: usize = 1024;
 

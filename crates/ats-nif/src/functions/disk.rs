@@ -638,7 +638,7 @@ fn disk_replace<'e>(env: Env<'e>, [table, key, value, new, all]: [VmTerm<'e>; 5]
 
 /// `disk_noted(Table, N)`: some keys that are pending, as records of `disk_pending`: `N` keys at most, and not many bytes.
 fn disk_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
-    /// What others need of the memory, one key apart.
+    /// Memory that others need, one key apart.
     const MOST_BYTES: usize = 4 << 20;
     on_dirty_io()?;
     let most = size(n).ok_or(KnownAtom::None)?;

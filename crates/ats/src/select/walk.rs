@@ -175,7 +175,7 @@ pub(super) enum Next {
 enum Walked {
     /// At the end of the range.
     Through,
-    /// Where the slice was over, or a visit said so.
+    /// The slice was over, or a visit said so.
     Stopped,
     /// Before a key whose values are still to be merged.
     Pending,

@@ -62,7 +62,7 @@ impl Codec<TermHost> for TermCodec {
 /// What is read where no object is.
 pub(crate) const CORRUPT: Error = Error::Storage(ats_store::Error::Corrupt);
 
-/// What is written where there is no room for an object.
+/// The error of an object for which there is no room.
 const TOO_LONG: Error = Error::Storage(ats_store::Error::TooLong {
     len: 1 << 32,
     limit: u32::MAX as usize,

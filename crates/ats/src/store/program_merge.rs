@@ -135,7 +135,7 @@ const LEAST_HOT_BYTES: usize = 4 << 10;
 /// A value is long if it has so many bytes.
 const LONG_BYTES: usize = 16 << 20;
 
-/// Whether a value that was put together has many objects, or bytes. O(objects), up to those of a hot one.
+/// Returns `true` if a value that was put together has many objects, or bytes. O(objects), up to those of a hot one.
 fn length(mut value: &[u8]) -> Length {
     match value.len() {
         ..LEAST_HOT_BYTES => return Length::Short,
@@ -344,7 +344,7 @@ impl ProgramMerge {
     }
 }
 
-/// Whether a table whose description has `stored` has the merge that is `wanted`: the same program now, whichever it was at
+/// Returns `true` if a table whose description has `stored` has the merge that is `wanted`: the same program now, whichever it was at
 /// first.
 #[must_use]
 pub fn is_same(wanted: &[u8], stored: &[u8]) -> bool {
