@@ -151,6 +151,7 @@ impl Core {
             self.doomed.add_memtable(&flushed.memtable);
         }
         drop(old);
+        self.note_largest_file();
         self.update_pressure();
         self.remove_doomed();
     }

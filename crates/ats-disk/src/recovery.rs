@@ -89,6 +89,7 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Co
     let runs = metas.iter().map(|meta| core.open_run(meta, &[]));
     let state = core.state.load().with_runs(runs.collect::<Result<_, _>>()?);
     core.state.store(Arc::new(state));
+    core.note_largest_file();
     if !is_read_only && !is_left_whole {
         *core.unneeded.lock() = unneeded;
         match core.with_reserve(|| core.take_over()) {

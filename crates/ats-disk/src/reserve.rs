@@ -37,6 +37,8 @@ const SHORT_MEMTABLE_PART: u64 = 4;
 pub(crate) struct Reserve {
     /// The size of the file, as far as this opening has seen to it.
     bytes: AtomicU64,
+    /// Bytes of the largest file of the runs.
+    largest_file: AtomicU64,
     /// `true` if the room was given back.
     is_short: AtomicBool,
     /// Bytes of the smallest merge for which there was no room, and when such merges are tried again.
@@ -156,9 +158,16 @@ impl Core {
     fn reserve_bytes(&self, writes: usize) -> u64 {
         let state = self.state.load();
         let memtables: usize = state.memtables().map(|memtable| memtable.bytes()).sum();
+        let largest = self.reserve.largest_file.load(Ordering::Relaxed);
+        ((memtables + writes) as u64 + LEAST_BYTES / 2).max(largest)
+    }
+
+    /// Notes the size of the largest file of the runs, which are others now.
+    pub(crate) fn note_largest_file(&self) {
+        let state = self.state.load();
         let files = state.runs.iter().flat_map(|run| &run.meta.files);
         let largest = files.map(|file| file.bytes).max().unwrap_or(0);
-        ((memtables + writes) as u64 + LEAST_BYTES / 2).max(largest)
+        self.reserve.largest_file.store(largest, Ordering::Relaxed);
     }
 
     /// Sees to it that there is a reserve for a write of so many bytes. While the store is short, the reserve is not made
