@@ -162,8 +162,9 @@ impl<T: ?Sized> ReaderGroupLock<T> {
         }
         self.gate.shut();
         if !self.groups.iter().all(|group| group.pass()) {
-            // Others may have come to wait for us meanwhile.
-            self.unlock();
+            // A writer that waits behind this one takes a gate that is shut for a sign that no reader is left.
+            self.gate.open();
+            self.writers.queue.unlock();
             return None;
         }
         Some(WriteGuard { lock: self })
