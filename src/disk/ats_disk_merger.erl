@@ -18,7 +18,7 @@
 %% Tables with a process at work, and whether there will be more to do when it has ended.
 -record(state, {working = #{} :: #{ats:tid() => boolean()}}).
 
-%% So many keys are taken at once.
+%% The most keys that are taken at once.
 -define(BATCH, 256).
 
 %% @doc This process, and the one that ends merges that do not return. `Tables' is a function that

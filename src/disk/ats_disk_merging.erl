@@ -30,7 +30,7 @@
 
 %% So often a change is tried of a key that others write to.
 -define(ATTEMPTS, 1000).
-%% So many objects are looked for before they are changed.
+%% The most objects that are looked for before they are changed.
 -define(AT_ONCE, 1000).
 
 -spec is_merged_by_program(ats:tid()) -> boolean().
@@ -39,8 +39,8 @@ is_merged_by_program(Table) ->
 
 %% @doc Writes a value, without reading what is there.
 %%
-%% What the module says of a value that is alone is asked before: so a value that hides all before
-%% it needs no merge, and one that is alone can be read without.
+%% The module is first asked about the value alone: so a value that hides all before it needs no
+%% merge, and one that stays alone can be read without.
 -spec write(ats:tid(), module(), ats_merge:version(), Key :: term(), Value :: term()) -> true.
 write(Table, Module, Version, Key, Value) ->
     case ats_merge_worker:ask(Module, Version, Key, Value) of

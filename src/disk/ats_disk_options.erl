@@ -31,7 +31,7 @@
 %% A power failure loses at most the writes of the last second.
 -define(DURABILITY, {interval, 1000}).
 
-%% What a snapshot keeps that nobody reads for an hour was forgotten. It is what osmos has.
+%% A snapshot that nobody reads for an hour was forgotten. Osmos has the same limit.
 -define(SNAPSHOT_AGE, 3600000).
 
 %% @doc What the options of a table of that name say. The name is the directory, if that is not given.

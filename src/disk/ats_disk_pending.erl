@@ -52,8 +52,9 @@ known([{Key, _} | Records], [missing | Outcomes]) ->
 known(_Records, []) ->
     [].
 
-%% @doc What a pending key of a table has. If nobody writes to it meanwhile, the store has it as
-%% well soon, or the part of it that could be merged. `again' if another process has merged it.
+%% @doc Returns the value of a pending key of a table. If nobody writes to it meanwhile, the store
+%% has it as well soon, or the part of it that could be merged. `again' if another process has
+%% merged it.
 -spec read(ats:tid(), program(), ats_nif:disk_record()) ->
           {ok, ats_merge_chain:chain()} | missing | again.
 read(Table, {{Module, _} = Merge, Id}, {_, Chain} = Record) ->

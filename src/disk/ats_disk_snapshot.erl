@@ -4,7 +4,7 @@
 %% A snapshot is a table of its own, which shares with the other what is on disk and in memory, and
 %% which no call changes. It belongs to the process that took it: if that is killed, it ends.
 %%
-%% Where a module merges the values of the table, a walk of a snapshot goes on by itself. A read
+%% If a module merges the values of the table, a walk of a snapshot goes on by itself. A read
 %% of one key fails with the cause `pending' if its values are still to be merged: then they are,
 %% and it is made again.
 -module(ats_disk_snapshot).

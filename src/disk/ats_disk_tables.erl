@@ -48,7 +48,7 @@
 -type work() :: {opening, name(), request(), Closed :: non_neg_integer()}
               | {closing, name(), gen_server:from() | none, #table{}}.
 -type place() :: {Device :: integer(), Inode :: integer()} | unknown.
-%% Which directory it is, whatever its name is.
+%% Identity of a directory, whatever its name is.
 
 %% `{Name, Id, Options}'.
 -define(NAMES, ?MODULE).
@@ -238,7 +238,8 @@ asked(Name, {close, From}, #table{users = Users} = Table, State) ->
             State
     end.
 
-%% What is asked for, with the directory as it was spelled when the table was opened, if it is that one.
+%% The options that are asked for, with the directory as it was spelled when the table was opened,
+%% if it is that one.
 -spec spelled_as(#table{}, ats_disk_options:parsed()) -> ats_disk_options:parsed().
 spelled_as(#table{options = #{directory := Directory}}, #{directory := Directory} = Asked) ->
     Asked;

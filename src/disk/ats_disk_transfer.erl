@@ -17,7 +17,7 @@
 %% Bytes of objects that replace others at one moment. They are in memory three times then.
 -define(AT_ONE_MOMENT, (128 bsl 20)).
 
-%% What goes where: objects go into a table in memory at first, and into the table itself later.
+%% The table, and where objects go: into a table in memory at first, into the table itself later.
 -record(stage, {table :: ats:tid(), into :: ats:tid()}).
 
 -define(EVERYTHING, [{'_', [], ['$_']}]).
@@ -58,7 +58,7 @@ is_there(Module, Table) ->
     catch error:badarg -> false
     end.
 
-%% What another table refuses has this cause.
+%% A call of another table. If that refuses it, this is the cause.
 -spec asked(fun(() -> Answer), source | target) -> Answer.
 asked(Call, Cause) ->
     try Call()
@@ -81,7 +81,7 @@ provided(Stage, {Objects, Next}) when is_list(Objects), is_function(Next) ->
 provided(_Stage, Other) ->
     {error, {init_fun, Other}}.
 
-%% What the function makes of its end does not matter any more.
+%% Tells the function that nothing more is read. Its answer does not matter any more.
 -spec stopped(ats_dets:init_fun(), {error, Reason}) -> {error, Reason}.
 stopped(Function, Failed) ->
     _ = catch Function(close),
@@ -104,7 +104,7 @@ in_chunks({Objects, Continuation}, {Module, Source} = From, Stage, Before, Total
             Failed
     end.
 
-%% Whether all objects of another table have a key, where this table has it.
+%% `true' if all objects of another table have a key where this table has it.
 -spec have_keys(module(), term(), ats:tid()) -> boolean().
 have_keys(Module, Source, Table) ->
     KeyPos = ats_info:item(keypos, Table),

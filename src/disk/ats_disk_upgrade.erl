@@ -1,11 +1,11 @@
 %% @private
 %% @doc Another version of the module that merges the values of a table.
 %%
-%% What was written under a version is merged by no other. So first all pending keys are merged,
-%% by the old functions or by one that converts; nothing is written to the table meanwhile that
-%% would have to be merged. When that is on disk, the table gets the version that the module has
-%% now. If the system stops on the way, some more keys are merged than before, and the table has
-%% the version that it had.
+%% Values that were written under a version are merged by no other. So first all pending keys are
+%% merged, by the old functions or by one that converts; nothing is written to the table meanwhile
+%% that would have to be merged. When that is on disk, the table gets the version that the module
+%% has now. If the system stops on the way, some more keys are merged than before, and the table
+%% has the version that it had.
 -module(ats_disk_upgrade).
 
 -export([upgrade/2]).

@@ -87,14 +87,14 @@ key(Find, Table, Way, From) ->
 key_of(none) -> '$end_of_table';
 key_of(Object) -> element(1, Object).
 
-%% @doc As {@link key/3}, with the objects of the key.
+%% @doc Like {@link key/3}, with the objects of the key.
 -spec objects(fun((ats:tid()) -> Found), ats:tid(), up | down) -> Found | '$end_of_table'.
 objects(Find, Table, Way) ->
     try Find(Table)
     catch error:{ats_error, pending} -> with_key(step(Table, Way, start))
     end.
 
-%% @doc As {@link key/4}, with the objects of the key.
+%% @doc Like {@link key/4}, with the objects of the key.
 -spec objects(fun((ats:tid(), term()) -> Found), ats:tid(), up | down, term()) ->
           Found | '$end_of_table'.
 objects(Find, Table, Way, From) ->

@@ -141,12 +141,12 @@ check_version(Module, Version) ->
 merge(Module, Key, Earlier, Later) ->
     call(Module, merge, [Key, Earlier, Later], fun(_Any) -> true end).
 
-%% @doc What `short_circuit' or `delete' says of a value.
+%% @doc Returns the answer of `short_circuit' or `delete' for a value.
 -spec is(module(), short_circuit | delete, Key :: term(), Value :: term()) -> boolean().
 is(Module, Function, Key, Value) ->
     call(Module, Function, [Key, Value], fun erlang:is_boolean/1).
 
-%% @doc What a function makes of all values of a key, which must not fail.
+%% @doc Converts all values of a key by a function, which must not fail.
 -spec convert(convert(), Key :: term(), [Value :: term(), ...]) -> {value, term()} | delete.
 convert(Function, Key, Values) ->
     try Function(Key, Values) of

@@ -26,16 +26,16 @@
 
 -type chain() :: binary().
 -type outcome() :: {put, chain()} | missing | {failed, ats_merge:failure(), part() | none}.
-%% What a chain becomes: one object, or nothing.
+%% The result of a chain: one object, or nothing.
 -type part() :: {Expected :: chain(), New :: chain()}.
-%% What the beginning of a chain was, and what takes its place.
+%% The beginning of a chain, and the chain that takes its place.
 
 -record(state, {module :: module(),
                 %% Called before each call of the module.
                 tick :: fun(() -> term()),
                 %% Called with parts on the way.
                 told :: fun((part()) -> term()),
-                %% As the module is told it, and as it was written last.
+                %% The key that the module is told, and the one that was written last.
                 key :: term(),
                 last_key :: term(),
                 oldest :: term(),
@@ -47,9 +47,9 @@
 
 -define(UNKNOWN, 16#FFFFFFFF).
 -define(PRESENT, 16#FFFFFFFE).
-%% So many objects less must a chain have for its beginning to be replaced.
+%% The least number of objects that a replaced beginning must save.
 -define(WORTH, 64).
-%% So many objects are merged before a part is told of.
+%% The number of objects that are merged before a part is told of.
 -define(FIRST_PART, 4096).
 
 %% @equiv collapse(Merge, Chain, Tick, fun(_Part) -> ok end)
@@ -108,7 +108,7 @@ step(Rest, Chain, #state{module = Module, stack = Stack, count = Count} = State)
 is_power(Count) ->
     Count >= ?FIRST_PART andalso Count band (Count - 1) =:= 0.
 
-%% What was inserted may have no second element.
+%% The value of an object, which has none if it was inserted without a second element.
 -spec value(module(), tuple()) -> term().
 value(_Module, Term) when tuple_size(Term) >= 2 -> element(2, Term);
 value(Module, _Term) -> throw({ats_merge, {Module, any, no_value}}).
@@ -140,7 +140,7 @@ merge(Earlier, Later, #state{module = Module, key = Key, tick = Tick}) ->
     _ = Tick(),
     ats_merge:merge(Module, Key, Earlier, Later).
 
-%% What takes the place of all but the rest of a chain, if that is worth it.
+%% The part that takes the place of all but the rest of a chain, if that is worth it.
 -spec part(chain(), chain(), #state{}) -> part() | none.
 part(_Rest, _Chain, #state{stack = Stack, count = Count}) when Count - length(Stack) < ?WORTH ->
     none;

@@ -37,7 +37,7 @@
 %% A key fails for so many times the limit.
 -define(TIMES, 6).
 -define(LOOKS, 4).
-%% So many bytes of a chain are compared.
+%% The most bytes of a chain that are compared.
 -define(COMPARED, 65536).
 
 -define(CALLS, 1).
@@ -59,7 +59,7 @@ prepare() ->
     persistent_term:put(?MODULE, {application:get_env(ats, merge_ms, ?MS),
                                   application:get_env(ats, merge_heap_words, ?HEAP_WORDS)}).
 
-%% @doc How many milliseconds a call may take, and how many words the heap of a worker may have:
+%% @doc Returns the most milliseconds of a call, and the most words of the heap of a worker:
 %% the parameters `merge_ms' and `merge_heap_words' that the application had when it was started.
 -spec limits() -> {Ms :: pos_integer(), HeapWords :: pos_integer()}.
 limits() ->
@@ -110,7 +110,7 @@ told(Calls) ->
 done(Calls) ->
     counters:put(Calls, ?FATE, ?DONE).
 
-%% @doc Whether a worker was ended because it took too long.
+%% @doc Returns `true' if a worker was ended because it took too long.
 -spec was_ended(calls()) -> boolean().
 was_ended(Calls) ->
     counters:get(Calls, ?FATE) =:= ?ENDED.
@@ -144,7 +144,7 @@ leave(Lock) ->
     true = ets:delete_object(?BUSY, {Lock, self()}),
     ok.
 
-%% @doc Whether it is known that a module does not get along with what was written to a key.
+%% @doc Returns the failure of a module for what was written to a key, if that is known.
 -spec known(lock(), ats_merge:merge(), binary()) -> {failed, ats_merge:failure()} | unknown.
 known(Lock, Merge, Chain) ->
     case ets:lookup(?HUNG, Lock) of
@@ -175,7 +175,7 @@ remember(Lock, Merge, Chain, Failure) ->
 checksum(Chain, Size) ->
     erlang:crc32(binary:part(Chain, 0, min(Size, ?COMPARED))).
 
-%% What tells one code of a module from another.
+%% A term that tells one code of a module from another.
 -spec code(ats_merge:merge()) -> term().
 code({convert, Function}) when is_function(Function) ->
     Function;

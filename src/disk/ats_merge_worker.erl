@@ -37,7 +37,7 @@
 %% for no longer than the others, and there may be no outcome. `save' is called by the worker
 %% after it has told the outcome of a key.
 
-%% So many milliseconds are waited for outcomes but the first.
+%% The most milliseconds that are waited for an outcome that is not the first.
 -define(PROMPT, 20).
 -define(LET_REMEMBER, 5).
 
@@ -145,7 +145,7 @@ wait_for(Worker) ->
             receive after ?LET_REMEMBER -> ok end
     end.
 
-%% What failed will be the first one time, and is found out then.
+%% The outcomes that come promptly. A key that fails will be the first one time, and then fails.
 -spec more([job()], [ats_merge_chain:outcome(), ...], reference(), pid(), reference()) ->
           [ats_merge_chain:outcome(), ...].
 more([], Done, _Reply, _Worker, _Monitor) ->
@@ -208,8 +208,8 @@ jobs(Reply, Calls, #{merge := Merge, jobs := [First | _] = Jobs} = Request) ->
 %% Writing
 %%--------------------------------------------------------------------------------------------
 
-%% @doc What a module says of a value that is alone: that the key is deleted by it, that it is an
-%% object with which nothing older is merged, that it is present, or nothing (`undefined').
+%% @doc Asks a module about a value that is alone. Its key is deleted, the value is an object with
+%% which nothing older is merged, it is present, or the module does not say (`undefined').
 -spec ask(module(), ats_merge:version(), Key :: term(), Value :: term()) ->
           delete | object | present | undefined | {failed, ats_merge:failure()}.
 ask(Module, Version, Key, Value) ->

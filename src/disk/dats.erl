@@ -238,9 +238,9 @@ merged_into_runs(Name, Write) ->
 
 %% @doc Gives a table whose values a module merges the version that the module has now.
 %%
-%% What was written under one version is merged by no other: until this is called, keys that are still
-%% to be merged answer `{error, {merge_mismatch, Directory, Key, {Module, OfTable, OfModule}}}', and so
-%% do writes to all keys. So first these keys are merged:
+%% Values that were written under one version are merged by no other: until this is called, keys that
+%% are still to be merged answer `{error, {merge_mismatch, Directory, Key, {Module, OfTable,
+%% OfModule}}}', and so do writes to all keys. So first these keys are merged:
 %%
 %% <table border="1">
 %% <tr><td>`{old, OldModule}'</td><td>by a module with the functions of the old version, under

@@ -45,7 +45,7 @@ count(Table, Low, High, Bounds) ->
     Range = options(bounds, Bounds, Table, count),
     ats_nif:range_size(Table, from(Range, Low), to(Range, High)).
 
-%% @doc As {@link count/4}, but looks at each object.
+%% @doc Like {@link count/4}, but looks at each object.
 -spec walk_count(ats:table(), term(), term(), [bound()]) -> non_neg_integer().
 walk_count(Table, Low, High, Bounds) ->
     Range = options(bounds, Bounds, Table, count),

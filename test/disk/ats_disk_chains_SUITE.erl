@@ -1,5 +1,5 @@
-%% Many values that a module of a program has to merge: a million of one key, and more of many keys than memory holds. The
-%% virtual machine is killed in between.
+%% Many values that a module of a program has to merge: a million of one key, and more of many keys
+%% than memory holds. The virtual machine is killed in between.
 -module(ats_disk_chains_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").

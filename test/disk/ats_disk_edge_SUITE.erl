@@ -1,9 +1,8 @@
-%% What others do with the directory of a table: links that are turned, files that are removed or are no files, directories
-%% that cannot be written to; and what the system refuses.
+%% Deeds of others in the directory of a table: links that are turned, files that are removed or
+%% are no files, directories that cannot be written to; and what the system refuses.
 -module(ats_disk_edge_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
--include_lib("kernel/include/file.hrl").
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([

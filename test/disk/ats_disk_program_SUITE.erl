@@ -638,8 +638,9 @@ walks_meet_pending_keys_in_their_place(Config) ->
     [
         begin
             Name = {Type, Share},
-            {ok, Name} = dats:open_file(Name, [{file, ats_disk_lib:file(Config, integer_to_list(Share) ++ atom_to_list(Type))},
-                                               {type, Type}, {memory, 100000}, {merge, {module, sums}}]),
+            File = ats_disk_lib:file(Config, lists:concat([Share, Type])),
+            {ok, Name} = dats:open_file(Name, [{file, File}, {type, Type}, {memory, 100000},
+                                               {merge, {module, sums}}]),
             Objects = [{K, 10 + K} || K <- lists:seq(1, 500)],
             %% Some are one object, some are pending, some are pending and count as missing.
             [
@@ -655,7 +656,8 @@ walks_meet_pending_keys_in_their_place(Config) ->
             ?assertEqual(Objects, Sorted(dats:tab2list(Name))),
             ?assertEqual(Objects, Sorted(dats:select(Name, All))),
             ?assertEqual(500, dats:select_count(Name, [{'_', [], [true]}])),
-            ?assertEqual(lists:seq(111, 120), lists:sort(dats:select(Name, [{{'$1', '$2'}, [{'>', '$2', 110}, {'=<', '$2', 120}], ['$2']}]))),
+            Some = [{{'$1', '$2'}, [{'>', '$2', 110}, {'=<', '$2', 120}], ['$2']}],
+            ?assertEqual(lists:seq(111, 120), lists:sort(dats:select(Name, Some))),
             [?assertEqual(Objects, Sorted(chunks(dats:select(Name, All, Limit)))) || Limit <- [1, 7, 499, 501]],
             #{rows_returned := 500} = dats:explain(Name, All),
             ?assertEqual([{77, 87}], dats:slot(Name, position(Name, 77))),
@@ -669,8 +671,13 @@ walks_meet_pending_keys_in_their_place(Config) ->
                     ?assertEqual(Range, chunks(dats:range(Name, 100, 300, [{limit, 3}]))),
                     ?assertEqual(lists:reverse(Range), chunks(dats:range(Name, 100, 300, [{limit, 3}, reverse]))),
                     ?assertEqual(lists:reverse(Range), dats:range_fold(fun(O, Os) -> [O | Os] end, [], Name, 100, 300)),
-                    ?assertEqual(Objects, rows(Name, dats:select_range(Name, {key, 0}, unbounded, fun(_, _) -> true end, 11))),
-                    ?assertEqual(Range, rows(Name, dats:select_range(Name, fun(K) -> K < 100 end, fun(K) -> K =< 300 end, fun(_) -> true end, 11))),
+                    Rows = fun(Low, High, Yes) ->
+                        rows(Name, dats:select_range(Name, Low, High, Yes, 11))
+                    end,
+                    ?assertEqual(Objects, Rows({key, 0}, unbounded, fun(_, _) -> true end)),
+                    IsBelow = fun(K) -> K < 100 end,
+                    IsWithin = fun(K) -> K =< 300 end,
+                    ?assertEqual(Range, Rows(IsBelow, IsWithin, fun(_) -> true end)),
                     ?assertEqual({500, 510}, begin K = dats:last(Name), {K, dats:lookup_element(Name, K, 2)} end),
                     ?assertEqual({77, [{77, 87}]}, dats:next_lookup(Name, 76)),
                     ?assertEqual({75, [{75, 85}]}, dats:prev_lookup(Name, 76))

@@ -1,5 +1,5 @@
-%% A key whose merge hangs costs those who read it, and nobody else: others of the same table, and of another, are read as
-%% fast as the processors allow.
+%% A key whose merge hangs costs those who read it, and nobody else: others of the same table, and
+%% of another, are read as fast as the processors allow.
 %%
 %% ATS_FAIRNESS_MS is the limit: 99 of 100 reads take less, in the best of some attempts.
 -module(ats_merge_fairness_SUITE).

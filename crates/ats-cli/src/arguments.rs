@@ -44,8 +44,8 @@ pub(crate) enum DiskCommand {
     /// Read all files, check them, and name each fault
     #[command(after_help = EXIT_CODES)]
     ///
-    /// The directory of a table of `dats` has a file `table` beside its store. It is checked, too, and should be there if
-    /// the merge operator or the records are those of a table.
+    /// The directory of a table of `dats` has a file `table` beside its store. It is checked, too,
+    /// and should be there if the merge operator or the records are those of a table.
     Verify {
         /// The directory of the store
         directory: PathBuf,
@@ -86,8 +86,9 @@ pub(crate) enum DiskCommand {
     /// Each record is what its key was after some write; it is the last one, unless the key is among those that are named
     /// as lost. Nothing is written into the source.
     ///
-    /// What was saved of a table of `dats` is a table again. If the file `table`, which describes it, is damaged, what the
-    /// table was is told by the records and the merge operator, and by options where these leave it open.
+    /// A table of `dats` is saved as a table. If the file `table`, which describes it, is damaged,
+    /// the records and the merge operator tell what the table was, and options where these leave
+    /// it open.
     #[command(after_help = EXIT_CODES)]
     Salvage {
         /// The directory of the damaged store

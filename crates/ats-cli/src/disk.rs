@@ -1,5 +1,5 @@
-//! Commands on stores on disk, one module for each. `table` reads what a directory says of its table, `reconstruct` finds it
-//! out where it does not say it, and `evidence` asks the records.
+//! Commands on stores on disk, one module for each. `table` reads what a directory says of its
+//! table, `reconstruct` finds it out where it does not say it, and `evidence` asks the records.
 
 mod compact;
 mod dump;

@@ -80,12 +80,12 @@ impl AtomicStore {
         self.store.put(key, value)
     }
 
-    /// Replaces all records by those that `scan` shows, at one moment for every reader and writer, and for a crash. They
-    /// are in memory as one batch meanwhile.
+    /// Replaces all records by those that `scan` shows, at one moment for every reader and writer,
+    /// and for a crash. They are in memory as one batch meanwhile.
     ///
     /// # Errors
-    /// Those of `scan`, and of [`DiskStore::write`]; nothing has changed then. [`Error::TooLong`] if they are longer than a
-    /// batch may be.
+    /// Those of `scan`, and of [`DiskStore::write`]; nothing has changed then. [`Error::TooLong`]
+    /// if they are longer than a batch may be.
     pub fn replace_all<E: From<Error>>(
         &self,
         scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,

@@ -100,8 +100,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Checks the lengths of fields that are to be added, before they are copied. A batch is one record of the journal, the
-    /// length of which has 32 bits.
+    /// Checks the lengths of fields that are to be added, before they are copied. A batch is one
+    /// record of the journal, the length of which has 32 bits.
     fn check(&self, fields: [(&'static str, usize); 2]) -> Result<(), Error> {
         let all = fields.iter().map(|(_, len)| len).sum::<usize>();
         let batch = ("a batch", self.bytes.len() + all, MAX_BYTES + (1 << 15));

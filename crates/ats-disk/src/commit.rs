@@ -115,8 +115,9 @@ impl Writing {
 }
 
 impl Core {
-    /// Makes the changes of a batch. If there is no room the reserve is given back, and a batch that only deletes is tried
-    /// again; so are others in a store without threads, where nobody else makes room.
+    /// Makes the changes of a batch. If there is no room the reserve is given back, and a batch
+    /// that only deletes is tried again; so are others in a store without threads, where nobody
+    /// else makes room.
     pub(crate) fn commit(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
         let mut gave_back = false;
         loop {
@@ -298,8 +299,8 @@ impl Core {
         Ok(())
     }
 
-    /// Returns `true` if the threads are to be told, by a writer, that the memtable is half full, so that there will be another
-    /// journal soon. They are told once for each.
+    /// Returns `true` if the threads are to be told, by a writer, that the memtable is half full,
+    /// so that there will be another journal soon. They are told once for each.
     fn needs_journal(&self) -> bool {
         let bytes = self.state.load().active.bytes();
         bytes >= self.options.memtable_bytes / 2 && self.next_journal.want()

@@ -119,8 +119,8 @@ impl Core {
         }
     }
 
-    /// Merges all reserved runs into one, also if that is not due. Runs that another thread merges already are waited for
-    /// by calling this again. Whether there was anything to do.
+    /// Merges all reserved runs into one, also if that is not due. Runs that another thread merges
+    /// already are waited for by calling this again. Whether there was anything to do.
     pub(crate) fn compact_reserved(
         &self,
         reservation: &Reservation<'_>,

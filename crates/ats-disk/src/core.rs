@@ -31,9 +31,9 @@ use std::sync::{Arc, OnceLock};
 /// An open store. Its functions are beside what they are about: [`commit`](crate::commit), [`read`](crate::read),
 /// [`flush`](crate::flush), [`compaction`](crate::compaction).
 ///
-/// Locks are taken in this order, each while those before it may be held: `writing`, `manifest`, `swapping`; the lock
-/// of the registry, that of the queue and that of the gaps are taken last. `manifest` is held while files are synced, so no
-/// writer takes it.
+/// Locks are taken in this order, each while those before it may be held: `writing`, `manifest`,
+/// `swapping`; the lock of the registry, that of the queue and that of the gaps are taken last.
+/// `manifest` is held while files are synced, so no writer takes it.
 pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) file_system: Arc<dyn FileSystem>,

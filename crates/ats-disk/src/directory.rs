@@ -1,8 +1,9 @@
 //! The directory of a store: open, locked, and held until nothing works in it any more.
 //!
-//! A store can be closed while other threads merge runs of it, or write memtables to runs. These threads notice that before
-//! long. But until then they make files in the directory and remove files from it, of which another store, that opened it
-//! meanwhile, knew nothing. So each of them holds the lock of the directory, too, and closing waits for them.
+//! A store can be closed while other threads merge runs of it, or write memtables to runs. These
+//! threads notice that before long. But until then they make files in the directory and remove
+//! files from it, of which another store, that opened it meanwhile, knew nothing. So each of them
+//! holds the lock of the directory, too, and closing waits for them.
 
 use crate::error::Error;
 use crate::fs::{Directory, FileSystem, Sharing, remove_if_there, retrying};
@@ -22,12 +23,12 @@ thread_local! {
     static HOLDS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The directory of a store, open and locked. No other store opens it for writing while this lives; none opens it at all
-/// if it is locked for writing.
+/// The directory of a store, open and locked. No other store opens it for writing while this lives;
+/// none opens it at all if it is locked for writing.
 ///
-/// It stays the same directory when its path leads to another one. What belongs to a store besides its records, such as a
-/// description of them, can be kept in files beside those of the store: their names must not begin with `manifest`,
-/// `journal-` or `run-`.
+/// It stays the same directory when its path leads to another one. What belongs to a store besides
+/// its records, such as a description of them, can be kept in files beside those of the store:
+/// their names must not begin with `manifest`, `journal-` or `run-`.
 pub struct StoreDirectory {
     pub(crate) file_system: Arc<dyn FileSystem>,
     pub(crate) directory: Arc<dyn Directory>,
@@ -194,9 +195,10 @@ impl DirectoryLock {
         Ok(hold)
     }
 
-    /// Lets another store open the directory, when nothing of this one works there any more. Nothing is written after
-    /// this. A thread that holds the directory itself does not wait: then it is free when that is done. Nor does one of a
-    /// copy of the process, which has none of the threads that held it.
+    /// Lets another store open the directory, when nothing of this one works there any more.
+    /// Nothing is written after this. A thread that holds the directory itself does not wait: then
+    /// it is free when that is done. Nor does one of a copy of the process, which has none of the
+    /// threads that held it.
     pub(crate) fn release(&self, file_system: &dyn FileSystem, is_copy: bool) {
         let Some(lock) = self.lock.lock().take() else {
             return;

@@ -10,8 +10,9 @@
 //! # Contract of an implementation
 //!
 //! - Data written to a file survives the machine once [`File::sync`] has returned.
-//! - A name that was created, renamed or removed survives the machine once [`Directory::sync`] has returned. A rename is
-//!   atomic: at any time the new name leads to the old file or to the new one.
+//! - A name that was created, renamed or removed survives the machine once [`Directory::sync`] has
+//!   returned. A rename is atomic: at any time the new name leads to the old file or to the new
+//!   one.
 //! - Until then, any part of it may survive, in any order.
 //! - Written data survives the end of the process without a sync.
 //! - A call that a signal has interrupted returns [`Interrupted`](io::ErrorKind::Interrupted) and has lost nothing. The
@@ -37,7 +38,8 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Opens a directory, which is neither locked nor changed.
     ///
     /// # Errors
-    /// [`NotFound`](io::ErrorKind::NotFound), [`NotADirectory`](io::ErrorKind::NotADirectory), and what the system says.
+    /// [`NotFound`](io::ErrorKind::NotFound), [`NotADirectory`](io::ErrorKind::NotADirectory), and
+    /// what the system says.
     fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>>;
 
     /// The time since some moment. It does not go back.

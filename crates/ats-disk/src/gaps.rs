@@ -1,30 +1,35 @@
 //! Gaps: ranges of keys in which walks have found nothing, though there are deletes to be passed.
 //!
-//! The deletes of keys stay in memtables and runs until runs are merged. A queue that is taken from at one end leaves as
-//! many of them as it had records, and each search for the next record walks over all of them: without help, n of them
-//! cost O(n²). So a walk that has passed many keys without a value remembers the gap between two records, and later walks go
-//! past it at once. What was passed once is not passed again, so a delete costs later walks O(log n) amortised. Gaps
-//! are about records, and know nothing of memtables and runs: they outlive flushes and merges, but not the process.
+//! The deletes of keys stay in memtables and runs until runs are merged. A queue that is taken from
+//! at one end leaves as many of them as it had records, and each search for the next record walks
+//! over all of them: without help, n of them cost O(n²). So a walk that has passed many keys
+//! without a value remembers the gap between two records, and later walks go past it at once. What
+//! was passed once is not passed again, so a delete costs later walks O(log n) amortised. Gaps are
+//! about records, and know nothing of memtables and runs: they outlive flushes and merges, but not
+//! the process.
 //!
 //! # Invariants
-//! - G1. A reader at a sequence number from that of a gap on finds no record in the gap, as long as the gap is known. Nor do
-//!   those that read later: a write of a record breaks the gap in which its key is before the write is published.
-//! - G2. While gaps are active, the leader of a group tells all keys that get a value or an operand before it publishes the
-//!   group, and no other group is told until then. A reader takes its sequence number before it asks for a gap, so
-//!   all that it must see has been told.
-//! - G3. `recent` has all keys that were told with numbers above `recent_from`. A gap that a walk at the number `s` has found
-//!   is taken only if `recent_from` is `s` or less, and then it is broken at those of the recent keys that the walk has
-//!   not seen.
-//! - G4. When gaps become active, `recent_from` is a number up to which all was published: that of the last write, if the
-//!   lock of writers is free; else it becomes known with the next group.
+//! - G1. A reader at a sequence number from that of a gap on finds no record in the gap, as long as
+//!   the gap is known. Nor do those that read later: a write of a record breaks the gap in which
+//!   its key is before the write is published.
+//! - G2. While gaps are active, the leader of a group tells all keys that get a value or an operand
+//!   before it publishes the group, and no other group is told until then. A reader takes its
+//!   sequence number before it asks for a gap, so all that it must see has been told.
+//! - G3. `recent` has all keys that were told with numbers above `recent_from`. A gap that a walk
+//!   at the number `s` has found is taken only if `recent_from` is `s` or less, and then it is
+//!   broken at those of the recent keys that the walk has not seen.
+//! - G4. When gaps become active, `recent_from` is a number up to which all was published: that of
+//!   the last write, if the lock of writers is free; else it becomes known with the next group.
 //!
-//! Nor does the first walk pass much, where deletes are neighbours: after some deletes, a short walk around the last of them
-//! looks for a gap, and the more seldom the less it finds. So where keys are deleted in their order, the gap grows with them.
+//! Nor does the first walk pass much, where deletes are neighbours: after some deletes, a short
+//! walk around the last of them looks for a gap, and the more seldom the less it finds. So where
+//! keys are deleted in their order, the gap grows with them.
 //!
-//! It costs a load for each write, until a walk passes many deletes for the first time. From then on a write of a record takes
-//! a lock and searches, and a walk takes the lock when it begins; until so many records were written without a gap being
-//! of use that nothing seems to be gained. The number of gaps is bounded, and so is what is kept of recent keys: when
-//! either is used up, something is forgotten, and walks find it again.
+//! It costs a load for each write, until a walk passes many deletes for the first time. From then
+//! on a write of a record takes a lock and searches, and a walk takes the lock when it begins;
+//! until so many records were written without a gap being of use that nothing seems to be gained.
+//! The number of gaps is bounded, and so is what is kept of recent keys: when either is used up,
+//! something is forgotten, and walks find it again.
 
 use ats_store::{Direction, KeyRange};
 use parking_lot::Mutex;
@@ -115,8 +120,8 @@ impl Gaps {
         self.is_active.load(Ordering::Relaxed)
     }
 
-    /// Counts deletes of keys. If it is time to look for a gap around the last of them, how many there were since the last
-    /// time.
+    /// Counts deletes of keys. If it is time to look for a gap around the last of them, how many
+    /// there were since the last time.
     #[inline]
     pub(crate) fn count_deletes(&self, deletes: u32) -> Option<u32> {
         let Deletes { since, doublings } = &self.deletes;
@@ -135,8 +140,8 @@ impl Gaps {
         doublings.store(more, Ordering::Relaxed);
     }
 
-    /// Makes writers tell what they write from now on. `published` is the number of the last write, if the caller has the
-    /// lock of writers.
+    /// Makes writers tell what they write from now on. `published` is the number of the last write,
+    /// if the caller has the lock of writers.
     pub(crate) fn activate(&self, published: Option<u64>) {
         let mut known = self.known.lock();
         if !self.is_active() {
@@ -148,8 +153,8 @@ impl Gaps {
         }
     }
 
-    /// Says that a group is told from now on, of which this is the first number. All before is published. The caller has
-    /// the lock of writers.
+    /// Says that a group is told from now on, of which this is the first number. All before is
+    /// published. The caller has the lock of writers.
     pub(crate) fn begin_group(&self, first_seq: u64) {
         let mut known = self.known.lock();
         if known.unused > MOST_UNUSED {
@@ -198,8 +203,8 @@ impl Gaps {
         }
     }
 
-    /// Finds the gap in which a walk at this number would go on, and where it goes on behind it. On the way up, the walk would
-    /// go on at `bound` or above; on the way down, below it.
+    /// Finds the gap in which a walk at this number would go on, and where it goes on behind it. On
+    /// the way up, the walk would go on at `bound` or above; on the way down, below it.
     pub(crate) fn behind(
         &self,
         direction: Direction,

@@ -122,8 +122,9 @@ impl Journal {
         self.number
     }
 
-    /// Writes batches, each with the sequence number of its first change and the number of its changes. Room for more is made
-    /// ahead if the journal `goes_ahead`. Returns the number of bytes that the records take.
+    /// Writes batches, each with the sequence number of its first change and the number of its
+    /// changes. Room for more is made ahead if the journal `goes_ahead`. Returns the number of
+    /// bytes that the records take.
     ///
     /// # Errors
     /// [`Error::Io`]; then any part of them may be there, until it is [cut](Journal::cut) off. If the file could not be

@@ -1,8 +1,9 @@
 //! The manifest: which runs there are, and what else must survive.
 //!
-//! It is a log of edits, each synced before anything relies on it: a file is complete and durable before an edit
-//! names it, and is removed after the edit that forgets it. With the first edit after the store was opened, and when the
-//! log has become long, a new one with the whole state as its first record is put in its place by a rename.
+//! It is a log of edits, each synced before anything relies on it: a file is complete and durable
+//! before an edit names it, and is removed after the edit that forgets it. With the first edit
+//! after the store was opened, and when the log has become long, a new one with the whole state as
+//! its first record is put in its place by a rename.
 
 mod contents;
 mod edit;
@@ -92,7 +93,7 @@ impl Manifest {
     /// Makes the contents durable, also if an earlier process has written them and the disk may not have them.
     ///
     /// # Errors
-    /// As those of [`write`](Manifest::write).
+    /// Those of [`write`](Manifest::write).
     pub(crate) fn renew(&mut self) -> Result<(), WriteError> {
         let contents = self.contents.clone();
         self.replace(contents)
@@ -116,8 +117,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// Puts a log with these contents in the place of what there is. The rename is what counts: an error before it leaves
-    /// everything as it was.
+    /// Puts a log with these contents in the place of what there is. The rename is what counts: an
+    /// error before it leaves everything as it was.
     fn replace(&mut self, contents: Contents) -> Result<(), WriteError> {
         let number = self.number + 1;
         let writer = prepare(&*self.directory, number, &contents)

@@ -298,7 +298,8 @@ impl Memtable {
         self.range_deletes.set(seq)
     }
 
-    /// Ranges that a walk at `seq` finds deleted in all that is older than the memtable; `None` if there is nothing. O(1).
+    /// Ranges that a walk at `seq` finds deleted in all that is older than the memtable; `None` if
+    /// there is nothing. O(1).
     pub(crate) fn deleted(&self, seq: u64) -> Option<Deleted> {
         self.range_deletes.as_of(seq).map(Deleted::as_of)
     }

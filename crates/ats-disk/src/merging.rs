@@ -1,8 +1,9 @@
 //! Walking several sources as one.
 //!
-//! A merge of runs only sees keys that are not deleted with a range: [`seek`](MergingCursor::seek) and
-//! [`advance`](MergingCursor::advance). A walk of a reader passes those that are itself, since it also passes other keys without
-//! a value: [`start`](MergingCursor::start), [`step`](MergingCursor::step) and [`pass`](MergingCursor::pass).
+//! A merge of runs only sees keys that are not deleted with a range: [`seek`](MergingCursor::seek)
+//! and [`advance`](MergingCursor::advance). A walk of a reader passes those that are itself, since
+//! it also passes other keys without a value: [`start`](MergingCursor::start),
+//! [`step`](MergingCursor::step) and [`pass`](MergingCursor::pass).
 
 use crate::cursor::Cursor;
 use crate::entry::Kind;
@@ -250,8 +251,8 @@ impl MergingCursor {
         }
     }
 
-    /// The oldest source, if it stands on the key and nothing newer hides what it has: no value, no delete, and no range
-    /// that was deleted.
+    /// The oldest source, if it stands on the key and nothing newer hides what it has: no value, no
+    /// delete, and no range that was deleted.
     pub(crate) fn unhidden(&self) -> Option<&dyn Cursor> {
         let key = self.key()?;
         let (oldest, newer) = self.sources.split_last()?;

@@ -42,9 +42,10 @@ pub struct Options {
     pub file_system: Arc<dyn FileSystem>,
     /// Whether a store is made if there is none.
     pub create: bool,
-    /// `true` if the store is only read. Then it must be there, and nothing in its directory is written, removed or repaired,
-    /// so a directory of somebody else and a medium that cannot be written to will do. Others can open it for reading at
-    /// the same time. Writes are refused with [`Error::ReadOnly`].
+    /// `true` if the store is only read. Then it must be there, and nothing in its directory is
+    /// written, removed or repaired, so a directory of somebody else and a medium that cannot be
+    /// written to will do. Others can open it for reading at the same time. Writes are refused with
+    /// [`Error::ReadOnly`].
     pub read_only: bool,
     /// How operands are merged.
     pub operator: Option<Arc<dyn MergeOperator>>,
@@ -70,8 +71,9 @@ pub struct Options {
     /// Threads that write runs and merge them. With 0, both is done by
     /// [`work`](crate::DiskStore::work) only, which tests call. 1024 at most.
     pub threads: usize,
-    /// A snapshot, or a scan, that was not read for so long expires, which is not 0: reading it fails, and it keeps nothing.
-    /// `None` is never. It is noticed up to a quarter later, and half a second at least.
+    /// A snapshot, or a scan, that was not read for so long expires, which is not 0: reading it
+    /// fails, and it keeps nothing. `None` is never. It is noticed up to a quarter later, and half
+    /// a second at least.
     pub snapshot_age: Option<Duration>,
 }
 

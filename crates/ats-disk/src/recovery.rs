@@ -1,9 +1,10 @@
 //! Opening a store, after it was closed or after a crash.
 //!
-//! All is read first. What was found must be durable before anything relies on it: a process that was killed leaves writes
-//! that the system has and the disk has not. So, unless the store was closed and nothing is to be repaired, journals are
-//! cut to what was replayed and synced, and the manifest is written anew and synced before a file is removed that it does
-//! not name. A store that was closed is opened without a write; then the first change of it writes the manifest anew.
+//! All is read first. What was found must be durable before anything relies on it: a process that
+//! was killed leaves writes that the system has and the disk has not. So, unless the store was
+//! closed and nothing is to be repaired, journals are cut to what was replayed and synced, and the
+//! manifest is written anew and synced before a file is removed that it does not name. A store that
+//! was closed is opened without a write; then the first change of it writes the manifest anew.
 //!
 //! A store that is opened for reading is left as it is.
 
@@ -111,8 +112,9 @@ impl Core {
 
     /// Removes the files that were not needed when the store was opened. Whether there were any.
     ///
-    /// That is not done before all was found that the manifest names: it may be one of an earlier time, put back by mistake,
-    /// and then what it does not name is the store. A file that cannot be removed only takes space.
+    /// That is not done before all was found that the manifest names: it may be one of an earlier
+    /// time, put back by mistake, and then what it does not name is the store. A file that cannot
+    /// be removed only takes space.
     pub(crate) fn remove_unneeded(&self) -> Result<bool, Error> {
         if self.unneeded.lock().is_empty() {
             return Ok(false);

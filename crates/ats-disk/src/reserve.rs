@@ -1,14 +1,15 @@
 //! The reserve: room on the disk that is given back when the disk is full, so that deletes are taken, and free more.
 //!
-//! To delete takes room before it gives some: a record in the journal, a run that says so, and a copy of what is left of the
-//! files that have the deleted records. So a store keeps a file of that size, which has no content. When the disk is full
-//! the file is removed. From then on, until it can be made again, the store is *short*: a write is taken if all that it does
-//! is to delete, memtables go to runs early, and instead of large runs being merged, files are [purged](crate::compaction)
-//! one at a time.
+//! To delete takes room before it gives some: a record in the journal, a run that says so, and a
+//! copy of what is left of the files that have the deleted records. So a store keeps a file of that
+//! size, which has no content. When the disk is full the file is removed. From then on, until it
+//! can be made again, the store is *short*: a write is taken if all that it does is to delete,
+//! memtables go to runs early, and instead of large runs being merged, files are
+//! [purged](crate::compaction) one at a time.
 //!
-//! The reserve is as large as what is in memtables, which has to be written once more, or as the largest file of a run,
-//! whichever is more. It grows as these do, by doubling. It stays when the store is closed. A file system that cannot make
-//! room ahead has none.
+//! The reserve is as large as what is in memtables, which has to be written once more, or as the
+//! largest file of a run, whichever is more. It grows as these do, by doubling. It stays when the
+//! store is closed. A file system that cannot make room ahead has none.
 
 use crate::core::Core;
 use crate::error::{Error, is_full};
@@ -25,7 +26,8 @@ pub(crate) const NAME: &str = "reserve";
 const LEAST_BYTES: u64 = 64 << 10;
 /// A merge for which there was no room is tried again after this long.
 const FULL_MERGE_PAUSE: Duration = Duration::from_secs(60);
-/// While the store is short, memtables that are not full are sealed after this long: then all files are looked at again.
+/// While the store is short, memtables that are not full are sealed after this long: then all files
+/// are looked at again.
 const SEAL_PAUSE: Duration = Duration::from_secs(1);
 /// While the store is short, what is merged has at most this part of the reserve.
 const SHORT_MERGE_PART: u64 = 2;
@@ -61,8 +63,8 @@ impl Reserve {
     /// Makes the reserve as large as this, unless it is.
     ///
     /// # Errors
-    /// What the system says, also if there is no room: then the store is not short of it yet, but what asks for more of the
-    /// reserve should not be written.
+    /// Those of the system, also if there is no room: then the store is not short of it yet, but
+    /// what asks for more of the reserve should not be written.
     #[inline]
     fn cover(&self, directory: &dyn Directory, bytes: u64) -> io::Result<()> {
         match self.covers(bytes) {
@@ -137,8 +139,8 @@ impl Reserve {
 }
 
 impl Core {
-    /// Notes that there was no room for a merge of runs with so many bytes, which is not tried again at once; and gives the
-    /// reserve back, so that files are purged.
+    /// Notes that there was no room for a merge of runs with so many bytes, which is not tried
+    /// again at once; and gives the reserve back, so that files are purged.
     pub(crate) fn on_full_merge(&self, bytes: u64) {
         let until = self.file_system.now() + FULL_MERGE_PAUSE;
         *self.reserve.full_merge.lock() = Some((bytes, until));
@@ -170,8 +172,8 @@ impl Core {
         self.reserve.largest_file.store(largest, Ordering::Relaxed);
     }
 
-    /// Sees to it that there is a reserve for a write of so many bytes. While the store is short, the reserve is not made
-    /// again here: what makes room needs what there is.
+    /// Sees to it that there is a reserve for a write of so many bytes. While the store is short,
+    /// the reserve is not made again here: what makes room needs what there is.
     ///
     /// # Errors
     /// [`Error::Io`] of a full disk, if there is none and the write does not only delete.
@@ -200,7 +202,8 @@ impl Core {
         !self.reserve.is_short() && self.reserve.covers(self.reserve_bytes(bytes))
     }
 
-    /// Does something that gives room in the end. If there is no room for it, it is tried once more without the reserve.
+    /// Does something that gives room in the end. If there is no room for it, it is tried once more
+    /// without the reserve.
     pub(crate) fn with_reserve<T>(
         &self,
         mut work: impl FnMut() -> Result<T, Error>,
@@ -257,8 +260,8 @@ impl Core {
         Ok(done || self.seal_deletes())
     }
 
-    /// Lets what was written since be written to a run, for the sake of deletes in it, unless that was done just now.
-    /// Whether there was something.
+    /// Lets the active memtable be written to a run, for the sake of deletes in it, unless that was
+    /// done just now. Returns `true` if there was something in it.
     fn seal_deletes(&self) -> bool {
         let now = self.file_system.now();
         let mut next_seal = self.reserve.next_seal.lock();

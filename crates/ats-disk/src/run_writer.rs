@@ -110,8 +110,9 @@ impl<'a> RunWriter<'a> {
         Ok(())
     }
 
-    /// Completes the present file, which answers for all keys below `high`, or all that are left. The next keys are not below
-    /// `high`, and what is between those of the file and them may be in either.
+    /// Completes the present file, which answers for all keys below `high`, or all that are left.
+    /// The next keys are not below `high`, and what is between those of the file and them may be in
+    /// either.
     pub(crate) fn cut(&mut self, high: Option<&[u8]>) -> Result<(), Error> {
         let upper = self.file.as_ref().and_then(|file| file.upper(high));
         let above = upper.as_deref().or(self.upper.as_deref());
@@ -135,8 +136,8 @@ impl<'a> RunWriter<'a> {
         Ok(())
     }
 
-    /// Adds a file that is complete. One of a run that is merged may be added as it is: the present file was cut at its first
-    /// key.
+    /// Adds a file that is complete. One of a run that is merged may be added as it is: the present
+    /// file was cut at its first key.
     pub(crate) fn add_file(&mut self, file: FileMeta) {
         if file.last_key.is_some() {
             self.upper.clone_from(&file.last_key);

@@ -1,8 +1,8 @@
 //! Walks over the records of a range.
 //!
-//! A walk passes keys without a value: those that were deleted, alone or with a range, and those whose value counts as
-//! missing. Where it passes many of them, it asks for a [gap](crate::gaps) that other walks have found, and tells of the one
-//! that it has found itself.
+//! A walk passes keys without a value: those that were deleted, alone or with a range, and those
+//! whose value counts as missing. Where it passes many of them, it asks for a [gap](crate::gaps)
+//! that other walks have found, and tells of the one that it has found itself.
 
 use crate::core::Core;
 use crate::entry::Kind;
@@ -395,8 +395,9 @@ impl Core {
         self.gaps.activate(published);
     }
 
-    /// Is told that so many keys were deleted, of which this is the last. Looks for a gap around it now and then. It is only
-    /// about the speed of later walks, so nothing is read from disk for it, and no error is one of the delete.
+    /// Is told that so many keys were deleted, of which this is the last. Looks for a gap around it
+    /// now and then. It is only about the speed of later walks, so nothing is read from disk for
+    /// it, and no error is one of the delete.
     #[inline]
     pub(crate) fn look_for_gap(self: &Arc<Self>, deletes: u32, last: &[u8]) {
         if let Some(deletes) = self.gaps.count_deletes(deletes) {

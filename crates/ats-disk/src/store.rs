@@ -76,8 +76,9 @@ impl Drop for Owner {
 impl DiskStore {
     /// Opens the store in a directory, or makes one there.
     ///
-    /// After a clean [`close`](DiskStore::close) this reads the manifest and the ends of the run files, and writes nothing.
-    /// Otherwise it reads the journals, too: about as many bytes as the memtables had.
+    /// After a clean [`close`](DiskStore::close) this reads the manifest and the ends of the run
+    /// files, and writes nothing. Otherwise it reads the journals, too: about as many bytes as the
+    /// memtables had.
     ///
     /// # Errors
     /// [`Error::Locked`] if it is open already, here or in another process; [`Error::Missing`] if there is none and
@@ -94,11 +95,11 @@ impl DiskStore {
         DiskStore::open_in(directory, options)
     }
 
-    /// Opens the store in a directory that is open, or makes one there. The directory tells the file system, and whether
-    /// the store is only read; [`Options`] do not.
+    /// Opens the store in a directory that is open, or makes one there. The directory tells the
+    /// file system, and whether the store is only read; [`Options`] do not.
     ///
     /// # Errors
-    /// As those of [`open`](DiskStore::open).
+    /// Those of [`open`](DiskStore::open).
     pub fn open_in(directory: StoreDirectory, options: Options) -> Result<Self, Error> {
         let core = recovery::open(directory, options)?;
         let owner = Owner {
@@ -116,8 +117,9 @@ impl DiskStore {
         })
     }
 
-    /// Puts a file beside those of the store, in the place of another one or of none: completely or not at all, also after a
-    /// crash. It is durable when this returns. Its name must be none that a [`StoreDirectory`] keeps for the store.
+    /// Puts a file beside those of the store, in the place of another one or of none: completely or
+    /// not at all, also after a crash. It is durable when this returns. Its name must be none that
+    /// a [`StoreDirectory`] keeps for the store.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Io`].
@@ -286,8 +288,9 @@ impl DiskStore {
         Ok(last_seq)
     }
 
-    /// Merges into one run all that was written before, of which then nothing is left that was replaced or deleted, except
-    /// for what snapshots read. Writes go on meanwhile, and are not waited for: they may make more runs.
+    /// Merges into one run all that was written before, of which then nothing is left that was
+    /// replaced or deleted, except for what snapshots read. Writes go on meanwhile, and are not
+    /// waited for: they may make more runs.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`], [`Error::ReadOnly`].
@@ -340,9 +343,9 @@ impl DiskStore {
         self.core().work()
     }
 
-    /// Writes to runs what is in memtables, and merges runs as far as that makes reads faster at a price that pays. The
-    /// threads of the store do the same when there were no writes for a second. Writes go on meanwhile, and are not waited
-    /// for.
+    /// Writes to runs what is in memtables, and merges runs as far as that makes reads faster at a
+    /// price that pays. The threads of the store do the same when there were no writes for a
+    /// second. Writes go on meanwhile, and are not waited for.
     ///
     /// For after much was loaded, and much is to be read. Unlike [`compact`](DiskStore::compact) it does not rewrite a large
     /// run for the sake of a small one.

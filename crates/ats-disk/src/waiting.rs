@@ -16,10 +16,10 @@ thread_local! {
 /// thread takes.
 const SHORT: Duration = Duration::from_micros(20);
 
-/// Calls `work`, in which functions of stores return [`Error::WouldWait`] where they would read what the system does not
-/// have in memory, sync a file, wait
-/// to be let through by back-pressure, pass thousands of deleted keys, or wait for a thread that does. Nothing has changed then. So the same call can be
-/// made again where waiting harms no other work.
+/// Calls `work`, in which functions of stores return [`Error::WouldWait`] where they would read
+/// what the system does not have in memory, sync a file, wait to be let through by back-pressure,
+/// pass thousands of deleted keys, or wait for a thread that does. Nothing has changed then. So the
+/// same call can be made again where waiting harms no other work.
 ///
 /// A write still hands its bytes to the system, which keeps them in memory, and may make a process wait that writes more
 /// than its disk can take.

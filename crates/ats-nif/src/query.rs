@@ -302,8 +302,8 @@ fn has_float_zero(term: VmTerm<'_>) -> bool {
     has_part(term, |_, kind| matches!(kind, Kind::Float(0.0)))
 }
 
-/// Returns `true` if an identifier in a term keeps what the VM knows of a node: one of another node, or a reference that is more
-/// than its numbers. A thread may keep a specification for ever.
+/// Returns `true` if an identifier in a term keeps what the VM knows of a node: one of another
+/// node, or a reference that is more than its numbers. A thread may keep a specification for ever.
 fn refers_to_node(term: VmTerm<'_>) -> bool {
     has_part(term, |part, kind| match kind {
         Kind::Pid | Kind::Port => !part.is_immediate(),

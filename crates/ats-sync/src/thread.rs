@@ -1,12 +1,14 @@
 //! Threads that work in the background of a process.
 //!
-//! A thread inherits the processors of the one that starts it. A scheduler of the Erlang VM may be bound to one (`erl +sbt`), and
-//! so may a thread of any program: what it starts would then work there and nowhere else, and take turns with it. So
-//! these threads may run wherever the process may.
+//! A thread inherits the processors of the one that starts it. A scheduler of the Erlang VM may be
+//! bound to one (`erl +sbt`), and so may a thread of any program: what it starts would then work
+//! there and nowhere else, and take turns with it. So these threads may run wherever the process
+//! may.
 //!
-//! What that is, no system call tells. The union of what its threads may use comes close: where a user limits a process
-//! (`taskset`), or a container does, no thread is outside, and where a program binds some of its threads, others make up
-//! for them. It is not wider than the process ever was, unlike the mask of all processors.
+//! No system call tells which processors these are. The union of what its threads may use comes
+//! close: where a user limits a process (`taskset`), or a container does, no thread is outside, and
+//! where a program binds some of its threads, others make up for them. It is not wider than the
+//! process ever was, unlike the mask of all processors.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};

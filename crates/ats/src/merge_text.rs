@@ -1,5 +1,5 @@
-//! Merges as text: `sum`, `{prune, sum}`, `{module, highest_bid, 1}` as in Erlang, and `prune(sum)`, `vector(sum,max)` as
-//! in the names of merge operators.
+//! Merges as text: `sum`, `{prune, sum}`, `{module, highest_bid, 1}` as in Erlang, and
+//! `prune(sum)`, `vector(sum,max)` as in the names of merge operators.
 
 use ats_term::term::Tuple;
 use ats_term::{Atom, Term};

@@ -1,5 +1,5 @@
-//! What is left of a table whose [`Description`] is lost: the name of the store's merge operator tells the merge, and the
-//! records tell which tables they can be of.
+//! Remains of a table whose [`Description`] is lost: the name of the store's merge operator
+//! tells the merge, and the records tell which tables they can be of.
 
 use crate::description::Description;
 use crate::merge_text;
@@ -48,8 +48,8 @@ fn known(merge: Vec<u8>) -> Option<Vec<u8>> {
     Some(description.merge)
 }
 
-/// The name and the version of the merge operator of a store with the table that is described. `None` if it has none, or
-/// if this version knows no such merge.
+/// The name and the version of the merge operator of a store with the table that is described.
+/// `None` if it has none, or if this version knows no such merge.
 #[must_use]
 pub fn operator(description: &Description) -> Option<(String, u32)> {
     if let Some(merge) = ProgramMerge::of(description) {
@@ -86,8 +86,9 @@ impl Evidence {
         &self.possible
     }
 
-    /// Meets a record: its key, and its value, or an operand that follows the value. One of which the key cannot be made
-    /// again tells nothing: it has a pid of a node that has ended, for example.
+    /// Meets a record: its key, and its value, or an operand that follows the value. One of which
+    /// the key cannot be made again tells nothing: it has a pid of a node that has ended, for
+    /// example.
     pub fn meet(&mut self, key: &[u8], value: &[u8]) {
         let Some(objects) = objects(value) else {
             return;

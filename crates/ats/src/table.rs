@@ -543,8 +543,8 @@ impl<H: Host> Table<H> {
         Ok(())
     }
 
-    /// Calls a function that replaces all records of the [store of bytes](Table::on_store) that the table is on, which this
-    /// does not see.
+    /// Calls a function that replaces all records of the [store of bytes](Table::on_store) that the
+    /// table is on, which this does not see.
     ///
     /// # Errors
     /// Those of the function, which has changed nothing then.

@@ -37,8 +37,9 @@ impl<H: Host> Workspace<H> {
     /// The buffers, for terms of an operation.
     #[inline]
     pub(crate) fn lend<'t>(&mut self) -> &mut Room<H::Term<'t>> {
-        // SAFETY: types that differ in lifetimes only have the same layout. Terms are `Copy`, so those that an operation
-        // leaves in buffers, if it panics, are dropped unread: each operation begins with an empty buffer.
+        // SAFETY: types that differ in lifetimes only have the same layout. Terms are `Copy`, so
+        // those that an operation leaves in buffers, if it panics, are dropped unread: each
+        // operation begins with an empty buffer.
         unsafe { &mut *std::ptr::from_mut(&mut self.0).cast() }
     }
 }

@@ -12,8 +12,8 @@ use std::path::Path;
 /// Records that tell whether a store has a table.
 const SAMPLE: usize = 100;
 
-/// Evidence of the first records of a store, of which no file tells a merge operator, for a table with this merge. None if
-/// there are none, or none can be read.
+/// Evidence of the first records of a store, of which no file tells a merge operator, for a table
+/// with this merge. It is empty if no record can be read.
 pub(super) fn sample(survey: &Survey, at: &Path, merge: Vec<u8>) -> Evidence {
     let mut evidence = Evidence::new(merge);
     // What keeps a store from being opened is named elsewhere. It takes much longer to find records in it then.
@@ -42,8 +42,8 @@ fn meet_first(at: &Path, evidence: &mut Evidence) -> Result<(), Error> {
     Ok(())
 }
 
-/// Evidence of all records for a table with this merge, and whether there are operands. Unless it is sure that there is a
-/// table, the first ones decide whether the others are asked.
+/// Evidence of all records for a table with this merge, and whether there are operands. Unless it
+/// is sure that there is a table, the first ones decide whether the others are asked.
 pub(super) fn all(
     survey: &Survey,
     merge: Vec<u8>,

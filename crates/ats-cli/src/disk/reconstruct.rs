@@ -1,5 +1,6 @@
-//! What a table was whose file says nothing any more: by the merge operator, by the records, and by what the options say.
-//! The options need to say only what the others leave open, and they must not contradict.
+//! The description of a table whose file says nothing any more, from the merge operator, the
+//! records and the options. The options need to say only what the others leave open, and they must
+//! not contradict.
 
 use super::evidence;
 use super::table::{Table, mismatch};

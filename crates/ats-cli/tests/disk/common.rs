@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Tools of several tests.
 
 use serde_json::Value;
 use std::fs;

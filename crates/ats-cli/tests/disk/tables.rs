@@ -211,7 +211,7 @@ fn what_is_saved_of_a_table_is_a_table() {
     }
 }
 
-/// What the records and the operator tell is not asked for, and what contradicts them is refused.
+/// Options need not repeat the records and the operator, and are refused if they contradict them.
 #[test]
 fn a_description_is_made_again() {
     let directory = Directory::new();

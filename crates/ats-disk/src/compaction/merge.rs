@@ -294,8 +294,8 @@ impl Core {
     }
 }
 
-/// Returns `true` if files that are complete are to be noted. All files are, each time: where their bounds are long, that waits until
-/// four times as much was written.
+/// Returns `true` if files that are complete are to be noted. All files are, each time: where their
+/// bounds are long, that waits until four times as much was written.
 fn is_worth_noting(writer: &RunWriter<'_>, merge: &MergeMeta) -> bool {
     let bytes = |key: &Option<Arc<[u8]>>| key.as_ref().map_or(0, |key| key.len() as u64);
     let files = merge.files.iter().chain(writer.complete());

@@ -1,11 +1,12 @@
 //! Purging: files of a run are written again without what newer runs hide.
 //!
-//! A merge of all runs needs as much room as all that is left of them. Where there is not so much, a file at a time gives
-//! room, or a few neighbours that are small: what is left of them is at most as large, and then they are removed.
+//! A merge of all runs needs as much room as all that is left of them. Where there is not so much,
+//! a file at a time gives room, or a few neighbours that are small: what is left of them is at most
+//! as large, and then they are removed.
 //!
-//! Of a key, newer runs hide what a file has if one of them has a value or a delete of it, or deletes a range with it.
-//! Then no reader comes to the file for this key. An operand hides nothing. So the run is what it was for all readers, and
-//! values are not merged.
+//! Of a key, newer runs hide what a file has if one of them has a value or a delete of it, or
+//! deletes a range with it. Then no reader comes to the file for this key. An operand hides
+//! nothing. So the run is what it was for all readers, and values are not merged.
 
 use super::{Claim, Merging};
 use crate::core::Core;
@@ -18,7 +19,7 @@ use crate::state::{State, StoredRun};
 use ats_store::Direction;
 use std::sync::Arc;
 
-/// How much of a file is read at a time.
+/// Bytes of a file that are read at a time.
 const READ_AHEAD_BYTES: usize = 64 << 10;
 /// A file is written again if at least this part of its content is hidden.
 const LEAST_PART: u64 = 16;
@@ -32,8 +33,9 @@ struct Purge {
 }
 
 impl Core {
-    /// Purges a file, or neighbours that together have not more bytes than this, from the oldest run on. Whether there were
-    /// any that were not purged since the last memtable was written to a run.
+    /// Purges a file, or neighbours that together have not more bytes than this, from the oldest
+    /// run on. Whether there were any that were not purged since the last memtable was written to a
+    /// run.
     pub(crate) fn purge_some(&self, bytes: u64) -> Result<bool, Error> {
         let Some((claim, purge)) = self.claim_purge(bytes) else {
             return Ok(false);

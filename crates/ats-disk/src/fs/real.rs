@@ -142,8 +142,9 @@ struct Locked {
 }
 
 impl Drop for Locked {
-    /// Unlocks at once: the directory may stay open, and a process that another thread has just begun has it, too, until
-    /// it runs its program. A copy of the process does not take the lock from it.
+    /// Unlocks at once: the directory may stay open, and a process that another thread has just
+    /// begun has it, too, until it runs its program. A copy of the process does not take the lock
+    /// from it.
     fn drop(&mut self) {
         if !fork::is_copy(self.copies) {
             let _ = rustix::fs::flock(&self.directory, FlockOperation::Unlock);

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// So often a call is made again that may begin from the start each time, and that can be done without.
+/// Number of attempts at a call that can be done without, and that may begin from the start each
+/// time.
 const RESERVE_ATTEMPTS: usize = 16;
 
 /// A file system whose calls are never interrupted.
@@ -103,8 +104,9 @@ impl File for Retrying<Box<dyn File>> {
         retry(|| self.0.set_len(bytes))
     }
 
-    /// Some file systems undo what an interrupted call has reserved. Signals that come often could keep such a call from
-    /// ever ending, so it is given up: room that is not reserved is found when it is written to.
+    /// Some file systems undo what an interrupted call has reserved. Signals that come often could
+    /// keep such a call from ever ending, so it is given up: room that is not reserved is found
+    /// when it is written to.
     fn reserve(&self, bytes: u64) -> io::Result<()> {
         for _ in 0..RESERVE_ATTEMPTS {
             match self.0.reserve(bytes) {

@@ -15,9 +15,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What the directory of a store has.
+/// Content of the directory of a store.
 ///
-/// As long as this lives, the store cannot be opened for writing.
+/// The store cannot be opened for writing while this lives.
 pub struct Survey {
     pub(super) directory: StoreDirectory,
     pub(super) names: Vec<String>,
@@ -119,8 +119,9 @@ impl Survey {
     /// Looks at the directory of a store, which stays locked.
     ///
     /// # Errors
-    /// [`Error::Missing`] if there is no file of a store; [`Error::Locked`] if it is open for writing;
-    /// [`Error::NewerFormat`]; and [`Error::Io`] if the directory cannot be listed. What is wrong with a file is no error here.
+    /// [`Error::Missing`] if there is no file of a store; [`Error::Locked`] if it is open for
+    /// writing; [`Error::NewerFormat`]; and [`Error::Io`] if the directory cannot be listed. What
+    /// is wrong with a file is no error here.
     pub fn new(file_system: Arc<dyn FileSystem>, directory: &Path) -> Result<Self, Error> {
         let directory = StoreDirectory::open(file_system, directory, Sharing::Shared)?;
         let names = directory.names()?;
@@ -234,7 +235,7 @@ impl Survey {
     /// Reads a file whole that is beside those of the store; `None` if it is not there.
     ///
     /// # Errors
-    /// As those of [`StoreDirectory::read`].
+    /// Those of [`StoreDirectory::read`].
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         self.directory.read(name)
     }

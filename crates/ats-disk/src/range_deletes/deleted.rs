@@ -1,4 +1,4 @@
-//! What a source of a walk deletes in those that are older.
+//! The keys that a source of a walk deletes in those that are older.
 
 use super::history::AsOf;
 use super::set::RangeSet;
@@ -13,8 +13,8 @@ const LOOKUPS: usize = 64;
 pub(crate) enum Deleted {
     /// A set that is there.
     Set(Arc<RangeSet>),
-    /// The ranges of a memtable as of a time. A walk that looks up few keys searches them as they are; the set is only made
-    /// when that has cost as much.
+    /// The ranges of a memtable as of a time. A walk that looks up few keys searches them as they
+    /// are; the set is only made when that has cost as much.
     AsOf {
         ranges: AsOf,
         lookups: Cell<usize>,

@@ -309,7 +309,8 @@ impl Broken {
     }
 }
 
-/// Returns `true` if a write has failed before anything of it was written: by beginning a journal, or by making the manifest durable.
+/// Returns `true` if a write has failed before anything of it was written: by beginning a journal,
+/// or by making the manifest durable.
 fn is_before_writing(error: &Error) -> bool {
     let begins = ["beginning journal-", "writing a new manifest"];
     matches!(error, Error::Io { what, .. } if begins.iter().any(|begin| what.starts_with(begin)))

@@ -89,13 +89,13 @@ impl SimFs {
         self.machine.lock().capacity = bytes;
     }
 
-    /// Returns `true` if the disk is mounted for reading only.
+    /// Mounts the disk for reading only, or for writing as well.
     pub(crate) fn set_read_only(&self, read_only: bool) {
         self.machine.lock().read_only = read_only;
     }
 
-    /// Turns a link in the path of a directory, so that it leads to another directory, or to none. It is turned back when
-    /// the process ends.
+    /// Turns a link in the path of a directory, so that it leads to another directory, or to none.
+    /// It is turned back when the process ends.
     pub(crate) fn turn(&self, path: &Path, to: Option<&Path>) {
         let mut machine = self.machine.lock();
         if let Some(to) = to {

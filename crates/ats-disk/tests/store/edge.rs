@@ -1,4 +1,5 @@
-//! The world around a store: links, directories that are moved or removed, files that are no files, directories of others.
+//! The world around a store: links, directories that are moved or removed, files that are no files,
+//! directories of others.
 
 use crate::directory::Directory;
 use crate::{all, open};
@@ -156,7 +157,7 @@ fn what_is_no_file_is_told_at_once() {
     assert_eq!(all(&open(directory.path(), &options())).len(), 1);
 }
 
-/// What a link that has the name of a new file leads to is not overwritten.
+/// A link that has the name of a new file does not say which file is overwritten.
 #[test]
 fn links_are_not_followed_by_what_is_written() {
     let directory = Directory::new();

@@ -1,9 +1,9 @@
 //! Opening a directory as the store of a table, and closing it.
 //!
 //! The directory is opened and locked once; all files are reached through that. The file that
-//! [describes](ats::Description) the table is written when the table is made, after the store was opened. A process that
-//! ends between the two leaves a store without records and without description: such a directory is taken for one in which
-//! nothing was made yet.
+//! [describes](ats::Description) the table is written when the table is made, after the store was
+//! opened. A process that ends between the two leaves a store without records and without
+//! description: such a directory is taken for one in which nothing was made yet.
 
 use super::failure::Failure;
 use crate::atoms::KnownAtom;
@@ -214,8 +214,9 @@ impl Drop for Opened {
 pub struct OpenFiles(Weak<()>);
 
 impl OpenFiles {
-    /// Waits until they are closed, which they are when nothing refers to the table any more: epochs must have ended, and
-    /// calls that read it. A process may read a snapshot for as long as it likes, so the time is limited.
+    /// Waits until they are closed, which they are when nothing refers to the table any more:
+    /// epochs must have ended, and calls that read it. A process may read a snapshot for as long as
+    /// it likes, so the time is limited.
     pub fn wait(&self) {
         let begun = Instant::now();
         while self.0.strong_count() > 0 && begun.elapsed() < STILL_READ {
@@ -225,7 +226,7 @@ impl OpenFiles {
     }
 }
 
-/// Who still reads a table that was closed does so for long.
+/// A call that still reads a table so long after it was closed may do so for long.
 const STILL_READ: Duration = Duration::from_millis(300);
 
 impl Settings {

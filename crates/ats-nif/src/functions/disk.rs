@@ -112,8 +112,9 @@ fn durability(env: Env<'_>, word: VmWord<'_>) -> Result<Durability, KnownAtom> {
     Ok(Durability::Interval(Duration::from_millis(interval)))
 }
 
-/// `disk_open(Directory, {Create, IsWritable, Type, KeyPos, Merge, Durability, BlockBytes, Memory, SnapshotAge}, Owner)`, checked by
-/// the Erlang side: `{ok, Table}`, or `{error, Cause, Text}`. `Directory` is a binary.
+/// `disk_open(Directory, {Create, IsWritable, Type, KeyPos, Merge, Durability, BlockBytes, Memory,
+/// SnapshotAge}, Owner)`, checked by the Erlang side: `{ok, Table}`, or `{error, Cause, Text}`.
+/// `Directory` is a binary.
 fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     on_dirty_io()?;
     let directory = Path::new(OsStr::from_bytes(
@@ -437,8 +438,8 @@ fn with_pair<'e, R>(
     })
 }
 
-/// `disk_write(Table, Object)`: merges an object with that of its key, without reading it: `written`. If a program merges,
-/// `{ask, Module, Version}`: the program is to be asked first.
+/// `disk_write(Table, Object)`: merges an object with that of its key, without reading it:
+/// `written`. If a program merges, `{ask, Module, Version}`: the program is to be asked first.
 fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
         let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
@@ -470,8 +471,8 @@ fn program_words<'e>(env: Env<'e>, program: &ProgramMerge) -> [VmWord<'e>; 2] {
     [module, env.uint(u64::from(program.version))]
 }
 
-/// `disk_program(Table)`: `{module, Module, Version, Id}`, the module that merges the values of a table and a number of the
-/// table; `none` if none does.
+/// `disk_program(Table)`: `{module, Module, Version, Id}`, the module that merges the values of a
+/// table and a number of the table; `none` if none does.
 fn disk_program<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
@@ -484,11 +485,13 @@ fn disk_program<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(env.tuple(&[KnownAtom::Module.word(), module, version, id]))
 }
 
-/// `disk_operand(Table, Object, How, Version)`: writes an object to a key that is merged by a program, without reading what
-/// is there. How: `object`, with which nothing older is merged; or an operand that, alone, is `present`, or may be missing,
-/// `undefined`. Returns `written`; or, if values of some key were put one behind the other that are many, `hot`, and if they
-/// are so many that they should be merged before more is written, `long`. If the table has not this version of the program,
-/// it returns `{other_version, Version}` with that of the table, and nothing is written.
+/// `disk_operand(Table, Object, How, Version)`: writes an object to a key that is merged by a
+/// program, without reading what is there. How: `object`, with which nothing older is merged; or an
+/// operand that, alone, is `present`, or may be missing, `undefined`. Returns `written`; or, if
+/// values of some key were put one behind the other that are many, `hot`, and if they are so many
+/// that they should be merged before more is written, `long`. If the table has not this version of
+/// the program, it returns `{other_version, Version}` with that of the table, and nothing is
+/// written.
 fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]) -> NifResult<'e> {
     let ways = [
         (KnownAtom::Object, Written::Object),
@@ -560,8 +563,8 @@ fn value_bytes<'e>(value: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
     }
 }
 
-/// `disk_resolve(Snapshot, [{Key, Value | missing}])`: says what pending keys of a snapshot have. What was said before is
-/// forgotten.
+/// `disk_resolve(Snapshot, [{Key, Value | missing}])`: says what pending keys of a snapshot have.
+/// What was said before is forgotten.
 fn disk_resolve<'e>(env: Env<'e>, [table, values]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
@@ -598,8 +601,8 @@ fn with_value<R>(
     Ok(found)
 }
 
-/// `disk_record(Table, Key)`: `{object, Record}`, or `{pending, Record}` if its values are still to be merged, of which the
-/// record is one of `disk_pending`; `none` if there is none.
+/// `disk_record(Table, Key)`: `{object, Record}`, or `{pending, Record}` if its values are still to
+/// be merged, of which the record is one of `disk_pending`; `none` if there is none.
 fn disk_record<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
@@ -617,8 +620,9 @@ fn disk_record<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
     })
 }
 
-/// `disk_replace(Table, Key, Value, New, All)`: replaces the value of a key, if it still begins with what is given, or is
-/// that if `All` is `true`, by another one, or by nothing if that is `missing`. Whether it was.
+/// `disk_replace(Table, Key, Value, New, All)`: replaces the value of a key, if it still begins
+/// with what is given, or is that if `All` is `true`, by another one, or by nothing if that is
+/// `missing`. Whether it was.
 fn disk_replace<'e>(env: Env<'e>, [table, key, value, new, all]: [VmTerm<'e>; 5]) -> NifResult<'e> {
     let expected = [
         (KnownAtom::True, Expected::All),
@@ -636,7 +640,8 @@ fn disk_replace<'e>(env: Env<'e>, [table, key, value, new, all]: [VmTerm<'e>; 5]
     })
 }
 
-/// `disk_noted(Table, N)`: some keys that are pending, as records of `disk_pending`: `N` keys at most, and not many bytes.
+/// `disk_noted(Table, N)`: some keys that are pending, as records of `disk_pending`: `N` keys at
+/// most, and not many bytes.
 fn disk_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     /// Memory that others need, one key apart.
     const MOST_BYTES: usize = 4 << 20;
@@ -682,7 +687,8 @@ fn disk_watch<'e>(env: Env<'e>, [table, pid]: [VmTerm<'e>; 2]) -> NifResult<'e> 
     Ok(KnownAtom::True.word())
 }
 
-/// `disk_gate(Table, Closed)`: refuses what `disk_operand` writes, or allows it again. None is under way when this returns.
+/// `disk_gate(Table, Closed)`: refuses what `disk_operand` writes, or allows it again. None is
+/// under way when this returns.
 fn disk_gate<'e>(env: Env<'e>, [table, closed]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     on_dirty_io()?;
     let opened = held(env, table)?;
@@ -691,8 +697,8 @@ fn disk_gate<'e>(env: Env<'e>, [table, closed]: [VmTerm<'e>; 2]) -> NifResult<'e
     Ok(KnownAtom::True.word())
 }
 
-/// `disk_set_program(Table, Module, Version)`: has another program merge from now on: `ok`, or `{error, Cause, Text}`. The
-/// name of the module is a binary.
+/// `disk_set_program(Table, Module, Version)`: has another program merge from now on: `ok`, or
+/// `{error, Cause, Text}`. The name of the module is a binary.
 fn disk_set_program<'e>(env: Env<'e>, [table, module, version]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     on_dirty_io()?;
     let module = std::str::from_utf8(module.as_bytes().ok_or(KnownAtom::None)?);

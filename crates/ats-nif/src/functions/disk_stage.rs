@@ -1,8 +1,9 @@
 //! Replacing all objects of a table in a directory.
 //!
-//! What shall be in the table is first inserted into a *stage*: a table in memory with the same keys, of which the
-//! records are the same bytes. So what is wrong with an object is found out before anything has changed, and objects of
-//! the same key are treated as the type of the table says. Then the records become one batch.
+//! The new objects are first inserted into a *stage*: a table in memory with the same keys, of which
+//! the records are the same bytes. So what is wrong with an object is found out before anything has
+//! changed, and objects of the same key are treated as the type of the table says. Then the records
+//! become one batch.
 
 use super::access::writable;
 use super::disk::{on_dirty_io, opened, recipe};

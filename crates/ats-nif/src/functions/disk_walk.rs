@@ -68,10 +68,11 @@ impl List {
     }
 }
 
-/// `disk_chunk(Table, Way, Last)`: the objects of some keys behind the key `Last`, or from the end of the table that `up` or
-/// `down` begins at if that is `start`: `{Tag, Objects, NewLast}`, of which `Objects` is the external term format of a list.
-/// The objects of one key come oldest first on the way up. The tag is `done` if there are no others, and `pending` if the
-/// values of the next key have to be merged first, else `more`.
+/// `disk_chunk(Table, Way, Last)`: the objects of some keys behind the key `Last`, or from the end
+/// of the table that `up` or `down` begins at if that is `start`: `{Tag, Objects, NewLast}`, of
+/// which `Objects` is the external term format of a list. The objects of one key come oldest first
+/// on the way up. The tag is `done` if there are no others, and `pending` if the values of the next
+/// key have to be merged first, else `more`.
 fn disk_chunk<'e>(env: Env<'e>, [table, way, last]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;

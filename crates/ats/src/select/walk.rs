@@ -171,7 +171,7 @@ pub(super) enum Next {
     StopAt(u64),
 }
 
-/// How a walk over a range has ended.
+/// The end of a walk over a range.
 enum Walked {
     /// At the end of the range.
     Through,
@@ -185,10 +185,10 @@ fn is_pending(error: Error) -> bool {
     error == Error::Storage(ats_store::Error::Pending)
 }
 
-/// Visits the keys of a plan from the cursor on, until the slice is over or a visit says so, or a key comes whose values
-/// are still to be merged. If the cursor is among
-/// the objects of a key, none but this key is visited, so that what is made of its objects can be joined with what
-/// was made of those before.
+/// Visits the keys of a plan from the cursor on, until the slice is over or a visit says so, or a
+/// key comes whose values are still to be merged. If the cursor is among the objects of a key, none
+/// but this key is visited, so that what is made of its objects can be joined with what was made of
+/// those before.
 pub(super) fn walk<'g, H: Host>(
     store: &'g Store<H>,
     query: &Query<H>,

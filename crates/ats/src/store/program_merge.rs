@@ -11,10 +11,11 @@
 //! is *merged*, and all else is *pending*.
 //!
 //! # Long values
-//! Each byte of what is written to a key is copied O(log n) times, as the store says. The program merges the values of a
-//! key when it is read, and in the background when its run is merged, or when it is [hot](Length::Hot). What is merged
-//! replaces what it was made of, so a value grows by what is written between two of these times. If the program is
-//! slower than those who write, they are told that a value is [long](Length::Long) and have it merged themselves.
+//! Each byte of what is written to a key is copied O(log n) times, as the store says. The program
+//! merges the values of a key when it is read, and in the background when its run is merged, or
+//! when it is [hot](Length::Hot). What is merged replaces what it was made of, so a value grows by
+//! what is written between two of these times. If the program is slower than those who write, they
+//! are told that a value is [long](Length::Long) and have it merged themselves.
 
 use crate::description::Description;
 use ats_store::{Error, MergeOperator, Merged};
@@ -201,8 +202,9 @@ impl Noted {
 }
 
 impl ProgramMerge {
-    /// That of a table, if its merge is one of a program, which is written `{module, Module, Version}`. If it was another
-    /// one when the table was made, `{module, Module, Version, {FirstModule, FirstVersion}}`.
+    /// That of a table, if its merge is one of a program, which is written `{module, Module,
+    /// Version}`. If it was another one when the table was made, `{module, Module, Version,
+    /// {FirstModule, FirstVersion}}`.
     #[must_use]
     pub fn of(description: &Description) -> Option<Self> {
         static IDS: AtomicU64 = AtomicU64::new(0);
@@ -244,8 +246,8 @@ impl ProgramMerge {
         gate.program.clone()
     }
 
-    /// Does `write`, which writes what this version of the program makes sense of, unless the table has another one, or is
-    /// about to get another one: then it returns `None`.
+    /// Does `write`, which writes what this version of the program makes sense of, unless the table
+    /// has another one, or is about to get another one: then it returns `None`.
     ///
     /// # Errors
     /// [`Error::Busy`] if the program is being changed at this moment, and those of `write`.
@@ -265,7 +267,8 @@ impl ProgramMerge {
         }
     }
 
-    /// Refuses [writes](ProgramMerge::with_version) from now on, or allows them again. None is under way when this returns.
+    /// Refuses [writes](ProgramMerge::with_version) from now on, or allows them again. None is
+    /// under way when this returns.
     pub fn close_gate(&self, is_closed: bool) {
         let gate = self.program.write();
         gate.unwrap_or_else(PoisonError::into_inner).is_closed = is_closed;
@@ -344,8 +347,8 @@ impl ProgramMerge {
     }
 }
 
-/// Returns `true` if a table whose description has `stored` has the merge that is `wanted`: the same program now, whichever it was at
-/// first.
+/// Returns `true` if a table whose description has `stored` has the merge that is `wanted`: the
+/// same program now, whichever it was at first.
 #[must_use]
 pub fn is_same(wanted: &[u8], stored: &[u8]) -> bool {
     let now = |merge| programs(merge).map(|(program, _)| program);
