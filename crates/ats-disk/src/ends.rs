@@ -18,7 +18,7 @@
 
 use crate::error::Error;
 use crate::waiting;
-use ats_store::{End, KeyRange};
+use ats_store::{End, KeyRange, successor};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -249,8 +249,7 @@ impl Ends {
         }
         // What a write adds after this is seen by the walk, or has moved the end, or is not done yet.
         if let (End::Last, Some(last)) = (end, &mut walk.from) {
-            // The least key that is above it.
-            last.push(0);
+            *last = successor(last);
         }
         walk
     }

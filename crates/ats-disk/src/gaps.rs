@@ -31,7 +31,7 @@
 //! The number of gaps is bounded, and so is what is kept of recent keys: when either is used up,
 //! something is forgotten, and walks find it again.
 
-use ats_store::{Direction, KeyRange};
+use ats_store::{Direction, KeyRange, successor};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -294,7 +294,7 @@ impl Known {
         if key.len() >= LONGEST_BOUND {
             return;
         }
-        let above = [key, &[0]].concat().into_boxed_slice();
+        let above = successor(key).into_boxed_slice();
         let has_below = *low < *key;
         let has_above = gap.high.as_deref().is_none_or(|high| *above < *high);
         let passed = match has_below && has_above {

@@ -14,7 +14,7 @@ use crate::range_deletes::Deleted;
 use crate::snapshot::Pinned;
 use crate::state::State;
 use crate::waiting;
-use ats_store::{Direction, KeyRange};
+use ats_store::{Direction, KeyRange, successor};
 use std::sync::Arc;
 
 /// A key and its value.
@@ -57,12 +57,12 @@ struct Passed {
     keys: u32,
     /// Number of gaps that were passed.
     gaps: u32,
-    from: From,
+    from: Beginning,
 }
 
 /// Beginning of the gap in which the walk is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum From {
+enum Beginning {
     /// With one of the first keys that were passed.
     #[default]
     Unknown,
@@ -225,7 +225,7 @@ impl Scan {
         self.place = Place::OnMade;
         self.passed = Passed {
             is_begun: true,
-            from: From::Bound,
+            from: Beginning::Bound,
             ..Passed::default()
         };
         let bound = match self.direction {
@@ -257,13 +257,8 @@ impl Scan {
         let Some(key) = self.cursor.key() else {
             return Ok(false);
         };
-        if self.passed.keys == FIRST_PASSED && self.passed.from == From::Unknown {
-            let mut from = key.to_vec();
-            if self.direction == Direction::Down {
-                // The least key above it.
-                from.push(0);
-            }
-            self.passed.from = From::Key(from);
+        if self.passed.keys == FIRST_PASSED && self.passed.from == Beginning::Unknown {
+            self.passed.from = Beginning::Key(bound_at(key, self.direction));
         }
         if self.passed.keys > MOST_AT_ONCE && !waiting::is_allowed() {
             // The next walk begins behind what this one has passed.
@@ -337,16 +332,13 @@ impl Scan {
         }
         let (low, high) = (self.low.as_deref(), self.high.as_deref());
         let from = match (&self.passed.from, self.direction) {
-            (From::Unknown, _) => return,
-            (From::Bound, Direction::Up) => low,
-            (From::Bound, Direction::Down) => high,
-            (From::Key(key), _) => Some(&key[..]),
+            (Beginning::Unknown, _) => return,
+            (Beginning::Bound, Direction::Up) => low,
+            (Beginning::Bound, Direction::Down) => high,
+            (Beginning::Key(key), _) => Some(&key[..]),
         };
-        let mut to = self.cursor.key().filter(|_| !is_end).map(<[u8]>::to_vec);
-        if let (Some(key), Direction::Down) = (&mut to, self.direction) {
-            // The least key above it.
-            key.push(0);
-        }
+        let to = self.cursor.key().filter(|_| !is_end);
+        let to = to.map(|key| bound_at(key, self.direction));
         let range = match self.direction {
             Direction::Up => KeyRange {
                 low: from,
@@ -358,6 +350,14 @@ impl Scan {
             },
         };
         core.gaps.add(range, self.pinned.seq(), self.passed.keys);
+    }
+}
+
+/// The bound of a range that begins with this key, or ends before it, for a walk in this direction.
+fn bound_at(key: &[u8], direction: Direction) -> Vec<u8> {
+    match direction {
+        Direction::Up => key.to_vec(),
+        Direction::Down => successor(key),
     }
 }
 
@@ -407,7 +407,7 @@ impl Core {
 
     #[cold]
     fn find_gap(self: &Arc<Self>, key: &[u8], most_passed: u32) {
-        let above = [key, &[0]].concat();
+        let above = successor(key);
         let from = KeyRange {
             low: Some(key),
             high: None,

@@ -5,7 +5,7 @@
 //!
 //! | module | words |
 //! |---|---|
-//! | [`range`](mod@range) | [`KeyRange`], [`Direction`], [`End`] |
+//! | [`range`](mod@range) | [`KeyRange`], [`Direction`], [`End`], [`successor`] |
 //! | [`scan`] | [`ScanPosition`], [`SlotAnswer`], [`Skipped`] |
 //! | [`change`] | [`Change`] of a key, [`BatchPlan`] of a batch |
 //! | [`merge`] | [`MergeOperator`] |
@@ -28,6 +28,6 @@ pub use btree::BTreeStore;
 pub use change::{BatchPlan, Change};
 pub use error::{Error, SystemError};
 pub use merge::{MergeOperator, Merged};
-pub use range::{Direction, End, KeyRange};
+pub use range::{Direction, End, KeyRange, successor};
 pub use scan::{ScanPosition, Skipped, SlotAnswer};
 pub use store::{Merges, Store};

@@ -24,6 +24,12 @@ impl KeyRange<'_> {
     }
 }
 
+/// The least key above this one, in the order of bytes: no key is between them. O(length).
+#[must_use]
+pub fn successor(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
+}
+
 /// A direction in the order of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -45,6 +51,17 @@ pub enum End {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_key_is_between_a_key_and_its_successor() {
+        for key in [&b""[..], b"k", b"k\0", b"k\xff"] {
+            let above = successor(key);
+            assert!(key < &above[..]);
+            for other in [&[0][..], &[1], &[255], &[0, 0]] {
+                assert!([key, other].concat() >= above);
+            }
+        }
+    }
 
     #[test]
     fn a_range_is_empty_if_no_key_can_be_in_it() {

@@ -2,6 +2,7 @@
 
 use crate::backend::{Direction, KeyRange, Skipped};
 use crate::record::{Record, Release};
+use ats_store::successor;
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 
@@ -87,8 +88,7 @@ pub(super) fn skip_in<'g, R: Release>(
 /// The end of the part of a range that was passed, up to this key and with it.
 fn passed(key: &[u8], direction: Direction) -> Vec<u8> {
     match direction {
-        // The least key above it.
-        Direction::Up => [key, &[0]].concat(),
+        Direction::Up => successor(key),
         Direction::Down => key.to_vec(),
     }
 }

@@ -23,6 +23,7 @@ use crate::backend::{
 };
 use crate::batch::{self, HeldKeyWait, KeyStep, Pinning, Stepwise, Trip};
 use crate::record::{self, Record, RecordBox, Release, Tally};
+use ats_store::successor;
 use ats_sync::{Guard, ReaderGroupLock, ShardedCounter, pin};
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
@@ -157,7 +158,7 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
-        let low = key.map(|key| [key, &[0]].concat());
+        let low = key.map(successor);
         let range = KeyRange {
             low: low.as_deref(),
             high: None,

@@ -10,7 +10,7 @@ use super::opened::Opened;
 use super::polite::{Holder, politely};
 use ats::program_merge::{ProgramMerge, merged};
 use ats_store::store::{DecideEnd, Visit};
-use ats_store::{BatchPlan, Change, Direction, End, Error, KeyRange, Store};
+use ats_store::{BatchPlan, Change, Direction, End, Error, KeyRange, Store, successor};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -122,7 +122,7 @@ impl<H: Holder> Pending<H> {
             (window.met.clone(), window.direction, most)
         };
         let (mut found, mut bytes) = (Vec::new(), 0);
-        let behind = just_behind(&met);
+        let behind = successor(&met);
         let range = match direction {
             Direction::Up => KeyRange {
                 low: Some(&met),
@@ -174,20 +174,15 @@ impl<H: Holder> Pending<H> {
         let mut window = self.window();
         let from = match (last, direction) {
             (None, _) => bound.map(<[u8]>::to_vec),
-            (Some(last), Direction::Up) => Some(just_behind(last)),
+            (Some(last), Direction::Up) => Some(successor(last)),
             (Some(last), Direction::Down) => Some(last.to_vec()),
         };
         let to = match direction {
             Direction::Up => window.met.clone(),
-            Direction::Down => just_behind(&window.met),
+            Direction::Down => successor(&window.met),
         };
         window.found_empty = Some(Empty { from, to });
     }
-}
-
-/// The first key behind this one.
-fn just_behind(key: &[u8]) -> Vec<u8> {
-    [key, &[0]].concat()
 }
 
 /// Has a plan decide about what is merged.

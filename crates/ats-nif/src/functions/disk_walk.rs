@@ -14,6 +14,7 @@ use crate::vm_term::VmTerm;
 use crate::{env::Env, nif, process, scratch, sys};
 use ats::program_merge::objects;
 use ats::{Direction, Error, KeyRange};
+use ats_store::successor;
 use std::ops::ControlFlow;
 
 const LIST_EXT: u8 = 108;
@@ -77,7 +78,7 @@ fn disk_chunk<'e>(env: Env<'e>, [table, way, last]: [VmTerm<'e>; 3]) -> NifResul
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     let last_word = last.word();
-    let last = match KnownAtom::Start.is(last.word()) {
+    let last = match KnownAtom::Start.is(last_word) {
         true => None,
         false => Some(last.as_bytes().ok_or(KnownAtom::None)?),
     };
@@ -91,8 +92,7 @@ fn disk_chunk<'e>(env: Env<'e>, [table, way, last]: [VmTerm<'e>; 3]) -> NifResul
             },
         ),
         false => {
-            // No key is between one and the same with a zero behind it.
-            behind = last.map_or_else(Vec::new, |last| [last, &[0]].concat());
+            behind = last.map_or_else(Vec::new, successor);
             let low = Some(behind.as_slice());
             (Direction::Up, KeyRange { low, high: None })
         }

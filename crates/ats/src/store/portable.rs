@@ -14,7 +14,7 @@ use crate::store::codec::{CORRUPT, Codec, least_bytes, objects, write_object};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values, record};
 use ats_mem::{BatchPlan, NoSuchKey, RecordBox, Skipped};
-use ats_store::{Change, Direction, End, KeyRange, ScanPosition, SlotAnswer, Store};
+use ats_store::{Change, Direction, End, KeyRange, ScanPosition, SlotAnswer, Store, successor};
 use ats_sync::Guard;
 use ats_term::image::{Built, Host, ObjectListBuilder};
 use std::collections::BTreeSet;
@@ -482,11 +482,6 @@ impl<H: Host> ats_store::BatchPlan<[u8], Vec<u8>> for Translating<'_, '_, H> {
     fn build(&mut self, index: usize, current: Option<&[u8]>) -> Change<Vec<u8>> {
         self.step(index, Step::Build, current)
     }
-}
-
-/// The next possible key in the order of bytes.
-fn successor(key: &[u8]) -> Vec<u8> {
-    [key, &[0]].concat()
 }
 
 fn behind(low: &[u8]) -> KeyRange<'_> {
