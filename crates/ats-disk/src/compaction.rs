@@ -45,10 +45,36 @@ impl Merging {
 
     /// Returns `true` if a run is reserved.
     fn is_reserved(&self, run: &StoredRun) -> bool {
-        self.reserved
-            .iter()
-            .any(|up_to| run.meta.first_seq <= *up_to)
+        self.reserved.iter().any(|up_to| has_up_to(run, *up_to))
     }
+
+    /// The merge that goes on: one that was begun, before the store was opened or until it was
+    /// broken off, if all that it reads is free, and is wanted.
+    fn resumed<'b>(
+        &self,
+        begun: &'b [MergeMeta],
+        runs: &[Arc<StoredRun>],
+        wanted: Wanted,
+    ) -> Option<&'b MergeMeta> {
+        if matches!(wanted, Wanted::Small(_)) {
+            return None;
+        }
+        begun.iter().find(|merge| {
+            let of_merge = |run: &&Arc<StoredRun>| merge.inputs.contains(&run.meta.id);
+            let inputs = runs.iter().filter(of_merge);
+            let is_wanted = match wanted.up_to() {
+                Some(up_to) => inputs.clone().any(|run| has_up_to(run, up_to)),
+                None => !inputs.clone().any(|run| self.is_reserved(run)),
+            };
+            let is_free = inputs.clone().all(|run| self.is_free(run));
+            is_wanted && is_free && !merge.inputs.is_empty() && inputs.count() == merge.inputs.len()
+        })
+    }
+}
+
+/// Returns `true` if a run has changes up to a sequence number.
+fn has_up_to(run: &StoredRun, up_to: u64) -> bool {
+    run.meta.first_seq <= up_to
 }
 
 /// Selects the runs to be merged.
@@ -64,6 +90,45 @@ enum Wanted {
     Settled(u64),
     /// All that have changes up to a sequence number.
     All(u64),
+}
+
+impl Wanted {
+    /// The sequence number up to which the runs have changes; `None` if that does not matter.
+    fn up_to(self) -> Option<u64> {
+        match self {
+            Wanted::Due | Wanted::InLull | Wanted::Small(_) => None,
+            Wanted::Settled(up_to) | Wanted::All(up_to) => Some(up_to),
+        }
+    }
+
+    /// The runs without those that are newer, which are as if they were not there.
+    fn of(self, runs: &[Arc<StoredRun>]) -> &[Arc<StoredRun>] {
+        let up_to = self.up_to().unwrap_or(u64::MAX);
+        &runs[runs.partition_point(|run| !has_up_to(run, up_to))..]
+    }
+
+    /// Returns `true` if all of them are merged, also if that is not due.
+    fn is_all(self) -> bool {
+        matches!(self, Wanted::All(_))
+    }
+
+    /// The most bytes of a run.
+    fn most_bytes(self) -> u64 {
+        match self {
+            Wanted::Small(bytes) => bytes,
+            Wanted::Due | Wanted::InLull | Wanted::Settled(_) | Wanted::All(_) => u64::MAX,
+        }
+    }
+
+    /// The work that few runs are worth; `None` if all are merged.
+    fn effort(self, fan_in: usize) -> Option<policy::Effort> {
+        match self {
+            Wanted::Due => Some(policy::Effort::due(fan_in)),
+            Wanted::Small(_) => Some(policy::Effort::due(2)),
+            Wanted::InLull | Wanted::Settled(_) => Some(policy::Effort::in_lull()),
+            Wanted::All(_) => None,
+        }
+    }
 }
 
 /// Keeps the threads of the store from merging the runs that have changes up to a sequence number.
@@ -111,7 +176,7 @@ impl Core {
     }
 
     /// Reserves the runs that have changes up to a sequence number.
-    pub(crate) fn reserve(&self, up_to: u64) -> Reservation<'_> {
+    pub(crate) fn reserve_runs(&self, up_to: u64) -> Reservation<'_> {
         self.merging.lock().reserved.push(up_to);
         Reservation {
             merging: &self.merging,
@@ -139,10 +204,8 @@ impl Core {
     pub(crate) fn reserved_runs(&self, reservation: &Reservation<'_>) -> (usize, bool) {
         let merging = self.merging.lock();
         let state = self.state.load();
-        let reserved = state
-            .runs
-            .iter()
-            .filter(|run| run.meta.first_seq <= reservation.up_to);
+        let runs = state.runs.iter();
+        let reserved = runs.filter(|run| has_up_to(run, reservation.up_to));
         let is_claimed = |run: &Arc<StoredRun>| merging.claimed.contains(&run.meta.id);
         (reserved.clone().count(), reserved.clone().any(is_claimed))
     }
@@ -158,76 +221,59 @@ impl Core {
         }
     }
 
-    /// Chooses runs that are to be merged, and what was done of that merge already.
+    /// Claims runs that are to be merged. Returns what was done of that merge already, too.
     fn claim(&self, wanted: Wanted) -> Option<(Claim<'_>, Option<MergeMeta>)> {
         // Before `merging` is locked, since `manifest` may be held for long.
         let begun = self.manifest.lock().contents().merges.clone();
         let mut merging = self.merging.lock();
         let state = self.state.load();
-        // Those that are newer than what is wanted are as if they were not there.
-        let up_to = match wanted {
-            Wanted::Due | Wanted::InLull | Wanted::Small(_) => None,
-            Wanted::Settled(up_to) | Wanted::All(up_to) => Some(up_to),
+        let resumed = merging.resumed(&begun, &state.runs, wanted);
+        let ids = match resumed {
+            Some(merge) => merge.inputs.clone(),
+            None => self.choose(&merging, &begun, wanted.of(&state.runs), wanted)?,
         };
-        let is_newer = |run: &Arc<StoredRun>| up_to.is_some_and(|up_to| run.meta.first_seq > up_to);
-        let runs = &state.runs[state.runs.partition_point(is_newer)..];
-        // A merge that was begun, before the store was opened or until it was broken off, goes on.
-        let resumes = |_: &&MergeMeta| !matches!(wanted, Wanted::Small(_));
-        let resumed = begun.iter().filter(resumes).find(|merge| {
-            let of_merge = |run: &&Arc<StoredRun>| merge.inputs.contains(&run.meta.id);
-            let inputs = state.runs.iter().filter(of_merge);
-            let is_wanted = match up_to {
-                Some(_) => runs.iter().any(|run| of_merge(&run)),
-                None => !inputs.clone().any(|run| merging.is_reserved(run)),
-            };
-            let is_free = inputs.clone().all(|run| merging.is_free(run));
-            is_wanted && is_free && !merge.inputs.is_empty() && inputs.count() == merge.inputs.len()
-        });
+        let chosen = state.runs.iter().filter(|run| ids.contains(&run.meta.id));
+        if !wanted.is_all() && !self.may_merge(chosen.map(|run| run.meta.bytes()).sum()) {
+            return None;
+        }
+        merging.claimed.extend(&ids);
+        Some((Claim { core: self, ids }, resumed.cloned()))
+    }
+
+    /// Chooses among the runs that are wanted those of a new merge.
+    fn choose(
+        &self,
+        merging: &Merging,
+        begun: &[MergeMeta],
+        runs: &[Arc<StoredRun>],
+        wanted: Wanted,
+    ) -> Option<Vec<u64>> {
         let is_begun = |run: &StoredRun| {
             let mut merges = begun.iter();
             merges.any(|merge| merge.inputs.contains(&run.meta.id))
         };
-        let most_bytes = match wanted {
-            Wanted::Small(bytes) => bytes,
-            _ => u64::MAX,
-        };
-        let free = |run: &Arc<StoredRun>| {
+        let most_bytes = wanted.most_bytes();
+        let is_free = |run: &Arc<StoredRun>| {
             run.meta.bytes() <= most_bytes
                 && merging.is_free(run)
-                && (up_to.is_some() || !merging.is_reserved(run) && !is_begun(run))
+                && (wanted.up_to().is_some() || !merging.is_reserved(run) && !is_begun(run))
         };
-        let effort = match wanted {
-            Wanted::Due => Some(policy::Effort::due(self.options.fan_in)),
-            Wanted::Small(_) => Some(policy::Effort::due(2)),
-            Wanted::InLull | Wanted::Settled(_) => Some(policy::Effort::in_lull()),
-            Wanted::All(_) => None,
-        };
-        let ids = match (&resumed, effort) {
-            (Some(merge), _) => merge.inputs.clone(),
-            (None, None) => match runs.iter().all(free) && runs.len() > 1 {
-                true => runs.iter().map(|run| run.meta.id).collect(),
-                false => return None,
-            },
-            (None, Some(effort)) => {
+        let chosen = match wanted.effort(self.options.fan_in) {
+            None => (runs.len() > 1 && runs.iter().all(is_free)).then_some(0..runs.len()),
+            Some(effort) => {
                 let sizes: Vec<_> = runs
                     .iter()
                     .enumerate()
                     .map(|(index, run)| Size {
                         bytes: run.meta.bytes(),
                         deleted: deleted(run, &runs[index + 1..]),
-                        is_free: free(run),
+                        is_free: is_free(run),
                     })
                     .collect();
-                let chosen = policy::choose(&sizes, effort)?;
-                runs[chosen].iter().map(|run| run.meta.id).collect()
+                policy::choose(&sizes, effort)
             }
-        };
-        let chosen = state.runs.iter().filter(|run| ids.contains(&run.meta.id));
-        if effort.is_some() && !self.may_merge(chosen.map(|run| run.meta.bytes()).sum()) {
-            return None;
-        }
-        merging.claimed.extend(&ids);
-        Some((Claim { core: self, ids }, resumed.cloned()))
+        }?;
+        Some(runs[chosen].iter().map(|run| run.meta.id).collect())
     }
 
     /// How much more the runs are than they should be: see [`policy::debt`].

@@ -308,7 +308,7 @@ impl DiskStore {
         let core = self.core();
         core.check_writable()?;
         let _hold = core.directory_lock.hold()?;
-        let reservation = core.reserve(last_seq);
+        let reservation = core.reserve_runs(last_seq);
         let is_broken_off = Cell::new(false);
         let mut on_progress = |progress: Progress| {
             let flow = on_progress(progress);
@@ -357,7 +357,7 @@ impl DiskStore {
         let core = self.core();
         core.check_writable()?;
         let _hold = core.directory_lock.hold()?;
-        let reservation = core.reserve(last_seq);
+        let reservation = core.reserve_runs(last_seq);
         loop {
             let merged = core.settle_reserved(&reservation)?;
             let (_, is_merging) = core.reserved_runs(&reservation);
