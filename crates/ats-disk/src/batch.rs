@@ -1,7 +1,7 @@
 //! Batches: changes that are made as one.
 
 use crate::coding::{Damaged, Decoder, put_bytes};
-use crate::entry::{Kind, MAX_BYTES};
+use crate::entry::{Kind, MAX_BYTES, check_len};
 use crate::error::Error;
 use crate::record_count::CountChange;
 use ats_store::KeyRange;
@@ -103,17 +103,12 @@ impl Batch {
     /// Checks the lengths of fields that are to be added, before they are copied. A batch is one
     /// record of the journal, the length of which has 32 bits.
     fn check(&self, fields: [(&'static str, usize); 2]) -> Result<(), Error> {
-        let all = fields.iter().map(|(_, len)| len).sum::<usize>();
-        let batch = ("a batch", self.bytes.len() + all, MAX_BYTES + (1 << 15));
-        let fields = fields.map(|(what, len)| (what, len, MAX_BYTES));
-        match fields
-            .into_iter()
-            .chain([batch])
-            .find(|(_, len, limit)| len > limit)
-        {
-            Some((what, len, limit)) => Err(Error::TooLong { what, len, limit }),
-            None => Ok(()),
+        let mut batch = self.bytes.len();
+        for (what, len) in fields {
+            check_len(what, len, MAX_BYTES)?;
+            batch += len;
         }
+        check_len("a batch", batch, MAX_BYTES + (1 << 15))
     }
 
     /// Forgets all changes.

@@ -293,7 +293,8 @@ impl Core {
         self.apply(&state, first_seq, batches, &writing.records)?;
         self.stats
             .on_group(batches.ends.len(), batches.bytes.len(), written);
-        if self.options.threads > 0 && (self.spare.is_short() || self.needs_journal()) {
+        let needs_journal = || self.needs_journal(&state.active);
+        if self.options.threads > 0 && (self.spare.is_short() || needs_journal()) {
             self.background.wake();
         }
         Ok(())
@@ -301,9 +302,8 @@ impl Core {
 
     /// Returns `true` if the threads are to be told, by a writer, that the memtable is half full,
     /// so that there will be another journal soon. They are told once for each.
-    fn needs_journal(&self) -> bool {
-        let bytes = self.state.load().active.bytes();
-        bytes >= self.options.memtable_bytes / 2 && self.next_journal.want()
+    fn needs_journal(&self, active: &Memtable) -> bool {
+        active.bytes() >= self.options.memtable_bytes / 2 && self.next_journal.want()
     }
 
     /// Makes all durable that is in the journal. A failure is final: what the system still has in memory may never

@@ -1,5 +1,7 @@
 //! What a record says of its key.
 
+use crate::error::Error;
+
 /// What a record says of its key. The numbers are those of the file formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -29,6 +31,14 @@ impl TryFrom<u8> for Kind {
             3 => Ok(Kind::Operand),
             _ => Err(()),
         }
+    }
+}
+
+/// Refuses a thing that has more bytes than a limit.
+pub(crate) fn check_len(what: &'static str, len: usize, limit: usize) -> Result<(), Error> {
+    match len > limit {
+        true => Err(Error::TooLong { what, len, limit }),
+        false => Ok(()),
     }
 }
 

@@ -11,7 +11,7 @@ use super::frame::{Content, Identity, TRAILER_BYTES, seal};
 use super::index::{IndexBuilder, separator};
 use super::meta::{FileMeta, Footer};
 use super::part::{PART_BYTES, PartBuilder};
-use crate::entry::{Kind, MAX_BYTES};
+use crate::entry::{Kind, MAX_BYTES, check_len};
 use crate::error::Error;
 use crate::fs;
 use crate::keys::common_prefix;
@@ -121,12 +121,8 @@ impl FileWriter {
     /// [`Error::Corrupt`] if the order is another one, and [`Error::TooLong`]; the entry is not added then,
     /// and others may follow. [`Error::Io`].
     pub(crate) fn add(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<(), Error> {
-        for (what, len) in [("a key", key.len()), ("a value", value.len())] {
-            if len > MAX_BYTES {
-                let limit = MAX_BYTES;
-                return Err(Error::TooLong { what, len, limit });
-            }
-        }
+        check_len("a key", key.len(), MAX_BYTES)?;
+        check_len("a value", value.len(), MAX_BYTES)?;
         if kind == Kind::Delete && !value.is_empty() {
             return Err(self.refused("a delete has a value"));
         }
