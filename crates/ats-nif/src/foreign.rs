@@ -152,10 +152,8 @@ pub fn make<'e>(env: Env<'e>, host_box: HostBox<'_, Vm>) -> VmWord<'e> {
 ///
 /// Its atoms are those of the VM, so taking them over exhausts nothing that the VM did not.
 pub fn with_etf_fun<R>(etf: &[u8], f: impl FnOnce(FunIdent<'_>) -> R) -> R {
-    let options = etf::Options {
-        atoms: etf::Atoms::New { limit: usize::MAX },
-    };
-    let (fun, _) = etf::decode_first(etf, options).expect("a fun as this VM writes it");
+    let (fun, _) =
+        etf::decode_first(etf, etf::Options::TRUSTED).expect("a fun as this VM writes it");
     (&captured::with_local_idents(&fun)).with_fun(f)
 }
 

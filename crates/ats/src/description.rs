@@ -89,10 +89,7 @@ impl Description {
     /// The merge as Erlang has it; `None` if there is none.
     #[must_use]
     pub fn merge_text(&self) -> Option<String> {
-        let options = etf::Options {
-            atoms: etf::Atoms::New { limit: usize::MAX },
-        };
-        let text = |merge| match etf::decode(merge, options) {
+        let text = |merge| match etf::decode(merge, etf::Options::TRUSTED) {
             Ok(merge) => merge.to_string(),
             Err(error) => format!("that is no term: {error}"),
         };

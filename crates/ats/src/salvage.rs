@@ -133,12 +133,9 @@ impl Evidence {
 
 /// The objects of a record, with their bytes. `None` if they are none.
 fn objects(value: &[u8]) -> Option<Vec<(&[u8], Term)>> {
-    let options = etf::Options {
-        atoms: etf::Atoms::New { limit: usize::MAX },
-    };
     let mut objects = Vec::new();
     for bytes in program_merge::objects(value).ok()? {
-        let object = etf::decode(bytes, options).ok()?;
+        let object = etf::decode(bytes, etf::Options::TRUSTED).ok()?;
         object.as_tuple()?;
         objects.push((bytes, object));
     }

@@ -471,6 +471,12 @@ fn program_words<'e>(env: Env<'e>, program: &ProgramMerge) -> [VmWord<'e>; 2] {
     [module, env.uint(u64::from(program.version))]
 }
 
+/// The version of a program.
+fn version_of(word: VmTerm<'_>) -> Result<u32, KnownAtom> {
+    let version = size(word).and_then(|version| u32::try_from(version).ok());
+    version.ok_or(KnownAtom::None)
+}
+
 /// `disk_program(Table)`: `{module, Module, Version, Id}`, the module that merges the values of a
 /// table and a number of the table; `none` if none does.
 fn disk_program<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
@@ -499,8 +505,7 @@ fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]
         (KnownAtom::Undefined, Written::Unknown),
     ];
     let how = one_of(Term(how.word()), &ways)?;
-    let version = size(version).and_then(|version| u32::try_from(version).ok());
-    let version = version.ok_or(KnownAtom::None)?;
+    let version = version_of(version)?;
     with_writable(env, table, |shared, _| {
         let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
         let program = opened.program().ok_or(KnownAtom::TableType)?;
@@ -702,10 +707,9 @@ fn disk_gate<'e>(env: Env<'e>, [table, closed]: [VmTerm<'e>; 2]) -> NifResult<'e
 fn disk_set_program<'e>(env: Env<'e>, [table, module, version]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     on_dirty_io()?;
     let module = std::str::from_utf8(module.as_bytes().ok_or(KnownAtom::None)?);
-    let version = size(version).and_then(|version| u32::try_from(version).ok());
     let program = Program {
         module: module.map_err(|_| KnownAtom::None)?.to_owned(),
-        version: version.ok_or(KnownAtom::None)?,
+        version: version_of(version)?,
     };
     let opened = held(env, table)?;
     let merge = opened.program().ok_or(KnownAtom::TableType)?;

@@ -12,6 +12,14 @@ pub struct Options {
     pub atoms: Atoms,
 }
 
+impl Options {
+    /// For bytes that this library, or a virtual machine, has written: their atoms have been made
+    /// before, so any number of them may be read.
+    pub const TRUSTED: Self = Options {
+        atoms: Atoms::New { limit: usize::MAX },
+    };
+}
+
 /// Reads the term that the bytes are. O(size) plus the sorting of map keys, without recursion.
 ///
 /// # Errors

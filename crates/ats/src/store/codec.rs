@@ -48,10 +48,7 @@ impl Codec<TermHost> for TermCodec {
 
     fn read(&self, bytes: &[u8], keep: &mut dyn FnMut(Built<'_, TermHost>)) -> Result<(), Error> {
         // They were written by `write`, so their atoms have been made before, in this process or another.
-        let options = etf::Options {
-            atoms: etf::Atoms::New { limit: usize::MAX },
-        };
-        let term = etf::decode(bytes, options).map_err(|_| CORRUPT)?;
+        let term = etf::decode(bytes, etf::Options::TRUSTED).map_err(|_| CORRUPT)?;
         let mut image = ImageBuilder::<&Term>::new(self.zeros);
         image.encode_object(&term).map_err(|_| CORRUPT)?;
         keep(image.take());

@@ -118,10 +118,7 @@ impl ObjectMerge {
     /// That of a table, if it merges. `None` too if it is no merge that this version knows.
     #[must_use]
     pub fn of(description: &Description) -> Option<Self> {
-        let options = etf::Options {
-            atoms: etf::Atoms::New { limit: usize::MAX },
-        };
-        let term = etf::decode(&description.merge, options).ok()?;
+        let term = etf::decode(&description.merge, etf::Options::TRUSTED).ok()?;
         let merge = Merge::from_term(&term)?;
         let merge = PortableMerge::new(merge, description.zeros);
         Some(Self::new(merge, description.key_position))

@@ -167,10 +167,7 @@ fn keeps_later(merge: &Merge) -> bool {
 
 /// The term that a value is.
 fn term(value: &[u8]) -> Result<Term, Error> {
-    let options = etf::Options {
-        atoms: etf::Atoms::New { limit: usize::MAX },
-    };
-    etf::decode(value, options).map_err(|_| Error::Merge)
+    etf::decode(value, etf::Options::TRUSTED).map_err(|_| Error::Merge)
 }
 
 /// Merges values as their bytes stand; `None` if they have to be read.

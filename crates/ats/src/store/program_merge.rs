@@ -357,10 +357,7 @@ pub fn is_same(wanted: &[u8], stored: &[u8]) -> bool {
 
 /// The program that a merge is, and the one that it was at first.
 fn programs(merge: &[u8]) -> Option<(Program, Program)> {
-    let options = etf::Options {
-        atoms: etf::Atoms::New { limit: usize::MAX },
-    };
-    let term = etf::decode(merge, options).ok()?;
+    let term = etf::decode(merge, etf::Options::TRUSTED).ok()?;
     let [kind, name, version, first @ ..] = term.as_tuple()? else {
         return None;
     };
@@ -493,10 +490,7 @@ mod tests {
         };
         let merge = merge.expect("a merge of a program");
         let second = merge.described(&next).expect("the name of an atom");
-        let options = etf::Options {
-            atoms: etf::Atoms::New { limit: usize::MAX },
-        };
-        let again = program(&etf::decode(&second, options).expect("a term"));
+        let again = program(&etf::decode(&second, etf::Options::TRUSTED).expect("a term"));
         let again = again.expect("a merge of a program");
         assert_eq!((again.name(), again.version()), ("erlang.highest_bid", 7));
         assert_eq!(again.program(), next);
