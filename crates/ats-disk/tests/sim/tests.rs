@@ -3,7 +3,7 @@
 use crate::sim::action::Fate;
 use crate::sim::content::PAGE;
 use crate::sim::disk::Disk;
-use crate::sim::fault::{Break, Calls, EIO, ENOSPC, Fault};
+use crate::sim::fault::{Break, Calls, EIO, ENOSPC, EROFS, Fault};
 use crate::sim::fs::SimFs;
 use crate::sim::random::Random;
 use crate::sim::survival::Survival;
@@ -336,7 +336,6 @@ fn an_open_directory_stays_where_it_is() {
 fn a_medium_for_reading_is_only_read() {
     let (fs, file) = machine_with(b"1");
     fs.set_read_only(true);
-    const EROFS: i32 = 30;
     assert_eq!(number(file.write_at(b"2", 0)), Some(EROFS));
     assert_eq!(number(fs.create(&path("b")).map(drop)), Some(EROFS));
     assert_eq!(number(fs.remove(&path("a"))), Some(EROFS));

@@ -7,6 +7,19 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+/// A store without threads, the runs of which have several files, with what [`load`] writes.
+fn loaded() -> (Directory, DiskStore) {
+    let directory = Directory::new();
+    let options = Options {
+        threads: 0,
+        file_bytes: 4000,
+        ..Options::default()
+    };
+    let store = open(directory.path(), &options);
+    load(&store);
+    (directory, store)
+}
+
 /// Writes three runs of about the same size: too few to be merged while there are writes.
 fn load(store: &DiskStore) {
     for run in 0..3 {
@@ -74,14 +87,7 @@ fn write_runs(store: &DiskStore, calls: &mut u32) -> ControlFlow<()> {
 
 #[test]
 fn runs_that_are_added_meanwhile_are_not_waited_for() {
-    let directory = Directory::new();
-    let options = Options {
-        threads: 0,
-        file_bytes: 4000,
-        ..Options::default()
-    };
-    let store = open(directory.path(), &options);
-    load(&store);
+    let (_directory, store) = loaded();
     let mut calls = 0;
     let write = &mut |_: Progress| write_runs(&store, &mut calls);
     store.compact_with(write).unwrap();
@@ -102,14 +108,7 @@ fn runs_that_are_added_meanwhile_are_not_waited_for() {
 
 #[test]
 fn a_merge_that_was_broken_off_goes_on_before_newer_runs_are_merged() {
-    let directory = Directory::new();
-    let options = Options {
-        threads: 0,
-        file_bytes: 4000,
-        ..Options::default()
-    };
-    let store = open(directory.path(), &options);
-    load(&store);
+    let (_directory, store) = loaded();
     let mut calls = 0;
     let mut other_calls = 0;
     let on_progress = &mut |_: Progress| {

@@ -23,15 +23,36 @@ const FAILED: ats_store::Error = ats_store::Error::Io(ats_store::SystemError {
     code: None,
 });
 
-/// A store of which one call fails: the one with this number.
+/// A store in which something is refused.
 struct Failing {
     records: Arc<BTreeStore>,
     calls: Arc<AtomicUsize>,
+    /// Number of the call that fails.
     fails_at: usize,
     most_bytes: usize,
+    /// Keys that have to be merged before they can be read.
+    unmerged: Arc<Mutex<BTreeSet<Vec<u8>>>>,
 }
 
 impl Failing {
+    /// A store in which nothing is.
+    fn healthy() -> Self {
+        Failing {
+            records: Arc::default(),
+            calls: Arc::default(),
+            fails_at: usize::MAX,
+            most_bytes: usize::MAX,
+            unmerged: Arc::default(),
+        }
+    }
+
+    fn check(&self, key: &[u8]) -> Result<(), ats_store::Error> {
+        match self.unmerged.lock().expect("no panic").contains(key) {
+            true => Err(ats_store::Error::Pending),
+            false => Ok(()),
+        }
+    }
+
     fn call(&self) -> Result<(), ats_store::Error> {
         match self.calls.fetch_add(1, Ordering::Relaxed) == self.fails_at {
             true => Err(FAILED),
@@ -43,6 +64,7 @@ impl Failing {
 impl Store for Failing {
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
         self.call()?;
+        self.check(key)?;
         self.records.get(key, read)
     }
 
@@ -67,7 +89,15 @@ impl Store for Failing {
         visit: &mut Visit<'_>,
     ) -> Result<(), ats_store::Error> {
         self.call()?;
-        self.records.scan(key_range, direction, visit)
+        let mut checked = Ok(());
+        self.records.scan(key_range, direction, &mut |key, value| {
+            checked = self.check(key);
+            match checked {
+                Ok(()) => visit(key, value),
+                Err(_) => ControlFlow::Break(()),
+            }
+        })?;
+        checked
     }
 
     fn len(&self) -> Result<usize, ats_store::Error> {
@@ -92,85 +122,12 @@ impl Store for Failing {
     }
 }
 
-/// A store in which some keys have to be merged before they can be read.
-struct Unmerged {
-    records: BTreeStore,
-    keys: Arc<Mutex<BTreeSet<Vec<u8>>>>,
-}
-
-impl Unmerged {
-    fn check(&self, key: &[u8]) -> Result<(), ats_store::Error> {
-        match self.keys.lock().expect("no panic").contains(key) {
-            true => Err(ats_store::Error::Pending),
-            false => Ok(()),
-        }
-    }
-}
-
-impl Store for Unmerged {
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
-        self.check(key)?;
-        self.records.get(key, read)
-    }
-
-    fn update(
-        &self,
-        keys: &[&[u8]],
-        plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
-    ) -> Result<bool, ats_store::Error> {
-        self.records.update(keys, plan)
-    }
-
-    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), ats_store::Error> {
-        self.records.update_end(end, decide)
-    }
-
-    fn scan(
-        &self,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-        visit: &mut Visit<'_>,
-    ) -> Result<(), ats_store::Error> {
-        let mut checked = Ok(());
-        self.records.scan(key_range, direction, &mut |key, value| {
-            checked = self.check(key);
-            match checked {
-                Ok(()) => visit(key, value),
-                Err(_) => ControlFlow::Break(()),
-            }
-        })?;
-        checked
-    }
-
-    fn len(&self) -> Result<usize, ats_store::Error> {
-        self.records.len()
-    }
-
-    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
-        self.records.sum(weigh)
-    }
-
-    fn bytes(&self) -> usize {
-        self.records.bytes()
-    }
-
-    fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
-        self.records.take_all()
-    }
-}
-
 const ZEROS: Zeros = Zeros::Distinct;
 
 /// A table with three keys, and its records.
 fn filled(kind: TableType, fails_at: usize) -> (TermTable, Arc<AtomicUsize>) {
-    let records = Arc::new(BTreeStore::new());
-    let calls = Arc::new(AtomicUsize::new(0));
-    let store = Failing {
-        records: Arc::clone(&records),
-        calls: Arc::clone(&calls),
-        fails_at: usize::MAX,
-        most_bytes: usize::MAX,
-    };
+    let store = Failing::healthy();
+    let (records, calls) = (Arc::clone(&store.records), Arc::clone(&store.calls));
     let healthy = on_store(store, kind, 1);
     for key in 1..4_i64 {
         let object = Term::from((key, key));
@@ -181,7 +138,7 @@ fn filled(kind: TableType, fails_at: usize) -> (TermTable, Arc<AtomicUsize>) {
         records,
         calls: Arc::clone(&calls),
         fails_at,
-        most_bytes: usize::MAX,
+        ..Failing::healthy()
     };
     (on_store(store, kind, 1), calls)
 }
@@ -504,12 +461,9 @@ fn bytes_that_are_no_object_are_an_error() {
 #[test]
 fn objects_that_are_longer_than_the_store_can_keep_are_refused() {
     let long = Term::Bits(Bits::from_shared(Arc::from(vec![7; 10_000])));
-    let calls = Arc::new(AtomicUsize::new(0));
     let store = Failing {
-        records: Arc::new(BTreeStore::new()),
-        calls: Arc::clone(&calls),
-        fails_at: usize::MAX,
         most_bytes: 25_000,
+        ..Failing::healthy()
     };
     let table = on_store(store, TableType::Bag, 1);
     let insert = |number: i64| {
@@ -538,15 +492,9 @@ fn a_query_goes_on_behind_keys_that_were_to_be_merged() {
             .into_iter()
             .flat_map(|down| [(down, 1), (down, 3)])
         {
-            let keys = Arc::new(Mutex::new(BTreeSet::new()));
-            let table = on_store(
-                Unmerged {
-                    records: BTreeStore::new(),
-                    keys: Arc::clone(&keys),
-                },
-                kind,
-                1,
-            );
+            let store = Failing::healthy();
+            let keys = Arc::clone(&store.unmerged);
+            let table = on_store(store, kind, 1);
             let mut to_merge = Vec::new();
             for key in 0..OBJECTS {
                 let object = Term::from((key, key));
