@@ -920,12 +920,10 @@ a_server_that_is_killed(Config) ->
 a_vm_that_is_killed(Config) ->
     Directory = ats_disk_lib:file(Config, t),
     {ok, Vm, _} = ats_test_lib:start_vm([]),
-    unlink(Vm),
+    Kill = ats_test_lib:killer_of(Vm),
     {ok, t} = peer:call(Vm, ?MODULE, open_for_ever, [Directory]),
     [ok = peer:call(Vm, dats, insert, [t, {N, N}]) || N <- lists:seq(1, 100)],
-    OsPid = peer:call(Vm, os, getpid, []),
-    _ = os:cmd("kill -9 " ++ OsPid),
-    ats_test_lib:until(fun() -> not is_process_alive(Vm) end, 20000),
+    ok = Kill(),
     {ok, t} = dats:open_file(t, [{file, Directory}]),
     ?assertEqual(100, length(dats:tab2list(t))).
 

@@ -30,15 +30,10 @@ end_per_testcase(_, _) ->
 %% Calls a function of this module in a new machine, which is killed then.
 in_machine(Function, Arguments) ->
     {ok, Vm, _} = ats_test_lib:start_vm([]),
-    unlink(Vm),
+    Kill = ats_test_lib:killer_of(Vm),
     Answer = peer:call(Vm, ?MODULE, Function, Arguments, 280000),
-    kill(Vm),
+    ok = Kill(),
     Answer.
-
-kill(Vm) ->
-    OsPid = peer:call(Vm, os, getpid, []),
-    _ = os:cmd("kill -9 " ++ OsPid),
-    ats_test_lib:until(fun() -> not is_process_alive(Vm) end, 20000).
 
 %% Opens a table for as long as the machine lives.
 open(Name, Directory, Options) ->
@@ -99,10 +94,10 @@ nothing_is_lost_or_counted_twice(Config) ->
 
 kill_round(Directory, Before) ->
     {ok, Vm, _} = ats_test_lib:start_vm([]),
-    unlink(Vm),
+    Kill = ats_test_lib:killer_of(Vm),
     ok = peer:call(Vm, ?MODULE, write_for_ever, [Directory, Before]),
     timer:sleep(200 + rand:uniform(600)),
-    kill(Vm),
+    ok = Kill(),
     {ok, <<Acknowledged:64>>} = file:read_file(Directory ++ ".log"),
     {ok, t} = dats:open_file(t, [{file, Directory}]),
     Found = case dats:read(t, hot) of

@@ -47,17 +47,16 @@ killed_owner(Directory) ->
     exit(Owner, kill),
     receive {'DOWN', Monitor, process, Owner, killed} -> ok end.
 
+%% The one that opens it gets all that was written.
+opens_after_kill(Directory, Spelling) ->
+    killed_owner(Directory),
+    {ok, Name} = dats:open_file(Spelling),
+    ?assertEqual(20000, dats:info(Name, size)),
+    ok = dats:close(Name).
+
 another_name_waits(Config) ->
     Directory = ats_disk_lib:file(Config, t),
-    [
-        begin
-            killed_owner(Directory),
-            {ok, Name} = dats:open_file(Directory),
-            ?assertEqual(20000, dats:info(Name, size)),
-            ok = dats:close(Name)
-        end
-     || _ <- lists:seq(1, 5)
-    ].
+    [opens_after_kill(Directory, Directory) || _ <- lists:seq(1, 5)].
 
 another_spelling_waits(Config) ->
     Directory = ats_disk_lib:file(Config, t),
@@ -69,15 +68,7 @@ another_spelling_waits(Config) ->
         filename:join([Directory, "..", "t"]),
         filename:join(Link, ".")
     ],
-    [
-        begin
-            killed_owner(Directory),
-            {ok, Name} = dats:open_file(Spelling),
-            ?assertEqual(20000, dats:info(Name, size)),
-            ok = dats:close(Name)
-        end
-     || Spelling <- Spellings
-    ].
+    [opens_after_kill(Directory, Spelling) || Spelling <- Spellings].
 
 %% The directory that is there now is another one.
 made_anew(Config) ->

@@ -23,7 +23,7 @@ the_stack_begins_with_the_call(Config) ->
     T = ats_disk_lib:open(Config, t, []),
     ok = dats:insert(T, {1, 1}),
     E = ets:new(e, []),
-    Private = private_table(),
+    Private = ats_test_lib:private_table(),
     MS = [{'_', [], ['$_']}],
     Read = fun(read) -> end_of_input end,
     Yes = fun(_, _) -> true end,
@@ -83,16 +83,6 @@ top({Function, Arguments}) ->
             [{Module, F, A, _} | _] = Stack,
             {Module, F, A}
     end.
-
-private_table() ->
-    Test = self(),
-    spawn_link(fun() ->
-        E = ets:new(private, [private]),
-        true = ets:insert(E, {1, 1}),
-        Test ! {table, E},
-        timer:sleep(infinity)
-    end),
-    receive {table, E} -> E end.
 
 %% The words that an exception has for its arguments.
 words(Call) ->

@@ -41,12 +41,10 @@ runs(Config, Durability, Left) ->
 %% `Done' is what each writer is known to have written before this round, of which nothing may ever be lost.
 round(Directory, Durability, Left, Done) ->
     {ok, Vm, _} = ats_test_lib:start_vm([]),
-    unlink(Vm),
+    Kill = ats_test_lib:killer_of(Vm),
     ok = peer:call(Vm, ?MODULE, write_for_ever, [Directory, Durability, Done]),
-    OsPid = peer:call(Vm, os, getpid, []),
     timer:sleep(30 + rand:uniform(400)),
-    _ = os:cmd("kill -9 " ++ OsPid),
-    ats_test_lib:until(fun() -> not is_process_alive(Vm) end, 20000),
+    ok = Kill(),
     Found = found(Directory, Done),
     case Left of
         1 -> Found;

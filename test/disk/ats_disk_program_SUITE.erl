@@ -476,26 +476,14 @@ load(Module, Version, Expression) ->
     load(Module, Version, Expression, "false").
 
 load(Module, Version, Expression, ShortCircuit) ->
-    Functions = [
-        io_lib:format("-module(~p).", [Module]),
-        "-export([merge/3, short_circuit/2, delete/2, version/0]).",
-        io_lib:format("merge(_K, A, B) -> ~s.", [Expression]),
-        io_lib:format("short_circuit(_K, V) -> _ = V, ~s.", [ShortCircuit]),
-        "delete(_, V) -> V =:= 0.",
-        io_lib:format("version() -> ~b.", [Version])
-    ],
-    Forms = [
-        begin
-            {ok, Tokens, _} = erl_scan:string(lists:flatten(Function)),
-            {ok, Form} = erl_parse:parse_form(Tokens),
-            Form
-        end
-     || Function <- Functions
-    ],
-    {ok, Module, Code} = compile:forms(Forms, [nowarn_unused_vars]),
-    _ = code:purge(Module),
-    {module, Module} = code:load_binary(Module, "none", Code),
-    ok.
+    ats_test_lib:load_module(
+        Module,
+        io_lib:format(
+            "merge(_K, A, B) -> ~s. short_circuit(_K, V) -> _ = V, ~s."
+            " delete(_, V) -> V =:= 0. version() -> ~b.",
+            [Expression, ShortCircuit, Version]
+        )
+    ).
 
 %% Nothing is merged in the background until the end of the test.
 numbers(Config, Name, Module, Options) ->

@@ -48,7 +48,7 @@ what_fails_changes_nothing(Config) ->
         {from_ets, [T, E], Invalid},
         {from_ats, [T, A], Invalid},
         {from_dets, [T, d], Invalid},
-        {from_ets, [T, private_table()], badarg},
+        {from_ets, [T, ats_test_lib:private_table()], badarg},
         {from_ets, [T, none], badarg},
         {from_ats, [T, none], badarg},
         {from_dets, [T, none], badarg},
@@ -77,16 +77,6 @@ what_fails_changes_nothing(Config) ->
     ok = dats:close(T),
     T = ats_disk_lib:open(Config, t, []),
     ?assertEqual([{old, old}], dats:tab2list(T)).
-
-private_table() ->
-    Test = self(),
-    spawn_link(fun() ->
-        E = ets:new(private, [private]),
-        true = ets:insert(E, {1, 1}),
-        Test ! {table, E},
-        timer:sleep(infinity)
-    end),
-    receive {table, E} -> E end.
 
 %% The objects of the same key are what the type, or the merge, makes of them.
 as_deleted_and_inserted(Config) ->
@@ -155,12 +145,10 @@ old_or_new_after_a_kill(Config) ->
     [
         begin
             {ok, Vm, _} = ats_test_lib:start_vm([]),
-            unlink(Vm),
-            Pid = peer:call(Vm, os, getpid, []),
+            Kill = ats_test_lib:killer_of(Vm),
             ok = peer:call(Vm, ?MODULE, replace_for_ever, [Directory]),
             timer:sleep(50 + 37 * Round),
-            _ = os:cmd("kill -9 " ++ Pid),
-            ats_test_lib:until(fun() -> not is_process_alive(Vm) end, 20000),
+            ok = Kill(),
             {ok, t} = dats:open_file(t, [{file, Directory}]),
             Objects = dats:tab2list(t),
             ?assertMatch(

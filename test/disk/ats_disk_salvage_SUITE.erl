@@ -17,7 +17,9 @@ all() -> [what_is_saved_is_opened, a_lost_description_is_made_again, options_are
 init_per_suite(Config) ->
     case {os:getenv("ATS_COMMAND"), os:find_executable("cargo")} of
         {false, false} -> {skip, "cargo, which builds the command `ats`, is not there"};
-        {false, _} -> [{command, build(ats_test_lib:project())} | Config];
+        {false, _} ->
+            Folder = ats_test_lib:cargo_build("-p ats-cli"),
+            [{command, filename:join(Folder, "ats")} | Config];
         {Command, _} -> [{command, Command} | Config]
     end.
 
@@ -29,18 +31,6 @@ init_per_testcase(Case, Config) ->
 
 end_per_testcase(_, _) ->
     ats_disk_lib:end_case().
-
-%% In the folder of ats_term_SUITE, which compiles the same crates.
-build(Root) ->
-    Target = filename:join([Root, "target", "term-nif"]),
-    Command =
-        "cd '" ++ Root ++ "' && CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo build --locked -p ats-cli"
-        " --target-dir '" ++ Target ++ "' 2>&1 && echo built",
-    Output = os:cmd(Command),
-    case string:find(Output, "built\n", trailing) of
-        "built\n" -> filename:join([Target, "debug", "ats"]);
-        _ -> ct:fail("cannot build the command:~n~ts", [Output])
-    end.
 
 %% The name, how it is opened, and what has to be told of it when its description is lost.
 tables() ->

@@ -73,24 +73,15 @@ end_per_suite(_) ->
 
 library() ->
     case os:getenv("ATS_TERM_NIF") of
-        false -> build(ats_test_lib:project());
+        false -> build();
         Path -> Path
     end.
 
-%% With debug assertions, which is half the point, but not as slow as without any optimisation.
-build(Root) ->
-    Target = filename:join([Root, "target", "term-nif"]),
-    Command =
-        "cd '" ++ Root ++ "' && CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo build --locked -p ats-nif"
-        " --features test-nifs --target-dir '" ++ Target ++ "' 2>&1 && echo built",
-    Output = os:cmd(Command),
-    case string:find(Output, "built\n", trailing) of
-        "built\n" -> ok;
-        _ -> ct:fail("cannot build the library:~n~ts", [Output])
-    end,
-    [Built] = filelib:wildcard(filename:join([Target, "debug", "libats_nif.{so,dylib}"])),
+build() ->
+    Folder = ats_test_lib:cargo_build("-p ats-nif --features test-nifs"),
+    [Built] = filelib:wildcard(filename:join(Folder, "libats_nif.{so,dylib}")),
     %% The VM wants the extension .so everywhere.
-    Library = filename:join(Target, "ats_term_nif"),
+    Library = filename:join(Folder, "ats_term_nif"),
     {ok, _} = file:copy(Built, Library ++ ".new"),
     ok = file:rename(Library ++ ".new", Library ++ ".so"),
     Library.

@@ -79,7 +79,7 @@ modules_are_checked(_) ->
     ?assertEqual({error, {not_loaded, no_such_merge, nofile}}, ats_merge:check(no_such_merge)),
     All = [{merge, 3}, {short_circuit, 2}, {delete, 2}, {version, 0}],
     ?assertEqual({error, {not_exported, gb_sets, All -- [{delete, 2}]}}, ats_merge:check(gb_sets)),
-    load(merges_only, "merge(_, A, _) -> A."),
+    ats_test_lib:load_module(merges_only, "merge(_, A, _) -> A."),
     ?assertEqual({error, {not_exported, merges_only, tl(All)}}, ats_merge:check(merges_only)),
     %% A module that has just been written is loaded.
     code:delete(?MODULE_UNDER_TEST),
@@ -88,7 +88,7 @@ modules_are_checked(_) ->
 
 wrong_versions(_) ->
     Check = fun(Version) ->
-        load(
+        ats_test_lib:load_module(
             versioned,
             "merge(_, A, _) -> A. short_circuit(_, _) -> false. delete(_, _) -> false."
             " version() -> " ++ Version ++ "."
@@ -115,21 +115,6 @@ wrong_versions(_) ->
     ),
     ?assertEqual({links, Links}, process_info(self(), links)).
 
-%% A module with these functions.
-load(Name, Functions) ->
-    Source = lists:concat(["-module(", Name, "). -compile([export_all, nowarn_export_all]). "]),
-    {ok, Tokens, _} = erl_scan:string(Source ++ Functions),
-    {ok, Name, Code} = compile:forms(forms(Tokens, [])),
-    {module, Name} = code:load_binary(Name, "none", Code).
-
-forms([], []) ->
-    [];
-forms([{dot, _} = Dot | Rest], Form) ->
-    {ok, Parsed} = erl_parse:parse_form(lists:reverse(Form, [Dot])),
-    [Parsed | forms(Rest, [])];
-forms([Token | Rest], Form) ->
-    forms(Rest, [Token | Form]).
-
 %% ----- chains -----
 
 %% Values of a key as the store has them.
@@ -155,7 +140,7 @@ values_are_merged_in_order(_) ->
 
 %% Of values that are put one behind the other. The oldest one, which may be long, is copied once.
 each_part_is_copied_a_few_times(_) ->
-    load(
+    ats_test_lib:load_module(
         copies,
         "merge(_, A, B) ->"
         "    put(copied, get(copied) + length(A)), put(merges, get(merges) + 1), A ++ B."
@@ -226,7 +211,7 @@ exceptions(_) ->
 
 %% What was merged takes the place of what it was made of, so the chain says the same and is shorter.
 what_fails_on_the_way(_) ->
-    load(
+    ats_test_lib:load_module(
         poisoned,
         "merge(_, A, B) when is_list(A), is_list(B) -> A ++ B."
         " short_circuit(_, _) -> false. delete(_, _) -> false. version() -> 1."
@@ -348,7 +333,7 @@ what_hangs_fails_fast(_) ->
     %% Another code is tried at once.
     {_, Binary, File} = code:get_object_code(?MODULE_UNDER_TEST),
     ?assertEqual({true, Failed}, Run(Chain)),
-    load(
+    ats_test_lib:load_module(
         ?MODULE_UNDER_TEST,
         "merge(_, A, B) -> A ++ B. short_circuit(_, _) -> false. delete(_, _) -> false."
         " version() -> 7."
@@ -433,7 +418,7 @@ other_versions(_) ->
         collapse(?MODULE_UNDER_TEST, 6, key, [[a], [b]])
     ),
     %% Also if it changes on the way.
-    load(
+    ats_test_lib:load_module(
         changes,
         "merge(_, A, B) -> put(v, 2), A ++ B. short_circuit(_, _) -> false. delete(_, _) -> false."
         " version() -> case get(v) of undefined -> 1; V -> V end."
@@ -456,7 +441,7 @@ what_is_asked_before_writing(_) ->
         {failed, {?MODULE_UNDER_TEST, version, {other_version, 8, 7}}},
         ats_merge_worker:ask(?MODULE_UNDER_TEST, 8, key, [a])
     ),
-    load(
+    ats_test_lib:load_module(
         harms,
         "merge(_, A, _) -> A. delete(_, _) -> true. version() -> 1."
         " short_circuit(kills, _) -> exit(self(), kill), timer:sleep(infinity);"

@@ -6,7 +6,8 @@
 -export([parallel/1, until/2, kill/1, ask/2, check/2, check_consistency/1]).
 -export([settled_memory/0, assert_memory_returns/2, assert_memory_returns/3]).
 -export([resident_growth/1, wait_for_cached_segments/0]).
--export([start_vm/1, stop_vm/1, project/0]).
+-export([start_vm/1, stop_vm/1, killer_of/1, load_module/2, private_table/0]).
+-export([project/0, cargo_build/1]).
 -export([begin_group/2, end_group/1]).
 -export([force_adaptation/0, stop_forcing/0, is_adaptation_forced/0, forced_so_far/0]).
 -export([new/2, adapting/1, count_adaptation/1]).
@@ -302,6 +303,49 @@ start_vm(Args) ->
 stop_vm(Peer) ->
     peer:stop(Peer).
 
+%% A function that kills a VM, as `kill -9' does, and waits until it is gone.
+-spec killer_of(pid()) -> fun(() -> ok).
+killer_of(Peer) ->
+    OsPid = peer:call(Peer, os, getpid, []),
+    true = unlink(Peer),
+    fun() ->
+        _ = os:cmd("kill -9 " ++ OsPid),
+        until(fun() -> not is_process_alive(Peer) end, 20000)
+    end.
+
+%% ----- what tests are given -----
+
+%% Loads a module that has these functions, and exports them.
+-spec load_module(module(), Functions :: iolist()) -> ok.
+load_module(Name, Functions) ->
+    Header = io_lib:format("-module(~p). -compile([export_all, nowarn_export_all]). ", [Name]),
+    {ok, Tokens, _} = erl_scan:string(lists:flatten([Header, Functions])),
+    {ok, Name, Code} = compile:forms(forms(Tokens, [])),
+    _ = code:purge(Name),
+    {module, Name} = code:load_binary(Name, "none", Code),
+    ok.
+
+forms([], []) ->
+    [];
+forms([{dot, _} = Dot | Rest], Form) ->
+    {ok, Parsed} = erl_parse:parse_form(lists:reverse(Form, [Dot])),
+    [Parsed | forms(Rest, [])];
+forms([Token | Rest], Form) ->
+    forms(Rest, [Token | Form]).
+
+%% A table of `ets' with one object that only another process may read. It is there as long as the
+%% calling process.
+-spec private_table() -> ets:table().
+private_table() ->
+    Test = self(),
+    spawn_link(fun() ->
+        E = ets:new(private, [private]),
+        true = ets:insert(E, {1, 1}),
+        Test ! {table, E},
+        timer:sleep(infinity)
+    end),
+    receive {table, E} -> E end.
+
 %% ----- the project -----
 
 %% The folder of the project: tests are compiled in it, or in a folder below it.
@@ -313,4 +357,20 @@ project(Folder) ->
     case filelib:is_regular(filename:join([Folder, "docs", "differences-from-ets.md"])) of
         true -> Folder;
         false -> project(filename:dirname(Folder))
+    end.
+
+%% Builds something of the project with cargo. Returns the folder of what was built.
+%%
+%% With debug assertions, which is half the point, but not as slow as without any optimisation. All
+%% that tests build is in one folder, so that crates are compiled once.
+-spec cargo_build(Arguments :: string()) -> file:filename().
+cargo_build(Arguments) ->
+    Target = filename:join([project(), "target", "term-nif"]),
+    Command =
+        "cd '" ++ project() ++ "' && CARGO_PROFILE_DEV_OPT_LEVEL=1 cargo build --locked " ++
+            Arguments ++ " --target-dir '" ++ Target ++ "' 2>&1 && echo built",
+    Output = os:cmd(Command),
+    case string:find(Output, "built\n", trailing) of
+        "built\n" -> filename:join(Target, "debug");
+        _ -> ct:fail("cannot build ~s:~n~ts", [Arguments, Output])
     end.
