@@ -1,83 +1,200 @@
-//! Threads that write memtables to runs, merge runs, sync at intervals, and let snapshots expire.
+//! Work that no caller waits for: memtables are written to runs, runs merged, journals synced at
+//! intervals, and snapshots expire. The threads are those of the [pools](crate::pool).
 
 use crate::core::Core;
 use crate::error::Error;
+use crate::lull;
 use crate::options::Durability;
-use crate::{lull, waiting};
-use ats_sync::thread;
-use parking_lot::{Condvar, Mutex};
+use crate::pool::{Member, Pool, Seat, Turn};
+use crate::waiting;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// After an error the work is tried again after this long: there may be room on the disk then.
 const RETRY: Duration = Duration::from_millis(200);
-/// How often it is looked whether snapshots have expired.
+/// Snapshots are asked so often at most if they have expired.
 const TICK: Duration = Duration::from_millis(500);
-/// How often a thread looks for work of which it was not told: there should be none.
-const IDLE: Duration = Duration::from_secs(30);
+/// Time after which a store looks again for what nobody tells it of.
+const UNTOLD: Duration = Duration::from_secs(30);
 /// The journal is not synced more often than this, other than for writes that wait for it.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
-/// What is added to the nice value of threads that write memtables and merge runs.
-#[cfg(target_os = "linux")]
-const NICE: i32 = 5;
-/// How often it is looked whether a memtable is still read, by a reader without a snapshot, or a journal synced.
+/// Time after which it is looked again if a memtable is still read, by a reader without a snapshot,
+/// or a journal synced.
 const HELD: Duration = Duration::from_millis(50);
 
-/// Where processors are scarce, lets this thread wait for those that read and write, not them for it. It still gets a
-/// quarter of a processor, so that what it does is done.
-fn let_others_go_first() {
-    // Elsewhere the whole process would be meant.
-    #[cfg(target_os = "linux")]
-    let _denied = rustix::process::nice(NICE);
-}
-
-/// How threads are told that there is something to do.
+/// The seats of a store in the pools; none if it has no background work.
 #[derive(Default)]
 pub(crate) struct Background {
-    /// Counts what there was to do.
-    calls: Mutex<u64>,
-    called: Condvar,
+    seat: OnceLock<Seat>,
+    sync_seat: OnceLock<Seat>,
+    /// `true` while turns ask the snapshots if they have expired.
+    watches_snapshots: AtomicBool,
 }
 
 impl Background {
-    /// Says that there is something to do.
+    /// Has a turn taken soon: there is something to do.
+    #[inline]
     pub(crate) fn wake(&self) {
-        *self.calls.lock() += 1;
-        self.called.notify_all();
+        if let Some(seat) = self.seat.get() {
+            seat.wake();
+        }
     }
 
     /// As [`wake`](Background::wake), if there is.
     pub(crate) fn wake_if(&self, is_due: impl FnOnce() -> bool) {
-        if is_due() {
+        if self.seat.get().is_some() && is_due() {
             self.wake();
         }
     }
 
-    /// Waits for a call after those that were seen, but not for longer than `time`.
-    fn wait(&self, seen: &mut u64, time: Duration) {
-        let mut calls = self.calls.lock();
-        if *calls == *seen {
-            let _timed_out = self.called.wait_for(&mut calls, time);
+    /// Has turns ask the snapshots if they have expired.
+    #[inline]
+    pub(crate) fn watch_snapshots(&self) {
+        if !self.watches_snapshots.load(Ordering::Relaxed)
+            && !self.watches_snapshots.swap(true, Ordering::Relaxed)
+        {
+            self.wake();
         }
-        *seen = *calls;
+    }
+
+    /// Ends the watch of snapshots, unless there are some. Whether it goes on.
+    fn goes_on_watching(&self, has_snapshots: impl FnOnce() -> bool) -> bool {
+        self.watches_snapshots.store(false, Ordering::Relaxed);
+        let goes_on = has_snapshots();
+        self.watches_snapshots.fetch_or(goes_on, Ordering::Relaxed);
+        goes_on
+    }
+
+    /// Has the journal synced after an interval.
+    pub(crate) fn sync_after(&self, interval: Duration) {
+        if let Some(seat) = self.sync_seat.get() {
+            seat.wake_after(interval.max(SHORTEST_INTERVAL));
+        }
+    }
+
+    /// Returns `true` if other stores wait for a thread that merges.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.seat.get().is_some_and(Seat::is_waited_for)
+    }
+
+    /// Ends the background work, of which one piece may be under way, which is waited for.
+    pub(crate) fn end(&self) {
+        for seat in [&self.seat, &self.sync_seat] {
+            if let Some(seat) = seat.get() {
+                seat.leave();
+            }
+        }
+    }
+}
+
+/// The member that syncs a store at intervals.
+struct Syncing(Arc<Core>);
+
+impl Member for Syncing {
+    fn urgent_turn(&self) -> Turn {
+        self.0.writing.lock().is_sync_due = false;
+        // After an error the store is read-only, which writers are told.
+        let _failed = self.0.sync();
+        Turn::Idle
+    }
+}
+
+impl Member for Core {
+    fn urgent_turn(&self) -> Turn {
+        if let Some(seat) = self.background.seat.get() {
+            seat.begin_turn();
+        }
+        self.turn(|| {
+            let _begun = self.prepare_journal();
+            self.spare.prepare(self.options.memtable_bytes);
+            self.let_go();
+            Ok(match !self.reserve.is_short() && self.try_flush_one()? {
+                true => Turn::Again,
+                false => Turn::Long,
+            })
+        })
+    }
+
+    fn long_turn(&self) -> Turn {
+        self.turn(|| {
+            let worked = match self.reserve.is_short() {
+                true => self.work_when_short()?,
+                false => self.compact_one(false)? || self.remove_doomed(),
+            };
+            Ok(match worked || self.is_lull() && self.work_in_lull()? {
+                true => Turn::Again,
+                false => self.rest(),
+            })
+        })
     }
 }
 
 impl Core {
     /// Does one piece of work. Whether there was any.
     pub(crate) fn work(&self) -> Result<bool, Error> {
-        if let Some(age) = self.options.snapshot_age {
-            self.snapshots.expire(self.file_system.now(), age);
-        }
-        self.doomed.free();
+        self.let_go();
         if self.reserve.is_short() {
             return self.work_when_short();
         }
         Ok(self.try_flush_one()? || self.compact_one(false)? || self.remove_doomed())
+    }
+
+    /// Lets go of what is not needed any more: expired snapshots, and what they have read.
+    fn let_go(&self) {
+        if let Some(age) = self.options.snapshot_age {
+            self.snapshots.expire(self.file_system.now(), age);
+        }
+        self.doomed.free();
+    }
+
+    /// Takes a turn, unless the store is being closed.
+    fn turn(&self, work: impl FnOnce() -> Result<Turn, Error>) -> Turn {
+        if self.closing.load(Ordering::Relaxed) {
+            return Turn::Idle;
+        }
+        // A panic is a fault of the engine: what it was about is as it was, but is not tried again and again.
+        let worked = panic::catch_unwind(AssertUnwindSafe(work))
+            .unwrap_or_else(|_| Err(self.broken(Error::corrupt("a fault of the engine"))));
+        worked.unwrap_or_else(|error| {
+            self.stats.on_background_error();
+            *self.last_error.lock() = Some(error);
+            Turn::After(RETRY)
+        })
+    }
+
+    /// The time until there may be something to do, when there is nothing now.
+    fn rest(&self) -> Turn {
+        if self.doomed.is_held() {
+            return Turn::After(HELD);
+        }
+        // A store that is short may have room again.
+        if self.reserve.is_short() || !self.is_lull() {
+            return Turn::After(lull::LULL);
+        }
+        let Some(mut writing) = self.writing.try_lock() else {
+            return Turn::After(lull::LULL);
+        };
+        // The next write wakes the store if there was none until now.
+        writing.is_watched = !self.is_lull();
+        if writing.is_watched {
+            return Turn::After(lull::LULL);
+        }
+        drop(writing);
+        let untold = match self.doomed.has_files() || self.reserve.has_full_merge() {
+            true => Some(UNTOLD),
+            false => None,
+        };
+        let has_snapshots = || self.snapshots.count() > 0;
+        let age = self.options.snapshot_age;
+        let age = age.filter(|_| self.background.goes_on_watching(has_snapshots));
+        let expiry = age.map(|age| (age / 4).clamp(TICK, UNTOLD));
+        match untold.into_iter().chain(expiry).min() {
+            Some(time) => Turn::After(time),
+            None => Turn::Idle,
+        }
     }
 
     /// Whether there were no writes for long.
@@ -96,7 +213,7 @@ impl Core {
     /// begun yet.
     pub(crate) fn prepare_journal(&self) -> Result<bool, Error> {
         self.check_writable()?;
-        if self.options.threads == 0 || self.reserve.is_short() {
+        if !self.options.background || self.reserve.is_short() {
             return Ok(false);
         }
         self.next_journal.prepare(&*self.directory, self.store)
@@ -104,7 +221,7 @@ impl Core {
 
     /// Does what writers may soon wait for, in the midst of other work.
     pub(crate) fn do_urgent(&self) -> Result<(), Error> {
-        if self.options.threads > 0 {
+        if self.options.background {
             // Without it, the writer that needs it begins it.
             let _begun = self.prepare_journal();
             self.spare.prepare(self.options.memtable_bytes);
@@ -114,36 +231,6 @@ impl Core {
             }
         }
         Ok(())
-    }
-
-    fn work_until_closed(&self) {
-        let mut seen = 0;
-        let idle = (self.options.snapshot_age).map_or(IDLE, |age| (age / 4).clamp(TICK, IDLE));
-        while !self.closing.load(Ordering::Relaxed) {
-            // A panic is a fault of the engine: what it was about is as it was, but is not tried again and again.
-            let worked = panic::catch_unwind(AssertUnwindSafe(|| {
-                let _begun = self.prepare_journal();
-                self.spare.prepare(self.options.memtable_bytes);
-                Ok(self.work()? || self.is_lull() && self.work_in_lull()?)
-            }));
-            match worked
-                .unwrap_or_else(|_| Err(self.broken(Error::corrupt("a fault of the engine"))))
-            {
-                Ok(true) => {}
-                // There may be room again.
-                Ok(false) if self.reserve.is_short() => {
-                    self.background.wait(&mut seen, lull::LULL);
-                }
-                Ok(false) if self.doomed.is_held() => self.background.wait(&mut seen, HELD),
-                Ok(false) if !self.is_lull() => self.background.wait(&mut seen, lull::LULL),
-                Ok(false) => self.background.wait(&mut seen, idle),
-                Err(error) => {
-                    self.stats.on_background_error();
-                    *self.last_error.lock() = Some(error);
-                    self.background.wait(&mut seen, RETRY);
-                }
-            }
-        }
     }
 
     /// Syncs the journal without keeping writers from it.
@@ -164,44 +251,18 @@ impl Core {
         Ok(())
     }
 
-    fn sync_until_closed(&self, interval: Duration) {
-        let interval = interval.max(SHORTEST_INTERVAL);
-        let mut seen = 0;
-        while !self.closing.load(Ordering::Relaxed) {
-            let started = self.file_system.now();
-            if self.sync().is_err() {
-                // The store is read-only now, which writers are told.
-                return;
-            }
-            loop {
-                let passed = self.file_system.now().saturating_sub(started);
-                if passed >= interval || self.closing.load(Ordering::Relaxed) {
-                    break;
-                }
-                self.background.wait(&mut seen, interval - passed);
-            }
-        }
-    }
-
-    /// Starts the threads that the options ask for. After an error, `threads` are those that were started.
-    pub(crate) fn start(self: &Arc<Self>, threads: &mut Vec<JoinHandle<()>>) -> io::Result<()> {
-        if self.is_read_only {
+    /// Begins the background work that the options ask for. After an error there may be some.
+    pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
+        if self.is_read_only || !self.options.background {
             return Ok(());
         }
-        for _ in 0..self.options.threads {
-            let core = Arc::clone(self);
-            threads.push(thread::spawn("ats-disk", move || {
-                let_others_go_first();
-                core.work_until_closed();
-            })?);
+        if let Durability::Interval(_) = self.options.durability {
+            let seat = Pool::of_syncs().join(Arc::new(Syncing(Arc::clone(self))))?;
+            let _first = self.background.sync_seat.set(seat);
         }
-        if let Durability::Interval(interval) = self.options.durability
-            && self.options.threads > 0
-        {
-            let core = Arc::clone(self);
-            let syncing = move || core.sync_until_closed(interval);
-            threads.push(thread::spawn("ats-disk-sync", syncing)?);
-        }
+        let member = Arc::clone(self) as Arc<dyn Member>;
+        let _first = self.background.seat.set(Pool::of_work().join(member)?);
+        self.background.wake();
         Ok(())
     }
 }

@@ -97,6 +97,10 @@ pub(crate) struct Writing {
     /// That of the last change before those in the active memtable.
     pub(crate) sealed_seq: u64,
     pub(crate) records: RecordCount,
+    /// `true` if a turn is going to find out when there are no more writes.
+    pub(crate) is_watched: bool,
+    /// `true` if the journal is going to be synced after an interval.
+    pub(crate) is_sync_due: bool,
     /// The memory of groups of callers that do not wait.
     at_once: Batches,
 }
@@ -109,6 +113,8 @@ impl Writing {
             last_seq,
             sealed_seq: last_seq,
             records: RecordCount::default(),
+            is_watched: true,
+            is_sync_due: false,
             at_once: Batches::default(),
         }
     }
@@ -128,7 +134,7 @@ impl Core {
             };
             let gives_back = self.reserve.give_back(&*self.directory);
             self.background.wake();
-            let tries = batch.only_deletes() || self.options.threads == 0;
+            let tries = batch.only_deletes() || !self.options.background;
             if !tries || gives_back && gave_back {
                 return Err(error);
             }
@@ -293,11 +299,24 @@ impl Core {
         self.apply(&state, first_seq, batches, &writing.records)?;
         self.stats
             .on_group(batches.ends.len(), batches.bytes.len(), written);
-        let needs_journal = || self.needs_journal(&state.active);
-        if self.options.threads > 0 && (self.spare.is_short() || needs_journal()) {
-            self.background.wake();
+        if self.options.background {
+            self.call_background(writing, &state.active);
         }
         Ok(())
+    }
+
+    /// Wakes the background work that is due after a write.
+    #[inline]
+    fn call_background(&self, writing: &mut Writing, active: &Memtable) {
+        let is_watched = mem::replace(&mut writing.is_watched, true);
+        if !is_watched || self.spare.is_short() || self.needs_journal(active) {
+            self.background.wake();
+        }
+        if let Durability::Interval(interval) = self.options.durability
+            && !mem::replace(&mut writing.is_sync_due, true)
+        {
+            self.background.sync_after(interval);
+        }
     }
 
     /// Returns `true` if the threads are to be told, by a writer, that the memtable is half full,

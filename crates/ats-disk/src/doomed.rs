@@ -72,6 +72,11 @@ impl Doomed {
         memtables.iter().map(|memtable| memtable.bytes()).sum()
     }
 
+    /// Returns `true` if there are files.
+    pub(crate) fn has_files(&self) -> bool {
+        !self.files.lock().is_empty()
+    }
+
     /// Whether a file could be removed, or a memtable freed.
     pub(crate) fn is_due(&self) -> bool {
         let mut is_due = self.memtables.lock().iter().any(is_last);

@@ -137,6 +137,7 @@ mod options;
 pub mod planted;
 #[cfg(not(feature = "planted"))]
 mod planted;
+mod pool;
 mod pressure;
 mod progress;
 mod range_deletes;

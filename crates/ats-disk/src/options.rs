@@ -68,9 +68,10 @@ pub struct Options {
     pub false_positives: f64,
     /// How many runs of about the same size are merged into one, 2 at least.
     pub fan_in: usize,
-    /// Threads that write runs and merge them. With 0, both is done by
-    /// [`work`](crate::DiskStore::work) only, which tests call. 1024 at most.
-    pub threads: usize,
+    /// `true` if threads write runs and merge them, which all stores of the process share: one more
+    /// than there are processors. Otherwise both is done by [`work`](crate::DiskStore::work) only,
+    /// which tests call, and nothing is synced at intervals.
+    pub background: bool,
     /// A snapshot, or a scan, that was not read for so long expires, which is not 0: reading it
     /// fails, and it keeps nothing. `None` is never. It is noticed up to a quarter later, and half
     /// a second at least.
@@ -92,14 +93,11 @@ impl Default for Options {
             compression: Compression::None,
             false_positives: 0.01,
             fan_in: 4,
-            threads: 2,
+            background: true,
             snapshot_age: None,
         }
     }
 }
-
-/// More threads than this are a mistake.
-const MOST_THREADS: usize = 1024;
 
 impl Options {
     /// # Errors
@@ -124,7 +122,6 @@ impl Options {
                 "is not a rate",
             ),
             ("fan_in", self.fan_in < 2, "is less than 2"),
-            ("threads", self.threads > MOST_THREADS, "is more than 1024"),
             (
                 "snapshot_age",
                 self.snapshot_age == Some(Duration::ZERO),

@@ -115,7 +115,7 @@ impl Pressure {
 impl Core {
     /// Adapts the delay of writes to the state. With no threads, nothing would be gained by waiting.
     pub(crate) fn update_pressure(&self) {
-        if self.options.threads > 0 {
+        if self.options.background {
             let sealed = self.state.load().sealed.len();
             self.pressure.set(sealed.saturating_sub(1), self.debt());
         }

@@ -60,6 +60,11 @@ impl Reserve {
         self.is_short.load(Ordering::Relaxed)
     }
 
+    /// Returns `true` if there was no room for a merge that is tried again later.
+    pub(crate) fn has_full_merge(&self) -> bool {
+        self.full_merge.lock().is_some()
+    }
+
     /// Makes the reserve as large as this, unless it is.
     ///
     /// # Errors

@@ -435,7 +435,7 @@ impl Core {
     ) -> Result<Scan, Error> {
         let pinned = Arc::new(Pinned::new(Arc::clone(self)));
         if self.options.snapshot_age.is_some() {
-            self.snapshots.add(&pinned);
+            pinned.watch();
         }
         Scan::new(pinned, key_range, direction)
     }

@@ -73,6 +73,14 @@ impl Pinned {
         self.state.lock().clone().ok_or(Error::Expired)
     }
 
+    /// Enters it among those that are counted and can expire.
+    pub(crate) fn watch(self: &Arc<Self>) {
+        self.core.snapshots.add(self);
+        if self.core.options.snapshot_age.is_some() {
+            self.core.background.watch_snapshots();
+        }
+    }
+
     fn is_read(&self) {
         if !self.read.load(Ordering::Relaxed) {
             self.read.store(true, Ordering::Relaxed);
@@ -107,7 +115,7 @@ impl Pinned {
 impl Snapshot {
     pub(crate) fn new(core: &Arc<Core>) -> Self {
         let pinned = Arc::new(Pinned::new(Arc::clone(core)));
-        core.snapshots.add(&pinned);
+        pinned.watch();
         Snapshot { pinned }
     }
 
@@ -159,7 +167,7 @@ fn nanos(time: Duration) -> u64 {
 pub(crate) struct Snapshots(Mutex<Vec<Weak<Pinned>>>);
 
 impl Snapshots {
-    pub(crate) fn add(&self, pinned: &Arc<Pinned>) {
+    fn add(&self, pinned: &Arc<Pinned>) {
         let mut all = self.0.lock();
         // Those that are gone are looked for when the list would grow.
         if all.len() == all.capacity() {

@@ -13,14 +13,12 @@ use crate::scan::Scan;
 use crate::snapshot::Snapshot;
 use crate::waiting;
 use ats_store::{Direction, KeyRange, MergeOperator};
-use parking_lot::Mutex;
 use std::cell::{Cell, RefCell};
 use std::mem;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 thread_local! {
@@ -40,24 +38,19 @@ pub struct DiskStore {
     owner: Arc<Owner>,
 }
 
-/// Ends the threads when it is dropped.
+/// Ends the background work when it is dropped.
 struct Owner {
     core: Arc<Core>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Owner {
-    /// Ends the threads, which are not in a copy of the process.
+    /// Ends the background work, of which there is none in a copy of the process.
     fn stop(&self) {
         self.core.closing.store(true, Ordering::Relaxed);
         if self.core.is_copy() {
             return;
         }
-        self.core.background.wake();
-        for thread in self.threads.lock().drain(..) {
-            // It catches panics, and has told of errors.
-            let _ = thread.join();
-        }
+        self.core.background.end();
     }
 }
 
@@ -68,7 +61,6 @@ impl Drop for Owner {
         if self.core.is_copy() {
             // A thread of the other process may have held any lock of it, and of its memory, when this one was made.
             mem::forget(Arc::clone(&self.core));
-            mem::forget(mem::take(&mut *self.threads.get_mut()));
         }
     }
 }
@@ -102,16 +94,10 @@ impl DiskStore {
     /// Those of [`open`](DiskStore::open).
     pub fn open_in(directory: StoreDirectory, options: Options) -> Result<Self, Error> {
         let core = recovery::open(directory, options)?;
-        let owner = Owner {
-            threads: Mutex::default(),
-            core,
-        };
-        // After an error, the owner ends those that were started before it lets go of the directory.
-        owner
-            .core
-            .start(&mut owner.threads.lock())
-            .map_err(|error| Error::io(&error, "starting threads"))?;
-        owner.core.background.wake();
+        let owner = Owner { core };
+        // After an error, the owner ends what has begun before it lets go of the directory.
+        let started = owner.core.start();
+        started.map_err(|error| Error::io(&error, "starting threads"))?;
         Ok(DiskStore {
             owner: Arc::new(owner),
         })

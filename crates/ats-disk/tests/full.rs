@@ -52,7 +52,7 @@ impl Full {
             memtable_bytes: self.memtable_bytes,
             file_bytes: self.memtable_bytes as u64,
             block_bytes: 512,
-            threads: 0,
+            background: false,
             ..Options::default()
         }
     }

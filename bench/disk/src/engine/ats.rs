@@ -63,7 +63,7 @@ fn open(folder: &Path, merging: Merging) -> Outcome<Box<dyn Engine>> {
         cache_bytes: CACHE_BYTES,
         block_bytes: 4096,
         compression: Compression::None,
-        threads: 2,
+        background: true,
         ..Options::default()
     };
     Ok(Box::new(Ats(DiskStore::open(folder, options)?)))

@@ -30,7 +30,7 @@ fn options() -> Options {
     Options {
         operator: Some(Arc::new(Append)),
         block_bytes: 100,
-        threads: 0,
+        background: false,
         ..Options::default()
     }
 }

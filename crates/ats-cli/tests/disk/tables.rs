@@ -36,7 +36,7 @@ fn store(path: &Path, description: &Description) -> DiskStore {
     let options = Options {
         operator: merge.map(|merge| Arc::new(merge) as Arc<dyn MergeOperator>),
         block_bytes: 100,
-        threads: 0,
+        background: false,
         ..Options::default()
     };
     DiskStore::open(path, options).expect("opened")

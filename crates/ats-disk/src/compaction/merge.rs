@@ -203,7 +203,8 @@ impl Core {
             steps += 1;
             let mut is_step = steps.is_multiple_of(KEYS_PER_STEP)
                 || progress.done >= last_step.saturating_add(BYTES_PER_STEP);
-            if writer.has_complete() && is_worth_noting(&writer, merge) {
+            let is_noted = writer.has_complete() && is_worth_noting(&writer, merge);
+            if is_noted {
                 self.note_merge(inputs, &mut writer, merge)?;
                 is_step = true;
             }
@@ -211,7 +212,9 @@ impl Core {
                 last_step = progress.done;
                 // What has become full while this was written needs the room.
                 let is_in_the_way = self.reserve.is_short() && !was_short;
-                let ends = self.closing.load(Ordering::Relaxed) || is_in_the_way;
+                // Nothing is lost of a merge that is broken off where it was noted.
+                let gives_way = is_noted && self.background.is_waited_for();
+                let ends = self.closing.load(Ordering::Relaxed) || is_in_the_way || gives_way;
                 if ends || on_progress(progress).is_break() {
                     return Ok(false);
                 }

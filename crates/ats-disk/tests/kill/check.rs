@@ -82,7 +82,7 @@ pub(crate) fn check(
     reports: &[Report],
 ) -> usize {
     let options = Options {
-        threads: random((round, "parent")) as usize % 2,
+        background: random((round, "parent")) % 2 == 1,
         ..options(round + 1)
     };
     let store = DiskStore::open(directory, options).expect("opened");

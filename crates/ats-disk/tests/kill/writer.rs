@@ -96,7 +96,7 @@ pub(crate) fn options(round: u64) -> Options {
             _ => Compression::Lz4,
         },
         fan_in: 2 + random("fan-in", 3) as usize,
-        threads: 1 + random("threads", 2) as usize,
+        background: true,
         ..Options::default()
     }
 }

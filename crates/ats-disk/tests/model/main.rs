@@ -133,7 +133,7 @@ fn settings(number: u8, kind: Kind) -> Options {
         },
         false_positives: [0.01, 0.5, 1.0][usize::from(number % 3)],
         fan_in: 2 + usize::from(number % 4),
-        threads: if number % 7 == 3 { 2 } else { 0 },
+        background: number % 7 == 3,
         ..Options::default()
     }
 }

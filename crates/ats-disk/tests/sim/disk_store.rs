@@ -23,7 +23,7 @@ pub(crate) fn options(setup: &Setup, fs: &SimFs) -> Options {
         },
         false_positives: if setup.filtered { 0.01 } else { 1.0 },
         fan_in: setup.fan_in,
-        threads: 0,
+        background: false,
         ..Options::default()
     }
 }

@@ -202,7 +202,7 @@ fn options() -> Options {
         block_bytes: 64,
         file_bytes: 500,
         fan_in: 2,
-        threads: 0,
+        background: false,
         ..Options::default()
     }
 }
@@ -238,7 +238,7 @@ fn changes_depend_on_what_is_there() {
     const CHANGES: u64 = 300;
     let directory = Directory::new();
     let options = Options {
-        threads: 1,
+        background: true,
         ..options()
     };
     let store = AtomicStore::new(open(directory.path(), &options));

@@ -16,7 +16,7 @@ use std::time::Duration;
 fn options() -> Options {
     Options {
         operator: Some(Arc::new(Append)),
-        threads: 0,
+        background: false,
         file_bytes: 1000,
         ..Options::default()
     }
@@ -132,7 +132,7 @@ fn closing_loses_nothing_that_was_written() {
     for round in 0..20 {
         let directory = Directory::new();
         let options = Options {
-            threads: 2,
+            background: true,
             memtable_bytes: 1 << 20,
             ..options()
         };

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 fn options() -> Options {
     Options {
         operator: Some(Arc::new(Append)),
-        threads: 0,
+        background: false,
         memtable_bytes: 1 << 30,
         ..Options::default()
     }
@@ -130,7 +130,7 @@ fn what_was_deleted_is_merged_away() {
     for by_range in [true, false] {
         let directory = Directory::new();
         let options = Options {
-            threads: 1,
+            background: true,
             ..options()
         };
         let store = open(directory.path(), &options);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 fn options() -> Options {
     Options {
-        threads: 0,
+        background: false,
         ..Options::default()
     }
 }

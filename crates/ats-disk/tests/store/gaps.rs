@@ -8,9 +8,9 @@ use std::thread;
 
 const DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
 
-fn options(threads: usize) -> Options {
+fn options(background: bool) -> Options {
     Options {
-        threads,
+        background,
         memtable_bytes: 64 << 10,
         ..Options::default()
     }
@@ -80,7 +80,7 @@ fn a_queue_in_the_middle_passes_each_delete_once() {
     const RECORDS: u32 = 3000;
     for direction in DIRECTIONS {
         let directory = Directory::new();
-        let store = open(directory.path(), &options(0));
+        let store = open(directory.path(), &options(false));
         fill(&store, RECORDS);
         let number = |taken| match direction {
             Direction::Up => taken,
@@ -113,7 +113,7 @@ fn a_queue_in_the_middle_passes_each_delete_once() {
 #[test]
 fn a_stack_in_the_middle_passes_each_delete_once() {
     let directory = Directory::new();
-    let store = open(directory.path(), &options(0));
+    let store = open(directory.path(), &options(false));
     fill(&store, 2000);
     take(&store, 0..2000, Direction::Up);
     let before = store.info().passed_keys;
@@ -135,7 +135,7 @@ fn deleted_ranges_that_are_neighbours_are_passed_once() {
         let directory = Directory::new();
         let options = Options {
             memtable_bytes,
-            ..options(0)
+            ..options(false)
         };
         let store = open(directory.path(), &options);
         fill(&store, 2000);
@@ -158,7 +158,7 @@ fn deleted_ranges_that_are_neighbours_are_passed_once() {
 #[test]
 fn snapshots_read_what_was_there_before_a_gap() {
     let directory = Directory::new();
-    let store = open(directory.path(), &options(0));
+    let store = open(directory.path(), &options(false));
     fill(&store, 100);
     let before = store.snapshot();
     take(&store, 0..100, Direction::Up);
@@ -189,7 +189,7 @@ fn snapshots_read_what_was_there_before_a_gap() {
 fn what_was_written_is_found_by_walks_that_come_later() {
     const ROUNDS: u32 = 20_000;
     let directory = Directory::new();
-    let store = open(directory.path(), &options(1));
+    let store = open(directory.path(), &options(true));
     fill(&store, 500);
     thread::scope(|scope| {
         let writers = [0, 1].map(|writer: u32| {
@@ -225,7 +225,7 @@ fn the_first_walk_after_deletes_of_neighbours_passes_few() {
     for is_flushed in [false, true] {
         for direction in DIRECTIONS {
             let directory = Directory::new();
-            let store = open(directory.path(), &options(0));
+            let store = open(directory.path(), &options(false));
             fill(&store, RECORDS);
             if is_flushed {
                 store.flush().expect("flushed");

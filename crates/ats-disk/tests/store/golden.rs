@@ -69,7 +69,7 @@ pub(crate) fn options() -> Options {
         operator: Some(Arc::new(Append)),
         block_bytes: 128,
         file_bytes: 300,
-        threads: 0,
+        background: false,
         ..Options::default()
     }
 }

@@ -27,7 +27,7 @@ fn too_many_open_files_do_not_end_a_store() {
         };
         let options = Options {
             file_system: HookedFs::new(hook),
-            threads: 0,
+            background: false,
             ..Options::default()
         };
         let store = open(directory.path(), &options);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 fn options() -> Options {
     Options {
         operator: Some(Arc::new(Append)),
-        threads: 0,
+        background: false,
         ..Options::default()
     }
 }

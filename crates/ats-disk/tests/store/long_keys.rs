@@ -16,7 +16,7 @@ const BYTES: usize = 20_000;
 
 fn options() -> Options {
     Options {
-        threads: 0,
+        background: false,
         file_bytes: 3 * BYTES as u64,
         ..Options::default()
     }

@@ -54,7 +54,7 @@ impl MergeOperator for Fussy {
 fn options(is_mended: bool) -> Options {
     Options {
         operator: Some(Arc::new(Fussy { is_mended })),
-        threads: 0,
+        background: false,
         ..Options::default()
     }
 }
@@ -178,7 +178,7 @@ fn many_operands_of_a_key_are_read_at_once() {
     let directory = Directory::new();
     let options = Options {
         operator: Some(Arc::new(Append)),
-        threads: 0,
+        background: false,
         ..Options::default()
     };
     let store = open(directory.path(), &options);

@@ -275,7 +275,7 @@ fn a_store_can_be_opened_again_while_a_process_is_begun() {
 fn an_older_manifest_does_no_harm() {
     let directory = Directory::new();
     let options = || Options {
-        threads: 0,
+        background: false,
         ..Options::default()
     };
     let open = || DiskStore::open(directory.path(), options());
@@ -307,7 +307,7 @@ fn an_older_manifest_does_no_harm() {
 fn failed_openings_leave_nothing() {
     let directory = Directory::new();
     let options = || Options {
-        threads: 0,
+        background: false,
         ..Options::default()
     };
     let open = || DiskStore::open(directory.path(), options());

@@ -28,7 +28,6 @@ fn options_that_make_no_sense_are_refused_by_name() {
     for fan_in in [0, 1] {
         refused("fan_in", &|options| options.fan_in = fan_in);
     }
-    refused("threads", &|options| options.threads = usize::MAX);
     refused("snapshot_age", &|options| {
         options.snapshot_age = Some(Duration::ZERO);
     });

@@ -42,7 +42,7 @@ fn options() -> Options {
         block_bytes: 256,
         file_bytes: 4_000,
         fan_in: 2,
-        threads: 2,
+        background: true,
         ..Options::default()
     }
 }

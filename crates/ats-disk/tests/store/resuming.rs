@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 fn options(file_bytes: u64) -> Options {
     Options {
         operator: Some(Arc::new(Append)),
-        threads: 0,
+        background: false,
         block_bytes: 256,
         file_bytes,
         ..Options::default()

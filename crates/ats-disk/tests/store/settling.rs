@@ -11,7 +11,7 @@ use std::thread;
 fn loaded() -> (Directory, DiskStore) {
     let directory = Directory::new();
     let options = Options {
-        threads: 0,
+        background: false,
         file_bytes: 4000,
         ..Options::default()
     };
@@ -35,7 +35,7 @@ fn load(store: &DiskStore) {
 fn a_store_that_was_loaded_settles_when_told_to() {
     let directory = Directory::new();
     let options = Options {
-        threads: 0,
+        background: false,
         ..Options::default()
     };
     let store = open(directory.path(), &options);
@@ -143,7 +143,7 @@ fn a_store_is_compacted_and_settles_while_others_write() {
     const MOST: u32 = 3_000_000;
     let directory = Directory::new();
     let options = Options {
-        threads: 2,
+        background: true,
         memtable_bytes: 16 << 10,
         file_bytes: 16 << 10,
         ..Options::default()

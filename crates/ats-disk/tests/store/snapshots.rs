@@ -13,7 +13,7 @@ use std::time::Duration;
 fn options() -> Options {
     Options {
         operator: Some(Arc::new(Append)),
-        threads: 0,
+        background: false,
         file_bytes: 1000,
         ..Options::default()
     }

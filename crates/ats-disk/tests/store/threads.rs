@@ -1,4 +1,4 @@
-//! The threads of a store, as the system shows them.
+//! The threads of stores, as the system shows them.
 
 use crate::directory::Directory;
 use crate::{open, wait_for};
@@ -6,7 +6,7 @@ use ats_disk::{Durability, Options};
 use rustix::process::{Pid, getpid};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::fs;
-use std::thread;
+use std::thread::{self, available_parallelism};
 use std::time::Duration;
 
 /// The threads of this process whose names begin so.
@@ -37,7 +37,7 @@ fn a_thread_that_is_bound_opens_a_store_whose_threads_are_not() {
         sched_setaffinity(None, &one).expect("it is one of those allowed");
         let directory = Directory::new();
         let options = Options {
-            threads: 2,
+            background: true,
             durability: Durability::Interval(Duration::from_secs(1)),
             ..Options::default()
         };
@@ -55,4 +55,32 @@ fn a_thread_that_is_bound_opens_a_store_whose_threads_are_not() {
         store.close().expect("closed");
     });
     binding.join().expect("it ends");
+}
+
+#[test]
+fn stores_share_threads() {
+    let directories: Vec<_> = (0..50).map(|_| Directory::new()).collect();
+    let options = Options {
+        durability: Durability::Interval(Duration::from_millis(5)),
+        ..Options::default()
+    };
+    let stores: Vec<_> = directories
+        .iter()
+        .map(|directory| open(directory.path(), &options))
+        .collect();
+    // One more than there are processors, and two that sync; those of other stores that were
+    // closed may be about to end.
+    let most = available_parallelism().map_or(1, usize::from) + 3;
+    assert!(wait_for(|| (3..=most).contains(&threads("ats-disk").len())));
+    for store in &stores {
+        store.put(b"key", b"value").expect("written");
+    }
+    let is_synced = || stores.iter().all(|store| store.info().syncs == 1);
+    assert!(wait_for(is_synced), "what was written is not synced");
+    // Nothing was written since.
+    thread::sleep(Duration::from_millis(50));
+    assert!(is_synced());
+    for store in &stores {
+        store.close().expect("closed");
+    }
 }

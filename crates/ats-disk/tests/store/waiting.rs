@@ -69,7 +69,7 @@ fn calls_that_would_wait_change_nothing() {
         block_bytes: 256,
         file_bytes: 10_000,
         fan_in: 2,
-        threads: 1,
+        background: true,
         ..Options::default()
     };
     let store = AtomicStore::new(open(directory.path(), &options));
@@ -130,7 +130,7 @@ fn calls_that_would_wait_change_nothing() {
 
 fn opened(directory: &Directory, durability: Durability) -> DiskStore {
     let options = Options {
-        threads: 0,
+        background: false,
         durability,
         ..Options::default()
     };
@@ -169,7 +169,7 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
     // This file system does not say what is in memory.
     let options = Options {
         file_system: watched(&Arc::default()),
-        threads: 0,
+        background: false,
         ..Options::default()
     };
     let store = open(directory.path(), &options);

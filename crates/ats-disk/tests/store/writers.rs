@@ -39,7 +39,7 @@ fn writers_share_syncs() {
     let options = Options {
         file_system,
         durability: Durability::Always,
-        threads: 0,
+        background: false,
         ..Options::default()
     };
     let store = open(directory.path(), &options);
@@ -75,7 +75,7 @@ fn writers_share_syncs() {
 fn a_write_can_be_more_durable_than_others() {
     let directory = Directory::new();
     let options = Options {
-        threads: 0,
+        background: false,
         ..Options::default()
     };
     let store = open(directory.path(), &options);
@@ -102,7 +102,7 @@ fn what_was_written_is_synced_at_intervals() {
     let directory = Directory::new();
     let options = Options {
         durability: Durability::Interval(Duration::from_millis(5)),
-        threads: 1,
+        background: true,
         ..Options::default()
     };
     let store = open(directory.path(), &options);
@@ -127,7 +127,7 @@ fn a_store_is_closed_while_others_write() {
     for round in 0..20 {
         let directory = Directory::new();
         let options = Options {
-            threads: round % 2,
+            background: round % 2 == 1,
             memtable_bytes: if round % 3 == 0 { 20_000 } else { 1 << 20 },
             ..Options::default()
         };
@@ -183,7 +183,7 @@ fn only_journals_that_are_needed_are_synced() {
     let options = Options {
         file_system,
         durability: Durability::System,
-        threads: 0,
+        background: false,
         ..Options::default()
     };
     let store = open(directory.path(), &options);
@@ -214,7 +214,7 @@ fn a_flush_ends_while_others_write() {
     let options = Options {
         file_system,
         memtable_bytes: 2_000,
-        threads: 0,
+        background: false,
         ..Options::default()
     };
     let store = open(directory.path(), &options);

@@ -31,7 +31,7 @@ fn open(directory: &Path) -> Result<AtomicStore, ats_disk::Error> {
         block_bytes: 100,
         file_bytes: 1_000,
         fan_in: 2,
-        threads: 0,
+        background: false,
         ..Options::default()
     };
     Ok(AtomicStore::new(DiskStore::open(directory, options)?))

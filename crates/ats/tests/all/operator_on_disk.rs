@@ -117,7 +117,7 @@ fn open(directory: &Directory, operator: &Arc<PortableMerge>) -> DiskStore {
         block_bytes: 60,
         file_bytes: 300,
         fan_in: 2,
-        threads: 0,
+        background: false,
         ..Options::default()
     };
     DiskStore::open(directory.path(), options).expect("opened")

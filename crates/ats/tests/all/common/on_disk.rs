@@ -27,7 +27,7 @@ fn open(directory: &Directory) -> AtomicStore {
         block_bytes: 100,
         file_bytes: 1_000,
         fan_in: 2,
-        threads: 0,
+        background: false,
         ..Options::default()
     };
     AtomicStore::new(DiskStore::open(directory.path(), options).expect("opened"))
