@@ -3,7 +3,7 @@
 
 use crate::core::Core;
 use crate::error::Error;
-use crate::lull;
+use crate::lull::{LULL, REST};
 use crate::options::Durability;
 use crate::pool::{Member, Pool, Seat, Turn};
 use crate::waiting;
@@ -126,7 +126,7 @@ impl Member for Core {
             };
             Ok(match worked || self.is_lull() && self.work_in_lull()? {
                 true => Turn::Again,
-                false => self.rest(),
+                false => self.rest()?,
             })
         })
     }
@@ -166,41 +166,68 @@ impl Core {
     }
 
     /// The time until there may be something to do, when there is nothing now.
-    fn rest(&self) -> Turn {
+    fn rest(&self) -> Result<Turn, Error> {
         if self.doomed.is_held() {
-            return Turn::After(HELD);
+            return Ok(Turn::After(HELD));
         }
         // A store that is short may have room again.
         if self.reserve.is_short() || !self.is_lull() {
-            return Turn::After(lull::LULL);
+            return Ok(Turn::After(LULL));
         }
-        let Some(mut writing) = self.writing.try_lock() else {
-            return Turn::After(lull::LULL);
-        };
+        let lasted = self.lull_lasted();
+        let has_logs = self.has_open_logs() && !(lasted >= REST && self.close_logs()?);
         // The next write wakes the store if there was none until now.
+        let Some(mut writing) = self.writing.try_lock() else {
+            return Ok(Turn::After(LULL));
+        };
         writing.is_watched = !self.is_lull();
         if writing.is_watched {
-            return Turn::After(lull::LULL);
+            return Ok(Turn::After(LULL));
         }
         drop(writing);
-        let untold = match self.doomed.has_files() || self.reserve.has_full_merge() {
-            true => Some(UNTOLD),
-            false => None,
-        };
+        let is_untold = self.doomed.has_files() || self.reserve.has_full_merge();
         let has_snapshots = || self.snapshots.count() > 0;
         let age = self.options.snapshot_age;
         let age = age.filter(|_| self.background.goes_on_watching(has_snapshots));
-        let expiry = age.map(|age| (age / 4).clamp(TICK, UNTOLD));
-        match untold.into_iter().chain(expiry).min() {
-            Some(time) => Turn::After(time),
-            None => Turn::Idle,
-        }
+        let times = [
+            has_logs.then(|| REST.saturating_sub(lasted).max(HELD)),
+            is_untold.then_some(UNTOLD),
+            age.map(|age| (age / 4).clamp(TICK, UNTOLD)),
+        ];
+        let first = times.into_iter().flatten().min();
+        Ok(first.map_or(Turn::Idle, Turn::After))
     }
 
-    /// Whether there were no writes for long.
+    /// Returns `true` if there were no writes for long.
     fn is_lull(&self) -> bool {
+        self.lull_lasted() >= LULL
+    }
+
+    fn lull_lasted(&self) -> Duration {
         let groups = self.stats.groups.load(Ordering::Relaxed);
-        self.lull.is_on(groups, self.file_system.now())
+        self.lull.lasted(groups, self.file_system.now())
+    }
+
+    /// Returns `true` if files are open to be written.
+    fn has_open_logs(&self) -> bool {
+        let journal = self.writing.try_lock();
+        let manifest = self.manifest.try_lock();
+        journal.is_none_or(|writing| writing.journal.is_open())
+            || manifest.is_none_or(|manifest| manifest.is_open())
+            || self.next_journal.is_begun()
+    }
+
+    /// Closes the files of the journal and the manifest. The next change opens the one again and
+    /// begins the other anew. What was written is synced before, because nobody would be told of an
+    /// error that comes later. Returns `true` if they are closed, `false` if they are in use.
+    pub(crate) fn close_logs(&self) -> Result<bool, Error> {
+        self.sync()?;
+        let mut is_closed = (self.writing.try_lock()).is_some_and(|mut all| all.journal.close());
+        if is_closed {
+            self.next_journal.give_up();
+            is_closed &= self.manifest.try_lock().map(|mut it| it.close()).is_some();
+        }
+        Ok(is_closed)
     }
 
     /// Does one piece of what is left for times without writes. Whether there was any.

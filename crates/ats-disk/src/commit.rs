@@ -190,8 +190,10 @@ impl Core {
         }
         // A group of its own: the leader of another one may have to wait.
         let mut writing = waiting::lock(&self.writing)?;
-        let begins = self.is_full() || !writing.journal.is_begun();
-        let goes_on = !begins || self.next_journal.is_begun();
+        let goes_on = match self.is_full() || !writing.journal.is_begun() {
+            true => self.next_journal.is_begun(),
+            false => writing.journal.is_open(),
+        };
         let goes_on = goes_on && self.is_write_covered(batch.bytes());
         if !goes_on || !self.pressure.lets_through(batch.bytes()) {
             return Err(Error::WouldWait);

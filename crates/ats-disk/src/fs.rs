@@ -18,9 +18,11 @@
 //! - A call that a signal has interrupted returns [`Interrupted`](io::ErrorKind::Interrupted) and has lost nothing. The
 //!   engine makes it again.
 
+mod open_files;
 mod real;
 mod retry;
 
+pub use open_files::{open_files, set_open_files};
 pub use real::RealFs;
 pub(crate) use retry::retrying;
 
@@ -87,6 +89,15 @@ pub trait Directory: Send + Sync {
     /// [`NotFound`](io::ErrorKind::NotFound); [`InvalidData`](io::ErrorKind::InvalidData) if the name leads to anything
     /// but a regular file, such as a directory, a FIFO or a symbolic link; and what the system says.
     fn open(&self, name: &str) -> io::Result<Box<dyn File>>;
+
+    /// Opens a file that will only be read. It may be closed while nobody reads it, and be opened
+    /// again by its name, which it has as long as this is alive.
+    ///
+    /// # Errors
+    /// Those of [`open`](Directory::open), of which reading may return each as well.
+    fn open_to_read(&self, name: &str) -> io::Result<Box<dyn File>> {
+        self.open(name)
+    }
 
     /// Gives a file another name, in place of the file that has this name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;

@@ -35,7 +35,7 @@ impl Core {
         let name = file_name(meta.number);
         let file = self
             .directory
-            .open(&name)
+            .open_to_read(&name)
             .map_err(|error| Error::io(&error, format_args!("open of {name}")))?;
         RunFile::open(
             file,

@@ -81,15 +81,23 @@ impl Journal {
         }
     }
 
-    /// Begins the file, unless that is done. Its name is durable then.
-    pub(crate) fn begin(
+    /// Begins the file, unless that is done, or opens it again. Its name is durable then.
+    fn begin(
         &mut self,
         next: &NextJournal,
         directory: &dyn Directory,
         store: u128,
     ) -> Result<&mut LogWriter, Error> {
         match &mut self.log {
-            Some(log) => Ok(log),
+            Some(log) => {
+                if !log.is_open() {
+                    let name = name(self.number);
+                    let opened = directory.open(&name);
+                    let opened = opened.and_then(|file| log.reopen(Arc::from(file)));
+                    opened.map_err(|error| Error::io(&error, format_args!("open of {name}")))?;
+                }
+                Ok(log)
+            }
             log => Ok(log.insert(next.take(directory, store, self.number)?)),
         }
     }
@@ -99,13 +107,31 @@ impl Journal {
         self.log.is_some()
     }
 
+    /// Returns `true` if the file is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.log.as_ref().is_some_and(LogWriter::is_open)
+    }
+
+    /// Closes the file, which the next write opens again, if all that was written is durable.
+    /// Returns `true` if it is closed.
+    pub(crate) fn close(&mut self) -> bool {
+        let is_durable = self.unsynced.is_empty() && self.marked == self.position();
+        if is_durable && let Some(log) = &mut self.log {
+            log.close();
+        }
+        !self.is_open()
+    }
+
     /// Goes on with the next journal.
     pub(crate) fn rotate(&mut self, next: &NextJournal) {
         let end = self.position();
         if let Some(log) = self.log.take() {
             next.expect_bytes(end.offset);
-            if self.marked != end {
-                self.unsynced.push((self.number, Arc::clone(log.file())));
+            // It is open: what is closed is durable.
+            if self.marked != end
+                && let Ok(file) = log.file()
+            {
+                self.unsynced.push((self.number, Arc::clone(file)));
             }
         }
         self.number += 1;
@@ -152,7 +178,7 @@ impl Journal {
 
     /// Removes what a write may have left that has failed. After an error it is unknown what is there.
     pub(crate) fn cut(&mut self) -> Result<(), Error> {
-        let Some(log) = &mut self.log else {
+        let Some(log) = self.log.as_mut().filter(|log| log.is_open()) else {
             return Ok(());
         };
         log.cut()
@@ -173,7 +199,9 @@ impl Journal {
         let mut files: Vec<_> = unsynced.collect();
         let log = self.log.as_ref();
         let written = log.filter(|log| self.marked != log.position());
-        files.extend(written.map(|log| Arc::clone(log.file())));
+        // It is open: what is closed is durable.
+        let written = written.and_then(|log| log.file().ok());
+        files.extend(written.cloned());
         ToSync {
             older: self.unsynced.len(),
             files,
@@ -252,6 +280,14 @@ impl NextJournal {
         Ok(true)
     }
 
+    /// Gives up what was begun, and what is wanted. The file is left to the next opening, or to the
+    /// next journal, which has its name.
+    pub(crate) fn give_up(&self) {
+        let begun = self.begun.lock().take();
+        self.is_wanted.store(false, Ordering::Relaxed);
+        drop(begun);
+    }
+
     /// Says how large the last journal has become.
     fn expect_bytes(&self, bytes: u64) {
         self.bytes.store(bytes, Ordering::Relaxed);
@@ -316,7 +352,7 @@ fn begin(directory: &dyn Directory, store: u128, number: u64) -> Result<LogWrite
         let file = Arc::from(directory.create(&name)?);
         let log = LogWriter::create(file, identity)?;
         // A header that is not there is a spoilt one, not one that was never written.
-        log.file().sync()?;
+        log.file()?.sync()?;
         directory.sync()?;
         Ok(log)
     };

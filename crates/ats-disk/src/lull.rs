@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// When there were no writes for this long, there is a lull.
 pub(crate) const LULL: Duration = Duration::from_secs(1);
+/// After a lull of this length a store closes the files to which it writes.
+pub(crate) const REST: Duration = Duration::from_secs(10);
 
 /// Since when there were no writes.
 #[derive(Default)]
@@ -14,16 +16,16 @@ pub(crate) struct Lull {
 }
 
 impl Lull {
-    /// Whether there were no writes for long, as far as is known from the last looks. `groups` is how many groups of
-    /// batches there were up to `now`.
-    pub(crate) fn is_on(&self, groups: u64, now: Duration) -> bool {
+    /// The time for which there were no writes, as far as is known from the last looks. `groups` is
+    /// the number of groups of batches up to `now`.
+    pub(crate) fn lasted(&self, groups: u64, now: Duration) -> Duration {
         let mut seen = self.seen.lock();
         let (known, since) = *seen;
         if known != groups || since == Duration::ZERO {
             *seen = (groups, now);
-            return false;
+            return Duration::ZERO;
         }
-        now.saturating_sub(since) >= LULL
+        now.saturating_sub(since)
     }
 }
 
@@ -34,7 +36,7 @@ mod tests {
     #[test]
     fn a_lull_begins_with_the_first_look_after_the_last_write() {
         let lull = Lull::default();
-        let is_on = |groups, ms| lull.is_on(groups, Duration::from_millis(ms));
+        let is_on = |groups, ms| lull.lasted(groups, Duration::from_millis(ms)) >= LULL;
         assert!(!is_on(0, 500));
         assert!(!is_on(0, 1499) && is_on(0, 1500) && is_on(0, 9000));
         assert!(!is_on(3, 9100) && !is_on(3, 10_000) && is_on(3, 10_100));

@@ -25,7 +25,8 @@ const LONG_BYTES: u64 = 256 << 10;
 /// The manifest of an open store.
 pub(crate) struct Manifest {
     directory: Arc<dyn Directory>,
-    /// Nothing before the first edit: what is there was written by an earlier opening, which it does not go on with.
+    /// Nothing before the first edit: what is there was written by an earlier opening, which it does not
+    /// go on with; and after [`close`](Manifest::close).
     log: Option<Log>,
     /// The number of the last log.
     number: u64,
@@ -138,6 +139,16 @@ impl Manifest {
         Ok(())
     }
 
+    /// Closes the log. The next edit begins another one.
+    pub(crate) fn close(&mut self) {
+        self.log = None;
+    }
+
+    /// Returns `true` if the log is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.log.is_some()
+    }
+
     /// Writes an edit that changes nothing, and is not synced. It says that the last one is durable: otherwise, if
     /// that is spoilt later, it would be taken for one that was never finished.
     fn mark(&mut self) {
@@ -165,7 +176,7 @@ impl Log {
                 Err(_) => WriteError::Broken(error),
             });
         }
-        let synced = self.writer.file().sync();
+        let synced = self.writer.file().and_then(|file| file.sync());
         synced.map_err(|error| WriteError::Broken(Error::io(&error, "sync of manifest")))
     }
 }
@@ -191,6 +202,6 @@ fn prepare(directory: &dyn Directory, number: u64, contents: &Contents) -> io::R
     let start = Position { number, offset: 0 };
     log.append(&[&contents.to_edit().encode()], start);
     log.write()?;
-    log.file().sync()?;
+    log.file()?.sync()?;
     Ok(log)
 }

@@ -249,6 +249,17 @@ impl DiskStore {
         self.core().sync()
     }
 
+    /// Closes the files to which the store writes, which the next change opens again. What was
+    /// written before is durable then. A store that is not in use needs one descriptor besides those
+    /// of its files that were [read lately](crate::fs::set_open_files). The background work does
+    /// that when there were no writes for ten seconds. Nothing is closed that is in use at this moment.
+    ///
+    /// # Errors
+    /// Those of [`sync`](DiskStore::sync).
+    pub fn close_logs(&self) -> Result<(), Error> {
+        self.core().close_logs().map(|_| ())
+    }
+
     /// Writes to runs what is in memtables. What is written meanwhile is not waited for.
     ///
     /// # Errors

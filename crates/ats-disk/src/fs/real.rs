@@ -1,5 +1,6 @@
 //! The file system of the machine.
 
+use super::open_files::{ReadFile, close_some};
 use super::{Directory, File, FileSystem, Sharing};
 use crate::fork;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
@@ -36,7 +37,7 @@ impl FileSystem for RealFs {
 
     fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(path, flags, Mode::empty())?;
+        let directory = with_descriptor(|| rustix::fs::open(path, flags, Mode::empty()))?;
         Ok(Arc::new(RealDirectory(Arc::new(directory))))
     }
 
@@ -47,14 +48,24 @@ impl FileSystem for RealFs {
 }
 
 /// A directory, by its descriptor.
-struct RealDirectory(Arc<OwnedFd>);
+pub(super) struct RealDirectory(Arc<OwnedFd>);
 
 impl RealDirectory {
     fn open_with(&self, name: &str, access: OFlags) -> io::Result<OwnedFd> {
         // A FIFO is not waited for, and nobody's link is followed.
         let flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let permissions = Mode::from_raw_mode(0o666);
-        Ok(rustix::fs::openat(&self.0, name, flags, permissions)?)
+        with_descriptor(|| rustix::fs::openat(&self.0, name, flags, permissions))
+    }
+}
+
+/// Makes a call that needs a descriptor. If there is none, files are closed that are only read.
+fn with_descriptor<T>(call: impl Fn() -> Result<T, Errno>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::MFILE | Errno::NFILE) if close_some() => {}
+            done => return Ok(done?),
+        }
     }
 }
 
@@ -73,7 +84,7 @@ impl Directory for RealDirectory {
 
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in rustix::fs::Dir::read_from(&self.0)? {
+        for entry in with_descriptor(|| rustix::fs::Dir::read_from(&self.0))? {
             // A name that is not UTF-8 is none of ours.
             match entry?.file_name().to_str() {
                 Ok("." | "..") | Err(_) => {}
@@ -109,6 +120,11 @@ impl Directory for RealDirectory {
             FileType::Fifo => Err(not_a_file("it is a FIFO")),
             _ => Err(not_a_file("it is no regular file")),
         }
+    }
+
+    fn open_to_read(&self, name: &str) -> io::Result<Box<dyn File>> {
+        let directory = RealDirectory(Arc::clone(&self.0));
+        Ok(Box::new(ReadFile::open(directory, name)?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

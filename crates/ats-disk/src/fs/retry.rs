@@ -66,6 +66,10 @@ impl Directory for Retrying<Arc<dyn Directory>> {
         Ok(Box::new(Retrying(retry(|| self.0.open(name))?)))
     }
 
+    fn open_to_read(&self, name: &str) -> io::Result<Box<dyn File>> {
+        Ok(Box::new(Retrying(retry(|| self.0.open_to_read(name))?)))
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         retry(|| self.0.rename(from, to))
     }

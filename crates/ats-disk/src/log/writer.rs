@@ -22,7 +22,8 @@ const KEPT_BYTES: usize = 1 << 20;
 /// Records are gathered with [`append`](LogWriter::append), and written with one call of the system by
 /// [`write`](LogWriter::write). If that fails, the next records are written in their place.
 pub(crate) struct LogWriter {
-    file: Arc<dyn File>,
+    /// Nothing while the file is closed.
+    file: Option<Arc<dyn File>>,
     identity: LogIdentity,
     seed: u64,
     /// Where the next record goes.
@@ -44,7 +45,7 @@ impl LogWriter {
         let header = identity.header();
         file.write_at(&header, 0)?;
         Ok(LogWriter {
-            file,
+            file: Some(file),
             identity,
             seed: identity.seed(),
             offset: HEADER_BYTES as u64,
@@ -93,7 +94,7 @@ impl LogWriter {
     pub(crate) fn write(&mut self) -> io::Result<()> {
         let written = self
             .reserve()
-            .and_then(|()| self.file.write_at(&self.gathered, self.offset));
+            .and_then(|()| self.file()?.write_at(&self.gathered, self.offset));
         match written {
             Ok(()) => {
                 self.offset += self.gathered.len() as u64;
@@ -109,8 +110,8 @@ impl LogWriter {
     /// Removes for good what a write may have left that has failed. After an error it is unknown what is there.
     pub(crate) fn cut(&mut self) -> io::Result<()> {
         self.reserved = self.offset;
-        self.file.set_len(self.offset)?;
-        self.file.sync()
+        self.file()?.set_len(self.offset)?;
+        self.file()?.sync()
     }
 
     /// Says whether room is made ahead from now on: not where there is little of it.
@@ -137,7 +138,7 @@ impl LogWriter {
         if bytes <= self.reserved {
             return Ok(());
         }
-        match self.file.reserve(bytes) {
+        match self.file()?.reserve(bytes) {
             Ok(()) => self.reserved = bytes,
             Err(error) if is_full(error.kind()) => {}
             Err(error) => return Err(error),
@@ -146,8 +147,37 @@ impl LogWriter {
     }
 
     /// The file, for syncing it.
-    pub(crate) fn file(&self) -> &Arc<dyn File> {
-        &self.file
+    ///
+    /// # Errors
+    /// An error if it is closed.
+    pub(crate) fn file(&self) -> io::Result<&Arc<dyn File>> {
+        let is_closed = || io::Error::other("the log is closed");
+        self.file.as_ref().ok_or_else(is_closed)
+    }
+
+    /// Returns `true` if the file is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Closes the file. What was written should be durable: an error of the system that comes later
+    /// is told nobody.
+    pub(crate) fn close(&mut self) {
+        self.file = None;
+    }
+
+    /// Goes on with the file, which was closed.
+    ///
+    /// # Errors
+    /// An error if it is another one, or has become shorter; and what the system says.
+    pub(crate) fn reopen(&mut self, file: Arc<dyn File>) -> io::Result<()> {
+        let mut header = [0; HEADER_BYTES];
+        let read = file.read_at(&mut header, 0)?;
+        if read < HEADER_BYTES || header != self.identity.header() || file.len()? < self.offset {
+            return Err(io::Error::other("it was changed meanwhile"));
+        }
+        self.file = Some(file);
+        Ok(())
     }
 
     /// The end of what is written.

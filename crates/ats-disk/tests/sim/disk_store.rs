@@ -104,6 +104,10 @@ impl Subject for DiskStore {
         DiskStore::sync(self)
     }
 
+    fn rest(&self) -> Result<(), Error> {
+        DiskStore::close_logs(self)
+    }
+
     fn flush(&self) -> Result<(), Error> {
         DiskStore::flush(self)
     }

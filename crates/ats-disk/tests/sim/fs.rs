@@ -194,11 +194,13 @@ impl SimFs {
         }
     }
 
-    fn handle(&self, machine: &mut Machine, file: FileId) -> Box<dyn File> {
+    /// A handle of a file, which keeps this name if it has to.
+    fn handle(&self, machine: &mut Machine, file: FileId, name: Option<PathBuf>) -> Box<dyn File> {
         *machine.open.entry(file).or_default() += 1;
         Box::new(SimFile {
             fs: self.clone(),
             file,
+            name,
         })
     }
 }
@@ -285,13 +287,20 @@ impl SimFs {
             return Err(io::Error::from_raw_os_error(ENOSPC));
         }
         let file = machine.disk().create(path)?;
-        Ok(self.handle(&mut machine, file))
+        Ok(self.handle(&mut machine, file, None))
     }
 
     pub(crate) fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let (mut machine, _) = self.begin(Calls::OPEN)?;
         let file = machine.disk.find(path)?;
-        Ok(self.handle(&mut machine, file))
+        Ok(self.handle(&mut machine, file, None))
+    }
+
+    /// Opens a file that must keep its name.
+    fn open_to_read(&self, path: &Path) -> io::Result<Box<dyn File>> {
+        let (mut machine, _) = self.begin(Calls::OPEN)?;
+        let file = machine.disk.find(path)?;
+        Ok(self.handle(&mut machine, file, Some(path.to_owned())))
     }
 
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -391,6 +400,10 @@ impl Directory for SimDirectory {
         self.fs.open(&self.directory.join(name))
     }
 
+    fn open_to_read(&self, name: &str) -> io::Result<Box<dyn File>> {
+        self.fs.open_to_read(&self.directory.join(name))
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let [from, to] = [from, to].map(|name| self.directory.join(name));
         self.fs.rename(&from, &to)
@@ -424,6 +437,20 @@ impl Drop for SimLock {
 struct SimFile {
     fs: SimFs,
     file: FileId,
+    /// The name by which it may be opened again at any time, if it is only read.
+    name: Option<PathBuf>,
+}
+
+impl SimFile {
+    /// Opens it again.
+    fn reopen(&self, machine: &Machine) -> io::Result<()> {
+        match &self.name {
+            Some(name) if machine.disk.find(name)? != self.file => {
+                Err(io::Error::other("another file has its name"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Drop for SimFile {
@@ -444,6 +471,7 @@ impl Drop for SimFile {
 impl File for SimFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let (machine, _) = self.fs.begin(Calls::READ)?;
+        self.reopen(&machine)?;
         Ok(machine.disk.content(self.file).read(buffer, offset))
     }
 

@@ -27,6 +27,8 @@ pub(crate) enum Operation {
     Kill,
     /// A second goes by.
     Wait,
+    /// The files are closed to which is written.
+    Rest,
     /// The path of the directory leads elsewhere, until the store is opened again.
     Turn,
 }
@@ -171,7 +173,7 @@ pub(crate) fn random(
     operations: usize,
     number: u64,
 ) -> Vec<Operation> {
-    const OTHERS: [Operation; 14] = [
+    const OTHERS: [Operation; 15] = [
         Operation::Sync,
         Operation::Wait,
         Operation::Snapshot,
@@ -186,6 +188,7 @@ pub(crate) fn random(
         Operation::Kill,
         Operation::Compact,
         Operation::Turn,
+        Operation::Rest,
     ];
     // Of eight operations so many are writes, and of eight writes so many are synced.
     let (writes, synced) = (random.pick(&[3, 5, 7]), random.pick(&[0, 1, 4, 8]));

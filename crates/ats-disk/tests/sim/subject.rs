@@ -104,6 +104,11 @@ pub(crate) trait Subject: Sized {
 
     fn sync(&self) -> Result<(), Error>;
 
+    /// Syncs, and closes what it can open again.
+    fn rest(&self) -> Result<(), Error> {
+        self.sync()
+    }
+
     fn flush(&self) -> Result<(), Error>;
 
     fn compact(&self) -> Result<(), Error>;

@@ -167,6 +167,10 @@ impl<S: Subject> World<S> {
                 self.reopen()?;
             }
             Operation::Wait => self.fs.advance(Duration::from_secs(1)),
+            Operation::Rest => {
+                store.rest()?;
+                self.timeline.sync();
+            }
             Operation::Turn => self.fs.turn(Path::new(S::PATH), Some(Path::new(ELSEWHERE))),
         }
         self.fs.set_window(self.timeline.window());

@@ -113,6 +113,11 @@ impl Directory for HookedDirectory {
         Ok(self.file(self.directory.open(name)?, name))
     }
 
+    fn open_to_read(&self, name: &str) -> io::Result<Box<dyn File>> {
+        (self.hook)(Call::Open, &self.path.join(name))?;
+        Ok(self.file(self.directory.open_to_read(name)?, name))
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.directory.rename(from, to)
     }

@@ -1,0 +1,204 @@
+//! Open files that are closed again when there are too many.
+//!
+//! A store of many files, and a process of many stores, would need more descriptors than there are.
+//! So a file that is only read is opened by its name when it is read, and stays open as long as it
+//! is among those that were read lately. One that was closed is opened again, in the directory in
+//! which it was. Which one is closed is decided as by CLOCK: they stand in a row, the first is asked
+//! if it was read since it was asked last, and then goes to the end.
+//!
+//! - **O1** A file in the row is open, unless it was dropped; a file that is open is in the row once,
+//!   but in a copy of the process, which does not touch the row.
+//! - **O2** A read that has found the file open keeps it open until it ends.
+//!
+//! LevelDB has the same as its table cache.
+
+use super::real::RealDirectory;
+use super::{Directory, File};
+use crate::fork;
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+use rustix::process::{Resource, getrlimit};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+/// This part of the descriptors that the process may have is for files that are only read.
+const SHARE: u64 = 4;
+/// They are this many at least, and at most.
+const LEAST: u64 = 8;
+const MOST: u64 = 16 << 10;
+
+/// The most files that are open; 0 until the limit of the process was asked for.
+static LIMIT: AtomicUsize = AtomicUsize::new(0);
+
+/// The files that are open.
+static ROW: Mutex<VecDeque<Weak<Place>>> = Mutex::new(VecDeque::new());
+
+/// Sets how many files that are only read are open at most, in all stores of the process. It is a
+/// quarter of the descriptors that the process may have, unless this is called: 16,384 at most.
+/// At least one stays open. Files that are read at that moment count no more.
+pub fn set_open_files(most: usize) {
+    LIMIT.store(most.max(1), Ordering::Relaxed);
+    close_beyond(&mut ROW.lock(), most.max(1));
+}
+
+/// Number of files that are open to be read, in all stores of the process.
+#[must_use]
+pub fn open_files() -> usize {
+    let row = ROW.lock();
+    row.iter().filter(|place| place.strong_count() > 0).count()
+}
+
+/// Closes a quarter of the files that are open, at least one. Whether there were any.
+pub(super) fn close_some() -> bool {
+    let mut row = ROW.lock();
+    row.retain(|place| place.strong_count() > 0);
+    let left = row.len() - row.len().div_ceil(4);
+    close_beyond(&mut row, left) > 0
+}
+
+fn limit() -> usize {
+    match LIMIT.load(Ordering::Relaxed) {
+        0 => {
+            let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+            let limit = (descriptors / SHARE).clamp(LEAST, MOST) as usize;
+            LIMIT.store(limit, Ordering::Relaxed);
+            limit
+        }
+        limit => limit,
+    }
+}
+
+/// Closes files until the row is no longer than this. Returns how many were closed.
+fn close_beyond(row: &mut VecDeque<Weak<Place>>, most: usize) -> usize {
+    let mut closed = 0;
+    // After one round all have been asked.
+    let mut to_ask = row.len();
+    while row.len() > most
+        && let Some(first) = row.pop_front()
+    {
+        let Some(place) = first.upgrade() else {
+            continue;
+        };
+        if to_ask > 0 && place.was_read.swap(false, Ordering::Relaxed) {
+            to_ask -= 1;
+            row.push_back(first);
+        } else {
+            place.file.store(None);
+            closed += 1;
+        }
+    }
+    closed
+}
+
+/// A file that is open only while it is read often.
+pub(super) struct ReadFile(Arc<Place>);
+
+struct Place {
+    directory: RealDirectory,
+    name: String,
+    file: ArcSwapOption<Box<dyn File>>,
+    was_read: AtomicBool,
+    /// Held while the file is opened.
+    opening: Mutex<()>,
+    /// See [`fork`].
+    copies: u64,
+}
+
+impl ReadFile {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// Those of [`Directory::open`].
+    pub(super) fn open(directory: RealDirectory, name: &str) -> io::Result<Self> {
+        let place = Place {
+            directory,
+            name: name.to_owned(),
+            file: ArcSwapOption::empty(),
+            was_read: AtomicBool::new(true),
+            opening: Mutex::default(),
+            copies: fork::copies(),
+        };
+        let file = ReadFile(Arc::new(place));
+        file.file()?;
+        Ok(file)
+    }
+
+    /// The file, which is opened if it is not open.
+    fn file(&self) -> io::Result<Arc<Box<dyn File>>> {
+        let place = &*self.0;
+        if fork::is_copy(place.copies) {
+            // A thread of the other process may have held the locks.
+            let file = Arc::new(place.directory.open(&place.name)?);
+            place.file.store(Some(Arc::clone(&file)));
+            return Ok(file);
+        }
+        let _opening = place.opening.lock();
+        if let Some(file) = place.file.load_full() {
+            return Ok(file);
+        }
+        let file = Arc::new(place.directory.open(&place.name)?);
+        place.was_read.store(true, Ordering::Relaxed);
+        let mut row = ROW.lock();
+        close_beyond(&mut row, limit().saturating_sub(1));
+        row.push_back(Arc::downgrade(&self.0));
+        place.file.store(Some(Arc::clone(&file)));
+        Ok(file)
+    }
+
+    /// Calls `work` with the file if it is open.
+    fn if_open<R>(&self, work: impl FnOnce(&dyn File) -> R) -> Option<R> {
+        let place = &*self.0;
+        let file = place.file.load();
+        let file = file.as_ref()?;
+        if !place.was_read.load(Ordering::Relaxed) {
+            place.was_read.store(true, Ordering::Relaxed);
+        }
+        Some(work(&***file))
+    }
+
+    /// Calls `work` with the file.
+    fn with<R>(&self, mut work: impl FnMut(&dyn File) -> io::Result<R>) -> io::Result<R> {
+        match self.if_open(&mut work) {
+            Some(worked) => worked,
+            None => work(&**self.file()?),
+        }
+    }
+}
+
+impl File for ReadFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.with(|file| file.read_at(buffer, offset))
+    }
+
+    /// A file that is not open is not read at once: to open it can take long.
+    fn read_at_once(&self, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
+        self.if_open(|file| file.read_at_once(buffer, offset))
+            .unwrap_or(Ok(None))
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.with(|file| file.write_at(bytes, offset))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.with(|file| file.sync())
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.with(|file| file.len())
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.with(|file| file.set_len(bytes))
+    }
+
+    fn reserve(&self, bytes: u64) -> io::Result<()> {
+        self.with(|file| file.reserve(bytes))
+    }
+
+    fn will_read(&self, offset: u64, bytes: u64) {
+        self.if_open(|file| file.will_read(offset, bytes));
+    }
+}
