@@ -94,7 +94,8 @@ soak-memory: setup ## Work on tables for SOAK_SECONDS and see that memory does n
 
 soak-disk: setup ## Stop machines and kill processes that write to stores on disk for SOAK_SECONDS
 	@./scripts/soak-disk.sh $(SOAK_SECONDS)
-	@ATS_KILL_ROUNDS=200 rebar3 ct --suite test/disk/ats_disk_kill_SUITE
+	@ATS_KILL_ROUNDS=200 ATS_TABLES=10000 rebar3 ct --suite \
+	    test/disk/ats_disk_kill_SUITE,test/disk/ats_disk_many_SUITE
 
 shell: build ## An Erlang shell that knows ats
 	@erl -pa $(EBIN)

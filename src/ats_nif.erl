@@ -25,6 +25,7 @@
 -export([give_away/4, setopts/3, collect/0]).
 -export([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/1]).
 -export([disk_lookup/2, disk_chunk/3, disk_key/2, disk_size/1, disk_kind/1, disk_stats/1]).
+-export([disk_memory/0, disk_set_memory/1]).
 -export([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -export([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
@@ -45,6 +46,7 @@
 -nifs([give_away/4, setopts/3, collect/0]).
 -nifs([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/1]).
 -nifs([disk_lookup/2, disk_chunk/3, disk_key/2, disk_size/1, disk_kind/1, disk_stats/1]).
+-nifs([disk_memory/0, disk_set_memory/1]).
 -nifs([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -nifs([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
@@ -523,6 +525,13 @@ disk_kind(_Table) -> ?NOT_LOADED.
 
 -spec disk_stats(ats:tid()) -> disk_stats().
 disk_stats(_Table) -> ?NOT_LOADED.
+
+-spec disk_memory() -> #{budget | memtables | cache := non_neg_integer()}.
+disk_memory() -> ?NOT_LOADED.
+
+%% The memory in bytes that all tables on disk share.
+-spec disk_set_memory(pos_integer()) -> true.
+disk_set_memory(_Bytes) -> ?NOT_LOADED.
 
 %% Frees all memory that removed objects and tables still hold and that no thread reads any more.
 -spec collect() -> term().

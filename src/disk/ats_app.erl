@@ -13,6 +13,15 @@
 
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Arguments) ->
+    case set_shared_memory(application:get_env(ats, disk_memory)) of
+        ok -> start_supervisor();
+        Error -> Error
+    end.
+
+set_shared_memory({ok, Bytes}) -> ats_disk_options:set_shared_memory(Bytes);
+set_shared_memory(undefined) -> ok.
+
+start_supervisor() ->
     case supervisor:start_link(?MODULE, []) of
         {ok, Supervisor} -> {ok, Supervisor};
         Other -> {error, Other}

@@ -6,7 +6,7 @@
 %% but not here.
 -module(ats_disk_options).
 
--export([parse/2, native/1, fits/2, described/1, check_merge/1]).
+-export([parse/2, native/1, fits/2, described/1, check_merge/1, set_shared_memory/1]).
 
 -export_type([parsed/0]).
 
@@ -33,6 +33,15 @@
 
 %% A snapshot that nobody reads for an hour was forgotten. Osmos has the same limit.
 -define(SNAPSHOT_AGE, 3600000).
+
+%% @doc Sets the memory that tables share, which is a parameter of the application.
+-spec set_shared_memory(Bytes :: term()) -> ok | {error, {bad_parameter, term()}}.
+set_shared_memory(Bytes)
+  when is_integer(Bytes), Bytes >= ?LEAST_MEMORY, Bytes =< ?MAX_SMALL_INTEGER ->
+    true = ats_nif:disk_set_memory(Bytes),
+    ok;
+set_shared_memory(Other) ->
+    {error, {bad_parameter, {disk_memory, Other}}}.
 
 %% @doc What the options of a table of that name say. The name is the directory, if that is not given.
 -spec parse(Name :: term(), Options :: term()) ->

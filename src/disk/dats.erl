@@ -36,6 +36,7 @@
 -export([init_table/2, init_table/3, table/1, table/2, format_error/1]).
 -export([to_ets/2, to_ets/3, from_ets/2, from_ets/3, to_ats/2, to_ats/3, from_ats/2, from_ats/3]).
 -export([from_dets/2, from_dets/3, flush/1, compact/1, upgrade_merge/2]).
+-export([shared_memory/0]).
 -export([open/2, read/2, write/3, select_range/5, select_continue/3]).
 
 -export_type([tab_name/0, option/0, durability/0, reason/0, continuation/0]).
@@ -219,6 +220,16 @@ sync(Name) ->
 -spec flush(tab_name()) -> ok | {error, reason()}.
 flush(Name) ->
     ?ANSWER(merged_into_runs(Name, fun ats_nif:disk_flush/1), Name, [Name]).
+
+%% @doc Returns the memory in bytes that tables share which were opened without the option `memory':
+%% the budget, which is the parameter `disk_memory' that the application had when it was started,
+%% or 384 MiB; and what of it is in use, for what was written last (a third at most) and for what was
+%% read. While the first is more than its part, the largest tables write theirs to files, and writes
+%% are slowed down. What only snapshots read comes besides.
+-spec shared_memory() -> #{budget := non_neg_integer(), memtables := non_neg_integer(),
+                           cache := non_neg_integer()}.
+shared_memory() ->
+    ats_nif:disk_memory().
 
 %% @doc Merges all sorted files into one, of which then nothing is left that was replaced or deleted.
 %% Others go on meanwhile. The table does this by itself, a part at a time; a call takes as long as

@@ -3,6 +3,7 @@
 
 use crate::core::Core;
 use crate::error::Error;
+use crate::fs;
 use crate::lull::{LULL, REST};
 use crate::options::Durability;
 use crate::pool::{Member, Pool, Seat, Turn};
@@ -28,8 +29,8 @@ const HELD: Duration = Duration::from_millis(50);
 /// The seats of a store in the pools; none if it has no background work.
 #[derive(Default)]
 pub(crate) struct Background {
-    seat: OnceLock<Seat>,
-    sync_seat: OnceLock<Seat>,
+    seat: OnceLock<Arc<Seat>>,
+    sync_seat: OnceLock<Arc<Seat>>,
     /// `true` while turns ask the snapshots if they have expired.
     watches_snapshots: AtomicBool,
 }
@@ -77,7 +78,7 @@ impl Background {
 
     /// Returns `true` if other stores wait for a thread that merges.
     pub(crate) fn is_waited_for(&self) -> bool {
-        self.seat.get().is_some_and(Seat::is_waited_for)
+        self.seat.get().is_some_and(|seat| seat.is_waited_for())
     }
 
     /// Ends the background work, of which one piece may be under way, which is waited for.
@@ -109,8 +110,9 @@ impl Member for Core {
         }
         self.turn(|| {
             let _begun = self.prepare_journal();
-            self.spare.prepare(self.options.memtable_bytes);
+            self.spare.prepare(self.full_memtable_bytes());
             self.let_go();
+            self.relieve_memory();
             Ok(match !self.reserve.is_short() && self.try_flush_one()? {
                 true => Turn::Again,
                 false => Turn::Long,
@@ -175,7 +177,8 @@ impl Core {
             return Ok(Turn::After(LULL));
         }
         let lasted = self.lull_lasted();
-        let has_logs = self.has_open_logs() && !(lasted >= REST && self.close_logs()?);
+        let is_due = lasted >= REST || fs::is_scarce();
+        let has_logs = self.has_open_logs() && !(is_due && self.close_logs()?);
         // The next write wakes the store if there was none until now.
         let Some(mut writing) = self.writing.try_lock() else {
             return Ok(Turn::After(LULL));
@@ -190,7 +193,7 @@ impl Core {
         let age = self.options.snapshot_age;
         let age = age.filter(|_| self.background.goes_on_watching(has_snapshots));
         let times = [
-            has_logs.then(|| REST.saturating_sub(lasted).max(HELD)),
+            has_logs.then_some(LULL),
             is_untold.then_some(UNTOLD),
             age.map(|age| (age / 4).clamp(TICK, UNTOLD)),
         ];
@@ -251,7 +254,7 @@ impl Core {
         if self.options.background {
             // Without it, the writer that needs it begins it.
             let _begun = self.prepare_journal();
-            self.spare.prepare(self.options.memtable_bytes);
+            self.spare.prepare(self.full_memtable_bytes());
             self.doomed.free();
             if !self.state.load().sealed.is_empty() {
                 self.try_flush_one()?;
@@ -285,10 +288,14 @@ impl Core {
         }
         if let Durability::Interval(_) = self.options.durability {
             let seat = Pool::of_syncs().join(Arc::new(Syncing(Arc::clone(self))))?;
-            let _first = self.background.sync_seat.set(seat);
+            let _first = self.background.sync_seat.set(Arc::new(seat));
         }
         let member = Arc::clone(self) as Arc<dyn Member>;
-        let _first = self.background.seat.set(Pool::of_work().join(member)?);
+        let seat = Arc::new(Pool::of_work().join(member)?);
+        if let Some(share) = &self.share {
+            share.set_seat(Arc::clone(&seat));
+        }
+        let _first = self.background.seat.set(seat);
         self.background.wake();
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The cache of what was read of files: blocks, and the parts that say where blocks are.
 //!
-//! One cache serves all files of a store, or of several stores. It has a budget in bytes, which it does not
-//! exceed but for what readers hold at the moment. What it lets go is decided by `quick_cache` (a form of
+//! One cache serves all files of a store, or of all stores that [share memory](crate::memory). It has a budget
+//! in bytes, which it does not exceed but for what readers hold at the moment. What it lets go is decided by `quick_cache` (a form of
 //! CLOCK-Pro, which keeps what is read again when something large is read once).
 //!
 //! Parts are looked at for each key that is looked up, and are a hundredth of what they describe. So a quarter of the budget is
@@ -17,10 +17,11 @@
 use crate::file::block::Block;
 use crate::file::part::Part;
 use ats_sync::ShardedCounter;
+use parking_lot::Mutex;
 use quick_cache::sync::DefaultLifecycle;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 /// Bytes that the cache takes for an item besides the item, about: its place in the tables, and half a place, since as many
 /// items again are remembered that were let go lately.
@@ -74,36 +75,46 @@ impl Weighter<Place, Cached> for Memory {
     }
 }
 
-/// What a cache has done, and what it has.
+/// What a store has asked its cache for, and what it has there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CacheStatistics {
     /// Lookups that found something.
     pub(crate) hits: u64,
     /// What was read of files for lookups that did not.
     pub(crate) misses: u64,
-    /// Bytes that it holds, and that are reserved.
+    /// Bytes that are held and reserved, and those of items that no other store may use.
     pub(crate) bytes: u64,
-    /// Items that it holds.
+    /// Items that no other store may use.
     pub(crate) items: usize,
 }
 
-/// See the [module](self).
-pub(crate) struct Cache {
+/// The items of a cache, and its budget.
+struct Items {
     items: quick_cache::sync::Cache<Place, Cached, Memory>,
-    budget: usize,
+    budget: AtomicUsize,
     /// Bytes that files hold.
     held: AtomicUsize,
     /// Bytes that are needed besides.
     reserved: AtomicUsize,
-    /// What is larger is not kept.
-    max_bytes: usize,
+}
+
+/// The cache of the stores that share memory, as long as there are some.
+static SHARED: Mutex<Weak<Items>> = Mutex::new(Weak::new());
+
+/// The cache of a store, which other stores may share. See the [module](self).
+pub(crate) struct Cache {
+    items: Arc<Items>,
+    is_shared: bool,
+    /// Bytes that files of this store hold.
+    held: AtomicUsize,
+    /// Bytes that this store needs besides.
+    reserved: AtomicUsize,
     hits: ShardedCounter,
     misses: ShardedCounter,
 }
 
-impl Cache {
-    /// A cache with a budget in bytes; with 0, it keeps nothing.
-    pub(crate) fn new(budget: usize) -> Self {
+impl Items {
+    fn new(budget: usize) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let shards = (4 * processors).min(budget / MIN_SHARD_BYTES).max(1);
         // Rounded down, as `quick_cache` rounds up.
@@ -121,10 +132,86 @@ impl Cache {
             DefaultHashBuilder::default(),
             DefaultLifecycle::default(),
         );
-        Cache {
-            max_bytes: budget / shards / MAX_SHARE,
+        Items {
             items,
-            budget,
+            budget: AtomicUsize::new(budget),
+            held: AtomicUsize::new(0),
+            reserved: AtomicUsize::new(0),
+        }
+    }
+
+    fn budget(&self) -> usize {
+        self.budget.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes of an item that is kept.
+    fn max_bytes(&self) -> usize {
+        self.budget() / self.items.num_shards() / MAX_SHARE
+    }
+
+    /// Leaves to the tables what is neither held nor reserved, in large steps.
+    fn follow(&self, before: usize, after: usize) {
+        let step = (self.budget() / STEPS).max(1);
+        if before.div_ceil(step) != after.div_ceil(step) {
+            self.set_capacity();
+        }
+    }
+
+    fn set_capacity(&self) {
+        let budget = self.budget();
+        let step = (budget / STEPS).max(1);
+        let reserved = self.reserved.load(Ordering::Relaxed);
+        let reserved = reserved.min(budget / RESERVED_SHARE);
+        let taken = self.held.load(Ordering::Relaxed) + reserved;
+        let taken = taken.div_ceil(step) * step;
+        self.items.set_capacity(budget.saturating_sub(taken) as u64);
+    }
+
+    /// Bytes of memory.
+    fn bytes(&self) -> u64 {
+        self.items.weight()
+            + self.held.load(Ordering::Relaxed) as u64
+            + self.reserved.load(Ordering::Relaxed) as u64
+    }
+}
+
+/// Bytes of memory of the cache that stores share.
+pub(crate) fn shared_bytes() -> u64 {
+    let shared = SHARED.lock().upgrade();
+    shared.map_or(0, |items| items.bytes())
+}
+
+/// Gives the cache that stores share another budget.
+pub(crate) fn set_shared_budget(budget: usize) {
+    let shared = SHARED.lock().upgrade();
+    if let Some(items) = shared {
+        items.budget.store(budget, Ordering::Relaxed);
+        items.set_capacity();
+    }
+}
+
+impl Cache {
+    /// A cache with a budget in bytes, for one store; with 0, it keeps nothing.
+    pub(crate) fn new(budget: usize) -> Self {
+        Cache::of(Arc::new(Items::new(budget)), false)
+    }
+
+    /// The cache that stores share. `budget` is that of the first one.
+    pub(crate) fn shared(budget: usize) -> Self {
+        let mut shared = SHARED.lock();
+        let items = shared.upgrade().unwrap_or_else(|| {
+            let items = Arc::new(Items::new(budget));
+            *shared = Arc::downgrade(&items);
+            items
+        });
+        drop(shared);
+        Cache::of(items, true)
+    }
+
+    fn of(items: Arc<Items>, is_shared: bool) -> Self {
+        Cache {
+            items,
+            is_shared,
             held: AtomicUsize::new(0),
             reserved: AtomicUsize::new(0),
             hits: ShardedCounter::new(),
@@ -141,7 +228,7 @@ impl Cache {
     /// What is there of a file at an offset.
     #[inline]
     pub(crate) fn get(&self, file: u64, offset: u64) -> Option<Cached> {
-        let found = self.items.get(&Place { file, offset });
+        let found = self.items.items.get(&Place { file, offset });
         if found.is_some() {
             self.hits.add(1);
         }
@@ -156,8 +243,8 @@ impl Cache {
 
     /// Keeps what was read of a file at an offset, unless it is too large.
     pub(crate) fn insert(&self, file: u64, offset: u64, cached: Cached) {
-        if cached.memory() <= self.max_bytes {
-            self.items.insert(Place { file, offset }, cached);
+        if cached.memory() <= self.items.max_bytes() {
+            self.items.items.insert(Place { file, offset }, cached);
         }
     }
 
@@ -169,45 +256,40 @@ impl Cache {
 
     /// Takes a part of the budget for what a file is to hold, if there is enough.
     pub(crate) fn hold(&self, bytes: usize) -> bool {
-        let most = self.budget / HELD_SHARE;
+        let most = self.items.budget() / HELD_SHARE;
         let held = self
+            .items
             .held
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
                 held.checked_add(bytes).filter(|held| *held <= most)
             });
         if let Ok(before) = held {
-            self.follow(before, before + bytes);
+            self.held.fetch_add(bytes, Ordering::Relaxed);
+            self.items.follow(before, before + bytes);
         }
         held.is_ok()
     }
 
     /// Gives back what was taken of the budget.
     pub(crate) fn let_go(&self, bytes: usize) {
-        let before = self.held.fetch_sub(bytes, Ordering::Relaxed);
-        self.follow(before, before - bytes);
-    }
-
-    /// Leaves to the tables what is neither held nor reserved, in large steps.
-    fn follow(&self, before: usize, after: usize) {
-        let step = (self.budget / STEPS).max(1);
-        if before.div_ceil(step) != after.div_ceil(step) {
-            let reserved = self.reserved.load(Ordering::Relaxed);
-            let reserved = reserved.min(self.budget / RESERVED_SHARE);
-            let taken = self.held.load(Ordering::Relaxed) + reserved;
-            let taken = taken.div_ceil(step) * step;
-            self.items
-                .set_capacity(self.budget.saturating_sub(taken) as u64);
-        }
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
+        let before = self.items.held.fetch_sub(bytes, Ordering::Relaxed);
+        self.items.follow(before, before - bytes);
     }
 
     pub(crate) fn statistics(&self) -> CacheStatistics {
+        let items = &self.items.items;
+        let (weight, items) = match self.is_shared {
+            true => (0, 0),
+            false => (items.weight(), items.len()),
+        };
         CacheStatistics {
             hits: self.hits.sum() as u64,
             misses: self.misses.sum() as u64,
-            bytes: self.items.weight()
+            bytes: weight
                 + self.held.load(Ordering::Relaxed) as u64
                 + self.reserved.load(Ordering::Relaxed) as u64,
-            items: self.items.len(),
+            items,
         }
     }
 }
@@ -241,9 +323,11 @@ impl Reserved {
     fn change(&mut self, bytes: usize) {
         // Wraps where it becomes less.
         let more = bytes.wrapping_sub(self.bytes);
-        let before = self.cache.reserved.fetch_add(more, Ordering::Relaxed);
+        self.cache.reserved.fetch_add(more, Ordering::Relaxed);
+        let items = &self.cache.items;
+        let before = items.reserved.fetch_add(more, Ordering::Relaxed);
         self.bytes = bytes;
-        self.cache.follow(before, before.wrapping_add(more));
+        items.follow(before, before.wrapping_add(more));
     }
 }
 
@@ -268,8 +352,8 @@ mod tests {
     fn the_budget_is_kept() {
         for budget in [0, 1, 4096, 40_000, 1 << 20, 10_000_000] {
             let cache = Cache::new(budget);
-            let before = cache.items.capacity();
-            assert!(before as usize <= budget + cache.items.num_shards());
+            let before = cache.items.items.capacity();
+            assert!(before as usize <= budget + cache.items.items.num_shards());
             for offset in 0..4000 {
                 cache.insert(1, offset, block(4096));
                 assert!(cache.statistics().bytes <= before);
@@ -301,7 +385,7 @@ mod tests {
         assert!(held > budget / HELD_SHARE - 1000);
         assert!(cache.hold(0) && !cache.hold(usize::MAX));
         assert!(cache.statistics().bytes as usize <= budget);
-        assert!(fill() <= budget && cache.items.weight() as usize > budget / 2);
+        assert!(fill() <= budget && cache.items.items.weight() as usize > budget / 2);
         cache.let_go(held);
         assert!(fill() > budget - budget / STEPS - (1 << 20));
         assert!(!Cache::new(0).hold(1));
@@ -315,12 +399,12 @@ mod tests {
             for offset in 0..4000 {
                 cache.insert(1, offset, block(4096));
             }
-            cache.items.weight() as usize
+            cache.items.items.weight() as usize
         };
         let all = fill();
         let mut reserved = Reserved::new(&cache, 1_000_000);
         let more = Reserved::new(&cache, 2_000_000);
-        assert!(cache.items.weight() as usize <= budget - 3_000_000);
+        assert!(cache.items.items.weight() as usize <= budget - 3_000_000);
         reserved.set(500_000);
         assert!(fill() > budget - 2_500_000 - budget / STEPS - (1 << 20));
         // Half of the budget is left, whatever is reserved.
@@ -334,10 +418,10 @@ mod tests {
 
     #[test]
     fn small_caches_are_not_divided() {
-        assert_eq!(Cache::new(100_000).items.num_shards(), 1);
+        assert_eq!(Cache::new(100_000).items.items.num_shards(), 1);
         let cache = Cache::new(3 << 20);
-        assert!(cache.items.num_shards() <= 2);
-        assert!(cache.items.shard_capacity() >= MIN_SHARD_BYTES as u64);
+        assert!(cache.items.items.num_shards() <= 2);
+        assert!(cache.items.items.shard_capacity() >= MIN_SHARD_BYTES as u64);
     }
 
     #[test]
@@ -365,5 +449,26 @@ mod tests {
             ..
         } = cache.statistics();
         assert_eq!((hits, misses, items), (1, 1, 1));
+    }
+
+    #[test]
+    fn stores_share_a_cache_as_long_as_there_are_some() {
+        let stores = [(); 2].map(|()| Cache::shared(1 << 20));
+        let (a, b) = (Cache::next_file(), Cache::next_file());
+        for (store, file) in stores.iter().zip([a, b]) {
+            store.insert(file, 0, block(1000));
+            assert!(store.get(file, 0).is_some());
+            assert!(store.hold(5000));
+            let CacheStatistics { hits, bytes, .. } = store.statistics();
+            assert_eq!((hits, bytes), (1, 5000));
+        }
+        let both = 10_000 + 2 * block(1000).memory() as u64;
+        assert_eq!(shared_bytes(), both);
+        set_shared_budget(2000);
+        assert!(shared_bytes() < both);
+        assert!(!stores[0].hold(1));
+        stores.iter().for_each(|store| store.let_go(5000));
+        drop(stores);
+        assert_eq!(shared_bytes(), 0);
     }
 }

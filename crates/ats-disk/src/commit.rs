@@ -14,6 +14,7 @@ use crate::core::Core;
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::journal::Journal;
+use crate::memory;
 use crate::memtable::{Keep, Memtable, Write};
 use crate::options::Durability;
 use crate::planted::{Fault, is_planted};
@@ -157,6 +158,9 @@ impl Core {
             return self.commit_at_once(batch, sync);
         }
         self.pressure.wait(batch.bytes(), &self.stats);
+        if self.share.is_some() {
+            memory::pressure().wait(batch.bytes(), &self.stats);
+        }
         // A delete that is taken although the disk is full does not go with writes that are not.
         let is_alone = self.reserve.is_short() && batch.only_deletes();
         if batch.bytes() > GROUP_BYTES || is_alone {
@@ -195,6 +199,8 @@ impl Core {
             false => writing.journal.is_open(),
         };
         let goes_on = goes_on && self.is_write_covered(batch.bytes());
+        let is_shared = self.share.is_some();
+        let goes_on = goes_on && (!is_shared || memory::pressure().lets_through(batch.bytes()));
         if !goes_on || !self.pressure.lets_through(batch.bytes()) {
             return Err(Error::WouldWait);
         }
@@ -301,6 +307,7 @@ impl Core {
         self.apply(&state, first_seq, batches, &writing.records)?;
         self.stats
             .on_group(batches.ends.len(), batches.bytes.len(), written);
+        self.tell_memory();
         if self.options.background {
             self.call_background(writing, &state.active);
         }
@@ -324,7 +331,7 @@ impl Core {
     /// Returns `true` if the threads are to be told, by a writer, that the memtable is half full,
     /// so that there will be another journal soon. They are told once for each.
     fn needs_journal(&self, active: &Memtable) -> bool {
-        active.bytes() >= self.options.memtable_bytes / 2 && self.next_journal.want()
+        active.bytes() >= self.full_memtable_bytes() / 2 && self.next_journal.want()
     }
 
     /// Makes all durable that is in the journal. A failure is final: what the system still has in memory may never

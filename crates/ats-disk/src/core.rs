@@ -14,6 +14,7 @@ use crate::gaps::Gaps;
 use crate::journal::NextJournal;
 use crate::lull::Lull;
 use crate::manifest::Manifest;
+use crate::memory::Share;
 use crate::operator_id::OperatorId;
 use crate::options::Options;
 use crate::pressure::Pressure;
@@ -40,6 +41,8 @@ pub(crate) struct Core {
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) store: u128,
     pub(crate) cache: Arc<Cache>,
+    /// Nothing if memtables have memory of their own.
+    pub(crate) share: Option<Arc<Share>>,
     /// How files of runs are written.
     pub(crate) settings: Settings,
     operator_id: Option<OperatorId>,
@@ -116,6 +119,7 @@ impl Core {
             directory: directory.directory,
             store,
             cache,
+            share: options.memtable_bytes.is_none().then(Share::join),
             settings,
             operator_id: manifest.contents().operator.clone(),
             state: ArcSwap::from_pointee(state),

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::fold::Chain;
 use crate::journal;
 use crate::manifest::{Edit, RunMeta};
+use crate::memory;
 use crate::merging::{MergingCursor, Source};
 use crate::run_writer::RunWriter;
 use crate::state::{Sealed, State};
@@ -39,6 +40,7 @@ impl Core {
         let flushed = self.with_reserve(|| self.flush_oldest());
         // It has let go of the memtable now.
         self.doomed.free();
+        self.tell_memory();
         flushed
     }
 
@@ -74,7 +76,11 @@ impl Core {
         self.remove_journals(first_journal);
         let took = self.file_system.now().saturating_sub(started);
         self.stats.on_flush(bytes);
-        self.pressure.on_flush(sealed.memtable.bytes(), took);
+        let pressures = [&self.pressure].into_iter();
+        let shared = self.share.as_ref().map(|_| memory::pressure());
+        for pressure in pressures.chain(shared) {
+            pressure.on_flush(sealed.memtable.bytes(), took);
+        }
         Ok(true)
     }
 

@@ -22,6 +22,7 @@ mod open_files;
 mod real;
 mod retry;
 
+pub(crate) use open_files::is_scarce;
 pub use open_files::{open_files, set_open_files};
 pub use real::RealFs;
 pub(crate) use retry::retrying;

@@ -19,7 +19,8 @@ pub struct Info {
     pub memtable_bytes: usize,
     /// Memtables that wait for being written to runs.
     pub sealed_memtables: usize,
-    /// Bytes of memory of blocks, filters and indexes, and of the buffers of merges.
+    /// Bytes of memory of blocks, filters and indexes, and of the buffers of merges; without the
+    /// blocks of a cache that stores [share](crate::shared_memory).
     pub cache_bytes: u64,
     /// How often what was wanted was in the cache.
     pub cache_hits: u64,

@@ -92,11 +92,12 @@
 //! | what | the most |
 //! |---|---|
 //! | bytes of a key, of a value, of a batch | [`MAX_BYTES`], about 2 GiB each |
-//! | memory of what is not in a run yet | about twice [`Options::memtable_bytes`]; more while writes come faster than runs are written, and then they are slowed down |
-//! | memory of what was read, indexes, buffers of merges | [`Options::cache_bytes`], or twice as much as indexes and buffers need if that is more |
+//! | memory of what is not in a run yet | about twice [`Options::memtable_bytes`]; for all stores that share memory, a third of [it](set_shared_memory); more while writes come faster than runs are written, and then they are slowed down |
+//! | memory of what was read, indexes, buffers of merges | [`Options::cache_bytes`]; for all stores that share memory, two thirds of [it](set_shared_memory); or twice as much as indexes and buffers need if that is more |
 //! | space on disk | about twice the records, while a merge of all runs is running three times |
-//! | threads of a store | [`Options::threads`], and one more with [`Durability::Interval`] |
-//! | open files of a store | the directory; since it is written to three more; and one for each run file |
+//! | threads of all stores of a process | one more than there are processors, and two with [`Durability::Interval`] |
+//! | open files of a store | the directory, and two or three more from a write until ten seconds after the last one |
+//! | run files that all stores of a process have open | [a quarter of the descriptors](fs::set_open_files), besides those that are read at that moment |
 //! | changes that a store ever gets | 2<sup>56</sup> |
 //!
 //! It needs a Unix system.
@@ -128,6 +129,7 @@ mod keys;
 mod log;
 mod lull;
 mod manifest;
+mod memory;
 mod memtable;
 mod merging;
 pub mod offline;
@@ -161,6 +163,7 @@ pub use directory::StoreDirectory;
 pub use entry::MAX_BYTES;
 pub use error::Error;
 pub use info::{Info, RunInfo};
+pub use memory::{SharedMemory, set_shared_memory, shared_memory};
 pub use options::{Compression, Durability, Options};
 pub use progress::{OnProgress, Progress};
 pub use scan::{Record, Scan};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 /// When there were no writes for this long, there is a lull.
 pub(crate) const LULL: Duration = Duration::from_secs(1);
-/// After a lull of this length a store closes the files to which it writes.
+/// After a lull of this length a store closes the files to which it writes; after [`LULL`] where
+/// descriptors are scarce.
 pub(crate) const REST: Duration = Duration::from_secs(10);
 
 /// Since when there were no writes.

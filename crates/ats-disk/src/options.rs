@@ -52,10 +52,12 @@ pub struct Options {
     /// When a write is on disk, unless it says so itself.
     pub durability: Durability,
     /// Bytes of memory that writes fill before they go to a run, more than 0. Twice as many may be in use for a moment.
-    pub memtable_bytes: usize,
+    /// `None` is what the stores of the process [share](crate::set_shared_memory).
+    pub memtable_bytes: Option<usize>,
     /// Bytes of memory for blocks, filters and indexes of files that were read, and for the buffers of merges. Up to half
     /// of it is for what is needed at the moment: a thousandth of the bytes on disk, and some MiB for each merge.
-    pub cache_bytes: usize,
+    /// `None` is what the stores of the process [share](crate::set_shared_memory).
+    pub cache_bytes: Option<usize>,
     /// About how large a block is, uncompressed; more than 0, and 1 GiB at most.
     pub block_bytes: usize,
     /// About how large a file of a run gets before the next one is begun, more than 0. What a merge has written of the file that it
@@ -86,8 +88,8 @@ impl Default for Options {
             read_only: false,
             operator: None,
             durability: Durability::System,
-            memtable_bytes: 64 << 20,
-            cache_bytes: 256 << 20,
+            memtable_bytes: None,
+            cache_bytes: None,
             block_bytes: 4096,
             file_bytes: 64 << 20,
             compression: Compression::None,
@@ -113,7 +115,7 @@ impl Options {
                 interval == Some(Duration::ZERO),
                 "the interval is 0",
             ),
-            ("memtable_bytes", self.memtable_bytes == 0, "is 0"),
+            ("memtable_bytes", self.memtable_bytes == Some(0), "is 0"),
             ("block_bytes", self.block_bytes == 0, "is 0"),
             ("file_bytes", self.file_bytes == 0, "is 0"),
             (

@@ -97,7 +97,7 @@ impl Pressure {
     }
 
     /// Sets the delay by the debt: how many memtables wait beyond one, and how many runs there are too many.
-    fn set(&self, memtables: usize, runs: usize) {
+    pub(crate) fn set(&self, memtables: usize, runs: usize) {
         let debt = 2 * memtables + runs;
         let delay = match debt {
             0 => 0,

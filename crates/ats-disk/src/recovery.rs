@@ -18,6 +18,7 @@ use crate::fs::{Directory, Sharing};
 use crate::journal::{self, Journal};
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
 use crate::manifest::{self, Contents, Edit, Manifest};
+use crate::memory;
 use crate::memtable::{Keep, Memtable};
 use crate::operator_id::{self, OperatorId};
 use crate::options::Options;
@@ -74,7 +75,10 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Co
     }
     let core = Core::new(Opened {
         store,
-        cache: Arc::new(Cache::new(options.cache_bytes)),
+        cache: Arc::new(match options.cache_bytes {
+            Some(bytes) => Cache::new(bytes),
+            None => Cache::shared(memory::cache_bytes()),
+        }),
         settings: Settings::new(&options),
         state: State {
             active: Arc::new(Memtable::new()),

@@ -228,11 +228,11 @@ impl Core {
     /// Bytes with which a memtable is full.
     pub(crate) fn memtable_limit(&self) -> usize {
         match self.reserve.is_short() {
-            false => self.options.memtable_bytes,
+            false => self.full_memtable_bytes(),
             true => {
                 let part = self.reserve.bytes.load(Ordering::Relaxed) / SHORT_MEMTABLE_PART;
                 let part = usize::try_from(part.max(LEAST_BYTES / 2)).unwrap_or(usize::MAX);
-                self.options.memtable_bytes.min(part)
+                self.full_memtable_bytes().min(part)
             }
         }
     }

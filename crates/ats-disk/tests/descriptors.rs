@@ -43,7 +43,7 @@ fn key(number: usize) -> Vec<u8> {
 fn with_files(directory: &Path, runs: usize) -> DiskStore {
     let options = Options {
         background: false,
-        cache_bytes: 0,
+        cache_bytes: Some(0),
         file_bytes: 1_000,
         block_bytes: 200,
         ..Options::default()

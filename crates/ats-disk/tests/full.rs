@@ -49,7 +49,7 @@ impl Full {
         Options {
             file_system: Arc::new(self.fs.clone()),
             read_only,
-            memtable_bytes: self.memtable_bytes,
+            memtable_bytes: Some(self.memtable_bytes),
             file_bytes: self.memtable_bytes as u64,
             block_bytes: 512,
             background: false,

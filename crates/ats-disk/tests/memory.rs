@@ -15,7 +15,7 @@ const MEMTABLE: usize = 16 << 20;
 fn memory_is_kept_while_there_are_writes_and_given_back_after_them() {
     let directory = Directory::new();
     let options = Options {
-        memtable_bytes: MEMTABLE,
+        memtable_bytes: Some(MEMTABLE),
         ..Options::default()
     };
     let store = DiskStore::open(directory.path(), options).unwrap();

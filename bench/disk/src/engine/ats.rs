@@ -59,8 +59,8 @@ fn open(folder: &Path, merging: Merging) -> Outcome<Box<dyn Engine>> {
     let options = Options {
         operator: operator.map(|operator| operator as Arc<dyn MergeOperator>),
         durability: Durability::System,
-        memtable_bytes: BUFFER_BYTES,
-        cache_bytes: CACHE_BYTES,
+        memtable_bytes: Some(BUFFER_BYTES),
+        cache_bytes: Some(CACHE_BYTES),
         block_bytes: 4096,
         compression: Compression::None,
         background: true,

@@ -23,21 +23,62 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// This part of the descriptors that the process may have is for files that are only read.
+/// This part of the descriptors that stores do not need otherwise is for files that are only read.
 const SHARE: u64 = 4;
 /// They are this many at least, and at most.
 const LEAST: u64 = 8;
 const MOST: u64 = 16 << 10;
 
-/// The most files that are open; 0 until the limit of the process was asked for.
+/// The most files that are open; 0 if that follows from the limit of the process.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 /// The files that are open.
 static ROW: Mutex<VecDeque<Weak<Place>>> = Mutex::new(VecDeque::new());
 
-/// Sets how many files that are only read are open at most, in all stores of the process. It is a
-/// quarter of the descriptors that the process may have, unless this is called: 16,384 at most.
-/// At least one stays open. Files that are read at that moment count no more.
+/// Number of files and directories that are open, in the row and otherwise.
+static ALL_OPEN: AtomicUsize = AtomicUsize::new(0);
+/// Number of files in the row that are open.
+static ROW_OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts something that is open as long as it lives.
+pub(super) struct Counted(&'static AtomicUsize);
+
+impl Counted {
+    /// Counts an open file or directory.
+    pub(super) fn new() -> Self {
+        Counted::by(&ALL_OPEN)
+    }
+
+    fn by(count: &'static AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Counted(count)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The descriptors that the process may have, and those that stores need without the row.
+fn descriptors() -> (u64, u64) {
+    let all = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let row = ROW_OPEN.load(Ordering::Relaxed);
+    let used = ALL_OPEN.load(Ordering::Relaxed).saturating_sub(row);
+    (all, used as u64)
+}
+
+/// Returns `true` if what stores have open, without files that are only read, takes more than a
+/// quarter of the descriptors that the process may have. What is not in use should be closed soon then.
+pub(crate) fn is_scarce() -> bool {
+    let (all, used) = descriptors();
+    used > all / SHARE
+}
+
+/// Sets how many files that are only read are open at most, in all stores of the process. Unless
+/// this is called, it is a quarter of the descriptors that the process may have and that stores do
+/// not need otherwise, and 16,384 at most. At least one stays open. Files that are read at that moment count no more.
 pub fn set_open_files(most: usize) {
     LIMIT.store(most.max(1), Ordering::Relaxed);
     close_beyond(&mut ROW.lock(), most.max(1));
@@ -46,8 +87,7 @@ pub fn set_open_files(most: usize) {
 /// Number of files that are open to be read, in all stores of the process.
 #[must_use]
 pub fn open_files() -> usize {
-    let row = ROW.lock();
-    row.iter().filter(|place| place.strong_count() > 0).count()
+    ROW_OPEN.load(Ordering::Relaxed)
 }
 
 /// Closes a quarter of the files that are open, at least one. Whether there were any.
@@ -58,13 +98,12 @@ pub(super) fn close_some() -> bool {
     close_beyond(&mut row, left) > 0
 }
 
+/// The most files in the row.
 fn limit() -> usize {
     match LIMIT.load(Ordering::Relaxed) {
         0 => {
-            let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-            let limit = (descriptors / SHARE).clamp(LEAST, MOST) as usize;
-            LIMIT.store(limit, Ordering::Relaxed);
-            limit
+            let (all, used) = descriptors();
+            (all.saturating_sub(used) / SHARE).clamp(LEAST, MOST) as usize
         }
         limit => limit,
     }
@@ -95,10 +134,16 @@ fn close_beyond(row: &mut VecDeque<Weak<Place>>, most: usize) -> usize {
 /// A file that is open only while it is read often.
 pub(super) struct ReadFile(Arc<Place>);
 
+/// An open file in the row.
+struct RowFile {
+    file: Box<dyn File>,
+    _counted: Counted,
+}
+
 struct Place {
     directory: RealDirectory,
     name: String,
-    file: ArcSwapOption<Box<dyn File>>,
+    file: ArcSwapOption<RowFile>,
     was_read: AtomicBool,
     /// Held while the file is opened.
     opening: Mutex<()>,
@@ -126,11 +171,17 @@ impl ReadFile {
     }
 
     /// The file, which is opened if it is not open.
-    fn file(&self) -> io::Result<Arc<Box<dyn File>>> {
+    fn file(&self) -> io::Result<Arc<RowFile>> {
         let place = &*self.0;
+        let open = || {
+            Ok::<_, io::Error>(Arc::new(RowFile {
+                file: place.directory.open(&place.name)?,
+                _counted: Counted::by(&ROW_OPEN),
+            }))
+        };
         if fork::is_copy(place.copies) {
             // A thread of the other process may have held the locks.
-            let file = Arc::new(place.directory.open(&place.name)?);
+            let file = open()?;
             place.file.store(Some(Arc::clone(&file)));
             return Ok(file);
         }
@@ -138,7 +189,7 @@ impl ReadFile {
         if let Some(file) = place.file.load_full() {
             return Ok(file);
         }
-        let file = Arc::new(place.directory.open(&place.name)?);
+        let file = open()?;
         place.was_read.store(true, Ordering::Relaxed);
         let mut row = ROW.lock();
         close_beyond(&mut row, limit().saturating_sub(1));
@@ -155,14 +206,14 @@ impl ReadFile {
         if !place.was_read.load(Ordering::Relaxed) {
             place.was_read.store(true, Ordering::Relaxed);
         }
-        Some(work(&***file))
+        Some(work(&*file.file))
     }
 
     /// Calls `work` with the file.
     fn with<R>(&self, mut work: impl FnMut(&dyn File) -> io::Result<R>) -> io::Result<R> {
         match self.if_open(&mut work) {
             Some(worked) => worked,
-            None => work(&**self.file()?),
+            None => work(&*self.file()?.file),
         }
     }
 }

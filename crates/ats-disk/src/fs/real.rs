@@ -1,6 +1,6 @@
 //! The file system of the machine.
 
-use super::open_files::{ReadFile, close_some};
+use super::open_files::{Counted, ReadFile, close_some};
 use super::{Directory, File, FileSystem, Sharing};
 use crate::fork;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
@@ -38,7 +38,9 @@ impl FileSystem for RealFs {
     fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = with_descriptor(|| rustix::fs::open(path, flags, Mode::empty()))?;
-        Ok(Arc::new(RealDirectory(Arc::new(directory))))
+        Ok(Arc::new(RealDirectory(Arc::new(Descriptor::new(
+            directory,
+        )))))
     }
 
     fn now(&self) -> Duration {
@@ -48,14 +50,29 @@ impl FileSystem for RealFs {
 }
 
 /// A directory, by its descriptor.
-pub(super) struct RealDirectory(Arc<OwnedFd>);
+pub(super) struct RealDirectory(Arc<Descriptor>);
+
+/// A descriptor, which is counted.
+struct Descriptor {
+    fd: OwnedFd,
+    _counted: Counted,
+}
+
+impl Descriptor {
+    fn new(fd: OwnedFd) -> Self {
+        Descriptor {
+            fd,
+            _counted: Counted::new(),
+        }
+    }
+}
 
 impl RealDirectory {
     fn open_with(&self, name: &str, access: OFlags) -> io::Result<OwnedFd> {
         // A FIFO is not waited for, and nobody's link is followed.
         let flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let permissions = Mode::from_raw_mode(0o666);
-        with_descriptor(|| rustix::fs::openat(&self.0, name, flags, permissions))
+        with_descriptor(|| rustix::fs::openat(&self.0.fd, name, flags, permissions))
     }
 }
 
@@ -75,7 +92,7 @@ impl Directory for RealDirectory {
             Sharing::Exclusive => FlockOperation::NonBlockingLockExclusive,
             Sharing::Shared => FlockOperation::NonBlockingLockShared,
         };
-        rustix::fs::flock(&self.0, operation)?;
+        rustix::fs::flock(&self.0.fd, operation)?;
         Ok(Box::new(Locked {
             directory: Arc::clone(&self.0),
             copies: fork::copies(),
@@ -84,7 +101,7 @@ impl Directory for RealDirectory {
 
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in with_descriptor(|| rustix::fs::Dir::read_from(&self.0))? {
+        for entry in with_descriptor(|| rustix::fs::Dir::read_from(&self.0.fd))? {
             // A name that is not UTF-8 is none of ours.
             match entry?.file_name().to_str() {
                 Ok("." | "..") | Err(_) => {}
@@ -96,7 +113,7 @@ impl Directory for RealDirectory {
 
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
         let file = self.open_with(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
-        Ok(Box::new(RealFile(file.into())))
+        Ok(Box::new(RealFile::new(file)))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
@@ -115,7 +132,7 @@ impl Directory for RealDirectory {
             error => error,
         })?;
         match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
-            FileType::RegularFile => Ok(Box::new(RealFile(file.into()))),
+            FileType::RegularFile => Ok(Box::new(RealFile::new(file))),
             FileType::Directory => Err(not_a_file("it is a directory")),
             FileType::Fifo => Err(not_a_file("it is a FIFO")),
             _ => Err(not_a_file("it is no regular file")),
@@ -128,16 +145,16 @@ impl Directory for RealDirectory {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
+        Ok(rustix::fs::renameat(&self.0.fd, from, &self.0.fd, to)?)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let flags = rustix::fs::AtFlags::empty();
-        Ok(rustix::fs::unlinkat(&self.0, name, flags)?)
+        Ok(rustix::fs::unlinkat(&self.0.fd, name, flags)?)
     }
 
     fn sync(&self) -> io::Result<()> {
-        Ok(rustix::fs::fsync(&self.0)?)
+        Ok(rustix::fs::fsync(&self.0.fd)?)
     }
 }
 
@@ -152,7 +169,7 @@ fn not_a_file(what: &'static str) -> io::Error {
 
 /// The lock of a directory.
 struct Locked {
-    directory: Arc<OwnedFd>,
+    directory: Arc<Descriptor>,
     /// See [`fork`].
     copies: u64,
 }
@@ -163,18 +180,33 @@ impl Drop for Locked {
     /// from it.
     fn drop(&mut self) {
         if !fork::is_copy(self.copies) {
-            let _ = rustix::fs::flock(&self.directory, FlockOperation::Unlock);
+            let _ = rustix::fs::flock(&self.directory.fd, FlockOperation::Unlock);
         }
     }
 }
 
-struct RealFile(fs::File);
+struct RealFile {
+    file: fs::File,
+    _counted: Counted,
+}
+
+impl RealFile {
+    fn new(fd: OwnedFd) -> Self {
+        RealFile {
+            file: fd.into(),
+            _counted: Counted::new(),
+        }
+    }
+}
 
 impl File for RealFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
-            match self.0.read_at(&mut buffer[done..], offset + done as u64)? {
+            match self
+                .file
+                .read_at(&mut buffer[done..], offset + done as u64)?
+            {
                 0 => break,
                 read => done += read,
             }
@@ -188,7 +220,7 @@ impl File for RealFile {
         use rustix::io::{ReadWriteFlags, preadv2};
         let wanted = buffer.len();
         let mut buffers = [io::IoSliceMut::new(buffer)];
-        match preadv2(&self.0, &mut buffers, offset, ReadWriteFlags::NOWAIT) {
+        match preadv2(&self.file, &mut buffers, offset, ReadWriteFlags::NOWAIT) {
             Ok(read) if read == wanted => Ok(Some(read)),
             // Some of it is not in memory, or behind the end; or the system does not know this. A call that may wait
             // finds out.
@@ -197,24 +229,24 @@ impl File for RealFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_len(bytes)
+        self.file.set_len(bytes)
     }
 
     fn reserve(&self, bytes: u64) -> io::Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
-        match fallocate(&self.0, FallocateFlags::empty(), 0, bytes) {
+        match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -225,7 +257,7 @@ impl File for RealFile {
         {
             use rustix::fs::{Advice, fadvise};
             // What cannot be read is found out when it is.
-            let _ = fadvise(&self.0, offset, NonZeroU64::new(bytes), Advice::WillNeed);
+            let _ = fadvise(&self.file, offset, NonZeroU64::new(bytes), Advice::WillNeed);
         }
     }
 }

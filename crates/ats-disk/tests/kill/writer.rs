@@ -87,8 +87,8 @@ pub(crate) fn options(round: u64) -> Options {
             1 => Durability::Interval(Duration::from_millis(2)),
             _ => Durability::System,
         },
-        memtable_bytes: 10_000 << random("memtable", 4),
-        cache_bytes: 100_000,
+        memtable_bytes: Some(10_000 << random("memtable", 4)),
+        cache_bytes: Some(100_000),
         block_bytes: 300,
         file_bytes: 2_000 << random("file", 4),
         compression: match random("compression", 2) {

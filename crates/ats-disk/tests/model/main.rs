@@ -123,8 +123,8 @@ fn settings(number: u8, kind: Kind) -> Options {
             0 => Durability::Always,
             _ => Durability::System,
         },
-        memtable_bytes: if tiny { 2_000 } else { 20_000 },
-        cache_bytes: if tiny { 4_000 } else { 1 << 20 },
+        memtable_bytes: Some(if tiny { 2_000 } else { 20_000 }),
+        cache_bytes: Some(if tiny { 4_000 } else { 1 << 20 }),
         block_bytes: if tiny { 64 } else { 1024 },
         file_bytes: if tiny { 500 } else { 5_000 },
         compression: match number % 5 {

@@ -13,8 +13,8 @@ pub(crate) fn options(setup: &Setup, fs: &SimFs) -> Options {
         file_system: setup.file_system(fs),
         operator: Some(Arc::new(Mixed)),
         durability: Durability::System,
-        memtable_bytes: setup.memtable_bytes,
-        cache_bytes: setup.cache_bytes,
+        memtable_bytes: Some(setup.memtable_bytes),
+        cache_bytes: Some(setup.cache_bytes),
         block_bytes: setup.block_bytes,
         file_bytes: setup.file_bytes,
         compression: match setup.compressed {

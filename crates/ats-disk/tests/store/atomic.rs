@@ -198,7 +198,7 @@ fn scan(
 fn options() -> Options {
     Options {
         operator: Some(Arc::new(Append)),
-        memtable_bytes: 2_000,
+        memtable_bytes: Some(2_000),
         block_bytes: 64,
         file_bytes: 500,
         fan_in: 2,

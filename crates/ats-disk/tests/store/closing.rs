@@ -133,7 +133,7 @@ fn closing_loses_nothing_that_was_written() {
         let directory = Directory::new();
         let options = Options {
             background: true,
-            memtable_bytes: 1 << 20,
+            memtable_bytes: Some(1 << 20),
             ..options()
         };
         let store = open(directory.path(), &options);

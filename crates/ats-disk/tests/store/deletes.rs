@@ -14,7 +14,7 @@ fn options() -> Options {
     Options {
         operator: Some(Arc::new(Append)),
         background: false,
-        memtable_bytes: 1 << 30,
+        memtable_bytes: Some(1 << 30),
         ..Options::default()
     }
 }
@@ -82,7 +82,7 @@ fn walks_pass_deleted_ranges() {
             counted.fetch_add(usize::from(call == Call::Read), Ordering::Relaxed);
             Ok(())
         }),
-        cache_bytes: 0,
+        cache_bytes: Some(0),
         ..options()
     };
     let store = open(directory.path(), &options);

@@ -11,7 +11,7 @@ const DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
 fn options(background: bool) -> Options {
     Options {
         background,
-        memtable_bytes: 64 << 10,
+        memtable_bytes: Some(64 << 10),
         ..Options::default()
     }
 }
@@ -134,7 +134,7 @@ fn deleted_ranges_that_are_neighbours_are_passed_once() {
     for memtable_bytes in [64 << 10, 64 << 20] {
         let directory = Directory::new();
         let options = Options {
-            memtable_bytes,
+            memtable_bytes: Some(memtable_bytes),
             ..options(false)
         };
         let store = open(directory.path(), &options);

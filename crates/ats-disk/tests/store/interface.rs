@@ -113,10 +113,10 @@ fn what_is_lent_can_be_compared_with_other_keys() {
 fn long_values_and_long_batches_are_kept() {
     let directory = Directory::new();
     let options = Options {
-        memtable_bytes: 1 << 20,
+        memtable_bytes: Some(1 << 20),
         block_bytes: 1000,
         file_bytes: 100_000,
-        cache_bytes: 200_000,
+        cache_bytes: Some(200_000),
         ..options()
     };
     let store = open(directory.path(), &options);

@@ -19,7 +19,9 @@ fn options_that_make_no_sense_are_refused_by_name() {
     refused("durability", &|options| {
         options.durability = Durability::Interval(Duration::ZERO);
     });
-    refused("memtable_bytes", &|options| options.memtable_bytes = 0);
+    refused("memtable_bytes", &|options| {
+        options.memtable_bytes = Some(0)
+    });
     refused("block_bytes", &|options| options.block_bytes = 0);
     refused("file_bytes", &|options| options.file_bytes = 0);
     for rate in [f64::NAN, -0.1, f64::NEG_INFINITY] {
@@ -37,8 +39,8 @@ fn options_that_make_no_sense_are_refused_by_name() {
 fn options_may_have_any_size() {
     let small = Options {
         durability: Durability::Interval(Duration::from_nanos(1)),
-        memtable_bytes: 1,
-        cache_bytes: 0,
+        memtable_bytes: Some(1),
+        cache_bytes: Some(0),
         block_bytes: 1,
         file_bytes: 1,
         false_positives: 0.0,
@@ -48,8 +50,8 @@ fn options_may_have_any_size() {
     };
     let large = Options {
         durability: Durability::Interval(Duration::MAX),
-        memtable_bytes: usize::MAX,
-        cache_bytes: usize::MAX,
+        memtable_bytes: Some(usize::MAX),
+        cache_bytes: Some(usize::MAX),
         block_bytes: usize::MAX,
         file_bytes: u64::MAX,
         false_positives: f64::INFINITY,

@@ -37,8 +37,8 @@ impl MergeOperator for Sum {
 fn options() -> Options {
     Options {
         operator: Some(Arc::new(Sum)),
-        memtable_bytes: 20_000,
-        cache_bytes: 100_000,
+        memtable_bytes: Some(20_000),
+        cache_bytes: Some(100_000),
         block_bytes: 256,
         file_bytes: 4_000,
         fan_in: 2,

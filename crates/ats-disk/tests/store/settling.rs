@@ -144,7 +144,7 @@ fn a_store_is_compacted_and_settles_while_others_write() {
     let directory = Directory::new();
     let options = Options {
         background: true,
-        memtable_bytes: 16 << 10,
+        memtable_bytes: Some(16 << 10),
         file_bytes: 16 << 10,
         ..Options::default()
     };

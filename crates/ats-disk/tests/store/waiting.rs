@@ -64,8 +64,8 @@ fn calls_that_would_wait_change_nothing() {
     let options = Options {
         operator: Some(Arc::new(Append)),
         file_system: watched(&waits),
-        memtable_bytes: 20_000,
-        cache_bytes: 20_000,
+        memtable_bytes: Some(20_000),
+        cache_bytes: Some(20_000),
         block_bytes: 256,
         file_bytes: 10_000,
         fan_in: 2,

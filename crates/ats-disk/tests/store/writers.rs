@@ -128,7 +128,7 @@ fn a_store_is_closed_while_others_write() {
         let directory = Directory::new();
         let options = Options {
             background: round % 2 == 1,
-            memtable_bytes: if round % 3 == 0 { 20_000 } else { 1 << 20 },
+            memtable_bytes: Some(if round % 3 == 0 { 20_000 } else { 1 << 20 }),
             ..Options::default()
         };
         let store = open(directory.path(), &options);
@@ -213,7 +213,7 @@ fn a_flush_ends_while_others_write() {
     let directory = Directory::new();
     let options = Options {
         file_system,
-        memtable_bytes: 2_000,
+        memtable_bytes: Some(2_000),
         background: false,
         ..Options::default()
     };

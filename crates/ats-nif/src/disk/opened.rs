@@ -38,7 +38,7 @@ pub struct Settings {
     pub durability: Durability,
     /// About how large a block is.
     pub block_bytes: Option<usize>,
-    /// How much memory is used.
+    /// Bytes of memory that are used. `None` is what tables share.
     pub memory: Option<usize>,
     /// For how long a snapshot need not be read until it expires. `None` is for ever.
     pub snapshot_age: Option<Duration>,
@@ -290,9 +290,7 @@ impl Settings {
     fn options(&self, create: bool, operator: Option<Arc<dyn MergeOperator>>) -> Options {
         let default = Options::default();
         // Two memtables may be in use at a time, and are a third then.
-        let memtable_bytes = self
-            .memory
-            .map_or(default.memtable_bytes, |memory| memory / 6);
+        let memtable_bytes = self.memory.map(|memory| memory / 6);
         Options {
             create,
             operator,
@@ -301,10 +299,10 @@ impl Settings {
             block_bytes: self.block_bytes.unwrap_or(default.block_bytes),
             memtable_bytes,
             // What a full disk needs as a reserve is as large as a file.
-            file_bytes: (memtable_bytes as u64).clamp(LEAST_FILE_BYTES, default.file_bytes),
-            cache_bytes: self
-                .memory
-                .map_or(default.cache_bytes, |memory| memory / 3 * 2),
+            file_bytes: memtable_bytes.map_or(default.file_bytes, |bytes| {
+                (bytes as u64).clamp(LEAST_FILE_BYTES, default.file_bytes)
+            }),
+            cache_bytes: self.memory.map(|memory| memory / 3 * 2),
             ..default
         }
     }

@@ -56,6 +56,8 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("disk_size", disk_size, 1),
         nif!("disk_kind", disk_kind, 1),
         nif!("disk_stats", disk_stats, 1),
+        nif!("disk_memory", disk_memory, 0),
+        nif!("disk_set_memory", disk_set_memory, 1),
     ]
 }
 
@@ -366,14 +368,35 @@ fn disk_stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
     let info = opened(shared)?.store().store().info();
-    let items = numbers(&info);
+    Ok(map_of(env, &numbers(&info)))
+}
+
+/// A map of atoms with these names, which are short and distinct, to integers.
+fn map_of<'e>(env: Env<'e>, items: &[(&str, u64)]) -> VmWord<'e> {
     let words: Option<Vec<_>> = items
         .iter()
         .map(|(name, _)| atoms::of_text(env, name))
         .collect();
     let values: Vec<_> = items.iter().map(|(_, value)| env.uint(*value)).collect();
     let map = words.and_then(|words| env.map(&words, &values));
-    Ok(map.expect("short names, which are distinct"))
+    map.expect("short names, which are distinct")
+}
+
+/// `disk_memory()`: the memory that tables share, as a map of integers.
+fn disk_memory<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
+    let memory = ats_disk::shared_memory();
+    let items = [
+        ("budget", memory.budget as u64),
+        ("memtables", memory.memtables as u64),
+        ("cache", memory.cache as u64),
+    ];
+    Ok(map_of(env, &items))
+}
+
+/// `disk_set_memory(Bytes)`: how much memory all tables share.
+fn disk_set_memory<'e>(_env: Env<'e>, [bytes]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    ats_disk::set_shared_memory(size(bytes).ok_or(KnownAtom::None)?);
+    Ok(KnownAtom::True.word())
 }
 
 fn numbers(info: &Info) -> [(&'static str, u64); 25] {

@@ -113,7 +113,7 @@ fn actions(values: BoxedStrategy<Term>) -> impl Strategy<Value = Vec<Action>> {
 fn open(directory: &Directory, operator: &Arc<PortableMerge>) -> DiskStore {
     let options = Options {
         operator: Some(Arc::clone(operator) as Arc<dyn MergeOperator>),
-        memtable_bytes: 400,
+        memtable_bytes: Some(400),
         block_bytes: 60,
         file_bytes: 300,
         fan_in: 2,

@@ -22,8 +22,8 @@ struct OnDisk {
 
 fn open(directory: &Directory) -> AtomicStore {
     let options = Options {
-        memtable_bytes: 3_000,
-        cache_bytes: 20_000,
+        memtable_bytes: Some(3_000),
+        cache_bytes: Some(20_000),
         block_bytes: 100,
         file_bytes: 1_000,
         fan_in: 2,

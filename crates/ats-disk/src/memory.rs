@@ -1,0 +1,211 @@
+//! Memory that the stores of a process share.
+//!
+//! A store that is not given memory of its own takes it from one budget: two thirds are for
+//! [what was read](crate::cache), and a third is for memtables. Each memtable may become as large as
+//! half of that third; while all together are larger than the third, the largest are sealed, and
+//! then written to runs, and writes to stores that share are [slowed down](crate::pressure), the
+//! more the larger the excess is.
+//!
+//! What only snapshots read is not counted: it cannot be made less by writing it.
+
+use crate::cache;
+use crate::core::Core;
+use crate::fs::RealFs;
+use crate::pool::Seat;
+use crate::pressure::Pressure;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
+
+/// The budget, until another one is set: that of one store that is given memory of its own.
+const DEFAULT_BYTES: usize = 384 << 20;
+/// This part of the budget is for memtables.
+const MEMTABLE_SHARE: usize = 3;
+/// A store tells of changes of its memtables by so many bytes at least, or by this part of them.
+const LEAST_CHANGE: usize = 4 << 10;
+const CHANGE_PART: usize = 8;
+/// Memtables are sealed until their sum is below the limit by this part.
+const RELIEF_PART: usize = 8;
+/// Each such part of the limit by which the sum exceeds it slows down writes by a step.
+const EXCESS_PART: usize = 8;
+
+static BUDGET: AtomicUsize = AtomicUsize::new(DEFAULT_BYTES);
+/// Bytes of the memtables of all stores that share.
+static USED: AtomicUsize = AtomicUsize::new(0);
+static SHARES: Mutex<Vec<Weak<Share>>> = Mutex::new(Vec::new());
+static PRESSURE: LazyLock<Pressure> = LazyLock::new(|| Pressure::new(Arc::new(RealFs)));
+
+/// The memory that stores share, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SharedMemory {
+    /// What all stores together are to use.
+    pub budget: usize,
+    /// Memtables.
+    pub memtables: usize,
+    /// What was read: blocks, filters, indexes; and the buffers of merges.
+    pub cache: usize,
+}
+
+/// Sets the memory in bytes that all stores together use that are not given memory of their own:
+/// two thirds for what was read, a third for what is not in a run yet. It is 384 MiB until this is
+/// called. If it becomes less, what was read is let go at once, and memtables are written to runs
+/// with the next writes.
+pub fn set_shared_memory(bytes: usize) {
+    BUDGET.store(bytes, Ordering::Relaxed);
+    cache::set_shared_budget(cache_bytes());
+}
+
+/// The memory that stores share.
+#[must_use]
+pub fn shared_memory() -> SharedMemory {
+    SharedMemory {
+        budget: BUDGET.load(Ordering::Relaxed),
+        memtables: USED.load(Ordering::Relaxed),
+        cache: usize::try_from(cache::shared_bytes()).unwrap_or(usize::MAX),
+    }
+}
+
+/// The budget of the cache.
+pub(crate) fn cache_bytes() -> usize {
+    BUDGET.load(Ordering::Relaxed) / MEMTABLE_SHARE * (MEMTABLE_SHARE - 1)
+}
+
+/// The budget of all memtables.
+fn memtables_bytes() -> usize {
+    (BUDGET.load(Ordering::Relaxed) / MEMTABLE_SHARE).max(2)
+}
+
+/// The bytes of memory with which a memtable of a store that shares is full.
+pub(crate) fn memtable_bytes() -> usize {
+    memtables_bytes() / 2
+}
+
+/// The back-pressure on writes to stores that share.
+pub(crate) fn pressure() -> &'static Pressure {
+    &PRESSURE
+}
+
+/// What a store has of the budget of memtables.
+#[derive(Default)]
+pub(crate) struct Share {
+    /// Bytes of its memtables, as far as it has told.
+    bytes: AtomicUsize,
+    /// `true` if its memtable is to be sealed.
+    is_wanted: AtomicBool,
+    /// Whom to wake for that; nobody in a store without background work.
+    seat: OnceLock<Arc<Seat>>,
+}
+
+impl Share {
+    /// The share of another store.
+    pub(crate) fn join() -> Arc<Self> {
+        let share = Arc::new(Share::default());
+        let mut shares = SHARES.lock();
+        // Those that are gone are looked for when the list would grow.
+        if shares.len() == shares.capacity() {
+            shares.retain(|share| share.strong_count() > 0);
+        }
+        shares.push(Arc::downgrade(&share));
+        share
+    }
+
+    pub(crate) fn set_seat(&self, seat: Arc<Seat>) {
+        let _first = self.seat.set(seat);
+    }
+
+    /// Tells how large the memtables of the store are, unless that has changed little.
+    #[inline]
+    pub(crate) fn tell(&self, bytes: usize) {
+        let known = self.bytes.load(Ordering::Relaxed);
+        if bytes.abs_diff(known) >= (known / CHANGE_PART).max(LEAST_CHANGE) {
+            self.change(bytes);
+        }
+    }
+
+    #[cold]
+    fn change(&self, bytes: usize) {
+        let known = self.bytes.swap(bytes, Ordering::Relaxed);
+        // Wraps where it becomes less.
+        let more = bytes.wrapping_sub(known);
+        let used = USED.fetch_add(more, Ordering::Relaxed).wrapping_add(more);
+        let excess = used.saturating_sub(memtables_bytes());
+        PRESSURE.set(0, excess / (memtables_bytes() / EXCESS_PART).max(1));
+        if excess > 0
+            && let Some(seat) = self.seat.get()
+        {
+            seat.wake();
+        }
+    }
+
+    /// Returns `true` once if the memtable of the store is to be sealed.
+    fn take_wanted(&self) -> bool {
+        self.is_wanted.load(Ordering::Relaxed) && self.is_wanted.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.change(0);
+    }
+}
+
+/// Has the largest memtables sealed if all together are too large. O(n log n) for n stores that
+/// share.
+fn relieve() {
+    let limit = memtables_bytes();
+    let excess = |used: usize| used.saturating_sub(limit);
+    if excess(USED.load(Ordering::Relaxed)) == 0 {
+        return;
+    }
+    let Some(shares) = SHARES.try_lock() else {
+        return;
+    };
+    let shares: Vec<_> = shares.iter().filter_map(Weak::upgrade).collect();
+    let mut to_free = excess(USED.load(Ordering::Relaxed)) + limit / RELIEF_PART;
+    let mut others = Vec::with_capacity(shares.len());
+    for share in &shares {
+        let bytes = share.bytes.load(Ordering::Relaxed);
+        match share.is_wanted.load(Ordering::Relaxed) {
+            true => to_free = to_free.saturating_sub(bytes),
+            false if share.seat.get().is_some() => others.push((bytes, share)),
+            false => {}
+        }
+    }
+    others.sort_unstable_by_key(|(bytes, _)| usize::MAX - bytes);
+    for (bytes, share) in others {
+        if to_free == 0 || bytes < LEAST_CHANGE {
+            break;
+        }
+        to_free = to_free.saturating_sub(bytes);
+        share.is_wanted.store(true, Ordering::Relaxed);
+        if let Some(seat) = share.seat.get() {
+            seat.wake();
+        }
+    }
+}
+
+impl Core {
+    /// The bytes of memory with which a memtable is full, where there is no lack of room.
+    pub(crate) fn full_memtable_bytes(&self) -> usize {
+        self.options.memtable_bytes.unwrap_or_else(memtable_bytes)
+    }
+
+    /// Tells how large the memtables are, if the store shares memory.
+    pub(crate) fn tell_memory(&self) {
+        if let Some(share) = &self.share {
+            let state = self.state.load();
+            share.tell(state.memtables().map(|memtable| memtable.bytes()).sum());
+        }
+    }
+
+    /// Seals the memtable, if all that share memory have too much and this one is among the largest.
+    pub(crate) fn relieve_memory(&self) {
+        if let Some(share) = &self.share {
+            relieve();
+            if share.take_wanted() {
+                self.seal(&mut self.writing.lock());
+            }
+        }
+    }
+}

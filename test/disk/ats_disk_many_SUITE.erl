@@ -1,0 +1,155 @@
+%% Many tables on disk at a time: what each of them takes, and what they share. ATS_TABLES is their
+%% number.
+-module(ats_disk_many_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, init_per_testcase/2, end_per_testcase/2]).
+-export([many_tables/1, tables_share_memory/1, wrong_memory/1]).
+
+all() ->
+    [many_tables, tables_share_memory, wrong_memory].
+
+init_per_testcase(Case, Config) ->
+    ats_disk_lib:begin_case(Case, Config).
+
+end_per_testcase(_, _) ->
+    ok = application:unset_env(ats, disk_memory),
+    ats_disk_lib:end_case().
+
+%% Opening takes no longer and no more threads the more there are, and a table that is not in use has
+%% two descriptors at most: that of its directory, and that of a file that was read lately.
+many_tables(Config) ->
+    Wanted = list_to_integer(os:getenv("ATS_TABLES", "500")),
+    %% Each that was just written to has five.
+    Number = min(Wanted, (descriptor_limit() - 500) div 5),
+    Number < Wanted andalso
+        io:format(user, "NOT RUN: more than ~p tables, for want of descriptors~n", [Number]),
+    Files = [{{t, N}, ats_disk_lib:file(Config, integer_to_list(N))} || N <- lists:seq(1, Number)],
+    [Threads, Descriptors] = [count(What) || What <- ["task", "fd"]],
+    Memory = resident(),
+    Open = fun({Name, File}) -> {ok, Name} = dats:open_file(Name, [{file, File}]) end,
+    Each = fun(Do) -> lists:foreach(fun({Name, _}) -> Do(Name) end, Files) end,
+    lists:foreach(
+        fun({Name, _} = File) ->
+            {ok, Name} = Open(File),
+            ok = dats:insert(Name, [{K, Name} || K <- lists:seq(1, 10)])
+        end,
+        Files
+    ),
+    Each(fun(Name) -> ok = dats:close(Name) end),
+    {Micros, ok} = timer:tc(fun() -> lists:foreach(Open, Files) end),
+    ?assert(Micros < 1000 * Number + 1000000),
+    Each(fun(Name) -> [{7, Name}] = dats:lookup(Name, 7) end),
+    ?assert(count("fd") =< Descriptors + 2 * Number),
+    %% Some are written to while others have been for longer than that takes.
+    Each(fun(Name) -> ok = dats:insert(Name, {11, Name}) end),
+    %% One more than there are processors, two for syncs, and those that free memory.
+    MoreThreads = erlang:system_info(logical_processors_available) + 8,
+    ?assert(count("task") =< Threads + MoreThreads),
+    ?assert(resident() - Memory < 100000000 + 40000 * Number),
+    ok = until(fun() -> count("fd") =< Descriptors + 2 * Number end),
+    %% Nothing happens then.
+    Idle = cpu(),
+    timer:sleep(1000),
+    ?assert(cpu() - Idle < 20),
+    Each(fun(Name) -> ok = dats:insert(Name, {12, Name}) end),
+    Each(fun(Name) -> ok = dats:close(Name) end),
+    ?assert(count("fd") =< Descriptors),
+    Some = [File || {{t, N}, _} = File <- Files, N rem 50 =:= 1],
+    lists:foreach(
+        fun({Name, _} = File) ->
+            {ok, Name} = Open(File),
+            Expected = [{K, Name} || K <- lists:seq(1, 12)],
+            ?assertEqual(Expected, lists:sort(dats:tab2list(Name)))
+        end,
+        Some
+    ).
+
+tables_share_memory(Config) ->
+    ok = application:stop(ats),
+    ok = application:set_env(ats, disk_memory, 12000000),
+    ok = application:start(ats),
+    #{budget := 12000000} = dats:shared_memory(),
+    Names = [ats_disk_lib:open(Config, list_to_atom("t" ++ integer_to_list(N)), [{type, ordered_set}])
+             || N <- lists:seq(1, 20)],
+    Own = ats_disk_lib:open(Config, own, [{memory, 50000000}]),
+    Value = binary:copy(<<"x">>, 500),
+    Most = lists:max([
+        begin
+            [ok = dats:insert(Name, {{N, K}, Value}) || Name <- Names, K <- lists:seq(1, 50)],
+            ok = dats:insert(Own, [{{N, K}, Value} || K <- lists:seq(1, 1000)]),
+            #{memtables := Memtables} = dats:shared_memory(),
+            Memtables
+        end
+        || N <- lists:seq(1, 40)
+    ]),
+    %% A third of it is for what was written last; writes go on while that is brought about.
+    ?assert(Most > 2000000 andalso Most < 8000000),
+    ok = until(fun() -> maps:get(memtables, dats:shared_memory()) =< 4000000 end),
+    %% None of the tables had as much as makes one write its part to a file.
+    Flushes = [maps:get(flushes, dats:info(Name, stats)) || Name <- Names],
+    ?assert(lists:sum(Flushes) > 3),
+    ?assert(maps:get(memtable_bytes, dats:info(Own, stats)) > 8000000),
+    [?assertEqual(2000, length(dats:match(Name, {'$1', '_'}))) || Name <- Names],
+    ok = until(fun() -> maps:get(cache, dats:shared_memory()) =< 8500000 end),
+    ?assert(maps:get(cache, dats:shared_memory()) > 1000000),
+    ?assert(dats:info(hd(Names), memory) < 4000000),
+    [ok = dats:close(Name) || Name <- [Own | Names]],
+    #{memtables := 0, cache := 0} = dats:shared_memory(),
+    ok.
+
+wrong_memory(_Config) ->
+    ok = application:stop(ats),
+    lists:foreach(
+        fun(Wrong) ->
+            ok = application:set_env(ats, disk_memory, Wrong),
+            ?assertMatch(
+                {error, {{bad_parameter, {disk_memory, Wrong}}, _}}, application:start(ats)
+            )
+        end,
+        [0, -1, 1000, 1 bsl 70, 1.0e9, "1 GiB", infinity]
+    ),
+    ok = application:unset_env(ats, disk_memory),
+    ok = application:start(ats).
+
+%%--------------------------------------------------------------------------------------------
+%% The machine
+%%--------------------------------------------------------------------------------------------
+
+%% The number of descriptors or of threads of this virtual machine.
+count(What) ->
+    {ok, Names} = file:list_dir_all("/proc/self/" ++ What),
+    length(Names).
+
+descriptor_limit() ->
+    list_to_integer(number("/proc/self/limits", "Max open files\\s+(\\d+)")).
+
+%% Bytes of memory that are in use.
+resident() ->
+    1024 * list_to_integer(number("/proc/self/status", "VmRSS:\\s*(\\d+) kB")).
+
+number(File, Pattern) ->
+    {ok, Text} = file:read_file(File),
+    {match, [Number]} = re:run(Text, Pattern, [{capture, [1], list}]),
+    Number.
+
+%% The processor time that was used, in hundredths of a second.
+cpu() ->
+    {ok, Stat} = file:read_file("/proc/self/stat"),
+    [_, Rest] = string:split(Stat, ")", trailing),
+    Fields = string:lexemes(Rest, " "),
+    lists:sum([binary_to_integer(lists:nth(N, Fields)) || N <- [12, 13]]).
+
+%% Waits until something holds, for long.
+until(Holds) ->
+    until(Holds, 600).
+
+until(Holds, Times) when Times > 0 ->
+    case Holds() of
+        true ->
+            ok;
+        false ->
+            timer:sleep(100),
+            until(Holds, Times - 1)
+    end.
