@@ -4,7 +4,7 @@
 //! decided by [`policy`]; how, by [`merge`]. Where there is too little room for that, files are purged: see [`purge`].
 //!
 //! A caller that wants all to be merged that was there when it began must come to an end while others write. So it
-//! holds a [`Reservation`]: until it ends, the threads of the store merge newer runs only. Each merge of such callers
+//! holds a [`Reservation`]: until it ends, the background merges newer runs only. Each merge of such callers
 //! makes the runs that are reserved fewer, and no other merge brings newer ones among them.
 
 mod merge;
@@ -131,7 +131,7 @@ impl Wanted {
     }
 }
 
-/// Keeps the threads of the store from merging the runs that have changes up to a sequence number.
+/// Keeps the background from merging the runs that have changes up to a sequence number.
 pub(crate) struct Reservation<'a> {
     merging: &'a Mutex<Merging>,
     up_to: u64,

@@ -35,7 +35,7 @@ pub struct Scan {
     most_passed: u32,
     /// While it may add gaps.
     finding: Option<FindsGaps>,
-    /// Dropped last: it tells the threads of the store when nothing is read any more.
+    /// Dropped last: it tells the background when nothing is read any more.
     pinned: Arc<Pinned>,
 }
 

@@ -1,7 +1,7 @@
 //! Memory for memtables, kept and made ready while there are writes.
 //!
 //! Memtables take and free as much memory as writes bring. What one frees is kept for the next, instead of being given
-//! back to the system and taken again. And the first access to new memory is made by the threads of the store, ahead of
+//! back to the system and taken again. And the first access to new memory is made in the background, ahead of
 //! the writers: under virtualisation it takes 5 ms for 2 MiB, a fifth of the time in which they are filled.
 //!
 //! All of it is given back in a [lull](crate::lull).
@@ -17,7 +17,7 @@ const AHEAD: usize = 4 << 20;
 #[derive(Default)]
 pub(crate) struct Spare {
     held: Mutex<Option<Kept>>,
-    /// Whether the threads of the store know that memory is short.
+    /// `true` if the background knows that memory is short.
     is_told: AtomicBool,
 }
 

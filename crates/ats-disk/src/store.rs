@@ -330,7 +330,7 @@ impl DiskStore {
         }
     }
 
-    /// Does one piece of what the threads of the store do otherwise: writes a memtable to a run, merges some runs, or
+    /// Does one piece of what the background does otherwise: writes a memtable to a run, merges some runs, or
     /// removes files. Whether there was anything to do.
     ///
     /// # Errors
@@ -341,7 +341,7 @@ impl DiskStore {
     }
 
     /// Writes to runs what is in memtables, and merges runs as far as that makes reads faster at a
-    /// price that pays. The threads of the store do the same when there were no writes for a
+    /// price that pays. The background does the same when there were no writes for a
     /// second. Writes go on meanwhile, and are not waited for.
     ///
     /// For after much was loaded, and much is to be read. Unlike [`compact`](DiskStore::compact) it does not rewrite a large
