@@ -44,8 +44,8 @@ many_tables(Config) ->
     ?assert(count("fd") =< Descriptors + 2 * Number),
     %% Some are written to while others have been for longer than that takes.
     Each(fun(Name) -> ok = dats:insert(Name, {11, Name}) end),
-    %% One more than there are processors, two for syncs, and those that free memory.
-    MoreThreads = erlang:system_info(logical_processors_available) + 8,
+    %% One more than there are processors, four for syncs, and those that free memory.
+    MoreThreads = erlang:system_info(logical_processors_available) + 10,
     ?assert(count("task") =< Threads + MoreThreads),
     ?assert(resident() - Memory < 100000000 + 40000 * Number),
     ok = until(fun() -> count("fd") =< Descriptors + 2 * Number end),

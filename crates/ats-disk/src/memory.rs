@@ -19,12 +19,16 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 /// The budget, until another one is set: that of one store that is given memory of its own.
 const DEFAULT_BYTES: usize = 384 << 20;
+/// The smallest budget.
+const LEAST_BYTES: usize = 64 << 10;
 /// This part of the budget is for memtables.
 const MEMTABLE_SHARE: usize = 3;
 /// A store tells of changes of its memtables by so many bytes at least, or by this part of them.
 const LEAST_CHANGE: usize = 4 << 10;
 const CHANGE_PART: usize = 8;
-/// Memtables are sealed until their sum is below the limit by this part.
+/// Memtables are sealed until their sum is below the limit by this part, as far as they are larger
+/// than an equal share of the part: a store that cannot write its own must not make the others write
+/// very small ones.
 const RELIEF_PART: usize = 8;
 /// Each such part of the limit by which the sum exceeds it slows down writes by a step.
 const EXCESS_PART: usize = 8;
@@ -49,10 +53,10 @@ pub struct SharedMemory {
 
 /// Sets the memory in bytes that all stores together use that are not given memory of their own:
 /// two thirds for what was read, a third for what is not in a run yet. It is 384 MiB until this is
-/// called. If it becomes less, what was read is let go at once, and memtables are written to runs
+/// called; less than 64 KiB is as good as 64 KiB. If it becomes less, what was read is let go at once, and memtables are written to runs
 /// with the next writes.
 pub fn set_shared_memory(bytes: usize) {
-    BUDGET.store(bytes, Ordering::Relaxed);
+    BUDGET.store(bytes.max(LEAST_BYTES), Ordering::Relaxed);
     cache::set_shared_budget(cache_bytes());
 }
 
@@ -73,7 +77,7 @@ pub(crate) fn cache_bytes() -> usize {
 
 /// The budget of all memtables.
 fn memtables_bytes() -> usize {
-    (BUDGET.load(Ordering::Relaxed) / MEMTABLE_SHARE).max(2)
+    BUDGET.load(Ordering::Relaxed) / MEMTABLE_SHARE
 }
 
 /// The bytes of memory with which a memtable of a store that shares is full.
@@ -158,10 +162,13 @@ fn relieve() {
     if excess(USED.load(Ordering::Relaxed)) == 0 {
         return;
     }
-    let Some(shares) = SHARES.try_lock() else {
+    let Some(all) = SHARES.try_lock() else {
         return;
     };
-    let shares: Vec<_> = shares.iter().filter_map(Weak::upgrade).collect();
+    let shares: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
+    // What is dropped below may be the last reference, which tells of it.
+    drop(all);
+    let least = (limit / RELIEF_PART / shares.len().max(1)).max(LEAST_CHANGE);
     let mut to_free = excess(USED.load(Ordering::Relaxed)) + limit / RELIEF_PART;
     let mut others = Vec::with_capacity(shares.len());
     for share in &shares {
@@ -174,7 +181,7 @@ fn relieve() {
     }
     others.sort_unstable_by_key(|(bytes, _)| usize::MAX - bytes);
     for (bytes, share) in others {
-        if to_free == 0 || bytes < LEAST_CHANGE {
+        if to_free == 0 || bytes < least {
             break;
         }
         to_free = to_free.saturating_sub(bytes);

@@ -24,13 +24,14 @@ use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::mem;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{JoinHandle, ThreadId, available_parallelism};
 use std::time::{Duration, Instant};
 
-/// Threads for syncs at intervals: one can wait for a slow device while another serves a fast one.
-const SYNC_THREADS: usize = 2;
+/// Threads for syncs at intervals, which wait for devices: file systems make several of them one.
+const SYNC_THREADS: usize = 4;
 /// Added to the nice value of threads that write memtables and merge runs.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 5;
@@ -314,10 +315,12 @@ impl Pool {
                     }
                     let turn = MutexGuard::unlocked(&mut state, || {
                         TURN_OF.set(ticket);
-                        let turn = match is_long {
+                        // A thread that ended would leave the turn under way for ever.
+                        let turn = panic::catch_unwind(AssertUnwindSafe(|| match is_long {
                             false => member.urgent_turn(),
                             true => member.long_turn(),
-                        };
+                        }));
+                        let turn = turn.unwrap_or(Turn::Idle);
                         // It may be the last reference, and freeing takes long.
                         drop(member);
                         TURN_OF.set(0);
@@ -409,7 +412,7 @@ impl Seat {
         drop(entry);
         for thread in threads {
             if !is_this(thread.thread().id()) {
-                // Members catch panics.
+                // It catches panics.
                 let _ended = thread.join();
             }
         }

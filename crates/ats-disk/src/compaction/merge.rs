@@ -34,6 +34,16 @@ const BYTES_PER_STEP: u64 = 16 << 20;
 /// Bounds of files with fewer bytes are noted whenever a file is complete.
 const BOUNDS_BYTES: u64 = 64 << 10;
 
+/// The end of a piece of a merge.
+enum Piece {
+    /// All is written.
+    Complete,
+    /// Other stores wait. What is missing is left for another time.
+    GaveWay,
+    /// The same, because the caller, or a store that is being closed, wants no more.
+    BrokenOff,
+}
+
 /// What a merge reads.
 struct Inputs {
     /// From the newest to the oldest.
@@ -86,7 +96,7 @@ impl Inputs {
 }
 
 impl Core {
-    /// Merges the claimed runs. Whether that was done; it is not if the store is being closed.
+    /// Merges the claimed runs, or a part of them. Returns `false` if that was broken off.
     pub(super) fn compact(
         &self,
         claim: &Claim<'_>,
@@ -103,8 +113,10 @@ impl Core {
         });
         let bytes = inputs.bytes();
         let merged = match self.merge_runs(&mut inputs, &mut merge, on_progress) {
-            Ok(true) => self.install_merge(&inputs, merge).map(|()| true),
-            other => other,
+            Ok(Piece::Complete) => self.install_merge(&inputs, merge).map(|()| true),
+            Ok(Piece::GaveWay) => Ok(true),
+            Ok(Piece::BrokenOff) => Ok(false),
+            Err(error) => Err(error),
         };
         merged.inspect_err(|error| {
             if error.is_full() {
@@ -137,15 +149,15 @@ impl Core {
         }
     }
 
-    /// Writes the files of the run that the inputs become. Whether they are complete.
+    /// Writes the files of the run that the inputs become.
     fn merge_runs(
         &self,
         inputs: &mut Inputs,
         merge: &mut MergeMeta,
         on_progress: &mut OnProgress<'_>,
-    ) -> Result<bool, Error> {
+    ) -> Result<Piece, Error> {
         let (Some(newest), Some(oldest)) = (inputs.runs.first(), inputs.runs.last()) else {
-            return Ok(false);
+            return Ok(Piece::BrokenOff);
         };
         let seqs = (oldest.meta.first_seq, newest.meta.last_seq);
         // A merge that was begun under other options may have taken other files as they are.
@@ -212,11 +224,13 @@ impl Core {
                 last_step = progress.done;
                 // What has become full while this was written needs the room.
                 let is_in_the_way = self.reserve.is_short() && !was_short;
-                // Nothing is lost of a merge that is broken off where it was noted.
-                let gives_way = is_noted && self.background.is_waited_for();
-                let ends = self.closing.load(Ordering::Relaxed) || is_in_the_way || gives_way;
+                let ends = self.closing.load(Ordering::Relaxed) || is_in_the_way;
                 if ends || on_progress(progress).is_break() {
-                    return Ok(false);
+                    return Ok(Piece::BrokenOff);
+                }
+                // Nothing is lost of a merge that ends where it was noted.
+                if is_noted && self.background.is_waited_for() {
+                    return Ok(Piece::GaveWay);
                 }
                 self.do_urgent()?;
             }
@@ -226,7 +240,7 @@ impl Core {
         }
         writer.cut(None)?;
         merge.files.extend(writer.take_complete());
-        Ok(true)
+        Ok(Piece::Complete)
     }
 
     /// Notes the files that are complete.

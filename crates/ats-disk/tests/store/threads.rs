@@ -68,9 +68,9 @@ fn stores_share_threads() {
         .iter()
         .map(|directory| open(directory.path(), &options))
         .collect();
-    // One more than there are processors, and two that sync; those of other stores that were
+    // One more than there are processors, and four that sync; those of other stores that were
     // closed may be about to end.
-    let most = available_parallelism().map_or(1, usize::from) + 3;
+    let most = available_parallelism().map_or(1, usize::from) + 5;
     assert!(wait_for(|| (3..=most).contains(&threads("ats-disk").len())));
     for store in &stores {
         store.put(b"key", b"value").expect("written");
@@ -82,5 +82,43 @@ fn stores_share_threads() {
     assert!(is_synced());
     for store in &stores {
         store.close().expect("closed");
+    }
+}
+
+/// Merges of more stores than there are threads give way to each other, and all come to their end.
+#[test]
+fn merges_that_give_way_go_on() {
+    let count = 3 * available_parallelism().map_or(1, usize::from);
+    let directories: Vec<_> = (0..count).map(|_| Directory::new()).collect();
+    let options = |background| Options {
+        background,
+        file_bytes: 20_000,
+        fan_in: 4,
+        ..Options::default()
+    };
+    for directory in &directories {
+        let store = open(directory.path(), &options(false));
+        for run in 0..3_u32 {
+            for number in 0..20_000_u32 {
+                let key = (3 * number + run).to_be_bytes();
+                store.put(&key, &key).expect("written");
+            }
+            store.flush().expect("flushed");
+        }
+        store.close().expect("closed");
+    }
+    let stores: Vec<_> = directories
+        .iter()
+        .map(|directory| open(directory.path(), &options(true)))
+        .collect();
+    // There are no writes, so they are merged after a second.
+    let runs = || stores.iter().map(|store| store.info().runs.len());
+    let is_merged = || runs().all(|runs| runs == 1);
+    assert!(wait_for(is_merged), "{:?}", runs().collect::<Vec<_>>());
+    for store in &stores {
+        assert_eq!(
+            store.get(&50_000_u32.to_be_bytes()),
+            Ok(Some(50_000_u32.to_be_bytes().to_vec()))
+        );
     }
 }
