@@ -10,7 +10,9 @@
 //! - **P1** What a member is woken for is looked at by an urgent turn that begins afterwards.
 //! - **P2** Once a member has [left](Seat::leave) it gets no turn, none is under way, and the pool
 //!   has let go of it.
-//! - **P3** Work that may begin is never left to itself: a thread that takes a turn while there is
+//! - **P3** A time that has passed is taken out of the row of times before its member is called, and a
+//!   member that leaves has none. So a thread never looks at the same time again.
+//! - **P4** Work that may begin is never left to itself: a thread that takes a turn while there is
 //!   more work, or a time to wait for, wakes another one.
 //!
 //! Threads begin with the first member and end with the last. A copy of the process by
@@ -135,10 +137,15 @@ impl State {
             && !entry.leaves
             && !mem::replace(&mut entry.is_urgent, true)
         {
-            if let Some(time) = entry.time.take() {
-                self.times.remove(&(time, ticket));
-            }
             self.urgent.push_back(ticket);
+            self.forget_time(ticket);
+        }
+    }
+
+    fn forget_time(&mut self, ticket: u64) {
+        let entry = self.members.get_mut(&ticket);
+        if let Some(time) = entry.and_then(|entry| entry.time.take()) {
+            self.times.remove(&(time, ticket));
         }
     }
 
@@ -162,6 +169,10 @@ impl State {
         while let Some(&(time, ticket)) = self.times.first()
             && now.is_some_and(|now| time <= now)
         {
+            self.times.pop_first();
+            if let Some(entry) = self.members.get_mut(&ticket) {
+                entry.time = None;
+            }
             self.call(ticket);
         }
     }
@@ -386,6 +397,7 @@ impl Seat {
     pub(crate) fn leave(&self) {
         let mut state = self.pool.state.lock();
         let own = usize::from(TURN_OF.get() == self.ticket);
+        state.forget_time(self.ticket);
         loop {
             let Some(entry) = state.members.get_mut(&self.ticket) else {
                 return;
@@ -397,9 +409,6 @@ impl Seat {
             self.pool.left.wait(&mut state);
         }
         let entry = state.members.remove(&self.ticket);
-        if let Some(time) = entry.as_ref().and_then(|entry| entry.time) {
-            state.times.remove(&(time, self.ticket));
-        }
         let mut threads = Vec::new();
         if state.members.is_empty() {
             state.generation += 1;

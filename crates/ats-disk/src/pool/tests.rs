@@ -237,6 +237,35 @@ fn leaving_waits_for_turns_and_not_for_its_own() {
     assert_eq!(member.turns(), (1, 0));
 }
 
+/// The time of a member comes while it leaves and one of its turns is under way.
+#[test]
+fn a_member_that_leaves_has_no_time() {
+    let pool = pool(3);
+    let is_in = Arc::new(AtomicBool::new(false));
+    let began = Arc::clone(&is_in);
+    let member = Noting::new(
+        |_| Turn::Long,
+        move |_| {
+            began.store(true, Ordering::SeqCst);
+            sleep(Duration::from_millis(100));
+            Turn::After(Duration::from_millis(1))
+        },
+    );
+    let others = [(); 2].map(|()| Noting::new(|_| Turn::After(SHORT), |_| Turn::Idle));
+    let seats = others.each_ref().map(|other| join(&pool, other));
+    seats.iter().for_each(Seat::wake);
+    let seat = join(&pool, &member);
+    seat.wake();
+    wait_for(|| is_in.load(Ordering::SeqCst));
+    seat.wake_after(SHORT);
+    seat.leave();
+    assert_eq!(member.turns(), (1, 1));
+    let ticks = others[0].turns().0;
+    wait_for(|| others[0].turns().0 > ticks + 2);
+    seats.iter().for_each(Seat::leave);
+    assert!(pool.state.lock().times.is_empty());
+}
+
 /// Members come, are woken by several threads, and leave; none misses what it was woken for.
 #[test]
 fn nothing_that_a_member_was_woken_for_is_missed() {
