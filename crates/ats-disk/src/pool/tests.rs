@@ -287,10 +287,11 @@ fn nothing_that_a_member_was_woken_for_is_missed() {
                         match (turn + number) % 3 {
                             0 => Turn::Idle,
                             1 => Turn::Long,
-                            _ => Turn::After(LONG),
+                            _ => Turn::After(Duration::from_micros(u64::from(turn % 500))),
                         }
                     };
-                    let member = Noting::new(look, |_| Turn::Idle);
+                    let wait = |turn| Turn::After(Duration::from_micros(u64::from(turn % 100)));
+                    let member = Noting::new(look, wait);
                     let joined = Arc::new(join(pool, &member));
                     *seat.lock() = Some(Arc::clone(&joined));
                     for times in 1..=20 {
