@@ -39,7 +39,9 @@ many_tables(Config) ->
     ),
     Each(fun(Name) -> ok = dats:close(Name) end),
     {Micros, ok} = timer:tc(fun() -> lists:foreach(Open, Files) end),
-    ?assert(Micros < 1000 * Number + 1000000),
+    ct:pal("~b tables opened in ~b ms", [Number, Micros div 1000]),
+    %% Also if there are 10,000, which take a second on an idle machine.
+    ?assert(Micros < 10000000),
     Each(fun(Name) -> [{7, Name}] = dats:lookup(Name, 7) end),
     ?assert(count("fd") =< Descriptors + 2 * Number),
     %% Some are written to while others have been for longer than that takes.
