@@ -64,13 +64,25 @@ inserted(true) -> ok.
 to_dets(Table, DetsTable) ->
     true = ats_nif:safe_fixtable(Table, true),
     try
-        First = ats_nif:chunk(Table, start, ?CHUNK_SIZE_OBJECTS),
+        First = first_chunk(Table, start, []),
         Provider = provider(Table, First),
         ok = asked(fun() -> dets:init_table(DetsTable, Provider, [{format, term}]) end),
         DetsTable
     after
         %% It may have been deleted meanwhile.
         catch ats_nif:safe_fixtable(Table, false)
+    end.
+
+%% As many objects as `ets' reads at first, or all: a single call returns fewer if they take long.
+-spec first_chunk(ats:table(), start | ats_nif:position(), [[tuple()]]) ->
+          {[tuple()], done | ats_nif:position()}.
+first_chunk(Table, Position, Before) ->
+    Wanted = ?CHUNK_SIZE_OBJECTS - lists:sum([length(Objects) || Objects <- Before]),
+    case ats_nif:chunk(Table, Position, Wanted) of
+        {Objects, Next} when Next =/= done, length(Objects) < Wanted ->
+            first_chunk(Table, Next, [Objects | Before]);
+        {Objects, Next} ->
+            {lists:append(lists:reverse(Before, [Objects])), Next}
     end.
 
 %% The process of the Dets table calls this function, so of a private table all but the first chunk

@@ -238,6 +238,14 @@ several_chunks(Config) ->
         {Protection, Sizes} <- [{public, [0, 1, 99, 100, 101, 1000]}, {private, [0, 1, 99]}],
         Size <- Sizes
     ],
+    %% Large objects, which take long to read.
+    compare([private], fun(M, T) ->
+        dets(Config, [], fun(D) ->
+            true = M:insert(T, [{N, lists:seq(N, 20000)} || N <- lists:seq(1, 60)]),
+            D = M:to_dets(T, D),
+            lists:sort(dets:match_object(D, '_'))
+        end)
+    end),
     compare([private], fun(M, T) ->
         dets(Config, [], fun(D) ->
             true = M:insert(T, [{N, N} || N <- lists:seq(1, 1000)]),
