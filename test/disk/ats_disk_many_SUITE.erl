@@ -22,11 +22,13 @@ end_per_testcase(_, _) ->
 many_tables(Config) ->
     Wanted = list_to_integer(os:getenv("ATS_TABLES", "500")),
     %% Each that was just written to has five.
-    Number = min(Wanted, (descriptor_limit() - 500) div 5),
+    Number = max(10, min(Wanted, (descriptor_limit() - 500) div 5)),
     Number < Wanted andalso
         io:format(user, "NOT RUN: more than ~p tables, for want of descriptors~n", [Number]),
     Files = [{{t, N}, ats_disk_lib:file(Config, integer_to_list(N))} || N <- lists:seq(1, Number)],
-    [Threads, Descriptors] = [count(What) || What <- ["task", "fd"]],
+    Threads = count("task"),
+    %% The virtual machine may open some files of its own meanwhile.
+    Descriptors = count("fd") + 10,
     Memory = resident(),
     Open = fun({Name, File}) -> {ok, Name} = dats:open_file(Name, [{file, File}]) end,
     Each = fun(Do) -> lists:foreach(fun({Name, _}) -> Do(Name) end, Files) end,
@@ -125,7 +127,10 @@ count(What) ->
     length(Names).
 
 descriptor_limit() ->
-    list_to_integer(number("/proc/self/limits", "Max open files\\s+(\\d+)")).
+    case number("/proc/self/limits", "Max open files\\s+(\\w+)") of
+        "unlimited" -> 1000000;
+        Limit -> list_to_integer(Limit)
+    end.
 
 %% Bytes of memory that are in use.
 resident() ->
