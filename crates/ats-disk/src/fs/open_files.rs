@@ -12,7 +12,6 @@
 //!
 //! LevelDB has the same as its table cache.
 
-use super::real::RealDirectory;
 use super::{Directory, File};
 use crate::fork;
 use arc_swap::ArcSwapOption;
@@ -20,6 +19,7 @@ use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -40,24 +40,35 @@ static ALL_OPEN: AtomicUsize = AtomicUsize::new(0);
 /// Number of files in the row that are open.
 static ROW_OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts something that is open as long as it lives.
-pub(super) struct Counted(&'static AtomicUsize);
+/// Something open, which is counted as long as it lives.
+pub(super) struct Counted<T> {
+    open: T,
+    count: &'static AtomicUsize,
+}
 
-impl Counted {
+impl<T> Counted<T> {
     /// Counts an open file or directory.
-    pub(super) fn new() -> Self {
-        Counted::by(&ALL_OPEN)
+    pub(super) fn new(open: T) -> Self {
+        Counted::by(&ALL_OPEN, open)
     }
 
-    fn by(count: &'static AtomicUsize) -> Self {
+    fn by(count: &'static AtomicUsize, open: T) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
-        Counted(count)
+        Counted { open, count }
     }
 }
 
-impl Drop for Counted {
+impl<T> Deref for Counted<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.open
+    }
+}
+
+impl<T> Drop for Counted<T> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -76,9 +87,10 @@ pub(crate) fn is_scarce() -> bool {
     used > all / SHARE
 }
 
-/// Sets how many files that are only read are open at most, in all stores of the process. Unless
-/// this is called, it is a quarter of the descriptors that the process may have and that stores do
-/// not need otherwise, and 16,384 at most. At least one stays open. Files that are read at that moment count no more.
+/// Sets the most files that are only read and stay open, in all stores of the process. Unless this
+/// is called, it is a quarter of the descriptors that the process may have and that stores do not
+/// need otherwise, and 16,384 at most. At least one stays open. Files that are read at that moment
+/// count no more.
 pub fn set_open_files(most: usize) {
     LIMIT.store(most.max(1), Ordering::Relaxed);
     close_beyond(&mut ROW.lock(), most.max(1));
@@ -135,13 +147,10 @@ fn close_beyond(row: &mut VecDeque<Weak<Place>>, most: usize) -> usize {
 pub(super) struct ReadFile(Arc<Place>);
 
 /// An open file in the row.
-struct RowFile {
-    file: Box<dyn File>,
-    _counted: Counted,
-}
+type RowFile = Counted<Box<dyn File>>;
 
 struct Place {
-    directory: RealDirectory,
+    directory: Arc<dyn Directory>,
     name: String,
     file: ArcSwapOption<RowFile>,
     was_read: AtomicBool,
@@ -156,7 +165,7 @@ impl ReadFile {
     ///
     /// # Errors
     /// Those of [`Directory::open`].
-    pub(super) fn open(directory: RealDirectory, name: &str) -> io::Result<Self> {
+    pub(super) fn open(directory: Arc<dyn Directory>, name: &str) -> io::Result<Self> {
         let place = Place {
             directory,
             name: name.to_owned(),
@@ -174,10 +183,8 @@ impl ReadFile {
     fn file(&self) -> io::Result<Arc<RowFile>> {
         let place = &*self.0;
         let open = || {
-            Ok::<_, io::Error>(Arc::new(RowFile {
-                file: place.directory.open(&place.name)?,
-                _counted: Counted::by(&ROW_OPEN),
-            }))
+            let opened = place.directory.open(&place.name);
+            opened.map(|file| Arc::new(Counted::by(&ROW_OPEN, file)))
         };
         if fork::is_copy(place.copies) {
             // A thread of the other process may have held the locks.
@@ -206,14 +213,14 @@ impl ReadFile {
         if !place.was_read.load(Ordering::Relaxed) {
             place.was_read.store(true, Ordering::Relaxed);
         }
-        Some(work(&*file.file))
+        Some(work(&****file))
     }
 
     /// Calls `work` with the file.
     fn with<R>(&self, mut work: impl FnMut(&dyn File) -> io::Result<R>) -> io::Result<R> {
         match self.if_open(&mut work) {
             Some(worked) => worked,
-            None => work(&*self.file()?.file),
+            None => work(&***self.file()?),
         }
     }
 }

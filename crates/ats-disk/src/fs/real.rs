@@ -38,9 +38,7 @@ impl FileSystem for RealFs {
     fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = with_descriptor(|| rustix::fs::open(path, flags, Mode::empty()))?;
-        Ok(Arc::new(RealDirectory(Arc::new(Descriptor::new(
-            directory,
-        )))))
+        Ok(Arc::new(RealDirectory(Arc::new(Counted::new(directory)))))
     }
 
     fn now(&self) -> Duration {
@@ -50,29 +48,14 @@ impl FileSystem for RealFs {
 }
 
 /// A directory, by its descriptor.
-pub(super) struct RealDirectory(Arc<Descriptor>);
-
-/// A descriptor, which is counted.
-struct Descriptor {
-    fd: OwnedFd,
-    _counted: Counted,
-}
-
-impl Descriptor {
-    fn new(fd: OwnedFd) -> Self {
-        Descriptor {
-            fd,
-            _counted: Counted::new(),
-        }
-    }
-}
+struct RealDirectory(Arc<Counted<OwnedFd>>);
 
 impl RealDirectory {
     fn open_with(&self, name: &str, access: OFlags) -> io::Result<OwnedFd> {
         // A FIFO is not waited for, and nobody's link is followed.
         let flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let permissions = Mode::from_raw_mode(0o666);
-        with_descriptor(|| rustix::fs::openat(&self.0.fd, name, flags, permissions))
+        with_descriptor(|| rustix::fs::openat(&**self.0, name, flags, permissions))
     }
 }
 
@@ -92,7 +75,7 @@ impl Directory for RealDirectory {
             Sharing::Exclusive => FlockOperation::NonBlockingLockExclusive,
             Sharing::Shared => FlockOperation::NonBlockingLockShared,
         };
-        rustix::fs::flock(&self.0.fd, operation)?;
+        rustix::fs::flock(&**self.0, operation)?;
         Ok(Box::new(Locked {
             directory: Arc::clone(&self.0),
             copies: fork::copies(),
@@ -101,7 +84,7 @@ impl Directory for RealDirectory {
 
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in with_descriptor(|| rustix::fs::Dir::read_from(&self.0.fd))? {
+        for entry in with_descriptor(|| rustix::fs::Dir::read_from(&**self.0))? {
             // A name that is not UTF-8 is none of ours.
             match entry?.file_name().to_str() {
                 Ok("." | "..") | Err(_) => {}
@@ -140,21 +123,21 @@ impl Directory for RealDirectory {
     }
 
     fn open_to_read(&self, name: &str) -> io::Result<Box<dyn File>> {
-        let directory = RealDirectory(Arc::clone(&self.0));
+        let directory = Arc::new(RealDirectory(Arc::clone(&self.0)));
         Ok(Box::new(ReadFile::open(directory, name)?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        Ok(rustix::fs::renameat(&self.0.fd, from, &self.0.fd, to)?)
+        Ok(rustix::fs::renameat(&**self.0, from, &**self.0, to)?)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let flags = rustix::fs::AtFlags::empty();
-        Ok(rustix::fs::unlinkat(&self.0.fd, name, flags)?)
+        Ok(rustix::fs::unlinkat(&**self.0, name, flags)?)
     }
 
     fn sync(&self) -> io::Result<()> {
-        Ok(rustix::fs::fsync(&self.0.fd)?)
+        Ok(rustix::fs::fsync(&**self.0)?)
     }
 }
 
@@ -169,7 +152,7 @@ fn not_a_file(what: &'static str) -> io::Error {
 
 /// The lock of a directory.
 struct Locked {
-    directory: Arc<Descriptor>,
+    directory: Arc<Counted<OwnedFd>>,
     /// See [`fork`].
     copies: u64,
 }
@@ -180,22 +163,16 @@ impl Drop for Locked {
     /// from it.
     fn drop(&mut self) {
         if !fork::is_copy(self.copies) {
-            let _ = rustix::fs::flock(&self.directory.fd, FlockOperation::Unlock);
+            let _ = rustix::fs::flock(&**self.directory, FlockOperation::Unlock);
         }
     }
 }
 
-struct RealFile {
-    file: fs::File,
-    _counted: Counted,
-}
+struct RealFile(Counted<fs::File>);
 
 impl RealFile {
     fn new(fd: OwnedFd) -> Self {
-        RealFile {
-            file: fd.into(),
-            _counted: Counted::new(),
-        }
+        RealFile(Counted::new(fd.into()))
     }
 }
 
@@ -203,10 +180,7 @@ impl File for RealFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
-            match self
-                .file
-                .read_at(&mut buffer[done..], offset + done as u64)?
-            {
+            match self.0.read_at(&mut buffer[done..], offset + done as u64)? {
                 0 => break,
                 read => done += read,
             }
@@ -220,7 +194,7 @@ impl File for RealFile {
         use rustix::io::{ReadWriteFlags, preadv2};
         let wanted = buffer.len();
         let mut buffers = [io::IoSliceMut::new(buffer)];
-        match preadv2(&self.file, &mut buffers, offset, ReadWriteFlags::NOWAIT) {
+        match preadv2(&*self.0, &mut buffers, offset, ReadWriteFlags::NOWAIT) {
             Ok(read) if read == wanted => Ok(Some(read)),
             // Some of it is not in memory, or behind the end; or the system does not know this. A call that may wait
             // finds out.
@@ -229,24 +203,24 @@ impl File for RealFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_all_at(bytes, offset)
+        self.0.write_all_at(bytes, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.0.sync_data()
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        Ok(self.0.metadata()?.len())
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.file.set_len(bytes)
+        self.0.set_len(bytes)
     }
 
     fn reserve(&self, bytes: u64) -> io::Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
-        match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
+        match fallocate(&*self.0, FallocateFlags::empty(), 0, bytes) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -257,7 +231,7 @@ impl File for RealFile {
         {
             use rustix::fs::{Advice, fadvise};
             // What cannot be read is found out when it is.
-            let _ = fadvise(&self.file, offset, NonZeroU64::new(bytes), Advice::WillNeed);
+            let _ = fadvise(&*self.0, offset, NonZeroU64::new(bytes), Advice::WillNeed);
         }
     }
 }
