@@ -5,6 +5,7 @@ use crate::core::Core;
 use crate::error::Error;
 use crate::fs;
 use crate::lull::{LULL, REST};
+use crate::memory;
 use crate::options::Durability;
 use crate::pool::{Member, Pool, Seat, Turn};
 use crate::waiting;
@@ -109,8 +110,7 @@ impl Member for Core {
             seat.begin_turn();
         }
         self.turn(|| {
-            let _begun = self.prepare_journal();
-            self.spare.prepare(self.full_memtable_bytes());
+            self.prepare();
             self.let_go();
             self.relieve_memory();
             Ok(match !self.reserve.is_short() && self.try_flush_one()? {
@@ -122,11 +122,8 @@ impl Member for Core {
 
     fn long_turn(&self) -> Turn {
         self.turn(|| {
-            let worked = match self.reserve.is_short() {
-                true => self.work_when_short()?,
-                false => self.compact_one(false)? || self.remove_doomed(),
-            };
-            Ok(match worked || self.is_lull() && self.work_in_lull()? {
+            let worked = self.work_long()? || self.is_lull() && self.work_in_lull()?;
+            Ok(match worked {
                 true => Turn::Again,
                 false => self.rest()?,
             })
@@ -138,10 +135,15 @@ impl Core {
     /// Does one piece of work. Whether there was any.
     pub(crate) fn work(&self) -> Result<bool, Error> {
         self.let_go();
-        if self.reserve.is_short() {
-            return self.work_when_short();
+        Ok(!self.reserve.is_short() && self.try_flush_one()? || self.work_long()?)
+    }
+
+    /// Does one piece of work that nobody waits for. Whether there was any.
+    fn work_long(&self) -> Result<bool, Error> {
+        match self.reserve.is_short() {
+            true => self.work_when_short(),
+            false => Ok(self.compact_one(false)? || self.remove_doomed()),
         }
-        Ok(self.try_flush_one()? || self.compact_one(false)? || self.remove_doomed())
     }
 
     /// Lets go of what is not needed any more: expired snapshots, and what they have read.
@@ -249,12 +251,26 @@ impl Core {
         self.next_journal.prepare(&*self.directory, self.store)
     }
 
+    /// Makes ready what writers will need soon. Without it, the writer that needs it makes it.
+    fn prepare(&self) {
+        let _begun = self.prepare_journal();
+        self.spare.prepare(self.full_memtable_bytes());
+    }
+
+    /// Seals the memtable, if all that share memory have too much and this one is among the largest.
+    fn relieve_memory(&self) {
+        if let Some(share) = &self.share {
+            memory::relieve();
+            if share.take_wanted() {
+                self.seal(&mut self.writing.lock());
+            }
+        }
+    }
+
     /// Does what writers may soon wait for, in the midst of other work.
     pub(crate) fn do_urgent(&self) -> Result<(), Error> {
         if self.options.background {
-            // Without it, the writer that needs it begins it.
-            let _begun = self.prepare_journal();
-            self.spare.prepare(self.full_memtable_bytes());
+            self.prepare();
             self.doomed.free();
             if !self.state.load().sealed.is_empty() {
                 self.try_flush_one()?;

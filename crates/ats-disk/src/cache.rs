@@ -1,8 +1,9 @@
 //! The cache of what was read of files: blocks, and the parts that say where blocks are.
 //!
-//! One cache serves all files of a store, or of all stores that [share memory](crate::memory). It has a budget
-//! in bytes, which it does not exceed but for what readers hold at the moment. What it lets go is decided by `quick_cache` (a form of
-//! CLOCK-Pro, which keeps what is read again when something large is read once).
+//! One cache serves all files of a store, or of all stores that [share memory](crate::memory). It
+//! has a budget in bytes, which it does not exceed but for what readers hold at the moment. What it
+//! lets go is decided by `quick_cache` (a form of CLOCK-Pro, which keeps what is read again when
+//! something large is read once).
 //!
 //! Parts are looked at for each key that is looked up, and are a hundredth of what they describe. So a quarter of the budget is
 //! for parts that their files hold themselves, where they are found without a lookup in tables that all threads share.
@@ -75,7 +76,7 @@ impl Weighter<Place, Cached> for Memory {
     }
 }
 
-/// What a store has asked its cache for, and what it has there.
+/// The lookups of a store in its cache, and the memory that it has there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CacheStatistics {
     /// Lookups that found something.

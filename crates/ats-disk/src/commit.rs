@@ -18,11 +18,13 @@ use crate::memory;
 use crate::memtable::{Keep, Memtable, Write};
 use crate::options::Durability;
 use crate::planted::{Fault, is_planted};
+use crate::pressure::Pressure;
 use crate::record_count::{CountChange, RecordCount};
 use crate::state::{Sealed, State};
 use crate::waiting;
 use ats_store::MergeOperator;
 use parking_lot::{Condvar, Mutex};
+use std::iter;
 use std::mem;
 use std::sync::Arc;
 
@@ -157,9 +159,8 @@ impl Core {
         if !waiting::is_allowed() {
             return self.commit_at_once(batch, sync);
         }
-        self.pressure.wait(batch.bytes(), &self.stats);
-        if self.share.is_some() {
-            memory::pressure().wait(batch.bytes(), &self.stats);
+        for pressure in self.pressures() {
+            pressure.wait(batch.bytes(), &self.stats);
         }
         // A delete that is taken although the disk is full does not go with writes that are not.
         let is_alone = self.reserve.is_short() && batch.only_deletes();
@@ -199,9 +200,8 @@ impl Core {
             false => writing.journal.is_open(),
         };
         let goes_on = goes_on && self.is_write_covered(batch.bytes());
-        let is_shared = self.share.is_some();
-        let goes_on = goes_on && (!is_shared || memory::pressure().lets_through(batch.bytes()));
-        if !goes_on || !self.pressure.lets_through(batch.bytes()) {
+        let lets_through = |pressure: &Pressure| pressure.lets_through(batch.bytes());
+        if !goes_on || !self.pressures().all(lets_through) {
             return Err(Error::WouldWait);
         }
         let mut batches = mem::take(&mut writing.at_once);
@@ -213,6 +213,34 @@ impl Core {
             // To make room for it takes long.
             Err(error) if error.is_full() && batch.only_deletes() => Err(Error::WouldWait),
             result => result,
+        }
+    }
+
+    /// The back-pressure on writes: that of the store, and that of all stores that share memory.
+    pub(crate) fn pressures(&self) -> impl Iterator<Item = &Pressure> {
+        let shared = self.share.as_ref().map(|_| memory::pressure());
+        iter::once(&self.pressure).chain(shared)
+    }
+
+    /// Adapts the delay of writes to the state. Where nothing works in the background, nothing would
+    /// be gained by waiting.
+    pub(crate) fn update_pressure(&self) {
+        if self.options.background {
+            let sealed = self.state.load().sealed.len();
+            self.pressure.set(sealed.saturating_sub(1), self.debt());
+        }
+    }
+
+    /// The bytes of memory with which a memtable is full, where there is no lack of room.
+    pub(crate) fn full_memtable_bytes(&self) -> usize {
+        let own = self.options.memtable_bytes;
+        own.unwrap_or_else(memory::memtable_bytes)
+    }
+
+    /// Tells how large the memtables are, if the store shares memory.
+    pub(crate) fn tell_memory(&self, state: &State) {
+        if let Some(share) = &self.share {
+            share.tell(state.memtables().map(|memtable| memtable.bytes()).sum());
         }
     }
 
@@ -307,7 +335,7 @@ impl Core {
         self.apply(&state, first_seq, batches, &writing.records)?;
         self.stats
             .on_group(batches.ends.len(), batches.bytes.len(), written);
-        self.tell_memory();
+        self.tell_memory(&state);
         if self.options.background {
             self.call_background(writing, &state.active);
         }

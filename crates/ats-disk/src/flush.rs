@@ -5,7 +5,6 @@ use crate::error::Error;
 use crate::fold::Chain;
 use crate::journal;
 use crate::manifest::{Edit, RunMeta};
-use crate::memory;
 use crate::merging::{MergingCursor, Source};
 use crate::run_writer::RunWriter;
 use crate::state::{Sealed, State};
@@ -40,7 +39,7 @@ impl Core {
         let flushed = self.with_reserve(|| self.flush_oldest());
         // It has let go of the memtable now.
         self.doomed.free();
-        self.tell_memory();
+        self.tell_memory(&self.state.load());
         flushed
     }
 
@@ -76,9 +75,7 @@ impl Core {
         self.remove_journals(first_journal);
         let took = self.file_system.now().saturating_sub(started);
         self.stats.on_flush(bytes);
-        let pressures = [&self.pressure].into_iter();
-        let shared = self.share.as_ref().map(|_| memory::pressure());
-        for pressure in pressures.chain(shared) {
+        for pressure in self.pressures() {
             pressure.on_flush(sealed.memtable.bytes(), took);
         }
         Ok(true)

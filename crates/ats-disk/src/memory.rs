@@ -6,10 +6,9 @@
 //! then written to runs, and writes to stores that share are [slowed down](crate::pressure), the
 //! more the larger the excess is.
 //!
-//! What only snapshots read is not counted: it cannot be made less by writing it.
+//! Memtables that only snapshots read are not counted: to write them would make them no fewer.
 
 use crate::cache;
-use crate::core::Core;
 use crate::fs::RealFs;
 use crate::pool::Seat;
 use crate::pressure::Pressure;
@@ -43,11 +42,11 @@ static PRESSURE: LazyLock<Pressure> = LazyLock::new(|| Pressure::new(Arc::new(Re
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SharedMemory {
-    /// What all stores together are to use.
+    /// The most that all stores together are to use.
     pub budget: usize,
-    /// Memtables.
+    /// The memory of memtables.
     pub memtables: usize,
-    /// What was read: blocks, filters, indexes; and the buffers of merges.
+    /// The memory of blocks, filters and indexes that were read, and of the buffers of merges.
     pub cache: usize,
 }
 
@@ -90,7 +89,7 @@ pub(crate) fn pressure() -> &'static Pressure {
     &PRESSURE
 }
 
-/// What a store has of the budget of memtables.
+/// The share of a store in the budget of memtables.
 #[derive(Default)]
 pub(crate) struct Share {
     /// Bytes of its memtables, as far as it has told.
@@ -143,7 +142,7 @@ impl Share {
     }
 
     /// Returns `true` once if the memtable of the store is to be sealed.
-    fn take_wanted(&self) -> bool {
+    pub(crate) fn take_wanted(&self) -> bool {
         self.is_wanted.load(Ordering::Relaxed) && self.is_wanted.swap(false, Ordering::Relaxed)
     }
 }
@@ -156,7 +155,7 @@ impl Drop for Share {
 
 /// Has the largest memtables sealed if all together are too large. O(n log n) for n stores that
 /// share.
-fn relieve() {
+pub(crate) fn relieve() {
     let limit = memtables_bytes();
     let excess = |used: usize| used.saturating_sub(limit);
     if excess(USED.load(Ordering::Relaxed)) == 0 {
@@ -188,31 +187,6 @@ fn relieve() {
         share.is_wanted.store(true, Ordering::Relaxed);
         if let Some(seat) = share.seat.get() {
             seat.wake();
-        }
-    }
-}
-
-impl Core {
-    /// The bytes of memory with which a memtable is full, where there is no lack of room.
-    pub(crate) fn full_memtable_bytes(&self) -> usize {
-        self.options.memtable_bytes.unwrap_or_else(memtable_bytes)
-    }
-
-    /// Tells how large the memtables are, if the store shares memory.
-    pub(crate) fn tell_memory(&self) {
-        if let Some(share) = &self.share {
-            let state = self.state.load();
-            share.tell(state.memtables().map(|memtable| memtable.bytes()).sum());
-        }
-    }
-
-    /// Seals the memtable, if all that share memory have too much and this one is among the largest.
-    pub(crate) fn relieve_memory(&self) {
-        if let Some(share) = &self.share {
-            relieve();
-            if share.take_wanted() {
-                self.seal(&mut self.writing.lock());
-            }
         }
     }
 }

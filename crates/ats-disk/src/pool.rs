@@ -52,7 +52,7 @@ fn let_others_go_first() {
     let _denied = rustix::process::nice(NICE);
 }
 
-/// What takes turns.
+/// One that takes turns.
 pub(crate) trait Member: Send + Sync {
     /// Does one piece of urgent work, or finds that there is none.
     fn urgent_turn(&self) -> Turn;

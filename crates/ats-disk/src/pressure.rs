@@ -5,7 +5,6 @@
 //! A writer sleeps for its share, outside of all locks, and at most for [`LONGEST`]: so a write is never stopped, only
 //! delayed, and many small delays take the place of a long one.
 
-use crate::core::Core;
 use crate::fs::FileSystem;
 use crate::stats::Stats;
 use std::sync::Arc;
@@ -109,15 +108,5 @@ impl Pressure {
             }
         };
         self.delay.store(delay, Ordering::Relaxed);
-    }
-}
-
-impl Core {
-    /// Adapts the delay of writes to the state. With no threads, nothing would be gained by waiting.
-    pub(crate) fn update_pressure(&self) {
-        if self.options.background {
-            let sealed = self.state.load().sealed.len();
-            self.pressure.set(sealed.saturating_sub(1), self.debt());
-        }
     }
 }

@@ -592,7 +592,7 @@ fn value_bytes<'e>(value: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
 }
 
 /// `disk_resolve(Snapshot, [{Key, Value | missing}])`: says what pending keys of a snapshot have.
-/// What was said before is forgotten.
+/// Values that were said before are forgotten.
 fn disk_resolve<'e>(env: Env<'e>, [table, values]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
