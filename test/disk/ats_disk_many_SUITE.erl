@@ -7,15 +7,28 @@
 -export([all/0, init_per_testcase/2, end_per_testcase/2]).
 -export([many_tables/1, tables_share_memory/1, wrong_memory/1]).
 
+-define(LONG, 60000).
+
 all() ->
     [many_tables, tables_share_memory, wrong_memory].
 
 init_per_testcase(Case, Config) ->
-    ats_disk_lib:begin_case(Case, Config).
+    _ = application:load(ats),
+    {ok, Bytes} = application:get_env(ats, disk_memory),
+    [{disk_memory, Bytes} | ats_disk_lib:begin_case(Case, Config)].
 
-end_per_testcase(_, _) ->
-    ok = application:unset_env(ats, disk_memory),
-    ats_disk_lib:end_case().
+%% Suites that follow in this virtual machine have the budget that there was.
+end_per_testcase(_, Config) ->
+    ok = ats_disk_lib:end_case(),
+    Bytes = proplists:get_value(disk_memory, Config),
+    ok = restart_with(Bytes),
+    #{budget := Bytes} = dats:shared_memory(),
+    ok.
+
+restart_with(Bytes) ->
+    _ = application:stop(ats),
+    ok = application:set_env(ats, disk_memory, Bytes),
+    application:start(ats).
 
 %% Opening takes no longer and no more threads the more there are, and a table that is not in use has
 %% two descriptors at most: that of its directory, and that of a file that was read lately.
@@ -29,7 +42,7 @@ many_tables(Config) ->
     Threads = count("task"),
     %% The virtual machine may open some files of its own meanwhile.
     Descriptors = count("fd") + 10,
-    Memory = resident(),
+    Memory = ats_test_lib:resident_bytes(),
     Open = fun({Name, File}) -> {ok, Name} = dats:open_file(Name, [{file, File}]) end,
     Each = fun(Do) -> lists:foreach(fun({Name, _}) -> Do(Name) end, Files) end,
     lists:foreach(
@@ -51,8 +64,8 @@ many_tables(Config) ->
     %% One more than there are processors, four for syncs, and those that free memory.
     MoreThreads = erlang:system_info(logical_processors_available) + 10,
     ?assert(count("task") =< Threads + MoreThreads),
-    ?assert(resident() - Memory < 100000000 + 40000 * Number),
-    ok = until(fun() -> count("fd") =< Descriptors + 2 * Number end),
+    ?assert(ats_test_lib:resident_bytes() - Memory < 100000000 + 40000 * Number),
+    ok = ats_test_lib:until(fun() -> count("fd") =< Descriptors + 2 * Number end, ?LONG),
     %% Nothing happens then.
     Idle = cpu(),
     timer:sleep(1000),
@@ -71,9 +84,7 @@ many_tables(Config) ->
     ).
 
 tables_share_memory(Config) ->
-    ok = application:stop(ats),
-    ok = application:set_env(ats, disk_memory, 12000000),
-    ok = application:start(ats),
+    ok = restart_with(12000000),
     #{budget := 12000000} = dats:shared_memory(),
     Names = [ats_disk_lib:open(Config, list_to_atom("t" ++ integer_to_list(N)), [{type, ordered_set}])
              || N <- lists:seq(1, 20)],
@@ -83,40 +94,36 @@ tables_share_memory(Config) ->
         begin
             [ok = dats:insert(Name, {{N, K}, Value}) || Name <- Names, K <- lists:seq(1, 50)],
             ok = dats:insert(Own, [{{N, K}, Value} || K <- lists:seq(1, 1000)]),
-            #{memtables := Memtables} = dats:shared_memory(),
-            Memtables
+            shared(memtables)
         end
         || N <- lists:seq(1, 40)
     ]),
     %% A third of it is for what was written last; writes go on while that is brought about.
     ?assert(Most > 2000000 andalso Most < 8000000),
-    ok = until(fun() -> maps:get(memtables, dats:shared_memory()) =< 4000000 end),
+    ok = ats_test_lib:until(fun() -> shared(memtables) =< 4000000 end, ?LONG),
     %% None of the tables had as much as makes one write its part to a file.
     Flushes = [maps:get(flushes, dats:info(Name, stats)) || Name <- Names],
     ?assert(lists:sum(Flushes) > 3),
     %% One with memory of its own has written when it had a sixth of that.
     ?assert(maps:get(flushes, dats:info(Own, stats)) < 6),
     [?assertEqual(2000, length(dats:match(Name, {'$1', '_'}))) || Name <- Names],
-    ok = until(fun() -> maps:get(cache, dats:shared_memory()) =< 8500000 end),
-    ?assert(maps:get(cache, dats:shared_memory()) > 1000000),
+    ok = ats_test_lib:until(fun() -> shared(cache) =< 8500000 end, ?LONG),
+    ?assert(shared(cache) > 1000000),
     ?assert(dats:info(hd(Names), memory) < 4000000),
     [ok = dats:close(Name) || Name <- [Own | Names]],
     #{memtables := 0, cache := 0} = dats:shared_memory(),
     ok.
 
+shared(Item) ->
+    maps:get(Item, dats:shared_memory()).
+
 wrong_memory(_Config) ->
-    ok = application:stop(ats),
     lists:foreach(
         fun(Wrong) ->
-            ok = application:set_env(ats, disk_memory, Wrong),
-            ?assertMatch(
-                {error, {{bad_parameter, {disk_memory, Wrong}}, _}}, application:start(ats)
-            )
+            ?assertMatch({error, {{bad_parameter, {disk_memory, Wrong}}, _}}, restart_with(Wrong))
         end,
         [0, -1, 1000, 1 bsl 70, 1.0e9, "1 GiB", infinity]
-    ),
-    ok = application:unset_env(ats, disk_memory),
-    ok = application:start(ats).
+    ).
 
 %%--------------------------------------------------------------------------------------------
 %% The machine
@@ -128,19 +135,12 @@ count(What) ->
     length(Names).
 
 descriptor_limit() ->
-    case number("/proc/self/limits", "Max open files\\s+(\\w+)") of
-        "unlimited" -> 1000000;
-        Limit -> list_to_integer(Limit)
+    {ok, Limits} = file:read_file("/proc/self/limits"),
+    Pattern = "Max open files\\s+(\\w+)",
+    case re:run(Limits, Pattern, [{capture, [1], list}]) of
+        {match, ["unlimited"]} -> 1000000;
+        {match, [Limit]} -> list_to_integer(Limit)
     end.
-
-%% Bytes of memory that are in use.
-resident() ->
-    1024 * list_to_integer(number("/proc/self/status", "VmRSS:\\s*(\\d+) kB")).
-
-number(File, Pattern) ->
-    {ok, Text} = file:read_file(File),
-    {match, [Number]} = re:run(Text, Pattern, [{capture, [1], list}]),
-    Number.
 
 %% The processor time that was used, in hundredths of a second.
 cpu() ->
@@ -148,16 +148,3 @@ cpu() ->
     [_, Rest] = string:split(Stat, ")", trailing),
     Fields = string:lexemes(Rest, " "),
     lists:sum([binary_to_integer(lists:nth(N, Fields)) || N <- [12, 13]]).
-
-%% Waits until something holds, for long.
-until(Holds) ->
-    until(Holds, 600).
-
-until(Holds, Times) when Times > 0 ->
-    case Holds() of
-        true ->
-            ok;
-        false ->
-            timer:sleep(100),
-            until(Holds, Times - 1)
-    end.

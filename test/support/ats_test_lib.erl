@@ -5,7 +5,7 @@
 
 -export([parallel/1, until/2, kill/1, ask/2, check/2, check_consistency/1]).
 -export([settled_memory/0, assert_memory_returns/2, assert_memory_returns/3]).
--export([resident_growth/1, wait_for_cached_segments/0]).
+-export([resident_growth/1, resident_bytes/0, wait_for_cached_segments/0]).
 -export([start_vm/1, stop_vm/1, killer_of/1, load_module/2, private_table/0]).
 -export([project/0, cargo_build/1]).
 -export([begin_group/2, end_group/1]).
@@ -205,6 +205,8 @@ resident_growth(#{resident := Before}) ->
         Now -> Now - Before
     end.
 
+%% Bytes of memory that the operating system has given, or 1 where it does not tell.
+-spec resident_bytes() -> pos_integer().
 resident_bytes() ->
     case file:read_file("/proc/self/statm") of
         {ok, Text} ->
