@@ -66,7 +66,8 @@
 %% The older name of {@link table()}.
 -opaque tid() :: reference().
 %% A table identifier, as returned by {@link new/2}.
--type table_type() :: set | ordered_set | bag | duplicate_bag.
+-type table_type() :: set | ordered_set | bag | duplicate_bag
+                    | ordered_bag | ordered_duplicate_bag.
 -type table_access() :: public | protected | private.
 -type write_concurrency() ::
         boolean() | auto | {debug_hash_fixed_number_of_locks, pos_integer()}.

@@ -9,11 +9,13 @@
 %% a virtual machine with one scheduler for `write_concurrency'.
 -module(ats_options).
 
--export([create/2, parse_changes/1]).
+-export([create/2, parse_changes/1, is_ordered/1]).
 
 -define(MAX_SMALL_INTEGER, ((1 bsl 59) - 1)).
 -define(MIN_LOCKS, 64).
 -define(MAX_LOCKS, 32768).
+-define(IS_ORDERED(Type),
+        (Type =:= ordered_set orelse Type =:= ordered_bag orelse Type =:= ordered_duplicate_bag)).
 
 %% Only the build for tests has tables that are made by ats:new/2 and are on disk.
 -ifdef(FORCING).
@@ -61,6 +63,8 @@ plain([Option | Options], Type, Protection, Named, All) ->
         ordered_set -> plain(Options, ordered_set, Protection, Named, All);
         bag -> plain(Options, bag, Protection, Named, All);
         duplicate_bag -> plain(Options, duplicate_bag, Protection, Named, All);
+        ordered_bag -> plain(Options, ordered_bag, Protection, Named, All);
+        ordered_duplicate_bag -> plain(Options, ordered_duplicate_bag, Protection, Named, All);
         protected -> plain(Options, Type, Protection, Named, All);
         public -> plain(Options, Type, public, Named, All);
         private -> plain(Options, Type, private, Named, All);
@@ -94,8 +98,8 @@ read(_NotAList, _Read) ->
 -spec option(term(), #options{}) -> #options{} | error.
 option(set, Read) ->
     Read;
-option(ordered_set, Read) ->
-    Read#options{type = ordered_set, decentralized_implied = true};
+option(Type, Read) when ?IS_ORDERED(Type) ->
+    Read#options{type = Type, decentralized_implied = true};
 option(Type, Read) when Type =:= bag; Type =:= duplicate_bag ->
     Read#options{type = Type};
 option(protected, Read) ->
@@ -136,7 +140,7 @@ option(_Unknown, _Read) ->
 -spec write_concurrency(term(), #options{}) -> #options{} | error.
 write_concurrency(false, Read) ->
     Read#options{write_concurrency = false};
-write_concurrency(true, #options{type = ordered_set} = Read) ->
+write_concurrency(true, #options{type = Type} = Read) when ?IS_ORDERED(Type) ->
     Read#options{write_concurrency = true};
 write_concurrency(true, Read) ->
     Read#options{write_concurrency = true, decentralized_implied = false};
@@ -155,7 +159,7 @@ power_of_two_below(N, Power) when Power * 2 > N -> Power;
 power_of_two_below(N, Power) -> power_of_two_below(N, Power * 2).
 
 -spec effective(#options{}) -> #options{} | error.
-effective(#options{type = ordered_set, write_concurrency = {_, _}}) ->
+effective(#options{type = Type, write_concurrency = {_, _}}) when ?IS_ORDERED(Type) ->
     %% A number of bucket locks asked of a table without buckets is an error even where
     %% write_concurrency has no effect.
     error;
@@ -211,6 +215,11 @@ owner(application) ->
     end;
 owner(_Unknown) ->
     error.
+
+%% @doc Returns `true' if tables of this type have their keys in the standard order of terms, where
+%% keys are the same if `=='.
+-spec is_ordered(ats:table_type()) -> boolean().
+is_ordered(Type) -> ?IS_ORDERED(Type).
 
 %% @doc Reads what {@link ats:setopts/2} shall change: one option or a list, none of them twice.
 -spec parse_changes(term()) -> ats_nif:changes() | error.

@@ -91,7 +91,8 @@ option({file, Name}, Read) ->
         Directory -> Read#{directory := Directory}
     end;
 option({type, Type}, Read)
-  when Type =:= set; Type =:= ordered_set; Type =:= bag; Type =:= duplicate_bag ->
+  when Type =:= set; Type =:= ordered_set; Type =:= bag; Type =:= duplicate_bag;
+       Type =:= ordered_bag; Type =:= ordered_duplicate_bag ->
     Read#{type := Type};
 option({keypos, Pos}, Read) when is_integer(Pos), Pos > 0, Pos =< ?MAX_SMALL_INTEGER ->
     Read#{keypos := Pos};

@@ -112,9 +112,9 @@ lookup_fun(Facade, Table, _Traverse) ->
 %% type of a table is only refused if the term is no table.
 -spec key_equality(module(), table()) -> '==' | '=:='.
 key_equality(Facade, Table) ->
-    try Facade:info(Table, type) of
-        ordered_set -> '==';
-        _ -> '=:='
+    try ats_options:is_ordered(Facade:info(Table, type)) of
+        true -> '==';
+        false -> '=:='
     catch
         error:badarg -> erlang:error({ats_error, type})
     end.
@@ -122,8 +122,10 @@ key_equality(Facade, Table) ->
 -spec info(module(), table(), atom()) -> term().
 info(Facade, Table, num_of_objects) -> Facade:info(Table, size);
 info(Facade, Table, keypos) -> Facade:info(Table, keypos);
-info(Facade, Table, is_unique_objects) -> Facade:info(Table, type) =/= duplicate_bag;
-info(Facade, Table, is_sorted_key) -> Facade:info(Table, type) =:= ordered_set;
+info(Facade, Table, is_unique_objects) ->
+    not lists:member(Facade:info(Table, type), [duplicate_bag, ordered_duplicate_bag]);
+info(Facade, Table, is_sorted_key) ->
+    ats_options:is_ordered(Facade:info(Table, type));
 info(_Facade, _Table, _Item) -> undefined.
 
 %% How `qlc:info/1,2' shows the table.

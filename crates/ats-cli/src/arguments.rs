@@ -154,6 +154,8 @@ pub(crate) enum Type {
     OrderedSet,
     Bag,
     DuplicateBag,
+    OrderedBag,
+    OrderedDuplicateBag,
 }
 
 impl From<Type> for TableType {
@@ -163,6 +165,8 @@ impl From<Type> for TableType {
             Type::OrderedSet => TableType::OrderedSet,
             Type::Bag => TableType::Bag,
             Type::DuplicateBag => TableType::DuplicateBag,
+            Type::OrderedBag => TableType::OrderedBag,
+            Type::OrderedDuplicateBag => TableType::OrderedDuplicateBag,
         }
     }
 }

@@ -75,6 +75,10 @@ known_atoms! {
     Bag = "bag",
     /// `duplicate_bag`
     DuplicateBag = "duplicate_bag",
+    /// `ordered_bag`
+    OrderedBag = "ordered_bag",
+    /// `ordered_duplicate_bag`
+    OrderedDuplicateBag = "ordered_duplicate_bag",
     /// `private`
     Private = "private",
     /// `protected`

@@ -65,21 +65,33 @@ impl fmt::Display for NoDescription {
 impl std::error::Error for NoDescription {}
 
 const MAGIC: &[u8; 10] = b"ats table\n";
-const VERSION: u32 = 1;
+/// The latest version. Each table has the first one in which there are tables of its type.
+const VERSION: u32 = 2;
+const VERSION_OF_ORDERED_BAGS: u32 = 2;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 
 /// The numbers of types in files.
-const TYPES: [TableType; 4] = [
+const TYPES: [TableType; 6] = [
     TableType::Set,
     TableType::OrderedSet,
     TableType::Bag,
     TableType::DuplicateBag,
+    TableType::OrderedBag,
+    TableType::OrderedDuplicateBag,
 ];
 const ZEROS: [Zeros; 2] = [Zeros::Same, Zeros::Distinct];
 
 fn number<T: PartialEq>(of: &T, all: &[T]) -> u8 {
     let index = all.iter().position(|one| one == of);
     index.expect("all that there are have a number") as u8
+}
+
+/// The version of the format that has tables of this type.
+fn version(table_type: TableType) -> u32 {
+    match table_type.is_bag() && table_type.is_ordered() {
+        true => VERSION_OF_ORDERED_BAGS,
+        false => 1,
+    }
 }
 
 impl Description {
@@ -100,7 +112,7 @@ impl Description {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&version(self.table_type).to_le_bytes());
         bytes.push(number(&self.table_type, &TYPES));
         bytes.push(number(&self.zeros, &ZEROS));
         bytes.extend_from_slice(&(self.key_position as u64).to_le_bytes());
@@ -124,7 +136,7 @@ impl Description {
         }
         let (version, rest) = rest.split_first_chunk().ok_or(NoDescription::Damaged)?;
         match u32::from_le_bytes(*version) {
-            VERSION => Self::parts(rest).ok_or(NoDescription::Damaged),
+            1..=VERSION => Self::parts(rest).ok_or(NoDescription::Damaged),
             version => Err(NoDescription::Newer(version)),
         }
     }
@@ -218,5 +230,18 @@ mod tests {
             said,
             "617473207461626c650a010000000201030000000000000002000000836a"
         );
+    }
+
+    #[test]
+    fn a_type_that_came_later_has_a_later_version() {
+        let version = |table_type| {
+            let bytes = Description {
+                table_type,
+                ..some()
+            }
+            .encode();
+            bytes[MAGIC.len()]
+        };
+        assert_eq!(TYPES.map(version), [1, 1, 1, 1, 2, 2]);
     }
 }

@@ -106,9 +106,16 @@ impl Evidence {
 
     /// All tables that can have such objects, whatever their keys are.
     fn candidates(&self, objects: &[(&[u8], Term)]) -> Vec<Description> {
-        use TableType::{Bag, DuplicateBag, OrderedSet, Set};
+        use TableType::{Bag, DuplicateBag, OrderedBag, OrderedDuplicateBag, OrderedSet, Set};
         let types = match self.merge.is_empty() {
-            true => &[Set, OrderedSet, Bag, DuplicateBag][..],
+            true => &[
+                Set,
+                OrderedSet,
+                Bag,
+                DuplicateBag,
+                OrderedBag,
+                OrderedDuplicateBag,
+            ][..],
             false => &[Set, OrderedSet],
         };
         let arities = objects.iter().filter_map(|(_, object)| object.as_tuple());
@@ -154,7 +161,7 @@ fn fits(table: &Description, key: &[u8], objects: &[(&[u8], Term)]) -> bool {
     let has_room = table.table_type.is_bag() || !table.merge.is_empty() || objects.len() == 1;
     has_room
         && objects.iter().all(|(_, object)| is_of(object))
-        && (table.table_type != TableType::Bag || are_different(objects))
+        && (!table.table_type.is_distinct_bag() || are_different(objects))
 }
 
 fn are_different(objects: &[(&[u8], Term)]) -> bool {
@@ -166,11 +173,11 @@ fn are_different(objects: &[(&[u8], Term)]) -> bool {
 /// The bytes by which the store of a table knows a key.
 fn key_bytes(table: &Description, key: &Term) -> Vec<u8> {
     let mut bytes = Vec::new();
-    match table.table_type {
-        TableType::OrderedSet => {
+    match table.table_type.is_ordered() {
+        true => {
             let _work = order_key_within(key, &mut bytes, table.zeros, usize::MAX);
         }
-        _ => {
+        false => {
             let options = exact::Options {
                 zeros: table.zeros,
                 atoms: exact::Atoms::Text,

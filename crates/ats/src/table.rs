@@ -31,12 +31,30 @@ pub enum TableType {
     Bag,
     /// Any number of objects per key; keys as in a set.
     DuplicateBag,
+    /// Any number of different objects per key; keys as in an ordered set, and in their order.
+    OrderedBag,
+    /// Any number of objects per key; keys as in an ordered set, and in their order.
+    OrderedDuplicateBag,
 }
 
 impl TableType {
-    /// Whether a key can have several objects.
+    /// Returns `true` if a key can have several objects.
+    #[must_use]
     pub fn is_bag(self) -> bool {
-        matches!(self, TableType::Bag | TableType::DuplicateBag)
+        !matches!(self, TableType::Set | TableType::OrderedSet)
+    }
+
+    /// Returns `true` if keys are the same if `==`, and the table has them in Erlang's standard order.
+    #[must_use]
+    pub fn is_ordered(self) -> bool {
+        use TableType::{OrderedBag, OrderedDuplicateBag, OrderedSet};
+        matches!(self, OrderedSet | OrderedBag | OrderedDuplicateBag)
+    }
+
+    /// Returns `true` if a key can have several objects, but none of them twice.
+    #[must_use]
+    pub fn is_distinct_bag(self) -> bool {
+        matches!(self, TableType::Bag | TableType::OrderedBag)
     }
 
     /// The name in Erlang.
@@ -47,6 +65,8 @@ impl TableType {
             TableType::OrderedSet => "ordered_set",
             TableType::Bag => "bag",
             TableType::DuplicateBag => "duplicate_bag",
+            TableType::OrderedBag => "ordered_bag",
+            TableType::OrderedDuplicateBag => "ordered_duplicate_bag",
         }
     }
 }
@@ -107,7 +127,7 @@ impl<H: Host> Table<H> {
     /// # Panics
     /// If `key_position` is 0.
     pub fn with_zeros(table_type: TableType, key_position: usize, zeros: Zeros) -> Self {
-        let records = Records::in_memory(table_type == TableType::OrderedSet);
+        let records = Records::in_memory(table_type.is_ordered());
         Self::on(records, table_type, key_position, zeros)
     }
 
@@ -148,7 +168,7 @@ impl<H: Host> Table<H> {
         key_position: usize,
         zeros: Zeros,
     ) -> Self {
-        let (ordered, is_bag) = (table_type == TableType::OrderedSet, table_type.is_bag());
+        let (ordered, is_bag) = (table_type.is_ordered(), table_type.is_bag());
         let records = Records::Portable(Portable::new(store, codec, ordered, is_bag));
         Self::on(records, table_type, key_position, zeros)
     }
@@ -211,7 +231,7 @@ impl<H: Host> Table<H> {
     /// How bags of this table treat equal objects.
     pub(crate) fn bag_rules(&self) -> Rules {
         Rules {
-            distinct: self.table_type == TableType::Bag,
+            distinct: self.table_type.is_distinct_bag(),
             zeros: self.zeros,
             grows: !self.is_portable,
         }
@@ -283,12 +303,12 @@ impl<H: Host> Table<H> {
     ) -> Result<(), Error> {
         let zeros = self.zeros;
         let most = words.saturating_mul(size_of::<u64>());
-        let made = match self.table_type {
-            TableType::OrderedSet => {
+        let made = match self.table_type.is_ordered() {
+            true => {
                 self.meet_key(key);
                 order::order_key_within(key, out, zeros, most)
             }
-            _ => exact::exact_key_within(key, out, self.exact_options(), most),
+            false => exact::exact_key_within(key, out, self.exact_options(), most),
         };
         made.map(|_| ()).ok_or(Error::TooLarge)
     }

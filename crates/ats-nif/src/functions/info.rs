@@ -146,6 +146,8 @@ pub(super) fn type_word(table_type: TableType) -> VmWord<'static> {
         TableType::OrderedSet => KnownAtom::OrderedSet,
         TableType::Bag => KnownAtom::Bag,
         TableType::DuplicateBag => KnownAtom::DuplicateBag,
+        TableType::OrderedBag => KnownAtom::OrderedBag,
+        TableType::OrderedDuplicateBag => KnownAtom::OrderedDuplicateBag,
     };
     name.word()
 }

@@ -9,7 +9,6 @@ use crate::resource::ResourceRef;
 use crate::scratch::limit;
 use crate::vm_term::VmTerm;
 use crate::{nif, release, sys};
-use ats::TableType;
 use ats::select::Query;
 use ats_term::order::{self, Prefix};
 use ats_term::walk::{has_part, is_larger};
@@ -29,7 +28,7 @@ fn range_start<'e>(env: Env<'e>, [table, spec, from, to, how]: [VmTerm<'e>; 5]) 
     let how = How::of(env, how)?;
     let shared = allowed(env, table, how, &guard)?;
     let table = &shared.table;
-    if table.table_type() != TableType::OrderedSet {
+    if !table.table_type().is_ordered() {
         return Err(KnownAtom::TableType.into());
     }
     let spec = match KnownAtom::Keys.is(spec.word()) {

@@ -11,7 +11,6 @@ use crate::query::{self, Compiled, Prepared};
 use crate::resource::{self, ResourceRef};
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
-use ats::TableType;
 use ats_match::plan::Access;
 use std::time::Instant;
 
@@ -50,8 +49,8 @@ fn select_start<'e>(env: Env<'e>, [table, spec, how]: [VmTerm<'e>; 3]) -> NifRes
         }
     };
     let shared = allowed(env, table, how, &guard)?;
-    let is_bag = shared.table.table_type() == TableType::Bag;
-    if matches!(how, How::Replace) && is_bag {
+    let is_distinct = shared.table.table_type().is_distinct_bag();
+    if matches!(how, How::Replace) && is_distinct {
         return Err(KnownAtom::TableType.into());
     }
     if spec.is_nil() {

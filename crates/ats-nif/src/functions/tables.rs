@@ -166,6 +166,11 @@ pub(super) fn table_type(term: Term<'_>) -> Result<TableType, KnownAtom> {
         (KnownAtom::OrderedSet, TableType::OrderedSet),
         (KnownAtom::Bag, TableType::Bag),
         (KnownAtom::DuplicateBag, TableType::DuplicateBag),
+        (KnownAtom::OrderedBag, TableType::OrderedBag),
+        (
+            KnownAtom::OrderedDuplicateBag,
+            TableType::OrderedDuplicateBag,
+        ),
     ];
     one_of(term, &types)
 }

@@ -111,7 +111,7 @@ where
     'e: 'g,
 {
     let shared = readable(env, table, guard)?;
-    let is_ordered = shared.table.table_type() == TableType::OrderedSet;
+    let is_ordered = shared.table.table_type().is_ordered();
     if is_ordered && KnownAtom::EndOfTable.is(key.word()) {
         return Err(KnownAtom::None.into());
     }

@@ -17,7 +17,7 @@ use crate::counted;
 use crate::error::Error;
 use crate::found::Found;
 use crate::short::{SHORT_WORDS, is_long_to_compare};
-use crate::table::{Table, TableType};
+use crate::table::Table;
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, form};
 use ats_match::{Environment, Outcome};
@@ -114,7 +114,7 @@ impl<H: Host> Table<H> {
         &self,
         selection: &mut Selection<'_, H, E>,
     ) -> Result<Changed, Error> {
-        if self.table_type == TableType::Bag {
+        if self.table_type.is_distinct_bag() {
             return Err(Error::TableType);
         }
         self.change_slice(Action::Replace, selection, &mut |_| {})

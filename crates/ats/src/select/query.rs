@@ -1,7 +1,7 @@
 //! A specification, compiled and planned.
 
 use super::cursor::Cursor;
-use crate::table::{Table, TableType};
+use crate::table::Table;
 use ats_match::Program;
 use ats_match::plan::{Access, Interval, Keys, Plan};
 use ats_term::exact;
@@ -150,7 +150,7 @@ impl Step {
 impl Kind {
     fn of<H: Host>(table: &Table<H>) -> Self {
         Kind {
-            ordered: table.table_type == TableType::OrderedSet,
+            ordered: table.table_type.is_ordered(),
             key_index: table.key_index,
             exact: table.exact_options(),
         }

@@ -25,6 +25,6 @@ impl Rival {
             Rival::SingleLock | Rival::SkipList | Rival::PaperTree | Rival::LockFreeTree => true,
             Rival::HashMap => false,
         };
-        is_ordered == (table_type == TableType::OrderedSet)
+        is_ordered == table_type.is_ordered()
     }
 }
