@@ -94,6 +94,22 @@ impl<'g, H: Host> Found<'g, H> {
         }
     }
 
+    /// The object that was inserted last.
+    pub(crate) fn newest<'b>(&self, unpacked: &'b mut UnpackBuffer) -> Object<'b, H>
+    where
+        'g: 'b,
+    {
+        let newest = match form(self.record) {
+            Form::List => list(self.record).iter().last(),
+            Form::Large => {
+                let mut objects = Large::of(self.record).iter_before(u64::MAX);
+                objects.next().map(|(_, stored)| stored)
+            }
+            _ => return self.first(unpacked),
+        };
+        unpacked.object(newest.expect("each key has an object"))
+    }
+
     /// The only object of a key, or nothing if it has several.
     #[inline]
     pub fn only<'b>(&self, unpacked: &'b mut UnpackBuffer) -> Option<Object<'b, H>>
@@ -127,6 +143,23 @@ impl<'g, H: Host> Found<'g, H> {
         }
     }
 
+    /// Visits the objects, newest first, until `visit` breaks.
+    pub fn each_back(
+        &self,
+        unpacked: &mut UnpackBuffer,
+        mut visit: impl FnMut(Object<'_, H>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match form(self.record) {
+            Form::List => {
+                let objects: Vec<_> = list(self.record).iter().collect();
+                let mut back = objects.into_iter().rev();
+                back.try_for_each(|stored| visit(unpacked.object(stored)))
+            }
+            Form::Large => self.each_before(u64::MAX, unpacked, |_, object| visit(object)),
+            _ => visit(self.first(unpacked)),
+        }
+    }
+
     /// Whether the objects have positions: if they are many.
     pub fn is_large(&self) -> bool {
         form(self.record) == Form::Large
@@ -148,6 +181,20 @@ impl<'g, H: Host> Found<'g, H> {
             return ControlFlow::Continue(());
         }
         let mut objects = Large::of(self.record).iter_from(position);
+        objects.try_for_each(|(position, stored)| visit(position, unpacked.object(stored)))
+    }
+
+    /// Visits the objects before this position, newest first, as [`each_from`](Found::each_from) those from it on.
+    pub fn each_before(
+        &self,
+        position: u64,
+        unpacked: &mut UnpackBuffer,
+        mut visit: impl FnMut(u64, Object<'_, H>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if !self.is_large() {
+            return ControlFlow::Continue(());
+        }
+        let mut objects = Large::of(self.record).iter_before(position);
         objects.try_for_each(|(position, stored)| visit(position, unpacked.object(stored)))
     }
 

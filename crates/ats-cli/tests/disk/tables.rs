@@ -13,11 +13,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-const ALL_TYPES: [TableType; 4] = [
+const ALL_TYPES: [TableType; 6] = [
     TableType::Set,
     TableType::OrderedSet,
     TableType::Bag,
     TableType::DuplicateBag,
+    TableType::OrderedBag,
+    TableType::OrderedDuplicateBag,
 ];
 const RECORDS: i64 = 1000;
 
@@ -55,7 +57,7 @@ fn make(path: &Path, description: &Description) {
         let object = Term::Tuple(ats_term::term::Tuple::new(elements));
         let mut work = Workspace::new();
         table.insert(&object, &mut work).expect("written");
-        if table_type == TableType::DuplicateBag {
+        if table_type.is_bag() && !table_type.is_distinct_bag() {
             table.insert(&object, &mut work).expect("written");
         }
     }
@@ -178,6 +180,8 @@ fn what_is_saved_of_a_table_is_a_table() {
         (TableType::OrderedSet, ""),
         (TableType::Bag, ""),
         (TableType::DuplicateBag, ""),
+        (TableType::OrderedBag, ""),
+        (TableType::OrderedDuplicateBag, ""),
         (TableType::Set, "sum"),
         (TableType::OrderedSet, "{vector, [sum, max]}"),
     ]

@@ -112,7 +112,8 @@ pub(super) struct Work<'e> {
     how: How,
     /// Results that are already a list.
     list: VmWord<'e>,
-    /// Results in the order in which they were found: of a chunk all, of the list of a bag those of one key.
+    /// Results in the order in which they were found: of a chunk all, of the list of a bag without order those
+    /// of one key.
     found: Vec<VmWord<'e>>,
     /// Of which key these are: the [`Slice::key`].
     key: u64,
@@ -182,7 +183,9 @@ impl<'e> Work<'e> {
         // All of the caller's time is about two slices.
         process::consume(env, u128::from(slice.percent() / 2));
         self.read += slice.objects();
-        let is_part = self.how.lists() && matches!(cursor.at, At::Within(..));
+        let is_part = self.how.lists()
+            && !table.table_type().is_ordered()
+            && matches!(cursor.at, At::Within(..));
         let is_too_much = matches!(self.how, How::Chunk { most, .. } if self.found.len() > most);
         let tag = match progress {
             Progress::Done if is_too_much => KnownAtom::Done,
@@ -205,8 +208,8 @@ impl<'e> Work<'e> {
         Ok(env.tuple(&[tag.word(), what, compiled, position, result]))
     }
 
-    /// Takes what was found of a bag. The objects of a key come oldest first, so they are not put before each
-    /// other.
+    /// Takes what was found of a bag without order. The objects of a key come oldest first, so they are not put
+    /// before each other.
     #[inline]
     fn found_of_key(&mut self, key: u64, result: VmWord<'e>) {
         if key != self.key {
@@ -246,9 +249,10 @@ impl<'e> Work<'e> {
             slice,
             guard,
         };
-        let (env, is_bag) = (self.env, table.table_type().is_bag());
+        let table_type = table.table_type();
+        let (env, by_key) = (self.env, table_type.is_bag() && !table_type.is_ordered());
         let changed = match self.how {
-            How::List { .. } | How::Objects if !is_bag => {
+            How::List { .. } | How::Objects if !by_key => {
                 return Ok(table.select(selection, &mut |outcome| {
                     self.list = env.cons(results.build(env, outcome), self.list);
                     ControlFlow::Continue(())
@@ -284,7 +288,7 @@ impl<'e> Work<'e> {
             How::Delete => table.select_delete(selection)?,
             How::Take => table.select_take(selection, &mut |object| {
                 let object = make_object(env, object, &mut results.scratch);
-                match is_bag {
+                match by_key {
                     true => self.found_of_key(slice.key(), object),
                     false => self.list = env.cons(object, self.list),
                 }

@@ -116,6 +116,23 @@ impl<H: Host> Large<H> {
         objects_from(&self.objects, position)
     }
 
+    /// A position behind all objects.
+    pub(crate) fn end(&self) -> u64 {
+        self.iter_before(u64::MAX)
+            .next()
+            .map_or(0, |(last, _)| last + 1)
+    }
+
+    /// The objects before a position, newest first, with their positions.
+    pub(crate) fn iter_before(&self, position: u64) -> impl Iterator<Item = (u64, Stored<'_, H>)> {
+        let last = position.checked_sub(1);
+        let values = last
+            .into_iter()
+            .flat_map(|last| self.objects.iter_back_from(last));
+        // SAFETY: the values are objects that were built for this host, and own their resources.
+        values.map(|(position, words)| (position, unsafe { Stored::from_words(words) }))
+    }
+
     /// The same objects, to be kept beyond the guard under which the record was found; none if a newer version
     /// has taken the place of this one. O(1).
     pub(crate) fn share(&self) -> Option<Sequence<Values<H>>> {

@@ -7,6 +7,7 @@ use super::rules::Rules;
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, record};
 use ats_match::RunTerm;
+use ats_store::End;
 use ats_term::image::{Host, Object};
 
 /// Which objects may be changed, and how many were.
@@ -82,25 +83,36 @@ impl Rules {
         put(record(key, list.take()))
     }
 
-    /// Removes the oldest object of a key.
+    /// Removes the oldest object of a key, or the newest.
     ///
     /// # Safety
     /// As for [`insert`](Rules::insert).
-    pub(crate) unsafe fn delete_oldest<H: Host>(
+    pub(crate) unsafe fn delete_end<H: Host>(
         self,
         key: &[u8],
         current: &Rec<H>,
+        end: End,
         buffers: &mut Buffers<H>,
     ) -> Decided<H> {
-        let position = match Objects::of(current) {
-            Objects::List(_) => 0,
-            Objects::Large(large) => {
-                let oldest = large.iter_from(0).next();
-                oldest.expect("no large bag is empty").0
+        let (mut position, mut before, mut is_over) = (0, 0, false);
+        match (Objects::of(current), end) {
+            (Objects::List(_), End::First) => {}
+            (Objects::List(objects), End::Last) => before = objects.iter().count() - 1,
+            (Objects::Large(large), end) => {
+                let outermost = match end {
+                    End::First => large.iter_from(0).next(),
+                    End::Last => large.iter_before(u64::MAX).next(),
+                };
+                position = outermost.expect("no large bag is empty").0;
             }
+        }
+        let mut is_unwanted = |_: Object<'_, H>| match before.checked_sub(1) {
+            Some(left) => {
+                before = left;
+                false
+            }
+            None => !std::mem::replace(&mut is_over, true),
         };
-        let mut is_oldest = true;
-        let mut is_unwanted = |_: Object<'_, H>| std::mem::take(&mut is_oldest);
         let among = Some(&[position][..]);
         let deleted = &mut Vec::new();
         // SAFETY: handed on.
@@ -135,8 +147,8 @@ impl Rules {
         put_with_leftovers(large.into_record(key), leftovers)
     }
 
-    /// Visits those objects of a key that [`delete_selected`](Rules::delete_selected) has removed, oldest
-    /// first.
+    /// Visits those objects of a key that [`delete_selected`](Rules::delete_selected) has removed, in the
+    /// order in which they are given.
     pub(crate) fn each_deleted<H: Host>(
         before: &Rec<H>,
         deleted: &[u64],
@@ -150,11 +162,9 @@ impl Rules {
                 }
             }
             Objects::List(objects) => {
-                let mut deleted = deleted.iter().copied().peekable();
-                for (at, object) in objects.iter().enumerate() {
-                    if deleted.next_if_eq(&(at as u64)).is_some() {
-                        visit(unpacked.object(object));
-                    }
+                let objects: Vec<_> = objects.iter().collect();
+                for &at in deleted {
+                    visit(unpacked.object(objects[at as usize]));
                 }
             }
         }

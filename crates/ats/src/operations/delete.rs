@@ -74,6 +74,10 @@ impl<H: Host> Table<H> {
         let work = work.lend();
         let mut taken = Ok(None);
         let is_bag = self.table_type.is_bag();
+        let of_key = match self.table_type.is_ordered() {
+            true => end,
+            false => End::First,
+        };
         self.store(guard).update_end(end, guard, &mut |current| {
             let Some(record) = current else {
                 return bag::keep();
@@ -85,12 +89,12 @@ impl<H: Host> Table<H> {
             }
             // What is returned must be what was there at the end.
             counted::stop(record).for_ever();
-            taken = Ok(Some(Taken(found)));
+            taken = Ok(Some(Taken { found, of_key }));
             match is_bag {
                 // SAFETY: this is the decision of `update_end`, which is as that of `update_bag`.
                 true => unsafe {
                     let rules = self.bag_rules();
-                    rules.delete_oldest(record.key(), record, &mut work.bag)
+                    rules.delete_end(record.key(), record, of_key, &mut work.bag)
                 },
                 false => bag::remove(),
             }
@@ -234,7 +238,11 @@ impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Deleting<'_, H> {
 
 /// An object that was [taken](Table::take_end).
 #[derive(Clone, Copy)]
-pub struct Taken<'g, H: Host>(Found<'g, H>);
+pub struct Taken<'g, H: Host> {
+    found: Found<'g, H>,
+    /// Which of the objects that the key had.
+    of_key: End,
+}
 
 impl<'g, H: Host> Taken<'g, H> {
     /// The object, as it was when it was removed.
@@ -242,8 +250,10 @@ impl<'g, H: Host> Taken<'g, H> {
     where
         'g: 'b,
     {
-        // The oldest of those that the key had.
-        self.0.first(unpacked)
+        match self.of_key {
+            End::First => self.found.first(unpacked),
+            End::Last => self.found.newest(unpacked),
+        }
     }
 }
 

@@ -9,10 +9,10 @@
 
 use super::cursor::{At, Cursor, Progress};
 use super::query::{Query, Step};
-use super::read::{Runner, Selection, visit_objects};
+use super::read::{Runner, Selection, visit_objects, visit_positions};
 use super::rerun::Rerun;
-use super::walk::{Next, Slice, walk};
-use crate::bag::{self, Rules, Selected};
+use super::walk::{Next, Slice, Spot, walk};
+use crate::bag::{self, Large, Rules, Selected};
 use crate::counted;
 use crate::error::Error;
 use crate::found::Found;
@@ -22,6 +22,7 @@ use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, form};
 use ats_match::{Environment, Outcome};
 use ats_mem::Change;
+use ats_store::Direction;
 use ats_sync::Guard;
 use ats_term::image::{Form, Host, Object};
 use std::ops::ControlFlow;
@@ -48,8 +49,8 @@ struct Candidate<'g, H: Host> {
     record: &'g Rec<H>,
     /// Of a key with many objects: the positions of those.
     positions: Option<Vec<u64>>,
-    /// Where it was found.
-    from: u64,
+    /// Where it was found: [`Spot::from`].
+    from: Option<u64>,
     step: usize,
     /// Which key of the slice it is: [`Slice::key`].
     number: u64,
@@ -84,8 +85,8 @@ impl<H: Host> Table<H> {
     }
 
     /// As [`select_delete`](Table::select_delete), and calls `taken` with each object that was deleted, as it
-    /// was then. So of several threads that take an object one gets it. The objects of a key come oldest
-    /// first; [`Slice::key`] tells them from those of the next key, and slices end, as in
+    /// was then. So of several threads that take an object one gets it. The objects of a key come in the order
+    /// that [`select`](Table::select) reads them in; [`Slice::key`] tells them from those of the next key, and slices end, as in
     /// [`select`](Table::select).
     ///
     /// # Errors
@@ -197,7 +198,7 @@ impl<H: Host> Table<H> {
         let mut gathered = 0;
         let progress = walk(self.store(guard), query, cursor, slice, guard, |spot| {
             let (mut positions, mut found_any, mut weight) = (Vec::new(), false, 0);
-            if spot.from == 0 {
+            if spot.from.is_none() {
                 slice.count_key();
             }
             let is_meant = |object: Object<'_, H>| {
@@ -210,11 +211,11 @@ impl<H: Host> Table<H> {
             let next = match spot.found.is_large() {
                 true => {
                     let found = (&mut positions, &mut weight);
-                    gather_positions(&spot.found, spot.from, slice, unpacked, is_meant, found)
+                    gather_positions(&spot, slice, unpacked, is_meant, found)
                 }
                 false => {
                     let mut is_meant = is_meant;
-                    visit_objects(&spot.found, 0, slice, unpacked, |object| {
+                    visit_objects(&spot, slice, unpacked, |object| {
                         let meant = is_meant(object);
                         found_any |= meant.is_some();
                         weight += meant.unwrap_or(0);
@@ -256,6 +257,7 @@ impl<H: Host> Table<H> {
     ) -> Result<usize, Error> {
         let Selection {
             query,
+            cursor,
             runner,
             environment,
             guard,
@@ -343,6 +345,10 @@ impl<H: Host> Table<H> {
         })?;
         if let Some(before) = gone {
             changed = places.len();
+            // Positions that were gathered are in the order of the walk.
+            if positions.is_none() && query.direction(cursor) == Direction::Down {
+                places.reverse();
+            }
             Rules::each_deleted(before, &places, unpacked, deleted);
         }
         Ok(changed)
@@ -361,26 +367,19 @@ impl Action {
 /// Looks for candidates among the objects of a key that has many. `is_meant` says how many further ones an object
 /// counts as.
 fn gather_positions<H: Host>(
-    found: &Found<'_, H>,
-    from: u64,
+    spot: &Spot<'_, H>,
     slice: &Slice,
     unpacked: &mut UnpackBuffer,
     mut is_meant: impl FnMut(Object<'_, H>) -> Option<usize>,
     (positions, weight): (&mut Vec<u64>, &mut usize),
 ) -> Next {
-    let mut next = Next::Go;
-    let _part = found.each_from(from, unpacked, |position, object| {
+    visit_positions(spot, unpacked, |position, object| {
         if let Some(further) = is_meant(object) {
             positions.push(position);
             *weight += further;
         }
-        if slice.tick() || positions.len() + *weight >= BATCH {
-            next = Next::StopAt(position + 1);
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    });
-    next
+        slice.tick() || positions.len() + *weight >= BATCH
+    })
 }
 
 /// The place of a candidate, all before which were changed. `before` is where the search for them began.
@@ -402,7 +401,11 @@ fn back_to<H: Host>(
         ..before.clone()
     };
     if positions.is_some() {
-        let at = At::Within(record.key().to_vec(), *from);
+        let from = from.unwrap_or_else(|| match query.direction(&cursor) {
+            Direction::Up => 0,
+            Direction::Down => Large::of(record).end(),
+        });
+        let at = At::Within(record.key().to_vec(), from);
         return Cursor { at, ..cursor };
     }
     let previous = at.checked_sub(1).map(|at| &candidates[at]);

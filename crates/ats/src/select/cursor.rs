@@ -16,7 +16,7 @@ pub enum Progress {
 /// and written down. In a table that it was not made for it leads somewhere, but does no harm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// Whether an ordered table is read from the last key to the first.
+    /// Whether an ordered table is read from the last object to the first.
     pub down: bool,
     /// How many steps of the plan are done.
     pub step: usize,
@@ -32,7 +32,7 @@ pub enum At {
     Start,
     /// Behind this key, in the direction of the cursor.
     Behind(Vec<u8>),
-    /// At the object of this key which has this position, or behind it.
+    /// At the object of this key which has this position, or behind it; of a cursor down before it.
     Within(Vec<u8>, u64),
     /// Where a table without order was left between keys.
     Between(u64),

@@ -4,6 +4,7 @@ use super::cursor::Cursor;
 use crate::table::Table;
 use ats_match::Program;
 use ats_match::plan::{Access, Interval, Keys, Plan};
+use ats_store::Direction;
 use ats_term::exact;
 use ats_term::image::Host;
 use std::sync::Arc;
@@ -120,6 +121,14 @@ impl<H: Host> Query<H> {
 
     pub(super) fn is_ordered(&self) -> bool {
         self.kind.ordered
+    }
+
+    /// The direction in which keys, and the objects of a key, are read.
+    pub(super) fn direction(&self, cursor: &Cursor) -> Direction {
+        match cursor.down && self.kind.ordered {
+            true => Direction::Down,
+            false => Direction::Up,
+        }
     }
 }
 

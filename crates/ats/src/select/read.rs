@@ -2,13 +2,13 @@
 
 use super::cursor::{Cursor, Progress};
 use super::query::Query;
-use super::walk::{Next, Slice, walk};
+use super::walk::{Next, Slice, Spot, walk};
 use crate::bag::Buffers;
 use crate::error::Error;
-use crate::found::Found;
 use crate::table::Table;
 use crate::unpack::UnpackBuffer;
 use ats_match::{Environment, Machine, Outcome, RunTerm};
+use ats_store::Direction;
 use ats_sync::Guard;
 use ats_term::Zeros;
 use ats_term::image::{Host, ImageBuilder, Object, Packer};
@@ -68,7 +68,8 @@ impl<H: Host> Table<H> {
     /// results, breaks. Of a key that has few objects all are read, even so.
     ///
     /// Not a snapshot: each key is as of the moment it is visited. An object that is in the table throughout
-    /// all slices is met exactly once; the objects of a key come oldest first. [`Slice::key`] tells, while `each`
+    /// all slices is met exactly once; the objects of a key come oldest first, or if an ordered table is read
+    /// downwards, newest first. [`Slice::key`] tells, while `each`
     /// runs, the objects of one key from those of the next. A slice whose cursor is among the objects of a key
     /// ends with the last of them.
     ///
@@ -98,7 +99,7 @@ impl<H: Host> Table<H> {
         let program = query.program();
         walk(self.store(guard), query, cursor, slice, guard, |spot| {
             let mut stop = false;
-            if spot.from == 0 {
+            if spot.from.is_none() {
                 slice.count_key();
             }
             let one = |object: Object<'_, H>| {
@@ -108,7 +109,7 @@ impl<H: Host> Table<H> {
                 }
                 stop
             };
-            visit_objects(&spot.found, spot.from, slice, unpacked, one)
+            visit_objects(&spot, slice, unpacked, one)
         })
     }
 }
@@ -117,28 +118,49 @@ impl<H: Host> Table<H> {
 /// were visited.
 #[inline]
 pub(super) fn visit_objects<H: Host>(
-    found: &Found<'_, H>,
-    from: u64,
+    spot: &Spot<'_, H>,
     slice: &Slice,
     unpacked: &mut UnpackBuffer,
     mut one: impl FnMut(Object<'_, H>) -> bool,
 ) -> Next {
-    let mut next = Next::Go;
-    if found.is_large() {
-        let _part = found.each_from(from, unpacked, |position, object| {
-            if one(object) | slice.tick() {
-                next = Next::StopAt(position + 1);
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        });
-        return next;
+    if spot.found.is_large() {
+        return visit_positions(spot, unpacked, |_, object| one(object) | slice.tick());
     }
-    let _all = found.each(unpacked, |object| {
+    let mut next = Next::Go;
+    let each = |object: Object<'_, H>| {
         if one(object) {
             next = Next::Stop;
         }
         ControlFlow::Continue(())
-    });
+    };
+    let _all = match spot.direction {
+        Direction::Up => spot.found.each(unpacked, each),
+        Direction::Down => spot.found.each_back(unpacked, each),
+    };
+    next
+}
+
+/// Visits the objects of a key that have positions, until `one` says to stop.
+pub(super) fn visit_positions<H: Host>(
+    spot: &Spot<'_, H>,
+    unpacked: &mut UnpackBuffer,
+    mut one: impl FnMut(u64, Object<'_, H>) -> bool,
+) -> Next {
+    let Spot { found, from, .. } = spot;
+    let mut next = Next::Go;
+    let each = |position: u64, object: Object<'_, H>| {
+        if !one(position, object) {
+            return ControlFlow::Continue(());
+        }
+        next = Next::StopAt(match spot.direction {
+            Direction::Up => position + 1,
+            Direction::Down => position,
+        });
+        ControlFlow::Break(())
+    };
+    let _part = match spot.direction {
+        Direction::Up => found.each_from(from.unwrap_or(0), unpacked, each),
+        Direction::Down => found.each_before(from.unwrap_or(u64::MAX), unpacked, each),
+    };
     next
 }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::found::Found;
 use crate::store::Store;
 use crate::value::Rec;
-use ats_store::ScanPosition;
+use ats_store::{Direction, ScanPosition};
 use ats_sync::Guard;
 use ats_term::image::Host;
 use std::cell::Cell;
@@ -154,8 +154,11 @@ impl Default for Slice {
 /// A key that a walk has come to.
 pub(super) struct Spot<'g, H: Host> {
     pub(super) found: Found<'g, H>,
-    /// The position from which its objects are wanted, if it has many.
-    pub(super) from: u64,
+    /// The position from which its objects are wanted, if it has many and some were visited; in the direction
+    /// down that before which they are wanted.
+    pub(super) from: Option<u64>,
+    /// In which direction its objects are wanted.
+    pub(super) direction: Direction,
     /// The step of the plan.
     pub(super) step: usize,
 }
@@ -167,7 +170,7 @@ pub(super) enum Next {
     Go,
     /// Stop behind this key.
     Stop,
-    /// Stop at the object of this key that has this position, or behind it.
+    /// Stop at the object of this key that has this position, or behind it; in the direction down before it.
     StopAt(u64),
 }
 
@@ -205,7 +208,7 @@ pub(super) fn walk<'g, H: Host>(
     while let Some(step) = query.step(cursor) {
         let stops = match step {
             Step::Point(key) => {
-                let next = match visit_point(store, cursor.step, key, guard, &mut visit) {
+                let next = match visit_point(store, query, cursor, key, guard, &mut visit) {
                     Err(error) if is_pending(error) => return Ok(Progress::Pending),
                     next => next?,
                 };
@@ -254,8 +257,9 @@ fn go_on_within<'g, H: Host>(
     let next = match found.filter(Found::is_large) {
         Some(found) => visit(Spot {
             found,
-            from,
+            from: Some(from),
             step: cursor.step,
+            direction: query.direction(cursor),
         }),
         None => Next::Go,
     };
@@ -269,7 +273,8 @@ fn go_on_within<'g, H: Host>(
 
 fn visit_point<'g, H: Host>(
     store: &'g Store<H>,
-    step: usize,
+    query: &Query<H>,
+    cursor: &Cursor,
     key: &[u8],
     guard: &'g Guard,
     visit: &mut impl FnMut(Spot<'g, H>) -> Next,
@@ -277,8 +282,9 @@ fn visit_point<'g, H: Host>(
     Ok(match store.get(key, guard)?.map(Found::new) {
         Some(found) => visit(Spot {
             found,
-            from: 0,
-            step,
+            from: None,
+            step: cursor.step,
+            direction: query.direction(cursor),
         }),
         None => Next::Go,
     })
@@ -294,8 +300,9 @@ fn walk_range<'g, H: Host>(
     guard: &'g Guard,
     visit: &mut impl FnMut(Spot<'g, H>) -> Next,
 ) -> Result<Walked, Error> {
-    let Cursor { down, step, at } = cursor;
-    let down = *down && query.is_ordered();
+    let direction = query.direction(cursor);
+    let down = direction == Direction::Down;
+    let Cursor { step, at, .. } = cursor;
     let mut stopped: Option<(&'g Rec<H>, Next)> = None;
     let mut last: Option<&'g Rec<H>> = None;
     let mut visit_record = |record: &'g Rec<H>| {
@@ -309,8 +316,9 @@ fn walk_range<'g, H: Host>(
         last = Some(record);
         let next = visit(Spot {
             found: Found::new(record),
-            from: 0,
+            from: None,
             step: *step,
+            direction,
         });
         if next != Next::Go || slice.tick() {
             stopped = Some((record, next));

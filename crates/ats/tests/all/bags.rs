@@ -12,7 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const BAGS: [TableType; 2] = [TableType::Bag, TableType::DuplicateBag];
+const BAGS: [TableType; 4] = [
+    TableType::Bag,
+    TableType::DuplicateBag,
+    TableType::OrderedBag,
+    TableType::OrderedDuplicateBag,
+];
 
 /// Enough objects for a large bag, however small they are.
 const MANY: i64 = 400;

@@ -529,7 +529,7 @@ fn a_query_goes_on_behind_keys_that_were_to_be_merged() {
                     Progress::Pending => {
                         stops += 1;
                         let mut keys = keys.lock().expect("no panic");
-                        let _merged = match down && kind == TableType::OrderedSet {
+                        let _merged = match down && kind.is_ordered() {
                             false => keys.pop_first(),
                             true => keys.pop_last(),
                         };

@@ -23,7 +23,7 @@ enum What {
     Take(usize, Vec<i64>),
     Clear,
     TakeAll(State),
-    /// Took the oldest value of a key, at an end of the table if it has any.
+    /// Took the oldest value of a key, or if the table has an order the value at an end.
     TakeEnd(End, Option<(usize, i64)>),
     /// Found so many objects.
     Size(usize),
@@ -65,12 +65,18 @@ fn apply(kind: TableType, state: &State, what: &What) -> Option<State> {
                 End::First => there.next(),
                 End::Last => there.next_back(),
             };
-            if kind == TableType::OrderedSet {
+            if kind.is_ordered() {
                 possible = outermost == taken.map(|(key, _)| key);
             }
             if let Some((key, value)) = *taken {
-                possible &= state[key].first() == Some(&value);
-                after[key] = state[key].get(1..).unwrap_or_default().to_vec();
+                let at = match (kind.is_ordered(), end) {
+                    (true, End::Last) => state[key].len().saturating_sub(1),
+                    _ => 0,
+                };
+                possible &= state[key].get(at) == Some(&value);
+                if possible {
+                    after[key].remove(at);
+                }
             }
         }
     }

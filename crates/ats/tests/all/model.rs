@@ -221,7 +221,7 @@ fn step(table: &TermTable, model: &Model, key: &Term) {
     let steps = [table.next(&bytes, &guard), table.prev(&bytes, &guard)];
     let steps = steps
         .map(|step| step.map(|found| found.map(|found| model.key(&found.to_terms()[0]).clone())));
-    if model.kind == TableType::OrderedSet {
+    if model.kind.is_ordered() {
         assert_eq!(steps, neighbours(model, key).map(Ok));
         return;
     }
@@ -255,7 +255,7 @@ fn compare(table: &TermTable, model: &Model) {
     }
     let scanned = everything(table);
     let met = keys_by_steps(table, model);
-    if model.kind == TableType::OrderedSet {
+    if model.kind.is_ordered() {
         keys.sort_by(Term::compare);
         let last = table
             .last(&ats::pin())

@@ -14,11 +14,13 @@ use std::sync::Arc;
 
 pub(crate) type TermTable = Table<TermHost>;
 
-pub(crate) const ALL_TYPES: [TableType; 4] = [
+pub(crate) const ALL_TYPES: [TableType; 6] = [
     TableType::Set,
     TableType::OrderedSet,
     TableType::Bag,
     TableType::DuplicateBag,
+    TableType::OrderedBag,
+    TableType::OrderedDuplicateBag,
 ];
 
 /// A table on a store of bytes.
@@ -48,9 +50,9 @@ pub(crate) fn of_round(kind: TableType, round: u64) -> TermTable {
 
 /// Whether two keys are the same in a table of this type.
 pub(crate) fn same_key(kind: TableType, a: &Term, b: &Term) -> bool {
-    match kind {
-        TableType::OrderedSet => a.compare(b) == Ordering::Equal,
-        _ => a == b,
+    match kind.is_ordered() {
+        true => a.compare(b) == Ordering::Equal,
+        false => a == b,
     }
 }
 

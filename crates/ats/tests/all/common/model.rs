@@ -38,7 +38,7 @@ impl Model {
     }
 
     pub(crate) fn is_bag(&self) -> bool {
-        matches!(self.kind, TableType::Bag | TableType::DuplicateBag)
+        self.kind.is_bag()
     }
 
     pub(crate) fn key<'a>(&self, object: &'a Term) -> &'a Term {
@@ -76,10 +76,10 @@ impl Model {
 
     fn insert_checked(&mut self, object: &Term) {
         let same = |other: &Term| self.has(other, self.key(object));
-        match self.kind {
-            TableType::Bag if self.objects.contains(object) => {}
-            TableType::Bag | TableType::DuplicateBag => self.objects.push(object.clone()),
-            _ => match self.objects.iter().position(same) {
+        match self.is_bag() {
+            true if self.kind.is_distinct_bag() && self.objects.contains(object) => {}
+            true => self.objects.push(object.clone()),
+            false => match self.objects.iter().position(same) {
                 Some(at) => self.objects[at] = object.clone(),
                 None => self.objects.push(object.clone()),
             },
