@@ -333,7 +333,7 @@ pub trait Ordered<R: Release>: Backend<R> {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     );
 
-    /// Passes over `most` records of a range, or all if they are not more, from its low end upwards or from its
+    /// Passes over `most` objects of a range, or all if they are not more, from its low end upwards or from its
     /// high end downwards, and comes to the next: so it counts them, or finds the n-th. Asks `pause` now and
     /// then, and ends if that breaks.
     ///

@@ -22,11 +22,12 @@ pub enum SlotAnswer {
     Beyond,
 }
 
-/// What came of skipping records of a range: passing over a number of them.
+/// What came of skipping objects of a range: passing over a number of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Skipped<T> {
-    /// So many as wanted were passed, and this is the next.
-    At(T),
+    /// So many as wanted were passed, and this is the record of the next. The last of them, so many, are also
+    /// its objects: none where each record is one object.
+    At(T, usize),
     /// So many were passed, and there are no more.
     All(usize),
     /// It was told to pause.
@@ -43,7 +44,7 @@ impl<T> Skipped<T> {
     /// The same, with the next one seen in another way.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Skipped<U> {
         match self {
-            Skipped::At(next) => Skipped::At(f(next)),
+            Skipped::At(next, within) => Skipped::At(f(next), within),
             Skipped::All(skipped) => Skipped::All(skipped),
             Skipped::Paused { skipped, bound } => Skipped::Paused { skipped, bound },
         }

@@ -5,6 +5,7 @@ use crate::counted::{self, Counter};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values, form, list};
 use ats_mem::sequence::Sequence;
+use ats_store::Direction;
 use ats_term::Term;
 use ats_term::image::{
     Form, Host, ImageRef, Object, Packed, Scratch, Stored, TermHost, decode_object,
@@ -94,20 +95,30 @@ impl<'g, H: Host> Found<'g, H> {
         }
     }
 
-    /// The object that was inserted last.
-    pub(crate) fn newest<'b>(&self, unpacked: &'b mut UnpackBuffer) -> Object<'b, H>
+    /// The object with so many others before it, from the oldest one up or from the newest one down; the last
+    /// one if they are not so many. O(number / 32) where they are many.
+    pub fn nth<'b>(
+        &self,
+        number: usize,
+        direction: Direction,
+        unpacked: &'b mut UnpackBuffer,
+    ) -> Object<'b, H>
     where
         'g: 'b,
     {
-        let newest = match form(self.record) {
-            Form::List => list(self.record).iter().last(),
-            Form::Large => {
-                let mut objects = Large::of(self.record).iter_before(u64::MAX);
-                objects.next().map(|(_, stored)| stored)
+        let number = number.min(self.count() - 1);
+        let found = match form(self.record) {
+            Form::List => {
+                let number = match direction {
+                    Direction::Up => number,
+                    Direction::Down => self.count() - 1 - number,
+                };
+                list(self.record).iter().nth(number)
             }
+            Form::Large => Large::of(self.record).nth(number, direction),
             _ => return self.first(unpacked),
         };
-        unpacked.object(newest.expect("each key has an object"))
+        unpacked.object(found.expect("there are more objects"))
     }
 
     /// The only object of a key, or nothing if it has several.

@@ -113,10 +113,11 @@ pub(crate) enum Records<H: Host> {
 
 impl<H: Host> Records<H> {
     /// In memory, without records.
-    pub(crate) fn in_memory(ordered: bool) -> Self {
-        match ordered {
-            true => Records::Ordered(CaTree::new()),
-            false => Records::Hash(HashTable::new()),
+    pub(crate) fn in_memory(ordered: bool, is_bag: bool) -> Self {
+        match (ordered, is_bag) {
+            (true, false) => Records::Ordered(CaTree::new()),
+            (true, true) => Records::Ordered(CaTree::of_many_objects()),
+            (false, _) => Records::Hash(HashTable::new()),
         }
     }
 
@@ -171,8 +172,8 @@ impl<H: Host> Store<H> {
     /// What takes the place of this store when it is cleared.
     pub(crate) fn cleared(&self) -> Result<Cleared<H>, Error> {
         Ok(match &self.records {
-            Records::Ordered(_) => Cleared::Fresh(Store::new(Records::in_memory(true))),
-            Records::Hash(_) => Cleared::Fresh(Store::new(Records::in_memory(false))),
+            Records::Ordered(tree) => Cleared::Fresh(Store::new(Records::Ordered(tree.another()))),
+            Records::Hash(_) => Cleared::Fresh(Store::new(Records::Hash(HashTable::new()))),
             Records::OrderedRival(rival, _) | Records::UnorderedRival(rival, _) => {
                 Cleared::Fresh(Store::new(Records::in_rival(*rival)))
             }

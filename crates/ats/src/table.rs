@@ -127,7 +127,7 @@ impl<H: Host> Table<H> {
     /// # Panics
     /// If `key_position` is 0.
     pub fn with_zeros(table_type: TableType, key_position: usize, zeros: Zeros) -> Self {
-        let records = Records::in_memory(table_type.is_ordered());
+        let records = Records::in_memory(table_type.is_ordered(), table_type.is_bag());
         Self::on(records, table_type, key_position, zeros)
     }
 
@@ -431,7 +431,8 @@ impl<H: Host> Table<H> {
 
     /// Visits the keys of slot `index`, from 0. The slots divide the table: each object is in one of them, and
     /// while the table is fixed an object that stays, stays in its slot. In an `ordered_set` slot `index` is
-    /// the object at that place; see [`nth`](Table::nth).
+    /// the object at that place; see [`nth`](Table::nth). In an ordered bag the objects of a key are in the slot of
+    /// the place of the oldest one.
     pub fn slot<'g>(
         &'g self,
         index: usize,

@@ -1,25 +1,85 @@
-//! How many keys there are below inner nodes, as far as a thread has asked: [subtree
+//! How many objects there are below inner nodes, as far as a thread has asked: [subtree
 //! counts](super::subtree_counts).
 
 use super::base::Base;
 use super::counting::Portable;
 use super::kind::Kind;
-use crate::record::Release;
+use super::leaf::Leaf;
+use crate::record::{Old, Record, Release};
+use ats_sync::Guard;
 
-/// Counts that a key comes to a base node (1), or goes (-1). The caller holds the lock.
-#[inline]
-pub(super) fn count_key<R: Release>(base: &Base<R>, key: &[u8], more: i64) {
-    if base.counts_subtrees() {
-        keep_subtree_counts(base, key, more);
+/// What the places of a tree count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weights {
+    /// Each record is one object, so records need not be looked at.
+    One,
+    /// A record has as many objects as it [says](Record::objects_in_place).
+    Objects,
+}
+
+impl Weights {
+    /// Objects of a record in its place.
+    pub(super) fn of_record<R: Release>(self, record: &Record<R>) -> u64 {
+        match self {
+            Weights::One => 1,
+            Weights::Objects => record.objects_in_place(),
+        }
+    }
+
+    /// Objects of a record that is taken out of its place.
+    fn of_old<R: Release>(self, old: &Old<'_, R>) -> u64 {
+        match self {
+            Weights::One => 1,
+            Weights::Objects => old.objects_in_place(),
+        }
+    }
+
+    /// Objects at a live place of a leaf. The caller holds the lock.
+    pub(super) fn of_place<R: Release>(
+        self,
+        leaf: Leaf<'_, R>,
+        place: usize,
+        guard: &Guard,
+    ) -> u64 {
+        match self {
+            Weights::Objects if leaf.word(place).simple().is_none() => {
+                let record = leaf.record(place, guard);
+                record.map_or(0, Record::objects_in_place)
+            }
+            _ => 1,
+        }
+    }
+
+    /// Counts that a record takes the place of another one, or of nothing. The caller holds the lock.
+    #[inline]
+    pub(super) fn count_put<R: Release>(
+        self,
+        base: &Base<R>,
+        old: Option<&Old<'_, R>>,
+        new: &Record<R>,
+    ) {
+        if base.counts_subtrees() && (old.is_none() || self == Weights::Objects) {
+            let before = old.map_or(0, |old| self.of_old(old));
+            keep_subtree_counts(base, new.key(), self.of_record(new), before);
+        }
+    }
+
+    /// Counts that a key goes. The caller holds the lock.
+    #[inline]
+    pub(super) fn count_removed<R: Release>(self, base: &Base<R>, key: &[u8], old: &Old<'_, R>) {
+        if base.counts_subtrees() {
+            keep_subtree_counts(base, key, 0, self.of_old(old));
+        }
     }
 }
 
 #[cold]
-fn keep_subtree_counts<R: Release>(base: &Base<R>, key: &[u8], records: i64) {
+fn keep_subtree_counts<R: Release>(base: &Base<R>, key: &[u8], now: u64, before: u64) {
+    let more = now.wrapping_sub(before).cast_signed();
     let mut node = base.root();
     while let Kind::Inner(inner) = node.kind() {
         let place = inner.child_for::<Portable>(key);
-        inner.subtree_counts.add(place, records);
+        inner.subtree_counts.add(place, more);
         node = inner.child(place);
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! The caller holds the lock of the base node throughout.
 
-use super::account::count_key;
 use super::base::Spot;
 use super::block::Added;
 use super::fences::Fences;
@@ -17,7 +16,7 @@ use super::path::{Path, PathNode, build, replace};
 use super::sizes::LEAF;
 use super::slot::Word;
 use super::tree::CaTree;
-use crate::record::{Record, RecordBox, Release};
+use crate::record::{Old, Record, RecordBox, Release};
 use ats_sync::Guard;
 
 /// A leaf with at most this many records is merged with a neighbour if both fit together.
@@ -41,13 +40,11 @@ impl<R: Release> CaTree<R> {
     pub(super) fn put_record<'g>(
         &self,
         locked: &mut LockedLeaf<'g, R>,
-        is_new: bool,
+        old: Option<&Old<'g, R>>,
         record: RecordBox<R>,
         guard: &'g Guard,
     ) {
-        if is_new {
-            count_key(locked.base, record.key(), 1);
-        }
+        self.weights.count_put(locked.base, old, &record);
         // SAFETY: it goes into the store, and is freed by retiring only (record I2), hence after the guard.
         let record = unsafe { &*record.into_raw() };
         let spot = match locked.found {

@@ -328,7 +328,9 @@ impl<R: Release> Slots<R> for CaTree<R> {
     ) -> SlotAnswer {
         let go_on = &mut || ControlFlow::Continue(());
         match self.skip_records(KeyRange::default(), Direction::Up, index, guard, go_on) {
-            Skipped::At(record) => {
+            // The objects of a record are all in the slot of its first one.
+            Skipped::At(_, 1..) => SlotAnswer::Here,
+            Skipped::At(record, 0) => {
                 visit(record);
                 SlotAnswer::Here
             }

@@ -1,5 +1,6 @@
-//! Skipping over records without looking at them: how many there are between two keys, and which is the
-//! n-th of them.
+//! Skipping over objects without looking at them: how many there are between two keys, and which is the
+//! n-th of them. Most trees have one object in each record; those of bags look at the records that say how many they
+//! have, when they are counted first.
 //!
 //! Base node after base node is locked and passed, from one end of the range to the other. Below a base
 //! node whole subtrees are passed by their [subtree counts](super::subtree_counts). Where there is none,
@@ -10,6 +11,7 @@
 //! asked for. So writers do not wait long, and a count ends even if they undo subtree counts faster than it makes
 //! them: it is a walk whose steps are sometimes long.
 
+use super::account::Weights;
 use super::base::Base;
 use super::counting::Portable;
 use super::fences::Fences;
@@ -27,13 +29,17 @@ use std::ops::ControlFlow::{self, Break, Continue};
 /// than there are on the way to a leaf.
 const NODES_HELD: usize = if cfg!(any(loom, shuttle)) { 12 } else { 400 };
 
+/// Looking at so many records takes about as long as visiting a node.
+const RECORDS_AS_NODE: usize = 4;
+
 /// How many children ahead nodes are fetched.
 const AHEAD: usize = 3;
 
 /// Why skipping in a base node ends before its end.
 enum Stop<'g, R: Release> {
-    /// So many records as were wanted were passed; this is the next (it may be pending).
-    At(&'g Record<R>),
+    /// So many objects as were wanted were passed; this is the record of the next (it may be pending), with the
+    /// number of its own objects among them.
+    At(&'g Record<R>, u64),
     /// Enough for now. What is on the near side of this fence was passed.
     Pause(&'g [u8]),
 }
@@ -42,7 +48,8 @@ enum Stop<'g, R: Release> {
 struct Skipping<'g> {
     guard: &'g Guard,
     direction: Direction,
-    /// Records to be passed.
+    weights: Weights,
+    /// Objects to be passed.
     left: u64,
     /// Nodes that may still be visited.
     nodes: usize,
@@ -91,7 +98,7 @@ impl<'g> Skipping<'g> {
             (None, None) => {}
         }
         match node.kind() {
-            Kind::Leaf(leaf) => self.pass_leaf(leaf, ends).map_break(Stop::At),
+            Kind::Leaf(leaf) => self.pass_leaf(leaf, ends),
             Kind::Inner(inner) => self.pass_inner(inner, fences, ends),
             Kind::Base(_) => unreachable!("no base node is below another"),
         }
@@ -101,7 +108,7 @@ impl<'g> Skipping<'g> {
         &mut self,
         leaf: Leaf<'g, R>,
         ends: Ends<'_>,
-    ) -> ControlFlow<&'g Record<R>> {
+    ) -> ControlFlow<Stop<'g, R>> {
         let order = leaf.in_order();
         let start = ends.low.map_or(0, |key| leaf.bound(key, &order));
         let end = ends.high.map_or(order.len(), |key| leaf.bound(key, &order));
@@ -110,18 +117,41 @@ impl<'g> Skipping<'g> {
             places.filter(|place| leaf.is_live(*place))
         };
         let live = places().count() as u64;
-        if live <= self.left {
-            self.left -= live;
-            return Continue(());
-        }
-        let left = self.left as usize;
-        self.left = 0;
-        let place = match self.direction {
-            Direction::Up => places().nth(left),
-            Direction::Down => places().nth_back(left),
+        let (place, within) = match self.weights {
+            Weights::One if live <= self.left => {
+                self.left -= live;
+                return Continue(());
+            }
+            Weights::One => {
+                let left = self.left as usize;
+                let place = match self.direction {
+                    Direction::Up => places().nth(left),
+                    Direction::Down => places().nth_back(left),
+                };
+                (place, 0)
+            }
+            Weights::Objects => {
+                self.nodes = self.nodes.saturating_sub(live as usize / RECORDS_AS_NODE);
+                let mut passes = |place: &usize| {
+                    let objects = self.weights.of_place(leaf, *place, self.guard);
+                    let rest = self.left.checked_sub(objects);
+                    self.left = rest.unwrap_or(self.left);
+                    rest.is_some()
+                };
+                let place = match self.direction {
+                    Direction::Up => places().find(|place| !passes(place)),
+                    Direction::Down => places().rev().find(|place| !passes(place)),
+                };
+                if place.is_none() {
+                    return Continue(());
+                }
+                (place, self.left)
+            }
         };
+        self.left = 0;
         let record = place.and_then(|place| leaf.record(place, self.guard));
-        Break(record.expect("only the holder of the lock takes records out"))
+        let record = record.expect("only the holder of the lock takes records out");
+        Break(Stop::At(record, within))
     }
 
     fn pass_inner<R: Release>(
@@ -185,8 +215,12 @@ impl<R: Release> CaTree<R> {
         let skipped = |left: u64| most - left as usize;
         while !rest.is_empty() {
             let bound = match self.pass_base(rest, direction, &mut left, guard) {
-                Break(Stop::At(record)) => {
-                    return self.visible(record, rest, direction, most, guard);
+                Break(Stop::At(record, within)) => {
+                    let visible = self.visible(record, rest, direction, guard);
+                    return match visible {
+                        Some(seen) => Skipped::At(seen, within as usize),
+                        None => Skipped::All(most),
+                    };
                 }
                 Break(Stop::Pause(fence)) => Some(fence),
                 Continue(end) => end,
@@ -224,6 +258,7 @@ impl<R: Release> CaTree<R> {
         let mut skipping = Skipping {
             guard,
             direction,
+            weights: self.weights,
             left: *left,
             nodes: NODES_HELD,
             bytes: 0,
@@ -284,17 +319,13 @@ impl<R: Release> CaTree<R> {
         record: &'g Record<R>,
         key_range: KeyRange<'_>,
         direction: Direction,
-        most: usize,
         guard: &'g Guard,
-    ) -> Skipped<'g, R> {
+    ) -> Option<&'g Record<R>> {
         let beyond = || match direction {
             Direction::Up => self.above(record.key(), guard),
             Direction::Down => self.below(Some(record.key()), guard),
         };
         let seen = record.settled(guard).or_else(beyond);
-        match seen.filter(|seen| key_range.has(seen.key())) {
-            Some(seen) => Skipped::At(seen),
-            None => Skipped::All(most),
-        }
+        seen.filter(|seen| key_range.has(seen.key()))
     }
 }

@@ -1,7 +1,7 @@
-//! How many records are below each child of an inner node.
+//! How many objects are below each child of an inner node.
 //!
-//! A thread that [counts records](super::order_statistics) stores what it has counted in the inner nodes
-//! it passed. From then on writers keep these numbers right: a writer that puts a new key or removes one
+//! A thread that [counts them](super::order_statistics) stores what it has counted in the inner nodes
+//! it passed. From then on writers keep these numbers right: a writer that changes how many objects a key has
 //! goes down the way of the key once more and adds to them. Where no thread ever counts there is nothing
 //! to keep right, and a flag of the base node says so.
 //!
@@ -9,8 +9,8 @@
 //! - SC1. Subtree counts are read and written only by the holder of the lock of the base node they are
 //!   below. They move to another base node only together with their inner node, and only the thread that
 //!   holds the locks of both moves them; so they need no order of their own.
-//! - SC2. A subtree count is the number of records in the leaves below its child, pending ones included, as
-//!   [`count_key`](super::account::count_key) counts them. It is changed before the leaf
+//! - SC2. A subtree count is the number of objects of the records in the leaves below its child, pending ones
+//!   included, as the [weights](super::account::Weights) of the tree count them. It is changed before the leaf
 //!   is, under the same lock.
 //! - SC3. A change of structure moves no record into a node that stays, or out of it. So a new inner node
 //!   can have the subtree counts that the old one had of the children that both share.
@@ -20,7 +20,7 @@ use super::header::FANOUT;
 use ats_sync::shim::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
-/// No number of records.
+/// No number of objects.
 const UNKNOWN: u64 = u64::MAX;
 
 type Numbers = [AtomicU64; FANOUT + 1];
@@ -35,7 +35,7 @@ impl SubtreeCounts {
         SubtreeCounts(OnceLock::new())
     }
 
-    /// Number of records below the child at a place, if it is known.
+    /// Number of objects below the child at a place, if it is known.
     pub(super) fn get(&self, place: usize) -> Option<u64> {
         let count = self.0.get()?[place].load(Ordering::Relaxed);
         (count != UNKNOWN).then_some(count)

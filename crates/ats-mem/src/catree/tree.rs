@@ -1,5 +1,6 @@
 //! The tree itself: how it is made, and how it is freed.
 
+use super::account::Weights;
 use super::adapting::Adapting;
 use super::base::Base;
 use super::block::Block;
@@ -22,6 +23,7 @@ pub struct CaTree<R: Release> {
     /// By which cursors know the tree.
     pub(super) identity: Identity,
     pub(super) adapting: Adapting,
+    pub(super) weights: Weights,
     /// Nodes not yet freed by `free_some`.
     doomed: Vec<NodePtr>,
 }
@@ -39,9 +41,26 @@ impl<R: Release> Default for CaTree<R> {
 }
 
 impl<R: Release> CaTree<R> {
-    /// An empty store.
+    /// An empty store of records of which each is one object.
     pub fn new() -> Self {
+        Self::with_weights(Weights::One)
+    }
+
+    /// An empty store of records of which each has as many objects as its [tally](Release::tally) says. No value
+    /// is without words.
+    pub fn of_many_objects() -> Self {
+        Self::with_weights(Weights::Objects)
+    }
+
+    /// An empty store of records of the same kind.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self::with_weights(self.weights)
+    }
+
+    fn with_weights(weights: Weights) -> Self {
         CaTree {
+            weights,
             root: Link::owning(empty_base::<R>()),
             gate: Gate::new(),
             identity: Identity::new(),

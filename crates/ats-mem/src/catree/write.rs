@@ -1,6 +1,5 @@
 //! What a writer does at a leaf that it has locked.
 
-use super::account::count_key;
 use super::base::{Base, SPANNING_COST, Spot};
 use super::locked_leaf::{LockedLeaf, Wanted};
 use super::slot::Word;
@@ -110,12 +109,12 @@ impl<R: Release> CaTree<R> {
             KeyStep::Put(record) => {
                 let before = old.as_ref().map_or(Tally::NONE, Old::tally);
                 locked.base.count(R::tally(&record) - before);
-                self.put_record(locked, old.is_none(), record, guard);
+                self.put_record(locked, old.as_ref(), record, guard);
                 old.map(Gone::Replaced)
             }
             // The batch retires what was there, when it has committed.
             KeyStep::Install(record) => {
-                self.put_record(locked, old.is_none(), record, guard);
+                self.put_record(locked, old.as_ref(), record, guard);
                 None
             }
             KeyStep::Remove => {
@@ -123,7 +122,7 @@ impl<R: Release> CaTree<R> {
                     return None;
                 };
                 locked.base.count(Tally::NONE - old.tally());
-                count_key(locked.base, key, -1);
+                self.weights.count_removed(locked.base, key, &old);
                 self.take_out(locked, at, key, guard);
                 Some(Gone::Removed(old))
             }
@@ -185,12 +184,16 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         let key = installed.key();
         let mut locked = self.locked_leaf_for(key, guard);
         let at = locked.found.expect("a pending record stays in the store");
+        let old = Old::Seen(installed);
         match other {
             None => {
-                count_key(locked.base, key, -1);
+                self.weights.count_removed(locked.base, key, &old);
                 self.take_out(&mut locked, at, key, guard);
             }
-            Some(record) => locked.leaf.put(at, Word::of(record)),
+            Some(record) => {
+                self.weights.count_put(locked.base, Some(&old), record);
+                locked.leaf.put(at, Word::of(record));
+            }
         }
     }
 
@@ -201,7 +204,8 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         if let Some(before) = before {
             locked.base.count(Tally::NONE - R::tally(before));
         }
-        count_key(locked.base, key, -1);
+        self.weights
+            .count_removed(locked.base, key, &Old::Seen(hold));
         self.take_out(&mut locked, at, key, guard);
         drop(locked);
         if let Some(before) = before {

@@ -133,6 +133,24 @@ impl<R: Release> Record<R> {
         !self.header.stamp().is_null()
     }
 
+    /// How many objects it stands for in its place. One that only holds its key stands for those that were
+    /// there before. For a record in a store of which the caller has the lock.
+    pub(crate) fn objects_in_place(&self) -> u64 {
+        let objects = |record| u64::try_from(R::tally(record).objects).unwrap_or(0);
+        if self.value_words().1 > 0 {
+            return objects(self);
+        }
+        // SAFETY: a record without a value is stamped as long as it is in the store, and the entry lives as long
+        // (B4), which the caller's lock ensures. So does the record before (B3).
+        let before = unsafe {
+            self.header
+                .stamp()
+                .as_ref()
+                .and_then(|entry| entry.before())
+        };
+        before.map_or(0, objects)
+    }
+
     /// Whether the record, as it is, can be stamped with this entry.
     pub(crate) fn has_room_for(&self, entry: *const Entry<Self>) -> bool {
         self.header.has_room_for(entry)

@@ -73,6 +73,14 @@ impl<R: Release> Old<'_, R> {
         }
     }
 
+    /// See [`Record::objects_in_place`].
+    pub(crate) fn objects_in_place(&self) -> u64 {
+        match self {
+            Old::Seen(record) => record.objects_in_place(),
+            Old::Unseen(_) => 1,
+        }
+    }
+
     /// Retires it.
     ///
     /// # Safety

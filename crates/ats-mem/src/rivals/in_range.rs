@@ -76,7 +76,7 @@ pub(super) fn skip_in<'g, R: Release>(
         ControlFlow::Continue(())
     });
     match (next, bound) {
-        (Some(next), _) => Skipped::At(next),
+        (Some(next), _) => Skipped::At(next, 0),
         (None, None) => Skipped::All(skipped),
         (None, Some(last)) => Skipped::Paused {
             skipped,

@@ -453,7 +453,7 @@ impl<R: Release, M: SharedMap<R>> Slots<R> for SharedStore<R, M> {
     ) -> SlotAnswer {
         let go_on = &mut || ControlFlow::Continue(());
         match self.skip(KeyRange::default(), Direction::Up, index, guard, go_on) {
-            Skipped::At(record) => {
+            Skipped::At(record, _) => {
                 visit(record);
                 SlotAnswer::Here
             }

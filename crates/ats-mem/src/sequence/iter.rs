@@ -36,6 +36,12 @@ impl<R: Release> Sequence<R> {
         Iter::up(self, position)
     }
 
+    /// The values before this position, downwards, with their positions.
+    pub fn iter_before(&self, position: u64) -> Iter<'_, R> {
+        let last = self.next.min(position).checked_sub(1);
+        Iter::new(self, last, Direction::Down)
+    }
+
     /// The values at this position and before it, downwards, with their positions.
     pub fn iter_back_from(&self, position: u64) -> Iter<'_, R> {
         Iter::down(self, position)
@@ -115,6 +121,23 @@ impl<'a, R: Release> Iterator for Iter<'a, R> {
         let link = node.child(slot).expect("a slot of the bitmap has a child");
         // SAFETY: a child of a leaf is a value, which lives as long as the version (Q1).
         Some((base + u64::from(slot), unsafe { link.value() }.words()))
+    }
+
+    /// O(n / 32) and O(log positions): values that are passed are not looked at.
+    fn nth(&mut self, mut n: usize) -> Option<Self::Item> {
+        loop {
+            let leaf = self.leaf.as_mut()?;
+            let values = leaf.rest.count_ones() as usize;
+            if n < values {
+                for _ in 0..n {
+                    leaf.rest &= !(1 << self.direction.nearest(leaf.rest));
+                }
+                return self.next();
+            }
+            n -= values;
+            let base = leaf.base;
+            self.leaf = self.leaf_after(base);
+        }
     }
 }
 

@@ -219,7 +219,7 @@ fn apply(tree: &impl Ordered<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op)
             match tree.skip(key_range, direction, most, &guard, &mut || {
                 ControlFlow::Continue(())
             }) {
-                Skipped::At(record) => {
+                Skipped::At(record, _) => {
                     assert_eq!(Some(pair(record)), there.get(most).copied().map(owned))
                 }
                 Skipped::All(skipped) => {

@@ -327,7 +327,7 @@ fn goes_on_after_a_pause(store: &(impl MemoryStore<Plain> + Ordered<Plain>)) {
                 };
                 let pause = &mut || ControlFlow::Break(());
                 match store.skip(range, direction, most - passed, &guard, pause) {
-                    Skipped::At(record) => break Some(record.value()[0]),
+                    Skipped::At(record, _) => break Some(record.value()[0]),
                     Skipped::All(skipped) => {
                         passed += skipped;
                         break None;

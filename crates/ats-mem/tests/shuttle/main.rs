@@ -218,7 +218,7 @@ fn skipped(
     match tree.skip(key_range, direction, most, &guard, &mut || {
         ControlFlow::Continue(())
     }) {
-        Skipped::At(record) => Ok(number(record.key())),
+        Skipped::At(record, _) => Ok(number(record.key())),
         Skipped::All(skipped) => Err(skipped),
         Skipped::Paused { .. } => panic!("nobody said so"),
     }

@@ -1,4 +1,4 @@
-//! Objects of an `ordered_set` by their place.
+//! Objects of an ordered table by their place.
 
 use super::access::readable;
 use super::range::{RangeEnd, cut};
@@ -11,7 +11,7 @@ use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
 use ats::Direction::{self, Down, Up};
-use ats::{Found, KeyRange, Skipped, TableType};
+use ats::{Found, KeyRange, Skipped};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,9 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 const SLICE: Duration = Duration::from_micros(500);
 /// On a dirty scheduler: so long others may have to wait for memory that could be freed.
 const LONG_SLICE: Duration = Duration::from_millis(5);
+
+/// Objects of one key that take long to pass.
+const LONG_WAY: usize = 100_000;
 
 /// The bytes at the two ends of a range, where it has ends.
 pub(super) type Ends = (Option<Vec<u8>>, Option<Vec<u8>>);
@@ -71,7 +74,9 @@ pub(super) fn skip<'e>(
             process::consume(env, (micros * 50 / SLICE.as_micros()).max(1));
         }
         match slice? {
-            Skipped::At(found) => return Ok(Reached::Object(object(env, &found))),
+            Skipped::At(found, within) => {
+                return object(env, &found, within, direction).map(Reached::Object);
+            }
             Skipped::All(more) => return Ok(Reached::End(skipped + more)),
             Skipped::Paused { .. } if !dirty => return Err(NoReply::DirtyCpu),
             Skipped::Paused {
@@ -88,11 +93,19 @@ pub(super) fn skip<'e>(
     }
 }
 
-fn object<'e>(env: Env<'e>, found: &Found<'_, Vm>) -> VmWord<'e> {
-    scratch::with_reading(|Reading { scratch, unpacked }| {
-        let only = found.only(unpacked);
-        make_object(env, only.expect("a key has one object here"), scratch)
-    })
+/// The object of a key that has so many before it. To come to one behind very many takes long.
+fn object<'e>(
+    env: Env<'e>,
+    found: &Found<'_, Vm>,
+    before: usize,
+    direction: Direction,
+) -> NifResult<'e> {
+    if before > LONG_WAY && !process::on_dirty_scheduler() {
+        return Err(NoReply::DirtyCpu);
+    }
+    Ok(scratch::with_reading(|Reading { scratch, unpacked }| {
+        make_object(env, found.nth(before, direction, unpacked), scratch)
+    }))
 }
 
 /// The bytes at the two ends of a range of a table that has ranges.
@@ -104,7 +117,7 @@ fn ends<'e>(
 ) -> Result<Ends, NoReply> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
-    if shared.table.table_type() != TableType::OrderedSet {
+    if !shared.table.table_type().is_ordered() {
         return Err(KnownAtom::TableType.into());
     }
     Ok((cut(env, from, RangeEnd::From)?, cut(env, to, RangeEnd::To)?))

@@ -13,7 +13,7 @@ use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::Direction::{self, Down, Up};
-use ats::{Found, NextKey, SlotAnswer, TableType};
+use ats::{Found, NextKey, SlotAnswer};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -157,7 +157,7 @@ fn slot<'e>(env: Env<'e>, [table, index]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         .as_small()
         .and_then(|index| usize::try_from(index).ok());
     let index = index.ok_or(KnownAtom::None)?;
-    if shared.table.table_type() == TableType::OrderedSet {
+    if shared.table.table_type().is_ordered() {
         drop(guard);
         return match places::skip(env, table, (None, None), Up, index)? {
             Reached::Object(object) => Ok(env.list(&[object])),

@@ -26,6 +26,7 @@ use crate::unpack::UnpackBuffer;
 use crate::value::{Elsewhere, Rec, Values, elsewhere, form, value_of};
 use ats_mem::sequence::{Edit, Leftovers, Remains, Sequence};
 use ats_mem::{RecordBox, Tally};
+use ats_store::Direction;
 use ats_term::exact;
 use ats_term::image::{Built, Form, Host, Object, Stored, image_eq, retain_all};
 use std::collections::BTreeSet;
@@ -116,6 +117,16 @@ impl<H: Host> Large<H> {
         objects_from(&self.objects, position)
     }
 
+    /// The object with so many before it in a direction. O(number / 32).
+    pub(crate) fn nth(&self, number: usize, direction: Direction) -> Option<Stored<'_, H>> {
+        let mut values = match direction {
+            Direction::Up => self.objects.iter_from(0),
+            Direction::Down => self.objects.iter_before(u64::MAX),
+        };
+        // SAFETY: the values are objects that were built for this host, and own their resources.
+        (values.nth(number)).map(|(_, words)| unsafe { Stored::from_words(words) })
+    }
+
     /// A position behind all objects.
     pub(crate) fn end(&self) -> u64 {
         self.iter_before(u64::MAX)
@@ -125,10 +136,7 @@ impl<H: Host> Large<H> {
 
     /// The objects before a position, newest first, with their positions.
     pub(crate) fn iter_before(&self, position: u64) -> impl Iterator<Item = (u64, Stored<'_, H>)> {
-        let last = position.checked_sub(1);
-        let values = last
-            .into_iter()
-            .flat_map(|last| self.objects.iter_back_from(last));
+        let values = self.objects.iter_before(position);
         // SAFETY: the values are objects that were built for this host, and own their resources.
         values.map(|(position, words)| (position, unsafe { Stored::from_words(words) }))
     }

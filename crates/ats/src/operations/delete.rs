@@ -11,7 +11,7 @@ use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values};
 use crate::workspace::{Room, Workspace};
 use ats_mem::{Change, RecordBox};
-use ats_store::{BatchPlan, End};
+use ats_store::{BatchPlan, Direction, End};
 use ats_sync::Guard;
 use ats_term::Term;
 use ats_term::image::{Host, HostTerm, Object, Scratch, TermHost, decode_object, image_eq};
@@ -252,7 +252,7 @@ impl<'g, H: Host> Taken<'g, H> {
     {
         match self.of_key {
             End::First => self.found.first(unpacked),
-            End::Last => self.found.newest(unpacked),
+            End::Last => self.found.nth(0, Direction::Down, unpacked),
         }
     }
 }

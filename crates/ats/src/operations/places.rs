@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::found::Found;
-use crate::table::{Table, TableType};
+use crate::table::Table;
 use ats_store::{Direction, KeyRange, Skipped};
 use ats_sync::Guard;
 use ats_term::image::Host;
@@ -16,7 +16,8 @@ impl<H: Host> Table<H> {
     /// O(log n) for each part of the table that has a lock of its own, of which there are few unless many
     /// writers fight. What no call has counted before is counted first. Exact when no thread writes. Beside
     /// writers each part, or if that is counted first, each piece of it, is as of a moment of its own; the
-    /// object that is returned is in the range.
+    /// object that is returned is in the range. Of a bag the next object is the [`nth`](Found::nth) of its key, in
+    /// the direction, with the number beside it.
     ///
     /// # Errors
     /// [`Error::TableType`] if the table has no order, [`Error::Storage`] if its store fails.
@@ -28,7 +29,7 @@ impl<H: Host> Table<H> {
         guard: &'g Guard,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Skipped<Found<'g, H>>, Error> {
-        if self.table_type() != TableType::OrderedSet {
+        if !self.table_type().is_ordered() {
             return Err(Error::TableType);
         }
         let store = self.store(guard);
@@ -47,12 +48,13 @@ impl<H: Host> Table<H> {
             match self.skip(key_range, Direction::Up, usize::MAX, &guard, go_on)? {
                 Skipped::All(count) => count,
                 // There is no room in memory for so many objects, and `go_on` never pauses.
-                Skipped::At(_) | Skipped::Paused { .. } => usize::MAX,
+                Skipped::At(..) | Skipped::Paused { .. } => usize::MAX,
             },
         )
     }
 
-    /// The object at a place of a range, from 0, on the way up or down: [`skip`](Table::skip) without pauses.
+    /// The object at a place of a range, from 0, on the way up or down: [`skip`](Table::skip) without pauses. It is
+    /// the [`nth`](Found::nth) of its key, with the number beside it.
     ///
     /// # Errors
     /// As [`skip`](Table::skip).
@@ -62,11 +64,11 @@ impl<H: Host> Table<H> {
         direction: Direction,
         place: usize,
         guard: &'g Guard,
-    ) -> Result<Option<Found<'g, H>>, Error> {
+    ) -> Result<Option<(Found<'g, H>, usize)>, Error> {
         let go_on = &mut || ControlFlow::Continue(());
         Ok(
             match self.skip(key_range, direction, place, guard, go_on)? {
-                Skipped::At(found) => Some(found),
+                Skipped::At(found, within) => Some((found, within)),
                 Skipped::All(_) | Skipped::Paused { .. } => None,
             },
         )

@@ -25,7 +25,6 @@ use ats_mem::Change;
 use ats_store::Direction;
 use ats_sync::Guard;
 use ats_term::image::{Form, Host, Object};
-use std::ops::ControlFlow;
 
 /// Candidates gathered before they are changed; fewer if they are large.
 const BATCH: usize = 32;

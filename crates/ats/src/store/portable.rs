@@ -386,12 +386,17 @@ impl<H: Host> Portable<H> {
     ) -> Result<Skipped<'g, Values<H>>, Error> {
         let (mut skipped, mut ended) = (0, None);
         self.store.scan(key_range, direction, &mut |key, value| {
-            if skipped == most {
+            let weight = match self.keys.ordered && self.keys.is_bag {
+                true => objects(value).count(),
+                false => 1,
+            };
+            let within = most - skipped;
+            if within < weight {
                 let next = self.record(key, value);
-                ended = Some(next.map(|record| Skipped::At(record.lend(guard))));
+                ended = Some(next.map(|record| Skipped::At(record.lend(guard), within)));
                 return ControlFlow::Break(());
             }
-            skipped += 1;
+            skipped += weight;
             if pause().is_continue() {
                 return ControlFlow::Continue(());
             }
@@ -415,7 +420,9 @@ impl<H: Host> Portable<H> {
         let go_on = &mut || ControlFlow::Continue(());
         let skipped = self.skip(KeyRange::default(), Direction::Up, index, guard, go_on)?;
         Ok(match skipped {
-            Skipped::At(record) => {
+            // The objects of a record are all in the slot of its first one.
+            Skipped::At(_, 1..) => SlotAnswer::Here,
+            Skipped::At(record, 0) => {
                 visit(record);
                 SlotAnswer::Here
             }

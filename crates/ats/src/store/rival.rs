@@ -21,10 +21,11 @@ pub enum Rival {
 impl Rival {
     /// Whether tables of this type can be in it.
     pub fn suits(self, table_type: TableType) -> bool {
-        let is_ordered = match self {
-            Rival::SingleLock | Rival::SkipList | Rival::PaperTree | Rival::LockFreeTree => true,
-            Rival::HashMap => false,
-        };
-        is_ordered == table_type.is_ordered()
+        match self {
+            Rival::SingleLock | Rival::SkipList | Rival::PaperTree | Rival::LockFreeTree => {
+                table_type == TableType::OrderedSet
+            }
+            Rival::HashMap => !table_type.is_ordered(),
+        }
     }
 }

@@ -368,9 +368,9 @@ fn a_store_that_fails_fails_operations_and_loses_nothing() {
         }
         let (table, _) = filled(kind, 0);
         let counted = table.count(KeyRange::default());
-        let expected = match kind {
-            TableType::OrderedSet => Error::Storage(FAILED),
-            _ => Error::TableType,
+        let expected = match kind.is_ordered() {
+            true => Error::Storage(FAILED),
+            false => Error::TableType,
         };
         assert_eq!(counted, Err(expected));
     }

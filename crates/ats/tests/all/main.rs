@@ -17,6 +17,7 @@ mod model;
 mod operator;
 mod operator_on_disk;
 mod ownership;
+mod places;
 mod reclaim;
 mod take_all;
 mod threads;

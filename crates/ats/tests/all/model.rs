@@ -2,7 +2,7 @@
 
 use crate::common::model::{self, Count, Model};
 use crate::common::{ALL_TYPES, TermTable, everything, objects, on_disk, portable, same_key};
-use ats::{CounterOp, Error, Integer, TableType, UnpackBuffer, Workspace};
+use ats::{CounterOp, Error, Integer, UnpackBuffer, Workspace};
 use ats_term::Term;
 use ats_term::arbitrary::near_term;
 use ats_term::image::{Scratch, decode};

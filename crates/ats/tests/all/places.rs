@@ -1,0 +1,162 @@
+//! Places in ordered tables: objects are counted, also where a key has several.
+
+use crate::common::{ALL_TYPES, TermTable, everything, patiently, portable};
+use ats::Direction::{Down, Up};
+use ats::{Error, Found, KeyRange, TableType, UnpackBuffer, Workspace};
+use ats_term::Term;
+use ats_term::image::{Scratch, decode_object};
+use ats_term::term::TermBuilder;
+
+/// More than a leaf has room for.
+const KEYS: i64 = 2_000;
+
+fn ordered() -> impl Iterator<Item = TableType> {
+    ALL_TYPES.into_iter().filter(|kind| kind.is_ordered())
+}
+
+fn key_of(object: &Term) -> i64 {
+    let key = object.as_tuple().and_then(|object| object[0].as_int());
+    key.expect("an integer")
+}
+
+fn bytes_of(table: &TermTable, key: i64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    table.key_bytes(&Term::from(key), &mut bytes);
+    bytes
+}
+
+fn term((found, before): (Found<'_, ats::TermHost>, usize), direction: ats::Direction) -> Term {
+    let (mut room, mut builder) = (UnpackBuffer::new(), TermBuilder::new());
+    let object = found.nth(before, direction, &mut room);
+    let built = decode_object(object, &mut builder, &mut Scratch::new());
+    builder.finish(built).expect("a term")
+}
+
+/// Compares counts and places in the range between two keys with what a walk finds.
+fn check(table: &TermTable, low: i64, high: i64, places: impl Iterator<Item = usize>) {
+    let (low_bytes, high_bytes) = (bytes_of(table, low), bytes_of(table, high));
+    let range = KeyRange {
+        low: Some(&low_bytes),
+        high: Some(&high_bytes),
+    };
+    let mut inside = everything(table);
+    inside.retain(|object| (low..high).contains(&key_of(object)));
+    assert_eq!(table.count(range), Ok(inside.len()));
+    for place in places {
+        let guard = ats::pin();
+        for direction in [Up, Down] {
+            let at = table.nth(range, direction, place, &guard).expect("there");
+            let expected = match direction {
+                Up => inside.get(place),
+                Down => inside.iter().nth_back(place),
+            };
+            assert_eq!(at.map(|at| term(at, direction)).as_ref(), expected);
+        }
+    }
+}
+
+/// Numbers that are always the same.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, most: i64) -> i64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(11);
+        ((self.0 >> 33) as i64) % most
+    }
+}
+
+fn write(table: &TermTable, numbers: &mut Numbers) {
+    let mut work = Workspace::new();
+    let (key, number) = (numbers.below(KEYS), numbers.below(6));
+    let object = Term::from((key, number));
+    let some = |count: i64, numbers: &mut Numbers| {
+        let pair = |_| Term::from((numbers.below(KEYS), numbers.below(400)));
+        (0..count).map(pair).collect::<Vec<_>>()
+    };
+    match numbers.below(16) {
+        0..5 => patiently(|| table.insert(&object, &mut Workspace::new())),
+        5..7 => {
+            let list = some(10, numbers);
+            patiently(|| table.insert_many(list.iter(), &mut Workspace::new()));
+        }
+        // Mostly undone, since some key is there.
+        7..9 => {
+            let list = some(3, numbers);
+            let _new = patiently(|| table.insert_many_new(list.iter(), &mut Workspace::new()));
+        }
+        // The key is held while so many are inserted.
+        9 => {
+            let list: Vec<_> = (0..300).map(|number| Term::from((key, number))).collect();
+            patiently(|| table.insert_many(list.iter(), &mut Workspace::new()));
+        }
+        10..13 => patiently(|| table.delete_object(&object, &mut Workspace::new())),
+        13 => patiently(|| table.delete(&Term::from(key), &mut Workspace::new())),
+        14 => drop(patiently(|| {
+            let guard = ats::pin();
+            let taken = table.take(&Term::from(key), &mut work, &guard);
+            taken.map(|taken| taken.is_some())
+        })),
+        _ => patiently(|| table.insert(&Term::from((key % 3, number)), &mut Workspace::new())),
+    }
+}
+
+#[test]
+fn places_are_those_of_a_list() {
+    for kind in ordered() {
+        for (table, writes) in [(TermTable::new(kind, 1), 3_000), (portable(kind, 1), 600)] {
+            table.force_adaptation(3, 8);
+            let mut numbers = Numbers(7);
+            for turn in 0..writes {
+                write(&table, &mut numbers);
+                if turn % 200 == 0 {
+                    let (low, high) = (numbers.below(KEYS), numbers.below(KEYS));
+                    let places = [0, 1, numbers.below(50), numbers.below(5_000)];
+                    let places = places.map(|place| place as usize);
+                    check(&table, low, high, places.into_iter());
+                    check(&table, 0, KEYS, places.into_iter());
+                }
+            }
+            check(&table, 0, 3, 0..20);
+        }
+    }
+}
+
+/// What writers count beside each other, and beside a thread that counts, is exact when they are done.
+#[test]
+fn places_are_exact_after_writers_beside_each_other() {
+    for kind in ordered() {
+        let table = TermTable::new(kind, 1);
+        table.force_adaptation(3, 8);
+        std::thread::scope(|scope| {
+            for seed in 1..4 {
+                let table = &table;
+                scope.spawn(move || {
+                    let mut numbers = Numbers(seed);
+                    (0..1_500).for_each(|_| write(table, &mut numbers));
+                });
+            }
+            for _ in 0..300 {
+                table.count(KeyRange::default()).expect("it has an order");
+            }
+        });
+        assert_eq!(table.count(KeyRange::default()), table.len());
+        let mut numbers = Numbers(9);
+        for _ in 0..20 {
+            let (low, high) = (numbers.below(KEYS), numbers.below(KEYS));
+            check(
+                &table,
+                low,
+                high,
+                [numbers.below(5_000) as usize].into_iter(),
+            );
+        }
+    }
+}
+
+#[test]
+fn tables_without_order_have_no_places() {
+    for kind in ALL_TYPES.into_iter().filter(|kind| !kind.is_ordered()) {
+        let table = TermTable::new(kind, 1);
+        assert_eq!(table.count(KeyRange::default()), Err(Error::TableType));
+    }
+}
