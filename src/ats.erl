@@ -125,6 +125,16 @@
 %% `read_concurrency' and `decentralized_counters' are accepted, checked and shown by
 %% {@link info/1}.
 %%
+%% Besides the types of `ets' there are `ordered_bag' and `ordered_duplicate_bag'. They are bags whose
+%% keys are in the standard order of terms, and the same if `==', as in an `ordered_set'. The objects
+%% of a key are in the order of their insertion. An `ordered_bag' has no object twice; `{1, a}' and
+%% `{1.0, a}' are two objects of one key. All functions read such a table in this order, object by
+%% object, or in its exact reverse. What is said of an `ordered_set' in this manual is true of ordered
+%% bags as well, with these exceptions. Functions that change the one object of a key fail with
+%% `badarg', as with other bags: {@link update_counter/3}, {@link update_element/3} and {@link
+%% merge/4}, and {@link select_replace/2} of an `ordered_bag'. Steps such as {@link next/2} go from
+%% key to key. A continuation that the caller got by the name of a table goes on in that table.
+%%
 %% `{full_scan, How}' says what happens if a match specification neither has nor implies a bound of
 %% the key, so that every object must be read for it (see {@link explain/2}). `allow' is the
 %% default. With `warn' there is a warning in the log, once in a second at most. With `refuse' the
@@ -255,7 +265,7 @@ info(Table, Item) ->
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Inserts an object or a list of objects, replacing those with an equal key in a `set' or
-%% `ordered_set'. A list takes effect at one moment: a lookup after a lookup that has found an
+%% `ordered_set'; a bag gets them behind those of the key. A list takes effect at one moment: a lookup after a lookup that has found an
 %% object of it finds no older object of its other keys. Functions that read several keys, such as
 %% {@link tab2list/1} and {@link select/2}, read them one after the other, and may find some objects
 %% of a list and others not, if it is inserted meanwhile.
@@ -279,7 +289,7 @@ take(Table, Key) ->
 delete(Table, Key) ->
     ?NATIVE(delete(Table, Key), [Table, Key]).
 
-%% @doc Removes exactly this object; in a `duplicate_bag' all its copies.
+%% @doc Removes exactly this object; in a bag that has it several times all its copies.
 -spec delete_object(table(), tuple()) -> true.
 delete_object(Table, Object) ->
     ?NATIVE(delete_object(Table, Object), [Table, Object]).
@@ -466,7 +476,8 @@ select(Table, MatchSpec, Limit) ->
 select(Continuation) ->
     ?WITH_ERROR_INFO(ats_select:continue(Continuation), [Continuation]).
 
-%% @doc Like {@link select/2}, in descending order of the keys of an `ordered_set'.
+%% @doc Like {@link select/2}, in descending order of the keys of an `ordered_set'. Of an ordered bag
+%% it is the exact reverse, also among the objects of a key.
 -spec select_reverse(table(), match_spec()) -> [Match :: term()].
 select_reverse(Table, MatchSpec) ->
     ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, reverse), [Table, MatchSpec]).
@@ -611,7 +622,7 @@ fun2ms(ShellFun) ->
     end.
 
 %%--------------------------------------------------------------------------------------------
-%% Ranges of an ordered_set
+%% Ranges of an ordered_set, or an ordered bag
 %%
 %% These functions do not exist in `ets'. They read the objects with keys between two others, which
 %% need not be in the table, in O(log size of the table + number of these objects). Keys are
@@ -663,13 +674,15 @@ range_count(Table, Low, High) ->
 %% process writes at the same time; beside writers it is not that of one moment.
 %%
 %% A table of which parts were counted keeps the numbers right from then on, so inserting a new key
-%% there, or deleting one, takes a little longer: a few dozen nanoseconds.
+%% there, or deleting one, takes a little longer: a few dozen nanoseconds. Of an ordered bag objects
+%% are counted, not keys. The first call that counts looks at those keys that have several, and any
+%% change of one takes longer from then on.
 -spec range_count(table(), Low :: term(), High :: term(), [range_bound()]) -> non_neg_integer().
 range_count(Table, Low, High, Bounds) ->
     ?WITH_ERROR_INFO(ats_range:count(Table, Low, High, Bounds), [Table, Low, High, Bounds]).
 
-%% @doc Returns the number of keys of an `ordered_set' that are below a key, which need not be in
-%% the table. It costs as much as {@link range_count/4}, and is as exact.
+%% @doc Returns the number of objects of an `ordered_set' whose keys are below a key, which need not be
+%% in the table. It costs as much as {@link range_count/4}, and is as exact.
 %%
 %% If there is an object with this key it is `nth(Table, rank(Table, Key) + 1)'. Fails with `badarg'
 %% if the table is no `ordered_set'. There is no such function in `ets'.
@@ -683,7 +696,8 @@ rank(Table, Key) ->
 %%
 %% So `nth(Table, rand:uniform(info(Table, size)))' is an object chosen at random, and the median is
 %% near. Fails with `badarg' if `N' is 0 or the table is no `ordered_set'. There is no such function
-%% in `ets'; see also {@link slot/2}.
+%% in `ets'; see also {@link slot/2}. To pass many objects of one key of an ordered bag takes about a
+%% nanosecond for each.
 -spec nth(table(), N :: integer()) -> Object :: tuple() | '$end_of_table'.
 nth(Table, N) ->
     ?WITH_ERROR_INFO(ats_range:nth(Table, N), [Table, N]).
@@ -886,7 +900,7 @@ i(Table, Height, Width) ->
 %%
 %% Each object is taken atomically, as it was when it was removed. Of several processes that take
 %% the same object exactly one gets it. What they take from an `ordered_set' comes in ascending
-%% order, and the objects of a key of a bag oldest first. If the specification is
+%% order, and the objects of a key of any bag oldest first. If the specification is
 %% `[{'_',[],[true]}]', this is {@link take_all_objects/1}.
 %%
 %% Costs what {@link select/2} costs with the same specification, and O(log size of the table) for
@@ -916,13 +930,15 @@ take_all_objects(Table) ->
 %% At the moment when it is removed there is no object with a smaller key in the table: so a table
 %% is a priority queue, of any number of producers and consumers. O(log size of the table).
 %%
-%% From other types it takes some object, from a bag the oldest one of some key. There the list is
+%% From an ordered bag it takes the oldest object of the first key: among equal priorities, first in
+%% is first out. From types without order it takes some object, from a bag the oldest one of some key. There the list is
 %% empty only if no object was in the table during all of the call. O(1), amortised.
 -spec take_first(table()) -> [Object :: tuple()].
 take_first(Table) ->
     ?NATIVE(take_first(Table), [Table]).
 
-%% @doc Like {@link take_first/1}, with the last key of an `ordered_set'. For other types the same.
+%% @doc Like {@link take_first/1}, with the last key of an `ordered_set'. For types without order the same.
+%% From an ordered bag it takes the newest object of the last key.
 -spec take_last(table()) -> [Object :: tuple()].
 take_last(Table) ->
     ?NATIVE(take_last(Table), [Table]).

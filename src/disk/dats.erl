@@ -115,8 +115,9 @@ open_file(Directory) ->
 %% <tr><td>`{file, Directory}'</td><td>where the table is. The directory is made if it is not there,
 %% in one that is. If the option is missing, the name of the table is taken, which must be an atom
 %% then</td></tr>
-%% <tr><td>`{type, Type}'</td><td>`set', which is the default, `ordered_set', `bag', or
-%% `duplicate_bag'. A table that is there must be of this type, if it is given</td></tr>
+%% <tr><td>`{type, Type}'</td><td>`set', which is the default, `ordered_set', `bag',
+%% `duplicate_bag', `ordered_bag', or `ordered_duplicate_bag'. A table that is there must be of this
+%% type, if it is given</td></tr>
 %% <tr><td>`{keypos, Pos}'</td><td>where objects have their key, 1 by default. A table that is there
 %% must have it there, if it is given</td></tr>
 %% <tr><td>`{access, read | read_write}'</td><td>with `read', which wants a table that is there, no

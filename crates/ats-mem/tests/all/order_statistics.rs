@@ -61,7 +61,7 @@ impl Keys {
         match tree.skip(key_range, direction, most, &guard, &mut || {
             ControlFlow::Continue(())
         }) {
-            Skipped::At(record) => Answer::Number(record.value()[0]),
+            Skipped::At(record, _) => Answer::Number(record.value()[0]),
             Skipped::All(skipped) => Answer::All(skipped),
             Skipped::Paused { .. } => panic!("nobody said so"),
         }
@@ -231,7 +231,7 @@ fn paused_counts_go_on() {
             match tree.skip(key_range, direction, usize::MAX, &guard, &mut || {
                 ControlFlow::Break(())
             }) {
-                Skipped::At(_) => panic!("there are no more records than numbers"),
+                Skipped::At(..) => panic!("there are no more records than numbers"),
                 Skipped::All(skipped) => {
                     total += skipped;
                     break;
