@@ -125,15 +125,16 @@
 %% `read_concurrency' and `decentralized_counters' are accepted, checked and shown by
 %% {@link info/1}.
 %%
-%% Besides the types of `ets' there are `ordered_bag' and `ordered_duplicate_bag'. They are bags whose
-%% keys are in the standard order of terms, and the same if `==', as in an `ordered_set'. The objects
-%% of a key are in the order of their insertion. An `ordered_bag' has no object twice; `{1, a}' and
-%% `{1.0, a}' are two objects of one key. All functions read such a table in this order, object by
-%% object, or in its exact reverse. What is said of an `ordered_set' in this manual is true of ordered
-%% bags as well, with these exceptions. Functions that change the one object of a key fail with
-%% `badarg', as with other bags: {@link update_counter/3}, {@link update_element/3} and {@link
-%% merge/4}, and {@link select_replace/2} of an `ordered_bag'. Steps such as {@link next/2} go from
-%% key to key. A continuation that the caller got by the name of a table goes on in that table.
+%% Besides the types of `ets' there are `ordered_bag' and `ordered_duplicate_bag'. They are bags
+%% whose keys are in the standard order of terms, and the same if `==', as in an `ordered_set'. The
+%% objects of a key are in the order of their insertion. An `ordered_bag' has no object twice;
+%% `{1, a}' and `{1.0, a}' are two objects of one key. All functions read such a table in this
+%% order, object by object, or in its exact reverse. What is said of an `ordered_set' in this manual
+%% is true of ordered bags as well, with these exceptions. Functions that change the one object of a
+%% key fail with `badarg', as with other bags: {@link update_counter/3}, {@link update_element/3}
+%% and {@link merge/4}, and {@link select_replace/2} of an `ordered_bag'. Steps such as {@link
+%% next/2} go from key to key. A continuation that the caller got by the name of a table goes on in
+%% that table.
 %%
 %% `{full_scan, How}' says what happens if a match specification neither has nor implies a bound of
 %% the key, so that every object must be read for it (see {@link explain/2}). `allow' is the
@@ -265,10 +266,10 @@ info(Table, Item) ->
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Inserts an object or a list of objects, replacing those with an equal key in a `set' or
-%% `ordered_set'; a bag gets them behind those of the key. A list takes effect at one moment: a lookup after a lookup that has found an
-%% object of it finds no older object of its other keys. Functions that read several keys, such as
-%% {@link tab2list/1} and {@link select/2}, read them one after the other, and may find some objects
-%% of a list and others not, if it is inserted meanwhile.
+%% `ordered_set'; a bag gets them behind those of the key. A list takes effect at one moment: a
+%% lookup after a lookup that has found an object of it finds no older object of its other keys.
+%% Functions that read several keys, such as {@link tab2list/1} and {@link select/2}, read them one
+%% after the other, and may find some objects of a list and others not, if it is inserted meanwhile.
 -spec insert(table(), tuple() | [tuple()]) -> true.
 insert(Table, Objects) ->
     ?NATIVE(insert(Table, Objects), [Table, Objects]).
@@ -681,8 +682,8 @@ range_count(Table, Low, High) ->
 range_count(Table, Low, High, Bounds) ->
     ?WITH_ERROR_INFO(ats_range:count(Table, Low, High, Bounds), [Table, Low, High, Bounds]).
 
-%% @doc Returns the number of objects of an `ordered_set' whose keys are below a key, which need not be
-%% in the table. It costs as much as {@link range_count/4}, and is as exact.
+%% @doc Returns the number of objects of an `ordered_set' whose keys are below a key, which need not
+%% be in the table. It costs as much as {@link range_count/4}, and is as exact.
 %%
 %% If there is an object with this key it is `nth(Table, rank(Table, Key) + 1)'. Fails with `badarg'
 %% if the table is no `ordered_set'. There is no such function in `ets'.
@@ -937,8 +938,8 @@ take_all_objects(Table) ->
 take_first(Table) ->
     ?NATIVE(take_first(Table), [Table]).
 
-%% @doc Like {@link take_first/1}, with the last key of an `ordered_set'. For types without order the same.
-%% From an ordered bag it takes the newest object of the last key.
+%% @doc Like {@link take_first/1}, with the last key of an `ordered_set'. For types without order the
+%% same. From an ordered bag it takes the newest object of the last key.
 -spec take_last(table()) -> [Object :: tuple()].
 take_last(Table) ->
     ?NATIVE(take_last(Table), [Table]).

@@ -10,6 +10,9 @@
     programs/1,
     many_of_a_key/1,
     forced_adaptation/1,
+    on_stores_of_bytes/1,
+    dets/1,
+    on_disk/1,
     every_kind_of_term/1,
     same_key_and_different_objects/1,
     lists_are_atomic/1,
@@ -43,9 +46,12 @@ all() ->
         files,
         queries_of_lists,
         to_other_owners,
+        dets,
+        on_disk,
         programs,
         many_of_a_key,
-        forced_adaptation
+        forced_adaptation,
+        on_stores_of_bytes
     ].
 
 %%--------------------------------------------------------------------------------------------
@@ -67,10 +73,23 @@ forced_adaptation(_) ->
         ats_test_lib:stop_forcing()
     end.
 
+%% On tables whose objects are bytes: in a plain B-tree, and on disk.
+on_stores_of_bytes(_) ->
+    lists:foreach(fun on_store/1, ["ats_on_btree", "ats_on_disk"]).
+
+on_store(Subject) ->
+    os:putenv("ATS_SUBJECT", Subject),
+    try
+        {comment, _} = compare(ats_ordered_bag_prop:prop_programs(), 10),
+        compare(ats_ordered_bag_prop:prop_many_of_a_key(), 5)
+    after
+        os:unsetenv("ATS_SUBJECT")
+    end.
+
 %% So many percent of all commands.
 compare(Property, Percent) ->
     ok = ats_ordered_bag_prop:start_counting(),
-    Commands = list_to_integer(os:getenv("ATS_ORDERED_BAG_COMMANDS", "12000")),
+    Commands = list_to_integer(os:getenv("ATS_ORDERED_BAG_COMMANDS", "49000")),
     compare_batches(Property, Commands * Percent div 100, 42).
 
 compare_batches(Property, Target, Size) ->
@@ -164,8 +183,9 @@ reading_back(_) ->
              || Limit <- [1, 7, 299, 300, 301, 5000]
             ],
             ?assertEqual(Back, ats:range(T, 0, z, [reverse])),
-            ?assertEqual(lists:sublist(Back, 50), [hd(ats:take_last(T)) || _ <- lists:seq(1, 50)]),
-            ?assertEqual(lists:sublist(InOrder, 50), [hd(ats:take_first(T)) || _ <- lists:seq(1, 50)]),
+            Fifty = lists:seq(1, 50),
+            ?assertEqual(lists:sublist(Back, 50), [hd(ats:take_last(T)) || _ <- Fifty]),
+            ?assertEqual(lists:sublist(InOrder, 50), [hd(ats:take_first(T)) || _ <- Fifty]),
             ?assertEqual(length(Objects) - 100, length(ats:select_take(T, [{'$1', [], [true]}])))
         end
      || Type <- ?TYPES
@@ -192,7 +212,9 @@ locks(N) -> {debug_hash_fixed_number_of_locks, N}.
 
 refused_as_for_bags(_) ->
     Spec = [{{'$1', '$2'}, [], [{{'$1', {'+', '$2', 1}}}]}],
-    Wrong = <<"the table identifier refers to an ATS table of a type not supported by this operation">>,
+    Wrong = <<
+        "the table identifier refers to an ATS table of a type not supported by this operation"
+    >>,
     [
         begin
             Bag = filled(Type, [{1, 1}]),
@@ -318,6 +340,50 @@ to_other_owners(_) ->
             ?assertEqual(2, ats:next(renamed_table, 1)),
             true = ats:safe_fixtable(renamed_table, false),
             true = ats:delete(renamed_table)
+        end
+     || Type <- ?TYPES
+    ],
+    ok.
+
+dets(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "dets"),
+    Objects = [{Key, N} || Key <- [2, 1], N <- lists:seq(1, 300)],
+    {ok, dets} = dets:open_file(dets, [{file, File}, {type, duplicate_bag}]),
+    [
+        begin
+            dets = ats:to_dets(filled(Type, Objects), dets),
+            ?assertEqual(lists:sort(Objects), lists:sort(dets:match_object(dets, '_'))),
+            T = ats:new(Type, [Type]),
+            true = ats:from_dets(T, dets),
+            ?assertEqual(lists:keysort(1, Objects), ats:tab2list(T))
+        end
+     || Type <- ?TYPES
+    ],
+    ok = dets:close(dets).
+
+on_disk(Config) ->
+    {ok, _} = application:ensure_all_started(ats),
+    [
+        begin
+            Directory = filename:join([proplists:get_value(priv_dir, Config), disk, Type]),
+            ok = filelib:ensure_dir(Directory),
+            Options = [{file, Directory}, {type, Type}],
+            {ok, Type} = dats:open_file(Type, Options),
+            ok = dats:insert(Type, [{2, x}, {1, b}, {1.0, c}, {1, a}, {1, b}]),
+            ok = dats:close(Type),
+            {error, _} = dats:open_file(Type, [{file, Directory}, {type, bag}]),
+            {ok, Type} = dats:open_file(Type, Options),
+            ?assertEqual(Type, dats:info(Type, type)),
+            Twice = [{1, b} || Type =:= ordered_duplicate_bag],
+            InOrder = [{1, b}, {1.0, c}, {1, a}] ++ Twice ++ [{2, x}],
+            ?assertEqual(InOrder, dats:tab2list(Type)),
+            ?assertEqual(InOrder, dats:select(Type, ?ALL)),
+            ?assertEqual(lists:reverse(InOrder), dats:select_reverse(Type, ?ALL)),
+            ?assertEqual(length(InOrder), dats:range_count(Type, 0, 9)),
+            ?assertEqual([{2, x}], dats:slot(Type, length(InOrder) - 1)),
+            ?assertEqual([{1, b}], dats:take_first(Type)),
+            ?assertEqual(tl(InOrder), dats:tab2list(Type)),
+            ok = dats:close(Type)
         end
      || Type <- ?TYPES
     ],

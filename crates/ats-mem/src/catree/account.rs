@@ -58,7 +58,7 @@ impl Weights {
         old: Option<&Old<'_, R>>,
         new: &Record<R>,
     ) {
-        if base.counts_subtrees() && (old.is_none() || self == Weights::Objects) {
+        if (old.is_none() || self == Weights::Objects) && base.counts_subtrees() {
             let before = old.map_or(0, |old| self.of_old(old));
             keep_subtree_counts(base, new.key(), self.of_record(new), before);
         }

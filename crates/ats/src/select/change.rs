@@ -85,8 +85,8 @@ impl<H: Host> Table<H> {
 
     /// As [`select_delete`](Table::select_delete), and calls `taken` with each object that was deleted, as it
     /// was then. So of several threads that take an object one gets it. The objects of a key come in the order
-    /// that [`select`](Table::select) reads them in; [`Slice::key`] tells them from those of the next key, and slices end, as in
-    /// [`select`](Table::select).
+    /// that [`select`](Table::select) reads them in; [`Slice::key`] tells them from those of the next key, and
+    /// slices end, as in [`select`](Table::select).
     ///
     /// # Errors
     /// As [`select_delete`](Table::select_delete).
