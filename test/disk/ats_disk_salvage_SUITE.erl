@@ -36,7 +36,8 @@ end_per_testcase(_, _) ->
 tables() ->
     [
         {set, [{type, set}, {keypos, 2}], "--type set"},
-        {ordered_set, [{type, ordered_set}, {keypos, 2}], ""},
+        {ordered_set, [{type, ordered_set}, {keypos, 2}], "--type ordered_set"},
+        {ordered_bag, [{type, ordered_bag}, {keypos, 2}], "--type ordered_bag"},
         {bag, [{type, bag}, {keypos, 2}], "--type bag"},
         {duplicate_bag, [{type, duplicate_bag}, {keypos, 2}], "--type duplicate_bag --keypos 2"},
         {sum_of_set, [{type, set}, {merge, sum}], ""},

@@ -233,8 +233,8 @@ fn a_description_is_made_again() {
         (made, text(&saved.stderr), target)
     };
     for table in [
-        described(TableType::OrderedSet, 1, ""),
-        described(TableType::DuplicateBag, 2, "").clone(),
+        described(TableType::OrderedDuplicateBag, 1, ""),
+        described(TableType::DuplicateBag, 2, ""),
     ] {
         let (made, _, target) = salvage(&table, &[]);
         assert_eq!(made, Some(table));
@@ -251,6 +251,10 @@ fn a_description_is_made_again() {
         let options = ["--type", table_type.name(), "--keypos", "2"];
         assert_eq!(salvage(&table, &options).0, Some(table));
     }
+    let (made, why, _) = salvage(&described(TableType::OrderedSet, 2, ""), &[]);
+    assert_eq!(made, None);
+    let asked = "--type ordered_bag or ordered_duplicate_bag or ordered_set and --keypos 2 fit";
+    assert!(why.contains(asked), "{why}");
     let set = described(TableType::Set, 2, "");
     let (made, why, target) = salvage(&set, &[]);
     assert_eq!(made, None);
