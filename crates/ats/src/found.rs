@@ -32,7 +32,7 @@ impl<'g, H: Host> Found<'g, H> {
         self.record
     }
 
-    /// The key's bytes: an order key in an `ordered_set`, else an exact key.
+    /// The key's bytes: an order key in a table with order, else an exact key.
     pub fn key_bytes(&self) -> &'g [u8] {
         self.record.key()
     }

@@ -58,10 +58,10 @@ impl<H: Host> Table<H> {
         taken
     }
 
-    /// Removes the object with the first or the last key of an `ordered_set`, if there is one, and returns it.
+    /// Removes the first or the last object of a table with order, if there is one, and returns it.
     /// At the moment of its removal no object has a key before it, or behind it. O(log n).
     ///
-    /// Of other types it is some object, of a bag the oldest of some key; none only if no object was there
+    /// Of types without order it is some object, of a bag the oldest of some key; none only if no object was there
     /// throughout the call. O(1), amortised, besides what it costs to take one object of those of a key.
     ///
     /// Refuses to take one of objects that are larger than the workspace's [limit](Workspace::limit) says.
