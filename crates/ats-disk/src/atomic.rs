@@ -5,7 +5,7 @@
 //! same hash. Writers of other keys go on, and their batches are written and synced together.
 
 use crate::batch::Batch;
-use crate::ends::Ends;
+use crate::ends::{Claim, Ends};
 use crate::entry::MAX_BYTES;
 use crate::error::Error;
 use crate::fold::is_absent;
@@ -108,7 +108,7 @@ impl AtomicStore {
     }
 
     /// Locks the keys, always in the same order.
-    fn lock(&self, keys: &[&[u8]]) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
+    pub(crate) fn lock(&self, keys: &[&[u8]]) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
         let mut numbers: Vec<_> = keys.iter().map(|key| lock_number(key)).collect();
         numbers.sort_unstable();
         numbers.dedup();
@@ -119,7 +119,7 @@ impl AtomicStore {
     }
 
     /// Locks all keys: no update is between its read and its write.
-    fn lock_all(&self) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
+    pub(crate) fn lock_all(&self) -> Result<Vec<MutexGuard<'_, ()>>, Error> {
         self.locks.iter().map(waiting::lock).collect()
     }
 
@@ -152,8 +152,31 @@ impl AtomicStore {
         self.store.write(&batch)
     }
 
+    /// Writes a batch, while the keys that it changes are locked. No record that it writes is
+    /// outside of `bounds`.
+    pub(crate) fn write(&self, batch: &Batch, bounds: &[&[u8]]) -> Result<(), Error> {
+        let _written = self.ends.write(bounds.iter().copied())?;
+        self.store.write(batch)
+    }
+
+    /// See [`Ends::claim`].
+    pub(crate) fn claim(&self, end: End, key: &[u8]) -> Result<Claim<'_>, Error> {
+        self.ends.claim(end, key)
+    }
+
+    /// Removes all records, at one moment for every reader and writer, and gives them as a snapshot.
+    pub(crate) fn take_snapshot(&self) -> Result<Snapshot, Error> {
+        let _all = self.lock_all()?;
+        let taken = self.store.snapshot();
+        let mut batch = Batch::new();
+        batch.delete_range(KeyRange::default())?;
+        batch.set_records(CountChange::To(0));
+        self.store.write(&batch)?;
+        Ok(taken)
+    }
+
     /// The record at an end. The caller has locked no key, or this was called before.
-    fn end(&self, end: End) -> Result<Option<OwnedRecord>, Error> {
+    pub(crate) fn end(&self, end: End) -> Result<Option<OwnedRecord>, Error> {
         let direction = match end {
             End::First => Direction::Up,
             End::Last => Direction::Down,
@@ -301,13 +324,7 @@ impl Store for AtomicStore {
     }
 
     fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
-        let _all = self.lock_all()?;
-        let taken = self.store.snapshot();
-        let mut batch = Batch::new();
-        batch.delete_range(KeyRange::default())?;
-        batch.set_records(CountChange::To(0));
-        self.store.write(&batch)?;
-        Ok(Box::new(Frozen(taken)))
+        Ok(Box::new(Frozen(self.take_snapshot()?)))
     }
 
     fn bytes(&self) -> usize {

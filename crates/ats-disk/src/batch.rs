@@ -29,7 +29,30 @@ pub struct Batch {
     records: CountChange,
     /// `true` if a key gets a value or an operand.
     writes: bool,
+    /// Keys that end with the number of their change.
+    numbered: Vec<Numbered>,
 }
+
+/// A key that ends with the sequence number of the change that writes it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbered {
+    /// Place of the number among the bytes of the changes.
+    pub(crate) at: usize,
+    /// Index of the change.
+    pub(crate) change: u32,
+}
+
+impl Numbered {
+    /// Writes the number into the bytes of changes, of which the first has this sequence number.
+    pub(crate) fn write(self, bytes: &mut [u8], first_seq: u64) {
+        let number = first_seq + u64::from(self.change);
+        bytes[self.at..self.at + NUMBER_BYTES].copy_from_slice(&number.to_be_bytes());
+    }
+}
+
+/// Bytes of the number at the end of a key. The most significant one comes first, so such keys are
+/// in the order in which they were written.
+pub(crate) const NUMBER_BYTES: usize = size_of::<u64>();
 
 impl Batch {
     /// No changes.
@@ -43,7 +66,27 @@ impl Batch {
     /// # Errors
     /// [`Error::TooLong`] if either is longer than [`MAX_BYTES`], or the batch would be.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.add(Kind::Put, key, value)
+        self.add(Kind::Put, key, value).map(drop)
+    }
+
+    /// Gives a value to a key that ends with the sequence number of this change, behind the bytes
+    /// that are given. No other change of the store has that number, and later changes have larger
+    /// ones, also after the store was opened anew.
+    ///
+    /// # Errors
+    /// As those of [`put`](Batch::put).
+    pub(crate) fn put_numbered(&mut self, key: &mut Vec<u8>, value: &[u8]) -> Result<(), Error> {
+        key.extend_from_slice(&[0; NUMBER_BYTES]);
+        let change = self.count;
+        let end = self.add(Kind::Put, key, value)?;
+        let at = end - NUMBER_BYTES;
+        self.numbered.push(Numbered { at, change });
+        Ok(())
+    }
+
+    /// Keys that end with the number of their change.
+    pub(crate) fn numbered(&self) -> &[Numbered] {
+        &self.numbered
     }
 
     /// Removes a key and its value, if it is there.
@@ -51,7 +94,7 @@ impl Batch {
     /// # Errors
     /// As those of [`put`](Batch::put).
     pub fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
-        self.add(Kind::Delete, key, &[])
+        self.add(Kind::Delete, key, &[]).map(drop)
     }
 
     /// Merges an operand with the value of a key; if there is none, the operand is the value.
@@ -59,7 +102,7 @@ impl Batch {
     /// # Errors
     /// As those of [`put`](Batch::put). A store without a merge operator refuses the batch.
     pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<(), Error> {
-        self.add(Kind::Operand, key, operand)
+        self.add(Kind::Operand, key, operand).map(drop)
     }
 
     /// Removes all keys in a range. O(1), however many there are.
@@ -82,14 +125,16 @@ impl Batch {
         Ok(())
     }
 
-    fn add(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    /// Adds a change. Returns the place at which its key ends.
+    fn add(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> Result<usize, Error> {
         self.check([("a key", key.len()), ("a value", value.len())])?;
         self.bytes.push(kind as u8);
         put_bytes(&mut self.bytes, key);
+        let key_end = self.bytes.len();
         match kind {
             Kind::Delete => {
                 self.deletes += 1;
-                self.last_deleted = self.bytes.len() - key.len()..self.bytes.len();
+                self.last_deleted = key_end - key.len()..key_end;
             }
             Kind::Put | Kind::Operand => {
                 put_bytes(&mut self.bytes, value);
@@ -97,7 +142,7 @@ impl Batch {
             }
         }
         self.count += 1;
-        Ok(())
+        Ok(key_end)
     }
 
     /// Checks the lengths of fields that are to be added, before they are copied. A batch is one
@@ -118,6 +163,7 @@ impl Batch {
         self.deletes = 0;
         self.last_deleted = 0..0;
         self.writes = false;
+        self.numbered.clear();
         self.records = CountChange::default();
     }
 

@@ -9,7 +9,7 @@
 //! published was written to the journal before, and, if its writer wants that, synced. **W3** After an
 //! error nothing of the group is applied.
 
-use crate::batch::{Batch, BatchItem, BatchItems};
+use crate::batch::{Batch, BatchItem, BatchItems, Numbered};
 use crate::core::Core;
 use crate::entry::Kind;
 use crate::error::Error;
@@ -54,6 +54,8 @@ struct Batches {
     bytes: Vec<u8>,
     /// Of each batch: where it ends, and how many changes it has.
     ends: Vec<(usize, u32)>,
+    /// Keys that end with the number of their change, of all batches.
+    numbered: Vec<Numbered>,
     /// What they make of the number of records.
     records: CountChange,
     sync: bool,
@@ -69,6 +71,14 @@ impl Batches {
             false => self.records.then(batch.records()),
         };
         self.only_deletes = batch.only_deletes() && (is_first || self.only_deletes);
+        if !batch.numbered().is_empty() {
+            let (start, before) = (self.bytes.len(), self.changes() as u32);
+            let numbered = batch.numbered().iter().map(|numbered| Numbered {
+                at: start + numbered.at,
+                change: before + numbered.change,
+            });
+            self.numbered.extend(numbered);
+        }
         self.bytes.extend_from_slice(batch.encoded());
         self.ends.push((self.bytes.len(), batch.len() as u32));
         self.sync |= sync;
@@ -78,7 +88,23 @@ impl Batches {
         self.bytes.clear();
         self.bytes.shrink_to(GROUP_BYTES);
         self.ends.clear();
+        self.numbered.clear();
         self.sync = false;
+    }
+
+    /// Number of changes.
+    fn changes(&self) -> u64 {
+        self.ends
+            .iter()
+            .map(|(_, changes)| u64::from(*changes))
+            .sum()
+    }
+
+    /// Writes into keys the numbers of their changes, of which the first has this one.
+    fn number(&mut self, first_seq: u64) {
+        for numbered in &self.numbered {
+            numbered.write(&mut self.bytes, first_seq);
+        }
     }
 
     /// The batches with the numbers of their changes.
@@ -167,7 +193,7 @@ impl Core {
         if batch.bytes() > GROUP_BYTES || is_alone {
             let mut batches = Batches::default();
             batches.add(batch, sync);
-            return self.write_group(&mut self.writing.lock(), &batches);
+            return self.write_group(&mut self.writing.lock(), &mut batches);
         }
         let (group, leads) = self.join_group(batch, sync);
         if !leads {
@@ -180,7 +206,7 @@ impl Core {
         let mut writing = self.writing.lock();
         // From now on, writers begin the next group.
         self.queue.lock().gathering = None;
-        let result = self.write_group(&mut writing, &group.batches.lock());
+        let result = self.write_group(&mut writing, &mut group.batches.lock());
         drop(writing);
         *group.outcome.lock() = Some(result.clone());
         group.done.notify_all();
@@ -207,7 +233,7 @@ impl Core {
         let mut batches = mem::take(&mut writing.at_once);
         batches.clear();
         batches.add(batch, false);
-        let result = self.write_group(&mut writing, &batches);
+        let result = self.write_group(&mut writing, &mut batches);
         writing.at_once = batches;
         match result {
             // To make room for it takes long.
@@ -296,7 +322,7 @@ impl Core {
     }
 
     /// Writes, syncs, applies and publishes a group.
-    fn write_group(&self, writing: &mut Writing, batches: &Batches) -> Result<(), Error> {
+    fn write_group(&self, writing: &mut Writing, batches: &mut Batches) -> Result<(), Error> {
         self.check_writable()?;
         if self.is_full() {
             self.seal(writing);
@@ -306,6 +332,7 @@ impl Core {
             self.renew_manifest()?;
         }
         let mut seq = writing.last_seq;
+        batches.number(seq + 1);
         let numbered = batches.each().map(|(batch, changes)| {
             let first_seq = seq + 1;
             seq += u64::from(changes);
@@ -383,18 +410,13 @@ impl Core {
         records: &RecordCount,
     ) -> Result<(), Error> {
         let operator = self.options.operator.as_deref();
-        let changes: u64 = batches
-            .ends
-            .iter()
-            .map(|(_, changes)| u64::from(*changes))
-            .sum();
-        let last_seq = first_seq + changes - 1;
+        let last_seq = first_seq + batches.changes() - 1;
         if self.gaps.is_active() {
             self.tell_gaps(first_seq, batches)?;
         }
         let live = self.registry.lock();
         let mut item = BatchItems::new(&batches.bytes);
-        if changes == 1
+        if last_seq == first_seq
             && let Some(Ok(BatchItem::Write { kind, key, value })) = item.next()
         {
             // Under the lock of the registry (its R2).

@@ -104,6 +104,7 @@
 
 mod atomic;
 mod background;
+mod bag_store;
 mod batch;
 mod cache;
 mod coding;
@@ -158,6 +159,7 @@ mod store;
 mod waiting;
 
 pub use atomic::AtomicStore;
+pub use bag_store::BagStore;
 pub use batch::Batch;
 pub use directory::StoreDirectory;
 pub use entry::MAX_BYTES;

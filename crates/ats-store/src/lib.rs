@@ -10,12 +10,14 @@
 //! | [`change`] | [`Change`] of a key, [`BatchPlan`] of a batch |
 //! | [`merge`] | [`MergeOperator`] |
 //! | [`store`] | [`Store`], and the abilities that some stores have besides |
+//! | [`bags`] | [`Bags`]: several values of one key |
 //! | [`error`] | [`Error`], [`SystemError`] |
 //! | [`btree`] | [`BTreeStore`], the store that others are compared with |
 //!
 //! The stores in memory of the crate `ats-mem` use these words, but not the trait [`Store`]: their
 //! records are read in place, which bytes that a store lends for a moment cannot offer.
 
+pub mod bags;
 pub mod btree;
 pub mod change;
 pub mod error;
@@ -24,6 +26,7 @@ pub mod range;
 pub mod scan;
 pub mod store;
 
+pub use bags::{AddRule, BagValues, Bags};
 pub use btree::BTreeStore;
 pub use change::{BatchPlan, Change};
 pub use error::{Error, SystemError};

@@ -3,6 +3,7 @@
 //! It is small: read a key, change several keys as one, go through a range. What else a store can do is an
 //! ability of its own, a trait that the store [offers](Store::merges) or does not.
 
+use crate::bags::Bags;
 use crate::change::{BatchPlan, Change};
 use crate::error::Error;
 use crate::merge::MergeOperator;
@@ -85,6 +86,11 @@ pub trait Store: Send + Sync {
 
     /// The ability to merge, if the store has it.
     fn merges(&self) -> Option<&dyn Merges> {
+        None
+    }
+
+    /// The ability to change single values of keys that have several, if the store has it.
+    fn bags(&self) -> Option<&dyn Bags> {
         None
     }
 }

@@ -3,6 +3,7 @@
 #[path = "../support/append.rs"]
 mod append;
 mod atomic;
+mod bags;
 #[path = "../support/cases.rs"]
 mod cases;
 mod closing;

@@ -1,0 +1,659 @@
+//! A store in which a key has several values, each of which is a record of its own.
+//!
+//! What is told of [`AtomicStore`] holds for keys here: each is changed under a lock that it shares
+//! with keys of the same hash, and all its records with it. **B1** Records of a key are only
+//! written under the lock of the key. **B2** A key whose values are [one record](layout) gets other
+//! records only together with the change that removes that one.
+
+mod group;
+mod identity;
+mod layout;
+
+use crate::atomic::AtomicStore;
+use crate::batch::Batch;
+use crate::entry::MAX_BYTES;
+use crate::error::Error;
+use crate::record_count::CountChange;
+use crate::snapshot::Snapshot;
+use crate::store::DiskStore;
+use crate::waiting;
+use ats_store::store::{DecideEnd, Visit};
+use ats_store::{AddRule, BagValues, Bags, BatchPlan, Change, Direction, End, KeyRange, Store};
+use group::{Group, with_records_of};
+use identity::{Identity, split_values};
+use layout::{Record, end_of, record_key, record_value};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Up to so many values of a key are removed one by one, more by a range.
+const FEW: usize = 8;
+/// Bytes of values that are rewritten in one go.
+const REWRITTEN_BYTES: usize = 1 << 20;
+
+/// A [`DiskStore`] in which a key has several values.
+///
+/// All writes must go through this, as with [`AtomicStore`]. A key that begins with another key must
+/// go on with a byte of `0xFE` or more there; the keys of tables are like that.
+pub struct BagStore {
+    atomic: AtomicStore,
+    identity: Identity,
+    /// `true` if there may be keys whose values are one record.
+    has_shared: AtomicBool,
+}
+
+impl BagStore {
+    /// A bag store on a store, of which nothing else writes. `has_shared` tells whether the store may
+    /// have been written as an [`AtomicStore`], with all values of a key in one record: such keys
+    /// are rewritten when they change, and by [`rewrite`](BagStore::rewrite).
+    #[must_use]
+    pub fn new(store: DiskStore, identity: Arc<dyn BagValues>, has_shared: bool) -> Self {
+        BagStore {
+            atomic: AtomicStore::new(store),
+            identity: Identity(identity),
+            has_shared: AtomicBool::new(has_shared),
+        }
+    }
+
+    /// The store of the records.
+    #[must_use]
+    pub fn records(&self) -> &AtomicStore {
+        &self.atomic
+    }
+
+    /// The keys and their values as they are at this moment, as a store that nothing changes. O(1).
+    #[must_use]
+    pub fn frozen(&self) -> Box<dyn Store> {
+        Box::new(FrozenBags(self.atomic.store().snapshot()))
+    }
+
+    /// Replaces all values by those that `scan` shows, key by key, at one moment for every reader and
+    /// writer, and for a crash. They are in memory as one batch meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`AtomicStore::replace_all`].
+    pub fn replace_all<E: From<Error>>(
+        &self,
+        scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut batch = Batch::new();
+        batch.delete_range(KeyRange::default())?;
+        let mut adding = Adding::new(&self.identity);
+        let mut added = Ok(0);
+        scan(&mut |key, values| {
+            let count = adding.push_all(&mut batch, key, split_values(values));
+            added = count.and_then(|count| added.clone().map(|before| before + count));
+            match added {
+                Ok(_) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        })?;
+        batch.set_records(CountChange::To(added?));
+        let _all = self.atomic.lock_all()?;
+        Ok(self.atomic.write(&batch, &[&[], &[0xFF]])?)
+    }
+
+    /// Gives each value a record of its own, where all values of a key are one. Nothing else can be
+    /// seen of it, and what ends it early leaves the rest as it is.
+    ///
+    /// # Errors
+    /// Those of [`DiskStore::write`].
+    pub fn rewrite(&self) -> Result<(), Error> {
+        if !self.has_shared() {
+            return Ok(());
+        }
+        let snapshot = self.atomic.store().snapshot();
+        let mut scan = snapshot.scan(KeyRange::default(), Direction::Up)?;
+        let (mut keys, mut bytes) = (Vec::new(), 0);
+        while let Some((record_key, value)) = scan.next()? {
+            if let Record::Shared { key, .. } = Record::read(record_key, value)? {
+                keys.push(key.to_vec());
+                bytes += value.len();
+            }
+            if bytes >= REWRITTEN_BYTES {
+                self.rewrite_keys(&keys)?;
+                keys.clear();
+                bytes = 0;
+            }
+        }
+        self.rewrite_keys(&keys)?;
+        self.has_shared.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn rewrite_keys(&self, keys: &[Vec<u8>]) -> Result<(), Error> {
+        let keys: Vec<_> = keys.iter().map(Vec::as_slice).collect();
+        let _locked = self.atomic.lock(&keys)?;
+        let (mut batch, mut added) = (Batch::new(), 0);
+        for key in &keys {
+            if let Some(values) = self.shared(key)? {
+                added += self.split_record(&mut batch, key, &values)?;
+            }
+        }
+        self.commit(batch, added, &keys)
+    }
+
+    /// Returns `true` if there may be keys whose values are one record.
+    pub fn has_shared(&self) -> bool {
+        self.has_shared.load(Ordering::Relaxed)
+    }
+
+    /// The values of a key if they are one record.
+    fn shared(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        match self.has_shared() {
+            true => self.atomic.store().get(key),
+            false => Ok(None),
+        }
+    }
+
+    /// Gives each of the values of a locked key, which are one record, a record of its own. Returns
+    /// the number of records by which they become more.
+    fn split_record(&self, batch: &mut Batch, key: &[u8], values: &[u8]) -> Result<i64, Error> {
+        batch.delete(key)?;
+        let mut adding = Adding::new(&self.identity);
+        Ok(adding.push_all(batch, key, split_values(values))? - 1)
+    }
+
+    /// The values of a key.
+    fn group(&self, key: &[u8]) -> Result<Group, Error> {
+        let mut group = Group::to_change();
+        with_records_of(key, |range| {
+            let mut scan = self.atomic.store().scan(range, Direction::Up)?;
+            group.read(&mut scan, key)
+        })?;
+        Ok(group)
+    }
+
+    /// Returns `true` if a key has values.
+    fn has_values(&self, key: &[u8]) -> Result<bool, Error> {
+        with_records_of(key, |range| {
+            let mut scan = self.atomic.store().scan(range, Direction::Up)?;
+            Ok(scan.next()?.is_some())
+        })
+    }
+
+    /// The keys of the records that have a value equal to this one, which has this hash; at most so
+    /// many.
+    fn equal(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        hash: u64,
+        most: usize,
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        let low = record_key(key, hash);
+        let high = [&low[..], &[0xFF; 9]].concat();
+        let range = KeyRange {
+            low: Some(&low),
+            high: Some(&high),
+        };
+        let mut scan = self.atomic.store().scan(range, Direction::Up)?;
+        let mut equal = Vec::new();
+        while let Some((record_key, bytes)) = scan.next()?
+            && equal.len() < most
+        {
+            if let Record::Alone { value: other, .. } = Record::read(record_key, bytes)?
+                && self.identity.is_equal(value, other)?
+            {
+                equal.push(record_key.to_vec());
+            }
+        }
+        Ok(equal)
+    }
+
+    /// Makes a change of the values of a key that is locked part of a batch. Returns the number of
+    /// records by which they become more.
+    fn change(
+        &self,
+        batch: &mut Batch,
+        key: &[u8],
+        group: &Group,
+        change: Change<Vec<u8>>,
+    ) -> Result<i64, Error> {
+        match change {
+            Change::Keep | Change::Abort | Change::Later => Ok(0),
+            Change::Remove => remove_all(batch, key, group),
+            Change::Put(values) if group.is_shared() => {
+                let removed = remove_all(batch, key, group)?;
+                let mut adding = Adding::new(&self.identity);
+                Ok(removed + adding.push_all(batch, key, split_values(&values))?)
+            }
+            Change::Put(values) => self.replace(batch, key, group, &values),
+        }
+    }
+
+    /// Replaces the values of a key. Those that stay, and are behind each other as before, keep
+    /// their records; so it costs no more than what is removed and added, where values are taken
+    /// out or follow at the end.
+    fn replace(
+        &self,
+        batch: &mut Batch,
+        key: &[u8],
+        group: &Group,
+        values: &[u8],
+    ) -> Result<i64, Error> {
+        let mut old = group.values().enumerate();
+        let (mut removed, mut new) = (Vec::new(), Vec::new());
+        for value in split_values(values) {
+            let value = value?;
+            let mut is_old = false;
+            if new.is_empty() {
+                for (index, other) in old.by_ref() {
+                    is_old = other == value;
+                    if is_old {
+                        break;
+                    }
+                    removed.push(index);
+                }
+            }
+            if !is_old {
+                new.push(value);
+            }
+        }
+        removed.extend(old.map(|(index, _)| index));
+        let is_most = removed.len() > FEW && removed.len() == group.len();
+        match is_most {
+            true => drop(remove_all(batch, key, group)?),
+            false => removed
+                .iter()
+                .try_for_each(|index| batch.delete(group.record_key(*index)))?,
+        }
+        let mut adding = Adding::new(&self.identity);
+        let added = adding.push_all(batch, key, new.into_iter().map(Ok))?;
+        Ok(added - removed.len() as i64)
+    }
+
+    /// Removes a value from those of a key that are one record. Returns the number of records by which
+    /// they become more, and the number of values that were removed.
+    fn remove_shared(
+        &self,
+        batch: &mut Batch,
+        key: &[u8],
+        values: &[u8],
+        unwanted: &[u8],
+    ) -> Result<(i64, usize), Error> {
+        let (mut rest, mut removed) = (Vec::new(), 0);
+        for value in split_values(values) {
+            let value = value?;
+            match self.identity.is_equal(value, unwanted)? {
+                true => removed += 1,
+                false => rest.push(value),
+            }
+        }
+        if removed == 0 {
+            return Ok((0, 0));
+        }
+        batch.delete(key)?;
+        let mut adding = Adding::new(&self.identity);
+        let added = adding.push_all(batch, key, rest.into_iter().map(Ok))?;
+        Ok((added - 1, removed))
+    }
+
+    /// Writes what was decided about keys, while they are locked.
+    fn commit(&self, mut batch: Batch, added: i64, keys: &[&[u8]]) -> Result<(), Error> {
+        batch.set_records(CountChange::By(added));
+        let ends: Vec<_> = keys.iter().map(|key| end_of(key)).collect();
+        let bounds = keys.iter().copied().chain(ends.iter().map(Vec::as_slice));
+        let bounds: Vec<_> = bounds.collect();
+        self.atomic.write(&batch, &bounds)
+    }
+
+    /// The key at an end, with its values.
+    fn end(&self, end: End) -> Result<Option<(Vec<u8>, Group)>, Error> {
+        let Some((record_key, bytes)) = self.atomic.end(end)? else {
+            return Ok(None);
+        };
+        let key = Record::read(&record_key, &bytes)?.key().to_vec();
+        let group = self.group(&key)?;
+        Ok(Some((key, group)))
+    }
+}
+
+/// Removes all values of a key. Returns the number of records by which they become more.
+fn remove_all(batch: &mut Batch, key: &[u8], group: &Group) -> Result<i64, Error> {
+    let records = match group.is_shared() {
+        true => 1,
+        false => group.len(),
+    };
+    if records <= FEW {
+        (0..records).try_for_each(|index| batch.delete(group.record_key(index)))?;
+    } else {
+        with_records_of(key, |range| batch.delete_range(range))?;
+    }
+    Ok(-(records as i64))
+}
+
+/// The records of values that are added, with the buffers that takes.
+struct Adding<'a> {
+    identity: &'a Identity,
+    record: Vec<u8>,
+}
+
+impl<'a> Adding<'a> {
+    fn new(identity: &'a Identity) -> Self {
+        Adding {
+            identity,
+            record: Vec::new(),
+        }
+    }
+
+    fn push(
+        &mut self,
+        batch: &mut Batch,
+        key: &[u8],
+        hash: u64,
+        value: &[u8],
+    ) -> Result<(), Error> {
+        record_value(value, &mut self.record)?;
+        batch.put_numbered(&mut record_key(key, hash), &self.record)
+    }
+
+    /// Adds values behind those that the key has. Returns their number.
+    fn push_all<'v>(
+        &mut self,
+        batch: &mut Batch,
+        key: &[u8],
+        values: impl Iterator<Item = Result<&'v [u8], Error>>,
+    ) -> Result<i64, Error> {
+        let mut count = 0;
+        for value in values {
+            let value = value?;
+            let hash = self.identity.hash(value)?;
+            self.push(batch, key, hash, value)?;
+            count += 1;
+        }
+        Ok(count)
+    }
+}
+
+/// Tells which of the values that a key is to get are new, where equal ones are kept once.
+struct NewValues<'a> {
+    store: &'a BagStore,
+    key: &'a [u8],
+    rule: AddRule,
+    /// Values that were met, by their hashes.
+    seen: HashMap<u64, Vec<Vec<u8>>>,
+    /// `true` if all values of the key are among them.
+    has_seen_all: bool,
+}
+
+impl<'a> NewValues<'a> {
+    fn of(store: &'a BagStore, key: &'a [u8], rule: AddRule) -> Self {
+        NewValues {
+            store,
+            key,
+            rule,
+            seen: HashMap::new(),
+            has_seen_all: false,
+        }
+    }
+
+    /// Says that the key has these values, and no others.
+    fn follow<'v>(
+        &mut self,
+        values: impl Iterator<Item = Result<&'v [u8], Error>>,
+    ) -> Result<(), Error> {
+        self.has_seen_all = true;
+        if self.rule.distinct {
+            for value in values {
+                let value = value?;
+                let hash = self.store.identity.hash(value)?;
+                self.seen.entry(hash).or_default().push(value.to_vec());
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if a value is to be added. It counts as met then.
+    fn is_new(&mut self, value: &[u8], hash: u64) -> Result<bool, Error> {
+        if !self.rule.distinct {
+            return Ok(true);
+        }
+        let seen = self.seen.entry(hash).or_default();
+        for other in &*seen {
+            if self.store.identity.is_equal(value, other)? {
+                return Ok(false);
+            }
+        }
+        if !self.has_seen_all && !self.store.equal(self.key, value, hash, 1)?.is_empty() {
+            return Ok(false);
+        }
+        seen.push(value.to_vec());
+        Ok(true)
+    }
+}
+
+impl Store for BagStore {
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
+        let mut group = Group::default();
+        with_records_of(key, |range| {
+            let mut scan = self.atomic.store().scan(range, Direction::Up)?;
+            group.read(&mut scan, key)
+        })?;
+        Ok(lend(&group, read)?)
+    }
+
+    fn update(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
+    ) -> Result<bool, ats_store::Error> {
+        let _locked = self.atomic.lock(keys)?;
+        let (mut batch, mut added) = (Batch::new(), 0);
+        let mut values = Vec::new();
+        for (index, key) in keys.iter().enumerate() {
+            let group = self.group(key)?;
+            group.write(&mut values)?;
+            let current = (!group.is_empty()).then_some(&values[..]);
+            let change = match plan.decide(index, current) {
+                Change::Later => plan.build(index, current),
+                change => change,
+            };
+            if matches!(change, Change::Abort) {
+                return Ok(false);
+            }
+            added += self.change(&mut batch, key, &group, change)?;
+        }
+        self.commit(batch, added, keys)?;
+        Ok(true)
+    }
+
+    fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), ats_store::Error> {
+        loop {
+            let Some((key, _)) = self.end(end)? else {
+                let _nothing_to_change = decide(None);
+                return Ok(());
+            };
+            let _locked = self.atomic.lock(&[&key])?;
+            let _claimed = match end {
+                End::First => self.atomic.claim(end, &key)?,
+                End::Last => self.atomic.claim(end, &end_of(&key))?,
+            };
+            // Another writer may have been faster. From here on none is, and none writes beyond the key.
+            let Some((same, group)) = self.end(end)?.filter(|(found, _)| *found == key) else {
+                continue;
+            };
+            let (mut batch, mut values) = (Batch::new(), Vec::new());
+            group.write(&mut values)?;
+            let change = decide(Some((&same, &values)));
+            let added = self.change(&mut batch, &key, &group, change)?;
+            return Ok(self.commit(batch, added, &[&key])?);
+        }
+    }
+
+    fn scan(
+        &self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), ats_store::Error> {
+        let snapshot = self.atomic.store().snapshot();
+        Ok(group::scan(&snapshot, key_range, direction, visit)?)
+    }
+
+    /// Number of keys. O(n).
+    fn len(&self) -> Result<usize, ats_store::Error> {
+        self.sum(&|_| 1)
+    }
+
+    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
+        FrozenBags(self.atomic.store().snapshot()).sum(weigh)
+    }
+
+    fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
+        Ok(Box::new(FrozenBags(self.atomic.take_snapshot()?)))
+    }
+
+    fn bytes(&self) -> usize {
+        self.atomic.bytes()
+    }
+
+    fn most_bytes(&self) -> usize {
+        MAX_BYTES
+    }
+
+    fn bags(&self) -> Option<&dyn Bags> {
+        Some(self)
+    }
+}
+
+fn lend(group: &Group, read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+    if group.is_empty() {
+        return Ok(false);
+    }
+    let mut values = Vec::new();
+    group.write(&mut values)?;
+    read(&values);
+    Ok(true)
+}
+
+impl Bags for BagStore {
+    fn add(&self, values: &[(&[u8], &[u8])], rule: AddRule) -> Result<bool, ats_store::Error> {
+        let groups: Vec<_> = values.chunk_by(|one, other| one.0 == other.0).collect();
+        let keys: Vec<_> = groups.iter().map(|group| group[0].0).collect();
+        // They are not looked at while keys are locked.
+        let hashes: Result<Vec<_>, Error> = values
+            .iter()
+            .map(|(_, value)| self.identity.hash(value))
+            .collect();
+        let mut hashes = &hashes?[..];
+        let _locked = self.atomic.lock(&keys)?;
+        let (mut batch, mut added) = (Batch::new(), 0);
+        let mut adding = Adding::new(&self.identity);
+        for (key, group) in keys.iter().zip(groups) {
+            let (of_group, rest) = hashes.split_at(group.len());
+            hashes = rest;
+            if rule.only_to_new_keys && self.has_values(key)? {
+                return Ok(false);
+            }
+            let mut new = NewValues::of(self, key, rule);
+            if let Some(values) = self.shared(key)? {
+                added += self.split_record(&mut batch, key, &values)?;
+                new.follow(split_values(&values))?;
+            } else if group.len() > 1 && rule.distinct && !self.has_values(key)? {
+                new.has_seen_all = true;
+            }
+            for ((_, value), hash) in group.iter().zip(of_group) {
+                if new.is_new(value, *hash)? {
+                    adding.push(&mut batch, key, *hash, value)?;
+                    added += 1;
+                }
+            }
+        }
+        self.commit(batch, added, &keys)?;
+        Ok(true)
+    }
+
+    fn remove(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        most: usize,
+    ) -> Result<Option<usize>, ats_store::Error> {
+        let hash = self.identity.hash(value)?;
+        let _locked = self.atomic.lock(&[key])?;
+        let mut batch = Batch::new();
+        let (added, removed) = match self.shared(key)? {
+            Some(values) => self.remove_shared(&mut batch, key, &values, value)?,
+            None => {
+                let equal = self.equal(key, value, hash, most.saturating_add(1))?;
+                for record_key in &equal {
+                    batch.delete(record_key)?;
+                }
+                (-(equal.len() as i64), equal.len())
+            }
+        };
+        if removed > most {
+            return Ok(None);
+        }
+        self.commit(batch, added, &[key])?;
+        Ok(Some(removed))
+    }
+
+    fn values(&self) -> Result<usize, ats_store::Error> {
+        match self.has_shared() {
+            false => self.atomic.len(),
+            true => self.sum(&|values| split_values(values).count()),
+        }
+    }
+}
+
+/// The keys and their values as they were at a moment. Nothing changes them.
+struct FrozenBags(Snapshot);
+
+impl Store for FrozenBags {
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
+        let mut group = Group::default();
+        with_records_of(key, |range| {
+            let mut scan = self.0.scan(range, Direction::Up)?;
+            group.read(&mut scan, key)
+        })?;
+        Ok(lend(&group, read)?)
+    }
+
+    fn update(
+        &self,
+        _keys: &[&[u8]],
+        _plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
+    ) -> Result<bool, ats_store::Error> {
+        Err(ats_store::Error::Unsupported)
+    }
+
+    fn update_end(&self, _end: End, _decide: &mut DecideEnd<'_>) -> Result<(), ats_store::Error> {
+        Err(ats_store::Error::Unsupported)
+    }
+
+    fn scan(
+        &self,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), ats_store::Error> {
+        Ok(group::scan(&self.0, key_range, direction, visit)?)
+    }
+
+    /// Number of keys. O(n).
+    fn len(&self) -> Result<usize, ats_store::Error> {
+        self.sum(&|_| 1)
+    }
+
+    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
+        // However little of it is on disk, it takes long.
+        waiting::check()?;
+        let mut sum = 0;
+        self.scan(KeyRange::default(), Direction::Up, &mut |_, values| {
+            sum += weigh(values);
+            ControlFlow::Continue(())
+        })?;
+        Ok(sum)
+    }
+
+    fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
+        Err(ats_store::Error::Unsupported)
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}
