@@ -310,6 +310,16 @@ impl BagStore {
     }
 }
 
+/// The key and the value of a record that a [`BagStore`] has written for one value of a key. `None` if
+/// the record is another one. Of a store of another kind, a record that looks like that is unlikely.
+#[must_use]
+pub fn one_of_several<'a>(key: &'a [u8], value: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+    match Record::read(key, value) {
+        Ok(Record::Alone { key, value, .. }) => Some((key, value)),
+        Ok(Record::Shared { .. }) | Err(_) => None,
+    }
+}
+
 /// Removes all values of a key. Returns the number of records by which they become more.
 fn remove_all(batch: &mut Batch, key: &[u8], group: &Group) -> Result<i64, Error> {
     let records = match group.is_shared() {

@@ -159,7 +159,7 @@ mod store;
 mod waiting;
 
 pub use atomic::AtomicStore;
-pub use bag_store::BagStore;
+pub use bag_store::{BagStore, one_of_several};
 pub use batch::Batch;
 pub use directory::StoreDirectory;
 pub use entry::MAX_BYTES;

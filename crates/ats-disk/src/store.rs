@@ -369,6 +369,13 @@ impl DiskStore {
         }
     }
 
+    /// Has the next change get a sequence number above this one. Until that change is in a run, the
+    /// numbers that were left out look like changes that are missing.
+    pub(crate) fn skip_numbers(&self, last: u64) {
+        let mut writing = self.core().writing.lock();
+        writing.last_seq = writing.last_seq.max(last);
+    }
+
     /// What the store tells of itself.
     #[must_use]
     pub fn info(&self) -> Info {

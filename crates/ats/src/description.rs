@@ -1,13 +1,16 @@
 //! What a table in a directory is, as a file beside its store says it.
 //!
 //! The store knows keys and values as bytes. Which table they are of must be known before the store is opened, because
-//! it decides which operator merges them. So it is in a file of its own, which is written once, when the table is made.
+//! it decides which operator merges them. So it is in a file of its own, which is written when the table is made.
 //!
 //! ```text
 //!   "ats table" 0a | version, 4 | type, 1 | zeros, 1 | key position, 8 | length, 4 | merge | checksum, 8
 //! ```
 //!
 //! Numbers have their least significant byte first. The checksum is the XXH3 of all before it.
+//!
+//! Version 2 is that of bags in which each object is a record of its own. The top bit of the type says
+//! that keys may still have all their objects in one record, as all keys have in bags of version 1.
 
 use crate::table::TableType;
 use ats_term::{Zeros, etf};
@@ -25,6 +28,8 @@ pub struct Description {
     pub zeros: Zeros,
     /// How values are merged that are written to the same key: a term in the external term format; empty if they are not.
     pub merge: Vec<u8>,
+    /// `true` if keys of a bag may have all their objects in one record of the store.
+    pub has_shared: bool,
 }
 
 /// For example `set, keypos 1, merge sum`.
@@ -65,9 +70,10 @@ impl fmt::Display for NoDescription {
 impl std::error::Error for NoDescription {}
 
 const MAGIC: &[u8; 10] = b"ats table\n";
-/// The latest version. Each table has the first one in which there are tables of its type.
+/// The latest version. Tables that are no bags are written as version 1.
 const VERSION: u32 = 2;
-const VERSION_OF_ORDERED_BAGS: u32 = 2;
+/// In the type: keys may have all their objects in one record.
+const SHARED: u8 = 1 << 7;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 
 /// The numbers of types in files.
@@ -88,8 +94,8 @@ fn number<T: PartialEq>(of: &T, all: &[T]) -> u8 {
 
 /// The version of the format that has tables of this type.
 fn version(table_type: TableType) -> u32 {
-    match table_type.is_bag() && table_type.is_ordered() {
-        true => VERSION_OF_ORDERED_BAGS,
+    match table_type.is_bag() {
+        true => VERSION,
         false => 1,
     }
 }
@@ -108,12 +114,24 @@ impl Description {
         (!self.merge.is_empty()).then(|| text(&self.merge))
     }
 
+    /// Returns `true` if both describe the same table, however its records are kept.
+    #[must_use]
+    pub fn is_same_table(&self, other: &Self) -> bool {
+        let has_shared = self.has_shared;
+        *self
+            == Description {
+                has_shared,
+                ..other.clone()
+            }
+    }
+
     /// The bytes of the file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&version(self.table_type).to_le_bytes());
-        bytes.push(number(&self.table_type, &TYPES));
+        let shared = if self.has_shared { SHARED } else { 0 };
+        bytes.push(number(&self.table_type, &TYPES) | shared);
         bytes.push(number(&self.zeros, &ZEROS));
         bytes.extend_from_slice(&(self.key_position as u64).to_le_bytes());
         bytes.extend_from_slice(&(self.merge.len() as u32).to_le_bytes());
@@ -136,24 +154,30 @@ impl Description {
         }
         let (version, rest) = rest.split_first_chunk().ok_or(NoDescription::Damaged)?;
         match u32::from_le_bytes(*version) {
-            1..=VERSION => Self::parts(rest).ok_or(NoDescription::Damaged),
+            version @ 1..=VERSION => Self::parts(rest, version).ok_or(NoDescription::Damaged),
             version => Err(NoDescription::Newer(version)),
         }
     }
 
     /// What stands behind the version, the checksum included.
-    fn parts(bytes: &[u8]) -> Option<Self> {
+    fn parts(bytes: &[u8], version: u32) -> Option<Self> {
         let ([table_type, zeros], rest) = bytes.split_first_chunk()?;
         let (key_position, rest) = rest.split_first_chunk()?;
         let (len, rest) = rest.split_first_chunk()?;
         let (merge, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
         let key_position = usize::try_from(u64::from_le_bytes(*key_position)).ok()?;
         (rest.len() == CHECKSUM_BYTES && key_position > 0).then_some(())?;
+        let (number, shared) = match version {
+            1 => (*table_type, true),
+            _ => (table_type & !SHARED, table_type & SHARED != 0),
+        };
+        let table_type = *TYPES.get(usize::from(number))?;
         Some(Description {
-            table_type: *TYPES.get(usize::from(*table_type))?,
+            table_type,
             key_position,
             zeros: *ZEROS.get(usize::from(*zeros))?,
             merge: merge.to_vec(),
+            has_shared: shared && table_type.is_bag(),
         })
     }
 }
@@ -168,6 +192,7 @@ mod tests {
             key_position: 3,
             zeros: Zeros::Distinct,
             merge: vec![131, 106],
+            has_shared: false,
         }
     }
 
@@ -228,12 +253,30 @@ mod tests {
         let (said, _checksum) = hex.split_at(hex.len() - 2 * CHECKSUM_BYTES);
         assert_eq!(
             said,
-            "617473207461626c650a010000000201030000000000000002000000836a"
+            "617473207461626c650a020000000201030000000000000002000000836a"
         );
     }
 
+    /// Bags of version 1 have all objects of a key in one record.
     #[test]
-    fn a_type_that_came_later_has_a_later_version() {
+    fn an_old_bag_is_known_by_its_version() {
+        let mut bytes = Description {
+            has_shared: true,
+            ..some()
+        }
+        .encode();
+        assert_eq!(bytes[MAGIC.len() + 4], 2 | SHARED);
+        bytes.truncate(bytes.len() - CHECKSUM_BYTES);
+        (bytes[MAGIC.len()], bytes[MAGIC.len() + 4]) = (1, 2);
+        bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
+        let old = Description::decode(&bytes).expect("a description");
+        assert_eq!((old.table_type, old.has_shared), (TableType::Bag, true));
+        let written_anew = Description::decode(&old.encode());
+        assert_eq!(written_anew, Ok(old));
+    }
+
+    #[test]
+    fn bags_have_the_later_version() {
         let version = |table_type| {
             let bytes = Description {
                 table_type,
@@ -242,6 +285,6 @@ mod tests {
             .encode();
             bytes[MAGIC.len()]
         };
-        assert_eq!(TYPES.map(version), [1, 1, 1, 1, 2, 2]);
+        assert_eq!(TYPES.map(version), [1, 1, 2, 2, 2, 2]);
     }
 }

@@ -46,7 +46,9 @@ mod workspace;
 pub use ats_mem::slab::trim;
 pub use ats_mem::{Adaptation, Buckets};
 pub use ats_merge::Merge;
-pub use ats_store::{BTreeStore, Direction, End, KeyRange, Skipped, SlotAnswer, Store};
+pub use ats_store::{
+    BTreeStore, BagValues, Bags, Direction, End, KeyRange, Skipped, SlotAnswer, Store,
+};
 pub use ats_sync::{Guard, collect, pin};
 pub use ats_term::Integer;
 pub use ats_term::Zeros;
@@ -58,6 +60,7 @@ pub use operations::counter::CounterOp;
 pub use operations::delete::Taken;
 pub use operations::insert::ExistingKey;
 pub use operations::merge::{Locking, Merging, Value};
+pub use store::bag_values::ObjectIdentity;
 pub use store::codec::{Codec, TermCodec};
 pub use store::object_merge::ObjectMerge;
 pub use store::operator::PortableMerge;

@@ -43,6 +43,7 @@ fn known(merge: Vec<u8>) -> Option<Vec<u8>> {
         key_position: 1,
         zeros: Zeros::Distinct,
         merge,
+        has_shared: false,
     };
     operator(&description)?;
     Some(description.merge)
@@ -67,7 +68,24 @@ pub fn operator(description: &Description) -> Option<(String, u32)> {
 pub struct Evidence {
     merge: Vec<u8>,
     possible: Vec<Description>,
+    /// Key and object of the last record that has one object of several.
+    last: (Vec<u8>, Vec<u8>),
 }
+
+/// Types of tables in which a record has all objects of a key.
+const WHOLE: [TableType; 4] = [
+    TableType::Set,
+    TableType::OrderedSet,
+    TableType::Bag,
+    TableType::DuplicateBag,
+];
+/// Types of tables in which each object is a record of its own.
+const ALONE: [TableType; 4] = [
+    TableType::Bag,
+    TableType::DuplicateBag,
+    TableType::OrderedBag,
+    TableType::OrderedDuplicateBag,
+];
 
 impl Evidence {
     /// None yet, of a table with this merge. Empty if it has none.
@@ -75,7 +93,7 @@ impl Evidence {
     pub fn new(merge: Vec<u8>) -> Self {
         Evidence {
             merge,
-            possible: Vec::new(),
+            ..Evidence::default()
         }
     }
 
@@ -90,40 +108,51 @@ impl Evidence {
     /// the key cannot be made again tells nothing: it has a pid of a node that has ended, for
     /// example.
     pub fn meet(&mut self, key: &[u8], value: &[u8]) {
-        let Some(objects) = objects(value) else {
+        if let Some(objects) = objects(value) {
+            self.meet_objects(key, &objects, &WHOLE);
+        }
+    }
+
+    /// Meets a record that has one object of several of its key. Equal ones come one after the
+    /// other.
+    pub fn meet_alone(&mut self, key: &[u8], object: &[u8]) {
+        let Some(objects) = object_of(object).map(|term| [(object, term)]) else {
             return;
         };
+        self.meet_objects(key, &objects, &ALONE);
+        let (last_key, last) = &mut self.last;
+        if last_key == key && last == object {
+            self.possible
+                .retain(|table| !table.table_type.is_distinct_bag());
+        }
+        key.clone_into(last_key);
+        object.clone_into(last);
+    }
+
+    fn meet_objects(&mut self, key: &[u8], objects: &[(&[u8], Term)], types: &[TableType]) {
         let candidates = match self.possible.is_empty() {
-            true => self.candidates(&objects),
+            true => self.candidates(objects, types),
             false => self.possible.clone(),
         };
-        let fitting = candidates.into_iter();
-        let fitting: Vec<_> = fitting.filter(|one| fits(one, key, &objects)).collect();
+        let fitting = candidates
+            .into_iter()
+            .filter(|one| types.contains(&one.table_type) && fits(one, key, objects));
+        let fitting: Vec<_> = fitting.collect();
         if !fitting.is_empty() {
             self.possible = fitting;
         }
     }
 
     /// All tables that can have such objects, whatever their keys are.
-    fn candidates(&self, objects: &[(&[u8], Term)]) -> Vec<Description> {
-        use TableType::{Bag, DuplicateBag, OrderedBag, OrderedDuplicateBag, OrderedSet, Set};
-        let types = match self.merge.is_empty() {
-            true => &[
-                Set,
-                OrderedSet,
-                Bag,
-                DuplicateBag,
-                OrderedBag,
-                OrderedDuplicateBag,
-            ][..],
-            false => &[Set, OrderedSet],
-        };
+    fn candidates(&self, objects: &[(&[u8], Term)], types: &[TableType]) -> Vec<Description> {
+        let types = types.iter().copied();
+        let types = types.filter(|one| self.merge.is_empty() || !one.is_bag());
+        let types: Vec<_> = types.collect();
         let arities = objects.iter().filter_map(|(_, object)| object.as_tuple());
         let positions = 1..=arities.map(<[Term]>::len).min().unwrap_or(0);
         let tables = positions.flat_map(|key_position| {
-            let types = types
-                .iter()
-                .map(move |table_type| (key_position, *table_type));
+            let types = types.iter();
+            let types = types.map(move |table_type| (key_position, *table_type));
             types.flat_map(|(key_position, table_type)| {
                 [Zeros::Distinct, Zeros::Same].map(|zeros| (table_type, key_position, zeros))
             })
@@ -133,6 +162,7 @@ impl Evidence {
             key_position,
             zeros,
             merge: self.merge.clone(),
+            has_shared: false,
         });
         tables.collect()
     }
@@ -142,11 +172,15 @@ impl Evidence {
 fn objects(value: &[u8]) -> Option<Vec<(&[u8], Term)>> {
     let mut objects = Vec::new();
     for bytes in program_merge::objects(value).ok()? {
-        let object = etf::decode(bytes, etf::Options::TRUSTED).ok()?;
-        object.as_tuple()?;
-        objects.push((bytes, object));
+        objects.push((bytes, object_of(bytes)?));
     }
     (!objects.is_empty()).then_some(objects)
+}
+
+/// The object that these bytes are. `None` if they are none.
+fn object_of(bytes: &[u8]) -> Option<Term> {
+    let object = etf::decode(bytes, etf::Options::TRUSTED).ok()?;
+    object.as_tuple().is_some().then_some(object)
 }
 
 /// Returns `true` if a table has such a record.
@@ -200,6 +234,7 @@ mod tests {
             key_position,
             zeros: Zeros::Distinct,
             merge: Vec::new(),
+            has_shared: false,
         }
     }
 
@@ -248,6 +283,29 @@ mod tests {
         let same_key = [Term::from((1, 7)), Term::from((one_as_float, 7))];
         let left = left(&table(OrderedBag, 1), &same_key);
         assert_eq!(left, [(OrderedBag, 1), (OrderedDuplicateBag, 1)]);
+    }
+
+    #[test]
+    fn records_of_one_object_are_those_of_bags() {
+        use TableType::{Bag, DuplicateBag, OrderedDuplicateBag};
+        let object = etf::encode(&Term::from(("a", 7))).expect("a short term");
+        let other = etf::encode(&Term::from(("b", 7))).expect("a short term");
+        let left = |table_type, objects: &[&[u8]]| {
+            let mut evidence = Evidence::default();
+            let key = key_bytes(&table(table_type, 2), &Term::from(7));
+            objects
+                .iter()
+                .for_each(|object| evidence.meet_alone(&key, object));
+            let possible = evidence.possible().iter();
+            let mut left: Vec<_> = possible.map(|one| one.table_type).collect();
+            left.dedup();
+            left
+        };
+        let both = [Bag, DuplicateBag];
+        assert_eq!(left(Bag, &[&object, &other]), both);
+        assert_eq!(left(Bag, &[&object, &object]), [DuplicateBag]);
+        let same = [&object[..], &object];
+        assert_eq!(left(OrderedDuplicateBag, &same), [OrderedDuplicateBag]);
     }
 
     #[test]

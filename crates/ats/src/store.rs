@@ -1,5 +1,6 @@
 //! The record store of a table: one of those in memory, or one of bytes.
 
+pub(crate) mod bag_values;
 pub(crate) mod codec;
 pub(crate) mod idle_joiner;
 pub(crate) mod object_merge;
@@ -21,7 +22,7 @@ use ats_mem::{
     MemoryStore, Neighbour, NoSuchKey, OnFirstSplit, Ordered, OrderedStore, RecordBox, ShortKey,
     Skipped, Slots,
 };
-use ats_store::{Direction, End, KeyRange, ScanPosition, SlotAnswer};
+use ats_store::{Bags, Direction, End, KeyRange, ScanPosition, SlotAnswer};
 use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicUsize, Ordering};
 use ats_term::image::Host;
@@ -472,6 +473,15 @@ impl<H: Host> Store<H> {
     /// About how many bytes of memory it has.
     pub(crate) fn about_bytes(&self) -> usize {
         each!(&self.records, backend => backend.bytes())
+    }
+
+    /// The ability to change objects of a bag without the others of their key, where the store of
+    /// bytes has it.
+    pub(crate) fn bags(&self) -> Option<(&Portable<H>, &dyn Bags)> {
+        match &self.records {
+            Records::Portable(records) => records.bags().map(|bags| (records, bags)),
+            _ => None,
+        }
     }
 
     /// As [`update`](Store::update), for the objects of a key of a bag.

@@ -155,8 +155,9 @@ impl<H: Host> Table<H> {
     ///
     /// It answers as another table does, and shows the errors of the store as [`Error::Storage`].
     /// Types without order are walked in the order of the bytes of their keys. Counters are not changed in
-    /// place, a change of a key of a bag is O(objects of the key), [`slot`](Table::slot) and
-    /// [`skip`](Table::skip) are O(objects passed). An identifier of a resource of the host, as the external term
+    /// place, [`slot`](Table::slot) and [`skip`](Table::skip) are O(objects passed). A change of a key of a
+    /// bag is O(objects of the key), unless the store has the ability [`Bags`](ats_store::Bags); it asks
+    /// an [`ObjectIdentity`](crate::ObjectIdentity) which objects are equal. An identifier of a resource of the host, as the external term
     /// format has it, does not keep the resource alive.
     ///
     /// # Panics

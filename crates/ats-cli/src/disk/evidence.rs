@@ -5,7 +5,7 @@ use crate::outcome::{Failure, failed};
 use crate::progress::Bar;
 use ats::salvage::Evidence;
 use ats_disk::offline::{Salvage, Survey};
-use ats_disk::{DiskStore, Error, Options};
+use ats_disk::{DiskStore, Error, Options, one_of_several};
 use ats_store::{Direction, KeyRange};
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn meet_first(at: &Path, evidence: &mut Evidence) -> Result<(), Error> {
         let Some((key, value)) = scan.next()? else {
             break;
         };
-        evidence.meet(key, value);
+        tell(evidence, key, value);
     }
     Ok(())
 }
@@ -67,6 +67,14 @@ pub(super) fn all(
     Ok((evidence, has_operands))
 }
 
+/// Has a record tell what it is of.
+fn tell(evidence: &mut Evidence, key: &[u8], value: &[u8]) {
+    match one_of_several(key, value) {
+        Some((key, object)) => evidence.meet_alone(key, object),
+        None => evidence.meet(key, value),
+    }
+}
+
 /// Has the next records tell what they are of, as many at most. Whether they have operands.
 fn meet(salvage: &mut Salvage, most: usize, evidence: &mut Evidence) -> Result<bool, Error> {
     let mut has_operands = false;
@@ -75,7 +83,7 @@ fn meet(salvage: &mut Salvage, most: usize, evidence: &mut Evidence) -> Result<b
             break;
         };
         for value in record.value.iter().chain(&record.operands) {
-            evidence.meet(&record.key, value);
+            tell(evidence, &record.key, value);
         }
         has_operands |= !record.operands.is_empty();
     }

@@ -59,6 +59,7 @@ pub(super) fn reconstruct(
             key_position,
             zeros,
             merge: merge.clone(),
+            has_shared: false,
         }));
     }
     let fits = |table: &Description| {
@@ -68,7 +69,10 @@ pub(super) fn reconstruct(
             && mismatch(survey, table).is_none()
     };
     possible.retain(fits);
-    choose(possible, evidence.possible(), table).map(Some)
+    let mut chosen = choose(possible, evidence.possible(), table)?;
+    // Not every record was read, so it is not known that all are of the newer kind.
+    chosen.has_shared = chosen.table_type.is_bag();
+    Ok(Some(chosen))
 }
 
 /// The one of these that it is, or else the question for what is missing.

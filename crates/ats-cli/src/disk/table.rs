@@ -69,7 +69,7 @@ impl Table {
         let possible = evidence.possible();
         let first = possible.first()?;
         match self {
-            Table::Described(table) if possible.contains(table) => None,
+            Table::Described(table) if possible.iter().any(|one| one.is_same_table(table)) => None,
             Table::Described(table) => Some(fault(format!(
                 "it says {table}, and the records are those of another table, such as {first}"
             ))),

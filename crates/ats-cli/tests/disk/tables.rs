@@ -30,6 +30,7 @@ fn described(table_type: TableType, key_position: usize, merge: &str) -> Descrip
         key_position,
         zeros: Zeros::Distinct,
         merge: merge.unwrap_or_default(),
+        has_shared: false,
     }
 }
 

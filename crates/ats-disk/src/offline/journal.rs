@@ -26,6 +26,8 @@ pub(super) struct Journals {
     /// From the oldest to the newest.
     pub(super) segments: Vec<Segment>,
     pub(super) changes: u64,
+    /// The sequence number of the last change that was read, there or in runs.
+    pub(super) last_seq: u64,
     /// What was spoilt.
     pub(super) faults: Vec<Fault>,
     /// What is missing, but was perhaps never finished when the machine stopped.
@@ -88,6 +90,7 @@ impl Journals {
             }
         }
         let mut journals = reading.journals;
+        journals.last_seq = reading.seq;
         for gap in reading.gaps {
             match gap.was_durable {
                 true => journals.faults.push(gap.fault),

@@ -41,6 +41,8 @@ pub(super) struct Layers {
     pub(super) faults: Vec<Fault>,
     /// Entries of runs that are lost, as far as that is known.
     pub(super) lost_entries: u64,
+    /// No change that was read has a larger sequence number.
+    pub(super) last_seq: u64,
 }
 
 impl Layer {
@@ -82,6 +84,7 @@ impl Layers {
             layers: Vec::new(),
             faults: survey.faults.clone(),
             lost_entries: 0,
+            last_seq: 0,
         };
         let (runs, flushed) = match &survey.contents {
             Some(contents) => {
@@ -97,6 +100,7 @@ impl Layers {
             None => all.runs_without_manifest(survey, on_file),
         };
         let journals = Journals::read(survey, flushed);
+        all.last_seq = journals.last_seq.max(flushed);
         all.faults.extend(journals.faults);
         all.faults.extend(journals.unfinished);
         for segment in journals.segments.into_iter().rev() {

@@ -250,6 +250,8 @@ pub fn salvage(
             break;
         }
     }
+    // Keys may end with the numbers of old changes: new changes have larger ones.
+    store.skip_numbers(salvage.layers.last_seq);
     store.write(&batch)?;
     if !salvaged.is_broken_off {
         store.flush()?;

@@ -7,6 +7,7 @@ mod pending;
 mod polite;
 #[cfg(feature = "forcing")]
 mod restless;
+mod table_store;
 
 pub use failure::{Failure, word_of};
 pub use opened::{Opened, Settings, describe};
@@ -14,3 +15,4 @@ pub use pending::{Expected, Pending, Record, replace};
 pub use polite::{Polite, politely};
 #[cfg(feature = "forcing")]
 pub use restless::Restless;
+pub use table_store::TableStore;

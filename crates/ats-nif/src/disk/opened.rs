@@ -6,12 +6,14 @@
 //! description: such a directory is taken for one in which nothing was made yet.
 
 use super::failure::Failure;
+use super::table_store::TableStore;
 use crate::atoms::KnownAtom;
+use crate::portable::VmCodec;
 use crate::process;
 use ats::program_merge::{Program, ProgramMerge, is_same};
-use ats::{Description, NoDescription, ObjectMerge, TableType};
+use ats::{BagValues, Description, NoDescription, ObjectIdentity, ObjectMerge, TableType};
 use ats_disk::fs::{RealFs, Sharing};
-use ats_disk::{AtomicStore, DiskStore, Durability, Error, Options, StoreDirectory};
+use ats_disk::{DiskStore, Durability, Error, Options, StoreDirectory};
 use ats_store::{Direction, KeyRange, MergeOperator};
 use ats_sync::thread;
 use ats_term::Zeros;
@@ -47,12 +49,21 @@ pub struct Settings {
 /// An open table in a directory.
 pub struct Opened {
     /// Until this is dropped.
-    store: Option<AtomicStore>,
+    store: Option<TableStore>,
     /// Others have a count of it as long as there are files of the store that are open.
     files: Arc<()>,
     directory: PathBuf,
     description: Description,
     merging: Merging,
+}
+
+/// Tells, for a bag, which of its objects are equal, and whether some may share a record.
+fn bag_of(description: &Description) -> Option<(Arc<dyn BagValues>, bool)> {
+    let identity = || ObjectIdentity::new(Arc::new(VmCodec), description.zeros);
+    description.table_type.is_bag().then(|| {
+        let identity: Arc<dyn BagValues> = Arc::new(identity());
+        (identity, description.has_shared)
+    })
 }
 
 /// How values are merged that are written to the same key.
@@ -119,8 +130,12 @@ impl Opened {
                 return Err(failure);
             }
         }
+        // Objects with records of their own are not what an older release expects.
+        if description.has_shared && !settings.read_only {
+            store.replace_file(Description::FILE, &description.encode())?;
+        }
         Ok(Opened {
-            store: Some(AtomicStore::new(store)),
+            store: Some(TableStore::new(store, bag_of(&description))),
             files: Arc::new(()),
             directory: directory.to_owned(),
             description,
@@ -150,7 +165,7 @@ impl Opened {
     /// # Errors
     /// [`Failure`]; then the table is what it was.
     pub fn set_program(&self, merge: &ProgramMerge, program: Program) -> Result<(), Failure> {
-        let store = self.store().store();
+        let store = self.store().files();
         store.sync()?;
         let unnamed = || Failure::new(KnownAtom::Merge, "the module has no name");
         let description = Description {
@@ -162,8 +177,31 @@ impl Opened {
         Ok(())
     }
 
+    /// Merges all runs into one. Objects of a bag that share a record get records of their own first.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn compact(&self) -> Result<(), Failure> {
+        if let TableStore::Objects(store) = self.store()
+            && store.has_shared()
+        {
+            store.rewrite()?;
+            let description = Description {
+                has_shared: false,
+                ..self.description.clone()
+            };
+            // The file must not say so before it is so.
+            self.store().files().sync()?;
+            let bytes = description.encode();
+            self.store()
+                .files()
+                .replace_file(Description::FILE, &bytes)?;
+        }
+        Ok(self.store().files().compact()?)
+    }
+
     /// The store.
-    pub fn store(&self) -> &AtomicStore {
+    pub fn store(&self) -> &TableStore {
         let store = self.store.as_ref();
         store.expect("it is given up when this is dropped")
     }
@@ -184,7 +222,7 @@ impl Opened {
     /// # Errors
     /// [`Failure`], if what was written could not be moved to runs. It is in the journal still, and the table is closed.
     pub fn close(&self) -> Result<(), Failure> {
-        Ok(self.store().store().close()?)
+        Ok(self.store().files().close()?)
     }
 
     /// Its open files.
@@ -257,6 +295,7 @@ impl Settings {
             key_position: self.key_position.unwrap_or(1),
             zeros: self.zeros,
             merge: self.merge.clone().unwrap_or_default(),
+            has_shared: false,
         }
     }
 

@@ -390,5 +390,5 @@ pub fn replace(
         how_much,
         by,
     };
-    politely(|| opened.store().update(&[key], &mut plan))
+    politely(|| opened.store().keys().update(&[key], &mut plan))
 }

@@ -7,7 +7,9 @@
 use super::opened::Opened;
 use crate::process;
 use ats_store::store::{DecideEnd, Visit};
-use ats_store::{BatchPlan, Direction, End, Error, KeyRange, MergeOperator, Merges, Store};
+use ats_store::{
+    AddRule, Bags, BatchPlan, Direction, End, Error, KeyRange, MergeOperator, Merges, Store,
+};
 use std::sync::Arc;
 
 /// Lets `work` wait only where that harms no other process.
@@ -26,7 +28,7 @@ pub trait Holder: Send + Sync {
 
 impl Holder for Arc<Opened> {
     fn held(&self) -> &dyn Store {
-        self.store()
+        self.store().keys()
     }
 }
 
@@ -90,9 +92,19 @@ impl<H: Holder> Store for Polite<H> {
         let merges = self.0.held().merges().is_some();
         merges.then_some(self as &dyn Merges)
     }
+
+    fn bags(&self) -> Option<&dyn Bags> {
+        let bags = self.0.held().bags().is_some();
+        bags.then_some(self as &dyn Bags)
+    }
 }
 
 impl<H: Holder> Polite<H> {
+    fn inner_bags(&self) -> &dyn Bags {
+        let bags = self.0.held().bags();
+        bags.expect("only a store with bags is asked to change them")
+    }
+
     fn inner(&self) -> &dyn Merges {
         let merges = self.0.held().merges();
         merges.expect("only a store that merges is asked to")
@@ -106,5 +118,19 @@ impl<H: Holder> Merges for Polite<H> {
 
     fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), Error> {
         politely(|| self.inner().merge(key, operand))
+    }
+}
+
+impl<H: Holder> Bags for Polite<H> {
+    fn add(&self, values: &[(&[u8], &[u8])], rule: AddRule) -> Result<bool, Error> {
+        politely(|| self.inner_bags().add(values, rule))
+    }
+
+    fn remove(&self, key: &[u8], value: &[u8], most: usize) -> Result<Option<usize>, Error> {
+        politely(|| self.inner_bags().remove(key, value, most))
+    }
+
+    fn values(&self) -> Result<usize, Error> {
+        politely(|| self.inner_bags().values())
     }
 }

@@ -5,26 +5,32 @@
 //! it when it is dropped.
 
 use super::polite::{Polite, politely};
+use super::table_store::TableStore;
 use crate::process;
-use ats_disk::{AtomicStore, DiskStore, Options};
+use ats_disk::{DiskStore, Options};
 use ats_store::store::{DecideEnd, Visit};
-use ats_store::{BatchPlan, Direction, End, Error, KeyRange, Store};
+use ats_store::{AddRule, BagValues, Bags, BatchPlan, Direction, End, Error, KeyRange, Store};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock, TryLockError};
+use std::sync::{Arc, PoisonError, RwLock, TryLockError};
 
 /// See the [module](self).
 pub struct Restless {
     /// Nothing while it is opened anew.
-    store: RwLock<Option<AtomicStore>>,
+    store: RwLock<Option<TableStore>>,
     directory: PathBuf,
+    /// For a bag: which of its objects are equal.
+    identity: Option<Arc<dyn BagValues>>,
     changes: AtomicUsize,
     /// The number of the change up to which all was done that is to happen.
     done: AtomicUsize,
 }
 
-fn open(directory: &Path) -> Result<AtomicStore, ats_disk::Error> {
+fn open(
+    directory: &Path,
+    identity: Option<&Arc<dyn BagValues>>,
+) -> Result<TableStore, ats_disk::Error> {
     let options = Options {
         memtable_bytes: Some(3_000),
         cache_bytes: Some(20_000),
@@ -34,27 +40,33 @@ fn open(directory: &Path) -> Result<AtomicStore, ats_disk::Error> {
         background: false,
         ..Options::default()
     };
-    Ok(AtomicStore::new(DiskStore::open(directory, options)?))
+    let bag = identity.map(|identity| (Arc::clone(identity), false));
+    Ok(TableStore::new(DiskStore::open(directory, options)?, bag))
 }
 
 /// So often something happens.
 const EVERY: usize = 5;
 
 impl Restless {
-    /// An empty one, in a directory that is not there yet.
+    /// An empty one, in a directory that is not there yet. That of a bag is told which of its objects
+    /// are equal.
     ///
     /// # Errors
     /// Those of [`DiskStore::open`].
-    pub fn new(directory: &Path) -> Result<Self, ats_disk::Error> {
+    pub fn new(
+        directory: &Path,
+        identity: Option<Arc<dyn BagValues>>,
+    ) -> Result<Self, ats_disk::Error> {
         Ok(Restless {
-            store: RwLock::new(Some(open(directory)?)),
+            store: RwLock::new(Some(open(directory, identity.as_ref())?)),
             directory: directory.to_owned(),
+            identity,
             changes: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
         })
     }
 
-    fn read<R>(&self, read: impl FnOnce(&AtomicStore) -> Result<R, Error>) -> Result<R, Error> {
+    fn read<R>(&self, read: impl FnOnce(&TableStore) -> Result<R, Error>) -> Result<R, Error> {
         let store = match process::may_wait_for_devices() {
             true => self.store.read().unwrap_or_else(PoisonError::into_inner),
             false => match self.store.try_read() {
@@ -66,7 +78,7 @@ impl Restless {
         politely(|| read(store.as_ref().expect("it was opened")))
     }
 
-    fn change<R>(&self, change: impl FnOnce(&AtomicStore) -> Result<R, Error>) -> Result<R, Error> {
+    fn change<R>(&self, change: impl FnOnce(&TableStore) -> Result<R, Error>) -> Result<R, Error> {
         let due = self.changes.load(Ordering::Relaxed) / EVERY;
         if self.done.load(Ordering::Relaxed) < due {
             if !process::may_wait_for_devices() {
@@ -85,10 +97,10 @@ impl Restless {
     fn happen(&self, number: usize) -> Result<(), Error> {
         match number % 7 {
             1 | 4 => self.reopen(number.is_multiple_of(2))?,
-            2 => self.read(|store| Ok(store.store().flush()?))?,
-            5 => self.read(|store| Ok(store.store().compact()?))?,
+            2 => self.read(|store| Ok(store.files().flush()?))?,
+            5 => self.read(|store| Ok(store.files().compact()?))?,
             _ => {
-                let _done = self.read(|store| Ok(store.store().work()?))?;
+                let _done = self.read(|store| Ok(store.files().work()?))?;
             }
         }
         Ok(())
@@ -99,9 +111,9 @@ impl Restless {
         if let Some(store) = store.take()
             && closes
         {
-            store.store().close()?;
+            store.files().close()?;
         }
-        *store = Some(open(&self.directory)?);
+        *store = Some(open(&self.directory, self.identity.as_ref())?);
         Ok(())
     }
 }
@@ -116,7 +128,7 @@ impl Drop for Restless {
 
 impl Store for Restless {
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        self.read(|store| store.get(key, read))
+        self.read(|store| store.keys().get(key, read))
     }
 
     fn update(
@@ -124,11 +136,11 @@ impl Store for Restless {
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, Error> {
-        self.change(|store| store.update(keys, plan))
+        self.change(|store| store.keys().update(keys, plan))
     }
 
     fn update_end(&self, end: End, decide: &mut DecideEnd<'_>) -> Result<(), Error> {
-        self.change(|store| store.update_end(end, decide))
+        self.change(|store| store.keys().update_end(end, decide))
     }
 
     fn scan(
@@ -137,27 +149,51 @@ impl Store for Restless {
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), Error> {
-        self.read(|store| store.scan(key_range, direction, visit))
+        self.read(|store| store.keys().scan(key_range, direction, visit))
     }
 
     fn len(&self) -> Result<usize, Error> {
-        self.read(Store::len)
+        self.read(|store| store.keys().len())
     }
 
     fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, Error> {
-        self.read(|store| store.sum(weigh))
+        self.read(|store| store.keys().sum(weigh))
     }
 
     fn take_all(&self) -> Result<Box<dyn Store>, Error> {
-        let taken = self.change(Store::take_all)?;
+        let taken = self.change(|store| store.keys().take_all())?;
         Ok(Box::new(Polite(taken)))
     }
 
     fn bytes(&self) -> usize {
-        self.read(|store| Ok(store.bytes())).unwrap_or(0)
+        self.read(|store| Ok(store.keys().bytes())).unwrap_or(0)
     }
 
     fn most_bytes(&self) -> usize {
-        self.read(|store| Ok(store.most_bytes())).unwrap_or(0)
+        self.read(|store| Ok(store.keys().most_bytes()))
+            .unwrap_or(0)
+    }
+    fn bags(&self) -> Option<&dyn Bags> {
+        self.identity.is_some().then_some(self as &dyn Bags)
+    }
+}
+
+/// The ability of the store of a bag.
+fn bags_of(store: &TableStore) -> &dyn Bags {
+    let bags = store.keys().bags();
+    bags.expect("it was opened as the store of a bag")
+}
+
+impl Bags for Restless {
+    fn add(&self, values: &[(&[u8], &[u8])], rule: AddRule) -> Result<bool, Error> {
+        self.change(|store| bags_of(store).add(values, rule))
+    }
+
+    fn remove(&self, key: &[u8], value: &[u8], most: usize) -> Result<Option<usize>, Error> {
+        self.change(|store| bags_of(store).remove(key, value, most))
+    }
+
+    fn values(&self) -> Result<usize, Error> {
+        self.read(|store| bags_of(store).values())
     }
 }

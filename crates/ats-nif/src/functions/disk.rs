@@ -242,7 +242,7 @@ fn disk_close<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 fn disk_sync<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let opened = held(env, table)?;
-    let synced = opened.store().store().sync();
+    let synced = opened.store().files().sync();
     Ok(told(env, synced.map_err(Failure::from)))
 }
 
@@ -337,7 +337,7 @@ fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
                     None => tagged(env, KnownAtom::Pending, bytes, value),
                 });
             };
-            Store::get(opened.store(), bytes, &mut see)
+            opened.store().keys().get(bytes, &mut see)
         });
         read.map_err(Error::from)?;
         found.unwrap_or_else(|| Ok(env.list(&[])))
@@ -367,7 +367,7 @@ fn disk_kind<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 fn disk_stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
-    let info = opened(shared)?.store().store().info();
+    let info = opened(shared)?.store().files().info();
     Ok(map_of(env, &numbers(&info)))
 }
 
@@ -479,7 +479,7 @@ fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'
         };
         with_pair(env, &shared.table, object, |key, value| {
             let operand = merge.operand(value).ok_or(KnownAtom::Operand)?;
-            let merged = politely(|| Merges::merge(opened.store(), key, &operand));
+            let merged = politely(|| Merges::merge(opened.store().records(), key, &operand));
             merged.map_err(Error::from)?;
             Ok(KnownAtom::Written.word())
         })
@@ -537,10 +537,12 @@ fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]
             let written = written(object, how).ok_or(KnownAtom::SystemLimit)?;
             let write = || match how {
                 Written::Object => {
-                    let put = opened.store().put_unread(key, &written);
+                    let put = opened.store().records().put_unread(key, &written);
                     put.map_err(ats_store::Error::from)
                 }
-                Written::Present | Written::Unknown => Merges::merge(opened.store(), key, &written),
+                Written::Present | Written::Unknown => {
+                    Merges::merge(opened.store().records(), key, &written)
+                }
             };
             let done = politely(|| program.with_version(version, write));
             if done.map_err(Error::from)?.is_none() {
@@ -623,7 +625,7 @@ fn with_value<R>(
     let (mut work, mut found) = (Some(work), None);
     let read = politely(|| {
         let mut see = |value: &[u8]| found = work.take().map(|work| work(value));
-        Store::get(opened.store(), key, &mut see)
+        opened.store().keys().get(key, &mut see)
     });
     read.map_err(Error::from)?;
     Ok(found)
@@ -745,7 +747,7 @@ fn disk_delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
         let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
         scratch::with_key(|bytes| {
             write_key(&shared.table, key, bytes)?;
-            let deleted = politely(|| opened.store().delete_unread(bytes));
+            let deleted = politely(|| opened.store().records().delete_unread(bytes));
             deleted.map_err(|error| Error::from(ats_store::Error::from(error)))?;
             Ok(KnownAtom::True.word())
         })
@@ -756,7 +758,7 @@ fn disk_delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
 fn disk_flush<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let opened = held(env, table)?;
-    let flushed = opened.store().store().flush();
+    let flushed = opened.store().files().flush();
     Ok(told(env, flushed.map_err(Failure::from)))
 }
 
@@ -764,6 +766,5 @@ fn disk_flush<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 fn disk_compact<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let opened = held(env, table)?;
-    let merged = opened.store().store().compact();
-    Ok(told(env, merged.map_err(Failure::from)))
+    Ok(told(env, opened.compact()))
 }

@@ -5,13 +5,15 @@ use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::disk::Restless;
 use crate::env::{Env, VmWord};
+use crate::portable::VmCodec;
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
-use ats::Store;
 use ats::select::Slice;
+use ats::{BagValues, ObjectIdentity, Store, TableType, Zeros};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -44,6 +46,8 @@ fn force_slices<'e>(_env: Env<'e>, [ticks]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 pub(super) fn store_of(
     env: Env<'_>,
     backend: VmWord<'_>,
+    kind: TableType,
+    zeros: Zeros,
 ) -> Result<Option<Box<dyn Store>>, KnownAtom> {
     let Some([_disk, directory]) = VmTerm::of(env, backend).tuple_words() else {
         return Ok(None);
@@ -51,7 +55,11 @@ pub(super) fn store_of(
     let directory = VmTerm::of(env, *directory)
         .as_bytes()
         .ok_or(KnownAtom::None)?;
-    let store = Restless::new(Path::new(OsStr::from_bytes(directory)));
+    let identity = || ObjectIdentity::new(Arc::new(VmCodec), zeros);
+    let identity = kind
+        .is_bag()
+        .then(|| Arc::new(identity()) as Arc<dyn BagValues>);
+    let store = Restless::new(Path::new(OsStr::from_bytes(directory)), identity);
     let store = store.map_err(|_| KnownAtom::Storage)?;
     Ok(Some(Box::new(store)))
 }

@@ -14,7 +14,7 @@ use crate::succession::Changes;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, process, registry, release, sys};
 use ats::names::Renaming;
-use ats::{BTreeStore, Rival, Table, TableType};
+use ats::{BTreeStore, Rival, Table, TableType, Zeros};
 use std::sync::Arc;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -103,7 +103,7 @@ fn empty<'e>(
     backend: Term<'e>,
 ) -> Result<Table<Vm>, KnownAtom> {
     let zeros = release::zeros();
-    if let Some(store) = store_for_tests(env, backend)? {
+    if let Some(store) = store_for_tests(env, backend, kind, zeros)? {
         return Ok(Table::on_store(
             store,
             Arc::new(VmCodec),
@@ -138,14 +138,18 @@ fn empty<'e>(
 fn store_for_tests(
     env: Env<'_>,
     backend: Term<'_>,
+    kind: TableType,
+    zeros: Zeros,
 ) -> Result<Option<Box<dyn ats::Store>>, KnownAtom> {
-    super::forcing::store_of(env, backend.0)
+    super::forcing::store_of(env, backend.0, kind, zeros)
 }
 
 #[cfg(not(feature = "forcing"))]
 fn store_for_tests(
     _env: Env<'_>,
     _backend: Term<'_>,
+    _kind: TableType,
+    _zeros: Zeros,
 ) -> Result<Option<Box<dyn ats::Store>>, KnownAtom> {
     Ok(None)
 }

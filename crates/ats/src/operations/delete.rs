@@ -155,6 +155,10 @@ impl<H: Host> Table<H> {
             ..
         } = work;
         let unwanted = image.object();
+        if let Some((records, bags)) = store.bags() {
+            let bytes = records.object_bytes(unwanted)?;
+            return records.remove_equal(bags, key, &bytes, most);
+        }
         if self.table_type.is_bag() {
             let mut is_quick = true;
             store.update_bag(key, &guard, &mut |current| {

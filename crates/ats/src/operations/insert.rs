@@ -6,6 +6,7 @@ use crate::short::{SHORT_WORDS, is_long_change};
 use crate::table::Table;
 use crate::workspace::{Room, Workspace};
 use ats_mem::Change;
+use ats_store::AddRule;
 use ats_sync::Guard;
 use ats_term::TermRef;
 use ats_term::image::{Host, HostTerm};
@@ -125,6 +126,10 @@ impl<H: Host> Table<H> {
             bag,
             ..
         } = work;
+        if let Some((records, bags)) = self.store(&guard).bags() {
+            let bytes = records.object_bytes(image.object())?;
+            return Ok(bags.add(&[(key, &bytes)], self.add_rule(existing))?);
+        }
         let mut done = true;
         let mut object = NewObject {
             packs: self.packs(),
@@ -154,6 +159,14 @@ impl<H: Host> Table<H> {
             return self.insert_slowly(work, existing);
         }
         Ok(done)
+    }
+
+    /// The rule by which objects are added to keys of a bag.
+    pub(crate) fn add_rule(&self, existing: ExistingKey) -> AddRule {
+        AddRule {
+            distinct: self.bag_rules().distinct,
+            only_to_new_keys: existing == ExistingKey::Refused,
+        }
     }
 
     /// Inserts a large object, of which the key has been encoded: image and record are made while the thread

@@ -4,11 +4,13 @@ use crate::bag::{Buffers, Rules, is_quick};
 use crate::error::Error;
 use crate::gathered::{Gathered, One};
 use crate::operations::insert::{Encoded, ExistingKey, PINNED_WORDS};
+use crate::store::portable::Portable;
 use crate::table::Table;
+use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values};
 use crate::workspace::{Room, Workspace};
 use ats_mem::{Change, RecordBox};
-use ats_store::BatchPlan;
+use ats_store::{Bags, BatchPlan};
 use ats_term::image::{Host, HostTerm, Stored};
 use std::ops::Range;
 
@@ -119,6 +121,12 @@ impl<H: Host> Table<H> {
         existing: ExistingKey,
     ) -> Result<bool, Error> {
         let is_long = many.objects.len() > PIECE;
+        if self.is_portable && self.table_type.is_bag() {
+            let visit = self.visit();
+            if let Some((records, bags)) = visit.bags() {
+                return self.add_many(records, bags, many, existing);
+            }
+        }
         let Gathered {
             keys,
             objects,
@@ -151,6 +159,29 @@ impl<H: Host> Table<H> {
         let guard = ats_sync::pin();
         let store = self.store(&guard);
         store.update_batch(keys, &guard, &mut writing)
+    }
+}
+
+impl<H: Host> Table<H> {
+    /// Adds objects of a bag to a store that has the others of their keys elsewhere.
+    fn add_many(
+        &self,
+        records: &Portable<H>,
+        bags: &dyn Bags,
+        many: &Gathered<H>,
+        existing: ExistingKey,
+    ) -> Result<bool, Error> {
+        let mut unpacked = UnpackBuffer::new();
+        let mut values = Vec::with_capacity(many.objects.len());
+        for object in &many.objects {
+            let record = object.record.as_deref();
+            let record = record.expect("what was gathered is written once");
+            let object = unpacked.object(single(record));
+            values.push(records.object_bytes(object)?);
+        }
+        let keys = many.objects.iter().map(|object| many.keys.get(object.key));
+        let values: Vec<_> = keys.zip(values.iter().map(Vec::as_slice)).collect();
+        Ok(bags.add(&values, self.add_rule(existing))?)
     }
 }
 

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::error::Error;
+use ats_store::bags::split_values;
 use ats_term::image::{
     Built, Host, HostKind, ImageBuilder, Object, Scratch, TermHost, decode_object, for_each_owned,
 };
@@ -97,20 +98,6 @@ pub(crate) fn write_object<H: Host>(
 }
 
 /// The objects of a value.
-pub(crate) fn objects(mut value: &[u8]) -> impl Iterator<Item = Result<&[u8], Error>> {
-    std::iter::from_fn(move || {
-        if value.is_empty() {
-            return None;
-        }
-        let Some((len, rest)) = value.split_first_chunk::<LENGTH_BYTES>() else {
-            value = &[];
-            return Some(Err(CORRUPT));
-        };
-        let Some((object, rest)) = rest.split_at_checked(u32::from_le_bytes(*len) as usize) else {
-            value = &[];
-            return Some(Err(CORRUPT));
-        };
-        value = rest;
-        Some(Ok(object))
-    })
+pub(crate) fn objects(value: &[u8]) -> impl Iterator<Item = Result<&[u8], Error>> {
+    split_values(value).map(|object| object.map_err(Error::from))
 }

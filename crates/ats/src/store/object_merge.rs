@@ -213,6 +213,7 @@ mod tests {
             key_position,
             zeros: Zeros::Distinct,
             merge: etf::encode(&atom(name)).expect("an atom"),
+            has_shared: false,
         };
         ObjectMerge::of(&description).expect("the name of a merge")
     }

@@ -5,8 +5,9 @@
 //! [`codec`](crate::store::codec) writes.
 //!
 //! A reader gets a record of its own, which lives as long as its guard. So a table on such a store answers as one
-//! in memory does, at the price of a copy for each record that is read. Counters do not change in place, and the
-//! objects of a key of a bag are written anew with each change.
+//! in memory does, at the price of a copy for each record that is read. Counters do not change in place. The
+//! objects of a key of a bag are written anew with each change, unless the store [changes values of a key
+//! alone](Bags).
 
 use crate::error::Error;
 use crate::found::Found;
@@ -14,9 +15,11 @@ use crate::store::codec::{CORRUPT, Codec, least_bytes, objects, write_object};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values, record};
 use ats_mem::{BatchPlan, NoSuchKey, RecordBox, Skipped};
-use ats_store::{Change, Direction, End, KeyRange, ScanPosition, SlotAnswer, Store, successor};
+use ats_store::{
+    Bags, Change, Direction, End, KeyRange, ScanPosition, SlotAnswer, Store, successor,
+};
 use ats_sync::Guard;
-use ats_term::image::{Built, Host, ObjectListBuilder};
+use ats_term::image::{Built, Host, Object, ObjectListBuilder};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -115,6 +118,40 @@ impl<H: Host> Portable<H> {
             self.codec.read(object?, &mut keep)?;
         }
         made.ok_or(CORRUPT)
+    }
+
+    /// The ability of the store to change objects of a bag alone, if it has it.
+    pub(crate) fn bags(&self) -> Option<&dyn Bags> {
+        self.keys.is_bag.then(|| self.store.bags()).flatten()
+    }
+
+    /// The bytes of an object.
+    pub(crate) fn object_bytes(&self, object: Object<'_, H>) -> Result<Vec<u8>, Error> {
+        // What is too long is found out before it is copied.
+        let (len, limit) = (least_bytes(object), self.store.most_bytes());
+        if len > limit {
+            return Err(ats_store::Error::TooLong { len, limit }.into());
+        }
+        let mut bytes = Vec::new();
+        self.codec.write(object, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Removes the objects of a key that are equal to one with these bytes, in a store with
+    /// [`Bags`], unless they are more than `most`: then it returns `false`.
+    pub(crate) fn remove_equal(
+        &self,
+        bags: &dyn Bags,
+        key: &[u8],
+        object: &[u8],
+        most: usize,
+    ) -> Result<bool, Error> {
+        let removed = bags.remove(key, object, most)?;
+        let mut fixation = self.fixation();
+        if fixation.fixed && removed > Some(0) && !self.store.get(key, &mut |_| {})? {
+            fixation.removed.insert(key.to_vec());
+        }
+        Ok(removed.is_some())
     }
 
     /// The bytes of the objects of a record.
@@ -435,11 +472,12 @@ impl<H: Host> Portable<H> {
         Ok(self.store.len()?)
     }
 
-    /// Number of objects. O(records) if a key can have several.
+    /// Number of objects. O(records) if a key can have several, and the store does not count them.
     pub(crate) fn objects(&self) -> Result<usize, Error> {
-        match self.keys.is_bag {
-            true => Ok(self.store.sum(&|value| objects(value).count())?),
-            false => self.len(),
+        match self.bags() {
+            Some(bags) => Ok(bags.values()?),
+            None if self.keys.is_bag => Ok(self.store.sum(&|value| objects(value).count())?),
+            None => self.len(),
         }
     }
 

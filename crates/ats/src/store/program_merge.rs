@@ -428,6 +428,7 @@ mod tests {
             key_position: 1,
             zeros: Zeros::Distinct,
             merge: etf::encode(merge).expect("a short term"),
+            has_shared: false,
         })
     }
 

@@ -4,23 +4,29 @@
 mod directory;
 
 use super::{TermTable, on_store};
-use ats::{Direction, End, KeyRange, Store, TableType};
-use ats_disk::{AtomicStore, DiskStore, Options};
+use ats::{Direction, End, KeyRange, ObjectIdentity, Store, TableType, TermCodec, Zeros};
+use ats_disk::{AtomicStore, BagStore, DiskStore, Options};
 use ats_store::store::{DecideEnd, Visit};
-use ats_store::{BatchPlan, Error};
+use ats_store::{AddRule, Bags, BatchPlan, Error};
 pub(crate) use directory::Directory;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 /// A store so small that memtables are written and runs merged all the time. It is opened anew now and then.
 struct OnDisk {
     /// Nothing while it is opened anew.
-    store: RwLock<Option<AtomicStore>>,
+    store: RwLock<Option<Open>>,
     directory: Directory,
+    is_bag: bool,
     changes: AtomicUsize,
 }
 
-fn open(directory: &Directory) -> AtomicStore {
+struct Open {
+    files: DiskStore,
+    records: Box<dyn Store>,
+}
+
+fn open(directory: &Directory, is_bag: bool) -> Open {
     let options = Options {
         memtable_bytes: Some(3_000),
         cache_bytes: Some(20_000),
@@ -30,38 +36,55 @@ fn open(directory: &Directory) -> AtomicStore {
         background: false,
         ..Options::default()
     };
-    AtomicStore::new(DiskStore::open(directory.path(), options).expect("opened"))
+    let files = DiskStore::open(directory.path(), options).expect("opened");
+    let store = files.clone();
+    let zeros = Zeros::Distinct;
+    let identity = || ObjectIdentity::new(Arc::new(TermCodec { zeros }), zeros);
+    let records: Box<dyn Store> = match is_bag {
+        true => Box::new(BagStore::new(store, Arc::new(identity()), false)),
+        false => Box::new(AtomicStore::new(store)),
+    };
+    Open { files, records }
 }
 
 impl OnDisk {
-    fn new() -> Self {
+    fn new(is_bag: bool) -> Self {
         let directory = Directory::new();
         OnDisk {
-            store: RwLock::new(Some(open(&directory))),
+            store: RwLock::new(Some(open(&directory, is_bag))),
             directory,
+            is_bag,
             changes: AtomicUsize::new(0),
         }
     }
 
-    fn read<R>(&self, read: impl FnOnce(&AtomicStore) -> R) -> R {
+    fn open<R>(&self, read: impl FnOnce(&Open) -> R) -> R {
         let store: RwLockReadGuard<'_, _> =
             self.store.read().unwrap_or_else(PoisonError::into_inner);
         read(store.as_ref().expect("it was opened"))
     }
 
+    fn read<R>(&self, read: impl FnOnce(&dyn Store) -> R) -> R {
+        self.open(|open| read(&*open.records))
+    }
+
+    fn read_bags<R>(&self, read: impl FnOnce(&dyn Bags) -> R) -> R {
+        self.read(|store| read(store.bags().expect("it is that of a bag")))
+    }
+
     /// Does what threads in the background would do, so that it happens at the same places each time.
     fn work(&self) {
         let changes = self.changes.fetch_add(1, Ordering::Relaxed);
-        let flushed = self.read(|store| match changes % 20 {
-            7 => store.store().flush(),
-            13 => store.store().compact(),
-            _ => store.store().work().map(drop),
+        let flushed = self.open(|open| match changes % 20 {
+            7 => open.files.flush(),
+            13 => open.files.compact(),
+            _ => open.files.work().map(drop),
         });
         flushed.expect("there is room");
         if changes % 50 == 49 {
             let mut store = self.store.write().unwrap_or_else(PoisonError::into_inner);
             *store = None;
-            *store = Some(open(&self.directory));
+            *store = Some(open(&self.directory, self.is_bag));
         }
     }
 }
@@ -97,23 +120,45 @@ impl Store for OnDisk {
     }
 
     fn len(&self) -> Result<usize, Error> {
-        self.read(Store::len)
+        self.read(|store| store.len())
     }
 
     fn bytes(&self) -> usize {
-        self.read(Store::bytes)
+        self.read(|store| store.bytes())
     }
 
     fn most_bytes(&self) -> usize {
-        self.read(Store::most_bytes)
+        self.read(|store| store.most_bytes())
     }
 
     fn take_all(&self) -> Result<Box<dyn Store>, Error> {
-        self.read(Store::take_all)
+        self.read(|store| store.take_all())
+    }
+
+    fn bags(&self) -> Option<&dyn Bags> {
+        self.is_bag.then_some(self as &dyn Bags)
+    }
+}
+
+impl Bags for OnDisk {
+    fn add(&self, values: &[(&[u8], &[u8])], rule: AddRule) -> Result<bool, Error> {
+        let added = self.read_bags(|bags| bags.add(values, rule));
+        self.work();
+        added
+    }
+
+    fn remove(&self, key: &[u8], value: &[u8], most: usize) -> Result<Option<usize>, Error> {
+        let removed = self.read_bags(|bags| bags.remove(key, value, most));
+        self.work();
+        removed
+    }
+
+    fn values(&self) -> Result<usize, Error> {
+        self.read_bags(|bags| bags.values())
     }
 }
 
 /// A table on disk.
 pub(crate) fn on_disk(kind: TableType, key_position: usize) -> TermTable {
-    on_store(OnDisk::new(), kind, key_position)
+    on_store(OnDisk::new(kind.is_bag()), kind, key_position)
 }
