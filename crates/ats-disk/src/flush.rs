@@ -130,6 +130,7 @@ impl Core {
             && writing.last_seq == self.manifest.lock().contents().flushed
         {
             self.unlink_journals(u64::MAX);
+            self.shrink_reserve();
         }
     }
 

@@ -8,8 +8,9 @@
 //! [purged](crate::compaction) one at a time.
 //!
 //! The reserve is as large as what is in memtables, which has to be written once more, or as the
-//! largest file of a run, whichever is more. It grows as these do, by doubling. It stays when the
-//! store is closed. A file system that cannot make room ahead has none.
+//! largest file of a run, whichever is more. It grows as these do, by an eighth or so, and it stays
+//! when the store is closed, as large as the largest file is then. A file system that cannot make
+//! room ahead has none.
 
 use crate::core::Core;
 use crate::error::{Error, is_full};
@@ -33,6 +34,12 @@ const SEAL_PAUSE: Duration = Duration::from_secs(1);
 const SHORT_MERGE_PART: u64 = 2;
 /// While the store is short, a memtable is written to a run when it has this part of the reserve.
 const SHORT_MEMTABLE_PART: u64 = 4;
+
+/// The size of a reserve for so many bytes: a bit more, so that it need not grow with each write.
+fn size_for(bytes: u64) -> u64 {
+    let step = bytes.next_power_of_two() / 8;
+    bytes.next_multiple_of(step.max(LEAST_BYTES))
+}
 
 /// See the [module](self).
 #[derive(Default)]
@@ -94,7 +101,7 @@ impl Reserve {
             Err(error) if error.kind() == io::ErrorKind::NotFound => directory.create(NAME),
             opened => opened,
         }?;
-        let mut size = bytes.max(LEAST_BYTES).next_power_of_two();
+        let mut size = size_for(bytes.max(1));
         match file.reserve(size) {
             // There may be room for what is needed now.
             Err(error) if is_full(error.kind()) && bytes < size => {
@@ -104,6 +111,17 @@ impl Reserve {
             reserved => reserved?,
         }
         self.bytes.store(size, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Makes the reserve smaller, if so many bytes need less.
+    fn shrink(&self, directory: &dyn Directory, bytes: u64) -> io::Result<()> {
+        let _changing = self.purged.lock();
+        let size = size_for(bytes.max(1));
+        if self.bytes.load(Ordering::Relaxed) > size {
+            directory.open(NAME)?.set_len(size)?;
+            self.bytes.store(size, Ordering::Relaxed);
+        }
         Ok(())
     }
 
@@ -175,6 +193,14 @@ impl Core {
         let files = state.runs.iter().flat_map(|run| &run.meta.files);
         let largest = files.map(|file| file.bytes).max().unwrap_or(0);
         self.reserve.largest_file.store(largest, Ordering::Relaxed);
+    }
+
+    /// Makes the reserve as small as it may be when all is in runs. A failure only leaves it larger.
+    pub(crate) fn shrink_reserve(&self) {
+        if !self.reserve.is_short() {
+            let bytes = self.reserve_bytes(0);
+            let _ = self.reserve.shrink(&*self.directory, bytes);
+        }
     }
 
     /// Sees to it that there is a reserve for a write of so many bytes. While the store is short,
