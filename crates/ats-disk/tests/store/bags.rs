@@ -4,6 +4,8 @@
 use crate::cases;
 use crate::directory::Directory;
 use crate::open;
+use ats_disk::fs::RealFs;
+use ats_disk::offline::{Survey, salvage};
 use ats_disk::{AtomicStore, BagStore, Options};
 use ats_store::bags::{push_value, split_values};
 use ats_store::{
@@ -448,4 +450,35 @@ fn places_ascend_when_the_store_is_opened_anew() {
         }
         assert_eq!(all(&store), [(b"k".to_vec(), expected.clone())], "{round}");
     }
+}
+
+/// What is left of a damaged store has the places that it had: new values come behind.
+#[test]
+fn places_ascend_in_a_salvaged_store() {
+    let (directory, target) = (Directory::new(), Directory::new());
+    let rule = AddRule {
+        distinct: false,
+        only_to_new_keys: false,
+    };
+    let store = bags(directory.path(), false);
+    for _ in 0..100 {
+        store.add(&[(b"a", b"other")], rule).expect("added");
+    }
+    let removed = store.remove(b"a", b"other", usize::MAX).expect("removed");
+    assert_eq!(removed, Some(100));
+    for value in ["x", "y"] {
+        store.add(&[(b"k", value.as_bytes())], rule).expect("added");
+    }
+    store.records().store().compact().expect("compacted");
+    store.records().store().close().expect("closed");
+    std::fs::remove_file(directory.path().join("manifest")).expect("it was there");
+    let survey = Survey::new(Arc::new(RealFs), directory.path()).expect("surveyed");
+    let go_on = &mut |_| ControlFlow::Continue(());
+    salvage(&survey, target.path(), options(), &[], go_on).expect("salvaged");
+    let store = bags(target.path(), false);
+    for value in ["x", "z"] {
+        store.add(&[(b"k", value.as_bytes())], rule).expect("added");
+    }
+    let expected = ["x", "y", "x", "z"].map(str::to_owned).to_vec();
+    assert_eq!(all(&store), [(b"k".to_vec(), expected)]);
 }
