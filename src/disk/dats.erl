@@ -198,7 +198,7 @@ info(Name) ->
 %% <tr><td>`type', `keypos', `access', `durability'</td><td>as it was opened</td></tr>
 %% <tr><td>`filename'</td><td>its directory</td></tr>
 %% <tr><td>`size', `no_objects'</td><td>the number of objects. The first call after the table was
-%% opened reads all of it, and each call if it is a bag</td></tr>
+%% opened reads all of it</td></tr>
 %% <tr><td>`file_size'</td><td>bytes on disk, without the journal</td></tr>
 %% <tr><td>`memory'</td><td>bytes in memory</td></tr>
 %% <tr><td>`users'</td><td>the processes that have opened it, and how often each has</td></tr>

@@ -86,7 +86,7 @@
 //! [read-only](Error::ReadOnly), since it is unknown then what is on disk.
 //!
 //! A [`DiskStore`] writes without reading. [`AtomicStore`] lets changes depend on what is there, as
-//! [`ats_store::Store`] asks for.
+//! [`ats_store::Store`] asks for, and [`BagStore`] has keys with several values.
 //!
 //! # Limits
 //! | what | the most |
