@@ -29,6 +29,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Up to so many values of a key are removed one by one, more by a range.
 const FEW: usize = 8;
+/// A thread that must not wait compares no more values than this with one.
+const COMPARED_AT_ONCE: usize = 32;
 /// Bytes of values that are rewritten in one go.
 const REWRITTEN_BYTES: usize = 1 << 20;
 
@@ -118,7 +120,7 @@ impl BagStore {
             }
         }
         self.rewrite_keys(&keys)?;
-        self.has_shared.store(false, Ordering::Relaxed);
+        self.has_shared.store(false, Ordering::Release);
         Ok(())
     }
 
@@ -136,7 +138,7 @@ impl BagStore {
 
     /// Returns `true` if there may be keys whose values are one record.
     pub fn has_shared(&self) -> bool {
-        self.has_shared.load(Ordering::Relaxed)
+        self.has_shared.load(Ordering::Acquire)
     }
 
     /// The values of a key if they are one record.
@@ -190,9 +192,14 @@ impl BagStore {
         };
         let mut scan = self.atomic.store().scan(range, Direction::Up)?;
         let mut equal = Vec::new();
+        let mut compared = 0;
         while let Some((record_key, bytes)) = scan.next()?
             && equal.len() < most
         {
+            compared += 1;
+            if compared > COMPARED_AT_ONCE {
+                waiting::check()?;
+            }
             if let Record::Alone { value: other, .. } = Record::read(record_key, bytes)?
                 && self.identity.is_equal(value, other)?
             {

@@ -5,10 +5,14 @@ use super::layout::{Record, end_of};
 use crate::error::Error;
 use crate::scan::Scan;
 use crate::snapshot::Snapshot;
+use crate::waiting;
 use ats_store::store::Visit;
 use ats_store::{Direction, KeyRange};
 use std::ops::ControlFlow;
 use std::ops::Range;
+
+/// A thread that must not wait leaves a key with more values to one that may.
+const MOST_AT_ONCE: usize = 512;
 
 /// The values of one key. Keeps its memory.
 #[derive(Default)]
@@ -51,6 +55,9 @@ impl Group {
     }
 
     fn add(&mut self, record_key: &[u8], record: &Record<'_>) -> Result<(), Error> {
+        if self.values.len() >= MOST_AT_ONCE {
+            waiting::check()?;
+        }
         match record {
             Record::Alone { place, value, .. } => self.push(*place, value, record_key),
             Record::Shared { values, .. } => {
