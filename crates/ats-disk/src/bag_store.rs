@@ -161,7 +161,7 @@ impl BagStore {
     fn group(&self, key: &[u8]) -> Result<Group, Error> {
         let mut group = Group::to_change();
         with_records_of(key, |range| {
-            let mut scan = self.atomic.store().scan(range, Direction::Up)?;
+            let mut scan = self.atomic.store().scan_shortly(range)?;
             group.read(&mut scan, key)
         })?;
         Ok(group)
@@ -170,7 +170,7 @@ impl BagStore {
     /// Returns `true` if a key has values.
     fn has_values(&self, key: &[u8]) -> Result<bool, Error> {
         with_records_of(key, |range| {
-            let mut scan = self.atomic.store().scan(range, Direction::Up)?;
+            let mut scan = self.atomic.store().scan_shortly(range)?;
             Ok(scan.next()?.is_some())
         })
     }
@@ -190,7 +190,7 @@ impl BagStore {
             low: Some(&low),
             high: Some(&high),
         };
-        let mut scan = self.atomic.store().scan(range, Direction::Up)?;
+        let mut scan = self.atomic.store().scan_shortly(range)?;
         let mut equal = Vec::new();
         let mut compared = 0;
         while let Some((record_key, bytes)) = scan.next()?
@@ -445,7 +445,7 @@ impl Store for BagStore {
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
         let mut group = Group::default();
         with_records_of(key, |range| {
-            let mut scan = self.atomic.store().scan(range, Direction::Up)?;
+            let mut scan = self.atomic.store().scan_shortly(range)?;
             group.read(&mut scan, key)
         })?;
         Ok(lend(&group, read)?)

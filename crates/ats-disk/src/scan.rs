@@ -364,7 +364,12 @@ fn bound_at(key: &[u8], direction: Direction) -> Vec<u8> {
 /// What a walk over a state reads, from the newest to the oldest.
 fn sources(state: &State, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
     let memtables = state.memtables().map(|memtable| Source {
-        cursor: Box::new(memtable.cursor(seq, true).showing_deleted()),
+        cursor: Box::new(
+            memtable
+                .cursor(seq, true)
+                .showing_deleted()
+                .within(key_range),
+        ),
         range_deletes: memtable.deleted(seq),
     });
     let runs = state.runs.iter().filter_map(|run| {
@@ -438,5 +443,11 @@ impl Core {
             pinned.watch();
         }
         Scan::new(pinned, key_range, direction)
+    }
+
+    /// Like [`scan`](Core::scan), for a walk that ends soon: it is not counted, and does not expire.
+    pub(crate) fn scan_shortly(self: &Arc<Self>, key_range: KeyRange<'_>) -> Result<Scan, Error> {
+        let pinned = Arc::new(Pinned::new(Arc::clone(self)));
+        Scan::new(pinned, key_range, Direction::Up)
     }
 }

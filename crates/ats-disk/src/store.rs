@@ -216,6 +216,11 @@ impl DiskStore {
         self.core().scan(key_range, direction)
     }
 
+    /// See [`Core::scan_shortly`].
+    pub(crate) fn scan_shortly(&self, key_range: KeyRange<'_>) -> Result<Scan, Error> {
+        self.core().scan_shortly(key_range)
+    }
+
     /// The store as it is at this moment. O(1).
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {

@@ -9,7 +9,7 @@ use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
 use ats_mem::{Backend, Ordered};
-use ats_store::Direction;
+use ats_store::{Direction, KeyRange};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -31,6 +31,8 @@ pub(crate) struct MemtableCursor {
     is_snapshot: bool,
     /// `true` if it stands on keys of which nothing remains but that a range was deleted.
     shows_deleted: bool,
+    /// No key from here on is wanted on the way up, and none below on the way down.
+    bounds: [Option<Vec<u8>>; 2],
     direction: Direction,
     copied: Copied,
     /// The key on which it stands, of those that were copied. Their number at the end.
@@ -71,6 +73,7 @@ impl MemtableCursor {
             seq,
             is_snapshot,
             shows_deleted: false,
+            bounds: [None, None],
             direction: Direction::Up,
             copied: Copied::default(),
             at: 0,
@@ -84,6 +87,12 @@ impl MemtableCursor {
     /// [`Kind::Delete`]: so that who walks knows how many there are.
     pub(crate) fn showing_deleted(mut self) -> Self {
         self.shows_deleted = true;
+        self
+    }
+
+    /// Lets it end where a range does, so that nothing beyond is copied.
+    pub(crate) fn within(mut self, key_range: KeyRange<'_>) -> Self {
+        self.bounds = [key_range.high, key_range.low].map(|bound| bound.map(<[u8]>::to_vec));
         self
     }
 
@@ -106,8 +115,13 @@ impl MemtableCursor {
             memtable,
             copied,
             last,
+            bounds: [high, low],
             ..
         } = self;
+        let is_beyond = |key: &[u8]| match self.direction {
+            Direction::Up => high.as_deref().is_some_and(|high| key >= high),
+            Direction::Down => low.as_deref().is_some_and(|low| key < low),
+        };
         let (seq, is_snapshot, most_keys) = (self.seq, self.is_snapshot, self.keys);
         let shows_deleted = self.shows_deleted;
         let guard = ats_sync::pin();
@@ -117,6 +131,10 @@ impl MemtableCursor {
         let before = last.clone();
         let visit = &mut |record| {
             let history = History::of(record, &guard);
+            if is_beyond(history.key()) {
+                is_full = false;
+                return ControlFlow::Break(());
+            }
             let reading = copied.take(memtable, history, seq, is_snapshot, shows_deleted);
             is_too_old = matches!(reading, Reading::TooOld);
             visited += 1;
