@@ -36,7 +36,7 @@ end_per_testcase(_, _) ->
 tables() ->
     [
         {set, [{type, set}, {keypos, 2}], "--type set"},
-        {ordered_set, [{type, ordered_set}, {keypos, 2}], "--type ordered_set"},
+        {ordered_set, [{type, ordered_set}, {keypos, 2}], ""},
         {ordered_bag, [{type, ordered_bag}, {keypos, 2}], "--type ordered_bag"},
         {bag, [{type, bag}, {keypos, 2}], "--type bag"},
         {duplicate_bag, [{type, duplicate_bag}, {keypos, 2}], "--type duplicate_bag --keypos 2"},
