@@ -34,6 +34,7 @@ if command -v c++ >/dev/null 2>&1; then
 else
     printf '\n== fuzz targets: not looked at, libFuzzer needs a C++ compiler\n'
 fi
+check "warnings" rebar3 as strict compile
 check "xref" rebar3 xref
 check "dialyzer" rebar3 dialyzer
 

@@ -26,7 +26,6 @@
 
 -type decision(Value) :: keep | {remove | {replace, tuple()}, Value}.
 %% What becomes of an object, and what is told of it.
--type record() :: ats_nif:disk_record().
 
 %% So often a change is tried of a key that others write to.
 -define(ATTEMPTS, 1000).
@@ -229,7 +228,7 @@ decide(Table, Program, Key, Decide, Attempts) ->
 
 %% The object of a key, and the record of the store that it was made of.
 -spec current(ats:tid(), ats_disk_pending:program(), Key :: term()) ->
-          {record(), tuple()} | undefined.
+          {ats_nif:disk_record(), tuple()} | undefined.
 current(Table, Program, Key) ->
     case ats_nif:disk_record(Table, Key) of
         none ->
@@ -244,7 +243,7 @@ current(Table, Program, Key) ->
     end.
 
 %% Whether the object was still the one of this record.
--spec replaced(ats:tid(), record(), remove | {replace, tuple()}) -> boolean().
+-spec replaced(ats:tid(), ats_nif:disk_record(), remove | {replace, tuple()}) -> boolean().
 replaced(Table, {Key, Chain}, remove) ->
     ats_nif:disk_replace(Table, Key, Chain, missing, true);
 replaced(Table, {Key, Chain}, {replace, Object}) ->

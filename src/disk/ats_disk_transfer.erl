@@ -84,7 +84,7 @@ provided(_Stage, Other) ->
 %% Tells the function that nothing more is read. Its answer does not matter any more.
 -spec stopped(ats_dets:init_fun(), {error, Reason}) -> {error, Reason}.
 stopped(Function, Failed) ->
-    _ = catch Function(close),
+    _ = try Function(close) catch _:_ -> ok end,
     Failed.
 
 -spec in_chunks(term(), source(), #stage{}, non_neg_integer(), non_neg_integer() | undefined,
@@ -125,7 +125,9 @@ replaced(Table, Fill) ->
     try Fill(#stage{table = Table, into = Memory})
     after
         %% It may be gone already.
-        _ = catch ats_nif:delete(Memory)
+        try ats_nif:delete(Memory)
+        catch error:{ats_error, _Cause} -> true
+        end
     end.
 
 %% Takes the next objects. `HaveKeys' says whether all that are still to come are objects, if that

@@ -109,7 +109,7 @@ continued({Snapshot, Continuation, Rest, Upper, Filter} = Select, N) ->
                                       Cause =:= none ->
             {error, {bad_select_handle, Select}};
         error:{ats_error, snapshot_expired} ->
-            _ = catch ats_nif:delete(Snapshot),
+            ok = let_go(Snapshot),
             {error, {bad_select_handle, Select}}
     end.
 
@@ -166,7 +166,7 @@ rows({[Row | _] = Rest, Continuation}, Snapshot, Upper, Filter, 0, Found) ->
     case is_below(Upper, element(1, Row), upper) of
         true ->
             %% What is left may be in the handle already.
-            _ = [catch ats_nif:delete(Snapshot) || Continuation =:= '$end_of_table'],
+            _ = [let_go(Snapshot) || Continuation =:= '$end_of_table'],
             {ok, lists:reverse(Found), {Snapshot, Continuation, Rest, Upper, Filter}};
         false ->
             ended(Snapshot, Upper, Filter, Found)
@@ -210,5 +210,14 @@ is_below(_Upper, _Key, _Cause) ->
 %% Nothing is left, so the snapshot is not needed any more.
 -spec ended(ats:tid(), edge(), fun(), [{term(), term()}]) -> {ok, [{term(), term()}], select()}.
 ended(Snapshot, Upper, Filter, Found) ->
-    _ = catch ats_nif:delete(Snapshot),
+    ok = let_go(Snapshot),
     {ok, lists:reverse(Found), {Snapshot, '$end_of_table', [], Upper, Filter}}.
+
+%% The snapshot may be gone already.
+-spec let_go(ats:tid()) -> ok.
+let_go(Snapshot) ->
+    try ats_nif:delete(Snapshot) of
+        true -> ok
+    catch
+        error:{ats_error, _Cause} -> ok
+    end.

@@ -29,7 +29,7 @@ go_on(Facade, Table, {Objects, Function}) when is_list(Objects), is_function(Fun
     catch
         error:Reason:Stack ->
             %% What the function makes of its end does not matter any more.
-            catch Function(close),
+            _ = try Function(close) catch _:_ -> ok end,
             exit({Reason, Stack})
     end,
     go_on(Facade, Table, Function(read));
@@ -69,8 +69,14 @@ to_dets(Table, DetsTable) ->
         ok = asked(fun() -> dets:init_table(DetsTable, Provider, [{format, term}]) end),
         DetsTable
     after
-        %% It may have been deleted meanwhile.
-        catch ats_nif:safe_fixtable(Table, false)
+        unfix(Table)
+    end.
+
+%% The table may have been deleted meanwhile.
+-spec unfix(ats:table()) -> true.
+unfix(Table) ->
+    try ats_nif:safe_fixtable(Table, false)
+    catch error:{ats_error, _Cause} -> true
     end.
 
 %% As many objects as `ets' reads at first, or all: a single call returns fewer if they take long.

@@ -111,7 +111,9 @@ write_objects(Table, Log) ->
     try write_chunks(Table, start, Log)
     after
         %% It may have been deleted meanwhile.
-        catch ats_nif:safe_fixtable(Table, false)
+        try ats_nif:safe_fixtable(Table, false)
+        catch error:{ats_error, _Cause} -> true
+        end
     end.
 
 -spec write_chunks(ats:table(), ats_nif:position(), #log{}) -> #log{}.

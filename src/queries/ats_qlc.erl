@@ -47,9 +47,10 @@ table(Facade, Table, Asked) ->
 
 -spec options(term()) -> [term()].
 options(Options) when is_list(Options) ->
-    case is_integer(catch length(Options)) of
-        true -> Options;
-        false -> wrong_options()
+    try length(Options) of
+        _ -> Options
+    catch
+        error:badarg -> wrong_options()
     end;
 options(Option) ->
     [Option].

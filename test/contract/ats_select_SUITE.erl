@@ -376,14 +376,14 @@ new_and_renamed(_) ->
     ].
 
 renaming() ->
-    _ = (catch ats:rename(renamed_a, renamed_b)),
+    _ = ats_test_lib:attempt(fun() -> ats:rename(renamed_a, renamed_b) end),
     renaming().
 
 %% The names that tables got instead of `renamed_a'.
 other_names(Tries, []) when Tries > 0 ->
     Name = ats:new(renamed_a, [named_table, public]),
-    _ = (catch ats:delete(renamed_a)),
-    _ = (catch ats:delete(renamed_b)),
+    _ = ats_test_lib:attempt(fun() -> ats:delete(renamed_a) end),
+    _ = ats_test_lib:attempt(fun() -> ats:delete(renamed_b) end),
     other_names(Tries - 1, [Name || Name =/= renamed_a]);
 other_names(_, Others) ->
     Others.

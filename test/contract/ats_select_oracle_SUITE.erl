@@ -87,7 +87,7 @@ apart(Function, Args) ->
         exit:Reason ->
             error({virtual_machine_ended, Function, Args, Reason})
     after
-        catch ats_test_lib:stop_vm(Peer)
+        ats_test_lib:attempt(fun() -> ats_test_lib:stop_vm(Peer) end)
     end.
 
 %% The oracle is worth nothing if it cannot see a difference.

@@ -205,11 +205,11 @@ schedulers_are_not_kept(_Config) ->
         fun ats:lookup/2,
         fun ats:delete/2,
         fun ats:take/2,
-        fun(T, K) -> catch ats:next(T, K) end,
-        fun(T, K) -> catch ats:prev(T, K) end,
-        fun(T, K) -> catch ats:lookup_element(T, K, 2) end,
-        fun(T, K) -> catch ats:update_counter(T, K, 1) end,
-        fun(T, K) -> catch ats:update_element(T, K, {2, 1}) end
+        fun(T, K) -> ats_test_lib:attempt(fun() -> ats:next(T, K) end) end,
+        fun(T, K) -> ats_test_lib:attempt(fun() -> ats:prev(T, K) end) end,
+        fun(T, K) -> ats_test_lib:attempt(fun() -> ats:lookup_element(T, K, 2) end) end,
+        fun(T, K) -> ats_test_lib:attempt(fun() -> ats:update_counter(T, K, 1) end) end,
+        fun(T, K) -> ats_test_lib:attempt(fun() -> ats:update_element(T, K, {2, 1}) end) end
     ],
     Long = [
         Long
@@ -226,7 +226,7 @@ longest(Call) ->
     {Pid, Ref} = spawn_monitor(fun() ->
         % The machine counts from the moment at which the process was scheduled.
         erlang:yield(),
-        _ = (catch Call()),
+        _ = ats_test_lib:attempt(Call),
         erlang:yield()
     end),
     receive

@@ -246,7 +246,10 @@ joins(_) ->
                     {Join, sorted(qlc:e(Q(Join)))}
                  || Q <- [Equal, Identical], Join <- [any, merge, nested_loop]
                 ] ++
-                    [{lookup, catch sorted(qlc:e(Equal(lookup)))} || Type =:= ordered_set] ++
+                    [
+                        {lookup, ats_test_lib:attempt(fun() -> sorted(qlc:e(Equal(lookup))) end)}
+                     || Type =:= ordered_set
+                    ] ++
                     [{lookup, sorted(qlc:e(Identical(lookup)))}],
             ByValue = qlc:e(
                 qlc:q([{A, B} || {A, _, N1} <- M:table(T), {B, N2} <- M:table(Other), N1 =:= N2])
@@ -419,14 +422,15 @@ fixation_ends(_) ->
     [
         compare(Type, fun(M, T) ->
             Fails = qlc:q([odd(1 div (N - 250)) || {_, _, N} <- M:table(T)]),
-            {'EXIT', {badarith, _}} = (catch qlc:e(Fails)),
+            {'EXIT', {badarith, _}} = ats_test_lib:attempt(fun() -> qlc:e(Fails) end),
             ?assertEqual(false, M:info(T, safe_fixed)),
             Cursor = qlc:cursor(query(all, M, T, [{n_objects, 2}])),
             [_] = qlc:next_answers(Cursor, 1),
             {_, [{_, 1}]} = M:info(T, safe_fixed),
             ok = qlc:delete_cursor(Cursor),
             ats_test_lib:until(fun() -> M:info(T, safe_fixed) =:= false end, 5000),
-            thrown = (catch qlc:fold(fun(_, _) -> throw(thrown) end, [], M:table(T))),
+            Throw = fun(_, _) -> throw(thrown) end,
+            thrown = ats_test_lib:attempt(fun() -> qlc:fold(Throw, [], M:table(T)) end),
             ?assertEqual(false, M:info(T, safe_fixed))
         end)
      || Type <- ?TYPES
@@ -509,7 +513,7 @@ lost_tables(_) ->
             Cursor = qlc:cursor(qlc:q([X || X <- Handle])),
             [_] = qlc:next_answers(Cursor, 1),
             M:delete(T),
-            Next = (catch qlc:next_answers(Cursor, 50)),
+            Next = ats_test_lib:attempt(fun() -> qlc:next_answers(Cursor, 50) end),
             {error_class(Next), answer(qlc, e, [Handle])}
         end
      || M <- [ets, subject()]

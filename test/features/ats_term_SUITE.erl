@@ -418,10 +418,12 @@ calls_are_made_again(_) ->
     [Type = ?NIF:on_thread(Type, Times) || Type <- [2, 3], Times <- [0, 1, 20]].
 
 panics_are_caught(_) ->
-    {'EXIT', {{ats_error, {panic, Text}}, _}} = (catch ?NIF:panic()),
+    {'EXIT', {{ats_error, {panic, Text}}, _}} = ats_test_lib:attempt(fun ?NIF:panic/0),
     {match, _} = re:run(Text, "as asked"),
-    {'EXIT', {{ats_error, position}, _}} = (catch ?NIF:image_store(no_tuple)),
-    {'EXIT', {{ats_error, type}, _}} = (catch ?NIF:image_fetch(make_ref())),
+    Store = fun() -> ?NIF:image_store(no_tuple) end,
+    {'EXIT', {{ats_error, position}, _}} = ats_test_lib:attempt(Store),
+    Fetch = fun() -> ?NIF:image_fetch(make_ref()) end,
+    {'EXIT', {{ats_error, type}, _}} = ats_test_lib:attempt(Fetch),
     ok = ?NIF:roundtrip(ok).
 
 reloading(_) ->
@@ -459,7 +461,7 @@ other_build_is_refused(Config) ->
     true = code:delete(?NIF),
     _ = code:purge(?NIF),
     {module, ?NIF} = code:load_file(?NIF),
-    {'EXIT', {{ats_error, type}, _}} = (catch ?NIF:image_fetch(Image)),
+    {'EXIT', {{ats_error, type}, _}} = ats_test_lib:attempt(fun() -> ?NIF:image_fetch(Image) end),
     true = os:putenv("ATS_TERM_NIF", Library),
     _ = code:purge(?NIF),
     {error, on_load_failure} = code:load_file(?NIF),

@@ -123,8 +123,9 @@ dets_wants_ets(Config) ->
     {ok, Dets} = dets:open_file(?MODULE, [{file, File}]),
     Table = ats:new(dets, []),
     try
-        ?assertEqual({'EXIT', badarg}, tag(catch dets:to_ets(Dets, Table))),
-        ?assertEqual({'EXIT', badarg}, tag(catch dets:from_ets(Dets, Table)))
+        Tag = fun(Call) -> tag(ats_test_lib:attempt(Call)) end,
+        ?assertEqual({'EXIT', badarg}, Tag(fun() -> dets:to_ets(Dets, Table) end)),
+        ?assertEqual({'EXIT', badarg}, Tag(fun() -> dets:from_ets(Dets, Table) end))
     after
         dets:close(Dets)
     end.

@@ -122,7 +122,8 @@ the_usual_size_returns(_) ->
     Failing = fun() ->
         Before = min_heap_size(),
         spawn(fun() -> ats:delete(T) end),
-        Failed = (catch [length(ats:tab2list(T)) || _ <- lists:seq(1, 1000)]),
+        Read = fun() -> [length(ats:tab2list(T)) || _ <- lists:seq(1, 1000)] end,
+        Failed = ats_test_lib:attempt(Read),
         {Failed, Before, min_heap_size()}
     end,
     {{{'EXIT', {badarg, [{ats, tab2list, _, _} | _]}}, Same, Same}, _} = collections(Failing, []),

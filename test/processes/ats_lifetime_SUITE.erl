@@ -240,12 +240,13 @@ deleted_while_made(_) ->
     M = ats_oracle:subject(),
     Before = lists:sort(M:all()),
     Options = [named_table, public],
-    Make = fun() -> [catch M:new(ats_test_brief, Options) || _ <- lists:seq(1, 20000)] end,
-    Delete = fun() -> [catch M:delete(ats_test_brief) || _ <- lists:seq(1, 40000)] end,
+    Try = fun(Call, Times) -> [ats_test_lib:attempt(Call) || _ <- lists:seq(1, Times)] end,
+    Make = fun() -> Try(fun() -> M:new(ats_test_brief, Options) end, 20000) end,
+    Delete = fun() -> Try(fun() -> M:delete(ats_test_brief) end, 40000) end,
     IsTable = fun(T) -> is_atom(T) orelse is_reference(T) end,
     List = fun() -> [true = lists:all(IsTable, M:all()) || _ <- lists:seq(1, 2000)] end,
     _ = parallel([Make, Make, Delete, Delete, List]),
-    _ = (catch M:delete(ats_test_brief)),
+    _ = ats_test_lib:attempt(fun() -> M:delete(ats_test_brief) end),
     ?assertEqual(Before, lists:sort(M:all())).
 
 named_tables_race(_) ->

@@ -162,13 +162,15 @@ objects_not_stored(_) ->
             {delete_object, fun ats:delete_object/2},
             {insert_new, fun ats:insert_new/2},
             {insert_new_list, fun(T, Object) -> ats:insert_new(T, [Object, {other, Object}]) end},
-            {insert_bad, fun(T, Object) -> catch ats:insert(T, [Object, not_an_object]) end},
+            {insert_bad, fun(T, Object) ->
+                ats_test_lib:attempt(fun() -> ats:insert(T, [Object, not_an_object]) end)
+            end},
             {lookup, fun ats:lookup/2},
             {update_element, fun(T, {_, New}) ->
-                catch ats:update_element(T, key, [{2, New}, {3, New}])
+                ats_test_lib:attempt(fun() -> ats:update_element(T, key, [{2, New}, {3, New}]) end)
             end},
             {update_counter, fun(T, Object) ->
-                catch ats:update_counter(T, other, {2, 1}, Object)
+                ats_test_lib:attempt(fun() -> ats:update_counter(T, other, {2, 1}, Object) end)
             end}
         ]
     ],

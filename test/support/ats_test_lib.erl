@@ -3,7 +3,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([parallel/1, until/2, kill/1, ask/2, check/2, check_consistency/1]).
+-export([attempt/1, parallel/1, until/2, kill/1, ask/2, check/2, check_consistency/1]).
 -export([settled_memory/0, assert_memory_returns/2, assert_memory_returns/3]).
 -export([resident_growth/1, resident_bytes/0, wait_for_cached_segments/0]).
 -export([start_vm/1, stop_vm/1, killer_of/1, load_module/2, private_table/0]).
@@ -26,6 +26,18 @@
 -define(FORCED_ITEMS, [{1, splits}, {2, joins}, {3, doublings}, {4, halvings}]).
 %% One in so many writes splits a base node, and one in so many joins two.
 -define(ONE_IN_WRITES, 8).
+
+%% The result of a function, or that of its exception as old-style `catch' has it, about which
+%% Erlang/OTP 29 warns.
+-spec attempt(fun(() -> T)) -> T | {'EXIT', term()} | term().
+attempt(Fun) ->
+    try
+        Fun()
+    catch
+        throw:Thrown -> Thrown;
+        exit:Reason -> {'EXIT', Reason};
+        error:Reason:Stack -> {'EXIT', {Reason, Stack}}
+    end.
 
 %% Runs functions at the same time; their results in order. The first failure is raised here,
 %% after the other processes were stopped.
