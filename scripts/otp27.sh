@@ -1,25 +1,39 @@
 #!/bin/sh
-# Runs common_test suites on Erlang/OTP 27, whatever release is installed here.
+# Runs common_test suites on Erlang/OTP 27 or 29, whatever release is installed here.
 #
 #   scripts/otp27.sh [SUITE...]     for example: scripts/otp27.sh ats_select_oracle_SUITE
+#   ATS_OTP=29 scripts/otp27.sh [SUITE...]
 #
 # Without a suite named, all run. The project has to be built (`make build`), and once more for its
 # tests (`rebar3 as test compile`).
 #
-# Debian 13 has OTP 27. The few of its packages that Erlang needs are downloaded (apt checks their
-# signatures) and unpacked into a folder; nothing is installed on this machine. The project is
-# copied there and the Erlang code is compiled by that release, but the native libraries are those
-# that were built here. Then the folder becomes the root of the tests. Where the kernel allows it
-# they get namespaces of their own, so that no mount and no process is left behind.
+# Debian 13 has OTP 27, and the unstable distribution of Debian has 29. The few of its packages
+# that Erlang needs are downloaded (apt checks their signatures) and unpacked into a folder; nothing
+# is installed on this machine. The project is copied there and the Erlang code is compiled by that
+# release, but the native libraries are those that were built here. Then the folder becomes the root
+# of the tests. Where the kernel allows it they get namespaces of their own, so that no mount and no
+# process is left behind.
 #
-#   ATS_OTP27_DIR   where the packages and the folder are kept; default _build/otp27
-#   ATS_...         whatever the suites understand
+#   ATS_OTP27_DIR     where the packages and the folder are kept; default _build/otp27
+#   ATS_APT_OPTIONS   further options of apt-get; a mirror that has been frozen wants
+#                     "-o Acquire::Check-Valid-Until=false"
+#   ATS_...           whatever the suites understand
 #
 # If it cannot be done here the last line says "NOT RUN: reason" and the status is 77.
 set -u
 cd "$(dirname "$0")/.."
 
-dir=${ATS_OTP27_DIR:-_build/otp27}
+release_of_otp=${ATS_OTP:-27}
+case $release_of_otp in
+    27) debian=trixie ;;
+    29) debian=sid ;;
+    *)
+        echo "otp27: no distribution of Debian is known that has Erlang/OTP $release_of_otp" >&2
+        exit 1
+        ;;
+esac
+
+dir=${ATS_OTP27_DIR:-_build/otp$release_of_otp}
 mkdir -p "$dir" && dir=$(cd "$dir" && pwd) || exit 1
 root=$dir/root
 release=_build/default/lib/ats
@@ -32,7 +46,7 @@ erlang="erlang-base erlang-common-test erlang-crypto erlang-dev erlang-proper er
     erlang-runtime-tools erlang-syntax-tools erlang-tools"
 # What the suites try `ats` on.
 programs="erlang-parsetools erlang-snmp erlang-xmerl"
-system="busybox-static libc6 libcap2 libgcc-s1 libssl3t64 libstdc++6 libsystemd0 libtinfo6
+system="busybox-static libc6 libcap2 libgcc-s1 libsctp1 libssl3t64 libstdc++6 libsystemd0 libtinfo6
     libzstd1 zlib1g"
 
 not_run() {
@@ -54,8 +68,8 @@ make_root() {
     mkdir -p "$dir/debs"
     mirror=$(mirror)
     [ -n "$mirror" ] || not_run "no repository of Debian is configured on this machine"
-    download || not_run "the packages of Debian 13 cannot be downloaded"
-    unpack || not_run "the packages of Debian 13 cannot be unpacked"
+    download || not_run "the packages of Debian ($debian) cannot be downloaded"
+    unpack || not_run "the packages of Debian ($debian) cannot be unpacked"
     echo "$packages" >"$root.new/packages"
     rm -rf "$root" "$dir/debs"
     mv "$root.new" "$root"
@@ -63,7 +77,8 @@ make_root() {
 
 # apt with a configuration and a state of its own, which know of no package that is installed.
 apt() {
-    APT_CONFIG=$dir/apt/apt.conf apt-get -q "$@"
+    # shellcheck disable=SC2086 # a list of words
+    APT_CONFIG=$dir/apt/apt.conf apt-get -q ${ATS_APT_OPTIONS:-} "$@"
 }
 
 # Where the machine itself gets the packages of Debian from.
@@ -89,7 +104,7 @@ Acquire::Languages "none";
 Acquire::Retries "2";
 Acquire::http::Timeout "20";
 EOF
-    echo "deb [signed-by=$keyring] $mirror trixie main" >"$dir/apt/etc/sources.list"
+    echo "deb [signed-by=$keyring] $mirror $debian main" >"$dir/apt/etc/sources.list"
     # shellcheck disable=SC2086 # a list of words
     apt update && (cd "$dir/debs" && apt download $packages)
     status=$?
@@ -187,11 +202,11 @@ check_built_here() {
         io:put_chars(erlang:system_info(otp_release)),
         halt().' 2>&1)
     case $output in
-        27) echo "ok: what was built here works on Erlang/OTP 27" ;;
-        *GLIBC_*) not_run "the library was built for a C library newer than that of Debian 13" ;;
+        "$release_of_otp") echo "ok: what was built here works on Erlang/OTP $output" ;;
+        *GLIBC_*) not_run "the library was built for a C library newer than that of $debian" ;;
         *)
             echo "$output"
-            echo "not ok: what was built here works on Erlang/OTP 27"
+            echo "not ok: what was built here works on Erlang/OTP $release_of_otp"
             exit 1
             ;;
     esac
@@ -223,9 +238,9 @@ run_suites() {
                       [Failed, Left + Unprepared, Left, Unprepared, Passed]),
             halt(case Failed + Unprepared of 0 -> 0; _ -> 1 end).
             " -extra "$@"; echo "status $?"' sh "$@" |
-        awk '/^status / { status = $2; next }
+        awk -v otp="$release_of_otp" '/^status / { status = $2; next }
             { print }
-            /^ats_[^ ]+:[^ ]+ failed/ { failed = failed "not ok: otp 27 " $1 "\n" }
+            /^ats_[^ ]+:[^ ]+ failed/ { failed = failed "not ok: otp " otp " " $1 "\n" }
             END { printf "%s", failed; exit status }'
 }
 
