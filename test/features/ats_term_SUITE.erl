@@ -14,6 +14,7 @@
     round_trips_at_random/1,
     keys_of_all_pairs/1,
     keys_at_random/1,
+    unknown_kinds/1,
     deep_terms/1,
     death_of_the_owner/1,
     last_holder_of_magic_reference/1,
@@ -44,6 +45,7 @@ all() ->
         round_trips_at_random,
         keys_of_all_pairs,
         keys_at_random,
+        unknown_kinds,
         deep_terms,
         death_of_the_owner,
         last_holder_of_magic_reference,
@@ -162,6 +164,45 @@ check_image_keys(Term) ->
         Keys -> ok;
         Other -> {different_keys, Term, Keys, Other}
     end.
+
+%% A term of a kind that the library does not know comes back, stands between tuples and maps, and is
+%% told apart from others: alone, within other terms, and kept by a closure.
+unknown_kinds(_) ->
+    Unknown = 4711.25,
+    Around = [
+        fun(T) -> T end,
+        fun(T) -> {a, T, [T | T]} end,
+        fun(T) -> #{T => T, #{T => 1} => T, x => {T}} end,
+        fun(T) -> fun() -> T end end
+    ],
+    Key = fun(T) -> {?NIF:order_key(T), ?NIF:exact_key(T)} end,
+    {KnownOrder, KnownExact} = Key(Unknown),
+    true = ?NIF:make_opaque(Unknown),
+    try
+        {Order, Exact} = Key(Unknown),
+        true = Order =/= KnownOrder andalso Exact =/= KnownExact,
+        true = ?NIF:order_key({x, 1}) < Order andalso Order < ?NIF:order_key(#{}),
+        true = ?NIF:order_key({Unknown}) < ?NIF:order_key({Unknown, 1}),
+        [
+            begin
+                [Term, Same, Other] = [Wrap(F) || F <- [Unknown, Unknown, 4711.5]],
+                ok = check_round_trip(Term),
+                ok = check_image_keys(Term),
+                [Image, SameImage, OtherImage] =
+                    [?NIF:image_store({T}) || T <- [Term, Same, Other]],
+                true = {Term} =:= ?NIF:image_fetch(Image),
+                true = ?NIF:image_same(Image, SameImage),
+                false = ?NIF:image_same(Image, OtherImage),
+                true = Key(Term) =:= Key(Same),
+                false = Key(Term) =:= Key(Other)
+            end
+         || Wrap <- Around
+        ]
+    after
+        ?NIF:make_opaque(none)
+    end,
+    {KnownOrder, KnownExact} = Key(Unknown),
+    ok.
 
 %% A million levels: nothing here may use the machine stack.
 deep_terms(_) ->

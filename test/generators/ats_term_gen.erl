@@ -307,7 +307,11 @@ exotic_kinds() ->
         exotic_closure,
         eval_fun,
         external_fun
-    ].
+    ] ++
+        case erlang:system_info(otp_release) >= "29" of
+            true -> [native_record, record_of_records, closure_of_record];
+            false -> []
+        end.
 
 %% Makes the exotic terms once; they live until the VM stops, so that a recipe always means the
 %% same term.
@@ -392,7 +396,19 @@ make(external_fun, 1) ->
 make(external_fun, 2) ->
     fun lists:map/3;
 make(external_fun, _) ->
-    fun nowhere:missing/255.
+    fun nowhere:missing/255;
+make(native_record, N) ->
+    record(a, [{y, element(N, {1, 1.0, self()})}, {x, #{1 => [a], 1.0 => <<N>>}}]);
+make(record_of_records, N) ->
+    record(element(N, {a, b, b}), [{inner, make(native_record, 1)}, {n, {N, record(a, [])}}]);
+make(closure_of_record, N) ->
+    Record = make(native_record, N),
+    fun() -> Record end.
+
+%% Earlier releases do not have the module.
+record(Name, Fields) ->
+    Module = list_to_atom("records"),
+    Module:create(ats, Name, Fields, #{is_exported => Name =:= b}).
 
 local_identity(X) -> X.
 

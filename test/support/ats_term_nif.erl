@@ -11,6 +11,7 @@
     image_fetch/1,
     image_same/2,
     image_keys/1,
+    make_opaque/1,
     panic/0,
     on_thread/2
 ]).
@@ -47,6 +48,10 @@ image_same(_Image1, _Image2) -> erlang:nif_error(not_loaded).
 %% Order key and exact key, made from the image.
 -spec image_keys(reference()) -> {binary(), binary()}.
 image_keys(_Image) -> erlang:nif_error(not_loaded).
+
+%% Has the library take this float for a term of a kind that it does not know, or no term any more.
+-spec make_opaque(float() | none) -> true.
+make_opaque(_Float) -> erlang:nif_error(not_loaded).
 
 -spec panic() -> no_return().
 panic() -> erlang:nif_error(not_loaded).

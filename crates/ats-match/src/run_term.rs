@@ -3,7 +3,7 @@
 use crate::value::{Made, Value};
 use ats_term::Integer;
 use ats_term::image::{Host, HostKind, HostTag, HostTerm, ImageRef, Immediate, View};
-use ats_term::walk::{FunIdent, Ident, Kind, TermRef};
+use ats_term::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
 
 impl<'a, H: Host> Made<'a, H> {
     /// The value with what it refers to.
@@ -141,6 +141,10 @@ impl<'r, H: Host> TermRef for RunTerm<'r, H> {
 
     fn with_fun<R>(self, f: impl FnOnce(FunIdent<'_>) -> R) -> R {
         self.image().with_fun(f)
+    }
+
+    fn with_opaque<R>(self, f: impl FnOnce(Opaque<'_>) -> R) -> R {
+        self.image().with_opaque(f)
     }
 }
 

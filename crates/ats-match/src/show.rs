@@ -1,6 +1,6 @@
 //! A term as text, for errors.
 
-use ats_term::{Kind, TermRef};
+use ats_term::{Kind, Opaque, TermRef};
 use std::fmt::Write;
 
 /// More text than this is cut off.
@@ -57,7 +57,21 @@ fn show_term<T: TermRef>(term: T, out: &mut String, parts: &mut Vec<Part<T>>) {
         Kind::Port => out.push_str("#Port<>"),
         Kind::Ref => out.push_str("#Ref<>"),
         Kind::LocalFun | Kind::ExternalFun => out.push_str("#Fun<>"),
+        Kind::Opaque => show_opaque(term, out),
     }
+}
+
+fn show_opaque<T: TermRef>(term: T, out: &mut String) {
+    term.with_opaque(|opaque| match opaque {
+        Opaque::Record { module, name, .. } => {
+            out.push('#');
+            show_atom(module, out);
+            out.push(':');
+            show_atom(name, out);
+            out.push_str("{...}");
+        }
+        Opaque::Unknown(_) => out.push_str("#Unknown<>"),
+    });
 }
 
 fn show_tail<T: TermRef>(tail: T, out: &mut String, parts: &mut Vec<Part<T>>) {

@@ -1,7 +1,7 @@
 //! What a merge makes, as a term.
 
 use ats_term::image::{Host, HostKind, HostTag, HostTerm, ImageRef, NIL, View, small_word};
-use ats_term::walk::{FunIdent, Ident};
+use ats_term::walk::{FunIdent, Ident, Opaque};
 use ats_term::{Integer, Kind, TermRef};
 use std::fmt;
 
@@ -178,6 +178,10 @@ impl<'r, H: Host> TermRef for MergedTerm<'r, H> {
 
     fn with_fun<R>(self, f: impl FnOnce(FunIdent<'_>) -> R) -> R {
         self.image().with_fun(f)
+    }
+
+    fn with_opaque<R>(self, f: impl FnOnce(Opaque<'_>) -> R) -> R {
+        self.image().with_opaque(f)
     }
 }
 

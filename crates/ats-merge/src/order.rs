@@ -5,8 +5,8 @@ use ats_term::order::order_key;
 use ats_term::{Kind, TermRef, Zeros};
 use std::cmp::Ordering;
 
-/// The standard order of two terms. O(1) unless both are tuples, both cells of lists, both maps, or both
-/// bitstrings.
+/// The standard order of two terms. O(1) unless both are tuples, both cells of lists, both maps, both native
+/// records, or both bitstrings.
 pub(crate) fn order<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zeros) -> Ordering {
     if let (Some(a), Some(b)) = (a.as_small(), b.as_small()) {
         return a.cmp(&b);
@@ -33,9 +33,10 @@ fn rank<H: Host>(term: ImageRef<'_, H>) -> u8 {
         Kind::Port => 4,
         Kind::Pid => 5,
         Kind::Tuple(_) => 6,
-        Kind::Map(_) => 7,
-        Kind::Nil => 8,
-        Kind::Cons(..) => 9,
-        Kind::Bits(_) => 10,
+        Kind::Opaque => 7,
+        Kind::Map(_) => 8,
+        Kind::Nil => 9,
+        Kind::Cons(..) => 10,
+        Kind::Bits(_) => 11,
     }
 }

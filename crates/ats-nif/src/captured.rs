@@ -1,6 +1,7 @@
-//! What closures captured, with the identifiers of this node marked as such.
+//! What closures captured, and the values of native records, with the identifiers of this node marked as
+//! such.
 //!
-//! The VM shows captured values through the external term format only, where an identifier of this
+//! The VM shows these values through the external term format only, where an identifier of this
 //! node carries the name that the node has at that moment. For the identity of a closure to outlast a
 //! change of that name, such identifiers get the name and mark that [`ident`] gives to
 //! all identifiers of this node.
@@ -58,6 +59,7 @@ fn parts(term: &Term) -> Vec<&Term> {
         Term::Tuple(tuple) => tuple.iter().collect(),
         Term::Map(map) => map.keys().iter().chain(map.values()).collect(),
         Term::LocalFun(fun) => fun.free().iter().collect(),
+        Term::NativeRecord(record) => record.values().iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -123,6 +125,7 @@ impl Marker {
                 self.mark(fun.creator()),
                 parts,
             )),
+            Term::NativeRecord(record) => Term::NativeRecord(record.with_values(parts)),
             _ => unreachable!("a term without parts"),
         }
     }

@@ -106,11 +106,14 @@ pub fn is_external_fun(etf: &[u8]) -> bool {
     etf.get(1) == Some(&EXPORT_EXT)
 }
 
-/// Bytes of a bitstring that does not end at a byte, and how many bits of the last one count.
-pub fn bitstring(etf: &[u8]) -> (&[u8], usize) {
+/// Bytes of a bitstring that does not end at a byte, and how many bits of the last one count. `None`
+/// for another term.
+pub fn bitstring(etf: &[u8]) -> Option<(&[u8], usize)> {
     match etf {
-        [_, BIT_BINARY_EXT, _, _, _, _, last_bits, bytes @ ..] => (bytes, *last_bits as usize),
-        _ => unreachable!("a bitstring with a part of a byte at its end"),
+        [_, BIT_BINARY_EXT, _, _, _, _, last_bits, bytes @ ..] => {
+            Some((bytes, *last_bits as usize))
+        }
+        _ => None,
     }
 }
 

@@ -5,8 +5,9 @@
 //! |---|---|---|
 //! | ordinary reference of this node | its two data words | |
 //! | pid, port or reference of another node; `fun M:F/A` | external term format, padded | |
+//! | native record of terms that are no identifiers or closures | external term format, padded | |
 //! | binary above 1 KiB | pointer to a [`SharedBinary`] | yes |
-//! | magic reference, alias, closure; identifier without creation | pointer to a [`HeldEnv`], the term in it | yes |
+//! | magic reference, alias, closure; identifier without creation; other native record; term of an unknown kind | pointer to a [`HeldEnv`], the term in it | yes |
 //!
 //! What a box owns is counted by the `Arc` it points to, so a copy of a box and the end of one need
 //! neither an environment nor a certain thread: records are freed wherever their epoch ends.
@@ -22,16 +23,18 @@
 
 use crate::atoms;
 use crate::captured;
-use crate::env::{Env, VmWord};
+use crate::env::{Env, OwnEnv, VmWord};
 use crate::etf::Etf;
 use crate::held::{self, HeldEnv};
 use crate::ident;
 use crate::reference::{self, RefKind};
 use crate::shared::SharedBinary;
 use crate::vm_term::VmTerm;
+use ats_term::Term;
 use ats_term::etf;
 use ats_term::image::{Host, HostBox, HostKind, HostTag};
-use ats_term::walk::{FunIdent, Ident, TermRef};
+use ats_term::term::NativeRecord;
+use ats_term::walk::{FunIdent, Ident, Kind, Opaque, TermRef, has_part};
 use std::sync::Arc;
 
 const LOCAL_REF: HostTag = HostTag::plain(0);
@@ -39,11 +42,13 @@ const EXTERNAL_PID: HostTag = HostTag::plain(1);
 const EXTERNAL_PORT: HostTag = HostTag::plain(2);
 const EXTERNAL_REF: HostTag = HostTag::plain(3);
 const EXTERNAL_FUN: HostTag = HostTag::plain(4);
+const RECORD: HostTag = HostTag::plain(5);
 const SHARED_BINARY: HostTag = HostTag::owning(0);
 const HELD_REF: HostTag = HostTag::owning(1);
 const HELD_FUN: HostTag = HostTag::owning(2);
 const HELD_PID: HostTag = HostTag::owning(3);
 const HELD_PORT: HostTag = HostTag::owning(4);
+const HELD_OPAQUE: HostTag = HostTag::owning(5);
 
 /// What an identifier takes in an environment.
 const HELD_BYTES: usize = 64;
@@ -70,7 +75,22 @@ pub fn write_identity(term: VmWord<'_>, kind: HostKind, out: &mut Vec<u64>) -> H
             RefKind::Magic => write_held(held::hold_alone(term), HELD_REF, out),
             RefKind::External => write_external(term, EXTERNAL_REF, HELD_REF, out),
         },
+        HostKind::Opaque => write_opaque(term, out),
         HostKind::Bits(_) => unreachable!("bitstrings are no identities"),
+    }
+}
+
+/// Writes a native record, or a term of an unknown kind. What has identity, or may have, is held.
+fn write_opaque(term: VmWord<'_>, out: &mut Vec<u64>) -> HostTag {
+    let etf = Etf::of(term);
+    let has_identity = |part: &Term| {
+        has_part(part, |_, kind| {
+            matches!(kind, Kind::Pid | Kind::Port | Kind::Ref | Kind::LocalFun)
+        })
+    };
+    match record(etf.bytes()) {
+        Some(record) if !record.values().iter().any(has_identity) => write_etf(&etf, RECORD, out),
+        _ => write_held(held::hold_alone(term), HELD_OPAQUE, out),
     }
 }
 
@@ -140,7 +160,7 @@ pub fn make<'e>(env: Env<'e>, host_box: HostBox<'_, Vm>) -> VmWord<'e> {
     match (host_box.tag(), host_box.words()) {
         (LOCAL_REF, &[first, second]) => reference::make(env, [first, second]),
         (SHARED_BINARY, _) => shared(host_box).make(env),
-        (HELD_REF | HELD_FUN | HELD_PID | HELD_PORT, _) => env.copy(held(host_box)),
+        (HELD_REF | HELD_FUN | HELD_PID | HELD_PORT | HELD_OPAQUE, _) => env.copy(held(host_box)),
         (_, words) => {
             let term = env.from_etf(etf_bytes(words));
             term.expect("the VM reads what it wrote")
@@ -150,11 +170,48 @@ pub fn make<'e>(env: Env<'e>, host_box: HostBox<'_, Vm>) -> VmWord<'e> {
 
 /// Lends the identity of the fun that `etf` encodes, written by this VM; bytes may follow it.
 ///
-/// Its atoms are those of the VM, so taking them over exhausts nothing that the VM did not.
+/// Its atoms are those of the VM, so taking them over exhausts nothing that the VM did not. If it has
+/// captured a term of a kind that this library does not know, all that it has captured counts as bytes:
+/// then the fun is another one when the node has got another name and identifiers are among them.
 pub fn with_etf_fun<R>(etf: &[u8], f: impl FnOnce(FunIdent<'_>) -> R) -> R {
-    let (fun, _) =
-        etf::decode_first(etf, etf::Options::TRUSTED).expect("a fun as this VM writes it");
+    let fun = match etf::decode_first(etf, etf::Options::TRUSTED) {
+        Ok((fun, _)) => fun,
+        Err(_) => etf::decode_sealed_fun(etf, etf::Options::TRUSTED).expect("a fun of this VM"),
+    };
     (&captured::with_local_idents(&fun)).with_fun(f)
+}
+
+/// The native record that `etf` encodes, if it is one and this library knows all terms in it.
+fn record(etf: &[u8]) -> Option<NativeRecord> {
+    match etf::decode_first(etf, etf::Options::TRUSTED) {
+        Ok((Term::NativeRecord(record), _)) => Some(record),
+        _ => None,
+    }
+}
+
+/// Lends what is known of the opaque term that `etf` encodes, written by this VM; bytes may follow it
+/// if it is a record.
+pub fn with_etf_opaque<R>(etf: &[u8], f: impl FnOnce(Opaque<'_>) -> R) -> R {
+    match record(etf) {
+        Some(record) => {
+            let marked = captured::with_local_idents(&Term::NativeRecord(record));
+            (&marked).with_opaque(f)
+        }
+        None => f(Opaque::Unknown(etf)),
+    }
+}
+
+/// Returns `true` for a term that tests want to be of an unknown kind, although this library knows it.
+#[cfg(feature = "test-nifs")]
+pub fn is_made_opaque(term: VmTerm<'_>) -> bool {
+    crate::test_nifs::is_made_opaque(term)
+}
+
+/// Returns `false`; see the build for tests.
+#[cfg(not(feature = "test-nifs"))]
+#[inline]
+pub const fn is_made_opaque(_: VmTerm<'_>) -> bool {
+    false
 }
 
 impl Host for Vm {
@@ -167,6 +224,7 @@ impl Host for Vm {
             EXTERNAL_PORT | HELD_PORT => HostKind::Port,
             EXTERNAL_FUN => HostKind::ExternalFun,
             HELD_FUN => HostKind::LocalFun,
+            RECORD | HELD_OPAQUE => HostKind::Opaque,
             SHARED_BINARY => HostKind::Bits(shared(host_box).bytes().len() * 8),
             other => unreachable!("a host box with {other:?}"),
         }
@@ -194,6 +252,13 @@ impl Host for Vm {
         }
     }
 
+    fn with_opaque<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(Opaque<'_>) -> R) -> R {
+        match host_box.tag() {
+            HELD_OPAQUE => with_etf_opaque(Etf::of(held(host_box)).bytes(), f),
+            _ => with_etf_opaque(etf_bytes(host_box.words()), f),
+        }
+    }
+
     fn with_atom<R>(slot: u64, f: impl FnOnce(&str) -> R) -> R {
         // SAFETY: the slot of an atom is its word, and atoms are for ever.
         f(atoms::text(unsafe { VmWord::new(slot) }))
@@ -210,7 +275,15 @@ impl Host for Vm {
         }
         match a.tag() {
             SHARED_BINARY => shared(a).bytes() == shared(b).bytes(),
-            HELD_REF | HELD_FUN | HELD_PID | HELD_PORT => held(a).is_identical(held(b)),
+            HELD_REF | HELD_FUN | HELD_PID | HELD_PORT | HELD_OPAQUE => {
+                held(a).is_identical(held(b))
+            }
+            // The order in which a map is written is no promise of the VM.
+            RECORD if a.words() != b.words() => {
+                let mut env = OwnEnv::new();
+                let env = env.env();
+                make(env, a).is_identical(make(env, b))
+            }
             // One VM writes equal terms equally.
             _ => a.words() == b.words(),
         }

@@ -308,6 +308,8 @@ fn refers_to_node(term: VmTerm<'_>) -> bool {
     has_part(term, |part, kind| match kind {
         Kind::Pid | Kind::Port => !part.is_immediate(),
         Kind::Ref => !matches!(reference::classify(part.word()), RefKind::Local(_)),
+        // It may have such an identifier in it.
+        Kind::Opaque => true,
         _ => false,
     })
 }

@@ -212,27 +212,17 @@ pub const MAP_ITERATOR_FIRST: c_uint = 1;
 /// The only kind of I/O queue.
 pub const IOQ_NORMAL: c_uint = 1;
 
-/// Answers of [`enif_term_type`].
-#[allow(missing_docs)]
-pub mod term_type {
-    use std::ffi::c_int;
-
-    pub const BITSTRING: c_int = 2;
-    pub const FLOAT: c_int = 3;
-    pub const FUN: c_int = 4;
-    pub const INTEGER: c_int = 5;
-    pub const MAP: c_int = 7;
-    pub const PID: c_int = 8;
-    pub const PORT: c_int = 9;
-    pub const REFERENCE: c_int = 10;
-}
-
 // The meaning of each function is documented with the VM. Only what that documentation leaves
 // open is said where this library relies on it.
 #[allow(missing_docs)]
 unsafe extern "C" {
-    // Looking at terms.
-    pub fn enif_term_type(env: *mut ErlNifEnv, term: Word) -> c_int;
+    // Looking at terms. `enif_term_type` is not here: it ends the VM if it does not know the kind of a
+    // term, and in OTP 29 it does not know native records.
+    pub fn enif_is_fun(env: *mut ErlNifEnv, term: Word) -> c_int;
+    pub fn enif_is_number(env: *mut ErlNifEnv, term: Word) -> c_int;
+    pub fn enif_is_pid(env: *mut ErlNifEnv, term: Word) -> c_int;
+    pub fn enif_is_port(env: *mut ErlNifEnv, term: Word) -> c_int;
+    pub fn enif_is_ref(env: *mut ErlNifEnv, term: Word) -> c_int;
     pub fn enif_is_identical(a: Word, b: Word) -> c_int;
     pub fn enif_get_long(env: *mut ErlNifEnv, term: Word, out: *mut c_long) -> c_int;
     pub fn enif_get_ulong(env: *mut ErlNifEnv, term: Word, out: *mut c_ulong) -> c_int;

@@ -2,17 +2,19 @@
 //!
 //! The common kinds are told apart by the tag bits of their word, which [`load`](crate::load) checked
 //! to be the known ones; the rest asks the VM. What the NIF interface does not show (integers beyond
-//! 64 bits, bitstrings that do not end at a byte, identifiers of other nodes, funs) is read from the
-//! external term format, which costs an allocation and one pass over the term.
+//! 64 bits, bitstrings that do not end at a byte, identifiers of other nodes, funs, native records) is
+//! read from the external term format, which costs an allocation and one pass over the term. So is what
+//! a later release of the VM may have and this library does not know.
 
 use crate::atoms;
 use crate::env::{Env, VmWord};
 use crate::etf::{self, Etf};
-use crate::sys::{self, Word, term_type};
+use crate::sys::{self, Word};
 use crate::tags::{CONS_TAG, IMMEDIATE_TAG, NIL, OTHER_TAG, PID_TAG, PORT_TAG, SMALL_TAG};
 use crate::{foreign, ident, reference};
 use ats_term::image::{HostKind, HostTag, HostTerm};
-use ats_term::walk::{FunIdent, Ident, Kind, TermRef};
+use ats_term::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
+use std::ffi::c_int;
 
 /// A term, and the environment to read it with.
 #[derive(Clone, Copy)]
@@ -174,20 +176,24 @@ impl<'e> VmTerm<'e> {
         (found != 0).then_some(value)
     }
 
-    fn double(self) -> f64 {
+    fn double(self) -> Option<f64> {
         let mut value = 0.0;
         // SAFETY: the term is valid; the VM fills `value` on success.
         let found = unsafe { sys::enif_get_double(self.env.raw(), self.word.raw(), &mut value) };
-        debug_assert!(found != 0, "a float has a value");
-        value
+        (found != 0).then_some(value)
     }
 
-    fn map_len(self) -> usize {
+    fn map_len(self) -> Option<usize> {
         let mut len = 0;
         // SAFETY: the term is valid; the VM fills `len` on success.
         let found = unsafe { sys::enif_get_map_size(self.env.raw(), self.word.raw(), &mut len) };
-        debug_assert!(found != 0, "a map has a size");
-        len
+        (found != 0).then_some(len)
+    }
+
+    /// The answer of one of the functions of the VM that know terms of one kind.
+    fn passes(self, test: unsafe extern "C" fn(*mut sys::ErlNifEnv, Word) -> c_int) -> bool {
+        // SAFETY: the term is valid, and these functions take any term.
+        unsafe { test(self.env.raw(), self.word.raw()) != 0 }
     }
 
     /// The kind of an immediate, told by its tag.
@@ -206,34 +212,50 @@ impl<'e> VmTerm<'e> {
         }
     }
 
-    /// The kind of a term on the heap that is no list cell.
+    /// The kind of a term on the heap that is no list cell. Functions of the VM that return what they
+    /// find are asked first.
     fn boxed_kind(self) -> Kind<Self> {
         if let Some(elements) = self.tuple_words() {
             return Kind::Tuple(elements.len());
         }
-        // SAFETY: the term is valid.
-        match unsafe { sys::enif_term_type(self.env.raw(), self.word.raw()) } {
-            term_type::INTEGER => self.long().map_or(Kind::Big, Kind::Int),
-            term_type::FLOAT => Kind::Float(self.double()),
-            term_type::MAP => Kind::Map(self.map_len()),
-            term_type::BITSTRING => Kind::Bits(self.bit_len()),
-            term_type::REFERENCE => Kind::Ref,
-            term_type::FUN if etf::is_external_fun(self.etf().bytes()) => Kind::ExternalFun,
-            term_type::FUN => Kind::LocalFun,
-            term_type::PID => Kind::Pid,
-            term_type::PORT => Kind::Port,
-            other => unreachable!("boxed term of type {other}"),
+        if foreign::is_made_opaque(self) {
+            return Kind::Opaque;
         }
+        if let Some(bytes) = self.as_bytes() {
+            return Kind::Bits(bytes.len() * 8);
+        }
+        if let Some(value) = self.double() {
+            return Kind::Float(value);
+        }
+        if let Some(len) = self.map_len() {
+            return Kind::Map(len);
+        }
+        if self.passes(sys::enif_is_number) {
+            return self.long().map_or(Kind::Big, Kind::Int);
+        }
+        self.rare_kind()
     }
 
-    fn bit_len(self) -> usize {
-        match self.as_bytes() {
-            Some(bytes) => bytes.len() * 8,
-            None => {
-                let etf = self.etf();
-                let (bytes, last_bits) = etf::bitstring(etf.bytes());
-                bytes.len() * 8 - 8 + last_bits
-            }
+    fn rare_kind(self) -> Kind<Self> {
+        if self.passes(sys::enif_is_ref) {
+            return Kind::Ref;
+        }
+        if self.passes(sys::enif_is_pid) {
+            return Kind::Pid;
+        }
+        if self.passes(sys::enif_is_port) {
+            return Kind::Port;
+        }
+        let etf = self.etf();
+        if self.passes(sys::enif_is_fun) {
+            return match etf::is_external_fun(etf.bytes()) {
+                true => Kind::ExternalFun,
+                false => Kind::LocalFun,
+            };
+        }
+        match etf::bitstring(etf.bytes()) {
+            Some((bytes, last_bits)) => Kind::Bits(bytes.len() * 8 - 8 + last_bits),
+            None => Kind::Opaque,
         }
     }
 }
@@ -287,23 +309,28 @@ impl TermRef for VmTerm<'_> {
     fn with_bits<R>(self, f: impl FnOnce(&[u8]) -> R) -> R {
         match self.as_bytes() {
             Some(bytes) => f(bytes),
-            None => f(etf::bitstring(self.etf().bytes()).0),
+            None => {
+                let etf = self.etf();
+                let (bytes, _) = etf::bitstring(etf.bytes()).expect("a bitstring");
+                f(bytes)
+            }
         }
     }
 
     fn with_ident<R>(self, f: impl FnOnce(Ident<'_>) -> R) -> R {
         match self.word.raw() & 0xF {
             PID_TAG | PORT_TAG => ident::with_local_immediate(self.word, f),
-            // SAFETY: the term is valid.
-            _ => match unsafe { sys::enif_term_type(self.env.raw(), self.word.raw()) } {
-                term_type::REFERENCE => reference::with_ident(self.word, f),
-                _ => ident::with_vm_ident(self.word, false, f),
-            },
+            _ if self.passes(sys::enif_is_ref) => reference::with_ident(self.word, f),
+            _ => ident::with_vm_ident(self.word, false, f),
         }
     }
 
     fn with_fun<R>(self, f: impl FnOnce(FunIdent<'_>) -> R) -> R {
         foreign::with_etf_fun(self.etf().bytes(), f)
+    }
+
+    fn with_opaque<R>(self, f: impl FnOnce(Opaque<'_>) -> R) -> R {
+        foreign::with_etf_opaque(self.etf().bytes(), f)
     }
 }
 

@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::atom::Atom;
-use crate::term::{Bits, ExternalFun, Float, Identifier, List, LocalFun, Map, Term, Tuple};
+use crate::term::{
+    Bits, ExternalFun, Float, Identifier, List, LocalFun, Map, NativeRecord, Term, Tuple,
+};
 
 /// Terms of every kind, nested a few levels.
 pub fn any_term() -> BoxedStrategy<Term> {
@@ -189,9 +191,23 @@ fn nested(leaf: BoxedStrategy<Term>, depth: u32, size: u32, width: usize) -> Box
             2 => pairs.prop_map(|pairs| map(pairs.collect())),
             1 => (parts(), (atom(), number(), number()))
                 .prop_filter_map("fun", |(free, head)| local_fun(free, head)),
+            1 => (parts(), (atom(), atom(), any::<bool>()))
+                .prop_map(|(values, head)| native_record(values, head)),
         ]
     })
     .boxed()
+}
+
+/// A record with fields that differ, few of them from those of others.
+fn native_record(values: Vec<Term>, (module, name, exported): (Atom, Atom, bool)) -> Term {
+    let fields = values.len() % 2..;
+    let fields = fields.map(|i| known_atom(&format!("field{i}")));
+    Term::NativeRecord(NativeRecord::new(
+        module,
+        name,
+        exported,
+        fields.zip(values),
+    ))
 }
 
 fn leaf_or_nil(parts: impl Strategy<Value = Vec<Term>>) -> impl Strategy<Value = Term> {

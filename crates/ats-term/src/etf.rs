@@ -27,7 +27,7 @@ mod reader;
 mod skip;
 mod tag;
 
-pub use decode::{Options, decode, decode_first};
+pub use decode::{Options, decode, decode_first, decode_sealed_fun};
 pub use encode::{Node, TooLarge, encode, encode_into, encode_on_node};
 pub use error::{DecodeError, DecodeErrorKind};
 pub use reader::Atoms;

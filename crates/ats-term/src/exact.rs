@@ -18,15 +18,17 @@
 //! | pid, port, reference | locality, node, creation, count, numbers |
 //! | local fun | module, index, hash, count, keys of the captured values |
 //! | external fun | module, function, arity |
+//! | native record | module, name, whether it is exported, count, names of the fields, keys of their values |
+//! | opaque term of another kind | length, external term format |
 //!
 //! Sizes and counts are LEB128, texts have their length in front. Atoms as words follow the numbering
 //! of the running machine; with [`Atoms::Text`] they are a tag and their text, which any machine
-//! understands. The same holds for all that a fun captured, because captured values reach us as
-//! [`Term`](crate::Term)s, whose atoms are numbered by this crate.
+//! understands. The same holds for all that a fun captured and for the values of native records, because
+//! these reach us as [`Term`](crate::Term)s, whose atoms are numbered by this crate.
 
 use crate::Zeros;
 use crate::keys::{self, Boundary, Format, Record};
-use crate::walk::{FunIdent, Ident, Kind, TermRef};
+use crate::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
 use crate::word::{Immediate, NIL, small_word};
 
 const INTEGER: u8 = 0x04;
@@ -41,6 +43,8 @@ const TUPLE: u8 = 0x24;
 const MAP: u8 = 0x28;
 const CONS: u8 = 0x2C;
 const BITS: u8 = 0x30;
+const RECORD: u8 = 0x34;
+const UNKNOWN: u8 = 0x38;
 
 /// How exact keys are made. Keys are comparable only if made with the same options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,7 +166,7 @@ impl Writer {
 /// The format of exact keys.
 struct Exact {
     options: Options,
-    /// Within how many captured values of funs the current term is.
+    /// Within how many captured values of funs, or values of native records, the current term is.
     captured: usize,
 }
 
@@ -212,7 +216,7 @@ impl Format for Exact {
             Kind::Port => term.with_ident(|ident| push_ident(PORT, &ident, out)),
             Kind::Pid => term.with_ident(|ident| push_ident(PID, &ident, out)),
             Kind::ExternalFun => term.with_fun(|fun| push_external_fun(&fun, out)),
-            Kind::Tuple(_) | Kind::Cons(..) | Kind::Map(_) | Kind::LocalFun => {
+            Kind::Tuple(_) | Kind::Cons(..) | Kind::Map(_) | Kind::LocalFun | Kind::Opaque => {
                 debug_assert!(false, "the walk writes compound terms");
             }
         }
@@ -249,6 +253,31 @@ impl Format for Exact {
         out.extend_from_slice(&index.to_le_bytes());
         out.extend_from_slice(&old_uniq.to_le_bytes());
         push_size(free.len(), out);
+    }
+
+    fn opaque(&mut self, opaque: &Opaque<'_>, out: &mut Vec<u8>) {
+        match *opaque {
+            Opaque::Record {
+                module,
+                name,
+                exported,
+                fields,
+                ..
+            } => {
+                push_text(RECORD, module, out);
+                push_text(RECORD, name, out);
+                out.push(u8::from(exported));
+                push_size(fields.len(), out);
+                for field in fields {
+                    push_text(RECORD, field.as_str(), out);
+                }
+            }
+            Opaque::Unknown(etf) => {
+                out.push(UNKNOWN);
+                push_size(etf.len(), out);
+                out.extend_from_slice(etf);
+            }
+        }
     }
 
     fn map_keys(&mut self, _: Boundary) {}

@@ -23,13 +23,13 @@ use sorting::{COMPARISON, Map, Sorting};
 use stack::Stack;
 
 use crate::term::Term;
-use crate::walk::{FunIdent, Kind, TermRef};
+use crate::walk::{FunIdent, Kind, Opaque, TermRef};
 
 /// What a kind of key writes for each term, without the parts of compound terms.
 pub(crate) trait Format {
     /// Writes a term that is an immediate word.
     fn immediate<T: TermRef>(&mut self, term: T, word: u64, out: &mut Vec<u8>);
-    /// Writes a term that is neither compound nor a local fun.
+    /// Writes a term that is neither compound nor a local fun nor opaque.
     fn scalar<T: TermRef>(&mut self, term: T, kind: Kind<T>, out: &mut Vec<u8>);
     /// Begins a tuple.
     fn tuple(&mut self, arity: usize, out: &mut Vec<u8>);
@@ -39,9 +39,12 @@ pub(crate) trait Format {
     fn map(&mut self, pairs: usize, out: &mut Vec<u8>);
     /// Begins a local fun.
     fn local_fun(&mut self, fun: &FunIdent<'_>, out: &mut Vec<u8>);
+    /// Begins a native record, or writes another opaque term.
+    fn opaque(&mut self, opaque: &Opaque<'_>, out: &mut Vec<u8>);
     /// Told before the first and after the last of the keys of a map. Calls nest.
     fn map_keys(&mut self, boundary: Boundary);
-    /// Told before the first and after the last of the captured values of a fun. Calls nest.
+    /// Told before the first and after the last of the captured values of a fun, or of the values of
+    /// a native record. Calls nest.
     fn captured(&mut self, boundary: Boundary);
 }
 
@@ -102,8 +105,8 @@ enum Frame<T> {
     Elements { tuple: T, next: usize, arity: usize },
     /// The tail of a list cell.
     Tail(T),
-    /// The captured values of a fun from `next` on.
-    Captured { fun: T, next: usize, count: usize },
+    /// The captured values of a fun, or the values of a native record, from `next` on.
+    Captured { of: T, next: usize, count: usize },
     /// The keys of the innermost unfinished map.
     Keys,
     /// The values of the innermost unfinished map.
@@ -172,6 +175,10 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
             }
             Kind::LocalFun => {
                 self.begin_fun(term);
+                None
+            }
+            Kind::Opaque => {
+                self.begin_opaque(term);
                 None
             }
             // Bitstrings can be long, and all their bytes are written at once.
@@ -349,34 +356,45 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
     }
 
     fn begin_fun(&mut self, term: T) {
-        let in_place = term.captured(0).is_some();
-        let most = self.limit.saturating_sub(self.out.len());
-        let mut is_within = true;
-        let count = term.with_fun(|fun| {
+        let next = term.with_fun(|fun| {
             self.format.local_fun(&fun, self.out);
-            self.format.captured(Boundary::Enter);
-            let FunIdent::Local { free, .. } = fun else {
-                return 0;
-            };
-            if !in_place {
-                // This nests calls only once: captured values are owned terms, whose funs can be
-                // walked in place.
-                is_within = free
-                    .iter()
-                    .all(|value: &Term| write(value, self.format, self.out, most).is_some());
+            match fun {
+                FunIdent::Local { free, .. } => self.begin_captured(term, free),
+                FunIdent::External { .. } => self.begin_captured(term, &[]),
             }
-            free.len()
         });
-        if !is_within {
+        self.stack.push(next);
+    }
+
+    fn begin_opaque(&mut self, term: T) {
+        let next = term.with_opaque(|opaque| {
+            self.format.opaque(&opaque, self.out);
+            match opaque {
+                Opaque::Record { values, .. } => self.begin_captured(term, values),
+                Opaque::Unknown(_) => self.begin_captured(term, &[]),
+            }
+        });
+        self.stack.push(next);
+    }
+
+    /// Begins the values within a fun or a native record, and writes them if they cannot be walked in
+    /// place.
+    fn begin_captured(&mut self, of: T, values: &[Term]) -> Frame<T> {
+        self.format.captured(Boundary::Enter);
+        self.captured += 1;
+        let count = values.len();
+        if of.captured(0).is_some() {
+            return Frame::Captured { of, next: 0, count };
+        }
+        let most = self.limit.saturating_sub(self.out.len());
+        // This nests calls only once: these values are owned terms, and what is in those can be
+        // walked in place.
+        let mut values = values.iter();
+        if !values.all(|value| write(value, self.format, self.out, most).is_some()) {
             self.give_up();
         }
-        self.captured += 1;
-        let next = if in_place { 0 } else { count };
-        self.stack.push(Frame::Captured {
-            fun: term,
-            next,
-            count,
-        });
+        let next = count;
+        Frame::Captured { of, next, count }
     }
 
     /// The next part to be written; `None` if the key is complete.
@@ -395,9 +413,9 @@ impl<T: TermRef, F: Format, R: Record<T>> Walk<'_, T, F, R> {
                     self.stack.pop();
                     return Some(tail);
                 }
-                Frame::Captured { fun, next, count } => {
+                Frame::Captured { of, next, count } => {
                     if *next < *count
-                        && let Some(value) = fun.captured(*next)
+                        && let Some(value) = of.captured(*next)
                     {
                         *next += 1;
                         return Some(value);

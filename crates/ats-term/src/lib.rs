@@ -33,5 +33,5 @@ pub mod arbitrary;
 pub use atom::Atom;
 pub use integer::Integer;
 pub use term::Term;
-pub use walk::{FunIdent, Ident, Kind, TermRef, TermSink};
+pub use walk::{FunIdent, Ident, Kind, Opaque, TermRef, TermSink};
 pub use zeros::Zeros;

@@ -3,10 +3,11 @@
 //! `memcmp` of two keys (the shorter of two equal prefixes first) says how their terms compare, so an
 //! ordered table needs to know nothing about terms: `1` and `1.0` are one key, integers and floats
 //! compare exactly at any size, and all tuples that begin with the same elements lie together.
-//! The order was read from `erts_cmp_compound` of OTP 25; it is
+//! The order was read from `erts_cmp_compound` of OTP 25, and that of native records from the tests of
+//! OTP 29; it is
 //!
 //! ```text
-//! number < atom < reference < fun < port < pid < tuple < map < nil < list < bitstring
+//! number < atom < reference < fun < port < pid < tuple < native record < map < nil < list < bitstring
 //! ```
 //!
 //! # Format
@@ -25,6 +26,8 @@
 //! | local fun | module, `00`, index, hash, number of captured values, their keys |
 //! | external fun | module, `00`, function, `00`, arity |
 //! | tuple | ordered size, keys of the elements |
+//! | native record | module, `00`, name, `00`, whether it is exported, ordered number of fields, their names each with `00`, keys of their values |
+//! | opaque term of another kind | external term format as bytes |
 //! | map | ordered size, keys of the keys ascending, keys of the values in that order |
 //! | nil | |
 //! | list | key of the head, key of the tail |

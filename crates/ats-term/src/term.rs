@@ -33,5 +33,5 @@ pub use bits::Bits;
 pub use builder::{BuildError, Built, TermBuilder};
 pub use identifier::Identifier;
 pub use map::DuplicateKey;
-pub use node::{Elements, ExternalFun, List, LocalFun, Map, Term, Tuple};
+pub use node::{Elements, ExternalFun, List, LocalFun, Map, NativeRecord, Term, Tuple};
 pub use number::{BigInt, Float, NotFinite};

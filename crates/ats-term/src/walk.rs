@@ -38,6 +38,8 @@ pub enum Kind<T> {
     LocalFun,
     /// An external fun, `fun M:F/A`; see [`TermRef::with_fun`].
     ExternalFun,
+    /// A term that is seen through the external term format only; see [`TermRef::with_opaque`].
+    Opaque,
 }
 
 impl<T> Kind<T> {
@@ -60,6 +62,7 @@ impl<T> Kind<T> {
             Kind::Ref => Kind::Ref,
             Kind::LocalFun => Kind::LocalFun,
             Kind::ExternalFun => Kind::ExternalFun,
+            Kind::Opaque => Kind::Opaque,
         }
     }
 }
@@ -98,6 +101,28 @@ pub enum FunIdent<'a> {
     },
 }
 
+/// A term of a kind that functions for terms do not show: in the standard order, such terms stand
+/// behind tuples and before maps.
+#[derive(Clone, Copy, Debug)]
+pub enum Opaque<'a> {
+    /// A native record, as Erlang/OTP has them since release 29.
+    Record {
+        /// Module that defines it.
+        module: &'a str,
+        /// Name of the record.
+        name: &'a str,
+        /// True if other modules may see the fields.
+        exported: bool,
+        /// Names of the fields in the order of their definition.
+        fields: &'a [crate::Atom],
+        /// A value for each field.
+        values: &'a [crate::Term],
+    },
+    /// Anything else: its external term format, with the version byte. Terms of which that differs
+    /// count as different, and stand in the order of these bytes.
+    Unknown(&'a [u8]),
+}
+
 /// A term that can be looked at. `Copy`, because it is a word or a pointer wherever it lives.
 ///
 /// The `with_*` functions lend bytes that may exist only during the call. Calling one on a term of
@@ -132,8 +157,12 @@ pub trait TermRef: Copy {
     /// Lends the identity of a fun.
     fn with_fun<R>(self, f: impl FnOnce(FunIdent<'_>) -> R) -> R;
 
-    /// Captured value `i` of a closure, if captured values can be walked in place. Owned terms can,
-    /// which keeps closures that capture closures that capture closures from nesting calls.
+    /// Lends what is known of an opaque term.
+    fn with_opaque<R>(self, f: impl FnOnce(Opaque<'_>) -> R) -> R;
+
+    /// Captured value `i` of a closure, or value `i` of a native record, if they can be walked in
+    /// place. Those of owned terms can, which keeps closures that capture closures that capture
+    /// closures from nesting calls.
     fn captured(self, i: usize) -> Option<Self> {
         let _ = i;
         None
@@ -141,7 +170,8 @@ pub trait TermRef: Copy {
 }
 
 /// Whether a term, or one in it, is so; each is asked about before the terms in it, which are looked for only if
-/// it is not. What a fun has captured does not count. O(size), without recursion.
+/// it is not. What a fun has captured does not count, nor do values of a native record that is no owned term.
+/// O(size), without recursion.
 pub fn has_part<T: TermRef>(term: T, mut is_so: impl FnMut(T, &Kind<T>) -> bool) -> bool {
     let (mut todo, mut pairs) = (Vec::new(), Vec::new());
     let mut next = Some(term);
@@ -157,6 +187,7 @@ pub fn has_part<T: TermRef>(term: T, mut is_so: impl FnMut(T, &Kind<T>) -> bool)
                 term.map_pairs(&mut pairs);
                 todo.extend(pairs.drain(..).flat_map(|(key, value)| [key, value]));
             }
+            Kind::Opaque => todo.extend((0..).map_while(|i| term.captured(i))),
             _ => {}
         }
         next = todo.pop();
@@ -166,7 +197,7 @@ pub fn has_part<T: TermRef>(term: T, mut is_so: impl FnMut(T, &Kind<T>) -> bool)
 
 /// Whether a term is larger than `most`: an element of a tuple counts as one, so does a key or a value of a map,
 /// a list cell as two, and a bitstring as the 64-bit words that hold it. What a fun has captured does not
-/// count. O(`most`) at most, without recursion.
+/// count, nor does an opaque term. O(`most`) at most, without recursion.
 pub fn is_larger<T: TermRef>(term: T, most: usize) -> bool {
     let mut left = most;
     has_part(term, |part, kind| {

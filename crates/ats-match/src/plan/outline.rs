@@ -196,6 +196,7 @@ fn class_name(class: Class) -> &'static str {
         Class::Port => "port()",
         Class::Pid => "pid()",
         Class::Tuple => "tuple()",
+        Class::Record => "record()",
         Class::Map => "map()",
         Class::Nil => "[]",
         Class::Cons => "[_|_]",
@@ -212,7 +213,7 @@ enum Part<'s, H: Host> {
 }
 
 /// Appends the parts of a term of which all that are `==` are meant. `None` if it has parts whose equal terms
-/// are not known: what stands in maps and funs.
+/// are not known: what stands in maps, funs and native records.
 fn unfold<'s, H: Host>(term: ImageRef<'s, H>, parts: &mut Vec<Part<'s, H>>) -> Option<()> {
     let mut todo = vec![term];
     while let Some(term) = todo.pop() {
@@ -228,7 +229,7 @@ fn unfold<'s, H: Host>(term: ImageRef<'s, H>, parts: &mut Vec<Part<'s, H>>) -> O
                 Part::Cons
             }
             Kind::Int(_) | Kind::Big | Kind::Float(_) => Part::Choice(equal_numbers(term)),
-            Kind::Map(1..) | Kind::LocalFun => return None,
+            Kind::Map(1..) | Kind::LocalFun | Kind::Opaque => return None,
             _ => Part::Term(term),
         });
     }

@@ -1,9 +1,9 @@
 //! Reading the external term format from untrusted bytes.
 
 use super::error::{DecodeError, DecodeErrorKind};
-use super::reader::{Atoms, Decoded, FunHead, Reader};
+use super::reader::{Atoms, Decoded, FunHead, Reader, RecordHead};
 use super::tag::{self, VERSION};
-use crate::term::{LocalFun, Map, Term, Tuple};
+use crate::term::{Map, NativeRecord, Term, Tuple};
 
 /// How to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +56,23 @@ pub fn decode_first(bytes: &[u8], options: Options) -> Result<(Term, usize), Dec
     Ok((term, reader.position))
 }
 
+/// Reads the closure that the bytes begin with, although what it has captured cannot be read: that becomes
+/// one captured value, the binary of its bytes.
+///
+/// # Errors
+/// [`DecodeError`] if they begin with no closure, or one that is not complete.
+pub fn decode_sealed_fun(bytes: &[u8], options: Options) -> Result<Term, DecodeError> {
+    let mut reader = Reader::new(bytes, options.atoms);
+    let version = reader.byte()?;
+    if (version, reader.byte()?) != (VERSION, tag::NEW_FUN) {
+        return Err(reader.error(DecodeErrorKind::BadFun));
+    }
+    let (head, _) = reader.fun_head()?;
+    let captured = bytes.get(reader.position..head.end);
+    let captured = captured.ok_or(reader.error(DecodeErrorKind::Truncated))?;
+    Ok(Term::LocalFun(head.fun(vec![Term::binary(captured)])))
+}
+
 /// A compound term some of whose parts are still to be read.
 struct Frame {
     /// How many parts are missing.
@@ -75,6 +92,7 @@ enum Compound {
     /// Keys and values in turn.
     Map,
     Fun(Box<FunHead>),
+    Record(Box<RecordHead>),
 }
 
 struct Decoder<'r, 'b> {
@@ -126,6 +144,12 @@ impl Decoder<'_, '_> {
                 Term::Map(Map::new(pairs).map_err(|_| duplicate)?)
             }
             Compound::Fun(head) => self.fun(*head, frame.offset, parts)?,
+            Compound::Record(head) => Term::NativeRecord(NativeRecord::new(
+                head.module,
+                head.name,
+                head.exported,
+                head.fields.into_iter().zip(parts),
+            )),
         };
         self.done.push(term);
         if let Some(top) = self.frames.last_mut() {
@@ -141,16 +165,7 @@ impl Decoder<'_, '_> {
                 kind: DecodeErrorKind::BadFun,
             });
         }
-        Ok(Term::LocalFun(LocalFun::new(
-            head.module,
-            head.arity,
-            head.index,
-            head.uniq,
-            head.old_index,
-            head.old_uniq,
-            head.creator,
-            free,
-        )))
+        Ok(Term::LocalFun(head.fun(free)))
     }
 
     /// Reads a term without parts, or begins one with parts and returns nothing.
@@ -165,6 +180,11 @@ impl Decoder<'_, '_> {
             tag::NEW_FUN => {
                 let (head, free) = reader.fun_head()?;
                 (Compound::Fun(Box::new(head)), free)
+            }
+            tag::RECORD => {
+                let head = reader.record_head()?;
+                let fields = head.fields.len();
+                (Compound::Record(Box::new(head)), fields)
             }
             tag => return reader.simple(tag, offset).map(Some),
         };

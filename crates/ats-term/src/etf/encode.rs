@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::tag::{self, VERSION};
 use crate::term::Term;
-use crate::walk::{FunIdent, Ident, Kind, TermRef};
+use crate::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
 
 /// A part of a term is too large for the 32-bit lengths of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +72,8 @@ enum Job<T> {
     Rest(T),
     /// A key or a value of a map.
     Part(T),
-    /// The captured values of a fun from `next` on.
-    Captured { fun: T, next: usize },
+    /// The captured values of a fun, or the values of a native record, from `next` on.
+    Captured { of: T, next: usize },
     /// The size of a fun, known when all of it is written.
     FunSize { start: usize },
 }
@@ -116,10 +116,10 @@ impl<'a, T: TermRef> Writer<'a, T> {
                     _ => self.begin(rest)?,
                 },
                 Job::Part(part) => self.begin(part)?,
-                Job::Captured { fun, next } => {
-                    if let Some(value) = fun.captured(next) {
+                Job::Captured { of, next } => {
+                    if let Some(value) = of.captured(next) {
                         let next = next + 1;
-                        self.jobs.push(Job::Captured { fun, next });
+                        self.jobs.push(Job::Captured { of, next });
                         self.begin(value)?;
                     }
                 }
@@ -168,6 +168,7 @@ impl<'a, T: TermRef> Writer<'a, T> {
             Kind::Port => term.with_ident(|ident| push_port(ident, self.node, self.out)),
             Kind::Ref => term.with_ident(|ident| push_reference(ident, self.node, self.out)),
             Kind::LocalFun | Kind::ExternalFun => self.begin_fun(term)?,
+            Kind::Opaque => self.begin_opaque(term)?,
         }
         Ok(())
     }
@@ -205,7 +206,6 @@ impl<'a, T: TermRef> Writer<'a, T> {
     }
 
     fn begin_fun(&mut self, term: T) -> Result<(), TooLarge> {
-        let in_place = term.captured(0).is_some();
         let start = self.out.len() + 1;
         term.with_fun(|fun| {
             push_fun(&fun, self.node, self.out)?;
@@ -213,14 +213,44 @@ impl<'a, T: TermRef> Writer<'a, T> {
                 return Ok(());
             };
             self.jobs.push(Job::FunSize { start });
-            if in_place {
-                self.jobs.push(Job::Captured { fun: term, next: 0 });
-                return Ok(());
-            }
-            // This nests calls only once: captured values are owned terms, whose funs can be walked in place.
-            let mut values = Writer::new(self.node, self.out);
-            free.iter().try_for_each(|value: &Term| values.write(value))
+            self.begin_captured(term, free)
         })
+    }
+
+    fn begin_opaque(&mut self, term: T) -> Result<(), TooLarge> {
+        term.with_opaque(|opaque| match opaque {
+            Opaque::Record {
+                module,
+                name,
+                exported,
+                fields,
+                values,
+            } => {
+                push_head(tag::RECORD, fields.len(), self.out)?;
+                self.out.push(u8::from(exported));
+                push_atom(module, self.out);
+                push_atom(name, self.out);
+                for field in fields {
+                    push_atom(field.as_str(), self.out);
+                }
+                self.begin_captured(term, values)
+            }
+            Opaque::Unknown(etf) => {
+                self.out.extend_from_slice(&etf[1..]);
+                Ok(())
+            }
+        })
+    }
+
+    /// Begins the values within a fun or a native record, or writes them if they cannot be walked in place.
+    fn begin_captured(&mut self, of: T, values: &[Term]) -> Result<(), TooLarge> {
+        if of.captured(0).is_some() {
+            self.jobs.push(Job::Captured { of, next: 0 });
+            return Ok(());
+        }
+        // This nests calls only once: these values are owned terms, and what is in those can be walked in place.
+        let mut writer = Writer::new(self.node, self.out);
+        values.iter().try_for_each(|value| writer.write(value))
     }
 }
 

@@ -47,6 +47,8 @@ pub enum DecodeErrorKind {
     BadReference,
     /// A field of a fun has a wrong value.
     BadFun,
+    /// The flags of a native record have a value that is reserved.
+    BadRecord,
 }
 
 impl fmt::Display for DecodeError {
@@ -68,6 +70,7 @@ impl fmt::Display for DecodeError {
             Kind::DuplicateKey => f.write_str("duplicate map key"),
             Kind::BadReference => f.write_str("bad number of words in a reference"),
             Kind::BadFun => f.write_str("bad field of a fun"),
+            Kind::BadRecord => f.write_str("bad flags of a native record"),
         }?;
         write!(f, " at byte {}", self.offset)
     }

@@ -3,7 +3,7 @@
 use super::error::{DecodeError, DecodeErrorKind};
 use super::tag;
 use crate::atom::Atom;
-use crate::term::{Bits, ExternalFun, Float, Identifier, Term};
+use crate::term::{Bits, ExternalFun, Float, Identifier, LocalFun, Term};
 
 /// Which atoms may be read. Atoms are never freed, so a stranger must not make them at will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,29 @@ pub(super) struct FunHead {
     pub(super) creator: Identifier,
     /// Where the size field says that the fun ends.
     pub(super) end: usize,
+}
+
+impl FunHead {
+    pub(super) fn fun(self, free: Vec<Term>) -> LocalFun {
+        LocalFun::new(
+            self.module,
+            self.arity,
+            self.index,
+            self.uniq,
+            self.old_index,
+            self.old_uniq,
+            self.creator,
+            free,
+        )
+    }
+}
+
+/// What a native record has before the values of its fields.
+pub(super) struct RecordHead {
+    pub(super) module: Atom,
+    pub(super) name: Atom,
+    pub(super) exported: bool,
+    pub(super) fields: Vec<Atom>,
 }
 
 /// The input and how far it was read.
@@ -314,6 +337,28 @@ impl<'b> Reader<'b> {
             end,
         };
         Ok((head, free))
+    }
+
+    /// What a native record has before the values of its fields.
+    pub(super) fn record_head(&mut self) -> Decoded<RecordHead> {
+        let count = self.length()?;
+        let exported = match self.byte()? {
+            0 => false,
+            1 => true,
+            _ => return Err(self.error(DecodeErrorKind::BadRecord)),
+        };
+        let (module, name) = (self.atom()?, self.atom()?);
+        // Every name takes a byte at least, so a false count is found before it does harm.
+        if count > self.remaining() {
+            return Err(self.error(DecodeErrorKind::Truncated));
+        }
+        let fields = (0..count).map(|_| self.atom()).collect::<Decoded<_>>()?;
+        Ok(RecordHead {
+            module,
+            name,
+            exported,
+            fields,
+        })
     }
 
     /// A number of 32 bits in a fun, which is written as a term and may be meant signed or not.

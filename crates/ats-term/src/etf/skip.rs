@@ -2,8 +2,8 @@
 
 use super::tag::{
     ATOM, ATOM_UTF8, BINARY, BIT_BINARY, EXPORT, FLOAT, INTEGER, LARGE_BIG, LARGE_TUPLE, LIST, MAP,
-    NEW_FLOAT, NEW_FUN, NEW_PID, NEW_PORT, NEWER_REFERENCE, NIL, SMALL_ATOM, SMALL_ATOM_UTF8,
-    SMALL_BIG, SMALL_INTEGER, SMALL_TUPLE, STRING, V4_PORT,
+    NEW_FLOAT, NEW_FUN, NEW_PID, NEW_PORT, NEWER_REFERENCE, NIL, RECORD, SMALL_ATOM,
+    SMALL_ATOM_UTF8, SMALL_BIG, SMALL_INTEGER, SMALL_TUPLE, STRING, V4_PORT,
 };
 
 /// Bytes that a float takes as text.
@@ -60,6 +60,11 @@ pub fn skip(mut bytes: &[u8]) -> Option<&[u8]> {
             MAP => {
                 let (pairs, rest) = four(rest)?;
                 (rest, 0, 2 * pairs as u64)
+            }
+            // Flags, module, name, and for each field a name and a value.
+            RECORD => {
+                let (fields, rest) = four(rest)?;
+                (rest, 1, 2 + 2 * fields as u64)
             }
             EXPORT => (rest, 0, 3),
             // The size counts itself.

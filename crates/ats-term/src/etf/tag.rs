@@ -3,6 +3,7 @@
 /// The byte every term begins with.
 pub(super) const VERSION: u8 = 131;
 
+pub(super) const RECORD: u8 = 67;
 pub(super) const NEW_FLOAT: u8 = 70;
 pub(super) const BIT_BINARY: u8 = 77;
 pub(super) const COMPRESSED: u8 = 80;

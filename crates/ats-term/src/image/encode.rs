@@ -240,6 +240,7 @@ impl<T: HostTerm> ImageBuilder<T> {
             Kind::Ref => self.write_identity(term, HostKind::Ref),
             Kind::LocalFun => self.write_identity(term, HostKind::LocalFun),
             Kind::ExternalFun => self.write_identity(term, HostKind::ExternalFun),
+            Kind::Opaque => self.write_identity(term, HostKind::Opaque),
             Kind::Atom | Kind::Nil => unreachable!("atoms and nil are immediates"),
         }
     }

@@ -7,7 +7,7 @@
 //! must remember is global to the process, as the VM is.
 
 use super::layout::{HOST, HOST_OWNING};
-use crate::walk::{FunIdent, Ident, TermRef, TermSink};
+use crate::walk::{FunIdent, Ident, Opaque, TermRef, TermSink};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -107,6 +107,8 @@ pub enum HostKind {
     LocalFun,
     /// `fun M:F/A`.
     ExternalFun,
+    /// A term that is seen through the external term format only.
+    Opaque,
 }
 
 /// What an image must be able to ask about the words of its host.
@@ -128,6 +130,9 @@ pub trait Host: Copy + 'static {
 
     /// Lends the identity of a fun.
     fn with_fun<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(FunIdent<'_>) -> R) -> R;
+
+    /// Lends what is known of an opaque term.
+    fn with_opaque<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(Opaque<'_>) -> R) -> R;
 
     /// Lends the text of the atom with this slot.
     fn with_atom<R>(slot: u64, f: impl FnOnce(&str) -> R) -> R;
@@ -166,8 +171,8 @@ pub unsafe trait HostTerm: TermRef {
     /// Bitstrings of more bits than this are offered to the host.
     const LARGE_BITS: usize = 8 * 1024;
 
-    /// Appends the words of a pid, port, reference or fun that is not immediate, and returns the tag
-    /// of its box. `kind` is never [`HostKind::Bits`].
+    /// Appends the words of a pid, port, reference or fun that is not immediate, or of an opaque term,
+    /// and returns the tag of its box. `kind` is never [`HostKind::Bits`].
     fn write_identity(self, kind: HostKind, out: &mut Vec<u64>) -> HostTag;
 
     /// Appends the words of a large bitstring and returns the tag of its box, or appends nothing and

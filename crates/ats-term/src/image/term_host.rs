@@ -1,7 +1,7 @@
 //! The host of owned [`Term`]s.
 //!
-//! Identifiers and external funs become a few plain words. Closures and large binaries stay where
-//! they are: their box owns a pointer to them, so that they are shared and not copied.
+//! Identifiers and external funs become a few plain words. Closures, native records and large binaries
+//! stay where they are: their box owns a pointer to them, so that they are shared and not copied.
 //!
 //! ```text
 //!  PID, PORT, REF   node atom | creation, local << 32 | numbers, one a word
@@ -16,7 +16,7 @@
 use super::host::{Host, HostBox, HostKind, HostSink, HostTag, HostTerm};
 use crate::atom::Atom;
 use crate::term::{ExternalFun, Identifier, Term, TermBuilder};
-use crate::walk::{FunIdent, Ident, TermRef};
+use crate::walk::{FunIdent, Ident, Opaque, TermRef};
 use std::sync::Arc;
 
 const PID: HostTag = HostTag::plain(0);
@@ -89,6 +89,7 @@ impl Host for TermHost {
             EXTERNAL_FUN => HostKind::ExternalFun,
             _ => match shared(host_box) {
                 Term::Bits(bits) => HostKind::Bits(bits.bit_len()),
+                Term::NativeRecord(_) => HostKind::Opaque,
                 _ => HostKind::LocalFun,
             },
         }
@@ -116,6 +117,10 @@ impl Host for TermHost {
         shared(host_box).with_fun(f)
     }
 
+    fn with_opaque<R>(host_box: TermBox<'_>, f: impl FnOnce(Opaque<'_>) -> R) -> R {
+        shared(host_box).with_opaque(f)
+    }
+
     fn with_atom<R>(slot: u64, f: impl FnOnce(&str) -> R) -> R {
         f(atom(slot >> 6).as_str())
     }
@@ -137,7 +142,7 @@ impl Host for TermHost {
     fn kept_bytes(host_box: TermBox<'_>) -> usize {
         match shared(host_box) {
             Term::Bits(bits) => bits.bit_len().div_ceil(8),
-            // What a closure has captured is not looked through.
+            // What is in a closure or a native record is not looked through.
             _ => CLOSURE_BYTES,
         }
     }

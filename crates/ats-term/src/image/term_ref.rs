@@ -3,7 +3,7 @@
 use super::host::{Host, HostKind};
 use super::layout::{is_immediate, slot_offset};
 use super::view::{ImageRef, View, i64_of_big};
-use crate::walk::{FunIdent, Ident, Kind, TermRef};
+use crate::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
 use crate::word::Immediate;
 
 impl<H: Host> ImageRef<'_, H> {
@@ -39,6 +39,7 @@ impl<H: Host> TermRef for ImageRef<'_, H> {
                 HostKind::Ref => Kind::Ref,
                 HostKind::LocalFun => Kind::LocalFun,
                 HostKind::ExternalFun => Kind::ExternalFun,
+                HostKind::Opaque => Kind::Opaque,
             },
         }
     }
@@ -95,6 +96,13 @@ impl<H: Host> TermRef for ImageRef<'_, H> {
         match self.view() {
             View::Host(host_box) => H::with_fun(host_box, f),
             _ => self.wrong_kind("a fun"),
+        }
+    }
+
+    fn with_opaque<R>(self, f: impl FnOnce(Opaque<'_>) -> R) -> R {
+        match self.view() {
+            View::Host(host_box) => H::with_opaque(host_box, f),
+            _ => self.wrong_kind("an opaque term"),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The ends of sets of order keys: of terms with a common front, and of classes of terms.
 
 use super::format::{
-    ATOM, BITS, CONS, FRACTION, LOCAL_FUN, MAP, NIL, Order, PID, PORT, REF, TUPLE, push_escaped,
+    ATOM, BITS, CONS, FRACTION, LOCAL_FUN, MAP, NIL, Order, PID, PORT, RECORD, REF, TUPLE,
+    push_escaped,
 };
 use super::key::{order_key, order_key_within};
 use crate::Zeros;
@@ -112,6 +113,8 @@ pub enum Class {
     Pid,
     /// Tuples.
     Tuple,
+    /// Native records, and opaque terms of other kinds.
+    Record,
     /// Maps.
     Map,
     /// The empty list.
@@ -124,7 +127,7 @@ pub enum Class {
 
 impl Class {
     /// All classes in order.
-    pub const ALL: [Class; 11] = [
+    pub const ALL: [Class; 12] = [
         Class::Number,
         Class::Atom,
         Class::Reference,
@@ -132,6 +135,7 @@ impl Class {
         Class::Port,
         Class::Pid,
         Class::Tuple,
+        Class::Record,
         Class::Map,
         Class::Nil,
         Class::Cons,
@@ -149,7 +153,8 @@ impl Class {
             Class::Fun => (&[LOCAL_FUN], Some(&[PORT])),
             Class::Port => (&[PORT], Some(&[PID])),
             Class::Pid => (&[PID], Some(&[TUPLE])),
-            Class::Tuple => (&[TUPLE], Some(&[MAP])),
+            Class::Tuple => (&[TUPLE], Some(&[RECORD])),
+            Class::Record => (&[RECORD], Some(&[MAP])),
             Class::Map => (&[MAP], Some(&[NIL])),
             Class::Nil => (&[NIL], Some(&[CONS])),
             Class::Cons => (&[CONS], Some(&[BITS])),

@@ -2,7 +2,7 @@
 
 use crate::Zeros;
 use crate::keys::{Boundary, Format};
-use crate::walk::{FunIdent, Ident, Kind, TermRef};
+use crate::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
 use crate::word::NIL as NIL_WORD;
 
 /// The tag of zero; integers of `n` bytes have the tag `ZERO + n` or `ZERO - n`.
@@ -17,6 +17,8 @@ const EXTERNAL_FUN: u8 = 0x39;
 pub(super) const PORT: u8 = 0x40;
 pub(super) const PID: u8 = 0x48;
 pub(super) const TUPLE: u8 = 0x50;
+pub(super) const RECORD: u8 = 0x54;
+const UNKNOWN: u8 = 0x55;
 pub(super) const MAP: u8 = 0x58;
 pub(super) const NIL: u8 = 0x60;
 pub(super) const CONS: u8 = 0x68;
@@ -124,7 +126,7 @@ impl Format for Order {
             Kind::Port => term.with_ident(|ident| push_numbers_last(PORT, ident, out)),
             Kind::Pid => term.with_ident(|ident| push_numbers_first(PID, ident, out)),
             Kind::ExternalFun => term.with_fun(|fun| push_external_fun(&fun, out)),
-            Kind::Tuple(_) | Kind::Cons(..) | Kind::Map(_) | Kind::LocalFun => {
+            Kind::Tuple(_) | Kind::Cons(..) | Kind::Map(_) | Kind::LocalFun | Kind::Opaque => {
                 debug_assert!(false, "the walk writes compound terms");
             }
         }
@@ -164,6 +166,31 @@ impl Format for Order {
         out.extend_from_slice(&ordered(*index));
         out.extend_from_slice(&ordered(*old_uniq));
         push_size(free.len(), out);
+    }
+
+    fn opaque(&mut self, opaque: &Opaque<'_>, out: &mut Vec<u8>) {
+        match *opaque {
+            Opaque::Record {
+                module,
+                name,
+                exported,
+                fields,
+                ..
+            } => {
+                out.push(RECORD);
+                push_name(module, out);
+                push_name(name, out);
+                out.push(u8::from(exported));
+                push_size(fields.len(), out);
+                for field in fields {
+                    push_name(field.as_str(), out);
+                }
+            }
+            Opaque::Unknown(etf) => {
+                out.push(UNKNOWN);
+                push_escaped(etf, out);
+            }
+        }
     }
 
     fn map_keys(&mut self, boundary: Boundary) {

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-use super::node::{LocalFun, Term, Terms};
+use super::node::{LocalFun, NativeRecord, Term, Terms};
 use super::{BigInt, Float};
 
 /// How numbers are compared.
@@ -139,6 +139,11 @@ fn compare_one<'a>(
             .len()
             .cmp(&b.len())
             .then_with(|| unless_same(a.terms(), b.terms(), numbers, parts)),
+        (Term::NativeRecord(a), Term::NativeRecord(b)) => {
+            let key = |r: &NativeRecord| (r.module(), r.name(), r.is_exported(), r.fields().len());
+            let order = key(a).cmp(&key(b)).then_with(|| a.fields().cmp(b.fields()));
+            order.then_with(|| parts(a.values(), b.values(), numbers))
+        }
         (Term::Map(a), Term::Map(b)) if a.terms().same(b.terms()) => Ordering::Equal,
         (Term::Map(a), Term::Map(b)) => a.len().cmp(&b.len()).then_with(|| {
             parts(a.values(), b.values(), numbers);
@@ -180,10 +185,11 @@ fn class(term: &Term) -> u8 {
         Term::Port(_) => 4,
         Term::Pid(_) => 5,
         Term::Tuple(_) => 6,
-        Term::Map(_) => 7,
-        Term::Nil => 8,
-        Term::List(_) => 9,
-        Term::Bits(_) => 10,
+        Term::NativeRecord(_) => 7,
+        Term::Map(_) => 8,
+        Term::Nil => 9,
+        Term::List(_) => 10,
+        Term::Bits(_) => 11,
     }
 }
 

@@ -6,6 +6,7 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 use super::{Bits, Identifier, LocalFun, Term};
+use crate::atom::Atom;
 
 /// What remains to be written, last first.
 enum Job<'a> {
@@ -17,6 +18,8 @@ enum Job<'a> {
     Elements(&'a [Term]),
     /// The rest of the pairs of a map: keys and values.
     Pairs(&'a [Term], &'a [Term]),
+    /// The rest of the fields of a native record, separated by commas: names and values.
+    Fields(&'a [Atom], &'a [Term]),
 }
 
 impl Display for Term {
@@ -51,6 +54,17 @@ impl Display for Term {
                             jobs.extend([Job::Pairs(keys, values), Job::Text(",")]);
                         }
                         jobs.extend([Job::Term(value), Job::Text(" => "), Job::Term(key)]);
+                    }
+                }
+                Job::Fields(fields, values) => {
+                    if let (Some((field, fields)), Some((value, values))) =
+                        (fields.split_first(), values.split_first())
+                    {
+                        if !fields.is_empty() {
+                            jobs.extend([Job::Fields(fields, values), Job::Text(",")]);
+                        }
+                        write!(f, "{field} = ")?;
+                        jobs.push(Job::Term(value));
                     }
                 }
             }
@@ -93,6 +107,13 @@ fn write_term<'a>(term: &'a Term, f: &mut Formatter<'_>, jobs: &mut Vec<Job<'a>>
         Term::LocalFun(fun) => write_fun(fun, f),
         Term::ExternalFun(fun) => {
             write!(f, "fun {}:{}/{}", fun.module, fun.function, fun.arity)
+        }
+        Term::NativeRecord(record) => {
+            jobs.extend([
+                Job::Text("}"),
+                Job::Fields(record.fields(), record.values()),
+            ]);
+            write!(f, "#{}:{}{{", record.module(), record.name())
         }
     }
 }

@@ -40,6 +40,8 @@ pub enum Term {
     LocalFun(LocalFun),
     /// `fun M:F/A`.
     ExternalFun(ExternalFun),
+    /// A native record.
+    NativeRecord(NativeRecord),
 }
 
 impl Term {
@@ -50,6 +52,7 @@ impl Term {
             Term::Tuple(tuple) => Some(&tuple.0),
             Term::Map(map) => Some(&map.terms),
             Term::LocalFun(fun) => Some(&fun.0.free),
+            Term::NativeRecord(record) => Some(&record.values),
             _ => None,
         }
     }
@@ -318,6 +321,86 @@ pub struct ExternalFun {
     pub arity: u8,
 }
 
+/// A native record, as Erlang/OTP has them since release 29.
+#[derive(Clone, Debug)]
+pub struct NativeRecord {
+    definition: Arc<RecordDefinition>,
+    values: Terms,
+}
+
+/// What a [`NativeRecord`] knows of its definition.
+#[derive(Debug)]
+struct RecordDefinition {
+    module: Atom,
+    name: Atom,
+    exported: bool,
+    fields: Box<[Atom]>,
+}
+
+impl NativeRecord {
+    /// A record with these fields in the order of their definition, which are `exported` if other modules may
+    /// see them.
+    #[must_use]
+    pub fn new(
+        module: Atom,
+        name: Atom,
+        exported: bool,
+        fields: impl IntoIterator<Item = (Atom, Term)>,
+    ) -> NativeRecord {
+        let (fields, values): (Vec<_>, Vec<_>) = fields.into_iter().unzip();
+        let fields = fields.into();
+        NativeRecord {
+            definition: Arc::new(RecordDefinition {
+                module,
+                name,
+                exported,
+                fields,
+            }),
+            values: values.into(),
+        }
+    }
+
+    /// Module that defines the record.
+    #[must_use]
+    pub fn module(&self) -> Atom {
+        self.definition.module
+    }
+
+    /// Name of the record.
+    #[must_use]
+    pub fn name(&self) -> Atom {
+        self.definition.name
+    }
+
+    /// True if other modules may see the fields.
+    #[must_use]
+    pub fn is_exported(&self) -> bool {
+        self.definition.exported
+    }
+
+    /// Names of the fields in the order of their definition.
+    #[must_use]
+    pub fn fields(&self) -> &[Atom] {
+        &self.definition.fields
+    }
+
+    /// A value for each field.
+    #[must_use]
+    pub fn values(&self) -> &[Term] {
+        &self.values
+    }
+
+    /// The same record with other values, of which there must be as many.
+    #[must_use]
+    pub fn with_values(&self, values: Vec<Term>) -> NativeRecord {
+        assert_eq!(values.len(), self.values.len(), "a value for each field");
+        NativeRecord {
+            definition: Arc::clone(&self.definition),
+            values: values.into(),
+        }
+    }
+}
+
 /// The parts of a compound term.
 #[derive(Clone)]
 pub(super) struct Terms(Arc<[Term]>);
@@ -377,6 +460,7 @@ impl Drop for Terms {
                 Term::List(list) => detach_children(&mut list.0, &mut pending),
                 Term::Tuple(tuple) => detach_children(&mut tuple.0, &mut pending),
                 Term::Map(map) => detach_children(&mut map.terms, &mut pending),
+                Term::NativeRecord(record) => detach_children(&mut record.values, &mut pending),
                 // Another owner of a fun takes it apart.
                 Term::LocalFun(fun) => {
                     if let Some(parts) = Arc::get_mut(&mut fun.0) {

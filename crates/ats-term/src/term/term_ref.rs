@@ -1,7 +1,7 @@
 //! Owned terms as [`TermRef`].
 
-use super::node::{ExternalFun, LocalFun, Term};
-use crate::walk::{FunIdent, Ident, Kind, TermRef};
+use super::node::{ExternalFun, LocalFun, NativeRecord, Term};
+use crate::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
 use crate::word::{NIL, atom_word, small_word};
 
 impl LocalFun {
@@ -33,6 +33,20 @@ impl ExternalFun {
     }
 }
 
+impl NativeRecord {
+    /// What [`TermRef`](crate::TermRef) lends of it.
+    #[must_use]
+    pub fn as_opaque(&self) -> Opaque<'_> {
+        Opaque::Record {
+            module: self.module().as_str(),
+            name: self.name().as_str(),
+            exported: self.is_exported(),
+            fields: self.fields(),
+            values: self.values(),
+        }
+    }
+}
+
 /// Node names and atoms are lent as text; identifiers are local only if they were made so.
 impl TermRef for &Term {
     fn kind(self) -> Kind<Self> {
@@ -51,6 +65,7 @@ impl TermRef for &Term {
             Term::Ref(_) => Kind::Ref,
             Term::LocalFun(_) => Kind::LocalFun,
             Term::ExternalFun(_) => Kind::ExternalFun,
+            Term::NativeRecord(_) => Kind::Opaque,
         }
     }
 
@@ -113,9 +128,17 @@ impl TermRef for &Term {
         }
     }
 
+    fn with_opaque<R>(self, f: impl FnOnce(Opaque<'_>) -> R) -> R {
+        match self {
+            Term::NativeRecord(record) => f(record.as_opaque()),
+            other => panic!("not opaque: {other:?}"),
+        }
+    }
+
     fn captured(self, i: usize) -> Option<Self> {
         match self {
             Term::LocalFun(fun) => fun.free().get(i),
+            Term::NativeRecord(record) => record.values().get(i),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use crate::common::foreign::Foreign;
 use crate::common::{exact_key, order_key};
 use ats_term::etf::{Options, decode, encode, encode_into};
 use ats_term::image::ImageBuilder;
-use ats_term::term::{Identifier, List, LocalFun, Map, Tuple};
+use ats_term::term::{Identifier, List, LocalFun, Map, NativeRecord, Tuple};
 use ats_term::{Atom, Term, Zeros};
 
 /// A million levels, less in builds that are slow anyway; a fraction of either overflows the stack of
@@ -94,6 +94,16 @@ fn map_values() {
 #[test]
 fn map_keys() {
     check(|key| Term::Map(Map::new(vec![(key, Term::Nil)]).unwrap()));
+}
+
+#[test]
+fn native_records() {
+    let atom = |text| Atom::new(text).unwrap();
+    let (module, name, fields) = (atom("m"), atom("r"), [atom("a"), atom("b")]);
+    check(move |value| {
+        let fields = fields.into_iter().zip([Term::Int(0), value]);
+        Term::NativeRecord(NativeRecord::new(module, name, false, fields))
+    });
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use crate::common::foreign::Foreign;
 use ats_term::arbitrary::any_term;
 use ats_term::etf::{
-    Atoms, DecodeErrorKind as Kind, Node, Options, decode, decode_first, encode, encode_into,
-    encode_on_node,
+    Atoms, DecodeErrorKind as Kind, Node, Options, decode, decode_first, decode_sealed_fun, encode,
+    encode_into, encode_on_node, skip,
 };
 use ats_term::image::ImageBuilder;
-use ats_term::term::{Bits, ExternalFun, Identifier, LocalFun, Map, Tuple};
+use ats_term::term::{Bits, ExternalFun, Identifier, LocalFun, Map, NativeRecord, Tuple};
 use ats_term::walk::{Kind as TermKind, TermRef, has_part};
 use ats_term::{Atom, Term, Zeros};
 use proptest::prelude::*;
@@ -282,6 +282,82 @@ fn sizes_around_borders() {
         assert_eq!(decode(&owned, Options::default()), Ok(term));
         others.iter().for_each(|other| assert_eq!(*other, owned));
     }
+}
+
+/// The bytes are those that Erlang/OTP 29 has written.
+#[test]
+fn native_records() {
+    let atom = |text: &str| Atom::new(text).unwrap();
+    let record = |name, exported, fields: &[(&str, Term)]| {
+        let fields = fields
+            .iter()
+            .map(|(field, value)| (atom(field), value.clone()));
+        Term::NativeRecord(NativeRecord::new(atom("r"), atom(name), exported, fields))
+    };
+    let private = record("a", false, &[("x", Term::Int(1)), ("y", Term::Int(2))]);
+    let bytes = [
+        131, 67, 0, 0, 0, 2, 0, 119, 1, 114, 119, 1, 97, 119, 1, 120, 119, 1, 121, 97, 1, 97, 2,
+    ];
+    assert_eq!(encode(&private).unwrap(), bytes);
+    assert_eq!(decode(&bytes, Options::default()).unwrap(), private);
+    assert_eq!(skip(&bytes[1..]), Some(&[][..]));
+    assert_eq!(skip(&bytes[1..bytes.len() - 1]), None);
+    assert_eq!(private.to_string(), "#r:a{x = 1,y = 2}");
+    let mut reserved = bytes;
+    reserved[6] = 2;
+    let error = decode(&reserved, Options::default()).unwrap_err();
+    assert_eq!(error.kind, Kind::BadRecord);
+
+    // The order that the machine has them in.
+    let one = || Term::Int(1);
+    let in_order = [
+        Term::from((1, 2)),
+        record("a", false, &[]),
+        record("a", false, &[("z", one())]),
+        private,
+        record("a", false, &[("x", one()), ("y", Term::Int(3))]),
+        record("a", false, &[("y", one()), ("x", one())]),
+        record("a", true, &[("a", one())]),
+        record("aa", false, &[]),
+        record("b", false, &[]),
+        Term::Map(Map::new(vec![]).unwrap()),
+    ];
+    let keys: Vec<_> = in_order
+        .iter()
+        .map(|term| {
+            let mut key = Vec::new();
+            ats_term::order::order_key(term, &mut key, ats_term::Zeros::Distinct);
+            key
+        })
+        .collect();
+    assert!(keys.is_sorted() && in_order.is_sorted_by(|a, b| a.compare(b).is_lt()));
+    let float = record(
+        "a",
+        false,
+        &[("x", Term::try_from(1.0).unwrap()), ("y", Term::Int(2))],
+    );
+    assert!(float.compare(&in_order[3]).is_eq() && float != in_order[3]);
+}
+
+/// A later machine may write what this one does not read.
+#[test]
+fn a_closure_is_read_although_it_has_captured_something_unknown() {
+    let creator = Identifier::new(node(), 2, &[1, 7]).unwrap();
+    let module = Atom::new("m").unwrap();
+    let fun = |free| {
+        let creator = creator.clone();
+        Term::LocalFun(LocalFun::new(module, 1, 2, [3; 16], 4, 5, creator, free))
+    };
+    let mut bytes = encode(&fun(vec![Term::Int(255), Term::Nil])).unwrap();
+    let at = bytes.len() - 3;
+    assert_eq!(bytes[at..], [97, 255, 106]);
+    bytes[at] = 200;
+    assert!(decode(&bytes, Options::default()).is_err());
+    let sealed = decode_sealed_fun(&bytes, Options::default()).unwrap();
+    assert_eq!(sealed, fun(vec![Term::binary(&[200, 255, 106])]));
+    let cut = &bytes[..bytes.len() - 1];
+    assert!(decode_sealed_fun(cut, Options::default()).is_err());
+    assert!(decode_sealed_fun(&[131, 106], Options::default()).is_err());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use ats_term::image::{
 };
 use ats_term::order::order_key;
 use ats_term::term::{Map, TermBuilder, Tuple};
-use ats_term::walk::{FunIdent, Ident, Kind, TermRef};
+use ats_term::walk::{FunIdent, Ident, Kind, Opaque, TermRef};
 use ats_term::{Atom, Term, Zeros};
 use proptest::prelude::*;
 use std::cell::RefCell;
@@ -80,6 +80,7 @@ impl Host for Counting {
             Term::Ref(_) => HostKind::Ref,
             Term::LocalFun(_) => HostKind::LocalFun,
             Term::ExternalFun(_) => HostKind::ExternalFun,
+            Term::NativeRecord(_) => HostKind::Opaque,
             other => panic!("never kept: {other}"),
         }
     }
@@ -94,6 +95,10 @@ impl Host for Counting {
 
     fn with_fun<R>(host_box: CountedBox<'_>, f: impl FnOnce(FunIdent<'_>) -> R) -> R {
         (&kept(host_box)).with_fun(f)
+    }
+
+    fn with_opaque<R>(host_box: CountedBox<'_>, f: impl FnOnce(Opaque<'_>) -> R) -> R {
+        (&kept(host_box)).with_opaque(f)
     }
 
     fn with_atom<R>(slot: u64, f: impl FnOnce(&str) -> R) -> R {
@@ -175,6 +180,10 @@ impl TermRef for Counted<'_> {
 
     fn with_fun<R>(self, f: impl FnOnce(FunIdent<'_>) -> R) -> R {
         self.0.with_fun(f)
+    }
+
+    fn with_opaque<R>(self, f: impl FnOnce(Opaque<'_>) -> R) -> R {
+        self.0.with_opaque(f)
     }
 }
 

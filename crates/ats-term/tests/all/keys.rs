@@ -228,6 +228,7 @@ fn class_of(term: &Term) -> order::Class {
         Term::Port(_) => order::Class::Port,
         Term::Pid(_) => order::Class::Pid,
         Term::Tuple(_) => order::Class::Tuple,
+        Term::NativeRecord(_) => order::Class::Record,
         Term::Map(_) => order::Class::Map,
         Term::Nil => order::Class::Nil,
         Term::List(_) => order::Class::Cons,

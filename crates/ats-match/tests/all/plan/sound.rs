@@ -561,7 +561,7 @@ proptest! {
 /// Whether there are maps, or funs that may have captured some, in the term.
 fn has_map(term: &Term) -> bool {
     match term {
-        Term::Map(_) | Term::LocalFun(_) => true,
+        Term::Map(_) | Term::LocalFun(_) | Term::NativeRecord(_) => true,
         Term::Tuple(parts) => parts.iter().any(has_map),
         Term::List(cell) => has_map(cell.head()) || has_map(cell.tail()),
         _ => false,

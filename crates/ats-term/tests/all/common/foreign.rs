@@ -1,7 +1,7 @@
 //! A term as another host would show it.
 
 use ats_term::image::{HostKind, HostTag, HostTerm, TermHost};
-use ats_term::{FunIdent, Ident, Kind, Term, TermRef};
+use ats_term::{FunIdent, Ident, Kind, Opaque, Term, TermRef};
 
 /// Shows a term with the pairs of its maps in another order, and without a way to walk captured
 /// values in place.
@@ -52,6 +52,10 @@ impl TermRef for Foreign<'_> {
 
     fn with_fun<R>(self, f: impl FnOnce(FunIdent<'_>) -> R) -> R {
         self.0.with_fun(f)
+    }
+
+    fn with_opaque<R>(self, f: impl FnOnce(Opaque<'_>) -> R) -> R {
+        self.0.with_opaque(f)
     }
 }
 

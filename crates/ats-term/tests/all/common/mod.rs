@@ -52,6 +52,9 @@ pub(crate) fn as_seen(term: &Term, zeros: Zeros) -> Term {
             fun.creator().clone(),
             fun.free().iter().map(seen).collect(),
         )),
+        Term::NativeRecord(record) => {
+            Term::NativeRecord(record.with_values(record.values().iter().map(seen).collect()))
+        }
         other => other.clone(),
     }
 }
