@@ -825,24 +825,30 @@ tabfile_info(File) when is_list(File); is_atom(File) ->
 %% objects cannot be inserted, it is called with `close', and the caller exits.
 -spec init_table(table(), ats_dets:init_fun()) -> true.
 init_table(Table, InitFun) ->
-    true = ?NATIVE(delete_all_objects(Table), [Table, InitFun]),
-    ats_dets:fill(?MODULE, Table, InitFun).
+    Id = ?WITH_ERROR_INFO(emptied(Table), [Table, InitFun]),
+    ats_dets:fill(?MODULE, Id, InitFun).
+
+-spec emptied(table()) -> table().
+emptied(Table) ->
+    Id = identifier(Table),
+    true = ats_nif:delete_all_objects(Id),
+    Id.
 
 %% @doc Inserts the objects of an open Dets table. Objects that are there stay, unless they are
 %% replaced.
 -spec from_dets(table(), dets:tab_name()) -> true.
 from_dets(Table, DetsTable) ->
-    ?WITH_ERROR_INFO(ats_dets:from_dets(Table, DetsTable), [Table, DetsTable]).
+    ?WITH_ERROR_INFO(ats_dets:from_dets(identifier(Table), DetsTable), [Table, DetsTable]).
 
 %% @doc Replaces the objects of an open Dets table by those of a table.
 -spec to_dets(table(), DetsTable) -> DetsTable when DetsTable :: dets:tab_name().
 to_dets(Table, DetsTable) ->
-    ?WITH_ERROR_INFO(ats_dets:to_dets(Table, DetsTable), [Table, DetsTable]).
+    ?WITH_ERROR_INFO(ats_dets:to_dets(identifier(Table), DetsTable), [Table, DetsTable]).
 
 %% @equiv table(Table, [])
 -spec table(table()) -> qlc:query_handle().
 table(Table) ->
-    ?WITH_ERROR_INFO(ats_qlc:table(?MODULE, Table, []), [Table]).
+    ?WITH_ERROR_INFO(ats_qlc:table(?MODULE, Table, identifier(Table), []), [Table]).
 
 %% @doc Makes a table a source of queries of `qlc'.
 %%
@@ -862,7 +868,7 @@ table(Table) ->
 %% </table>
 -spec table(table(), ats_qlc:option() | [ats_qlc:option()]) -> qlc:query_handle().
 table(Table, Options) ->
-    ?WITH_ERROR_INFO(ats_qlc:table(?MODULE, Table, Options), [Table, Options]).
+    ?WITH_ERROR_INFO(ats_qlc:table(?MODULE, Table, identifier(Table), Options), [Table, Options]).
 
 %% @doc Prints a list of all tables.
 -spec i() -> ok.
@@ -876,18 +882,27 @@ i() ->
 %% match it.
 -spec i(table()) -> ok.
 i(Table) ->
-    ats_browser:browse(?MODULE, Table, ?NATIVE(first(Table), [Table]), 40, 80).
+    browse(?WITH_ERROR_INFO(seen(Table), [Table]), 40, 80).
 
 %% @doc Like {@link i/1}, on pages of so many lines.
 -spec i(table(), Height :: pos_integer()) -> ok.
 i(Table, Height) ->
-    ats_browser:browse(?MODULE, Table, ?NATIVE(first(Table), [Table, Height]), Height, 80).
+    browse(?WITH_ERROR_INFO(seen(Table), [Table, Height]), Height, 80).
 
 %% @doc Like {@link i/2}, with lines of at most so many characters.
 -spec i(table(), Height :: pos_integer(), Width :: pos_integer()) -> ok.
 i(Table, Height, Width) ->
-    First = ?NATIVE(first(Table), [Table, Height, Width]),
-    ats_browser:browse(?MODULE, Table, First, Height, Width).
+    browse(?WITH_ERROR_INFO(seen(Table), [Table, Height, Width]), Height, Width).
+
+%% A table with its first key, found before the first page.
+-spec seen(table()) -> {table(), term()}.
+seen(Table) ->
+    Id = identifier(Table),
+    {Id, ats_nif:first(Id)}.
+
+-spec browse({table(), term()}, Height :: pos_integer(), Width :: pos_integer()) -> ok.
+browse({Id, First}, Height, Width) ->
+    ats_browser:browse(?MODULE, Id, First, Height, Width).
 
 %%--------------------------------------------------------------------------------------------
 %% Beyond ets
@@ -1004,7 +1019,7 @@ merge(Table, Key, Operand, Merge, Default) ->
 %% Functions that take more than one native call
 %%--------------------------------------------------------------------------------------------
 
-%% A name is resolved once, so that a long traversal stays with its table when the table is
+%% A name is resolved once, so that a function of many steps stays with its table when the table is
 %% renamed, or deleted and created again, on the way.
 -spec identifier(table()) -> table().
 identifier(Name) when is_atom(Name) ->

@@ -14,8 +14,16 @@
 
 -spec all(ats:table()) -> [{atom(), term()}] | undefined.
 all(Table) ->
-    case {ats_nif:info(Table), ats_nif:size(Table), ats_nif:memory(Table)} of
-        {Information, Size, Memory} when is_tuple(Information), is_integer(Size), is_integer(Memory) ->
+    case ats_nif:info(Table) of
+        undefined -> undefined;
+        Information -> all(pick(id, Information), Information)
+    end.
+
+%% What has the name of the table by now may be another one.
+-spec all(ats:tid(), ats_nif:information()) -> [{atom(), term()}] | undefined.
+all(Id, Information) ->
+    case {ats_nif:size(Id), ats_nif:memory(Id)} of
+        {Size, Memory} when is_integer(Size), is_integer(Memory) ->
             [case Item of
                  size -> {size, Size};
                  memory -> {memory, Memory};

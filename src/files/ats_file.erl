@@ -73,8 +73,9 @@ make_way(File) ->
 -spec write_log(ats:table(), file:name(), #wanted{}, reference()) -> ok | {error, term()}.
 write_log(Table, File, Wanted, Name) ->
     try
-        Log = write_terms([header(Table, Wanted)], new_log(Name, Wanted)),
-        ok = write_trailer(write_objects(Table, Log#log{count = 0}), Wanted),
+        {Id, Header} = header(Table, Wanted),
+        Log = write_terms([Header], new_log(Name, Wanted)),
+        ok = write_trailer(write_objects(Id, Log#log{count = 0}), Wanted),
         sync(Name, Wanted)
     of
         ok -> disk_log:close(Name)
@@ -89,15 +90,16 @@ write_log(Table, File, Wanted, Name) ->
 new_log(Name, #wanted{md5sum = false}) -> #log{name = Name};
 new_log(Name, #wanted{md5sum = true}) -> #log{name = Name, md5 = erlang:md5_init()}.
 
--spec header(ats:table(), #wanted{}) -> tuple().
+%% With the table that is described, whatever has its name later.
+-spec header(ats:table(), #wanted{}) -> {ats:tid(), tuple()}.
 header(Table, Wanted) ->
     case ats_info:all(Table) of
         undefined ->
             throw(badtab);
-        Info ->
-            list_to_tuple(Info ++ [{major_version, ?MAJOR_VERSION},
-                                   {minor_version, ?MINOR_VERSION},
-                                   {extended_info, extended_info(Wanted)}])
+        [{id, Id} | _] = Info ->
+            {Id, list_to_tuple(Info ++ [{major_version, ?MAJOR_VERSION},
+                                        {minor_version, ?MINOR_VERSION},
+                                        {extended_info, extended_info(Wanted)}])}
     end.
 
 -spec extended_info(#wanted{}) -> [extended_info()].
@@ -105,9 +107,12 @@ extended_info(#wanted{object_count = Count, md5sum = Md5}) ->
     [object_count || Count] ++ [md5sum || Md5].
 
 %% The table is fixed, so every object that is there throughout is written once.
--spec write_objects(ats:table(), #log{}) -> #log{}.
+-spec write_objects(ats:tid(), #log{}) -> #log{}.
 write_objects(Table, Log) ->
-    true = ats_nif:safe_fixtable(Table, true),
+    %% It may have been deleted since it was described.
+    _ = try ats_nif:safe_fixtable(Table, true)
+        catch error:{ats_error, id} -> throw(badtab)
+        end,
     try write_chunks(Table, start, Log)
     after
         %% It may have been deleted meanwhile.

@@ -9,7 +9,7 @@
 %% is named in what `qlc' says of the query. So this module knows no kind of tables.
 -module(ats_qlc).
 
--export([table/3]).
+-export([table/3, table/4]).
 
 -export_type([option/0]).
 
@@ -27,12 +27,18 @@
 %% @doc A handle of a table of that facade.
 -spec table(Facade :: module(), table(), [option()] | option()) -> qlc:query_handle().
 table(Facade, Table, Asked) ->
+    table(Facade, Table, Table, Asked).
+
+%% @doc A handle of a table that is shown by what the user has called it.
+-spec table(Facade :: module(), Shown :: term(), table(), [option()] | option()) ->
+          qlc:query_handle().
+table(Facade, Shown, Table, Asked) ->
     {Traverse, Rest} = take(traverse, select, options(Asked)),
     {NObjects, Further} = take(n_objects, default, Rest),
     Callbacks = [{pre_fun, fun(_) -> Facade:safe_fixtable(Table, true) end},
                  {post_fun, fun() -> Facade:safe_fixtable(Table, false) end},
                  {info_fun, fun(Item) -> info(Facade, Table, Item) end},
-                 {format_fun, fun(What) -> format(Facade, Table, Asked, What) end},
+                 {format_fun, fun(What) -> format(Facade, Shown, Asked, What) end},
                  {key_equality, key_equality(Facade, Table)},
                  {lookup_fun, lookup_fun(Facade, Table, Traverse)}],
     Traversal = traversal(Facade, Table, Traverse, n_objects(NObjects)),

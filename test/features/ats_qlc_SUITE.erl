@@ -491,7 +491,7 @@ wrong_options(_) ->
      || O <- Wrong, Type <- [set, ordered_set]
     ],
     [
-        ?assertEqual({A, answer(ets, table, A)}, {A, answer(subject(), table, A)})
+        ?assertEqual({A, answer(ats_reference, table, A)}, {A, answer(subject(), table, A)})
      || T <- [1, "name", {}, <<>>, no_such_table], A <- [[T], [T, []], [T, a]]
     ],
     S = subject(),

@@ -16,6 +16,7 @@
 %%   before, and the size of the table is wrong afterwards, and may be less than nothing);
 %% - several changes of one counter that make it large are made one by one (`ets' has not enough
 %%   room for what they return, and ends the machine);
+%% - a query handle needs a table (releases before 29 look for the name when the query is run);
 %% - the folds treat the key '$end_of_table' as any other;
 %% - a default object shorter than the key position is refused (the releases that only assert it
 %%   use it write outside of the object).
@@ -25,6 +26,8 @@
     new/2,
     tab2file/2,
     tab2file/3,
+    table/1,
+    table/2,
     insert/2,
     insert_new/2,
     lookup/2,
@@ -73,6 +76,13 @@
 new(Name, Options) -> ets:new(Name, Options).
 tab2file(T, File) -> newest_failure(ets:tab2file(T, File)).
 tab2file(T, File, Options) -> newest_failure(ets:tab2file(T, File, Options)).
+table(T) ->
+    table(T, []).
+table(T, Options) ->
+    case is_atom(T) andalso ets:whereis(T) of
+        undefined -> ets:first(T);
+        _ -> ets:table(T, Options)
+    end.
 give_away(T, Pid, Gift) -> ets:give_away(T, Pid, Gift).
 setopts(T, Options) -> ets:setopts(T, Options).
 lookup(T, K) -> ets:lookup(T, K).
