@@ -1,10 +1,12 @@
-%% Selects as those of osmos: what they keep of the table, and for how long.
+%% Selects as those of osmos: what they keep of the table, and for how long. And how much of a table
+%% those read that delete what they find.
 -module(ats_disk_select_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([complete_selects_keep_nothing/1, forgotten_selects/1, selects_in_use/1, slow_folds/1]).
+-export([deletes_read_what_selects_read/1]).
 
 -define(FORMAT, {format, {term, term_replace, 4096}}).
 %% Not to be reached.
@@ -13,7 +15,13 @@
 suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
-    [complete_selects_keep_nothing, forgotten_selects, selects_in_use, slow_folds].
+    [
+        complete_selects_keep_nothing,
+        forgotten_selects,
+        selects_in_use,
+        slow_folds,
+        deletes_read_what_selects_read
+    ].
 
 init_per_testcase(Case, Config) ->
     ats_disk_lib:begin_case(Case, Config).
@@ -132,3 +140,81 @@ slow_folds(Config) ->
     ok = dats:close(s),
     {ok, s} = dats:open_file(s, [{file, Directory}, {snapshot_age, infinity}]),
     ?assertEqual({false, 100}, dats:foldl(Sleep, {true, 0}, s)).
+
+%% What bounds the key in the head or the guards decides how many blocks are read, also where the
+%% objects are deleted. The table is opened anew for each call, so none of its blocks is in memory.
+%% `select/3' goes upwards, as deletes do; `select/2' goes downwards, which can take a block less or more.
+deletes_read_what_selects_read(Config) ->
+    Between = [{'>=', '$1', {{b, 100}}}, {'<', '$1', {{b, 150}}}],
+    Few = [
+        {{{{b, '$1'}, '_'}, [{'<', '$1', 50}]}, 49},
+        {{{{b, '$1'}, '_'}, [{'>', '$1', 970}, {'=/=', '$1', 980}]}, 29},
+        {{{'$1', '_'}, Between}, 50},
+        {{{'$1', '_'}, [{'>', '$1', {{c, 4}}}, {'=<', '$1', {{c, 9}}}]}, 5},
+        {{{{c, 500}, '_'}, []}, 1},
+        {{{{b, 5000}, '_'}, []}, 0},
+        {{{{bb, '_'}, '_'}, []}, 0}
+    ],
+    Prefix = {{{{c, '_'}, '_'}, []}, 994},
+    Point = {{{{c, 500}, '_'}, []}, 1},
+    [
+        begin
+            All = blocks(Config, Type, fun(T) -> 4000 = length(dats:match_object(T, '_')) end),
+            [
+                begin
+                    {Pattern, Guards} = Bounded,
+                    Select = fun(T) ->
+                        Found = dats:select(T, [{Pattern, Guards, ['$_']}], 5000),
+                        Count = length(first(Found))
+                    end,
+                    Delete = fun(T) -> deleted(T, Pattern, Guards, Count) end,
+                    Read = blocks(Config, Type, Select),
+                    ?assert(Read < All div 10 orelse Count > 100, {Type, Bounded, Read, All}),
+                    ?assert(Read =< All div 3, {Type, Bounded, Read, All}),
+                    Deleting = blocks(Config, Type, Delete),
+                    %% A key that is deleted is looked up, and lookups also read a filter of keys.
+                    ?assert(Deleting =< Read + 1, {Type, Bounded, Deleting, Read}),
+                    blocks(Config, Type, fun(T) ->
+                        [] = dats:select(T, [{Pattern, Guards, ['$_']}])
+                    end)
+                end
+             || {Bounded, Count} <- Queries
+            ]
+        end
+     || {Type, Queries} <- [{ordered_set, Few ++ [Prefix]}, {set, [Point]}, {bag, [Point]}],
+        ok <- [filled(Config, Type)]
+    ],
+    ok.
+
+%% Guards are for `select_delete/2'; a pattern alone will do for `match_delete/2'.
+deleted(T, Pattern, [], _Count) ->
+    ok = dats:match_delete(T, Pattern);
+deleted(T, Pattern, Guards, Count) ->
+    Count = dats:select_delete(T, [{Pattern, Guards, [true]}]).
+
+first('$end_of_table') -> [];
+first({Objects, _Continuation}) -> Objects.
+
+filled(Config, Type) ->
+    T = opened(Config, Type),
+    Bytes = fun() -> rand:bytes(200) end,
+    ok = dats:insert(T, [{{A, N}, Bytes()} || A <- [a, b, c, d], N <- lists:seq(1, 1000)]),
+    ok = dats:compact(T),
+    dats:close(T).
+
+opened(Config, Type) ->
+    {ok, Type} = dats:open_file(Type, [
+        {file, ats_disk_lib:file(Config, Type)}, {type, Type}, {block_size, 1024}
+    ]),
+    Type.
+
+%% How many blocks a call reads from files.
+blocks(Config, Type, Call) ->
+    T = opened(Config, Type),
+    Read = fun() -> maps:get(cache_misses, dats:info(T, stats)) end,
+    Before = Read(),
+    _ = Call(T),
+    After = Read(),
+    ok = dats:compact(T),
+    ok = dats:close(T),
+    After - Before.
