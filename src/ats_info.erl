@@ -19,7 +19,7 @@ all(Table) ->
         Information -> all(pick(id, Information), Information)
     end.
 
-%% What has the name of the table by now may be another one.
+%% Another table may have its name by now.
 -spec all(ats:tid(), ats_nif:information()) -> [{atom(), term()}] | undefined.
 all(Id, Information) ->
     case {ats_nif:size(Id), ats_nif:memory(Id)} of

@@ -141,7 +141,7 @@ slow_folds(Config) ->
     {ok, s} = dats:open_file(s, [{file, Directory}, {snapshot_age, infinity}]),
     ?assertEqual({false, 100}, dats:foldl(Sleep, {true, 0}, s)).
 
-%% What bounds the key in the head or the guards decides how many blocks are read, also where the
+%% The bounds of the key in the head or the guards decide how many blocks are read, also where the
 %% objects are deleted. The table is opened anew for each call, so none of its blocks is in memory.
 %% `select/3' goes upwards, as deletes do; `select/2' goes downwards, which can take a block less or more.
 deletes_read_what_selects_read(Config) ->
@@ -208,7 +208,7 @@ opened(Config, Type) ->
     ]),
     Type.
 
-%% How many blocks a call reads from files.
+%% The number of blocks that a call reads from files.
 blocks(Config, Type, Call) ->
     T = opened(Config, Type),
     Read = fun() -> maps:get(cache_misses, dats:info(T, stats)) end,

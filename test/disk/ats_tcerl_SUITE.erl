@@ -76,7 +76,7 @@ a_call() ->
         {1, ?LET(How, elements([sync, flush, compact, close]), How)}
     ]).
 
-%% What changes nothing, and has no equal in `ets'.
+%% Calls that change nothing, and have no equal in `ets'.
 same({_Ets, Config} = Pair, How) when is_atom(How) ->
     stored(How, Config),
     ?assert(are_equal(Pair));
@@ -208,8 +208,8 @@ on_tables(Config, Tables, Do) ->
     ],
     ok.
 
-%% What `ets' answers, or what is right where it is known to be wrong, the table on disk answers, and
-%% has afterwards.
+%% The table on disk answers what `ets' does, or what is right where `ets' is known to be wrong, and
+%% has the same afterwards.
 compare({Ets, _}, #{keypos := KeyPos} = Table, Call, Argument) ->
     Contents = ets:tab2list(Ets),
     Answer = outcome(fun() -> answer(dats, ?NAME, Call, Argument) end),
@@ -331,7 +331,7 @@ both(Config, KeyPos) ->
     ?NAME = ats_disk_lib:open(Config, ?NAME, Options),
     {ets:new(reference, [ordered_set, {keypos, KeyPos}]), Config}.
 
-%% What is inserted first is in files.
+%% The objects that are inserted first are in files.
 filled({Ets, Config}, Objects) ->
     {First, Then} = lists:split(rand:uniform(length(Objects) + 1) - 1, Objects),
     ok = dats:insert(?NAME, First),
@@ -353,7 +353,7 @@ are_equal({Ets, _}) ->
     ?assertEqual(Objects, dats:tab2list(?NAME)),
     dats:info(?NAME, size) =:= length(Objects).
 
-%% What a function returns, in the words of `ets', or the reason of its exception.
+%% The result of a function, in the words of `ets', or the reason of its exception.
 outcome(M, Function, Args) ->
     case outcome(fun() -> apply(M, Function, Args) end) of
         {returned, ok} -> {returned, true};

@@ -1,5 +1,4 @@
-//! What closures captured, and the values of native records, with the identifiers of this node marked as
-//! such.
+//! Terms within closures and native records, with the identifiers of this node marked as such.
 //!
 //! The VM shows these values through the external term format only, where an identifier of this
 //! node carries the name that the node has at that moment. For the identity of a closure to outlast a

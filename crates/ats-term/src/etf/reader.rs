@@ -55,7 +55,7 @@ impl FunHead {
     }
 }
 
-/// What a native record has before the values of its fields.
+/// The parts of a native record before the values of its fields.
 pub(super) struct RecordHead {
     pub(super) module: Atom,
     pub(super) name: Atom,
@@ -339,7 +339,7 @@ impl<'b> Reader<'b> {
         Ok((head, free))
     }
 
-    /// What a native record has before the values of its fields.
+    /// The parts of a native record before the values of its fields.
     pub(super) fn record_head(&mut self) -> Decoded<RecordHead> {
         let count = self.length()?;
         let exported = match self.byte()? {

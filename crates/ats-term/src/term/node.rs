@@ -328,7 +328,7 @@ pub struct NativeRecord {
     values: Terms,
 }
 
-/// What a [`NativeRecord`] knows of its definition.
+/// The definition that a [`NativeRecord`] was made by.
 #[derive(Debug)]
 struct RecordDefinition {
     module: Atom,

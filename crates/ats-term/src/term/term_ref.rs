@@ -34,7 +34,7 @@ impl ExternalFun {
 }
 
 impl NativeRecord {
-    /// What [`TermRef`](crate::TermRef) lends of it.
+    /// The record as [`TermRef`](crate::TermRef) lends it.
     #[must_use]
     pub fn as_opaque(&self) -> Opaque<'_> {
         Opaque::Record {
