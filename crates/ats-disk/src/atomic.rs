@@ -225,6 +225,10 @@ impl Store for Frozen {
         Ok(visit_each(self.0.scan(key_range, direction)?, visit)?)
     }
 
+    fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, ats_store::Error> {
+        Ok(self.0.median(key_range)?)
+    }
+
     /// O(records).
     fn len(&self) -> Result<usize, ats_store::Error> {
         self.sum(&|_| 1)

@@ -130,6 +130,7 @@ mod keys;
 mod log;
 mod lull;
 mod manifest;
+mod median;
 mod memory;
 mod memtable;
 mod merging;

@@ -77,11 +77,13 @@ pub(crate) use keep::Keep;
 
 use crate::entry::Kind;
 use crate::fold::{self, Chain};
+use crate::median::{FEW, Median};
 use crate::range_deletes::{Deleted, RangeDeletes, RangeSet};
-use ats_mem::{Backend, CaTree, Change};
-use ats_store::{KeyRange, MergeOperator};
+use ats_mem::{Backend, CaTree, Change, Ordered, Skipped};
+use ats_store::{Direction, KeyRange, MergeOperator};
 use insertion::{Insertion, Outcome};
 use parking_lot::Mutex;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use versions::{History, Node, Stamp, Versions};
@@ -310,6 +312,30 @@ impl Memtable {
     /// With `u64::MAX` it is everything; for memtables that are not written to any more.
     pub(crate) fn cursor(self: &Arc<Self>, seq: u64, is_snapshot: bool) -> MemtableCursor {
         MemtableCursor::new(Arc::clone(self), seq, is_snapshot)
+    }
+
+    /// The median of a range, which is a key; `None` if it has few keys. O(log n) if the keys of the
+    /// range have been counted since they were written, else O(those that were written since).
+    pub(crate) fn median(&self, low: &[u8], high: Option<&[u8]>) -> Option<Median> {
+        let guard = ats_sync::pin();
+        let low = Some(low);
+        let skip = |most| {
+            let go_on = &mut || ControlFlow::Continue(());
+            let range = KeyRange { low, high };
+            self.tree.skip(range, Direction::Up, most, &guard, go_on)
+        };
+        let entries = match skip(usize::MAX) {
+            Skipped::All(count) if count > FEW => count,
+            _ => return None,
+        };
+        match skip(entries / 2) {
+            Skipped::At(record) => Some(Median {
+                bound: History::of(record, &guard).key().to_vec(),
+                entries: entries as u64,
+            }),
+            // Keys of a memtable do not go away, and it is not told to pause.
+            Skipped::All(_) | Skipped::Paused { .. } => None,
+        }
     }
 
     /// Whether there is nothing in it.

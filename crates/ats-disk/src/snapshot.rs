@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::error::Error;
+use crate::median::median;
 use crate::read::Moment;
 use crate::scan::Scan;
 use crate::state::State;
@@ -147,6 +148,19 @@ impl Snapshot {
             sum += weigh(value);
         }
         Ok(sum)
+    }
+
+    /// A bound that divides the records of a range in two parts, of about the same size if few of them
+    /// were deleted; `None` if there are none. It is above the low end of the range, or the key of the
+    /// first record, and below the high end. It need not be a key.
+    ///
+    /// # Errors
+    /// As those of [`get`](Snapshot::get).
+    pub fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
+        match key_range.is_empty() {
+            true => Ok(None),
+            false => median(&self.pinned, key_range),
+        }
     }
 
     /// A walk over the records of a range.

@@ -54,6 +54,14 @@ pub trait Store: Send + Sync {
         visit: &mut Visit<'_>,
     ) -> Result<(), Error>;
 
+    /// A bound that divides the records of a range in two parts of about the same size; `None` if there
+    /// are none, or the store cannot tell. It is above the low end of the range, or the key of the first
+    /// record, and below the high end. It need not be a key.
+    fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
+        let _ = key_range;
+        Ok(None)
+    }
+
     /// Number of records: exact when no update is running. O(1), or O(records) in a store that does not count.
     fn len(&self) -> Result<usize, Error>;
 

@@ -17,6 +17,7 @@
 use crate::coding::{Damaged, varint_at};
 use crate::entry::Kind;
 use crate::keys::{common_prefix, compare};
+use crate::median::{Median, middle};
 use ats_mem::slab::SharedSlice;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -302,6 +303,29 @@ impl Block {
             }
         }
         Ok(low)
+    }
+
+    /// The median of a range, which is the key of a restart point; `None` if no restart point lies
+    /// within the range. O(log n).
+    pub(crate) fn median(
+        &self,
+        low: &[u8],
+        high: Option<&[u8]>,
+    ) -> Result<Option<Median>, Damaged> {
+        let start = self.restart_before(low, false)? + 1;
+        let end = match high {
+            Some(high) => self.restart_before(high, true)? + 1,
+            None => self.restarts(),
+        };
+        if start >= end {
+            return Ok(None);
+        }
+        let restarts = start..end;
+        let record = self.record(self.restart(middle(&restarts)))?;
+        Ok(Some(Median {
+            bound: self.suffix(&record).to_vec(),
+            entries: ((restarts.len() + 1) * RESTART_ENTRIES) as u64,
+        }))
     }
 
     /// Shows the entries of a key, from the newest, until `visit` breaks.

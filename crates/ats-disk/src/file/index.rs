@@ -18,6 +18,7 @@ use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
 use crate::keys::{common_prefix, compare, head};
 use ats_mem::slab::SharedSlice;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// Byte strings in ascending order.
 #[derive(Debug, Default)]
@@ -120,6 +121,22 @@ impl Separators {
         low
     }
 
+    /// The numbers of those that are above `low` and below `high`. O(log n).
+    pub(crate) fn within(&self, low: &[u8], high: Option<&[u8]>) -> Range<usize> {
+        let start = self.rank(low);
+        let end = high.map_or(self.heads.len(), |high| {
+            let rank = self.rank(high);
+            let has_high = rank > start && self.get(rank - 1) == high;
+            rank - usize::from(has_high)
+        });
+        start..end
+    }
+
+    /// The separator with this number.
+    pub(crate) fn get(&self, number: usize) -> Vec<u8> {
+        [&self.prefix, self.suffix(number)].concat()
+    }
+
     fn memory(&self) -> usize {
         self.prefix.bytes() + self.heads.bytes() + self.ends.bytes() + self.suffixes.bytes()
     }
@@ -169,6 +186,17 @@ impl Index {
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> usize {
         self.separators.rank(key)
+    }
+
+    /// The numbers of the separators that are above `low` and below `high`; the first one is the number of
+    /// the piece to which `low` belongs. O(log n).
+    pub(crate) fn within(&self, low: &[u8], high: Option<&[u8]>) -> Range<usize> {
+        self.separators.within(low, high)
+    }
+
+    /// The separator behind the piece with this number, which is not the last.
+    pub(crate) fn separator(&self, number: usize) -> Vec<u8> {
+        self.separators.get(number)
     }
 
     /// Where the piece with this number is, and how long.
@@ -301,6 +329,22 @@ mod tests {
         let ranks = [&b"apple"[..], b"b", b"bay", b"bay ", b"z"].map(|key| separators.rank(key));
         assert_eq!(ranks, [0, 1, 1, 2, 2]);
         assert_eq!(Separators::between([].into_iter()).rank(b"x"), 0);
+    }
+
+    #[test]
+    fn separators_within_a_range_are_neither_of_its_ends() {
+        let separators = [&b"ab"[..], b"abc", b"abd", b"ac"].map(<[u8]>::to_vec);
+        let index = index(&separators, 0);
+        let within = |low: &[u8], high: Option<&[u8]>| -> Vec<_> {
+            let numbers = index.within(low, high);
+            numbers.map(|number| index.separator(number)).collect()
+        };
+        assert_eq!(within(b"", None), separators);
+        assert_eq!(within(b"ab", Some(b"ac")), separators[1..3]);
+        assert_eq!(within(b"aa", Some(b"ab")), [b""; 0]);
+        assert_eq!(within(b"abcd", Some(b"abce")), [b""; 0]);
+        assert_eq!(index.within(b"abc", Some(b"abc")), 2..2);
+        assert_eq!(within(b"b", None), [b""; 0]);
     }
 
     #[test]

@@ -14,11 +14,12 @@ use crate::coding::{Damaged, Decoder};
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::fs;
+use crate::median::{Median, middle};
 use crate::operator_id::OperatorId;
 use crate::range_deletes::RangeSet;
 use crate::waiting;
 use std::cell::Cell;
-use std::ops::{ControlFlow, Deref};
+use std::ops::{ControlFlow, Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -420,16 +421,48 @@ impl RunFile {
             return Ok(());
         }
         let (offset, length) = part.blocks.piece(part.blocks.find(key));
-        let block = match self.cached_block(offset) {
-            Some(block) => block,
-            None => {
-                let block = self.read_block(offset, length)?;
-                self.keep_block(offset, &block);
-                block
-            }
-        };
+        let block = self.block(offset, length)?;
         let shown = block.get(key, visit);
         shown.map_err(|why| self.damaged(offset, why))
+    }
+
+    /// A block, from the cache or for it.
+    #[inline]
+    fn block(&self, offset: u64, length: u64) -> Result<Block, Error> {
+        if let Some(block) = self.cached_block(offset) {
+            return Ok(block);
+        }
+        let block = self.read_block(offset, length)?;
+        self.keep_block(offset, &block);
+        Ok(block)
+    }
+
+    /// The median of a range; `None` if it has few entries. Where the range lies within one part,
+    /// that is read, and where it lies within one block, that.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Corrupt`].
+    pub(crate) fn median(&self, low: &[u8], high: Option<&[u8]>) -> Result<Option<Median>, Error> {
+        let Some(top) = self.top() else {
+            return Ok(None);
+        };
+        let median = |index: &Index, within: &Range<usize>, entries: u64| Median {
+            bound: index.separator(middle(within)),
+            entries: entries * (within.len() as u64 + 1) / index.len() as u64,
+        };
+        let parts = top.within(low, high);
+        if !parts.is_empty() {
+            return Ok(Some(median(top, &parts, self.meta.entries)));
+        }
+        let part = self.part(top, parts.start)?;
+        let blocks = part.blocks.within(low, high);
+        if !blocks.is_empty() {
+            let entries = self.meta.entries / top.len() as u64;
+            return Ok(Some(median(&part.blocks, &blocks, entries)));
+        }
+        let (offset, length) = part.blocks.piece(blocks.start);
+        let median = self.block(offset, length)?.median(low, high);
+        median.map_err(|why| self.damaged(offset, why))
     }
 
     /// The keys of which it has deleted what older runs have.

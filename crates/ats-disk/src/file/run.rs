@@ -7,6 +7,7 @@ use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::keys::compare;
+use crate::median::{Median, middle};
 use crate::range_deletes::RangeSet;
 use ats_store::Direction;
 use std::ops::ControlFlow;
@@ -101,6 +102,28 @@ impl Run {
                 self.files[self.find(key)].get(key, hash, visit)
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The median of a range; `None` if it has few entries. Reads a part and a block at most.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Corrupt`].
+    pub(crate) fn median(&self, low: &[u8], high: Option<&[u8]>) -> Result<Option<Median>, Error> {
+        let Some([first, last]) = &self.bounds else {
+            return Ok(None);
+        };
+        if high.is_some_and(|high| high <= &**first) || low > &**last {
+            return Ok(None);
+        }
+        let within = self.separators.within(low, high);
+        let files = &self.files[self.keyless + within.start..=self.keyless + within.end];
+        match files {
+            [file] => file.median(low, high),
+            files => Ok(Some(Median {
+                bound: self.separators.get(middle(&within)),
+                entries: files.iter().map(|file| file.meta().entries).sum(),
+            })),
         }
     }
 

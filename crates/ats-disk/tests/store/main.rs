@@ -20,6 +20,7 @@ mod interface;
 mod long_keys;
 #[path = "../support/map.rs"]
 mod map;
+mod medians;
 mod merging;
 mod moments;
 mod opening;
