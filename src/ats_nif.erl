@@ -24,7 +24,8 @@
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([give_away/4, setopts/3, collect/0]).
 -export([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/1]).
--export([disk_lookup/2, disk_chunk/3, disk_key/2, disk_size/1, disk_kind/1, disk_stats/1]).
+-export([disk_lookup/2, disk_chunk/3, disk_key/2, disk_median/3, disk_size/1, disk_kind/1]).
+-export([disk_stats/1]).
 -export([disk_memory/0, disk_set_memory/1]).
 -export([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
@@ -45,7 +46,8 @@
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([give_away/4, setopts/3, collect/0]).
 -nifs([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/1]).
--nifs([disk_lookup/2, disk_chunk/3, disk_key/2, disk_size/1, disk_kind/1, disk_stats/1]).
+-nifs([disk_lookup/2, disk_chunk/3, disk_key/2, disk_median/3, disk_size/1, disk_kind/1]).
+-nifs([disk_stats/1]).
 -nifs([disk_memory/0, disk_set_memory/1]).
 -nifs([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
@@ -160,7 +162,9 @@
              | {up | down, Limit :: pos_integer()}.
 
 %% A place between keys; `prefix' is before or behind all keys that begin like the pattern.
--type cut() :: none | {before | behind, Key :: term()} | {prefix, Pattern :: term()}.
+-type cut() :: none | {before | behind, Key :: term()} | {prefix, Pattern :: term()}
+             | {bytes, Key :: binary()}.
+%% The last is before a key as a table on disk has it.
 
 %% Where a query has come to.
 -type place() :: done
@@ -515,6 +519,13 @@ disk_chunk(_Table, _Way, _Last) -> ?NOT_LOADED.
 %% A key as the store has it.
 -spec disk_key(ats:tid(), Key :: term()) -> binary().
 disk_key(_Table, _Key) -> ?NOT_LOADED.
+
+%% A bound that divides the records of a snapshot from `Low' on and below `High', and the first of
+%% them that is not below the bound, as a key and an object. `none' if there are none.
+-spec disk_median(ats:tid(), Bound, Bound) ->
+          {binary(), none} | {binary(), Key :: binary(), Object :: tuple()} | none
+              when Bound :: none | (Key :: binary()).
+disk_median(_Snapshot, _Low, _High) -> ?NOT_LOADED.
 
 %% The number of objects. O(objects), unless it was counted before.
 -spec disk_size(ats:tid()) -> non_neg_integer().

@@ -68,10 +68,12 @@ merge({uint64_vector_sum_delete, Size}) when is_integer(Size), Size > 0 ->
 -spec select_range(ats:tid(), bound(), bound(), fun(), pos_integer()) ->
           {ok, [{term(), term()}], select()}.
 select_range(Table, Lower, Upper, Filter, N) when is_integer(N), N > 0 ->
+    ok = check_pairs(Table),
     Snapshot = ats_nif:disk_snapshot(Table),
     try
+        Checked = filter(Filter),
         First = begin_at(Snapshot, Lower, Upper),
-        rows(above(Lower, First), Snapshot, Upper, filter(Filter), N, [])
+        rows(First, Snapshot, Upper, Checked, N, [])
     catch
         Class:Reason:Stack ->
             ats_nif:delete(Snapshot),
@@ -79,6 +81,14 @@ select_range(Table, Lower, Upper, Filter, N) when is_integer(N), N > 0 ->
     end;
 select_range(_Table, _Lower, _Upper, _Filter, _N) ->
     erlang:error({ats_error, none}).
+
+%% The first element of a pair is its key.
+-spec check_pairs(ats:tid()) -> ok.
+check_pairs(Table) ->
+    case ats_nif:disk_kind(Table) of
+        {_Type, 1, _Fixed} -> ok;
+        {_Type, _KeyPos, _Fixed} -> erlang:error({ats_error, keypos})
+    end.
 
 %% @doc The next rows, of the same moment.
 -spec select_continue(ats:tid(), Select :: term(), pos_integer()) ->
@@ -119,43 +129,34 @@ continued({Snapshot, Continuation, Rest, Upper, Filter} = Select, N) ->
 continued(Snapshot, '$end_of_table', [], Upper, Filter, _N) ->
     {ok, [], {Snapshot, '$end_of_table', [], Upper, Filter}};
 continued(Snapshot, Continuation, Rest, Upper, Filter, N) ->
-    _ = edge(high, Upper),
+    _ = edge(Upper),
     _ = lists:member(ats_select:table_of(Continuation), [Snapshot, '$end_of_table'])
         orelse erlang:error({ats_error, none}),
     rows({Rest, Continuation}, Snapshot, Upper, Filter, N, []).
 
-%% A key that is known is gone to. A function has to be asked about each row before.
+%% The rows from the first on that is not below the range.
 -spec begin_at(ats:tid(), edge(), edge()) -> {[tuple()], ats:continuation()} | '$end_of_table'.
 begin_at(Snapshot, Lower, Upper) ->
-    {Low, LowBound} = edge(low, Lower),
-    {High, HighBound} = edge(high, Upper),
-    Bounds = [LowBound, HighBound, {limit, ?AT_ONCE}],
-    ats_range:range(Snapshot, Low, High, Bounds).
+    To = edge(Upper),
+    From = case edge(Lower) of
+               none when is_function(Lower) ->
+                   ats_disk_bisect:low_cut(Snapshot, fun(Key) -> is_below(Lower, Key, lower) end);
+               Cut ->
+                   Cut
+           end,
+    ats_range:chunk(Snapshot, From, To, ?AT_ONCE).
 
--spec edge(low | high, edge()) -> {term(), ats_range:bound()}.
-edge(low, {key, Key}) -> {Key, {low, inclusive}};
-edge(high, {key, Key}) -> {Key, {high, exclusive}};
-edge(Side, unbounded) -> {none, {Side, unbounded}};
-edge(Side, Less) when is_function(Less, 1) -> {none, {Side, unbounded}};
-edge(_Side, _Other) -> erlang:error({ats_error, none}).
+%% The cut at an edge; `none' if only a function knows it.
+-spec edge(edge()) -> ats_nif:cut().
+edge({key, Key}) -> {before, Key};
+edge(unbounded) -> none;
+edge(Less) when is_function(Less, 1) -> none;
+edge(_Other) -> erlang:error({ats_error, none}).
 
 -spec filter(fun()) -> fun((term(), term()) -> term()).
 filter(Filter) when is_function(Filter, 2) -> Filter;
 filter(Filter) when is_function(Filter, 1) -> fun(Key, Value) -> Filter({Key, Value}) end;
 filter(_) -> erlang:error({ats_error, none}).
-
-%% From the first row on that is not below the range.
--spec above(edge(), {[tuple()], ats:continuation()} | '$end_of_table') ->
-          {[tuple()], ats:continuation() | '$end_of_table'}.
-above(_Lower, '$end_of_table') ->
-    {[], '$end_of_table'};
-above(Less, {Rows, Continuation}) when is_function(Less) ->
-    case lists:dropwhile(fun(Row) -> is_below(Less, element(1, Row), lower) end, Rows) of
-        [] -> above(Less, ats_select:continue(Continuation));
-        Rest -> {Rest, Continuation}
-    end;
-above(_Lower, Chunk) ->
-    Chunk.
 
 -spec rows({[tuple()], ats:continuation() | '$end_of_table'} | '$end_of_table', ats:tid(), edge(),
            fun((term(), term()) -> term()), non_neg_integer(), [{term(), term()}]) ->

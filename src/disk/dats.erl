@@ -1050,10 +1050,11 @@ write_any(Table, Key, Value) ->
 %% @doc Returns the first `N' rows of a range that a function selects.
 %%
 %% `Lower(Key)' says whether a key is below the range, `Upper(Key)' whether it is below the end of
-%% the range. Since rows are asked about one after the other, those before the range are read, too.
-%% So both can be told as `{key, Key}', which is gone to at once and belongs to the range as its
-%% beginning, not as its end; or as `unbounded'. `Select' is called with a key and a value, or with a
-%% pair of them.
+%% the range: in the order of the keys, both are true for the first ones only, if for any. The
+%% beginning of the range is searched, so `Lower' is called O(log n) times, and of each sorted file two
+%% blocks are read at most for each call. Both can also be told as `{key, Key}', which belongs to the
+%% range as its beginning, not as its end; or as `unbounded'. `Select' is called with a key and a
+%% value, or with a pair of them.
 %%
 %% Fewer rows than `N' are the last. The rows are those of one moment, also those that {@link
 %% select_continue/3} returns. The table keeps what it was at that moment until there are no more

@@ -6,7 +6,7 @@
 %% compiled anew.
 -module(ats_range).
 
--export([range/4, prefix/3, count/4, walk_count/4, delete/4, fold/6, are_options/2]).
+-export([range/4, chunk/4, prefix/3, count/4, walk_count/4, delete/4, fold/6, are_options/2]).
 -export([rank/2, nth/2, nth/5]).
 
 -export_type([option/0, bound/0]).
@@ -33,6 +33,12 @@
 range(Table, Low, High, Options) ->
     Range = options(any, Options, Table, count),
     read(Table, from(Range, Low), to(Range, High), Range).
+
+%% @doc Returns the first objects between two cuts, and where to go on.
+-spec chunk(ats:table(), ats_nif:cut(), ats_nif:cut(), Limit :: pos_integer()) ->
+          {[tuple()], ats:continuation()} | '$end_of_table'.
+chunk(Table, From, To, Limit) ->
+    read(Table, From, To, #range{limit = Limit}).
 
 -spec prefix(ats:table(), term(), [option()]) ->
           [term()] | {[term()], ats:continuation()} | '$end_of_table'.

@@ -159,9 +159,11 @@ operands_that_are_refused(Config) ->
     ?assertEqual(1, dats:info(Sum, size)),
     ok = dats:write(Sum, k, 5),
     ?assertEqual({ok, 5}, dats:read(Sum, k)),
-    %% As in osmos, only pairs can be written.
-    Third = ats_disk_lib:open(Config, third, [{merge, sum}, {keypos, 2}]),
-    ?assertError(badarg, dats:write(Third, a, 1)).
+    %% As in osmos, there are only pairs.
+    Third = ats_disk_lib:open(Config, third, [{merge, sum}, {keypos, 2}, {type, ordered_set}]),
+    ?assertError(badarg, dats:write(Third, a, 1)),
+    Select = fun() -> dats:select_range(Third, unbounded, unbounded, fun(_, _) -> true end, 1) end,
+    ?assertError(badarg, Select()).
 
 %% What osmos tests: numbers are added, and keys deleted, pass by pass.
 sums_of_many_passes(Config) ->

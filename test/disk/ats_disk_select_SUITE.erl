@@ -7,6 +7,7 @@
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([complete_selects_keep_nothing/1, forgotten_selects/1, selects_in_use/1, slow_folds/1]).
 -export([deletes_read_what_selects_read/1]).
+-export([bounds_by_functions/1, functions_are_asked_rarely/1, pending_keys_beside_a_range/1]).
 
 -define(FORMAT, {format, {term, term_replace, 4096}}).
 %% Not to be reached.
@@ -20,7 +21,10 @@ all() ->
         forgotten_selects,
         selects_in_use,
         slow_folds,
-        deletes_read_what_selects_read
+        deletes_read_what_selects_read,
+        bounds_by_functions,
+        functions_are_asked_rarely,
+        pending_keys_beside_a_range
     ].
 
 init_per_testcase(Case, Config) ->
@@ -218,3 +222,96 @@ blocks(Config, Type, Call) ->
     ok = dats:compact(T),
     ok = dats:close(T),
     After - Before.
+%% Functions and keys as bounds select the same rows, in memory and in several runs, of which some
+%% are replaced or deleted.
+bounds_by_functions(Config) ->
+    {ok, T} = dats:open(t, [{directory, ats_disk_lib:file(Config, t)},
+                            {format, {term, uint64_sum_delete, 512}}]),
+    Key = fun(N) -> element(N rem 3 + 1, {N, {user, N}, integer_to_binary(N)}) end,
+    Write = fun(N) -> ok = dats:write(T, Key(N), N) end,
+    Same = fun() ->
+        Bound = Key(rand:uniform(12000)),
+        Last = Key(rand:uniform(12000)),
+        [
+            ?assertEqual(rows(T, {key, Bound}, {key, Last}, N),
+                         rows(T, fun(K) -> K < Bound end, fun(K) -> K < Last end, N))
+         || N <- [1, 150]
+        ]
+    end,
+    Same(),
+    lists:foreach(
+        fun(Round) ->
+            _ = [Write(N) || N <- lists:seq(Round, 10000, Round)],
+            _ = [dats:write(T, Key(N), delete) || N <- lists:seq(Round, 10000, 7)],
+            _ = [dats:range_delete(T, 4000, 5000) || Round =:= 4],
+            _ = [Same() || _ <- lists:seq(1, 50)],
+            _ = [ok = dats:flush(T) || Round < 6],
+            _ = [Same() || _ <- lists:seq(1, 50)]
+        end,
+        lists:seq(1, 6)
+    ),
+    Ends = [{fun(_) -> false end, unbounded}, {fun(_) -> true end, empty}],
+    [
+        ?assertEqual(case Expected of
+                         empty -> {ok, []};
+                         _ -> rows(T, Expected, unbounded, 100)
+                     end,
+                     rows(T, Lower, unbounded, 100))
+     || {Lower, Expected} <- Ends
+    ].
+
+rows(T, Lower, Upper, N) ->
+    {ok, Rows, _} = dats:select_range(T, Lower, Upper, fun(_, _) -> true end, N),
+    {ok, Rows}.
+
+%% Of a table that was just opened, nothing is in memory: what a search reads is counted.
+functions_are_asked_rarely(Config) ->
+    Options = [{directory, ats_disk_lib:file(Config, t)}, {format, {binary, binary_replace, 512}}],
+    {ok, T} = dats:open(t, Options),
+    Keys = 20000,
+    Runs = 2,
+    Key = fun(N) -> <<"a long beginning of keys", N:32>> end,
+    Write = fun(First) -> [ok = dats:write(T, Key(N), <<N:32>>) || N <- lists:seq(First, Keys, Runs)] end,
+    _ = [begin Write(First), ok = dats:flush(T) end || First <- lists:seq(1, Runs)],
+    ok = dats:close(T),
+    Halvings = ceil(math:log2(Keys)),
+    [
+        begin
+            {ok, T} = dats:open(t, Options),
+            #{runs := Found, cache_misses := Before} = dats:info(T, stats),
+            Bound = Key(N),
+            Calls = counters:new(1, []),
+            Lower = fun(K) -> counters:add(Calls, 1, 1), K < Bound end,
+            ?assertEqual({ok, [{Bound, <<N:32>>}]}, rows(T, Lower, fun(K) -> K =< Bound end, 1)),
+            #{cache_misses := After} = dats:info(T, stats),
+            ok = dats:close(T),
+            ct:log("~b calls and ~b reads", [counters:get(Calls, 1), After - Before]),
+            ?assert(counters:get(Calls, 1) =< Found * (Halvings + 2)),
+            %% A block of the index and one of records of each run, each time, and the chunk of rows.
+            ?assert(After - Before > 0),
+            ?assert(After - Before =< 2 * Found * (Halvings + 2))
+        end
+     || N <- [1, 2, Keys div 3, Keys - 1, Keys]
+    ],
+    {ok, T} = dats:open(t, Options),
+    Bound = Key(Keys - 10),
+    Time = fun(Lower) ->
+        Once = fun(_) ->
+            element(1, timer:tc(fun() -> {ok, [_ | _]} = rows(T, Lower, unbounded, 10) end))
+        end,
+        lists:nth(10, lists:sort(lists:map(Once, lists:seq(1, 21))))
+    end,
+    ct:log("~b us by a function, ~b us by a key", [Time(fun(K) -> K < Bound end), Time({key, Bound})]).
+
+%% A search may ask about keys that the module cannot merge, which are not in the range.
+pending_keys_beside_a_range(Config) ->
+    {ok, T} = dats:open_file(t, [{file, ats_disk_lib:file(Config, t)}, {type, ordered_set},
+                                 {merge, {module, ats_sum_merge}}]),
+    _ = [ok = dats:write(T, N, V) || N <- lists:seq(1, 1000), V <- [1, 2]],
+    _ = [ok = dats:write(T, N, bad) || N <- lists:seq(1, 500)],
+    ?assertMatch({error, {merge_failed, _, 500, _}}, dats:read(T, 500)),
+    [
+        ?assertEqual({ok, [{N, 3} || N <- lists:seq(First, 1000)]},
+                     rows(T, fun(K) -> K < First end, unbounded, 1000))
+     || First <- [501, 502, 750, 1000, 1001]
+    ].

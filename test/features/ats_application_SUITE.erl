@@ -45,6 +45,7 @@ modules(Config) ->
         ats_browser,
         ats_collect,
         ats_dets,
+        ats_disk_bisect,
         ats_disk_failure,
         ats_disk_info,
         ats_disk_merger,

@@ -255,6 +255,8 @@ known_atoms! {
     Prefix = "prefix",
     /// `behind`
     Behind = "behind",
+    /// `bytes`
+    Bytes = "bytes",
     /// `'_'`
     Underscore = "_",
     /// `'$_'`: the object, in specifications.

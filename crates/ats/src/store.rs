@@ -220,6 +220,14 @@ impl<H: Host> Store<H> {
         }
     }
 
+    /// A bound that divides the records of a range in a store of bytes.
+    pub(crate) fn median_bytes(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
+        match &self.records {
+            Records::Portable(records) => records.median_bytes(key_range),
+            _ => Err(Error::TableType),
+        }
+    }
+
     #[inline]
     pub(crate) fn prefetch(&self, key: &[u8]) {
         in_memory!(&self.records, backend => backend.prefetch(key), ());

@@ -462,6 +462,18 @@ impl<H: Host> Table<H> {
             .scan_bytes(key_range, direction, visit)
     }
 
+    /// A bound within a range of bytes, as [`scan_bytes`](Table::scan_bytes) has them, that divides its records
+    /// in two parts of about the same size; `None` if there are none, or the store cannot tell.
+    ///
+    /// # Errors
+    /// As those of [`scan_bytes`](Table::scan_bytes).
+    pub fn median_bytes(
+        &self,
+        key_range: ats_store::KeyRange<'_>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        self.store(&ats_sync::pin()).median_bytes(key_range)
+    }
+
     /// Number of objects at one moment between the begin and the end of the call, in the order of all that
     /// other calls do and see. O(locks of the table), which writers wait for if they are many; O(objects) of a bag [in a
     /// store of bytes](Table::on_store).

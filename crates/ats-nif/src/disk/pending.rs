@@ -154,6 +154,24 @@ impl<H: Holder> Pending<H> {
         Ok(found)
     }
 
+    /// Shows the first record of a range with all that was written to it, also if it is pending.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn first(
+        &self,
+        key_range: KeyRange<'_>,
+        read: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<(), Error> {
+        politely(|| {
+            let store = self.store.held();
+            store.scan(key_range, Direction::Up, &mut |key, value| {
+                read(key, value);
+                ControlFlow::Break(())
+            })
+        })
+    }
+
     /// Says what the pending keys of a window have: a value, or nothing. What was said of others is forgotten.
     pub fn resolve(&self, values: BTreeMap<Vec<u8>, Option<Vec<u8>>>) {
         let mut window = self.window();
@@ -310,6 +328,10 @@ impl<H: Holder> Store for Pending<H> {
             self.found_empty(bound, has_read.then_some(&last), direction);
         }
         failed
+    }
+
+    fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
+        self.store.held().median(key_range)
     }
 
     /// Pending keys count, also those that will count as missing.

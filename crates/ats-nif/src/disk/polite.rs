@@ -67,6 +67,10 @@ impl<H: Holder> Store for Polite<H> {
         politely(|| self.0.held().scan(key_range, direction, visit))
     }
 
+    fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
+        politely(|| self.0.held().median(key_range))
+    }
+
     fn len(&self) -> Result<usize, Error> {
         politely(|| self.0.held().len())
     }

@@ -30,6 +30,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("disk_chunk", disk_chunk, 3),
         nif!("disk_key", disk_key, 2),
+        nif!("disk_median", disk_median, 3),
     ]
 }
 
@@ -143,4 +144,53 @@ fn disk_key<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         write_key(&shared.table, key, bytes)?;
         Ok(env.binary(bytes))
     })
+}
+
+/// A key as the store has it, or nothing for `none`.
+fn bound<'e>(bound: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
+    match KnownAtom::None.is(bound.word()) {
+        true => Ok(None),
+        false => bound.as_bytes().ok_or(KnownAtom::None).map(Some),
+    }
+}
+
+/// `disk_median(Snapshot, Low, High)`: divides the records of a snapshot from `Low` on and below
+/// `High`, of which each is a key as the store has it or `none`: `{Median, Key, Object}`, of which the
+/// last two are the first record from the median on, an object of it if it has several; `{Median,
+/// none}` if there is no such record below `High`; `none` if no records are left.
+fn disk_median<'e>(env: Env<'e>, [table, low, high]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = readable(env, table, &guard)?;
+    let (low, high) = (bound(low)?, bound(high)?);
+    let Some(median) = shared.table.median_bytes(KeyRange { low, high })? else {
+        return Ok(KnownAtom::None.word());
+    };
+    let behind = KeyRange {
+        low: Some(&median),
+        high,
+    };
+    let mut found = None;
+    let mut read = |key: &[u8], value: &[u8]| {
+        found = Some(first_object(env, &median, key, value));
+    };
+    match &shared.frozen {
+        // Which key is next does not depend on how it is merged.
+        Some(frozen) => frozen.first(behind, &mut read).map_err(Error::from)?,
+        None => shared
+            .table
+            .scan_bytes(behind, Direction::Up, &mut |key, value| {
+                read(key, value);
+                ControlFlow::Break(())
+            })?,
+    }
+    found.unwrap_or_else(|| Ok(env.tuple(&[env.binary(&median), KnownAtom::None.word()])))
+}
+
+/// `{Median, Key, Object}` of a record.
+fn first_object<'e>(env: Env<'e>, median: &[u8], key: &[u8], value: &[u8]) -> NifResult<'e> {
+    check_length(value.len().saturating_add(2 * key.len()))?;
+    let objects = objects(value).map_err(Error::from)?;
+    let object = objects.first().and_then(|object| env.from_etf(object));
+    let object = object.ok_or(KnownAtom::Damaged)?;
+    Ok(env.tuple(&[env.binary(median), env.binary(key), object]))
 }

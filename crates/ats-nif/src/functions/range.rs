@@ -22,7 +22,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// `range_start(Table, MatchSpec | keys, From, To, How)`: as `select_start`, but reads the keys between two
 /// cuts, and no more, whatever the specification says; `keys` is the one that makes the key of each object. A
 /// cut is `none`, `{before, Key}`, `{behind, Key}`, or `{prefix, Pattern}`, before or behind all keys that
-/// match the pattern.
+/// match the pattern; or `{bytes, Key}`, before a key as the store has it.
 fn range_start<'e>(env: Env<'e>, [table, spec, from, to, how]: [VmTerm<'e>; 5]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let how = How::of(env, how)?;
@@ -78,6 +78,10 @@ pub(super) fn cut<'e>(
         return Err(KnownAtom::None.into());
     };
     let key = VmTerm::of(env, key);
+    if KnownAtom::Bytes.is(tag) {
+        let bytes = key.as_bytes().ok_or(KnownAtom::None)?;
+        return Ok(Some(bytes.to_vec()));
+    }
     let mut front = Prefix::new(release::zeros());
     if KnownAtom::Prefix.is(tag) {
         if is_larger(key, limit()) {

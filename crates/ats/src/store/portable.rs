@@ -97,6 +97,11 @@ impl<H: Host> Portable<H> {
         Ok(self.store.scan(key_range, direction, visit)?)
     }
 
+    /// A bound that divides the records of a range.
+    pub(crate) fn median_bytes(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.store.median(key_range)?)
+    }
+
     fn fixation(&self) -> MutexGuard<'_, Fixation> {
         // Complete at every moment, so a panic elsewhere does not spoil it.
         self.fixation.lock().unwrap_or_else(PoisonError::into_inner)
