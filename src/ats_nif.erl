@@ -23,7 +23,7 @@
 -export([merge/4, merge/5]).
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([give_away/4, setopts/3, collect/0]).
--export([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/1]).
+-export([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/2]).
 -export([disk_lookup/2, disk_chunk/3, disk_key/2, disk_median/3, disk_size/1, disk_kind/1]).
 -export([disk_stats/1]).
 -export([disk_memory/0, disk_set_memory/1]).
@@ -45,7 +45,7 @@
 -nifs([merge/4, merge/5]).
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([give_away/4, setopts/3, collect/0]).
--nifs([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/1]).
+-nifs([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/2]).
 -nifs([disk_lookup/2, disk_chunk/3, disk_key/2, disk_median/3, disk_size/1, disk_kind/1]).
 -nifs([disk_stats/1]).
 -nifs([disk_memory/0, disk_set_memory/1]).
@@ -94,7 +94,8 @@
          Durability :: sync | system | (Milliseconds :: pos_integer()),
          BlockSize :: default | pos_integer(),
          Memory :: default | pos_integer(),
-         SnapshotAge :: default | (Milliseconds :: pos_integer())}.
+         SnapshotAge :: default | (Milliseconds :: pos_integer()),
+         MemtableKeys :: default | pos_integer()}.
 
 %% Why a table in a directory cannot be used.
 -type disk_failure() :: {error, Cause :: atom(), Text :: binary()}.
@@ -132,6 +133,7 @@
 %% What a store on disk has done since it was opened, and what it takes.
 -type disk_stats() :: #{file_bytes := non_neg_integer(),
                         memtable_bytes := non_neg_integer(),
+                        memtable_keys := non_neg_integer(),
                         cache_bytes := non_neg_integer(),
                         atom() => non_neg_integer()}.
 
@@ -429,9 +431,10 @@ disk_sync(_Table) -> ?NOT_LOADED.
           {ok, ats:table_type(), KeyPos :: pos_integer(), Merge :: binary()} | disk_failure().
 disk_describe(_Directory) -> ?NOT_LOADED.
 
-%% A table that is what this one is at the moment. It belongs to the caller, and no call changes it.
--spec disk_snapshot(ats:tid()) -> ats:tid().
-disk_snapshot(_Table) -> ?NOT_LOADED.
+%% A table that is what this one is at the moment. It belongs to the caller, and no call changes it. If
+%% that is given, it is one of so many at most: of more, those expire that were not used for longest.
+-spec disk_snapshot(ats:tid(), Most :: default | pos_integer()) -> ats:tid().
+disk_snapshot(_Table, _Most) -> ?NOT_LOADED.
 
 %% Merges an object with that of its key, without reading it; or says which module is to be asked first.
 -spec disk_write(ats:tid(), tuple()) ->

@@ -46,6 +46,8 @@ item(files, Name, _Options) ->
     maps:get(runs, stats(Name));
 item(file_entries, Name, _Options) ->
     maps:get(run_entries, stats(Name));
+item(tree_entries, Name, _Options) ->
+    maps:get(memtable_keys, stats(Name));
 item(stats, Name, _Options) ->
     stats(Name);
 item(type, Name, _Options) ->

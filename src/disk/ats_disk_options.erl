@@ -6,7 +6,8 @@
 %% but not here.
 -module(ats_disk_options).
 
--export([parse/2, native/1, fits/2, described/1, check_merge/1, set_shared_memory/1]).
+-export([parse/2, native/1, fits/2, max_selects/1, described/1, check_merge/1]).
+-export([set_shared_memory/1]).
 
 -export_type([parsed/0]).
 
@@ -20,7 +21,9 @@
           durability := sync | system | {interval, pos_integer()},
           block_size := default | pos_integer(),
           memory := default | pos_integer(),
-          snapshot_age := infinity | pos_integer()}.
+          snapshot_age := infinity | pos_integer(),
+          max_memory_entries := default | pos_integer(),
+          max_selects := default | pos_integer()}.
 %% What was not given is the default.
 
 -define(MAX_SMALL_INTEGER, ((1 bsl 59) - 1)).
@@ -56,7 +59,9 @@ parse(Name, Options) ->
                  durability => ?DURABILITY,
                  block_size => default,
                  memory => default,
-                 snapshot_age => ?SNAPSHOT_AGE},
+                 snapshot_age => ?SNAPSHOT_AGE,
+                 max_memory_entries => default,
+                 max_selects => default},
     case read(Options, Defaults) of
         #{directory := default} = Parsed when is_atom(Name) ->
             {ok, created(Parsed#{directory := filename:absname(atom_to_list(Name))})};
@@ -117,6 +122,13 @@ option({snapshot_age, infinity}, Read) ->
     Read#{snapshot_age := infinity};
 option({snapshot_age, Ms}, Read) when is_integer(Ms), Ms > 0, Ms =< ?MAX_SMALL_INTEGER ->
     Read#{snapshot_age := Ms};
+option({Limit, N}, Read)
+  when Limit =:= max_memory_entries orelse Limit =:= max_selects,
+       is_integer(N), N > 0, N =< ?MAX_SMALL_INTEGER ->
+    Read#{Limit := N};
+%% A table merges in one thread at a time, so there are never more.
+option({max_merge_jobs, N}, Read) when is_integer(N), N > 0 ->
+    Read;
 option({merge, {module, Module}}, Read) ->
     case ats_merge:check(Module) of
         {ok, Version} -> Read#{merge := {module, Module, Version}};
@@ -183,14 +195,14 @@ native_name(Name) ->
 -spec native(parsed()) -> {binary(), ats_nif:disk_options()}.
 native(#{directory := Directory, create := Create, access := Access, type := Type,
          keypos := KeyPos, merge := Merge, durability := Durability, block_size := BlockSize,
-         memory := Memory, snapshot_age := Age}) ->
+         memory := Memory, snapshot_age := Age, max_memory_entries := Keys}) ->
     Native = case Durability of
                  {interval, Ms} -> Ms;
                  Other -> Other
              end,
     {native_name(Directory),
      {Create, Access =:= read_write, Type, KeyPos, merge(Merge), Native, BlockSize, Memory,
-      case Age of infinity -> default; _ -> Age end}}.
+      case Age of infinity -> default; _ -> Age end, Keys}}.
 
 %% How the file that describes a table says it. What is replaced is not merged.
 -spec merge(term()) -> default | binary().
@@ -227,6 +239,14 @@ fits(Asked, Opened) ->
     Same = fun(Item) -> maps:get(Item, Asked) =:= maps:get(Item, Opened) end,
     SameIfGiven = fun(Item) -> maps:get(Item, Asked) =:= default orelse Same(Item) end,
     lists:all(Same, [directory, access]) andalso lists:all(SameIfGiven, [type, keypos, merge]).
+
+%% @doc The most selects that an open table continues.
+-spec max_selects(ats_disk_tables:name()) -> default | pos_integer().
+max_selects(Name) ->
+    case ats_disk_tables:options(Name) of
+        #{max_selects := Most} -> Most;
+        undefined -> default
+    end.
 
 %% @doc What table is in a directory.
 -spec described(term()) ->

@@ -14,7 +14,7 @@
 %% @doc Has a function walk through a snapshot of a table.
 -spec of_table(ats:tid(), fun((Snapshot :: ats:tid()) -> Answer)) -> Answer.
 of_table(Table, Read) ->
-    Snapshot = ats_nif:disk_snapshot(Table),
+    Snapshot = ats_nif:disk_snapshot(Table, default),
     try Read(Snapshot)
     after ats_nif:delete(Snapshot)
     end.

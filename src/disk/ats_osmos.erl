@@ -7,9 +7,9 @@
 %% their standard order, which for binaries and for lists of strings is the order that osmos has.
 -module(ats_osmos).
 
--export([options/1, select_range/5, select_continue/3]).
+-export([options/1, select_range/6, select_continue/3]).
 
--export_type([format/0, option/0, bound/0, select/0]).
+-export_type([format/0, option/0, bound/0, select/0, goes_on/0]).
 
 -type format() :: {Key :: term | binary | string_vector,
                    Value :: term_replace | binary_replace | uint64_sum_delete
@@ -18,14 +18,16 @@
 -type option() :: {directory, file:name_all()}
                 | {format, format()}
                 | {max_memory_entries | max_merge_jobs | max_selects, pos_integer()}
-                | {select_timeout_secs, pos_integer() | infinity}
+                | {select_timeout_secs, number() | infinity}
                 | dats:option().
 -type bound() :: fun((Key :: term()) -> boolean()) | unbounded | {key, term()}.
 -type edge() :: fun((Key :: term()) -> term()) | unbounded | {key, term()}.
 %% A bound before its function has been asked.
--opaque select() :: {Snapshot :: ats:tid(), ats:continuation() | '$end_of_table',
-                     Rest :: [tuple()], Upper :: edge(), Filter :: fun()}.
-%% Where a select goes on. It reads a snapshot, which belongs to the process that began it.
+-type select() :: '$end_of_table' | goes_on().
+%% Where a select goes on, if it does.
+-opaque goes_on() :: {Snapshot :: ats:tid(), ats:continuation() | '$end_of_table',
+                      Rest :: [tuple()], Upper :: edge(), Filter :: fun()}.
+%% It reads a snapshot, which belongs to the process that began it.
 
 -define(AT_ONCE, 100).
 -define(EVERYTHING, [{'_', [], ['$_']}]).
@@ -46,14 +48,10 @@ option({directory, Directory}) ->
 option({format, {Key, Value, BlockSize}})
   when Key =:= term; Key =:= binary; Key =:= string_vector ->
     [{block_size, BlockSize} | merge(Value)];
-option({Limit, N})
-  when Limit =:= max_memory_entries; Limit =:= max_merge_jobs; Limit =:= max_selects ->
-    true = is_integer(N) andalso N > 0,
-    [];
 option({select_timeout_secs, infinity}) ->
     [{snapshot_age, infinity}];
-option({select_timeout_secs, Seconds}) when is_integer(Seconds) ->
-    [{snapshot_age, 1000 * Seconds}];
+option({select_timeout_secs, Seconds}) when is_number(Seconds) ->
+    [{snapshot_age, ceil(1000 * Seconds)}];
 option({Other, _} = Option) when Other =/= format, Other =/= type, Other =/= keypos ->
     [Option].
 
@@ -64,12 +62,14 @@ merge(uint64_sum_delete) -> [{merge, sum}];
 merge({uint64_vector_sum_delete, Size}) when is_integer(Size), Size > 0 ->
     [{merge, {vector, lists:duplicate(Size, sum)}}].
 
-%% @doc The first rows of a range that a function selects, of the table as it is now.
--spec select_range(ats:tid(), bound(), bound(), fun(), pos_integer()) ->
+%% @doc The first rows of a range that a function selects, of the table as it is now. Of selects that
+%% are more than `Most', those are given up that were not continued for longest.
+-spec select_range(ats:tid(), Most :: default | pos_integer(), bound(), bound(), fun(),
+                   pos_integer()) ->
           {ok, [{term(), term()}], select()}.
-select_range(Table, Lower, Upper, Filter, N) when is_integer(N), N > 0 ->
+select_range(Table, Most, Lower, Upper, Filter, N) when is_integer(N), N > 0 ->
     ok = check_pairs(Table),
-    Snapshot = ats_nif:disk_snapshot(Table),
+    Snapshot = ats_nif:disk_snapshot(Table, Most),
     try
         Checked = filter(Filter),
         First = begin_at(Snapshot, Lower, Upper),
@@ -79,7 +79,7 @@ select_range(Table, Lower, Upper, Filter, N) when is_integer(N), N > 0 ->
             ats_nif:delete(Snapshot),
             erlang:raise(Class, Reason, Stack)
     end;
-select_range(_Table, _Lower, _Upper, _Filter, _N) ->
+select_range(_Table, _Most, _Lower, _Upper, _Filter, _N) ->
     erlang:error({ats_error, none}).
 
 %% The first element of a pair is its key.
@@ -93,6 +93,8 @@ check_pairs(Table) ->
 %% @doc The next rows, of the same moment.
 -spec select_continue(ats:tid(), Select :: term(), pos_integer()) ->
           {ok, [{term(), term()}], select()} | {error, {bad_select_handle, term()}}.
+select_continue(_Table, '$end_of_table', N) when is_integer(N), N > 0 ->
+    {ok, [], '$end_of_table'};
 select_continue(_Table, Select, N) when is_integer(N), N > 0 ->
     case is_handle(Select) of
         true -> continued(Select, N);
@@ -109,7 +111,7 @@ is_handle({Snapshot, Continuation, Rest, _Upper, Filter}) ->
 is_handle(_) ->
     false.
 
--spec continued(select(), pos_integer()) ->
+-spec continued(goes_on(), pos_integer()) ->
           {ok, [{term(), term()}], select()} | {error, {bad_select_handle, term()}}.
 continued({Snapshot, Continuation, Rest, Upper, Filter} = Select, N) ->
     try
@@ -126,10 +128,10 @@ continued({Snapshot, Continuation, Rest, Upper, Filter} = Select, N) ->
 -spec continued(ats:tid(), ats:continuation() | '$end_of_table', [tuple()], edge(),
                 fun((term(), term()) -> term()), pos_integer()) ->
           {ok, [{term(), term()}], select()}.
-continued(Snapshot, '$end_of_table', [], Upper, Filter, _N) ->
-    {ok, [], {Snapshot, '$end_of_table', [], Upper, Filter}};
 continued(Snapshot, Continuation, Rest, Upper, Filter, N) ->
     _ = edge(Upper),
+    %% Rows that are in the handle do not make it live longer, and are the first to be returned.
+    _ = Continuation =:= '$end_of_table' orelse ats_nif:disk_median(Snapshot, <<>>, <<>>),
     _ = lists:member(ats_select:table_of(Continuation), [Snapshot, '$end_of_table'])
         orelse erlang:error({ats_error, none}),
     rows({Rest, Continuation}, Snapshot, Upper, Filter, N, []).
@@ -161,8 +163,8 @@ filter(_) -> erlang:error({ats_error, none}).
 -spec rows({[tuple()], ats:continuation() | '$end_of_table'} | '$end_of_table', ats:tid(), edge(),
            fun((term(), term()) -> term()), non_neg_integer(), [{term(), term()}]) ->
           {ok, [{term(), term()}], select()}.
-rows('$end_of_table', Snapshot, Upper, Filter, _Wanted, Found) ->
-    ended(Snapshot, Upper, Filter, Found);
+rows('$end_of_table', Snapshot, _Upper, _Filter, _Wanted, Found) ->
+    ended(Snapshot, Found);
 rows({[Row | _] = Rest, Continuation}, Snapshot, Upper, Filter, 0, Found) ->
     case is_below(Upper, element(1, Row), upper) of
         true ->
@@ -170,7 +172,7 @@ rows({[Row | _] = Rest, Continuation}, Snapshot, Upper, Filter, 0, Found) ->
             _ = [let_go(Snapshot) || Continuation =:= '$end_of_table'],
             {ok, lists:reverse(Found), {Snapshot, Continuation, Rest, Upper, Filter}};
         false ->
-            ended(Snapshot, Upper, Filter, Found)
+            ended(Snapshot, Found)
     end;
 rows({[Row | Rest], Continuation}, Snapshot, Upper, Filter, Wanted, Found)
   when tuple_size(Row) >= 2 ->
@@ -178,7 +180,7 @@ rows({[Row | Rest], Continuation}, Snapshot, Upper, Filter, Wanted, Found)
     Value = element(2, Row),
     case is_below(Upper, Key, upper) of
         false ->
-            ended(Snapshot, Upper, Filter, Found);
+            ended(Snapshot, Found);
         true ->
             case Filter(Key, Value) of
                 true ->
@@ -192,8 +194,8 @@ rows({[Row | Rest], Continuation}, Snapshot, Upper, Filter, Wanted, Found)
     end;
 rows({[_NoPair | _], _Continuation}, _Snapshot, _Upper, _Filter, _Wanted, _Found) ->
     erlang:error({ats_error, row});
-rows({[], '$end_of_table'}, Snapshot, Upper, Filter, _Wanted, Found) ->
-    ended(Snapshot, Upper, Filter, Found);
+rows({[], '$end_of_table'}, Snapshot, _Upper, _Filter, _Wanted, Found) ->
+    ended(Snapshot, Found);
 %% Also when enough was found: what is complete keeps no snapshot.
 rows({[], Continuation}, Snapshot, Upper, Filter, Wanted, Found) ->
     rows(ats_select:continue(Continuation), Snapshot, Upper, Filter, Wanted, Found).
@@ -209,10 +211,10 @@ is_below(_Upper, _Key, _Cause) ->
     true.
 
 %% Nothing is left, so the snapshot is not needed any more.
--spec ended(ats:tid(), edge(), fun(), [{term(), term()}]) -> {ok, [{term(), term()}], select()}.
-ended(Snapshot, Upper, Filter, Found) ->
+-spec ended(ats:tid(), [{term(), term()}]) -> {ok, [{term(), term()}], '$end_of_table'}.
+ended(Snapshot, Found) ->
     ok = let_go(Snapshot),
-    {ok, lists:reverse(Found), {Snapshot, '$end_of_table', [], Upper, Filter}}.
+    {ok, lists:reverse(Found), '$end_of_table'}.
 
 %% The snapshot may be gone already.
 -spec let_go(ats:tid()) -> ok.

@@ -202,6 +202,8 @@ info(Name) ->
 %% <tr><td>`file_size'</td><td>bytes on disk, without the journal</td></tr>
 %% <tr><td>`memory'</td><td>bytes in memory</td></tr>
 %% <tr><td>`users'</td><td>the processes that have opened it, and how often each has</td></tr>
+%% <tr><td>`tree_entries', `file_entries', `files'</td><td>the number of keys in memory, of entries in
+%% sorted files, and of those, as in osmos</td></tr>
 %% <tr><td>`safe_fixed'</td><td>as in `ets:info/2'</td></tr>
 %% <tr><td>`stats'</td><td>what the store has done since it was opened, as a map; see
 %% `docs/tables-on-disk.md'</td></tr>
@@ -997,9 +999,12 @@ progress(_) -> erlang:error({ats_error, options}).
 %% numbers</td></tr>
 %% </table>
 %%
-%% `{select_timeout_secs, Seconds | infinity}' is `{snapshot_age, Ms}' of {@link open_file/2}. The
-%% options `max_memory_entries', `max_merge_jobs' and `max_selects' are accepted and mean nothing.
-%% All options of {@link open_file/2} but `type' and `keypos' can be given, too.
+%% `{select_timeout_secs, Seconds | infinity}' is `{snapshot_age, Ms}' of {@link open_file/2}.
+%% `{max_selects, N}' is the number of selects that the table continues: of more, those that were not
+%% continued for longest are given up. `{max_memory_entries, N}' is the number of keys in memory with
+%% which they go to a file, if the memory that they take does not do it before. Without these two
+%% there is no such limit. `{max_merge_jobs, N}' is always kept: a table merges in one thread at a
+%% time. All options of {@link open_file/2} but `type' and `keypos' can be given, too.
 -spec open(tab_name(), [ats_osmos:option()]) -> {ok, tab_name()} | {error, reason()}.
 open(Name, Options) ->
     case ats_osmos:options(Options) of
@@ -1056,17 +1061,18 @@ write_any(Table, Key, Value) ->
 %% range as its beginning, not as its end; or as `unbounded'. `Select' is called with a key and a
 %% value, or with a pair of them.
 %%
-%% Fewer rows than `N' are the last. The rows are those of one moment, also those that {@link
+%% Fewer rows than `N' are the last, and the handle of the last is `'$end_of_table''. The rows are those of one moment, also those that {@link
 %% select_continue/3} returns. The table keeps what it was at that moment until there are no more
 %% rows, the calling process ends, or no rows were asked for as long as the option `snapshot_age'
-%% says. A handle that has expired is `{error, {bad_select_handle, Handle}}' then. `info(Table,
+%% says, or other selects were more than `max_selects'. A handle that has expired is `{error,
+%% {bad_select_handle, Handle}}' then. Others than the process that began it cannot use it. `info(Table,
 %% stats)' tells how many snapshots there are, and how many bytes of files and of memory only they
 %% keep.
 -spec select_range(tab_name(), Lower :: ats_osmos:bound(), Upper :: ats_osmos:bound(),
                    Select :: fun(), N :: pos_integer()) ->
           {ok, [{Key :: term(), Value :: term()}], ats_osmos:select()} | {error, reason()}.
 select_range(Name, Lower, Upper, Select, N) ->
-    ?ANSWER(ats_osmos:select_range(?TABLE(Name), Lower, Upper, Select, N),
+    ?ANSWER(ats_osmos:select_range(?TABLE(Name), ats_disk_options:max_selects(Name), Lower, Upper, Select, N),
             Name, [Name, Lower, Upper, Select, N]).
 
 %% @doc Returns the next rows of a range.

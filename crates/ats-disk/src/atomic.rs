@@ -57,7 +57,7 @@ impl AtomicStore {
     /// The records as they are at this moment, as a store that nothing changes. O(1).
     #[must_use]
     pub fn frozen(&self) -> Box<dyn Store> {
-        Box::new(Frozen(self.store.snapshot()))
+        self.store.snapshot().frozen()
     }
 
     /// Removes a key, without reading what is there: also what cannot be merged, which keeps
@@ -198,6 +198,14 @@ fn lock_number(key: &[u8]) -> usize {
 
 /// The records as they were at a moment. Nothing changes them.
 struct Frozen(Snapshot);
+
+impl Snapshot {
+    /// The records as a store that nothing changes.
+    #[must_use]
+    pub fn frozen(self) -> Box<dyn Store> {
+        Box::new(Frozen(self))
+    }
+}
 
 impl Store for Frozen {
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {

@@ -272,7 +272,10 @@ impl Core {
 
     /// Whether the active memtable is.
     fn is_full(&self) -> bool {
-        self.state.load().active.bytes() >= self.memtable_limit()
+        let most_keys = self.options.memtable_keys;
+        let active = &self.state.load().active;
+        active.bytes() >= self.memtable_limit()
+            || most_keys.is_some_and(|most| active.keys() >= most)
     }
 
     /// Adds a batch to the group that is being gathered, or to a new one. Whether it is new.

@@ -17,6 +17,8 @@ pub struct Info {
     pub file_bytes: u64,
     /// Bytes of memory of the memtables.
     pub memtable_bytes: usize,
+    /// Keys in the memtables; those of each are counted.
+    pub memtable_keys: usize,
     /// Memtables that wait for being written to runs.
     pub sealed_memtables: usize,
     /// Bytes of memory of blocks, filters and indexes, and of the buffers of merges; without the
@@ -126,6 +128,7 @@ impl Info {
             runs,
             merging: core.merging.lock().runs(),
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
+            memtable_keys: state.memtables().map(|memtable| memtable.keys()).sum(),
             sealed_memtables: state.sealed.len(),
             cache_bytes: cache.bytes,
             cache_hits: cache.hits,

@@ -8,6 +8,7 @@
 use crate::error::Error;
 use crate::scan::Scan;
 use crate::snapshot::Pinned;
+use crate::state::State;
 use ats_store::{Direction, KeyRange};
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,9 +34,9 @@ pub(crate) fn middle(numbers: &Range<usize>) -> usize {
 /// records if all have few; `None` if there is no record. The range is not empty.
 pub(crate) fn median(
     pinned: &Arc<Pinned>,
+    state: &State,
     key_range: KeyRange<'_>,
 ) -> Result<Option<Vec<u8>>, Error> {
-    let state = pinned.state()?;
     let (low, high) = (key_range.low.unwrap_or_default(), key_range.high);
     let mut largest: Option<Median> = None;
     let memtables = state

@@ -344,9 +344,8 @@ impl Memtable {
         self.range_deletes.is_empty() && self.tree.is_empty()
     }
 
-    /// How many keys there are.
-    #[cfg(test)]
-    fn entries(&self) -> usize {
+    /// Number of keys. O(1), unless many threads write.
+    pub(crate) fn keys(&self) -> usize {
         self.tree.len()
     }
 

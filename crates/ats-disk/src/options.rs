@@ -54,6 +54,9 @@ pub struct Options {
     /// Bytes of memory that writes fill before they go to a run, more than 0. Twice as many may be in use for a moment.
     /// `None` is what the stores of the process [share](crate::set_shared_memory).
     pub memtable_bytes: Option<usize>,
+    /// Keys that writes fill before they go to a run, more than 0, where bytes of memory do not do it
+    /// before. `None` is any number.
+    pub memtable_keys: Option<usize>,
     /// Bytes of memory for blocks, filters and indexes of files that were read, and for the buffers of merges. Up to half
     /// of it is for what is needed at the moment: a thousandth of the bytes on disk, and some MiB for each merge.
     /// `None` is what the stores of the process [share](crate::set_shared_memory).
@@ -89,6 +92,7 @@ impl Default for Options {
             operator: None,
             durability: Durability::System,
             memtable_bytes: None,
+            memtable_keys: None,
             cache_bytes: None,
             block_bytes: 4096,
             file_bytes: 64 << 20,
@@ -116,6 +120,7 @@ impl Options {
                 "the interval is 0",
             ),
             ("memtable_bytes", self.memtable_bytes == Some(0), "is 0"),
+            ("memtable_keys", self.memtable_keys == Some(0), "is 0"),
             ("block_bytes", self.block_bytes == 0, "is 0"),
             ("file_bytes", self.file_bytes == 0, "is 0"),
             (

@@ -33,6 +33,8 @@ pub(crate) struct Pinned {
     /// The time at which that was found last, or the snapshot was taken, in nanoseconds.
     last_read: AtomicU64,
     expired: AtomicBool,
+    /// Number of its last use, from 1, if it is one of those whose number is limited.
+    last_use: AtomicU64,
 }
 
 impl Drop for Pinned {
@@ -58,6 +60,7 @@ impl Pinned {
             read: AtomicBool::new(false),
             last_read: AtomicU64::new(taken),
             expired: AtomicBool::new(false),
+            last_use: AtomicU64::new(0),
         }
     }
 
@@ -71,7 +74,16 @@ impl Pinned {
 
     pub(crate) fn state(&self) -> Result<Arc<State>, Error> {
         self.is_read();
+        if self.last_use.load(Ordering::Relaxed) > 0 {
+            self.is_used();
+        }
         self.state.lock().clone().ok_or(Error::Expired)
+    }
+
+    /// Makes it the one that was used last.
+    fn is_used(&self) {
+        let last = self.core.snapshots.uses.fetch_add(1, Ordering::Relaxed);
+        self.last_use.store(last + 1, Ordering::Relaxed);
     }
 
     /// Enters it among those that are counted and can expire.
@@ -94,9 +106,13 @@ impl Pinned {
             self.last_read.store(now, Ordering::Relaxed);
             return;
         }
-        if now.saturating_sub(self.last_read.load(Ordering::Relaxed)) <= age {
-            return;
+        if now.saturating_sub(self.last_read.load(Ordering::Relaxed)) > age {
+            self.end();
         }
+    }
+
+    /// Has it expire.
+    fn end(&self) {
         if !self.expired.swap(true, Ordering::Relaxed) {
             // Nothing is kept for it any more: a walk that is under way finds that out.
             self.core.registry.leave(self.seq);
@@ -118,6 +134,22 @@ impl Snapshot {
         let pinned = Arc::new(Pinned::new(Arc::clone(core)));
         pinned.watch();
         Snapshot { pinned }
+    }
+
+    /// Makes it one of those that are this many at most: of more, those [end](Self::end) that were not
+    /// used for longest.
+    pub fn limit(&self, most: usize) {
+        self.pinned.is_used();
+        let core = &self.pinned.core;
+        core.snapshots.limit(most);
+        core.background.wake_if(|| core.doomed.is_due());
+    }
+
+    /// Ends it and its clones: what reads them has [`Error::Expired`], and they keep nothing.
+    pub fn end(&self) {
+        self.pinned.end();
+        let core = &self.pinned.core;
+        core.background.wake_if(|| core.doomed.is_due());
     }
 
     /// The value of a key.
@@ -157,9 +189,10 @@ impl Snapshot {
     /// # Errors
     /// As those of [`get`](Snapshot::get).
     pub fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
+        let state = self.pinned.state()?;
         match key_range.is_empty() {
             true => Ok(None),
-            false => median(&self.pinned, key_range),
+            false => median(&self.pinned, &state, key_range),
         }
     }
 
@@ -178,11 +211,15 @@ fn nanos(time: Duration) -> u64 {
 
 /// The snapshots that there are, so that they can expire and be counted.
 #[derive(Default)]
-pub(crate) struct Snapshots(Mutex<Vec<Weak<Pinned>>>);
+pub(crate) struct Snapshots {
+    all: Mutex<Vec<Weak<Pinned>>>,
+    /// Number of uses of those whose number is limited.
+    uses: AtomicU64,
+}
 
 impl Snapshots {
     fn add(&self, pinned: &Arc<Pinned>) {
-        let mut all = self.0.lock();
+        let mut all = self.all.lock();
         // Those that are gone are looked for when the list would grow.
         if all.len() == all.capacity() {
             all.retain(|pinned| pinned.strong_count() > 0);
@@ -192,7 +229,7 @@ impl Snapshots {
 
     /// Calls `visit` with each.
     fn each(&self, mut visit: impl FnMut(&Arc<Pinned>)) {
-        let all: Vec<_> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
+        let all: Vec<_> = self.all.lock().iter().filter_map(Weak::upgrade).collect();
         all.iter().for_each(&mut visit);
     }
 
@@ -201,6 +238,22 @@ impl Snapshots {
         let mut count = 0;
         self.each(|pinned| count += usize::from(!pinned.expired.load(Ordering::Relaxed)));
         count
+    }
+
+    /// Lets those expire that were not used for longest, of those whose number is limited.
+    fn limit(&self, most: usize) {
+        let mut limited = Vec::new();
+        self.each(|pinned| {
+            let last_use = pinned.last_use.load(Ordering::Relaxed);
+            if last_use > 0 && !pinned.expired.load(Ordering::Relaxed) {
+                limited.push((last_use, Arc::clone(pinned)));
+            }
+        });
+        limited.sort_unstable_by_key(|(last_use, _)| *last_use);
+        let excess = limited.len().saturating_sub(most);
+        limited[..excess]
+            .iter()
+            .for_each(|(_, pinned)| pinned.end());
     }
 
     /// Lets those expire that were not read for longer than this.

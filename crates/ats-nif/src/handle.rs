@@ -24,6 +24,7 @@ use crate::resource::ResourceRef;
 use crate::sys::Word;
 use crate::watch::Watched;
 use ats::{Store, Table};
+use ats_disk::Snapshot;
 use ats_sync::Guard;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
@@ -92,6 +93,8 @@ pub struct Shared {
     pub disk: Option<Arc<Opened>>,
     /// What the table was at a moment, if its values are merged by a program.
     pub frozen: Option<Arc<Frozen>>,
+    /// What a table on disk was, if there are not to be many of them: it ends with this table.
+    pub limited: Option<Snapshot>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
     /// Whether users know it by its name.
@@ -142,6 +145,8 @@ pub struct Recipe {
     pub disk: Option<Arc<Opened>>,
     /// What the table was at a moment, if its values are merged by a program.
     pub frozen: Option<Arc<Frozen>>,
+    /// What a table on disk was, if there are not to be many of them: it ends with this table.
+    pub limited: Option<Snapshot>,
     /// The word of its name.
     pub name: Word,
     /// Whether the name shall lead to it.
@@ -210,6 +215,7 @@ impl Shared {
             table: recipe.table,
             disk: recipe.disk,
             frozen: recipe.frozen,
+            limited: recipe.limited,
             id,
             named: recipe.named,
             protection: AtomicU8::new(recipe.protection as u8),

@@ -70,6 +70,9 @@ pub fn delete(shared: &Shared, guard: &Guard) -> bool {
     let left = registry::leave(shared, guard);
     if left {
         shared.stop_watching();
+        if let Some(limited) = &shared.limited {
+            limited.end();
+        }
     }
     left
 }

@@ -42,6 +42,8 @@ pub struct Settings {
     pub block_bytes: Option<usize>,
     /// Bytes of memory that are used. `None` is what tables share.
     pub memory: Option<usize>,
+    /// How many keys are written to a run at most, where memory is not used up before.
+    pub memtable_keys: Option<usize>,
     /// For how long a snapshot need not be read until it expires. `None` is for ever.
     pub snapshot_age: Option<Duration>,
 }
@@ -337,6 +339,7 @@ impl Settings {
             snapshot_age: self.snapshot_age,
             block_bytes: self.block_bytes.unwrap_or(default.block_bytes),
             memtable_bytes,
+            memtable_keys: self.memtable_keys,
             // What a full disk needs as a reserve is as large as a file.
             file_bytes: memtable_bytes.map_or(default.file_bytes, |bytes| {
                 (bytes as u64).clamp(LEAST_FILE_BYTES, default.file_bytes)

@@ -51,7 +51,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("disk_set_program", disk_set_program, 3),
         nif!("disk_flush", disk_flush, 1),
         nif!("disk_compact", disk_compact, 1),
-        nif!("disk_snapshot", disk_snapshot, 1),
+        nif!("disk_snapshot", disk_snapshot, 2),
         nif!("disk_lookup", disk_lookup, 2),
         nif!("disk_size", disk_size, 1),
         nif!("disk_kind", disk_kind, 1),
@@ -115,7 +115,7 @@ fn durability(env: Env<'_>, word: VmWord<'_>) -> Result<Durability, KnownAtom> {
 }
 
 /// `disk_open(Directory, {Create, IsWritable, Type, KeyPos, Merge, Durability, BlockBytes, Memory,
-/// SnapshotAge}, Owner)`, checked by the Erlang side: `{ok, Table}`, or `{error, Cause, Text}`.
+/// SnapshotAge, MemtableKeys}, Owner)`, checked by the Erlang side: `{ok, Table}`, or `{error, Cause, Text}`.
 /// `Directory` is a binary.
 fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     on_dirty_io()?;
@@ -123,7 +123,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         directory.as_bytes().ok_or(KnownAtom::None)?,
     ));
     let words = options.tuple_words().ok_or(KnownAtom::None)?;
-    let words: &[VmWord<'e>; 9] = words.try_into().map_err(|_| KnownAtom::None)?;
+    let words: &[VmWord<'e>; 10] = words.try_into().map_err(|_| KnownAtom::None)?;
     let [
         create,
         is_writable,
@@ -134,6 +134,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         block,
         memory,
         age,
+        keys,
     ] = *words;
     let settings = Settings {
         create: KnownAtom::True.is(create),
@@ -145,6 +146,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         durability: durability(env, durable)?,
         block_bytes: given(env, block, size)?,
         memory: given(env, memory, size)?,
+        memtable_keys: given(env, keys, size)?,
         snapshot_age: given(env, age, |age| age.as_unsigned().map(Duration::from_millis))?,
     };
     if !owner.is_local_pid() {
@@ -196,6 +198,7 @@ pub(super) fn recipe(
         ),
         disk: Some(Arc::clone(opened)),
         frozen: None,
+        limited: None,
         name: KnownAtom::Dats.word().raw(),
         named: false,
         protection,
@@ -268,28 +271,31 @@ fn disk_describe<'e>(env: Env<'e>, [directory]: [VmTerm<'e>; 1]) -> NifResult<'e
     })
 }
 
-/// `disk_snapshot(Table)`: a table that is what this is at the moment, and belongs to the caller.
-fn disk_snapshot<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+/// `disk_snapshot(Table, Most)`: a table that is what this is at the moment, and belongs to the caller. Unless
+/// `Most` is `default`, it is one of those of the table that are so many at most: of more, those that were not
+/// used for longest expire.
+fn disk_snapshot<'e>(env: Env<'e>, [table, most]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     let opened = opened(shared)?;
     let caller = env.own_pid().ok_or(KnownAtom::None)?;
-    let frozen = opened.store().frozen();
-    let recipe = match opened.program() {
-        None => recipe(
-            &opened,
-            Box::new(Polite(frozen)),
-            Protection::Private,
-            caller,
-        ),
+    let snapshot = opened.store().store().snapshot();
+    let frozen = snapshot.clone().frozen();
+    let limited = given(env, most.word(), size)?.map(|most| {
+        snapshot.limit(most);
+        snapshot
+    });
+    let (store, frozen): (Box<dyn Store>, _) = match opened.program() {
+        None => (Box::new(Polite(frozen)), None),
         Some(merge) => {
             let frozen = Arc::new(Pending::new(frozen, Arc::clone(merge)));
-            let store = Box::new(Polite(Arc::clone(&frozen)));
-            Recipe {
-                frozen: Some(frozen),
-                ..recipe(&opened, store, Protection::Private, caller)
-            }
+            (Box::new(Polite(Arc::clone(&frozen))), Some(frozen))
         }
+    };
+    let recipe = Recipe {
+        frozen,
+        limited,
+        ..recipe(&opened, store, Protection::Private, caller)
     };
     let snapshot = lifetime::create(env, recipe, &guard)?;
     Ok(snapshot.id.term(env))
@@ -399,7 +405,7 @@ fn disk_set_memory<'e>(_env: Env<'e>, [bytes]: [VmTerm<'e>; 1]) -> NifResult<'e>
     Ok(KnownAtom::True.word())
 }
 
-fn numbers(info: &Info) -> [(&'static str, u64); 25] {
+fn numbers(info: &Info) -> [(&'static str, u64); 26] {
     let entries = info.runs.iter().map(|run| run.entries).sum();
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     [
@@ -407,6 +413,7 @@ fn numbers(info: &Info) -> [(&'static str, u64); 25] {
         ("run_entries", entries),
         ("file_bytes", info.file_bytes),
         ("memtable_bytes", info.memtable_bytes as u64),
+        ("memtable_keys", info.memtable_keys as u64),
         ("cache_bytes", info.cache_bytes),
         ("cache_hits", info.cache_hits),
         ("cache_misses", info.cache_misses),

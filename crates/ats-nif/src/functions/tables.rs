@@ -66,6 +66,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
                 .compressed(compressed.boolean()),
             disk: None,
             frozen: None,
+            limited: None,
             name: name.word().raw(),
             named,
             protection: protection_of(protection)?,
