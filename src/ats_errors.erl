@@ -28,6 +28,7 @@
       | snapshot_expired
       | {merge_failed, Key :: term(), Failure :: term()}
       | {merge_mismatch, Key :: term(), Versions :: term()}
+      | {key_format | value_format | format_failed, Failure :: term()}
       | posix()
       | {dets, Reason :: term()}               % what Dets says
       | {panic, Text :: term()}.
@@ -286,6 +287,10 @@ other_messages(_From, _Table, [_Source | _Options], source) ->
     [<<"not a table that can be read">>];
 other_messages(_To, _Table, [_Target | _Options], target) ->
     [<<"not a table that can be written">>];
+other_messages(_Function, _Table, [_Key | _], {key_format, {Module, Encode, _}}) ->
+    [not_encoded(Module, Encode)];
+other_messages(_Function, _Table, [_Key, _Value], {value_format, {Module, Encode, _}}) ->
+    [none, not_encoded(Module, Encode)];
 other_messages(select_range, _Table, [_Lower, _Upper, _Select, _N], filter) ->
     [none, none, <<"has not returned a boolean">>];
 other_messages(select_range, _Table, [_Lower, _Upper, _Select, _N], lower) ->
@@ -301,6 +306,10 @@ other_messages(select_continue, _Table, [_Handle, N], _Cause) ->
     [none, positive(N)];
 other_messages(_Function, _Table, _Arguments, _Cause) ->
     [].
+
+-spec not_encoded(module(), atom()) -> message().
+not_encoded(Module, Encode) ->
+    io_lib:format("~tw:~tw/1 makes no binary of it", [Module, Encode]).
 
 -spec merge_messages(term(), message(), cause()) -> [message()].
 merge_messages(_Merge, Default, badkey) ->

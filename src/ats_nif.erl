@@ -25,7 +25,7 @@
 -export([give_away/4, setopts/3, collect/0]).
 -export([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/2]).
 -export([disk_lookup/2, disk_chunk/3, disk_key/2, disk_median/3, disk_size/1, disk_kind/1]).
--export([disk_stats/1]).
+-export([disk_stats/1, disk_format/1]).
 -export([disk_memory/0, disk_set_memory/1]).
 -export([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
@@ -47,7 +47,7 @@
 -nifs([give_away/4, setopts/3, collect/0]).
 -nifs([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/2]).
 -nifs([disk_lookup/2, disk_chunk/3, disk_key/2, disk_median/3, disk_size/1, disk_kind/1]).
--nifs([disk_stats/1]).
+-nifs([disk_stats/1, disk_format/1]).
 -nifs([disk_memory/0, disk_set_memory/1]).
 -nifs([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
@@ -95,7 +95,8 @@
          BlockSize :: default | pos_integer(),
          Memory :: default | pos_integer(),
          SnapshotAge :: default | (Milliseconds :: pos_integer()),
-         MemtableKeys :: default | pos_integer()}.
+         MemtableKeys :: default | pos_integer(),
+         Format :: default | binary()}.
 
 %% Why a table in a directory cannot be used.
 -type disk_failure() :: {error, Cause :: atom(), Text :: binary()}.
@@ -428,7 +429,8 @@ disk_sync(_Table) -> ?NOT_LOADED.
 
 %% What table is in a directory.
 -spec disk_describe(Directory :: binary()) ->
-          {ok, ats:table_type(), KeyPos :: pos_integer(), Merge :: binary()} | disk_failure().
+          {ok, ats:table_type(), KeyPos :: pos_integer(), Merge :: binary(), Format :: binary()}
+        | disk_failure().
 disk_describe(_Directory) -> ?NOT_LOADED.
 
 %% A table that is what this one is at the moment. It belongs to the caller, and no call changes it. If
@@ -529,6 +531,10 @@ disk_key(_Table, _Key) -> ?NOT_LOADED.
           {binary(), none} | {binary(), Key :: binary(), Object :: tuple()} | none
               when Bound :: none | (Key :: binary()).
 disk_median(_Snapshot, _Low, _High) -> ?NOT_LOADED.
+
+%% How the program makes bytes of keys and values, in the external term format.
+-spec disk_format(ats:tid()) -> binary() | none.
+disk_format(_Table) -> ?NOT_LOADED.
 
 %% The number of objects. O(objects), unless it was counted before.
 -spec disk_size(ats:tid()) -> non_neg_integer().

@@ -15,7 +15,7 @@
       | {newer_format, file:filename_all(), What :: unicode:chardata()}
       | {not_a_dats_table, file:filename_all()}
       | {in_use, file:filename_all()}
-      | {type_mismatch | keypos_mismatch | merge_mismatch, file:filename_all()}
+      | {type_mismatch | keypos_mismatch | merge_mismatch | format_mismatch, file:filename_all()}
       | {access_mode, file:filename_all()}
       | {read_only, file:filename_all(), Why :: unicode:chardata()}
       | {snapshot_expired, file:filename_all()}
@@ -23,7 +23,8 @@
       | {merge_failed, file:filename_all(), Key :: term(), ats_merge:failure()}
       | {merge_mismatch, file:filename_all(), Key :: term(),
          {module(), OfTable :: ats_merge:version(), OfModule :: ats_merge:version()}}
-      | {merge, ats_merge:check_error()}
+      | {format_failed, file:filename_all(), ats_merge:failure()}
+      | {merge | format, ats_merge:check_error()}
       | {system_limit, file:filename_all(), What :: unicode:chardata()}
       | {storage, file:filename_all(), What :: unicode:chardata()}.
 
@@ -47,6 +48,8 @@ of_cause({merge_failed, Key, Failure}, Directory) ->
     {error, {merge_failed, Directory, Key, Failure}};
 of_cause({merge_mismatch, Key, Versions}, Directory) ->
     {error, {merge_mismatch, Directory, Key, Versions}};
+of_cause({format_failed, Failure}, Directory) ->
+    {error, {format_failed, Directory, Failure}};
 of_cause(Cause, Directory) ->
     case is_of_files(Cause) of
         true -> {error, reason(Cause, Directory, text(Cause))};
@@ -70,6 +73,7 @@ text(_) -> <<"the table cannot do this">>.
 reason(access, Directory, _Text) -> {access_mode, Directory};
 reason(Mismatch, Directory, _Text)
   when Mismatch =:= type_mismatch; Mismatch =:= keypos_mismatch; Mismatch =:= merge_mismatch;
+       Mismatch =:= format_mismatch;
        Mismatch =:= not_a_dats_table; Mismatch =:= in_use; Mismatch =:= merge_failed;
        Mismatch =:= snapshot_expired ->
     {Mismatch, Directory};
@@ -102,6 +106,12 @@ format({keypos_mismatch, Directory}) ->
     io_lib:format("~ts: the table has its keys at another position", [Directory]);
 format({merge_mismatch, Directory}) ->
     io_lib:format("~ts: the table was made with another merge", [Directory]);
+format({format_mismatch, Directory}) ->
+    io_lib:format("~ts: the table was made with another format, or another version of it",
+                  [Directory]);
+format({format_failed, Directory, Failure}) ->
+    io_lib:format("~ts: what was written cannot be decoded: ~ts",
+                  [Directory, ats_merge:format_failure(Failure)]);
 format({access_mode, Directory}) ->
     io_lib:format("~ts: the table was opened for reading only", [Directory]);
 format({snapshot_expired, Directory}) ->
@@ -117,6 +127,14 @@ format({merge_mismatch, Directory, Key, {Module, OfTable, OfModule}}) ->
                   "version ~b", [Directory, Module, OfModule, Key, 20, OfTable]);
 format({merge, Wrong}) ->
     ["the merge of the table: ", ats_merge:format_failure(Wrong)];
+format({format, Wrong}) ->
+    ["the format of the table: ", ats_merge:format_failure(Wrong)];
+format({unsupported, {key_less, _}}) ->
+    "keys lie in the order of terms, `fun erlang:'<'/2', or of their bytes, `bytes'. For another "
+    "order, give a key format whose bytes have that order, and `bytes'";
+format({unsupported, {merge, _}}) ->
+    "merge/3, short_circuit/2 and delete/2 must be exported by one module, which has the behaviour "
+    "ats_merge";
 format(incompatible_arguments) ->
     "the table is open with other options";
 format(not_owner) ->

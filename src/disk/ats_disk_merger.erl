@@ -128,7 +128,7 @@ batches(Table, Program, HasWarned) ->
 merge(_Table, _Program, []) ->
     {[], []};
 merge(Table, Program, Records) ->
-    Outcomes = run(Program, Records, true),
+    Outcomes = run(Table, Program, Records, true),
     {Tried, Left} = lists:split(length(Outcomes), Records),
     Failures = replaced(Table, Tried, Outcomes),
     case Left of
@@ -144,16 +144,16 @@ merge(Table, Program, Records) ->
 -spec merge_late(ats:tid(), ats_disk_pending:program(), ats_nif:disk_record()) ->
           [ats_merge:failure()].
 merge_late(Table, Program, Record) ->
-    case run(Program, [Record], false) of
+    case run(Table, Program, [Record], false) of
         [] -> [];
         Outcomes -> replaced(Table, [Record], Outcomes)
     end.
 
--spec run(ats_disk_pending:program(), [ats_nif:disk_record(), ...], boolean()) ->
+-spec run(ats:tid(), ats_disk_pending:program(), [ats_nif:disk_record(), ...], boolean()) ->
           [ats_merge_chain:outcome()].
-run({Merge, Id}, Records, IsPrompt) ->
+run(Table, {Merge, Id}, Records, IsPrompt) ->
     case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => Records, priority => low,
-                                prompt => IsPrompt}) of
+                                formats => ats_format:of_table(Table), prompt => IsPrompt}) of
         %% A reader has merged it, and has had it replaced.
         again -> [];
         Outcomes -> Outcomes

@@ -19,7 +19,7 @@
 %% </table>
 -module(ats_disk_merging).
 
--export([is_merged_by_program/1, write/5, lookup/2, live/2]).
+-export([is_merged_by_program/1, write/6, lookup/2, live/2]).
 -export([change/3, take/2, delete/2, replace/2, delete_range/4]).
 
 -export_type([decision/1]).
@@ -40,15 +40,18 @@ is_merged_by_program(Table) ->
 %%
 %% The module is first asked about the value alone: so a value that hides all before it needs no
 %% merge, and one that stays alone can be read without.
--spec write(ats:tid(), module(), ats_merge:version(), Key :: term(), Value :: term()) -> true.
-write(Table, Module, Version, Key, Value) ->
+-spec write(ats:tid(), module(), ats_merge:version(), ats_format:formats(), Key :: term(),
+            Value :: term()) -> true.
+write(Table, Module, Version, Formats, Key, Value) ->
+    StoredKey = ats_format:key(Formats, Key),
     case ats_merge_worker:ask(Module, Version, Key, Value) of
         {failed, Failure} ->
             ats_disk_pending:failed(Module, Key, Failure);
         delete ->
-            ats_nif:disk_delete(Table, Key);
+            ats_nif:disk_delete(Table, StoredKey);
         How ->
-            case ats_nif:disk_operand(Table, {Key, Value}, How, Version) of
+            Object = {StoredKey, ats_format:value(Formats, Value)},
+            case ats_nif:disk_operand(Table, Object, How, Version) of
                 written ->
                     true;
                 {other_version, OfTable} ->
@@ -59,7 +62,7 @@ write(Table, Module, Version, Key, Value) ->
                     true;
                 long ->
                     ok = ats_disk_merger:pending(Table),
-                    ok = shortened(Table, Key),
+                    ok = shortened(Table, StoredKey),
                     true
             end
     end.

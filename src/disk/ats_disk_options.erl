@@ -6,8 +6,7 @@
 %% but not here.
 -module(ats_disk_options).
 
--export([parse/2, native/1, fits/2, max_selects/1, described/1, check_merge/1]).
--export([set_shared_memory/1]).
+-export([parse/2, native/1, fits/2, described/1, check_modules/1, set_shared_memory/1]).
 
 -export_type([parsed/0]).
 
@@ -18,6 +17,7 @@
           type := default | ats:table_type(),
           keypos := default | pos_integer(),
           merge := default | term(),
+          formats := default | ats_format:formats(),
           durability := sync | system | {interval, pos_integer()},
           block_size := default | pos_integer(),
           memory := default | pos_integer(),
@@ -48,7 +48,7 @@ set_shared_memory(Other) ->
 
 %% @doc What the options of a table of that name say. The name is the directory, if that is not given.
 -spec parse(Name :: term(), Options :: term()) ->
-          {ok, parsed()} | badarg | {error, {unsupported | merge, term()}}.
+          {ok, parsed()} | badarg | {error, {unsupported | merge | format, term()}}.
 parse(Name, Options) ->
     Defaults = #{directory => default,
                  create => true,
@@ -56,6 +56,7 @@ parse(Name, Options) ->
                  type => default,
                  keypos => default,
                  merge => default,
+                 formats => default,
                  durability => ?DURABILITY,
                  block_size => default,
                  memory => default,
@@ -78,7 +79,7 @@ parse(Name, Options) ->
 created(#{access := read} = Parsed) -> Parsed#{create := false};
 created(Parsed) -> Parsed.
 
--spec read(term(), map()) -> map() | badarg | {error, {unsupported | merge, term()}}.
+-spec read(term(), map()) -> map() | badarg | {error, {unsupported | merge | format, term()}}.
 read([Option | Options], Read) ->
     case option(Option, Read) of
         #{} = More -> read(Options, More);
@@ -89,7 +90,7 @@ read([], Read) ->
 read(_NotAList, _Read) ->
     badarg.
 
--spec option(term(), map()) -> map() | badarg | {error, {unsupported | merge, term()}}.
+-spec option(term(), map()) -> map() | badarg | {error, {unsupported | merge | format, term()}}.
 option({file, Name}, Read) ->
     case directory(Name) of
         badarg -> badarg;
@@ -137,6 +138,17 @@ option({merge, {module, Module}}, Read) ->
     end;
 option({merge, Merge}, Read) ->
     Read#{merge := Merge};
+%% What is kept as terms has no format.
+option({formats, {term, term}}, Read) ->
+    Read#{formats := none};
+option({formats, {Key, Value}}, Read) ->
+    case {ats_format:check(Key), ats_format:check(Value)} of
+        {{ok, KeyFormat}, {ok, ValueFormat}} -> Read#{formats := {KeyFormat, ValueFormat}};
+        {badarg, _} -> badarg;
+        {_, badarg} -> badarg;
+        {{error, Wrong}, _} -> {error, {format, Wrong}};
+        {_, {error, Wrong}} -> {error, {format, Wrong}}
+    end;
 %% A table has no slots, and grows as its objects do.
 option({Slots, Number}, Read)
   when Slots =:= estimated_no_objects; Slots =:= min_no_slots; Slots =:= max_no_slots ->
@@ -195,14 +207,15 @@ native_name(Name) ->
 -spec native(parsed()) -> {binary(), ats_nif:disk_options()}.
 native(#{directory := Directory, create := Create, access := Access, type := Type,
          keypos := KeyPos, merge := Merge, durability := Durability, block_size := BlockSize,
-         memory := Memory, snapshot_age := Age, max_memory_entries := Keys}) ->
+         memory := Memory, snapshot_age := Age, max_memory_entries := Keys,
+         formats := Formats}) ->
     Native = case Durability of
                  {interval, Ms} -> Ms;
                  Other -> Other
              end,
     {native_name(Directory),
      {Create, Access =:= read_write, Type, KeyPos, merge(Merge), Native, BlockSize, Memory,
-      case Age of infinity -> default; _ -> Age end, Keys}}.
+      case Age of infinity -> default; _ -> Age end, Keys, formats(Formats)}}.
 
 %% How the file that describes a table says it. What is replaced is not merged.
 -spec merge(term()) -> default | binary().
@@ -210,20 +223,41 @@ merge(default) -> default;
 merge(replace) -> <<>>;
 merge(Merge) -> term_to_binary(Merge, [{minor_version, 2}]).
 
-%% @doc Whether the module that merges the values of a table is there, if the option does not name
-%% it. If it has another version than the table, the table can be opened: keys that are merged can be
-%% read, and `dats:upgrade_merge/2' merges the others.
--spec check_merge(parsed()) -> ok | {error, reason, term()}.
-check_merge(#{merge := default, directory := Directory}) ->
+-spec formats(default | ats_format:formats()) -> default | binary().
+formats(default) -> default;
+formats(none) -> <<>>;
+formats(Formats) -> term_to_binary(Formats, [{minor_version, 2}]).
+
+%% @doc Whether the modules are there that a table remembers, if options do not name others. If that
+%% which merges has another version than the table, the table can be opened: keys that are merged
+%% can be read, and `dats:upgrade_merge/2' merges the others.
+-spec check_modules(parsed()) -> ok | {error, reason, term()}.
+check_modules(#{directory := Directory, merge := Merge, formats := Formats}) ->
     case ats_nif:disk_describe(native_name(Directory)) of
-        {ok, _Type, _KeyPos, <<_, _/binary>> = Merge} -> check_program(binary_to_term(Merge));
+        {ok, _Type, _KeyPos, OfTable, FormatsOfTable} ->
+            case check_formats(Formats, FormatsOfTable) of
+                ok when Merge =:= default -> check_program(OfTable);
+                Checked -> Checked
+            end;
         %% What is wrong with it, opening it says.
-        _ -> ok
+        _ ->
+            ok
+    end.
+
+-spec check_formats(default | ats_format:formats(), binary()) -> ok | {error, reason, term()}.
+check_formats(default, <<_, _/binary>> = Formats) ->
+    case ats_format:check_stored(binary_to_term(Formats)) of
+        ok -> ok;
+        {error, Wrong} -> {error, reason, {format, Wrong}}
     end;
-check_merge(_Given) ->
+check_formats(_Given, _OfTable) ->
     ok.
 
 -spec check_program(term()) -> ok | {error, reason, term()}.
+check_program(<<>>) ->
+    ok;
+check_program(Merge) when is_binary(Merge) ->
+    check_program(binary_to_term(Merge));
 check_program(Merge) when element(1, Merge) =:= module ->
     case ats_merge:check(element(2, Merge)) of
         {ok, _Version} -> ok;
@@ -238,15 +272,8 @@ check_program(_Named) ->
 fits(Asked, Opened) ->
     Same = fun(Item) -> maps:get(Item, Asked) =:= maps:get(Item, Opened) end,
     SameIfGiven = fun(Item) -> maps:get(Item, Asked) =:= default orelse Same(Item) end,
-    lists:all(Same, [directory, access]) andalso lists:all(SameIfGiven, [type, keypos, merge]).
-
-%% @doc The most selects that an open table continues.
--spec max_selects(ats_disk_tables:name()) -> default | pos_integer().
-max_selects(Name) ->
-    case ats_disk_tables:options(Name) of
-        #{max_selects := Most} -> Most;
-        undefined -> default
-    end.
+    lists:all(Same, [directory, access])
+        andalso lists:all(SameIfGiven, [type, keypos, merge, formats]).
 
 %% @doc What table is in a directory.
 -spec described(term()) ->
@@ -257,7 +284,7 @@ described(Name) ->
             badarg;
         Directory ->
             case ats_nif:disk_describe(native_name(Directory)) of
-                {ok, Type, KeyPos, _Merge} -> {ok, Type, KeyPos};
+                {ok, Type, KeyPos, _Merge, _Format} -> {ok, Type, KeyPos};
                 Failed -> ats_disk_failure:of_call(Failed, Directory)
             end
     end.

@@ -33,11 +33,12 @@ resolve(Snapshot) ->
 
 -spec resolve(ats:tid(), program(), [ats_nif:disk_record()], ats_merge_chain:chain()) -> ok.
 resolve(Snapshot, {{Module, _} = Merge, Id} = Program, Records, Chain) ->
-    case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => Records}) of
+    case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => Records,
+                                formats => ats_format:of_table(Snapshot)}) of
         again ->
             resolve(Snapshot, Program, Records, Chain);
         [{failed, Failure, _} | _] ->
-            failed(Module, ats_merge_chain:key(Chain), Failure);
+            failed(Module, key(Snapshot, Chain), Failure);
         Outcomes ->
             true = ats_nif:disk_resolve(Snapshot, known(Records, Outcomes)),
             ok
@@ -59,23 +60,25 @@ known(_Records, []) ->
           {ok, ats_merge_chain:chain()} | missing | again.
 read(Table, {{Module, _} = Merge, Id}, {_, Chain} = Record) ->
     Save = fun({Key, Before}, Outcome) -> save(Table, Key, Before, Outcome) end,
-    case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => [Record], save => Save}) of
+    case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => [Record], save => Save,
+                                formats => ats_format:of_table(Table)}) of
         again -> again;
         [{put, Value}] -> {ok, Value};
         [missing] -> missing;
-        [{failed, Failure, _}] -> failed(Module, ats_merge_chain:key(Chain), Failure)
+        [{failed, Failure, _}] -> failed(Module, key(Table, Chain), Failure)
     end.
 
 %% @doc Replaces the values of a pending key by what they are merged to, if they are still there.
 -spec replace(ats:tid(), program(), ats_nif:disk_record()) -> ok | again.
 replace(Table, {{Module, _} = Merge, Id}, {Key, Chain} = Record) ->
-    case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => [Record]}) of
+    case ats_merge_worker:run(#{merge => Merge, table => Id, jobs => [Record],
+                                formats => ats_format:of_table(Table)}) of
         again ->
             again;
         [Outcome] ->
             _ = replaced(Table, Key, Chain, Outcome),
             case Outcome of
-                {failed, Failure, _} -> failed(Module, ats_merge_chain:key(Chain), Failure);
+                {failed, Failure, _} -> failed(Module, key(Table, Chain), Failure);
                 _ -> ok
             end
     end.
@@ -98,6 +101,11 @@ replaced(Table, Key, _Chain, {failed, _, {Expected, New}}) ->
     ats_nif:disk_replace(Table, Key, Expected, New, false);
 replaced(_Table, _Key, _Chain, {failed, _, none}) ->
     false.
+
+%% The key of a chain, as the program has it.
+-spec key(ats:tid(), ats_merge_chain:chain()) -> term().
+key(Table, Chain) ->
+    ats_format:decoded_key(ats_format:of_table(Table), ats_merge_chain:key(Chain)).
 
 %% @doc Raises what a call answers if the module has failed for a key.
 -spec failed(module(), Key :: term(), ats_merge:failure()) -> no_return().

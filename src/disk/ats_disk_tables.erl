@@ -16,7 +16,8 @@
 -include_lib("kernel/include/file.hrl").
 
 -export([start_link/0, ensure_started/0]).
--export([open/2, close/1, set_merge/2, find/1, directory/1, options/1, names/0, ids/0, users/1]).
+-export([open/2, close/1, set_merge/2, find/1, directory/1, options/1, max_selects/1]).
+-export([names/0, ids/0, users/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([name/0]).
@@ -108,6 +109,14 @@ directory(Name) ->
     case options(Name) of
         undefined -> undefined;
         #{directory := Directory} -> Directory
+    end.
+
+%% @doc The most selects that a table continues.
+-spec max_selects(name()) -> default | pos_integer().
+max_selects(Name) ->
+    case options(Name) of
+        undefined -> default;
+        #{max_selects := Most} -> Most
     end.
 
 %% @doc The names of all open tables.
@@ -265,7 +274,7 @@ open_table(Name, {open, _From, Options} = Request, Changing, #state{closed = Clo
 -spec opened(ats_disk_options:parsed(), pid()) ->
           {ok, ats:tid()} | {error, term(), term()}.
 opened(Options, Owner) ->
-    case ats_disk_options:check_merge(Options) of
+    case ats_disk_options:check_modules(Options) of
         ok ->
             {Directory, Native} = ats_disk_options:native(Options),
             ats_nif:disk_open(Directory, Native, Owner);

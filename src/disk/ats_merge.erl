@@ -43,7 +43,7 @@
 %% link and make trap exits; see {@link ats_merge_worker}.
 -module(ats_merge).
 
--export([check/1, check_version/2, merge/4, is/4, convert/3, format_failure/1]).
+-export([check/1, check/2, check_version/2, merge/4, is/4, convert/3, format_failure/1]).
 
 -export_type([merge/0, convert/0, failure/0, cause/0, version/0, check_error/0]).
 
@@ -79,17 +79,23 @@
 %% @doc Whether a module can merge: it can be loaded, and exports all functions of the behaviour.
 %% Returns its version.
 -spec check(term()) -> {ok, version()} | {error, check_error()}.
-check(Module) when is_atom(Module) ->
+check(Module) ->
+    check(Module, ?CALLBACKS).
+
+%% @doc Whether a module can be loaded, and exports all of these functions, of which one is
+%% `version/0'. Returns its version.
+-spec check(term(), [{Function :: atom(), arity()}]) -> {ok, version()} | {error, check_error()}.
+check(Module, Callbacks) when is_atom(Module) ->
     case code:ensure_loaded(Module) of
-        {module, Module} -> check_exports(Module);
+        {module, Module} -> check_exports(Module, Callbacks);
         {error, Reason} -> {error, {not_loaded, Module, Reason}}
     end;
-check(Term) ->
+check(Term, _Callbacks) ->
     {error, {not_a_module, Term}}.
 
--spec check_exports(module()) -> {ok, version()} | {error, check_error()}.
-check_exports(Module) ->
-    case [Callback || {Function, Arity} = Callback <- ?CALLBACKS,
+-spec check_exports(module(), [{atom(), arity()}]) -> {ok, version()} | {error, check_error()}.
+check_exports(Module, Callbacks) ->
+    case [Callback || {Function, Arity} = Callback <- Callbacks,
                       not erlang:function_exported(Module, Function, Arity)] of
         [] -> check_version(Module);
         Missing -> {error, {not_exported, Module, Missing}}
@@ -190,7 +196,8 @@ format_failure({Module, Function, Cause}) ->
 called(Module, Function) ->
     case lists:keyfind(Function, 1, ?CALLBACKS) of
         {_, Arity} -> io_lib:format("~tw:~tw/~b", [Module, Function, Arity]);
-        false -> io_lib:format("the merge ~tw", [Module])
+        false when Function =:= any -> io_lib:format("the merge ~tw", [Module]);
+        false -> io_lib:format("~tw:~tw", [Module, Function])
     end.
 
 -spec format_cause(atom(), cause()) -> unicode:chardata().

@@ -20,7 +20,7 @@
 %% at each power of two, in case the module does not return. So no attempt is in vain.
 -module(ats_merge_chain).
 
--export([collapse/3, collapse/4, objects/1, key/1, object/1]).
+-export([collapse/3, collapse/5, objects/1, key/1, object/1]).
 
 -export_type([chain/0, outcome/0, part/0]).
 
@@ -31,6 +31,7 @@
 %% The beginning of a chain, and the chain that takes its place.
 
 -record(state, {module :: module(),
+                formats :: ats_format:formats(),
                 %% Called before each call of the module.
                 tick :: fun(() -> term()),
                 %% Called with parts on the way.
@@ -52,38 +53,48 @@
 %% The number of objects that are merged before a part is told of.
 -define(FIRST_PART, 4096).
 
-%% @equiv collapse(Merge, Chain, Tick, fun(_Part) -> ok end)
+%% @equiv collapse(Merge, none, Chain, Tick, fun(_Part) -> ok end)
 -spec collapse(ats_merge:merge(), chain(), Tick :: fun(() -> term())) -> outcome().
 collapse(Merge, Chain, Tick) ->
-    collapse(Merge, Chain, Tick, fun(_Part) -> ok end).
+    collapse(Merge, none, Chain, Tick, fun(_Part) -> ok end).
 
-%% @doc Merges the values of a chain, in the calling process, and never raises an exception. `Tick'
-%% is called before each call of the module, and `Told' with what was merged until then.
--spec collapse(ats_merge:merge(), chain(), Tick :: fun(() -> term()),
+%% @doc Merges the values of a chain, which have these formats, in the calling process, and never
+%% raises an exception. `Tick' is called before each call of the module, and `Told' with what was
+%% merged until then.
+-spec collapse(ats_merge:merge(), ats_format:formats(), chain(), Tick :: fun(() -> term()),
                Told :: fun((part()) -> term())) -> outcome().
-collapse({convert, Function}, Chain, _Tick, _Told) when is_function(Function) ->
-    Objects = objects(Chain),
-    try ats_merge:convert(Function, key(Chain), [value(convert, Object) || Object <- Objects]) of
-        {value, Value} -> {put, object({element(1, lists:last(Objects)), Value})};
-        delete -> missing
+collapse(Merge, Formats, Chain, Tick, Told) ->
+    try collapsed(Merge, Formats, Chain, Tick, Told)
     catch
-        throw:{ats_merge, Failure} -> {failed, Failure, none}
+        throw:{ats_merge, Failure} -> {failed, Failure, none};
+        error:{ats_error, {format_failed, Failure}} -> {failed, Failure, none};
+        error:{ats_error, {value_format, Failure}} -> {failed, Failure, none}
+    end.
+
+-spec collapsed(ats_merge:merge(), ats_format:formats(), chain(), fun(() -> term()),
+                fun((part()) -> term())) -> outcome().
+collapsed({convert, Function}, Formats, Chain, _Tick, _Told) when is_function(Function) ->
+    Objects = objects(Chain),
+    Key = ats_format:decoded_key(Formats, key(Chain)),
+    Values = [value(convert, Object, Formats) || Object <- Objects],
+    case ats_merge:convert(Function, Key, Values) of
+        {value, Value} ->
+            {put, object({element(1, lists:last(Objects)), ats_format:value(Formats, Value)})};
+        delete ->
+            missing
     end;
-collapse({Module, Version}, Chain, Tick, Told) ->
+collapsed({Module, Version}, Formats, Chain, Tick, Told) ->
     {Object, Rest} = next(Chain),
     Oldest = binary_to_term(Object),
-    State = #state{module = Module, tick = Tick, told = Told, key = element(1, Oldest),
-                   last_key = element(1, Oldest), oldest = Oldest,
+    State = #state{module = Module, formats = Formats, tick = Tick, told = Told,
+                   key = ats_format:decoded_key(Formats, element(1, Oldest)),
+                   last_key = element(1, Oldest), oldest = value(Module, Oldest, Formats),
                    oldest_bytes = binary:part(Chain, 0, byte_size(Chain) - byte_size(Rest))},
-    try
-        _ = Tick(),
-        ok = ats_merge:check_version(Module, Version),
-        Outcome = step(Rest, Chain, State#state{oldest = value(Module, Oldest)}),
-        ok = ats_merge:check_version(Module, Version),
-        Outcome
-    catch
-        throw:{ats_merge, Failure} -> {failed, Failure, none}
-    end.
+    _ = Tick(),
+    ok = ats_merge:check_version(Module, Version),
+    Outcome = step(Rest, Chain, State),
+    ok = ats_merge:check_version(Module, Version),
+    Outcome.
 
 -spec step(chain(), chain(), #state{}) -> outcome().
 step(<<>>, Chain, State) ->
@@ -91,10 +102,11 @@ step(<<>>, Chain, State) ->
     try finish(State)
     catch throw:{ats_merge, Failure} -> {failed, Failure, part(<<>>, Chain, State)}
     end;
-step(Rest, Chain, #state{module = Module, stack = Stack, count = Count} = State) ->
+step(Rest, Chain, #state{module = Module, formats = Formats, stack = Stack,
+                         count = Count} = State) ->
     {Object, Behind} = next(Rest),
     Term = binary_to_term(Object),
-    try push(0, value(Module, Term), Stack, State) of
+    try push(0, value(Module, Term, Formats), Stack, State) of
         NewStack ->
             NewState = State#state{stack = NewStack, last_key = element(1, Term),
                                    count = Count + 1},
@@ -109,9 +121,11 @@ is_power(Count) ->
     Count >= ?FIRST_PART andalso Count band (Count - 1) =:= 0.
 
 %% The value of an object, which has none if it was inserted without a second element.
--spec value(module(), tuple()) -> term().
-value(_Module, Term) when tuple_size(Term) >= 2 -> element(2, Term);
-value(Module, _Term) -> throw({ats_merge, {Module, any, no_value}}).
+-spec value(module(), tuple(), ats_format:formats()) -> term().
+value(_Module, Term, Formats) when tuple_size(Term) >= 2 ->
+    ats_format:decoded_value(Formats, element(2, Term));
+value(Module, _Term, _Formats) ->
+    throw({ats_merge, {Module, any, no_value}}).
 
 -spec push(non_neg_integer(), term(), [{non_neg_integer(), term()}], #state{}) ->
           [{non_neg_integer(), term()}].
@@ -132,8 +146,13 @@ finish(#state{module = Module, key = Key, oldest = Oldest, stack = Stack} = Stat
     _ = (State#state.tick)(),
     case ats_merge:is(Module, delete, Key, Value) of
         true -> missing;
-        false -> {put, object({State#state.last_key, Value})}
+        false -> {put, stored(Value, State)}
     end.
+
+%% The object with a value, as the table keeps it.
+-spec stored(term(), #state{}) -> chain().
+stored(Value, #state{formats = Formats, last_key = Key}) ->
+    object({Key, ats_format:value(Formats, Value)}).
 
 -spec merge(term(), term(), #state{}) -> term().
 merge(Earlier, Later, #state{module = Module, key = Key, tick = Tick}) ->
@@ -144,9 +163,9 @@ merge(Earlier, Later, #state{module = Module, key = Key, tick = Tick}) ->
 -spec part(chain(), chain(), #state{}) -> part() | none.
 part(_Rest, _Chain, #state{stack = Stack, count = Count}) when Count - length(Stack) < ?WORTH ->
     none;
-part(Rest, Chain, #state{stack = Stack, last_key = Key, oldest_bytes = Oldest}) ->
+part(Rest, Chain, #state{stack = Stack, oldest_bytes = Oldest} = State) ->
     Expected = binary:part(Chain, 0, byte_size(Chain) - byte_size(Rest)),
-    Operand = fun({_, Value}) -> [<<?UNKNOWN:32/little>>, object({Key, Value})] end,
+    Operand = fun({_, Value}) -> [<<?UNKNOWN:32/little>>, stored(Value, State)] end,
     Operands = lists:map(Operand, lists:reverse(Stack)),
     {Expected, iolist_to_binary([Oldest | Operands])}.
 

@@ -29,6 +29,7 @@
 -type request() ::
         #{merge := ats_merge:merge(),
           table := term(),
+          formats => ats_format:formats(),
           jobs := [job(), ...],
           priority => low | normal,
           prompt => boolean(),
@@ -191,11 +192,12 @@ work(Client, Reply, Calls, Ms, #{merge := Merge, table := Table, jobs := Jobs} =
 -spec jobs(reference(), ats_merge_watch:calls(), request()) -> [fun(() -> term())].
 jobs(Reply, Calls, #{merge := Merge, jobs := [First | _] = Jobs} = Request) ->
     Tick = fun() -> ats_merge_watch:tick(Calls) end,
+    Formats = maps:get(formats, Request, none),
     lists:flatmap(fun({_, Chain} = Job) ->
                           Told = fun(Part) when Job =:= First -> Reply ! {Reply, {part, Part}};
                                     (_Part) -> ok
                                  end,
-                          Outcome = ats_merge_chain:collapse(Merge, Chain, Tick, Told),
+                          Outcome = ats_merge_chain:collapse(Merge, Formats, Chain, Tick, Told),
                           ok = ats_merge_watch:told(Calls),
                           Reply ! {Reply, Outcome},
                           case Request of

@@ -4,17 +4,22 @@
 %% An osmos table is an `ordered_set' of pairs of a key and a value. How the values of a key are
 %% merged is said by its format, of which osmos has four that are known by name; they are merges
 %% here. What osmos calls a format of keys says how keys become bytes: here all terms do, and lie in
-%% their standard order, which for binaries and for lists of strings is the order that osmos has.
+%% their standard order, which is the order that the formats of osmos have. For bytes of its own a
+%% program has modules, or functions; see {@link ats_format} and `include/ats_osmos.hrl'.
 -module(ats_osmos).
 
--export([options/1, select_range/6, select_continue/3]).
+-include("ats_osmos.hrl").
+
+-export([options/1, read/2, write/3, select_range/6, select_continue/3]).
 
 -export_type([format/0, option/0, bound/0, select/0, goes_on/0]).
 
--type format() :: {Key :: term | binary | string_vector,
+-type format() :: {Key :: term | binary | string_vector | {module, module()},
                    Value :: term_replace | binary_replace | uint64_sum_delete
-                          | {uint64_vector_sum_delete, Size :: pos_integer()},
-                   BlockSize :: pos_integer()}.
+                          | {uint64_vector_sum_delete, Size :: pos_integer()}
+                          | {module, module()},
+                   BlockSize :: pos_integer()}
+                | #osmos_table_format{}.
 -type option() :: {directory, file:name_all()}
                 | {format, format()}
                 | {max_memory_entries | max_merge_jobs | max_selects, pos_integer()}
@@ -25,19 +30,21 @@
 %% A bound before its function has been asked.
 -type select() :: '$end_of_table' | goes_on().
 %% Where a select goes on, if it does.
--opaque goes_on() :: {Snapshot :: ats:tid(), ats:continuation() | '$end_of_table',
-                      Rest :: [tuple()], Upper :: edge(), Filter :: fun()}.
+-opaque goes_on() :: {select, ats:continuation() | '$end_of_table', Rest :: [tuple()], range()}.
 %% It reads a snapshot, which belongs to the process that began it.
+-type range() :: {Snapshot :: ats:tid(), ats_format:formats(), Upper :: edge(),
+                  Filter :: fun((term(), term()) -> term())}.
 
 -define(AT_ONCE, 100).
 -define(EVERYTHING, [{'_', [], ['$_']}]).
 
 %% @doc The options of `dats:open_file/2' that mean the same.
--spec options(term()) -> [dats:option()] | badarg.
+-spec options(term()) -> [dats:option()] | badarg | {error, {unsupported, term()}}.
 options(Options) when is_list(Options) ->
     try [{type, ordered_set} | lists:flatmap(fun option/1, Options)]
     catch
-        error:function_clause -> badarg
+        error:function_clause -> badarg;
+        throw:{unsupported, _} = Unsupported -> {error, Unsupported}
     end;
 options(_) ->
     badarg.
@@ -45,25 +52,82 @@ options(_) ->
 -spec option(option()) -> [dats:option()].
 option({directory, Directory}) ->
     [{file, Directory}];
-option({format, {Key, Value, BlockSize}})
-  when Key =:= term; Key =:= binary; Key =:= string_vector ->
-    [{block_size, BlockSize} | merge(Value)];
+option({format, #osmos_table_format{} = Format}) ->
+    ats_osmos_format:options(Format);
+option({format, {Key, Value, BlockSize}}) ->
+    {ValueFormat, Merge} = value(Value),
+    [{block_size, BlockSize}, {formats, {key(Key), ValueFormat}} | Merge];
 option({select_timeout_secs, infinity}) ->
     [{snapshot_age, infinity}];
 option({select_timeout_secs, Seconds}) when is_number(Seconds) ->
     [{snapshot_age, ceil(1000 * Seconds)}];
-option({Other, _} = Option) when Other =/= format, Other =/= type, Other =/= keypos ->
+option({Other, _} = Option)
+  when Other =/= format, Other =/= formats, Other =/= type, Other =/= keypos ->
     [Option].
 
--spec merge(term()) -> [dats:option()].
-merge(term_replace) -> [];
-merge(binary_replace) -> [];
-merge(uint64_sum_delete) -> [{merge, sum}];
-merge({uint64_vector_sum_delete, Size}) when is_integer(Size), Size > 0 ->
-    [{merge, {vector, lists:duplicate(Size, sum)}}].
+-spec key(term()) -> ats_format:given().
+key({module, _} = Format) -> Format;
+key(Key) when Key =:= term; Key =:= binary; Key =:= string_vector -> term.
 
-%% @doc The first rows of a range that a function selects, of the table as it is now. Of selects that
-%% are more than `Most', those are given up that were not continued for longest.
+-spec value(term()) -> {ats_format:given(), [dats:option()]}.
+value({module, _} = Format) ->
+    {Format, []};
+value(Replace) when Replace =:= term_replace; Replace =:= binary_replace ->
+    {term, []};
+value(uint64_sum_delete) ->
+    {term, [{merge, sum}]};
+value({uint64_vector_sum_delete, Size}) when is_integer(Size), Size > 0 ->
+    {term, [{merge, {vector, lists:duplicate(Size, sum)}}]};
+value(uint64_vector_sum_delete) ->
+    {term, [{merge, {module, ats_osmos_vector}}]}.
+
+%% @doc The value of a key.
+-spec read(ats:tid(), Key :: term()) -> {ok, term()} | not_found | no_pair.
+read(Table, Key) ->
+    Formats = ats_format:of_table(Table),
+    case ats_disk_merging:lookup(Table, ats_format:key(Formats, Key)) of
+        [Object] when tuple_size(Object) >= 2 ->
+            {ok, ats_format:decoded_value(Formats, element(2, Object))};
+        [] ->
+            not_found;
+        _ ->
+            no_pair
+    end.
+
+%% @doc Merges a value with that of a key. What is no value is refused, but `delete' deletes then.
+-spec write(ats:tid(), Key :: term(), Value :: term()) -> true.
+write(Table, Key, Value) ->
+    Formats = ats_format:of_table(Table),
+    try write(Table, Formats, Key, Value)
+    catch
+        error:{ats_error, operand} when Value =:= delete ->
+            delete_any(Table, ats_format:key(Formats, Key));
+        error:{ats_error, {value_format, _}} when Value =:= delete ->
+            delete_any(Table, ats_format:key(Formats, Key))
+    end.
+
+-spec write(ats:tid(), ats_format:formats(), term(), term()) -> true.
+write(Table, none, Key, Value) ->
+    case ats_nif:disk_write(Table, {Key, Value}) of
+        written -> true;
+        {ask, Module, Version} -> ats_disk_merging:write(Table, Module, Version, none, Key, Value)
+    end;
+write(Table, Formats, Key, Value) ->
+    case ats_disk_pending:program(Table) of
+        {{Module, Version}, _Id} ->
+            ats_disk_merging:write(Table, Module, Version, Formats, Key, Value);
+        none ->
+            Object = {ats_format:key(Formats, Key), ats_format:value(Formats, Value)},
+            written = ats_nif:disk_write(Table, Object),
+            true
+    end.
+
+-spec delete_any(ats:tid(), term()) -> true.
+delete_any(Table, Key) ->
+    ats_nif:disk_delete(Table, Key).
+
+%% @doc The first rows of a range that a function selects, of the table as it is now. Of selects
+%% that are more than `Most', those are given up that were not continued for longest.
 -spec select_range(ats:tid(), Most :: default | pos_integer(), bound(), bound(), fun(),
                    pos_integer()) ->
           {ok, [{term(), term()}], select()}.
@@ -72,8 +136,9 @@ select_range(Table, Most, Lower, Upper, Filter, N) when is_integer(N), N > 0 ->
     Snapshot = ats_nif:disk_snapshot(Table, Most),
     try
         Checked = filter(Filter),
-        First = begin_at(Snapshot, Lower, Upper),
-        rows(First, Snapshot, Upper, Checked, N, [])
+        Formats = ats_format:of_table(Snapshot),
+        First = begin_at(Snapshot, Formats, Lower, Upper),
+        rows(First, {Snapshot, Formats, Upper, Checked}, N, [])
     catch
         Class:Reason:Stack ->
             ats_nif:delete(Snapshot),
@@ -104,8 +169,9 @@ select_continue(_Table, _Select, _N) ->
     erlang:error({ats_error, none}).
 
 -spec is_handle(term()) -> boolean().
-is_handle({Snapshot, Continuation, Rest, _Upper, Filter}) ->
-    is_reference(Snapshot) andalso is_list(Rest) andalso is_function(Filter, 2)
+is_handle({select, Continuation, Rest, {Snapshot, Formats, _Upper, Filter}}) ->
+    is_reference(Snapshot) andalso ats_format:are_formats(Formats)
+        andalso is_list(Rest) andalso is_function(Filter, 2)
         andalso (Continuation =:= '$end_of_table'
                  orelse is_tuple(Continuation) andalso tuple_size(Continuation) =:= 5);
 is_handle(_) ->
@@ -113,9 +179,9 @@ is_handle(_) ->
 
 -spec continued(goes_on(), pos_integer()) ->
           {ok, [{term(), term()}], select()} | {error, {bad_select_handle, term()}}.
-continued({Snapshot, Continuation, Rest, Upper, Filter} = Select, N) ->
+continued({select, Continuation, Rest, {Snapshot, _, _, _} = Range} = Select, N) ->
     try
-        continued(Snapshot, Continuation, Rest, Upper, Filter, N)
+        continued(Continuation, Rest, Range, N)
     catch
         error:{ats_error, Cause} when Cause =:= id; Cause =:= type; Cause =:= access;
                                       Cause =:= none ->
@@ -125,80 +191,76 @@ continued({Snapshot, Continuation, Rest, Upper, Filter} = Select, N) ->
             {error, {bad_select_handle, Select}}
     end.
 
--spec continued(ats:tid(), ats:continuation() | '$end_of_table', [tuple()], edge(),
-                fun((term(), term()) -> term()), pos_integer()) ->
+-spec continued(ats:continuation() | '$end_of_table', [tuple()], range(), pos_integer()) ->
           {ok, [{term(), term()}], select()}.
-continued(Snapshot, Continuation, Rest, Upper, Filter, N) ->
-    _ = edge(Upper),
+continued(Continuation, Rest, {Snapshot, Formats, Upper, _Filter} = Range, N) ->
+    _ = edge(Formats, Upper),
     %% Rows that are in the handle do not make it live longer, and are the first to be returned.
     _ = Continuation =:= '$end_of_table' orelse ats_nif:disk_median(Snapshot, <<>>, <<>>),
     _ = lists:member(ats_select:table_of(Continuation), [Snapshot, '$end_of_table'])
         orelse erlang:error({ats_error, none}),
-    rows({Rest, Continuation}, Snapshot, Upper, Filter, N, []).
+    rows({Rest, Continuation}, Range, N, []).
 
 %% The rows from the first on that is not below the range.
--spec begin_at(ats:tid(), edge(), edge()) -> {[tuple()], ats:continuation()} | '$end_of_table'.
-begin_at(Snapshot, Lower, Upper) ->
-    To = edge(Upper),
-    From = case edge(Lower) of
+-spec begin_at(ats:tid(), ats_format:formats(), edge(), edge()) ->
+          {[tuple()], ats:continuation()} | '$end_of_table'.
+begin_at(Snapshot, Formats, Lower, Upper) ->
+    To = edge(Formats, Upper),
+    From = case edge(Formats, Lower) of
                none when is_function(Lower) ->
-                   ats_disk_bisect:low_cut(Snapshot, fun(Key) -> is_below(Lower, Key, lower) end);
+                   IsBelow = fun(Key) ->
+                                     is_below(Lower, ats_format:decoded_key(Formats, Key), lower)
+                             end,
+                   ats_disk_bisect:low_cut(Snapshot, IsBelow);
                Cut ->
                    Cut
            end,
     ats_range:chunk(Snapshot, From, To, ?AT_ONCE).
 
 %% The cut at an edge; `none' if only a function knows it.
--spec edge(edge()) -> ats_nif:cut().
-edge({key, Key}) -> {before, Key};
-edge(unbounded) -> none;
-edge(Less) when is_function(Less, 1) -> none;
-edge(_Other) -> erlang:error({ats_error, none}).
+-spec edge(ats_format:formats(), edge()) -> ats_nif:cut().
+edge(Formats, {key, Key}) -> {before, ats_format:key(Formats, Key)};
+edge(_Formats, unbounded) -> none;
+edge(_Formats, Less) when is_function(Less, 1) -> none;
+edge(_Formats, _Other) -> erlang:error({ats_error, none}).
 
 -spec filter(fun()) -> fun((term(), term()) -> term()).
 filter(Filter) when is_function(Filter, 2) -> Filter;
 filter(Filter) when is_function(Filter, 1) -> fun(Key, Value) -> Filter({Key, Value}) end;
 filter(_) -> erlang:error({ats_error, none}).
 
--spec rows({[tuple()], ats:continuation() | '$end_of_table'} | '$end_of_table', ats:tid(), edge(),
-           fun((term(), term()) -> term()), non_neg_integer(), [{term(), term()}]) ->
-          {ok, [{term(), term()}], select()}.
-rows('$end_of_table', Snapshot, _Upper, _Filter, _Wanted, Found) ->
-    ended(Snapshot, Found);
-rows({[Row | _] = Rest, Continuation}, Snapshot, Upper, Filter, 0, Found) ->
-    case is_below(Upper, element(1, Row), upper) of
+-spec rows({[tuple()], ats:continuation() | '$end_of_table'} | '$end_of_table', range(),
+           non_neg_integer(), [{term(), term()}]) -> {ok, [{term(), term()}], select()}.
+rows('$end_of_table', Range, _Wanted, Found) ->
+    ended(Range, Found);
+rows({[Row | _] = Rest, Continuation}, {Snapshot, Formats, Upper, _Filter} = Range, 0, Found) ->
+    case is_below(Upper, ats_format:decoded_key(Formats, element(1, Row)), upper) of
         true ->
             %% What is left may be in the handle already.
             _ = [let_go(Snapshot) || Continuation =:= '$end_of_table'],
-            {ok, lists:reverse(Found), {Snapshot, Continuation, Rest, Upper, Filter}};
+            {ok, lists:reverse(Found), {select, Continuation, Rest, Range}};
         false ->
-            ended(Snapshot, Found)
+            ended(Range, Found)
     end;
-rows({[Row | Rest], Continuation}, Snapshot, Upper, Filter, Wanted, Found)
+rows({[Row | Rest], Continuation}, {_Snapshot, Formats, Upper, Filter} = Range, Wanted, Found)
   when tuple_size(Row) >= 2 ->
-    Key = element(1, Row),
-    Value = element(2, Row),
+    Key = ats_format:decoded_key(Formats, element(1, Row)),
     case is_below(Upper, Key, upper) of
         false ->
-            ended(Snapshot, Found);
+            ended(Range, Found);
         true ->
+            Value = ats_format:decoded_value(Formats, element(2, Row)),
             case Filter(Key, Value) of
-                true ->
-                    rows({Rest, Continuation}, Snapshot, Upper, Filter, Wanted - 1,
-                         [{Key, Value} | Found]);
-                false ->
-                    rows({Rest, Continuation}, Snapshot, Upper, Filter, Wanted, Found);
-                _ ->
-                    erlang:error({ats_error, filter})
+                true -> rows({Rest, Continuation}, Range, Wanted - 1, [{Key, Value} | Found]);
+                false -> rows({Rest, Continuation}, Range, Wanted, Found);
+                _ -> erlang:error({ats_error, filter})
             end
     end;
-rows({[_NoPair | _], _Continuation}, _Snapshot, _Upper, _Filter, _Wanted, _Found) ->
+rows({[_NoPair | _], _Continuation}, _Range, _Wanted, _Found) ->
     erlang:error({ats_error, row});
-rows({[], '$end_of_table'}, Snapshot, _Upper, _Filter, _Wanted, Found) ->
-    ended(Snapshot, Found);
 %% Also when enough was found: what is complete keeps no snapshot.
-rows({[], Continuation}, Snapshot, Upper, Filter, Wanted, Found) ->
-    rows(ats_select:continue(Continuation), Snapshot, Upper, Filter, Wanted, Found).
+rows({[], Continuation}, Range, Wanted, Found) ->
+    rows(ats_select:continue(Continuation), Range, Wanted, Found).
 
 %% The cause is that of a function that returns no boolean.
 -spec is_below(edge(), term(), lower | upper) -> boolean().
@@ -211,8 +273,8 @@ is_below(_Upper, _Key, _Cause) ->
     true.
 
 %% Nothing is left, so the snapshot is not needed any more.
--spec ended(ats:tid(), [{term(), term()}]) -> {ok, [{term(), term()}], '$end_of_table'}.
-ended(Snapshot, Found) ->
+-spec ended(range(), [{term(), term()}]) -> {ok, [{term(), term()}], '$end_of_table'}.
+ended({Snapshot, _Formats, _Upper, _Filter}, Found) ->
     ok = let_go(Snapshot),
     {ok, lists:reverse(Found), '$end_of_table'}.
 

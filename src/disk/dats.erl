@@ -995,9 +995,22 @@ progress(_) -> erlang:error({ats_error, options}).
 %% <tr><td>`{directory, Directory}'</td><td>where the table is</td></tr>
 %% <tr><td>`{format, {Key, Value, BlockSize}}'</td><td>`Key' is `term', `binary' or `string_vector'.
 %% `Value' is `term_replace' or `binary_replace', which keep the last value; `uint64_sum_delete',
-%% numbers that are added; or `{uint64_vector_sum_delete, Size}', tuples of so many
-%% numbers</td></tr>
+%% numbers that are added; `{uint64_vector_sum_delete, Size}', tuples of so many numbers; or
+%% `uint64_vector_sum_delete', tuples of any size, which a module adds, more slowly. Both can also be
+%% `{module, Module}', a format of the program: see {@link ats_format}</td></tr>
+%% <tr><td>`{format, #osmos_table_format{}}'</td><td>a record of osmos, from
+%% `include/ats_osmos.hrl', with exported functions. `key_less' is `fun erlang:'<'/2', and keys are
+%% kept as terms; or `bytes', and `key_format' makes bytes of them, whose order is that of the keys.
+%% `merge', `short_circuit' and `delete' are functions of these names of one module with the
+%% behaviour {@link ats_merge}, or those of the formats of osmos. What cannot be kept is `{error,
+%% {unsupported, {Field, Value}}}'</td></tr>
 %% </table>
+%%
+%% The directory remembers the format. A table is not opened with another one, nor with another
+%% version of its module: `{error, {format_mismatch, Directory}}'. Without the option it is opened
+%% with the format that it has. `read/2', `write/3' and the selects of this section have keys and
+%% values as the program has them. All other functions have what is kept: of a format of the
+%% program, the bytes, as in `{<<4, 3, 2, 1>>, <<0, 0, 0, 5>>}'.
 %%
 %% `{select_timeout_secs, Seconds | infinity}' is `{snapshot_age, Ms}' of {@link open_file/2}.
 %% `{max_selects, N}' is the number of selects that the table continues: of more, those that were not
@@ -1010,10 +1023,12 @@ open(Name, Options) ->
     case ats_osmos:options(Options) of
         badarg ->
             erlang:error(badarg, [Name, Options]);
+        {error, _} = Unsupported ->
+            Unsupported;
         Known ->
             case ats_disk_options:parse(Name, Known) of
                 {ok, Parsed} -> opened(Name, Parsed);
-                {error, _} = Unsupported -> Unsupported;
+                {error, _} = Wrong -> Wrong;
                 badarg -> erlang:error(badarg, [Name, Options])
             end
     end.
@@ -1021,11 +1036,9 @@ open(Name, Options) ->
 %% @doc The value of a key: all that was written to it, merged.
 -spec read(tab_name(), Key :: term()) -> {ok, Value :: term()} | not_found | {error, reason()}.
 read(Name, Key) ->
-    case ?ANSWER(ats_disk_merging:lookup(?TABLE(Name), Key), Name, [Name, Key]) of
-        [Object] when tuple_size(Object) >= 2 -> {ok, element(2, Object)};
-        [] -> not_found;
-        {error, _} = Failed -> Failed;
-        _ -> erlang:error(badarg, [Name, Key])
+    case ?ANSWER(ats_osmos:read(?TABLE(Name), Key), Name, [Name, Key]) of
+        no_pair -> erlang:error(badarg, [Name, Key]);
+        Answer -> Answer
     end.
 
 %% @doc Merges a value with that of a key, without reading it. The cost is that of a write to the
@@ -1035,22 +1048,7 @@ read(Name, Key) ->
 %% `delete' deletes the key then. In a table without merge the value replaces that of the key.
 -spec write(tab_name(), Key :: term(), Value :: term()) -> ok | {error, reason()}.
 write(Name, Key, Value) ->
-    ?DONE(write_or_delete(?TABLE(Name), Key, Value), Name, [Name, Key, Value]).
-
--spec write_or_delete(ats:tid(), term(), term()) -> true.
-write_or_delete(Table, Key, delete) ->
-    try write_any(Table, Key, delete)
-    catch error:{ats_error, operand} -> delete_any(Table, Key)
-    end;
-write_or_delete(Table, Key, Value) ->
-    write_any(Table, Key, Value).
-
--spec write_any(ats:tid(), term(), term()) -> true.
-write_any(Table, Key, Value) ->
-    case ats_nif:disk_write(Table, {Key, Value}) of
-        written -> true;
-        {ask, Module, Version} -> ats_disk_merging:write(Table, Module, Version, Key, Value)
-    end.
+    ?DONE(ats_osmos:write(?TABLE(Name), Key, Value), Name, [Name, Key, Value]).
 
 %% @doc Returns the first `N' rows of a range that a function selects.
 %%
@@ -1072,7 +1070,7 @@ write_any(Table, Key, Value) ->
                    Select :: fun(), N :: pos_integer()) ->
           {ok, [{Key :: term(), Value :: term()}], ats_osmos:select()} | {error, reason()}.
 select_range(Name, Lower, Upper, Select, N) ->
-    ?ANSWER(ats_osmos:select_range(?TABLE(Name), ats_disk_options:max_selects(Name), Lower, Upper, Select, N),
+    ?ANSWER(ats_osmos:select_range(?TABLE(Name), ats_disk_tables:max_selects(Name), Lower, Upper, Select, N),
             Name, [Name, Lower, Upper, Select, N]).
 
 %% @doc Returns the next rows of a range.

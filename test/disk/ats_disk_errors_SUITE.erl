@@ -131,12 +131,15 @@ handles(Config) ->
     Yes = fun(_, _) -> true end,
     {ok, [{1, 1}], Handle} = dats:select_range(T, unbounded, unbounded, Yes, 1),
     Ref = make_ref(),
+    Range = element(4, Handle),
+    With = fun(Place, Element) -> setelement(4, Handle, setelement(Place, Range, Element)) end,
     Nonsense = [
-        x, {}, {x}, {1, 2, 3, 4, 5}, {a, '$end_of_table', [], b, c}, {x, {}, [], unbounded, Yes},
-        {Ref, {}, [], unbounded, Yes}, {Ref, {1, 2, 3, 4, 5}, [], unbounded, Yes},
-        {Ref, '$end_of_table', [], unbounded, x}, setelement(3, Handle, x),
-        setelement(4, Handle, x),
-        setelement(5, Handle, x), setelement(1, Handle, Ref), erlang:append_element(Handle, x)
+        x, {}, {x}, {1, 2, 3, 4}, {select, '$end_of_table', [], {a, none, b, c}},
+        {select, {}, [], {x, none, unbounded, Yes}}, {select, {}, [], {Ref, none, unbounded, Yes}},
+        {select, {1, 2, 3, 4, 5}, [], {Ref, none, unbounded, Yes}},
+        {select, '$end_of_table', [], {Ref, none, unbounded, x}}, setelement(3, Handle, x),
+        setelement(4, Handle, x), With(1, Ref), With(2, x), With(2, {x, term}), With(3, x), With(4, x),
+        erlang:append_element(Handle, x)
     ],
     [
         ?assertEqual({error, {bad_select_handle, H}}, dats:select_continue(T, H, 150))

@@ -83,7 +83,7 @@ open(Config, Name) ->
 
 %% The keys that are pending.
 pending(Name) ->
-    Snapshot = ats_nif:disk_snapshot(ats_disk_tables:find(Name)),
+    Snapshot = ats_nif:disk_snapshot(ats_disk_tables:find(Name), default),
     try pending(Snapshot, start)
     after true = ats_nif:delete(Snapshot)
     end.

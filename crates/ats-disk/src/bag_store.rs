@@ -67,7 +67,7 @@ impl BagStore {
     /// The keys and their values as they are at this moment, as a store that nothing changes. O(1).
     #[must_use]
     pub fn frozen(&self) -> Box<dyn Store> {
-        Box::new(FrozenBags(self.atomic.store().snapshot()))
+        self.atomic.store().snapshot().frozen_bags()
     }
 
     /// Replaces all values by those that `scan` shows, key by key, at one moment for every reader and
@@ -619,6 +619,14 @@ impl Bags for BagStore {
 /// The keys and their values as they were at a moment. Nothing changes them.
 struct FrozenBags(Snapshot);
 
+impl Snapshot {
+    /// The snapshot of a [`BagStore`], as a store that nothing changes.
+    #[must_use]
+    pub fn frozen_bags(self) -> Box<dyn Store> {
+        Box::new(FrozenBags(self))
+    }
+}
+
 impl Store for FrozenBags {
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
         let mut group = Group::default();
@@ -648,6 +656,11 @@ impl Store for FrozenBags {
         visit: &mut Visit<'_>,
     ) -> Result<(), ats_store::Error> {
         Ok(group::scan(&self.0, key_range, direction, visit)?)
+    }
+
+    /// What divides the records divides the keys.
+    fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, ats_store::Error> {
+        Ok(self.0.median(key_range)?)
     }
 
     /// Number of keys. O(n).

@@ -329,7 +329,7 @@ impl Memtable {
             _ => return None,
         };
         match skip(entries / 2) {
-            Skipped::At(record) => Some(Median {
+            Skipped::At(record, _) => Some(Median {
                 bound: History::of(record, &guard).key().to_vec(),
                 entries: entries as u64,
             }),

@@ -147,6 +147,8 @@ known_atoms! {
     TypeMismatch = "type_mismatch",
     /// `keypos_mismatch`: the table has its keys elsewhere.
     KeyposMismatch = "keypos_mismatch",
+    /// `format_mismatch`: the table has another format.
+    FormatMismatch = "format_mismatch",
     /// `merge_mismatch`: the table has another merge.
     MergeMismatch = "merge_mismatch",
     /// `merge_failed`: what was written to a key cannot be merged.

@@ -4,13 +4,16 @@
 //! it decides which operator merges them. So it is in a file of its own, which is written when the table is made.
 //!
 //! ```text
-//!   "ats table" 0a | version, 4 | type, 1 | zeros, 1 | key position, 8 | length, 4 | merge | checksum, 8
+//!   "ats table" 0a | version, 4 | type, 1 | zeros, 1 | key position, 8 | length, 4 | merge
+//!   | length, 4 | format | checksum, 8
 //! ```
 //!
 //! Numbers have their least significant byte first. The checksum is the XXH3 of all before it.
 //!
-//! Version 2 is that of bags in which each object is a record of its own. The top bit of the type says
-//! that keys may still have all their objects in one record, as all keys have in bags of version 1.
+//! That is version 2, of bags and of tables with a format. The top bit of the type says that keys of
+//! a bag may still have all their objects in one record. Other tables are written as version 1, which
+//! has no format; an older release must not take what is newer for its own. In bags of version 1 all
+//! keys have all their objects in one record.
 
 use crate::table::TableType;
 use ats_term::{Zeros, etf};
@@ -28,6 +31,8 @@ pub struct Description {
     pub zeros: Zeros,
     /// How values are merged that are written to the same key: a term in the external term format; empty if they are not.
     pub merge: Vec<u8>,
+    /// How the program makes bytes of keys and values: a term in the external term format; empty if it does not.
+    pub format: Vec<u8>,
     /// `true` if keys of a bag may have all their objects in one record of the store.
     pub has_shared: bool,
 }
@@ -41,8 +46,11 @@ impl fmt::Display for Description {
             self.table_type.name(),
             self.key_position
         )?;
-        let merge = self.merge_text();
-        merge.map_or(Ok(()), |merge| write!(f, ", merge {merge}"))
+        if let Some(merge) = self.merge_text() {
+            write!(f, ", merge {merge}")?;
+        }
+        let format = self.format_text();
+        format.map_or(Ok(()), |format| write!(f, ", format {format}"))
     }
 }
 
@@ -70,8 +78,10 @@ impl fmt::Display for NoDescription {
 impl std::error::Error for NoDescription {}
 
 const MAGIC: &[u8; 10] = b"ats table\n";
-/// The latest version. Tables that are no bags are written as version 1.
+/// The latest version.
 const VERSION: u32 = 2;
+/// The version of tables that are no bags and have no format.
+const PLAIN_VERSION: u32 = 1;
 /// In the type: keys may have all their objects in one record.
 const SHARED: u8 = 1 << 7;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
@@ -92,12 +102,19 @@ fn number<T: PartialEq>(of: &T, all: &[T]) -> u8 {
     index.expect("all that there are have a number") as u8
 }
 
-/// The version of the format that has tables of this type.
-fn version(table_type: TableType) -> u32 {
-    match table_type.is_bag() {
-        true => VERSION,
-        false => 1,
-    }
+/// The text of a term in the external term format; `None` if it is empty.
+fn text(bytes: &[u8]) -> Option<String> {
+    let text = || match etf::decode(bytes, etf::Options::TRUSTED) {
+        Ok(term) => term.to_string(),
+        Err(error) => format!("that is no term: {error}"),
+    };
+    (!bytes.is_empty()).then(text)
+}
+
+/// Takes bytes behind their length.
+fn split_bytes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(u32::from_le_bytes(*len) as usize)
 }
 
 impl Description {
@@ -107,35 +124,47 @@ impl Description {
     /// The merge as Erlang has it; `None` if there is none.
     #[must_use]
     pub fn merge_text(&self) -> Option<String> {
-        let text = |merge| match etf::decode(merge, etf::Options::TRUSTED) {
-            Ok(merge) => merge.to_string(),
-            Err(error) => format!("that is no term: {error}"),
-        };
-        (!self.merge.is_empty()).then(|| text(&self.merge))
+        text(&self.merge)
     }
 
-    /// Returns `true` if both describe the same table, however its records are kept.
+    /// Returns `true` if records do not tell the two from each other: they tell nothing of the
+    /// format, and not of all keys how their objects are kept.
     #[must_use]
-    pub fn is_same_table(&self, other: &Self) -> bool {
-        let has_shared = self.has_shared;
+    pub fn has_records_of(&self, other: &Self) -> bool {
+        let (format, has_shared) = (self.format.clone(), self.has_shared);
         *self
             == Description {
+                format,
                 has_shared,
                 ..other.clone()
             }
+    }
+
+    /// The format as Erlang has it; `None` if there is none.
+    #[must_use]
+    pub fn format_text(&self) -> Option<String> {
+        text(&self.format)
     }
 
     /// The bytes of the file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&version(self.table_type).to_le_bytes());
+        let version = match self.format.is_empty() && !self.table_type.is_bag() {
+            true => PLAIN_VERSION,
+            false => VERSION,
+        };
+        bytes.extend_from_slice(&version.to_le_bytes());
         let shared = if self.has_shared { SHARED } else { 0 };
         bytes.push(number(&self.table_type, &TYPES) | shared);
         bytes.push(number(&self.zeros, &ZEROS));
         bytes.extend_from_slice(&(self.key_position as u64).to_le_bytes());
         bytes.extend_from_slice(&(self.merge.len() as u32).to_le_bytes());
         bytes.extend_from_slice(&self.merge);
+        if version > PLAIN_VERSION {
+            bytes.extend_from_slice(&(self.format.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(&self.format);
+        }
         bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
         bytes
     }
@@ -154,21 +183,26 @@ impl Description {
         }
         let (version, rest) = rest.split_first_chunk().ok_or(NoDescription::Damaged)?;
         match u32::from_le_bytes(*version) {
-            version @ 1..=VERSION => Self::parts(rest, version).ok_or(NoDescription::Damaged),
+            version @ (PLAIN_VERSION | VERSION) => {
+                Self::parts(version, rest).ok_or(NoDescription::Damaged)
+            }
             version => Err(NoDescription::Newer(version)),
         }
     }
 
     /// What stands behind the version, the checksum included.
-    fn parts(bytes: &[u8], version: u32) -> Option<Self> {
+    fn parts(version: u32, bytes: &[u8]) -> Option<Self> {
         let ([table_type, zeros], rest) = bytes.split_first_chunk()?;
         let (key_position, rest) = rest.split_first_chunk()?;
-        let (len, rest) = rest.split_first_chunk()?;
-        let (merge, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        let (merge, rest) = split_bytes(rest)?;
+        let (format, rest) = match version {
+            PLAIN_VERSION => (&[][..], rest),
+            _ => split_bytes(rest)?,
+        };
         let key_position = usize::try_from(u64::from_le_bytes(*key_position)).ok()?;
         (rest.len() == CHECKSUM_BYTES && key_position > 0).then_some(())?;
         let (number, shared) = match version {
-            1 => (*table_type, true),
+            PLAIN_VERSION => (*table_type, true),
             _ => (table_type & !SHARED, table_type & SHARED != 0),
         };
         let table_type = *TYPES.get(usize::from(number))?;
@@ -177,6 +211,7 @@ impl Description {
             key_position,
             zeros: *ZEROS.get(usize::from(*zeros))?,
             merge: merge.to_vec(),
+            format: format.to_vec(),
             has_shared: shared && table_type.is_bag(),
         })
     }
@@ -192,6 +227,7 @@ mod tests {
             key_position: 3,
             zeros: Zeros::Distinct,
             merge: vec![131, 106],
+            format: Vec::new(),
             has_shared: false,
         }
     }
@@ -201,14 +237,17 @@ mod tests {
         for table_type in TYPES {
             for zeros in ZEROS {
                 for merge in [vec![], vec![131, 106]] {
-                    let description = Description {
-                        table_type,
-                        zeros,
-                        merge,
-                        ..some()
-                    };
-                    let read = Description::decode(&description.encode());
-                    assert_eq!(read, Ok(description));
+                    for format in [vec![], vec![131, 97, 1]] {
+                        let description = Description {
+                            table_type,
+                            zeros,
+                            merge: merge.clone(),
+                            format,
+                            ..some()
+                        };
+                        let read = Description::decode(&description.encode());
+                        assert_eq!(read, Ok(description));
+                    }
                 }
             }
         }
@@ -216,7 +255,13 @@ mod tests {
 
     #[test]
     fn what_was_spoilt_is_not_read() {
-        let good = some().encode();
+        for format in [vec![], vec![131, 106]] {
+            spoil(&Description { format, ..some() });
+        }
+    }
+
+    fn spoil(description: &Description) {
+        let good = description.encode();
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
@@ -245,16 +290,37 @@ mod tests {
     /// A table that was made by this version must be read by all that come.
     #[test]
     fn the_format_stays_what_it_is() {
-        let hex: String = some()
-            .encode()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let (said, _checksum) = hex.split_at(hex.len() - 2 * CHECKSUM_BYTES);
-        assert_eq!(
-            said,
-            "617473207461626c650a020000000201030000000000000002000000836a"
-        );
+        let hex = |description: &Description| {
+            let bytes = description.encode();
+            let said = &bytes[..bytes.len() - CHECKSUM_BYTES];
+            said.iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
+        };
+        let set = Description {
+            table_type: TableType::Set,
+            ..some()
+        };
+        let with_format = Description {
+            format: vec![131, 97, 1],
+            ..set.clone()
+        };
+        for (description, said) in [
+            (
+                &set,
+                "617473207461626c650a010000000001030000000000000002000000836a",
+            ),
+            (
+                &some(),
+                "617473207461626c650a020000000201030000000000000002000000836a00000000",
+            ),
+            (
+                &with_format,
+                "617473207461626c650a020000000001030000000000000002000000836a03000000836101",
+            ),
+        ] {
+            assert_eq!(hex(description), said);
+        }
     }
 
     /// Bags of version 1 have all objects of a key in one record.
@@ -266,7 +332,7 @@ mod tests {
         }
         .encode();
         assert_eq!(bytes[MAGIC.len() + 4], 2 | SHARED);
-        bytes.truncate(bytes.len() - CHECKSUM_BYTES);
+        bytes.truncate(bytes.len() - size_of::<u32>() - CHECKSUM_BYTES);
         (bytes[MAGIC.len()], bytes[MAGIC.len() + 4]) = (1, 2);
         bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
         let old = Description::decode(&bytes).expect("a description");

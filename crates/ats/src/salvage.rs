@@ -44,6 +44,7 @@ fn known(merge: Vec<u8>) -> Option<Vec<u8>> {
         zeros: Zeros::Distinct,
         merge,
         has_shared: false,
+        format: Vec::new(),
     };
     operator(&description)?;
     Some(description.merge)
@@ -163,6 +164,7 @@ impl Evidence {
             zeros,
             merge: self.merge.clone(),
             has_shared: false,
+            format: Vec::new(),
         });
         tables.collect()
     }
@@ -235,6 +237,7 @@ mod tests {
             zeros: Zeros::Distinct,
             merge: Vec::new(),
             has_shared: false,
+            format: Vec::new(),
         }
     }
 

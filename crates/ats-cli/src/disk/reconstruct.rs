@@ -60,6 +60,7 @@ pub(super) fn reconstruct(
             zeros,
             merge: merge.clone(),
             has_shared: false,
+            format: Vec::new(),
         }));
     }
     let fits = |table: &Description| {

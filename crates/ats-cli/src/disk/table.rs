@@ -69,7 +69,7 @@ impl Table {
         let possible = evidence.possible();
         let first = possible.first()?;
         match self {
-            Table::Described(table) if possible.iter().any(|one| one.is_same_table(table)) => None,
+            Table::Described(table) if possible.iter().any(|it| it.has_records_of(table)) => None,
             Table::Described(table) => Some(fault(format!(
                 "it says {table}, and the records are those of another table, such as {first}"
             ))),
@@ -109,6 +109,7 @@ pub(super) fn json(description: Option<&Description>) -> Value {
             "type": table.table_type.name(),
             "keypos": table.key_position,
             "merge": table.merge_text(),
+            "format": table.format_text(),
             "distinct_zeros": table.zeros == Zeros::Distinct,
         })
     };

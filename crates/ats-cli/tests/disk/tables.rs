@@ -32,6 +32,7 @@ fn described(table_type: TableType, key_position: usize, merge: &str) -> Descrip
         zeros: Zeros::Distinct,
         merge: merge.unwrap_or_default(),
         has_shared: false,
+        format: Vec::new(),
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Settings {
     pub key_position: Option<usize>,
     /// How values are merged, as a [`Description`] says it.
     pub merge: Option<Vec<u8>>,
+    /// How the program makes bytes of keys and values, as a [`Description`] says it.
+    pub format: Option<Vec<u8>>,
     /// Which zeros are the same, in a table that is made.
     pub zeros: Zeros,
     /// When a write is on disk.
@@ -298,6 +300,7 @@ impl Settings {
             zeros: self.zeros,
             merge: self.merge.clone().unwrap_or_default(),
             has_shared: false,
+            format: self.format.clone().unwrap_or_default(),
         }
     }
 
@@ -324,6 +327,14 @@ impl Settings {
         {
             let text = "the table was made with another merge";
             return Err(Failure::new(KnownAtom::MergeMismatch, text));
+        }
+        if self
+            .format
+            .as_ref()
+            .is_some_and(|wanted| *wanted != description.format)
+        {
+            let text = "the table was made with another format";
+            return Err(Failure::new(KnownAtom::FormatMismatch, text));
         }
         Ok(())
     }

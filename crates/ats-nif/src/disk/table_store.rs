@@ -1,6 +1,6 @@
 //! The store of a table in a directory: one record for each key, or for each object of a bag.
 
-use ats_disk::{AtomicStore, BagStore, DiskStore, Error};
+use ats_disk::{AtomicStore, BagStore, DiskStore, Error, Snapshot};
 use ats_store::store::Visit;
 use ats_store::{BagValues, Store};
 use std::sync::Arc;
@@ -46,11 +46,11 @@ impl TableStore {
         self.records().store()
     }
 
-    /// The keys as they are at this moment, as a store that nothing changes. O(1).
-    pub fn frozen(&self) -> Box<dyn Store> {
+    /// The keys of a snapshot of the files, as a store that nothing changes. O(1).
+    pub fn freeze(&self, snapshot: Snapshot) -> Box<dyn Store> {
         match self {
-            TableStore::Keys(store) => store.frozen(),
-            TableStore::Objects(store) => store.frozen(),
+            TableStore::Keys(_) => snapshot.frozen(),
+            TableStore::Objects(_) => snapshot.frozen_bags(),
         }
     }
 

@@ -40,6 +40,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("disk_write", disk_write, 2),
         nif!("disk_delete", disk_delete, 2),
         nif!("disk_program", disk_program, 1),
+        nif!("disk_format", disk_format, 1),
         nif!("disk_operand", disk_operand, 4),
         nif!("disk_pending", disk_pending, 1),
         nif!("disk_resolve", disk_resolve, 2),
@@ -115,7 +116,7 @@ fn durability(env: Env<'_>, word: VmWord<'_>) -> Result<Durability, KnownAtom> {
 }
 
 /// `disk_open(Directory, {Create, IsWritable, Type, KeyPos, Merge, Durability, BlockBytes, Memory,
-/// SnapshotAge, MemtableKeys}, Owner)`, checked by the Erlang side: `{ok, Table}`, or `{error, Cause, Text}`.
+/// SnapshotAge, MemtableKeys, Format}, Owner)`, checked by the Erlang side: `{ok, Table}`, or `{error, Cause, Text}`.
 /// `Directory` is a binary.
 fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     on_dirty_io()?;
@@ -123,7 +124,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         directory.as_bytes().ok_or(KnownAtom::None)?,
     ));
     let words = options.tuple_words().ok_or(KnownAtom::None)?;
-    let words: &[VmWord<'e>; 10] = words.try_into().map_err(|_| KnownAtom::None)?;
+    let words: &[VmWord<'e>; 11] = words.try_into().map_err(|_| KnownAtom::None)?;
     let [
         create,
         is_writable,
@@ -135,6 +136,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         memory,
         age,
         keys,
+        format,
     ] = *words;
     let settings = Settings {
         create: KnownAtom::True.is(create),
@@ -142,6 +144,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         table_type: given(env, kind, |kind| table_type(Term(kind.word())).ok())?,
         key_position: given(env, position, size)?,
         merge: given(env, merge, |merge| merge.as_bytes().map(<[u8]>::to_vec))?,
+        format: given(env, format, |format| format.as_bytes().map(<[u8]>::to_vec))?,
         zeros: release::zeros(),
         durability: durability(env, durable)?,
         block_bytes: given(env, block, size)?,
@@ -249,7 +252,7 @@ fn disk_sync<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(told(env, synced.map_err(Failure::from)))
 }
 
-/// `disk_describe(Directory)`: `{ok, Type, KeyPos, Merge}`, or why there is no table.
+/// `disk_describe(Directory)`: `{ok, Type, KeyPos, Merge, Format}`, or why there is no table.
 fn disk_describe<'e>(env: Env<'e>, [directory]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let directory = Path::new(OsStr::from_bytes(
@@ -266,6 +269,7 @@ fn disk_describe<'e>(env: Env<'e>, [directory]: [VmTerm<'e>; 1]) -> NifResult<'e
             type_word(description.table_type),
             env.int(description.key_position as i64),
             env.binary(&description.merge),
+            env.binary(&description.format),
         ]),
         Err(failure) => failed(env, &failure),
     })
@@ -279,8 +283,8 @@ fn disk_snapshot<'e>(env: Env<'e>, [table, most]: [VmTerm<'e>; 2]) -> NifResult<
     let shared = readable(env, table, &guard)?;
     let opened = opened(shared)?;
     let caller = env.own_pid().ok_or(KnownAtom::None)?;
-    let snapshot = opened.store().store().snapshot();
-    let frozen = snapshot.clone().frozen();
+    let snapshot = opened.store().files().snapshot();
+    let frozen = opened.store().freeze(snapshot.clone());
     let limited = given(env, most.word(), size)?.map(|most| {
         snapshot.limit(most);
         snapshot
@@ -519,6 +523,18 @@ fn disk_program<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let [module, version] = program_words(env, program);
     let id = env.uint(program.id());
     Ok(env.tuple(&[KnownAtom::Module.word(), module, version, id]))
+}
+
+/// `disk_format(Table)`: how the program makes bytes of keys and values, in the external term format;
+/// `none` if it does not.
+fn disk_format<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+    Ok(match &opened.description().format[..] {
+        [] => KnownAtom::None.word(),
+        format => env.binary(format),
+    })
 }
 
 /// `disk_operand(Table, Object, How, Version)`: writes an object to a key that is merged by a

@@ -214,6 +214,7 @@ mod tests {
             zeros: Zeros::Distinct,
             merge: etf::encode(&atom(name)).expect("an atom"),
             has_shared: false,
+            format: Vec::new(),
         };
         ObjectMerge::of(&description).expect("the name of a merge")
     }

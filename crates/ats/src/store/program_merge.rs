@@ -429,6 +429,7 @@ mod tests {
             zeros: Zeros::Distinct,
             merge: etf::encode(merge).expect("a short term"),
             has_shared: false,
+            format: Vec::new(),
         })
     }
 
