@@ -24,8 +24,8 @@
 -export([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -export([give_away/4, setopts/3, collect/0]).
 -export([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/2]).
--export([disk_lookup/2, disk_chunk/3, disk_key/2, disk_median/3, disk_size/1, disk_kind/1]).
--export([disk_stats/1, disk_format/1]).
+-export([disk_lookup/2, disk_chunk/3, disk_step/3, disk_key/2, disk_median/3, disk_size/1]).
+-export([disk_kind/1, disk_stats/1, disk_format/1]).
 -export([disk_memory/0, disk_set_memory/1]).
 -export([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
@@ -46,8 +46,8 @@
 -nifs([match_spec_compile/2, match_spec_by_vm/1, is_compiled_ms/1]).
 -nifs([give_away/4, setopts/3, collect/0]).
 -nifs([disk_open/3, disk_close/1, disk_sync/1, disk_describe/1, disk_snapshot/2]).
--nifs([disk_lookup/2, disk_chunk/3, disk_key/2, disk_median/3, disk_size/1, disk_kind/1]).
--nifs([disk_stats/1, disk_format/1]).
+-nifs([disk_lookup/2, disk_chunk/3, disk_step/3, disk_key/2, disk_median/3, disk_size/1]).
+-nifs([disk_kind/1, disk_stats/1, disk_format/1]).
 -nifs([disk_memory/0, disk_set_memory/1]).
 -nifs([disk_write/2, disk_delete/2, disk_flush/1, disk_compact/1]).
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
@@ -520,6 +520,11 @@ disk_lookup(_Table, _Key) -> ?NOT_LOADED.
 -spec disk_chunk(ats:tid(), up | down, Last) -> {done | more | pending, Objects :: binary(), Last}
               when Last :: start | (Key :: binary()).
 disk_chunk(_Table, _Way, _Last) -> ?NOT_LOADED.
+
+%% Like {@link disk_chunk/3}, with the objects of one key.
+-spec disk_step(ats:tid(), up | down, Last) -> {done | more | pending, Objects :: binary(), Last}
+              when Last :: start | (Key :: binary()).
+disk_step(_Table, _Way, _Last) -> ?NOT_LOADED.
 
 %% A key as the store has it.
 -spec disk_key(ats:tid(), Key :: term()) -> binary().

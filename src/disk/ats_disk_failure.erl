@@ -137,6 +137,8 @@ format({unsupported, {merge, _}}) ->
     "ats_merge";
 format(incompatible_arguments) ->
     "the table is open with other options";
+format({fixed_table, Name}) ->
+    io_lib:format("~tp: a table is not replaced while it is fixed", [Name]);
 format(not_owner) ->
     "the process has not opened the table";
 format({unsupported, Option}) ->

@@ -2,7 +2,6 @@
 %% @doc The description of a table on disk, as `dats:info/1,2' shows it.
 -module(ats_disk_info).
 
-
 -export([all/1, item/2]).
 
 %% As `dets' has them.
@@ -23,16 +22,31 @@ item(Item, Name) ->
     end.
 
 -spec item(term(), dats:tab_name(), ats_disk_options:parsed()) -> term() | undefined.
-item(filename, _Name, #{directory := Directory}) ->
-    Directory;
+item(filename, _Name, #{file := File}) ->
+    File;
+item(auto_save, _Name, #{auto_save := AutoSave}) ->
+    AutoSave;
+item(ram_file, _Name, _Options) ->
+    false;
 item(access, _Name, #{access := Access}) ->
     Access;
 item(durability, _Name, #{durability := Durability}) ->
     Durability;
 item(users, Name, _Options) ->
-    ats_disk_tables:users(Name);
+    Times = ats_disk_tables:users(Name),
+    lists:append([lists:duplicate(N, Pid) || {Pid, N} <- Times]);
+%% One process owns all tables.
+item(owner, _Name, _Options) ->
+    case erlang:whereis(ats_disk_tables) of
+        undefined -> undefined;
+        Pid -> Pid
+    end;
+item(no_keys, Name, _Options) ->
+    keys(ats_disk_tables:find(Name));
 item(Size, Name, _Options) when Size =:= size; Size =:= no_objects ->
     ats_nif:disk_size(ats_disk_tables:find(Name));
+item(fixed, Name, _Options) ->
+    element(3, kind(Name)) =/= false;
 item(safe_fixed, Name, _Options) ->
     ats_info:fixation(system_time, element(3, kind(Name)));
 item(safe_fixed_monotonic_time, Name, _Options) ->
@@ -56,6 +70,23 @@ item(keypos, Name, _Options) ->
     element(2, kind(Name));
 item(_Unknown, _Name, _Options) ->
     undefined.
+
+%% The number of keys. A table without bags has one object for each.
+-spec keys(ats:tid()) -> non_neg_integer().
+keys(Table) ->
+    case ats_nif:disk_kind(Table) of
+        {Bag, KeyPos, _Fixed} when Bag =:= bag; Bag =:= duplicate_bag ->
+            Count = fun(Object, {Number, Before}) ->
+                            case {element(KeyPos, Object)} of
+                                Before -> {Number, Before};
+                                Other -> {Number + 1, Other}
+                            end
+                    end,
+            {Keys, _Last} = ats_disk_walk:fold(Count, {0, none}, Table, up),
+            Keys;
+        _ ->
+            ats_nif:disk_size(Table)
+    end.
 
 -spec kind(dats:tab_name()) -> {ats:table_type(), pos_integer(), ats_nif:fixed()}.
 kind(Name) ->

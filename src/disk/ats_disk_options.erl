@@ -1,17 +1,22 @@
 %% @private
 %% @doc Reads the option lists of `dats:open_file/2'.
 %%
+%% Later options replace earlier ones, and what is not given is what `dets' takes: a `set' with its
+%% keys at position 1.
+%%
 %% An option that is none, or has a wrong value, is an error of the caller, `badarg'. One that `dets'
 %% has and `dats' cannot serve is an answer, `{error, {unsupported, Option}}': the program may be right,
 %% but not here.
 -module(ats_disk_options).
 
--export([parse/2, native/1, fits/2, described/1, check_modules/1, set_shared_memory/1]).
+-export([parse/2, as_made/1, native/1, fits/2, described/1, check_modules/1, set_shared_memory/1]).
+-export([of_init/1]).
 
 -export_type([parsed/0]).
 
 -type parsed() ::
-        #{directory := file:filename_all(),
+        #{file := file:filename_all(),
+          directory := file:filename_all(),
           create := boolean(),
           access := read | read_write,
           type := default | ats:table_type(),
@@ -19,12 +24,14 @@
           merge := default | term(),
           formats := default | ats_format:formats(),
           durability := sync | system | {interval, pos_integer()},
+          auto_save := infinity | non_neg_integer(),
           block_size := default | pos_integer(),
           memory := default | pos_integer(),
           snapshot_age := infinity | pos_integer(),
           max_memory_entries := default | pos_integer(),
           max_selects := default | pos_integer()}.
-%% What was not given is the default.
+%% `file' is the directory as the user spells it, which answers name. The type and the position of
+%% the key are `default' if the table is opened as it was made.
 
 -define(MAX_SMALL_INTEGER, ((1 bsl 59) - 1)).
 %% Of a block: below, every record would be one; above, each read of a key would be long.
@@ -32,7 +39,10 @@
 %% With less, what is in memory would be less than what it takes to find it.
 -define(LEAST_MEMORY, 65536).
 %% A power failure loses at most the writes of the last second.
--define(DURABILITY, {interval, 1000}).
+-define(INTERVAL, 1000).
+%% The numbers of slots that `dets' takes, of which a table has none.
+-define(LEAST_SLOTS, 256).
+-define(MOST_SLOTS, ((1 bsl 31) - 1)).
 
 %% A snapshot that nobody reads for an hour was forgotten. Osmos has the same limit.
 -define(SNAPSHOT_AGE, 3600000).
@@ -46,40 +56,65 @@ set_shared_memory(Bytes)
 set_shared_memory(Other) ->
     {error, {bad_parameter, {disk_memory, Other}}}.
 
-%% @doc What the options of a table of that name say. The name is the directory, if that is not given.
+%% @doc Reads the options of a table. Its name is the directory, if that is not given. An option that
+%% is no list is the only one.
 -spec parse(Name :: term(), Options :: term()) ->
-          {ok, parsed()} | badarg | {error, {unsupported | merge | format, term()}}.
-parse(Name, Options) ->
-    Defaults = #{directory => default,
-                 create => true,
-                 access => read_write,
-                 type => default,
-                 keypos => default,
-                 merge => default,
-                 formats => default,
-                 durability => ?DURABILITY,
-                 block_size => default,
-                 memory => default,
-                 snapshot_age => ?SNAPSHOT_AGE,
-                 max_memory_entries => default,
-                 max_selects => default},
-    case read(Options, Defaults) of
-        #{directory := default} = Parsed when is_atom(Name) ->
-            {ok, created(Parsed#{directory := filename:absname(atom_to_list(Name))})};
-        #{directory := default} ->
+          {ok, parsed()} | badarg | {error, term()}.
+parse(Name, Options) when is_list(Options) ->
+    case read(Options, defaults()) of
+        #{file := default} = Parsed when is_atom(Name); is_list(Name) ->
+            in_directory(option({file, Name}, Parsed));
+        #{file := default} ->
             badarg;
-        #{} = Parsed ->
-            {ok, created(Parsed)};
-        Wrong ->
-            Wrong
-    end.
+        Read ->
+            in_directory(Read)
+    end;
+parse(Name, Option) ->
+    parse(Name, [Option]).
+
+%% @doc Returns the options that open what is in a directory as it was made.
+-spec as_made(Directory :: term()) -> {ok, parsed()} | badarg | {error, term()}.
+as_made(Directory) ->
+    AsMade = (defaults())#{type := default, keypos := default, create := false},
+    in_directory(option({file, Directory}, AsMade)).
+
+-spec defaults() -> map().
+defaults() ->
+    #{file => default,
+      directory => default,
+      create => true,
+      access => read_write,
+      type => set,
+      keypos => 1,
+      merge => default,
+      formats => default,
+      durability => {interval, ?INTERVAL},
+      auto_save => ?INTERVAL,
+      block_size => default,
+      memory => default,
+      snapshot_age => ?SNAPSHOT_AGE,
+      max_memory_entries => default,
+      max_selects => default,
+      min_slots => default,
+      max_slots => default}.
+
+-spec in_directory(map() | Wrong) -> {ok, parsed()} | Wrong.
+in_directory(#{file := None}) when None =:= ""; None =:= <<>> ->
+    {error, {file_error, None, enoent}};
+in_directory(#{min_slots := Least, max_slots := Most})
+  when is_integer(Least), is_integer(Most), Least > Most ->
+    badarg;
+in_directory(#{file := File} = Read) ->
+    {ok, created(maps:without([min_slots, max_slots], Read#{directory := filename:absname(File)}))};
+in_directory(Wrong) ->
+    Wrong.
 
 %% A table that can only be read must be there.
 -spec created(parsed()) -> parsed().
 created(#{access := read} = Parsed) -> Parsed#{create := false};
 created(Parsed) -> Parsed.
 
--spec read(term(), map()) -> map() | badarg | {error, {unsupported | merge | format, term()}}.
+-spec read(term(), map()) -> map() | badarg | {error, term()}.
 read([Option | Options], Read) ->
     case option(Option, Read) of
         #{} = More -> read(Options, More);
@@ -90,11 +125,12 @@ read([], Read) ->
 read(_NotAList, _Read) ->
     badarg.
 
--spec option(term(), map()) -> map() | badarg | {error, {unsupported | merge | format, term()}}.
+-spec option(term(), map()) -> map() | badarg | {error, term()}.
 option({file, Name}, Read) ->
     case directory(Name) of
         badarg -> badarg;
-        Directory -> Read#{directory := Directory}
+        _ when is_atom(Name) -> Read#{file := atom_to_list(Name)};
+        _ -> Read#{file := Name}
     end;
 option({type, Type}, Read)
   when Type =:= set; Type =:= ordered_set; Type =:= bag; Type =:= duplicate_bag;
@@ -105,16 +141,16 @@ option({keypos, Pos}, Read) when is_integer(Pos), Pos > 0, Pos =< ?MAX_SMALL_INT
 option({access, Access}, Read) when Access =:= read; Access =:= read_write ->
     Read#{access := Access};
 option({durability, sync}, Read) ->
-    Read#{durability := sync};
+    Read#{durability := sync, auto_save := 0};
 option({durability, system}, Read) ->
-    Read#{durability := system};
+    Read#{durability := system, auto_save := infinity};
 option({durability, {interval, Ms}}, Read)
   when is_integer(Ms), Ms > 0, Ms =< ?MAX_SMALL_INTEGER ->
-    Read#{durability := {interval, Ms}};
+    Read#{durability := {interval, Ms}, auto_save := Ms};
 option({auto_save, infinity}, Read) ->
-    Read#{durability := system};
+    Read#{durability := system, auto_save := infinity};
 option({auto_save, Ms}, Read) when is_integer(Ms), Ms >= 0, Ms =< ?MAX_SMALL_INTEGER ->
-    Read#{durability := {interval, max(Ms, 1)}};
+    Read#{durability := {interval, max(Ms, 1)}, auto_save := Ms};
 option({block_size, Bytes}, Read) when is_integer(Bytes) ->
     within(Bytes, ?BLOCK_SIZES, block_size, Read);
 option({memory, Bytes}, Read) when is_integer(Bytes) ->
@@ -150,12 +186,14 @@ option({formats, {Key, Value}}, Read) ->
         {_, {error, Wrong}} -> {error, {format, Wrong}}
     end;
 %% A table has no slots, and grows as its objects do.
-option({Slots, Number}, Read)
-  when Slots =:= estimated_no_objects; Slots =:= min_no_slots; Slots =:= max_no_slots ->
-    case is_integer(Number) andalso Number >= 0 orelse Number =:= default of
-        true -> Read;
-        false -> badarg
+option({Slots, Number}, Read) when Slots =:= estimated_no_objects; Slots =:= min_no_slots ->
+    case slots(Number) of
+        badarg -> badarg;
+        Least -> Read#{min_slots := Least}
     end;
+option({max_no_slots, Most}, Read)
+  when Most =:= default; is_integer(Most), Most > 0, Most =< ?MOST_SLOTS ->
+    Read#{max_slots := Most};
 option({ram_file, false}, Read) ->
     Read;
 option({ram_file, true}, _Read) ->
@@ -165,10 +203,38 @@ option({repair, Repair}, Read) when is_boolean(Repair) ->
     Read;
 option({repair, force}, _Read) ->
     {error, {unsupported, {repair, force}}};
-option({version, default}, Read) ->
+option({version, Version}, Read) when Version =:= default; Version =:= 9 ->
     Read;
 option(_Unknown, _Read) ->
     badarg.
+
+%% @doc Reads the options of `dats:init_table/3', each of which may be given once. Returns the
+%% format.
+-spec of_init(term()) -> term | bchunk | badarg.
+of_init(Options) when is_list(Options) -> of_init(Options, #{});
+of_init(Option) -> of_init([Option]).
+
+-spec of_init(term(), #{format | min_no_slots => term()}) -> term | bchunk | badarg.
+of_init([{Item, Value} | Options], Read) when not is_map_key(Item, Read) ->
+    IsRight = case Item of
+                  format -> Value =:= term orelse Value =:= bchunk;
+                  min_no_slots -> slots(Value) =/= badarg;
+                  _ -> false
+              end,
+    case IsRight of
+        true -> of_init(Options, Read#{Item => Value});
+        false -> badarg
+    end;
+of_init([], Read) ->
+    maps:get(format, Read, term);
+of_init(_, _Read) ->
+    badarg.
+
+%% The least number of slots that `dets' makes of the option `min_no_slots'.
+-spec slots(term()) -> default | pos_integer() | badarg.
+slots(default) -> default;
+slots(Number) when is_integer(Number), Number >= 0 -> max(Number, ?LEAST_SLOTS);
+slots(_) -> badarg.
 
 -spec within(integer(), pos_integer(), pos_integer(), atom(), map()) -> map() | badarg.
 within(Number, Least, Most, Item, Read) when Number >= Least, Number =< Most ->
@@ -177,7 +243,7 @@ within(_Number, _Least, _Most, _Item, _Read) ->
     badarg.
 
 -spec directory(term()) -> file:filename_all() | badarg.
-directory(Name) when is_list(Name); is_binary(Name); is_atom(Name), Name =/= default ->
+directory(Name) when is_list(Name); is_binary(Name); is_atom(Name) ->
     try filename:absname(Name) of
         Absolute ->
             case is_binary(native_name(Absolute)) of
@@ -266,18 +332,20 @@ check_program(Merge) when element(1, Merge) =:= module ->
 check_program(_Named) ->
     ok.
 
-%% @doc Whether a table that was opened with some options can be used by a process that asks for others. What
-%% only says how fast it is, or how durable, is decided by the first.
+%% @doc Returns `true' if a process that asks for some options can use a table that was opened with
+%% others. The first to open it decides what only says how fast it is, or how durable.
 -spec fits(Asked :: parsed(), Opened :: parsed()) -> boolean().
 fits(Asked, Opened) ->
     Same = fun(Item) -> maps:get(Item, Asked) =:= maps:get(Item, Opened) end,
     SameIfGiven = fun(Item) -> maps:get(Item, Asked) =:= default orelse Same(Item) end,
-    lists:all(Same, [directory, access])
-        andalso lists:all(SameIfGiven, [type, keypos, merge, formats]).
+    lists:all(Same, [directory, access, type, keypos])
+        andalso lists:all(SameIfGiven, [merge, formats]).
 
 %% @doc What table is in a directory.
 -spec described(term()) ->
           {ok, ats:table_type(), pos_integer()} | {error, ats_disk_failure:reason()} | badarg.
+described(None) when None =:= ""; None =:= <<>> ->
+    {error, {file_error, None, enoent}};
 described(Name) ->
     case directory(Name) of
         badarg ->
@@ -285,6 +353,6 @@ described(Name) ->
         Directory ->
             case ats_nif:disk_describe(native_name(Directory)) of
                 {ok, Type, KeyPos, _Merge, _Format} -> {ok, Type, KeyPos};
-                Failed -> ats_disk_failure:of_call(Failed, Directory)
+                Failed -> ats_disk_failure:of_call(Failed, Name)
             end
     end.

@@ -103,12 +103,12 @@ options(Name) ->
         error:badarg -> undefined
     end.
 
-%% @doc Where the table is.
+%% @doc Returns the directory of a table as the process that opened it has spelled it.
 -spec directory(name()) -> file:filename_all() | undefined.
 directory(Name) ->
     case options(Name) of
         undefined -> undefined;
-        #{directory := Directory} -> Directory
+        #{file := File} -> File
     end.
 
 %% @doc The most selects that a table continues.
@@ -313,7 +313,9 @@ outcome(Crash) -> {error, crash, Crash}.
 
 %% A process has opened or closed a table, or has failed.
 -spec done(work(), term(), #state{}) -> #state{}.
-done({opening, Name, {open, From, Options}, _Closed}, {{ok, Id}, Place}, State) ->
+done({opening, Name, {open, From, Asked}, _Closed}, {{ok, Id}, Place}, State) ->
+    {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Id),
+    Options = Asked#{type := Type, keypos := KeyPos},
     true = ets:insert(?NAMES, {Name, Id, Options}),
     ok = ats_disk_merger:watch(Id),
     {Waiting, Rest} = take_waiting(Name, State),
@@ -335,12 +337,12 @@ done({opening, Name, Request, _Closed}, {Failed, _Place}, State) ->
     not_opened(Name, Request, Failed, State);
 done({opening, Name, Request, _Closed}, Crash, State) ->
     not_opened(Name, Request, Crash, State);
-done({closing, Name, From, #table{place = Place, options = #{directory := Directory}}}, Outcome,
+done({closing, Name, From, #table{place = Place, options = #{file := File}}}, Outcome,
      #state{closed = Closed, parked = Parked} = State) ->
     {Waiting, Rest} = take_waiting(Name, State),
     case From of
         none -> ok;
-        _ -> gen_server:reply(From, ats_disk_failure:of_call(Outcome, Directory))
+        _ -> gen_server:reply(From, ats_disk_failure:of_call(Outcome, File))
     end,
     Requests = lists:reverse(maps:get(Place, Parked, [])),
     Free = Rest#state{closed = Closed + 1, parked = maps:remove(Place, Parked)},
@@ -349,9 +351,9 @@ done({closing, Name, From, #table{place = Place, options = #{directory := Direct
     go_on(Name, Waiting, Opening).
 
 -spec not_opened(name(), request(), term(), #state{}) -> #state{}.
-not_opened(Name, {open, From, #{directory := Directory}}, Failed, State) ->
+not_opened(Name, {open, From, #{file := File}}, Failed, State) ->
     {Waiting, Rest} = take_waiting(Name, State),
-    gen_server:reply(From, ats_disk_failure:of_call(Failed, Directory)),
+    gen_server:reply(From, ats_disk_failure:of_call(Failed, File)),
     go_on(Name, Waiting, Rest).
 
 -spec open_again(name(), request(), #state{}) -> #state{}.

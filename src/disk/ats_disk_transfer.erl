@@ -38,9 +38,21 @@ out(Table, {Module, Target}, Progress) ->
 
 %% @doc Replaces all objects by those of another table. An answer of `dets' that is none is the
 %% result.
--spec in(ats:tid(), source(), progress()) -> ok | {error, term()}.
+-spec in(ats:tid(), source(), progress()) -> ok | {error, term()} | fixed.
 in(Table, {Module, Source} = From, Progress) ->
     _ = is_there(Module, Source) orelse erlang:error({ats_error, source}),
+    case is_fixed(Table) of
+        true -> fixed;
+        false -> in_unfixed(Table, From, Progress)
+    end.
+
+%% Replacing everything would end the walk for which the table is fixed.
+-spec is_fixed(ats:tid()) -> boolean().
+is_fixed(Table) ->
+    element(3, ats_nif:disk_kind(Table)) =/= false.
+
+-spec in_unfixed(ats:tid(), source(), progress()) -> ok | {error, term()}.
+in_unfixed(Table, {Module, Source} = From, Progress) ->
     Total = Module:info(Source, size),
     _ = asked(fun() -> Module:safe_fixtable(Source, true) end, source),
     try
@@ -66,9 +78,12 @@ asked(Call, Cause) ->
     end.
 
 %% @doc Replaces all objects by those that a function provides.
--spec init(ats:tid(), ats_dets:init_fun()) -> ok | {error, term()}.
+-spec init(ats:tid(), ats_dets:init_fun()) -> ok | {error, term()} | fixed.
 init(Table, InitFun) ->
-    replaced(Table, fun(Stage) -> provided(Stage, InitFun(read)) end).
+    case is_fixed(Table) of
+        true -> stopped(InitFun, fixed);
+        false -> replaced(Table, fun(Stage) -> provided(Stage, InitFun(read)) end)
+    end.
 
 -spec provided(#stage{}, term()) -> ok | {error, term()}.
 provided(Stage, end_of_input) ->
@@ -82,7 +97,7 @@ provided(_Stage, Other) ->
     {error, {init_fun, Other}}.
 
 %% Tells the function that nothing more is read. Its answer does not matter any more.
--spec stopped(ats_dets:init_fun(), {error, Reason}) -> {error, Reason}.
+-spec stopped(ats_dets:init_fun(), Failed) -> Failed.
 stopped(Function, Failed) ->
     _ = try Function(close) catch _:_ -> ok end,
     Failed.

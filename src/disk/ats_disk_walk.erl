@@ -10,8 +10,13 @@
 %% @doc Folds a function over all objects. Those of one key come oldest first on the way up.
 -spec fold(fun((Object :: tuple(), Acc) -> Acc), Acc, ats:tid(), up | down) -> Acc.
 fold(Function, Acc, Table, Way) ->
-    OfChunk = fun(Objects, Before) -> lists:foldl(Function, Before, Objects) end,
+    OfChunk = fun(Objects, Before) -> each(Function, Before, Objects) end,
     fold_chunks(OfChunk, Acc, Table, Way).
+
+%% What `lists:foldl/3' does, but no function is called that is none if there are no objects.
+-spec each(fun((tuple(), Acc) -> Acc), Acc, [tuple()]) -> Acc.
+each(_Function, Acc, []) -> Acc;
+each(Function, Acc, [Object | Objects]) -> each(Function, Function(Object, Acc), Objects).
 
 %% @doc Folds a function over lists of objects, some of which may be empty.
 -spec fold_chunks(fun(([tuple()], Acc) -> Acc), Acc, ats:tid(), up | down) -> Acc.
@@ -51,7 +56,7 @@ place(Snapshot, {behind, Key}) -> ats_nif:disk_key(Snapshot, Key).
 
 -spec step_in(ats:tid(), up | down, start | binary()) -> tuple() | none.
 step_in(Snapshot, Way, Last) ->
-    {Tag, Bytes, Next} = ats_nif:disk_chunk(Snapshot, Way, Last),
+    {Tag, Bytes, Next} = ats_nif:disk_step(Snapshot, Way, Last),
     case {terms(Bytes), Tag} of
         {[Object | _], _} ->
             Object;
@@ -66,32 +71,35 @@ step_in(Snapshot, Way, Last) ->
 
 %%--------------------------------------------------------------------------------------------
 %% Steps, of which the native library says `pending' if it meets a key whose values have to be
-%% merged first
+%% merged first, and `badkey' if a table without order does not have the key it is to step from. Keys
+%% are in some order on disk, so the next one can be told as `dets' tells it.
 %%--------------------------------------------------------------------------------------------
 
 %% @doc The key that a native function finds at an end of the table.
 -spec key(fun((ats:tid()) -> Key), ats:tid(), up | down) -> Key | '$end_of_table'.
 key(Find, Table, Way) ->
     try Find(Table)
-    catch error:{ats_error, pending} -> key_of(step(Table, Way, start))
+    catch error:{ats_error, pending} -> key_of(step(Table, Way, start), Table)
     end.
 
 %% @doc The key that a native function finds behind another one.
 -spec key(fun((ats:tid(), term()) -> Key), ats:tid(), up | down, term()) -> Key | '$end_of_table'.
 key(Find, Table, Way, From) ->
     try Find(Table, From)
-    catch error:{ats_error, pending} -> key_of(step(Table, Way, {behind, From}))
+    catch
+        error:{ats_error, Cause} when Cause =:= pending; Cause =:= badkey ->
+            key_of(step(Table, Way, {behind, From}), Table)
     end.
 
--spec key_of(tuple() | none) -> term().
-key_of(none) -> '$end_of_table';
-key_of(Object) -> element(1, Object).
+-spec key_of(tuple() | none, ats:tid()) -> term().
+key_of(none, _Table) -> '$end_of_table';
+key_of(Object, Table) -> element(element(2, ats_nif:disk_kind(Table)), Object).
 
 %% @doc Like {@link key/3}, with the objects of the key.
 -spec objects(fun((ats:tid()) -> Found), ats:tid(), up | down) -> Found | '$end_of_table'.
 objects(Find, Table, Way) ->
     try Find(Table)
-    catch error:{ats_error, pending} -> with_key(step(Table, Way, start))
+    catch error:{ats_error, pending} -> with_key(step(Table, Way, start), Table, Way)
     end.
 
 %% @doc Like {@link key/4}, with the objects of the key.
@@ -99,12 +107,27 @@ objects(Find, Table, Way) ->
           Found | '$end_of_table'.
 objects(Find, Table, Way, From) ->
     try Find(Table, From)
-    catch error:{ats_error, pending} -> with_key(step(Table, Way, {behind, From}))
+    catch
+        error:{ats_error, Cause} when Cause =:= pending; Cause =:= badkey ->
+            with_key(step(Table, Way, {behind, From}), Table, Way)
     end.
 
--spec with_key(tuple() | none) -> {term(), [tuple()]} | '$end_of_table'.
-with_key(none) -> '$end_of_table';
-with_key(Object) -> {element(1, Object), [Object]}.
+%% The objects of a bag have to be looked up. If they are gone meanwhile, the next key counts.
+-spec with_key(tuple() | none, ats:tid(), up | down) -> {term(), [tuple()]} | '$end_of_table'.
+with_key(none, _Table, _Way) ->
+    '$end_of_table';
+with_key(Object, Table, Way) ->
+    {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
+    Key = element(KeyPos, Object),
+    case Type =:= bag orelse Type =:= duplicate_bag of
+        false ->
+            {Key, [Object]};
+        true ->
+            case ats_nif:lookup(Table, Key) of
+                [] -> with_key(step(Table, Way, {behind, Key}), Table, Way);
+                Objects -> {Key, Objects}
+            end
+    end.
 
 %% @doc The objects of the key at a place.
 -spec slot(ats:tid(), non_neg_integer()) -> [tuple()] | '$end_of_table'.

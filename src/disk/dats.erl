@@ -20,7 +20,8 @@
 %% with that answer instead, since it could be a key.
 -module(dats).
 
--export([open_file/1, open_file/2, close/1, is_dats_file/1, all/0, info/1, info/2, sync/1]).
+-export([open_file/1, open_file/2, close/1, is_dats_file/1, is_dets_file/1, all/0]).
+-export([info/1, info/2, sync/1]).
 -export([insert/2, insert_new/2, delete/2, delete_object/2, delete_all_objects/1]).
 -export([lookup/2, lookup_element/3, lookup_element/4, lookup_elements/3, member/2, take/2]).
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
@@ -58,9 +59,11 @@
       | {estimated_no_objects | min_no_slots | max_no_slots, default | non_neg_integer()}
       | {ram_file, false} | {repair, boolean()}.
 -type reason() :: ats_disk_failure:reason() | incompatible_arguments | not_owner
-                | {unsupported, option()}.
--opaque continuation() :: {tab_name(), ats:continuation()}.
+                | {fixed_table, tab_name()} | {unsupported, option()}.
+-opaque continuation() :: {tab_name(), what(), ats:continuation()}.
 %% Where a chunked call goes on; not to be looked into.
+-type what() :: select | bindings | object.
+%% Results of a chunked call. Each kind has its own function that goes on.
 
 %% What a native call refuses becomes an exception of the function that the user has called, or an
 %% answer. It is a macro and not a function because the top of the stack trace has to be the user's
@@ -99,9 +102,9 @@
 %% @doc Opens the table in a directory, as it was made, for the caller. The name is a new one.
 -spec open_file(Directory :: file:name_all()) -> {ok, tab_name()} | {error, reason()}.
 open_file(Directory) ->
-    Name = make_ref(),
-    case ats_disk_options:parse(Name, [{file, Directory}]) of
-        {ok, Options} -> opened(Name, Options#{create := false});
+    case ats_disk_options:as_made(Directory) of
+        {ok, Options} -> opened(make_ref(), Options);
+        {error, _} = Failed -> Failed;
         badarg -> erlang:error(badarg, [Directory])
     end.
 
@@ -113,13 +116,13 @@ open_file(Directory) ->
 %%
 %% <table border="1">
 %% <tr><td>`{file, Directory}'</td><td>where the table is. The directory is made if it is not there,
-%% in one that is. If the option is missing, the name of the table is taken, which must be an atom
-%% then</td></tr>
+%% in one that is. If the option is missing, the name of the table is taken, which must be an atom or
+%% a string then</td></tr>
 %% <tr><td>`{type, Type}'</td><td>`set', which is the default, `ordered_set', `bag',
 %% `duplicate_bag', `ordered_bag', or `ordered_duplicate_bag'. A table that is there must be of this
-%% type, if it is given</td></tr>
+%% type; {@link open_file/1} takes it as it is</td></tr>
 %% <tr><td>`{keypos, Pos}'</td><td>where objects have their key, 1 by default. A table that is there
-%% must have it there, if it is given</td></tr>
+%% must have it there</td></tr>
 %% <tr><td>`{access, read | read_write}'</td><td>with `read', which wants a table that is there, no
 %% process can change objects, and nothing in the directory is written</td></tr>
 %% <tr><td>`{durability, sync}'</td><td>a write returns when it is on disk. Writes that wait at the
@@ -146,7 +149,7 @@ open_file(Directory) ->
 %% `estimated_no_objects', `min_no_slots', `max_no_slots', `{ram_file, false}' and `{repair,
 %% boolean()}' are accepted and mean nothing: there is nothing to be estimated, and to be repaired.
 %% With `{ram_file, true}' and `{repair, force}' the answer is `{error, {unsupported, Option}}'.
--spec open_file(tab_name(), [option()]) -> {ok, tab_name()} | {error, reason()}.
+-spec open_file(tab_name(), option() | [option()]) -> {ok, tab_name()} | {error, reason()}.
 open_file(Name, Options) ->
     case ats_disk_options:parse(Name, Options) of
         {ok, Parsed} -> opened(Name, Parsed);
@@ -166,20 +169,44 @@ maybe_ok(ok, Answer) -> Answer();
 maybe_ok({error, _} = Failed, _Answer) -> Failed.
 
 %% @doc Closes a table for the caller. When no process has it open any more, what was written last is
-%% moved from the journal to sorted files, so that the next opening need not.
+%% moved from the journal to sorted files, so that the next opening need not. The table is not fixed by
+%% the caller any more, as in `dets'.
 -spec close(tab_name()) -> ok | {error, reason()}.
 close(Name) ->
-    ats_disk_tables:close(Name).
+    Table = try ?TABLE(Name)
+            catch error:{ats_error, id} -> none
+            end,
+    Closed = ats_disk_tables:close(Name),
+    Closed =/= ok orelse unfix(Table),
+    Closed.
 
-%% @doc Whether there is a table in a directory.
+%% Releases what the caller has fixed of a table that others have open still.
+-spec unfix(ats:tid() | none) -> ok.
+unfix(Table) ->
+    try ats_nif:disk_kind(Table) of
+        {_Type, _KeyPos, {_, _, Users}} ->
+            Times = proplists:get_value(self(), Users, 0),
+            lists:foreach(fun(_) -> ats_nif:safe_fixtable(Table, false) end, lists:seq(1, Times));
+        _ ->
+            ok
+    catch
+        error:{ats_error, _} -> ok
+    end.
+
+%% @doc Returns `true' if there is a table in a directory.
 -spec is_dats_file(Directory :: file:name_all()) -> boolean() | {error, reason()}.
 is_dats_file(Directory) ->
     case ats_disk_options:described(Directory) of
         {ok, _Type, _KeyPos} -> true;
         {error, {not_a_dats_table, _}} -> false;
         {error, _} = Failed -> Failed;
-        badarg -> erlang:error(badarg, [Directory])
+        badarg -> {error, {file_error, Directory, badarg}}
     end.
+
+%% @equiv is_dats_file(Directory)
+-spec is_dets_file(Directory :: file:name_all()) -> boolean() | {error, reason()}.
+is_dets_file(Directory) ->
+    is_dats_file(Directory).
 
 %% @doc The names of all open tables of this node.
 -spec all() -> [tab_name()].
@@ -196,15 +223,20 @@ info(Name) ->
 %%
 %% <table border="1">
 %% <tr><td>`type', `keypos', `access', `durability'</td><td>as it was opened</td></tr>
-%% <tr><td>`filename'</td><td>its directory</td></tr>
+%% <tr><td>`auto_save'</td><td>the interval of `durability' in milliseconds, 0 for `sync', and
+%% `infinity' for `system'</td></tr>
+%% <tr><td>`ram_file'</td><td>`false'</td></tr>
+%% <tr><td>`filename'</td><td>its directory, as it was spelled when it was opened</td></tr>
 %% <tr><td>`size', `no_objects'</td><td>the number of objects. The first call after the table was
 %% opened reads all of it</td></tr>
+%% <tr><td>`no_keys'</td><td>the number of keys; of a bag, each call reads all of it</td></tr>
 %% <tr><td>`file_size'</td><td>bytes on disk, without the journal</td></tr>
 %% <tr><td>`memory'</td><td>bytes in memory</td></tr>
-%% <tr><td>`users'</td><td>the processes that have opened it, and how often each has</td></tr>
+%% <tr><td>`users'</td><td>the processes that have opened it, each as often as it has</td></tr>
+%% <tr><td>`owner'</td><td>the process that owns all open tables</td></tr>
 %% <tr><td>`tree_entries', `file_entries', `files'</td><td>the number of keys in memory, of entries in
 %% sorted files, and of those, as in osmos</td></tr>
-%% <tr><td>`safe_fixed'</td><td>as in `ets:info/2'</td></tr>
+%% <tr><td>`safe_fixed', `safe_fixed_monotonic_time', `fixed'</td><td>as in `ets:info/2'</td></tr>
 %% <tr><td>`stats'</td><td>what the store has done since it was opened, as a map; see
 %% `docs/tables-on-disk.md'</td></tr>
 %% </table>
@@ -363,13 +395,18 @@ take_end(Table, Take, Way) ->
 keys(Objects) when is_list(Objects) -> [element(1, Object) || Object <- Objects];
 keys(Object) -> [element(1, Object)].
 
-%% @doc Adds to integers inside an object and returns the new values. All operations of one call
+%% @doc Adds to numbers inside an object and returns the new values. All operations of one call
 %% are one atomic step. Only for `set' and `ordered_set'.
+%%
+%% One number, or `{Pos, Number}', can be a float, and so can be what it is added to. All others are
+%% integers, as in `ets'.
 -spec update_counter(tab_name(), Key :: term(),
-                     ats:update_op() | [ats:update_op()] | integer()) ->
-          integer() | [integer()] | {error, reason()}.
+                     ats:update_op() | [ats:update_op()] | number()
+                     | {Pos :: pos_integer(), number()}) ->
+          number() | [integer()] | {error, reason()}.
 update_counter(Name, Key, UpdateOp) ->
-    ?ANSWER(?CHANGE(T, ats_nif:update_counter(T, Key, UpdateOp), [Key], Name), Name, [Name, Key, UpdateOp]).
+    ?ANSWER(?CHANGE(T, ats_disk_number:add(T, Key, UpdateOp), [Key], Name),
+            Name, [Name, Key, UpdateOp]).
 
 %% @doc Like {@link update_counter/3}, starting from `Default' if the key is not in the table.
 -spec update_counter(tab_name(), Key :: term(),
@@ -442,8 +479,7 @@ first(Name) ->
 last(Name) ->
     ?ANSWER_OR_EXIT(ats_disk_walk:key(fun ats_nif:last/1, ?TABLE(Name), down), Name, [Name]).
 
-%% @doc Returns the key after `Key'. In an `ordered_set', `Key' itself need not be in the table. In
-%% the other types it must, or have been when the table was fixed ({@link safe_fixtable/2}).
+%% @doc Returns the key after `Key', which itself need not be in the table.
 -spec next(tab_name(), Key :: term()) -> NextKey :: term() | '$end_of_table'.
 next(Name, Key) ->
     ?ANSWER_OR_EXIT(ats_disk_walk:key(fun ats_nif:next/2, ?TABLE(Name), up, Key),
@@ -574,13 +610,14 @@ select(Name, MatchSpec) ->
 -spec select(tab_name(), ats:match_spec(), Limit :: non_neg_integer() | default) ->
           {[Match :: term()], continuation()} | '$end_of_table' | {error, reason()}.
 select(Name, MatchSpec, Limit) ->
-    ?ANSWER(chunk(Name, MatchSpec, up, Limit), Name, [Name, MatchSpec, Limit]).
+    ?ANSWER(chunk(Name, select, MatchSpec, up, Limit), Name, [Name, MatchSpec, Limit]).
 
-%% @doc Goes on where {@link select/3}, or another function that returns a continuation, stopped.
+%% @doc Goes on where {@link select/3}, {@link select_reverse/3}, {@link range/4} or {@link prefix/3}
+%% stopped.
 -spec select(continuation()) ->
           {[Match :: term()], continuation()} | '$end_of_table' | {error, reason()}.
 select(Continuation) ->
-    ?ANSWER(continue(Continuation), name_of(Continuation), [Continuation]).
+    ?ANSWER(continue(select, Continuation), name_of(Continuation), [Continuation]).
 
 %% @doc Like {@link select/2}, in descending order of the keys of an `ordered_set'.
 -spec select_reverse(tab_name(), ats:match_spec()) -> [Match :: term()] | {error, reason()}.
@@ -591,13 +628,13 @@ select_reverse(Name, MatchSpec) ->
 -spec select_reverse(tab_name(), ats:match_spec(), Limit :: non_neg_integer() | default) ->
           {[Match :: term()], continuation()} | '$end_of_table' | {error, reason()}.
 select_reverse(Name, MatchSpec, Limit) ->
-    ?ANSWER(chunk(Name, MatchSpec, down, Limit), Name, [Name, MatchSpec, Limit]).
+    ?ANSWER(chunk(Name, select, MatchSpec, down, Limit), Name, [Name, MatchSpec, Limit]).
 
 %% @doc The same as {@link select/1}: a continuation knows its direction.
 -spec select_reverse(continuation()) ->
           {[Match :: term()], continuation()} | '$end_of_table' | {error, reason()}.
 select_reverse(Continuation) ->
-    ?ANSWER(continue(Continuation), name_of(Continuation), [Continuation]).
+    ?ANSWER(continue(select, Continuation), name_of(Continuation), [Continuation]).
 
 %% @doc Counts the objects for which the result of a match specification is `true', as they are at
 %% one moment.
@@ -616,6 +653,8 @@ select_delete(Name, MatchSpec) ->
     ?ANSWER(delete_selected(?TABLE(Name), MatchSpec), Name, [Name, MatchSpec]).
 
 -spec delete_selected(ats:tid(), ats:match_spec()) -> non_neg_integer().
+delete_selected(_Table, []) ->
+    erlang:error({ats_error, none});
 delete_selected(Table, MatchSpec) ->
     case ats_disk_merging:is_merged_by_program(Table) of
         false -> ats_select:count(Table, MatchSpec, delete);
@@ -658,13 +697,14 @@ match(Name, Pattern) ->
 -spec match(tab_name(), ats:match_pattern(), Limit :: non_neg_integer() | default) ->
           {[Bindings :: [term()]], continuation()} | '$end_of_table' | {error, reason()}.
 match(Name, Pattern, Limit) ->
-    ?ANSWER(chunk(Name, pattern(Pattern, ['$$']), up, Limit), Name, [Name, Pattern, Limit]).
+    ?ANSWER(chunk(Name, bindings, pattern(Pattern, ['$$']), up, Limit),
+            Name, [Name, Pattern, Limit]).
 
-%% @doc The same as {@link select/1}.
+%% @doc Goes on where {@link match/3} stopped.
 -spec match(continuation()) ->
           {[Bindings :: [term()]], continuation()} | '$end_of_table' | {error, reason()}.
 match(Continuation) ->
-    ?ANSWER(continue(Continuation), name_of(Continuation), [Continuation]).
+    ?ANSWER(continue(bindings, Continuation), name_of(Continuation), [Continuation]).
 
 %% @doc Returns the objects that match a pattern.
 -spec match_object(tab_name(), ats:match_pattern()) -> [Object :: tuple()] | {error, reason()}.
@@ -675,13 +715,14 @@ match_object(Name, Pattern) ->
 -spec match_object(tab_name(), ats:match_pattern(), Limit :: non_neg_integer() | default) ->
           {[Object :: tuple()], continuation()} | '$end_of_table' | {error, reason()}.
 match_object(Name, Pattern, Limit) ->
-    ?ANSWER(chunk(Name, pattern(Pattern, ['$_']), up, Limit), Name, [Name, Pattern, Limit]).
+    ?ANSWER(chunk(Name, object, pattern(Pattern, ['$_']), up, Limit),
+            Name, [Name, Pattern, Limit]).
 
-%% @doc The same as {@link select/1}.
+%% @doc Goes on where {@link match_object/3} stopped.
 -spec match_object(continuation()) ->
           {[Object :: tuple()], continuation()} | '$end_of_table' | {error, reason()}.
 match_object(Continuation) ->
-    ?ANSWER(continue(Continuation), name_of(Continuation), [Continuation]).
+    ?ANSWER(continue(object, Continuation), name_of(Continuation), [Continuation]).
 
 %% @doc Deletes the objects that match a pattern. All objects, that is the pattern `` '_' '', are
 %% deleted at one moment.
@@ -697,32 +738,37 @@ match_delete(Name, Pattern) ->
 pattern(Pattern, Body) when is_tuple(Pattern); is_atom(Pattern) -> [{Pattern, [], Body}];
 pattern(_Pattern, Body) -> [{'_', [false], Body}].
 
+%% Like `dets', and not like `ets', a specification without clauses is none.
 -spec list(tab_name(), ats:match_spec(), all | reverse) -> [term()].
+list(_Name, [], _How) ->
+    erlang:error({ats_error, none});
 list(Name, MatchSpec, How) ->
     ats_disk_snapshot:of_table(?TABLE(Name),
                                fun(Snapshot) -> ats_select:list(Snapshot, MatchSpec, How) end).
 
--spec chunk(tab_name(), ats:match_spec(), up | down, pos_integer() | default) ->
+-spec chunk(tab_name(), what(), ats:match_spec(), up | down, pos_integer() | default) ->
           {[term()], continuation()} | '$end_of_table'.
-chunk(Name, MatchSpec, Way, default) ->
-    chunk(Name, MatchSpec, Way, ?FOLDED_AT_ONCE);
-chunk(Name, MatchSpec, Way, 0) ->
+chunk(_Name, _What, [], _Way, _Limit) ->
+    erlang:error({ats_error, none});
+chunk(Name, What, MatchSpec, Way, default) ->
+    chunk(Name, What, MatchSpec, Way, ?FOLDED_AT_ONCE);
+chunk(Name, What, MatchSpec, Way, 0) ->
     %% What `dets' takes it for: as few as possible.
-    chunk(Name, MatchSpec, Way, 1);
-chunk(Name, MatchSpec, Way, Limit) ->
-    named(Name, chunk_of(?TABLE(Name),
-                         fun(Table) -> ats_select:chunk(Table, MatchSpec, Way, Limit) end)).
+    chunk(Name, What, MatchSpec, Way, 1);
+chunk(Name, What, MatchSpec, Way, Limit) ->
+    Chunk = fun(Table) -> ats_select:chunk(Table, MatchSpec, Way, Limit) end,
+    named(Name, What, chunk_of(?TABLE(Name), Chunk)).
 
--spec continue(continuation()) -> {[term()], continuation()} | '$end_of_table'.
-continue({Name, Continuation}) ->
+-spec continue(what(), continuation()) -> {[term()], continuation()} | '$end_of_table'.
+continue(What, {Name, What, Continuation}) ->
     case ats_select:table_of(Continuation) of
         '$end_of_table' ->
             '$end_of_table';
         Table ->
             Next = fun(There) -> ats_select:continue(ats_select:moved(Continuation, There)) end,
-            named(Name, chunk_of(Table, Next))
+            named(Name, What, chunk_of(Table, Next))
     end;
-continue(_) ->
+continue(_, _) ->
     erlang:error({ats_error, none}).
 
 %% If a snapshot had to be read, what follows is read from the table itself.
@@ -734,20 +780,20 @@ chunk_of(Table, Read) ->
         '$end_of_table' -> '$end_of_table'
     end.
 
--spec named(tab_name(), {[term()], ats:continuation()} | '$end_of_table') ->
+-spec named(tab_name(), what(), {[term()], ats:continuation()} | '$end_of_table') ->
           {[term()], continuation()} | '$end_of_table'.
-named(Name, {Results, Continuation}) -> {Results, {Name, Continuation}};
-named(_Name, NoChunk) -> NoChunk.
+named(Name, What, {Results, Continuation}) -> {Results, {Name, What, Continuation}};
+named(_Name, _What, NoChunk) -> NoChunk.
 
 -spec name_of(term()) -> tab_name().
-name_of({Name, _Continuation}) -> Name;
+name_of({Name, _What, _Continuation}) -> Name;
 name_of(_) -> undefined.
 
 %% @doc Makes a continuation usable again that was turned into a binary and back. `MatchSpec' is the
 %% match specification it was made with.
 -spec repair_continuation(continuation(), ats:match_spec()) -> continuation().
-repair_continuation({Name, Continuation} = Given, MatchSpec) ->
-    ?ANSWER({Name, ats_select:repair(Continuation, MatchSpec)}, Name, [Given, MatchSpec]);
+repair_continuation({Name, What, Continuation} = Given, MatchSpec) ->
+    ?ANSWER({Name, What, ats_select:repair(Continuation, MatchSpec)}, Name, [Given, MatchSpec]);
 repair_continuation(Given, MatchSpec) ->
     erlang:error(badarg, [Given, MatchSpec]).
 
@@ -862,7 +908,7 @@ ranged(Name, Read) ->
           [term()] | {[term()], continuation()} | '$end_of_table'.
 ranged(Name, Options, Read) ->
     case is_list(Options) andalso lists:keymember(limit, 1, Options) of
-        true -> named(Name, chunk_of(?TABLE(Name), Read));
+        true -> named(Name, select, chunk_of(?TABLE(Name), Read));
         false -> ranged(Name, Read)
     end.
 
@@ -878,25 +924,29 @@ init_table(Name, InitFun) ->
 %% @doc Replaces the objects of a table by those that a function provides. It is called with the
 %% argument `read' and returns `{Objects, NextFun}', or `end_of_input'. If it returns anything else,
 %% that is the answer, as `{error, {init_fun, Returned}}', and the table is as before; so it is if
-%% the function fails, or provides what is no object. `{format, bchunk}' of `dets' is not supported.
+%% the function fails, or provides what is no object. Of a fixed table the answer is `{error,
+%% {fixed_table, Name}}'. `{format, bchunk}' of `dets' is not supported.
 %%
 %% Up to 128 MiB of objects replace what was there at one moment, which holds for {@link
 %% from_ets/2} and the like, too. See the page `docs/tables-on-disk.md' for more of them.
--spec init_table(tab_name(), ats_dets:init_fun(), [{min_no_slots, default | non_neg_integer()}
-                                                 | {format, term}]) -> ok | {error, term()}.
+-spec init_table(tab_name(), ats_dets:init_fun(), Option | [Option]) -> ok | {error, term()}
+              when Option :: {min_no_slots, default | non_neg_integer()} | {format, term}.
 init_table(Name, InitFun, Options) ->
     ?ANSWER(init(Name, InitFun, Options), Name, [Name, InitFun, Options]).
 
 -spec init(tab_name(), term(), term()) -> ok | {error, term()}.
-init(Name, InitFun, Options) when is_function(InitFun), is_list(Options) ->
-    case lists:keyfind(format, 1, Options) of
-        {format, Format} when Format =/= term ->
-            {error, {unsupported, {format, Format}}};
-        _ ->
-            ats_disk_transfer:init(?TABLE(Name), InitFun)
+init(Name, InitFun, Options) when is_function(InitFun) ->
+    case ats_disk_options:of_init(Options) of
+        term -> unless_fixed(Name, ats_disk_transfer:init(?TABLE(Name), InitFun));
+        bchunk -> {error, {unsupported, {format, bchunk}}};
+        badarg -> erlang:error({ats_error, none})
     end;
 init(_Name, _InitFun, _Options) ->
     erlang:error({ats_error, none}).
+
+-spec unless_fixed(tab_name(), ok | {error, term()} | fixed) -> ok | {error, term()}.
+unless_fixed(Name, fixed) -> {error, {fixed_table, Name}};
+unless_fixed(_Name, Done) -> Done.
 
 %% @equiv table(Name, [])
 -spec table(tab_name()) -> qlc:query_handle().
@@ -975,7 +1025,7 @@ from_dets(Name, DetsTable, Options) ->
 -spec in(tab_name(), {ets | ats | dets, term()}, [{progress, ats_disk_transfer:progress()}]) ->
           ok | {error, term()}.
 in(Name, From, Options) ->
-    ats_disk_transfer:in(?TABLE(Name), From, progress(Options)).
+    unless_fixed(Name, ats_disk_transfer:in(?TABLE(Name), From, progress(Options))).
 
 -spec progress(term()) -> ats_disk_transfer:progress().
 progress([]) -> fun(_, _) -> ok end;

@@ -99,7 +99,7 @@ kill_round(Directory, Before) ->
     timer:sleep(200 + rand:uniform(600)),
     ok = Kill(),
     {ok, <<Acknowledged:64>>} = file:read_file(Directory ++ ".log"),
-    {ok, t} = dats:open_file(t, [{file, Directory}]),
+    {ok, t} = dats:open_file(t, [{file, Directory}, {type, ordered_set}]),
     Found = case dats:read(t, hot) of
                 {ok, Value} -> Value;
                 not_found -> 0

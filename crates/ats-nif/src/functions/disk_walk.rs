@@ -29,6 +29,7 @@ const PERCENT: u128 = 5;
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("disk_chunk", disk_chunk, 3),
+        nif!("disk_step", disk_step, 3),
         nif!("disk_key", disk_key, 2),
         nif!("disk_median", disk_median, 3),
     ]
@@ -75,7 +76,23 @@ impl List {
 /// which `Objects` is the external term format of a list. The objects of one key come oldest first
 /// on the way up. The tag is `done` if there are no others, and `pending` if the values of the next
 /// key have to be merged first, else `more`.
-fn disk_chunk<'e>(env: Env<'e>, [table, way, last]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+fn disk_chunk<'e>(env: Env<'e>, arguments: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    let chunk = chunk(env, arguments, CHUNK_BYTES)?;
+    process::consume(env, PERCENT);
+    Ok(chunk)
+}
+
+/// `disk_step(Table, Way, Last)`: like `disk_chunk`, with the objects of one key.
+fn disk_step<'e>(env: Env<'e>, arguments: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    chunk(env, arguments, 0)
+}
+
+/// The objects of so many bytes, or of one key.
+fn chunk<'e>(
+    env: Env<'e>,
+    [table, way, last]: [VmTerm<'e>; 3],
+    most_bytes: usize,
+) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = readable(env, table, &guard)?;
     let last_word = last.word();
@@ -106,7 +123,7 @@ fn disk_chunk<'e>(env: Env<'e>, [table, way, last]: [VmTerm<'e>; 3]) -> NifResul
         .scan_bytes(range, direction, &mut |key, value| {
             let added = check_length(value.len()).and_then(|()| list.add(value, direction));
             match added {
-                Ok(()) if list.bytes.len() < CHUNK_BYTES => {
+                Ok(()) if list.bytes.len() < most_bytes => {
                     if is_snapshot_of_program {
                         visited.clear();
                         visited.extend_from_slice(key);
@@ -125,7 +142,6 @@ fn disk_chunk<'e>(env: Env<'e>, [table, way, last]: [VmTerm<'e>; 3]) -> NifResul
     if let Some(why) = failed {
         return Err(why);
     }
-    process::consume(env, PERCENT);
     let is_empty = list.count == 0;
     let (tag, next) = match &next {
         Some(key) => (KnownAtom::More, env.binary(key)),
