@@ -15,6 +15,7 @@
 //! | `layer` | what of one time there is: entries, deleted ranges, and keys of which something is lost |
 //! | `verify` | checking |
 //! | `salvage` | reading all layers as one, and writing a new store |
+//! | `whole` | all files of a store: removing, copying, and exchanging directories |
 
 mod journal;
 mod layer;
@@ -22,10 +23,12 @@ mod run;
 mod salvage;
 mod survey;
 mod verify;
+mod whole;
 
 pub use salvage::{KeepOperands, Salvage, Salvaged, SalvagedRecord, salvage};
 pub use survey::{FileSurvey, JournalSurvey, RunSurvey, Survey};
 pub use verify::{Report, verify};
+pub use whole::{exchange, is_of_store, remove_dir, rename};
 
 use std::fmt;
 use std::ops::Bound;

@@ -116,6 +116,12 @@ impl FileSurvey {
 }
 
 impl Survey {
+    /// The directory, with its lock.
+    #[must_use]
+    pub fn into_directory(self) -> StoreDirectory {
+        self.directory
+    }
+
     /// Looks at the directory of a store, which stays locked.
     ///
     /// # Errors
@@ -123,7 +129,18 @@ impl Survey {
     /// writing; [`Error::NewerFormat`]; and [`Error::Io`] if the directory cannot be listed. What
     /// is wrong with a file is no error here.
     pub fn new(file_system: Arc<dyn FileSystem>, directory: &Path) -> Result<Self, Error> {
-        let directory = StoreDirectory::open(file_system, directory, Sharing::Shared)?;
+        Survey::of(StoreDirectory::open(
+            file_system,
+            directory,
+            Sharing::Shared,
+        )?)
+    }
+
+    /// Like [`new`](Survey::new), of a directory that is open and locked.
+    ///
+    /// # Errors
+    /// As those of [`new`](Survey::new).
+    pub fn of(directory: StoreDirectory) -> Result<Self, Error> {
         let names = directory.names()?;
         let is_ours = |name: &String| {
             name == manifest::NAME || file_number(name).is_some() || journal::number(name).is_some()
