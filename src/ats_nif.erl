@@ -31,6 +31,7 @@
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -export([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -export([disk_stage/1, disk_exchange/2]).
+-export([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -nifs([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
@@ -53,6 +54,7 @@
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -nifs([disk_replace/5, disk_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -nifs([disk_stage/1, disk_exchange/2]).
+-nifs([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
 %% Only in the build for tests.
 -ifdef(FORCING).
@@ -509,6 +511,29 @@ disk_stage(_Table) -> ?NOT_LOADED.
 %% @doc Replaces all objects of a table by those of its stage, at one moment.
 -spec disk_exchange(ats:tid(), Stage :: ats:tid()) -> true.
 disk_exchange(_Table, _Stage) -> ?NOT_LOADED.
+
+%% Removes the table in a directory. The files that are not its own stay.
+-spec disk_destroy(Directory :: binary()) -> {ok, Foreign :: [binary()]} | disk_failure().
+disk_destroy(_Directory) -> ?NOT_LOADED.
+
+%% Renames the directory of a table, over another one if there is one.
+-spec disk_rename(From :: binary(), To :: binary()) ->
+          ok | {error, source | target, Cause :: atom(), Text :: binary()}.
+disk_rename(_From, _To) -> ?NOT_LOADED.
+
+%% Copies the files of a table.
+-spec disk_copy(From :: binary(), To :: binary()) ->
+          ok | {error, source | target, Cause :: atom(), Text :: binary()}.
+disk_copy(_From, _To) -> ?NOT_LOADED.
+
+%% Writes what can be read of a table to new files. What the table was is told for the case that its
+%% files do not tell it. `Kept' is where the damaged files are.
+-spec disk_repair(Directory :: binary(),
+                  default | {ats:table_type(), KeyPos :: pos_integer(), default | binary()}) ->
+          {ok, Records :: non_neg_integer(), LostEntries :: non_neg_integer(),
+           Outdated :: non_neg_integer(), Faults :: [binary()], Kept :: default | binary()}
+        | disk_failure().
+disk_repair(_Directory, _Told) -> ?NOT_LOADED.
 
 %% As {@link lookup/2}, of an open table and not of a snapshot.
 %% What is still to be merged is given as the store has it.

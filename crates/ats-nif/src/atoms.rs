@@ -135,6 +135,10 @@ known_atoms! {
     System = "system",
     /// `dats`: the name of tables in directories.
     Dats = "dats",
+    /// `source`: the directory that is there.
+    Source = "source",
+    /// `target`: the directory that shall be there.
+    Target = "target",
     /// `damaged`: what was read is not what was written.
     Damaged = "damaged",
     /// `in_use`: the directory is open elsewhere.

@@ -1,6 +1,7 @@
 //! Tables in directories: a store on disk, the file that says which table it is of, and how schedulers are spared
 //! waiting for it.
 
+mod closed;
 mod failure;
 mod opened;
 mod pending;
@@ -9,6 +10,7 @@ mod polite;
 mod restless;
 mod table_store;
 
+pub use closed::{Side, Told, copy, destroy, rename, repair};
 pub use failure::{Failure, word_of};
 pub use opened::{Opened, Settings, describe};
 pub use pending::{Expected, Pending, Record, replace};

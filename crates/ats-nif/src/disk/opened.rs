@@ -383,7 +383,7 @@ fn not_a_table(text: &str) -> Failure {
 }
 
 /// The failure of a directory that cannot be opened.
-fn of_directory(error: Error) -> Failure {
+pub(super) fn of_directory(error: Error) -> Failure {
     match error {
         Error::Missing => Failure::new(KnownAtom::Enoent, "there is no such directory"),
         Error::Io { error, .. } if error.kind == ErrorKind::NotADirectory => {
@@ -404,7 +404,9 @@ pub fn describe(directory: &Path) -> Result<Option<Description>, Failure> {
 }
 
 /// Decodes the file that describes a table, if it is there.
-fn description(read: Result<Option<Vec<u8>>, Error>) -> Result<Option<Description>, Failure> {
+pub(super) fn description(
+    read: Result<Option<Vec<u8>>, Error>,
+) -> Result<Option<Description>, Failure> {
     let Some(bytes) = read.map_err(of_directory)? else {
         return Ok(None);
     };

@@ -71,7 +71,7 @@ pub(super) fn on_dirty_io() -> Result<(), NoReply> {
 }
 
 /// `{error, Cause, Text}`.
-fn failed<'e>(env: Env<'e>, failure: &Failure) -> VmWord<'e> {
+pub(super) fn failed<'e>(env: Env<'e>, failure: &Failure) -> VmWord<'e> {
     env.tuple(&[
         KnownAtom::Error.word(),
         failure.cause.word(),
@@ -88,7 +88,7 @@ fn told<'e>(env: Env<'e>, done: Result<(), Failure>) -> VmWord<'e> {
 }
 
 /// A word that is `default` if the user has not said anything.
-fn given<'e, T>(
+pub(super) fn given<'e, T>(
     env: Env<'e>,
     word: VmWord<'e>,
     read: impl FnOnce(VmTerm<'e>) -> Option<T>,
@@ -99,7 +99,7 @@ fn given<'e, T>(
     }
 }
 
-fn size(term: VmTerm<'_>) -> Option<usize> {
+pub(super) fn size(term: VmTerm<'_>) -> Option<usize> {
     usize::try_from(term.as_small()?).ok()
 }
 
