@@ -14,6 +14,7 @@
       | {damaged, file:filename_all(), What :: unicode:chardata()}
       | {newer_format, file:filename_all(), What :: unicode:chardata()}
       | {not_a_dats_table, file:filename_all()}
+      | {needs_repair, file:filename_all()}
       | {in_use, file:filename_all()}
       | {type_mismatch | keypos_mismatch | merge_mismatch | format_mismatch, file:filename_all()}
       | {access_mode, file:filename_all()}
@@ -137,6 +138,13 @@ format({unsupported, {merge, _}}) ->
     "ats_merge";
 format(incompatible_arguments) ->
     "the table is open with other options";
+format({needs_repair, Directory}) ->
+    io_lib:format("~ts: files of the table are damaged, and the option repair says not to repair it",
+                  [Directory]);
+format({damaged_bchunk, What}) ->
+    io_lib:format("the chunks of a table are damaged: ~ts", [What]);
+format({incompatible_bchunk, What}) ->
+    io_lib:format("the chunks of a table are of another format: ~ts", [What]);
 format({fixed_table, Name}) ->
     io_lib:format("~tp: a table is not replaced while it is fixed", [Name]);
 format(not_owner) ->

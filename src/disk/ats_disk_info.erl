@@ -41,6 +41,9 @@ item(owner, _Name, _Options) ->
         undefined -> undefined;
         Pid -> Pid
     end;
+item(bchunk_format, Name, _Options) ->
+    {Type, KeyPos, _Fixed} = kind(Name),
+    ats_disk_bchunk:format(Type, KeyPos);
 item(no_keys, Name, _Options) ->
     keys(ats_disk_tables:find(Name));
 item(Size, Name, _Options) when Size =:= size; Size =:= no_objects ->

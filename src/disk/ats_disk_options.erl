@@ -10,7 +10,7 @@
 -module(ats_disk_options).
 
 -export([parse/2, as_made/1, native/1, fits/2, described/1, check_modules/1, set_shared_memory/1]).
--export([of_init/1]).
+-export([of_init/1, native_directory/1, told/1]).
 
 -export_type([parsed/0]).
 
@@ -19,6 +19,7 @@
           directory := file:filename_all(),
           create := boolean(),
           access := read | read_write,
+          repair := default | boolean() | force,
           type := default | ats:table_type(),
           keypos := default | pos_integer(),
           merge := default | term(),
@@ -84,6 +85,7 @@ defaults() ->
       directory => default,
       create => true,
       access => read_write,
+      repair => default,
       type => set,
       keypos => 1,
       merge => default,
@@ -198,11 +200,8 @@ option({ram_file, false}, Read) ->
     Read;
 option({ram_file, true}, _Read) ->
     {error, {unsupported, {ram_file, true}}};
-%% A table that was not closed is opened as it was: there is nothing to choose.
-option({repair, Repair}, Read) when is_boolean(Repair) ->
-    Read;
-option({repair, force}, _Read) ->
-    {error, {unsupported, {repair, force}}};
+option({repair, Repair}, Read) when is_boolean(Repair); Repair =:= force ->
+    Read#{repair := Repair};
 option({version, Version}, Read) when Version =:= default; Version =:= 9 ->
     Read;
 option(_Unknown, _Read) ->
@@ -268,6 +267,21 @@ native_name(Name) ->
         true -> Native;
         false -> error
     end.
+
+%% @doc The path of a directory as the native library wants it.
+-spec native_directory(term()) -> {ok, binary()} | badarg | {error, term()}.
+native_directory(None) when None =:= ""; None =:= <<>> ->
+    {error, {file_error, None, enoent}};
+native_directory(Name) ->
+    case directory(Name) of
+        badarg -> badarg;
+        Directory -> {ok, native_name(Directory)}
+    end.
+
+%% @doc What the options say of a table whose file does not say what it is.
+-spec told(parsed()) -> default | {ats:table_type(), pos_integer(), default | binary()}.
+told(#{type := default}) -> default;
+told(#{type := Type, keypos := KeyPos, merge := Merge}) -> {Type, KeyPos, merge(Merge)}.
 
 %% @doc What the native library is told.
 -spec native(parsed()) -> {binary(), ats_nif:disk_options()}.

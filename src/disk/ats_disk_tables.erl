@@ -16,8 +16,8 @@
 -include_lib("kernel/include/file.hrl").
 
 -export([start_link/0, ensure_started/0]).
--export([open/2, close/1, set_merge/2, find/1, directory/1, options/1, max_selects/1]).
--export([names/0, ids/0, users/1]).
+-export([is_being_closed/1, open/2, close/1, set_merge/2, find/1, directory/1, options/1]).
+-export([max_selects/1, names/0, ids/0, users/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([name/0]).
@@ -81,6 +81,14 @@ close(Name) ->
     try gen_server:call(?MODULE, {close, Name}, infinity)
     catch
         exit:{noproc, _} -> {error, not_owner}
+    end.
+
+%% @doc Returns `true' if the table in a directory is closed at the moment.
+-spec is_being_closed(Directory :: file:name_all()) -> boolean().
+is_being_closed(Directory) ->
+    try gen_server:call(?MODULE, {is_being_closed, place(#{directory => Directory})}, infinity)
+    catch
+        exit:{noproc, _} -> false
     end.
 
 %% @doc Says that a table is merged otherwise from now on.
@@ -159,6 +167,8 @@ handle_call({open, Name, Options}, From, State) ->
     {noreply, ask(Name, {open, From, Options}, State)};
 handle_call({close, Name}, From, State) ->
     {noreply, ask(Name, {close, From}, State)};
+handle_call({is_being_closed, Place}, _From, State) ->
+    {reply, is_being_closed(Place, State), State};
 handle_call({set_merge, Name, Merge}, _From, #state{tables = Tables} = State) ->
     case Tables of
         #{Name := #table{id = Id, options = #{merge := Opened} = Options} = Table}
@@ -274,15 +284,16 @@ open_table(Name, {open, _From, Options} = Request, Changing, #state{closed = Clo
 -spec opened(ats_disk_options:parsed(), pid()) ->
           {ok, ats:tid()} | {error, term(), term()}.
 opened(Options, Owner) ->
-    case ats_disk_options:check_modules(Options) of
-        ok ->
-            {Directory, Native} = ats_disk_options:native(Options),
-            ats_nif:disk_open(Directory, Native, Owner);
-        Failed ->
-            Failed
-    end.
+    {Directory, Native} = ats_disk_options:native(Options),
+    Open = fun() ->
+                   case ats_disk_options:check_modules(Options) of
+                       ok -> ats_nif:disk_open(Directory, Native, Owner);
+                       Failed -> Failed
+                   end
+           end,
+    ats_disk_repair:open(Options, Directory, Open).
 
--spec place(ats_disk_options:parsed()) -> place().
+-spec place(#{directory := file:name_all(), _ => _}) -> place().
 place(#{directory := Directory}) ->
     case file:read_file_info(Directory, [raw]) of
         {ok, #file_info{major_device = Device, inode = Inode}} -> {Device, Inode};

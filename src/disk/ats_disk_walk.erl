@@ -5,7 +5,7 @@
 %% makes terms: so the objects that are in memory are those of one chunk.
 -module(ats_disk_walk).
 
--export([fold/4, fold_chunks/4, step/3, key/3, key/4, objects/3, objects/4, slot/2]).
+-export([fold/4, fold_chunks/4, chunk/3, step/3, key/3, key/4, objects/3, objects/4, slot/2]).
 
 %% @doc Folds a function over all objects. Those of one key come oldest first on the way up.
 -spec fold(fun((Object :: tuple(), Acc) -> Acc), Acc, ats:tid(), up | down) -> Acc.
@@ -37,6 +37,26 @@ chunks(Function, Before, Snapshot, Way, Last) ->
         pending ->
             ok = ats_disk_pending:resolve(Snapshot),
             chunks(Function, Acc, Snapshot, Way, Next)
+    end.
+
+%% @doc The objects of some keys behind one, as the external term format of a list, as they are at the
+%% moment.
+-spec chunk(ats:tid(), up | down, start | (Key :: binary())) ->
+          {done | more, Objects :: binary(), Last :: start | (Key :: binary())}.
+chunk(Table, Way, Last) ->
+    ats_disk_snapshot:of_table(Table, fun(Snapshot) -> chunk_in(Snapshot, Way, Last) end).
+
+-spec chunk_in(ats:tid(), up | down, start | binary()) ->
+          {done | more, binary(), start | binary()}.
+chunk_in(Snapshot, Way, Last) ->
+    case ats_nif:disk_chunk(Snapshot, Way, Last) of
+        {pending, _NoObjects, Last} ->
+            ok = ats_disk_pending:resolve(Snapshot),
+            chunk_in(Snapshot, Way, Last);
+        {pending, Objects, Next} ->
+            {more, Objects, Next};
+        Chunk ->
+            Chunk
     end.
 
 %% @doc The first object behind a key, or from the end that `up' or `down' begins at.

@@ -38,9 +38,12 @@
 -export([to_ets/2, to_ets/3, from_ets/2, from_ets/3, to_ats/2, to_ats/3, from_ats/2, from_ats/3]).
 -export([from_dets/2, from_dets/3, flush/1, compact/1, upgrade_merge/2]).
 -export([shared_memory/0]).
+-export([bchunk/2, is_compatible_bchunk_format/2]).
+-export([destroy/1, rename_table/2, copy_table/2]).
 -export([open/2, read/2, write/3, select_range/5, select_continue/3]).
 
 -export_type([tab_name/0, option/0, durability/0, reason/0, continuation/0]).
+-export_type([chunk_continuation/0]).
 
 -type tab_name() :: term().
 %% The name of an open table.
@@ -57,11 +60,13 @@
       | {memory, Bytes :: pos_integer()}
       | {snapshot_age, infinity | Milliseconds :: pos_integer()}
       | {estimated_no_objects | min_no_slots | max_no_slots, default | non_neg_integer()}
-      | {ram_file, false} | {repair, boolean()}.
+      | {ram_file, false} | {repair, boolean() | force}.
 -type reason() :: ats_disk_failure:reason() | incompatible_arguments | not_owner
                 | {fixed_table, tab_name()} | {unsupported, option()}.
 -opaque continuation() :: {tab_name(), what(), ats:continuation()}.
 %% Where a chunked call goes on; not to be looked into.
+-opaque chunk_continuation() :: {tab_name(), bchunk, ats_disk_bchunk:position()}.
+%% Where {@link bchunk/2} goes on; not to be looked into.
 -type what() :: select | bindings | object.
 %% Results of a chunked call. Each kind has its own function that goes on.
 
@@ -141,14 +146,20 @@ open_file(Directory) ->
 %% it, and for {@link select_continue/3}. If it is not read for so long, it expires: a function that
 %% then goes on with it answers `{error, {snapshot_expired, Directory}}'. An hour; `infinity' is
 %% never</td></tr>
+%% <tr><td>`{repair, true}'</td><td>if files are damaged so that the table cannot be opened, what can
+%% be read is written to new files, and the table is opened. The damaged files are kept in a directory
+%% beside, and a warning is logged that says what was lost</td></tr>
+%% <tr><td>`{repair, false}'</td><td>such a table is answered by `{error, {needs_repair,
+%% Directory}}'. If the option is missing, it is `{error, {damaged, Directory, What}}'</td></tr>
+%% <tr><td>`{repair, force}'</td><td>all files are read and written anew, also if nothing shows yet
+%% that they are damaged</td></tr>
 %% </table>
 %%
 %% Whatever the durability is, the end of the virtual machine, by `halt' or by a signal, loses
 %% nothing: that is about the end of the system, and of power.
 %%
-%% `estimated_no_objects', `min_no_slots', `max_no_slots', `{ram_file, false}' and `{repair,
-%% boolean()}' are accepted and mean nothing: there is nothing to be estimated, and to be repaired.
-%% With `{ram_file, true}' and `{repair, force}' the answer is `{error, {unsupported, Option}}'.
+%% `estimated_no_objects', `min_no_slots', `max_no_slots' and `{ram_file, false}' are accepted and
+%% mean nothing. With `{ram_file, true}' the answer is `{error, {unsupported, Option}}'.
 -spec open_file(tab_name(), option() | [option()]) -> {ok, tab_name()} | {error, reason()}.
 open_file(Name, Options) ->
     case ats_disk_options:parse(Name, Options) of
@@ -207,6 +218,36 @@ is_dats_file(Directory) ->
 -spec is_dets_file(Directory :: file:name_all()) -> boolean() | {error, reason()}.
 is_dets_file(Directory) ->
     is_dats_file(Directory).
+
+%% @doc Removes a table that is not open, and its directory. Other files in the directory stay, and so
+%% does that then: the answer is `{ok, Names}' with the names of those. A table whose files are damaged
+%% can be removed, too. After a crash in between the same call goes on.
+-spec destroy(Directory :: file:name_all()) ->
+          ok | {ok, Foreign :: [file:filename_all()]} | {error, reason()}.
+destroy(Directory) ->
+    case ats_disk_closed:destroy(Directory) of
+        badarg -> erlang:error(badarg, [Directory]);
+        Answer -> Answer
+    end.
+
+%% @doc Gives the directory of a table that is not open another name, in the same file system. A table
+%% that has that name is removed: from one moment on the name is that of the renamed table, also after
+%% a crash, and if there is one, `From' may have what is left of the other.
+-spec rename_table(From :: file:name_all(), To :: file:name_all()) -> ok | {error, reason()}.
+rename_table(From, To) ->
+    case ats_disk_closed:rename(From, To) of
+        badarg -> erlang:error(badarg, [From, To]);
+        Answer -> Answer
+    end.
+
+%% @doc Copies a table that is not open for writing to a directory that is empty or not there. The copy
+%% is on disk when the call returns; if it fails, or the system stops meanwhile, there is none.
+-spec copy_table(From :: file:name_all(), To :: file:name_all()) -> ok | {error, reason()}.
+copy_table(From, To) ->
+    case ats_disk_closed:copy(From, To) of
+        badarg -> erlang:error(badarg, [From, To]);
+        Answer -> Answer
+    end.
 
 %% @doc The names of all open tables of this node.
 -spec all() -> [tab_name()].
@@ -925,12 +966,16 @@ init_table(Name, InitFun) ->
 %% argument `read' and returns `{Objects, NextFun}', or `end_of_input'. If it returns anything else,
 %% that is the answer, as `{error, {init_fun, Returned}}', and the table is as before; so it is if
 %% the function fails, or provides what is no object. Of a fixed table the answer is `{error,
-%% {fixed_table, Name}}'. `{format, bchunk}' of `dets' is not supported.
+%% {fixed_table, Name}}'.
+%%
+%% With `{format, bchunk}' it provides what {@link bchunk/2} returned, of a table of the same type and
+%% with its keys at the same position. If a piece of that is missing, spoilt, or of something else,
+%% the answer is `{error, {damaged_bchunk, What}}' or `{error, {incompatible_bchunk, What}}'.
 %%
 %% Up to 128 MiB of objects replace what was there at one moment, which holds for {@link
 %% from_ets/2} and the like, too. See the page `docs/tables-on-disk.md' for more of them.
 -spec init_table(tab_name(), ats_dets:init_fun(), Option | [Option]) -> ok | {error, term()}
-              when Option :: {min_no_slots, default | non_neg_integer()} | {format, term}.
+              when Option :: {min_no_slots, default | non_neg_integer()} | {format, term | bchunk}.
 init_table(Name, InitFun, Options) ->
     ?ANSWER(init(Name, InitFun, Options), Name, [Name, InitFun, Options]).
 
@@ -938,15 +983,50 @@ init_table(Name, InitFun, Options) ->
 init(Name, InitFun, Options) when is_function(InitFun) ->
     case ats_disk_options:of_init(Options) of
         term -> unless_fixed(Name, ats_disk_transfer:init(?TABLE(Name), InitFun));
-        bchunk -> {error, {unsupported, {format, bchunk}}};
+        bchunk -> unless_fixed(Name, init_by_chunks(?TABLE(Name), InitFun));
         badarg -> erlang:error({ats_error, none})
     end;
 init(_Name, _InitFun, _Options) ->
     erlang:error({ats_error, none}).
 
+-spec init_by_chunks(ats:tid(), ats_dets:init_fun()) -> ok | {error, term()} | fixed.
+init_by_chunks(Table, InitFun) ->
+    {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
+    ats_disk_bchunk:decoded({Type, KeyPos}, InitFun,
+                            fun(Provider) -> ats_disk_transfer:init(Table, Provider) end).
+
 -spec unless_fixed(tab_name(), ok | {error, term()} | fixed) -> ok | {error, term()}.
 unless_fixed(Name, fixed) -> {error, {fixed_table, Name}};
 unless_fixed(_Name, Done) -> Done.
+
+%% @doc Returns some objects of a table as binaries, and a continuation for the next ones; the first
+%% time with `start'. {@link init_table/3} makes a table of them again. Each chunk is read at a moment
+%% of its own.
+-spec bchunk(tab_name(), start | chunk_continuation()) ->
+          {chunk_continuation(), ats_disk_bchunk:data()} | '$end_of_table' | {error, reason()}.
+bchunk(Name, start = Continuation) ->
+    ?ANSWER(chunked(Name, ats_disk_bchunk:first(?TABLE(Name))), Name, [Name, Continuation]);
+bchunk(Name, {Name, bchunk, Position} = Continuation) ->
+    ?ANSWER(chunked(Name, ats_disk_bchunk:next(?TABLE(Name), Position)),
+            Name, [Name, Continuation]);
+bchunk(Name, Other) ->
+    erlang:error(badarg, [Name, Other]).
+
+-spec chunked(tab_name(), {ats_disk_bchunk:position(), [binary()]} | '$end_of_table') ->
+          {chunk_continuation(), [binary()]} | '$end_of_table'.
+chunked(Name, {Position, Pieces}) -> {{Name, bchunk, Position}, Pieces};
+chunked(_Name, '$end_of_table') -> '$end_of_table'.
+
+%% @doc Returns `true' if a table can be made by the chunks of a table of which `info(T,
+%% bchunk_format)' is this.
+-spec is_compatible_bchunk_format(tab_name(), Format :: term()) -> boolean().
+is_compatible_bchunk_format(Name, Format) ->
+    ?ANSWER(is_compatible(?TABLE(Name), Format), Name, [Name, Format]).
+
+-spec is_compatible(ats:tid(), term()) -> boolean().
+is_compatible(Table, Format) ->
+    {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
+    ats_disk_bchunk:is_compatible(Format, Type, KeyPos).
 
 %% @equiv table(Name, [])
 -spec table(tab_name()) -> qlc:query_handle().

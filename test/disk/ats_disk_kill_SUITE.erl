@@ -91,7 +91,7 @@ write(Log, W, N) ->
 %% How much each writer has written, all of which must be there.
 found(Directory, Before) ->
     {Objects, Sums} = files(Directory),
-    {ok, o} = dats:open_file(o, [{file, Objects}]),
+    {ok, o} = dats:open_file(o, [{file, Objects}, {type, ordered_set}]),
     {ok, s} = dats:open_file(s, [{file, Sums}]),
     Found = [found(Directory, W, element(W, Before)) || W <- lists:seq(1, ?WRITERS)],
     %% And nothing else is.

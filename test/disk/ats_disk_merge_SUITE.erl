@@ -54,8 +54,9 @@ disturb(Config, Name, N) ->
         1 -> ok = dats:compact(Name);
         2 -> ok = dats:sync(Name);
         3 ->
+            Options = [{Item, dats:info(Name, Item)} || Item <- [type, keypos]],
             ok = dats:close(Name),
-            Name = ats_disk_lib:open(Config, Name, [])
+            Name = ats_disk_lib:open(Config, Name, Options)
     end.
 
 merges(Config) ->

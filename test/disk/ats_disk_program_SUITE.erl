@@ -131,8 +131,9 @@ disturb(Config, Name) ->
         2 -> ok = dats:compact(Name);
         3 -> ok = dats:sync(Name);
         4 ->
+            Options = [{Item, dats:info(Name, Item)} || Item <- [type, keypos]],
             ok = dats:close(Name),
-            open(Config, Name, [])
+            open(Config, Name, Options)
     end.
 
 key() -> rand:uniform(40).
@@ -251,7 +252,7 @@ a_module_is_checked(Config) ->
     ok = dats:write(t, 1, {4, 5}),
     ok = dats:close(t),
     File = ats_disk_lib:file(Config, "t"),
-    Open = fun(Options) -> dats:open_file(t, [{file, File} | Options]) end,
+    Open = fun(Options) -> dats:open_file(t, [{file, File}, {type, ordered_set} | Options]) end,
     ?assertEqual({error, {merge_mismatch, File}}, Open([{merge, sum}])),
     ?assertEqual({error, {merge_mismatch, File}}, Open([{merge, {module, ats_keyed_merge}}])),
     ?assertMatch({error, {merge, {not_loaded, no_such_module, _}}},
@@ -326,7 +327,7 @@ failures_are_of_one_key(Config) ->
     ok = dats:compact(t),
     Check(),
     ok = dats:close(t),
-    open(Config, t, []),
+    open(Config, t, [{type, ordered_set}]),
     Check(),
     %% What failed was not lost: with another module it can be read.
     without_raising(fun() -> ?assertEqual([{{fails, raise}, {4, 4}}], dats:lookup(t, {fails, raise})) end),
@@ -379,7 +380,7 @@ the_background_goes_on_after_a_failure(Config) ->
     [ok = dats:write(t, K, {2, N}) || N <- [1, 2], K <- lists:seq(1, 500)],
     ok = dats:compact(t),
     ok = dats:close(t),
-    open(Config, t, []),
+    open(Config, t, [{type, ordered_set}]),
     ?assertEqual([{7, {16, 20}}], dats:lookup(t, 7)).
 
 %% ----- many at a time -----
@@ -534,8 +535,8 @@ another_version_is_not_mixed(Config) ->
     ok = sys:resume(ats_disk_merger),
     ok = dats:close(t),
     ?assertEqual({error, {merge_mismatch, File}},
-                 dats:open_file(t, [{file, File}, {merge, {module, sums}}])),
-    open(Config, t, []),
+                 dats:open_file(t, [{file, File}, {type, ordered_set}, {merge, {module, sums}}])),
+    open(Config, t, [{type, ordered_set}]),
     ?assertEqual(Mismatch(a), dats:read(t, a)),
     ok = load(sums, 1, "A + B"),
     ?assertEqual([{a, 6}, {b, 6}, {c, 7}], dats:tab2list(t)).
@@ -561,10 +562,11 @@ an_upgrade_merges_first(Config) ->
     [ok = dats:write(t, K, N) || N <- [4, 9], K <- lists:seq(1, Keys)],
     Check(9),
     %% Another process can ask for what the table is now.
-    {ok, t} = dats:open_file(t, [{file, ats_disk_lib:file(Config, "t")}, {merge, {module, sums}}]),
+    {ok, t} = dats:open_file(t, [{file, ats_disk_lib:file(Config, "t")}, {type, ordered_set},
+                                 {merge, {module, sums}}]),
     ok = dats:close(t),
     ok = dats:close(t),
-    open(Config, t, [{merge, {module, sums}}]),
+    open(Config, t, [{type, ordered_set}, {merge, {module, sums}}]),
     Check(9),
     %% And so on.
     [ok = dats:write(t, K, 10) || K <- lists:seq(1, Keys)],
@@ -575,7 +577,7 @@ an_upgrade_merges_first(Config) ->
     ok = dats:write(t, 1, 3),
     ?assertEqual({ok, 3}, dats:read(t, 1)),
     ok = dats:close(t),
-    open(Config, t, [{merge, {module, sums}}]),
+    open(Config, t, [{type, ordered_set}, {merge, {module, sums}}]),
     ?assertEqual({ok, 3}, dats:read(t, 1)).
 
 an_upgrade_converts(Config) ->

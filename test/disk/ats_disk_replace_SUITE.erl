@@ -75,7 +75,7 @@ what_fails_changes_nothing(Config) ->
     ],
     ok = dets:close(d),
     ok = dats:close(T),
-    T = ats_disk_lib:open(Config, t, []),
+    T = ats_disk_lib:open(Config, t, [{keypos, 2}]),
     ?assertEqual([{old, old}], dats:tab2list(T)).
 
 %% The objects of the same key are what the type, or the merge, makes of them.
@@ -98,7 +98,7 @@ as_deleted_and_inserted(Config) ->
             ?assertEqual({Way, Expected}, {Way, dats:tab2list(T)}),
             ?assertEqual(length(Expected), dats:info(T, size)),
             ok = dats:close(T),
-            T = ats_disk_lib:open(Config, Name, []),
+            T = ats_disk_lib:open(Config, Name, Way),
             ?assertEqual({Way, Expected}, {Way, dats:tab2list(T)}),
             %% And once more, from a function; by none.
             ok = dats:init_table(T, fun(read) -> {Objects, fun(read) -> end_of_input end} end),

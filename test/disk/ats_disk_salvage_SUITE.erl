@@ -160,7 +160,7 @@ check(Config, Name, Options, Before) ->
     ok = fill(Name, {key, ?KEYS + 1}, Options),
     ?assertNotEqual([], dats:lookup(Name, {key, ?KEYS + 1})),
     ok = dats:close(Name),
-    {ok, Name} = dats:open_file(Name, [{file, Directory}]),
+    {ok, Name} = dats:open_file(Name, [{file, Directory} | lists:keydelete(merge, 1, Options)]),
     ok = dats:close(Name),
     ok = file:del_dir_r(Directory),
     ok = file:del_dir_r(ats_disk_lib:file(Config, Name)).

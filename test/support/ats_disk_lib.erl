@@ -1,7 +1,7 @@
 %% Tables on disk in a directory of each test.
 -module(ats_disk_lib).
 
--export([begin_case/2, end_case/0, file/2, open/3, peak/0]).
+-export([begin_case/2, end_case/0, file/2, open/3, hold_open/2, peak/0]).
 
 -type config() :: [{atom(), term()}].
 
@@ -29,6 +29,18 @@ file(Config, Name) ->
 open(Config, Name, Options) ->
     {ok, Name} = dats:open_file(Name, [{file, file(Config, Name)} | Options]),
     Name.
+
+%% Opens a table for a process that does not end.
+-spec hold_open(atom(), [term()]) -> {ok, atom()} | {error, term()}.
+hold_open(Name, Options) ->
+    Caller = self(),
+    Pid = spawn(fun() ->
+        Caller ! {self(), dats:open_file(Name, Options)},
+        receive after infinity -> ok end
+    end),
+    receive
+        {Pid, Answer} -> Answer
+    end.
 
 %% The most memory that this virtual machine has had at a time, in bytes; 0 where the system does
 %% not tell.
