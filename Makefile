@@ -80,8 +80,8 @@ scaling: setup ## Count what operations cost other cores, and draw how tables sc
 	@cargo run --release --locked --manifest-path bench/scaling/Cargo.toml \
 	    --target-dir "$${CARGO_TARGET_DIR:-target}/scaling" -- measure docs
 
-functions: setup ## Write docs/functions.md, what all functions of ets are in ats
-	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/contract/ats_functions_SUITE
+functions: setup ## Write docs/functions.md and functions-on-disk.md, what all functions of ets and dets are here
+	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/contract/ats_functions_SUITE,test/contract/ats_disk_functions_SUITE
 
 soak: setup ## Run random programs on ets and ats for SOAK_SECONDS and compare
 	@ATS_SOAK_SECONDS=$(SOAK_SECONDS) ATS_LARGE_OBJECTS=10000000 ATS_TRAVERSAL_KEYS=200000 \

@@ -7,7 +7,6 @@
 -module(ats_functions_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
--include_lib("xmerl/include/xmerl.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([every_function_is_there/1, every_function_is_called/1, sees_differences/1, page/1]).
@@ -92,24 +91,8 @@ page(Config) ->
         table_of([R || #{line := R} <- Rows] ++ [interactive_line(F) || F <- [{i, 1}]])
     ],
     Calls = lists:sum([N || #{calls := N} <- Rows]),
-    Page = filename:join([ats_test_lib:project(), "docs", ?PAGE]),
-    compare_page(Page, Table, os:getenv("ATS_WRITE_DOCS")),
+    ok = ats_page:compare(?PAGE, Table, fun additions/0),
     {comment, io_lib:format("~b calls", [Calls])}.
-
-compare_page(File, Table, false) ->
-    {ok, Page} = file:read_file(File),
-    Found = lines(Page),
-    Expected = lines(Table),
-    %% `make functions' writes it.
-    ?assertEqual(Expected, lists:sublist(Found, length(Expected))),
-    %% The rest comes from the documentation, whatever the release. Not every machine has EDoc.
-    code:which(edoc) =:= non_existing orelse
-        ?assertEqual(lines([Table, additions()]), Found);
-compare_page(File, Table, _) ->
-    ok = file:write_file(File, unicode:characters_to_binary([Table, additions()])).
-
-lines(Text) ->
-    string:lexemes(unicode:characters_to_binary(Text), "\n").
 
 introduction() ->
     [
@@ -250,7 +233,7 @@ additions() ->
         ats_functions:internal()
     ]),
     Added = lists:sort(ats:module_info(exports)) -- Known,
-    Briefs = briefs(),
+    Briefs = ats_page:briefs(ats),
     [
         "\n## Functions that `ets` does not have\n\n",
         "| function | what it does |\n|---|---|\n",
@@ -260,48 +243,7 @@ additions() ->
         ]
     ].
 
-%% The first sentence of the documentation of each function.
-briefs() ->
-    Source = proplists:get_value(source, ats:module_info(compile)),
-    {_, Documentation} = edoc:get_doc(Source, [{preprocess, true}]),
-    maps:from_list([
-        {{attribute(name, F), attribute(arity, F)}, brief(F)}
-     || F <- xmerl_xpath:string("//function", Documentation)
-    ]).
-
-attribute(arity, Element) -> list_to_integer(attribute("arity", Element));
-attribute(name, Element) -> list_to_atom(attribute("name", Element));
-attribute(Name, Element) ->
-    #xmlObj{value = Value} = xmerl_xpath:string("string(@" ++ Name ++ ")", Element),
-    Value.
-
-brief(Function) ->
-    case xmerl_xpath:string("description/briefDescription | equiv/expr", Function) of
-        [#xmlElement{name = expr, content = Content}] -> ["the same as `", text(Content), "`"];
-        [#xmlElement{content = Content} | _] -> on_one_line(text(Content))
-    end.
-
-on_one_line(Text) ->
-    re:replace(unicode:characters_to_binary(Text), "\\s+", " ", [global, {return, binary}]).
-
-text(Content) -> lists:map(fun text_of/1, Content).
-
-text_of(#xmlText{value = Value}) -> Value;
-text_of(#xmlElement{name = code, content = [#xmlElement{} | _] = Content}) -> text(Content);
-text_of(#xmlElement{name = N, content = Content}) when N =:= code; N =:= tt ->
-    ["`", text(Content), "`"];
-text_of(#xmlElement{content = Content}) -> text(Content).
-
 %% ----- help -----
 
-%% Some of the wrong arguments are names of files, and some of those can be written.
 in_scratch_directory(Config, Fun) ->
-    {ok, Here} = file:get_cwd(),
-    Scratch = filename:join(proplists:get_value(priv_dir, Config), "functions"),
-    ok = filelib:ensure_path(Scratch),
-    ok = file:set_cwd(Scratch),
-    try
-        Fun()
-    after
-        ok = file:set_cwd(Here)
-    end.
+    ats_page:in_scratch_directory(Config, "functions", Fun).
