@@ -9,8 +9,8 @@ mod sim;
 #[path = "sim/tests.rs"]
 mod simulator;
 
-use ats_disk::DiskStore;
 use ats_disk::planted::{Fault, plant};
+use ats_disk::{BagStore, DiskStore};
 use sim::explore::Case;
 use sim::liar::Lie;
 use sim::subject::Subject;
@@ -94,6 +94,13 @@ fn lies_to_a_toy_are_caught() {
 fn stops_lose_nothing_that_was_synced() {
     let visited = all_are_right::<DiskStore>(0..30);
     assert!(visited > 15_000, "{visited}");
+}
+
+/// Keys with many values are as whole as others, and values stay in their order.
+#[test]
+fn stops_lose_nothing_of_bags() {
+    let visited = all_are_right::<BagStore>(0..1);
+    assert!(visited > 1_500, "{visited}");
 }
 
 #[test]

@@ -31,6 +31,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod action;
+pub(crate) mod bag_store;
 pub(crate) mod broken;
 pub(crate) mod content;
 pub(crate) mod disk;

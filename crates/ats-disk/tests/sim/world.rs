@@ -219,7 +219,7 @@ fn look<S: Subject>(setup: &Setup, fs: &SimFs, states: &[State]) -> Result<Optio
         return Ok(None);
     };
     let contained = compare(&store, states)?;
-    match store.write(&[Change::Put(b"a".to_vec(), Vec::new())], false) {
+    match store.write(&[Change::Put(b"a".to_vec(), b"?".to_vec())], false) {
         Err(Error::ReadOnly(_)) => {}
         other => {
             let wrong = format!("a store for reading is written to: {other:?}");
