@@ -168,6 +168,8 @@ type(<<"set">>) -> set;
 type(<<"ordered_set">>) -> ordered_set;
 type(<<"bag">>) -> bag;
 type(<<"duplicate_bag">>) -> duplicate_bag;
+type(<<"ordered_bag">>) -> ordered_bag;
+type(<<"ordered_duplicate_bag">>) -> ordered_duplicate_bag;
 type(_) -> throw({?MODULE, {incompatible_bchunk, "the pieces are of an unknown type"}}).
 
 -spec opened(term()) -> {byte(), non_neg_integer(), Content :: binary()}.

@@ -77,19 +77,26 @@ item(_Unknown, _Name, _Options) ->
 %% The number of keys. A table without bags has one object for each.
 -spec keys(ats:tid()) -> non_neg_integer().
 keys(Table) ->
-    case ats_nif:disk_kind(Table) of
-        {Bag, KeyPos, _Fixed} when Bag =:= bag; Bag =:= duplicate_bag ->
+    {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
+    case ats_disk_options:is_bag(Type) of
+        true ->
+            IsSame = same_key(Type),
             Count = fun(Object, {Number, Before}) ->
-                            case {element(KeyPos, Object)} of
-                                Before -> {Number, Before};
-                                Other -> {Number + 1, Other}
+                            Key = {element(KeyPos, Object)},
+                            case IsSame(Key, Before) of
+                                true -> {Number, Before};
+                                false -> {Number + 1, Key}
                             end
                     end,
             {Keys, _Last} = ats_disk_walk:fold(Count, {0, none}, Table, up),
             Keys;
-        _ ->
+        false ->
             ats_nif:disk_size(Table)
     end.
+
+-spec same_key(ats:table_type()) -> fun((term(), term()) -> boolean()).
+same_key(Type) when Type =:= bag; Type =:= duplicate_bag -> fun erlang:'=:='/2;
+same_key(_Ordered) -> fun erlang:'=='/2.
 
 -spec kind(dats:tab_name()) -> {ats:table_type(), pos_integer(), ats_nif:fixed()}.
 kind(Name) ->

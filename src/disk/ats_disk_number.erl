@@ -23,11 +23,13 @@ add(Table, Key, UpdateOp) ->
 %% The number to be added, and the position. That of the key counts for integers alone.
 -spec number(ats:tid(), term()) -> {pos_integer(), number()} | none.
 number(Table, Operation) ->
-    case {ats_nif:disk_kind(Table), Operation} of
-        {{Bag, _, _}, _} when Bag =:= bag; Bag =:= duplicate_bag -> none;
-        {{_, KeyPos, _}, {KeyPos, _}} -> none;
-        {{_, KeyPos, _}, Number} when is_number(Number) -> {KeyPos + 1, Number};
-        {_, {Pos, Number}} when is_integer(Pos), Pos > 0, is_number(Number) -> {Pos, Number};
+    {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
+    IsBag = ats_disk_options:is_bag(Type),
+    case Operation of
+        _ when IsBag -> none;
+        {KeyPos, _} -> none;
+        Number when is_number(Number) -> {KeyPos + 1, Number};
+        {Pos, Number} when is_integer(Pos), Pos > 0, is_number(Number) -> {Pos, Number};
         _ -> none
     end.
 

@@ -10,7 +10,7 @@
 -module(ats_disk_options).
 
 -export([parse/2, as_made/1, native/1, fits/2, described/1, check_modules/1, set_shared_memory/1]).
--export([of_init/1, native_directory/1, told/1]).
+-export([is_bag/1, of_init/1, native_directory/1, told/1]).
 
 -export_type([parsed/0]).
 
@@ -56,6 +56,10 @@ set_shared_memory(Bytes)
     ok;
 set_shared_memory(Other) ->
     {error, {bad_parameter, {disk_memory, Other}}}.
+
+%% @doc Returns `true' if a key can have several objects in tables of a type.
+-spec is_bag(ats:table_type()) -> boolean().
+is_bag(Type) -> Type =/= set andalso Type =/= ordered_set.
 
 %% @doc Reads the options of a table. Its name is the directory, if that is not given. An option that
 %% is no list is the only one.

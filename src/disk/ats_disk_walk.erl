@@ -63,9 +63,9 @@ chunk_in(Snapshot, Way, Last) ->
 -spec step(ats:tid(), up | down, start | {behind, Key :: term()}) -> tuple() | none.
 step(Table, Way, From) ->
     InOrder = case ats_nif:disk_kind(Table) of
-                  {ordered_set, _, _} -> Way;
                   %% As the native functions do.
-                  _ -> up
+                  {Type, _, _} when Type =:= set; Type =:= bag; Type =:= duplicate_bag -> up;
+                  _ -> Way
               end,
     ats_disk_snapshot:of_table(
       Table, fun(Snapshot) -> step_in(Snapshot, InOrder, place(Snapshot, From)) end).
@@ -139,7 +139,7 @@ with_key(none, _Table, _Way) ->
 with_key(Object, Table, Way) ->
     {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
     Key = element(KeyPos, Object),
-    case Type =:= bag orelse Type =:= duplicate_bag of
+    case ats_disk_options:is_bag(Type) of
         false ->
             {Key, [Object]};
         true ->

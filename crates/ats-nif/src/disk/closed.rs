@@ -11,7 +11,7 @@ use ats::salvage::{self, Evidence, merge_of_operator};
 use ats::{Description, TableType};
 use ats_disk::fs::{RealFs, Sharing};
 use ats_disk::offline::{self, KeepOperands, Salvage, Salvaged, Survey};
-use ats_disk::{Error, Options, StoreDirectory};
+use ats_disk::{Error, Options, StoreDirectory, one_of_several};
 use ats_store::MergeOperator;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -258,7 +258,10 @@ fn described(survey: &Survey, told: Option<&Told>) -> Result<Description, Failur
             return Err(Failure::new(KnownAtom::Damaged, text));
         }
         for value in record.value.iter().chain(&record.operands) {
-            evidence.meet(&record.key, value);
+            match one_of_several(&record.key, value) {
+                Some((key, object)) => evidence.meet_alone(key, object),
+                None => evidence.meet(&record.key, value),
+            }
         }
     }
     let is_told = |one: &&Description| {
@@ -276,13 +279,20 @@ fn described(survey: &Survey, told: Option<&Told>) -> Result<Description, Failur
         // Where both rules for zeros will do, nothing is lost by keeping zeros apart.
         ([first, ..], _) if fitting.iter().all(|one| is_same(one, first)) => {
             let distinct = fitting.iter().find(|one| one.zeros == ats::Zeros::Distinct);
-            Ok((*distinct.unwrap_or(first)).clone())
+            let made = (*distinct.unwrap_or(first)).clone();
+            Ok(Description {
+                // Lost records may have been of the older kind.
+                has_shared: made.table_type.is_bag(),
+                ..made
+            })
         }
         ([], Some(told)) if evidence.possible().is_empty() => Ok(Description {
             table_type: told.table_type,
             key_position: told.key_position,
             zeros: crate::release::zeros(),
             merge,
+            format: Vec::new(),
+            has_shared: told.table_type.is_bag(),
         }),
         _ => {
             let shown: Vec<_> = possible.iter().map(ToString::to_string).collect();
