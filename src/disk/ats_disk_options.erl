@@ -80,8 +80,7 @@ parse(Name, Option) ->
 %% @doc Returns the options that open what is in a directory as it was made.
 -spec as_made(Directory :: term()) -> {ok, parsed()} | badarg | {error, term()}.
 as_made(Directory) ->
-    AsMade = (defaults())#{type := default, keypos := default, create := false},
-    in_directory(option({file, Directory}, AsMade)).
+    in_directory(option({file, Directory}, (defaults())#{create := false})).
 
 -spec defaults() -> map().
 defaults() ->
@@ -90,8 +89,8 @@ defaults() ->
       create => true,
       access => read_write,
       repair => default,
-      type => set,
-      keypos => 1,
+      type => default,
+      keypos => default,
       merge => default,
       formats => default,
       durability => {interval, ?INTERVAL},
@@ -285,6 +284,7 @@ native_directory(Name) ->
 %% @doc What the options say of a table whose file does not say what it is.
 -spec told(parsed()) -> default | {ats:table_type(), pos_integer(), default | binary()}.
 told(#{type := default}) -> default;
+told(#{keypos := default} = Parsed) -> told(Parsed#{keypos := 1});
 told(#{type := Type, keypos := KeyPos, merge := Merge}) -> {Type, KeyPos, merge(Merge)}.
 
 %% @doc What the native library is told.
@@ -356,8 +356,8 @@ check_program(_Named) ->
 fits(Asked, Opened) ->
     Same = fun(Item) -> maps:get(Item, Asked) =:= maps:get(Item, Opened) end,
     SameIfGiven = fun(Item) -> maps:get(Item, Asked) =:= default orelse Same(Item) end,
-    lists:all(Same, [directory, access, type, keypos])
-        andalso lists:all(SameIfGiven, [merge, formats]).
+    lists:all(Same, [directory, access])
+        andalso lists:all(SameIfGiven, [type, keypos, merge, formats]).
 
 %% @doc What table is in a directory.
 -spec described(term()) ->

@@ -125,9 +125,9 @@ open_file(Directory) ->
 %% a string then</td></tr>
 %% <tr><td>`{type, Type}'</td><td>`set', which is the default, `ordered_set', `bag',
 %% `duplicate_bag', `ordered_bag', or `ordered_duplicate_bag'. A table that is there must be of this
-%% type; {@link open_file/1} takes it as it is</td></tr>
+%% type, if it is given</td></tr>
 %% <tr><td>`{keypos, Pos}'</td><td>where objects have their key, 1 by default. A table that is there
-%% must have it there</td></tr>
+%% must have it there, if it is given</td></tr>
 %% <tr><td>`{access, read | read_write}'</td><td>with `read', which wants a table that is there, no
 %% process can change objects, and nothing in the directory is written</td></tr>
 %% <tr><td>`{durability, sync}'</td><td>a write returns when it is on disk. Writes that wait at the

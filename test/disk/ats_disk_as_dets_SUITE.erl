@@ -105,10 +105,9 @@ files(Config) ->
 
 mismatches(Config) ->
     same(Config, fun(_, Ask) ->
+        %% Without a type, `dats' takes what is there.
         Options = [
-            [],
             [{type, bag}],
-            [{keypos, 2}],
             [{type, bag}, {keypos, 2}],
             [{type, set}, {type, bag}],
             [{type, duplicate_bag}],
@@ -118,7 +117,7 @@ mismatches(Config) ->
         %% A bag that is open.
         [Ask(open_file, [t, Asked]) || Asked <- Options],
         Ask(info, [t, users]),
-        [Ask(close, [t]) || _ <- lists:seq(1, 6)],
+        [Ask(close, [t]) || _ <- lists:seq(1, 4)],
         %% A bag that is not.
         [
             begin
@@ -487,12 +486,10 @@ random_call() ->
         _ -> {insert, [t, random_objects()]}
     end.
 
+%% The type is there always, and the key is not at another place: `dats' takes what is there.
 random_options() ->
-    [
-        Option
-     || Option <- [{type, set}, {type, bag}, {keypos, 2}, {auto_save, 9}],
-        rand:uniform(6) =:= 1
-    ].
+    Others = [Option || Option <- [{keypos, 1}, {auto_save, 9}], rand:uniform(6) =:= 1],
+    [{type, random_of([set, set, bag])} | Others].
 
 random_objects() -> [random_object() || _ <- lists:seq(1, rand:uniform(6))].
 
