@@ -1129,8 +1129,8 @@ progress(_) -> erlang:error({ats_error, options}).
 %% `uint64_vector_sum_delete', tuples of any size, which a module adds, more slowly. Both can also be
 %% `{module, Module}', a format of the program: see {@link ats_format}</td></tr>
 %% <tr><td>`{format, #osmos_table_format{}}'</td><td>a record of osmos, from
-%% `include/ats_osmos.hrl', with exported functions. `key_less' is `fun erlang:'<'/2', and keys are
-%% kept as terms; or `bytes', and `key_format' makes bytes of them, whose order is that of the keys.
+%% `include/ats_osmos.hrl', with exported functions. `key_less' is
+%% <code>fun erlang:'&lt;'/2</code>, and keys are kept as terms; or `bytes', and `key_format' makes bytes of them, whose order is that of the keys.
 %% `merge', `short_circuit' and `delete' are functions of these names of one module with the
 %% behaviour {@link ats_merge}, or those of the formats of osmos. What cannot be kept is `{error,
 %% {unsupported, {Field, Value}}}'</td></tr>

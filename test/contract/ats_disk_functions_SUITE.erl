@@ -125,6 +125,7 @@ differences() ->
         {{init_table, 2}, fun fails_in_function/1, Fails},
         {{init_table, 3}, fun fails_in_function/1, Fails},
         {{open_file, 1}, fun has_binary/1, "names of files can be binaries"},
+        {{open_file, 2}, fun tells_no_type/1, "a table that is there needs no `type`"},
         {{is_dets_file, 1}, fun has_binary/1, "names of files can be binaries"},
         {{update_counter, 3}, fun has_empty_list/1, Lists}
     ].
@@ -138,6 +139,9 @@ fails_in_function(#{dets := {{raised, throw, Reason}, _}, dats := {{raised, _, R
     length(After) =:= 3;
 fails_in_function(_) ->
     false.
+
+tells_no_type(#{args := [tab, {raw, Options}]}) -> not lists:keymember(type, 1, Options);
+tells_no_type(_) -> false.
 
 has_binary(#{args := [{raw, Name}]}) -> is_binary(Name).
 

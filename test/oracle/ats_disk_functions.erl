@@ -103,14 +103,14 @@ osmos() ->
     [
         {{start, 0}, none, "`open/2` starts the application `ats`"},
         {{stop, 0}, none, "`application:stop(ats)`, which closes all tables"},
-        {{open, 2}, {open, 2}, "a format is a tuple, not a record of functions; other options of `open_file/2` can be given"},
+        {{open, 2}, {open, 2}, "formats are tuples, modules, or the records of osmos with exported functions; other options of `open_file/2` can be given"},
         {{close, 1}, {close, 1}, "answers errors of files"},
         {{read, 2}, {read, 2}, "the same; answers errors of files"},
         {{write, 3}, {write, 3}, "the same; what the merge does not take is `badarg`"},
-        {{select_range, 5}, {select_range, 5}, "bounds can be told as keys, too, and are gone to at once then"},
+        {{select_range, 5}, {select_range, 5}, "bounds can be told as keys, too"},
         {{select_continue, 3}, {select_continue, 3}, "the same"},
         {{info, 1}, {info, 1}, "items are those of `dets`"},
-        {{info, 2}, {info, 2}, "`files` and `file_entries` are there; what is in memory is in `stats`"}
+        {{info, 2}, {info, 2}, "`files`, `file_entries` and `tree_entries` are there; `stats` has more"}
     ].
 
 %% All functions of the module `tcbdbets' of tcerl, with those that `dats' has instead.
@@ -150,7 +150,7 @@ tcerl() ->
         {{member, 2}, {member, 2}, Same},
         {{next, 2}, {next, 2}, Same},
         {{prev, 2}, {prev, 2}, Same},
-        {{open_file, 2}, {open_file, 2}, "options are those of `dets` and of `dats`; none of Tokyo Cabinet"},
+        {{open_file, 2}, {open_file, 2}, "options are those of `dets` and of `dats`, none of Tokyo Cabinet; `ordered_duplicate_bag` is a type"},
         {{repair_continuation, 2}, {repair_continuation, 2}, Same},
         {{select, 1}, {select, 1}, "also several ranges are returned in order"},
         {{select, 2}, {select, 2}, "also several ranges are returned in order"},
