@@ -185,7 +185,7 @@ suites() {
 erlang_tests() {
     limited 600 rebar3 compile && limited 600 rebar3 as test compile || return
     : >"$logs/built"
-    limited 2100 rebar3 ct --readable=compact --suite "$(suites ! -path 'test/timing/*')"
+    limited 3000 rebar3 ct --readable=compact --suite "$(suites ! -path 'test/timing/*')"
 }
 
 # How long others wait, or how long it takes until tables have adapted to what is done to them.
