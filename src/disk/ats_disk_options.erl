@@ -281,7 +281,7 @@ native_directory(Name) ->
         Directory -> {ok, native_name(Directory)}
     end.
 
-%% @doc What the options say of a table whose file does not say what it is.
+%% @doc The type, key position and merge that the options tell of a table whose file is spoilt.
 -spec told(parsed()) -> default | {ats:table_type(), pos_integer(), default | binary()}.
 told(#{type := default}) -> default;
 told(#{keypos := default} = Parsed) -> told(Parsed#{keypos := 1});
@@ -312,9 +312,9 @@ formats(default) -> default;
 formats(none) -> <<>>;
 formats(Formats) -> term_to_binary(Formats, [{minor_version, 2}]).
 
-%% @doc Whether the modules are there that a table remembers, if options do not name others. If that
-%% which merges has another version than the table, the table can be opened: keys that are merged
-%% can be read, and `dats:upgrade_merge/2' merges the others.
+%% @doc Checks that the modules are there that a table remembers, unless options name others. A table
+%% can be opened if the module that merges has another version: keys that are merged can be read, and
+%% `dats:upgrade_merge/2' merges the others.
 -spec check_modules(parsed()) -> ok | {error, reason, term()}.
 check_modules(#{directory := Directory, merge := Merge, formats := Formats}) ->
     case ats_nif:disk_describe(native_name(Directory)) of

@@ -51,7 +51,7 @@ kept(Path) ->
         _ -> Path
     end.
 
-%% @doc What became of a table, in words.
+%% @doc The outcome of a repair, in words.
 -spec format(map()) -> {io:format(), [term()]}.
 format(#{repaired := File, records := Records, lost_entries := Lost, faults := Faults,
          keys_without_newer_operands := Outdated, damaged_files := Kept}) ->

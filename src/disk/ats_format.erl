@@ -49,7 +49,7 @@
 
 -define(CALLBACKS, [{encode, 1}, {decode, 1}, {version, 0}]).
 
-%% @doc Whether the functions of a format are there.
+%% @doc Checks that the functions of a format are there.
 -spec check(given() | term()) -> {ok, format()} | {error, ats_merge:check_error()} | badarg.
 check(term) ->
     {ok, term};
@@ -79,7 +79,7 @@ missing(Module, Function) ->
             [{not_loaded, Module, Reason}]
     end.
 
-%% @doc Whether the formats that a table remembers are there, of the same version.
+%% @doc Checks that the formats that a table remembers are there, of the same version.
 -spec check_stored(formats()) -> ok | {error, ats_merge:check_error()}.
 check_stored(none) ->
     ok;
@@ -111,7 +111,7 @@ of_table(Table) ->
         Bytes -> binary_to_term(Bytes)
     end.
 
-%% @doc Whether a term is what {@link of_table/1} may return.
+%% @doc Returns `true' if {@link of_table/1} may return a term.
 -spec are_formats(term()) -> boolean().
 are_formats(none) -> true;
 are_formats({Key, Value}) -> is_format(Key) andalso is_format(Value);

@@ -82,7 +82,7 @@
 check(Module) ->
     check(Module, ?CALLBACKS).
 
-%% @doc Whether a module can be loaded, and exports all of these functions, of which one is
+%% @doc Checks that a module can be loaded, and exports all of these functions, of which one is
 %% `version/0'. Returns its version.
 -spec check(term(), [{Function :: atom(), arity()}]) -> {ok, version()} | {error, check_error()}.
 check(Module, Callbacks) when is_atom(Module) ->

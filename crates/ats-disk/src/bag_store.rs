@@ -1,7 +1,7 @@
 //! A store in which a key has several values, each of which is a record of its own.
 //!
-//! What is told of [`AtomicStore`] holds for keys here: each is changed under a lock that it shares
-//! with keys of the same hash, and all its records with it. **B1** Records of a key are only
+//! Keys are changed as in an [`AtomicStore`]: each under a lock that it shares with keys of the same
+//! hash, and all its records with it. **B1** Records of a key are only
 //! written under the lock of the key. **B2** A key whose values are [one record](layout) gets other
 //! records only together with the change that removes that one.
 
@@ -658,7 +658,7 @@ impl Store for FrozenBags {
         Ok(group::scan(&self.0, key_range, direction, visit)?)
     }
 
-    /// What divides the records divides the keys.
+    /// The bound that divides the records, which divides the keys as well.
     fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, ats_store::Error> {
         Ok(self.0.median(key_range)?)
     }

@@ -74,7 +74,7 @@ impl Batch {
     /// ones, also after the store was opened anew.
     ///
     /// # Errors
-    /// As those of [`put`](Batch::put).
+    /// Those of [`put`](Batch::put).
     pub(crate) fn put_numbered(&mut self, key: &mut Vec<u8>, value: &[u8]) -> Result<(), Error> {
         key.extend_from_slice(&[0; NUMBER_BYTES]);
         let change = self.count;

@@ -93,7 +93,7 @@ pub struct Shared {
     pub disk: Option<Arc<Opened>>,
     /// What the table was at a moment, if its values are merged by a program.
     pub frozen: Option<Arc<Frozen>>,
-    /// What a table on disk was, if there are not to be many of them: it ends with this table.
+    /// The snapshot of a table on disk, if their number is limited: it ends with this table.
     pub limited: Option<Snapshot>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
@@ -145,7 +145,7 @@ pub struct Recipe {
     pub disk: Option<Arc<Opened>>,
     /// What the table was at a moment, if its values are merged by a program.
     pub frozen: Option<Arc<Frozen>>,
-    /// What a table on disk was, if there are not to be many of them: it ends with this table.
+    /// The snapshot of a table on disk, if their number is limited: it ends with this table.
     pub limited: Option<Snapshot>,
     /// The word of its name.
     pub name: Word,

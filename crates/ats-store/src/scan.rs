@@ -22,11 +22,11 @@ pub enum SlotAnswer {
     Beyond,
 }
 
-/// What came of skipping objects of a range: passing over a number of them.
+/// The outcome of skipping objects of a range: passing over a number of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Skipped<T> {
-    /// So many as wanted were passed, and this is the record of the next. The last of them, so many, are also
-    /// its objects: none where each record is one object.
+    /// The record of the next object, when as many as wanted were passed; and the number of its own
+    /// objects that are among those: 0 where each record is one object.
     At(T, usize),
     /// So many were passed, and there are no more.
     All(usize),

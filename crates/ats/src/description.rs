@@ -31,7 +31,8 @@ pub struct Description {
     pub zeros: Zeros,
     /// How values are merged that are written to the same key: a term in the external term format; empty if they are not.
     pub merge: Vec<u8>,
-    /// How the program makes bytes of keys and values: a term in the external term format; empty if it does not.
+    /// The formats by which the program makes bytes of keys and values: a term in the external term
+    /// format; empty if it does not.
     pub format: Vec<u8>,
     /// `true` if keys of a bag may have all their objects in one record of the store.
     pub has_shared: bool,

@@ -94,7 +94,7 @@ pub struct Table<H: Host> {
     /// Exchanged as a whole to clear the table: an operation works on the store it finds, and one
     /// that still works on the old store counts as done before the exchange. Made by `Arc::into_raw`.
     store: AtomicPtr<Store<H>>,
-    /// Whether a key of a table with order has been a float. Set before such a key is in the store, and never cleared: a
+    /// `true` if a key of a table with order has been a float. Set before such a key is in the store, and never cleared: a
     /// number without fraction has the same bytes as an integer and as a float.
     has_met_float: AtomicBool,
     admin: Mutex<Admin>,
@@ -466,7 +466,7 @@ impl<H: Host> Table<H> {
     /// in two parts of about the same size; `None` if there are none, or the store cannot tell.
     ///
     /// # Errors
-    /// As those of [`scan_bytes`](Table::scan_bytes).
+    /// Those of [`scan_bytes`](Table::scan_bytes).
     pub fn median_bytes(
         &self,
         key_range: ats_store::KeyRange<'_>,

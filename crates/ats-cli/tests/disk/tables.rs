@@ -232,7 +232,7 @@ fn what_is_saved_of_a_table_is_a_table() {
     }
 }
 
-/// What is made again of the description of a bag does not know its records.
+/// The description that is made again of a bag, of which the records are not known.
 fn made_again(table: Description) -> Description {
     Description {
         has_shared: table.table_type.is_bag(),

@@ -139,7 +139,7 @@ impl Survey {
     /// Like [`new`](Survey::new), of a directory that is open and locked.
     ///
     /// # Errors
-    /// As those of [`new`](Survey::new).
+    /// Those of [`new`](Survey::new).
     pub fn of(directory: StoreDirectory) -> Result<Self, Error> {
         let names = directory.names()?;
         let is_ours = |name: &String| {

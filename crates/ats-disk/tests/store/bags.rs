@@ -197,7 +197,7 @@ fn remove(
     Ok((removed <= most).then_some(removed))
 }
 
-/// What an operation tells of itself.
+/// The answer of an operation, and all that it has seen.
 fn run(store: &dyn Store, op: &Op) -> String {
     match op {
         Op::Get(key) => {
@@ -455,7 +455,7 @@ fn places_ascend_when_the_store_is_opened_anew() {
     }
 }
 
-/// What is left of a damaged store has the places that it had: new values come behind.
+/// Values of a salvaged store keep their places: new values come behind.
 #[test]
 fn places_ascend_in_a_salvaged_store() {
     let (directory, target) = (Directory::new(), Directory::new());

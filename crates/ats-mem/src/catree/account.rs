@@ -1,4 +1,4 @@
-//! How many objects there are below inner nodes, as far as a thread has asked: [subtree
+//! Numbers of objects below inner nodes, as far as a thread has asked: [subtree
 //! counts](super::subtree_counts).
 
 use super::base::Base;
@@ -8,7 +8,7 @@ use super::leaf::Leaf;
 use crate::record::{Old, Record, Release};
 use ats_sync::Guard;
 
-/// What the places of a tree count.
+/// The unit that places of a tree count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weights {
     /// Each record is one object, so records need not be looked at.

@@ -37,8 +37,8 @@ const AHEAD: usize = 3;
 
 /// Why skipping in a base node ends before its end.
 enum Stop<'g, R: Release> {
-    /// So many objects as were wanted were passed; this is the record of the next (it may be pending), with the
-    /// number of its own objects among them.
+    /// The record of the next object (it may be pending), when as many as wanted were passed; and the
+    /// number of its own objects that are among those.
     At(&'g Record<R>, u64),
     /// Enough for now. What is on the near side of this fence was passed.
     Pause(&'g [u8]),

@@ -1,4 +1,4 @@
-//! How many objects are below each child of an inner node.
+//! The numbers of objects below the children of an inner node.
 //!
 //! A thread that [counts them](super::order_statistics) stores what it has counted in the inner nodes
 //! it passed. From then on writers keep these numbers right: a writer that changes how many objects a key has

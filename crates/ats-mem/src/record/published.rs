@@ -133,7 +133,7 @@ impl<R: Release> Record<R> {
         !self.header.stamp().is_null()
     }
 
-    /// How many objects it stands for in its place. One that only holds its key stands for those that were
+    /// The number of objects that it stands for in its place. One that only holds its key stands for those that were
     /// there before. For a record in a store of which the caller has the lock.
     pub(crate) fn objects_in_place(&self) -> u64 {
         let objects = |record| u64::try_from(R::tally(record).objects).unwrap_or(0);

@@ -136,17 +136,17 @@ pub fn copy(source: &Path, target: &Path) -> OfTwo<()> {
 pub struct Told {
     /// Its type.
     pub table_type: TableType,
-    /// Where objects have their key, from 1.
+    /// The position of the key in objects, from 1.
     pub key_position: usize,
-    /// How values are merged, if that is told.
+    /// The merge of values, if that is told.
     pub merge: Option<Vec<u8>>,
 }
 
 /// The outcome of a repair.
 pub struct Repaired {
-    /// What was saved, and what was not.
+    /// The numbers of what was saved and what was lost, and the faults.
     pub salvaged: Salvaged,
-    /// Where the damaged files are, unless nothing was lost.
+    /// The directory that has the damaged files now, unless nothing was lost.
     pub kept: Option<PathBuf>,
 }
 

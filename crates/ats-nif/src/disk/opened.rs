@@ -34,7 +34,7 @@ pub struct Settings {
     pub key_position: Option<usize>,
     /// How values are merged, as a [`Description`] says it.
     pub merge: Option<Vec<u8>>,
-    /// How the program makes bytes of keys and values, as a [`Description`] says it.
+    /// The formats by which the program makes bytes of keys and values, as in a [`Description`].
     pub format: Option<Vec<u8>>,
     /// Which zeros are the same, in a table that is made.
     pub zeros: Zeros,
@@ -44,7 +44,7 @@ pub struct Settings {
     pub block_bytes: Option<usize>,
     /// Bytes of memory that are used. `None` is what tables share.
     pub memory: Option<usize>,
-    /// How many keys are written to a run at most, where memory is not used up before.
+    /// The most keys that are written to a run, where memory is not used up before.
     pub memtable_keys: Option<usize>,
     /// For how long a snapshot need not be read until it expires. `None` is for ever.
     pub snapshot_age: Option<Duration>,

@@ -57,7 +57,7 @@ impl TableStore {
     /// See [`AtomicStore::replace_all`].
     ///
     /// # Errors
-    /// As those of that.
+    /// Those of [`AtomicStore::replace_all`].
     pub fn replace_all<E: From<Error>>(
         &self,
         scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,

@@ -244,7 +244,7 @@ impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Deleting<'_, H> {
 #[derive(Clone, Copy)]
 pub struct Taken<'g, H: Host> {
     found: Found<'g, H>,
-    /// Which of the objects that the key had.
+    /// The end of the key's objects that was taken.
     of_key: End,
 }
 

@@ -48,7 +48,7 @@ struct Candidate<'g, H: Host> {
     record: &'g Rec<H>,
     /// Of a key with many objects: the positions of those.
     positions: Option<Vec<u64>>,
-    /// Where it was found: [`Spot::from`].
+    /// The spot at which it was found: [`Spot::from`].
     from: Option<u64>,
     step: usize,
     /// Which key of the slice it is: [`Slice::key`].

@@ -16,7 +16,7 @@ pub enum Progress {
 /// and written down. In a table that it was not made for it leads somewhere, but does no harm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// Whether an ordered table is read from the last object to the first.
+    /// `true` if an ordered table is read from the last object to the first.
     pub down: bool,
     /// How many steps of the plan are done.
     pub step: usize,
