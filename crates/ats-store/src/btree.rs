@@ -120,11 +120,7 @@ impl Store for BTreeStore {
         let mut changes = Vec::with_capacity(keys.len());
         for (index, key) in keys.iter().enumerate() {
             let current = records.map.get(*key).map(|value| &value[..]);
-            let change = match plan.decide(index, current) {
-                Change::Later => plan.build(index, current),
-                change => change,
-            };
-            match change {
+            match plan.decide_and_build(index, current) {
                 Change::Abort => return Ok(false),
                 change => changes.push(self.settle(key, change)),
             }

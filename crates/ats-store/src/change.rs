@@ -30,6 +30,15 @@ pub trait BatchPlan<C: ?Sized, V> {
         let _ = (index, current);
         unreachable!("this plan puts nothing off")
     }
+
+    /// Decides about a key, and builds at once what the decision puts off: for stores that have no
+    /// way to do that under fewer locks.
+    fn decide_and_build(&mut self, index: usize, current: Option<&C>) -> Change<V> {
+        match self.decide(index, current) {
+            Change::Later => self.build(index, current),
+            change => change,
+        }
+    }
 }
 
 /// A [`BatchPlan`] that puts nothing off.
