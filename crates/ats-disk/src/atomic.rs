@@ -9,8 +9,8 @@ use crate::ends::{Claim, Ends};
 use crate::entry::MAX_BYTES;
 use crate::error::Error;
 use crate::fold::is_absent;
+use crate::frozen::visit_each;
 use crate::record_count::CountChange;
-use crate::scan::Scan;
 use crate::snapshot::Snapshot;
 use crate::store::DiskStore;
 use crate::waiting;
@@ -90,11 +90,26 @@ impl AtomicStore {
         &self,
         scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.replace_all_by(scan, |batch, key, value| {
+            self.add(batch, key, false, Change::Put(value.to_vec()))
+        })
+    }
+
+    /// Replaces all records by those that `add` makes of each key and value that `scan` shows. It
+    /// returns their number. None of them is behind the greatest key that is shown and an `FF`.
+    pub(crate) fn replace_all_by<E: From<Error>>(
+        &self,
+        scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,
+        mut add: impl FnMut(&mut Batch, &[u8], &[u8]) -> Result<i64, Error>,
+    ) -> Result<(), E> {
         let mut batch = Batch::new();
         batch.delete_range(KeyRange::default())?;
-        let mut records = Ok(0);
+        let (mut records, mut last) = (Ok(0), Vec::new());
         scan(&mut |key, value| {
-            let added = self.add(&mut batch, key, false, Change::Put(value.to_vec()));
+            if key > &last[..] {
+                key.clone_into(&mut last);
+            }
+            let added = add(&mut batch, key, value);
             records = added.and_then(|added| records.clone().map(|before| before + added));
             match records {
                 Ok(_) => ControlFlow::Continue(()),
@@ -102,9 +117,9 @@ impl AtomicStore {
             }
         })?;
         batch.set_records(CountChange::To(records?));
+        last.push(0xFF);
         let _all = self.lock_all()?;
-        let _written = self.ends.write(batch.written_keys())?;
-        Ok(self.store.write(&batch)?)
+        Ok(self.write(&batch, &[&[], &last])?)
     }
 
     /// Locks the keys, always in the same order.
@@ -196,75 +211,6 @@ fn lock_number(key: &[u8]) -> usize {
     xxh3_64(key) as usize % LOCKS
 }
 
-/// The records as they were at a moment. Nothing changes them.
-struct Frozen(Snapshot);
-
-impl Snapshot {
-    /// The records as a store that nothing changes.
-    #[must_use]
-    pub fn frozen(self) -> Box<dyn Store> {
-        Box::new(Frozen(self))
-    }
-}
-
-impl Store for Frozen {
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
-        Ok(self.0.get_with(key, read)?)
-    }
-
-    fn update(
-        &self,
-        _keys: &[&[u8]],
-        _plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
-    ) -> Result<bool, ats_store::Error> {
-        Err(ats_store::Error::Unsupported)
-    }
-
-    fn update_end(&self, _end: End, _decide: &mut DecideEnd<'_>) -> Result<(), ats_store::Error> {
-        Err(ats_store::Error::Unsupported)
-    }
-
-    fn scan(
-        &self,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-        visit: &mut Visit<'_>,
-    ) -> Result<(), ats_store::Error> {
-        Ok(visit_each(self.0.scan(key_range, direction)?, visit)?)
-    }
-
-    fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, ats_store::Error> {
-        Ok(self.0.median(key_range)?)
-    }
-
-    /// O(records).
-    fn len(&self) -> Result<usize, ats_store::Error> {
-        self.sum(&|_| 1)
-    }
-
-    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
-        waiting::check()?;
-        Ok(self.0.sum(weigh)?)
-    }
-
-    fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
-        Err(ats_store::Error::Unsupported)
-    }
-
-    fn bytes(&self) -> usize {
-        size_of::<Self>()
-    }
-}
-
-fn visit_each(mut scan: Scan, visit: &mut Visit<'_>) -> Result<(), Error> {
-    while let Some((key, value)) = scan.next()? {
-        if let ControlFlow::Break(()) = visit(key, value) {
-            break;
-        }
-    }
-    Ok(())
-}
-
 impl Store for AtomicStore {
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
         Ok(self.store.get_with(key, read)?)
@@ -281,10 +227,7 @@ impl Store for AtomicStore {
         for (index, key) in keys.iter().enumerate() {
             let value = self.store.get(key)?;
             // No lock is held that other keys do not share, so what takes long can be done at once.
-            let change = match plan.decide(index, value.as_deref()) {
-                Change::Later => plan.build(index, value.as_deref()),
-                change => change,
-            };
+            let change = plan.decide_and_build(index, value.as_deref());
             if matches!(change, Change::Abort) {
                 return Ok(false);
             }
@@ -336,7 +279,7 @@ impl Store for AtomicStore {
     }
 
     fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
-        Ok(Box::new(Frozen(self.take_snapshot()?)))
+        Ok(self.take_snapshot()?.frozen())
     }
 
     fn bytes(&self) -> usize {

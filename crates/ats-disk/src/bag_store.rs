@@ -1,9 +1,9 @@
 //! A store in which a key has several values, each of which is a record of its own.
 //!
 //! Keys are changed as in an [`AtomicStore`]: each under a lock that it shares with keys of the same
-//! hash, and all its records with it. **B1** Records of a key are only
-//! written under the lock of the key. **B2** A key whose values are [one record](layout) gets other
-//! records only together with the change that removes that one.
+//! hash, and all its records with it. **B1** Records of a key are only written under the lock of the
+//! key. **B2** A key whose values are [one record](layout) gets other records only together with the
+//! change that removes that one.
 
 mod group;
 mod identity;
@@ -13,6 +13,7 @@ use crate::atomic::AtomicStore;
 use crate::batch::Batch;
 use crate::entry::MAX_BYTES;
 use crate::error::Error;
+use crate::frozen::{Frozen, View};
 use crate::record_count::CountChange;
 use crate::snapshot::Snapshot;
 use crate::store::DiskStore;
@@ -23,7 +24,6 @@ use group::{Group, with_records_of};
 use identity::{Identity, split_values};
 use layout::{Record, end_of, record_key, record_value};
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -79,21 +79,10 @@ impl BagStore {
         &self,
         scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut batch = Batch::new();
-        batch.delete_range(KeyRange::default())?;
         let mut adding = Adding::new(&self.identity);
-        let mut added = Ok(0);
-        scan(&mut |key, values| {
-            let count = adding.push_all(&mut batch, key, split_values(values));
-            added = count.and_then(|count| added.clone().map(|before| before + count));
-            match added {
-                Ok(_) => ControlFlow::Continue(()),
-                Err(_) => ControlFlow::Break(()),
-            }
-        })?;
-        batch.set_records(CountChange::To(added?));
-        let _all = self.atomic.lock_all()?;
-        Ok(self.atomic.write(&batch, &[&[], &[0xFF]])?)
+        self.atomic.replace_all_by(scan, |batch, key, values| {
+            adding.push_all(batch, key, split_values(values))
+        })
     }
 
     /// Gives each value a record of its own, where all values of a key are one. Nothing else can be
@@ -157,14 +146,14 @@ impl BagStore {
         Ok(adding.push_all(batch, key, split_values(values))? - 1)
     }
 
-    /// The values of a key.
+    /// The values of a key, to be changed.
     fn group(&self, key: &[u8]) -> Result<Group, Error> {
-        let mut group = Group::to_change();
-        with_records_of(key, |range| {
-            let mut scan = self.atomic.store().scan_shortly(range)?;
-            group.read(&mut scan, key)
-        })?;
-        Ok(group)
+        self.read(Group::to_change(), key)
+    }
+
+    /// A group with the values of a key.
+    fn read(&self, group: Group, key: &[u8]) -> Result<Group, Error> {
+        group.read(key, |range| self.atomic.store().scan_shortly(range))
     }
 
     /// Returns `true` if a key has values.
@@ -443,12 +432,7 @@ impl<'a> NewValues<'a> {
 
 impl Store for BagStore {
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
-        let mut group = Group::default();
-        with_records_of(key, |range| {
-            let mut scan = self.atomic.store().scan_shortly(range)?;
-            group.read(&mut scan, key)
-        })?;
-        Ok(lend(&group, read)?)
+        Ok(lend(&self.read(Group::default(), key)?, read)?)
     }
 
     fn update(
@@ -463,10 +447,7 @@ impl Store for BagStore {
             let group = self.group(key)?;
             group.write(&mut values)?;
             let current = (!group.is_empty()).then_some(&values[..]);
-            let change = match plan.decide(index, current) {
-                Change::Later => plan.build(index, current),
-                change => change,
-            };
+            let change = plan.decide_and_build(index, current);
             if matches!(change, Change::Abort) {
                 return Ok(false);
             }
@@ -515,11 +496,11 @@ impl Store for BagStore {
     }
 
     fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
-        FrozenBags(self.atomic.store().snapshot()).sum(weigh)
+        self.frozen().sum(weigh)
     }
 
     fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
-        Ok(Box::new(FrozenBags(self.atomic.take_snapshot()?)))
+        Ok(self.atomic.take_snapshot()?.frozen_bags())
     }
 
     fn bytes(&self) -> usize {
@@ -616,37 +597,25 @@ impl Bags for BagStore {
     }
 }
 
-/// The keys and their values as they were at a moment. Nothing changes them.
-struct FrozenBags(Snapshot);
+/// The view of a snapshot in which a key has all its values.
+struct BagView(Snapshot);
 
 impl Snapshot {
     /// The snapshot of a [`BagStore`], as a store that nothing changes.
     #[must_use]
     pub fn frozen_bags(self) -> Box<dyn Store> {
-        Box::new(FrozenBags(self))
+        Box::new(Frozen(BagView(self)))
     }
 }
 
-impl Store for FrozenBags {
-    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, ats_store::Error> {
-        let mut group = Group::default();
-        with_records_of(key, |range| {
-            let mut scan = self.0.scan(range, Direction::Up)?;
-            group.read(&mut scan, key)
-        })?;
-        Ok(lend(&group, read)?)
+impl View for BagView {
+    fn snapshot(&self) -> &Snapshot {
+        &self.0
     }
 
-    fn update(
-        &self,
-        _keys: &[&[u8]],
-        _plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
-    ) -> Result<bool, ats_store::Error> {
-        Err(ats_store::Error::Unsupported)
-    }
-
-    fn update_end(&self, _end: End, _decide: &mut DecideEnd<'_>) -> Result<(), ats_store::Error> {
-        Err(ats_store::Error::Unsupported)
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        let group = Group::default().read(key, |range| self.0.scan(range, Direction::Up))?;
+        lend(&group, read)
     }
 
     fn scan(
@@ -654,36 +623,7 @@ impl Store for FrozenBags {
         key_range: KeyRange<'_>,
         direction: Direction,
         visit: &mut Visit<'_>,
-    ) -> Result<(), ats_store::Error> {
-        Ok(group::scan(&self.0, key_range, direction, visit)?)
-    }
-
-    /// The bound that divides the records, which divides the keys as well.
-    fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, ats_store::Error> {
-        Ok(self.0.median(key_range)?)
-    }
-
-    /// Number of keys. O(n).
-    fn len(&self) -> Result<usize, ats_store::Error> {
-        self.sum(&|_| 1)
-    }
-
-    fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, ats_store::Error> {
-        // However little of it is on disk, it takes long.
-        waiting::check()?;
-        let mut sum = 0;
-        self.scan(KeyRange::default(), Direction::Up, &mut |_, values| {
-            sum += weigh(values);
-            ControlFlow::Continue(())
-        })?;
-        Ok(sum)
-    }
-
-    fn take_all(&self) -> Result<Box<dyn Store>, ats_store::Error> {
-        Err(ats_store::Error::Unsupported)
-    }
-
-    fn bytes(&self) -> usize {
-        size_of::<Self>()
+    ) -> Result<(), Error> {
+        group::scan(&self.0, key_range, direction, visit)
     }
 }

@@ -121,6 +121,7 @@ mod file;
 mod flush;
 mod fold;
 mod fork;
+mod frozen;
 pub mod fs;
 mod gaps;
 mod info;

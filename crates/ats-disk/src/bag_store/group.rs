@@ -133,14 +133,19 @@ impl Group {
         Ok(())
     }
 
-    /// Reads the values of a key.
-    pub(super) fn read(&mut self, scan: &mut Scan, key: &[u8]) -> Result<(), Error> {
+    /// Reads the values of a key, by a walk over its records.
+    pub(super) fn read(
+        mut self,
+        key: &[u8],
+        scan: impl FnOnce(KeyRange<'_>) -> Result<Scan, Error>,
+    ) -> Result<Self, Error> {
         self.begin(key);
+        let mut scan = with_records_of(key, scan)?;
         while let Some((record_key, bytes)) = scan.next()? {
             self.add(record_key, &Record::read(record_key, bytes)?)?;
         }
         self.sort();
-        Ok(())
+        Ok(self)
     }
 }
 

@@ -485,3 +485,27 @@ fn places_ascend_in_a_salvaged_store() {
     let expected = ["x", "y", "x", "z"].map(str::to_owned).to_vec();
     assert_eq!(all(&store), [(b"k".to_vec(), expected)]);
 }
+
+/// An end is found behind any key that a replacement has brought.
+#[test]
+fn the_last_key_is_found_after_a_replacement() {
+    let directory = Directory::new();
+    let store = bags(directory.path(), false);
+    let last = |store: &BagStore| {
+        let mut found = None;
+        let updated = store.update_end(End::Last, &mut |record| {
+            found = record.map(|(key, _)| key.to_vec());
+            Change::Keep
+        });
+        updated.map(|()| found)
+    };
+    assert_eq!(last(&store), Ok(None));
+    for key in [&b"k"[..], &[0xFF, 0xFE, 1], b"a"] {
+        let replaced: Result<(), ats_disk::Error> = store.replace_all(|visit| {
+            let _go_on = visit(key, &joined([&b"x"[..]].into_iter()));
+            Ok(())
+        });
+        assert_eq!(replaced, Ok(()));
+        assert_eq!(last(&store), Ok(Some(key.to_vec())));
+    }
+}
