@@ -18,15 +18,9 @@ destroy(Directory) ->
 -spec destroyed(term(), {ok, [binary()]} | ats_nif:disk_failure()) ->
           ok | {ok, [file:filename_all()]} | {error, term()}.
 destroyed(_Directory, {ok, []}) -> ok;
-destroyed(_Directory, {ok, Names}) -> {ok, [name(Name) || Name <- lists:sort(Names)]};
+destroyed(_Directory, {ok, Names}) ->
+    {ok, [ats_disk_options:text_of_name(Name) || Name <- lists:sort(Names)]};
 destroyed(Directory, Failed) -> ats_disk_failure:of_call(Failed, Directory).
-
--spec name(binary()) -> file:filename_all().
-name(Name) ->
-    case unicode:characters_to_list(Name, file:native_name_encoding()) of
-        List when is_list(List) -> List;
-        _ -> Name
-    end.
 
 %% @doc Renames a table, over another one if there is one.
 -spec rename(term(), term()) -> ok | {error, term()} | badarg.

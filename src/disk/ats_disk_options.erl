@@ -10,7 +10,7 @@
 -module(ats_disk_options).
 
 -export([parse/2, as_made/1, native/1, fits/2, described/1, check_modules/1, set_shared_memory/1]).
--export([is_bag/1, of_init/1, native_directory/1, told/1]).
+-export([is_bag/1, of_init/1, native_directory/1, text_of_name/1, told/1]).
 
 -export_type([parsed/0]).
 
@@ -271,6 +271,14 @@ native_name(Name) ->
         false -> error
     end.
 
+%% @doc A name that the system has, as text; as it is if it is none.
+-spec text_of_name(binary()) -> file:filename_all().
+text_of_name(Native) ->
+    case unicode:characters_to_list(Native, file:native_name_encoding()) of
+        Name when is_list(Name) -> Name;
+        _ -> Native
+    end.
+
 %% @doc The path of a directory as the native library wants it.
 -spec native_directory(term()) -> {ok, binary()} | badarg | {error, term()}.
 native_directory(None) when None =:= ""; None =:= <<>> ->
@@ -362,15 +370,13 @@ fits(Asked, Opened) ->
 %% @doc What table is in a directory.
 -spec described(term()) ->
           {ok, ats:table_type(), pos_integer()} | {error, ats_disk_failure:reason()} | badarg.
-described(None) when None =:= ""; None =:= <<>> ->
-    {error, {file_error, None, enoent}};
 described(Name) ->
-    case directory(Name) of
-        badarg ->
-            badarg;
-        Directory ->
-            case ats_nif:disk_describe(native_name(Directory)) of
+    case native_directory(Name) of
+        {ok, Native} ->
+            case ats_nif:disk_describe(Native) of
                 {ok, Type, KeyPos, _Merge, _Format} -> {ok, Type, KeyPos};
                 Failed -> ats_disk_failure:of_call(Failed, Name)
-            end
+            end;
+        Wrong ->
+            Wrong
     end.

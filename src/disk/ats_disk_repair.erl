@@ -43,13 +43,8 @@ repaired(#{file := File} = Options, Directory, Open) ->
     end.
 
 -spec kept(default | binary()) -> none | file:filename_all().
-kept(default) ->
-    none;
-kept(Path) ->
-    case unicode:characters_to_list(Path, file:native_name_encoding()) of
-        Name when is_list(Name) -> Name;
-        _ -> Path
-    end.
+kept(default) -> none;
+kept(Path) -> ats_disk_options:text_of_name(Path).
 
 %% @doc The outcome of a repair, in words.
 -spec format(map()) -> {io:format(), [term()]}.

@@ -1130,7 +1130,8 @@ progress(_) -> erlang:error({ats_error, options}).
 %% `{module, Module}', a format of the program: see {@link ats_format}</td></tr>
 %% <tr><td>`{format, #osmos_table_format{}}'</td><td>a record of osmos, from
 %% `include/ats_osmos.hrl', with exported functions. `key_less' is
-%% <code>fun erlang:'&lt;'/2</code>, and keys are kept as terms; or `bytes', and `key_format' makes bytes of them, whose order is that of the keys.
+%% <code>fun erlang:'&lt;'/2</code>, and keys are kept as terms; or `bytes', and `key_format' makes
+%% bytes of them, whose order is that of the keys.
 %% `merge', `short_circuit' and `delete' are functions of these names of one module with the
 %% behaviour {@link ats_merge}, or those of the formats of osmos. What cannot be kept is `{error,
 %% {unsupported, {Field, Value}}}'</td></tr>
@@ -1189,8 +1190,8 @@ write(Name, Key, Value) ->
 %% range as its beginning, not as its end; or as `unbounded'. `Select' is called with a key and a
 %% value, or with a pair of them.
 %%
-%% Fewer rows than `N' are the last, and the handle of the last is `'$end_of_table''. The rows are those of one moment, also those that {@link
-%% select_continue/3} returns. The table keeps what it was at that moment until there are no more
+%% Fewer rows than `N' are the last, and the handle of the last is `'$end_of_table''. The rows are
+%% those of one moment, also those that {@link select_continue/3} returns. The table keeps what it was at that moment until there are no more
 %% rows, the calling process ends, or no rows were asked for as long as the option `snapshot_age'
 %% says, or other selects were more than `max_selects'. A handle that has expired is `{error,
 %% {bad_select_handle, Handle}}' then. Others than the process that began it cannot use it. `info(Table,

@@ -103,7 +103,9 @@ osmos() ->
     [
         {{start, 0}, none, "`open/2` starts the application `ats`"},
         {{stop, 0}, none, "`application:stop(ats)`, which closes all tables"},
-        {{open, 2}, {open, 2}, "formats are tuples, modules, or the records of osmos with exported functions; other options of `open_file/2` can be given"},
+        {{open, 2}, {open, 2},
+            "formats are tuples, modules, or the records of osmos with exported functions; "
+            "other options of `open_file/2` can be given"},
         {{close, 1}, {close, 1}, "answers errors of files"},
         {{read, 2}, {read, 2}, "the same; answers errors of files"},
         {{write, 3}, {write, 3}, "the same; what the merge does not take is `badarg`"},
@@ -150,7 +152,9 @@ tcerl() ->
         {{member, 2}, {member, 2}, Same},
         {{next, 2}, {next, 2}, Same},
         {{prev, 2}, {prev, 2}, Same},
-        {{open_file, 2}, {open_file, 2}, "options are those of `dets` and of `dats`, none of Tokyo Cabinet; `ordered_duplicate_bag` is a type"},
+        {{open_file, 2}, {open_file, 2},
+            "options are those of `dets` and of `dats`, none of Tokyo Cabinet; "
+            "`ordered_duplicate_bag` is a type"},
         {{repair_continuation, 2}, {repair_continuation, 2}, Same},
         {{select, 1}, {select, 1}, "also several ranges are returned in order"},
         {{select, 2}, {select, 2}, "also several ranges are returned in order"},

@@ -187,7 +187,7 @@ impl Snapshot {
     /// first record, and below the high end. It need not be a key.
     ///
     /// # Errors
-    /// As those of [`get`](Snapshot::get).
+    /// Those of [`get`](Snapshot::get).
     pub fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
         let state = self.pinned.state()?;
         match key_range.is_empty() {
