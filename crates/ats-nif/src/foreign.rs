@@ -7,7 +7,8 @@
 //! | pid, port or reference of another node; `fun M:F/A` | external term format, padded | |
 //! | native record of terms that are no identifiers or closures | external term format, padded | |
 //! | binary above 1 KiB | pointer to a [`SharedBinary`] | yes |
-//! | magic reference, alias, closure; identifier without creation; other native record; term of an unknown kind | pointer to a [`HeldEnv`], the term in it | yes |
+//! | magic reference, alias, closure; identifier without creation | pointer to a [`HeldEnv`], the term in it | yes |
+//! | other native record; term of an unknown kind | the same | yes |
 //!
 //! What a box owns is counted by the `Arc` it points to, so a copy of a box and the end of one need
 //! neither an environment nor a certain thread: records are freed wherever their epoch ends.

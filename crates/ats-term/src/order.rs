@@ -26,7 +26,7 @@
 //! | local fun | module, `00`, index, hash, number of captured values, their keys |
 //! | external fun | module, `00`, function, `00`, arity |
 //! | tuple | ordered size, keys of the elements |
-//! | native record | module, `00`, name, `00`, whether it is exported, ordered number of fields, their names each with `00`, keys of their values |
+//! | native record | module, `00`, name, `00`, `01` if exported or `00`, ordered number of fields, names with `00`, keys of values |
 //! | opaque term of another kind | external term format as bytes |
 //! | map | ordered size, keys of the keys ascending, keys of the values in that order |
 //! | nil | |

@@ -94,8 +94,8 @@ pub struct Table<H: Host> {
     /// Exchanged as a whole to clear the table: an operation works on the store it finds, and one
     /// that still works on the old store counts as done before the exchange. Made by `Arc::into_raw`.
     store: AtomicPtr<Store<H>>,
-    /// `true` if a key of a table with order has been a float. Set before such a key is in the store, and never cleared: a
-    /// number without fraction has the same bytes as an integer and as a float.
+    /// `true` if a key of a table with order has been a float. Set before such a key is in the store,
+    /// and never cleared: a number without fraction has the same bytes as an integer and as a float.
     has_met_float: AtomicBool,
     admin: Mutex<Admin>,
 }
@@ -157,8 +157,8 @@ impl<H: Host> Table<H> {
     /// Types without order are walked in the order of the bytes of their keys. Counters are not changed in
     /// place, [`slot`](Table::slot) and [`skip`](Table::skip) are O(objects passed). A change of a key of a
     /// bag is O(objects of the key), unless the store has the ability [`Bags`](ats_store::Bags); it asks
-    /// an [`ObjectIdentity`](crate::ObjectIdentity) which objects are equal. An identifier of a resource of the host, as the external term
-    /// format has it, does not keep the resource alive.
+    /// an [`ObjectIdentity`](crate::ObjectIdentity) which objects are equal. An identifier of a resource
+    /// of the host, as the external term format has it, does not keep the resource alive.
     ///
     /// # Panics
     /// If `key_position` is 0.
