@@ -15,8 +15,8 @@
          key_less,                      % fun erlang:'<'/2: keys lie in the order of terms, and are
                                         % kept as terms; or `bytes': in the order of their bytes
          value_format,                  % #osmos_format{}
-         merge,                         % fun Module:merge/3
-         short_circuit,                 % fun Module:short_circuit/2
-         delete}).                      % fun Module:delete/2
+         merge,                         % fun Module:Name/3
+         short_circuit,                 % fun Module:Name/2
+         delete}).                      % fun Module:Name/2
 
 -endif.

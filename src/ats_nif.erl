@@ -98,7 +98,8 @@
          Memory :: default | pos_integer(),
          SnapshotAge :: default | (Milliseconds :: pos_integer()),
          MemtableKeys :: default | pos_integer(),
-         Format :: default | binary()}.
+         Format :: default | binary(),
+         Compressed :: boolean()}.
 
 %% Why a table in a directory cannot be used.
 -type disk_failure() :: {error, Cause :: atom(), Text :: binary()}.
@@ -440,18 +441,18 @@ disk_describe(_Directory) -> ?NOT_LOADED.
 -spec disk_snapshot(ats:tid(), Most :: default | pos_integer()) -> ats:tid().
 disk_snapshot(_Table, _Most) -> ?NOT_LOADED.
 
-%% Merges an object with that of its key, without reading it; or says which module is to be asked first.
+%% Merges an object with that of its key, without reading it; or says which program is to be asked first.
 -spec disk_write(ats:tid(), tuple()) ->
-          written | {ask, module(), Version :: non_neg_integer()}.
+          written | {ask, ats_merge:program(), Version :: non_neg_integer()}.
 disk_write(_Table, _Object) -> ?NOT_LOADED.
 
 %% Removes a key, also if what was written to it cannot be merged.
 -spec disk_delete(ats:tid(), Key :: term()) -> true.
 disk_delete(_Table, _Key) -> ?NOT_LOADED.
 
-%% The module that merges the values of a table, if one does, and a number that no other table has.
+%% The program that merges the values of a table, if one does, and a number that no other table has.
 -spec disk_program(ats:tid()) ->
-          none | {module, module(), Version :: non_neg_integer(), Id :: non_neg_integer()}.
+          none | {module, ats_merge:program(), Version :: non_neg_integer(), Id :: non_neg_integer()}.
 disk_program(_Table) -> ?NOT_LOADED.
 
 %% Writes an object to a key that is merged by a module, without reading what is there: one with which
@@ -491,10 +492,10 @@ disk_watch(_Table, _Pid) -> ?NOT_LOADED.
 -spec disk_gate(ats:tid(), Closed :: boolean()) -> true.
 disk_gate(_Table, _Closed) -> ?NOT_LOADED.
 
-%% Has another module, or version, merge from now on. All that was written must have been merged.
--spec disk_set_program(ats:tid(), Module :: binary(), Version :: non_neg_integer()) ->
+%% Has another program, or version, merge from now on. All that was written must have been merged.
+-spec disk_set_program(ats:tid(), ats_merge:program(), Version :: non_neg_integer()) ->
           ok | disk_failure().
-disk_set_program(_Table, _Module, _Version) -> ?NOT_LOADED.
+disk_set_program(_Table, _Program, _Version) -> ?NOT_LOADED.
 
 %% Writes to sorted files what is in memory.
 -spec disk_flush(ats:tid()) -> ok | disk_failure().

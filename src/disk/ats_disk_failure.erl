@@ -23,7 +23,7 @@
       | {merge_failed, file:filename_all()}
       | {merge_failed, file:filename_all(), Key :: term(), ats_merge:failure()}
       | {merge_mismatch, file:filename_all(), Key :: term(),
-         {module(), OfTable :: ats_merge:version(), OfModule :: ats_merge:version()}}
+         {ats_merge:program(), OfTable :: ats_merge:version(), OfModule :: ats_merge:version()}}
       | {format_failed, file:filename_all(), ats_merge:failure()}
       | {merge | format, ats_merge:check_error()}
       | {system_limit, file:filename_all(), What :: unicode:chardata()}
@@ -133,9 +133,10 @@ format({format, Wrong}) ->
 format({unsupported, {key_less, _}}) ->
     "keys lie in the order of terms, `fun erlang:'<'/2', or of their bytes, `bytes'. For another "
     "order, give a key format whose bytes have that order, and `bytes'";
-format({unsupported, {merge, _}}) ->
-    "merge/3, short_circuit/2 and delete/2 must be exported by one module, which has the behaviour "
-    "ats_merge";
+format({unsupported, {Function, _}})
+  when Function =:= merge; Function =:= short_circuit; Function =:= delete ->
+    io_lib:format("~tw must be an exported function, fun Module:Name/Arity, so that the directory "
+                  "of the table can remember it", [Function]);
 format(incompatible_arguments) ->
     "the table is open with other options";
 format({needs_repair, Directory}) ->

@@ -32,6 +32,8 @@ item(access, _Name, #{access := Access}) ->
     Access;
 item(durability, _Name, #{durability := Durability}) ->
     Durability;
+item(compressed, _Name, #{compressed := Compressed}) ->
+    Compressed;
 item(users, Name, _Options) ->
     Times = ats_disk_tables:users(Name),
     lists:append([lists:duplicate(N, Pid) || {Pid, N} <- Times]);

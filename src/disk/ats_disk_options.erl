@@ -29,6 +29,7 @@
           block_size := default | pos_integer(),
           memory := default | pos_integer(),
           snapshot_age := infinity | pos_integer(),
+          compressed := boolean(),
           max_memory_entries := default | pos_integer(),
           max_selects := default | pos_integer()}.
 %% `file' is the directory as the user spells it, which answers name. The type and the position of
@@ -98,6 +99,7 @@ defaults() ->
       block_size => default,
       memory => default,
       snapshot_age => ?SNAPSHOT_AGE,
+      compressed => false,
       max_memory_entries => default,
       max_selects => default,
       min_slots => default,
@@ -164,6 +166,8 @@ option({snapshot_age, infinity}, Read) ->
     Read#{snapshot_age := infinity};
 option({snapshot_age, Ms}, Read) when is_integer(Ms), Ms > 0, Ms =< ?MAX_SMALL_INTEGER ->
     Read#{snapshot_age := Ms};
+option({compressed, Compressed}, Read) when is_boolean(Compressed) ->
+    Read#{compressed := Compressed};
 option({Limit, N}, Read)
   when Limit =:= max_memory_entries orelse Limit =:= max_selects,
        is_integer(N), N > 0, N =< ?MAX_SMALL_INTEGER ->
@@ -171,9 +175,9 @@ option({Limit, N}, Read)
 %% A table merges in one thread at a time, so there are never more.
 option({max_merge_jobs, N}, Read) when is_integer(N), N > 0 ->
     Read;
-option({merge, {module, Module}}, Read) ->
-    case ats_merge:check(Module) of
-        {ok, Version} -> Read#{merge := {module, Module, Version}};
+option({merge, {module, Program}}, Read) ->
+    case ats_merge:check(Program) of
+        {ok, Version} -> Read#{merge := {module, Program, Version}};
         {error, {not_a_module, _}} -> badarg;
         {error, Wrong} -> {error, {merge, Wrong}}
     end;
@@ -300,14 +304,15 @@ told(#{type := Type, keypos := KeyPos, merge := Merge}) -> {Type, KeyPos, merge(
 native(#{directory := Directory, create := Create, access := Access, type := Type,
          keypos := KeyPos, merge := Merge, durability := Durability, block_size := BlockSize,
          memory := Memory, snapshot_age := Age, max_memory_entries := Keys,
-         formats := Formats}) ->
+         formats := Formats, compressed := Compressed}) ->
     Native = case Durability of
                  {interval, Ms} -> Ms;
                  Other -> Other
              end,
     {native_name(Directory),
      {Create, Access =:= read_write, Type, KeyPos, merge(Merge), Native, BlockSize, Memory,
-      case Age of infinity -> default; _ -> Age end, Keys, formats(Formats)}}.
+      case Age of infinity -> default; _ -> Age end, Keys, formats(Formats),
+      Compressed}}.
 
 %% How the file that describes a table says it. What is replaced is not merged.
 -spec merge(term()) -> default | binary().

@@ -108,7 +108,7 @@ key(Table, Chain) ->
     ats_format:decoded_key(ats_format:of_table(Table), ats_merge_chain:key(Chain)).
 
 %% @doc Raises what a call answers if the module has failed for a key.
--spec failed(module(), Key :: term(), ats_merge:failure()) -> no_return().
+-spec failed(ats_merge:program(), Key :: term(), ats_merge:failure()) -> no_return().
 failed(Module, Key, {Module, version, {other_version, OfTable, OfModule}}) ->
     erlang:error({ats_error, {merge_mismatch, Key, {Module, OfTable, OfModule}}});
 failed(_Module, Key, Failure) ->

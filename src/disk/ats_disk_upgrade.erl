@@ -17,7 +17,7 @@
 %% @doc Merges what is pending, and gives the table the version that its module has now. Returns
 %% that.
 -spec upgrade(ats:tid(), how()) ->
-          {ok, {module, module(), ats_merge:version()}} | ats_nif:disk_failure()
+          {ok, {module, ats_merge:program(), ats_merge:version()}} | ats_nif:disk_failure()
         | {error, reason, term()}.
 upgrade(Table, How) ->
     case ats_disk_pending:program(Table) of
@@ -43,13 +43,13 @@ merge({old, Module}, Version) ->
 merge(_How, _Version) ->
     erlang:error({ats_error, none}).
 
--spec upgrade(ats:tid(), module(), ats_merge:version(), ats_disk_pending:program()) ->
-          {ok, {module, module(), ats_merge:version()}} | ats_nif:disk_failure().
+-spec upgrade(ats:tid(), ats_merge:program(), ats_merge:version(), ats_disk_pending:program()) ->
+          {ok, {module, ats_merge:program(), ats_merge:version()}} | ats_nif:disk_failure().
 upgrade(Table, Module, New, Program) ->
     true = ats_nif:disk_gate(Table, true),
     try
         ok = merge_all(Table, Program),
-        case ats_nif:disk_set_program(Table, atom_to_binary(Module), New) of
+        case ats_nif:disk_set_program(Table, Module, New) of
             ok -> {ok, {module, Module, New}};
             Failed -> Failed
         end

@@ -43,15 +43,21 @@
 %% link and make trap exits; see {@link ats_merge_worker}.
 -module(ats_merge).
 
--export([check/1, check/2, check_version/2, merge/4, is/4, convert/3, format_failure/1]).
+-export([check/1, check/2, check_version/2, merge/4, is/4, code/1, convert/3]).
+-export([format_failure/1]).
 
--export_type([merge/0, convert/0, failure/0, cause/0, version/0, check_error/0]).
+-export_type([merge/0, program/0, function_name/0, convert/0, failure/0, cause/0, version/0, check_error/0]).
 
 -type version() :: 0..16#FFFFFFFF.
--type merge() :: {module(), version()} | {convert, convert()}.
-%% A module, and the version that it must have; or what merges all values of a key at once.
+-type program() :: module()
+                 | {functions, Merge :: function_name(), ShortCircuit :: function_name(),
+                    Delete :: function_name()}.
+%% A module, or its functions one by one, which have no version but 0.
+-type function_name() :: {module(), Name :: atom()}.
+-type merge() :: {program(), version()} | {convert, convert()}.
+%% A program, and the version that it must have; or what merges all values of a key at once.
 -type convert() :: fun((Key :: term(), [Value :: term(), ...]) -> {value, term()} | delete).
--type failure() :: {module(), Function :: atom(), cause()}.
+-type failure() :: {program(), Function :: atom(), cause()}.
 %% The function is `any' where it is not known which one it was.
 -type cause() ::
         {raised, error | exit | throw, Reason :: term(), [term()]}
@@ -76,11 +82,31 @@
 -callback delete(Key :: term(), Value :: term()) -> boolean().
 -callback version() -> version().
 
-%% @doc Whether a module can merge: it can be loaded, and exports all functions of the behaviour.
-%% Returns its version.
+%% @doc Checks that a program can merge: it can be loaded, and exports all functions that are
+%% called. Returns its version.
 -spec check(term()) -> {ok, version()} | {error, check_error()}.
+check({functions, Merge, ShortCircuit, Delete}) ->
+    check_functions([{Merge, 3}, {ShortCircuit, 2}, {Delete, 2}]);
 check(Module) ->
     check(Module, ?CALLBACKS).
+
+-spec check_functions([{function_name(), arity()}]) -> {ok, 0} | {error, check_error()}.
+check_functions([{{Module, Function}, Arity} | Functions])
+  when is_atom(Module), is_atom(Function) ->
+    case code:ensure_loaded(Module) of
+        {module, Module} ->
+            case erlang:function_exported(Module, Function, Arity)
+                orelse erlang:is_builtin(Module, Function, Arity) of
+                true -> check_functions(Functions);
+                false -> {error, {not_exported, Module, [{Function, Arity}]}}
+            end;
+        {error, Reason} ->
+            {error, {not_loaded, Module, Reason}}
+    end;
+check_functions([]) ->
+    {ok, 0};
+check_functions([{Other, _Arity} | _]) ->
+    {error, {not_a_module, Other}}.
 
 %% @doc Checks that a module can be loaded, and exports all of these functions, of which one is
 %% `version/0'. Returns its version.
@@ -123,7 +149,9 @@ asked_version(Module) ->
     catch throw:{?MODULE, Failure} -> {error, {failed, Failure}}
     end.
 
--spec version(module()) -> version().
+-spec version(program()) -> version().
+version({functions, _Merge, _ShortCircuit, _Delete}) ->
+    0;
 version(Module) ->
     IsVersion = fun(V) -> is_integer(V) andalso V >= 0 andalso V =< ?MOST_VERSION end,
     call(Module, version, [], IsVersion).
@@ -132,25 +160,42 @@ version(Module) ->
 %% Calls, which throw `{ats_merge, Failure}'. They are made by processes that the module can harm.
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Throws a failure unless a module has this version now. Each call of a module is one of the
+%% @doc Throws a failure unless a program has this version now. Each call of a module is one of the
 %% code that is loaded then, so a value is merged by one version if this is called before and
 %% behind that.
--spec check_version(module(), version()) -> ok.
-check_version(Module, Version) ->
-    case version(Module) of
+-spec check_version(program(), version()) -> ok.
+check_version(Program, Version) ->
+    case version(Program) of
         Version -> ok;
-        Other -> throw({?MODULE, {Module, version, {other_version, Version, Other}}})
+        Other -> throw({?MODULE, {Program, version, {other_version, Version, Other}}})
     end.
 
 %% @doc Two values, merged.
--spec merge(module(), Key :: term(), Earlier :: term(), Later :: term()) -> term().
-merge(Module, Key, Earlier, Later) ->
-    call(Module, merge, [Key, Earlier, Later], fun(_Any) -> true end).
+-spec merge(program(), Key :: term(), Earlier :: term(), Later :: term()) -> term().
+merge(Program, Key, Earlier, Later) ->
+    {Module, Function} = function(Program, merge),
+    call(Module, Function, [Key, Earlier, Later], fun(_Any) -> true end).
 
 %% @doc Returns the answer of `short_circuit' or `delete' for a value.
--spec is(module(), short_circuit | delete, Key :: term(), Value :: term()) -> boolean().
-is(Module, Function, Key, Value) ->
+-spec is(program(), short_circuit | delete, Key :: term(), Value :: term()) -> boolean().
+is(Program, Callback, Key, Value) ->
+    {Module, Function} = function(Program, Callback),
     call(Module, Function, [Key, Value], fun erlang:is_boolean/1).
+
+-spec function(program(), merge | short_circuit | delete) -> function_name().
+function({functions, Merge, _, _}, merge) -> Merge;
+function({functions, _, ShortCircuit, _}, short_circuit) -> ShortCircuit;
+function({functions, _, _, Delete}, delete) -> Delete;
+function(Module, Callback) -> {Module, Callback}.
+
+%% @doc Returns a term that tells one code of a program from another.
+-spec code(program()) -> term().
+code({functions, {A, _}, {B, _}, {C, _}}) ->
+    [code(Module) || Module <- lists:usort([A, B, C])];
+code(Module) ->
+    try Module:module_info(md5)
+    catch error:undef -> undefined
+    end.
 
 %% @doc Converts all values of a key by a function, which must not fail.
 -spec convert(convert(), Key :: term(), [Value :: term(), ...]) -> {value, term()} | delete.

@@ -30,7 +30,7 @@
 -type part() :: {Expected :: chain(), New :: chain()}.
 %% The beginning of a chain, and the chain that takes its place.
 
--record(state, {module :: module(),
+-record(state, {module :: ats_merge:program(),
                 formats :: ats_format:formats(),
                 %% Called before each call of the module.
                 tick :: fun(() -> term()),

@@ -175,14 +175,12 @@ remember(Lock, Merge, Chain, Failure) ->
 checksum(Chain, Size) ->
     erlang:crc32(binary:part(Chain, 0, min(Size, ?COMPARED))).
 
-%% A term that tells one code of a module from another.
+%% A term that tells one code of a merge from another.
 -spec code(ats_merge:merge()) -> term().
 code({convert, Function}) when is_function(Function) ->
     Function;
-code({Module, _Version}) ->
-    try Module:module_info(md5)
-    catch error:undef -> undefined
-    end.
+code({Program, _Version}) ->
+    ats_merge:code(Program).
 
 %%--------------------------------------------------------------------------------------------
 %% The process

@@ -212,7 +212,7 @@ jobs(Reply, Calls, #{merge := Merge, jobs := [First | _] = Jobs} = Request) ->
 
 %% @doc Asks a module about a value that is alone. Its key is deleted, the value is an object with
 %% which nothing older is merged, it is present, or the module does not say (`undefined').
--spec ask(module(), ats_merge:version(), Key :: term(), Value :: term()) ->
+-spec ask(ats_merge:program(), ats_merge:version(), Key :: term(), Value :: term()) ->
           delete | object | present | undefined | {failed, ats_merge:failure()}.
 ask(Module, Version, Key, Value) ->
     Lock = {{ask, Module}, Key},
@@ -221,7 +221,7 @@ ask(Module, Version, Key, Value) ->
         {failed, _} -> undefined
     end.
 
--spec ask(module(), ats_merge:version(), term(), term(), ats_merge_watch:lock()) ->
+-spec ask(ats_merge:program(), ats_merge:version(), term(), term(), ats_merge_watch:lock()) ->
           delete | object | present | undefined | {failed, ats_merge:failure()}.
 ask(Module, Version, Key, Value, Lock) ->
     {Ms, HeapWords} = ats_merge_watch:limits(),
@@ -242,7 +242,7 @@ ask(Module, Version, Key, Value, Lock) ->
             undefined
     end.
 
--spec asked(module(), ats_merge:version(), term(), term()) ->
+-spec asked(ats_merge:program(), ats_merge:version(), term(), term()) ->
           delete | object | present | undefined | {failed, ats_merge:failure()}.
 asked(Module, Version, Key, Value) ->
     try
@@ -260,7 +260,7 @@ how({true, false}) -> object;
 how({_, false}) -> present;
 how({_, _}) -> undefined.
 
--spec says(module(), short_circuit | delete, term(), term()) -> boolean() | unknown.
+-spec says(ats_merge:program(), short_circuit | delete, term(), term()) -> boolean() | unknown.
 says(Module, Function, Key, Value) ->
     try ats_merge:is(Module, Function, Key, Value)
     catch throw:{ats_merge, _Failure} -> unknown

@@ -10,11 +10,13 @@
 
 -export([options/1]).
 
+-type option() :: dats:option() | {merge, {module, ats_merge:program()}}.
+
 %% The module of osmos that has the functions of its own formats.
 -define(OSMOS, osmos_table_format).
 
 %% @doc The options of `dats:open_file/2' for a format. Throws `{unsupported, {Field, Value}}'.
--spec options(#osmos_table_format{}) -> [dats:option() | {formats, term()}].
+-spec options(#osmos_table_format{}) -> [option() | {formats, term()}].
 options(#osmos_table_format{block_size = BlockSize, key_format = Key, key_less = Less,
                             value_format = Value, merge = Merge, short_circuit = ShortCircuit,
                             delete = Delete}) ->
@@ -23,7 +25,7 @@ options(#osmos_table_format{block_size = BlockSize, key_format = Key, key_less =
                     false -> format(key_format, Key)
                 end,
     {Values, Merges} = merge({name(merge, Merge, 3), name(short_circuit, ShortCircuit, 2),
-                              name(delete, Delete, 2)}, Merge),
+                              name(delete, Delete, 2)}),
     ValueFormat = case Values of
                       as_terms -> term;
                       as_told -> format(value_format, Value)
@@ -52,7 +54,7 @@ format(Field, Other) ->
     throw({unsupported, {Field, Other}}).
 
 %% The module and the name of a function that is exported.
--spec name(atom(), term(), arity()) -> {module(), atom()}.
+-spec name(atom(), term(), arity()) -> ats_merge:function_name().
 name(Field, Function, Arity) when is_function(Function, Arity) ->
     case erlang:fun_info(Function, type) of
         {type, external} ->
@@ -66,17 +68,37 @@ name(Field, Other, _Arity) ->
     throw({unsupported, {Field, Other}}).
 
 %% How values are kept, and how they are merged.
--spec merge({{module(), atom()}, {module(), atom()}, {module(), atom()}}, term()) ->
-          {as_told | as_terms, [dats:option()]}.
-merge({{?OSMOS, merge_return_later}, {?OSMOS, always}, {?OSMOS, never}}, _Merge) ->
+-spec merge({ats_merge:function_name(), ats_merge:function_name(), ats_merge:function_name()}) ->
+          {as_told | as_terms, [option()]}.
+merge({{?OSMOS, merge_return_later}, {?OSMOS, always}, {?OSMOS, never}}) ->
     {as_told, []};
-merge({{?OSMOS, merge_uint64_sum_delete}, Delete, Delete}, _Merge)
+merge({{?OSMOS, merge_uint64_sum_delete}, Delete, Delete})
   when Delete =:= {?OSMOS, value_is_delete} ->
     {as_terms, [{merge, sum}]};
-merge({{?OSMOS, merge_uint64_vector_sum_delete}, Delete, Delete}, _Merge)
+merge({{?OSMOS, merge_uint64_vector_sum_delete}, Delete, Delete})
   when Delete =:= {?OSMOS, value_is_delete} ->
     {as_terms, [{merge, {module, ats_osmos_vector}}]};
-merge({{Module, merge}, {Module, short_circuit}, {Module, delete}}, _Merge) ->
-    {as_told, [{merge, {module, Module}}]};
-merge(_Others, Merge) ->
-    throw({unsupported, {merge, Merge}}).
+merge({{Module, merge}, {Module, short_circuit}, {Module, delete}} = Functions) ->
+    _ = code:ensure_loaded(Module),
+    case erlang:function_exported(Module, version, 0) of
+        true -> {as_told, [{merge, {module, Module}}]};
+        false -> {as_told, functions(Functions)}
+    end;
+merge(Functions) ->
+    {as_told, functions(Functions)}.
+
+-spec functions({ats_merge:function_name(), ats_merge:function_name(),
+                 ats_merge:function_name()}) -> [option()].
+functions({Merge, ShortCircuit, Delete}) ->
+    [{merge, {module, {functions, own(merge, Merge, 3), own(short_circuit, ShortCircuit, 2),
+                       own(delete, Delete, 2)}}}].
+
+%% A function that osmos has itself is one of ours, so that the table needs no osmos.
+-spec own(atom(), ats_merge:function_name(), arity()) -> ats_merge:function_name().
+own(Field, {?OSMOS, Name}, Arity) ->
+    case lists:member({Name, Arity}, ats_osmos_functions:module_info(exports)) of
+        true -> {ats_osmos_functions, Name};
+        false -> throw({unsupported, {Field, fun ?OSMOS:Name/Arity}})
+    end;
+own(_Field, Function, _Arity) ->
+    Function.

@@ -57,6 +57,7 @@
       | {auto_save, infinity | Milliseconds :: non_neg_integer()}
       | {merge, replace | ats:merge() | {module, module()}}
       | {block_size, Bytes :: pos_integer()}
+      | {compressed, boolean()}
       | {memory, Bytes :: pos_integer()}
       | {snapshot_age, infinity | Milliseconds :: pos_integer()}
       | {estimated_no_objects | min_no_slots | max_no_slots, default | non_neg_integer()}
@@ -140,6 +141,9 @@ open_file(Directory) ->
 %% key: the elements behind it. See `ats:merge/4' for what there is; `replace', which is the default,
 %% keeps the last. Not for bags. A table that is there must have it, if it is given</td></tr>
 %% <tr><td>`{block_size, Bytes}'</td><td>about how much is read from disk at once; 4096</td></tr>
+%% <tr><td>`{compressed, true}'</td><td>what is written from now on to sorted files is compressed with
+%% LZ4, block by block: a point read that is not in memory takes some microseconds more, and the files
+%% are often half as large. `false' is the default. Either reads what the other has written</td></tr>
 %% <tr><td>`{memory, Bytes}'</td><td>how much memory the table takes at most for what was written
 %% last, and for what was read; 320 MiB</td></tr>
 %% <tr><td>`{snapshot_age, Ms}'</td><td>what the table was at a moment is kept for a call that reads
@@ -263,7 +267,7 @@ info(Name) ->
 %% is no such item.
 %%
 %% <table border="1">
-%% <tr><td>`type', `keypos', `access', `durability'</td><td>as it was opened</td></tr>
+%% <tr><td>`type', `keypos', `access', `durability', `compressed'</td><td>as it was opened</td></tr>
 %% <tr><td>`auto_save'</td><td>the interval of `durability' in milliseconds, 0 for `sync', and
 %% `infinity' for `system'</td></tr>
 %% <tr><td>`ram_file'</td><td>`false'</td></tr>
@@ -342,8 +346,8 @@ merged_into_runs(Name, Write) ->
 upgrade_merge(Name, How) ->
     ?ANSWER(upgraded(Name, ats_disk_upgrade:upgrade(?TABLE(Name), How)), Name, [Name, How]).
 
--spec upgraded(tab_name(), {ok, {module, module(), ats_merge:version()}} | ats_nif:disk_failure()
-                         | {error, reason, term()}) -> ok | {error, reason()}.
+-spec upgraded(tab_name(), {ok, {module, ats_merge:program(), ats_merge:version()}}
+               | ats_nif:disk_failure() | {error, reason, term()}) -> ok | {error, reason()}.
 upgraded(Name, {ok, Merge}) ->
     ats_disk_tables:set_merge(Name, Merge);
 upgraded(Name, Failed) ->
@@ -1132,9 +1136,10 @@ progress(_) -> erlang:error({ats_error, options}).
 %% `include/ats_osmos.hrl', with exported functions. `key_less' is
 %% <code>fun erlang:'&lt;'/2</code>, and keys are kept as terms; or `bytes', and `key_format' makes
 %% bytes of them, whose order is that of the keys.
-%% `merge', `short_circuit' and `delete' are functions of these names of one module with the
-%% behaviour {@link ats_merge}, or those of the formats of osmos. What cannot be kept is `{error,
-%% {unsupported, {Field, Value}}}'</td></tr>
+%% `merge', `short_circuit' and `delete' are those of a module with the behaviour {@link ats_merge},
+%% or any others, which have no version: what was written is merged by the functions that are loaded
+%% when that happens. The functions of osmos itself are there without osmos. What cannot be kept is
+%% `{error, {unsupported, {Field, Value}}}'</td></tr>
 %% </table>
 %%
 %% The directory remembers the format. A table is not opened with another one, nor with another
@@ -1148,7 +1153,8 @@ progress(_) -> erlang:error({ats_error, options}).
 %% continued for longest are given up. `{max_memory_entries, N}' is the number of keys in memory with
 %% which they go to a file, if the memory that they take does not do it before. Without these two
 %% there is no such limit. `{max_merge_jobs, N}' is always kept: a table merges in one thread at a
-%% time. All options of {@link open_file/2} but `type' and `keypos' can be given, too.
+%% time. All options of {@link open_file/2} but `type' and `keypos' can be given, too; `{compressed,
+%% true}' is the default here.
 -spec open(tab_name(), [ats_osmos:option()]) -> {ok, tab_name()} | {error, reason()}.
 open(Name, Options) ->
     case ats_osmos:options(Options) of

@@ -15,6 +15,7 @@
     bytes_that_nobody_wrote/1,
     modules_that_are_none/1,
     records_of_osmos/1,
+    functions_of_several_modules/1,
     records_that_cannot_be_kept/1,
     vectors_of_any_length/1
 ]).
@@ -34,6 +35,7 @@ all() ->
         bytes_that_nobody_wrote,
         modules_that_are_none,
         records_of_osmos,
+        functions_of_several_modules,
         records_that_cannot_be_kept,
         vectors_of_any_length
     ].
@@ -253,7 +255,8 @@ records_of_osmos(Config) ->
         {Sum#osmos_table_format{block_size = 512, key_format = number_format(), key_less = bytes,
                                 value_format = number_format()},
          [1, 2], 3, {<<7:32>>, 3}},
-        {Program, [1, 2], 3, {<<7:32>>, <<3:32>>}}
+        {Program, [1, 2], 3, {<<7:32>>, <<3:32>>}},
+        {several_modules(), [1, 9, 2], 9, {<<7:32>>, <<9:32>>}}
     ],
     [
         begin
@@ -271,13 +274,56 @@ records_of_osmos(Config) ->
      || {Format, Values, Last, Kept} <- Formats
     ].
 
+%% Functions of any names, of a module of the program, of one of Erlang/OTP, and of osmos.
+several_modules() ->
+    (replacing())#osmos_table_format{value_format = number_format(),
+                                     merge = fun ats_number_format:larger/3,
+                                     short_circuit = fun ats_number_format:is_million/2,
+                                     delete = fun osmos_table_format:never/2}.
+
+%% What is written to one key is merged by the functions in compaction, in reads, and after opening
+%% again, with which the directory is asked for no format.
+functions_of_several_modules(Config) ->
+    Format = several_modules(),
+    Options = [{format, Format}, {max_memory_entries, 16}],
+    {ok, T} = open(Config, Options),
+    Write = fun(K, V) -> ok = dats:write(T, K, V) end,
+    _ = [Write(K, (K * Round * 7919) rem 1000) || Round <- lists:seq(1, 5), K <- lists:seq(1, 100)],
+    Largest = fun(K) -> lists:max([(K * Round * 7919) rem 1000 || Round <- lists:seq(1, 5)]) end,
+    Expected = [{K, Largest(K)} || K <- lists:seq(1, 100)],
+    ?assertEqual(Expected, rows(T, unbounded, unbounded)),
+    ok = dats:compact(T),
+    ?assertEqual(Expected, rows(T, unbounded, unbounded)),
+    _ = [Write(1, V) || V <- [1_000_000, 5]],
+    ?assertEqual({ok, 1_000_000}, dats:read(T, 1)),
+    ok = dats:close(T),
+    {ok, T} = dats:open(T, [{directory, ats_disk_lib:file(Config, t)}]),
+    ?assertEqual({ok, 1_000_000}, dats:read(T, 1)),
+    ok = dats:write(T, 7, 0),
+    ?assertEqual({ok, Largest(7)}, dats:read(T, 7)),
+    ok = dats:close(T),
+    Other = Format#osmos_table_format{merge = fun ats_sum_merge:merge/3},
+    ?assertMatch({error, {merge_mismatch, _}}, open(Config, [{format, Other}])),
+    Gone = Format#osmos_table_format{merge = fun ats_number_format:gone/3},
+    ?assertMatch({error, {merge, {not_exported, ats_number_format, [{gone, 3}]}}},
+                 open(Config, [{format, Gone}])),
+    %% One that fails does so for its key.
+    {ok, T} = open(Config, [{format, Format}]),
+    ok = dats:write(T, 200, 13),
+    ok = dats:write(T, 200, 14),
+    Failed = dats:read(T, 200),
+    ?assertMatch({error, {merge_failed, _, _, {ats_number_format, larger, {raised, error, unlucky, _}}}}, Failed),
+    ?assertMatch({match, _}, re:run(dats:format_error(Failed), "ats_number_format:larger")),
+    ?assertEqual({ok, Largest(9)}, dats:read(T, 9)).
+
 records_that_cannot_be_kept(Config) ->
     Above = fun(A, B) -> A > B end,
     Wrong = [
         {(replacing())#osmos_table_format{key_less = Above}, key_less, "whose bytes have that order"},
         {(replacing())#osmos_table_format{key_less = fun erlang:'>'/2}, key_less, "whose bytes have that order"},
         {(replacing())#osmos_table_format{merge = fun(_, _, B) -> B end}, merge, "exported"},
-        {(replacing())#osmos_table_format{delete = fun ats_sum_merge:delete/2}, merge, "ats_merge"},
+        {(replacing())#osmos_table_format{delete = fun(_, _) -> false end}, delete, "exported"},
+        {(replacing())#osmos_table_format{short_circuit = fun osmos_table_format:sometimes/2}, short_circuit, "exported"},
         {(replacing())#osmos_table_format{key_format = undefined}, key_format, "key_format"}
     ],
     [

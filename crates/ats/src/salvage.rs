@@ -22,11 +22,12 @@ pub fn merge_named(text: &str) -> Option<Vec<u8>> {
 /// if the name tells it. `None` if tables have no such operator.
 #[must_use]
 pub fn merge_of_operator(name: &str, version: u32) -> Option<(Vec<u8>, Option<usize>)> {
-    if let Some(module) = name.strip_prefix(program_merge::PREFIX) {
-        let module = Term::Atom(ats_term::Atom::new(module).ok()?);
-        let kind = Term::Atom(ats_term::Atom::new("module").ok()?);
-        let merge = etf::encode(&(kind, module, i64::from(version)).into()).ok()?;
-        return Some((merge, None));
+    if let Some(program) = name.strip_prefix(program_merge::PREFIX) {
+        let program = match program.starts_with('{') {
+            true => merge_text::parse(program)?,
+            false => Term::Atom(ats_term::Atom::new(program).ok()?),
+        };
+        return Some((program_merge::made_by(program, version)?, None));
     }
     let (merge, element) = name.strip_prefix("ats.")?.rsplit_once(" of element ")?;
     let merge = merge.strip_suffix(",zeros=same").unwrap_or(merge);

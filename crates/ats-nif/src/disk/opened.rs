@@ -13,7 +13,7 @@ use crate::process;
 use ats::program_merge::{Program, ProgramMerge, is_same};
 use ats::{BagValues, Description, NoDescription, ObjectIdentity, ObjectMerge, TableType};
 use ats_disk::fs::{RealFs, Sharing};
-use ats_disk::{DiskStore, Durability, Error, Options, StoreDirectory};
+use ats_disk::{Compression, DiskStore, Durability, Error, Options, StoreDirectory};
 use ats_store::{Direction, KeyRange, MergeOperator};
 use ats_sync::thread;
 use ats_term::Zeros;
@@ -46,6 +46,8 @@ pub struct Settings {
     pub memory: Option<usize>,
     /// The most keys that are written to a run, where memory is not used up before.
     pub memtable_keys: Option<usize>,
+    /// The compression of files that are written.
+    pub compression: Compression,
     /// For how long a snapshot need not be read until it expires. `None` is for ever.
     pub snapshot_age: Option<Duration>,
 }
@@ -347,6 +349,7 @@ impl Settings {
             create,
             operator,
             durability: self.durability,
+            compression: self.compression,
             snapshot_age: self.snapshot_age,
             block_bytes: self.block_bytes.unwrap_or(default.block_bytes),
             memtable_bytes,

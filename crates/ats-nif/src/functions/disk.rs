@@ -21,8 +21,9 @@ use crate::vm_term::VmTerm;
 use crate::{atoms, lifetime, nif, process, release, scratch, sys};
 use ats::program_merge::{Length, Program, ProgramMerge, Written, merged, objects, written};
 use ats::{Error, Store, Table};
-use ats_disk::{Durability, Info};
+use ats_disk::{Compression, Durability, Info};
 use ats_store::Merges;
+use ats_term::etf;
 use ats_term::walk::is_larger;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -116,7 +117,8 @@ fn durability(env: Env<'_>, word: VmWord<'_>) -> Result<Durability, KnownAtom> {
 }
 
 /// `disk_open(Directory, {Create, IsWritable, Type, KeyPos, Merge, Durability, BlockBytes, Memory,
-/// SnapshotAge, MemtableKeys, Format}, Owner)`, checked by the Erlang side: `{ok, Table}`, or `{error, Cause, Text}`.
+/// SnapshotAge, MemtableKeys, Format, Compressed}, Owner)`, checked by the Erlang side: `{ok, Table}`,
+/// or `{error, Cause, Text}`.
 /// `Directory` is a binary.
 fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     on_dirty_io()?;
@@ -124,7 +126,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         directory.as_bytes().ok_or(KnownAtom::None)?,
     ));
     let words = options.tuple_words().ok_or(KnownAtom::None)?;
-    let words: &[VmWord<'e>; 11] = words.try_into().map_err(|_| KnownAtom::None)?;
+    let words: &[VmWord<'e>; 12] = words.try_into().map_err(|_| KnownAtom::None)?;
     let [
         create,
         is_writable,
@@ -137,6 +139,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         age,
         keys,
         format,
+        compressed,
     ] = *words;
     let settings = Settings {
         create: KnownAtom::True.is(create),
@@ -150,6 +153,10 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         block_bytes: given(env, block, size)?,
         memory: given(env, memory, size)?,
         memtable_keys: given(env, keys, size)?,
+        compression: match KnownAtom::True.is(compressed) {
+            true => Compression::Lz4,
+            false => Compression::None,
+        },
         snapshot_age: given(env, age, |age| age.as_unsigned().map(Duration::from_millis))?,
     };
     if !owner.is_local_pid() {
@@ -473,7 +480,7 @@ fn with_pair<'e, R>(
 }
 
 /// `disk_write(Table, Object)`: merges an object with that of its key, without reading it:
-/// `written`. If a program merges, `{ask, Module, Version}`: the program is to be asked first.
+/// `written`. If a program merges, `{ask, Name, Version}`: the program is to be asked first.
 fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
         let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
@@ -497,12 +504,25 @@ fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'
     })
 }
 
-/// The module of a program that merges, and its version.
+/// The name of a program that merges, and its version.
 fn program_words<'e>(env: Env<'e>, program: &ProgramMerge) -> [VmWord<'e>; 2] {
     let program = program.program();
-    let module = atoms::of_text(env, &program.module);
-    let module = module.expect("it was the name of an atom");
-    [module, env.uint(u64::from(program.version))]
+    let name = name_word(env, &program.name);
+    [name, env.uint(u64::from(program.version))]
+}
+
+/// The name of a program, which is of atoms and tuples.
+fn name_word<'e>(env: Env<'e>, name: &ats_term::Term) -> VmWord<'e> {
+    match name.as_tuple() {
+        Some(names) => {
+            let words: Vec<_> = names.iter().map(|name| name_word(env, name)).collect();
+            env.tuple(&words)
+        }
+        None => {
+            let atom = name.as_atom().expect("a name is of atoms and tuples");
+            atoms::of_text(env, atom.as_str()).expect("it was the name of an atom")
+        }
+    }
 }
 
 /// The version of a program.
@@ -511,7 +531,7 @@ fn version_of(word: VmTerm<'_>) -> Result<u32, KnownAtom> {
     version.ok_or(KnownAtom::None)
 }
 
-/// `disk_program(Table)`: `{module, Module, Version, Id}`, the module that merges the values of a
+/// `disk_program(Table)`: `{module, Name, Version, Id}`, the program that merges the values of a
 /// table and a number of the table; `none` if none does.
 fn disk_program<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
@@ -750,13 +770,13 @@ fn disk_gate<'e>(env: Env<'e>, [table, closed]: [VmTerm<'e>; 2]) -> NifResult<'e
     Ok(KnownAtom::True.word())
 }
 
-/// `disk_set_program(Table, Module, Version)`: has another program merge from now on: `ok`, or
-/// `{error, Cause, Text}`. The name of the module is a binary.
-fn disk_set_program<'e>(env: Env<'e>, [table, module, version]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+/// `disk_set_program(Table, Name, Version)`: has another program merge from now on: `ok`, or
+/// `{error, Cause, Text}`.
+fn disk_set_program<'e>(env: Env<'e>, [table, name, version]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     on_dirty_io()?;
-    let module = std::str::from_utf8(module.as_bytes().ok_or(KnownAtom::None)?);
+    let name = etf::decode(Etf::of(name.word()).bytes(), etf::Options::TRUSTED);
     let program = Program {
-        module: module.map_err(|_| KnownAtom::None)?.to_owned(),
+        name: name.map_err(|_| KnownAtom::None)?,
         version: version_of(version)?,
     };
     let opened = held(env, table)?;

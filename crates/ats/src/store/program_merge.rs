@@ -26,6 +26,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
 /// What the names of such operators begin with.
 pub(crate) const PREFIX: &str = "erlang.";
+/// The first element of what a [`Description`] has of such a merge.
+const KIND: &str = "module";
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 /// In the place of a length, which is smaller: an operand of which it is not known whether it counts as missing.
@@ -108,11 +110,12 @@ pub fn objects(mut value: &[u8]) -> Result<Vec<&[u8]>, Error> {
 /// Tells a program that there is something to be merged; false if the calling thread cannot.
 type Tell = Box<dyn Fn() -> bool + Send + Sync>;
 
-/// The module that merges the values of a table, and its version.
+/// The program that merges the values of a table, and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The name of the module.
-    pub module: String,
+    /// The name by which the program is called: an atom, which is that of a module, or any other
+    /// term of atoms and tuples.
+    pub name: Term,
     /// The version of its functions. Values are merged by no other.
     pub version: u32,
 }
@@ -162,10 +165,11 @@ fn length(mut value: &[u8]) -> Length {
 /// The store puts operands one behind the other. It notes the keys that this happens to, of which the program merges a
 /// part at a time, and [replaces](crate::Store::update) what it has merged.
 pub struct ProgramMerge {
-    /// The name and the version that the store is marked with. They stay when the program changes: the store itself
-    /// puts values one behind the other whatever the program is.
+    /// The program that the table was made with. The store is marked with its name, as text, and its
+    /// version. They stay when the program changes: the store itself puts values one behind the
+    /// other whatever the program is.
+    first: Program,
     name: String,
-    version: u32,
     /// Tells this table from all others of the process.
     id: u64,
     program: RwLock<Gate>,
@@ -202,16 +206,19 @@ impl Noted {
 }
 
 impl ProgramMerge {
-    /// That of a table, if its merge is one of a program, which is written `{module, Module,
-    /// Version}`. If it was another one when the table was made, `{module, Module, Version,
-    /// {FirstModule, FirstVersion}}`.
+    /// The merge of a table, if it is one of a program, which is written `{module, Name, Version}`.
+    /// If it was another one when the table was made, `{module, Name, Version, {FirstName,
+    /// FirstVersion}}`.
     #[must_use]
     pub fn of(description: &Description) -> Option<Self> {
         static IDS: AtomicU64 = AtomicU64::new(0);
         let (program, first) = programs(&description.merge)?;
         Some(ProgramMerge {
-            name: format!("{PREFIX}{}", first.module),
-            version: first.version,
+            name: match first.name.as_atom() {
+                Some(module) => format!("{PREFIX}{}", module.as_str()),
+                None => format!("{PREFIX}{}", first.name),
+            },
+            first,
             id: IDS.fetch_add(1, Ordering::Relaxed),
             program: RwLock::new(Gate {
                 program,
@@ -223,14 +230,13 @@ impl ProgramMerge {
     }
 
     /// The merge of a table whose values this program has merged, and another one will merge from now on, as its
-    /// description has it. `None` if the module has no name of an atom.
+    /// description has it. `None` if its name is too long.
     #[must_use]
     pub fn described(&self, program: &Program) -> Option<Vec<u8>> {
-        let atom = |text: &str| Atom::new(text).ok().map(Term::Atom);
-        let first = self.name.strip_prefix(PREFIX)?;
-        let first: Term = (atom(first)?, i64::from(self.version)).into();
+        let first: Term = (self.first.name.clone(), i64::from(self.first.version)).into();
+        let kind = Term::Atom(Atom::new(KIND).ok()?);
         let version = i64::from(program.version);
-        etf::encode(&(atom("module")?, atom(&program.module)?, version, first).into()).ok()
+        etf::encode(&(kind, program.name.clone(), version, first).into()).ok()
     }
 
     /// A number that no other table of the process has, also when this one is open no more.
@@ -239,7 +245,7 @@ impl ProgramMerge {
         self.id
     }
 
-    /// The module and its version.
+    /// The program that merges now.
     #[must_use]
     pub fn program(&self) -> Program {
         let gate = self.program.read().unwrap_or_else(PoisonError::into_inner);
@@ -361,7 +367,7 @@ fn programs(merge: &[u8]) -> Option<(Program, Program)> {
     let [kind, name, version, first @ ..] = term.as_tuple()? else {
         return None;
     };
-    if kind.as_atom()?.as_str() != "module" {
+    if kind.as_atom()?.as_str() != KIND {
         return None;
     }
     let program = Program::of(name, version)?;
@@ -376,6 +382,23 @@ fn programs(merge: &[u8]) -> Option<(Program, Program)> {
     Some((program, first))
 }
 
+/// The merge of a table by a program, as a [`Description`] has it. `None` if the name is too long.
+pub(crate) fn made_by(name: Term, version: u32) -> Option<Vec<u8>> {
+    let kind = Term::Atom(Atom::new(KIND).ok()?);
+    etf::encode(&(kind, name, i64::from(version)).into()).ok()
+}
+
+/// Returns `true` for an atom, and for a tuple of atoms and of tuples of atoms.
+fn is_name(term: &Term) -> bool {
+    let is_atom = |term: &Term| term.as_atom().is_some();
+    let is_short = |term: &Term| {
+        let atoms = term.as_tuple();
+        is_atom(term) || atoms.is_some_and(|atoms| atoms.iter().all(is_atom))
+    };
+    let names = term.as_tuple();
+    is_atom(term) || names.is_some_and(|names| names.iter().all(is_short))
+}
+
 impl From<u8> for Length {
     fn from(number: u8) -> Self {
         match number {
@@ -387,9 +410,10 @@ impl From<u8> for Length {
 }
 
 impl Program {
-    fn of(module: &Term, version: &Term) -> Option<Self> {
+    fn of(name: &Term, version: &Term) -> Option<Self> {
+        is_name(name).then_some(())?;
         Some(Program {
-            module: module.as_atom()?.as_str().to_owned(),
+            name: name.clone(),
             version: u32::try_from(version.as_int()?).ok()?,
         })
     }
@@ -401,7 +425,7 @@ impl MergeOperator for ProgramMerge {
     }
 
     fn version(&self) -> u32 {
-        self.version
+        self.first.version
     }
 
     fn merge(&self, key: &[u8], earlier: &[u8], later: &[u8]) -> Result<Merged, Error> {
@@ -418,6 +442,7 @@ impl MergeOperator for ProgramMerge {
 mod tests {
     use super::*;
     use crate::TableType;
+    use crate::salvage::merge_of_operator;
     use ats_term::Zeros;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -467,7 +492,7 @@ mod tests {
         let merge = merge.expect("a merge of a program");
         assert_eq!((merge.name(), merge.version()), ("erlang.highest_bid", 7));
         let expected = Program {
-            module: "highest_bid".into(),
+            name: atom("highest_bid"),
             version: 7,
         };
         assert_eq!(merge.program(), expected);
@@ -476,6 +501,8 @@ mod tests {
             (atom("module"), atom("highest_bid"), 1_i64 << 32).into(),
             (atom("modul"), atom("highest_bid"), 7).into(),
             (atom("module"), 7, 7).into(),
+            (atom("module"), (atom("m"), 7), 7).into(),
+            (atom("module"), (((atom("m"),),),), 7).into(),
             atom("sum"),
         ] {
             assert!(program(&other).is_none(), "{other:?}");
@@ -483,11 +510,31 @@ mod tests {
     }
 
     #[test]
+    fn functions_name_a_program() {
+        let function = |name| (atom("m"), atom(name));
+        let name = (
+            atom("functions"),
+            function("add"),
+            function("Always"),
+            function("never"),
+        );
+        let merge = program(&(atom("module"), name.clone(), 0).into()).expect("a program");
+        assert_eq!(merge.program().name, name.into());
+        let text = "erlang.{functions,{m,add},{m,'Always'},{m,never}}";
+        assert_eq!((merge.name(), merge.version()), (text, 0));
+        let (told, _) = merge_of_operator(text, 0).expect("the name of a program");
+        assert!(is_same(
+            &told,
+            &made_by(merge.program().name, 0).expect("short")
+        ));
+    }
+
+    #[test]
     fn the_store_keeps_the_name_of_the_first_program() {
         let first = etf::encode(&(atom("module"), atom("highest_bid"), 7).into()).expect("short");
         let merge = program(&(atom("module"), atom("highest_bid"), 7).into());
         let next = Program {
-            module: "bids".into(),
+            name: atom("bids"),
             version: 8,
         };
         let merge = merge.expect("a merge of a program");
@@ -509,7 +556,7 @@ mod tests {
         merge.close_gate(true);
         assert_eq!(merge.with_version(1, || Ok(7)), Ok(None));
         merge.set_program(Program {
-            module: "m".into(),
+            name: atom("m"),
             version: 2,
         });
         assert_eq!(merge.with_version(1, || Ok(7)), Ok(None));
