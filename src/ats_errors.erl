@@ -36,7 +36,7 @@
 -type posix() ::
         eacces | eagain | ebadf | ebusy | edquot | eexist | efbig | einval | eio | eisdir | eloop
       | emfile | enametoolong | enfile | enodev | enoent | enolck | enomem | enospc | enotdir
-      | enotempty | enxio | eopnotsupp | eperm | erofs | estale | etimedout | etxtbsy.
+      | enotempty | enxio | eopnotsupp | eperm | erofs | estale | etimedout | etxtbsy | exdev.
 %% The errors of the system that a native function names by their codes.
 
 -type message() :: none | unicode:chardata().
@@ -69,7 +69,7 @@ is_of_system(Cause) ->
     lists:member(Cause, [eacces, eagain, ebadf, ebusy, edquot, eexist, efbig, einval, eio, eisdir,
                          eloop, emfile, enametoolong, enfile, enodev, enoent, enolck, enomem,
                          enospc, enotdir, enotempty, enxio, eopnotsupp, eperm, erofs, estale,
-                         etimedout, etxtbsy]).
+                         etimedout, etxtbsy, exdev]).
 
 %% @doc The options of `erlang:error/3' that let the exception explain itself.
 -spec options(cause()) -> [{error_info, map()}].

@@ -12,7 +12,7 @@
 %% twice, or is that of another row. The content of objects is the external term format of a list.
 -module(ats_disk_bchunk).
 
--export([format/2, is_compatible/3, first/1, next/2, decoded/3]).
+-export([format/2, is_compatible/3, first/1, next/2, is_position/1, decoded/3]).
 
 -export_type([data/0, position/0]).
 
@@ -63,6 +63,14 @@ next(Table, {Last, Number, Before}) ->
         done -> {eof, [Piece, piece('end', Number + 1, <<(Before + Count):64>>)]}
     end.
 
+%% @doc Returns `true' if {@link next/2} can go on at a term.
+-spec is_position(term()) -> boolean().
+is_position({Last, Number, Before}) ->
+    (Last =:= start orelse is_binary(Last)) andalso is_integer(Number) andalso Number > 0
+        andalso is_integer(Before) andalso Before >= 0;
+is_position(Other) ->
+    Other =:= eof.
+
 -spec piece(kind(), non_neg_integer(), binary()) -> binary().
 piece(Kind, Number, Content) ->
     Head = <<(code(Kind)), Number:64>>,
@@ -111,11 +119,12 @@ pieces(Data) when is_list(Data) -> Data;
 pieces(Data) when is_tuple(Data) -> tuple_to_list(Data);
 pieces(Data) -> [Data].
 
+%% What is no list of pieces is for the one to answer who has called.
 -spec provided(table(), [term()], non_neg_integer() | eof, non_neg_integer(), [[term()]],
-               ats_dets:init_fun()) -> {[term()], ats_dets:init_fun()}.
+               ats_dets:init_fun()) -> {[term()], ats_dets:init_fun()} | term().
 provided(Table, [], Number, Count, Objects, Next) ->
     {lists:append(lists:reverse(Objects)), provider(Table, Number, Count, Next)};
-provided(Table, [Piece | Pieces], Number, Count, Objects, Next) ->
+provided(Table, [Piece | Pieces], Number, Count, Objects, Next) when is_list(Pieces) ->
     try read(Table, Piece, Number, Count) of
         {More, NextNumber} ->
             provided(Table, Pieces, NextNumber, Count + length(More), [More | Objects], Next)
@@ -124,7 +133,9 @@ provided(Table, [Piece | Pieces], Number, Count, Objects, Next) ->
             %% What the function makes of its end does not matter any more.
             _ = try Next(close) catch _:_ -> ok end,
             throw(Failure)
-    end.
+    end;
+provided(_Table, NotAList, _Number, _Count, _Objects, _Next) ->
+    NotAList.
 
 -spec read(table(), term(), non_neg_integer() | eof, non_neg_integer()) ->
           {[term()], pos_integer() | eof}.

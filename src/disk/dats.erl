@@ -1011,6 +1011,7 @@ unless_fixed(_Name, Done) -> Done.
 bchunk(Name, start = Continuation) ->
     ?ANSWER(chunked(Name, ats_disk_bchunk:first(?TABLE(Name))), Name, [Name, Continuation]);
 bchunk(Name, {Name, bchunk, Position} = Continuation) ->
+    _ = ats_disk_bchunk:is_position(Position) orelse erlang:error(badarg, [Name, Continuation]),
     ?ANSWER(chunked(Name, ats_disk_bchunk:next(?TABLE(Name), Position)),
             Name, [Name, Continuation]);
 bchunk(Name, Other) ->

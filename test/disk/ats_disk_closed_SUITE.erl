@@ -1,6 +1,7 @@
 %% Tables that are not open: removed, renamed, copied, repaired, and made of chunks.
 -module(ats_disk_closed_SUITE).
 
+-include_lib("kernel/include/file.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
@@ -107,6 +108,20 @@ renamed(Config) ->
     Other = make(Config, other, [], numbers(1)),
     ok = file:write_file(filename:join(Other, "notes.txt"), "text"),
     ?assertEqual({error, {not_a_dats_table, Other}}, dats:rename_table(From, Other)),
+    %% The name alone does not make a file one of a table.
+    Named = ats_disk_lib:file(Config, "named"),
+    ok = file:make_dir(Named),
+    ok = file:write_file(filename:join(Named, "manifest"), "of a ship"),
+    ?assertEqual({error, {not_a_dats_table, Named}}, dats:rename_table(From, Named)),
+    ?assertEqual({ok, <<"of a ship">>}, file:read_file(filename:join(Named, "manifest"))),
+    %% A table is renamed within its file system.
+    Memory = "/dev/shm/" ++ os:getpid() ++ atom_to_list(?MODULE),
+    case {file:read_file_info("/dev/shm"), file:read_file_info(From)} of
+        {{ok, #file_info{major_device = A}}, {ok, #file_info{major_device = B}}} when A =/= B ->
+            ?assertEqual({error, {file_error, From, exdev}}, dats:rename_table(From, Memory));
+        _ ->
+            ok
+    end,
     None = filename:join(ats_disk_lib:file(Config, "none"), "t"),
     ?assertMatch({error, {file_error, _, enoent}}, dats:rename_table(From, None)),
     ?assertEqual({set, numbers(1)}, content(Other)),
@@ -129,6 +144,9 @@ copied(Config) ->
     ?assertEqual(Content, content(From)),
     None = filename:join(ats_disk_lib:file(Config, "none"), "t"),
     ?assertEqual({error, {file_error, None, enoent}}, dats:copy_table(From, None)),
+    Within = filename:join([From, ".", "within"]),
+    ?assertEqual({error, {file_error, Within, einval}}, dats:copy_table(From, Within)),
+    ?assertEqual({error, enoent}, file:list_dir(Within)),
     %% A copy that fails leaves nothing: a file of the store is a link, which is not followed.
     Spoilt = make(Config, spoilt, [], numbers(10)),
     [Run | _] = filelib:wildcard(filename:join(Spoilt, "run-*")),
@@ -434,6 +452,10 @@ wrong_chunks(Config) ->
      || Chunks <- Incompatible
     ],
     ?assertEqual({error, {init_fun, foo}}, dats:init_table(Copy, fun(_) -> foo end, {format, bchunk})),
+    Improper = fun(read) -> {[Format | First], fun(_) -> end_of_input end} end,
+    ?assertMatch({error, {init_fun, _}}, dats:init_table(Copy, Improper, {format, bchunk})),
+    [?assertError(badarg, dats:bchunk(T, {T, bchunk, Wrong}))
+     || Wrong <- [foo, {}, {start, 0, 0}, {start, 1, -1}, {1, 1, 1}, {<<>>, a, 0}]],
     ?assertEqual(true, dats:is_compatible_bchunk_format(Copy, Format)),
     [?assertEqual(false, dats:is_compatible_bchunk_format(Copy, Wrong))
      || Wrong <- [foo, <<>>, First, Flip(Format, 25), dats:info(Bag, bchunk_format), dats:info(Other, bchunk_format)]],

@@ -189,6 +189,8 @@ known_atoms! {
     Enotdir = "enotdir",
     /// `eio`
     Eio = "eio",
+    /// `exdev`: the two are on different file systems.
+    Exdev = "exdev",
     /// `eagain`
     Eagain = "eagain",
     /// `ebadf`

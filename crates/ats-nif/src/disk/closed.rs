@@ -95,7 +95,8 @@ pub fn rename(source: &Path, target: &Path) -> OfTwo<()> {
     if names.is_empty() {
         return offline::rename(source, target).map_err(of_source);
     }
-    if !foreign(&replaced).map_err(of_target)?.is_empty() {
+    let is_table = names.iter().any(|name| name == Description::FILE);
+    if !is_table || !foreign(&replaced).map_err(of_target)?.is_empty() {
         let text = "the directory has other files than those of a table";
         return Err(of_target(Failure::new(KnownAtom::NotADatsTable, text)));
     }
@@ -114,6 +115,10 @@ pub fn copy(source: &Path, target: &Path) -> OfTwo<()> {
         let text = "the directory in which it shall be is not there";
         return Err(of_target(Failure::new(KnownAtom::Enoent, text)));
     }
+    if is_within(target, source) {
+        let text = "a table cannot be copied into its own directory";
+        return Err(of_target(Failure::new(KnownAtom::Einval, text)));
+    }
     let was_there = target.is_dir();
     let made = StoreDirectory::make(Arc::new(RealFs), target);
     let made = made.map_err(of_directory).map_err(of_target)?;
@@ -130,6 +135,13 @@ pub fn copy(source: &Path, target: &Path) -> OfTwo<()> {
             }
             of_target(error)
         })
+}
+
+/// Returns `true` if the directory that a path shall be in is a directory, or within it.
+fn is_within(path: &Path, directory: &Path) -> bool {
+    let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+    let both = parent.zip(directory.canonicalize().ok());
+    both.is_some_and(|(parent, directory)| parent.starts_with(directory))
 }
 
 /// Description of a table, told for the case that its file does not say it any more.

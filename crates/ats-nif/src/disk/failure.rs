@@ -45,7 +45,7 @@ impl From<Error> for Failure {
 }
 
 /// The codes of the system that have a word, with that.
-const CODES: [(i32, KnownAtom); 28] = [
+const CODES: [(i32, KnownAtom); 29] = [
     (libc::EACCES, KnownAtom::Eacces),
     (libc::EAGAIN, KnownAtom::Eagain),
     (libc::EBADF, KnownAtom::Ebadf),
@@ -74,6 +74,7 @@ const CODES: [(i32, KnownAtom); 28] = [
     (libc::ESTALE, KnownAtom::Estale),
     (libc::ETIMEDOUT, KnownAtom::Etimedout),
     (libc::ETXTBSY, KnownAtom::Etxtbsy),
+    (libc::EXDEV, KnownAtom::Exdev),
 ];
 
 /// The word that the VM has for an error of the system: that of its code, as in `file` and `dets`.
