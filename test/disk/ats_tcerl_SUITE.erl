@@ -82,6 +82,13 @@ same({_Ets, Config} = Pair, How) when is_atom(How) ->
     ?assert(are_equal(Pair));
 same({Ets, _Config}, {Function, Recipes}) ->
     Args = [ats_term_gen:realize(R) || R <- Recipes],
+    %% A float is a counter as in `dets', but not in `ets'.
+    case Function =:= update_counter andalso ets:lookup(Ets, hd(Args)) of
+        [{_, Float}] when is_float(Float) -> ok;
+        _ -> same(Ets, Function, Args)
+    end.
+
+same(Ets, Function, Args) ->
     Expected = outcome(ets, Function, [Ets | Args]),
     ?assertEqual({Function, Args, Expected}, {Function, Args, outcome(dats, Function, [?NAME | Args])}).
 
