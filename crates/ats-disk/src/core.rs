@@ -1,13 +1,12 @@
 //! What the parts of an open store share.
 
 use crate::background::Background;
-use crate::cache::Cache;
 use crate::commit::{Queue, Writing};
 use crate::compaction::Merging;
 use crate::directory::{DirectoryLock, StoreDirectory};
 use crate::doomed::Doomed;
 use crate::error::Error;
-use crate::file::Settings;
+use crate::file::{Cache, Settings};
 use crate::fork;
 use crate::fs::{Directory, FileSystem, Sharing};
 use crate::gaps::Gaps;

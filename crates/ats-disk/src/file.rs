@@ -17,10 +17,12 @@
 //! | `bounds`, `meta` | what the manifest and the footer know of a file |
 //! | `writer`, `reader`, `cursor`, `verify` | writing, looking up, walking, checking a file |
 //! | `run` | several files as one |
+//! | `cache` | what was read of files |
 
 pub(crate) mod block;
 mod bounds;
 mod builder;
+pub(crate) mod cache;
 mod cursor;
 mod filter;
 mod frame;
@@ -37,6 +39,7 @@ mod writer;
 mod tests;
 
 pub(crate) use bounds::{is_upper, lower};
+pub(crate) use cache::{Cache, Reserved};
 pub(crate) use filter::key_hash;
 pub(crate) use frame::{Content, Identity, TRAILER_BYTES, open as open_frame};
 pub(crate) use index::Index;

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::fold::Chain;
 use crate::journal;
 use crate::manifest::{Edit, RunMeta};
+use crate::memtable::MemtableCursor;
 use crate::merging::{MergingCursor, Source};
 use crate::run_writer::RunWriter;
 use crate::state::{Sealed, State};
@@ -89,8 +90,9 @@ impl Core {
             true => Arc::default(),
             false => sealed.memtable.range_deletes(u64::MAX),
         };
+        let memtable = Arc::clone(&sealed.memtable);
         let source = Source {
-            cursor: Box::new(sealed.memtable.cursor(u64::MAX, true)),
+            cursor: Box::new(MemtableCursor::new(memtable, u64::MAX, true)),
             range_deletes: None,
         };
         let mut cursor = MergingCursor::new(vec![source]);

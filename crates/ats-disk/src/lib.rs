@@ -106,7 +106,6 @@ mod atomic;
 mod background;
 mod bag_store;
 mod batch;
-mod cache;
 mod coding;
 mod commit;
 mod compaction;

@@ -3,6 +3,8 @@
 //! A reader gathers what memtables and runs say of a key, from the newest to the oldest, until what is older does
 //! not matter, and merges that.
 
+pub(crate) mod median;
+
 use crate::core::Core;
 use crate::entry::Kind;
 use crate::error::Error;

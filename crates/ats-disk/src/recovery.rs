@@ -8,12 +8,11 @@
 //!
 //! A store that is opened for reading is left as it is.
 
-use crate::cache::Cache;
 use crate::commit::Writing;
 use crate::core::{Core, Opened, file_number};
 use crate::directory::StoreDirectory;
 use crate::error::Error;
-use crate::file::Settings;
+use crate::file::{Cache, Settings};
 use crate::fs::{Directory, Sharing};
 use crate::journal::{self, Journal};
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};

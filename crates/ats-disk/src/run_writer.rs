@@ -1,10 +1,9 @@
 //! Writing a run: files of about the same size, one after the other.
 
-use crate::cache::Reserved;
 use crate::core::{Core, file_name};
 use crate::entry::Kind;
 use crate::error::Error;
-use crate::file::{FileMeta, FileWriter, Identity, lower};
+use crate::file::{FileMeta, FileWriter, Identity, Reserved, lower};
 use crate::fold::Chain;
 use crate::range_deletes::RangeSet;
 use ats_store::KeyRange;

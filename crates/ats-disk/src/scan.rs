@@ -9,6 +9,7 @@ use crate::entry::Kind;
 use crate::error::Error;
 use crate::fold::{Chain, is_absent};
 use crate::gaps::{Behind, LEAST_PASSED};
+use crate::memtable::MemtableCursor;
 use crate::merging::{MergingCursor, Source};
 use crate::range_deletes::Deleted;
 use crate::snapshot::Pinned;
@@ -365,8 +366,7 @@ fn bound_at(key: &[u8], direction: Direction) -> Vec<u8> {
 fn sources(state: &State, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
     let memtables = state.memtables().map(|memtable| Source {
         cursor: Box::new(
-            memtable
-                .cursor(seq, true)
+            MemtableCursor::new(Arc::clone(memtable), seq, true)
                 .showing_deleted()
                 .within(key_range),
         ),

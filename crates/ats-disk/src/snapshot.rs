@@ -2,8 +2,8 @@
 
 use crate::core::Core;
 use crate::error::Error;
-use crate::median::median;
 use crate::read::Moment;
+use crate::read::median::median;
 use crate::scan::Scan;
 use crate::state::State;
 use ats_store::{Direction, KeyRange};

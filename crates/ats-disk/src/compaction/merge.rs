@@ -4,11 +4,10 @@
 //! ended. A file whose keys no other run of the merge has or deletes is taken as it is.
 
 use super::Claim;
-use crate::cache::Reserved;
 use crate::core::Core;
 use crate::entry::Kind;
 use crate::error::Error;
-use crate::file::{FileMeta, Run, RunFile};
+use crate::file::{FileMeta, Reserved, Run, RunFile};
 use crate::fold::{Chain, is_absent};
 use crate::manifest::{Edit, MergeMeta, RunMeta};
 use crate::merging::{MergingCursor, Source};

@@ -180,7 +180,10 @@ impl RunCursor {
     fn enter(&mut self, number: usize) -> &mut FileCursor {
         let cursor = match self.current.take() {
             Some((current, cursor)) if current == number => cursor,
-            _ => self.run.files[number].cursor(self.use_cache, self.read_ahead),
+            _ => {
+                let file = Arc::clone(&self.run.files[number]);
+                FileCursor::new(file, self.use_cache, self.read_ahead)
+            }
         };
         &mut self.current.insert((number, cursor)).1
     }
