@@ -1,9 +1,9 @@
 //! The median of what a snapshot reads.
 
+use super::pinned::Pinned;
+use super::scan::Scan;
 use crate::error::Error;
 use crate::median::{FEW, Median};
-use crate::scan::Scan;
-use crate::snapshot::Pinned;
 use crate::state::State;
 use ats_store::{Direction, KeyRange};
 use std::sync::Arc;
