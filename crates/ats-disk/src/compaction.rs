@@ -19,11 +19,11 @@ use crate::flush::Flusher;
 use crate::manifest::MergeMeta;
 use crate::progress::OnProgress;
 use crate::state::StoredRun;
+use merge::Merger;
 use parking_lot::Mutex;
+use policy::Size;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-use policy::Size;
 
 /// The runs that merges read, and those that are reserved.
 #[derive(Default)]
@@ -160,7 +160,7 @@ impl Drop for Claim<'_> {
 pub(crate) struct Compactor {
     core: Arc<Core>,
     files: Arc<Files>,
-    flusher: Arc<Flusher>,
+    merger: Merger,
     merging: Mutex<Merging>,
 }
 
@@ -168,8 +168,8 @@ impl Compactor {
     pub(crate) fn new(files: Arc<Files>, flusher: Arc<Flusher>) -> Self {
         Compactor {
             core: Arc::clone(&files.core),
+            merger: Merger::new(Arc::clone(&files), flusher),
             files,
-            flusher,
             merging: Mutex::default(),
         }
     }
@@ -235,7 +235,7 @@ impl Compactor {
         on_progress: &mut OnProgress<'_>,
     ) -> Result<bool, Error> {
         match self.claim(wanted) {
-            Some((claim, begun)) => self.compact(&claim, begun, on_progress),
+            Some((claim, begun)) => self.merger.compact(&claim.ids, begun, on_progress),
             None => Ok(false),
         }
     }

@@ -3,11 +3,12 @@
 //! Each complete file is noted in the manifest, so that a merge of large runs goes on where it was when the process
 //! ended. A file whose keys no other run of the merge has or deletes is taken as it is.
 
-use super::{Claim, Compactor};
+use crate::core::Core;
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::file::{FileMeta, Reserved, Run, RunFile};
-use crate::files::RunWriter;
+use crate::files::{Files, RunWriter};
+use crate::flush::Flusher;
 use crate::fold::{Chain, is_absent};
 use crate::manifest::{Edit, MergeMeta, RunMeta};
 use crate::merging::{MergingCursor, Source};
@@ -93,19 +94,34 @@ impl Inputs {
     }
 }
 
-impl Compactor {
-    /// Merges the claimed runs, or a part of them. Returns `false` if that was broken off.
+/// The part of a store that writes the run that others become.
+pub(super) struct Merger {
+    core: Arc<Core>,
+    files: Arc<Files>,
+    flusher: Arc<Flusher>,
+}
+
+impl Merger {
+    pub(super) fn new(files: Arc<Files>, flusher: Arc<Flusher>) -> Self {
+        Merger {
+            core: Arc::clone(&files.core),
+            files,
+            flusher,
+        }
+    }
+
+    /// Merges the runs with these ids, which the caller has claimed, or a part of them. Returns `false` if that was broken off.
     pub(super) fn compact(
         &self,
-        claim: &Claim<'_>,
+        ids: &[u64],
         begun: Option<MergeMeta>,
         on_progress: &mut OnProgress<'_>,
     ) -> Result<bool, Error> {
         self.core.check_writable()?;
-        let mut inputs = self.inputs(claim);
+        let mut inputs = self.inputs(ids);
         let mut merge = begun.unwrap_or_else(|| MergeMeta {
             id: self.core.new_number(),
-            inputs: claim.ids.clone(),
+            inputs: ids.to_vec(),
             files: Vec::new(),
             resume: None,
         });
@@ -123,9 +139,9 @@ impl Compactor {
         })
     }
 
-    fn inputs(&self, claim: &Claim<'_>) -> Inputs {
+    fn inputs(&self, ids: &[u64]) -> Inputs {
         let state = self.core.state.load();
-        let of_claim = |run: &&Arc<StoredRun>| claim.ids.contains(&run.meta.id);
+        let of_claim = |run: &&Arc<StoredRun>| ids.contains(&run.meta.id);
         let runs: Vec<_> = state.runs.iter().filter(of_claim).cloned().collect();
         let oldest = runs.last().map(|run| run.meta.id);
         let is_bottom =
