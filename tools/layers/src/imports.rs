@@ -239,10 +239,9 @@ impl<'ast> Visit<'ast> for Walk<'_> {
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         for (_, path) in leaves(&mut Vec::new(), &item.tree) {
-            match item.vis {
-                Visibility::Inherited => self.reader.note(self.module, &path),
-                // What it exports counts where it is used.
-                _ => {}
+            // What it exports counts where it is used.
+            if matches!(item.vis, Visibility::Inherited) {
+                self.reader.note(self.module, &path);
             }
         }
     }

@@ -132,7 +132,7 @@ impl Run {
         self.keyless + self.separators.rank(key)
     }
 
-    /// A cursor over all keys; see [`RunFile::cursor`]. Of each file it reads nothing before it gets there.
+    /// A cursor over all keys; see [`FileCursor::new`]. Of each file it reads nothing before it gets there.
     pub(crate) fn cursor(self: &Arc<Self>, use_cache: bool, read_ahead: usize) -> RunCursor {
         RunCursor {
             run: Arc::clone(self),
