@@ -1,5 +1,5 @@
 #!/bin/sh
-# Looks at the code without running it: formatting, lints, documentation, cross references, types.
+# Looks at the code without running it: formatting, lints, documentation, layers, cross references, types.
 # Goes through all checks even if one fails, and fails at the end.
 set -u
 cd "$(dirname "$0")/.."
@@ -28,6 +28,14 @@ check "clippy of the build that counts" env RUSTFLAGS="--cfg counted" \
 check "formatting of the model" cargo fmt --manifest-path bench/scaling/Cargo.toml --check
 check "documentation" env RUSTDOCFLAGS="-D warnings -A rustdoc::redundant_explicit_links" \
     cargo doc --workspace --no-deps --document-private-items --locked
+layers() {
+    cargo fmt --manifest-path tools/layers/Cargo.toml --check &&
+        cargo clippy --manifest-path tools/layers/Cargo.toml --all-targets --locked \
+            --target-dir "$target/layers" -- -D warnings &&
+        cargo test --manifest-path tools/layers/Cargo.toml --locked --target-dir "$target/layers" &&
+        cargo run --manifest-path tools/layers/Cargo.toml --locked --target-dir "$target/layers"
+}
+check "layers" layers
 if command -v c++ >/dev/null 2>&1; then
     check "fuzz targets" cargo check --manifest-path fuzz/Cargo.toml --locked \
         --target-dir "$target/fuzz"

@@ -7,15 +7,12 @@ mod evidence;
 mod reconstruct;
 mod salvage;
 mod stat;
+mod survey;
 mod table;
 mod verify;
 
 use crate::arguments::DiskCommand;
-use crate::outcome::{Failure, Outcome, failed};
-use ats_disk::fs::RealFs;
-use ats_disk::offline::Survey;
-use std::path::Path;
-use std::sync::Arc;
+use crate::outcome::Outcome;
 
 /// Does what is asked for.
 pub(crate) fn run(command: &DiskCommand) -> Outcome {
@@ -42,17 +39,4 @@ pub(crate) fn run(command: &DiskCommand) -> Outcome {
         } => salvage::run(source, target, operator.as_ref(), table, *output),
     };
     result.into()
-}
-
-/// What the directory of a store has.
-fn survey(directory: &Path) -> Result<Survey, Failure> {
-    Survey::new(Arc::new(RealFs), directory).map_err(failed(directory.display().to_string()))
-}
-
-/// The name and the version of a merge operator.
-fn operator(survey: &Survey) -> String {
-    match survey.operator() {
-        Some((name, version)) => format!("{name}, version {version}"),
-        None => "none".into(),
-    }
 }

@@ -1,18 +1,21 @@
 //! Work that no caller waits for: memtables are written to runs, runs merged, journals synced at
 //! intervals, and snapshots expire. The threads are those of the [pools](crate::pool).
 
+use crate::batch::Batch;
+use crate::compaction::Compactor;
 use crate::core::Core;
 use crate::error::Error;
+use crate::files::Files;
+use crate::flush::Flusher;
 use crate::fs;
-use crate::lull::{LULL, REST};
-use crate::memory;
+use crate::lull::{LULL, Lull, REST};
 use crate::options::Durability;
-use crate::pool::{Member, Pool, Seat, Turn};
-use crate::waiting;
+use crate::pool::{Member, Pool, Turn};
+use crate::write::Writer;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// After an error the work is tried again after this long: there may be room on the disk then.
@@ -21,102 +24,40 @@ const RETRY: Duration = Duration::from_millis(200);
 const TICK: Duration = Duration::from_millis(500);
 /// Time after which a store looks again for what nobody tells it of.
 const UNTOLD: Duration = Duration::from_secs(30);
-/// The journal is not synced more often than this, other than for writes that wait for it.
-const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
+/// While the store is short, memtables that are not full are sealed after this long: then all files
+/// are looked at again.
+const SEAL_PAUSE: Duration = Duration::from_secs(1);
+/// While the store is short, what is merged has at most this part of the reserve.
+const SHORT_MERGE_PART: u64 = 2;
 /// Time after which it is looked again if a memtable is still read, by a reader without a snapshot,
 /// or a journal synced.
 const HELD: Duration = Duration::from_millis(50);
 
-/// The seats of a store in the pools; none if it has no background work.
-#[derive(Default)]
-pub(crate) struct Background {
-    seat: OnceLock<Arc<Seat>>,
-    sync_seat: OnceLock<Arc<Seat>>,
-    /// `true` while turns ask the snapshots if they have expired.
-    watches_snapshots: AtomicBool,
-}
-
-impl Background {
-    /// Has a turn taken soon: there is something to do.
-    #[inline]
-    pub(crate) fn wake(&self) {
-        if let Some(seat) = self.seat.get() {
-            seat.wake();
-        }
-    }
-
-    /// As [`wake`](Background::wake), if there is.
-    pub(crate) fn wake_if(&self, is_due: impl FnOnce() -> bool) {
-        if self.seat.get().is_some() && is_due() {
-            self.wake();
-        }
-    }
-
-    /// Has turns ask the snapshots if they have expired.
-    #[inline]
-    pub(crate) fn watch_snapshots(&self) {
-        if !self.watches_snapshots.load(Ordering::Relaxed)
-            && !self.watches_snapshots.swap(true, Ordering::Relaxed)
-        {
-            self.wake();
-        }
-    }
-
-    /// Ends the watch of snapshots, unless there are some. Whether it goes on.
-    fn goes_on_watching(&self, has_snapshots: impl FnOnce() -> bool) -> bool {
-        self.watches_snapshots.store(false, Ordering::Relaxed);
-        let goes_on = has_snapshots();
-        self.watches_snapshots.fetch_or(goes_on, Ordering::Relaxed);
-        goes_on
-    }
-
-    /// Has the journal synced after an interval.
-    pub(crate) fn sync_after(&self, interval: Duration) {
-        if let Some(seat) = self.sync_seat.get() {
-            seat.wake_after(interval.max(SHORTEST_INTERVAL));
-        }
-    }
-
-    /// Returns `true` if other stores wait for a thread that merges.
-    pub(crate) fn is_waited_for(&self) -> bool {
-        self.seat.get().is_some_and(|seat| seat.is_waited_for())
-    }
-
-    /// Ends the background work, of which one piece may be under way, which is waited for.
-    pub(crate) fn end(&self) {
-        for seat in [&self.seat, &self.sync_seat] {
-            if let Some(seat) = seat.get() {
-                seat.leave();
-            }
-        }
-    }
-}
-
 /// The member that syncs a store at intervals.
-struct Syncing(Arc<Core>);
+struct Syncing(Arc<Writer>);
 
 impl Member for Syncing {
     fn urgent_turn(&self) -> Turn {
-        self.0.writing.lock().is_sync_due = false;
+        self.0.core.writing.lock().is_sync_due = false;
         // After an error the store is read-only, which writers are told.
         let _failed = self.0.sync();
         Turn::Idle
     }
 }
 
-impl Member for Core {
+impl Member for Worker {
     fn urgent_turn(&self) -> Turn {
-        if let Some(seat) = self.background.seat.get() {
-            seat.begin_turn();
-        }
+        self.core.background.begin_turn();
         self.turn(|| {
-            self.prepare();
+            self.writer.prepare();
             self.let_go();
-            self.relieve_memory();
-            Ok(match !self.reserve.is_short() && self.try_flush_one()? {
-                true => Turn::Again,
-                false => Turn::Long,
-            })
+            self.writer.relieve_memory();
+            Ok(
+                match !self.files.reserve.is_short() && self.flusher.try_flush_one()? {
+                    true => Turn::Again,
+                    false => Turn::Long,
+                },
+            )
         })
     }
 
@@ -131,58 +72,83 @@ impl Member for Core {
     }
 }
 
-impl Core {
+/// The part of a store that works in the background, and makes room.
+pub(crate) struct Worker {
+    pub(crate) core: Arc<Core>,
+    pub(crate) files: Arc<Files>,
+    pub(crate) writer: Arc<Writer>,
+    pub(crate) flusher: Arc<Flusher>,
+    pub(crate) compactor: Compactor,
+    lull: Lull,
+}
+
+impl Worker {
+    /// A store of these parts, and of those that are made here.
+    pub(crate) fn new(files: Files) -> Self {
+        let files = Arc::new(files);
+        let writer = Arc::new(Writer::new(Arc::clone(&files)));
+        let flusher = Arc::new(Flusher::new(Arc::clone(&files), Arc::clone(&writer)));
+        Worker {
+            core: Arc::clone(&files.core),
+            compactor: Compactor::new(Arc::clone(&files), Arc::clone(&flusher)),
+            files,
+            writer,
+            flusher,
+            lull: Lull::default(),
+        }
+    }
+
     /// Does one piece of work. Whether there was any.
     pub(crate) fn work(&self) -> Result<bool, Error> {
         self.let_go();
-        Ok(!self.reserve.is_short() && self.try_flush_one()? || self.work_long()?)
+        Ok(!self.files.reserve.is_short() && self.flusher.try_flush_one()? || self.work_long()?)
     }
 
     /// Does one piece of work that nobody waits for. Whether there was any.
     fn work_long(&self) -> Result<bool, Error> {
-        match self.reserve.is_short() {
+        match self.files.reserve.is_short() {
             true => self.work_when_short(),
-            false => Ok(self.compact_one(false)? || self.remove_doomed()),
+            false => Ok(self.compactor.compact_one(false)? || self.core.remove_doomed()),
         }
     }
 
     /// Lets go of what is not needed any more: expired snapshots, and what they have read.
     fn let_go(&self) {
-        if let Some(age) = self.options.snapshot_age {
-            self.snapshots.expire(self.file_system.now(), age);
+        if let Some(age) = self.core.options.snapshot_age {
+            self.core.snapshots.expire(self.core.file_system.now(), age);
         }
-        self.doomed.free();
+        self.core.doomed.free();
     }
 
     /// Takes a turn, unless the store is being closed.
     fn turn(&self, work: impl FnOnce() -> Result<Turn, Error>) -> Turn {
-        if self.closing.load(Ordering::Relaxed) {
+        if self.core.closing.load(Ordering::Relaxed) {
             return Turn::Idle;
         }
         // A panic is a fault of the engine: what it was about is as it was, but is not tried again and again.
         let worked = panic::catch_unwind(AssertUnwindSafe(work))
-            .unwrap_or_else(|_| Err(self.broken(Error::corrupt("a fault of the engine"))));
+            .unwrap_or_else(|_| Err(self.core.broken(Error::corrupt("a fault of the engine"))));
         worked.unwrap_or_else(|error| {
-            self.stats.on_background_error();
-            *self.last_error.lock() = Some(error);
+            self.core.stats.on_background_error();
+            *self.core.last_error.lock() = Some(error);
             Turn::After(RETRY)
         })
     }
 
     /// The time until there may be something to do, when there is nothing now.
     fn rest(&self) -> Result<Turn, Error> {
-        if self.doomed.is_held() {
+        if self.core.doomed.is_held() {
             return Ok(Turn::After(HELD));
         }
         // A store that is short may have room again.
-        if self.reserve.is_short() || !self.is_lull() {
+        if self.files.reserve.is_short() || !self.is_lull() {
             return Ok(Turn::After(LULL));
         }
         let lasted = self.lull_lasted();
         let is_due = lasted >= REST || fs::is_scarce();
         let has_logs = self.has_open_logs() && !(is_due && self.close_logs()?);
         // The next write wakes the store if there was none until now.
-        let Some(mut writing) = self.writing.try_lock() else {
+        let Some(mut writing) = self.core.writing.try_lock() else {
             return Ok(Turn::After(LULL));
         };
         writing.is_watched = !self.is_lull();
@@ -190,10 +156,10 @@ impl Core {
             return Ok(Turn::After(LULL));
         }
         drop(writing);
-        let is_untold = self.doomed.has_files() || self.reserve.has_full_merge();
-        let has_snapshots = || self.snapshots.count() > 0;
-        let age = self.options.snapshot_age;
-        let age = age.filter(|_| self.background.goes_on_watching(has_snapshots));
+        let is_untold = self.core.doomed.has_files() || self.files.reserve.has_full_merge();
+        let has_snapshots = || self.core.snapshots.count() > 0;
+        let age = self.core.options.snapshot_age;
+        let age = age.filter(|_| self.core.background.goes_on_watching(has_snapshots));
         let times = [
             has_logs.then_some(LULL),
             is_untold.then_some(UNTOLD),
@@ -209,110 +175,128 @@ impl Core {
     }
 
     fn lull_lasted(&self) -> Duration {
-        let groups = self.stats.groups.load(Ordering::Relaxed);
-        self.lull.lasted(groups, self.file_system.now())
+        let groups = self.core.stats.groups.load(Ordering::Relaxed);
+        self.lull.lasted(groups, self.core.file_system.now())
     }
 
     /// Returns `true` if files are open to be written.
     fn has_open_logs(&self) -> bool {
-        let journal = self.writing.try_lock();
-        let manifest = self.manifest.try_lock();
+        let journal = self.core.writing.try_lock();
+        let manifest = self.files.manifest.try_lock();
         journal.is_none_or(|writing| writing.journal.is_open())
             || manifest.is_none_or(|manifest| manifest.is_open())
-            || self.next_journal.is_begun()
+            || self.writer.next_journal.is_begun()
     }
 
     /// Closes the files of the journal and the manifest. The next change opens the one again and
     /// begins the other anew. What was written is synced before, because nobody would be told of an
     /// error that comes later. Returns `true` if they are closed, `false` if they are in use.
     pub(crate) fn close_logs(&self) -> Result<bool, Error> {
-        self.sync()?;
-        let mut is_closed = (self.writing.try_lock()).is_some_and(|mut all| all.journal.close());
+        self.writer.sync()?;
+        let mut is_closed =
+            (self.core.writing.try_lock()).is_some_and(|mut all| all.journal.close());
         if is_closed {
-            self.next_journal.give_up();
-            is_closed &= self.manifest.try_lock().map(|mut it| it.close()).is_some();
+            self.writer.next_journal.give_up();
+            is_closed &= self
+                .files
+                .manifest
+                .try_lock()
+                .map(|mut it| it.close())
+                .is_some();
         }
         Ok(is_closed)
     }
 
     /// Does one piece of what is left for times without writes. Whether there was any.
     fn work_in_lull(&self) -> Result<bool, Error> {
-        self.spare.release();
-        self.compact_one(true)
-    }
-
-    /// Begins the next journal ahead, if it will be needed soon, so that no writer waits for that. Whether it was not
-    /// begun yet.
-    pub(crate) fn prepare_journal(&self) -> Result<bool, Error> {
-        self.check_writable()?;
-        if !self.options.background || self.reserve.is_short() {
-            return Ok(false);
-        }
-        self.next_journal.prepare(&*self.directory, self.store)
-    }
-
-    /// Makes ready what writers will need soon. Without it, the writer that needs it makes it.
-    fn prepare(&self) {
-        let _begun = self.prepare_journal();
-        self.spare.prepare(self.full_memtable_bytes());
-    }
-
-    /// Seals the memtable, if all that share memory have too much and this one is among the largest.
-    fn relieve_memory(&self) {
-        if let Some(share) = &self.share {
-            memory::relieve();
-            if share.take_wanted() {
-                self.seal(&mut self.writing.lock());
-            }
-        }
-    }
-
-    /// Does what writers may soon wait for, in the midst of other work.
-    pub(crate) fn do_urgent(&self) -> Result<(), Error> {
-        if self.options.background {
-            self.prepare();
-            self.doomed.free();
-            if !self.state.load().sealed.is_empty() {
-                self.try_flush_one()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Syncs the journal without keeping writers from it.
-    pub(crate) fn sync(&self) -> Result<(), Error> {
-        waiting::check()?;
-        if self.is_read_only {
-            return Ok(());
-        }
-        self.check_writable()?;
-        let to_sync = self.writing.lock().journal.to_sync();
-        if !to_sync.is_empty() {
-            to_sync.sync().map_err(|error| self.broken(error))?;
-            self.stats.on_sync();
-            let mut writing = self.writing.lock();
-            let next_seq = writing.last_seq + 1;
-            writing.journal.synced(&to_sync, next_seq);
-        }
-        Ok(())
+        self.writer.spare.release();
+        self.compactor.compact_one(true)
     }
 
     /// Begins the background work that the options ask for. After an error there may be some.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
-        if self.is_read_only || !self.options.background {
+        let core = &self.core;
+        if core.is_read_only || !core.options.background {
             return Ok(());
         }
-        if let Durability::Interval(_) = self.options.durability {
-            let seat = Pool::of_syncs().join(Arc::new(Syncing(Arc::clone(self))))?;
-            let _first = self.background.sync_seat.set(Arc::new(seat));
+        if let Durability::Interval(_) = core.options.durability {
+            let seat = Pool::of_syncs().join(Arc::new(Syncing(Arc::clone(&self.writer))))?;
+            core.background.set_sync_seat(Arc::new(seat));
         }
         let member = Arc::clone(self) as Arc<dyn Member>;
         let seat = Arc::new(Pool::of_work().join(member)?);
-        if let Some(share) = &self.share {
+        if let Some(share) = &core.share {
             share.set_seat(Arc::clone(&seat));
         }
-        let _first = self.background.seat.set(seat);
-        self.background.wake();
+        core.background.set_seat(seat);
         Ok(())
+    }
+
+    /// Makes the changes of a batch. If there is no room the reserve is given back, and a batch
+    /// that only deletes is tried again; so are others in a store without threads, where nobody
+    /// else makes room.
+    pub(crate) fn commit(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
+        let mut gave_back = false;
+        loop {
+            let error = match self.writer.commit_once(batch, durability) {
+                // After a sync that has failed it is unknown whether the batch is there.
+                Err(error) if error.is_full() && self.core.check_writable().is_ok() => error,
+                done => return done,
+            };
+            let gives_back = self.files.reserve.give_back(&*self.core.directory);
+            self.core.background.wake();
+            let tries = batch.only_deletes() || !self.core.options.background;
+            if !tries || gives_back && gave_back {
+                return Err(error);
+            }
+            gave_back |= gives_back;
+            if !gives_back && !matches!(self.work_when_short(), Ok(true)) {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Does one piece of what makes room while the store is short of it. Whether there was any.
+    pub(crate) fn work_when_short(&self) -> Result<bool, Error> {
+        if self.make_room()? {
+            return Ok(true);
+        }
+        let _making = self.files.reserve.making.lock();
+        let bytes = self.files.reserve.needed_bytes(0);
+        let is_clear = self.core.state.load().sealed.is_empty();
+        Ok(is_clear && self.files.reserve.take_again(&*self.core.directory, bytes))
+    }
+
+    /// Does one piece of what makes room. Whether there was any.
+    ///
+    /// One thread does that at a time: each piece needs the room that there is.
+    pub(crate) fn make_room(&self) -> Result<bool, Error> {
+        let _making = self.files.reserve.making.lock();
+        if self.files.remove_unneeded()? || self.compactor.give_up_merges()? {
+            return Ok(true);
+        }
+        if self.flusher.flush_one()? {
+            self.files.reserve.forget_purged();
+            return Ok(true);
+        }
+        let bytes = self.files.reserve.needed_bytes(0) / SHORT_MERGE_PART;
+        let done = self.compactor.purge_some(bytes)?
+            || self.compactor.compact_small(bytes)?
+            || self.core.remove_doomed();
+        Ok(done || self.seal_deletes())
+    }
+
+    /// Lets the active memtable be written to a run, for the sake of deletes in it, unless that was
+    /// done just now. Returns `true` if there was something in it.
+    fn seal_deletes(&self) -> bool {
+        let now = self.core.file_system.now();
+        let mut next_seal = self.files.reserve.next_seal.lock();
+        let mut writing = self.core.writing.lock();
+        if writing.last_seq == writing.sealed_seq || now < *next_seal {
+            return false;
+        }
+        *next_seal = now + SEAL_PAUSE;
+        self.writer.seal(&mut writing);
+        true
     }
 }

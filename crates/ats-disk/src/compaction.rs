@@ -14,18 +14,20 @@ mod purge;
 use crate::core::Core;
 use crate::error::Error;
 use crate::file::FileMeta;
+use crate::files::Files;
+use crate::flush::Flusher;
 use crate::manifest::MergeMeta;
 use crate::progress::OnProgress;
 use crate::state::StoredRun;
+use merge::Merger;
 use parking_lot::Mutex;
+use policy::Size;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-pub(crate) use policy::Size;
-
 /// The runs that merges read, and those that are reserved.
 #[derive(Default)]
-pub(crate) struct Merging {
+struct Merging {
     /// The ids of the runs that merges read.
     claimed: Vec<u64>,
     /// Of each reservation, the sequence number up to which it goes.
@@ -33,11 +35,6 @@ pub(crate) struct Merging {
 }
 
 impl Merging {
-    /// The number of runs that merges read.
-    pub(crate) fn runs(&self) -> usize {
-        self.claimed.len()
-    }
-
     /// Returns `true` if no merge reads a run.
     fn is_free(&self, run: &StoredRun) -> bool {
         !self.claimed.contains(&run.meta.id)
@@ -148,18 +145,40 @@ impl Drop for Reservation<'_> {
 
 /// The runs that one merge reads. While this lives, no other merge reads them.
 struct Claim<'a> {
-    core: &'a Core,
+    merging: &'a Mutex<Merging>,
     ids: Vec<u64>,
 }
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        let claimed = &mut self.core.merging.lock().claimed;
+        let claimed = &mut self.merging.lock().claimed;
         claimed.retain(|id| !self.ids.contains(id));
     }
 }
 
-impl Core {
+/// The part of a store that merges runs.
+pub(crate) struct Compactor {
+    core: Arc<Core>,
+    files: Arc<Files>,
+    merger: Merger,
+    merging: Mutex<Merging>,
+}
+
+impl Compactor {
+    pub(crate) fn new(files: Arc<Files>, flusher: Arc<Flusher>) -> Self {
+        Compactor {
+            core: Arc::clone(&files.core),
+            merger: Merger::new(Arc::clone(&files), flusher),
+            files,
+            merging: Mutex::default(),
+        }
+    }
+
+    /// The number of runs that merges read.
+    pub(crate) fn runs(&self) -> usize {
+        self.merging.lock().claimed.len()
+    }
+
     /// Merges some runs, if that is due, or if `is_lull`, worth while. Whether it was.
     pub(crate) fn compact_one(&self, is_lull: bool) -> Result<bool, Error> {
         let wanted = match is_lull {
@@ -171,7 +190,7 @@ impl Core {
 
     /// Merges some runs that have at most so many bytes each, if that is due. Whether it was.
     pub(crate) fn compact_small(&self, bytes: u64) -> Result<bool, Error> {
-        let each = bytes / self.options.fan_in as u64;
+        let each = bytes / self.core.options.fan_in as u64;
         self.compact_claimed(Wanted::Small(each), &mut |_| ControlFlow::Continue(()))
     }
 
@@ -203,7 +222,7 @@ impl Core {
     /// The number of reserved runs, and whether a merge reads some of them.
     pub(crate) fn reserved_runs(&self, reservation: &Reservation<'_>) -> (usize, bool) {
         let merging = self.merging.lock();
-        let state = self.state.load();
+        let state = self.core.state.load();
         let runs = state.runs.iter();
         let reserved = runs.filter(|run| has_up_to(run, reservation.up_to));
         let is_claimed = |run: &Arc<StoredRun>| merging.claimed.contains(&run.meta.id);
@@ -216,7 +235,7 @@ impl Core {
         on_progress: &mut OnProgress<'_>,
     ) -> Result<bool, Error> {
         match self.claim(wanted) {
-            Some((claim, begun)) => self.compact(&claim, begun, on_progress),
+            Some((claim, begun)) => self.merger.compact(&claim.ids, begun, on_progress),
             None => Ok(false),
         }
     }
@@ -224,20 +243,31 @@ impl Core {
     /// Claims runs that are to be merged. Returns what was done of that merge already, too.
     fn claim(&self, wanted: Wanted) -> Option<(Claim<'_>, Option<MergeMeta>)> {
         // Before `merging` is locked, since `manifest` may be held for long.
-        let begun = self.manifest.lock().contents().merges.clone();
+        let begun = self.files.manifest.lock().contents().merges.clone();
         let mut merging = self.merging.lock();
-        let state = self.state.load();
+        let state = self.core.state.load();
         let resumed = merging.resumed(&begun, &state.runs, wanted);
         let ids = match resumed {
             Some(merge) => merge.inputs.clone(),
             None => self.choose(&merging, &begun, wanted.of(&state.runs), wanted)?,
         };
         let chosen = state.runs.iter().filter(|run| ids.contains(&run.meta.id));
-        if !wanted.is_all() && !self.may_merge(chosen.map(|run| run.meta.bytes()).sum()) {
+        if !wanted.is_all()
+            && !self
+                .files
+                .reserve
+                .may_merge(chosen.map(|run| run.meta.bytes()).sum())
+        {
             return None;
         }
         merging.claimed.extend(&ids);
-        Some((Claim { core: self, ids }, resumed.cloned()))
+        Some((
+            Claim {
+                merging: &self.merging,
+                ids,
+            },
+            resumed.cloned(),
+        ))
     }
 
     /// Chooses among the runs that are wanted those of a new merge.
@@ -258,7 +288,7 @@ impl Core {
                 && merging.is_free(run)
                 && (wanted.up_to().is_some() || !merging.is_reserved(run) && !is_begun(run))
         };
-        let chosen = match wanted.effort(self.options.fan_in) {
+        let chosen = match wanted.effort(self.core.options.fan_in) {
             None => (runs.len() > 1 && runs.iter().all(is_free)).then_some(0..runs.len()),
             Some(effort) => {
                 let sizes: Vec<_> = runs
@@ -274,11 +304,6 @@ impl Core {
             }
         }?;
         Some(runs[chosen].iter().map(|run| run.meta.id).collect())
-    }
-
-    /// How much more the runs are than they should be: see [`policy::debt`].
-    pub(crate) fn debt(&self) -> usize {
-        policy::debt(self.state.load().runs.len(), self.options.fan_in)
     }
 }
 

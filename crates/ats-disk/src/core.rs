@@ -1,40 +1,35 @@
 //! What the parts of an open store share.
 
-use crate::background::Background;
-use crate::cache::Cache;
-use crate::commit::{Queue, Writing};
-use crate::compaction::Merging;
 use crate::directory::{DirectoryLock, StoreDirectory};
 use crate::doomed::Doomed;
 use crate::error::Error;
-use crate::file::Settings;
+use crate::file::{Cache, Settings};
 use crate::fork;
 use crate::fs::{Directory, FileSystem, Sharing};
 use crate::gaps::Gaps;
-use crate::journal::NextJournal;
-use crate::lull::Lull;
-use crate::manifest::Manifest;
-use crate::memory::Share;
+use crate::memory::{self, Share};
 use crate::operator_id::OperatorId;
 use crate::options::Options;
-use crate::pressure::Pressure;
+use crate::pressure::{self, Pressure};
 use crate::registry::Registry;
-use crate::reserve::Reserve;
-use crate::snapshot::Snapshots;
-use crate::spare::Spare;
+use crate::seats::Seats;
+use crate::snapshots::Snapshots;
 use crate::state::State;
 use crate::stats::Stats;
+use crate::writing::Writing;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// An open store. Its functions are beside what they are about: [`commit`](crate::commit), [`read`](crate::read),
-/// [`flush`](crate::flush), [`compaction`](crate::compaction).
+/// What the parts of an open store share: what it is made of, what is published, and whether it may be written. The parts
+/// stand above it: [`read`](crate::read), [`files`](crate::files), [`write`](mod@crate::write), [`flush`](crate::flush),
+/// [`compaction`](crate::compaction), and what works in the [`background`](crate::background).
 ///
-/// Locks are taken in this order, each while those before it may be held: `writing`, `manifest`,
+/// Locks are taken in this order, each while those before it may be held: `writing`, that of the manifest,
 /// `swapping`; the lock of the registry, that of the queue and that of the gaps are taken last.
-/// `manifest` is held while files are synced, so no writer takes it.
+/// That of the manifest is held while files are synced, so no writer takes it.
 pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) file_system: Arc<dyn FileSystem>,
@@ -51,27 +46,14 @@ pub(crate) struct Core {
     pub(crate) swapping: Mutex<()>,
     pub(crate) registry: Registry,
     pub(crate) gaps: Gaps,
-    pub(crate) queue: Mutex<Queue>,
     pub(crate) writing: Mutex<Writing>,
-    pub(crate) next_journal: NextJournal,
-    pub(crate) manifest: Mutex<Manifest>,
-    /// `true` if what the manifest says is known to be durable.
-    pub(crate) is_manifest_durable: AtomicBool,
     /// The next number for a file or a run.
     pub(crate) next_number: AtomicU64,
-    /// Held by the thread that writes memtables to runs.
-    pub(crate) flushing: Mutex<()>,
-    pub(crate) merging: Mutex<Merging>,
     pub(crate) doomed: Doomed,
-    pub(crate) reserve: Reserve,
-    /// Files that were not needed when the store was opened, and that were not removed yet.
-    pub(crate) unneeded: Mutex<Vec<String>>,
-    pub(crate) spare: Spare,
-    pub(crate) lull: Lull,
     pub(crate) snapshots: Snapshots,
     pub(crate) pressure: Pressure,
     pub(crate) stats: Stats,
-    pub(crate) background: Background,
+    pub(crate) background: Seats,
     /// See [`fork`].
     copies: u64,
     /// Why nothing is written any more.
@@ -95,7 +77,8 @@ pub(crate) struct Opened {
     pub(crate) settings: Settings,
     pub(crate) state: State,
     pub(crate) writing: Writing,
-    pub(crate) manifest: Manifest,
+    pub(crate) operator_id: Option<OperatorId>,
+    pub(crate) next_number: u64,
 }
 
 impl Core {
@@ -108,7 +91,8 @@ impl Core {
             settings,
             state,
             writing,
-            manifest,
+            operator_id,
+            next_number,
         } = opened;
         let is_read_only = directory.sharing == Sharing::Shared;
         let broken = match is_read_only {
@@ -121,28 +105,18 @@ impl Core {
             cache,
             share: options.memtable_bytes.is_none().then(Share::join),
             settings,
-            operator_id: manifest.contents().operator.clone(),
+            operator_id,
             state: ArcSwap::from_pointee(state),
             swapping: Mutex::default(),
             registry: Registry::new(writing.last_seq),
             gaps: Gaps::default(),
-            queue: Mutex::default(),
-            next_number: AtomicU64::new(manifest.contents().next_number),
-            next_journal: NextJournal::new(writing.journal.number()),
+            next_number: AtomicU64::new(next_number),
             writing: Mutex::new(writing),
-            manifest: Mutex::new(manifest),
-            is_manifest_durable: AtomicBool::new(false),
-            flushing: Mutex::default(),
-            merging: Mutex::default(),
             doomed: Doomed::default(),
-            reserve: Reserve::default(),
-            unneeded: Mutex::default(),
-            spare: Spare::default(),
-            lull: Lull::default(),
             snapshots: Snapshots::default(),
             pressure: Pressure::new(Arc::clone(&directory.file_system)),
             stats: Stats::default(),
-            background: Background::default(),
+            background: Seats::default(),
             copies: fork::copies(),
             broken,
             is_read_only,
@@ -206,15 +180,42 @@ impl Core {
     pub(crate) fn new_number(&self) -> u64 {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
-}
 
-/// The name of the file of a run with this number.
-pub(crate) fn file_name(number: u64) -> String {
-    format!("run-{number:08}")
-}
+    /// The back-pressure on writes: that of the store, and that of all stores that share memory.
+    pub(crate) fn pressures(&self) -> impl Iterator<Item = &Pressure> {
+        let shared = self.share.as_ref().map(|_| memory::pressure());
+        iter::once(&self.pressure).chain(shared)
+    }
 
-/// The number of the file of a run with this name.
-pub(crate) fn file_number(name: &str) -> Option<u64> {
-    let number = name.strip_prefix("run-")?.parse().ok()?;
-    (file_name(number) == name).then_some(number)
+    /// Adapts the delay of writes to the state. Where nothing works in the background, nothing would
+    /// be gained by waiting.
+    pub(crate) fn update_pressure(&self) {
+        if self.options.background {
+            let sealed = self.state.load().sealed.len();
+            self.pressure.set(sealed.saturating_sub(1), self.debt());
+        }
+    }
+
+    /// The bytes of memory with which a memtable is full, where there is no lack of room.
+    pub(crate) fn full_memtable_bytes(&self) -> usize {
+        let own = self.options.memtable_bytes;
+        own.unwrap_or_else(memory::memtable_bytes)
+    }
+
+    /// Tells how large the memtables are, if the store shares memory.
+    pub(crate) fn tell_memory(&self, state: &State) {
+        if let Some(share) = &self.share {
+            share.tell(state.memtables().map(|memtable| memtable.bytes()).sum());
+        }
+    }
+
+    /// How much more the runs are than they should be: see [`pressure::debt`].
+    pub(crate) fn debt(&self) -> usize {
+        pressure::debt(self.state.load().runs.len(), self.options.fan_in)
+    }
+
+    /// Removes the files that are not read any more. Whether there were any.
+    pub(crate) fn remove_doomed(&self) -> bool {
+        self.doomed.remove(&*self.directory, &self.stats)
+    }
 }

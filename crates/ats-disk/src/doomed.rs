@@ -4,10 +4,10 @@
 //! A file is removed, a memtable freed, and a journal closed when no other thread has it. That is found out by
 //! looking, not by the reader or writer that lets go of it last: each of them can take long.
 
-use crate::core::{Core, file_name};
-use crate::file::RunFile;
-use crate::fs::File;
+use crate::file::{RunFile, file_name};
+use crate::fs::{Directory, File};
 use crate::memtable::Memtable;
+use crate::stats::Stats;
 use parking_lot::Mutex;
 use std::io;
 use std::sync::{Arc, Weak};
@@ -99,13 +99,11 @@ impl Doomed {
         free(&self.memtables);
         free(&self.journals);
     }
-}
 
-impl Core {
     /// Removes the files that are not read any more. What the system does not remove is tried again.
-    pub(crate) fn remove_doomed(&self) -> bool {
+    pub(crate) fn remove(&self, directory: &dyn Directory, stats: &Stats) -> bool {
         let mut due = Vec::new();
-        self.doomed.files.lock().retain(|file| {
+        self.files.lock().retain(|file| {
             let is_due = file.is_due();
             if is_due {
                 due.push(file.number);
@@ -113,10 +111,10 @@ impl Core {
             !is_due
         });
         for number in &due {
-            match self.directory.remove(&file_name(*number)) {
+            match directory.remove(&file_name(*number)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     // The next opening removes what belongs to no run.
-                    self.stats.on_failed_removal();
+                    stats.on_failed_removal();
                 }
                 _ => {}
             }

@@ -17,15 +17,18 @@
 //! | `bounds`, `meta` | what the manifest and the footer know of a file |
 //! | `writer`, `reader`, `cursor`, `verify` | writing, looking up, walking, checking a file |
 //! | `run` | several files as one |
+//! | `cache` | what was read of files |
 
 pub(crate) mod block;
 mod bounds;
 mod builder;
+pub(crate) mod cache;
 mod cursor;
 mod filter;
 mod frame;
 mod index;
 mod meta;
+mod name;
 pub(crate) mod part;
 mod reader;
 mod run;
@@ -37,10 +40,12 @@ mod writer;
 mod tests;
 
 pub(crate) use bounds::{is_upper, lower};
+pub(crate) use cache::{Cache, Reserved};
 pub(crate) use filter::key_hash;
 pub(crate) use frame::{Content, Identity, TRAILER_BYTES, open as open_frame};
 pub(crate) use index::Index;
 pub(crate) use meta::{FileMeta, Footer};
+pub(crate) use name::{file_name, file_number};
 pub(crate) use reader::RunFile;
 pub(crate) use run::Run;
 pub(crate) use walk::Walk;

@@ -2,16 +2,37 @@
 
 use crate::core::Core;
 use crate::error::Error;
+use crate::files::{Files, RunWriter};
 use crate::fold::Chain;
 use crate::journal;
 use crate::manifest::{Edit, RunMeta};
+use crate::memtable::MemtableCursor;
 use crate::merging::{MergingCursor, Source};
-use crate::run_writer::RunWriter;
 use crate::state::{Sealed, State};
+use crate::write::Writer;
 use ats_store::Direction;
+use parking_lot::Mutex;
 use std::sync::Arc;
 
-impl Core {
+/// The part of a store that writes memtables to runs.
+pub(crate) struct Flusher {
+    core: Arc<Core>,
+    files: Arc<Files>,
+    writer: Arc<Writer>,
+    /// Held by the thread that writes memtables to runs.
+    flushing: Mutex<()>,
+}
+
+impl Flusher {
+    pub(crate) fn new(files: Arc<Files>, writer: Arc<Writer>) -> Self {
+        Flusher {
+            core: Arc::clone(&files.core),
+            files,
+            writer,
+            flushing: Mutex::default(),
+        }
+    }
+
     /// Writes the oldest sealed memtable to a run. Whether there was one.
     pub(crate) fn flush_one(&self) -> Result<bool, Error> {
         let _flushing = self.flushing.lock();
@@ -21,13 +42,13 @@ impl Core {
     /// Writes to runs the sealed memtables that have changes up to this sequence number.
     pub(crate) fn flush_up_to(&self, last_seq: u64) -> Result<(), Error> {
         let is_wanted = |sealed: &Arc<Sealed>| sealed.first_seq <= last_seq;
-        while self.state.load().sealed.last().is_some_and(is_wanted) {
+        while self.core.state.load().sealed.last().is_some_and(is_wanted) {
             self.flush_one()?;
         }
         Ok(())
     }
 
-    /// As [`flush_one`](Core::flush_one), unless another thread does it.
+    /// As [`flush_one`](Flusher::flush_one), unless another thread does it.
     pub(crate) fn try_flush_one(&self) -> Result<bool, Error> {
         match self.flushing.try_lock() {
             Some(_flushing) => self.flush_and_free(),
@@ -36,46 +57,46 @@ impl Core {
     }
 
     fn flush_and_free(&self) -> Result<bool, Error> {
-        let flushed = self.with_reserve(|| self.flush_oldest());
+        let flushed = self.files.reserve.with_reserve(|| self.flush_oldest());
         // It has let go of the memtable now.
-        self.doomed.free();
-        self.tell_memory(&self.state.load());
+        self.core.doomed.free();
+        self.core.tell_memory(&self.core.state.load());
         flushed
     }
 
     /// The caller holds `flushing`.
     fn flush_oldest(&self) -> Result<bool, Error> {
-        let state = self.state.load_full();
+        let state = self.core.state.load_full();
         let Some(sealed) = state.sealed.last() else {
             return Ok(false);
         };
-        self.check_writable()?;
-        let started = self.file_system.now();
+        self.core.check_writable()?;
+        let started = self.core.file_system.now();
         let meta = self.write_memtable(&state, sealed)?;
         let run = match meta.files.is_empty() {
             true => None,
-            false => Some(self.open_run(&meta, &[])?),
+            false => Some(self.files.open_run(&meta, &[])?),
         };
         let bytes = meta.bytes();
         let files = meta.files.clone();
         let first_journal = sealed.next_journal;
         {
-            let mut manifest = self.manifest.lock();
+            let mut manifest = self.files.manifest.lock();
             let edit = Edit {
                 added: run.is_some().then_some(meta).into_iter().collect(),
                 flushed: Some((sealed.last_seq, first_journal)),
                 ..Edit::default()
             };
-            if let Err(error) = self.write_edit(&mut manifest, edit) {
-                self.remove_unnamed(&files);
+            if let Err(error) = self.files.write_edit(&mut manifest, edit) {
+                self.files.remove_unnamed(&files);
                 return Err(error);
             }
-            self.exchange(Some(sealed), &[], run);
+            self.files.exchange(Some(sealed), &[], run);
         }
         self.remove_journals(first_journal);
-        let took = self.file_system.now().saturating_sub(started);
-        self.stats.on_flush(bytes);
-        for pressure in self.pressures() {
+        let took = self.core.file_system.now().saturating_sub(started);
+        self.core.stats.on_flush(bytes);
+        for pressure in self.core.pressures() {
             pressure.on_flush(sealed.memtable.bytes(), took);
         }
         Ok(true)
@@ -89,20 +110,21 @@ impl Core {
             true => Arc::default(),
             false => sealed.memtable.range_deletes(u64::MAX),
         };
+        let memtable = Arc::clone(&sealed.memtable);
         let source = Source {
-            cursor: Box::new(sealed.memtable.cursor(u64::MAX, true)),
+            cursor: Box::new(MemtableCursor::new(memtable, u64::MAX, true)),
             range_deletes: None,
         };
         let mut cursor = MergingCursor::new(vec![source]);
         cursor.seek(Direction::Up, None)?;
         let seqs = (sealed.first_seq, sealed.last_seq);
-        let mut writer = RunWriter::new(self, seqs, deletes, None);
+        let mut writer = RunWriter::new(&self.files, seqs, deletes, None);
         let mut chain = Chain::new();
-        let operator = self.options.operator.as_deref();
+        let operator = self.core.options.operator.as_deref();
         while let Some(key) = cursor.key() {
             cursor.gather(operator, &mut chain);
             if chain.shorten(key, operator, is_bottom).is_err() {
-                self.stats.on_refused_merges(1);
+                self.core.stats.on_refused_merges(1);
             }
             if !chain.is_empty() {
                 writer.add(key, &chain)?;
@@ -111,7 +133,7 @@ impl Core {
         }
         writer.cut(None)?;
         Ok(RunMeta {
-            id: self.new_number(),
+            id: self.core.new_number(),
             first_seq: sealed.first_seq,
             last_seq: sealed.last_seq,
             files: writer.take_complete(),
@@ -121,35 +143,47 @@ impl Core {
     /// Lets nothing be written any more. If it was flushed, and all changes are in runs since nothing was written
     /// meanwhile, all journals are removed; the next opening need not look at them then.
     pub(crate) fn end_writing(&self, is_flushed: bool) {
-        let writing = self.writing.lock();
+        let writing = self.core.writing.lock();
         // Before the journals are removed, and while writers are kept away: one that is waiting would write to a journal
         // without a name.
-        self.broken(Error::ReadOnly("it was closed".into()));
+        self.core.broken(Error::ReadOnly("it was closed".into()));
         if is_flushed
-            && !self.is_read_only
-            && writing.last_seq == self.manifest.lock().contents().flushed
+            && !self.core.is_read_only
+            && writing.last_seq == self.files.manifest.lock().contents().flushed
         {
             self.unlink_journals(u64::MAX);
-            self.shrink_reserve();
+            self.files.reserve.shrink_to_runs();
         }
     }
 
     /// Removes the journals before this one, whose changes are in runs.
     pub(crate) fn remove_journals(&self, first_needed: u64) {
-        let forgotten = self.writing.lock().journal.forget(first_needed);
+        let forgotten = self.core.writing.lock().journal.forget(first_needed);
         self.unlink_journals(first_needed);
-        self.doomed.add_journals(forgotten);
+        self.core.doomed.add_journals(forgotten);
     }
 
     /// Those that cannot be removed are when the store is opened.
     fn unlink_journals(&self, first_needed: u64) {
-        let Ok(names) = self.directory.list() else {
+        let Ok(names) = self.core.directory.list() else {
             return;
         };
         for name in names {
             if journal::number(&name).is_some_and(|number| number < first_needed) {
-                let _ = self.directory.remove(&name);
+                let _ = self.core.directory.remove(&name);
             }
         }
+    }
+
+    /// Does what writers may soon wait for, in the midst of other work.
+    pub(crate) fn do_urgent(&self) -> Result<(), Error> {
+        if self.core.options.background {
+            self.writer.prepare();
+            self.core.doomed.free();
+            if !self.core.state.load().sealed.is_empty() {
+                self.try_flush_one()?;
+            }
+        }
+        Ok(())
     }
 }

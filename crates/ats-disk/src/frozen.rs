@@ -1,8 +1,7 @@
 //! Snapshots as stores that nothing changes.
 
 use crate::error::Error;
-use crate::scan::Scan;
-use crate::snapshot::Snapshot;
+use crate::read::{Scan, Snapshot};
 use crate::waiting;
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{BatchPlan, Direction, End, KeyRange, Store};

@@ -1,6 +1,6 @@
 //! What a store tells of itself.
 
-use crate::core::Core;
+use crate::background::Worker;
 use crate::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -108,7 +108,8 @@ impl Info {
         (self.reads > 0).then(|| looked_at as f64 / self.reads as f64)
     }
 
-    pub(crate) fn of(core: &Core) -> Self {
+    pub(crate) fn of(worker: &Worker) -> Self {
+        let core = &worker.core;
         let state = core.state.load_full();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let stats = &core.stats;
@@ -126,7 +127,7 @@ impl Info {
         Info {
             file_bytes: runs.iter().map(|run| run.bytes).sum(),
             runs,
-            merging: core.merging.lock().runs(),
+            merging: worker.compactor.runs(),
             memtable_bytes: state.memtables().map(|memtable| memtable.bytes()).sum(),
             memtable_keys: state.memtables().map(|memtable| memtable.keys()).sum(),
             sealed_memtables: state.sealed.len(),

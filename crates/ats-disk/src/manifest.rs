@@ -7,9 +7,11 @@
 
 mod contents;
 mod edit;
+mod meta;
 
-pub(crate) use contents::{Contents, MergeMeta, RunMeta};
+pub(crate) use contents::Contents;
 pub(crate) use edit::Edit;
+pub(crate) use meta::{MergeMeta, RunMeta};
 
 use crate::error::Error;
 use crate::fs::{Directory, remove_if_there};

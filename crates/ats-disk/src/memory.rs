@@ -1,14 +1,14 @@
 //! Memory that the stores of a process share.
 //!
 //! A store that is not given memory of its own takes it from one budget: two thirds are for
-//! [what was read](crate::cache), and a third is for memtables. Each memtable may become as large as
+//! [what was read](crate::file::cache), and a third is for memtables. Each memtable may become as large as
 //! half of that third; while all together are larger than the third, the largest are sealed, and
 //! then written to runs, and writes to stores that share are [slowed down](crate::pressure), the
 //! more the larger the excess is.
 //!
 //! Memtables that only snapshots read are not counted: to write them would make them no fewer.
 
-use crate::cache;
+use crate::file::cache;
 use crate::fs::RealFs;
 use crate::pool::Seat;
 use crate::pressure::Pressure;

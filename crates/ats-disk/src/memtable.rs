@@ -306,14 +306,6 @@ impl Memtable {
         self.range_deletes.as_of(seq).map(Deleted::as_of)
     }
 
-    /// A walk over what is readable at `seq`; as for [`get`](Memtable::get). Keys of which nothing remains but that a
-    /// range was deleted are left out.
-    ///
-    /// With `u64::MAX` it is everything; for memtables that are not written to any more.
-    pub(crate) fn cursor(self: &Arc<Self>, seq: u64, is_snapshot: bool) -> MemtableCursor {
-        MemtableCursor::new(Arc::clone(self), seq, is_snapshot)
-    }
-
     /// The median of a range, which is a key; `None` if it has few keys. O(log n) if the keys of the
     /// range have been counted since they were written, else O(those that were written since).
     pub(crate) fn median(&self, low: &[u8], high: Option<&[u8]>) -> Option<Median> {

@@ -110,3 +110,13 @@ impl Pressure {
         self.delay.store(delay, Ordering::Relaxed);
     }
 }
+
+/// So many runs are not too many.
+pub(crate) fn most_runs(fan_in: usize) -> usize {
+    fan_in.saturating_mul(3)
+}
+
+/// How many runs there are beyond those that are not too many.
+pub(crate) fn debt(runs: usize, fan_in: usize) -> usize {
+    runs.saturating_sub(most_runs(fan_in.max(2)))
+}

@@ -3,6 +3,15 @@
 //! A reader gathers what memtables and runs say of a key, from the newest to the oldest, until what is older does
 //! not matter, and merges that.
 
+mod median;
+mod pinned;
+mod scan;
+mod snapshot;
+
+pub(crate) use scan::look_for_gap;
+pub use scan::{Record, Scan};
+pub use snapshot::Snapshot;
+
 use crate::core::Core;
 use crate::entry::Kind;
 use crate::error::Error;
@@ -28,108 +37,105 @@ pub(crate) enum Moment {
     At(u64),
 }
 
-impl Core {
-    /// Lends the value of a key to `read`. Whether there is one.
-    pub(crate) fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        let state = self.state.load();
-        self.get_in(&state, key, Moment::Now, read)
-    }
+/// Lends the value of a key to `read`. Whether there is one.
+pub(crate) fn get(core: &Core, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+    let state = core.state.load();
+    get_in(core, &state, key, Moment::Now, read)
+}
 
-    /// As [`get`](Core::get), in a state.
-    pub(crate) fn get_in(
-        &self,
-        state: &State,
-        key: &[u8],
-        moment: Moment,
-        read: &mut dyn FnMut(&[u8]),
-    ) -> Result<bool, Error> {
-        // Not while `read` runs, which may read, too.
-        self.stats.reads.add(1);
-        let mut chain = CHAIN.try_with(RefCell::take).unwrap_or_default();
-        let found = self.gather(state, key, moment, &mut chain);
-        let result = found.and_then(|()| {
-            let operator = self.options.operator.as_deref();
-            self.stats.on_read(chain.len());
-            match chain.value(key, operator)? {
-                Some(value) => {
-                    read(&value);
-                    Ok(true)
-                }
-                None => Ok(false),
+/// As [`get`], in a state.
+pub(crate) fn get_in(
+    core: &Core,
+    state: &State,
+    key: &[u8],
+    moment: Moment,
+    read: &mut dyn FnMut(&[u8]),
+) -> Result<bool, Error> {
+    // Not while `read` runs, which may read, too.
+    core.stats.reads.add(1);
+    let mut chain = CHAIN.try_with(RefCell::take).unwrap_or_default();
+    let found = gather(core, state, key, moment, &mut chain);
+    let result = found.and_then(|()| {
+        let operator = core.options.operator.as_deref();
+        core.stats.on_read(chain.len());
+        match chain.value(key, operator)? {
+            Some(value) => {
+                read(&value);
+                Ok(true)
             }
-        });
+            None => Ok(false),
+        }
+    });
+    chain.clear();
+    let _ = CHAIN.try_with(|kept| kept.replace(chain));
+    result
+}
+
+/// Gathers what there is of a key.
+fn gather(
+    core: &Core,
+    state: &State,
+    key: &[u8],
+    moment: Moment,
+    chain: &mut Chain,
+) -> Result<(), Error> {
+    let is_complete = loop {
         chain.clear();
-        let _ = CHAIN.try_with(|kept| kept.replace(chain));
-        result
-    }
-
-    /// Gathers what there is of a key.
-    fn gather(
-        &self,
-        state: &State,
-        key: &[u8],
-        moment: Moment,
-        chain: &mut Chain,
-    ) -> Result<(), Error> {
-        let is_complete = loop {
-            chain.clear();
-            // After the state was loaded: see S2 of `state`.
-            let (seq, is_snapshot) = match moment {
-                Moment::Now => (self.registry.visible(), false),
-                Moment::At(seq) => (seq, true),
-            };
-            let lookup = state.memtables().find_map(|memtable| {
-                let lookup = memtable.get(key, seq, is_snapshot, chain);
-                (lookup != Lookup::GoesOn).then_some(lookup)
-            });
-            match lookup {
-                None => break false,
-                Some(Lookup::TooOld) => {}
-                Some(_) => break true,
-            }
+        // After the state was loaded: see S2 of `state`.
+        let (seq, is_snapshot) = match moment {
+            Moment::Now => (core.registry.visible(), false),
+            Moment::At(seq) => (seq, true),
         };
-        if is_complete || state.runs.is_empty() || self.is_enough(key, chain) {
-            return Ok(());
+        let lookup = state.memtables().find_map(|memtable| {
+            let lookup = memtable.get(key, seq, is_snapshot, chain);
+            (lookup != Lookup::GoesOn).then_some(lookup)
+        });
+        match lookup {
+            None => break false,
+            Some(Lookup::TooOld) => {}
+            Some(_) => break true,
         }
-        let hash = key_hash(key);
-        for run in &state.runs {
-            self.gather_from(run, key, hash, chain)?;
-            if chain.is_complete() || self.is_enough(key, chain) {
-                break;
-            }
-        }
-        Ok(())
+    };
+    if is_complete || state.runs.is_empty() || is_enough(core, key, chain) {
+        return Ok(());
     }
+    let hash = key_hash(key);
+    for run in &state.runs {
+        gather_from(run, key, hash, chain)?;
+        if chain.is_complete() || is_enough(core, key, chain) {
+            break;
+        }
+    }
+    Ok(())
+}
 
-    /// Gathers what a run says of a key.
-    fn gather_from(
-        &self,
-        run: &Arc<StoredRun>,
-        key: &[u8],
-        hash: u64,
-        chain: &mut Chain,
-    ) -> Result<(), Error> {
-        run.run.get(key, hash, &mut |kind, value| {
-            chain.push(kind, value);
-            match kind.is_base() {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        })?;
-        if !chain.is_complete() && run.run.covers(key) {
-            chain.push(Kind::Delete, &[]);
+/// Gathers what a run says of a key.
+fn gather_from(
+    run: &Arc<StoredRun>,
+    key: &[u8],
+    hash: u64,
+    chain: &mut Chain,
+) -> Result<(), Error> {
+    run.run.get(key, hash, &mut |kind, value| {
+        chain.push(kind, value);
+        match kind.is_base() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         }
-        Ok(())
+    })?;
+    if !chain.is_complete() && run.run.covers(key) {
+        chain.push(Kind::Delete, &[]);
     }
+    Ok(())
+}
 
-    /// Whether the oldest entry, an operand, makes what is older not matter.
-    fn is_enough(&self, key: &[u8], chain: &Chain) -> bool {
-        let Some(operator) = &self.options.operator else {
-            return false;
-        };
-        // One that cannot say is found out when the values are merged.
-        let oldest = chain.len().checked_sub(1).map(|oldest| chain.entry(oldest));
-        matches!(oldest, Some((Kind::Operand, value))
-            if is_base(&**operator, key, value).unwrap_or(false))
-    }
+/// Whether the oldest entry, an operand, makes what is older not matter.
+fn is_enough(core: &Core, key: &[u8], chain: &Chain) -> bool {
+    let Some(operator) = &core.options.operator else {
+        return false;
+    };
+    // One that cannot say is found out when the values are merged.
+    let oldest = chain.len().checked_sub(1).map(|oldest| chain.entry(oldest));
+    matches!(oldest, Some((Kind::Operand, value))
+        if is_base(&**operator, key, value).unwrap_or(false))
 }

@@ -8,12 +8,13 @@
 //!
 //! A store that is opened for reading is left as it is.
 
-use crate::cache::Cache;
-use crate::commit::Writing;
-use crate::core::{Core, Opened, file_number};
+use crate::background::Worker;
+use crate::batch::BatchItems;
+use crate::core::{Core, Opened};
 use crate::directory::StoreDirectory;
 use crate::error::Error;
-use crate::file::Settings;
+use crate::file::{Cache, Settings, file_number};
+use crate::files::Files;
 use crate::fs::{Directory, Sharing};
 use crate::journal::{self, Journal};
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
@@ -24,14 +25,14 @@ use crate::operator_id::{self, OperatorId};
 use crate::options::Options;
 use crate::planted::{Fault, is_planted};
 use crate::state::{Sealed, State};
-use crate::{batch::BatchItems, commit};
+use crate::writing::Writing;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::sync::Arc;
 
 /// Opens the store in a directory.
-pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Core>, Error> {
+pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Worker>, Error> {
     options.check()?;
     // The first guard of a process makes a call of the system that is quick only while there is one thread.
     drop(ats_sync::pin());
@@ -86,70 +87,56 @@ pub(crate) fn open(directory: StoreDirectory, options: Options) -> Result<Arc<Co
             runs: Vec::new(),
         },
         writing: Writing::new(Journal::new(next_journal), last_seq),
-        manifest,
+        operator_id: manifest.contents().operator.clone(),
+        next_number: manifest.contents().next_number,
         directory,
         options,
     });
-    let metas = core.manifest.lock().contents().runs.clone();
-    let runs = metas.iter().map(|meta| core.open_run(meta, &[]));
+    let core = Arc::new(core);
+    let files = Files::new(Arc::clone(&core), manifest);
+    let metas = files.manifest.lock().contents().runs.clone();
+    let runs = metas.iter().map(|meta| files.open_run(meta, &[]));
     let state = core.state.load().with_runs(runs.collect::<Result<_, _>>()?);
     core.state.store(Arc::new(state));
-    core.note_largest_file();
+    files.reserve.note_largest_file();
+    let worker = Worker::new(files);
     if !is_read_only && !is_left_whole {
-        *core.unneeded.lock() = unneeded;
-        match core.with_reserve(|| core.take_over()) {
+        worker.files.set_unneeded(unneeded);
+        match worker.files.reserve.with_reserve(|| take_over(&worker)) {
             // What is there can still be read, and there may be room later.
             Err(error) if error.is_full() && !is_new => {}
             done => done?,
         }
     }
-    Ok(Arc::new(core))
+    Ok(Arc::new(worker))
 }
 
-impl Core {
-    /// Makes the manifest durable, removes files that are not needed, and writes to runs what was read from journals.
-    fn take_over(&self) -> Result<(), Error> {
-        self.renew_manifest()?;
-        self.remove_unneeded()?;
-        self.leave_journals()
-    }
+/// Makes the manifest durable, removes files that are not needed, and writes to runs what was read from journals.
+fn take_over(worker: &Worker) -> Result<(), Error> {
+    worker.files.renew_manifest()?;
+    worker.files.remove_unneeded()?;
+    leave_journals(worker)
+}
 
-    /// Removes the files that were not needed when the store was opened. Whether there were any.
-    ///
-    /// That is not done before all was found that the manifest names: it may be one of an earlier
-    /// time, put back by mistake, and then what it does not name is the store. A file that cannot
-    /// be removed only takes space.
-    pub(crate) fn remove_unneeded(&self) -> Result<bool, Error> {
-        if self.unneeded.lock().is_empty() {
-            return Ok(false);
-        }
-        self.renew_manifest()?;
-        for name in std::mem::take(&mut *self.unneeded.lock()) {
-            let _ = self.directory.remove(&name);
-        }
-        Ok(true)
-    }
-
-    /// Writes to runs what was read from journals, and removes these. They may be shown by the system, but not be on
-    /// the disk: a sync that has failed in an earlier process is not tried again, and the next one succeeds.
-    fn leave_journals(&self) -> Result<(), Error> {
-        while self.flush_one()? {}
-        let (last_seq, journal) = {
-            let writing = self.writing.lock();
-            (writing.last_seq, writing.journal.number())
+/// Writes to runs what was read from journals, and removes these. They may be shown by the system, but not be on
+/// the disk: a sync that has failed in an earlier process is not tried again, and the next one succeeds.
+fn leave_journals(worker: &Worker) -> Result<(), Error> {
+    while worker.flusher.flush_one()? {}
+    let (last_seq, journal) = {
+        let writing = worker.core.writing.lock();
+        (writing.last_seq, writing.journal.number())
+    };
+    let mut manifest = worker.files.manifest.lock();
+    if manifest.contents().first_journal != journal {
+        let edit = Edit {
+            flushed: Some((last_seq, journal)),
+            ..Edit::default()
         };
-        let mut manifest = self.manifest.lock();
-        if manifest.contents().first_journal != journal {
-            let edit = Edit {
-                flushed: Some((last_seq, journal)),
-                ..Edit::default()
-            };
-            self.write_edit(&mut manifest, edit)?;
-        }
-        drop(manifest);
-        self.remove_journals(journal);
-        Ok(())
+        worker.files.write_edit(&mut manifest, edit)?;
     }
+    drop(manifest);
+    worker.flusher.remove_journals(journal);
+    Ok(())
 }
 
 /// What a new store has in its manifest.
@@ -326,7 +313,7 @@ impl Replay<'_> {
             let mut seq = self.seq;
             for item in BatchItems::new(encoded) {
                 seq += 1;
-                commit::apply_item(&state, seq, item?, &keep, operator);
+                state.apply_item(seq, item?, &keep, operator);
             }
             if seq != self.seq + u64::from(changes) {
                 return Err(Error::corrupt("a batch in the journal has another length"));

@@ -7,9 +7,11 @@
 //! number, finds all that had been published before it began. What it does not find was written to a memtable that
 //! came later, and so did all that was written after that.
 
+use crate::batch::BatchItem;
 use crate::file::Run;
 use crate::manifest::RunMeta;
-use crate::memtable::Memtable;
+use crate::memtable::{Keep, Memtable, Write};
+use ats_store::MergeOperator;
 use std::sync::Arc;
 
 /// Memtables and runs.
@@ -39,6 +41,31 @@ pub(crate) struct StoredRun {
 }
 
 impl State {
+    /// Makes a change in the active memtable. How often the operator has refused to merge.
+    pub(crate) fn apply_item(
+        &self,
+        seq: u64,
+        item: BatchItem<'_>,
+        keep: &Keep<'_>,
+        operator: Option<&dyn MergeOperator>,
+    ) -> usize {
+        match item {
+            BatchItem::Write { kind, key, value } => {
+                let write = Write {
+                    kind,
+                    key,
+                    value,
+                    seq,
+                };
+                self.active.apply(write, keep, operator)
+            }
+            BatchItem::DeleteRange(key_range) => {
+                self.active.delete_range(key_range, seq);
+                0
+            }
+        }
+    }
+
     /// The same with other runs.
     pub(crate) fn with_runs(&self, runs: Vec<Arc<StoredRun>>) -> Self {
         State {

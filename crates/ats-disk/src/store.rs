@@ -1,5 +1,6 @@
 //! The store as its users see it.
 
+use crate::background::Worker;
 use crate::batch::Batch;
 use crate::core::Core;
 use crate::directory::{StoreDirectory, replace_file};
@@ -8,9 +9,8 @@ use crate::fs::Sharing;
 use crate::info::Info;
 use crate::options::{Durability, Options};
 use crate::progress::{OnProgress, Progress};
+use crate::read::{self, Scan, Snapshot};
 use crate::recovery;
-use crate::scan::Scan;
-use crate::snapshot::Snapshot;
 use crate::waiting;
 use ats_store::{Direction, KeyRange, MergeOperator};
 use std::cell::{Cell, RefCell};
@@ -41,6 +41,7 @@ pub struct DiskStore {
 /// Ends the background work when it is dropped.
 struct Owner {
     core: Arc<Core>,
+    worker: Arc<Worker>,
 }
 
 impl Owner {
@@ -60,7 +61,7 @@ impl Drop for Owner {
         self.core.release_directory();
         if self.core.is_copy() {
             // A thread of the other process may have held any lock of it, and of its memory, when this one was made.
-            mem::forget(Arc::clone(&self.core));
+            mem::forget(Arc::clone(&self.worker));
         }
     }
 }
@@ -93,10 +94,11 @@ impl DiskStore {
     /// # Errors
     /// Those of [`open`](DiskStore::open).
     pub fn open_in(directory: StoreDirectory, options: Options) -> Result<Self, Error> {
-        let core = recovery::open(directory, options)?;
-        let owner = Owner { core };
+        let worker = recovery::open(directory, options)?;
+        let core = Arc::clone(&worker.core);
+        let owner = Owner { core, worker };
         // After an error, the owner ends what has begun before it lets go of the directory.
-        let started = owner.core.start();
+        let started = owner.worker.start();
         started.map_err(|error| Error::io(&error, "starting threads"))?;
         Ok(DiskStore {
             owner: Arc::new(owner),
@@ -116,6 +118,10 @@ impl DiskStore {
 
     fn core(&self) -> &Arc<Core> {
         &self.owner.core
+    }
+
+    fn worker(&self) -> &Worker {
+        &self.owner.worker
     }
 
     /// How operands are merged.
@@ -181,10 +187,10 @@ impl DiskStore {
     /// # Errors
     /// As those of [`write`](DiskStore::write).
     pub fn write_with(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
-        self.core().commit(batch, durability)?;
+        self.worker().commit(batch, durability)?;
         let (deletes, last) = batch.deleted_keys();
         if deletes > 0 {
-            self.core().look_for_gap(deletes, last);
+            read::look_for_gap(self.core(), deletes, last);
         }
         Ok(())
     }
@@ -205,7 +211,7 @@ impl DiskStore {
     /// # Errors
     /// As those of [`get`](DiskStore::get).
     pub fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
-        self.core().get(key, read)
+        read::get(self.core(), key, read)
     }
 
     /// A walk over the records of a range, all as they are at this moment.
@@ -213,12 +219,12 @@ impl DiskStore {
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].
     pub fn scan(&self, key_range: KeyRange<'_>, direction: Direction) -> Result<Scan, Error> {
-        self.core().scan(key_range, direction)
+        Scan::of(self.core(), key_range, direction)
     }
 
-    /// See [`Core::scan_shortly`].
+    /// See [`Scan::shortly`].
     pub(crate) fn scan_shortly(&self, key_range: KeyRange<'_>) -> Result<Scan, Error> {
-        self.core().scan_shortly(key_range)
+        Scan::shortly(self.core(), key_range)
     }
 
     /// The store as it is at this moment. O(1).
@@ -251,7 +257,7 @@ impl DiskStore {
     /// # Errors
     /// [`Error::Io`], after which the store is read-only; [`Error::ReadOnly`].
     pub fn sync(&self) -> Result<(), Error> {
-        self.core().sync()
+        self.worker().writer.sync()
     }
 
     /// Closes the files to which the store writes, which the next change opens again. What was
@@ -262,7 +268,7 @@ impl DiskStore {
     /// # Errors
     /// Those of [`sync`](DiskStore::sync).
     pub fn close_logs(&self) -> Result<(), Error> {
-        self.core().close_logs().map(|_| ())
+        self.worker().close_logs().map(|_| ())
     }
 
     /// Writes to runs what is in memtables. What is written meanwhile is not waited for.
@@ -283,10 +289,10 @@ impl DiskStore {
         let _hold = self.core().directory_lock.hold()?;
         let last_seq = {
             let mut writing = self.core().writing.lock();
-            self.core().seal(&mut writing);
+            self.worker().writer.seal(&mut writing);
             writing.last_seq
         };
-        self.core().flush_up_to(last_seq)?;
+        self.worker().flusher.flush_up_to(last_seq)?;
         Ok(last_seq)
     }
 
@@ -310,7 +316,8 @@ impl DiskStore {
         let core = self.core();
         core.check_writable()?;
         let _hold = core.directory_lock.hold()?;
-        let reservation = core.reserve_runs(last_seq);
+        let compactor = &self.worker().compactor;
+        let reservation = compactor.reserve_runs(last_seq);
         let is_broken_off = Cell::new(false);
         let mut on_progress = |progress: Progress| {
             let flow = on_progress(progress);
@@ -318,8 +325,8 @@ impl DiskStore {
             flow
         };
         loop {
-            let merged = core.compact_reserved(&reservation, &mut on_progress)?;
-            let (runs, _) = core.reserved_runs(&reservation);
+            let merged = compactor.compact_reserved(&reservation, &mut on_progress)?;
+            let (runs, _) = compactor.reserved_runs(&reservation);
             if runs <= 1 {
                 core.remove_doomed();
                 return Ok(());
@@ -342,7 +349,7 @@ impl DiskStore {
     /// As those of [`compact`](DiskStore::compact).
     pub fn work(&self) -> Result<bool, Error> {
         let _hold = self.core().directory_lock.hold()?;
-        self.core().work()
+        self.worker().work()
     }
 
     /// Writes to runs what is in memtables, and merges runs as far as that makes reads faster at a
@@ -359,10 +366,11 @@ impl DiskStore {
         let core = self.core();
         core.check_writable()?;
         let _hold = core.directory_lock.hold()?;
-        let reservation = core.reserve_runs(last_seq);
+        let compactor = &self.worker().compactor;
+        let reservation = compactor.reserve_runs(last_seq);
         loop {
-            let merged = core.settle_reserved(&reservation)?;
-            let (_, is_merging) = core.reserved_runs(&reservation);
+            let merged = compactor.settle_reserved(&reservation)?;
+            let (_, is_merging) = compactor.reserved_runs(&reservation);
             if !merged && !is_merging {
                 core.remove_doomed();
                 return Ok(());
@@ -384,7 +392,7 @@ impl DiskStore {
     /// What the store tells of itself.
     #[must_use]
     pub fn info(&self) -> Info {
-        Info::of(self.core())
+        Info::of(self.worker())
     }
 
     /// Reads all files and checks them.
@@ -410,7 +418,7 @@ impl DiskStore {
     pub fn close(&self) -> Result<(), Error> {
         self.owner.stop();
         let flushed = self.flush();
-        self.core().end_writing(flushed.is_ok());
+        self.worker().flusher.end_writing(flushed.is_ok());
         self.core().release_directory();
         flushed
     }

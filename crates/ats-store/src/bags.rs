@@ -1,6 +1,6 @@
 //! Stores in which a key has several values, each of which is changed without the others.
 //!
-//! To the functions of [`Store`] such a key is one record: its value is all values of the key in the
+//! To the functions of [`Store`](crate::Store) such a key is one record: its value is all values of the key in the
 //! order in which they were added, each behind its length.
 //!
 //! ```text
@@ -8,7 +8,6 @@
 //! ```
 
 use crate::error::Error;
-use crate::store::Store;
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 
@@ -70,26 +69,6 @@ pub struct AddRule {
     pub distinct: bool,
     /// `true` if nothing is added when one of the keys has values.
     pub only_to_new_keys: bool,
-}
-
-/// The ability of a store to add values to a key, and to remove them, without the others of the key.
-///
-/// # Errors
-/// Each function gives the errors of [`Store`], and of [`BagValues`].
-pub trait Bags: Store {
-    /// Adds values to keys, all at one moment. They are given with their keys, in the order of the
-    /// keys. Returns `false` if the rule forbids it; nothing has changed then. Linearizable.
-    /// O(log n) for each value, and its bytes.
-    fn add(&self, values: &[(&[u8], &[u8])], rule: AddRule) -> Result<bool, Error>;
-
-    /// Removes the values of a key that are equal to this one, unless they are more than `most`.
-    /// Returns their number; `None` if they are too many, and nothing has changed. Linearizable.
-    /// O(log n) for each.
-    fn remove(&self, key: &[u8], value: &[u8], most: usize) -> Result<Option<usize>, Error>;
-
-    /// Number of values of all keys: exact when no update is running. O(1), or O(n) in a store that
-    /// does not count.
-    fn values(&self) -> Result<usize, Error>;
 }
 
 #[cfg(test)]

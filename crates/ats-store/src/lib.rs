@@ -26,11 +26,11 @@ pub mod range;
 pub mod scan;
 pub mod store;
 
-pub use bags::{AddRule, BagValues, Bags};
+pub use bags::{AddRule, BagValues};
 pub use btree::BTreeStore;
 pub use change::{BatchPlan, Change};
 pub use error::{Error, SystemError};
 pub use merge::{MergeOperator, Merged};
 pub use range::{Direction, End, KeyRange, successor};
 pub use scan::{ScanPosition, Skipped, SlotAnswer};
-pub use store::{Merges, Store};
+pub use store::{Bags, Merges, Store};

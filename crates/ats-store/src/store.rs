@@ -3,7 +3,7 @@
 //! It is small: read a key, change several keys as one, go through a range. What else a store can do is an
 //! ability of its own, a trait that the store [offers](Store::merges) or does not.
 
-use crate::bags::Bags;
+use crate::bags::AddRule;
 use crate::change::{BatchPlan, Change};
 use crate::error::Error;
 use crate::merge::MergeOperator;
@@ -114,4 +114,24 @@ pub trait Merges: Store {
     /// As the functions of [`Store`], and [`Error::Merge`] if the operator refuses. A store may take the operand and
     /// find that out when the key is read.
     fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), Error>;
+}
+
+/// The ability of a store to add values to a key, and to remove them, without the others of the key.
+///
+/// # Errors
+/// Each function gives the errors of [`Store`], and of [`BagValues`](crate::BagValues).
+pub trait Bags: Store {
+    /// Adds values to keys, all at one moment. They are given with their keys, in the order of the
+    /// keys. Returns `false` if the rule forbids it; nothing has changed then. Linearizable.
+    /// O(log n) for each value, and its bytes.
+    fn add(&self, values: &[(&[u8], &[u8])], rule: AddRule) -> Result<bool, Error>;
+
+    /// Removes the values of a key that are equal to this one, unless they are more than `most`.
+    /// Returns their number; `None` if they are too many, and nothing has changed. Linearizable.
+    /// O(log n) for each.
+    fn remove(&self, key: &[u8], value: &[u8], most: usize) -> Result<Option<usize>, Error>;
+
+    /// Number of values of all keys: exact when no update is running. O(1), or O(n) in a store that
+    /// does not count.
+    fn values(&self) -> Result<usize, Error>;
 }

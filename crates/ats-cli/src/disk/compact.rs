@@ -1,5 +1,6 @@
 //! `ats disk compact`: all runs become one.
 
+use super::survey::survey;
 use crate::arguments::Output;
 use crate::outcome::{Failure, Outcome, failed};
 use crate::output::{bytes, print_json};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> {
     let failed = || failed(directory.display().to_string());
     // The program has the operator; here, operands stay as they are.
-    let operator = super::survey(directory)?.operator().map(|(name, version)| {
+    let operator = survey(directory)?.operator().map(|(name, version)| {
         let operator: Arc<dyn MergeOperator> = Arc::new(KeepOperands::new(name, version));
         operator
     });

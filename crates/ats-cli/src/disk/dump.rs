@@ -1,5 +1,6 @@
 //! `ats disk dump`: the records.
 
+use super::survey::survey;
 use crate::arguments::{Format, Output};
 use crate::outcome::{Failure, Outcome, failed};
 use crate::output::print_faults;
@@ -16,7 +17,7 @@ pub(super) fn run(
     limit: Option<u64>,
     output: Output,
 ) -> Result<Outcome, Failure> {
-    let survey = super::survey(directory)?;
+    let survey = survey(directory)?;
     let failed = || failed(directory.display().to_string());
     let bar = Bar::new("reading", output);
     let salvage = Salvage::with_progress(&survey, &mut |progress| bar.show(progress));

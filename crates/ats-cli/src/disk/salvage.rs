@@ -1,6 +1,7 @@
 //! `ats disk salvage`: what is left of a damaged store becomes a new one.
 
 use super::reconstruct::reconstruct;
+use super::survey::survey;
 use super::table::{self, Table};
 use crate::arguments::{Output, TableOptions};
 use crate::outcome::{Failure, Outcome, failed};
@@ -26,7 +27,7 @@ pub(super) fn run(
         let why = "the new store would be within the damaged one, into which nothing is written";
         return Err(Failure::Refused(why.into()));
     }
-    let survey = super::survey(source)?;
+    let survey = survey(source)?;
     let (table, fault) = match told.no_table {
         true => (None, None),
         false => described(&survey, told, operator, output)?,

@@ -1,6 +1,6 @@
 //! `ats disk stat`: what a store has.
 
-use super::operator;
+use super::survey::{operator, survey};
 use super::table::{self, Table};
 use crate::arguments::Output;
 use crate::outcome::{Failure, Outcome};
@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> {
-    let survey = super::survey(directory)?;
+    let survey = survey(directory)?;
     let table = Table::read(&survey)?;
     let fault = table.fault(&survey);
     let shown = table::shown(table.description(), fault.is_some());

@@ -1,5 +1,6 @@
 //! `ats disk verify`: all files are read and checked.
 
+use super::survey::survey;
 use super::table::{self, Table};
 use crate::arguments::Output;
 use crate::outcome::{Failure, Outcome, failed};
@@ -11,7 +12,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 pub(super) fn run(directory: &Path, no_table: bool, output: Output) -> Result<Outcome, Failure> {
-    let survey = super::survey(directory)?;
+    let survey = survey(directory)?;
     let table = match no_table {
         true => Table::Missing,
         false => Table::read(&survey)?,

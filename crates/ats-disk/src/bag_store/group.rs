@@ -3,8 +3,7 @@
 use super::identity::{push_value, split_values};
 use super::layout::{Record, end_of};
 use crate::error::Error;
-use crate::scan::Scan;
-use crate::snapshot::Snapshot;
+use crate::read::{Scan, Snapshot};
 use crate::waiting;
 use ats_store::store::Visit;
 use ats_store::{Direction, KeyRange};

@@ -3,19 +3,18 @@
 //! Each complete file is noted in the manifest, so that a merge of large runs goes on where it was when the process
 //! ended. A file whose keys no other run of the merge has or deletes is taken as it is.
 
-use super::Claim;
-use crate::cache::Reserved;
 use crate::core::Core;
 use crate::entry::Kind;
 use crate::error::Error;
-use crate::file::{FileMeta, Run, RunFile};
+use crate::file::{FileMeta, Reserved, Run, RunFile};
+use crate::files::{Files, RunWriter};
+use crate::flush::Flusher;
 use crate::fold::{Chain, is_absent};
 use crate::manifest::{Edit, MergeMeta, RunMeta};
 use crate::merging::{MergingCursor, Source};
 use crate::planted::{Fault, is_planted};
 use crate::progress::{OnProgress, Progress};
 use crate::range_deletes::{Deleted, RangeSet};
-use crate::run_writer::RunWriter;
 use crate::state::StoredRun;
 use ats_store::{Direction, MergeOperator};
 use std::collections::VecDeque;
@@ -95,19 +94,34 @@ impl Inputs {
     }
 }
 
-impl Core {
-    /// Merges the claimed runs, or a part of them. Returns `false` if that was broken off.
+/// The part of a store that writes the run that others become.
+pub(super) struct Merger {
+    core: Arc<Core>,
+    files: Arc<Files>,
+    flusher: Arc<Flusher>,
+}
+
+impl Merger {
+    pub(super) fn new(files: Arc<Files>, flusher: Arc<Flusher>) -> Self {
+        Merger {
+            core: Arc::clone(&files.core),
+            files,
+            flusher,
+        }
+    }
+
+    /// Merges the runs with these ids, which the caller has claimed, or a part of them. Returns `false` if that was broken off.
     pub(super) fn compact(
         &self,
-        claim: &Claim<'_>,
+        ids: &[u64],
         begun: Option<MergeMeta>,
         on_progress: &mut OnProgress<'_>,
     ) -> Result<bool, Error> {
-        self.check_writable()?;
-        let mut inputs = self.inputs(claim);
+        self.core.check_writable()?;
+        let mut inputs = self.inputs(ids);
         let mut merge = begun.unwrap_or_else(|| MergeMeta {
-            id: self.new_number(),
-            inputs: claim.ids.clone(),
+            id: self.core.new_number(),
+            inputs: ids.to_vec(),
             files: Vec::new(),
             resume: None,
         });
@@ -120,14 +134,14 @@ impl Core {
         };
         merged.inspect_err(|error| {
             if error.is_full() {
-                self.on_full_merge(bytes);
+                self.files.reserve.on_full_merge(bytes);
             }
         })
     }
 
-    fn inputs(&self, claim: &Claim<'_>) -> Inputs {
-        let state = self.state.load();
-        let of_claim = |run: &&Arc<StoredRun>| claim.ids.contains(&run.meta.id);
+    fn inputs(&self, ids: &[u64]) -> Inputs {
+        let state = self.core.state.load();
+        let of_claim = |run: &&Arc<StoredRun>| ids.contains(&run.meta.id);
         let runs: Vec<_> = state.runs.iter().filter(of_claim).cloned().collect();
         let oldest = runs.last().map(|run| run.meta.id);
         let is_bottom =
@@ -140,7 +154,7 @@ impl Core {
                 sets.flat_map(|deletes| deletes.iter()).collect()
             }
         };
-        let moved = movable(&runs, self.options.file_bytes / 4, is_bottom);
+        let moved = movable(&runs, self.core.options.file_bytes / 4, is_bottom);
         Inputs {
             is_bottom,
             range_deletes: Arc::new(deletes),
@@ -169,19 +183,19 @@ impl Core {
             let is_begun = merge.resume.as_deref() > file.meta().first_key.as_deref();
             !is_taken(file) && !is_begun
         });
-        let _buffers = Reserved::new(&self.cache, inputs.runs.len() * RUN_BUFFER_BYTES);
+        let _buffers = Reserved::new(&self.core.cache, inputs.runs.len() * RUN_BUFFER_BYTES);
         let mut cursor = MergingCursor::new(sources(inputs, &is_taken)?);
         cursor.seek(Direction::Up, merge.resume.as_deref())?;
         let deletes = Arc::clone(&inputs.range_deletes);
-        let mut writer = RunWriter::new(self, seqs, deletes, merge.resume.clone());
+        let mut writer = RunWriter::new(&self.files, seqs, deletes, merge.resume.clone());
         writer.set_file_bytes(inputs.bytes() / FILES);
         writer.set_complete(&merge.files);
         let mut progress = Progress {
             done: 0,
             total: inputs.content_bytes(),
         };
-        let operator = self.options.operator.as_deref();
-        let was_short = self.reserve.is_short();
+        let operator = self.core.options.operator.as_deref();
+        let was_short = self.files.reserve.is_short();
         let mut chain = Chain::new();
         let mut steps = 0_u32;
         let mut last_step = 0_u64;
@@ -204,7 +218,7 @@ impl Core {
                     progress.done += cursor.content_bytes();
                     cursor.gather(operator, &mut chain);
                     if chain.shorten(key, operator, inputs.is_bottom).is_err() {
-                        self.stats.on_refused_merges(1);
+                        self.core.stats.on_refused_merges(1);
                     }
                     if !chain.is_empty() {
                         writer.add(key, &chain)?;
@@ -223,16 +237,16 @@ impl Core {
             if is_step {
                 last_step = progress.done;
                 // What has become full while this was written needs the room.
-                let is_in_the_way = self.reserve.is_short() && !was_short;
-                let ends = self.closing.load(Ordering::Relaxed) || is_in_the_way;
+                let is_in_the_way = self.files.reserve.is_short() && !was_short;
+                let ends = self.core.closing.load(Ordering::Relaxed) || is_in_the_way;
                 if ends || on_progress(progress).is_break() {
                     return Ok(Piece::BrokenOff);
                 }
                 // Nothing is lost of a merge that ends where it was noted.
-                if is_noted && self.background.is_waited_for() {
+                if is_noted && self.core.background.is_waited_for() {
                     return Ok(Piece::GaveWay);
                 }
-                self.do_urgent()?;
+                self.flusher.do_urgent()?;
             }
         }
         while !inputs.moved.is_empty() {
@@ -259,8 +273,9 @@ impl Core {
             merging: vec![noted.clone()],
             ..Edit::default()
         };
-        if let Err(error) = self.write_edit(&mut self.manifest.lock(), edit) {
-            self.remove_unnamed(files.iter().filter(|file| !inputs.has(file)));
+        if let Err(error) = self.files.write_edit(&mut self.files.manifest.lock(), edit) {
+            self.files
+                .remove_unnamed(files.iter().filter(|file| !inputs.has(file)));
             return Err(error);
         }
         *merge = noted;
@@ -282,7 +297,7 @@ impl Core {
         let open: Vec<_> = all.cloned().collect();
         let run = match meta.files.is_empty() {
             true => None,
-            false => Some(self.open_run(&meta, &open)?),
+            false => Some(self.files.open_run(&meta, &open)?),
         };
         let new: Vec<_> = meta
             .files
@@ -292,21 +307,22 @@ impl Core {
             .collect();
         let written: u64 = new.iter().map(|file| file.bytes).sum();
         let read = inputs.bytes();
-        let mut manifest = self.manifest.lock();
+        let mut manifest = self.files.manifest.lock();
         let edit = Edit {
             removed: merge.inputs.clone(),
             added: run.is_some().then_some(meta).into_iter().collect(),
             ..Edit::default()
         };
-        if let Err(error) = self.write_edit(&mut manifest, edit) {
+        if let Err(error) = self.files.write_edit(&mut manifest, edit) {
             // Those that were noted are there still, and the merge goes on with them.
             let merges = &manifest.contents().merges;
             let noted = |file: &&FileMeta| merges.iter().any(|merge| merge.files.contains(file));
-            self.remove_unnamed(new.iter().filter(|file| !noted(file)));
+            self.files
+                .remove_unnamed(new.iter().filter(|file| !noted(file)));
             return Err(error);
         }
-        self.exchange(None, &merge.inputs, run);
-        self.stats.on_merge(read, written);
+        self.files.exchange(None, &merge.inputs, run);
+        self.core.stats.on_merge(read, written);
         Ok(())
     }
 }

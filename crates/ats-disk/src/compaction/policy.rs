@@ -10,6 +10,7 @@
 //! Where writes pause, two runs of about the same size are merged, and all of them when the others have become a tenth of
 //! the oldest. So a store that was loaded, and is read, has one or two runs.
 
+use crate::pressure::most_runs;
 use std::ops::Range;
 
 /// A run, as far as the choice depends on it.
@@ -107,19 +108,10 @@ fn similar(sizes: &[Size]) -> usize {
     sizes.iter().take_while(belongs).count()
 }
 
-/// So many runs are not too many.
-fn most_runs(fan_in: usize) -> usize {
-    fan_in.saturating_mul(3)
-}
-
-/// How many runs there are beyond those that are not too many.
-pub(super) fn debt(runs: usize, fan_in: usize) -> usize {
-    runs.saturating_sub(most_runs(fan_in.max(2)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pressure::debt;
 
     const DUE: Effort = Effort {
         fan_in: 4,

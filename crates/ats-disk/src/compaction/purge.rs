@@ -8,10 +8,9 @@
 //! deletes a range with it. Then no reader comes to the file for this key. An operand hides
 //! nothing. So the run is what it was for all readers, and values are not merged.
 
-use super::{Claim, Merging};
-use crate::core::Core;
+use super::{Claim, Compactor, Merging};
 use crate::error::Error;
-use crate::file::{FileMeta, Run, RunFile};
+use crate::file::{FileMeta, Run, RunFile, file_name};
 use crate::manifest::{Edit, MergeMeta, RunMeta};
 use crate::merging::{MergingCursor, Source};
 use crate::range_deletes::{Deleted, RangeSet};
@@ -32,7 +31,7 @@ struct Purge {
     newer: Vec<Arc<StoredRun>>,
 }
 
-impl Core {
+impl Compactor {
     /// Purges a file, or neighbours that together have not more bytes than this, from the oldest
     /// run on. Whether there were any that were not purged since the last memtable was written to a
     /// run.
@@ -50,11 +49,17 @@ impl Core {
 
     fn claim_purge(&self, bytes: u64) -> Option<(Claim<'_>, Purge)> {
         let mut merging = self.merging.lock();
-        let state = self.state.load();
+        let state = self.core.state.load();
         let purge = self.find_purge(&state, &merging, bytes)?;
         let ids = vec![purge.run.meta.id];
         merging.claimed.extend(&ids);
-        Some((Claim { core: self, ids }, purge))
+        Some((
+            Claim {
+                merging: &self.merging,
+                ids,
+            },
+            purge,
+        ))
     }
 
     fn find_purge(&self, state: &State, merging: &Merging, most_bytes: u64) -> Option<Purge> {
@@ -66,7 +71,7 @@ impl Core {
             for file in run.run.files() {
                 bytes += file.meta().bytes;
                 let fits = files.is_empty() || bytes <= most_bytes && is_keyed(&files[0]);
-                if !fits || !self.reserve.mark_purged(file.meta().number) {
+                if !fits || !self.files.reserve.mark_purged(file.meta().number) {
                     match files.is_empty() {
                         true => bytes = 0,
                         false => break,
@@ -96,32 +101,32 @@ impl Core {
         };
         meta.files.retain(|file| !is_purged(file));
         meta.files.extend(purged.clone());
-        meta.id = self.new_number();
+        meta.id = self.core.new_number();
         let run = match meta.files.is_empty() {
             true => None,
-            false => Some(self.open_run(&meta, purge.run.run.files())?),
+            false => Some(self.files.open_run(&meta, purge.run.run.files())?),
         };
         if let Some(purged) = &purged {
-            self.reserve.mark_purged(purged.number);
+            self.files.reserve.mark_purged(purged.number);
         }
         let removed = vec![purge.run.meta.id];
-        let mut manifest = self.manifest.lock();
+        let mut manifest = self.files.manifest.lock();
         let edit = Edit {
             removed: removed.clone(),
             added: run.is_some().then_some(meta).into_iter().collect(),
             ..Edit::default()
         };
-        if let Err(error) = self.write_edit(&mut manifest, edit) {
-            self.remove_unnamed(&purged);
+        if let Err(error) = self.files.write_edit(&mut manifest, edit) {
+            self.files.remove_unnamed(&purged);
             return Err(error);
         }
-        self.exchange(None, &removed, run);
+        self.files.exchange(None, &removed, run);
         Ok(())
     }
 
     /// Gives up merges that were begun and are not going on, with what they have written. Whether there were any.
     pub(crate) fn give_up_merges(&self) -> Result<bool, Error> {
-        let mut manifest = self.manifest.lock();
+        let mut manifest = self.files.manifest.lock();
         let claimed = self.merging.lock().claimed.clone();
         let is_idle = |merge: &&MergeMeta| {
             !merge.files.is_empty() && merge.inputs.iter().all(|run| !claimed.contains(run))
@@ -140,10 +145,11 @@ impl Core {
             merging: idle.iter().map(MergeMeta::anew).collect(),
             ..Edit::default()
         };
-        self.write_edit(&mut manifest, edit)?;
+        self.files.write_edit(&mut manifest, edit)?;
         let is_named = |file: &&FileMeta| manifest.contents().files().any(|it| it == file.number);
         let written = idle.iter().flat_map(|merge| &merge.files);
-        self.remove_unnamed(written.filter(|file| !is_named(file)));
+        self.files
+            .remove_unnamed(written.filter(|file| !is_named(file)));
         Ok(true)
     }
 
@@ -155,8 +161,8 @@ impl Core {
             .flat_map(|file| file.range_deletes().iter());
         let deletes: RangeSet = deletes.collect();
         let mut cursor = purge.cursor()?;
-        let number = self.new_number();
-        let mut writer = self.begin_file(number)?;
+        let number = self.core.new_number();
+        let mut writer = self.files.begin_file(number)?;
         let written = (|| {
             let mut is_empty = true;
             while let Some(key) = purge.key(&cursor) {
@@ -183,7 +189,7 @@ impl Core {
             }
         })();
         if !matches!(written, Ok(Some(_))) {
-            let _ = self.directory.remove(&crate::core::file_name(number));
+            let _ = self.core.directory.remove(&file_name(number));
         }
         written
     }

@@ -110,7 +110,9 @@ impl Window {
 }
 
 impl FileCursor {
-    pub(super) fn new(file: Arc<RunFile>, use_cache: bool, read_ahead: usize) -> Self {
+    /// A cursor over all keys. With `use_cache` it takes blocks from the cache, and keeps there what it reads
+    /// from disk. It reads up to `read_ahead` bytes at a time. It reads nothing before it is sought.
+    pub(crate) fn new(file: Arc<RunFile>, use_cache: bool, read_ahead: usize) -> Self {
         FileCursor {
             file,
             use_cache,

@@ -4,12 +4,11 @@
 //! blocks are read when they are needed, and are kept in the cache.
 
 use super::block::Block;
-use super::cursor::FileCursor;
+use super::cache::{Cache, Cached, Reserved};
 use super::frame::{self, Content, Identity};
 use super::index::Index;
 use super::meta::{Extent, FOOTER_END_BYTES, FileMeta, Footer};
 use super::part::Part;
-use crate::cache::{Cache, Cached, Reserved};
 use crate::coding::{Damaged, Decoder};
 use crate::entry::Kind;
 use crate::error::Error;
@@ -468,11 +467,5 @@ impl RunFile {
     /// The keys of which it has deleted what older runs have.
     pub(crate) fn range_deletes(&self) -> &Arc<RangeSet> {
         &self.end.range_deletes
-    }
-
-    /// A cursor over all keys. With `use_cache` it takes blocks from the cache, and keeps there what it reads
-    /// from disk. It reads up to `read_ahead` bytes at a time. It reads nothing before it is sought.
-    pub(crate) fn cursor(self: &Arc<Self>, use_cache: bool, read_ahead: usize) -> FileCursor {
-        FileCursor::new(Arc::clone(self), use_cache, read_ahead)
     }
 }

@@ -132,7 +132,7 @@ impl Run {
         self.keyless + self.separators.rank(key)
     }
 
-    /// A cursor over all keys; see [`RunFile::cursor`]. Of each file it reads nothing before it gets there.
+    /// A cursor over all keys; see [`FileCursor::new`]. Of each file it reads nothing before it gets there.
     pub(crate) fn cursor(self: &Arc<Self>, use_cache: bool, read_ahead: usize) -> RunCursor {
         RunCursor {
             run: Arc::clone(self),
@@ -180,7 +180,10 @@ impl RunCursor {
     fn enter(&mut self, number: usize) -> &mut FileCursor {
         let cursor = match self.current.take() {
             Some((current, cursor)) if current == number => cursor,
-            _ => self.run.files[number].cursor(self.use_cache, self.read_ahead),
+            _ => {
+                let file = Arc::clone(&self.run.files[number]);
+                FileCursor::new(file, self.use_cache, self.read_ahead)
+            }
         };
         &mut self.current.insert((number, cursor)).1
     }

@@ -6,10 +6,11 @@ mod io;
 mod model;
 
 use super::*;
-use crate::cache::Cache;
 use crate::coding::Decoder;
 use crate::entry::Kind;
 use crate::error::Error;
+use crate::file::cache::Cache;
+use crate::file::cursor::FileCursor;
 use crate::operator_id::OperatorId;
 use crate::options::{Compression, Options};
 use crate::range_deletes::RangeSet;

@@ -35,7 +35,7 @@ impl RunFile {
     pub(crate) fn verify(self: &Arc<Self>) -> Result<(), Error> {
         self.verify_extents()?;
         let mut counts = Counts::default();
-        let mut cursor = self.cursor(false, READ_BYTES);
+        let mut cursor = FileCursor::new(Arc::clone(self), false, READ_BYTES);
         let mut before: Option<Vec<u8>> = None;
         cursor.seek(Direction::Up, None)?;
         while let Some(key) = cursor.key() {

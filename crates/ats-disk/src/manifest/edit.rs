@@ -1,6 +1,6 @@
 //! Edits of the manifest, and the bytes they are written as.
 
-use super::contents::{MergeMeta, RunMeta};
+use super::meta::{MergeMeta, RunMeta};
 use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
 use crate::error::Error;
 use crate::file::FileMeta;

@@ -67,7 +67,11 @@ enum Start<'k> {
 }
 
 impl MemtableCursor {
-    pub(super) fn new(memtable: Arc<Memtable>, seq: u64, is_snapshot: bool) -> Self {
+    /// A walk over what is readable at `seq`; as for [`get`](Memtable::get). Keys of which nothing remains but that a
+    /// range was deleted are left out.
+    ///
+    /// With `u64::MAX` it is everything; for memtables that are not written to any more.
+    pub(crate) fn new(memtable: Arc<Memtable>, seq: u64, is_snapshot: bool) -> Self {
         MemtableCursor {
             memtable,
             seq,

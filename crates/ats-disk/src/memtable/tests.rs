@@ -209,7 +209,7 @@ fn a_reader_that_came_too_late_is_told_so() {
     memtable.apply(write(Kind::Put, b"k", b"5", 5), &alone, None);
     assert_eq!(lookup(2, false), Lookup::Complete);
     assert_eq!(entries_at(&memtable, b"k", 4).1[0].1, b"4");
-    let mut cursor = Arc::new(memtable).cursor(2, false);
+    let mut cursor = MemtableCursor::new(Arc::new(memtable), 2, false);
     assert_eq!(cursor.seek(Direction::Up, None), Ok(()));
     assert_eq!(cursor.entry(0), (Kind::Put, &b"5"[..]));
 }
@@ -229,11 +229,11 @@ fn a_cursor_without_a_snapshot_expires() {
         };
         memtable.apply(write(Kind::Put, b"k", b"v", seq), &keep, None);
     }
-    let mut cursor = memtable.cursor(1, false);
+    let mut cursor = MemtableCursor::new(Arc::clone(&memtable), 1, false);
     assert!(cursor.key().is_none());
     assert_eq!(cursor.seek(Direction::Up, None), Err(Error::Expired));
     assert!(cursor.key().is_none());
-    let mut cursor = memtable.cursor(2, false);
+    let mut cursor = MemtableCursor::new(Arc::clone(&memtable), 2, false);
     assert_eq!(cursor.seek(Direction::Down, None), Ok(()));
     assert_eq!(cursor.key(), Some(&b"k"[..]));
 }
@@ -258,7 +258,7 @@ fn a_cursor_walks_over_many_keys_in_both_directions() {
         };
         memtable.apply(write(Kind::Put, &key, &value, seq), &ALONE, None);
     }
-    let mut cursor = memtable.cursor(1_000_000, true);
+    let mut cursor = MemtableCursor::new(Arc::clone(&memtable), 1_000_000, true);
     let mut walk = |direction, bound: Option<&[u8]>| {
         let mut keys = Vec::new();
         cursor.seek(direction, bound).unwrap();

@@ -3,7 +3,6 @@
 use super::Fault;
 use super::survey::Survey;
 use crate::batch::BatchItems;
-use crate::commit::apply_item;
 use crate::error::Error;
 use crate::journal;
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
@@ -184,7 +183,7 @@ impl Reading<'_> {
         for (seq, item) in (first..behind).zip(BatchItems::new(encoded)) {
             let item = item?;
             if seq > self.seq {
-                apply_item(&self.state, seq, item, &keep, None);
+                self.state.apply_item(seq, item, &keep, None);
                 self.seq = seq;
                 self.journals.changes += 1;
             }

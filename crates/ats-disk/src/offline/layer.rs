@@ -8,11 +8,12 @@ use super::journal::Journals;
 use super::run::{ScanCursor, ScannedFile};
 use super::survey::Survey;
 use super::{Fault, LostKeys};
-use crate::core::file_name;
 use crate::cursor::Cursor;
 use crate::error::Error;
+use crate::file::file_name;
 use crate::file::{FileMeta, Identity};
 use crate::fold::Chain;
+use crate::memtable::MemtableCursor;
 use crate::range_deletes::RangeSet;
 use ats_store::Direction;
 use std::sync::Arc;
@@ -110,7 +111,11 @@ impl Layers {
                     .then_some(deletes)
                     .into_iter()
                     .collect(),
-                cursor: Some(Box::new(segment.memtable.cursor(u64::MAX, true))),
+                cursor: Some(Box::new(MemtableCursor::new(
+                    Arc::clone(&segment.memtable),
+                    u64::MAX,
+                    true,
+                ))),
                 files: Vec::new(),
                 is_above_gap: segment.follows_gap,
                 seqs: (segment.first_seq, segment.first_seq),

@@ -1,9 +1,9 @@
 //! What the directory of a store has, without reading the records.
 
 use super::Fault;
-use crate::core::file_number;
 use crate::directory::StoreDirectory;
 use crate::error::Error;
+use crate::file::file_number;
 use crate::file::{FileMeta, Footer};
 use crate::fs::{Directory, File, FileSystem, Sharing};
 use crate::journal;
@@ -102,7 +102,7 @@ impl FileSurvey {
     fn of(meta: &FileMeta) -> Self {
         let key = |key: &[u8]| key.to_vec();
         FileSurvey {
-            name: crate::core::file_name(meta.number),
+            name: crate::file::file_name(meta.number),
             bytes: meta.bytes,
             entries: meta.entries,
             operands: meta.operands,
@@ -393,7 +393,7 @@ impl Survey {
         };
         let mut faults = Vec::new();
         for meta in contents.runs.iter().flat_map(|run| &run.files) {
-            let name = crate::core::file_name(meta.number);
+            let name = crate::file::file_name(meta.number);
             let what = match self.run_files.get(&meta.number) {
                 None => Some("it is missing".to_owned()),
                 Some(FoundFile { why: Some(why), .. }) => Some(why.clone()),

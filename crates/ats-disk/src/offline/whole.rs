@@ -1,11 +1,12 @@
 //! The files of a store as one thing: removing them all, copying them, and exchanging two
 //! directories.
 
-use crate::core::file_number;
 use crate::directory::StoreDirectory;
 use crate::error::Error;
+use crate::file::file_number;
+use crate::files::RESERVE_NAME;
 use crate::fs::{Directory, remove_if_there};
-use crate::{journal, manifest, reserve};
+use crate::{journal, manifest};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -17,7 +18,7 @@ const COPY_BYTES: usize = 1 << 20;
 pub fn is_of_store(name: &str) -> bool {
     file_number(name).is_some()
         || journal::number(name).is_some()
-        || [manifest::NAME, manifest::NEW_NAME, reserve::NAME].contains(&name)
+        || [manifest::NAME, manifest::NEW_NAME, RESERVE_NAME].contains(&name)
 }
 
 impl StoreDirectory {

@@ -50,7 +50,7 @@ fn read_all(memory: &Memory, meta: &FileMeta, records: &Records, ranges: &[Range
     for use_cache in [false, true] {
         for direction in [Direction::Up, Direction::Down] {
             let shown = walk(
-                &mut file.cursor(use_cache, 100),
+                &mut FileCursor::new(Arc::clone(&file), use_cache, 100),
                 direction,
                 None,
                 usize::MAX,
@@ -295,7 +295,12 @@ fn offsets_that_lead_anywhere_do_no_harm() {
         if let Ok(file) = open_with(&damaged, &meta, 1000) {
             assert!(file.verify().is_err());
             let _ = get(&file, b"key-00000007");
-            let _ = walk(&mut file.cursor(false, 1000), Direction::Down, None, 1000);
+            let _ = walk(
+                &mut FileCursor::new(Arc::clone(&file), false, 1000),
+                Direction::Down,
+                None,
+                1000,
+            );
         }
     }
 }

@@ -89,7 +89,12 @@ fn files_of_format_1_are_read() {
         let file = RunFile::open(file, meta, IDENTITY, Some(&operator), cache);
         let file = Arc::new(file.expect("it is not damaged"));
         assert_eq!(file.verify(), Ok(()));
-        let shown = walk(&mut file.cursor(false, 0), Direction::Up, None, usize::MAX);
+        let shown = walk(
+            &mut FileCursor::new(Arc::clone(&file), false, 0),
+            Direction::Up,
+            None,
+            usize::MAX,
+        );
         let expected = walk_model(&records, Direction::Up, None, usize::MAX);
         assert_eq!(shown, Ok(expected));
         for (key, entries) in &records {

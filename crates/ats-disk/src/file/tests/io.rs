@@ -48,7 +48,7 @@ fn cursors_read_ahead_and_short_walks_do_not() {
     memory.take_reads();
     let blocks_end = file.blocks_extent().1;
     for direction in [Direction::Up, Direction::Down] {
-        let mut cursor = file.cursor(false, 1 << 18);
+        let mut cursor = FileCursor::new(Arc::clone(&file), false, 1 << 18);
         let keys = walk(&mut cursor, direction, None, usize::MAX).map(|shown| shown.len());
         assert_eq!(keys, Ok(60_000));
         let reads = memory.take_reads();
@@ -62,7 +62,7 @@ fn cursors_read_ahead_and_short_walks_do_not() {
         );
         assert!(blocks.iter().all(|(_, length)| *length <= 1 << 18));
     }
-    let mut cursor = file.cursor(true, 1 << 18);
+    let mut cursor = FileCursor::new(Arc::clone(&file), true, 1 << 18);
     let shown = walk(&mut cursor, Direction::Up, Some(b"key-00030000"), 10);
     assert_eq!(shown.map(|shown| shown.len()), Ok(10));
     let read: usize = memory.take_reads().iter().map(|(_, length)| length).sum();
@@ -78,7 +78,12 @@ fn a_walk_of_a_whole_file_uses_what_is_cached() {
     let file = open(&memory, &meta);
     for expected in [true, false, false] {
         memory.take_reads();
-        let shown = walk(&mut file.cursor(true, 0), Direction::Up, None, usize::MAX);
+        let shown = walk(
+            &mut FileCursor::new(Arc::clone(&file), true, 0),
+            Direction::Up,
+            None,
+            usize::MAX,
+        );
         assert_eq!(shown.map(|shown| shown.len()), Ok(2000));
         assert_eq!(!memory.take_reads().is_empty(), expected);
     }
@@ -206,7 +211,7 @@ fn every_error_of_the_system_is_told() {
         let file = open_with(&memory, &meta, 0)?;
         let key = b"key-00000001";
         assert_eq!(get(&file, key)?, records[&key[..]]);
-        let mut cursor = file.cursor(false, 1 << 20);
+        let mut cursor = FileCursor::new(Arc::clone(&file), false, 1 << 20);
         let shown = walk(&mut cursor, Direction::Up, None, usize::MAX);
         assert!(shown.is_ok() || cursor.key().is_none());
         let run = Arc::new(Run::new(vec![Arc::clone(&file)])?);
@@ -246,7 +251,7 @@ fn a_cursor_goes_on_after_an_error_if_it_is_sought_again() {
     let records = numbered(1000, 100);
     let (memory, meta) = write(IDENTITY, &records, &[], &settings(4096));
     let file = open(&memory, &meta);
-    let mut cursor = file.cursor(false, 0);
+    let mut cursor = FileCursor::new(Arc::clone(&file), false, 0);
     assert_eq!(cursor.seek(Direction::Up, None), Ok(()));
     memory.0.lock().fails_after = Some(0);
     let failed = (0..1000).find_map(|_| cursor.advance().err());
@@ -271,7 +276,12 @@ fn a_file_of_range_deletes_only_has_no_keys() {
     let covers = |key: &[u8]| file.range_deletes().covers(key);
     let covered = [&b""[..], b"b", b"c", b"x", b"y"].map(covers);
     assert_eq!(covered, [true, false, false, true, true]);
-    let shown = walk(&mut file.cursor(true, 0), Direction::Down, None, 1);
+    let shown = walk(
+        &mut FileCursor::new(Arc::clone(&file), true, 0),
+        Direction::Down,
+        None,
+        1,
+    );
     assert_eq!(shown, Ok(Vec::new()));
     let run = Arc::new(Run::new(vec![file]).expect("it does not overlap itself"));
     assert!(run.covers(b"a") && run.bounds().is_none());

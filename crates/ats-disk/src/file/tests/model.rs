@@ -129,8 +129,8 @@ proptest! {
             prop_assert_eq!(get(&file, key), Ok(expected));
         }
         let bounds = bounds(&records, &missing);
-        check_cursor(&mut file.cursor(false, read_ahead), &records, &bounds)?;
-        check_cursor(&mut file.cursor(true, read_ahead), &records, &bounds)?;
+        check_cursor(&mut FileCursor::new(Arc::clone(&file), false, read_ahead), &records, &bounds)?;
+        check_cursor(&mut FileCursor::new(Arc::clone(&file), true, read_ahead), &records, &bounds)?;
     }
 
     #[test]
@@ -211,7 +211,7 @@ fn large_files_have_several_parts_and_are_written_in_chunks() {
         let missing = [&key[..], b"?"].concat();
         assert_eq!(get(&file, &missing), Ok(Entries::new()));
     }
-    let mut cursor = file.cursor(false, 1 << 18);
+    let mut cursor = FileCursor::new(Arc::clone(&file), false, 1 << 18);
     let up = walk(&mut cursor, Direction::Up, None, usize::MAX).expect("it is not damaged");
     assert!(up.iter().map(|(key, entries)| (key, entries)).eq(&records));
     let down = walk(&mut cursor, Direction::Down, None, usize::MAX).expect("it is not damaged");

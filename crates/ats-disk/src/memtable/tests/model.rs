@@ -139,7 +139,7 @@ impl Model<'_> {
                 let covering = self.memtable.range_deletes.newest_covering(&[key], at);
                 assert_eq!(ranges.covers(&[key]), covering.is_some());
             }
-            let mut cursor = self.memtable.cursor(at, true);
+            let mut cursor = MemtableCursor::new(Arc::clone(&self.memtable), at, true);
             for bound in 0..=KEYS {
                 let walk = |cursor: &mut MemtableCursor, direction| {
                     let mut found = Vec::new();

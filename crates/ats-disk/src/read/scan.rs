@@ -4,14 +4,15 @@
 //! whose value counts as missing. Where it passes many of them, it asks for a [gap](crate::gaps)
 //! that other walks have found, and tells of the one that it has found itself.
 
+use super::pinned::Pinned;
 use crate::core::Core;
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::fold::{Chain, is_absent};
 use crate::gaps::{Behind, LEAST_PASSED};
+use crate::memtable::MemtableCursor;
 use crate::merging::{MergingCursor, Source};
 use crate::range_deletes::Deleted;
-use crate::snapshot::Pinned;
 use crate::state::State;
 use crate::waiting;
 use ats_store::{Direction, KeyRange, successor};
@@ -99,6 +100,25 @@ impl Drop for FindsGaps {
 }
 
 impl Scan {
+    /// A walk over a range at this moment.
+    pub(crate) fn of(
+        core: &Arc<Core>,
+        key_range: KeyRange<'_>,
+        direction: Direction,
+    ) -> Result<Self, Error> {
+        let pinned = Arc::new(Pinned::new(Arc::clone(core)));
+        if core.options.snapshot_age.is_some() {
+            pinned.watch();
+        }
+        Scan::new(pinned, key_range, direction)
+    }
+
+    /// Like [`of`](Scan::of), for a walk that ends soon: it is not counted, and does not expire.
+    pub(crate) fn shortly(core: &Arc<Core>, key_range: KeyRange<'_>) -> Result<Self, Error> {
+        let pinned = Arc::new(Pinned::new(Arc::clone(core)));
+        Scan::new(pinned, key_range, Direction::Up)
+    }
+
     pub(crate) fn new(
         pinned: Arc<Pinned>,
         key_range: KeyRange<'_>,
@@ -324,7 +344,7 @@ impl Scan {
     fn add_gap(&mut self, is_end: bool) {
         let core = self.pinned.core();
         if self.finding.is_none() {
-            core.activate_gaps();
+            activate_gaps(core);
             self.finding = FindsGaps::begin(core, self.pinned.seq());
         }
         if self.finding.is_none() {
@@ -365,8 +385,7 @@ fn bound_at(key: &[u8], direction: Direction) -> Vec<u8> {
 fn sources(state: &State, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
     let memtables = state.memtables().map(|memtable| Source {
         cursor: Box::new(
-            memtable
-                .cursor(seq, true)
+            MemtableCursor::new(Arc::clone(memtable), seq, true)
                 .showing_deleted()
                 .within(key_range),
         ),
@@ -392,62 +411,41 @@ fn overlaps(key_range: KeyRange<'_>, first: &[u8], last: &[u8]) -> bool {
     key_range.low.is_none_or(|low| low <= last) && key_range.high.is_none_or(|high| first < high)
 }
 
-impl Core {
-    /// Lets walks find gaps, if they do not yet.
-    fn activate_gaps(&self) {
-        let writing = self.writing.try_lock();
-        let published = writing.as_ref().map(|writing| writing.last_seq);
-        self.gaps.activate(published);
-    }
+/// Lets walks find gaps, if they do not yet.
+fn activate_gaps(core: &Core) {
+    let writing = core.writing.try_lock();
+    let published = writing.as_ref().map(|writing| writing.last_seq);
+    core.gaps.activate(published);
+}
 
-    /// Is told that so many keys were deleted, of which this is the last. Looks for a gap around it
-    /// now and then. It is only about the speed of later walks, so nothing is read from disk for
-    /// it, and no error is one of the delete.
-    #[inline]
-    pub(crate) fn look_for_gap(self: &Arc<Self>, deletes: u32, last: &[u8]) {
-        if let Some(deletes) = self.gaps.count_deletes(deletes) {
-            self.find_gap(last, deletes.saturating_mul(PASSED_PER_DELETE));
-        }
+/// Is told that so many keys were deleted, of which this is the last. Looks for a gap around it
+/// now and then. It is only about the speed of later walks, so nothing is read from disk for
+/// it, and no error is one of the delete.
+#[inline]
+pub(crate) fn look_for_gap(core: &Arc<Core>, deletes: u32, last: &[u8]) {
+    if let Some(deletes) = core.gaps.count_deletes(deletes) {
+        find_gap(core, last, deletes.saturating_mul(PASSED_PER_DELETE));
     }
+}
 
-    #[cold]
-    fn find_gap(self: &Arc<Self>, key: &[u8], most_passed: u32) {
-        let above = successor(key);
-        let from = KeyRange {
-            low: Some(key),
-            high: None,
-        };
-        let up_to = KeyRange {
-            low: None,
-            high: Some(&above),
-        };
-        let passed = waiting::without_waiting(|| {
-            [(from, Direction::Up), (up_to, Direction::Down)].map(|(range, direction)| {
-                let mut scan = self.scan(range, direction).ok()?;
-                scan.most_passed = most_passed;
-                let _ended = scan.next();
-                Some(scan.passed.keys)
-            })
-        });
-        self.gaps.has_looked(passed.into_iter().flatten().sum());
-    }
-
-    /// A walk over a range at this moment.
-    pub(crate) fn scan(
-        self: &Arc<Self>,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-    ) -> Result<Scan, Error> {
-        let pinned = Arc::new(Pinned::new(Arc::clone(self)));
-        if self.options.snapshot_age.is_some() {
-            pinned.watch();
-        }
-        Scan::new(pinned, key_range, direction)
-    }
-
-    /// Like [`scan`](Core::scan), for a walk that ends soon: it is not counted, and does not expire.
-    pub(crate) fn scan_shortly(self: &Arc<Self>, key_range: KeyRange<'_>) -> Result<Scan, Error> {
-        let pinned = Arc::new(Pinned::new(Arc::clone(self)));
-        Scan::new(pinned, key_range, Direction::Up)
-    }
+#[cold]
+fn find_gap(core: &Arc<Core>, key: &[u8], most_passed: u32) {
+    let above = successor(key);
+    let from = KeyRange {
+        low: Some(key),
+        high: None,
+    };
+    let up_to = KeyRange {
+        low: None,
+        high: Some(&above),
+    };
+    let passed = waiting::without_waiting(|| {
+        [(from, Direction::Up), (up_to, Direction::Down)].map(|(range, direction)| {
+            let mut scan = Scan::of(core, range, direction).ok()?;
+            scan.most_passed = most_passed;
+            let _ended = scan.next();
+            Some(scan.passed.keys)
+        })
+    });
+    core.gaps.has_looked(passed.into_iter().flatten().sum());
 }

@@ -9,191 +9,73 @@
 //! published was written to the journal before, and, if its writer wants that, synced. **W3** After an
 //! error nothing of the group is applied.
 
-use crate::batch::{Batch, BatchItem, BatchItems, Numbered};
+use crate::batch::{Batch, BatchItem, BatchItems};
 use crate::core::Core;
 use crate::entry::Kind;
 use crate::error::Error;
-use crate::journal::Journal;
+use crate::files::Files;
+use crate::group::{Batches, GROUP_BYTES, Group, Queue};
+use crate::journal::{Journal, NextJournal};
 use crate::memory;
 use crate::memtable::{Keep, Memtable, Write};
 use crate::options::Durability;
 use crate::planted::{Fault, is_planted};
 use crate::pressure::Pressure;
-use crate::record_count::{CountChange, RecordCount};
+use crate::record_count::RecordCount;
+use crate::spare::Spare;
 use crate::state::{Sealed, State};
 use crate::waiting;
-use ats_store::MergeOperator;
-use parking_lot::{Condvar, Mutex};
-use std::iter;
+use crate::writing::Writing;
+use parking_lot::Mutex;
 use std::mem;
 use std::sync::Arc;
 
-/// More bytes than this are not copied into a group: a batch that is larger is a group of its own.
-const GROUP_BYTES: usize = 1 << 20;
 /// A batch that is larger than this takes too long for callers that do not wait.
 const AT_ONCE_BYTES: usize = 16 << 10;
 
-/// What is being gathered.
-#[derive(Default)]
-pub(crate) struct Queue {
-    gathering: Option<Arc<Group>>,
-    /// A group that no writer waits for any more, for its memory.
-    spare: Option<Arc<Group>>,
+/// The part of a store that writes.
+pub(crate) struct Writer {
+    pub(crate) core: Arc<Core>,
+    files: Arc<Files>,
+    queue: Mutex<Queue>,
+    pub(crate) next_journal: NextJournal,
+    pub(crate) spare: Spare,
 }
 
-/// Batches that are written as one.
-#[derive(Default)]
-struct Group {
-    batches: Mutex<Batches>,
-    outcome: Mutex<Option<Result<(), Error>>>,
-    done: Condvar,
-}
-
-#[derive(Default)]
-struct Batches {
-    bytes: Vec<u8>,
-    /// Of each batch: where it ends, and how many changes it has.
-    ends: Vec<(usize, u32)>,
-    /// Keys that end with the number of their change, of all batches.
-    numbered: Vec<Numbered>,
-    /// What they make of the number of records.
-    records: CountChange,
-    sync: bool,
-    /// `true` if nothing else is done but to delete.
-    only_deletes: bool,
-}
-
-impl Batches {
-    fn add(&mut self, batch: &Batch, sync: bool) {
-        let is_first = self.ends.is_empty();
-        self.records = match is_first {
-            true => batch.records(),
-            false => self.records.then(batch.records()),
-        };
-        self.only_deletes = batch.only_deletes() && (is_first || self.only_deletes);
-        if !batch.numbered().is_empty() {
-            let (start, before) = (self.bytes.len(), self.changes() as u32);
-            let numbered = batch.numbered().iter().map(|numbered| Numbered {
-                at: start + numbered.at,
-                change: before + numbered.change,
-            });
-            self.numbered.extend(numbered);
-        }
-        self.bytes.extend_from_slice(batch.encoded());
-        self.ends.push((self.bytes.len(), batch.len() as u32));
-        self.sync |= sync;
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.bytes.shrink_to(GROUP_BYTES);
-        self.ends.clear();
-        self.numbered.clear();
-        self.sync = false;
-    }
-
-    /// Number of changes.
-    fn changes(&self) -> u64 {
-        self.ends
-            .iter()
-            .map(|(_, changes)| u64::from(*changes))
-            .sum()
-    }
-
-    /// Writes into keys the numbers of their changes, of which the first has this one.
-    fn number(&mut self, first_seq: u64) {
-        for numbered in &self.numbered {
-            numbered.write(&mut self.bytes, first_seq);
+impl Writer {
+    pub(crate) fn new(files: Arc<Files>) -> Self {
+        let core = Arc::clone(&files.core);
+        let next_journal = NextJournal::new(core.writing.lock().journal.number());
+        Writer {
+            core,
+            files,
+            queue: Mutex::default(),
+            next_journal,
+            spare: Spare::default(),
         }
     }
 
-    /// The batches with the numbers of their changes.
-    fn each(&self) -> impl Iterator<Item = (&[u8], u32)> {
-        let mut start = 0;
-        self.ends.iter().map(move |(end, changes)| {
-            let batch = &self.bytes[start..*end];
-            start = *end;
-            (batch, *changes)
-        })
-    }
-}
-
-/// What only the leader of a group touches.
-pub(crate) struct Writing {
-    pub(crate) journal: Journal,
-    /// The sequence number of the last change.
-    pub(crate) last_seq: u64,
-    /// That of the last change before those in the active memtable.
-    pub(crate) sealed_seq: u64,
-    pub(crate) records: RecordCount,
-    /// `true` if a turn is going to find out when there are no more writes.
-    pub(crate) is_watched: bool,
-    /// `true` if the journal is going to be synced after an interval.
-    pub(crate) is_sync_due: bool,
-    /// The memory of groups of callers that do not wait.
-    at_once: Batches,
-}
-
-impl Writing {
-    /// Nothing was written to the journal yet; the last change had this sequence number.
-    pub(crate) fn new(journal: Journal, last_seq: u64) -> Self {
-        Writing {
-            journal,
-            last_seq,
-            sealed_seq: last_seq,
-            records: RecordCount::default(),
-            is_watched: true,
-            is_sync_due: false,
-            at_once: Batches::default(),
-        }
-    }
-}
-
-impl Core {
-    /// Makes the changes of a batch. If there is no room the reserve is given back, and a batch
-    /// that only deletes is tried again; so are others in a store without threads, where nobody
-    /// else makes room.
-    pub(crate) fn commit(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
-        let mut gave_back = false;
-        loop {
-            let error = match self.commit_once(batch, durability) {
-                // After a sync that has failed it is unknown whether the batch is there.
-                Err(error) if error.is_full() && self.check_writable().is_ok() => error,
-                done => return done,
-            };
-            let gives_back = self.reserve.give_back(&*self.directory);
-            self.background.wake();
-            let tries = batch.only_deletes() || !self.options.background;
-            if !tries || gives_back && gave_back {
-                return Err(error);
-            }
-            gave_back |= gives_back;
-            if !gives_back && !matches!(self.work_when_short(), Ok(true)) {
-                return Err(error);
-            }
-        }
-    }
-
-    fn commit_once(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
+    /// Makes the changes of a batch, if there is room.
+    pub(crate) fn commit_once(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
         if batch.is_empty() {
             return Ok(());
         }
-        self.check_writable()?;
-        self.check_open()?;
+        self.core.check_writable()?;
+        self.core.check_open()?;
         self.check_operands(batch)?;
         let sync = durability == Durability::Always;
         if !waiting::is_allowed() {
             return self.commit_at_once(batch, sync);
         }
-        for pressure in self.pressures() {
-            pressure.wait(batch.bytes(), &self.stats);
+        for pressure in self.core.pressures() {
+            pressure.wait(batch.bytes(), &self.core.stats);
         }
         // A delete that is taken although the disk is full does not go with writes that are not.
-        let is_alone = self.reserve.is_short() && batch.only_deletes();
+        let is_alone = self.files.reserve.is_short() && batch.only_deletes();
         if batch.bytes() > GROUP_BYTES || is_alone {
             let mut batches = Batches::default();
             batches.add(batch, sync);
-            return self.write_group(&mut self.writing.lock(), &mut batches);
+            return self.write_group(&mut self.core.writing.lock(), &mut batches);
         }
         let (group, leads) = self.join_group(batch, sync);
         if !leads {
@@ -203,7 +85,7 @@ impl Core {
             }
             return outcome.clone().expect("it was just there");
         }
-        let mut writing = self.writing.lock();
+        let mut writing = self.core.writing.lock();
         // From now on, writers begin the next group.
         self.queue.lock().gathering = None;
         let result = self.write_group(&mut writing, &mut group.batches.lock());
@@ -214,20 +96,20 @@ impl Core {
         result
     }
 
-    /// As [`commit`](Core::commit), without waiting.
+    /// As [`commit_once`](Writer::commit_once), without waiting.
     fn commit_at_once(&self, batch: &Batch, sync: bool) -> Result<(), Error> {
         if sync || batch.bytes() > AT_ONCE_BYTES {
             return Err(Error::WouldWait);
         }
         // A group of its own: the leader of another one may have to wait.
-        let mut writing = waiting::lock(&self.writing)?;
+        let mut writing = waiting::lock(&self.core.writing)?;
         let goes_on = match self.is_full() || !writing.journal.is_begun() {
             true => self.next_journal.is_begun(),
             false => writing.journal.is_open(),
         };
-        let goes_on = goes_on && self.is_write_covered(batch.bytes());
+        let goes_on = goes_on && self.files.reserve.is_write_covered(batch.bytes());
         let lets_through = |pressure: &Pressure| pressure.lets_through(batch.bytes());
-        if !goes_on || !self.pressures().all(lets_through) {
+        if !goes_on || !self.core.pressures().all(lets_through) {
             return Err(Error::WouldWait);
         }
         let mut batches = mem::take(&mut writing.at_once);
@@ -242,39 +124,11 @@ impl Core {
         }
     }
 
-    /// The back-pressure on writes: that of the store, and that of all stores that share memory.
-    pub(crate) fn pressures(&self) -> impl Iterator<Item = &Pressure> {
-        let shared = self.share.as_ref().map(|_| memory::pressure());
-        iter::once(&self.pressure).chain(shared)
-    }
-
-    /// Adapts the delay of writes to the state. Where nothing works in the background, nothing would
-    /// be gained by waiting.
-    pub(crate) fn update_pressure(&self) {
-        if self.options.background {
-            let sealed = self.state.load().sealed.len();
-            self.pressure.set(sealed.saturating_sub(1), self.debt());
-        }
-    }
-
-    /// The bytes of memory with which a memtable is full, where there is no lack of room.
-    pub(crate) fn full_memtable_bytes(&self) -> usize {
-        let own = self.options.memtable_bytes;
-        own.unwrap_or_else(memory::memtable_bytes)
-    }
-
-    /// Tells how large the memtables are, if the store shares memory.
-    pub(crate) fn tell_memory(&self, state: &State) {
-        if let Some(share) = &self.share {
-            share.tell(state.memtables().map(|memtable| memtable.bytes()).sum());
-        }
-    }
-
     /// Whether the active memtable is.
     fn is_full(&self) -> bool {
-        let most_keys = self.options.memtable_keys;
-        let active = &self.state.load().active;
-        active.bytes() >= self.memtable_limit()
+        let most_keys = self.core.options.memtable_keys;
+        let active = &self.core.state.load().active;
+        active.bytes() >= self.files.reserve.memtable_limit()
             || most_keys.is_some_and(|most| active.keys() >= most)
     }
 
@@ -309,7 +163,7 @@ impl Core {
     }
 
     fn check_operands(&self, batch: &Batch) -> Result<(), Error> {
-        if self.options.operator.is_some() {
+        if self.core.options.operator.is_some() {
             return Ok(());
         }
         for item in BatchItems::new(batch.encoded()) {
@@ -326,13 +180,15 @@ impl Core {
 
     /// Writes, syncs, applies and publishes a group.
     fn write_group(&self, writing: &mut Writing, batches: &mut Batches) -> Result<(), Error> {
-        self.check_writable()?;
+        self.core.check_writable()?;
         if self.is_full() {
             self.seal(writing);
         }
-        self.cover_write(batches.bytes.len(), batches.only_deletes)?;
+        self.files
+            .reserve
+            .cover_write(batches.bytes.len(), batches.only_deletes)?;
         if !writing.journal.is_begun() {
-            self.renew_manifest()?;
+            self.files.renew_manifest()?;
         }
         let mut seq = writing.last_seq;
         batches.number(seq + 1);
@@ -341,18 +197,18 @@ impl Core {
             seq += u64::from(changes);
             (first_seq, changes, batch)
         });
-        let (next, directory) = (&self.next_journal, &*self.directory);
-        let goes_ahead = !self.reserve.is_short();
+        let (next, directory) = (&self.next_journal, &*self.core.directory);
+        let goes_ahead = !self.files.reserve.is_short();
         let written = writing
             .journal
-            .write(next, directory, self.store, goes_ahead, numbered);
+            .write(next, directory, self.core.store, goes_ahead, numbered);
         let written = match written {
             Ok(written) => written,
             Err(_) if is_planted(Fault::Unwritten) => return Ok(()),
             Err(error) => {
                 // If it stays unknown what is there, nothing may follow it.
                 let cut = writing.journal.cut();
-                let _ = cut.map_err(|error| self.broken(error));
+                let _ = cut.map_err(|error| self.core.broken(error));
                 return Err(error);
             }
         };
@@ -361,12 +217,13 @@ impl Core {
         }
         let first_seq = mem::replace(&mut writing.last_seq, seq) + 1;
         writing.records.change(batches.records);
-        let state = self.state.load();
+        let state = self.core.state.load();
         self.apply(&state, first_seq, batches, &writing.records)?;
-        self.stats
+        self.core
+            .stats
             .on_group(batches.ends.len(), batches.bytes.len(), written);
-        self.tell_memory(&state);
-        if self.options.background {
+        self.core.tell_memory(&state);
+        if self.core.options.background {
             self.call_background(writing, &state.active);
         }
         Ok(())
@@ -377,19 +234,19 @@ impl Core {
     fn call_background(&self, writing: &mut Writing, active: &Memtable) {
         let is_watched = mem::replace(&mut writing.is_watched, true);
         if !is_watched || self.spare.is_short() || self.needs_journal(active) {
-            self.background.wake();
+            self.core.background.wake();
         }
-        if let Durability::Interval(interval) = self.options.durability
+        if let Durability::Interval(interval) = self.core.options.durability
             && !mem::replace(&mut writing.is_sync_due, true)
         {
-            self.background.sync_after(interval);
+            self.core.background.sync_after(interval);
         }
     }
 
     /// Returns `true` if the threads are to be told, by a writer, that the memtable is half full,
     /// so that there will be another journal soon. They are told once for each.
     fn needs_journal(&self, active: &Memtable) -> bool {
-        active.bytes() >= self.full_memtable_bytes() / 2 && self.next_journal.want()
+        active.bytes() >= self.core.full_memtable_bytes() / 2 && self.next_journal.want()
     }
 
     /// Makes all durable that is in the journal. A failure is final: what the system still has in memory may never
@@ -397,8 +254,8 @@ impl Core {
     fn sync_journal(&self, journal: &mut Journal, next_seq: u64) -> Result<(), Error> {
         let to_sync = journal.to_sync();
         if !to_sync.is_empty() {
-            to_sync.sync().map_err(|error| self.broken(error))?;
-            self.stats.on_sync();
+            to_sync.sync().map_err(|error| self.core.broken(error))?;
+            self.core.stats.on_sync();
             journal.synced(&to_sync, next_seq);
         }
         Ok(())
@@ -412,19 +269,19 @@ impl Core {
         batches: &Batches,
         records: &RecordCount,
     ) -> Result<(), Error> {
-        let operator = self.options.operator.as_deref();
+        let operator = self.core.options.operator.as_deref();
         let last_seq = first_seq + batches.changes() - 1;
-        if self.gaps.is_active() {
+        if self.core.gaps.is_active() {
             self.tell_gaps(first_seq, batches)?;
         }
-        let live = self.registry.lock();
+        let live = self.core.registry.lock();
         let mut item = BatchItems::new(&batches.bytes);
         if last_seq == first_seq
             && let Some(Ok(BatchItem::Write { kind, key, value })) = item.next()
         {
             // Under the lock of the registry (its R2).
             let keep = Keep {
-                visible: self.registry.visible(),
+                visible: self.core.registry.visible(),
                 snapshots: &live,
                 alone: true,
             };
@@ -434,7 +291,7 @@ impl Core {
                 value,
                 seq: first_seq,
             };
-            self.registry.publish(last_seq, records, || {
+            self.core.registry.publish(last_seq, records, || {
                 self.count_refused(state.active.apply(write, &keep, operator));
             });
             return Ok(());
@@ -442,27 +299,27 @@ impl Core {
         let snapshots = live.clone();
         drop(live);
         let keep = Keep {
-            visible: self.registry.visible(),
+            visible: self.core.registry.visible(),
             snapshots: &snapshots,
             alone: false,
         };
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
-            self.count_refused(apply_item(state, seq, item?, &keep, operator));
+            self.count_refused(state.apply_item(seq, item?, &keep, operator));
         }
-        self.registry.publish(last_seq, records, || {});
+        self.core.registry.publish(last_seq, records, || {});
         Ok(())
     }
 
     /// Says which keys get records, before readers see them.
     #[cold]
     fn tell_gaps(&self, first_seq: u64, batches: &Batches) -> Result<(), Error> {
-        self.gaps.begin_group(first_seq);
+        self.core.gaps.begin_group(first_seq);
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
             if let BatchItem::Write { kind, key, .. } = item?
                 && kind != Kind::Delete
                 && !is_planted(Fault::StaleGap)
             {
-                self.gaps.tell(seq, key);
+                self.core.gaps.tell(seq, key);
             }
         }
         Ok(())
@@ -470,7 +327,7 @@ impl Core {
 
     fn count_refused(&self, refused: usize) {
         if refused > 0 {
-            self.stats.on_refused_merges(refused);
+            self.core.stats.on_refused_merges(refused);
         }
     }
 
@@ -480,8 +337,8 @@ impl Core {
             return;
         }
         writing.journal.rotate(&self.next_journal);
-        let _swapping = self.swapping.lock();
-        let state = self.state.load();
+        let _swapping = self.core.swapping.lock();
+        let state = self.core.state.load();
         let sealed = Arc::new(Sealed {
             memtable: Arc::clone(&state.active),
             first_seq: writing.sealed_seq + 1,
@@ -491,37 +348,57 @@ impl Core {
         writing.sealed_seq = writing.last_seq;
         let mut all = vec![sealed];
         all.extend(state.sealed.iter().cloned());
-        self.state.store(Arc::new(State {
+        self.core.state.store(Arc::new(State {
             active: Arc::new(Memtable::new()),
             sealed: all,
             runs: state.runs.clone(),
         }));
-        self.update_pressure();
-        self.background.wake();
+        self.core.update_pressure();
+        self.core.background.wake();
     }
-}
 
-/// Makes a change in the active memtable. How often the operator has refused to merge.
-pub(crate) fn apply_item(
-    state: &State,
-    seq: u64,
-    item: BatchItem<'_>,
-    keep: &Keep<'_>,
-    operator: Option<&dyn MergeOperator>,
-) -> usize {
-    match item {
-        BatchItem::Write { kind, key, value } => {
-            let write = Write {
-                kind,
-                key,
-                value,
-                seq,
-            };
-            state.active.apply(write, keep, operator)
+    /// Begins the next journal ahead, if it will be needed soon, so that no writer waits for that. Whether it was not
+    /// begun yet.
+    pub(crate) fn prepare_journal(&self) -> Result<bool, Error> {
+        self.core.check_writable()?;
+        if !self.core.options.background || self.files.reserve.is_short() {
+            return Ok(false);
         }
-        BatchItem::DeleteRange(key_range) => {
-            state.active.delete_range(key_range, seq);
-            0
+        self.next_journal
+            .prepare(&*self.core.directory, self.core.store)
+    }
+
+    /// Makes ready what writers will need soon. Without it, the writer that needs it makes it.
+    pub(crate) fn prepare(&self) {
+        let _begun = self.prepare_journal();
+        self.spare.prepare(self.core.full_memtable_bytes());
+    }
+
+    /// Seals the memtable, if all that share memory have too much and this one is among the largest.
+    pub(crate) fn relieve_memory(&self) {
+        if let Some(share) = &self.core.share {
+            memory::relieve();
+            if share.take_wanted() {
+                self.seal(&mut self.core.writing.lock());
+            }
         }
+    }
+
+    /// Syncs the journal without keeping writers from it.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        waiting::check()?;
+        if self.core.is_read_only {
+            return Ok(());
+        }
+        self.core.check_writable()?;
+        let to_sync = self.core.writing.lock().journal.to_sync();
+        if !to_sync.is_empty() {
+            to_sync.sync().map_err(|error| self.core.broken(error))?;
+            self.core.stats.on_sync();
+            let mut writing = self.core.writing.lock();
+            let next_seq = writing.last_seq + 1;
+            writing.journal.synced(&to_sync, next_seq);
+        }
+        Ok(())
     }
 }

@@ -15,8 +15,8 @@
 //! A key of the cache is the number of an open file in the process, which is not given again, and an offset.
 //! So what is left of a file that was closed is never found; it makes room for other things in time.
 
-use crate::file::block::Block;
-use crate::file::part::Part;
+use super::block::Block;
+use super::part::Part;
 use ats_sync::ShardedCounter;
 use parking_lot::Mutex;
 use quick_cache::sync::DefaultLifecycle;

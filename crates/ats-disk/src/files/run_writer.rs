@@ -1,10 +1,9 @@
 //! Writing a run: files of about the same size, one after the other.
 
-use crate::cache::Reserved;
-use crate::core::{Core, file_name};
+use super::Files;
 use crate::entry::Kind;
 use crate::error::Error;
-use crate::file::{FileMeta, FileWriter, Identity, lower};
+use crate::file::{FileMeta, FileWriter, Reserved, file_name, lower};
 use crate::fold::Chain;
 use crate::range_deletes::RangeSet;
 use ats_store::KeyRange;
@@ -13,7 +12,7 @@ use std::sync::Arc;
 
 /// Writes the files of a run.
 pub(crate) struct RunWriter<'a> {
-    core: &'a Core,
+    files: &'a Files,
     first_seq: u64,
     last_seq: u64,
     /// A file that is so large is followed by another.
@@ -36,21 +35,21 @@ pub(crate) struct RunWriter<'a> {
 impl<'a> RunWriter<'a> {
     /// Of a run with these changes; `low` is where it begins, if a part of it is written already.
     pub(crate) fn new(
-        core: &'a Core,
+        files: &'a Files,
         seqs: (u64, u64),
         range_deletes: Arc<RangeSet>,
         low: Option<Vec<u8>>,
     ) -> Self {
         RunWriter {
-            core,
+            files,
             first_seq: seqs.0,
             last_seq: seqs.1,
-            file_bytes: core.options.file_bytes,
+            file_bytes: files.core.options.file_bytes,
             range_deletes,
             low,
             upper: None,
             file: None,
-            memory: Reserved::new(&core.cache, 0),
+            memory: Reserved::new(&files.core.cache, 0),
             complete: Vec::new(),
             begun: Vec::new(),
         }
@@ -104,9 +103,9 @@ impl<'a> RunWriter<'a> {
     }
 
     fn begin(&mut self) -> Result<(), Error> {
-        let number = self.core.new_number();
+        let number = self.files.core.new_number();
         self.begun.push(number);
-        self.file = Some(self.core.begin_file(number)?);
+        self.file = Some(self.files.begin_file(number)?);
         Ok(())
     }
 
@@ -174,26 +173,7 @@ impl Drop for RunWriter<'_> {
     fn drop(&mut self) {
         self.file = None;
         for number in &self.begun {
-            let _ = self.core.directory.remove(&file_name(*number));
-        }
-    }
-}
-
-impl Core {
-    /// A new file for a run.
-    pub(crate) fn begin_file(&self, number: u64) -> Result<FileWriter, Error> {
-        let name = file_name(number);
-        let file = self
-            .directory
-            .create(&name)
-            .map_err(|error| Error::io(&error, format_args!("making {name}")))?;
-        Ok(FileWriter::new(file, self.identity(number), &self.settings))
-    }
-
-    pub(crate) fn identity(&self, number: u64) -> Identity {
-        Identity {
-            store: self.store,
-            number,
+            let _ = self.files.core.directory.remove(&file_name(*number));
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::fs::{Directory, remove_if_there};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -27,11 +28,6 @@ pub(crate) const NAME: &str = "reserve";
 const LEAST_BYTES: u64 = 64 << 10;
 /// A merge for which there was no room is tried again after this long.
 const FULL_MERGE_PAUSE: Duration = Duration::from_secs(60);
-/// While the store is short, memtables that are not full are sealed after this long: then all files
-/// are looked at again.
-const SEAL_PAUSE: Duration = Duration::from_secs(1);
-/// While the store is short, what is merged has at most this part of the reserve.
-const SHORT_MERGE_PART: u64 = 2;
 /// While the store is short, a memtable is written to a run when it has this part of the reserve.
 const SHORT_MEMTABLE_PART: u64 = 4;
 
@@ -42,8 +38,8 @@ fn size_for(bytes: u64) -> u64 {
 }
 
 /// See the [module](self).
-#[derive(Default)]
 pub(crate) struct Reserve {
+    core: Arc<Core>,
     /// The size of the file, as far as this opening has seen to it.
     bytes: AtomicU64,
     /// Bytes of the largest file of the runs.
@@ -53,14 +49,27 @@ pub(crate) struct Reserve {
     /// Bytes of the smallest merge for which there was no room, and when such merges are tried again.
     full_merge: Mutex<Option<(u64, Duration)>>,
     /// Held by the thread that makes room.
-    making: Mutex<()>,
+    pub(crate) making: Mutex<()>,
     /// Time from which on a memtable that is not full may be sealed again.
-    next_seal: Mutex<Duration>,
+    pub(crate) next_seal: Mutex<Duration>,
     /// Held while the file changes. The files of runs that were purged since a memtable was written to a run.
     purged: Mutex<BTreeSet<u64>>,
 }
 
 impl Reserve {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Reserve {
+            core,
+            bytes: AtomicU64::new(0),
+            largest_file: AtomicU64::new(0),
+            is_short: AtomicBool::new(false),
+            full_merge: Mutex::default(),
+            making: Mutex::default(),
+            next_seal: Mutex::default(),
+            purged: Mutex::default(),
+        }
+    }
+
     /// Returns `true` if the room was given back, and could not be made again.
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
@@ -136,7 +145,7 @@ impl Reserve {
     }
 
     /// Tries to make again what was given back. Whether the store is not short any more.
-    fn take_again(&self, directory: &dyn Directory, bytes: u64) -> bool {
+    pub(crate) fn take_again(&self, directory: &dyn Directory, bytes: u64) -> bool {
         if !self.is_short() {
             return true;
         }
@@ -159,47 +168,45 @@ impl Reserve {
     pub(crate) fn forget_purged(&self) {
         self.purged.lock().clear();
     }
-}
 
-impl Core {
     /// Notes that there was no room for a merge of runs with so many bytes, which is not tried
     /// again at once; and gives the reserve back, so that files are purged.
     pub(crate) fn on_full_merge(&self, bytes: u64) {
-        let until = self.file_system.now() + FULL_MERGE_PAUSE;
-        *self.reserve.full_merge.lock() = Some((bytes, until));
-        self.reserve.give_back(&*self.directory);
+        let until = self.core.file_system.now() + FULL_MERGE_PAUSE;
+        *self.full_merge.lock() = Some((bytes, until));
+        self.give_back(&*self.core.directory);
     }
 
     /// Returns `true` if there may be room for a merge of runs with so many bytes.
     pub(crate) fn may_merge(&self, bytes: u64) -> bool {
-        let mut full_merge = self.reserve.full_merge.lock();
-        if full_merge.is_some_and(|(_, until)| self.file_system.now() >= until) {
+        let mut full_merge = self.full_merge.lock();
+        if full_merge.is_some_and(|(_, until)| self.core.file_system.now() >= until) {
             *full_merge = None;
         }
         full_merge.is_none_or(|(full, _)| bytes < full)
     }
 
     /// Bytes that the reserve must have when this many are written to the active memtable.
-    fn reserve_bytes(&self, writes: usize) -> u64 {
-        let state = self.state.load();
+    pub(crate) fn needed_bytes(&self, writes: usize) -> u64 {
+        let state = self.core.state.load();
         let memtables: usize = state.memtables().map(|memtable| memtable.bytes()).sum();
-        let largest = self.reserve.largest_file.load(Ordering::Relaxed);
+        let largest = self.largest_file.load(Ordering::Relaxed);
         ((memtables + writes) as u64 + LEAST_BYTES / 2).max(largest)
     }
 
     /// Notes the size of the largest file of the runs, which are others now.
     pub(crate) fn note_largest_file(&self) {
-        let state = self.state.load();
+        let state = self.core.state.load();
         let files = state.runs.iter().flat_map(|run| &run.meta.files);
         let largest = files.map(|file| file.bytes).max().unwrap_or(0);
-        self.reserve.largest_file.store(largest, Ordering::Relaxed);
+        self.largest_file.store(largest, Ordering::Relaxed);
     }
 
     /// Makes the reserve as small as it may be when all is in runs. A failure only leaves it larger.
-    pub(crate) fn shrink_reserve(&self) {
-        if !self.reserve.is_short() {
-            let bytes = self.reserve_bytes(0);
-            let _ = self.reserve.shrink(&*self.directory, bytes);
+    pub(crate) fn shrink_to_runs(&self) {
+        if !self.is_short() {
+            let bytes = self.needed_bytes(0);
+            let _ = self.shrink(&*self.core.directory, bytes);
         }
     }
 
@@ -209,7 +216,7 @@ impl Core {
     /// # Errors
     /// [`Error::Io`] of a full disk, if there is none and the write does not only delete.
     pub(crate) fn cover_write(&self, bytes: usize, only_deletes: bool) -> Result<(), Error> {
-        if self.reserve.is_short() {
+        if self.is_short() {
             return match only_deletes {
                 true => Ok(()),
                 false => {
@@ -221,8 +228,8 @@ impl Core {
                 }
             };
         }
-        let needed = self.reserve_bytes(bytes);
-        match self.reserve.cover(&*self.directory, needed) {
+        let needed = self.needed_bytes(bytes);
+        match self.cover(&*self.core.directory, needed) {
             Err(error) if only_deletes && is_full(error.kind()) => Ok(()),
             covered => covered.map_err(|error| Error::io(&error, "making the reserve larger")),
         }
@@ -230,7 +237,7 @@ impl Core {
 
     /// Returns `true` if there is a reserve for a write of so many bytes, so that it waits for nothing.
     pub(crate) fn is_write_covered(&self, bytes: usize) -> bool {
-        !self.reserve.is_short() && self.reserve.covers(self.reserve_bytes(bytes))
+        !self.is_short() && self.covers(self.needed_bytes(bytes))
     }
 
     /// Does something that gives room in the end. If there is no room for it, it is tried once more
@@ -242,8 +249,8 @@ impl Core {
         match work() {
             Err(error)
                 if error.is_full()
-                    && self.check_writable().is_ok()
-                    && self.reserve.give_back(&*self.directory) =>
+                    && self.core.check_writable().is_ok()
+                    && self.give_back(&*self.core.directory) =>
             {
                 work()
             }
@@ -253,55 +260,13 @@ impl Core {
 
     /// Bytes with which a memtable is full.
     pub(crate) fn memtable_limit(&self) -> usize {
-        match self.reserve.is_short() {
-            false => self.full_memtable_bytes(),
+        match self.is_short() {
+            false => self.core.full_memtable_bytes(),
             true => {
-                let part = self.reserve.bytes.load(Ordering::Relaxed) / SHORT_MEMTABLE_PART;
+                let part = self.bytes.load(Ordering::Relaxed) / SHORT_MEMTABLE_PART;
                 let part = usize::try_from(part.max(LEAST_BYTES / 2)).unwrap_or(usize::MAX);
-                self.full_memtable_bytes().min(part)
+                self.core.full_memtable_bytes().min(part)
             }
         }
-    }
-
-    /// Does one piece of what makes room while the store is short of it. Whether there was any.
-    pub(crate) fn work_when_short(&self) -> Result<bool, Error> {
-        if self.make_room()? {
-            return Ok(true);
-        }
-        let _making = self.reserve.making.lock();
-        let bytes = self.reserve_bytes(0);
-        let is_clear = self.state.load().sealed.is_empty();
-        Ok(is_clear && self.reserve.take_again(&*self.directory, bytes))
-    }
-
-    /// Does one piece of what makes room. Whether there was any.
-    ///
-    /// One thread does that at a time: each piece needs the room that there is.
-    pub(crate) fn make_room(&self) -> Result<bool, Error> {
-        let _making = self.reserve.making.lock();
-        if self.remove_unneeded()? || self.give_up_merges()? {
-            return Ok(true);
-        }
-        if self.flush_one()? {
-            self.reserve.forget_purged();
-            return Ok(true);
-        }
-        let bytes = self.reserve_bytes(0) / SHORT_MERGE_PART;
-        let done = self.purge_some(bytes)? || self.compact_small(bytes)? || self.remove_doomed();
-        Ok(done || self.seal_deletes())
-    }
-
-    /// Lets the active memtable be written to a run, for the sake of deletes in it, unless that was
-    /// done just now. Returns `true` if there was something in it.
-    fn seal_deletes(&self) -> bool {
-        let now = self.file_system.now();
-        let mut next_seal = self.reserve.next_seal.lock();
-        let mut writing = self.writing.lock();
-        if writing.last_seq == writing.sealed_seq || now < *next_seal {
-            return false;
-        }
-        *next_seal = now + SEAL_PAUSE;
-        self.seal(&mut writing);
-        true
     }
 }

@@ -1,16 +1,50 @@
-//! Making a change of the runs durable, and then visible.
+//! The files of a store: the manifest, the runs, and the [reserve] of room.
+//!
+//! A change of the runs is made durable, and then visible.
 
-use crate::core::{Core, file_name};
+mod reserve;
+mod run_writer;
+
+pub(crate) use reserve::{NAME as RESERVE_NAME, Reserve};
+pub(crate) use run_writer::RunWriter;
+
+use crate::core::Core;
 use crate::error::Error;
-use crate::file::{FileMeta, Run, RunFile};
+use crate::file::{FileMeta, FileWriter, Identity, Run, RunFile, file_name};
 use crate::manifest::{Edit, Manifest, RunMeta, WriteError};
 use crate::planted::{Fault, is_planted};
 use crate::state::{Sealed, State, StoredRun};
-use parking_lot::MutexGuard;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-impl Core {
+/// The part of a store that knows its files.
+pub(crate) struct Files {
+    pub(crate) core: Arc<Core>,
+    pub(crate) manifest: Mutex<Manifest>,
+    /// `true` if what the manifest says is known to be durable.
+    is_manifest_durable: AtomicBool,
+    pub(crate) reserve: Reserve,
+    /// Files that were not needed when the store was opened, and that were not removed yet.
+    unneeded: Mutex<Vec<String>>,
+}
+
+impl Files {
+    pub(crate) fn new(core: Arc<Core>, manifest: Manifest) -> Self {
+        Files {
+            reserve: Reserve::new(Arc::clone(&core)),
+            core,
+            manifest: Mutex::new(manifest),
+            is_manifest_durable: AtomicBool::new(false),
+            unneeded: Mutex::default(),
+        }
+    }
+
+    /// Sets the files that are not needed.
+    pub(crate) fn set_unneeded(&self, names: Vec<String>) {
+        *self.unneeded.lock() = names;
+    }
+
     /// Opens the files of a run; those that are open already are given.
     pub(crate) fn open_run(
         &self,
@@ -34,6 +68,7 @@ impl Core {
     fn open_file(&self, meta: &FileMeta) -> Result<RunFile, Error> {
         let name = file_name(meta.number);
         let file = self
+            .core
             .directory
             .open_to_read(&name)
             .map_err(|error| Error::io(&error, format_args!("open of {name}")))?;
@@ -41,8 +76,8 @@ impl Core {
             file,
             meta.clone(),
             self.identity(meta.number),
-            self.operator_id(),
-            Arc::clone(&self.cache),
+            self.core.operator_id(),
+            Arc::clone(&self.core.cache),
         )
     }
 
@@ -64,7 +99,7 @@ impl Core {
     fn not_written(&self, error: WriteError) -> Error {
         match error {
             WriteError::Refused(error) => error,
-            WriteError::Broken(error) => self.broken(error),
+            WriteError::Broken(error) => self.core.broken(error),
         }
     }
 
@@ -74,14 +109,14 @@ impl Core {
         manifest: &mut MutexGuard<'_, Manifest>,
         edit: Edit,
     ) -> Result<(), Error> {
-        self.check_writable()?;
+        self.core.check_writable()?;
         if !is_planted(Fault::EarlyEdit) {
-            let synced = self.directory.sync();
+            let synced = self.core.directory.sync();
             // It is unknown which names are durable.
-            synced.map_err(|error| self.broken(Error::io(&error, "sync of the directory")))?;
+            synced.map_err(|error| self.core.broken(Error::io(&error, "sync of the directory")))?;
         }
         let edit = Edit {
-            next_number: Some(self.next_number.load(Ordering::Relaxed)),
+            next_number: Some(self.core.next_number.load(Ordering::Relaxed)),
             ..edit
         };
         manifest
@@ -91,9 +126,9 @@ impl Core {
 
     /// Removes files that an edit should have named, which was not written. If it is unknown whether it was, they stay.
     pub(crate) fn remove_unnamed<'f>(&self, files: impl IntoIterator<Item = &'f FileMeta>) {
-        if self.check_writable().is_ok() {
+        if self.core.check_writable().is_ok() {
             for file in files {
-                let _ = self.directory.remove(&file_name(file.number));
+                let _ = self.core.directory.remove(&file_name(file.number));
             }
         }
     }
@@ -107,8 +142,8 @@ impl Core {
         added: Option<Arc<StoredRun>>,
     ) {
         let old = {
-            let _swapping = self.swapping.lock();
-            let state = self.state.load_full();
+            let _swapping = self.core.swapping.lock();
+            let state = self.core.state.load_full();
             let is_removed = |run: &StoredRun| removed.contains(&run.meta.id);
             let mut runs: Vec<_> = state
                 .runs
@@ -129,7 +164,7 @@ impl Core {
                 .filter(|sealed| !is_flushed(sealed))
                 .cloned()
                 .collect();
-            self.state.store(Arc::new(State {
+            self.core.state.store(Arc::new(State {
                 active: Arc::clone(&state.active),
                 sealed,
                 runs,
@@ -143,16 +178,54 @@ impl Core {
                     .as_ref()
                     .is_some_and(|run| run.meta.files.iter().any(|file| file.number == number));
                 if !kept {
-                    self.doomed.add(file);
+                    self.core.doomed.add(file);
                 }
             }
         }
         if let Some(flushed) = flushed {
-            self.doomed.add_memtable(&flushed.memtable);
+            self.core.doomed.add_memtable(&flushed.memtable);
         }
         drop(old);
-        self.note_largest_file();
-        self.update_pressure();
-        self.remove_doomed();
+        self.reserve.note_largest_file();
+        self.core.update_pressure();
+        self.core.remove_doomed();
+    }
+
+    /// Removes the files that were not needed when the store was opened. Whether there were any.
+    ///
+    /// That is not done before all was found that the manifest names: it may be one of an earlier
+    /// time, put back by mistake, and then what it does not name is the store. A file that cannot
+    /// be removed only takes space.
+    pub(crate) fn remove_unneeded(&self) -> Result<bool, Error> {
+        if self.unneeded.lock().is_empty() {
+            return Ok(false);
+        }
+        self.renew_manifest()?;
+        for name in std::mem::take(&mut *self.unneeded.lock()) {
+            let _ = self.core.directory.remove(&name);
+        }
+        Ok(true)
+    }
+
+    /// A new file for a run.
+    pub(crate) fn begin_file(&self, number: u64) -> Result<FileWriter, Error> {
+        let name = file_name(number);
+        let file = self
+            .core
+            .directory
+            .create(&name)
+            .map_err(|error| Error::io(&error, format_args!("making {name}")))?;
+        Ok(FileWriter::new(
+            file,
+            self.identity(number),
+            &self.core.settings,
+        ))
+    }
+
+    fn identity(&self, number: u64) -> Identity {
+        Identity {
+            store: self.core.store,
+            number,
+        }
     }
 }

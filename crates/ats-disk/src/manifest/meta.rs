@@ -1,0 +1,44 @@
+//! Runs, and merges that are under way, as the manifest has them.
+
+use crate::file::FileMeta;
+
+/// A run: files with disjoint keys in ascending order, of the changes with these sequence numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RunMeta {
+    pub(crate) id: u64,
+    pub(crate) first_seq: u64,
+    pub(crate) last_seq: u64,
+    pub(crate) files: Vec<FileMeta>,
+}
+
+impl RunMeta {
+    /// Bytes on disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+}
+
+/// A merge of runs that has written a part.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct MergeMeta {
+    /// The id that the run will have.
+    pub(crate) id: u64,
+    /// The runs that are merged, from the newest to the oldest.
+    pub(crate) inputs: Vec<u64>,
+    /// The files that are complete.
+    pub(crate) files: Vec<FileMeta>,
+    /// They answer for the keys below this one; `None` if nothing was done.
+    pub(crate) resume: Option<Vec<u8>>,
+}
+
+impl MergeMeta {
+    /// The same merge before anything of it is written.
+    pub(crate) fn anew(&self) -> Self {
+        MergeMeta {
+            id: self.id,
+            inputs: self.inputs.clone(),
+            files: Vec::new(),
+            resume: None,
+        }
+    }
+}

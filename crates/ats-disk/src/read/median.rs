@@ -1,0 +1,53 @@
+//! The median of what a snapshot reads.
+
+use super::pinned::Pinned;
+use super::scan::Scan;
+use crate::error::Error;
+use crate::median::{FEW, Median};
+use crate::state::State;
+use ats_store::{Direction, KeyRange};
+use std::sync::Arc;
+
+/// The median of the memtable or the run that has the most entries in a range, or a key of the first
+/// records if all have few; `None` if there is no record. The range is not empty.
+pub(crate) fn median(
+    pinned: &Arc<Pinned>,
+    state: &State,
+    key_range: KeyRange<'_>,
+) -> Result<Option<Vec<u8>>, Error> {
+    let (low, high) = (key_range.low.unwrap_or_default(), key_range.high);
+    let mut largest: Option<Median> = None;
+    let memtables = state
+        .memtables()
+        .map(|memtable| Ok(memtable.median(low, high)));
+    let runs = state.runs.iter().map(|run| run.run.median(low, high));
+    for median in memtables.chain(runs) {
+        let Some(median) = median? else { continue };
+        if largest
+            .as_ref()
+            .is_none_or(|largest| largest.entries < median.entries)
+        {
+            largest = Some(median);
+        }
+    }
+    match largest {
+        Some(median) => Ok(Some(median.bound)),
+        None => median_of_few(Scan::new(Arc::clone(pinned), key_range, Direction::Up)?),
+    }
+}
+
+/// The key in the middle of the first records of a walk.
+fn median_of_few(mut scan: Scan) -> Result<Option<Vec<u8>>, Error> {
+    let mut keys = Vec::new();
+    while keys.len() < 2 * FEW {
+        match scan.next() {
+            Ok(Some((key, _))) => keys.push(key.to_vec()),
+            Ok(None) => break,
+            // The key is there, and its value is none of the walk's business.
+            Err(Error::Merge) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let median = keys.len() / 2;
+    Ok(keys.into_iter().nth(median))
+}

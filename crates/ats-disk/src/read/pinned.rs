@@ -1,0 +1,127 @@
+//! What a snapshot or a walk keeps from being freed.
+
+use crate::core::Core;
+use crate::error::Error;
+use crate::snapshots::{Pin, nanos};
+use crate::state::State;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+/// What a snapshot keeps.
+pub(crate) struct Pinned {
+    core: Arc<Core>,
+    /// The sequence number of the last change that is seen. It is in the registry until this is dropped.
+    seq: u64,
+    /// Nothing once the snapshot has expired.
+    state: Mutex<Option<Arc<State>>>,
+    /// `true` if it was read since [`expire`](Pin::expire) has looked last. So reading it asks for no time.
+    read: AtomicBool,
+    /// The time at which that was found last, or the snapshot was taken, in nanoseconds.
+    last_read: AtomicU64,
+    expired: AtomicBool,
+    /// Number of its last use, from 1, if it is one of those whose number is limited.
+    last_use: AtomicU64,
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if !*self.expired.get_mut() {
+            self.core.registry.leave(self.seq);
+        }
+        *self.state.get_mut() = None;
+        self.core.background.wake_if(|| self.core.doomed.is_due());
+    }
+}
+
+impl Pinned {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        let seq = core.registry.enter();
+        // After that: what is published is in this state or in one of its memtables.
+        let state = core.state.load_full();
+        let taken = nanos(core.file_system.now());
+        Pinned {
+            core,
+            seq,
+            state: Mutex::new(Some(state)),
+            read: AtomicBool::new(false),
+            last_read: AtomicU64::new(taken),
+            expired: AtomicBool::new(false),
+            last_use: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    pub(crate) fn state(&self) -> Result<Arc<State>, Error> {
+        self.is_read();
+        if self.last_use.load(Ordering::Relaxed) > 0 {
+            self.is_used();
+        }
+        self.state.lock().clone().ok_or(Error::Expired)
+    }
+
+    /// Makes it the one that was used last.
+    pub(crate) fn is_used(&self) {
+        let this = self.core.snapshots.next_use();
+        self.last_use.store(this, Ordering::Relaxed);
+    }
+
+    /// Enters it among those that are counted and can expire.
+    pub(crate) fn watch(self: &Arc<Self>) {
+        self.core
+            .snapshots
+            .add(Arc::downgrade(self) as Weak<dyn Pin>);
+        if self.core.options.snapshot_age.is_some() {
+            self.core.background.watch_snapshots();
+        }
+    }
+
+    fn is_read(&self) {
+        if !self.read.load(Ordering::Relaxed) {
+            self.read.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.is_read();
+        match self.expired.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(Error::Expired),
+        }
+    }
+}
+
+impl Pin for Pinned {
+    fn is_expired(&self) -> bool {
+        self.expired.load(Ordering::Relaxed)
+    }
+
+    fn last_use(&self) -> u64 {
+        self.last_use.load(Ordering::Relaxed)
+    }
+
+    fn expire(&self, now: u64, age: u64) {
+        if self.read.swap(false, Ordering::Relaxed) {
+            self.last_read.store(now, Ordering::Relaxed);
+            return;
+        }
+        if now.saturating_sub(self.last_read.load(Ordering::Relaxed)) > age {
+            self.end();
+        }
+    }
+
+    fn end(&self) {
+        if !self.expired.swap(true, Ordering::Relaxed) {
+            // Nothing is kept for it any more: a walk that is under way finds that out.
+            self.core.registry.leave(self.seq);
+            *self.state.lock() = None;
+        }
+    }
+}

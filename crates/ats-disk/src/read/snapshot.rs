@@ -1,0 +1,96 @@
+//! Snapshots: the store as it was at a moment.
+
+use super::median::median;
+use super::pinned::Pinned;
+use super::scan::Scan;
+use super::{Moment, get_in};
+use crate::core::Core;
+use crate::error::Error;
+use crate::snapshots::Pin;
+use ats_store::{Direction, KeyRange};
+use std::sync::Arc;
+
+/// The store as it was when this was taken.
+///
+/// It blocks no other thread. It keeps the memtables and the files from being freed that it reads: see
+/// [`Info::pinned_bytes`](crate::Info::pinned_bytes). Clones share what they keep.
+#[derive(Clone)]
+pub struct Snapshot {
+    pinned: Arc<Pinned>,
+}
+
+impl Snapshot {
+    pub(crate) fn new(core: &Arc<Core>) -> Self {
+        let pinned = Arc::new(Pinned::new(Arc::clone(core)));
+        pinned.watch();
+        Snapshot { pinned }
+    }
+
+    /// Makes it one of those that are this many at most: of more, those [end](Self::end) that were not
+    /// used for longest.
+    pub fn limit(&self, most: usize) {
+        self.pinned.is_used();
+        let core = self.pinned.core();
+        core.snapshots.limit(most);
+        core.background.wake_if(|| core.doomed.is_due());
+    }
+
+    /// Ends it and its clones: what reads them has [`Error::Expired`], and they keep nothing.
+    pub fn end(&self) {
+        self.pinned.end();
+        let core = self.pinned.core();
+        core.background.wake_if(|| core.doomed.is_due());
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// Those of [`DiskStore::get`](crate::DiskStore::get), and [`Error::Expired`].
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let mut value = None;
+        self.get_with(key, &mut |bytes| value = Some(bytes.to_vec()))?;
+        Ok(value)
+    }
+
+    /// Lends the value of a key to `read`. Whether there is one.
+    ///
+    /// # Errors
+    /// As those of [`get`](Snapshot::get).
+    pub fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
+        let state = self.pinned.state()?;
+        let moment = Moment::At(self.pinned.seq());
+        get_in(self.pinned.core(), &state, key, moment, read)
+    }
+
+    /// Sum of what `weigh` says of each value.
+    pub(crate) fn sum(&self, weigh: &dyn Fn(&[u8]) -> usize) -> Result<usize, Error> {
+        let mut scan = self.scan(KeyRange::default(), Direction::Up)?;
+        let mut sum = 0;
+        while let Some((_, value)) = scan.next()? {
+            sum += weigh(value);
+        }
+        Ok(sum)
+    }
+
+    /// A bound that divides the records of a range in two parts, of about the same size if few of them
+    /// were deleted; `None` if there are none. It is above the low end of the range, or the key of the
+    /// first record, and below the high end. It need not be a key.
+    ///
+    /// # Errors
+    /// Those of [`get`](Snapshot::get).
+    pub fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
+        let state = self.pinned.state()?;
+        match key_range.is_empty() {
+            true => Ok(None),
+            false => median(&self.pinned, &state, key_range),
+        }
+    }
+
+    /// A walk over the records of a range.
+    ///
+    /// # Errors
+    /// As those of [`get`](Snapshot::get).
+    pub fn scan(&self, key_range: KeyRange<'_>, direction: Direction) -> Result<Scan, Error> {
+        Scan::new(Arc::clone(&self.pinned), key_range, direction)
+    }
+}

@@ -1,0 +1,92 @@
+//! The seats of a store in the [pools](crate::pool), by which its background work is woken.
+
+use crate::pool::Seat;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// The journal is not synced more often than this, other than for writes that wait for it.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
+
+/// The seats of a store in the pools; none if it has no background work.
+#[derive(Default)]
+pub(crate) struct Seats {
+    seat: OnceLock<Arc<Seat>>,
+    sync_seat: OnceLock<Arc<Seat>>,
+    /// `true` while turns ask the snapshots if they have expired.
+    watches_snapshots: AtomicBool,
+}
+
+impl Seats {
+    /// Sets the seat of the work, and wakes it.
+    pub(crate) fn set_seat(&self, seat: Arc<Seat>) {
+        let _first = self.seat.set(seat);
+        self.wake();
+    }
+
+    /// Sets the seat of syncs at intervals.
+    pub(crate) fn set_sync_seat(&self, seat: Arc<Seat>) {
+        let _first = self.sync_seat.set(seat);
+    }
+
+    /// Says that an urgent turn begins.
+    pub(crate) fn begin_turn(&self) {
+        if let Some(seat) = self.seat.get() {
+            seat.begin_turn();
+        }
+    }
+
+    /// Has a turn taken soon: there is something to do.
+    #[inline]
+    pub(crate) fn wake(&self) {
+        if let Some(seat) = self.seat.get() {
+            seat.wake();
+        }
+    }
+
+    /// As [`wake`](Seats::wake), if there is.
+    pub(crate) fn wake_if(&self, is_due: impl FnOnce() -> bool) {
+        if self.seat.get().is_some() && is_due() {
+            self.wake();
+        }
+    }
+
+    /// Has turns ask the snapshots if they have expired.
+    #[inline]
+    pub(crate) fn watch_snapshots(&self) {
+        if !self.watches_snapshots.load(Ordering::Relaxed)
+            && !self.watches_snapshots.swap(true, Ordering::Relaxed)
+        {
+            self.wake();
+        }
+    }
+
+    /// Ends the watch of snapshots, unless there are some. Whether it goes on.
+    pub(crate) fn goes_on_watching(&self, has_snapshots: impl FnOnce() -> bool) -> bool {
+        self.watches_snapshots.store(false, Ordering::Relaxed);
+        let goes_on = has_snapshots();
+        self.watches_snapshots.fetch_or(goes_on, Ordering::Relaxed);
+        goes_on
+    }
+
+    /// Has the journal synced after an interval.
+    pub(crate) fn sync_after(&self, interval: Duration) {
+        if let Some(seat) = self.sync_seat.get() {
+            seat.wake_after(interval.max(SHORTEST_INTERVAL));
+        }
+    }
+
+    /// Returns `true` if other stores wait for a thread that merges.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.seat.get().is_some_and(|seat| seat.is_waited_for())
+    }
+
+    /// Ends the background work, of which one piece may be under way, which is waited for.
+    pub(crate) fn end(&self) {
+        for seat in [&self.seat, &self.sync_seat] {
+            if let Some(seat) = seat.get() {
+                seat.leave();
+            }
+        }
+    }
+}
