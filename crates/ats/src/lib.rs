@@ -46,6 +46,8 @@ mod workspace;
 pub use ats_mem::slab::trim;
 pub use ats_mem::{Adaptation, Buckets};
 pub use ats_merge::Merge;
+#[cfg(feature = "rivals")]
+pub use ats_rivals::Rival;
 pub use ats_store::{
     BTreeStore, BagValues, Bags, Direction, End, KeyRange, Skipped, SlotAnswer, Store,
 };
@@ -65,7 +67,6 @@ pub use store::codec::{Codec, TermCodec};
 pub use store::object_merge::ObjectMerge;
 pub use store::operator::PortableMerge;
 pub use store::program_merge;
-pub use store::rival::Rival;
 pub use table::{NextKey, Table, TableType};
 pub use taken::TakenTable;
 pub use unpack::UnpackBuffer;

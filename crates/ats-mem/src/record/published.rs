@@ -31,7 +31,7 @@ impl<R: Release> Record<R> {
 
     /// Whether this is the key. Up to 16 bytes, the most common, are compared without a call.
     #[inline(always)]
-    pub(crate) fn has_key(&self, key: &[u8]) -> bool {
+    pub fn has_key(&self, key: &[u8]) -> bool {
         let own = self.key();
         let len = own.len();
         if len != key.len() {
@@ -129,7 +129,7 @@ impl<R: Release> Record<R> {
 
     /// Whether a batch holds the key of this record, which was found in a store whose lock the caller has.
     #[inline]
-    pub(crate) fn is_held(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         !self.header.stamp().is_null()
     }
 

@@ -19,7 +19,7 @@ impl Tally {
     };
 
     /// What it counts that a record comes, in the place of another or of nothing.
-    pub(crate) fn of_put<R: super::Release>(
+    pub fn of_put<R: super::Release>(
         new: &super::Record<R>,
         old: Option<&super::Record<R>>,
     ) -> Self {
