@@ -31,7 +31,6 @@ mod found;
 mod gathered;
 mod integer;
 mod merge_text;
-pub mod names;
 mod operations;
 pub mod salvage;
 pub mod select;

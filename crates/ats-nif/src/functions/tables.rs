@@ -10,12 +10,12 @@ use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::full_scan::{self, FullScan};
 use crate::handle::{Protection, Recipe, Reported, WriteConcurrency};
+use crate::names::Renaming;
 use crate::owner::{Heir, Owner};
 use crate::portable::VmCodec;
 use crate::succession::Changes;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, process, registry, release, sys};
-use ats::names::Renaming;
 use ats::{BTreeStore, Table, TableType, Zeros};
 use std::sync::Arc;
 
