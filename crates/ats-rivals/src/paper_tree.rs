@@ -53,6 +53,7 @@ mod avl;
 mod base;
 mod find;
 mod link;
+mod node;
 mod route;
 mod shape;
 mod side;
@@ -68,7 +69,8 @@ use ats_mem::forced::Forcing;
 use ats_mem::record::{Record, Release};
 use ats_sync::Guard;
 use ats_sync::count::atomic::AtomicU64;
-use link::{Link, Made};
+use link::Link;
+use node::Made;
 use std::ops::Bound;
 use std::ptr::NonNull;
 

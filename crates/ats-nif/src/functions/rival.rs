@@ -1,6 +1,5 @@
 //! Stores for comparison as values of the option `backend`. Only in builds with the feature `rivals`.
 
-use super::tables::Term;
 use crate::atoms::{self, KnownAtom};
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
@@ -10,15 +9,15 @@ use ats::{Rival, Table, TableType, Zeros};
 /// A table in the store of this name.
 pub(super) fn on_rival<'e>(
     env: Env<'e>,
-    backend: Term<'e>,
+    backend: VmWord<'e>,
     kind: TableType,
     position: usize,
     zeros: Zeros,
 ) -> Result<Table<Vm>, KnownAtom> {
-    if !VmTerm::of(env, backend.0).is_atom() {
+    if !VmTerm::of(env, backend).is_atom() {
         return Err(KnownAtom::None);
     }
-    let name = atoms::text(backend.0);
+    let name = atoms::text(backend);
     let rival = Rival::ALL.into_iter().find(|rival| rival.name() == name);
     let rival = rival.ok_or(KnownAtom::Backend)?;
     Table::on_rival(rival, kind, position, zeros).ok_or(KnownAtom::None)

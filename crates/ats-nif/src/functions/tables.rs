@@ -114,14 +114,14 @@ fn empty<'e>(
         let (store, codec) = (Box::new(BTreeStore::new()), Arc::new(VmCodec));
         return Ok(Table::on_store(store, codec, kind, position, zeros));
     }
-    on_rival(env, backend, kind, position, zeros)
+    on_rival(env, backend.0, kind, position, zeros)
 }
 
 /// The other values of the option `backend` name stores that this build does not have.
 #[cfg(not(feature = "rivals"))]
 fn on_rival(
     _env: Env<'_>,
-    _backend: Term<'_>,
+    _backend: VmWord<'_>,
     _kind: TableType,
     _position: usize,
     _zeros: Zeros,

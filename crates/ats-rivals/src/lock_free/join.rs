@@ -26,85 +26,13 @@
 
 use super::Routes;
 use super::edit::Edit;
-use super::node::{Base, Node, NodeBox, Route, Side};
-use super::treap::Link;
+use super::node::{
+    ABORTED, Base, COMMITTED, DONE, Join, Node, NodeBox, PREPARING, Part, Plan, Route, Side,
+};
 use ats_mem::record::Release;
 use ats_sync::Guard;
-use ats_sync::shim::atomic::{AtomicU8, Ordering};
 use std::ptr;
-use std::sync::{Arc, OnceLock};
-
-const PREPARING: u8 = 0;
-const COMMITTED: u8 = 1;
-const DONE: u8 = 2;
-const ABORTED: u8 = 3;
-
-/// What becomes of a join. Its base nodes own it together, so it lives as long as any of them.
-pub(super) struct Join<R: Release> {
-    state: AtomicU8,
-    /// Set before the join commits, and looked at only by threads that find it committed, and not yet done (L5).
-    plan: OnceLock<Plan<R>>,
-}
-
-struct Plan<R: Release> {
-    parent: *const Node<R>,
-    /// Null: `parent` is at the root.
-    grand: *const Node<R>,
-    main: *const Node<R>,
-    neighbour: *const Node<R>,
-    joined: *const Node<R>,
-    rest: *const Node<R>,
-    /// Nodes of the containers of `main` and `neighbour` that are not in that of `joined`.
-    replaced: Vec<Link<R>>,
-}
-
-// SAFETY: what the pointers lead to is shared between threads by design, and is looked at only as L3 and L5 allow.
-unsafe impl<R: Release> Send for Join<R> {}
-// SAFETY: as for `Send`.
-unsafe impl<R: Release> Sync for Join<R> {}
-
-/// The part of a base node in a join.
-pub(super) struct Part<R: Release> {
-    join: Arc<Join<R>>,
-    is_main: bool,
-}
-
-impl<R: Release> Part<R> {
-    /// Whether the base node is one like others again. That which was joined with its neighbour has gone with its
-    /// parent.
-    pub(super) fn is_over(&self) -> bool {
-        match self.join.state() {
-            ABORTED => true,
-            DONE => !self.is_main,
-            _ => false,
-        }
-    }
-}
-
-impl<R: Release> Join<R> {
-    fn new() -> Arc<Self> {
-        Arc::new(Join {
-            state: AtomicU8::new(PREPARING),
-            plan: OnceLock::new(),
-        })
-    }
-
-    fn state(&self) -> u8 {
-        self.state.load(Ordering::Acquire)
-    }
-
-    /// From one state to another; false if it is in a third.
-    fn goes(&self, from: u8, to: u8) -> bool {
-        self.state
-            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
-    }
-
-    /// By what claims are known.
-    fn name(&self) -> *const u8 {
-        ptr::from_ref(self).cast()
-    }
-}
+use std::sync::Arc;
 
 /// The route nodes that a join has claimed. They are free again when this is dropped.
 struct Claims<'g, R: Release> {

@@ -1,16 +1,16 @@
-//! Nodes of the tree, and the slots from which they hang.
+//! Nodes of the tree, the slots from which they hang, and the joins that base nodes take part in.
 //!
 //! The invariants (L1 and so on) are those of [`lock_free`](super).
 
-use super::join::Part;
 #[cfg(test)]
 use super::live;
 use super::treap::{Link, Tree};
 use ats_mem::record::Release;
 use ats_mem::slab::{SharedSlice, SlabBox};
 use ats_sync::Guard;
-use ats_sync::shim::atomic::{AtomicPtr, Ordering};
+use ats_sync::shim::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::ptr;
+use std::sync::{Arc, OnceLock};
 
 /// Statistics of an update that has failed before: see [`Base::after`].
 pub(super) const CONTENDED: i32 = 250;
@@ -46,6 +46,79 @@ pub(super) struct Base<R: Release> {
     pub parent: *const Node<R>,
     /// What it has to do with a join.
     pub part: Option<Part<R>>,
+}
+
+pub(super) const PREPARING: u8 = 0;
+pub(super) const COMMITTED: u8 = 1;
+pub(super) const DONE: u8 = 2;
+pub(super) const ABORTED: u8 = 3;
+
+/// What becomes of a join. Its base nodes own it together, so it lives as long as any of them.
+pub(super) struct Join<R: Release> {
+    state: AtomicU8,
+    /// Set before the join commits, and looked at only by threads that find it committed, and not yet done (L5).
+    pub plan: OnceLock<Plan<R>>,
+}
+
+/// The nodes that a join takes out, and those that it puts in.
+pub(super) struct Plan<R: Release> {
+    pub parent: *const Node<R>,
+    /// Null: `parent` is at the root.
+    pub grand: *const Node<R>,
+    pub main: *const Node<R>,
+    pub neighbour: *const Node<R>,
+    pub joined: *const Node<R>,
+    pub rest: *const Node<R>,
+    /// Nodes of the containers of `main` and `neighbour` that are not in that of `joined`.
+    pub replaced: Vec<Link<R>>,
+}
+
+// SAFETY: what the pointers lead to is shared between threads by design, and is looked at only as L3 and L5 allow.
+unsafe impl<R: Release> Send for Join<R> {}
+// SAFETY: as for `Send`.
+unsafe impl<R: Release> Sync for Join<R> {}
+
+/// The part of a base node in a join.
+pub(super) struct Part<R: Release> {
+    pub join: Arc<Join<R>>,
+    pub is_main: bool,
+}
+
+impl<R: Release> Part<R> {
+    /// Whether the base node is one like others again. That which was joined with its neighbour has gone with its
+    /// parent.
+    pub(super) fn is_over(&self) -> bool {
+        match self.join.state() {
+            ABORTED => true,
+            DONE => !self.is_main,
+            _ => false,
+        }
+    }
+}
+
+impl<R: Release> Join<R> {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Join {
+            state: AtomicU8::new(PREPARING),
+            plan: OnceLock::new(),
+        })
+    }
+
+    pub(super) fn state(&self) -> u8 {
+        self.state.load(Ordering::Acquire)
+    }
+
+    /// From one state to another; false if it is in a third.
+    pub(super) fn goes(&self, from: u8, to: u8) -> bool {
+        self.state
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// By what claims are known.
+    pub(super) fn name(&self) -> *const u8 {
+        ptr::from_ref(self).cast()
+    }
 }
 
 /// What leads to a node.

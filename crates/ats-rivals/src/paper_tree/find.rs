@@ -4,7 +4,8 @@
 
 use super::Routes;
 use super::base::Base;
-use super::link::{Link, Node};
+use super::link::Link;
+use super::node::Node;
 use super::route::Route;
 use super::side::Side;
 use ats_mem::record::Release;

@@ -4,7 +4,7 @@
 
 use super::Routes;
 use super::base::Base;
-use super::link::{Made, Node};
+use super::node::{Made, Node};
 use super::route::Route;
 use super::side::Side;
 use ats_mem::Adaptation;
