@@ -38,12 +38,11 @@ use ats_mem::{
 use ats_sync::pin;
 use ats_sync::shim::atomic::quietly;
 use exploring::*;
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
-use shuttle::{Config, MaxSteps, Runner, thread};
+use shuttle::scheduler::RandomScheduler;
+use shuttle::{Runner, thread};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
 
 /// Runs something once that needs no scheduler, only small nodes.
 fn once(act: impl Fn() + Send + Sync + 'static) {
