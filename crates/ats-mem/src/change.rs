@@ -2,12 +2,13 @@
 
 use crate::record::{Record, RecordBox, Release};
 
-/// The change that an update makes of a key: a new value is given as a record, the key of which equals that of the update,
-/// byte for byte.
+/// The change that an update makes of a key: a new value is given as a record, the key of which
+/// equals that of the update, byte for byte.
 pub type Change<R> = ats_store::Change<RecordBox<R>>;
 
-/// The changes that a [batch](crate::Backend::update_batch) makes of its keys. No decision may be [`Remove`](ats_store::Change::Remove).
-/// A record that is [built](ats_store::BatchPlan::build) is built with no lock but that of the key.
+/// The changes that a [batch](crate::Backend::update_batch) makes of its keys. No decision may be
+/// [`Remove`](ats_store::Change::Remove). A record that is [built](ats_store::BatchPlan::build) is
+/// built with no lock but that of the key.
 pub trait BatchPlan<R: Release>: ats_store::BatchPlan<Record<R>, RecordBox<R>> {}
 
 impl<R: Release, P: ats_store::BatchPlan<Record<R>, RecordBox<R>> + ?Sized> BatchPlan<R> for P {}

@@ -1,5 +1,5 @@
-//! Stores for comparison: structures that a table in memory could have instead. Experimental: only builds that measure or
-//! test have this crate.
+//! Stores for comparison: structures that a table in memory could have instead. Experimental: only
+//! builds that measure or test have this crate.
 //!
 //! | store | what it is | readers |
 //! |---|---|---|

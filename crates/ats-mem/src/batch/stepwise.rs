@@ -48,8 +48,8 @@ impl Trip {
     }
 }
 
-/// The steps that batches are made of: all that they need of a store. [`Backend`](crate::Backend) makes of them every
-/// change of one key, and of several.
+/// The steps that batches are made of: all that they need of a store. [`Backend`](crate::Backend)
+/// makes of them every change of one key, and of several.
 pub trait Stepwise<R: Release> {
     /// Like [`Backend::update`](crate::Backend::update), one step of a batch included.
     fn step<'g>(
