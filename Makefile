@@ -53,8 +53,9 @@ bench-latency: build ## Measure how long others wait for calls on large tables; 
 	@erl -noinput +S 2:2 -pa $(EBIN) $(BENCH) \
 	    -eval 'ats_bench_latency:main(init:get_plain_arguments()).' -extra $(ARGS)
 
-bench-backends: build ## Measure the stores that a table can have, beside one another; ARGS=--quick
-	@erl -noinput -pa $(EBIN) $(BENCH) \
+bench-backends: setup ## Measure the stores that a table can have, beside one another; ARGS=--quick
+	@rebar3 as bench compile
+	@erl -noinput -pa $(subst default,bench,$(EBIN) $(BENCH)) \
 	    -eval 'ats_bench_backends:main(init:get_plain_arguments()).' -extra $(ARGS)
 
 bench-native: setup ## Measure the stores beside other Rust maps; ARGS=--quick

@@ -2,9 +2,10 @@
 # Builds the native library and puts it at priv/ats_nif.so.
 #
 # Called by rebar3 and by Mix before they compile; harmless to call at any time, also several
-# times at once. The profile `test` of rebar3 gets another library, which lets tests force tables to
-# adapt (the feature `forcing`). That one goes into the folder of the profile, so neither is ever in
-# the place of the other. These variables change what it does:
+# times at once. Two profiles of rebar3 get another library: that of `test` lets tests force tables
+# to adapt (the feature `forcing`), and those of `test` and `bench` have stores for comparison (the
+# feature `rivals`). Each goes into the folder of its profile, so none is ever in the place of
+# another. These variables change what it does:
 #
 #   ATS_SKIP_NIF_BUILD  if set and not empty: keep the library that is there
 #   ATS_NIF_PATH        a library built elsewhere, to be used instead of building one
@@ -18,12 +19,21 @@ target=${CARGO_TARGET_DIR:-target}
 features=""
 profile=release
 # Of this project, that is: a project that depends on it compiles it without what tests need.
-if [ "$(cd "${REBAR_ROOT_DIR:-/}" && pwd -P)" = "$(pwd -P)" ] && [ "${REBAR_BUILD_DIR##*/}" = test ]
-then
+if [ "$(cd "${REBAR_ROOT_DIR:-/}" && pwd -P)" = "$(pwd -P)" ]; then
+    case ${REBAR_BUILD_DIR##*/} in
+        test)
+            target=$target/forcing
+            features="--features forcing,rivals"
+            profile=forcing
+            ;;
+        bench)
+            target=$target/rivals
+            features="--features rivals"
+            ;;
+    esac
+fi
+if [ -n "$features" ]; then
     priv=$REBAR_BUILD_DIR/lib/ats/priv
-    target=$target/forcing
-    features="--features forcing"
-    profile=forcing
     # Where nothing is, rebar3 makes a link to the folder of the source.
     [ ! -L "$priv" ] || rm "$priv"
 fi

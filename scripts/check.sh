@@ -17,11 +17,18 @@ check() {
 check "formatting" cargo fmt --all --check
 check "clippy" cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 check "clippy of the release" cargo clippy -p ats-nif --locked -- -D warnings
+# Stores for comparison, and what they need, are in no release.
+release_has_no_rivals() {
+    depended=$(cargo tree -p ats-nif -e normal --prefix none --locked) || return
+    ! echo "$depended" | grep -E "^(ats-rivals|crossbeam-skiplist) "
+}
+check "dependencies of the release" release_has_no_rivals
 check "clippy of the models" env RUSTFLAGS="--cfg loom" \
-    cargo clippy -p ats-sync -p ats-mem --all-targets --locked --target-dir "$target/loom" -- \
-    -D warnings
+    cargo clippy -p ats-sync -p ats-mem -p ats-rivals --all-targets --locked \
+    --target-dir "$target/loom" -- -D warnings
 check "clippy of the schedules" env RUSTFLAGS="--cfg shuttle" \
-    cargo clippy -p ats-mem -p ats --all-targets --locked --target-dir "$target/shuttle" -- -D warnings
+    cargo clippy -p ats-mem -p ats-rivals -p ats --all-targets --locked \
+    --target-dir "$target/shuttle" -- -D warnings
 check "clippy of the build that counts" env RUSTFLAGS="--cfg counted" \
     cargo clippy --manifest-path bench/scaling/Cargo.toml --all-targets --locked \
     --target-dir "$target/counted" -- -D warnings

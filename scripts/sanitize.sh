@@ -13,7 +13,7 @@
 set -u
 cd "$(dirname "$0")/.."
 
-crates=${CRATES:-ats-sync ats-mem ats}
+crates=${CRATES:-ats-sync ats-mem ats-rivals ats}
 target=${CARGO_TARGET_DIR:-$PWD/target}
 triple=$(rustc -vV | sed -n 's/^host: //p')
 failed=""

@@ -155,7 +155,7 @@ rust_tests() {
 # tries all interleavings with a few switches, and what weak memory makes of them. It needs a build of
 # its own, kept apart so that neither build undoes the other, and an optimised one.
 rust_models() {
-    limited 1500 env RUSTFLAGS="--cfg loom" cargo test -p ats-sync -p ats-mem --lib --locked \
+    limited 1500 env RUSTFLAGS="--cfg loom" cargo test -p ats-sync -p ats-mem -p ats-rivals --lib --locked \
         --profile models \
         --target-dir "${CARGO_TARGET_DIR:-target}/loom" models
 }
@@ -163,7 +163,7 @@ rust_models() {
 # The stores of records under a scheduler that looks for the interleavings that break them. A build
 # of its own, too.
 rust_schedules() {
-    limited 600 env RUSTFLAGS="--cfg shuttle" cargo test -p ats-mem --locked \
+    limited 600 env RUSTFLAGS="--cfg shuttle" cargo test -p ats-mem -p ats-rivals --locked \
         --test shuttle --test linear --target-dir "${CARGO_TARGET_DIR:-target}/shuttle"
 }
 

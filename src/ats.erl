@@ -88,8 +88,7 @@
 %% What {@link setopts/2} changes.
 -type full_scan() :: allow | warn | refuse.
 %% What to do when a match specification reads a whole table.
--type backend() :: default | btree | single_lock | skip_list | paper_tree | lock_free_tree
-                 | hash_map.
+-type backend() :: default | btree.
 %% Where a table keeps its objects.
 -type update_op() ::
         {Pos :: pos_integer(), Increment :: integer()}
@@ -156,14 +155,8 @@
 %% behind one lock. It answers as other tables do, only slower. So it tells whether something comes
 %% from the stores of `ats' or from the layers above. What the external term format does not tell
 %% is lost: a reference to a resource of a native library does not keep the resource alive, and a
-%% pid that was stored before the node got its name is one of another node. The others keep
-%% objects in memory as tables do without the option, in other structures. For an `ordered_set' these
-%% are `single_lock', a balanced tree behind one lock, as in Erlang/OTP before 22; `skip_list', a
-%% concurrent skip list; `paper_tree', the contention adapting tree as its paper describes it, and as
-%% Erlang/OTP has it since 22; and `lock_free_tree', its lock-free variant. For the other types it is
-%% `hash_map', a hash map behind a lock whose readers come in groups. They tell what the structures of
-%% `ats' give; a process waits for their locks as long as it takes, and its scheduler with it. This
-%% option does not exist in `ets'.
+%% pid that was stored before the node got its name is one of another node. Builds that measure
+%% or test have more stores to compare with, see docs/design.md. This option does not exist in `ets'.
 -spec new(Name :: atom(), Options :: [option()]) -> tid() | atom().
 new(Name, Options) ->
     ?WITH_ERROR_INFO(ats_options:create(Name, Options), [Name, Options]).

@@ -18,6 +18,7 @@
       | options | function | range
       | owner | not_owner | already_exists
       | full_scan
+      | backend                                % of new/2
       | merge | operand | value | default    % of merge/4,5
       | none
       | system_limit
@@ -178,10 +179,16 @@ table(_Table, row) ->
 table(_Table, _Cause) ->
     none.
 
+-spec backend() -> message().
+backend() ->
+    <<"invalid options: `backend' names no store of this build; stores for comparison are in builds "
+      "with the cargo feature `rivals' (rebar3 as bench)">>.
+
 -spec new_messages(term(), term(), cause()) -> [message()].
 new_messages(Name, Options, Cause) ->
     case [name(Name), proper_list(Options)] of
         [none, none] when Cause =:= already_exists -> [<<"table name already exists">>];
+        [none, none] when Cause =:= backend -> [none, backend()];
         [none, none] -> [none, <<"invalid options">>];
         Messages -> Messages
     end.

@@ -84,7 +84,7 @@
          FullScan :: ats:full_scan(),
          %% A pid is that of an application.
          Owner :: process | none | pid(),
-         Backend :: ats:backend()}.
+         Backend :: atom()}.
 
 %% How a table in a directory is opened. What is `default' is as the table was made.
 -type disk_options() ::

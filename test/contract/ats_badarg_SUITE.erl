@@ -422,6 +422,7 @@ error_text(_) ->
         {update_counter, [Table, k, {7, 1}], "argument 3:", "out of range"},
         {update_element, [Table, k, {1, x}], "argument 3:", "key position"},
         {new, [readable, [nonsense]], "argument 2:", "invalid options"},
+        {new, [readable, [{backend, nonsense}]], "argument 2:", "no store of this build"},
         {new, [{}, []], "argument 1:", "not an atom"},
         {safe_fixtable, [Table, 'maybe'], "argument 2:", "boolean"},
         {give_away, [Table, self(), gift], "argument 2:", "the process is already the owner"},

@@ -1,5 +1,6 @@
 %% What a release gets that uses tables: these modules and a library, as `make build' leaves them.
-%% Measurements, the demonstration, tests, and what only tests can do are not among them.
+%% Measurements, the demonstration, tests, stores for comparison, and what only tests can do are not
+%% among them.
 %%
 %% ATS_RELEASE names the folder of an application that is built already.
 -module(ats_application_SUITE).
@@ -10,13 +11,15 @@
 -export([
     modules/1,
     only_native_functions_are_declared/1,
-    nothing_can_be_forced/1
+    nothing_can_be_forced/1,
+    no_stores_for_comparison/1
 ]).
 
 %% The release may have to be built.
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [modules, only_native_functions_are_declared, nothing_can_be_forced].
+all() ->
+    [modules, only_native_functions_are_declared, nothing_can_be_forced, no_stores_for_comparison].
 
 init_per_suite(Config) ->
     [{release, release(os:getenv("ATS_RELEASE"))} | Config].
@@ -119,3 +122,25 @@ nothing_can_be_forced(Config) ->
         end
      || {Function, _} <- Forcing
     ].
+
+%% A release refuses a store for comparison as an unknown option, and names the build that has it.
+no_stores_for_comparison(Config) ->
+    {ok, Peer, _} = peer:start_link(#{connection => standard_io, wait_boot => 30000,
+                                      args => ["-pa", file(Config, "ebin", "")]}),
+    New = fun(Type, Backend) -> peer:call(Peer, ats, new, [t, [Type, {backend, Backend}]]) end,
+    [?assert(is_reference(New(Type, Backend)))
+     || Type <- [set, ordered_set], Backend <- [default, btree]],
+    Rivals = [{set, hash_map} | [{ordered_set, Rival} || Rival <- ats_on_rival:ordered()]],
+    [?assertMatch({match, _}, re:run(refused(fun() -> New(Type, Rival) end), "rebar3 as bench"))
+     || {Type, Rival} <- Rivals],
+    peer:stop(Peer),
+    [?assertEqual(Rival, ats:info(ats:new(t, [Type, {backend, Rival}]), backend))
+     || {Type, Rival} <- Rivals].
+
+%% What the exception says of the options.
+refused(Fun) ->
+    try Fun() of
+        Made -> ct:fail({made, Made})
+    catch
+        error:badarg:Stack -> maps:get(2, ats_errors:format_error(badarg, Stack))
+    end.

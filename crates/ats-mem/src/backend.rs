@@ -5,37 +5,14 @@
 //! [`CaTree`](crate::catree::CaTree) (ordered by key bytes) and [`HashTable`](crate::hash::HashTable);
 //! others can.
 
+use crate::batch::{self, Pinning, Stepwise};
+use crate::change::{BatchPlan, Busy, Change, DecideMany};
 use crate::record::{Record, RecordBox, Release};
 use crate::short_key::ShortKey;
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 
 pub use ats_store::{Direction, End, KeyRange, ScanPosition, SlotAnswer};
-
-/// What an update makes of a key: a new value is given as a record, the key of which equals that of the update,
-/// byte for byte.
-pub type Change<R> = ats_store::Change<RecordBox<R>>;
-
-/// What a [batch](Backend::update_batch) makes of its keys. No decision may be [`Remove`](ats_store::Change::Remove).
-/// What is [built](ats_store::BatchPlan::build) is built with no lock but that of the key.
-pub trait BatchPlan<R: Release>: ats_store::BatchPlan<Record<R>, RecordBox<R>> {}
-
-impl<R: Release, P: ats_store::BatchPlan<Record<R>, RecordBox<R>> + ?Sized> BatchPlan<R> for P {}
-
-/// A [`BatchPlan`] that puts nothing off.
-pub type DecideMany<'a, R> = dyn FnMut(usize, Option<&Record<R>>) -> Change<R> + 'a;
-
-/// The key is held by a batch, or by an [`update_alone`](Backend::update_alone), that did not finish
-/// within the patience of the store; or a lock was held for longer than the calling thread
-/// [may wait](ats_sync::lock::set_may_wait). Nothing was changed. Try again later, best after giving the processor away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Busy;
-
-impl From<Busy> for ats_store::Error {
-    fn from(_: Busy) -> Self {
-        ats_store::Error::Busy
-    }
-}
 
 /// The key given to a walk of an unordered store is not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +98,7 @@ pub struct Memory {
 ///
 /// Readers (`get` and the walks) take no lock, write no shared memory and never wait. References
 /// handed out live as long as the guard.
-pub trait Backend<R: Release>: Send + Sync {
+pub trait Backend<R: Release>: Stepwise<R> + Send + Sync {
     /// The record of `key`, as of the last committed write.
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>>;
 
@@ -148,7 +125,9 @@ pub trait Backend<R: Release>: Send + Sync {
         key: &[u8],
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
-    ) -> Result<(), Busy>;
+    ) -> Result<(), Busy> {
+        batch::update(self, key, guard, decide)
+    }
 
     /// Puts a record of `key`, whatever is there. As [`update`](Backend::update) with a decision that does not look at
     /// the current record, so that a store need not look at it either. Whether there was one.
@@ -180,7 +159,9 @@ pub trait Backend<R: Release>: Send + Sync {
         key: &[u8],
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
-    ) -> Result<(), Busy>;
+    ) -> Result<(), Busy> {
+        batch::update_alone(self, key, guard, decide)
+    }
 
     /// Changes the record at an end of the store atomically.
     ///
@@ -211,11 +192,15 @@ pub trait Backend<R: Release>: Send + Sync {
         keys: &[&[u8]],
         guard: &Guard,
         plan: &mut dyn BatchPlan<R>,
-    ) -> Result<bool, Busy>;
+    ) -> Result<bool, Busy> {
+        batch::update_batch(self, keys, Pinning::Callers(guard), plan)
+    }
 
     /// As [`update_batch`](Backend::update_batch), for any number of keys: pins for some hundred keys at a
     /// time, and not at all while the plan builds. The caller is not pinned, and keeps the store alive.
-    fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn BatchPlan<R>) -> Result<bool, Busy>;
+    fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn BatchPlan<R>) -> Result<bool, Busy> {
+        batch::update_batch(self, keys, Pinning::Own(None), plan)
+    }
 
     /// [`update_batch`](Backend::update_batch) with a closure that decides.
     fn update_many(
@@ -393,7 +378,9 @@ pub trait Adaptive {
     /// of `joins` a join; 0 is never. A store that hashes doubles or halves the number of its locks
     /// instead, and gets a few buckets more or less than it should have.
     #[cfg(feature = "forcing")]
-    fn force_adaptation(&self, splits: u32, joins: u32);
+    fn force_adaptation(&self, splits: u32, joins: u32) {
+        let _ = (splits, joins);
+    }
 }
 
 /// A store with all abilities that do not depend on an order.

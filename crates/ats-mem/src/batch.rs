@@ -54,5 +54,5 @@ mod wait;
 pub use pinning::PIECE;
 pub(crate) use pinning::Pinning;
 pub(crate) use run::{update, update_alone, update_batch};
-pub(crate) use stepwise::{KeyStep, Stepwise, Trip};
-pub(crate) use wait::HeldKeyWait;
+pub use stepwise::{KeyStep, Stepwise, Trip};
+pub use wait::HeldKeyWait;

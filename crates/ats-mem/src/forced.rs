@@ -4,17 +4,18 @@
 #[cfg(feature = "forcing")]
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What is forced after a write, by `Adaptive::force_adaptation`.
+/// An adaptation that is forced after a write, by [`Adaptive::force_adaptation`](crate::Adaptive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "forcing"), expect(dead_code))]
-pub(crate) enum Forced {
+pub enum Forced {
+    /// A part is split in two.
     Split,
+    /// A part is joined with its neighbour.
     Join,
 }
 
-/// How often something is forced.
+/// Counts writes, and says of which of them force something.
 #[derive(Default)]
-pub(crate) struct Forcing {
+pub struct Forcing {
     /// One split in so many writes (upper half), one join in so many (lower half).
     #[cfg(feature = "forcing")]
     every: AtomicU64,
@@ -25,9 +26,9 @@ pub(crate) struct Forcing {
 
 #[cfg(not(feature = "forcing"))]
 impl Forcing {
-    /// What the write that asks has to force.
+    /// The adaptation that the write that asks has to force.
     #[inline]
-    pub(crate) const fn forced(&self) -> Option<Forced> {
+    pub const fn forced(&self) -> Option<Forced> {
         None
     }
 }
@@ -35,14 +36,14 @@ impl Forcing {
 #[cfg(feature = "forcing")]
 impl Forcing {
     /// From now on one of `splits` writes forces a split, and one of `joins` a join; 0 is never.
-    pub(crate) fn set(&self, splits: u32, joins: u32) {
+    pub fn set(&self, splits: u32, joins: u32) {
         self.every
             .store(u64::from(splits) << 32 | u64::from(joins), Relaxed);
     }
 
-    /// What the write that asks has to force. Nearly always one load.
+    /// The adaptation that the write that asks has to force. Nearly always one load.
     #[inline]
-    pub(crate) fn forced(&self) -> Option<Forced> {
+    pub fn forced(&self) -> Option<Forced> {
         match self.every.load(Relaxed) {
             0 => None,
             every => self.choose(every >> 32, every & u64::from(u32::MAX)),

@@ -72,7 +72,7 @@ mod models;
 mod purge;
 mod resize;
 mod search;
-pub(crate) mod seed;
+mod seed;
 mod stripes;
 mod table;
 #[cfg(all(test, not(loom)))]
@@ -81,15 +81,17 @@ mod walk;
 mod write;
 
 use crate::backend::{
-    Adaptive, Backend, BatchPlan, Buckets, Busy, Change, End, Fixable, Memory, NoSuchKey,
-    ScanPosition, SlotAnswer, Slots, Totals,
+    Adaptive, Backend, Buckets, End, Fixable, Memory, NoSuchKey, ScanPosition, SlotAnswer, Slots,
+    Totals,
 };
-use crate::batch::{self, KeyStep, Pinning};
+use crate::batch::KeyStep;
+use crate::change::{Busy, Change};
 use crate::record::{Record, Release, Tally};
 use crate::slab;
 use ats_sync::shim::atomic::Ordering;
 use ats_sync::{Guard, pin};
 use line::{Line, Word};
+pub use seed::Seed;
 use std::ops::ControlFlow;
 pub use table::HashTable;
 use table::Rare;
@@ -124,24 +126,6 @@ impl<R: Release> Backend<R> for HashTable<R> {
         self.directory.prefetch(bucket);
     }
 
-    fn update<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
-    ) -> Result<(), Busy> {
-        batch::update(self, key, guard, decide)
-    }
-
-    fn update_alone<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
-    ) -> Result<(), Busy> {
-        batch::update_alone(self, key, guard, decide)
-    }
-
     /// Any record will do, so whichever end is asked for.
     fn update_end<'g>(
         &'g self,
@@ -174,19 +158,6 @@ impl<R: Release> Backend<R> for HashTable<R> {
             }
             return Ok(());
         }
-    }
-
-    fn update_batch(
-        &self,
-        keys: &[&[u8]],
-        guard: &Guard,
-        plan: &mut dyn BatchPlan<R>,
-    ) -> Result<bool, Busy> {
-        batch::update_batch(self, keys, Pinning::Callers(guard), plan)
-    }
-
-    fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn BatchPlan<R>) -> Result<bool, Busy> {
-        batch::update_batch(self, keys, Pinning::Own(None), plan)
     }
 
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {

@@ -4,27 +4,27 @@
 //! [`CaTree`] in the order of their keys, [`HashTable`] without order. Readers never lock, write
 //! nothing shared and wait for no other thread; what they may still be looking at is freed by epochs
 //! ([`ats_sync`]). Several keys can be written as one ([`batch`]), and one key can be held by a change that
-//! takes long ([`Backend::update_alone`]). The stores of [`rivals`], which lock, are for comparison.
+//! takes long ([`Backend::update_alone`]).
 
 pub mod backend;
 pub mod batch;
 pub mod catree;
-mod forced;
+mod change;
+pub mod forced;
 pub mod hash;
 mod late;
 mod prefetch;
 pub mod record;
-pub mod rivals;
 pub mod sequence;
 mod short_key;
 pub mod slab;
 
 pub use backend::{
-    Adaptation, Adaptive, Backend, BatchPlan, Buckets, Busy, Change, DecideMany, Direction, End,
-    Fixable, KeyRange, Memory, MemoryStore, Neighbour, NoSuchKey, Ordered, OrderedStore,
-    ScanPosition, Skipped, SlotAnswer, Slots, Totals,
+    Adaptation, Adaptive, Backend, Buckets, Direction, End, Fixable, KeyRange, Memory, MemoryStore,
+    Neighbour, NoSuchKey, Ordered, OrderedStore, ScanPosition, Skipped, SlotAnswer, Slots, Totals,
 };
 pub use catree::{CaTree, OnFirstSplit};
+pub use change::{BatchPlan, Busy, Change, DecideMany};
 pub use hash::HashTable;
 pub use record::{Plain, Record, RecordBox, Release, Tally};
 pub use short_key::ShortKey;

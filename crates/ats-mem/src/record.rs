@@ -43,8 +43,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use boxed::RecordBox;
-pub(crate) use boxed::retire;
+pub use boxed::{RecordBox, retire};
 pub use published::Record;
 pub use release::{Plain, Release};
 pub(crate) use simple::{Old, Simple};

@@ -70,7 +70,7 @@ mod tests;
 
 pub(crate) use block::freeing;
 pub use block::{allocate, free, rounded};
-pub(crate) use boxed::SlabBox;
+pub use boxed::SlabBox;
 pub use class::LARGEST;
 pub use kept::{Kept, free_bytes, prepare};
 pub use memory::ADDRESS_LIMIT;

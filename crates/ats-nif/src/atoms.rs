@@ -239,16 +239,8 @@ known_atoms! {
     Etxtbsy = "etxtbsy",
     /// `btree`
     Btree = "btree",
-    /// `single_lock`
-    SingleLock = "single_lock",
-    /// `skip_list`
-    SkipList = "skip_list",
-    /// `paper_tree`
-    PaperTree = "paper_tree",
-    /// `lock_free_tree`
-    LockFreeTree = "lock_free_tree",
-    /// `hash_map`
-    HashMap = "hash_map",
+    /// `backend`: no store of this build has this name.
+    Backend = "backend",
     /// `replace`
     Replace = "replace",
     /// `full_scan`

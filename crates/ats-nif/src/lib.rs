@@ -43,6 +43,7 @@ pub mod held;
 pub mod ident;
 pub mod lifetime;
 pub mod load;
+pub mod names;
 pub mod owner;
 pub mod portable;
 pub mod process;

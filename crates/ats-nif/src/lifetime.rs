@@ -3,13 +3,13 @@
 use crate::atoms::KnownAtom;
 use crate::env::Env;
 use crate::handle::{Handle, Recipe, Shared};
+use crate::names::Renaming;
 use crate::owner::{Heir, Owner};
 use crate::process;
 use crate::registry;
 use crate::succession::Fate;
 use crate::sys::Word;
 use crate::watch::Watched;
-use ats::names::Renaming;
 use ats_sync::Guard;
 
 /// Makes a table. Fails if its name is taken, or the owner it shall have is not alive.

@@ -5,9 +5,9 @@
 //! or gets another name meanwhile. Whether a table exists, and which one has a name, is asked without a lock.
 
 use crate::handle::Shared;
+use crate::names::{Named, Names, Renaming};
 use crate::sys::Word;
 use crate::watch::{Spread, shrink};
-use ats::names::{Named, Names, Renaming};
 use ats_sync::{Guard, Padded};
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -59,8 +59,8 @@ impl Default for ShardedCounter {
     }
 }
 
-/// One for each processor, rounded up to a power of two, and at most [`MAX_SHARDS`].
-pub(crate) fn shard_count() -> usize {
+/// The number of shards: one for each processor, rounded up to a power of two, and at most 64.
+pub fn shard_count() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -74,10 +74,10 @@ pub(crate) fn shard_count() -> usize {
     })
 }
 
-/// A small number for this thread, given out in the order of first use, so that the threads that
+/// A small number of this thread, given out in the order of first use, so that the threads that
 /// exist spread evenly over the shards.
 #[inline]
-pub(crate) fn thread_number() -> usize {
+pub fn thread_number() -> usize {
     thread_local! {
         static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
     }

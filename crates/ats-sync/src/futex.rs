@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Sleeps while `word` holds `expected`, no longer than `limit` if there is one. May return early for no
 /// reason.
-pub(crate) fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
+pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
     let limit = limit.map(|limit| libc::timespec {
         tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
         // Below a billion, which any type of this field holds.
@@ -34,12 +34,12 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
 /// Takes an address and not a reference: the word may already have been freed by the thread that
 /// got the lock. The kernel uses a private address only as a name, so the worst that can happen is
 /// that an unrelated sleeping thread, which has to expect it, wakes early.
-pub(crate) fn wake_one(word: *const AtomicU32) {
+pub fn wake_one(word: *const AtomicU32) {
     wake(word, 1);
 }
 
 /// Wakes all threads that sleep on the word at this address, which is a name as for [`wake_one`].
-pub(crate) fn wake_all(word: *const AtomicU32) {
+pub fn wake_all(word: *const AtomicU32) {
     wake(word, libc::c_int::MAX);
 }
 

@@ -6,7 +6,6 @@
 //! | [`lock`] | a lock of eight bytes that counts how often it was contended |
 //! | [`census`] | exact sums over what many locks guard |
 //! | [`joint`] | a number that changes in the same moment as what readers see elsewhere |
-//! | [`reader_groups`] | a readers-writer lock whose readers share no cache line while no thread writes |
 //! | [`count`] | what operations cost other processors, in a build made to count |
 //! | [`counter`] | a counter that many threads can change without sharing a cache line |
 //! | [`padded`] | a value with cache lines of its own |
@@ -22,12 +21,11 @@ pub mod count;
 pub mod counter;
 pub mod epoch;
 #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
-mod futex;
+pub mod futex;
 pub mod joint;
 pub mod lock;
 pub mod padded;
 mod patience;
-pub mod reader_groups;
 #[doc(hidden)]
 pub mod shim;
 pub mod thread;
@@ -38,4 +36,3 @@ pub use epoch::{Collector, Grace, Guard, collect, pending, pin};
 pub use joint::JointNumber;
 pub use lock::{Held, Lock};
 pub use padded::Padded;
-pub use reader_groups::ReaderGroupLock;

@@ -18,37 +18,37 @@ pub mod explored;
 #[cfg(loom)]
 mod imp {
     pub use super::checked as atomic;
-    pub(crate) use loom::cell::UnsafeCell;
+    pub use loom::cell::UnsafeCell;
     pub(crate) use loom::lazy_static;
     pub use loom::thread;
     pub use loom::thread_local;
 
     /// The model checker has to be told that a loop waits for another thread.
-    pub(crate) fn pause() {
+    pub fn pause() {
         loom::thread::yield_now();
     }
 }
 
 #[cfg(shuttle)]
 mod imp {
-    pub(crate) use super::StdCell as UnsafeCell;
+    pub use super::StdCell as UnsafeCell;
     pub use super::explored as atomic;
     pub(crate) use shuttle::lazy_static;
     pub use shuttle::thread;
     pub use shuttle::thread_local;
 
     /// The scheduler has to be told that a loop waits for another thread.
-    pub(crate) fn pause() {
+    pub fn pause() {
         shuttle::thread::yield_now();
     }
 }
 
 #[cfg(not(any(loom, shuttle)))]
 mod imp {
-    pub(crate) use super::StdCell as UnsafeCell;
+    pub use super::StdCell as UnsafeCell;
     #[cfg(counted)]
     pub use super::counted as atomic;
-    pub(crate) use std::hint::spin_loop as pause;
+    pub use std::hint::spin_loop as pause;
     #[cfg(not(counted))]
     pub use std::sync::atomic;
     pub use std::thread;
@@ -57,21 +57,22 @@ mod imp {
 /// The standard cell under the interface of `loom`'s, which sees when an access begins and ends.
 #[cfg(not(loom))]
 #[derive(Debug, Default)]
-pub(crate) struct StdCell<T>(std::cell::UnsafeCell<T>);
+pub struct StdCell<T>(std::cell::UnsafeCell<T>);
 
 #[cfg(not(loom))]
 impl<T> StdCell<T> {
-    pub(crate) const fn new(value: T) -> Self {
+    pub const fn new(value: T) -> Self {
         Self(std::cell::UnsafeCell::new(value))
     }
 
     #[inline]
-    pub(crate) fn with_mut<R>(&self, access: impl FnOnce(*mut T) -> R) -> R {
+    pub fn with_mut<R>(&self, access: impl FnOnce(*mut T) -> R) -> R {
         access(self.0.get())
     }
 }
 
 #[cfg(any(loom, shuttle))]
+pub(crate) use imp::lazy_static;
+#[cfg(any(loom, shuttle))]
 pub use imp::thread_local;
-pub(crate) use imp::*;
-pub use imp::{atomic, thread};
+pub use imp::{UnsafeCell, atomic, pause, thread};

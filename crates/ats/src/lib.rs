@@ -31,7 +31,6 @@ mod found;
 mod gathered;
 mod integer;
 mod merge_text;
-pub mod names;
 mod operations;
 pub mod salvage;
 pub mod select;
@@ -46,6 +45,8 @@ mod workspace;
 pub use ats_mem::slab::trim;
 pub use ats_mem::{Adaptation, Buckets};
 pub use ats_merge::Merge;
+#[cfg(feature = "rivals")]
+pub use ats_rivals::Rival;
 pub use ats_store::{
     BTreeStore, BagValues, Bags, Direction, End, KeyRange, Skipped, SlotAnswer, Store,
 };
@@ -65,7 +66,6 @@ pub use store::codec::{Codec, TermCodec};
 pub use store::object_merge::ObjectMerge;
 pub use store::operator::PortableMerge;
 pub use store::program_merge;
-pub use store::rival::Rival;
 pub use table::{NextKey, Table, TableType};
 pub use taken::TakenTable;
 pub use unpack::UnpackBuffer;

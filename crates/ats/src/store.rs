@@ -8,19 +8,16 @@ pub(crate) mod operator;
 pub(crate) mod portable;
 pub mod program_merge;
 mod reported;
-pub(crate) mod rival;
 pub(crate) mod visit;
 
 use crate::background::{self, FreeInSlices};
 use crate::bag::Decided;
 use crate::error::Error;
 use crate::value::{Rec, Values};
-use ats_mem::rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};
 use ats_mem::sequence::Leftovers;
 use ats_mem::{
     Adaptation, Adaptive, Backend, BatchPlan, Buckets, CaTree, Change, Fixable, HashTable,
-    MemoryStore, Neighbour, NoSuchKey, OnFirstSplit, Ordered, OrderedStore, RecordBox, ShortKey,
-    Skipped, Slots,
+    Neighbour, NoSuchKey, OnFirstSplit, Ordered, RecordBox, ShortKey, Skipped, Slots,
 };
 use ats_store::{Bags, Direction, End, KeyRange, ScanPosition, SlotAnswer};
 use ats_sync::Guard;
@@ -29,32 +26,36 @@ use ats_term::image::Host;
 use idle_joiner::{JoinIdle, Listed};
 use portable::Portable;
 use reported::Reported;
-use rival::Rival;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-macro_rules! each {
-    ($records:expr, $backend:ident => $call:expr) => {
+/// A call on the records, which are in memory or in a store of bytes.
+macro_rules! either {
+    ($records:expr, $backend:ident => $call:expr, $bytes:pat => $on_bytes:expr) => {
         match $records {
             Records::Ordered($backend) => $call,
             Records::Hash($backend) => $call,
-            Records::OrderedRival(_, $backend) => $call,
-            Records::UnorderedRival(_, $backend) => $call,
-            Records::Portable($backend) => $call,
+            #[cfg(feature = "rivals")]
+            Records::Rival(rival) => {
+                let $backend = rival.records();
+                $call
+            }
+            Records::Bytes($bytes) => $on_bytes,
         }
+    };
+}
+
+/// As `either`, for what is the same on both.
+macro_rules! each {
+    ($records:expr, $backend:ident => $call:expr) => {
+        either!($records, $backend => $call, $backend => $call)
     };
 }
 
 /// As `each`, for what cannot fail in memory.
 macro_rules! read {
     ($records:expr, $backend:ident => $call:expr) => {
-        match $records {
-            Records::Ordered($backend) => Ok($call),
-            Records::Hash($backend) => Ok($call),
-            Records::OrderedRival(_, $backend) => Ok($call),
-            Records::UnorderedRival(_, $backend) => Ok($call),
-            Records::Portable($backend) => $call,
-        }
+        either!($records, $backend => Ok($call), $backend => $call)
     };
 }
 
@@ -63,23 +64,21 @@ macro_rules! read_ordered {
     ($records:expr, $backend:ident => $call:expr) => {
         match $records {
             Records::Ordered($backend) => Ok($call),
-            Records::OrderedRival(_, $backend) => Ok($call),
-            Records::Hash(_) | Records::UnorderedRival(..) => Err(Error::TableType),
-            Records::Portable($backend) => $call,
+            Records::Hash(_) => Err(Error::TableType),
+            #[cfg(feature = "rivals")]
+            Records::Rival(rival) => match rival.ordered() {
+                Some($backend) => Ok($call),
+                None => Err(Error::TableType),
+            },
+            Records::Bytes($backend) => $call,
         }
     };
 }
 
 /// As `each`, for what there is in memory only.
 macro_rules! in_memory {
-    ($records:expr, $backend:ident => $call:expr, $portable:expr) => {
-        match $records {
-            Records::Ordered($backend) => $call,
-            Records::Hash($backend) => $call,
-            Records::OrderedRival(_, $backend) => $call,
-            Records::UnorderedRival(_, $backend) => $call,
-            Records::Portable(_) => $portable,
-        }
+    ($records:expr, $backend:ident => $call:expr, $on_bytes:expr) => {
+        either!($records, $backend => $call, _ => $on_bytes)
     };
 }
 
@@ -104,12 +103,11 @@ pub(crate) enum Records<H: Host> {
     Ordered(CaTree<Values<H>>),
     /// In memory, without order.
     Hash(HashTable<Values<H>>),
-    /// In a store for comparison that has an order.
-    OrderedRival(Rival, Box<dyn OrderedStore<Values<H>>>),
-    /// In one that has none.
-    UnorderedRival(Rival, Box<dyn MemoryStore<Values<H>>>),
+    /// In a store for comparison.
+    #[cfg(feature = "rivals")]
+    Rival(ats_rivals::RivalStore<Values<H>>),
     /// In a store of bytes.
-    Portable(Portable<H>),
+    Bytes(Portable<H>),
 }
 
 impl<H: Host> Records<H> {
@@ -119,17 +117,6 @@ impl<H: Host> Records<H> {
             (true, false) => Records::Ordered(CaTree::new()),
             (true, true) => Records::Ordered(CaTree::of_many_objects()),
             (false, _) => Records::Hash(HashTable::new()),
-        }
-    }
-
-    /// In a store for comparison, without records.
-    pub(crate) fn in_rival(rival: Rival) -> Self {
-        match rival {
-            Rival::SingleLock => Records::OrderedRival(rival, Box::new(SingleLock::new())),
-            Rival::SkipList => Records::OrderedRival(rival, Box::new(SkipList::new())),
-            Rival::PaperTree => Records::OrderedRival(rival, Box::new(PaperTree::new())),
-            Rival::LockFreeTree => Records::OrderedRival(rival, Box::new(LockFreeTree::new())),
-            Rival::HashMap => Records::UnorderedRival(rival, Box::new(LockedHashMap::new())),
         }
     }
 }
@@ -175,11 +162,12 @@ impl<H: Host> Store<H> {
         Ok(match &self.records {
             Records::Ordered(tree) => Cleared::Fresh(Store::new(Records::Ordered(tree.another()))),
             Records::Hash(_) => Cleared::Fresh(Store::new(Records::Hash(HashTable::new()))),
-            Records::OrderedRival(rival, _) | Records::UnorderedRival(rival, _) => {
-                Cleared::Fresh(Store::new(Records::in_rival(*rival)))
+            #[cfg(feature = "rivals")]
+            Records::Rival(rival) => {
+                Cleared::Fresh(Store::new(Records::Rival(rival.rival().store())))
             }
-            Records::Portable(records) => {
-                let taken = Records::Portable(records.take_all()?);
+            Records::Bytes(records) => {
+                let taken = Records::Bytes(records.take_all()?);
                 Cleared::Taken(Store::new(taken))
             }
         })
@@ -215,7 +203,7 @@ impl<H: Host> Store<H> {
         visit: &mut ats_store::store::Visit<'_>,
     ) -> Result<(), Error> {
         match &self.records {
-            Records::Portable(records) => records.scan_bytes(key_range, direction, visit),
+            Records::Bytes(records) => records.scan_bytes(key_range, direction, visit),
             _ => Err(Error::TableType),
         }
     }
@@ -223,7 +211,7 @@ impl<H: Host> Store<H> {
     /// A bound that divides the records of a range in a store of bytes.
     pub(crate) fn median_bytes(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
         match &self.records {
-            Records::Portable(records) => records.median_bytes(key_range),
+            Records::Bytes(records) => records.median_bytes(key_range),
             _ => Err(Error::TableType),
         }
     }
@@ -324,9 +312,10 @@ impl<H: Host> Store<H> {
     }
 
     /// The store for comparison that this is, if it is one.
-    pub(crate) fn rival(&self) -> Option<Rival> {
+    #[cfg(feature = "rivals")]
+    pub(crate) fn rival(&self) -> Option<ats_rivals::Rival> {
         match &self.records {
-            Records::OrderedRival(rival, _) | Records::UnorderedRival(rival, _) => Some(*rival),
+            Records::Rival(rival) => Some(rival.rival()),
             _ => None,
         }
     }
@@ -458,7 +447,7 @@ impl<H: Host> Store<H> {
 
     /// Number of objects, at one moment: see [`Backend::totals`].
     pub(crate) fn objects(&self) -> Result<usize, Error> {
-        if let Records::Portable(records) = &self.records {
+        if let Records::Bytes(records) = &self.records {
             return records.objects();
         }
         let totals = in_memory!(&self.records, backend => backend.totals(), unreachable!());
@@ -468,7 +457,7 @@ impl<H: Host> Store<H> {
     /// Bytes of memory, at one moment, which become fewer only if objects are removed or become smaller: see
     /// [`Reported`].
     pub(crate) fn bytes(&self) -> Result<usize, Error> {
-        if let Records::Portable(records) = &self.records {
+        if let Records::Bytes(records) = &self.records {
             return Ok(records.bytes());
         }
         // Calls beside each other report one after the other, each what it has found after the one before.
@@ -487,7 +476,7 @@ impl<H: Host> Store<H> {
     /// bytes has it.
     pub(crate) fn bags(&self) -> Option<(&Portable<H>, &dyn Bags)> {
         match &self.records {
-            Records::Portable(records) => records.bags().map(|bags| (records, bags)),
+            Records::Bytes(records) => records.bags().map(|bags| (records, bags)),
             _ => None,
         }
     }
@@ -593,7 +582,7 @@ impl<H: Host> FreeInSlices for Store<H> {
             Records::Ordered(tree) => tree.free_some(SLICE),
             Records::Hash(table) => table.free_some(SLICE),
             // Freed as a whole, in the background.
-            Records::OrderedRival(..) | Records::UnorderedRival(..) | Records::Portable(_) => true,
+            _ => true,
         }
     }
 }

@@ -6,7 +6,6 @@ use crate::found::Found;
 use crate::store::codec::Codec;
 use crate::store::idle_joiner::JoinIdle;
 use crate::store::portable::Portable;
-use crate::store::rival::Rival;
 use crate::store::visit::Visit;
 use crate::store::{Cleared, Records, SLICE, Store};
 use crate::value::{Rec, Values, record, stored};
@@ -19,6 +18,9 @@ use ats_term::{Kind, TermRef, Zeros, exact, order};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+#[cfg(feature = "rivals")]
+mod rival;
 
 /// What counts as the same key, and how many objects a key can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,25 +133,6 @@ impl<H: Host> Table<H> {
         Self::on(records, table_type, key_position, zeros)
     }
 
-    /// An empty table in a store for comparison; none if that does not suit the type.
-    ///
-    /// # Panics
-    /// If `key_position` is 0.
-    pub fn on_rival(
-        rival: Rival,
-        table_type: TableType,
-        key_position: usize,
-        zeros: Zeros,
-    ) -> Option<Self> {
-        let records = rival.suits(table_type).then(|| Records::in_rival(rival))?;
-        Some(Self::on(records, table_type, key_position, zeros))
-    }
-
-    /// The store for comparison that the table is in, if it is in one.
-    pub fn rival(&self) -> Option<Rival> {
-        self.store(&ats_sync::pin()).rival()
-    }
-
     /// An empty table that keeps its objects as bytes, in a store that has no records yet. `codec` says how objects
     /// become bytes.
     ///
@@ -170,7 +153,7 @@ impl<H: Host> Table<H> {
         zeros: Zeros,
     ) -> Self {
         let (ordered, is_bag) = (table_type.is_ordered(), table_type.is_bag());
-        let records = Records::Portable(Portable::new(store, codec, ordered, is_bag));
+        let records = Records::Bytes(Portable::new(store, codec, ordered, is_bag));
         Self::on(records, table_type, key_position, zeros)
     }
 
@@ -181,7 +164,7 @@ impl<H: Host> Table<H> {
             key_index,
             zeros,
             compressed: false,
-            is_portable: matches!(records, Records::Portable(_)),
+            is_portable: matches!(records, Records::Bytes(_)),
             store: AtomicPtr::new(into_raw(Store::new(records))),
             has_met_float: AtomicBool::new(false),
             admin: Mutex::default(),

@@ -140,7 +140,12 @@ impl<R: Release> Batch<R> {
 
     /// Ends the batch as committed, after which its records stay, or as aborted: then what was there before
     /// takes their places again.
-    pub(super) fn end<S: Stepwise<R>>(&self, state: State, store: &S, pinning: &mut Pinning<'_>) {
+    pub(super) fn end<S: Stepwise<R> + ?Sized>(
+        &self,
+        state: State,
+        store: &S,
+        pinning: &mut Pinning<'_>,
+    ) {
         // The thread is pinned when the state changes, so readers that it makes blind for what was before
         // are no older than what is retired.
         let guard = pinning.guard();
@@ -178,7 +183,7 @@ impl<R: Release> Batch<R> {
         self.retire(pinning.guard());
     }
 
-    fn commit<S: Stepwise<R>>(&self, store: &S, guard: &Guard) {
+    fn commit<S: Stepwise<R> + ?Sized>(&self, store: &S, guard: &Guard) {
         let head = self.head();
         if head.tally == Tally::NONE {
             return head.shared.end(State::Committed);

@@ -3,14 +3,14 @@
 use super::block::Batch;
 use super::pinning::{PIECE, Pinning};
 use super::stepwise::{KeyStep, Stepwise, Trip};
-use crate::backend::{BatchPlan, Busy, Change};
+use crate::change::{BatchPlan, Busy, Change};
 use crate::record::entry::{Installed, State};
 use crate::record::{self, Record, RecordBox, Release};
 use ats_sync::Guard;
 use std::ptr;
 
 /// [`Backend::update`](crate::Backend::update) by way of [`Stepwise::step`].
-pub(crate) fn update<'g, R: Release, S: Stepwise<R>>(
+pub(crate) fn update<'g, R: Release, S: Stepwise<R> + ?Sized>(
     store: &'g S,
     key: &[u8],
     guard: &'g Guard,
@@ -22,7 +22,7 @@ pub(crate) fn update<'g, R: Release, S: Stepwise<R>>(
 }
 
 /// [`Backend::update_batch`](crate::Backend::update_batch) for any store that can step.
-pub(crate) fn update_batch<R: Release, S: Stepwise<R>>(
+pub(crate) fn update_batch<R: Release, S: Stepwise<R> + ?Sized>(
     store: &S,
     keys: &[&[u8]],
     pinning: Pinning<'_>,
@@ -53,7 +53,7 @@ pub(crate) fn update_batch<R: Release, S: Stepwise<R>>(
 
 /// [`Backend::update_alone`](crate::Backend::update_alone) for any store that can step: a batch of one key whose
 /// change is put off until no lock is held.
-pub(crate) fn update_alone<'g, R: Release, S: Stepwise<R>>(
+pub(crate) fn update_alone<'g, R: Release, S: Stepwise<R> + ?Sized>(
     store: &'g S,
     key: &[u8],
     guard: &'g Guard,
@@ -90,14 +90,14 @@ enum Then {
 /// A batch that is undone unless it commits: because its plan said so, because another batch was in
 /// the way, or because the plan panicked. Its records would hold their keys for ever, and their
 /// stamps would name entries that are gone.
-struct Open<'a, R: Release, S: Stepwise<R>> {
+struct Open<'a, R: Release, S: Stepwise<R> + ?Sized> {
     batch: Batch<R>,
     ended: bool,
     store: &'a S,
     pinning: Pinning<'a>,
 }
 
-impl<R: Release, S: Stepwise<R>> Open<'_, R, S> {
+impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
     #[inline]
     fn decide(
         &mut self,
@@ -173,7 +173,7 @@ impl<R: Release, S: Stepwise<R>> Open<'_, R, S> {
     }
 }
 
-impl<R: Release, S: Stepwise<R>> Drop for Open<'_, R, S> {
+impl<R: Release, S: Stepwise<R> + ?Sized> Drop for Open<'_, R, S> {
     fn drop(&mut self) {
         if !self.ended {
             self.batch

@@ -1,22 +1,24 @@
 //! What a batch needs of a store: steps for one key.
 
-use crate::backend::{Busy, Change};
+use crate::change::{Busy, Change};
 use crate::record::{Record, RecordBox, Release, Tally};
 use ats_sync::Guard;
 
-/// What a store is asked to do with one key on the way to a [`Change`].
-pub(crate) enum KeyStep<R: Release> {
+/// A thing that a store is asked to do with one key on the way to a [`Change`].
+pub enum KeyStep<R: Release> {
+    /// Leave the key as it is.
     Keep,
     /// Put a record; the store counts it and retires the old one.
     Put(RecordBox<R>),
     /// Put a stamped record. What it [counts](Release::tally), and retiring the old one, is the batch's business.
     Install(RecordBox<R>),
+    /// Remove the record; the store counts it and retires it.
     Remove,
 }
 
 impl<R: Release> KeyStep<R> {
     /// The change of a single key.
-    pub(crate) fn of(change: Change<R>) -> Self {
+    pub fn of(change: Change<R>) -> Self {
         match change {
             Change::Keep | Change::Abort => KeyStep::Keep,
             Change::Put(record) => KeyStep::Put(record),
@@ -28,24 +30,27 @@ impl<R: Release> KeyStep<R> {
 
 /// The way of a writer through the parts of a store that have locks of their own, so that a store that
 /// adapts can count operations that need several.
-pub(crate) struct Trip {
+#[derive(Default)]
+pub struct Trip {
     /// The part where it was last.
     last: Option<usize>,
 }
 
 impl Trip {
-    pub(crate) fn new() -> Self {
+    /// A way that begins.
+    pub fn new() -> Self {
         Trip { last: None }
     }
 
     /// Notes that it has come to a part, of this identity. Whether it comes from another.
-    pub(crate) fn comes_to(&mut self, part: usize) -> bool {
+    pub fn comes_to(&mut self, part: usize) -> bool {
         self.last.replace(part).is_some_and(|last| last != part)
     }
 }
 
-/// What a batch needs of a store.
-pub(crate) trait Stepwise<R: Release> {
+/// The steps that batches are made of: all that they need of a store. [`Backend`](crate::Backend)
+/// makes of them every change of one key, and of several.
+pub trait Stepwise<R: Release> {
     /// Like [`Backend::update`](crate::Backend::update), one step of a batch included.
     fn step<'g>(
         &'g self,

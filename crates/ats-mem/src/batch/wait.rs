@@ -1,6 +1,6 @@
 //! How long a writer waits for a key that is held.
 
-use crate::backend::Busy;
+use crate::change::Busy;
 use ats_sync::shim::thread;
 #[cfg(not(any(loom, shuttle)))]
 use std::time::Duration;
@@ -11,16 +11,18 @@ use std::time::Instant;
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// The waiting of one writer for batches in its way.
-pub(crate) struct HeldKeyWait(Option<Instant>);
+#[derive(Default)]
+pub struct HeldKeyWait(Option<Instant>);
 
 impl HeldKeyWait {
-    pub(crate) fn new() -> Self {
+    /// A waiting that has not begun.
+    pub fn new() -> Self {
         HeldKeyWait(None)
     }
 
     /// Waits a moment; [`Busy`] if that has been going on for too long.
     #[cfg(not(any(loom, shuttle)))]
-    pub(crate) fn wait(&mut self) -> Result<(), Busy> {
+    pub fn wait(&mut self) -> Result<(), Busy> {
         let start = *self.0.get_or_insert_with(Instant::now);
         if start.elapsed() > PATIENCE {
             return Err(Busy);
@@ -31,7 +33,7 @@ impl HeldKeyWait {
 
     /// Where interleavings are explored time must not count, or none could be repeated.
     #[cfg(any(loom, shuttle))]
-    pub(crate) fn wait(&mut self) -> Result<(), Busy> {
+    pub fn wait(&mut self) -> Result<(), Busy> {
         thread::yield_now();
         match self.0.replace(Instant::now()) {
             None => Ok(()),

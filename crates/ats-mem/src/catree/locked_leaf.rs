@@ -9,7 +9,7 @@ use super::kind::Kind;
 use super::leaf::Leaf;
 use super::link::Link;
 use super::tree::CaTree;
-use crate::backend::Busy;
+use crate::change::Busy;
 use crate::record::{Old, Record, Release};
 use ats_sync::{Guard, Held};
 

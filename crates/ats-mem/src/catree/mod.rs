@@ -118,10 +118,10 @@ mod walk;
 mod write;
 
 use crate::backend::{
-    Adaptation, Adaptive, Backend, BatchPlan, Busy, Change, Direction, End, Fixable, KeyRange,
-    Memory, Neighbour, NoSuchKey, Ordered, ScanPosition, Skipped, SlotAnswer, Slots, Totals,
+    Adaptation, Adaptive, Backend, Direction, End, Fixable, KeyRange, Memory, Neighbour, NoSuchKey,
+    Ordered, ScanPosition, Skipped, SlotAnswer, Slots, Totals,
 };
-use crate::batch::{self, Pinning};
+use crate::change::{Busy, Change};
 use crate::record::{Record, RecordBox, Release};
 use crate::short_key::ShortKey;
 pub use adapting::OnFirstSplit;
@@ -148,30 +148,12 @@ impl<R: Release> Backend<R> for CaTree<R> {
         self.get_remembered(key, guard)
     }
 
-    fn update<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
-    ) -> Result<(), Busy> {
-        batch::update(self, key, guard, decide)
-    }
-
     fn put(&self, key: &[u8], record: RecordBox<R>, guard: &Guard) -> Result<bool, Busy> {
         self.put_over(key, record, guard)
     }
 
     fn remove(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
         self.remove_any(key, guard)
-    }
-
-    fn update_alone<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
-    ) -> Result<(), Busy> {
-        batch::update_alone(self, key, guard, decide)
     }
 
     fn update_end<'g>(
@@ -181,19 +163,6 @@ impl<R: Release> Backend<R> for CaTree<R> {
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy> {
         self.change_end(end, guard, decide)
-    }
-
-    fn update_batch(
-        &self,
-        keys: &[&[u8]],
-        guard: &Guard,
-        plan: &mut dyn BatchPlan<R>,
-    ) -> Result<bool, Busy> {
-        batch::update_batch(self, keys, Pinning::Callers(guard), plan)
-    }
-
-    fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn BatchPlan<R>) -> Result<bool, Busy> {
-        batch::update_batch(self, keys, Pinning::Own(None), plan)
     }
 
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {

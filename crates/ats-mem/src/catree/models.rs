@@ -7,7 +7,8 @@
 
 use super::cut::SplitPoint;
 use super::{Backend, CaTree};
-use crate::backend::{Change, Direction, KeyRange, Ordered, Skipped};
+use crate::backend::{Direction, KeyRange, Ordered, Skipped};
+use crate::change::Change;
 use crate::record::{Plain, RecordBox};
 use ats_sync::shim::atomic::quietly;
 use ats_sync::{collect, pin};

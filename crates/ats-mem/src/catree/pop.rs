@@ -20,8 +20,9 @@ use super::leaf::Leaf;
 use super::link::Node;
 use super::locked_leaf::LockedLeaf;
 use super::tree::CaTree;
-use crate::backend::{Busy, Change, End};
+use crate::backend::End;
 use crate::batch::{HeldKeyWait, KeyStep};
+use crate::change::{Busy, Change};
 use crate::record::{Old, Record, Release};
 use ats_sync::Guard;
 

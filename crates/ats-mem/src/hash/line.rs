@@ -12,7 +12,7 @@
 //! The tag is the high bits of the hash, so that nearly always only the record searched for is
 //! touched. `D` marks a record that was deleted while the table was fixed.
 
-use crate::record::{Record, Release};
+use crate::record::{Record, Release, Tally};
 use crate::slab::{self, SlabBox};
 use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -111,6 +111,15 @@ impl<'g, R: Release> Full<'g, R> {
     pub(super) unsafe fn new(word: Word) -> Self {
         debug_assert!(!word.is_empty());
         Self(word, PhantomData)
+    }
+
+    /// What the record counts: of one that was deleted while the table was fixed, the bytes.
+    pub(super) fn tally(self) -> Tally {
+        let tally = R::tally(self.record());
+        Tally {
+            objects: if self.is_deleted() { 0 } else { tally.objects },
+            ..tally
+        }
     }
 
     /// What the slot of a record of this hash holds.

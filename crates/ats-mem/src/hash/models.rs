@@ -8,7 +8,8 @@
 use super::seed::Seed;
 use super::stripes::Advice;
 use super::{Backend, HashTable};
-use crate::backend::{Change, Fixable};
+use crate::backend::Fixable;
+use crate::change::Change;
 use crate::record::{Plain, RecordBox};
 use ats_sync::shim::atomic::quietly;
 use ats_sync::{collect, pin};

@@ -3,7 +3,7 @@
 use super::directory::bucket_of;
 use super::stripes::Locked;
 use super::table::HashTable;
-use super::write::{counted, retire};
+use super::write::retire;
 use crate::record::{Release, Tally};
 use ats_sync::Guard;
 
@@ -36,7 +36,7 @@ impl<R: Release> HashTable<R> {
         bucket.for_each(|slot, word| {
             if word.is_deleted() {
                 bucket.clear(slot);
-                locked.add(0, Tally::NONE - counted(word));
+                locked.add(0, Tally::NONE - word.tally());
                 retire(Some(word.record()), guard);
             }
         });

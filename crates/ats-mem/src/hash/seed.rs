@@ -12,7 +12,7 @@ const MIX: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7345];
 
 /// What makes the hash of one table differ from that of another.
 #[derive(Clone, Copy)]
-pub(crate) struct Seed {
+pub struct Seed {
     first: u64,
     second: u64,
 }
@@ -20,14 +20,14 @@ pub(crate) struct Seed {
 impl Seed {
     /// The same for all tables: what `loom` and `shuttle` explore must be repeatable.
     #[cfg(any(loom, shuttle))]
-    pub(crate) fn random() -> Self {
+    pub fn random() -> Self {
         let [first, second] = MIX;
         Self { first, second }
     }
 
     /// A seed that cannot be guessed: the standard library takes it from the operating system.
     #[cfg(not(any(loom, shuttle)))]
-    pub(crate) fn random() -> Self {
+    pub fn random() -> Self {
         let random = std::hash::RandomState::new();
         Self {
             first: random.hash_one(1),
@@ -37,7 +37,7 @@ impl Seed {
 
     /// The hash of `key`.
     #[inline]
-    pub(crate) fn hash(self, key: &[u8]) -> u64 {
+    pub fn hash(self, key: &[u8]) -> u64 {
         let (low, high) = match key.len() {
             8 => (word(key, 0), 0),
             9..=16 => (word(key, 0), word(key, key.len() - 8)),

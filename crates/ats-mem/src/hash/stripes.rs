@@ -21,7 +21,8 @@
 //! resize lock; and it remembers by how much it deviates from the mean, so that it is no reason a second time before
 //! its records have changed. A table whose stripes disagreed would grow and shrink for ever.
 
-use crate::backend::{Buckets, Busy};
+use crate::backend::Buckets;
+use crate::change::Busy;
 use crate::prefetch::prefetch_to_write;
 use crate::record::Tally;
 use crate::slab::{self, SlabBox};

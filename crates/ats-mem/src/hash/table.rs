@@ -4,7 +4,6 @@ use super::bucket::Bucket;
 use super::directory::Directory;
 use super::seed::Seed;
 use super::stripes::StripeSet;
-use super::write::counted;
 use crate::backend::Totals;
 use crate::forced::Forcing;
 use crate::late::Late;
@@ -105,7 +104,7 @@ impl<R: Release> HashTable<R> {
         let mut freed = 0;
         contents.for_each(|slot, word| {
             contents.clear(slot);
-            locked.add(-i64::from(!word.is_deleted()), Tally::NONE - counted(word));
+            locked.add(-i64::from(!word.is_deleted()), Tally::NONE - word.tally());
             // SAFETY: just taken out of its only slot (H2), and the exclusive borrow shows that no reference
             // to it is left: those handed out are borrowed from the table, too.
             drop(unsafe { RecordBox::from_raw(word.pointer::<R>()) });

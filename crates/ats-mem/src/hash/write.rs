@@ -6,8 +6,8 @@ use super::line::{Full, Word};
 use super::resize::Chores;
 use super::stripes::Locked;
 use super::table::HashTable;
-use crate::backend::Busy;
 use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
+use crate::change::Busy;
 use crate::record::{self, Record, RecordBox, Release, Tally};
 use ats_sync::Guard;
 use std::ptr;
@@ -134,7 +134,7 @@ impl<R: Release> HashTable<R> {
             Some((slot, old)) => {
                 slot.replace(word);
                 let records = i64::from(old.is_deleted());
-                found.locked.add(records, tally - counted(old));
+                found.locked.add(records, tally - old.tally());
                 Some(old.record())
             }
             None => {
@@ -301,15 +301,6 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         let gone = self.remove(&found, guard);
         drop(found);
         retire(gone, guard);
-    }
-}
-
-/// What the record in a slot counts: of one that was deleted while the table was fixed, the bytes.
-pub(super) fn counted<R: Release>(word: Full<'_, R>) -> Tally {
-    let tally = R::tally(word.record());
-    Tally {
-        objects: if word.is_deleted() { 0 } else { tally.objects },
-        ..tally
     }
 }
 

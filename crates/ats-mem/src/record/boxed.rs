@@ -187,7 +187,7 @@ unsafe fn copy_words(from: &[u64], to: *mut u64) {
 ///
 /// # Safety
 /// `record` was published and can no longer be reached by threads that pin from now on.
-pub(crate) unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
+pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
     // SAFETY: the caller's promise is the one `Guard::retire` asks for (I2).
     unsafe {
         let bytes = (*record).header.shape().bytes();

@@ -2,8 +2,6 @@
 
 use super::entry::Entry;
 use super::header::Header;
-use super::release::Release;
-use super::tally::Tally;
 use crate::slab;
 use ats_sync::Guard;
 use std::marker::PhantomData;
@@ -11,12 +9,12 @@ use std::ptr;
 
 /// The fixed part of a record; the documentation of [`record`](super) says what follows it in memory.
 #[repr(transparent)]
-pub struct Record<R: Release> {
+pub struct Record<R> {
     pub(super) header: Header<Entry<Record<R>>>,
     release: PhantomData<R>,
 }
 
-impl<R: Release> Record<R> {
+impl<R> Record<R> {
     /// The key.
     #[inline]
     pub fn key(&self) -> &[u8] {
@@ -31,7 +29,7 @@ impl<R: Release> Record<R> {
 
     /// Whether this is the key. Up to 16 bytes, the most common, are compared without a call.
     #[inline(always)]
-    pub(crate) fn has_key(&self, key: &[u8]) -> bool {
+    pub fn has_key(&self, key: &[u8]) -> bool {
         let own = self.key();
         let len = own.len();
         if len != key.len() {
@@ -76,19 +74,6 @@ impl<R: Release> Record<R> {
         slab::rounded(self.header.shape().bytes())
     }
 
-    /// How many words it has, if it is [simple](super::Simple).
-    #[inline]
-    pub(crate) fn simple_words(&self) -> Option<usize> {
-        let shape = self.header.shape();
-        let bytes = shape.bytes();
-        let counted = Tally {
-            objects: 1,
-            bytes: slab::rounded(bytes) as i64,
-        };
-        let is_simple = !shape.owns && !self.is_held() && R::tally(self) == counted;
-        is_simple.then_some(bytes / size_of::<u64>())
-    }
-
     /// # Safety
     /// The record has at least `words` words.
     unsafe fn words_from(&self, words: usize) -> *const u64 {
@@ -129,26 +114,8 @@ impl<R: Release> Record<R> {
 
     /// Whether a batch holds the key of this record, which was found in a store whose lock the caller has.
     #[inline]
-    pub(crate) fn is_held(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         !self.header.stamp().is_null()
-    }
-
-    /// The number of objects that it stands for in its place. One that only holds its key stands for those that were
-    /// there before. For a record in a store of which the caller has the lock.
-    pub(crate) fn objects_in_place(&self) -> u64 {
-        let objects = |record| u64::try_from(R::tally(record).objects).unwrap_or(0);
-        if self.value_words().1 > 0 {
-            return objects(self);
-        }
-        // SAFETY: a record without a value is stamped as long as it is in the store, and the entry lives as long
-        // (B4), which the caller's lock ensures. So does the record before (B3).
-        let before = unsafe {
-            self.header
-                .stamp()
-                .as_ref()
-                .and_then(|entry| entry.before())
-        };
-        before.map_or(0, objects)
     }
 
     /// Whether the record, as it is, can be stamped with this entry.

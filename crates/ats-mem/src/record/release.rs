@@ -40,6 +40,33 @@ pub trait Release: Send + Sync + 'static {
     }
 }
 
+impl Tally {
+    /// What it counts that a record comes, in the place of another or of nothing.
+    pub fn of_put<R: Release>(new: &Record<R>, old: Option<&Record<R>>) -> Self {
+        R::tally(new) - old.map_or(Tally::NONE, R::tally)
+    }
+}
+
+impl<R: Release> Record<R> {
+    /// The number of objects that it stands for in its place. One that only holds its key stands for those that were
+    /// there before. For a record in a store of which the caller has the lock.
+    pub(crate) fn objects_in_place(&self) -> u64 {
+        let objects = |record| u64::try_from(R::tally(record).objects).unwrap_or(0);
+        if self.value_words().1 > 0 {
+            return objects(self);
+        }
+        // SAFETY: a record without a value is stamped as long as it is in the store, and the entry lives as long
+        // (B4), which the caller's lock ensures. So does the record before (B3).
+        let before = unsafe {
+            self.header
+                .stamp()
+                .as_ref()
+                .and_then(|entry| entry.before())
+        };
+        before.map_or(0, objects)
+    }
+}
+
 /// Values that own nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain;

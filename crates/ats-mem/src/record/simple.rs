@@ -55,6 +55,21 @@ impl<R: Release> Simple<R> {
     }
 }
 
+impl<R: Release> Record<R> {
+    /// How many words it has, if it is [simple](Simple).
+    #[inline]
+    pub(crate) fn simple_words(&self) -> Option<usize> {
+        let shape = self.header.shape();
+        let bytes = shape.bytes();
+        let counted = Tally {
+            objects: 1,
+            bytes: slab::rounded(bytes) as i64,
+        };
+        let is_simple = !shape.owns && !self.is_held() && R::tally(self) == counted;
+        is_simple.then_some(bytes / size_of::<u64>())
+    }
+}
+
 /// A record that is taken out of a store.
 pub(crate) enum Old<'g, R: Release> {
     /// One that was looked at.

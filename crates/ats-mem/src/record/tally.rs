@@ -17,14 +17,6 @@ impl Tally {
         objects: 0,
         bytes: 0,
     };
-
-    /// What it counts that a record comes, in the place of another or of nothing.
-    pub(crate) fn of_put<R: super::Release>(
-        new: &super::Record<R>,
-        old: Option<&super::Record<R>>,
-    ) -> Self {
-        R::tally(new) - old.map_or(Tally::NONE, R::tally)
-    }
 }
 
 impl AddAssign for Tally {

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 /// Owns a value in a block of the slab, as `Box` owns one in the memory of the system.
-pub(crate) struct SlabBox<T>(NonNull<T>);
+pub struct SlabBox<T>(NonNull<T>);
 
 // SAFETY: the box is the only way to its value.
 unsafe impl<T: Send> Send for SlabBox<T> {}
@@ -18,8 +18,9 @@ impl<T> SlabBox<T> {
         "blocks of the slab are aligned to 8 bytes, to 16 or 64 if their size is a multiple of that"
     );
 
+    /// Puts a value into a new block.
     #[inline]
-    pub(crate) fn new(value: T) -> Self {
+    pub fn new(value: T) -> Self {
         let () = Self::ALIGNED;
         let pointer = allocate(size_of::<T>()).cast::<T>();
         ats_sync::count::moved(size_of::<T>());
@@ -29,7 +30,7 @@ impl<T> SlabBox<T> {
     }
 
     /// Gives the value away.
-    pub(crate) fn into_raw(this: Self) -> *mut T {
+    pub fn into_raw(this: Self) -> *mut T {
         let pointer = this.0.as_ptr();
         std::mem::forget(this);
         pointer
@@ -39,7 +40,7 @@ impl<T> SlabBox<T> {
     ///
     /// # Safety
     /// `raw` comes from [`into_raw`](SlabBox::into_raw), and no other code has it.
-    pub(crate) unsafe fn from_raw(raw: *mut T) -> Self {
+    pub unsafe fn from_raw(raw: *mut T) -> Self {
         // SAFETY: `into_raw` never gives null.
         SlabBox(unsafe { NonNull::new_unchecked(raw) })
     }

@@ -10,5 +10,7 @@ mod freeing;
 mod hash;
 mod order_statistics;
 mod pop;
+#[path = "../stores/random.rs"]
 mod random;
-mod rivals;
+#[path = "../stores/mod.rs"]
+mod stores;

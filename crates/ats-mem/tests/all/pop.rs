@@ -1,42 +1,14 @@
 //! Records taken from the ends of stores: one after the other, and by many threads.
 #![cfg(not(shuttle))]
 
-use ats_mem::rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};
+use crate::stores::pop::*;
 use ats_mem::{
-    Adaptive, Backend, Busy, CaTree, Change, Direction, End, HashTable, KeyRange, MemoryStore,
-    Ordered, Plain, RecordBox, Skipped,
+    Adaptive, Backend, CaTree, Change, Direction, End, HashTable, KeyRange, Ordered, Plain,
+    RecordBox, Skipped,
 };
 use ats_sync::pin;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-
-fn put(store: &impl MemoryStore<Plain>, number: u64) {
-    let key = number.to_be_bytes();
-    let done = store.update(&key, &pin(), &mut |_| {
-        Change::Put(RecordBox::new(&key, &[number], false))
-    });
-    assert_eq!(done, Ok(()));
-}
-
-fn take(store: &impl MemoryStore<Plain>, end: End) -> Option<u64> {
-    loop {
-        let (guard, mut taken) = (pin(), None);
-        let done = store.update_end(end, &guard, &mut |current| match current {
-            None => Change::Keep,
-            Some(record) => {
-                taken = Some(record.value()[0]);
-                Change::Remove
-            }
-        });
-        // A neighbour that is to be joined may be held for long, by a thread that sleeps.
-        match done {
-            Ok(()) => return taken,
-            Err(Busy) => assert_eq!(taken, None),
-        }
-    }
-}
 
 /// A tree of these numbers with many base nodes.
 fn split_tree(numbers: impl Iterator<Item = u64>) -> CaTree<Plain> {
@@ -147,46 +119,6 @@ fn a_hash_table_gives_everything_away_in_linear_time() {
     assert_eq!(take(&table, End::First), None);
 }
 
-/// Consumers that never meet: each number comes out once, and to each consumer in ascending order, since
-/// nothing smaller is ever put.
-fn each_number_goes_to_one(store: impl MemoryStore<Plain> + Default, ordered: bool) {
-    const NUMBERS: u64 = 20_000;
-    const CONSUMERS: usize = 3;
-    store.force_adaptation(3, 5);
-    let produced = AtomicU64::new(0);
-    let taken: Vec<Vec<u64>> = thread::scope(|scope| {
-        scope.spawn(|| {
-            for number in 1..=NUMBERS {
-                put(&store, number);
-                produced.store(number, Ordering::Release);
-            }
-        });
-        let consumer = || {
-            let mut mine = Vec::new();
-            loop {
-                let done = produced.load(Ordering::Acquire) == NUMBERS;
-                match take(&store, End::First) {
-                    Some(number) => mine.push(number),
-                    None if done => return mine,
-                    None => thread::yield_now(),
-                }
-            }
-        };
-        let consumers: Vec<_> = (0..CONSUMERS).map(|_| scope.spawn(consumer)).collect();
-        let join =
-            |consumer: thread::ScopedJoinHandle<'_, Vec<u64>>| consumer.join().expect("a consumer");
-        consumers.into_iter().map(join).collect()
-    });
-    if ordered {
-        let ascends = |numbers: &Vec<u64>| numbers.windows(2).all(|pair| pair[0] < pair[1]);
-        assert!(taken.iter().all(ascends));
-    }
-    let mut all = taken.concat();
-    all.sort_unstable();
-    assert!(all.into_iter().eq(1..=NUMBERS));
-    assert_eq!(store.len(), 0);
-}
-
 #[test]
 fn consumers_of_a_tree_share_a_queue() {
     each_number_goes_to_one(CaTree::new(), true);
@@ -195,29 +127,4 @@ fn consumers_of_a_tree_share_a_queue() {
 #[test]
 fn consumers_of_a_hash_table_share_a_pool() {
     each_number_goes_to_one(HashTable::new(), false);
-}
-
-#[test]
-fn consumers_of_a_single_lock_share_a_queue() {
-    each_number_goes_to_one(SingleLock::new(), true);
-}
-
-#[test]
-fn consumers_of_a_skip_list_share_a_queue() {
-    each_number_goes_to_one(SkipList::new(), true);
-}
-
-#[test]
-fn consumers_of_the_paper_tree_share_a_queue() {
-    each_number_goes_to_one(PaperTree::new(), true);
-}
-
-#[test]
-fn consumers_of_the_lock_free_tree_share_a_queue() {
-    each_number_goes_to_one(LockFreeTree::new(), true);
-}
-
-#[test]
-fn consumers_of_a_locked_hash_map_share_a_pool() {
-    each_number_goes_to_one(LockedHashMap::new(), false);
 }

@@ -9,7 +9,7 @@ use crate::handle::{Admin, Protection, WriteConcurrency};
 use crate::owner::Heir;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
-use ats::{Rival, TableType};
+use ats::TableType;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -45,15 +45,12 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         FullScan::Warn => KnownAtom::Warn,
         FullScan::Refuse => KnownAtom::Refuse,
     };
-    let backend = match shared.table.rival() {
-        Some(Rival::SingleLock) => KnownAtom::SingleLock,
-        Some(Rival::SkipList) => KnownAtom::SkipList,
-        Some(Rival::PaperTree) => KnownAtom::PaperTree,
-        Some(Rival::LockFreeTree) => KnownAtom::LockFreeTree,
-        Some(Rival::HashMap) => KnownAtom::HashMap,
-        None if shared.table.is_portable() => KnownAtom::Btree,
-        None => KnownAtom::Default,
+    let backend = match shared.table.is_portable() {
+        true => KnownAtom::Btree.word(),
+        false => KnownAtom::Default.word(),
     };
+    #[cfg(feature = "rivals")]
+    let backend = super::rival::name(env, &shared.table).unwrap_or(backend);
     let wc = match reported.write_concurrency {
         WriteConcurrency::False => KnownAtom::False.word(),
         WriteConcurrency::True => KnownAtom::True.word(),
@@ -78,7 +75,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         protection.word(),
         fixed,
         full_scan.word(),
-        backend.word(),
+        backend,
     ]))
 }
 

@@ -21,6 +21,8 @@ mod places;
 mod pop;
 mod range;
 mod reading;
+#[cfg(feature = "rivals")]
+mod rival;
 mod select;
 mod slices;
 mod tables;

@@ -2,19 +2,21 @@
 
 use super::access::{existing, readable, writable};
 use super::arguments::index;
+#[cfg(feature = "rivals")]
+use super::rival::on_rival;
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::foreign::Vm;
 use crate::full_scan::{self, FullScan};
 use crate::handle::{Protection, Recipe, Reported, WriteConcurrency};
+use crate::names::Renaming;
 use crate::owner::{Heir, Owner};
 use crate::portable::VmCodec;
 use crate::succession::Changes;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, process, registry, release, sys};
-use ats::names::Renaming;
-use ats::{BTreeStore, Rival, Table, TableType, Zeros};
+use ats::{BTreeStore, Table, TableType, Zeros};
 use std::sync::Arc;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -88,14 +90,6 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     })
 }
 
-/// The values of the option `backend`.
-#[derive(Clone, Copy)]
-enum Backend {
-    Default,
-    BTree,
-    Rival(Rival),
-}
-
 /// A table where the option `backend` says.
 fn empty<'e>(
     env: Env<'e>,
@@ -113,25 +107,26 @@ fn empty<'e>(
             zeros,
         ));
     }
-    let backends = [
-        (KnownAtom::Default, Backend::Default),
-        (KnownAtom::Btree, Backend::BTree),
-        (KnownAtom::SingleLock, Backend::Rival(Rival::SingleLock)),
-        (KnownAtom::SkipList, Backend::Rival(Rival::SkipList)),
-        (KnownAtom::PaperTree, Backend::Rival(Rival::PaperTree)),
-        (KnownAtom::LockFreeTree, Backend::Rival(Rival::LockFreeTree)),
-        (KnownAtom::HashMap, Backend::Rival(Rival::HashMap)),
-    ];
-    match one_of(backend, &backends)? {
-        Backend::Default => Ok(Table::with_zeros(kind, position, zeros)),
-        Backend::BTree => {
-            let (store, codec) = (Box::new(BTreeStore::new()), Arc::new(VmCodec));
-            Ok(Table::on_store(store, codec, kind, position, zeros))
-        }
-        Backend::Rival(rival) => {
-            Table::on_rival(rival, kind, position, zeros).ok_or(KnownAtom::None)
-        }
+    if KnownAtom::Default.is(backend.0) {
+        return Ok(Table::with_zeros(kind, position, zeros));
     }
+    if KnownAtom::Btree.is(backend.0) {
+        let (store, codec) = (Box::new(BTreeStore::new()), Arc::new(VmCodec));
+        return Ok(Table::on_store(store, codec, kind, position, zeros));
+    }
+    on_rival(env, backend.0, kind, position, zeros)
+}
+
+/// The other values of the option `backend` name stores that this build does not have.
+#[cfg(not(feature = "rivals"))]
+fn on_rival(
+    _env: Env<'_>,
+    _backend: VmWord<'_>,
+    _kind: TableType,
+    _position: usize,
+    _zeros: Zeros,
+) -> Result<Table<Vm>, KnownAtom> {
+    Err(KnownAtom::Backend)
 }
 
 /// A store that only tests can ask for.

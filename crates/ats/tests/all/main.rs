@@ -3,7 +3,7 @@
 
 mod adaptation;
 mod bags;
-#[path = "../../../ats-mem/tests/linear/checker.rs"]
+#[path = "../../../ats-mem/tests/stores/checker.rs"]
 mod checker;
 mod common;
 mod compressed;

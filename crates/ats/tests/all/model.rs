@@ -2,7 +2,7 @@
 
 use crate::common::model::{self, Count, Model};
 use crate::common::{ALL_TYPES, TermTable, everything, objects, on_disk, portable, same_key};
-use ats::{CounterOp, Error, Integer, UnpackBuffer, Workspace};
+use ats::{CounterOp, Error, Integer, Rival, UnpackBuffer, Workspace, Zeros};
 use ats_term::Term;
 use ats_term::arbitrary::near_term;
 use ats_term::image::{Scratch, decode};
@@ -354,6 +354,24 @@ proptest! {
     ) {
         for kind in ALL_TYPES {
             run(on_disk(kind, key_position), key_position, &ops);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn tables_on_stores_for_comparison_behave_as_lists_of_objects(
+        key_position in 1usize..3,
+        ops in vec(op(), 0..120),
+    ) {
+        for kind in ALL_TYPES {
+            for rival in Rival::ALL {
+                if let Some(table) = TermTable::on_rival(rival, kind, key_position, Zeros::Distinct) {
+                    run(table, key_position, &ops);
+                }
+            }
         }
     }
 }

@@ -1,0 +1,29 @@
+//! Changes of records, and why one was not made.
+
+use crate::record::{Record, RecordBox, Release};
+
+/// The change that an update makes of a key: a new value is given as a record, the key of which
+/// equals that of the update, byte for byte.
+pub type Change<R> = ats_store::Change<RecordBox<R>>;
+
+/// The changes that a [batch](crate::Backend::update_batch) makes of its keys. No decision may be
+/// [`Remove`](ats_store::Change::Remove). A record that is [built](ats_store::BatchPlan::build) is
+/// built with no lock but that of the key.
+pub trait BatchPlan<R: Release>: ats_store::BatchPlan<Record<R>, RecordBox<R>> {}
+
+impl<R: Release, P: ats_store::BatchPlan<Record<R>, RecordBox<R>> + ?Sized> BatchPlan<R> for P {}
+
+/// A [`BatchPlan`] that puts nothing off.
+pub type DecideMany<'a, R> = dyn FnMut(usize, Option<&Record<R>>) -> Change<R> + 'a;
+
+/// The key is held by a batch, or by an [`update_alone`](crate::Backend::update_alone), that did not finish
+/// within the patience of the store; or a lock was held for longer than the calling thread
+/// [may wait](ats_sync::lock::set_may_wait). Nothing was changed. Try again later, best after giving the processor away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
+
+impl From<Busy> for ats_store::Error {
+    fn from(_: Busy) -> Self {
+        ats_store::Error::Busy
+    }
+}

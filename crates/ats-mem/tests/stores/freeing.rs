@@ -1,0 +1,163 @@
+//! What is freed is freed with no lock held, and with no key held by a batch: it can take long.
+
+use crate::random::Random;
+use ats_mem::{Busy, Change, End, MemoryStore, RecordBox, Release};
+use ats_sync::pin;
+use std::cell::RefCell;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// Keys of the store. Enough that leaves and buckets are split and merged all the time.
+pub(crate) const KEYS: u64 = 400;
+pub(crate) const STEPS: u64 = 6_000;
+/// What is freed in this thread is looked at so often at least.
+pub(crate) const ENOUGH: usize = 1_000;
+
+thread_local! {
+    /// Asks another thread, in the one that frees; nothing in other threads.
+    static ASKING: RefCell<Option<Asking>> = const { RefCell::new(None) };
+}
+
+/// The way to a thread that looks at the store.
+pub(crate) struct Asking {
+    keys: Vec<u64>,
+    ask: Sender<u64>,
+    answer: Receiver<Result<(), Busy>>,
+    asked: usize,
+    /// What was found first that should not be.
+    wrong: Option<String>,
+}
+
+impl Asking {
+    /// Asks whether others can write the keys that the thread has written.
+    pub(crate) fn ask(&mut self) {
+        for key in &self.keys {
+            self.asked += 1;
+            self.ask.send(*key).expect("the other thread lives");
+            let wrong = match self.answer.recv_timeout(Duration::from_secs(20)) {
+                Ok(Ok(())) => continue,
+                Ok(Err(Busy)) => "a key is held",
+                Err(_) => "a lock is held",
+            };
+            // The answer will come, too late for being of use.
+            let keys = &self.keys;
+            (self.wrong).get_or_insert_with(|| format!("{wrong}: {key} of {keys:?}"));
+        }
+    }
+}
+
+/// Asks when it is released.
+pub(crate) struct Probing;
+
+impl Release for Probing {
+    unsafe fn release(_value: &[u64]) {
+        ASKING.with_borrow_mut(|asking| {
+            if let Some(asking) = asking.as_mut().filter(|asking| asking.wrong.is_none()) {
+                asking.ask();
+            }
+        });
+    }
+}
+
+pub(crate) fn owning(key: &[u8], value: u64) -> RecordBox<Probing> {
+    RecordBox::new(key, &[value], true)
+}
+
+/// Says which keys the thread is about to write.
+pub(crate) fn about_to_write(keys: impl IntoIterator<Item = u64>) {
+    ASKING.with_borrow_mut(|asking| {
+        let asking = asking.as_mut().expect("set at the beginning");
+        asking.keys = keys.into_iter().collect();
+    });
+}
+
+pub(crate) fn step<S: MemoryStore<Probing>>(store: &S, random: &mut Random) {
+    let start = random.below(KEYS);
+    match random.below(6) {
+        0 | 1 => {
+            about_to_write([start]);
+            let key = start.to_be_bytes();
+            let insert = |_: Option<&_>| Change::Put(owning(&key, 1));
+            assert_eq!(store.update(&key, &pin(), &mut { insert }), Ok(()));
+        }
+        2 => {
+            about_to_write([start]);
+            let key = start.to_be_bytes();
+            let remove = |_: Option<&_>| Change::Remove;
+            assert_eq!(store.update(&key, &pin(), &mut { remove }), Ok(()));
+        }
+        3 => {
+            about_to_write([start]);
+            let key = start.to_be_bytes();
+            let change = random.below(2);
+            let decide = |_: Option<&_>| match change {
+                0 => Change::Put(owning(&key, 2)),
+                _ => Change::Remove,
+            };
+            assert_eq!(store.update_alone(&key, &pin(), &mut { decide }), Ok(()));
+        }
+        4 => {
+            let end = [End::First, End::Last][random.below(2) as usize];
+            about_to_write([0, KEYS - 1]);
+            let remove = |_: Option<&_>| Change::Remove;
+            assert_eq!(store.update_end(end, &pin(), &mut { remove }), Ok(()));
+        }
+        _ => {
+            let end = start + 1 + random.below(40);
+            about_to_write([start, end - 1]);
+            let keys: Vec<_> = (start..end).map(u64::to_be_bytes).collect();
+            let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
+            let stop = random.below(80) as usize;
+            let done = store.update_many(&keys, &pin(), &mut |index, _| match index % 4 {
+                _ if index == stop => Change::Abort,
+                0 => Change::Keep,
+                _ => Change::Put(owning(keys[index], 3)),
+            });
+            assert_eq!(done, Ok(stop >= keys.len()));
+        }
+    }
+}
+
+pub(crate) fn is_freed_without_locks<S: MemoryStore<Probing> + Default>() {
+    let store = &S::default();
+    let (ask, asked) = channel();
+    let (reply, answer) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for key in asked {
+                let key = u64::to_be_bytes(key);
+                let keep = |_: Option<&_>| Change::Keep;
+                if reply
+                    .send(store.update(&key, &pin(), &mut { keep }))
+                    .is_err()
+                {
+                    return;
+                }
+            }
+        });
+        ASKING.set(Some(Asking {
+            keys: Vec::new(),
+            ask,
+            answer,
+            asked: 0,
+            wrong: None,
+        }));
+        store.force_adaptation(50, 50);
+        let mut random = Random(5);
+        // Threads of other tests keep the epoch back now and then, and free what this one has retired.
+        let goes_on = |steps| {
+            ASKING.with_borrow(|asking| {
+                let asking = asking.as_ref().expect("set above");
+                asking.wrong.is_none() && (steps < STEPS || asking.asked <= ENOUGH)
+            })
+        };
+        let mut steps = 0;
+        while steps < 100 * STEPS && goes_on(steps) {
+            step(store, &mut random);
+            steps += 1;
+        }
+        let Asking { asked, wrong, .. } = ASKING.take().expect("set above");
+        assert_eq!(wrong, None);
+        assert!(asked > ENOUGH, "asked {asked} times only");
+    });
+}

@@ -1,0 +1,568 @@
+//! Short histories of three threads on a few keys, recorded many times and checked for linearizability.
+//! The threads are those of the system or, under `RUSTFLAGS="--cfg shuttle"`, of a scheduler that
+//! switches between them at any access to an atomic.
+//!
+//! The keys lie among others that no thread touches, so many that one key more or less splits a leaf,
+//! or makes the hash table grow. The tree is made to split and to join its base nodes all the time, too.
+//! Reads that are no snapshot (`next`, `prev`, `scan`, and walks by many steps) are checked as what they
+//! promise to be: one read for each key they passed, each between the call and the return.
+
+use crate::checker::{Clock, Event, linearizable};
+use crate::random::Random;
+use ats_mem::{Change, End, MemoryStore, Plain, Record, RecordBox, Totals};
+use ats_sync::pin;
+#[cfg(shuttle)]
+use shuttle::{sync::Barrier, thread};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+#[cfg(not(shuttle))]
+use std::{sync::Barrier, thread};
+
+/// The keys of the histories, by their index.
+pub(crate) const KEYS: usize = 4;
+pub(crate) const THREADS: u64 = 3;
+pub(crate) const CALLS: usize = 6;
+pub(crate) const ROUNDS: u64 = 8000;
+
+/// The value of each key.
+pub(crate) type State = [Option<u64>; KEYS];
+
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// Wrote the new value and found the old one.
+    Write(usize, Option<u64>, Option<u64>),
+    /// Wrote the new value, without a look at the old one, and found whether there was one.
+    WriteOver(usize, Option<u64>, bool),
+    Read(usize, Option<u64>),
+    /// Looked at several keys as one, found these values, and wrote one under some of the keys.
+    Batch(Vec<Part>, u64),
+    /// Removed what was at an end: a key with its value, or nothing because nothing was there at all.
+    TakeEnd(End, Option<(usize, u64)>),
+    /// Found that so many of the keys were there.
+    Size(i64),
+}
+
+/// The part of a key in a batch.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    key: usize,
+    found: Option<u64>,
+    /// Whether the key was left as it is.
+    is_kept: bool,
+}
+
+pub(crate) fn apply(state: &State, what: &What) -> Option<State> {
+    let mut after = *state;
+    match what {
+        What::Size(size) => {
+            let there = state.iter().flatten().count();
+            return (*size == there as i64).then_some(after);
+        }
+        What::Read(key, value) => return (state[*key] == *value).then_some(after),
+        What::Write(key, new, old) => {
+            after[*key] = *new;
+            return (state[*key] == *old).then_some(after);
+        }
+        What::WriteOver(key, new, was_there) => {
+            after[*key] = *new;
+            return (state[*key].is_some() == *was_there).then_some(after);
+        }
+        What::Batch(found, new) => {
+            for part in found {
+                if state[part.key] != part.found {
+                    return None;
+                }
+                if !part.is_kept {
+                    after[part.key] = Some(*new);
+                }
+            }
+        }
+        What::TakeEnd(end, taken) => {
+            let mut there = (0..KEYS).filter(|key| state[*key].is_some());
+            let outermost = match end {
+                End::First => there.next(),
+                End::Last => there.next_back(),
+            };
+            if outermost != taken.map(|(key, _)| key) {
+                return None;
+            }
+            if let Some((key, value)) = *taken {
+                after[key] = None;
+                return (state[key] == Some(value)).then_some(after);
+            }
+        }
+    }
+    Some(after)
+}
+
+/// A kind of store, and where in it the keys are.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    /// Whether the store has an order, and adapts.
+    ordered: bool,
+    /// How many other keys there are, about: the even numbers from 0 on. With none, the keys are at the
+    /// ends of the store, and are taken from there.
+    fillers: u64,
+    keys: [u64; KEYS],
+}
+
+/// Full leaves have 34 keys, or 8 where interleavings are explored.
+pub(crate) const TREE: Place = match cfg!(shuttle) {
+    true => Place {
+        ordered: true,
+        fillers: 7,
+        keys: [1, 5, 9, 15],
+    },
+    false => Place {
+        ordered: true,
+        fillers: 33,
+        keys: [1, 17, 31, 63],
+    },
+};
+
+/// Few keys, so that a base node that is split off is empty now and then.
+pub(crate) const QUEUE: Place = Place {
+    ordered: true,
+    fillers: 0,
+    keys: [1, 17, 31, 63],
+};
+
+/// As a queue, without an order.
+pub(crate) const POOL: Place = Place {
+    ordered: false,
+    ..QUEUE
+};
+
+/// A table grows with its 33rd key.
+pub(crate) const HASH_TABLE: Place = Place {
+    ordered: false,
+    fillers: 31,
+    keys: [1, 17, 31, 63],
+};
+
+impl Place {
+    /// Fewer where there is little besides the keys, and so little that can be different.
+    pub(crate) fn rounds(&self) -> u64 {
+        match self.fillers {
+            0 => ROUNDS / 4,
+            _ => ROUNDS,
+        }
+    }
+
+    pub(crate) fn key(&self, index: usize) -> [u8; 8] {
+        self.keys[index].to_be_bytes()
+    }
+
+    /// The index of a key, unless it is a filler.
+    pub(crate) fn index(&self, key: &[u8]) -> Option<usize> {
+        (0..KEYS).find(|index| self.key(*index) == key)
+    }
+}
+
+impl Random {
+    pub(crate) fn key(&mut self) -> usize {
+        self.below(KEYS as u64) as usize
+    }
+}
+
+/// One thread's part in a history.
+pub(crate) struct Player<S> {
+    store: Arc<S>,
+    clock: Arc<Clock>,
+    random: Random,
+    /// Values of this player begin here, so that no two writes write the same.
+    next_value: u64,
+    place: Place,
+    /// What the store had before.
+    base: Totals,
+    events: Vec<Event<What>>,
+}
+
+impl<S: MemoryStore<Plain>> Player<S> {
+    pub(crate) fn play(mut self) -> Vec<Event<What>> {
+        for _ in 0..CALLS {
+            self.next_value += 1;
+            let ends = self.place.fillers == 0;
+            match self.random.below(if ends { 18 } else { 15 }) {
+                0 => self.write(Some(self.next_value)),
+                1 | 2 => self.write_over(Some(self.next_value)),
+                3 => self.write(None),
+                4 => self.write_over(None),
+                5..7 => self.batch(),
+                7 => self.scan(),
+                8 if self.place.ordered => self.scan_part(),
+                9 if self.place.ordered => self.step(),
+                10 if self.place.ordered => self.walk(),
+                11 => {
+                    self.store.join_idle(&pin());
+                }
+                13 | 14 => self.size(),
+                15.. => self.take_end(),
+                _ => self.get(),
+            }
+        }
+        self.events
+    }
+
+    pub(crate) fn write(&mut self, new: Option<u64>) {
+        let (index, store) = (self.random.key(), &self.store);
+        let key = self.place.key(index);
+        // One in three as changes that take long are made.
+        let alone = self.random.below(3) == 0;
+        let update = || {
+            let mut old = None;
+            let guard = pin();
+            let mut decide = |current: Option<&Record<Plain>>| {
+                old = current.map(|record| record.value()[0]);
+                if alone {
+                    thread::yield_now();
+                }
+                match new {
+                    Some(value) => Change::Put(RecordBox::new(&key, &[value], false)),
+                    None => Change::Remove,
+                }
+            };
+            let done = match alone {
+                true => store.update_alone(&key, &guard, &mut decide),
+                false => store.update(&key, &guard, &mut decide),
+            };
+            done.map(|()| old)
+        };
+        let event = self
+            .clock
+            .record(update, |old| old.map(|old| What::Write(index, new, old)));
+        self.push(event);
+    }
+
+    pub(crate) fn write_over(&mut self, new: Option<u64>) {
+        let (index, store) = (self.random.key(), &self.store);
+        let key = self.place.key(index);
+        let write = || match new {
+            Some(value) => store.put(&key, RecordBox::new(&key, &[value], false), &pin()),
+            None => store.remove(&key, &pin()),
+        };
+        let event = self.clock.record(write, |was_there| {
+            was_there.map(|was_there| What::WriteOver(index, new, was_there))
+        });
+        self.push(event);
+    }
+
+    pub(crate) fn take_end(&mut self) {
+        let end = match self.random.below(3) {
+            0 => End::Last,
+            _ => End::First,
+        };
+        let (store, place) = (&self.store, self.place);
+        let take = || {
+            let (mut taken, guard) = (None, pin());
+            let done = store.update_end(end, &guard, &mut |current| match current {
+                None => Change::Keep,
+                Some(record) => {
+                    let index = place.index(record.key()).expect("one of the keys");
+                    taken = Some((index, record.value()[0]));
+                    Change::Remove
+                }
+            });
+            done.map(|()| taken)
+        };
+        let event = self.clock.record(take, |taken| taken);
+        let what = match event.what {
+            Ok(taken) if place.ordered => What::TakeEnd(end, taken),
+            Ok(Some((index, value))) => What::Write(index, None, Some(value)),
+            // A store without order may find nothing at no single moment.
+            Ok(None) | Err(ats_mem::Busy) => return,
+        };
+        self.events.push(Event {
+            what,
+            call: event.call,
+            end: event.end,
+        });
+    }
+
+    /// Writes some keys as one, and leaves others as they are. Now and then gives up at the last key, after
+    /// which nothing may have happened.
+    pub(crate) fn batch(&mut self) {
+        let chosen: Vec<usize> = (0..KEYS).filter(|_| self.random.below(3) > 0).collect();
+        let answers = chosen.iter().map(|_| self.random.below(6)).collect();
+        let keys: Vec<[u8; 8]> = chosen.iter().map(|index| self.place.key(*index)).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let (store, new) = (&self.store, self.next_value);
+        let mut writing = Writing {
+            gives_up: self.random.below(4) == 0,
+            keys: &keys,
+            chosen: &chosen,
+            answers,
+            new,
+            parts: Vec::new(),
+        };
+        let is_long = self.random.below(2) == 0;
+        let update = || match is_long {
+            true => store.update_long_batch(&keys, &mut writing),
+            false => store.update_batch(&keys, &pin(), &mut writing),
+        };
+        let event = self.clock.record(update, |done| done);
+        if event.what == Ok(true) {
+            let what = What::Batch(writing.parts, new);
+            self.events.push(Event {
+                what,
+                call: event.call,
+                end: event.end,
+            });
+        }
+    }
+
+    pub(crate) fn get(&mut self) {
+        let (index, store) = (self.random.key(), &self.store);
+        let key = self.place.key(index);
+        let get = || store.get(&key, &pin()).map(|record| record.value()[0]);
+        let event = self.clock.record(get, |value| Ok(What::Read(index, value)));
+        self.push(event);
+    }
+
+    /// Counts, and checks that bytes and objects are of one moment.
+    pub(crate) fn size(&mut self) {
+        let (store, base) = (&self.store, self.base);
+        let event = self.clock.record(
+            || store.totals(),
+            |totals| {
+                totals.map(|totals| {
+                    let size = totals.objects - base.objects;
+                    let bytes = totals.bytes - base.bytes;
+                    // A key of one word, a value of one word, and a header of one word, or of three where a
+                    // batch needed room for any address.
+                    assert!(
+                        (24 * size..=40 * size).contains(&bytes),
+                        "{bytes} of {size}"
+                    );
+                    What::Size(size)
+                })
+            },
+        );
+        self.push(event);
+    }
+
+    pub(crate) fn scan(&mut self) {
+        let (store, place) = (&self.store, self.place);
+        let scan = || {
+            let mut state = State::default();
+            let scanned = store.scan(None, &pin(), &mut |record| {
+                if let Some(index) = place.index(record.key()) {
+                    let before = state[index].replace(record.value()[0]);
+                    assert_eq!(before, None, "a scan met a key twice");
+                }
+                ControlFlow::Continue(())
+            });
+            assert_eq!(scanned, Ok(()));
+            state
+        };
+        let event = self.clock.record(scan, |state| state);
+        let reads = event.what.iter().enumerate();
+        self.events.extend(reads.map(|(index, value)| Event {
+            what: What::Read(index, *value),
+            call: event.call,
+            end: event.end,
+        }));
+    }
+
+    /// Scans from behind a key on, and gives up somewhere.
+    pub(crate) fn scan_part(&mut self) {
+        let (from, limit) = (self.random.key(), 1 + self.random.below(30));
+        let (store, place) = (&self.store, self.place);
+        let scan = || {
+            let (mut met, mut last) = (Vec::new(), None);
+            let mut left = limit;
+            let scanned = store.scan(Some(&place.key(from)), &pin(), &mut |record| {
+                met.push((record.key().to_vec(), record.value()[0]));
+                left -= 1;
+                if left == 0 {
+                    last = Some(record.key().to_vec());
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
+            });
+            assert_eq!(scanned, Ok(()));
+            (met, last)
+        };
+        let event = self.clock.record(scan, |met| met);
+        let (met, last) = &event.what;
+        assert!(met.windows(2).all(|pair| pair[0].0 < pair[1].0), "{met:?}");
+        for index in from + 1..KEYS {
+            let key = place.key(index);
+            if last.as_ref().is_some_and(|last| key[..] > last[..]) {
+                break;
+            }
+            let found = met.iter().find(|(met, _)| *met == key);
+            self.events.push(Event {
+                what: What::Read(index, found.map(|(_, value)| *value)),
+                call: event.call,
+                end: event.end,
+            });
+        }
+    }
+
+    /// The key behind, or before, another one.
+    pub(crate) fn step(&mut self) {
+        let from = self.place.key(self.random.key()).to_vec();
+        let upwards = self.random.below(2) == 0;
+        self.step_from(&from, upwards);
+    }
+
+    /// Step by step from a key to the second next, or to the end.
+    pub(crate) fn walk(&mut self) {
+        let from = self.random.key();
+        let upwards = self.random.below(2) == 0;
+        let end = match upwards {
+            true => self.place.keys.get(from + 2).copied(),
+            false => from.checked_sub(2).map(|end| self.place.keys[end]),
+        };
+        let mut here = self.place.key(from).to_vec();
+        while let Some(next) = self.step_from(&here, upwards) {
+            assert!((next > here) == upwards, "{next:?} after {here:?}");
+            here = next;
+            if end.is_some_and(|end| here == end.to_be_bytes()) {
+                break;
+            }
+        }
+    }
+
+    pub(crate) fn step_from(&mut self, from: &[u8], upwards: bool) -> Option<Vec<u8>> {
+        let (store, place) = (&self.store, self.place);
+        let step = || {
+            let guard = pin();
+            let found = match upwards {
+                true => store.next(from, &guard),
+                false => store.prev(from, &guard),
+            };
+            let found = found.expect("ordered stores take any key");
+            found.map(|record| (record.key().to_vec(), record.value()[0]))
+        };
+        let event = self.clock.record(step, |found| found);
+        for other in 0..KEYS {
+            let key = &place.key(other)[..];
+            if key == from || (key > from) != upwards {
+                continue;
+            }
+            let value = match &event.what {
+                Some((found, value)) if key == found => Some(*value),
+                Some((found, _)) if (key < &found[..]) == upwards => None,
+                // Beyond what was found.
+                Some(_) => continue,
+                None => None,
+            };
+            self.events.push(Event {
+                what: What::Read(other, value),
+                call: event.call,
+                end: event.end,
+            });
+        }
+        event.what.map(|(found, _)| found)
+    }
+
+    pub(crate) fn push(&mut self, event: Event<Result<What, ats_mem::Busy>>) {
+        // What a batch was in the way of has not happened.
+        if let Ok(what) = event.what {
+            self.events.push(Event {
+                what,
+                call: event.call,
+                end: event.end,
+            });
+        }
+    }
+}
+
+/// What a batch does with its keys.
+pub(crate) struct Writing<'a> {
+    gives_up: bool,
+    keys: &'a [&'a [u8]],
+    chosen: &'a [usize],
+    /// A number for each key, which says what becomes of it.
+    answers: Vec<u64>,
+    new: u64,
+    parts: Vec<Part>,
+}
+
+impl ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Writing<'_> {
+    fn decide(&mut self, at: usize, current: Option<&Record<Plain>>) -> Change<Plain> {
+        if self.gives_up && at + 1 == self.keys.len() {
+            return Change::Abort;
+        }
+        match self.answers[at] {
+            0 | 1 => Change::Later,
+            _ => self.build(at, current),
+        }
+    }
+
+    fn build(&mut self, at: usize, current: Option<&Record<Plain>>) -> Change<Plain> {
+        let is_kept = self.answers[at].is_multiple_of(2);
+        self.parts.push(Part {
+            key: self.chosen[at],
+            found: current.map(|record| record.value()[0]),
+            is_kept,
+        });
+        match is_kept {
+            true => Change::Keep,
+            false => Change::Put(RecordBox::new(self.keys[at], &[self.new], false)),
+        }
+    }
+}
+
+#[cfg(not(shuttle))]
+pub(crate) fn histories<S: MemoryStore<Plain> + Default + 'static>(place: Place) {
+    (1..=place.rounds()).for_each(|round| history::<S>(place, round));
+}
+
+#[cfg(shuttle)]
+pub(crate) fn histories<S: MemoryStore<Plain> + Default + 'static>(place: Place) {
+    use shuttle::{Config, Runner, rand::Rng, scheduler::RandomScheduler};
+    let mut config = Config::new();
+    config.stack_size = 1 << 18;
+    config.silence_warnings = true;
+    Runner::new(RandomScheduler::new(place.rounds() as usize), config).run(move || {
+        history::<S>(place, shuttle::rand::thread_rng().gen_range(1..ROUNDS));
+    });
+}
+
+pub(crate) fn history<S: MemoryStore<Plain> + Default + 'static>(place: Place, round: u64) {
+    let store = S::default();
+    // One more or one less: one to four keys make the leaf split, or the table grow.
+    let fillers = place.fillers.checked_sub(1);
+    for filler in 0..fillers.map_or(0, |fillers| fillers + round % 3) {
+        let key = (2 * filler).to_be_bytes();
+        let put = store.update(&key, &pin(), &mut |_| {
+            Change::Put(RecordBox::new(&key, &[0], false))
+        });
+        assert_eq!(put, Ok(()));
+    }
+    let base = store.totals().expect("this thread may wait");
+    // One write in so many splits a base node, and one in so many joins some.
+    let adapts = |one_in: u64| if one_in < 2 { 0 } else { one_in as u32 };
+    store.force_adaptation(adapts(round / 3 % 5), adapts(round / 15 % 5));
+    let (store, clock) = (Arc::new(store), Arc::new(Clock::default()));
+    let start = Arc::new(Barrier::new(THREADS as usize));
+    let play = |number: u64| {
+        let player = Player {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            random: Random(round * THREADS + number),
+            next_value: 1000 * number,
+            place,
+            base,
+            events: Vec::new(),
+        };
+        let start = Arc::clone(&start);
+        thread::spawn(move || {
+            start.wait();
+            player.play()
+        })
+    };
+    let players: Vec<_> = (0..THREADS).map(play).collect();
+    let events = players.into_iter().map(|player| player.join());
+    let events: Vec<_> = events
+        .flat_map(|events| events.expect("a player"))
+        .collect();
+    // A few of the histories are too long for the checker: those of many scans.
+    if events.len() <= 64 {
+        let explained = linearizable(State::default(), &events, apply);
+        assert!(explained, "round {round}: no order explains {events:#?}");
+    }
+}

@@ -1,0 +1,271 @@
+//! The unordered store behind a single lock: the hash map of the standard library, behind a lock with
+//! [groups of readers](crate::reader_groups).
+//!
+//! Good for: point reads by many threads, as long as writes are rare. Bad at: writes by several threads; stops, since
+//! the map doubles and halves as a whole; walks, of which below.
+//!
+//! Keys are hashed as in [`hash`](ats_mem::hash), so that what is compared is not the hash function.
+//!
+//! # Walks
+//! The records are walked in the order of their hashes, and of their keys where hashes are equal. This order does not
+//! depend on what else is in the map. But the map does not have it:
+//! - A step looks at all records, and remembers those that come next. A scan takes a sixteenth of the
+//!   records with each look. So [`next`](ats_mem::Backend::next) costs O(n), and a whole scan O(n log n).
+//! - While the store is [fixed](ats_mem::Fixable), it has an index of all keys in this order (`walk_index`), and
+//!   `next` costs O(log n). To fix it costs O(n log n), and to add or remove a key O(log n) as long as the index is
+//!   there. With half a million keys, removing one and putting it back took 0.25 us, and 0.8 us with the index; fixing
+//!   the store took 0.3 s.
+//!
+//! Reads and writes of a store that is not fixed are those of the map alone.
+//!
+//! [`update_end`](ats_mem::Backend::update_end) passes over the places of the map that are empty. Taking all records by
+//! and by costs more than the contract says: O(n / 16) for each, with the factor of a look at one byte.
+
+use super::record_map::{Kept, RecordMap, Rest, Taking};
+use super::store::LockedMap;
+use super::walk_index::{Spot, WalkIndex, slot_of, slot_start};
+use ats_mem::hash::Seed;
+use ats_mem::record::Release;
+use ats_mem::{End, ScanPosition, SlotAnswer};
+use ats_sync::Guard;
+use std::collections::HashSet;
+use std::hash::{BuildHasher, Hasher};
+
+/// A hash map behind a lock with groups of readers.
+pub type LockedHashMap<R> = LockedMap<R, Hashed<R>>;
+
+/// The map never has room for fewer.
+const LEAST_CAPACITY: usize = 28;
+/// It is made smaller when so many times more records fit in.
+const SPARSE: usize = 8;
+/// A scan takes one of so many parts with each look, but at least `LEAST_PIECE` records.
+const PARTS: usize = 16;
+const LEAST_PIECE: usize = if cfg!(any(loom, shuttle)) { 3 } else { 256 };
+
+/// Records without order.
+pub struct Hashed<R: Release> {
+    records: HashSet<Kept<R>, Seeded>,
+    /// How many fixations there are.
+    fixed: usize,
+    /// There while the map is fixed, and until it is tidied.
+    index: Option<WalkIndex>,
+}
+
+/// Makes the hashes of a map.
+#[derive(Clone)]
+struct Seeded(Seed);
+
+/// Hashes one key.
+struct KeyHasher {
+    seed: Seed,
+    hash: u64,
+}
+
+impl BuildHasher for Seeded {
+    type Hasher = KeyHasher;
+
+    fn build_hasher(&self) -> KeyHasher {
+        KeyHasher {
+            seed: self.0,
+            hash: 0,
+        }
+    }
+}
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.hash ^= self.seed.hash(bytes);
+    }
+
+    /// Slices say their length before their bytes. The hash of the bytes depends on it.
+    fn write_usize(&mut self, _length: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.hash
+    }
+}
+
+impl<R: Release> Default for Hashed<R> {
+    fn default() -> Self {
+        let seeded = Seeded(Seed::random());
+        Hashed {
+            records: HashSet::with_capacity_and_hasher(LEAST_CAPACITY, seeded),
+            fixed: 0,
+            index: None,
+        }
+    }
+}
+
+impl<R: Release> Hashed<R> {
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.records.hasher().0.hash(key)
+    }
+
+    /// How many slots there are: about the square root of the number of records, since without an index each slot
+    /// costs a look at all of them.
+    fn slots(&self) -> usize {
+        match &self.index {
+            Some(index) => index.slots(),
+            None => self.records.len().isqrt() + 1,
+        }
+    }
+
+    /// The first records behind a spot, and all that have the hash of the last of them, in order. Whether more follow.
+    fn least(&self, from: Spot<'_>, most: usize) -> (Vec<(u64, Kept<R>)>, bool) {
+        let (mut least, mut limit, mut behind) = (Vec::new(), u64::MAX, 0);
+        for kept in &self.records {
+            let key = kept.get().key();
+            let hash = self.hash(key);
+            if !from.is_before(hash, key) {
+                continue;
+            }
+            behind += 1;
+            if hash <= limit {
+                least.push((hash, kept.again()));
+            }
+            // With twice as many, half of them are dropped: that is O(1) for each record.
+            if least.len() >= 2 * most + 16 {
+                limit = cut(&mut least, most);
+            }
+        }
+        if least.len() > most {
+            cut(&mut least, most);
+        }
+        least.sort_unstable();
+        let is_cut = least.len() < behind;
+        (least, is_cut)
+    }
+}
+
+/// Leaves the least records, so many and all others of the last hash, which it returns.
+fn cut<R: Release>(records: &mut Vec<(u64, Kept<R>)>, most: usize) -> u64 {
+    let (_, (last, _), _) = records.select_nth_unstable_by_key(most - 1, |(hash, _)| *hash);
+    let last = *last;
+    records.retain(|(hash, _)| *hash <= last);
+    last
+}
+
+impl<R: Release> RecordMap<R> for Hashed<R> {
+    const READER_GROUPS: Option<usize> = None;
+
+    fn get(&self, key: &[u8]) -> Option<&Kept<R>> {
+        self.records.get(key)
+    }
+
+    fn put(&mut self, record: Kept<R>) -> Option<Kept<R>> {
+        let own = record.again();
+        let old = self.records.replace(record);
+        // The index has each key that is in the map.
+        if let (None, Some(index)) = (&old, &mut self.index) {
+            let key = own.get().key();
+            index.add(self.records.hasher().0.hash(key), key);
+        }
+        old
+    }
+
+    fn take(&mut self, key: &[u8], why: Taking) -> Option<Kept<R>> {
+        let taken = self.records.take(key)?;
+        if let Some(index) = &mut self.index {
+            index.remove(self.records.hasher().0.hash(key), key, why);
+        }
+        let (len, capacity) = (self.records.len(), self.records.capacity());
+        if capacity > 2 * LEAST_CAPACITY && len < capacity / SPARSE {
+            self.records.shrink_to(LEAST_CAPACITY.max(2 * len));
+        }
+        Some(taken)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Kept<R>> {
+        self.records.iter()
+    }
+
+    fn end(&self, _end: End) -> Option<&Kept<R>> {
+        let free = self.records.iter().find(|kept| !kept.get().is_held());
+        free.or_else(|| self.records.iter().next())
+    }
+
+    fn piece(&self) -> usize {
+        LEAST_PIECE.max(self.records.len() / PARTS)
+    }
+
+    fn gather(&self, from: ScanPosition<'_>, most: usize, found: &mut Vec<Kept<R>>) -> Rest {
+        let from = match from {
+            ScanPosition::Start => Spot::START,
+            ScanPosition::At(hash) => Spot::At(hash),
+            ScanPosition::Behind(key) => Spot::Behind(self.hash(key), key),
+        };
+        if let Some(index) = &self.index {
+            let (keys, next) = index.next_keys(from, most);
+            found.extend(keys.filter_map(|key| self.get(key)).map(Kept::again));
+            return next.map_or(Rest::Nowhere, Rest::At);
+        }
+        let (least, is_cut) = self.least(from, most);
+        let last = least.last().map(|(hash, _)| *hash);
+        found.extend(least.into_iter().map(|(_, kept)| kept));
+        match last.and_then(|last| last.checked_add(1)) {
+            Some(next) if is_cut => Rest::At(next),
+            _ => Rest::Nowhere,
+        }
+    }
+
+    fn knows(&self, key: &[u8], guard: &Guard) -> bool {
+        let is_there = self.get(key).is_some_and(|kept| {
+            // SAFETY: the caller holds the lock, which it took after it had made the guard.
+            unsafe { kept.under(guard) }.settled(guard).is_some()
+        });
+        let index = self.index.as_ref().filter(|_| self.fixed > 0);
+        is_there || index.is_some_and(|index| index.was_removed(self.hash(key), key))
+    }
+
+    /// A slot is an interval of hashes.
+    fn slot(&self, index: usize, found: &mut Vec<Kept<R>>) -> SlotAnswer {
+        let slots = self.slots();
+        if index >= slots {
+            return match index == slots {
+                true => SlotAnswer::End,
+                false => SlotAnswer::Beyond,
+            };
+        }
+        let mut from = ScanPosition::At(slot_start(index, slots));
+        loop {
+            let rest = self.gather(from, self.piece(), found);
+            let len = found.len();
+            found.retain(|kept| slot_of(self.hash(kept.get().key()), slots) == index);
+            match rest {
+                Rest::At(next) if found.len() == len && slot_of(next, slots) == index => {
+                    from = ScanPosition::At(next);
+                }
+                _ => return SlotAnswer::Here,
+            }
+        }
+    }
+
+    fn fix(&mut self) {
+        self.fixed += 1;
+        if self.index.is_none() {
+            let mut index = WalkIndex::new(self.slots());
+            for kept in &self.records {
+                let key = kept.get().key();
+                index.add(self.hash(key), key);
+            }
+            self.index = Some(index);
+        }
+    }
+
+    fn unfix(&mut self) {
+        self.fixed = self.fixed.saturating_sub(1);
+    }
+
+    fn tidy(&mut self) {
+        if self.fixed == 0 {
+            self.index = None;
+        }
+    }
+
+    /// The map has a byte and a word for each place, and a power of two of places, of which it fills seven of eight.
+    fn bytes(&self) -> usize {
+        let places = (self.records.capacity() * 8 / 7).next_power_of_two();
+        let index = self.index.as_ref().map_or(0, WalkIndex::bytes);
+        places * (size_of::<Kept<R>>() + 1) + index
+    }
+}

@@ -1,0 +1,54 @@
+//! Stores for comparison: structures that a table in memory could have instead. Experimental: only
+//! builds that measure or test have this crate.
+//!
+//! | store | what it is | readers |
+//! |---|---|---|
+//! | [`SingleLock`] | a balanced tree behind one readers-writer lock: `ordered_set` of `ets` before Erlang/OTP 22 | take the lock |
+//! | [`LockedHashMap`] | the hash map of the standard library behind a [lock with reader groups](crate::reader_groups) | take the lock |
+//! | [`PaperTree`] | the contention adapting tree as its authors published it: `ordered_set` of `ets` since then | take a lock |
+//! | [`LockFreeTree`] | its lock-free variant by the same authors: updates exchange base nodes with immutable treaps | take no lock |
+//! | [`SkipList`] | a concurrent skip list | take no lock |
+//!
+//! Good for: measuring what adaptation, fat nodes and reading without locks give; checking other stores. What each is
+//! good for and bad at it says itself.
+//!
+//! They keep the contract of [`Backend`](ats_mem::Backend), except for what it says of costs and of waiting:
+//! - **Readers may take locks**, so they write memory that others read, and wait for writers. What they have found they
+//!   look at without a lock: it lives as long as their guard, as everywhere.
+//! - A thread that must not wait for long for a lock waits for these as long as it takes.
+//! - Walks find a piece at a time, and visit it without locks.
+//! - Ends and sizes keep all writers out for a moment.
+//!
+//! Those behind one lock are maps of one writer (`store`), the others maps that threads share
+//! (`shared_store`).
+//!
+//! # Invariants of those behind one lock
+//! - V1. A record is in the map from the moment a writer puts it there until a writer takes it out, both with the lock
+//!   held to write. So the holder of the lock, to read or to write, can look at the records of the map.
+//! - V2. A record is retired only after it was taken out of the map, and by one thread: the writer that has
+//!   taken it out, or the batch to which it belonged. So a thread that was pinned before it took the lock can look at
+//!   what it has found there as long as its guard lives.
+//! - V3. The tally is that of what readers see in the map, whenever the lock is free.
+
+mod hash_map;
+mod in_range;
+mod key_locks;
+mod lock_free;
+mod paper_tree;
+pub mod reader_groups;
+mod record_map;
+mod rival;
+mod shared_map;
+mod shared_store;
+mod single_lock;
+mod skip_list;
+mod store;
+mod walk_index;
+
+pub use hash_map::LockedHashMap;
+pub use lock_free::LockFreeTree;
+pub use paper_tree::PaperTree;
+pub use reader_groups::ReaderGroupLock;
+pub use rival::{Rival, RivalStore};
+pub use single_lock::SingleLock;
+pub use skip_list::SkipList;

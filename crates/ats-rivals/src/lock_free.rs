@@ -1,0 +1,277 @@
+//! The ordered store as a lock-free contention adapting tree with immutable containers.
+//!
+//! ```text
+//!   route node            a key; binary, in no balance
+//!    |      |
+//!   base   route          a base node is a value: a container, and statistics
+//!    |      |  |
+//!  treap   ... ...        an immutable treap of leaves of up to 64 records
+//! ```
+//!
+//! K. Winblad, K. Sagonas and B. Jonsson, *Lock-free contention adapting search trees* (TOPC 8(2):10, 2021). An update
+//! makes a new container that shares most nodes with the old one, and exchanges (by compare-and-swap) the base node for
+//! a new one. If another thread was faster it tries again, and the statistics of the base node rise by 250, else they
+//! fall by 1. Above 1000 the base node is split in two, below -1000 it is [joined](join) with a neighbour.
+//!
+//! Good for: walks, which a change never disturbs; splits, which take one exchange. Bad at: updates, each of which
+//! copies a leaf and the path to it, and fails if another thread has changed any key of the base node; keys that
+//! ascend, since route nodes are never balanced.
+//!
+//! # Where this differs from the paper
+//! - A change here asks what is to become of a key, once, and what it has seen must be there until the change has
+//!   been made. So it holds [a lock of the key](super::key_locks) from the look until the exchange. Lookups are
+//!   wait-free, and walks take no lock. Updates of different keys do not wait for each other unless their keys share
+//!   a lock, by their hashes; splits and joins hold no lock.
+//! - There are no range queries that see one moment: a walk goes from base node to base node. A store asks for no more.
+//! - A join that fails lets the statistics begin anew at 0, as in the trees with locks by the same authors.
+//! - A base node that becomes empty is joined at once, as in Erlang/OTP. Else the ends of a table that serves as a
+//!   queue would be behind ever more empty ones.
+//! - Nodes are retired to epochs, where the paper has a garbage collector. This is why base nodes share ownership of
+//!   what tells of their join, and why a join is done before it lets go of its route nodes (L5).
+//!
+//! # Invariants
+//! The exchanges are those of the slot that leads to a node; a node that has left its slot never comes back.
+//! - L1. A base node leaves its slot when an update, a split or a join puts another node there. While it has a part
+//!   in a join that is not over, only that join does so. The base node that a join has joined with its neighbour
+//!   stays in its slot for ever, and goes together with its parent.
+//! - L2. The parent of a base node in the tree is the route node from which it hangs, which is in the tree, too.
+//!   Updates exchange in the slots of the parent, whatever way led them to the base node. A route node that has been
+//!   taken out has no replaceable base node of which it is the parent, so no update is lost there.
+//! - L3. A node is retired once: a base node that an exchange of one thread has taken out, by this thread; the nodes
+//!   that a join takes out, by the thread that has made its state *done*. All of them could not be reached any more
+//!   by then from the root. So a thread can look at a node as long as the guard lives under which it found it. A
+//!   node that was never in the tree is dropped at once.
+//! - L4. A join claims the route node that it takes out, and the one above. Only the join that has claimed a route node
+//!   exchanges other route nodes in its slots, or takes it out. One that was taken out stays claimed.
+//! - L5. A thread looks at the plan of a join only if it has found it committed under the present guard. Then the
+//!   join was not done before this guard, and what the plan leads to is retired after that, if at all.
+//! - L6. The keys to which a base node belongs do not change while it is in the tree; it has a record of each of them
+//!   that is there. A thread that stands on a node that was taken out finds in what hangs there the keys as they were
+//!   at some moment since it read the root.
+
+mod adapt;
+mod edit;
+mod join;
+mod leaf;
+#[cfg(test)]
+mod live;
+mod node;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
+mod treap;
+mod walk;
+
+use super::key_locks::KeyLocks;
+use super::shared_map::{Exchange, SharedMap};
+use super::shared_store::SharedStore;
+use ats_mem::forced::Forcing;
+use ats_mem::record::{Record, Release};
+use ats_sync::Guard;
+use ats_sync::count::atomic::AtomicU64;
+use edit::Edit;
+use node::{Base, CONTENDED, Node, NodeBox, Slot, UNCONTENDED};
+use std::ops::Bound;
+use std::ptr::NonNull;
+use treap::Link;
+
+/// A lock-free contention adapting tree; see the documentation of [the crate](crate).
+pub type LockFreeTree<R> = SharedStore<R, Routes<R>>;
+
+/// About how many bytes of a leaf, and of the inner nodes above it, fall to one record.
+const BYTES_EACH: usize = 12;
+
+/// The tree itself.
+pub struct Routes<R: Release> {
+    root: Slot<R>,
+    locks: KeyLocks,
+    forcing: Forcing,
+    splits: AtomicU64,
+    joins: AtomicU64,
+}
+
+// SAFETY: nodes are shared between threads by design: what changes in them is atomic, and threads look at them as
+// long as their guards allow (L3). Records may be released on any thread (`Release`).
+unsafe impl<R: Release> Send for Routes<R> {}
+// SAFETY: as for `Send` (L3).
+unsafe impl<R: Release> Sync for Routes<R> {}
+
+/// A node, and what it is.
+type Found<'g, R> = (&'g Node<R>, &'g Base<R>);
+
+impl<R: Release> Default for Routes<R> {
+    fn default() -> Self {
+        Routes {
+            root: Slot::new(Node::base(Link::Empty, 0, std::ptr::null(), None)),
+            locks: KeyLocks::new(),
+            forcing: Forcing::default(),
+            splits: AtomicU64::new(0),
+            joins: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<R: Release> Routes<R> {
+    /// Goes down to the base node of a key.
+    fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Found<'g, R> {
+        let mut node = self.root.load(guard);
+        loop {
+            match node {
+                Node::Base(base) => return (node, base),
+                Node::Route(route) => node = route.towards(*key < *route.key).load(guard),
+            }
+        }
+    }
+
+    /// The route node from which a base node hangs.
+    fn parent<'g>(&self, base: &Base<R>, _guard: &'g Guard) -> Option<&'g Node<R>> {
+        // SAFETY: it is null or leads to a node that was in the tree together with the base node, which was found under
+        // this guard (L2, L3).
+        unsafe { base.parent.as_ref() }
+    }
+
+    /// The slot in which a base node is, if it still is in the tree.
+    fn slot_of<'g>(
+        &'g self,
+        node: *const Node<R>,
+        base: &Base<R>,
+        guard: &'g Guard,
+    ) -> Option<&'g Slot<R>> {
+        match self.parent(base, guard) {
+            None => Some(&self.root),
+            Some(parent) => {
+                let route = parent.as_route()?;
+                route.side_of(node).map(|side| route.slot(side))
+            }
+        }
+    }
+
+    /// Puts a new node in the place of a replaceable base node, which is retired; or gives it back.
+    fn try_replace<'g>(
+        &'g self,
+        node: &Node<R>,
+        base: &Base<R>,
+        new: NodeBox<R>,
+        guard: &'g Guard,
+    ) -> Result<&'g Node<R>, NodeBox<R>> {
+        let Some(slot) = self.slot_of(node, base, guard) else {
+            return Err(new);
+        };
+        let new = slot.replace(node, new, guard)?;
+        // SAFETY: this thread has just taken it out of the tree (L3).
+        unsafe { Node::retire(node, guard) };
+        Ok(new)
+    }
+
+    /// Carries out what was decided of a key, from the base node on where it was looked up. The lock of the key is
+    /// held.
+    fn carry_out<'g>(
+        &'g self,
+        mut found: Found<'g, R>,
+        key: &[u8],
+        exchange: &Exchange<'g, R>,
+        guard: &'g Guard,
+    ) -> Option<&'g Node<R>> {
+        let mut cost = UNCONTENDED;
+        loop {
+            let (node, base) = found;
+            if base.is_replaceable() {
+                let mut edit = Edit::new();
+                let tree = match exchange {
+                    Exchange::Keep => return None,
+                    Exchange::Put(record) => edit.put(base.tree(), record),
+                    Exchange::Take => edit.remove(base.tree(), key)?,
+                };
+                let new = Node::base(tree, base.after(cost), base.parent, None);
+                if let Ok(new) = self.try_replace(node, base, new, guard) {
+                    // SAFETY: the base node that led to what is replaced has just been taken out (T2 of `treap`).
+                    unsafe { edit.published(guard) };
+                    return Some(new);
+                }
+            }
+            self.help(base, guard);
+            cost = CONTENDED;
+            found = self.find(key, guard);
+        }
+    }
+}
+
+impl<R: Release> SharedMap<R> for Routes<R> {
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+        let (_, base) = self.find(key, guard);
+        base.tree().get(key)
+    }
+
+    fn change<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Exchange<'g, R>,
+    ) {
+        let held = self.locks.lock(key);
+        let found = self.find(key, guard);
+        // Whatever is found was there at some moment since the lock was taken (L6), hence is there now.
+        let exchange = decide(found.1.tree().get(key));
+        let changed = self.carry_out(found, key, &exchange, guard);
+        drop(held);
+        if let Some(node) = changed {
+            self.adapt(node, guard);
+        }
+    }
+
+    fn gather<'g>(
+        &'g self,
+        from: Bound<&[u8]>,
+        most: usize,
+        guard: &'g Guard,
+        found: &mut Vec<&'g Record<R>>,
+    ) {
+        self.walk_up(from, most, guard, found);
+    }
+
+    fn gather_down<'g>(
+        &'g self,
+        below: Option<&[u8]>,
+        most: usize,
+        guard: &'g Guard,
+        found: &mut Vec<&'g Record<R>>,
+    ) {
+        self.walk_down(below, most, guard, found);
+    }
+
+    fn all(&mut self) -> Vec<NonNull<Record<R>>> {
+        let mut all = Vec::new();
+        self.visit(&ats_sync::pin(), &mut |node, _| {
+            if let Node::Base(base) = node {
+                base.tree().all(&mut all);
+            }
+        });
+        all
+    }
+
+    fn bytes(&self, records: usize, guard: &Guard) -> usize {
+        let mut nodes = 0;
+        self.visit(guard, &mut |_, _| nodes += 1);
+        nodes * size_of::<Node<R>>() + records * BYTES_EACH + self.locks.bytes()
+    }
+
+    #[cfg(feature = "forcing")]
+    fn force_adaptation(&self, splits: u32, joins: u32) {
+        self.forcing.set(splits, joins);
+    }
+}
+
+impl<R: Release> Drop for Routes<R> {
+    fn drop(&mut self) {
+        let mut left = vec![self.root.peek().cast_mut()];
+        while let Some(node) = left.pop() {
+            // SAFETY: the exclusive borrow shows that no other code looks at the tree, in which each node is once. No
+            // join is under way, since each is done or aborted when the call that began it returns.
+            let node = unsafe { NodeBox::from_raw(node) };
+            match &*node {
+                Node::Route(route) => left.extend(route.hanging().map(<*const _>::cast_mut)),
+                // SAFETY: as above; nodes of a container are in that of one base node of the tree (T2 of `treap`).
+                Node::Base(base) => unsafe { base.link().free_all() },
+            }
+        }
+    }
+}

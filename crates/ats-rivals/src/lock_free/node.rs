@@ -1,0 +1,348 @@
+//! Nodes of the tree, the slots from which they hang, and the joins that base nodes take part in.
+//!
+//! The invariants (L1 and so on) are those of [`lock_free`](super).
+
+#[cfg(test)]
+use super::live;
+use super::treap::{Link, Tree};
+use ats_mem::record::Release;
+use ats_mem::slab::{SharedSlice, SlabBox};
+use ats_sync::Guard;
+use ats_sync::shim::atomic::{AtomicPtr, AtomicU8, Ordering};
+use std::ptr;
+use std::sync::{Arc, OnceLock};
+
+/// Statistics of an update that has failed before: see [`Base::after`].
+pub(super) const CONTENDED: i32 = 250;
+/// Those of one that has not.
+pub(super) const UNCONTENDED: i32 = -1;
+/// A base node with statistics above this is split.
+pub(super) const SPLIT_ABOVE: i32 = 1000;
+/// A base node with statistics below this is joined with a neighbour.
+pub(super) const JOIN_BELOW: i32 = -1000;
+
+/// A node that no other thread has.
+pub(super) type NodeBox<R> = SlabBox<Node<R>>;
+
+pub(super) enum Node<R: Release> {
+    Route(Route<R>),
+    Base(Base<R>),
+}
+
+/// Keys below `key` are on the left, the others on the right.
+pub(super) struct Route<R: Release> {
+    pub key: SharedSlice<u8>,
+    left: Slot<R>,
+    right: Slot<R>,
+    /// The join that is about to take this node out, or what hangs from it (L4). It is compared, and not looked at.
+    claim: AtomicPtr<u8>,
+}
+
+/// A value: it does not change.
+pub(super) struct Base<R: Release> {
+    tree: Link<R>,
+    pub statistics: i32,
+    /// The route node from which it hangs, null: none (L2).
+    pub parent: *const Node<R>,
+    /// What it has to do with a join.
+    pub part: Option<Part<R>>,
+}
+
+pub(super) const PREPARING: u8 = 0;
+pub(super) const COMMITTED: u8 = 1;
+pub(super) const DONE: u8 = 2;
+pub(super) const ABORTED: u8 = 3;
+
+/// What becomes of a join. Its base nodes own it together, so it lives as long as any of them.
+pub(super) struct Join<R: Release> {
+    state: AtomicU8,
+    /// Set before the join commits, and looked at only by threads that find it committed, and not yet done (L5).
+    pub plan: OnceLock<Plan<R>>,
+}
+
+/// The nodes that a join takes out, and those that it puts in.
+pub(super) struct Plan<R: Release> {
+    pub parent: *const Node<R>,
+    /// Null: `parent` is at the root.
+    pub grand: *const Node<R>,
+    pub main: *const Node<R>,
+    pub neighbour: *const Node<R>,
+    pub joined: *const Node<R>,
+    pub rest: *const Node<R>,
+    /// Nodes of the containers of `main` and `neighbour` that are not in that of `joined`.
+    pub replaced: Vec<Link<R>>,
+}
+
+// SAFETY: what the pointers lead to is shared between threads by design, and is looked at only as L3 and L5 allow.
+unsafe impl<R: Release> Send for Join<R> {}
+// SAFETY: as for `Send`.
+unsafe impl<R: Release> Sync for Join<R> {}
+
+/// The part of a base node in a join.
+pub(super) struct Part<R: Release> {
+    pub join: Arc<Join<R>>,
+    pub is_main: bool,
+}
+
+impl<R: Release> Part<R> {
+    /// Whether the base node is one like others again. That which was joined with its neighbour has gone with its
+    /// parent.
+    pub(super) fn is_over(&self) -> bool {
+        match self.join.state() {
+            ABORTED => true,
+            DONE => !self.is_main,
+            _ => false,
+        }
+    }
+}
+
+impl<R: Release> Join<R> {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Join {
+            state: AtomicU8::new(PREPARING),
+            plan: OnceLock::new(),
+        })
+    }
+
+    pub(super) fn state(&self) -> u8 {
+        self.state.load(Ordering::Acquire)
+    }
+
+    /// From one state to another; false if it is in a third.
+    pub(super) fn goes(&self, from: u8, to: u8) -> bool {
+        self.state
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// By what claims are known.
+    pub(super) fn name(&self) -> *const u8 {
+        ptr::from_ref(self).cast()
+    }
+}
+
+/// What leads to a node.
+pub(super) struct Slot<R: Release>(AtomicPtr<Node<R>>);
+
+/// The left or the right one of two.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Left,
+    Right,
+}
+
+impl Side {
+    pub(super) fn other(self) -> Side {
+        match self {
+            Side::Left => Side::Right,
+            Side::Right => Side::Left,
+        }
+    }
+}
+
+fn made<R: Release>(node: Node<R>) -> NodeBox<R> {
+    #[cfg(test)]
+    live::count::<R>(1);
+    SlabBox::new(node)
+}
+
+#[cfg(test)]
+impl<R: Release> Drop for Node<R> {
+    fn drop(&mut self) {
+        live::count::<R>(-1);
+    }
+}
+
+impl<R: Release> Node<R> {
+    pub(super) fn base(
+        tree: Link<R>,
+        statistics: i32,
+        parent: *const Node<R>,
+        part: Option<Part<R>>,
+    ) -> NodeBox<R> {
+        made(Node::Base(Base {
+            tree,
+            statistics,
+            parent,
+            part,
+        }))
+    }
+
+    /// A route node to two new base nodes of these containers.
+    pub(super) fn route(left: Link<R>, key: SharedSlice<u8>, right: Link<R>) -> NodeBox<R> {
+        let route = made(Node::Route(Route {
+            key,
+            left: Slot::empty(),
+            right: Slot::empty(),
+            claim: AtomicPtr::new(ptr::null_mut()),
+        }));
+        let at = ptr::from_ref::<Node<R>>(&route);
+        let Node::Route(new) = &*route else {
+            unreachable!("it was made above")
+        };
+        new.left.fill(Node::base(left, 0, at, None));
+        new.right.fill(Node::base(right, 0, at, None));
+        route
+    }
+
+    pub(super) fn as_route(&self) -> Option<&Route<R>> {
+        match self {
+            Node::Route(route) => Some(route),
+            Node::Base(_) => None,
+        }
+    }
+
+    pub(super) fn as_base(&self) -> Option<&Base<R>> {
+        match self {
+            Node::Base(base) => Some(base),
+            Node::Route(_) => None,
+        }
+    }
+
+    /// Drops a node that did not come into the tree, and the base nodes made with it, but no containers.
+    pub(super) fn drop_new(node: NodeBox<R>) {
+        let Node::Route(route) = &*node else {
+            return;
+        };
+        for base in route.hanging() {
+            // SAFETY: it comes from `into_raw` in `route`, and no other code has it.
+            drop(unsafe { NodeBox::from_raw(base.cast_mut()) });
+        }
+    }
+
+    /// Retires a node, but not what it leads to.
+    ///
+    /// # Safety
+    /// It has been taken out of the tree, and no other thread retires it (L3).
+    pub(super) unsafe fn retire(node: *const Node<R>, guard: &Guard) {
+        unsafe fn free<R: Release>(raw: *mut u8) {
+            // SAFETY: `retire` hands over a node that no thread can reach after the grace period.
+            drop(unsafe { NodeBox::<R>::from_raw(raw.cast()) });
+        }
+        let raw = node.cast_mut().cast();
+        // SAFETY: the contract is the one of `Guard::retire`.
+        unsafe { guard.retire(raw, size_of::<Node<R>>(), free::<R>) };
+    }
+}
+
+impl<R: Release> Route<R> {
+    pub(super) fn slot(&self, side: Side) -> &Slot<R> {
+        match side {
+            Side::Left => &self.left,
+            Side::Right => &self.right,
+        }
+    }
+
+    /// The slot on the left, or the other one.
+    pub(super) fn towards(&self, left: bool) -> &Slot<R> {
+        self.slot(if left { Side::Left } else { Side::Right })
+    }
+
+    pub(super) fn children<'g>(&'g self, guard: &'g Guard) -> [&'g Node<R>; 2] {
+        [self.left.load(guard), self.right.load(guard)]
+    }
+
+    /// What hangs from it, for comparisons.
+    pub(super) fn hanging(&self) -> [*const Node<R>; 2] {
+        [self.left.peek(), self.right.peek()]
+    }
+
+    /// The side on which a node hangs.
+    pub(super) fn side_of(&self, node: *const Node<R>) -> Option<Side> {
+        let is_on = |side: &Side| ptr::eq(self.slot(*side).peek(), node);
+        [Side::Left, Side::Right].into_iter().find(is_on)
+    }
+
+    /// Claims the node for a join; false if another one has it (L4).
+    pub(super) fn claim(&self, join: *const u8) -> bool {
+        let (free, join) = (ptr::null_mut(), join.cast_mut());
+        self.claim
+            .compare_exchange(free, join, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// Ends the claim of this join, if it is still there.
+    pub(super) fn disclaim(&self, join: *const u8) {
+        let (free, join) = (ptr::null_mut(), join.cast_mut());
+        let _ = self
+            .claim
+            .compare_exchange(join, free, Ordering::AcqRel, Ordering::Acquire);
+    }
+}
+
+impl<R: Release> Base<R> {
+    /// The container, for as long as the base node is looked at.
+    pub(super) fn tree(&self) -> Tree<'_, R> {
+        // SAFETY: the base node was found under a guard that lives as long as the reference, hence so was its
+        // container (T2 of `treap`).
+        unsafe { self.tree.tree() }
+    }
+
+    pub(super) fn link(&self) -> Link<R> {
+        self.tree
+    }
+
+    /// Whether an update, a split or a join may put another base node in the place of this one (L1).
+    pub(super) fn is_replaceable(&self) -> bool {
+        self.part.as_ref().is_none_or(Part::is_over)
+    }
+
+    /// The statistics after an update of this cost. They stop a step behind the thresholds.
+    pub(super) fn after(&self, cost: i32) -> i32 {
+        let goes_on = match cost > 0 {
+            true => self.statistics <= SPLIT_ABOVE,
+            false => self.statistics >= JOIN_BELOW,
+        };
+        self.statistics + if goes_on { cost } else { 0 }
+    }
+}
+
+impl<R: Release> Slot<R> {
+    fn empty() -> Self {
+        Slot(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    pub(super) fn new(node: NodeBox<R>) -> Self {
+        Slot(AtomicPtr::new(NodeBox::into_raw(node)))
+    }
+
+    /// Before it is published.
+    fn fill(&self, node: NodeBox<R>) {
+        self.0.store(NodeBox::into_raw(node), Ordering::Relaxed);
+    }
+
+    pub(super) fn load<'g>(&'g self, _guard: &'g Guard) -> &'g Node<R> {
+        // SAFETY: never null once it is published; what is found in a slot under a guard lives as long (L3).
+        unsafe { &*self.0.load(Ordering::Acquire) }
+    }
+
+    /// What hangs here, for comparisons.
+    pub(super) fn peek(&self) -> *const Node<R> {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Puts a node in the place of another if that still hangs here.
+    pub(super) fn exchange(&self, old: *const Node<R>, new: *const Node<R>) -> bool {
+        let (old, new) = (old.cast_mut(), new.cast_mut());
+        self.0
+            .compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// As [`exchange`](Slot::exchange), with a new node, which is given back if the other is no longer here.
+    pub(super) fn replace<'g>(
+        &self,
+        old: &Node<R>,
+        new: NodeBox<R>,
+        _guard: &'g Guard,
+    ) -> Result<&'g Node<R>, NodeBox<R>> {
+        let raw = NodeBox::into_raw(new);
+        if self.exchange(old, raw) {
+            // SAFETY: it has come into the tree under this guard, so it is retired after that, if at all (L3).
+            Ok(unsafe { &*raw })
+        } else {
+            // SAFETY: it comes from `into_raw`, and no other code has it.
+            Err(unsafe { NodeBox::from_raw(raw) })
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Sleeping until a word changes: in the kernel (Linux), in a model of it (`loom`), or by giving the time
+//! slice away (elsewhere).
+//!
+//! A thread that sleeps while a word has a value must be prepared to wake early.
+
+#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
+mod imp {
+    pub(in super::super) use ats_sync::futex::{wake_all, wake_one};
+    use ats_sync::shim::atomic::AtomicU32;
+
+    /// Sleeps while `word` holds `expected`.
+    pub(in super::super) fn sleep(word: &AtomicU32, expected: u32) {
+        ats_sync::futex::wait(word, expected, None);
+    }
+}
+
+#[cfg(loom)]
+mod imp {
+    use ats_sync::shim::atomic::{AtomicU32, Ordering};
+    use loom::sync::{Condvar, Mutex};
+
+    /// What the kernel does: it compares and enqueues, or dequeues, under one lock. Here no thread wakes early, so
+    /// that `loom` finds a lost wake-up as a deadlock.
+    struct Kernel {
+        /// The addresses on which threads sleep, each with the number of the thread's sleep.
+        asleep: Mutex<(Vec<(usize, u64)>, u64)>,
+        changed: Condvar,
+    }
+
+    loom::lazy_static! {
+        static ref KERNEL: Kernel = Kernel {
+            asleep: Mutex::new((Vec::new(), 0)),
+            changed: Condvar::new(),
+        };
+    }
+
+    pub(in super::super) fn sleep(word: &AtomicU32, expected: u32) {
+        let mut asleep = KERNEL.asleep.lock().expect("no panic under the lock");
+        if word.load(Ordering::SeqCst) != expected {
+            return;
+        }
+        asleep.1 += 1;
+        let own = asleep.1;
+        asleep.0.push((std::ptr::from_ref(word).addr(), own));
+        while asleep.0.iter().any(|(_, number)| *number == own) {
+            asleep = KERNEL
+                .changed
+                .wait(asleep)
+                .expect("no panic under the lock");
+        }
+    }
+
+    pub(in super::super) fn wake_one(word: *const AtomicU32) {
+        let mut asleep = KERNEL.asleep.lock().expect("no panic under the lock");
+        let first = asleep.0.iter().position(|(at, _)| *at == word.addr());
+        if let Some(first) = first {
+            asleep.0.remove(first);
+            KERNEL.changed.notify_all();
+        }
+    }
+
+    pub(in super::super) fn wake_all(word: *const AtomicU32) {
+        let mut asleep = KERNEL.asleep.lock().expect("no panic under the lock");
+        asleep.0.retain(|(at, _)| *at != word.addr());
+        KERNEL.changed.notify_all();
+    }
+}
+
+#[cfg(not(any(loom, all(target_os = "linux", not(any(shuttle, miri))))))]
+mod imp {
+    use ats_sync::shim::atomic::AtomicU32;
+
+    pub(in super::super) fn sleep(_word: &AtomicU32, _expected: u32) {
+        ats_sync::shim::thread::yield_now();
+    }
+
+    pub(in super::super) fn wake_one(_word: *const AtomicU32) {}
+
+    pub(in super::super) fn wake_all(_word: *const AtomicU32) {}
+}
+
+pub(super) use imp::{sleep, wake_all, wake_one};
+
+/// How many pauses a waiting thread makes before it sleeps: as many as for a [lock](ats_sync::lock). A thread that pauses
+/// under `loom` is not shown old values again. So there it makes none, and a load that is too weak is found.
+const SPINS: u32 = match (cfg!(loom), cfg!(shuttle)) {
+    (true, _) => 0,
+    (_, true) => 1,
+    _ => 400,
+};
+
+/// Waits for a moment, in which most waits end. Whether `done` was true.
+pub(super) fn spin(done: impl Fn() -> bool) -> bool {
+    (0..SPINS).any(|_| {
+        let done = done();
+        if !done {
+            ats_sync::shim::pause();
+        }
+        done
+    })
+}

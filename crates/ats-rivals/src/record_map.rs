@@ -1,0 +1,161 @@
+//! What a store behind a lock needs of its map.
+//!
+//! The invariants (V1 and so on) are those of [the crate](crate).
+
+use ats_mem::record::{Record, RecordBox, Release};
+use ats_mem::{End, ScanPosition, SlotAnswer};
+use ats_sync::Guard;
+use std::borrow::Borrow;
+use std::hash::{Hash, Hasher};
+use std::ptr::NonNull;
+
+/// A record in a map, which is known by its key.
+pub struct Kept<R: Release>(NonNull<Record<R>>);
+
+// SAFETY: it stands for a record, which any thread may read, and which any thread may free (I3 of `record`).
+unsafe impl<R: Release> Send for Kept<R> {}
+// SAFETY: as above.
+unsafe impl<R: Release> Sync for Kept<R> {}
+
+impl<R: Release> Kept<R> {
+    /// A record that is about to be put into a map, or is there.
+    pub(super) fn new(record: &Record<R>) -> Self {
+        Kept(NonNull::from(record))
+    }
+
+    /// A new record, which belongs to the map from now on.
+    pub(super) fn of_box(record: RecordBox<R>) -> Self {
+        Kept(NonNull::new(record.into_raw()).expect("no box is null"))
+    }
+
+    /// The record. To be asked for by the holder of the lock, of what is in the map or has just been taken out.
+    pub(super) fn get(&self) -> &Record<R> {
+        // SAFETY: what is in the map lives (V1), and what was taken out is not retired by another thread (V2).
+        unsafe { self.0.as_ref() }
+    }
+
+    /// The record, for longer than the lock is held.
+    ///
+    /// # Safety
+    /// It was in the map, or put there, after the guard was made.
+    pub(super) unsafe fn under<'g>(&self, guard: &'g Guard) -> &'g Record<R> {
+        let _ = guard;
+        // SAFETY: the contract, and V2.
+        unsafe { &*self.0.as_ptr() }
+    }
+
+    pub(super) fn pointer(&self) -> *mut Record<R> {
+        self.0.as_ptr()
+    }
+
+    /// The same record once more.
+    pub(super) fn again(&self) -> Self {
+        Kept(self.0)
+    }
+}
+
+impl<R: Release> Borrow<[u8]> for Kept<R> {
+    fn borrow(&self) -> &[u8] {
+        self.get().key()
+    }
+}
+
+impl<R: Release> PartialEq for Kept<R> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get().has_key(other.get().key())
+    }
+}
+
+impl<R: Release> Eq for Kept<R> {}
+
+impl<R: Release> PartialOrd for Kept<R> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<R: Release> Ord for Kept<R> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.get().key().cmp(other.get().key())
+    }
+}
+
+impl<R: Release> Hash for Kept<R> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.get().key().hash(state);
+    }
+}
+
+/// Why a record is taken out of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taking {
+    /// Its key, which was there for readers, is removed.
+    Removal,
+    /// Its key was not there for readers: a batch has not put it after all.
+    Undoing,
+}
+
+/// Where the records are that follow those of a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// There are none.
+    Nowhere,
+    /// Behind the last record of the piece.
+    BehindLast,
+    /// At this position.
+    At(u64),
+}
+
+/// A map of records in some order, used by one thread that writes or by several that read.
+///
+/// Methods that find records append them to `found`, also those of open batches.
+pub trait RecordMap<R: Release>: Default + Send + Sync {
+    /// How many groups of readers its lock has: `None`, as many as a lock has of itself.
+    const READER_GROUPS: Option<usize>;
+
+    /// The record of a key.
+    fn get(&self, key: &[u8]) -> Option<&Kept<R>>;
+
+    /// Puts a record, and returns the one of the same key that was there.
+    fn put(&mut self, record: Kept<R>) -> Option<Kept<R>>;
+
+    /// Takes out the record of a key.
+    fn take(&mut self, key: &[u8], why: Taking) -> Option<Kept<R>>;
+
+    /// All records, in any order.
+    fn all(&self) -> impl Iterator<Item = &Kept<R>>;
+
+    /// The record at an end; of a map without order any record, rather one that no batch holds.
+    fn end(&self, end: End) -> Option<&Kept<R>>;
+
+    /// About how many records a walk should find at a time.
+    fn piece(&self) -> usize;
+
+    /// Finds the next records from a position on: `most` or a few more, unless there are less.
+    fn gather(&self, from: ScanPosition<'_>, most: usize, found: &mut Vec<Kept<R>>) -> Rest;
+
+    /// Finds the next records below a key, or the last ones, in descending order: at most `most`. Whether
+    /// the map has an order; if not, it finds nothing.
+    fn gather_down(&self, below: Option<&[u8]>, most: usize, found: &mut Vec<Kept<R>>) -> bool {
+        let _ = (below, most, found);
+        false
+    }
+
+    /// Whether a walk can go on behind a key.
+    fn knows(&self, key: &[u8], guard: &Guard) -> bool;
+
+    /// Finds the records of a slot.
+    fn slot(&self, index: usize, found: &mut Vec<Kept<R>>) -> SlotAnswer;
+
+    /// As [`Fixable::fix`](ats_mem::Fixable::fix).
+    fn fix(&mut self) {}
+
+    /// As [`Fixable::unfix`](ats_mem::Fixable::unfix).
+    fn unfix(&mut self) {}
+
+    /// Lets go of what was kept for walks, unless the map is fixed.
+    fn tidy(&mut self) {}
+
+    /// About how many bytes of memory the map takes besides the records and itself.
+    fn bytes(&self) -> usize;
+}

@@ -1,0 +1,402 @@
+//! A map of records behind a readers-writer lock, as a store.
+//!
+//! The invariants (V1 and so on) are those of [the crate](crate).
+
+use super::record_map::{Kept, RecordMap, Rest, Taking};
+use crate::reader_groups::ReaderGroupLock;
+use ats_mem::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
+use ats_mem::record::{self, Record, RecordBox, Release, Tally};
+use ats_mem::{
+    Adaptive, Backend, Busy, Change, End, Fixable, Memory, NoSuchKey, ScanPosition, SlotAnswer,
+    Slots, Totals,
+};
+use ats_sync::Guard;
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+
+/// How many records are asked for when one is wanted from a map that goes down: a few, since some may belong to
+/// batches.
+const STEP: usize = 4;
+
+/// A store with one lock; see the documentation of [the crate](crate).
+pub struct LockedMap<R: Release, M: RecordMap<R>> {
+    state: ReaderGroupLock<State<R, M>>,
+}
+
+/// What is behind the lock.
+struct State<R: Release, M: RecordMap<R>> {
+    map: M,
+    /// What readers see.
+    tally: Tally,
+    records: PhantomData<Kept<R>>,
+}
+
+impl<R: Release, M: RecordMap<R>> State<R, M> {
+    /// The only way in which the map changes: a record, or nothing, takes the place of what was there.
+    fn exchange(&mut self, key: &[u8], new: Option<Kept<R>>, why: Taking) -> Option<Kept<R>> {
+        match new {
+            Some(record) => self.map.put(record),
+            None => self.map.take(key, why),
+        }
+    }
+
+    /// Changes the record of a key, where `here` is, as was decided. Returns what is to be retired when the lock was given back: not
+    /// before, since a thread that retires also frees what others have retired.
+    fn carry_out(
+        &mut self,
+        key: &[u8],
+        here: Option<&Record<R>>,
+        step: KeyStep<R>,
+    ) -> Option<Kept<R>> {
+        match step {
+            KeyStep::Keep => None,
+            KeyStep::Put(record) => {
+                self.tally += Tally::of_put(&record, here);
+                self.exchange(key, Some(Kept::of_box(record)), Taking::Removal)
+            }
+            KeyStep::Install(record) => {
+                // The batch counts it, and retires what was there, when it has committed.
+                let _ = self.exchange(key, Some(Kept::of_box(record)), Taking::Removal);
+                None
+            }
+            KeyStep::Remove => {
+                self.tally += Tally::NONE - here.map_or(Tally::NONE, R::tally);
+                self.exchange(key, None, Taking::Removal)
+            }
+        }
+    }
+}
+
+impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
+    /// An empty store.
+    pub fn new() -> Self {
+        let state = State {
+            map: M::default(),
+            tally: Tally::NONE,
+            records: PhantomData,
+        };
+        LockedMap {
+            state: match M::READER_GROUPS {
+                Some(groups) => ReaderGroupLock::with_groups(groups, state),
+                None => ReaderGroupLock::new(state),
+            },
+        }
+    }
+
+    /// Looks at the map, with the lock held to read, and returns what was found there.
+    pub(super) fn look<'g, T>(
+        &'g self,
+        guard: &'g Guard,
+        look: impl FnOnce(&M, &mut Vec<Kept<R>>) -> T,
+    ) -> (Vec<&'g Record<R>>, T) {
+        let mut found = Vec::new();
+        let answer = look(&self.state.read().map, &mut found);
+        // SAFETY: all of it was in the map when the lock was held, which is after the guard was made.
+        let found = found.iter().map(|kept| unsafe { kept.under(guard) });
+        (found.collect(), answer)
+    }
+
+    /// Changes one key under the lock, as soon as it is not held: the one that `find` finds.
+    fn change<'g>(
+        &'g self,
+        guard: &'g Guard,
+        find: impl Fn(&M) -> Option<&Kept<R>>,
+        key: Option<&[u8]>,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
+    ) -> Result<(), Busy> {
+        let mut patience = HeldKeyWait::new();
+        loop {
+            let mut state = self.state.write();
+            // SAFETY: it is in the map while the lock is held, which is after the guard was made.
+            let here = find(&state.map).map(|kept| unsafe { kept.under(guard) });
+            if here.is_some_and(Record::is_held) {
+                drop(state);
+                patience.wait()?;
+                continue;
+            }
+            let step = decide(here);
+            let key = key.or(here.map(Record::key));
+            let gone = key.and_then(|key| state.carry_out(key, here, step));
+            drop(state);
+            if let Some(gone) = gone {
+                // SAFETY: this thread has just taken it out of the map (V2).
+                unsafe { record::retire(gone.pointer(), guard) };
+            }
+            return Ok(());
+        }
+    }
+
+    /// Visits the records behind a position until `visit` breaks. Returns where to go on if `pause`, which is asked
+    /// where it can be gone on by a number, breaks.
+    fn walk<'g>(
+        &'g self,
+        from: ScanPosition<'_>,
+        piece: Option<usize>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Option<u64> {
+        let (mut found, mut rest) = self.look(guard, |map, found| {
+            map.gather(from, piece.unwrap_or_else(|| map.piece()), found)
+        });
+        loop {
+            let last = found.last().copied();
+            for record in found {
+                if let Some(record) = record.settled(guard)
+                    && visit(record).is_break()
+                {
+                    return None;
+                }
+            }
+            let from = match (rest, last) {
+                (Rest::At(place), _) if pause().is_break() => return Some(place),
+                (Rest::At(place), _) => ScanPosition::At(place),
+                (Rest::BehindLast, Some(last)) => ScanPosition::Behind(last.key()),
+                (Rest::Nowhere, _) | (Rest::BehindLast, None) => return None,
+            };
+            (found, rest) = self.look(guard, |map, found| {
+                map.gather(from, piece.unwrap_or_else(|| map.piece()), found)
+            });
+        }
+    }
+
+    /// The first record behind a position.
+    fn successor<'g>(&'g self, from: ScanPosition<'_>, guard: &'g Guard) -> Option<&'g Record<R>> {
+        let mut first = None;
+        let visit = &mut |record| {
+            first = Some(record);
+            ControlFlow::Break(())
+        };
+        let go_on = &mut || ControlFlow::Continue(());
+        self.walk(from, Some(1), guard, visit, go_on);
+        first
+    }
+
+    /// The last record below a key, if there is one. Nothing at all if the map has no order.
+    #[expect(
+        clippy::option_option,
+        reason = "whether there is an order, and what is found in it"
+    )]
+    fn last_below<'g>(
+        &'g self,
+        below: Option<&[u8]>,
+        guard: &'g Guard,
+    ) -> Option<Option<&'g Record<R>>> {
+        let mut below = below;
+        loop {
+            let (found, is_ordered) =
+                self.look(guard, |map, found| map.gather_down(below, STEP, found));
+            if !is_ordered {
+                return None;
+            }
+            let last = found.last().copied();
+            let settled = found.into_iter().find_map(|record| record.settled(guard));
+            match last {
+                Some(last) if settled.is_none() => below = Some(last.key()),
+                _ => return Some(settled),
+            }
+        }
+    }
+}
+
+impl<R: Release, M: RecordMap<R>> Stepwise<R> for LockedMap<R, M> {
+    fn step<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        _trip: &mut Trip,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
+    ) -> Result<(), Busy> {
+        self.change(guard, |map| map.get(key), Some(key), decide)
+    }
+
+    fn commit(&self, _key: &[u8], tally: Tally, _guard: &Guard, commit: &mut dyn FnMut()) {
+        let mut state = self.state.write();
+        commit();
+        state.tally += tally;
+    }
+
+    fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, _guard: &Guard) {
+        let other = other.map(Kept::new);
+        let mut state = self.state.write();
+        let gone = state.exchange(installed.key(), other, Taking::Undoing);
+        debug_assert!(gone.is_some_and(|gone| std::ptr::eq(gone.pointer(), installed)));
+    }
+
+    fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard) {
+        let why = match before {
+            Some(_) => Taking::Removal,
+            None => Taking::Undoing,
+        };
+        let mut state = self.state.write();
+        state.tally += Tally::NONE - before.map_or(Tally::NONE, R::tally);
+        let gone = state.exchange(hold.key(), None, why);
+        drop(state);
+        debug_assert!(gone.is_some_and(|gone| std::ptr::eq(gone.pointer(), hold)));
+        if let Some(before) = before {
+            // SAFETY: it was in the map before the hold, which has just been taken out (B3 of `batch`).
+            unsafe { record::retire(std::ptr::from_ref(before).cast_mut(), guard) };
+        }
+    }
+}
+
+impl<R: Release, M: RecordMap<R>> Backend<R> for LockedMap<R, M> {
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
+        let state = self.state.read();
+        // SAFETY: it is in the map while the lock is held, which is after the guard was made.
+        let found = state.map.get(key).map(|kept| unsafe { kept.under(guard) });
+        drop(state);
+        found?.settled(guard)
+    }
+
+    fn update_end<'g>(
+        &'g self,
+        end: End,
+        guard: &'g Guard,
+        decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
+    ) -> Result<(), Busy> {
+        self.change(guard, |map| map.end(end), None, &mut |current| {
+            KeyStep::of(decide(current))
+        })
+    }
+
+    fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
+        self.successor(ScanPosition::Start, guard)
+    }
+
+    fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
+        self.last_below(None, guard)
+            .unwrap_or_else(|| self.first(guard))
+    }
+
+    fn next<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
+        if !self.state.read().map.knows(key, guard) {
+            return Err(NoSuchKey);
+        }
+        Ok(self.successor(ScanPosition::Behind(key), guard))
+    }
+
+    fn prev<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
+        match self.last_below(Some(key), guard) {
+            Some(found) => Ok(found),
+            None => self.next(key, guard),
+        }
+    }
+
+    fn scan<'g>(
+        &'g self,
+        after: Option<&[u8]>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+    ) -> Result<(), NoSuchKey> {
+        let from = match after {
+            None => ScanPosition::Start,
+            Some(key) if self.state.read().map.knows(key, guard) => ScanPosition::Behind(key),
+            Some(_) => return Err(NoSuchKey),
+        };
+        let go_on = &mut || ControlFlow::Continue(());
+        self.walk(from, None, guard, visit, go_on);
+        Ok(())
+    }
+
+    fn resume_scan<'g>(
+        &'g self,
+        from: ScanPosition<'_>,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Option<u64> {
+        self.walk(from, None, guard, visit, pause)
+    }
+
+    fn totals(&self) -> Result<Totals, Busy> {
+        let state = self.state.read();
+        let structure = size_of::<Self>() + self.state.bytes() + state.map.bytes();
+        Ok(Totals {
+            objects: state.tally.objects,
+            bytes: state.tally.bytes,
+            structure: structure as i64,
+        })
+    }
+
+    fn len(&self) -> usize {
+        usize::try_from(self.state.read().tally.objects).unwrap_or(0)
+    }
+
+    fn memory(&self) -> Memory {
+        let state = self.state.read();
+        Memory {
+            records: usize::try_from(state.tally.bytes).unwrap_or(0),
+            structure: size_of::<Self>() + self.state.bytes() + state.map.bytes(),
+        }
+    }
+}
+
+impl<R: Release, M: RecordMap<R>> Slots<R> for LockedMap<R, M> {
+    fn slot<'g>(
+        &'g self,
+        index: usize,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Record<R>),
+    ) -> SlotAnswer {
+        let (found, answer) = self.look(guard, |map, found| map.slot(index, found));
+        let found = found.into_iter();
+        found
+            .filter_map(|record| record.settled(guard))
+            .for_each(visit);
+        answer
+    }
+}
+
+impl<R: Release, M: RecordMap<R>> Fixable for LockedMap<R, M> {
+    /// The lock is held to write, so no removal is under way.
+    fn fix(&self) {
+        self.state.write().map.fix();
+    }
+
+    fn unfix(&self) {
+        self.state.write().map.unfix();
+    }
+
+    /// Does all there is to do, whatever the budget.
+    fn tidy(&self, _budget: usize, _guard: &Guard) -> bool {
+        self.state.write().map.tidy();
+        true
+    }
+}
+
+/// There is one part, which cannot be split.
+impl<R: Release, M: RecordMap<R>> Adaptive for LockedMap<R, M> {}
+
+impl<R: Release, M: RecordMap<R>> Default for LockedMap<R, M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: Release, M: RecordMap<R>> Drop for LockedMap<R, M> {
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        for kept in state.map.all() {
+            // SAFETY: the exclusive borrow shows that no reference to it is left, since those that were handed out
+            // are borrowed from the store. The map does not look at its records again.
+            drop(unsafe { RecordBox::from_raw(kept.pointer()) });
+        }
+    }
+}
+
+impl<R: Release, M: RecordMap<R>> std::fmt::Debug for LockedMap<R, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LockedMap")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}

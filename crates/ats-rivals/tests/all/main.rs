@@ -1,0 +1,14 @@
+//! Tests of the stores from outside, in one program: what they share is compiled once.
+#![cfg(not(loom))]
+
+mod batches;
+mod claims;
+mod freeing;
+mod ordered;
+mod pop;
+#[path = "../../../ats-mem/tests/stores/random.rs"]
+mod random;
+mod rivals;
+#[path = "../../../ats-mem/tests/stores/mod.rs"]
+mod stores;
+mod unordered;

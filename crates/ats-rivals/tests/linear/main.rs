@@ -1,0 +1,63 @@
+//! Short histories of stores for comparison, checked for linearizability.
+#![cfg(not(loom))]
+
+#[path = "../../../ats-mem/tests/stores/checker.rs"]
+mod checker;
+#[path = "../../../ats-mem/tests/stores/histories.rs"]
+mod histories;
+#[path = "../../../ats-mem/tests/stores/random.rs"]
+mod random;
+
+use ats_mem::Plain;
+use ats_rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};
+use histories::{HASH_TABLE, POOL, QUEUE, TREE, histories};
+
+#[test]
+fn a_single_lock_is_linearizable() {
+    histories::<SingleLock<Plain>>(TREE);
+}
+
+#[test]
+fn a_skip_list_is_linearizable() {
+    histories::<SkipList<Plain>>(TREE);
+}
+
+#[test]
+fn the_ends_of_a_skip_list_are_linearizable() {
+    histories::<SkipList<Plain>>(QUEUE);
+}
+
+#[test]
+fn the_paper_tree_is_linearizable() {
+    histories::<PaperTree<Plain>>(TREE);
+}
+
+#[test]
+fn the_lock_free_tree_is_linearizable() {
+    histories::<LockFreeTree<Plain>>(TREE);
+}
+
+#[test]
+fn a_locked_hash_map_is_linearizable() {
+    histories::<LockedHashMap<Plain>>(HASH_TABLE);
+}
+
+#[test]
+fn the_ends_behind_a_single_lock_are_linearizable() {
+    histories::<SingleLock<Plain>>(QUEUE);
+}
+
+#[test]
+fn the_ends_of_the_paper_tree_are_linearizable() {
+    histories::<PaperTree<Plain>>(QUEUE);
+}
+
+#[test]
+fn the_ends_of_the_lock_free_tree_are_linearizable() {
+    histories::<LockFreeTree<Plain>>(QUEUE);
+}
+
+#[test]
+fn taking_any_record_of_a_locked_hash_map_is_linearizable() {
+    histories::<LockedHashMap<Plain>>(POOL);
+}
