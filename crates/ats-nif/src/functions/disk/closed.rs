@@ -1,16 +1,15 @@
 //! Tables in directories that are not open.
 
-use super::disk::{failed, given, on_dirty_io, size};
-use super::tables::{Term, table_type};
+use super::access::on_dirty_io;
+use super::terms::{failed, given, path, size};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::disk::{Failure, Side, Told, copy, destroy, rename, repair};
 use crate::env::{Env, VmWord};
+use crate::functions::tables::{Term, table_type};
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -19,11 +18,6 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("disk_copy", disk_copy, 2),
         nif!("disk_repair", disk_repair, 2),
     ]
-}
-
-fn path<'e>(directory: VmTerm<'e>) -> Result<&'e Path, KnownAtom> {
-    let bytes = directory.as_bytes().ok_or(KnownAtom::None)?;
-    Ok(Path::new(OsStr::from_bytes(bytes)))
 }
 
 /// `disk_destroy(Directory)`: removes a table: `{ok, Names}` with the files that stay.

@@ -5,12 +5,13 @@
 //! changed, and objects of the same key are treated as the type of the table says. Then the records
 //! become one batch.
 
-use super::access::writable;
-use super::disk::{on_dirty_io, opened, recipe};
+use super::access::{on_dirty_io, opened};
+use super::open::recipe;
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::disk::politely;
 use crate::env::Env;
+use crate::functions::access::writable;
 use crate::handle::Protection;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, sys};

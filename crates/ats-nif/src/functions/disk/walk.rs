@@ -4,12 +4,12 @@
 //! many are put together to those of one list: the VM makes terms of them in one go, and lets other processes run
 //! meanwhile.
 
-use super::access::readable;
-use super::disk::check_length;
-use super::reading::write_key;
+use super::terms::check_length;
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::etf::VERSION;
+use crate::functions::access::readable;
+use crate::functions::reading::write_key;
 use crate::vm_term::VmTerm;
 use crate::{env::Env, nif, process, scratch, sys};
 use ats::program_merge::objects;
