@@ -3,7 +3,6 @@
 use super::access::{held, on_dirty_io};
 use super::terms::told;
 use crate::call::NifResult;
-use crate::disk::Failure;
 use crate::env::Env;
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
@@ -20,16 +19,14 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 fn disk_sync<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let opened = held(env, table)?;
-    let synced = opened.store().files().sync();
-    Ok(told(env, synced.map_err(Failure::from)))
+    Ok(told(env, opened.sync()))
 }
 
 /// `disk_flush(Table)`: writes to runs what is in memory.
 fn disk_flush<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     on_dirty_io()?;
     let opened = held(env, table)?;
-    let flushed = opened.store().files().flush();
-    Ok(told(env, flushed.map_err(Failure::from)))
+    Ok(told(env, opened.flush()))
 }
 
 /// `disk_compact(Table)`: merges all runs into one.

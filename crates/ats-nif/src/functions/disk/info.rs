@@ -58,7 +58,7 @@ fn disk_format<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 fn disk_stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = existing(env, table, &guard)?.ok_or(KnownAtom::Id)?;
-    let info = opened(shared)?.store().files().info();
+    let info = opened(shared)?.info();
     Ok(map_of(env, &numbers(&info)))
 }
 

@@ -4,7 +4,7 @@ use super::access::{on_dirty_io, opened};
 use super::terms::{failed, given, path, size, told};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
-use crate::disk::{Failure, Opened, Pending, Polite, Settings, describe};
+use crate::disk::{Failure, Opened, Settings, describe};
 use crate::env::{Env, VmWord};
 use crate::full_scan::{self, FullScan};
 use crate::functions::access::existing;
@@ -92,14 +92,7 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         (KnownAtom::False, Protection::Protected),
     ];
     let protection = one_of(Term(is_writable), &protections)?;
-    let store: Box<dyn Store> = match opened.program() {
-        None => Box::new(Polite(Arc::clone(&opened))),
-        Some(merge) => {
-            let pending = Pending::new(Arc::clone(&opened), Arc::clone(merge));
-            Box::new(Polite(Arc::new(pending)))
-        }
-    };
-    let recipe = recipe(&opened, store, protection, owner.word());
+    let recipe = recipe(&opened, opened.as_table(), protection, owner.word());
     let guard = ats_sync::pin();
     match lifetime::create(env, recipe, &guard) {
         Ok(shared) => Ok(env.tuple(&[KnownAtom::Ok.word(), shared.id.term(env)])),

@@ -3,7 +3,7 @@
 use super::terms::{check_length, tagged};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
-use crate::disk::{Opened, politely};
+use crate::disk::Opened;
 use crate::env::Env;
 use crate::functions::access::readable;
 use crate::functions::reading::write_key;
@@ -39,18 +39,15 @@ fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
     scratch::with_key(|bytes| {
         write_key(&shared.table, key, bytes)?;
         let mut found = None;
-        let read = politely(|| {
-            let mut see = |value: &[u8]| {
-                let object = match opened.program() {
-                    Some(_) => merged(value),
-                    None => Some(value),
-                };
-                found = Some(match object {
-                    Some(value) => terms(env, value),
-                    None => tagged(env, KnownAtom::Pending, bytes, value),
-                });
+        let read = opened.store().read(bytes, &mut |value| {
+            let object = match opened.program() {
+                Some(_) => merged(value),
+                None => Some(value),
             };
-            opened.store().keys().get(bytes, &mut see)
+            found = Some(match object {
+                Some(value) => terms(env, value),
+                None => tagged(env, KnownAtom::Pending, bytes, value),
+            });
         });
         read.map_err(Error::from)?;
         found.unwrap_or_else(|| Ok(env.list(&[])))
@@ -64,11 +61,8 @@ pub(super) fn with_value<R>(
     work: impl FnOnce(&[u8]) -> R,
 ) -> Result<Option<R>, NoReply> {
     let (mut work, mut found) = (Some(work), None);
-    let read = politely(|| {
-        let mut see = |value: &[u8]| found = work.take().map(|work| work(value));
-        opened.store().keys().get(key, &mut see)
-    });
-    read.map_err(Error::from)?;
+    let mut see = |value: &[u8]| found = work.take().map(|work| work(value));
+    opened.store().read(key, &mut see).map_err(Error::from)?;
     Ok(found)
 }
 

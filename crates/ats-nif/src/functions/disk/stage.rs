@@ -9,7 +9,6 @@ use super::access::{on_dirty_io, opened};
 use super::open::recipe;
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
-use crate::disk::politely;
 use crate::env::Env;
 use crate::functions::access::writable;
 use crate::handle::Protection;
@@ -49,12 +48,10 @@ fn disk_exchange<'e>(env: Env<'e>, [table, stage]: [VmTerm<'e>; 2]) -> NifResult
         return Err(KnownAtom::TableType.into());
     }
     shared.table.replace_all(|| {
-        let replaced = politely(|| {
-            opened.store().replace_all(|visit| {
-                let all = KeyRange::default();
-                let shown = stage.table.scan_bytes(all, Direction::Up, visit);
-                shown.map_err(|_| ats_store::Error::Corrupt)
-            })
+        let replaced = opened.store().replace_all(|visit| {
+            let all = KeyRange::default();
+            let shown = stage.table.scan_bytes(all, Direction::Up, visit);
+            shown.map_err(|_| ats_store::Error::Corrupt)
         });
         replaced.map_err(Error::Storage)
     })?;

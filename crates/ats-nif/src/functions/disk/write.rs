@@ -4,7 +4,7 @@ use super::merge::{program_words, version_of};
 use super::terms::{check_length, value_bytes};
 use crate::atoms::{self, KnownAtom};
 use crate::call::{NifResult, NoReply};
-use crate::disk::{Expected, politely, replace};
+use crate::disk::{Expected, Replace};
 use crate::env::Env;
 use crate::etf::Etf;
 use crate::foreign::Vm;
@@ -16,7 +16,6 @@ use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::program_merge::{Length, Written, written};
 use ats::{Error, Table};
-use ats_store::Merges;
 use ats_term::walk::is_larger;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -76,8 +75,7 @@ fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'
         };
         with_pair(env, &shared.table, object, |key, value| {
             let operand = merge.operand(value).ok_or(KnownAtom::Operand)?;
-            let merged = politely(|| Merges::merge(opened.store().records(), key, &operand));
-            merged.map_err(Error::from)?;
+            opened.store().merge(key, &operand).map_err(Error::from)?;
             Ok(KnownAtom::Written.word())
         })
     })
@@ -105,15 +103,10 @@ fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]
             let (_len, object) = value.split_at(size_of::<u32>());
             let written = written(object, how).ok_or(KnownAtom::SystemLimit)?;
             let write = || match how {
-                Written::Object => {
-                    let put = opened.store().records().put_unread(key, &written);
-                    put.map_err(ats_store::Error::from)
-                }
-                Written::Present | Written::Unknown => {
-                    Merges::merge(opened.store().records(), key, &written)
-                }
+                Written::Object => opened.store().put_unread(key, &written),
+                Written::Present | Written::Unknown => opened.store().merge(key, &written),
             };
-            let done = politely(|| program.with_version(version, write));
+            let done = program.with_version(version, write);
             if done.map_err(Error::from)?.is_none() {
                 let [_, version] = program_words(env, program);
                 return Ok(env.tuple(&[KnownAtom::OtherVersion.word(), version]));
@@ -133,8 +126,7 @@ fn disk_delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e>
         let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
         scratch::with_key(|bytes| {
             write_key(&shared.table, key, bytes)?;
-            let deleted = politely(|| opened.store().records().delete_unread(bytes));
-            deleted.map_err(|error| Error::from(ats_store::Error::from(error)))?;
+            opened.store().delete_unread(bytes).map_err(Error::from)?;
             Ok(KnownAtom::True.word())
         })
     })
@@ -155,7 +147,12 @@ fn disk_replace<'e>(env: Env<'e>, [table, key, value, new, all]: [VmTerm<'e>; 5]
         let value = value.as_bytes().ok_or(KnownAtom::None)?;
         let new = value_bytes(new)?;
         check_length(value.len() + new.map_or(0, <[u8]>::len))?;
-        let replaced = replace(opened, key, value, expected, new).map_err(Error::from)?;
+        let by = Replace {
+            expected: value,
+            how_much: expected,
+            by: new,
+        };
+        let replaced = opened.store().replace(key, by).map_err(Error::from)?;
         Ok(atoms::boolean(replaced))
     })
 }
