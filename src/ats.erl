@@ -461,7 +461,7 @@ foldr(Function, Acc, Table) ->
 %% the keys of an `ordered_set'.
 -spec select(table(), match_spec()) -> [Match :: term()].
 select(Table, MatchSpec) ->
-    ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, all), [Table, MatchSpec]).
+    ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, up), [Table, MatchSpec]).
 
 %% @doc Like {@link select/2}, but returns at most `Limit' results, and a continuation for {@link
 %% select/1}.
@@ -481,7 +481,7 @@ select(Continuation) ->
 %% it is the exact reverse, also among the objects of a key.
 -spec select_reverse(table(), match_spec()) -> [Match :: term()].
 select_reverse(Table, MatchSpec) ->
-    ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, reverse), [Table, MatchSpec]).
+    ?WITH_ERROR_INFO(ats_select:list(Table, MatchSpec, down), [Table, MatchSpec]).
 
 %% @doc Like {@link select/3}, in descending order of the keys of an `ordered_set'.
 -spec select_reverse(table(), match_spec(), Limit :: pos_integer()) ->
@@ -519,7 +519,7 @@ select_replace(Table, MatchSpec) ->
 %% the order of their numbers.
 -spec match(table(), match_pattern()) -> [Bindings :: [term()]].
 match(Table, Pattern) ->
-    ?WITH_ERROR_INFO(ats_select:list(Table, [{Pattern, [], ['$$']}], all), [Table, Pattern]).
+    ?WITH_ERROR_INFO(ats_select:list(Table, [{Pattern, [], ['$$']}], up), [Table, Pattern]).
 
 %% @doc Like {@link match/2}, but returns at most `Limit' results, and a continuation.
 -spec match(table(), match_pattern(), Limit :: pos_integer()) ->
@@ -536,7 +536,7 @@ match(Continuation) ->
 %% @doc Returns the objects that match a pattern.
 -spec match_object(table(), match_pattern()) -> [Object :: tuple()].
 match_object(Table, Pattern) ->
-    ?WITH_ERROR_INFO(ats_select:list(Table, [{Pattern, [], ['$_']}], all), [Table, Pattern]).
+    ?WITH_ERROR_INFO(ats_select:list(Table, [{Pattern, [], ['$_']}], up), [Table, Pattern]).
 
 %% @doc Like {@link match_object/2}, but returns at most `Limit' objects, and a continuation.
 -spec match_object(table(), match_pattern(), Limit :: pos_integer()) ->

@@ -63,7 +63,7 @@
 -endif.
 
 -export_type([disk_options/0, disk_failure/0, disk_stats/0, disk_record/0, fixed/0]).
--export_type([options/0, changes/0, information/0, stats/0, position/0]).
+-export_type([direction/0, options/0, changes/0, information/0, stats/0, position/0]).
 -export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, taken/0, taken_slice/0]).
 
 -on_load(load/0).
@@ -164,8 +164,12 @@
                   | {within, Key :: term(), Place :: non_neg_integer()}.
 
 %% What to do with objects that match.
--type how() :: all | reverse | objects | count | delete | take | replace | rows
-             | {up | down, Limit :: pos_integer()}.
+-type how() :: direction() | objects | count | delete | take | replace | rows
+             | {direction(), Limit :: pos_integer()}.
+%% A direction is that of a list of all results.
+
+%% Of the keys of an ordered table, and of the objects of a key; others have one order only.
+-type direction() :: up | down.
 
 %% A place between keys; `prefix' is before or behind all keys that begin like the pattern.
 -type cut() :: none | {before | behind, Key :: term()} | {prefix, Pattern :: term()}
@@ -174,7 +178,7 @@
 
 %% Where a query has come to.
 -type place() :: done
-               | {up | down, Step :: non_neg_integer(),
+               | {direction(), Step :: non_neg_integer(),
                   start | Key :: binary() | {Key :: binary(), N :: non_neg_integer()}
                 | non_neg_integer()}.
 
@@ -543,14 +547,14 @@ disk_lookup(_Table, _Key) -> ?NOT_LOADED.
 
 %% The objects of some keys behind this one, as the external term format of a list, and the last of the
 %% keys; and whether there are more, or the values of the next key have to be merged first.
--spec disk_chunk(ats:tid(), up | down, Last) -> {done | more | pending, Objects :: binary(), Last}
+-spec disk_chunk(ats:tid(), direction(), Last) -> {done | more | pending, Objects :: binary(), Last}
               when Last :: start | (Key :: binary()).
-disk_chunk(_Table, _Way, _Last) -> ?NOT_LOADED.
+disk_chunk(_Table, _Direction, _Last) -> ?NOT_LOADED.
 
 %% Like {@link disk_chunk/3}, with the objects of one key.
--spec disk_step(ats:tid(), up | down, Last) -> {done | more | pending, Objects :: binary(), Last}
+-spec disk_step(ats:tid(), direction(), Last) -> {done | more | pending, Objects :: binary(), Last}
               when Last :: start | (Key :: binary()).
-disk_step(_Table, _Way, _Last) -> ?NOT_LOADED.
+disk_step(_Table, _Direction, _Last) -> ?NOT_LOADED.
 
 %% A key as the store has it.
 -spec disk_key(ats:tid(), Key :: term()) -> binary().

@@ -417,11 +417,11 @@ take_last(Name) ->
 %% In a table whose values a module merges these are two steps: another process may insert an object
 %% between them that would have been the first.
 -spec take_end(ats:tid(), fun((ats:tid()) -> [tuple()]), up | down) -> [tuple()].
-take_end(Table, Take, Way) ->
+take_end(Table, Take, Direction) ->
     try Take(Table)
     catch
         error:{ats_error, pending} ->
-            case ats_disk_walk:step(Table, Way, start) of
+            case ats_disk_walk:step(Table, Direction, start) of
                 none ->
                     [];
                 Object ->
@@ -429,7 +429,7 @@ take_end(Table, Take, Way) ->
                     Changed = ats_disk_merging:change(Table, fun() -> [Key] end,
                                                       fun(T) -> ats_nif:take(T, Key) end),
                     case Changed of
-                        [] -> take_end(Table, Take, Way);
+                        [] -> take_end(Table, Take, Direction);
                         Taken -> Taken
                     end
             end
@@ -605,8 +605,8 @@ foldr(Function, Acc, Name) ->
     ?ANSWER(fold(Function, Acc, Name, down), Name, [Function, Acc, Name]).
 
 -spec fold(fun((tuple(), Acc) -> Acc), Acc, tab_name(), up | down) -> Acc.
-fold(Function, Acc, Name, Way) ->
-    ats_disk_walk:fold(Function, Acc, ?TABLE(Name), Way).
+fold(Function, Acc, Name, Direction) ->
+    ats_disk_walk:fold(Function, Acc, ?TABLE(Name), Direction).
 
 %% @doc Calls a function with each object as it is at one moment, until it says otherwise:
 %%
@@ -648,7 +648,7 @@ step(Other, _Values) -> throw({?MODULE, traversed, Other}).
 %% the keys of an `ordered_set'.
 -spec select(tab_name(), ats:match_spec()) -> [Match :: term()] | {error, reason()}.
 select(Name, MatchSpec) ->
-    ?ANSWER(list(Name, MatchSpec, all), Name, [Name, MatchSpec]).
+    ?ANSWER(list(Name, MatchSpec, up), Name, [Name, MatchSpec]).
 
 %% @doc Like {@link select/2}, but returns at most `Limit' results, and a continuation for {@link
 %% select/1}.
@@ -667,7 +667,7 @@ select(Continuation) ->
 %% @doc Like {@link select/2}, in descending order of the keys of an `ordered_set'.
 -spec select_reverse(tab_name(), ats:match_spec()) -> [Match :: term()] | {error, reason()}.
 select_reverse(Name, MatchSpec) ->
-    ?ANSWER(list(Name, MatchSpec, reverse), Name, [Name, MatchSpec]).
+    ?ANSWER(list(Name, MatchSpec, down), Name, [Name, MatchSpec]).
 
 %% @doc Like {@link select/3}, in descending order of the keys of an `ordered_set'.
 -spec select_reverse(tab_name(), ats:match_spec(), Limit :: non_neg_integer() | default) ->
@@ -736,7 +736,7 @@ take_selected(Table, MatchSpec) ->
 %% the order of their numbers.
 -spec match(tab_name(), ats:match_pattern()) -> [Bindings :: [term()]] | {error, reason()}.
 match(Name, Pattern) ->
-    ?ANSWER(list(Name, pattern(Pattern, ['$$']), all), Name, [Name, Pattern]).
+    ?ANSWER(list(Name, pattern(Pattern, ['$$']), up), Name, [Name, Pattern]).
 
 %% @doc Like {@link match/2}, but returns at most `Limit' results, and a continuation.
 -spec match(tab_name(), ats:match_pattern(), Limit :: non_neg_integer() | default) ->
@@ -754,7 +754,7 @@ match(Continuation) ->
 %% @doc Returns the objects that match a pattern.
 -spec match_object(tab_name(), ats:match_pattern()) -> [Object :: tuple()] | {error, reason()}.
 match_object(Name, Pattern) ->
-    ?ANSWER(list(Name, pattern(Pattern, ['$_']), all), Name, [Name, Pattern]).
+    ?ANSWER(list(Name, pattern(Pattern, ['$_']), up), Name, [Name, Pattern]).
 
 %% @doc Like {@link match_object/2}, but returns at most `Limit' objects, and a continuation.
 -spec match_object(tab_name(), ats:match_pattern(), Limit :: non_neg_integer() | default) ->
@@ -784,24 +784,24 @@ pattern(Pattern, Body) when is_tuple(Pattern); is_atom(Pattern) -> [{Pattern, []
 pattern(_Pattern, Body) -> [{'_', [false], Body}].
 
 %% Like `dets', and not like `ets', a specification without clauses is none.
--spec list(tab_name(), ats:match_spec(), all | reverse) -> [term()].
-list(_Name, [], _How) ->
+-spec list(tab_name(), ats:match_spec(), up | down) -> [term()].
+list(_Name, [], _Direction) ->
     erlang:error({ats_error, none});
-list(Name, MatchSpec, How) ->
-    ats_disk_snapshot:of_table(?TABLE(Name),
-                               fun(Snapshot) -> ats_select:list(Snapshot, MatchSpec, How) end).
+list(Name, MatchSpec, Direction) ->
+    ats_disk_snapshot:of_table(
+      ?TABLE(Name), fun(Snapshot) -> ats_select:list(Snapshot, MatchSpec, Direction) end).
 
 -spec chunk(tab_name(), what(), ats:match_spec(), up | down, pos_integer() | default) ->
           {[term()], continuation()} | '$end_of_table'.
 chunk(_Name, _What, [], _Way, _Limit) ->
     erlang:error({ats_error, none});
-chunk(Name, What, MatchSpec, Way, default) ->
-    chunk(Name, What, MatchSpec, Way, ?FOLDED_AT_ONCE);
-chunk(Name, What, MatchSpec, Way, 0) ->
+chunk(Name, What, MatchSpec, Direction, default) ->
+    chunk(Name, What, MatchSpec, Direction, ?FOLDED_AT_ONCE);
+chunk(Name, What, MatchSpec, Direction, 0) ->
     %% What `dets' takes it for: as few as possible.
-    chunk(Name, What, MatchSpec, Way, 1);
-chunk(Name, What, MatchSpec, Way, Limit) ->
-    Chunk = fun(Table) -> ats_select:chunk(Table, MatchSpec, Way, Limit) end,
+    chunk(Name, What, MatchSpec, Direction, 1);
+chunk(Name, What, MatchSpec, Direction, Limit) ->
+    Chunk = fun(Table) -> ats_select:chunk(Table, MatchSpec, Direction, Limit) end,
     named(Name, What, chunk_of(?TABLE(Name), Chunk)).
 
 -spec continue(what(), continuation()) -> {[term()], continuation()} | '$end_of_table'.

@@ -54,12 +54,12 @@ start(Table, MatchSpec, How) ->
 
 %% @doc All results, in the order of the keys or the other way round; or all objects that are
 %% taken.
--spec list(ats:table(), ats:match_spec(), all | reverse | take) -> [term()].
+-spec list(ats:table(), ats:match_spec(), up | down | take) -> [term()].
 list(Table, MatchSpec, How) ->
     list_more(start(Table, MatchSpec, How), How).
 
 %% @doc The rest of a list that was begun.
--spec list_more(ats_nif:selected(), all | reverse | take) -> [term()].
+-spec list_more(ats_nif:selected(), up | down | take) -> [term()].
 list_more(Results, _How) when is_list(Results) ->
     Results;
 list_more(Selected, How) ->
@@ -76,7 +76,7 @@ objects(Table) ->
             ats_collect:list(more(objects), words(Selected), merged(Selected))
     end.
 
--spec more(all | reverse | take | objects) -> ats_collect:more().
+-spec more(up | down | take | objects) -> ats_collect:more().
 more(How) ->
     fun(Id, Compiled, Place, SoFar) ->
             merged(ats_nif:select_more(Id, Compiled, Place, How, SoFar))
@@ -113,8 +113,8 @@ count_more(Count, _How) ->
 
 %% @doc The first `Limit' results, and where to go on.
 -spec chunk(ats:table(), ats:match_spec(), up | down, pos_integer()) -> chunk().
-chunk(Table, MatchSpec, Way, Limit) ->
-    by_name(Table, fill(start(Table, MatchSpec, {Way, Limit}), Way, Limit)).
+chunk(Table, MatchSpec, Direction, Limit) ->
+    by_name(Table, fill(start(Table, MatchSpec, {Direction, Limit}), Direction, Limit)).
 
 %% As in `ets', the continuation of an `ordered_set' that the caller knows by its name goes on with
 %% the table that has the name then. All slices of one call read the same table.
@@ -142,8 +142,8 @@ of_name(Name) ->
 
 %% @doc The first chunk of a range that was begun.
 -spec fill_range(ats_nif:selected(), up | down, pos_integer()) -> chunk().
-fill_range(Selected, Way, Limit) ->
-    of_range(fill(Selected, Way, Limit)).
+fill_range(Selected, Direction, Limit) ->
+    of_range(fill(Selected, Direction, Limit)).
 
 -spec of_range(chunk()) -> chunk().
 of_range({Results, {Id, Place, Limit, Compiled, Rest}}) ->
@@ -153,8 +153,8 @@ of_range(LastChunk) ->
 
 %% The first chunk of what was begun.
 -spec fill(ats_nif:selected(), up | down, pos_integer()) -> chunk().
-fill(Selected, Way, Limit) ->
-    fill(Selected, Way, Limit, Limit, []).
+fill(Selected, Direction, Limit) ->
+    fill(Selected, Direction, Limit, Limit, []).
 
 %% @doc The next chunk.
 -spec continue(continuation()) -> chunk().
@@ -169,10 +169,10 @@ continue({Id, Place, Limit, Compiled, Rest})
        (Place =:= done orelse tuple_size(Place) =:= 3) ->
     case length(Rest) of
         Found when Found < Limit, Place =/= done ->
-            {Way, _, _} = Place,
+            {Direction, _, _} = Place,
             Wanted = Limit - Found,
-            Selected = ats_nif:select_more(Id, Compiled, Place, {Way, Wanted}, []),
-            fill(Selected, Way, Wanted, Limit, [Rest]);
+            Selected = ats_nif:select_more(Id, Compiled, Place, {Direction, Wanted}, []),
+            fill(Selected, Direction, Wanted, Limit, [Rest]);
         Found ->
             %% The table is not read, but it must be there.
             _ = ats_nif:first(Id),
@@ -187,19 +187,19 @@ continue(_) ->
 %% A slice may be over before a chunk is full; and if several objects have the same key, there may
 %% be more in it than was wanted.
 -spec fill(ats_nif:selected(), up | down, pos_integer(), pos_integer(), [[term()]]) -> chunk().
-fill({more, Id, Compiled, Place, Results}, Way, Wanted, Limit, Parts) ->
+fill({more, Id, Compiled, Place, Results}, Direction, Wanted, Limit, Parts) ->
     case length(Results) of
         Found when Found < Wanted ->
             Missing = Wanted - Found,
-            Selected = ats_nif:select_more(Id, Compiled, Place, {Way, Missing}, []),
-            fill(Selected, Way, Missing, Limit, [Results | Parts]);
+            Selected = ats_nif:select_more(Id, Compiled, Place, {Direction, Missing}, []),
+            fill(Selected, Direction, Missing, Limit, [Results | Parts]);
         Wanted ->
             {ats_collect:in_order(Results, Parts), {Id, Place, Limit, Compiled, []}};
         _ ->
             cut(ats_collect:in_order(Results, Parts), Limit, Id, Compiled, Place)
     end;
-fill({pending, _, _, _, _} = Selected, Way, Wanted, Limit, Parts) ->
-    fill(merged(Selected), Way, Wanted, Limit, Parts);
+fill({pending, _, _, _, _} = Selected, Direction, Wanted, Limit, Parts) ->
+    fill(merged(Selected), Direction, Wanted, Limit, Parts);
 fill({done, Id, Compiled, _Place, Results}, _Way, _Wanted, Limit, Parts) ->
     cut(ats_collect:in_order(Results, Parts), Limit, Id, Compiled, done);
 fill(Results, _Way, _Wanted, _Limit, Parts) ->

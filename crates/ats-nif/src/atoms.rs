@@ -105,8 +105,6 @@ known_atoms! {
     Part = "part",
     /// `all`
     All = "all",
-    /// `reverse`
-    Reverse = "reverse",
     /// `objects`
     Objects = "objects",
     /// `count`
