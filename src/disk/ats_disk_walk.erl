@@ -35,7 +35,7 @@ chunks(Function, Before, Snapshot, Direction, Last) ->
         more ->
             chunks(Function, Acc, Snapshot, Direction, Next);
         pending ->
-            ok = ats_disk_pending:resolve(Snapshot),
+            ok = ats_merge_pending:resolve(Snapshot),
             chunks(Function, Acc, Snapshot, Direction, Next)
     end.
 
@@ -51,7 +51,7 @@ chunk(Table, Direction, Last) ->
 chunk_in(Snapshot, Direction, Last) ->
     case ats_nif:disk_chunk(Snapshot, Direction, Last) of
         {pending, _NoObjects, Last} ->
-            ok = ats_disk_pending:resolve(Snapshot),
+            ok = ats_merge_pending:resolve(Snapshot),
             chunk_in(Snapshot, Direction, Last);
         {pending, Objects, Next} ->
             {more, Objects, Next};
@@ -85,7 +85,7 @@ step_in(Snapshot, Direction, Last) ->
         {[], more} ->
             step_in(Snapshot, Direction, Next);
         {[], pending} ->
-            ok = ats_disk_pending:resolve(Snapshot),
+            ok = ats_merge_pending:resolve(Snapshot),
             step_in(Snapshot, Direction, Next)
     end.
 

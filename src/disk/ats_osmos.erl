@@ -85,7 +85,7 @@ value(uint64_vector_sum_delete) ->
 -spec read(ats:tid(), Key :: term()) -> {ok, term()} | not_found | no_pair.
 read(Table, Key) ->
     Formats = ats_format:of_table(Table),
-    case ats_disk_merging:lookup(Table, ats_format:key(Formats, Key)) of
+    case ats_merge_access:lookup(Table, ats_format:key(Formats, Key)) of
         [Object] when tuple_size(Object) >= 2 ->
             {ok, ats_format:decoded_value(Formats, element(2, Object))};
         [] ->
@@ -110,12 +110,12 @@ write(Table, Key, Value) ->
 write(Table, none, Key, Value) ->
     case ats_nif:disk_write(Table, {Key, Value}) of
         written -> true;
-        {ask, Module, Version} -> ats_disk_merging:write(Table, Module, Version, none, Key, Value)
+        {ask, Module, Version} -> ats_merge_access:write(Table, Module, Version, none, Key, Value)
     end;
 write(Table, Formats, Key, Value) ->
-    case ats_disk_pending:program(Table) of
+    case ats_merge_pending:program(Table) of
         {{Module, Version}, _Id} ->
-            ats_disk_merging:write(Table, Module, Version, Formats, Key, Value);
+            ats_merge_access:write(Table, Module, Version, Formats, Key, Value);
         none ->
             Object = {ats_format:key(Formats, Key), ats_format:value(Formats, Value)},
             written = ats_nif:disk_write(Table, Object),

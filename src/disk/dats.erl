@@ -93,11 +93,11 @@
 -define(TABLE(Name), (ats_disk_tables:find(Name))).
 
 %% What is read, or changed, of a table `T' whose values may have to be merged by a module first; see
-%% {@link ats_disk_merging}.
+%% {@link ats_merge_access}.
 -define(READ(T, Call, Name),
-        ats_disk_merging:live(?TABLE(Name), fun(T) -> Call end)).
+        ats_merge_access:live(?TABLE(Name), fun(T) -> Call end)).
 -define(CHANGE(T, Call, Keys, Name),
-        ats_disk_merging:change(?TABLE(Name), fun() -> Keys end, fun(T) -> Call end)).
+        ats_merge_access:change(?TABLE(Name), fun() -> Keys end, fun(T) -> Call end)).
 
 -define(FOLDED_AT_ONCE, 100).
 
@@ -324,7 +324,7 @@ compact(Name) ->
 merged_into_runs(Name, Write) ->
     Table = ?TABLE(Name),
     Written = ats_disk_failure:of_call(Write(Table), ats_disk_tables:directory(Name)),
-    ok = ats_disk_merger:pending(Table),
+    ok = ats_merge_background:pending(Table),
     Written.
 
 %% @doc Gives a table whose values a module merges the version that the module has now.
@@ -342,9 +342,9 @@ merged_into_runs(Name, Write) ->
 %%
 %% Keys that have one value, merged already, are left as they are. If a key cannot be merged, that is
 %% the answer, and the table has the version that it had. It takes as long as to read all of it.
--spec upgrade_merge(tab_name(), ats_disk_upgrade:how()) -> ok | {error, reason()}.
+-spec upgrade_merge(tab_name(), ats_merge_upgrade:how()) -> ok | {error, reason()}.
 upgrade_merge(Name, How) ->
-    ?ANSWER(upgraded(Name, ats_disk_upgrade:upgrade(?TABLE(Name), How)), Name, [Name, How]).
+    ?ANSWER(upgraded(Name, ats_merge_upgrade:upgrade(?TABLE(Name), How)), Name, [Name, How]).
 
 -spec upgraded(tab_name(), {ok, {module, ats_merge:program(), ats_merge:version()}}
                | ats_nif:disk_failure() | {error, reason, term()}) -> ok | {error, reason()}.
@@ -426,7 +426,7 @@ take_end(Table, Take, Direction) ->
                     [];
                 Object ->
                     Key = element(1, Object),
-                    Changed = ats_disk_merging:change(Table, fun() -> [Key] end,
+                    Changed = ats_merge_access:change(Table, fun() -> [Key] end,
                                                       fun(T) -> ats_nif:take(T, Key) end),
                     case Changed of
                         [] -> take_end(Table, Take, Direction);
@@ -487,7 +487,7 @@ done(true) -> ok.
 %% types with `=:='.
 -spec lookup(tab_name(), Key :: term()) -> [tuple()] | {error, reason()}.
 lookup(Name, Key) ->
-    ?ANSWER(ats_disk_merging:lookup(?TABLE(Name), Key), Name, [Name, Key]).
+    ?ANSWER(ats_merge_access:lookup(?TABLE(Name), Key), Name, [Name, Key]).
 
 %% @doc Returns one element of the object with a key, or a list of them from a bag. Fails with
 %% `badarg' if the key is not in the table.
@@ -701,9 +701,9 @@ select_delete(Name, MatchSpec) ->
 delete_selected(_Table, []) ->
     erlang:error({ats_error, none});
 delete_selected(Table, MatchSpec) ->
-    case ats_disk_merging:is_merged_by_program(Table) of
+    case ats_merge_access:is_merged_by_program(Table) of
         false -> ats_select:count(Table, MatchSpec, delete);
-        true -> ats_disk_merging:delete(Table, MatchSpec)
+        true -> ats_merge_access:delete(Table, MatchSpec)
     end.
 
 %% @doc Replaces the objects that match a match specification by its results, and returns how many.
@@ -714,9 +714,9 @@ select_replace(Name, MatchSpec) ->
 
 -spec replace_selected(ats:tid(), ats:match_spec()) -> non_neg_integer().
 replace_selected(Table, MatchSpec) ->
-    case ats_disk_merging:is_merged_by_program(Table) of
+    case ats_merge_access:is_merged_by_program(Table) of
         false -> ats_select:count(Table, MatchSpec, replace);
-        true -> ats_disk_merging:replace(Table, MatchSpec)
+        true -> ats_merge_access:replace(Table, MatchSpec)
     end.
 
 %% @doc Deletes objects as {@link select_delete/2} does, and returns them. See {@link
@@ -727,9 +727,9 @@ select_take(Name, MatchSpec) ->
 
 -spec take_selected(ats:tid(), ats:match_spec()) -> [tuple()].
 take_selected(Table, MatchSpec) ->
-    case ats_disk_merging:is_merged_by_program(Table) of
+    case ats_merge_access:is_merged_by_program(Table) of
         false -> ats_take:select_take(Table, MatchSpec);
-        true -> ats_disk_merging:take(Table, MatchSpec)
+        true -> ats_merge_access:take(Table, MatchSpec)
     end.
 
 %% @doc Returns for each object that matches a pattern a list of what its variables are bound to, in
@@ -820,7 +820,7 @@ continue(_, _) ->
 -spec chunk_of(ats:tid(), fun((ats:tid()) -> Chunk)) -> Chunk
               when Chunk :: {[term()], ats:continuation()} | '$end_of_table'.
 chunk_of(Table, Read) ->
-    case ats_disk_merging:live(Table, Read) of
+    case ats_merge_access:live(Table, Read) of
         {Results, Continuation} -> {Results, ats_select:moved(Continuation, Table)};
         '$end_of_table' -> '$end_of_table'
     end.
@@ -896,7 +896,7 @@ range_count(Name, Low, High, Bounds) ->
 -spec counted(tab_name(), term(), term(), [ats:range_bound()]) -> non_neg_integer().
 counted(Name, Low, High, Bounds) ->
     Table = ?TABLE(Name),
-    Count = case ats_disk_merging:is_merged_by_program(Table) of
+    Count = case ats_merge_access:is_merged_by_program(Table) of
                 false -> fun ats_range:count/4;
                 true -> fun ats_range:walk_count/4
             end,
@@ -916,9 +916,9 @@ range_delete(Name, Low, High, Bounds) ->
 
 -spec delete_range(ats:tid(), term(), term(), [ats:range_bound()]) -> non_neg_integer().
 delete_range(Table, Low, High, Bounds) ->
-    case ats_disk_merging:is_merged_by_program(Table) of
+    case ats_merge_access:is_merged_by_program(Table) of
         false -> ats_range:delete(Table, Low, High, Bounds);
-        true -> ats_disk_merging:delete_range(Table, Low, High, Bounds)
+        true -> ats_merge_access:delete_range(Table, Low, High, Bounds)
     end.
 
 %% @equiv range_fold(Function, Acc, Name, Low, High, [])

@@ -85,7 +85,7 @@ more(How) ->
 %% A slice that can go on.
 -spec merged(ats_nif:selected()) -> ats_nif:selected().
 merged({pending, Id, Compiled, Place, SoFar}) ->
-    ok = ats_disk_pending:resolve(Id),
+    ok = ats_merge_pending:resolve(Id),
     {more, Id, Compiled, Place, SoFar};
 merged(Selected) ->
     Selected.
