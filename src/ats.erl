@@ -498,7 +498,7 @@ select_reverse(Continuation) ->
 %% @doc Counts the objects for which the result of a match specification is `true'. Builds nothing.
 -spec select_count(table(), match_spec()) -> non_neg_integer().
 select_count(Table, MatchSpec) ->
-    ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, count), [Table, MatchSpec]).
+    ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec), [Table, MatchSpec]).
 
 %% @doc Deletes the objects for which the result of a match specification is `true', and returns how
 %% many. Each is deleted atomically; all at one moment if the specification is `[{'_',[],[true]}]'.
@@ -506,14 +506,14 @@ select_count(Table, MatchSpec) ->
 select_delete(Table, [{'_', [], [true]}] = MatchSpec) ->
     ?NATIVE(clear(Table), [Table, MatchSpec]);
 select_delete(Table, MatchSpec) ->
-    ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, delete), [Table, MatchSpec]).
+    ?WITH_ERROR_INFO(ats_select:delete(Table, MatchSpec), [Table, MatchSpec]).
 
 %% @doc Replaces the objects that match a match specification by its results, and returns how many.
 %% Each is replaced atomically. Fails with `badarg' unless it is clear from the specification that
 %% the keys stay the same. Not for a `bag'.
 -spec select_replace(table(), match_spec()) -> non_neg_integer().
 select_replace(Table, MatchSpec) ->
-    ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, replace), [Table, MatchSpec]).
+    ?WITH_ERROR_INFO(ats_select:replace(Table, MatchSpec), [Table, MatchSpec]).
 
 %% @doc Returns for each object that matches a pattern a list of what its variables are bound to, in
 %% the order of their numbers.
@@ -557,7 +557,7 @@ match_delete(Table, '_') ->
     ?NATIVE(delete_all_objects(Table), [Table, '_']);
 match_delete(Table, Pattern) ->
     MatchSpec = [{Pattern, [], [true]}],
-    Count = ?WITH_ERROR_INFO(ats_select:count(Table, MatchSpec, delete), [Table, Pattern]),
+    Count = ?WITH_ERROR_INFO(ats_select:delete(Table, MatchSpec), [Table, Pattern]),
     is_integer(Count).
 
 %% @doc Compiles a match specification, for {@link match_spec_run/2}, and for all functions that

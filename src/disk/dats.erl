@@ -686,7 +686,7 @@ select_reverse(Continuation) ->
 -spec select_count(tab_name(), ats:match_spec()) -> non_neg_integer() | {error, reason()}.
 select_count(Name, MatchSpec) ->
     ?ANSWER(ats_disk_snapshot:of_table(
-              ?TABLE(Name), fun(Snapshot) -> ats_select:count(Snapshot, MatchSpec, count) end),
+              ?TABLE(Name), fun(Snapshot) -> ats_select:count(Snapshot, MatchSpec) end),
             Name, [Name, MatchSpec]).
 
 %% @doc Deletes the objects for which the result of a match specification is `true', and returns how
@@ -702,7 +702,7 @@ delete_selected(_Table, []) ->
     erlang:error({ats_error, none});
 delete_selected(Table, MatchSpec) ->
     case ats_merge_access:is_merged_by_program(Table) of
-        false -> ats_select:count(Table, MatchSpec, delete);
+        false -> ats_select:delete(Table, MatchSpec);
         true -> ats_merge_access:delete(Table, MatchSpec)
     end.
 
@@ -715,7 +715,7 @@ select_replace(Name, MatchSpec) ->
 -spec replace_selected(ats:tid(), ats:match_spec()) -> non_neg_integer().
 replace_selected(Table, MatchSpec) ->
     case ats_merge_access:is_merged_by_program(Table) of
-        false -> ats_select:count(Table, MatchSpec, replace);
+        false -> ats_select:replace(Table, MatchSpec);
         true -> ats_merge_access:replace(Table, MatchSpec)
     end.
 

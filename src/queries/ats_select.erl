@@ -12,7 +12,7 @@
 
 -include_lib("kernel/include/logger.hrl").
 
--export([list/3, count/3, chunk/4, continue/1, repair/2, compile/1, run/2, explain/2]).
+-export([list/3, take/2, count/2, delete/2, replace/2, chunk/4, continue/1, repair/2, compile/1, run/2, explain/2]).
 -export([list_more/2, count_more/2, fill_range/3, objects/1]).
 -export([table_of/1, moved/2]).
 
@@ -52,11 +52,15 @@ start(Table, MatchSpec, How) ->
             Selected
     end.
 
-%% @doc All results, in the order of the keys or the other way round; or all objects that are
-%% taken.
--spec list(ats:table(), ats:match_spec(), up | down | take) -> [term()].
-list(Table, MatchSpec, How) ->
-    list_more(start(Table, MatchSpec, How), How).
+%% @doc All results, in a direction of the keys.
+-spec list(ats:table(), ats:match_spec(), up | down) -> [term()].
+list(Table, MatchSpec, Direction) ->
+    list_more(start(Table, MatchSpec, Direction), Direction).
+
+%% @doc Deletes the objects whose result is `true', and returns them.
+-spec take(ats:table(), ats:match_spec()) -> [tuple()].
+take(Table, MatchSpec) ->
+    list_more(start(Table, MatchSpec, take), take).
 
 %% @doc The rest of a list that was begun.
 -spec list_more(ats_nif:selected(), up | down | take) -> [term()].
@@ -97,10 +101,20 @@ words({_, Id, _, _, _}) ->
         Words -> Words
     end.
 
-%% @doc Counts, deletes or replaces objects; returns how many.
--spec count(ats:table(), ats:match_spec(), count | delete | replace) -> non_neg_integer().
-count(Table, MatchSpec, How) ->
-    count_more(start(Table, MatchSpec, How), How).
+%% @doc Counts the objects whose result is `true'.
+-spec count(ats:table(), ats:match_spec()) -> non_neg_integer().
+count(Table, MatchSpec) ->
+    count_more(start(Table, MatchSpec, count), count).
+
+%% @doc Deletes the objects whose result is `true', and returns how many.
+-spec delete(ats:table(), ats:match_spec()) -> non_neg_integer().
+delete(Table, MatchSpec) ->
+    count_more(start(Table, MatchSpec, delete), delete).
+
+%% @doc Replaces objects by their results, and returns how many.
+-spec replace(ats:table(), ats:match_spec()) -> non_neg_integer().
+replace(Table, MatchSpec) ->
+    count_more(start(Table, MatchSpec, replace), replace).
 
 %% @doc The rest of a number that was begun.
 -spec count_more(ats_nif:selected(), count | delete | replace) -> non_neg_integer().
