@@ -100,16 +100,15 @@ write(Table, Key, Value) ->
     Formats = ats_format:of_table(Table),
     try write(Table, Formats, Key, Value)
     catch
-        error:{ats_error, operand} when Value =:= delete ->
-            delete_any(Table, ats_format:key(Formats, Key));
         error:{ats_error, {value_format, _}} when Value =:= delete ->
-            delete_any(Table, ats_format:key(Formats, Key))
+            ats_nif:disk_delete_unread(Table, ats_format:key(Formats, Key))
     end.
 
 -spec write(ats:tid(), ats_format:formats(), term(), term()) -> true.
 write(Table, none, Key, Value) ->
     case ats_nif:disk_write(Table, {Key, Value}) of
         written -> true;
+        operand -> no_operand(Table, Key, Value);
         {ask, Module, Version} -> ats_merge_access:write(Table, Module, Version, none, Key, Value)
     end;
 write(Table, Formats, Key, Value) ->
@@ -117,14 +116,16 @@ write(Table, Formats, Key, Value) ->
         {{Module, Version}, _Id} ->
             ats_merge_access:write(Table, Module, Version, Formats, Key, Value);
         none ->
-            Object = {ats_format:key(Formats, Key), ats_format:value(Formats, Value)},
-            written = ats_nif:disk_write(Table, Object),
-            true
+            StoredKey = ats_format:key(Formats, Key),
+            case ats_nif:disk_write(Table, {StoredKey, ats_format:value(Formats, Value)}) of
+                written -> true;
+                operand -> no_operand(Table, StoredKey, Value)
+            end
     end.
 
--spec delete_any(ats:tid(), term()) -> true.
-delete_any(Table, Key) ->
-    ats_nif:disk_delete(Table, Key).
+-spec no_operand(ats:tid(), Key :: term(), Value :: term()) -> true.
+no_operand(Table, StoredKey, delete) -> ats_nif:disk_delete_unread(Table, StoredKey);
+no_operand(_Table, _Key, _Value) -> erlang:error({ats_error, operand}).
 
 %% @doc The first rows of a range that a function selects, of the table as it is now. Of selects
 %% that are more than `Most', those are given up that were not continued for longest.

@@ -378,15 +378,7 @@ insert_new(Name, Objects) ->
 %% @doc Removes all objects with a key, also if what was written to it cannot be merged.
 -spec delete(tab_name(), Key :: term()) -> ok | {error, reason()}.
 delete(Name, Key) ->
-    ?DONE(delete_any(?TABLE(Name), Key), Name, [Name, Key]).
-
--spec delete_any(ats:tid(), term()) -> true.
-delete_any(Table, Key) ->
-    try ats_nif:delete(Table, Key)
-    catch
-        error:{ats_error, Cause} when Cause =:= merge_failed; Cause =:= pending ->
-            ats_nif:disk_delete(Table, Key)
-    end.
+    ?DONE(ats_nif:disk_delete(?TABLE(Name), Key), Name, [Name, Key]).
 
 %% @doc Removes exactly this object; in a `duplicate_bag' all its copies.
 -spec delete_object(tab_name(), tuple()) -> ok | {error, reason()}.

@@ -189,6 +189,14 @@ impl<'e> VmTerm<'e> {
         (found != 0).then_some(len)
     }
 
+    /// The value of a key, if this is a map that has it.
+    pub fn map_value(self, key: VmWord<'_>) -> Option<Self> {
+        let (env, mut value) = (self.env.raw(), 0);
+        // SAFETY: both terms are valid; the VM fills `value` on success.
+        let found = unsafe { sys::enif_get_map_value(env, self.word.raw(), key.raw(), &mut value) };
+        (found != 0).then(|| self.with(value))
+    }
+
     /// The answer of one of the functions of the VM that know terms of one kind.
     fn passes(self, test: unsafe extern "C" fn(*mut sys::ErlNifEnv, Word) -> c_int) -> bool {
         // SAFETY: the term is valid, and these functions take any term.

@@ -48,7 +48,7 @@ write(Table, Module, Version, Formats, Key, Value) ->
         {failed, Failure} ->
             ats_merge_pending:failed(Module, Key, Failure);
         delete ->
-            ats_nif:disk_delete(Table, StoredKey);
+            ats_nif:disk_delete_unread(Table, StoredKey);
         How ->
             Object = {StoredKey, ats_format:value(Formats, Value)},
             case ats_nif:disk_operand(Table, Object, How, Version) of
@@ -248,6 +248,6 @@ current(Table, Program, Key) ->
 %% Whether the object was still the one of this record.
 -spec replaced(ats:tid(), ats_nif:disk_record(), remove | {replace, tuple()}) -> boolean().
 replaced(Table, {Key, Chain}, remove) ->
-    ats_nif:disk_replace(Table, Key, Chain, missing, true);
+    ats_nif:disk_replace(Table, Key, Chain, missing, all);
 replaced(Table, {Key, Chain}, {replace, Object}) ->
-    ats_nif:disk_replace(Table, Key, Chain, ats_merge_operands:object(Object), true).
+    ats_nif:disk_replace(Table, Key, Chain, ats_merge_operands:object(Object), all).

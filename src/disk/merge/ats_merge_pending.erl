@@ -95,11 +95,11 @@ save(Table, Key, Chain, Outcome) ->
 -spec replaced(ats:tid(), binary(), ats_merge_operands:chain(), ats_merge_operands:outcome()) ->
           boolean().
 replaced(Table, Key, Chain, {put, Value}) ->
-    ats_nif:disk_replace(Table, Key, Chain, Value, false);
+    ats_nif:disk_replace(Table, Key, Chain, Value, beginning);
 replaced(Table, Key, Chain, missing) ->
-    ats_nif:disk_replace(Table, Key, Chain, missing, false);
+    ats_nif:disk_replace(Table, Key, Chain, missing, beginning);
 replaced(Table, Key, _Chain, {failed, _, {Expected, New}}) ->
-    ats_nif:disk_replace(Table, Key, Expected, New, false);
+    ats_nif:disk_replace(Table, Key, Expected, New, beginning);
 replaced(_Table, _Key, _Chain, {failed, _, none}) ->
     false.
 

@@ -46,7 +46,7 @@ merge(_How, _Version) ->
 -spec upgrade(ats:tid(), ats_merge:program(), ats_merge:version(), ats_merge_pending:program()) ->
           {ok, {module, ats_merge:program(), ats_merge:version()}} | ats_nif:disk_failure().
 upgrade(Table, Module, New, Program) ->
-    true = ats_nif:disk_gate(Table, true),
+    true = ats_nif:disk_gate(Table, closed),
     try
         ok = merge_all(Table, Program),
         case ats_nif:disk_set_program(Table, Module, New) of
@@ -54,7 +54,7 @@ upgrade(Table, Module, New, Program) ->
             Failed -> Failed
         end
     after
-        ats_nif:disk_gate(Table, false)
+        ats_nif:disk_gate(Table, open)
     end.
 
 %% Until none is pending any more: a key may have been changed while it was merged.

@@ -22,5 +22,5 @@ pub use pending::{Pending, Record};
 pub use replace::{Expected, Replace};
 #[cfg(feature = "forcing")]
 pub use restless::Restless;
-pub use settings::Settings;
+pub use settings::{Access, Settings};
 pub use table_store::TableStore;

@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::merging::Merging;
 use super::pending::Pending;
 use super::polite::{Holder, Polite};
-use super::settings::Settings;
+use super::settings::{Access, Settings};
 use super::table_store::TableStore;
 use crate::atoms::KnownAtom;
 use crate::portable::VmCodec;
@@ -96,7 +96,7 @@ impl Opened {
             }
         }
         // Objects with records of their own are not what an older release expects.
-        if description.has_shared && !settings.read_only {
+        if description.has_shared && settings.access == Access::ReadWrite {
             store.replace_file(Description::FILE, &description.encode())?;
         }
         Ok(Opened {

@@ -17,12 +17,21 @@ use std::time::Duration;
 /// Files of runs become at least as large as this.
 const LEAST_FILE_BYTES: u64 = 1 << 20;
 
+/// What is done with a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It is only read, and nothing in its directory is written.
+    Read,
+    /// It is read and written.
+    ReadWrite,
+}
+
 /// How a table is opened. What is `None` is as the table was made, or the default.
 pub struct Settings {
-    /// Whether a table is made if there is none.
+    /// `true` if a table is made if there is none.
     pub create: bool,
-    /// `true` if the table is only read: then nothing in its directory is written.
-    pub read_only: bool,
+    /// What is done with it.
+    pub access: Access,
     /// Its type.
     pub table_type: Option<TableType>,
     /// Where objects have their key, from 1.
@@ -50,9 +59,9 @@ pub struct Settings {
 impl Settings {
     /// Opens and locks the directory, which is made if that is wanted, in one that is there.
     pub(super) fn hold(&self, directory: &Path) -> Result<StoreDirectory, Failure> {
-        let sharing = match self.read_only {
-            true => Sharing::Shared,
-            false => Sharing::Exclusive,
+        let sharing = match self.access {
+            Access::Read => Sharing::Shared,
+            Access::ReadWrite => Sharing::Exclusive,
         };
         let held = match StoreDirectory::open(Arc::new(RealFs), directory, sharing) {
             Err(Error::Missing) if self.create => {

@@ -67,7 +67,7 @@ fn disk_copy<'e>(env: Env<'e>, [from, to]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 /// Faults, Kept}`; the last is `default` if nothing was damaged.
 fn disk_repair<'e>(env: Env<'e>, [directory, told]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     on_dirty_io()?;
-    let told = given(env, told.word(), told_of)?;
+    let told = given(told, told_of)?;
     let repaired = match repair(path(directory)?, told.as_ref()) {
         Ok(repaired) => repaired,
         Err(failure) => return Ok(failed(env, &failure)),
@@ -99,6 +99,9 @@ fn told_of(told: VmTerm<'_>) -> Option<Told> {
     Some(Told {
         table_type: table_type(Term(kind)).ok()?,
         key_position: size(VmTerm::of(env, position))?,
-        merge: given(env, merge, |merge| merge.as_bytes().map(<[u8]>::to_vec)).ok()?,
+        merge: given(VmTerm::of(env, merge), |merge| {
+            merge.as_bytes().map(<[u8]>::to_vec)
+        })
+        .ok()?,
     })
 }

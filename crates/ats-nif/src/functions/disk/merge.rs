@@ -8,6 +8,7 @@ use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::etf::Etf;
 use crate::functions::access::{existing, readable};
+use crate::functions::tables::{Term, one_of};
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
 use ats::Error;
@@ -154,13 +155,15 @@ fn disk_watch<'e>(env: Env<'e>, [table, pid]: [VmTerm<'e>; 2]) -> NifResult<'e> 
     Ok(KnownAtom::True.word())
 }
 
-/// `disk_gate(Table, Closed)`: refuses what `disk_operand` writes, or allows it again. None is
+/// `disk_gate(Table, open | closed)`: refuses what `disk_operand` writes, or allows it again. None is
 /// under way when this returns.
-fn disk_gate<'e>(env: Env<'e>, [table, closed]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+fn disk_gate<'e>(env: Env<'e>, [table, gate]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     on_dirty_io()?;
+    let gates = [(KnownAtom::Open, false), (KnownAtom::Closed, true)];
+    let is_closed = one_of(Term(gate.word()), &gates)?;
     let opened = held(env, table)?;
     let program = opened.program().ok_or(KnownAtom::TableType)?;
-    program.close_gate(KnownAtom::True.is(closed.word()));
+    program.close_gate(is_closed);
     Ok(KnownAtom::True.word())
 }
 

@@ -4,7 +4,7 @@ use super::access::{on_dirty_io, opened};
 use super::terms::{failed, given, path, size, told};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
-use crate::disk::{Failure, Opened, Settings, describe};
+use crate::disk::{Access, Failure, Opened, Settings, describe};
 use crate::env::{Env, VmWord};
 use crate::full_scan::{self, FullScan};
 use crate::functions::access::existing;
@@ -28,58 +28,89 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// `sync`, `system`, or an interval in milliseconds.
-fn durability(env: Env<'_>, word: VmWord<'_>) -> Result<Durability, KnownAtom> {
-    if KnownAtom::Sync.is(word) {
-        return Ok(Durability::Always);
+/// The options of `disk_open`, a map that the Erlang side has checked.
+struct Options<'e>(VmTerm<'e>);
+
+impl<'e> Options<'e> {
+    /// What `read` makes of an option, which must be there.
+    fn get<T>(
+        &self,
+        key: KnownAtom,
+        read: impl FnOnce(VmTerm<'e>) -> Option<T>,
+    ) -> Result<T, KnownAtom> {
+        let value = self.0.map_value(key.word());
+        value.and_then(read).ok_or(KnownAtom::None)
     }
-    if KnownAtom::System.is(word) {
-        return Ok(Durability::System);
+
+    /// The same of an option that may be `default`.
+    fn given<T>(
+        &self,
+        key: KnownAtom,
+        read: impl FnOnce(VmTerm<'e>) -> Option<T>,
+    ) -> Result<Option<T>, KnownAtom> {
+        self.get(key, |value| given(value, read).ok())
     }
-    let interval = VmTerm::of(env, word).as_unsigned().ok_or(KnownAtom::None)?;
-    Ok(Durability::Interval(Duration::from_millis(interval)))
+
+    fn settings(&self) -> Result<Settings, KnownAtom> {
+        let bytes = |value: VmTerm<'e>| value.as_bytes().map(<[u8]>::to_vec);
+        let milliseconds = |value: VmTerm<'e>| value.as_unsigned().map(Duration::from_millis);
+        Ok(Settings {
+            create: self.get(KnownAtom::Create, boolean)?,
+            access: self.get(KnownAtom::Access, |access| {
+                let accesses = [
+                    (KnownAtom::Read, Access::Read),
+                    (KnownAtom::ReadWrite, Access::ReadWrite),
+                ];
+                one_of(Term(access.word()), &accesses).ok()
+            })?,
+            table_type: self.given(KnownAtom::Type, |kind| table_type(Term(kind.word())).ok())?,
+            key_position: self.given(KnownAtom::KeyPos, size)?,
+            merge: self.given(KnownAtom::Merge, bytes)?,
+            format: self.given(KnownAtom::Formats, bytes)?,
+            zeros: release::zeros(),
+            durability: self.get(KnownAtom::Durability, durability)?,
+            block_bytes: self.given(KnownAtom::BlockSize, size)?,
+            memory: self.given(KnownAtom::Memory, size)?,
+            memtable_keys: self.given(KnownAtom::MemtableKeys, size)?,
+            compression: match self.get(KnownAtom::Compressed, boolean)? {
+                true => Compression::Lz4,
+                false => Compression::None,
+            },
+            snapshot_age: match self.get(KnownAtom::SnapshotAge, Some)? {
+                age if KnownAtom::Infinity.is(age.word()) => None,
+                age => Some(milliseconds(age).ok_or(KnownAtom::None)?),
+            },
+        })
+    }
 }
 
-/// `disk_open(Directory, {Create, IsWritable, Type, KeyPos, Merge, Durability, BlockBytes, Memory,
-/// SnapshotAge, MemtableKeys, Format, Compressed}, Owner)`, checked by the Erlang side: `{ok, Table}`,
-/// or `{error, Cause, Text}`.
-/// `Directory` is a binary.
+fn boolean(value: VmTerm<'_>) -> Option<bool> {
+    let booleans = [(KnownAtom::True, true), (KnownAtom::False, false)];
+    one_of(Term(value.word()), &booleans).ok()
+}
+
+/// `sync`, `system`, or `{interval, Milliseconds}`.
+fn durability(value: VmTerm<'_>) -> Option<Durability> {
+    match value.tuple_words() {
+        Some(&[tag, interval]) if KnownAtom::Interval.is(tag) => {
+            let interval = VmTerm::of(value.env(), interval).as_unsigned()?;
+            Some(Durability::Interval(Duration::from_millis(interval)))
+        }
+        _ => {
+            let names = [
+                (KnownAtom::Sync, Durability::Always),
+                (KnownAtom::System, Durability::System),
+            ];
+            one_of(Term(value.word()), &names).ok()
+        }
+    }
+}
+
+/// `disk_open(Directory, Options, Owner)`: `{ok, Table}`, or `{error, Cause, Text}`. `Directory` is a
+/// binary, and the options are a map, see [`Options`].
 fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     on_dirty_io()?;
-    let words = options.tuple_words().ok_or(KnownAtom::None)?;
-    let words: &[VmWord<'e>; 12] = words.try_into().map_err(|_| KnownAtom::None)?;
-    let [
-        create,
-        is_writable,
-        kind,
-        position,
-        merge,
-        durable,
-        block,
-        memory,
-        age,
-        keys,
-        format,
-        compressed,
-    ] = *words;
-    let settings = Settings {
-        create: KnownAtom::True.is(create),
-        read_only: KnownAtom::False.is(is_writable),
-        table_type: given(env, kind, |kind| table_type(Term(kind.word())).ok())?,
-        key_position: given(env, position, size)?,
-        merge: given(env, merge, |merge| merge.as_bytes().map(<[u8]>::to_vec))?,
-        format: given(env, format, |format| format.as_bytes().map(<[u8]>::to_vec))?,
-        zeros: release::zeros(),
-        durability: durability(env, durable)?,
-        block_bytes: given(env, block, size)?,
-        memory: given(env, memory, size)?,
-        memtable_keys: given(env, keys, size)?,
-        compression: match KnownAtom::True.is(compressed) {
-            true => Compression::Lz4,
-            false => Compression::None,
-        },
-        snapshot_age: given(env, age, |age| age.as_unsigned().map(Duration::from_millis))?,
-    };
+    let settings = Options(options).settings()?;
     if !owner.is_local_pid() {
         return Err(KnownAtom::None.into());
     }
@@ -87,11 +118,10 @@ fn disk_open<'e>(env: Env<'e>, [directory, options, owner]: [VmTerm<'e>; 3]) -> 
         Ok(opened) => Arc::new(opened),
         Err(failure) => return Ok(failed(env, &failure)),
     };
-    let protections = [
-        (KnownAtom::True, Protection::Public),
-        (KnownAtom::False, Protection::Protected),
-    ];
-    let protection = one_of(Term(is_writable), &protections)?;
+    let protection = match settings.access {
+        Access::Read => Protection::Protected,
+        Access::ReadWrite => Protection::Public,
+    };
     let recipe = recipe(&opened, opened.as_table(), protection, owner.word());
     let guard = ats_sync::pin();
     match lifetime::create(env, recipe, &guard) {

@@ -24,7 +24,7 @@ fn disk_snapshot<'e>(env: Env<'e>, [table, most]: [VmTerm<'e>; 2]) -> NifResult<
     let opened = opened(shared)?;
     let caller = env.own_pid().ok_or(KnownAtom::None)?;
     let frozen = opened.freeze();
-    let limited = given(env, most.word(), size)?.map(|most| {
+    let limited = given(most, size)?.map(|most| {
         frozen.snapshot.limit(most);
         frozen.snapshot
     });

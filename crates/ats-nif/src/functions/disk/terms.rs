@@ -35,13 +35,12 @@ pub(super) fn told<'e>(env: Env<'e>, done: Result<(), Failure>) -> VmWord<'e> {
 
 /// A word that is `default` if the user has not said anything.
 pub(super) fn given<'e, T>(
-    env: Env<'e>,
-    word: VmWord<'e>,
+    term: VmTerm<'e>,
     read: impl FnOnce(VmTerm<'e>) -> Option<T>,
 ) -> Result<Option<T>, KnownAtom> {
-    match KnownAtom::Default.is(word) {
+    match KnownAtom::Default.is(term.word()) {
         true => Ok(None),
-        false => read(VmTerm::of(env, word)).ok_or(KnownAtom::None).map(Some),
+        false => read(term).ok_or(KnownAtom::None).map(Some),
     }
 }
 

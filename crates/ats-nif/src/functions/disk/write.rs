@@ -11,6 +11,7 @@ use crate::foreign::Vm;
 use crate::functions::access::with_writable;
 use crate::functions::reading::write_key;
 use crate::functions::tables::{Term, one_of};
+use crate::handle::Shared;
 use crate::scratch::LONG_OBJECT;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
@@ -23,6 +24,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("disk_write", disk_write, 2),
         nif!("disk_operand", disk_operand, 4),
         nif!("disk_delete", disk_delete, 2),
+        nif!("disk_delete_unread", disk_delete_unread, 2),
         nif!("disk_replace", disk_replace, 5),
     ]
 }
@@ -58,7 +60,8 @@ fn with_pair<'e, R>(
 }
 
 /// `disk_write(Table, Object)`: merges an object with that of its key, without reading it:
-/// `written`. If a program merges, `{ask, Name, Version}`: the program is to be asked first.
+/// `written`; `operand` if it cannot be merged; `{ask, Name, Version}` if a program merges, which is to
+/// be asked first.
 fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
         let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
@@ -74,7 +77,9 @@ fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'
             return Ok(KnownAtom::Written.word());
         };
         with_pair(env, &shared.table, object, |key, value| {
-            let operand = merge.operand(value).ok_or(KnownAtom::Operand)?;
+            let Some(operand) = merge.operand(value) else {
+                return Ok(KnownAtom::Operand.word());
+            };
             opened.store().merge(key, &operand).map_err(Error::from)?;
             Ok(KnownAtom::Written.word())
         })
@@ -120,27 +125,49 @@ fn disk_operand<'e>(env: Env<'e>, [table, object, how, version]: [VmTerm<'e>; 4]
     })
 }
 
-/// `disk_delete(Table, Key)`: removes a key, also if what was written to it cannot be merged.
+/// `disk_delete(Table, Key)`: removes the objects of a key, also if what was written to it cannot be
+/// merged, or is still to be.
 fn disk_delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
-        let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
-        scratch::with_key(|bytes| {
-            write_key(&shared.table, key, bytes)?;
-            opened.store().delete_unread(bytes).map_err(Error::from)?;
-            Ok(KnownAtom::True.word())
-        })
+        match scratch::with_work(|work| shared.table.delete(key, work)) {
+            Err(NoReply::Refused(KnownAtom::Pending | KnownAtom::MergeFailed)) => {
+                delete_unread(shared, key)?;
+            }
+            deleted => deleted?,
+        }
+        Ok(KnownAtom::True.word())
     })
 }
 
-/// `disk_replace(Table, Key, Value, New, All)`: replaces the value of a key, if it still begins
-/// with what is given, or is that if `All` is `true`, by another one, or by nothing if that is
-/// `missing`. Whether it was.
-fn disk_replace<'e>(env: Env<'e>, [table, key, value, new, all]: [VmTerm<'e>; 5]) -> NifResult<'e> {
+/// `disk_delete_unread(Table, Key)`: removes a key of a table without bags, without reading what is
+/// there.
+fn disk_delete_unread<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    with_writable(env, table, |shared, _| {
+        delete_unread(shared, key)?;
+        Ok(KnownAtom::True.word())
+    })
+}
+
+fn delete_unread(shared: &Shared, key: VmTerm<'_>) -> Result<(), NoReply> {
+    let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+    scratch::with_key(|bytes| {
+        write_key(&shared.table, key, bytes)?;
+        Ok(opened.store().delete_unread(bytes).map_err(Error::from)?)
+    })
+}
+
+/// `disk_replace(Table, Key, Value, New, all | beginning)`: replaces the value of a key, if all of it, or
+/// its beginning, is still what is given, by another one, or by nothing if that is `missing`. Returns
+/// `true` if it was.
+fn disk_replace<'e>(
+    env: Env<'e>,
+    [table, key, value, new, how_much]: [VmTerm<'e>; 5],
+) -> NifResult<'e> {
     let expected = [
-        (KnownAtom::True, Expected::All),
-        (KnownAtom::False, Expected::Beginning),
+        (KnownAtom::All, Expected::All),
+        (KnownAtom::Beginning, Expected::Beginning),
     ];
-    let expected = one_of(Term(all.word()), &expected)?;
+    let expected = one_of(Term(how_much.word()), &expected)?;
     with_writable(env, table, |shared, _| {
         let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
         let key = key.as_bytes().ok_or(KnownAtom::None)?;
