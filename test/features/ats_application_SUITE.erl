@@ -76,6 +76,7 @@ modules(Config) ->
         ats_options,
         ats_osmos,
         ats_osmos_format,
+        ats_osmos_functions,
         ats_osmos_vector,
         ats_qlc,
         ats_range,
